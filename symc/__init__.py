@@ -1,0 +1,1 @@
+"""symc: a static-declaration symbolic compiler."""

@@ -1,0 +1,95 @@
+"""Every error a user can see, and the one formatter that writes them: what, values, where, help."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+class SymcError(Exception):
+    """Base of all errors of symc.
+
+    ``what`` is one line. ``values`` are rows ``(name, type, location)`` of the values involved; ``where`` are the
+    user's lines that asked for it; ``help`` says what to do. Locations are anything with a readable ``str`` that may
+    have a ``text`` attribute holding the source line.
+    """
+
+    def __init__(self, what: str, *, values: Sequence[tuple[str, Any, Any]] = (), where: Iterable[Any] = (),
+                 help: str | None = None):
+        self.what, self.values, self.where, self.help = what, list(values), list(where), help
+        super().__init__(what)
+
+    def attach(self, values: Sequence[tuple[str, Any, Any]], where: Iterable[Any]) -> None:
+        """Add what a lower layer could not know; what is already there stays."""
+        self.values = self.values or list(values)
+        self.where = self.where or list(where)
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.values:
+            rows = [(f"{n} : {t}" if t is not None else n, str(loc or ""), getattr(loc, "text", "")) for n, t, loc in self.values]
+            wide = max(len(r[0]) for r in rows)
+            far = max(len(r[1]) for r in rows)
+            lines += [f"    {a:{wide}}     {b:{far}}   {c}".rstrip() for a, b, c in rows]
+        for loc in self.where:
+            lines.append(f"  in {loc}         {getattr(loc, 'text', '')}".rstrip())
+        if self.help:
+            lines.append(f"  help: {self.help}")
+        return "\n".join(lines)
+
+
+class ShapeError(SymcError, ValueError):
+    """Shapes do not fit together."""
+
+
+class DTypeError(SymcError, TypeError):
+    """An operation has no meaning for a dtype."""
+
+
+class IndexingError(SymcError, IndexError):
+    """An index is out of bounds or of a kind that has no meaning."""
+
+
+class GradientError(SymcError, ValueError):
+    """A derivative that does not exist was asked for."""
+
+
+class InputError(SymcError, TypeError, ValueError):
+    """Arguments of a call, or inputs of a function, are missing, unknown, repeated or of the wrong kind."""
+
+
+class PlanError(SymcError, RuntimeError):
+    """A memory plan is impossible or wrong."""
+
+
+class ParseError(SymcError, ValueError):
+    """IR text does not follow the grammar."""
+
+
+class PipelineError(SymcError, ValueError):
+    """A pipeline, pass, rule or mode name is not known."""
+
+
+class SymbolicValueError(SymcError, TypeError):
+    """A concrete value was needed (``bool(x)``, ``float(x)``, iteration), but the value is symbolic."""
+
+
+class InternalError(SymcError, RuntimeError):
+    """A bug in symc itself. ``text`` holds IR that shows it, ready to be a test."""
+
+    def __init__(self, what: str, *, text: str = "", **details: Any):
+        super().__init__(what, **details)
+        self.text = text
+
+    def __str__(self) -> str:
+        return super().__str__() + (f"\n  smallest text that shows it:\n{self.text}" if self.text else "")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint for a misspelt name: the nearest known one, else the whole list."""
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, 1, 0.6)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    return "known: " + (", ".join(known) if known else "none")

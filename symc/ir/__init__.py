@@ -1,0 +1,1 @@
+"""The value IR: what a computation is and means. No algorithm here decides anything."""

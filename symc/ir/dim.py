@@ -1,0 +1,412 @@
+"""Sizes of axes: canonical integer polynomials over named sizes.
+
+A size is an ``int`` or a ``Dim``. A ``Dim`` is a sum of ``coefficient * product of atoms``; an atom is a size name
+(``"n"``) or a call ``floordiv / mod / min / max`` that does not simplify. Two sizes are equal when they are the same
+polynomial; otherwise equality is *not known*, unless they differ by a nonzero constant. Sizes are never negative.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Union
+
+Size = Union[int, "Dim"]
+Atom = Union[str, "Call"]
+Monomial = tuple[tuple[Atom, int], ...]  # ((atom, power), ...), sorted by the atoms' text
+
+
+def _floordiv(a: int, b: int) -> int:
+    return a // b
+
+
+def _mod(a: int, b: int) -> int:
+    return a % b
+
+
+CALLS: dict[str, Callable[[int, int], int]] = {"floordiv": _floordiv, "mod": _mod, "min": min, "max": max}
+
+
+class Call:
+    """An integer function of sizes that is no polynomial, such as ``floordiv(n, 2)``."""
+
+    __slots__ = ("_hash", "args", "fn")
+
+    def __init__(self, fn: str, args: tuple[Size, Size]):
+        self.fn, self.args = fn, args
+        self._hash = hash((fn, args))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Call) and self.fn == other.fn and self.args == other.args
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __str__(self) -> str:
+        return f"{self.fn}({self.args[0]}, {self.args[1]})"
+
+    def __reduce__(self):
+        return Call, (self.fn, self.args)
+
+
+class Dim:
+    """A non-constant polynomial. Build with ``size_name`` and Python arithmetic; constants collapse to ``int``."""
+
+    __slots__ = ("_hash", "terms")
+
+    def __init__(self, terms: tuple[tuple[Monomial, int], ...]):
+        self.terms = terms
+        self._hash = hash(terms)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dim) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self):
+        return Dim, (self.terms,)
+
+    def __add__(self, other: Size) -> Size:
+        return _polynomial(_terms(self) + _terms(other))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Size:
+        return self * -1
+
+    def __sub__(self, other: Size) -> Size:
+        return self + other * -1
+
+    def __rsub__(self, other: Size) -> Size:
+        return self * -1 + other
+
+    def __mul__(self, other: Size) -> Size:
+        return _polynomial([(_times(m, k), c * d) for m, c in _terms(self) for k, d in _terms(other)])
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Size) -> Size:
+        return floordiv(self, other)
+
+    def __rfloordiv__(self, other: Size) -> Size:
+        return floordiv(other, self)
+
+    def __mod__(self, other: Size) -> Size:
+        return mod(self, other)
+
+    def __rmod__(self, other: Size) -> Size:
+        return mod(other, self)
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"the truth of the symbolic size {self} is not known")
+
+    def __str__(self) -> str:
+        out = ""
+        for monomial, c in self.terms:
+            body = "*".join(str(a) if p == 1 else f"{a}**{p}" for a, p in monomial)
+            if not body:
+                text = str(abs(c))
+            else:
+                text = body if abs(c) == 1 else f"{abs(c)}*{body}"
+            if out:
+                out += (" - " if c < 0 else " + ") + text
+            else:
+                out = ("-" if c < 0 else "") + text
+        return out
+
+    __repr__ = __str__
+
+
+def _terms(x: Size) -> list[tuple[Monomial, int]]:
+    if isinstance(x, Dim):
+        return list(x.terms)
+    return [((), int(x))] if x else []
+
+
+def _times(a: Monomial, b: Monomial) -> Monomial:
+    if not a or not b:
+        return a or b
+    powers = dict(a)
+    for atom, p in b:
+        powers[atom] = powers.get(atom, 0) + p
+    return tuple(sorted(powers.items(), key=lambda item: str(item[0])))
+
+
+def _order(term: tuple[Monomial, int]) -> tuple:
+    """Highest degree first, then by text; the constant comes last."""
+    return (-sum(p for _, p in term[0]), tuple((str(a), p) for a, p in term[0]))
+
+
+def _polynomial(terms: Iterable[tuple[Monomial, int]]) -> Size:
+    total: dict[Monomial, int] = {}
+    for m, c in terms:
+        total[m] = total.get(m, 0) + c
+    kept = [(m, c) for m, c in total.items() if c]
+    if not kept:
+        return 0
+    if len(kept) == 1 and not kept[0][0]:
+        return kept[0][1]
+    return Dim(tuple(sorted(kept, key=_order)))
+
+
+@lru_cache(maxsize=None)
+def size_name(name: str) -> Dim:
+    """The size called ``name``."""
+    return Dim((((((name, 1),)), 1),))
+
+
+def _call(fn: str, a: Size, b: Size) -> Size:
+    return _polynomial([(((Call(fn, (a, b)), 1),), 1)])
+
+
+def _divide_term(term: tuple[Monomial, int], by: tuple[Monomial, int]) -> tuple[Monomial, int] | None:
+    """``term / by`` when it is exact, else None."""
+    powers = dict(term[0])
+    for atom, p in by[0]:
+        powers[atom] = powers.get(atom, 0) - p
+        if powers[atom] < 0:
+            return None
+    if term[1] % by[1]:
+        return None
+    return tuple((a, p) for a, p in powers.items() if p), term[1] // by[1]
+
+
+def floordiv(a: Size, b: Size) -> Size:
+    """``a // b``: exact where the polynomial divides, with whole multiples of ``b`` taken out."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b
+    if a == b:
+        return 1
+    divisor = _terms(b)
+    if len(divisor) == 1:
+        exact, rest = [], []
+        for term in _terms(a):
+            q = _divide_term(term, divisor[0])
+            (rest.append(term) if q is None else exact.append(q))
+        remainder = _polynomial(rest)
+        if isinstance(remainder, int) and isinstance(b, int):
+            return _polynomial(exact) + remainder // b
+        if isinstance(remainder, int) and remainder == 0:
+            return _polynomial(exact)
+        return _polynomial(exact) + _call("floordiv", remainder, b)
+    quotient = _long_division(a, b)
+    return _call("floordiv", a, b) if quotient is None else quotient
+
+
+def _long_division(a: Size, b: Size) -> Size | None:
+    """Exact polynomial quotient (leading-term division), or None."""
+    quotient: Size = 0
+    lead = _terms(b)[0]
+    for _ in range(64):
+        if isinstance(a, int):
+            return quotient if a == 0 else None
+        q = _divide_term(_terms(a)[0], lead)
+        if q is None:
+            return None
+        q_size = _polynomial([q])
+        quotient, a = quotient + q_size, a - q_size * b
+    return None
+
+
+def ceildiv(a: Size, b: Size) -> Size:
+    """The smallest integer not below ``a / b`` (b positive)."""
+    return floordiv(a + b - 1, b)
+
+
+def mod(a: Size, b: Size) -> Size:
+    """``a % b``."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a % b
+    q = floordiv(a, b)
+    if not any(isinstance(atom, Call) for m, _ in _terms(q) for atom, _ in m):
+        return a - q * b
+    return _call("mod", a, b)
+
+
+def known_nonnegative(x: Size) -> bool:
+    """True when ``x >= 0`` for all sizes; False means not known."""
+    if isinstance(x, int):
+        return x >= 0
+    return all(c >= 0 for _, c in x.terms)
+
+
+def minimum(a: Size, b: Size) -> Size:
+    if isinstance(a, int) and isinstance(b, int):
+        return min(a, b)
+    if known_nonnegative(b - a):
+        return a
+    if known_nonnegative(a - b):
+        return b
+    return _call("min", *sorted((a, b), key=str))
+
+
+def maximum(a: Size, b: Size) -> Size:
+    if isinstance(a, int) and isinstance(b, int):
+        return max(a, b)
+    if known_nonnegative(a - b):
+        return a
+    if known_nonnegative(b - a):
+        return b
+    return _call("max", *sorted((a, b), key=str))
+
+
+_SIMPLIFYING: dict[str, Callable[[Size, Size], Size]] = {
+    "floordiv": floordiv, "mod": mod, "min": minimum, "max": maximum,
+}  # fmt: skip
+
+
+def known_equal(a: Size, b: Size) -> bool | None:
+    """True or False when it is known for all sizes, None when it depends on them."""
+    if a == b:
+        return True
+    difference = a - b
+    if isinstance(difference, int):
+        return False
+    if known_nonnegative(difference - 1) or known_nonnegative(-1 - difference):
+        return False
+    return None
+
+
+def product(sizes: Iterable[Size]) -> Size:
+    """The product of sizes; 1 for none."""
+    total: Size = 1
+    for s in sizes:
+        total = total * s
+    return total
+
+
+def evaluate(x: Size, sizes: Mapping[str, int]) -> int:
+    """The number ``x`` is, given a number for every name. Raises KeyError for a name without one."""
+    if not isinstance(x, Dim):
+        return int(x)
+    total = 0
+    for monomial, c in x.terms:
+        for atom, p in monomial:
+            c *= _atom_number(atom, sizes) ** p
+        total += c
+    return total
+
+
+def _atom_number(atom: Atom, sizes: Mapping[str, int]) -> int:
+    if isinstance(atom, str):
+        return sizes[atom]
+    a, b = (evaluate(x, sizes) for x in atom.args)
+    return CALLS[atom.fn](a, b)
+
+
+def substitute(x: Size, sizes: Mapping[str, Size]) -> Size:
+    """Replace names by sizes, and simplify again."""
+    if not isinstance(x, Dim):
+        return x
+    total: Size = 0
+    for monomial, c in x.terms:
+        term: Size = c
+        for atom, p in monomial:
+            if isinstance(atom, str):
+                new = sizes.get(atom, None)
+                new = size_name(atom) if new is None else new
+            else:
+                new = _SIMPLIFYING[atom.fn](*(substitute(a, sizes) for a in atom.args))
+            for _ in range(p):
+                term = term * new
+        total = total + term
+    return total
+
+
+def names(x: Size) -> set[str]:
+    """The size names in ``x``."""
+    out: set[str] = set()
+    if isinstance(x, Dim):
+        for monomial, _ in x.terms:
+            for atom, _ in monomial:
+                out |= {atom} if isinstance(atom, str) else names(atom.args[0]) | names(atom.args[1])
+    return out
+
+
+def solve(x: Size, value: Size, name: str) -> Size | None:
+    """The ``s`` for which ``x == value`` with ``name := s``, when ``x`` is ``a*name + b`` and it is exact; else None."""
+    if not isinstance(x, Dim) or name in names(value):
+        return None
+    a, rest = 0, []
+    for monomial, c in x.terms:
+        if monomial == ((name, 1),):
+            a = c
+        else:
+            rest.append((monomial, c))
+    remainder = _polynomial(rest)
+    if a == 0 or name in names(remainder):
+        return None
+    difference = value - remainder
+    if abs(a) == 1:
+        return difference * a
+    quotients = [_divide_term(t, ((), a)) for t in _terms(difference)]
+    return None if None in quotients else _polynomial([q for q in quotients if q is not None])
+
+
+_TOKEN = re.compile(r"\s*(\d+|[A-Za-z_]\w*|\*\*|[-+*(),])")
+
+
+def parse_dim(text: str) -> Size:
+    """The inverse of ``str``. Raises ValueError on anything else."""
+    tokens, at = [], 0
+    text = text.rstrip()
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if not match:
+            raise ValueError(f"not a size: {text!r}")
+        tokens.append(match[1])
+        at = match.end()
+    value, end = parse_tokens(tokens, 0)
+    if end != len(tokens):
+        raise ValueError(f"not a size: {text!r}")
+    return value
+
+
+def parse_tokens(tokens: list[str], at: int) -> tuple[Size, int]:
+    """Parse a size from ``tokens[at:]``; returns it and the position after it."""
+    total: Size = 0
+    sign = 1
+    if tokens[at] == "-":
+        sign, at = -1, at + 1
+    while True:
+        term, at = _parse_product(tokens, at)
+        total = total + term * sign
+        if at < len(tokens) and tokens[at] in ("+", "-"):
+            sign, at = (1 if tokens[at] == "+" else -1), at + 1
+        else:
+            return total, at
+
+
+def _parse_product(tokens: list[str], at: int) -> tuple[Size, int]:
+    term: Size = 1
+    while True:
+        factor, at = _parse_factor(tokens, at)
+        term = term * factor
+        if at < len(tokens) and tokens[at] == "*":
+            at += 1
+        else:
+            return term, at
+
+
+def _parse_factor(tokens: list[str], at: int) -> tuple[Size, int]:
+    base, at = _parse_atom(tokens, at)
+    if at + 1 < len(tokens) and tokens[at] == "**":
+        return product([base] * int(tokens[at + 1])), at + 2
+    return base, at
+
+
+def _parse_atom(tokens: list[str], at: int) -> tuple[Size, int]:
+    token = tokens[at] if at < len(tokens) else "the end"
+    if token.isdigit():
+        return int(token), at + 1
+    if not re.fullmatch(r"[A-Za-z_]\w*", token):
+        raise ValueError(f"not a size: {token!r}")
+    if token not in CALLS:
+        return size_name(token), at + 1
+    a, at = parse_tokens(tokens, at + 2)
+    b, at = parse_tokens(tokens, at + 1)
+    if tokens[at : at + 1] != [")"]:
+        raise ValueError(f"{token} takes two sizes")
+    return _SIMPLIFYING[token](a, b), at + 1

@@ -1,0 +1,151 @@
+"""Functions: a region with an interface, names and source locations. Not interned; identity is the body's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from symc.ir import location
+from symc.ir.dim import Size, known_equal, names, solve, substitute
+from symc.ir.location import Locs
+from symc.ir.traverse import close_over, postorder, region_params, substitute_sizes
+from symc.ir.types import TensorType, substitute_type
+from symc.ir.value import Region, Value, param
+
+Hints = dict[Value, Locs]
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input: ``role`` is "arg" (given in a call) or "state" (kept between calls).
+
+    ``type`` is the param's type in the body; ``declared`` is what the user wrote, whose size names a call binds first.
+    """
+
+    name: str
+    type: TensorType
+    role: str = "arg"
+    declared: TensorType | None = None
+    loc: location.Loc | None = None
+
+
+@dataclass(frozen=True)
+class Guard:
+    """``left == right`` must hold for the sizes of a call; ``locs`` are the lines that need it."""
+
+    left: Size
+    right: Size
+    locs: Locs = location.NOWHERE
+
+    def __str__(self) -> str:
+        return f"{self.left} == {self.right}"
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """``body.results`` are the outputs, then the new values of the states in ``updates`` (input indices, in order)."""
+
+    name: str
+    inputs: tuple[Input, ...]
+    body: Region
+    updates: tuple[int, ...] = ()
+    hints: Hints = field(default_factory=dict)
+    guards: tuple[Guard, ...] = ()
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        return self.body.results[: len(self.body.results) - len(self.updates)]
+
+    @property
+    def update_values(self) -> tuple[Value, ...]:
+        return self.body.results[len(self.body.results) - len(self.updates):]
+
+    @property
+    def params(self) -> list[Value]:
+        return region_params(self.body)
+
+    def values(self) -> list[Value]:
+        """Every value of the body, operands first."""
+        return postorder(self.body.results)
+
+    def with_results(self, results: Sequence[Value], hints: Mapping[Value, Locs] | None = None) -> Function:
+        """The same interface around other results (made of the same params)."""
+        kept = self.hints if hints is None else dict(hints)
+        return replace(self, body=Region(self.body.params, results), hints=kept)
+
+    def locations(self, value: Value) -> list[location.Loc]:
+        """The user lines of a value, in a stable order."""
+        return location.in_order(self.hints.get(value, ()))
+
+    def __str__(self) -> str:
+        from symc.ir.text import print_function
+
+        return print_function(self)
+
+
+def function(name: str, inputs: Sequence[tuple[Value, Input]], outputs: Sequence[Value],
+             updates: Sequence[tuple[int, Value]] = ()) -> Function:
+    """Close a graph over its leaves: the way from free values to a Function.
+
+    ``inputs`` pairs each free leaf with its interface. Sizes that must be equal (``ensure_shape``) are unified, so that
+    types inside are structurally equal; what cannot be solved stays as ``ensure_shape`` and is checked in a call.
+    """
+    roots = [*outputs, *[v for _, v in updates]]
+    guards = collect_guards(roots)
+    solution = unify(guards, bound_names(i.type for _, i in inputs))
+    hints: Hints = {}
+    types = [substitute_type(i.type, solution) for _, i in inputs]
+    leaves = {leaf: param(k, t) for k, ((leaf, _), t) in enumerate(zip(inputs, types, strict=True))}  # type: ignore[arg-type]
+
+    def carry(old: Value, new: Value) -> None:
+        locs = location.noted(old)
+        if locs:
+            hints[new] = hints.get(new, location.NOWHERE) | locs
+
+    for leaf, p in leaves.items():
+        carry(leaf, p)
+    if solution:
+        results = substitute_sizes(roots, leaves, solution, carry)
+    else:
+        from symc.ir.traverse import replace as replace_values
+
+        results = replace_values(roots, leaves, carry)
+    body = close_over([leaves[leaf] for leaf, _ in inputs], results)
+    interface = tuple(replace(i, type=t, declared=i.declared or i.type) for (_, i), t in zip(inputs, types, strict=True))
+    return Function(name, interface, body, tuple(k for k, _ in updates), hints, guards)
+
+
+def bound_names(types: Iterable[TensorType]) -> list[str]:
+    """Size names in the order in which inputs mention them."""
+    out: dict[str, None] = {}
+    for t in types:
+        for s in t.shape:
+            out.update(dict.fromkeys(sorted(names(s))))
+    return list(out)
+
+
+def collect_guards(roots: Sequence[Value]) -> tuple[Guard, ...]:
+    """The equations between sizes that a graph relies on."""
+    found: dict[tuple[Size, Size], Locs] = {}
+    for v in postorder(roots):
+        if v.op.name == "ensure_shape":
+            for have, want in zip(v.operands[0].shape, v.shape, strict=True):
+                if known_equal(have, want) is not True:
+                    key = (have, want)
+                    found[key] = found.get(key, location.NOWHERE) | location.noted(v)
+    return tuple(Guard(a, b, locs) for (a, b), locs in found.items())
+
+
+def unify(guards: Sequence[Guard], order: Sequence[str]) -> dict[str, Size]:
+    """Solve equations for size names. Of two names the one declared first stays."""
+    solution: dict[str, Size] = {}
+    rank = {n: i for i, n in enumerate(order)}
+    for guard in guards:
+        left, right = substitute(guard.left, solution), substitute(guard.right, solution)
+        for name in sorted(names(left - right), key=lambda n: -rank.get(n, len(rank))):
+            value = solve(left - right, 0, name)
+            if value is not None:
+                solution = {k: substitute(v, {name: value}) for k, v in solution.items()}
+                solution[name] = value
+                break
+    return solution

@@ -1,0 +1,195 @@
+"""What an op is: one record that states everything about it, and the registry of all records.
+
+A record is also the builder of its values: ``add(x, y)`` makes a value, ``sum_(x, axes=(0,))`` passes attributes, and
+Python numbers become constants of the dtype and shape of the first operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from symc.errors import InternalError, SymcError, did_you_mean
+from symc.ir.attrs import EMPTY, Array, Attrs
+from symc.ir.types import Type
+from symc.ir.value import Region, Value, make
+
+Cotangents = Sequence["Value | None"]
+
+
+# --- how an op varies: one fact, from which both jvp and vjp follow (see symc.grad) -----------------------------------
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """Element i of the result depends on element i of the operands.
+
+    ``partials[k](out, *operands)`` is d out / d operand k, elementwise, or None where it is zero everywhere.
+    ``singular``: a partial can be infinite or nan at points where the op itself is finite, so a zero cotangent
+    must stay zero (vjp multiplies with ``mulz``).
+    """
+
+    partials: tuple[Callable[..., Value | None] | None, ...]
+    singular: bool = False
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Linear in the operands ``args`` together (all by default; the others are parameters).
+
+    ``transpose(g, v)`` gives the cotangents of all operands of value ``v`` (None for parameters). The jvp applies the
+    op itself to the tangents.
+    """
+
+    transpose: Callable[[Value, Value], Cotangents]
+    args: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Multilinear:
+    """Linear in each operand when the others are held. ``transposes[k](g, v)`` is the cotangent of operand k."""
+
+    transposes: tuple[Callable[[Value, Value], Value], ...]
+
+
+@dataclass(frozen=True)
+class Custom:
+    """Neither of the above. ``jvp(tangents, v)`` (None for a zero tangent) and ``vjp(g, v)``."""
+
+    jvp: Callable[[Cotangents, Value], Value | None]
+    vjp: Callable[[Value, Value], Cotangents]
+
+
+Derivative = Elementwise | Linear | Multilinear | Custom
+
+
+# --- how an op is laid out: what a code generator may do with it (see symc.codegen) -----------------------------------
+
+
+@dataclass(frozen=True)
+class Element:
+    """Element ``index`` of the result is a scalar expression.
+
+    ``f(v, index, at)``: ``index`` are i64 scalars, one an axis; ``at(k, index)`` is the scalar at ``index`` of operand
+    k. None: the op itself, applied to the scalars at the same index (every elementwise op).
+    """
+
+    f: Callable[..., Value] | None = None
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A reduction over the axes in attribute ``axes``: combine elements with ``kind`` starting from its identity.
+
+    ``kind`` is the name of a binary op (add, mul, maximum, minimum, and, or).
+    """
+
+    kind: str
+
+
+@dataclass(frozen=True)
+class View:
+    """The same elements in the same order: the result may be the operand's buffer."""
+
+
+@dataclass(frozen=True)
+class Extern:
+    """A library routine (``name`` in a backend's extern table) or, without one, the reference implementation."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Decompose:
+    """Other ops: ``f(v)`` gives the value that replaces ``v`` before fusion."""
+
+    f: Callable[[Value], Value]
+
+
+Lowering = Element | Fold | View | Extern | Decompose
+
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """One operation.
+
+    * ``infer(*operand_types, **attrs) -> Type`` (``regions=`` too where there are any) raises ShapeError or DTypeError.
+    * ``reference(*arrays, **attrs) -> array`` is NumPy and the definition of meaning; sizes in attrs are numbers,
+      ``regions`` are callables on arrays. It returns exactly the inferred dtype and shape, and never a view of a
+      written operand.
+    * ``samples() -> iterable of (operand arrays, attrs)``: legal operands that drive every generated test.
+    """
+
+    name: str
+    infer: Callable[..., Type]
+    reference: Callable[..., Any]
+    derivative: Derivative | None = None
+    lowering: Lowering | None = None
+    traits: frozenset[str] = frozenset()
+    samples: Callable[[], Iterator[tuple[tuple, dict]]] | None = None
+    doc: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)  # further facts a family needs (accepted dtypes, identity ...)
+
+    def __call__(self, *operands: Any, regions: Sequence[Region] = (), **attrs: Any) -> Value:
+        if operands and not all(isinstance(v, Value) for v in operands):
+            operands = _coerce(self, operands)
+        return make(self, operands, Attrs(attrs) if attrs else EMPTY, regions)
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+    def __reduce__(self):
+        return lookup, (self.name,)
+
+
+def _coerce(op: Op, operands: tuple) -> tuple[Value, ...]:
+    like = next((v for v in operands if isinstance(v, Value)), None)
+    if like is None:
+        raise InternalError(f"{op.name}: no operand is a value")
+    return tuple(v if isinstance(v, Value) else splat(v, like.type) for v in operands)
+
+
+def splat(number: Any, type_: Type) -> Value:
+    """A constant with the same number in every element of ``type_``."""
+    if isinstance(number, Array):
+        array = number
+    else:
+        with np.errstate(all="ignore"):
+            array = Array(np.asarray(number).astype(type_.dtype))  # type: ignore[union-attr]
+    value = make(lookup("constant"), (), Attrs({"value": array}))
+    shape = type_.shape  # type: ignore[union-attr]
+    if shape:
+        value = make(lookup("broadcast"), (value,), Attrs({"axes": (), "shape": shape}))
+    return value
+
+
+_registry: dict[str, Op] = {}
+
+
+def register(op: Op) -> Op:
+    """Add a record to the registry. A name is registered once."""
+    if op.name in _registry:
+        raise InternalError(f"op {op.name} is registered twice")
+    _registry[op.name] = op
+    return op
+
+
+def unregister(name: str) -> None:
+    """Take a user's op out again (tests do)."""
+    _registry.pop(name, None)
+
+
+def lookup(name: str) -> Op:
+    """The record called ``name``. Raises SymcError with a suggestion for an unknown one."""
+    try:
+        return _registry[name]
+    except KeyError:
+        raise SymcError(f"no op is called {name!r}", help=did_you_mean(name, _registry)) from None
+
+
+def all_ops() -> list[Op]:
+    """Every record, by name."""
+    return [_registry[n] for n in sorted(_registry)]

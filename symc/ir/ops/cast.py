@@ -1,0 +1,36 @@
+"""Conversion between dtypes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from symc.ir.op import Element, Linear, Op, register
+from symc.ir.types import DTYPES, TensorType, is_inexact
+
+
+def _reference(x, dtype):
+    if x.dtype.kind == "c" and dtype.kind != "c" and dtype.kind != "b":
+        x = x.real  # silently, as the front end has already warned or meant it
+    return np.asarray(x).astype(dtype)
+
+
+def _transpose(g, v):
+    source = v.operands[0].dtype
+    if not is_inexact(source) or not is_inexact(v.dtype):
+        return (None,)
+    return (cast(g, dtype=source),)
+
+
+def _samples():
+    x = np.array([-2.5, -1.0, -0.0, 0.0, 0.5, 1.5, 100.0])
+    for dtype in DTYPES.values():
+        yield (x if dtype.kind != "u" else abs(x),), dict(dtype=dtype)
+    yield (np.array([True, False]),), dict(dtype=DTYPES["f32"])
+    yield (np.array([1 + 2j, -1j]),), dict(dtype=DTYPES["c64"])
+
+
+cast = register(Op(
+    "cast", lambda t, dtype: TensorType(dtype, t.shape), _reference, Linear(_transpose), Element(),
+    frozenset({"elementwise"}), _samples,
+    "Convert to `dtype` as NumPy's astype does; complex to real drops the imaginary part.",
+))  # fmt: skip

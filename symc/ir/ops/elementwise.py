@@ -1,0 +1,125 @@
+"""How elementwise ops are declared, and the samples that test them all. The catalogue itself: arithmetic, compare, math.
+
+IR elementwise ops take operands of one shape and one dtype (`where` and the shifts say otherwise); the front end
+broadcasts and promotes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.errors import DTypeError, ShapeError
+from symc.ir.op import Derivative, Element, Elementwise, Lowering, Op, register, splat
+from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType, complex_dtype, real_dtype
+from symc.ir.value import Value
+
+KINDS = {"b": "bool", "i": "signed integers", "u": "unsigned integers", "f": "floats", "c": "complex"}
+
+#: What the dtype of a result is, given the operands' dtype.
+RESULTS: dict[str, Callable[[np.dtype], np.dtype]] = {
+    "same": lambda d: d,
+    "bool": lambda d: DTYPES["bool"],
+    "real": real_dtype,
+    "complex": complex_dtype,
+}
+
+
+def check_same(name: str, types: Sequence[TensorType]) -> None:
+    """Operands must have one dtype and one shape."""
+    first = types[0]
+    for t in types[1:]:
+        if t.dtype != first.dtype:
+            raise DTypeError(f"{name}: operand dtypes differ: {first} and {t}")
+        if t.shape != first.shape:
+            raise ShapeError(f"{name}: operand shapes differ: {first} and {t}")
+
+
+def check_kind(name: str, t: TensorType, kinds: str) -> None:
+    """The dtype's kind must be among ``kinds`` (letters of KINDS)."""
+    if t.dtype.kind not in kinds:
+        raise DTypeError(f"{name} is not defined for {DTYPE_NAMES[t.dtype]}",
+                         help="it takes " + ", ".join(KINDS[k] for k in kinds))
+
+
+def check_arity(name: str, types: Sequence[TensorType], arity: int) -> None:
+    """There must be ``arity`` operands."""
+    if len(types) != arity:
+        raise TypeError(f"{name} takes {arity} operand{'s' * (arity != 1)}, not {len(types)}")
+
+
+def elementwise(name: str, arity: int, kinds: str, reference: Callable, derivative: Derivative | tuple | None = None, *,
+                result: str = "same", traits: Sequence[str] = (), doc: str = "", singular: bool = False,
+                identity: Any = None, numpy: np.ufunc | None = None, lowering: Lowering | None = None,
+                attrs: Sequence[Mapping[str, Any]] = ({},)) -> Op:
+    """Register an elementwise op.
+
+    ``kinds``: dtype kinds it takes. ``result``: a key of RESULTS.
+    ``derivative``: a tuple of partials (see ``Elementwise``), or a Derivative.
+    ``identity``: e with op(x, e) == x, a number or a function of the dtype, for reductions.
+    ``numpy``: the ufunc that gives the same results (``reference`` itself, if it is one).
+    ``attrs``: attributes that the samples try; they name all that the op has.
+    """
+    known = set(attrs[0])
+
+    def infer(*types: TensorType, **given: Any) -> TensorType:
+        check_arity(name, types, arity)
+        if set(given) != known:
+            raise TypeError(f"{name} has attributes {sorted(known)}, not {sorted(given)}")
+        check_same(name, types)
+        check_kind(name, types[0], kinds)
+        return types[0].with_dtype(RESULTS[result](types[0].dtype))
+
+    def run(*arrays: np.ndarray, **given: Any) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            return np.asarray(reference(*arrays, **given)).astype(RESULTS[result](arrays[0].dtype), copy=False)
+
+    if isinstance(derivative, tuple):
+        derivative = Elementwise(derivative, singular)
+    facts = dict(kinds=kinds, result=result)
+    if identity is not None:
+        facts["identity"] = identity if callable(identity) else lambda dtype: dtype.type(identity)
+    if numpy is not None or isinstance(reference, np.ufunc):
+        facts["numpy"] = numpy or reference
+    return register(Op(
+        name, infer, run, derivative, lowering or Element(), frozenset({"elementwise", *traits}),
+        lambda: samples(arity, kinds, attrs), doc, facts,
+    ))  # fmt: skip
+
+
+EDGES = {
+    "b": [False, True],
+    "i": [-7, -2, -1, 0, 1, 2, 3, 7],
+    "u": [0, 1, 2, 3, 7, 100],
+    "f": [-np.inf, -30.5, -2.0, -1.0, -0.5, -1e-310, -0.0, 0.0, 1e-310, 0.25, 0.5, 1.0, 1.5, 3.0, 30.0, np.inf, np.nan],
+    "c": [0, 1, 1j, -1 + 0.5j, 0.3 - 2j, 3 + 0.25j, -0.5 - 0.5j],
+}
+
+
+def edge_values(dtype: np.dtype) -> np.ndarray:
+    """Values at which elementwise ops go wrong. For integers the ends of the range are among them."""
+    values = list(EDGES[dtype.kind])
+    if dtype.kind in "iu":
+        values += [int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)]
+    with np.errstate(all="ignore"):
+        return np.array(list(dict.fromkeys(values)) if dtype.kind in "iu" else values, dtype)
+
+
+def samples(arity: int, kinds: str, attrs: Sequence[Mapping[str, Any]] = ({},)) -> Iterator[tuple[tuple, dict]]:
+    """All combinations of edge values, for every dtype the op takes; then no elements, and 0-d."""
+    for dtype in DTYPES.values():
+        if dtype.kind not in kinds:
+            continue
+        for given in attrs:
+            grid = list(itertools.product(edge_values(dtype), repeat=arity))
+            yield tuple(np.array(column, dtype) for column in zip(*grid, strict=True)), dict(given)
+        yield tuple(np.empty((0, 2), dtype) for _ in range(arity)), dict(attrs[0])
+        yield tuple(np.array(1, dtype) for _ in range(arity)), dict(attrs[0])
+
+
+def like(x: Value, number: Any) -> Value:
+    """``number`` in every element of a value of x's type."""
+    return splat(number, x.type)

@@ -1,0 +1,97 @@
+"""Products of arrays: one op, `dot`, contracts any axes with any batch axes (what einsum, matmul and tensordot become)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from symc.errors import DTypeError, ShapeError
+from symc.ir.op import Extern, Multilinear, Op, register
+from symc.ir.ops.arithmetic import conjugate
+from symc.ir.ops.shape import transpose
+from symc.ir.types import TensorType
+from symc.ir.value import Value
+
+Axes = tuple[int, ...]
+
+
+def _dot_infer(a: TensorType, b: TensorType, contract: tuple[Axes, Axes], batch: tuple[Axes, Axes]) -> TensorType:
+    if a.dtype != b.dtype:
+        raise DTypeError(f"dot: operand dtypes differ: {a} and {b}")
+    if a.dtype.kind == "b":
+        raise DTypeError("dot is not defined for bool", help="cast to an integer type first")
+    for x, y, what in ((*contract, "contracted"), (*batch, "batch")):
+        if len(x) != len(y):
+            raise ShapeError(f"dot: {len(x)} {what} axes on the left, {len(y)} on the right")
+        for i, j in zip(x, y, strict=True):
+            if a.shape[i] != b.shape[j]:
+                raise ShapeError(f"dot: {what} axes differ: axis {i} of {a} and axis {j} of {b}")
+    return a.with_shape([a.shape[i] for i in batch[0]] + [a.shape[i] for i in free_axes(a, contract[0], batch[0])]
+                        + [b.shape[j] for j in free_axes(b, contract[1], batch[1])])
+
+
+def free_axes(t, contract: Axes, batch: Axes) -> Axes:
+    """Axes of an operand that are neither contracted nor batch."""
+    return tuple(i for i in range(len(t.shape)) if i not in contract and i not in batch)
+
+
+def _dot_reference(a, b, contract, batch):
+    letters = iter("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    left = [next(letters) for _ in a.shape]
+    right = [next(letters) for _ in b.shape]
+    for i, j in zip(contract[0] + batch[0], contract[1] + batch[1], strict=True):
+        right[j] = left[i]
+    out = [left[i] for i in batch[0]] + [left[i] for i in free_axes(a, contract[0], batch[0])] + [right[j] for j in free_axes(b, contract[1], batch[1])]
+    return np.asarray(np.einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", a, b, optimize=a.ndim + b.ndim > 2), dtype=a.dtype)
+
+
+def _transpose_left(g: Value, v: Value) -> Value:
+    a, b = v.operands
+    return _cotangent(g, a, conjugate(b), v.attrs["contract"], v.attrs["batch"], g_free_first=True)
+
+
+def _transpose_right(g: Value, v: Value) -> Value:
+    a, b = v.operands
+    contract, batch = v.attrs["contract"], v.attrs["batch"]
+    return _cotangent(g, b, conjugate(a), contract[::-1], batch[::-1], g_free_first=False)
+
+
+def _cotangent(g: Value, x: Value, other: Value, contract, batch, g_free_first: bool) -> Value:
+    """The cotangent of operand x: contract g's axes that came from `other` with `other`'s free axes, then reorder."""
+    n_batch = len(batch[0])
+    x_free, other_free = free_axes(x, contract[0], batch[0]), free_axes(other, contract[1], batch[1])
+    first, second = (x_free, other_free) if g_free_first else (other_free, x_free)
+    g_first = tuple(range(n_batch, n_batch + len(first)))
+    g_second = tuple(range(n_batch + len(first), n_batch + len(first) + len(second)))
+    g_other = g_second if g_free_first else g_first
+    g_batch = tuple(range(n_batch))
+    out = dot(g, other, contract=(g_other, other_free), batch=(g_batch, batch[1]))
+    # axes of out: batch, x's free axes, then x's contracted axes in the order of the axes left in `other`
+    order = [i for i in range(other.ndim) if i in contract[1]]
+    sources = list(batch[0]) + list(x_free) + [contract[0][contract[1].index(i)] for i in order]
+    perm = tuple(sources.index(i) for i in range(x.ndim))
+    return out if perm == tuple(range(x.ndim)) else transpose(out, perm=perm)
+
+
+def _samples():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(3, 4)), rng.normal(size=(4, 2))
+    for dtype in ("f4", "f8", "c16", "i8", "f2"):
+        yield (a.astype(dtype), b.astype(dtype)), dict(contract=((1,), (0,)), batch=((), ()))
+    yield (a, rng.normal(size=(5, 4))), dict(contract=((1,), (1,)), batch=((), ()))
+    yield (a[0], b[:, 0]), dict(contract=((0,), (0,)), batch=((), ()))
+    yield (a[0], b[:, 0]), dict(contract=((), ()), batch=((), ()))
+    yield (rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 4, 5))), dict(contract=((2,), (1,)), batch=((0,), (0,)))
+    yield (rng.normal(size=(4, 2, 3)), rng.normal(size=(5, 3, 4, 2))), dict(contract=((0, 2), (2, 1)), batch=((1,), (3,)))
+    yield (np.ones((2, 0)), np.ones((0, 3))), dict(contract=((1,), (0,)), batch=((), ()))
+
+
+dot = register(Op(
+    "dot", _dot_infer, _dot_reference, Multilinear((_transpose_left, _transpose_right)), Extern("dot"),
+    frozenset({"contraction"}), _samples,
+    "Sum of products over the axes in `contract`; result axes are batch, left free, right free.",
+))  # fmt: skip
+
+
+def matmul(a: Value, b: Value) -> Value:
+    """The product of two matrices."""
+    return dot(a, b, contract=((1,), (0,)), batch=((), ()))

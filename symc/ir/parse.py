@@ -1,0 +1,376 @@
+"""IR text to IR. Types in the text are inferred again; disagreement is an error.
+
+    module   ::= function*
+    function ::= "func" "@"name "(" [["state"] "%"name ":" type ","...] ")" "->" "(" types ")" "{" line* return "}"
+    line     ::= "%"name ","... "=" OP [operand ","...] ["{" key "=" attr ","... "}"] ":" type ","... ["{" region "}"]...
+    region   ::= "^" "(" "%"name ":" type ","... ")" ":" line* "yield" operand ","...
+    return   ::= "return" [operand ","...] ["update" "(" "%"name "=" operand ","... ")"]
+    operand  ::= "%"name | number ":" type
+    type     ::= dtype "[" size ","... "]"
+    attr     ::= "none" | "true" | "false" | number | string | size | dtype | type | "(" attr ","... ")" | dense
+    dense    ::= "dense" "(" type "," number ","... ")" | "dense" "(" type "," "#"digest ")"
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from symc.errors import ParseError, SymcError
+from symc.ir.attrs import EMPTY, Array, Attrs
+from symc.ir.dim import Size, parse_tokens
+from symc.ir.function import Function, Input
+from symc.ir.literal import nan_from_bits
+from symc.ir.op import lookup, splat
+from symc.ir.types import DTYPES, TensorType, TupleType, Type
+from symc.ir.value import Region, Value, make, param
+
+_TOKEN = re.compile(
+    r'[ \t\r\n]+|//[^\n]*|(?P<token>"(?:[^"\\\n]|\\.)*"|%\w+|@\w+|#[0-9a-f]+|0x[0-9a-f]+'
+    r"|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+|[A-Za-z_]\w*|->|\*\*|==|[-+*()\[\]{},:=^])"
+)
+
+
+def parse(text: str, arrays: Mapping[str, np.ndarray] | None = None) -> Function:
+    """The one function in ``text``. ``arrays`` maps digests (hex) to constant data the text names but does not hold.
+
+    Raises ParseError with line and column for text that does not follow the grammar or disagrees with the ops.
+    """
+    functions = parse_module(text, arrays)
+    if len(functions) != 1:
+        raise ParseError(f"the text has {len(functions)} functions; one was expected")
+    return functions[0]
+
+
+def parse_module(text: str, arrays: Mapping[str, np.ndarray] | None = None) -> list[Function]:
+    """Every function in ``text``."""
+    p = _Parser(text, arrays or {})
+    out = []
+    while p.peek() != "":
+        out.append(p.function())
+    return out
+
+
+class _Parser:
+    def __init__(self, text: str, arrays: Mapping[str, np.ndarray]):
+        self.text, self.arrays = text, arrays
+        self.tokens: list[str] = []
+        self.offsets: list[int] = []
+        at = 0
+        while at < len(text):
+            m = _TOKEN.match(text, at)
+            if m is None:
+                self.offsets.append(at)
+                raise self.error(f"unexpected character {text[at]!r}", len(self.tokens))
+            if m["token"] is not None:
+                self.tokens.append(m["token"])
+                self.offsets.append(at)
+            at = m.end()
+        self.tokens.append("")
+        self.offsets.append(len(text))
+        self.at = 0
+
+    # -- tokens
+
+    def error(self, what: str, at: int | None = None) -> ParseError:
+        offset = self.offsets[min(self.at if at is None else at, len(self.offsets) - 1)]
+        line = self.text.count("\n", 0, offset) + 1
+        start = self.text.rfind("\n", 0, offset) + 1
+        end = self.text.find("\n", offset)
+        shown = self.text[start:len(self.text) if end < 0 else end].strip()
+        return ParseError(f"line {line}, column {offset - start + 1}: {what}", values=[(shown, None, "")] if shown else [])
+
+    def peek(self) -> str:
+        return self.tokens[self.at]
+
+    def next(self) -> str:
+        token = self.tokens[self.at]
+        self.at += 1
+        return token
+
+    def accept(self, token: str) -> bool:
+        if self.tokens[self.at] == token:
+            self.at += 1
+            return True
+        return False
+
+    def expect(self, token: str) -> None:
+        if self.tokens[self.at] != token:
+            raise self.error(f"expected {token!r}, found {self.peek()!r}")
+        self.at += 1
+
+    def sigil(self, mark: str) -> str:
+        token = self.peek()
+        if not token.startswith(mark):
+            raise self.error(f"expected a name with {mark!r}, found {token!r}")
+        self.at += 1
+        return token[1:]
+
+    # -- types, numbers, attributes
+
+    def size(self) -> Size:
+        try:
+            value, self.at = parse_tokens(self.tokens, self.at)
+        except (ValueError, IndexError) as e:
+            raise self.error(str(e)) from None
+        return value
+
+    def type(self) -> TensorType:
+        name = self.next()
+        if name not in DTYPES:
+            raise self.error(f"{name!r} is not a dtype", self.at - 1)
+        self.expect("[")
+        shape: list[Size] = []
+        while not self.accept("]"):
+            shape.append(self.size())
+            if self.peek() != "]":
+                self.expect(",")
+        return TensorType(DTYPES[name], shape)
+
+    def types(self) -> list[TensorType]:
+        out = [self.type()]
+        while self.accept(","):
+            out.append(self.type())
+        return out
+
+    def number(self, dtype: np.dtype) -> np.ndarray:
+        """A number of a known dtype, bit for bit."""
+        if self.peek() == "complex":
+            self.at += 1
+            self.expect("(")
+            half = DTYPES["f32"] if dtype.itemsize == 8 else DTYPES["f64"]
+            re_ = self.number(half)
+            self.expect(",")
+            im = self.number(half)
+            self.expect(")")
+            out = np.zeros((), dtype)
+            out.real, out.imag = re_, im
+            return out
+        if self.peek() == "nan" and self.tokens[self.at + 1] == "(":
+            self.at += 2
+            bits = int(self.next(), 16)
+            self.expect(")")
+            return nan_from_bits(bits, dtype)
+        sign = "-" if self.accept("-") else ""
+        token = self.next()
+        try:
+            if dtype.kind == "b":
+                return np.array({"true": True, "false": False}[token])
+            return np.array(int(sign + token) if dtype.kind in "iu" else float(sign + token), dtype)
+        except (ValueError, KeyError, OverflowError):
+            raise self.error(f"{sign + token!r} is not a number of dtype {dtype}", self.at - 1) from None
+
+    def attr(self) -> Any:
+        token = self.peek()
+        if token == "(":
+            return self.attr_tuple()
+        if token == "dense":
+            return self.dense()
+        if token in DTYPES:
+            if self.tokens[self.at + 1] == "[":
+                return self.type()
+            return DTYPES[self.next()]
+        if token in ("none", "true", "false"):
+            return {"none": None, "true": True, "false": False}[self.next()]
+        if token.startswith('"'):
+            return json.loads(self.next())
+        body = self.tokens[self.at + 1] if token == "-" else token
+        if body in ("inf", "nan") or ("." in body or "e" in body.lower()) and body[:1].isdigit():
+            return float(self.number(DTYPES["f64"]))
+        return self.size()
+
+    def attr_tuple(self) -> tuple:
+        self.expect("(")
+        out = []
+        while not self.accept(")"):
+            out.append(self.attr())
+            if self.peek() != ")":
+                self.expect(",")
+        return tuple(out)
+
+    def dense(self) -> Array:
+        self.at += 1
+        self.expect("(")
+        t = self.type()
+        if self.tokens[self.at + 1].startswith("#"):
+            self.expect(",")
+            array = self.named_array(self.sigil("#"), t)
+            self.expect(")")
+            return array
+        numbers = []
+        while self.accept(","):
+            numbers.append(self.number(t.dtype))
+        self.expect(")")
+        out = np.empty(len(numbers), t.dtype)
+        for k, x in enumerate(numbers):
+            out[k] = x
+        try:
+            return Array(out.reshape(t.shape))
+        except (ValueError, TypeError):
+            raise self.error(f"{len(numbers)} numbers do not fill {t}") from None
+
+    def named_array(self, digest: str, t: TensorType) -> Array:
+        if digest in self.arrays:
+            found: Array | None = Array(self.arrays[digest])
+        else:
+            found = Array.by_digest(bytes.fromhex(digest)) if len(digest) == 32 else None
+        if found is None or found.digest.hex() != digest or found.type is not t:
+            raise self.error(f"the constant #{digest[:8]}... : {t} is not at hand; pass it in arrays=")
+        return found
+
+    # -- lines, regions, functions
+
+    def operand(self, scope: Mapping[str, Value]) -> Value:
+        token = self.peek()
+        if token.startswith("%"):
+            self.at += 1
+            if token[1:] not in scope:
+                raise self.error(f"{token} is not defined here", self.at - 1)
+            return scope[token[1:]]
+        start = self.at
+        while self.tokens[self.at] not in (":", "", "}"):  # the type comes after the number, and says how to read it
+            self.at += 1
+        self.expect(":")
+        t = self.type()
+        end, self.at = self.at, start
+        number = self.number(t.dtype)
+        if self.tokens[self.at] != ":":
+            raise self.error("expected ':' and a type after a number")
+        self.at = end
+        return splat(Array(number), t)
+
+    def operands(self, scope: Mapping[str, Value], ends: tuple[str, ...]) -> list[Value]:
+        out: list[Value] = []
+        if self.peek() in ends:
+            return out
+        out.append(self.operand(scope))
+        while self.accept(","):
+            out.append(self.operand(scope))
+        return out
+
+    def attrs(self) -> Attrs:
+        if not self.accept("{"):
+            return EMPTY
+        entries: dict[str, Any] = {}
+        while not self.accept("}"):
+            key = self.next()
+            self.expect("=")
+            entries[key] = self.attr()
+            if self.peek() != "}":
+                self.expect(",")
+        return Attrs(entries)
+
+    def line(self, scope: dict[str, Value]) -> None:
+        start = self.at
+        names = [self.sigil("%")]
+        while self.accept(","):
+            names.append(self.sigil("%"))
+        self.expect("=")
+        try:
+            op = lookup(self.next())
+        except SymcError as e:
+            error = self.error(e.what, self.at - 1)
+            error.help = e.help
+            raise error from None
+        operands = self.operands(scope, ("{", ":"))
+        attrs = self.attrs()
+        self.expect(":")
+        types = self.types()
+        regions = []
+        while self.peek() == "{" and self.tokens[self.at + 1] == "^":
+            self.at += 1
+            regions.append(self.region())
+            self.expect("}")
+        self.define(scope, names, self.build(op, operands, attrs, regions, start), types, start)
+
+    def build(self, op, operands, attrs, regions, start: int) -> Value:
+        try:
+            return make(op, operands, attrs, regions)
+        except SymcError as e:
+            raise self.error(e.what, start) from e
+        except (TypeError, KeyError, IndexError, AttributeError, ValueError) as e:
+            raise self.error(f"{op.name}: operands or attributes do not fit: {e}", start) from e
+
+    def define(self, scope: dict[str, Value], names: list[str], v: Value, types: list[TensorType], start: int) -> None:
+        inferred: tuple[Type, ...] = v.type.items if isinstance(v.type, TupleType) else (v.type,)
+        if tuple(types) != inferred:
+            raise self.error(f"{v.op.name} has type {', '.join(map(str, inferred))}, the text says {', '.join(map(str, types))}", start)
+        if len(names) != len(inferred):
+            raise self.error(f"{v.op.name} has {len(inferred)} results, the text names {len(names)}", start)
+        for k, name in enumerate(names):
+            if name in scope:
+                raise self.error(f"%{name} is defined twice", start)
+            scope[name] = v[k] if isinstance(v.type, TupleType) else v
+
+    def parameter(self) -> tuple[str, TensorType]:
+        name = self.sigil("%")
+        self.expect(":")
+        return name, self.type()
+
+    def region(self) -> Region:
+        self.expect("^")
+        self.expect("(")
+        scope: dict[str, Value] = {}
+        types: list[TensorType] = []
+        while not self.accept(")"):
+            name, t = self.parameter()
+            scope[name] = param(len(types), t)
+            types.append(t)
+            if self.peek() != ")":
+                self.expect(",")
+        self.expect(":")
+        while self.peek() != "yield":
+            self.line(scope)
+        self.at += 1
+        return Region(types, self.operands(scope, ("}",)))
+
+    def function(self) -> Function:
+        self.expect("func")
+        name = self.sigil("@")
+        self.expect("(")
+        inputs: list[Input] = []
+        scope: dict[str, Value] = {}
+        while not self.accept(")"):
+            role = "state" if self.accept("state") else "arg"
+            start = self.at
+            arg, t = self.parameter()
+            if arg in scope:
+                raise self.error(f"%{arg} is defined twice", start)
+            scope[arg] = param(len(inputs), t)
+            inputs.append(Input(arg, t, role, t))
+            if self.peek() != ")":
+                self.expect(",")
+        self.expect("->")
+        self.expect("(")
+        declared = [] if self.peek() == ")" else self.types()
+        self.expect(")")
+        self.expect("{")
+        while self.peek() not in ("return", ""):
+            self.line(scope)
+        self.expect("return")
+        outputs = self.operands(scope, ("}", "update"))
+        if [v.type for v in outputs] != declared:
+            raise self.error(f"@{name} returns {', '.join(str(v.type) for v in outputs)}, its head says {', '.join(map(str, declared))}")
+        updates = self.updates(scope, [i.name for i in inputs])
+        self.expect("}")
+        body = Region([i.type for i in inputs], [*outputs, *[v for _, v in updates]])
+        return Function(name, tuple(inputs), body, tuple(k for k, _ in updates))
+
+    def updates(self, scope: Mapping[str, Value], names: list[str]) -> list[tuple[int, Value]]:
+        out: list[tuple[int, Value]] = []
+        if not self.accept("update"):
+            return out
+        self.expect("(")
+        while not self.accept(")"):
+            target = self.sigil("%")
+            if target not in names:
+                raise self.error(f"%{target} is not an input", self.at - 1)
+            self.expect("=")
+            out.append((names.index(target), self.operand(scope)))
+            if self.peek() != ")":
+                self.expect(",")
+        return out

@@ -1,0 +1,113 @@
+"""Walking and rebuilding graphs with explicit stacks: linear time at any depth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from symc.ir.dim import Size
+from symc.ir.types import TensorType, substitute_type
+from symc.ir.value import Region, Value, make, param
+
+
+def postorder(roots: Iterable[Value], stop: Callable[[Value], bool] | None = None) -> list[Value]:
+    """Every value reachable from ``roots``, operands before users, each once. Regions are not entered.
+
+    ``stop(v)``: list ``v`` but not what it reaches.
+    """
+    out: list[Value] = []
+    seen: set[Value] = set()
+    stack: list[Value | tuple[Value]] = list(roots)[::-1]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, tuple):
+            out.append(item[0])
+        elif item not in seen:
+            seen.add(item)
+            if item.operands and not (stop and stop(item)):
+                stack.append((item,))
+                stack.extend(item.operands[::-1])
+            else:
+                out.append(item)
+    return out
+
+
+def users(values: Iterable[Value]) -> dict[Value, list[Value]]:
+    """Who uses each value, among ``values``; a user that uses it twice is listed once."""
+    out: dict[Value, list[Value]] = {}
+    for v in values:
+        out.setdefault(v, [])
+        for o in dict.fromkeys(v.operands):
+            out.setdefault(o, []).append(v)
+    return out
+
+
+def rebuild(v: Value, operands: Sequence[Value]) -> Value:
+    """``v`` with other operands (of the same types, or types the op can infer from)."""
+    operands = tuple(operands)
+    return v if operands == v.operands else make(v.op, operands, v.attrs, v.regions)
+
+
+def replace(roots: Sequence[Value], mapping: Mapping[Value, Value],
+            on_new: Callable[[Value, Value], None] | None = None) -> list[Value]:
+    """The roots with values replaced. What replaces a value is not searched again.
+
+    ``on_new(old, new)`` is called for every value that had to be rebuilt (to carry locations over).
+    """
+    done: dict[Value, Value] = dict(mapping)
+    for v in postorder(roots, stop=lambda v: v in mapping):
+        if v not in done:
+            new = done[v] = rebuild(v, [done[o] for o in v.operands])
+            if on_new and new is not v:
+                on_new(v, new)
+    return [done[r] for r in roots]
+
+
+def close(inputs: Sequence[Value], results: Sequence[Value]) -> tuple[Region, list[Value]]:
+    """Make ``results`` a region over ``inputs``; free leaves it uses besides become further params.
+
+    Returns the region and the captured leaves, in the order of their params (after the inputs).
+    """
+    given = dict.fromkeys(inputs)
+    captured = [v for v in postorder(results, stop=given.__contains__) if v not in given and is_free_leaf(v)]
+    return close_over([*inputs, *captured], results), captured
+
+
+def close_over(inputs: Sequence[Value], results: Sequence[Value]) -> Region:
+    """A region whose params stand for ``inputs``, which must cut every path to a free leaf."""
+    mapping = {v: param(i, v.type) for i, v in enumerate(inputs)}
+    return Region([v.type for v in inputs], replace(results, mapping))
+
+
+def is_free_leaf(v: Value) -> bool:
+    """A leaf that a region must not reach: an ``input``, or a ``param`` of the region being taken apart."""
+    return v.op.name in ("input", "param")
+
+
+def region_params(region: Region) -> list[Value]:
+    """The param values of a region."""
+    return [param(i, t) for i, t in enumerate(region.params)]
+
+
+def inline(region: Region, operands: Sequence[Value], on_new: Callable[[Value, Value], None] | None = None) -> list[Value]:
+    """The results of a region with its params replaced by ``operands``."""
+    return replace(region.results, dict(zip(region_params(region), operands, strict=True)), on_new)
+
+
+def substitute_sizes(roots: Sequence[Value], leaves: Mapping[Value, Value], sizes: Mapping[str, Size],
+                     on_new: Callable[[Value, Value], None] | None = None) -> list[Value]:
+    """The roots with size names replaced in every attribute and type. ``leaves`` says what its leaves become."""
+    done: dict[Value, Value] = dict(leaves)
+    for v in postorder(roots, stop=leaves.__contains__):
+        if v not in done:
+            regions = [substitute_region(r, sizes) for r in v.regions]
+            new = done[v] = make(v.op, [done[o] for o in v.operands], v.attrs.substitute(sizes), regions)
+            if on_new and new is not v:
+                on_new(v, new)
+    return [done[r] for r in roots]
+
+
+def substitute_region(region: Region, sizes: Mapping[str, Size]) -> Region:
+    """A region with size names replaced."""
+    params: list[TensorType] = [substitute_type(t, sizes) for t in region.params]  # type: ignore[misc]
+    leaves = {old: param(i, t) for i, (old, t) in enumerate(zip(region_params(region), params, strict=True))}
+    return Region(params, substitute_sizes(region.results, leaves, sizes))

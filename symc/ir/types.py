@@ -1,0 +1,165 @@
+"""Types of values: a dtype with a shape, or a tuple of types. Types are interned: compare them with ``is``."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any, Union
+
+import numpy as np
+
+from symc.errors import DTypeError
+from symc.ir.dim import Dim, Size, evaluate, product, substitute
+
+#: The dtypes symc knows, by the names its text uses.
+DTYPES: dict[str, np.dtype] = {
+    "bool": np.dtype("bool"),
+    "i8": np.dtype("int8"), "i16": np.dtype("int16"), "i32": np.dtype("int32"), "i64": np.dtype("int64"),
+    "u8": np.dtype("uint8"), "u16": np.dtype("uint16"), "u32": np.dtype("uint32"), "u64": np.dtype("uint64"),
+    "f16": np.dtype("float16"), "f32": np.dtype("float32"), "f64": np.dtype("float64"),
+    "c64": np.dtype("complex64"), "c128": np.dtype("complex128"),
+}  # fmt: skip
+DTYPE_NAMES: dict[np.dtype, str] = {d: n for n, d in DTYPES.items()}
+
+_lock = threading.Lock()
+_tensor_types: dict[tuple, TensorType] = {}
+_tuple_types: dict[tuple, TupleType] = {}
+
+
+def as_dtype(dtype: Any) -> np.dtype:
+    """The native-endian dtype for a NumPy dtype, a scalar type, or a name (``"float32"`` or ``"f32"``).
+
+    Raises DTypeError for anything symc has no type for (object, strings, datetimes, ...).
+    """
+    if isinstance(dtype, str) and dtype in DTYPES:
+        return DTYPES[dtype]
+    try:
+        d = np.dtype(dtype).newbyteorder("=")
+    except TypeError as e:
+        raise DTypeError(f"not a dtype: {dtype!r}", help="use a NumPy dtype such as 'float32' or np.int64") from e
+    for known in DTYPE_NAMES:  # numpy has several equal integer dtypes (longlong); keep one object of each
+        if known == d:
+            return known
+    raise DTypeError(f"dtype {d} is not supported", help="supported: " + ", ".join(str(k) for k in DTYPE_NAMES))
+
+
+class TensorType:
+    """dtype and shape of one array. ``shape`` holds ints and Dims."""
+
+    __slots__ = ("__weakref__", "_text", "dtype", "shape")
+    dtype: np.dtype
+    shape: tuple[Size, ...]
+    _text: str
+
+    def __new__(cls, dtype: Any, shape: Iterable[Size] = ()) -> TensorType:
+        dtype = as_dtype(dtype)
+        shape = tuple(s if isinstance(s, Dim) else int(s) for s in shape)
+        key = (dtype, shape)
+        found = _tensor_types.get(key)
+        if found is None:
+            with _lock:
+                found = _tensor_types.get(key)
+                if found is None:
+                    found = object.__new__(cls)
+                    found.dtype, found.shape = dtype, shape
+                    found._text = f"{DTYPE_NAMES[dtype]}[{', '.join(map(str, shape))}]"
+                    _tensor_types[key] = found
+        return found
+
+    def __reduce__(self):
+        return TensorType, (self.dtype, self.shape)
+
+    def __str__(self) -> str:
+        return self._text
+
+    __repr__ = __str__
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> Size:
+        """The number of elements."""
+        return product(self.shape)
+
+    @property
+    def nbytes(self) -> Size:
+        """The size of the data in bytes."""
+        return self.size * self.dtype.itemsize
+
+    def with_shape(self, shape: Iterable[Size]) -> TensorType:
+        return TensorType(self.dtype, shape)
+
+    def with_dtype(self, dtype: Any) -> TensorType:
+        return TensorType(dtype, self.shape)
+
+
+class TupleType:
+    """The type of an op with several results. Projections (``get``) have the types in ``items``."""
+
+    __slots__ = ("__weakref__", "items")
+    items: tuple[TensorType, ...]
+
+    def __new__(cls, items: Iterable[TensorType]) -> TupleType:
+        key = tuple(items)
+        found = _tuple_types.get(key)
+        if found is None:
+            with _lock:
+                found = _tuple_types.get(key)
+                if found is None:
+                    found = object.__new__(cls)
+                    found.items = key
+                    _tuple_types[key] = found
+        return found
+
+    def __reduce__(self):
+        return TupleType, (self.items,)
+
+    def __str__(self) -> str:
+        return "(" + ", ".join(map(str, self.items)) + ")"
+
+    __repr__ = __str__
+
+
+Type = Union[TensorType, TupleType]
+
+
+def substitute_type(t: Type, sizes: Mapping[str, Size]) -> Type:
+    """The type with size names replaced."""
+    if isinstance(t, TupleType):
+        return TupleType([substitute_type(i, sizes) for i in t.items])  # type: ignore[misc]
+    return t.with_shape([substitute(s, sizes) for s in t.shape])
+
+
+def concrete_shape(shape: Iterable[Size], sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape as numbers."""
+    return tuple(evaluate(s, sizes) for s in shape)
+
+
+def is_float(d: np.dtype) -> bool:
+    return d.kind == "f"
+
+
+def is_inexact(d: np.dtype) -> bool:
+    """Floating or complex: what has derivatives."""
+    return d.kind in "fc"
+
+
+def real_dtype(d: np.dtype) -> np.dtype:
+    """The dtype of ``abs`` and ``real``: float32 for complex64, float64 for complex128, else itself."""
+    if d.kind != "c":
+        return d
+    return DTYPES["f32"] if d.itemsize == 8 else DTYPES["f64"]
+
+
+def complex_dtype(d: np.dtype) -> np.dtype:
+    """The complex dtype with parts of dtype ``d``: complex64 for float32, complex128 for float64.
+
+    Raises DTypeError for what no complex dtype has as parts (float16, integers).
+    """
+    if d.kind == "c":
+        return d
+    if d.kind != "f" or d.itemsize < 4:
+        raise DTypeError(f"there is no complex dtype with parts of {DTYPE_NAMES[d]}", help="cast to float32 or float64 first")
+    return DTYPES["c64"] if d.itemsize == 4 else DTYPES["c128"]

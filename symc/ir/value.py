@@ -1,0 +1,232 @@
+"""SSA values and closed regions: immutable, interned, compared with ``is``.
+
+``make`` is the only constructor of values. It interns and infers the type; it never simplifies. Equal computations are
+therefore one object, and a graph is nothing but the values reachable from its results. Regions are closed: their values
+reach only the region's own params (``param`` values, told apart by index and type), so regions equal up to the names of
+their params are one object as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import threading
+import weakref
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from symc.errors import InternalError, SymcError
+from symc.ir import location
+from symc.ir.attrs import EMPTY, Array, Attrs
+from symc.ir.types import TensorType, TupleType, Type
+
+if TYPE_CHECKING:
+    from symc.ir.op import Op
+
+_lock = threading.RLock()
+_values: weakref.WeakValueDictionary[tuple, Value] = weakref.WeakValueDictionary()
+_regions: weakref.WeakValueDictionary[tuple, Region] = weakref.WeakValueDictionary()
+_serials = itertools.count()
+
+
+class Value:
+    """An op applied to values. Made by ``make`` alone; never mutated."""
+
+    __slots__ = ("__weakref__", "_fingerprint", "attrs", "op", "operands", "regions", "type")
+    op: Op
+    operands: tuple[Value, ...]
+    attrs: Attrs
+    regions: tuple[Region, ...]
+    type: Any  # a Type; Any because nearly every use knows that it is a TensorType
+    _fingerprint: bytes | None
+
+    @property
+    def fingerprint(self) -> bytes:
+        """A digest of the structure: the same in every process, the only source of order."""
+        if self._fingerprint is None:
+            from symc.ir.traverse import postorder
+
+            for v in postorder([self], stop=lambda v: v._fingerprint is not None):
+                if v._fingerprint is None:
+                    v._fingerprint = _digest(v)
+        assert self._fingerprint is not None
+        return self._fingerprint
+
+    @property
+    def dtype(self):
+        return self.type.dtype
+
+    @property
+    def shape(self):
+        return self.type.shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self.type.shape)
+
+    def __getitem__(self, index: int) -> Value:
+        """Result ``index`` of an op with several results."""
+        return _op("get")(self, index=index)
+
+    def __reduce__(self):
+        from symc.ir.text import pickle_value
+
+        return pickle_value(self)
+
+    def __repr__(self) -> str:
+        return f"<{self.op.name} : {self.type}>"
+
+    # Arithmetic, for derivatives and rules. Python numbers take the dtype and shape of the value.
+    def __add__(self, other):
+        return _op("add")(self, other)
+
+    def __radd__(self, other):
+        return _op("add")(other, self)
+
+    def __sub__(self, other):
+        return _op("sub")(self, other)
+
+    def __rsub__(self, other):
+        return _op("sub")(other, self)
+
+    def __mul__(self, other):
+        return _op("mul")(self, other)
+
+    def __rmul__(self, other):
+        return _op("mul")(other, self)
+
+    def __truediv__(self, other):
+        return _op("div")(self, other)
+
+    def __rtruediv__(self, other):
+        return _op("div")(other, self)
+
+    def __pow__(self, other):
+        return _op("pow")(self, other)
+
+    def __rpow__(self, other):
+        return _op("pow")(other, self)
+
+    def __neg__(self):
+        return _op("neg")(self)
+
+    def __bool__(self):
+        raise TypeError("an IR value has no truth; compare identities with `is`")
+
+
+class Region:
+    """A closed body: ``results`` reach only ``param`` values 0..n-1 of the types in ``params``."""
+
+    __slots__ = ("__weakref__", "_fingerprint", "params", "results")
+    params: tuple[Type, ...]
+    results: tuple[Value, ...]
+    _fingerprint: bytes | None
+
+    def __new__(cls, params: Iterable[Type], results: Iterable[Value]) -> Region:
+        key = (tuple(params), tuple(results))
+        with _lock:
+            found = _regions.get(key)
+            if found is None:
+                found = object.__new__(cls)
+                found.params, found.results = key
+                found._fingerprint = None
+                _regions[key] = found
+        return found
+
+    @property
+    def fingerprint(self) -> bytes:
+        """A digest of params and results."""
+        if self._fingerprint is None:
+            h = hashlib.blake2b(" ".join(map(str, self.params)).encode(), digest_size=16)
+            for r in self.results:
+                h.update(r.fingerprint)
+            self._fingerprint = h.digest()
+        return self._fingerprint
+
+    def __reduce__(self):
+        from symc.ir.text import pickle_region
+
+        return pickle_region(self)
+
+    def __repr__(self) -> str:
+        return f"<region ({', '.join(map(str, self.params))}) -> ({', '.join(str(r.type) for r in self.results)})>"
+
+
+def _op(name: str) -> Op:
+    from symc.ir.op import lookup
+
+    return lookup(name)
+
+
+def make(op: Op, operands: Sequence[Value] = (), attrs: Attrs = EMPTY, regions: Sequence[Region] = ()) -> Value:
+    """The value of ``op`` on ``operands``: an existing object if there is one, else a new one with an inferred type.
+
+    Raises what ``op.infer`` raises (ShapeError, DTypeError, ...), with the operands and the user's line attached.
+    """
+    key = (op, tuple(operands), attrs, tuple(regions))
+    value = _values.get(key)
+    if value is None:
+        value = _intern(key)
+    locs = location.here()
+    if locs:
+        location.note(value, locs)
+    return value
+
+
+def _intern(key: tuple) -> Value:
+    op, operands, attrs, regions = key
+    try:
+        type_ = op.infer(*[v.type for v in operands], regions=regions, **attrs) if regions else \
+            op.infer(*[v.type for v in operands], **attrs)
+    except SymcError as e:
+        e.attach([(f"operand {i}", v.type, first_line(v)) for i, v in enumerate(operands)], location.in_order(location.here()))
+        raise
+    if not isinstance(type_, TensorType | TupleType):
+        raise InternalError(f"{op.name}: infer gave {type_!r}, not a type")
+    with _lock:
+        value = _values.get(key)
+        if value is None:
+            value = object.__new__(Value)
+            value.op, value.operands, value.attrs, value.regions = key
+            value.type, value._fingerprint = type_, None
+            _values[key] = value
+    return value
+
+
+def first_line(value: Value) -> location.Loc | None:
+    """One user line of a value, for error rows."""
+    locs = location.in_order(location.noted(value))
+    return locs[0] if locs else None
+
+
+def fresh_input(type_: TensorType) -> Value:
+    """A new free leaf: unlike every other value, even of the same type."""
+    return make(_op("input"), (), Attrs({"serial": next(_serials), "type": type_}))
+
+
+def param(index: int, type_: Type) -> Value:
+    """Param ``index`` of the region it is used in."""
+    if isinstance(type_, TupleType):
+        raise InternalError("region params are arrays, not tuples")
+    return make(_op("param"), (), Attrs({"index": index, "type": type_}))
+
+
+def _digest(v: Value) -> bytes:
+    h = hashlib.blake2b(f"{v.op.name} {v.type}".encode(), digest_size=16)
+    for name, entry in v.attrs.items():
+        h.update(name.encode() + _attr_bytes(entry))
+    for o in v.operands:
+        h.update(o._fingerprint or o.fingerprint)
+    for r in v.regions:
+        h.update(r.fingerprint)
+    return h.digest()
+
+
+def _attr_bytes(entry: Any) -> bytes:
+    if isinstance(entry, Array):
+        return entry.digest
+    if isinstance(entry, tuple):
+        return b"(" + b",".join(_attr_bytes(e) for e in entry) + b")"
+    if isinstance(entry, float):
+        return entry.hex().encode()
+    return f"{type(entry).__name__}:{entry}".encode()
