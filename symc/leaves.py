@@ -1,0 +1,39 @@
+"""What is known of free leaves beside their type: the name, the user's line, and the state they stand for.
+
+The registry is weak in the leaves: it keeps no graph alive. A leaf of a shared variable refers to the variable's
+*cell* (``symc.state.Cell``, the array and its lock), which does not refer back to the leaf.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+from symc.ir.location import Loc
+from symc.ir.value import Value
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """``role`` is "arg" (given in a call) or "state" (kept between calls, in ``shared``). ``name`` may be empty."""
+
+    name: str
+    loc: Loc | None = None
+    role: str = "arg"
+    shared: Any = None
+
+
+_leaves: weakref.WeakKeyDictionary[Value, Leaf] = weakref.WeakKeyDictionary()
+_UNNAMED = Leaf("")
+
+
+def register_leaf(value: Value, leaf: Leaf) -> Value:
+    """Remember what a new ``input`` value stands for; returns the value."""
+    _leaves[value] = leaf
+    return value
+
+
+def leaf_of(value: Value) -> Leaf:
+    """What is known of a leaf; an empty record for one made without the front end."""
+    return _leaves.get(value, _UNNAMED)
