@@ -199,9 +199,14 @@ def first_line(value: Value) -> location.Loc | None:
     return locs[0] if locs else None
 
 
-def fresh_input(type_: TensorType) -> Value:
-    """A new free leaf: unlike every other value, even of the same type."""
-    return make(_op("input"), (), Attrs({"serial": next(_serials), "type": type_}))
+def next_serial() -> int:
+    """A number that no free leaf has yet: the order in which leaves are created."""
+    return next(_serials)
+
+
+def fresh_input(type_: TensorType, serial: int | None = None) -> Value:
+    """A new free leaf: unlike every other value, even of the same type. ``serial``: its place, from ``next_serial``."""
+    return make(_op("input"), (), Attrs({"serial": next(_serials) if serial is None else serial, "type": type_}))
 
 
 def param(index: int, type_: Type) -> Value:

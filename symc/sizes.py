@@ -1,0 +1,162 @@
+"""Sizes as users meet them: entries of ``x.shape`` that are not numbers.
+
+A ``SymbolicSize`` is a size of the IR (``Dim``) with the manners of a Python int: arithmetic with ints and sizes gives
+sizes, anything else makes it data (an i64 scalar that takes part in promotion like a Python int). Asking for a shape
+never computes data.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from symc.callsite import caller
+from symc.errors import ShapeError, SymbolicValueError
+from symc.ir.dim import Dim, Size, known_equal, known_nonnegative, minimum, size_name
+from symc.public import API, located
+
+
+class SymbolicSize:
+    """A size that is not known while the graph is built. Two are equal when they are the same polynomial."""
+
+    __slots__ = ("dim",)
+    __array_priority__ = 1500
+
+    def __init__(self, dim: Dim):
+        self.dim = dim
+
+    def __repr__(self) -> str:
+        return str(self.dim)
+
+    def __hash__(self) -> int:
+        return hash(self.dim)
+
+    def __eq__(self, other: object) -> bool:
+        d = size_of(other)
+        return d is not None and known_equal(self.dim, d) is True
+
+    def __bool__(self) -> bool:
+        if known_nonnegative(self.dim - 1):
+            return True
+        raise self._unknown("whether it is zero")
+
+    def __index__(self) -> int:
+        raise self._unknown("the number")
+
+    __int__ = __float__ = __index__  # type: ignore[assignment]
+
+    def _unknown(self, what: str) -> SymbolicValueError:
+        return SymbolicValueError(f"{what} of the size {self.dim} is not known while the graph is built", where=[caller()],
+                                  help="use the size itself in shapes and arithmetic, sc.arange(n) or sc.scan instead of range(n), "
+                                       "and sc.where or sc.cond to choose")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from symc.numpy_api.dispatch import run_ufunc
+
+        return run_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise self._unknown("the number")
+
+
+def size_of(item: Any) -> Size | None:
+    """The IR size that a Python or NumPy integer or a SymbolicSize is, else None."""
+    if isinstance(item, SymbolicSize):
+        return item.dim
+    if isinstance(item, bool):
+        return None
+    if isinstance(item, int):
+        return item
+    if isinstance(item, Dim):
+        return item
+    try:
+        return operator.index(item)
+    except Exception:  # a tensor or anything else that is no integer says so in its own words
+        return None
+
+
+def as_size(item: Any, what: str = "a size") -> Size:
+    """The IR size for an int, a SymbolicSize, or the name of a size. Raises ShapeError for anything else."""
+    if isinstance(item, str):
+        return size_name(item)
+    value = getattr(item, "value", None)
+    if value is not None and getattr(value, "op", None) is not None and value.op.name == "size":
+        return value.attrs["value"]
+    size = size_of(item)
+    if size is None:
+        raise ShapeError(f"{what} must be an int or a size, not {item!r}",
+                         help="sizes come from x.shape or from the names in sc.input(name, dtype, shape=('n', 3))")
+    return size
+
+
+def user_size(size: Size) -> int | SymbolicSize:
+    """A size as an entry of ``x.shape``."""
+    return SymbolicSize(size) if isinstance(size, Dim) else int(size)
+
+
+def user_shape(shape: tuple[Size, ...]) -> tuple:
+    """A shape as users see it."""
+    return tuple(map(user_size, shape))
+
+
+def _arithmetic(fn: Callable, function: str, reflected: bool) -> Callable:
+    def call(self: SymbolicSize, other: Any) -> Any:
+        a, b = self.dim, size_of(other)
+        if b is not None and fn is not None:
+            return user_size(fn(b, a) if reflected else fn(a, b))
+        return API[function](other, self) if reflected else API[function](self, other)
+    return located(call)
+
+
+def _power(a: Size, b: Size) -> Any:
+    if not isinstance(b, int) or b < 0:
+        raise SymbolicValueError(f"the size {a} to the power {b} is no size", help="convert it first: sc.asarray(n) ** k")
+    out: Size = 1
+    for _ in range(b):
+        out = out * a
+    return out
+
+
+for _name, _fn, _function in (
+    ("add", operator.add, "add"), ("sub", operator.sub, "subtract"), ("mul", operator.mul, "multiply"),
+    ("floordiv", operator.floordiv, "floor_divide"), ("mod", operator.mod, "remainder"), ("pow", _power, "power"),
+    ("truediv", None, "true_divide"),
+):  # fmt: skip
+    setattr(SymbolicSize, f"__{_name}__", _arithmetic(_fn, _function, False))
+    setattr(SymbolicSize, f"__r{_name}__", _arithmetic(_fn, _function, True))
+
+
+def _comparison(function: str, decide: Callable[[Size, Size], bool | None]) -> Callable:
+    def call(self: SymbolicSize, other: Any) -> Any:
+        b = size_of(other)
+        if b is None:
+            return API[function](self, other)
+        known = decide(self.dim, b)
+        if known is None:
+            raise self._unknown(f"whether it is {function} than {b},")
+        return known
+    return located(call)
+
+
+def _less(a: Size, b: Size) -> bool | None:
+    if known_nonnegative(b - a - 1):
+        return True
+    return False if known_nonnegative(a - b) else None
+
+
+def _not(known: bool | None) -> bool | None:
+    return None if known is None else not known
+
+
+SymbolicSize.__lt__ = _comparison("less", _less)  # type: ignore[attr-defined]
+SymbolicSize.__ge__ = _comparison("greater_equal", lambda a, b: _not(_less(a, b)))  # type: ignore[attr-defined]
+SymbolicSize.__gt__ = _comparison("greater", lambda a, b: _less(b, a))  # type: ignore[attr-defined]
+SymbolicSize.__le__ = _comparison("less_equal", lambda a, b: _not(_less(b, a)))  # type: ignore[attr-defined]
+SymbolicSize.__neg__ = lambda self: user_size(-self.dim)  # type: ignore[attr-defined]
+SymbolicSize.__pos__ = lambda self: self  # type: ignore[attr-defined]
+
+
+def smaller(a: Any, b: Any) -> int | SymbolicSize:
+    """The smaller of two sizes, as a size."""
+    return user_size(minimum(as_size(a), as_size(b)))

@@ -1,0 +1,292 @@
+"""``Tensor``: a value of the IR as users hold it, with NumPy's operators, methods and protocols.
+
+A tensor is its value and nothing else (and whether it takes part in promotion like a Python number). All operators and
+most methods call the function of the same name in ``symc.public.API``; what a function means is written there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from symc.callsite import caller
+from symc.deferred import Deferred
+from symc.errors import SymbolicValueError
+from symc.ir.dim import Dim, product
+from symc.ir.value import Value, first_line
+from symc.leaves import leaf_of
+from symc.public import API, located
+from symc.sizes import SymbolicSize, user_shape, user_size
+
+
+class Tensor:
+    """A symbolic array. Compare with ``is``; ``==`` is elementwise and symbolic.
+
+    ``weak``: it came from Python numbers or sizes alone and promotes like one (``x * (n / 2)`` keeps float32).
+    """
+
+    __slots__ = ("__weakref__", "value", "weak")
+    __array_priority__ = 1000
+
+    def __init__(self, value: Value, weak: bool = False):
+        self.value, self.weak = value, weak
+
+    # --- what is known of it ------------------------------------------------------------------------------------------
+
+    @property
+    def type(self):
+        """The IR type: dtype and shape."""
+        return self.value.type
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.value.type.dtype
+
+    @property
+    def shape(self) -> tuple:
+        """Sizes of the axes: ints, or sizes that compute no data."""
+        return user_shape(self.value.type.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.value.type.shape)
+
+    @property
+    def size(self) -> int | SymbolicSize:
+        """The number of elements."""
+        return user_size(product(self.value.type.shape))
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int | SymbolicSize:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def name(self) -> str:
+        """The name of an input; empty for other values."""
+        return leaf_of(self.value).name
+
+    @property
+    def device(self) -> str:
+        """Where the value lives is decided when it is compiled; the array API asks for something to compare."""
+        return "symbolic"
+
+    @property
+    def T(self) -> Tensor:
+        return API["transpose"](self)
+
+    @property
+    def mT(self) -> Tensor:
+        return API["matrix_transpose"](self)
+
+    @property
+    def real(self) -> Tensor:
+        return API["real"](self)
+
+    @property
+    def imag(self) -> Tensor:
+        return API["imag"](self)
+
+    @property
+    def at(self) -> Any:
+        """``x.at[i].set(v)`` and its relatives ``add multiply divide power min max get``: x with some elements changed."""
+        from symc.numpy_api.updates import At
+
+        return At(self)
+
+    @property
+    def flat(self) -> Tensor:
+        return API["ravel"](self)
+
+    def describe(self, fallback: str = "value") -> tuple[str, Any, Any]:
+        """A row for error messages: name, type, the user's line."""
+        leaf = leaf_of(self.value)
+        return f"%{leaf.name or fallback}", self.value.type, leaf.loc or first_line(self.value)
+
+    def __repr__(self) -> str:
+        name = self.name
+        head = f"{name}: " if name else ""
+        return f"Tensor({head}{self.value.type}{'' if name else ' = ' + self.value.op.name})"
+
+    # --- what Python does with values ---------------------------------------------------------------------------------
+
+    __hash__ = object.__hash__
+
+    def _unknown(self, what: str, help: str) -> NoReturn:
+        raise SymbolicValueError(f"{what} of a symbolic value is not known while the graph is built",
+                                 values=[self.describe()], where=[caller()], help=help)
+
+    def __bool__(self) -> bool:
+        self._unknown("the truth", "use sc.where(condition, x, y) to select, sc.cond to branch, sc.while_loop to repeat")
+
+    def __float__(self) -> float:
+        self._unknown("the number", "compile it and call the function; to choose by a value use sc.where, sc.cond or sc.while_loop")
+
+    def __int__(self) -> int:
+        self._unknown("the number", "compile it and call the function; to convert use x.astype('int64'); "
+                                    "to choose by a value use sc.where, sc.cond or sc.while_loop")
+
+    def __complex__(self) -> complex:
+        self._unknown("the number", "compile it and call the function; to convert use x.astype('complex128'); "
+                                    "to choose by a value use sc.where, sc.cond or sc.while_loop")
+
+    def __index__(self) -> int:
+        self._unknown("the number", "index with it (x[i]), use sc.take(x, i), sc.where or sc.cond; a loop over it is sc.while_loop")
+
+    def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
+        self._unknown("the array", "use the function of sc with that name, sc.asarray([...]) to collect values, or sc.where, sc.cond, "
+                                   "sc.while_loop to choose by them; compile it to get numbers")
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of a value without axes")
+        size = self.value.type.shape[0]
+        if isinstance(size, Dim):
+            self._unknown("the length", "use x.shape[0]; for a choice by it sc.where or sc.cond, for a loop sc.scan or sc.while_loop")
+        return int(size)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.ndim:
+            raise TypeError("iteration over a value without axes")
+        size = self.value.type.shape[0]
+        if isinstance(size, Dim):
+            self._unknown("the length", "use sc.scan(step, init, x), a whole-array operation, sc.while_loop, or sc.where and sc.cond to choose")
+        return iter([self[i] for i in range(size)])
+
+    def __contains__(self, item: Any) -> bool:
+        self._unknown("the content", "use sc.any(x == item), with sc.where or sc.cond to choose by it, or sc.while_loop")
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise SymbolicValueError("symbolic values never change", values=[self.describe()], where=[caller()],
+                                 help="y = x.at[index].set(value) gives the changed value")
+
+    def __getitem__(self, index: Any) -> Tensor:
+        return API["getitem"](self, index)
+
+    def __format__(self, spec: str) -> str:
+        return repr(self) if not spec else self._unknown("the text", "compile it, then format the result; to choose use sc.where, "
+                                                                     "sc.cond or sc.while_loop")
+
+    def __reduce__(self):
+        return Tensor, (self.value, self.weak)
+
+    def __copy__(self) -> Tensor:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        return self
+
+    def __round__(self, ndigits: int | None = None) -> Tensor:
+        return API["round"](self, ndigits or 0)
+
+    # --- what NumPy and the array API do with values ------------------------------------------------------------------
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from symc.numpy_api.dispatch import run_ufunc
+
+        return run_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
+        from symc.numpy_api.dispatch import run_function
+
+        return run_function(func, args, kwargs)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        import symc.numpy_api as namespace
+
+        return namespace
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """Values have no device until they are compiled: the value itself."""
+        return self
+
+
+def _operand(item: Any) -> bool:
+    """Whether an operator takes ``item``; otherwise Python asks the other side."""
+    return isinstance(item, Tensor | SymbolicSize | Deferred | np.ndarray | np.generic | bool | int | float | complex | list | tuple)
+
+
+def _binary(function: str, reflected: bool = False) -> Callable:
+    def call(self: Tensor, other: Any) -> Any:
+        if not _operand(other):
+            return NotImplemented
+        return API[function](other, self) if reflected else API[function](self, other)
+    return call
+
+
+def _unary(function: str) -> Callable:
+    return lambda self: API[function](self)
+
+
+_ARITHMETIC = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide", "floordiv": "floor_divide",
+               "mod": "remainder", "pow": "operator_pow", "matmul": "matmul", "divmod": "divmod", "and": "bitwise_and",
+               "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift"}  # fmt: skip
+for _name, _function in _ARITHMETIC.items():
+    setattr(Tensor, f"__{_name}__", _binary(_function))
+    setattr(Tensor, f"__r{_name}__", _binary(_function, reflected=True))
+for _name, _function in {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}.items():
+    setattr(Tensor, f"__{_name}__", _binary(_function))
+for _name, _function in {"neg": "negative", "pos": "positive", "invert": "invert", "abs": "absolute", "trunc": "trunc", "floor": "floor",
+                         "ceil": "ceil"}.items():
+    setattr(Tensor, f"__{_name}__", _unary(_function))
+Tensor.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+#: Methods that are the function of the same name with the tensor as first argument.
+METHODS = ("sum prod mean max min any all argmax argmin std var ptp cumsum cumprod ravel squeeze swapaxes repeat take dot round clip sort "
+           "argsort conj conjugate diagonal trace nonzero searchsorted argpartition partition compress choose").split()
+
+
+def _method(name: str) -> Callable:
+    def call(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if name not in API:
+            self._unknown(f"x.{name}()", "no function of sc has this name; sc.where, sc.cond and sc.while_loop choose by values")
+        return API[name](self, *args, **kwargs)
+    call.__name__ = name
+    call.__doc__ = f"``sc.{name}`` of this value."
+    return call
+
+
+for _name in METHODS:
+    setattr(Tensor, _name, _method(_name))
+
+
+def _reshape(self: Tensor, *shape: Any, order: str = "C") -> Tensor:
+    """The same elements in another shape; at most one size may be -1."""
+    return API["reshape"](self, shape[0] if len(shape) == 1 else shape, order=order)
+
+
+def _transpose(self: Tensor, *axes: Any) -> Tensor:
+    """The axes in another order, reversed by default."""
+    if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], list | tuple)):
+        axes = axes[0]
+    return API["transpose"](self, axes or None)
+
+
+def _astype(self: Tensor, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Tensor:
+    """The value converted to another dtype."""
+    return API["astype"](self, dtype)
+
+
+def _same(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The value itself: values never change, so a copy is not needed."""
+    return self
+
+
+Tensor.reshape = _reshape  # type: ignore[attr-defined]
+Tensor.transpose = _transpose  # type: ignore[attr-defined]
+Tensor.astype = located(_astype)  # type: ignore[attr-defined]
+Tensor.copy = _same  # type: ignore[attr-defined]
+Tensor.flatten = lambda self, order="C": API["ravel"](self, order=order)  # type: ignore[attr-defined]
+
+
+def _no_number(self: Tensor, *args: Any) -> NoReturn:
+    """Symbolic values have no numbers; raises SymbolicValueError."""
+    self._unknown("the number", "compile it and call the function; to choose by a value use sc.where, sc.cond or sc.while_loop")
+
+
+Tensor.item = Tensor.tolist = _no_number  # type: ignore[attr-defined]
