@@ -1,0 +1,205 @@
+"""Nests: tuples, lists, dicts, named tuples and dataclasses of leaves, taken apart and put together again.
+
+``None`` is an empty place, not a leaf; anything that is no container is a leaf. A ``Nest`` is the structure alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from symc.errors import InputError
+
+
+@dataclass(frozen=True)
+class Nest:
+    """``kind``: leaf, none, tuple, list, dict, namedtuple or dataclass; ``keys``: dict keys or field names."""
+
+    kind: str
+    children: tuple[Nest, ...] = ()
+    keys: tuple[Any, ...] = ()
+    cls: type | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of leaves."""
+        return 1 if self.kind == "leaf" else sum(c.count for c in self.children)
+
+    def paths(self, prefix: str = "") -> list[str]:
+        """How each leaf is reached: ``['w'][0].bias``; empty for a lone leaf."""
+        if self.kind == "leaf":
+            return [prefix]
+        out: list[str] = []
+        for k, child in enumerate(self.children):
+            out += child.paths(prefix + self._step(k))
+        return out
+
+    def _step(self, k: int) -> str:
+        if self.kind == "dict":
+            return f"[{self.keys[k]!r}]"
+        return f".{self.keys[k]}" if self.kind in ("namedtuple", "dataclass") else f"[{k}]"
+
+    def __str__(self) -> str:
+        if self.kind in ("leaf", "none"):
+            return "*" if self.kind == "leaf" else "None"
+        inner = [str(c) for c in self.children]
+        if self.kind == "dict":
+            return "{" + ", ".join(f"{k!r}: {c}" for k, c in zip(self.keys, inner, strict=True)) + "}"
+        if self.kind in ("tuple", "list"):
+            open_, close = ("(", ")") if self.kind == "tuple" else ("[", "]")
+            return open_ + ", ".join(inner) + ("," if self.kind == "tuple" and len(inner) == 1 else "") + close
+        fields = ", ".join(f"{k}={c}" for k, c in zip(self.keys, inner, strict=True))
+        return f"{self.cls.__name__ if self.cls else self.kind}({fields})"
+
+
+LEAF = Nest("leaf")
+NONE = Nest("none")
+
+
+def _open(tree: Any) -> tuple[Nest, list[Any]] | None:
+    """The kind of a container with its items (children still empty), or None for a leaf."""
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return Nest("namedtuple", keys=tuple(tree._fields), cls=type(tree)), list(tree)
+    if isinstance(tree, tuple | list):
+        return Nest("tuple" if isinstance(tree, tuple) else "list"), list(tree)
+    if isinstance(tree, dict):
+        return Nest("dict", keys=tuple(tree)), list(tree.values())
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        keys = tuple(f.name for f in dataclasses.fields(tree))
+        return Nest("dataclass", keys=keys, cls=type(tree)), [getattr(tree, k) for k in keys]
+    return None
+
+
+def flatten(tree: Any) -> tuple[list[Any], Nest]:
+    """The leaves, in order, and the structure they stood in."""
+    if tree is None:
+        return [], NONE
+    opened = _open(tree)
+    if opened is None:
+        return [tree], LEAF
+    nest, items = opened
+    leaves: list[Any] = []
+    children = []
+    for item in items:
+        own, child = flatten(item)
+        leaves += own
+        children.append(child)
+    return leaves, dataclasses.replace(nest, children=tuple(children))
+
+
+def unflatten(nest: Nest, leaves: Sequence[Any]) -> Any:
+    """The structure filled with leaves."""
+    return _fill(nest, iter(leaves))
+
+
+def _fill(nest: Nest, leaves: Iterator[Any]) -> Any:
+    if nest.kind == "leaf":
+        return next(leaves)
+    if nest.kind == "none":
+        return None
+    items = [_fill(c, leaves) for c in nest.children]
+    if nest.kind == "tuple":
+        return tuple(items)
+    if nest.kind == "list":
+        return items
+    if nest.kind == "dict":
+        return dict(zip(nest.keys, items, strict=True))
+    assert nest.cls is not None
+    if nest.kind == "namedtuple":
+        return nest.cls(*items)
+    return _fill_dataclass(nest.cls, dict(zip(nest.keys, items, strict=True)))
+
+
+def _fill_dataclass(cls: type, fields: dict[str, Any]) -> Any:
+    """Without ``__init__``: the object is a copy of one that was made properly, with other leaves."""
+    out = object.__new__(cls)
+    for k, v in fields.items():
+        object.__setattr__(out, k, v)
+    return out
+
+
+def filler(nest: Nest) -> Callable[[list[Any]], Any]:
+    """``unflatten`` for one structure, quick for the common ones."""
+    if nest.kind == "leaf":
+        return lambda leaves: leaves[0]
+    flat = all(c.kind == "leaf" for c in nest.children)
+    if flat and nest.kind == "tuple":
+        return tuple
+    if flat and nest.kind == "list":
+        return list
+    return lambda leaves: _fill(nest, iter(leaves))
+
+
+def match(nest: Nest, tree: Any, what: str) -> list[Any]:
+    """The leaves of ``tree``, which must have this structure (dict keys in any order). Raises InputError with the path."""
+    if nest.kind == "leaf":
+        return [tree]
+    if nest.kind == "none":
+        if tree is not None:
+            raise InputError(f"{what} must be None")
+        return []
+    if nest.kind == "dict":
+        items = _dict_items(nest, tree, what)
+    else:
+        opened = _open(tree)
+        if opened is None or len(opened[1]) != len(nest.children) or not _alike(nest, opened[0]):
+            raise InputError(f"{what} must have the structure {nest}", values=[(f"given: {_brief(tree)}", None, "")])
+        items = opened[1]
+    out: list[Any] = []
+    for k, (child, item) in enumerate(zip(nest.children, items, strict=True)):
+        out += match(child, item, what + nest._step(k))
+    return out
+
+
+def _alike(nest: Nest, given: Nest) -> bool:
+    """Lists and tuples may stand for each other."""
+    sequences = ("tuple", "list")
+    return nest.kind == given.kind and nest.cls is given.cls or nest.kind in sequences and given.kind in sequences
+
+
+def _dict_items(nest: Nest, tree: Any, what: str) -> list[Any]:
+    if not isinstance(tree, Mapping):
+        raise InputError(f"{what} must have the structure {nest}", values=[(f"given: {_brief(tree)}", None, "")])
+    for key in nest.keys:
+        if key not in tree:
+            raise InputError(f"{what} has no key {key!r}", help=f"its structure is {nest}")
+    for key in tree:
+        if key not in nest.keys:
+            raise InputError(f"{what} has a key {key!r} that is not expected", help=f"its structure is {nest}")
+    return [tree[k] for k in nest.keys]
+
+
+def _brief(tree: Any) -> str:
+    if _open(tree) is None:
+        return type(tree).__name__
+    return str(flatten(tree)[1])
+
+
+# --- as data ----------------------------------------------------------------------------------------------------------
+
+
+def to_json(nest: Nest) -> Any:
+    """Lists, strings and numbers only. Raises InputError for dict keys that JSON cannot hold."""
+    if any(not isinstance(k, str | int) or isinstance(k, bool) for k in nest.keys):
+        raise InputError(f"cannot save the structure {nest}", help="only strings and ints can be dict keys in a saved function")
+    cls = f"{nest.cls.__module__}:{nest.cls.__qualname__}" if nest.cls else None
+    return [nest.kind, list(nest.keys), cls, [to_json(c) for c in nest.children]]
+
+
+def from_json(data: Any) -> Nest:
+    """The inverse. Classes are looked up among the modules that are already imported; nothing is imported or run."""
+    kind, keys, cls, children = data
+    return Nest(kind, tuple(map(from_json, children)), tuple(keys), None if cls is None else _find_class(cls))
+
+
+def _find_class(path: str) -> type:
+    module, _, name = path.partition(":")
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, type) or not (dataclasses.is_dataclass(found) or hasattr(found, "_fields")):
+        raise InputError(f"the saved function returns or takes a {name}, which is not at hand", help=f"import {module} first")
+    return found

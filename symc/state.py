@@ -1,0 +1,175 @@
+"""Shared variables: arrays that a compiled function reads, and replaces after it has succeeded.
+
+A ``SharedVariable`` is a tensor (a free leaf of the graph) with a ``Cell``: the array, its type and its lock. Leaves
+refer to cells and never back, so a graph keeps the state it needs alive, and nothing else does.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.callsite import caller
+from symc.errors import DTypeError, InputError, ShapeError, SymcError
+from symc.ir import location
+from symc.ir.dim import Dim, size_name
+from symc.ir.location import Loc
+from symc.ir.types import DTYPE_NAMES, TensorType, as_dtype
+from symc.ir.value import Value, fresh_input, next_serial
+from symc.leaves import Leaf, register_leaf
+from symc.sizes import as_size
+from symc.tensor import Tensor
+
+_serials = itertools.count()
+
+
+class Cell:
+    """The storage of a shared variable. ``lock`` is held by whoever reads or replaces ``array``."""
+
+    __slots__ = ("__weakref__", "array", "loc", "lock", "name", "serial", "type")
+
+    def __init__(self, array: np.ndarray, type_: TensorType, name: str, loc: Loc | None = None):
+        self.array, self.type, self.name, self.loc = array, type_, name, loc
+        self.lock = threading.RLock()
+        self.serial = next(_serials)  # functions take the locks of several cells in this order
+
+    def __reduce__(self):
+        with self.lock:
+            return Cell, (self.array.copy(), self.type, self.name, self.loc)
+
+    def get(self, borrow: bool) -> np.ndarray:
+        with self.lock:
+            return self.array if borrow else self.array.copy()
+
+    def set(self, value: Any, borrow: bool) -> None:
+        array = own(value, self.type, self.name, borrow)
+        with self.lock:
+            self.array = array
+
+
+class SharedVariable(Tensor):
+    """A tensor whose array is kept between calls. Made by ``shared``."""
+
+    __slots__ = ("cell",)
+
+    def __init__(self, value: Value, cell: Cell):
+        super().__init__(value)
+        self.cell = cell
+
+    def get_value(self, borrow: bool = False) -> np.ndarray:
+        """The array: a copy, or with ``borrow`` the array itself, which later calls may write into."""
+        return self.cell.get(borrow)
+
+    def set_value(self, value: Any, borrow: bool = False) -> None:
+        """Replace the array by a copy of ``value``; with ``borrow`` by ``value`` itself where its layout allows.
+
+        Raises ShapeError or DTypeError when it does not fit the variable; the old array then stays.
+        """
+        try:
+            self.cell.set(value, borrow)
+        except SymcError as e:
+            e.attach([self.describe()], [caller()])
+            raise
+
+    def __reduce__(self):
+        return _restore, (self.value, self.cell)
+
+    def __repr__(self) -> str:
+        return f"SharedVariable({self.name + ': ' if self.name else ''}{self.value.type})"
+
+
+def _restore(value: Value, cell: Cell) -> SharedVariable:
+    register_leaf(value, Leaf(cell.name, cell.loc, "state", cell))
+    return SharedVariable(value, cell)
+
+
+def shared(value: Any, name: str | None = None, borrow: bool = False, *, dtype: Any = None,
+           shape: Sequence[Any] | None = None) -> SharedVariable:
+    """State: a tensor that holds an array (a copy of ``value``, unless ``borrow``).
+
+    The shape is that of the value and stays; ``shape=("n", 10)`` (ints, size names, None for a fresh size) lets
+    ``set_value`` change the named sizes. Raises DTypeError or ShapeError when the value does not fit.
+    """
+    loc = caller()
+    try:
+        array = concrete(value, name or "value")
+        d = as_dtype(array.dtype if dtype is None else dtype)
+        type_ = TensorType(d, array.shape if shape is None else _declared(shape, name))
+        array = own(array, type_, name or "value", borrow)
+    except SymcError as e:
+        e.attach((), [loc])
+        raise
+    return _restore_at(loc, Cell(array, type_, name or "", loc))
+
+
+def _restore_at(loc: Loc, cell: Cell) -> SharedVariable:
+    with location.at((loc,)):
+        return _restore(fresh_input(cell.type), cell)
+
+
+def _declared(shape: Sequence[Any], name: str | None) -> tuple:
+    if isinstance(shape, str | int) or not isinstance(shape, list | tuple):
+        shape = (shape,)
+    return tuple(size_name(f"{name or 'state'}_{next_serial()}") if s is None else as_size(s, "a size of the shape") for s in shape)
+
+
+def concrete(item: Any, name: str) -> np.ndarray:
+    """An array of numbers. Raises InputError or DTypeError for anything else: symbolic values, ragged lists, strings."""
+    if type(item) is np.ndarray and item.dtype.kind in "biufc":
+        return item
+    if item is None or isinstance(item, str | bytes | dict | set):
+        raise InputError(f"{name} must be a number or an array, not {item!r:.60}")
+    if isinstance(item, Tensor) or hasattr(item, "is_variable"):
+        raise InputError(f"{name} must be a number or an array, but a symbolic value was given",
+                         values=[item.describe()] if isinstance(item, Tensor) else [],
+                         help="compute with symbolic values before compile; pass arrays to the function (w.get_value() for a shared one)")
+    if isinstance(item, np.ma.MaskedArray):
+        raise InputError(f"{name} is a masked array", help="masks are not supported: fill it first, a.filled(value)")
+    try:
+        array = np.asarray(item)
+    except SymcError:
+        raise
+    except Exception as e:  # whatever an array-like does when asked for its array
+        raise InputError(f"{name} is not an array: {type(item).__name__} cannot be converted", help=f"NumPy says: {e}") from None
+    if array.dtype.kind not in "biufc":
+        raise DTypeError(f"{name} has dtype {array.dtype}, which is not supported", help="supported: " + ", ".join(DTYPE_NAMES.values()))
+    as_dtype(array.dtype)  # longdouble and its like
+    return array
+
+
+def own(value: Any, type_: TensorType, name: str, borrow: bool) -> np.ndarray:
+    """``value`` as a contiguous writable native array of ``type_``: itself when ``borrow`` and it is one, else a copy."""
+    given = concrete(value, name)
+    array = converted(given, type_.dtype, name, listed=not isinstance(value, np.ndarray))
+    if array.ndim != type_.ndim or any(not isinstance(s, Dim) and s != k for s, k in zip(type_.shape, array.shape, strict=True)):
+        raise ShapeError(f"{name or 'the variable'} has shape ({', '.join(map(str, type_.shape))}), the value has {array.shape}",
+                         help="shapes of shared variables are fixed; sc.shared(value, name, shape=('n', ...)) leaves sizes open")
+    if (borrow or array is not given) and array.flags.carray:
+        return array
+    return np.array(array, order="C", copy=True, subok=False)
+
+
+def converted(array: np.ndarray, dtype: np.dtype, name: str, listed: bool = False) -> np.ndarray:
+    """The array in ``dtype``, when that is safe: within a kind or to a wider kind, and integers only if they fit.
+
+    ``listed``: it was not an array, so an empty one has no dtype of its own. Raises DTypeError.
+    """
+    have = array.dtype
+    if have == dtype:
+        return array if have.isnative else array.astype(dtype)
+    integers = have.kind in "iu" and dtype.kind in "iu"
+    if not (integers or np.can_cast(have, dtype, "same_kind") or (listed and array.size == 0)):
+        lost = {"c": "the imaginary part", "f": "the fraction"}.get(have.kind, "the value")
+        raise DTypeError(f"{name} is {DTYPE_NAMES[dtype]}, but {DTYPE_NAMES.get(have.newbyteorder('='), have)} was given",
+                         help=f"the conversion would lose {lost}; convert explicitly: a.astype({str(dtype)!r})")
+    with np.errstate(all="ignore"):
+        out = array.astype(dtype)
+    if integers and array.size and not (out == array).all():
+        wrong = array[out != array].ravel()[0]
+        info = np.iinfo(dtype)
+        raise DTypeError(f"{name} is {DTYPE_NAMES[dtype]}, which cannot hold {wrong}", help=f"it holds {info.min} to {info.max}")
+    return out
