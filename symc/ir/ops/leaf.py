@@ -73,7 +73,8 @@ iota = register(Op(
 size = register(Op(
     "size",
     infer=lambda value: TensorType("i64", ()),
-    reference=lambda value: np.int64(value),
+    reference=lambda value: np.asarray(value, np.int64),
+    lowering=Element(),
     samples=lambda: iter([((), dict(value=3))]),
     doc="A size as data: an i64 scalar.",
 ))  # fmt: skip

@@ -1,69 +1,230 @@
-"""Reductions: over the axes in attribute `axes`, which the result does not have."""
+"""Reductions: over the axes in attribute `axes`, which the result does not have. `axes = ()` reduces nothing.
+
+The reductions of no elements are 0 for sum and norm, 1 for prod, false for any, true for all, -inf for logsumexp; max,
+min, argmax and argmin have none. A nan anywhere makes the result nan; argmax and argmin give the place of the first.
+Where a reduction has no derivative one is chosen: max and min split it evenly between equal elements, the norm of
+zeros has gradient 0, logsumexp of nothing but -inf has gradient 0.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from symc.errors import ShapeError
-from symc.ir.op import Derivative, Fold, Linear, Op, register
-from symc.ir.ops.elementwise import check_kind
-from symc.ir.ops.shape import broadcast
-from symc.ir.types import DTYPES, TensorType
+from symc.ir.dim import product
+from symc.ir.op import Custom, Decompose, Derivative, Fold, Linear, Lowering, Op, lookup, register
+from symc.ir.ops.arithmetic import abs_, complex_, conjugate, maximum, real
+from symc.ir.ops.cast import cast
+from symc.ir.ops.compare import eq, isfinite, ne
+from symc.ir.ops.cumulative import cumprod, shifted
+from symc.ir.ops.elementwise import check_kind, like
+from symc.ir.ops.logic import and_, where
+from symc.ir.ops.math import exp, log, sqrt
+from symc.ir.ops.shape import broadcast, inverse_permutation, reshape, transpose
+from symc.ir.types import DTYPES, TensorType, real_dtype
 from symc.ir.value import Value
 
+Axes = tuple[int, ...]
 
-def check_axes(name: str, t: TensorType, axes: tuple[int, ...]) -> None:
+
+def check_axes(name: str, t: TensorType, axes: Axes) -> None:
     """Axes must be sorted, distinct and in range."""
     if list(axes) != sorted(set(axes)) or any(not 0 <= a < t.ndim for a in axes):
         raise ShapeError(f"{name}: axes {axes} are not distinct axes of {t}")
 
 
-def without_axes(t: TensorType, axes: tuple[int, ...]) -> TensorType:
+def without_axes(t: TensorType, axes: Axes) -> TensorType:
     return t.with_shape([s for a, s in enumerate(t.shape) if a not in axes])
 
 
-def other_axes(v: Value, axes: tuple[int, ...]) -> tuple[int, ...]:
+def other_axes(v: Value, axes: Axes) -> Axes:
     return tuple(a for a in range(v.ndim) if a not in axes)
 
 
-def spread(x: Value, over: Value, axes: tuple[int, ...]) -> Value:
+def spread(x: Value, over: Value, axes: Axes) -> Value:
     """Broadcast a reduction of `over` back over the reduced axes."""
     return broadcast(x, axes=other_axes(over, axes), shape=over.shape)
 
 
-def reduction(name: str, kinds: str, reference: Callable, kind: str, derivative: Derivative | None = None, *,
-              result: str = "same", nonempty: bool = False, doc: str = "") -> Op:
-    """Register a reduction. ``kind``: the binary op that combines elements. ``nonempty``: has no value for no elements."""
+def identity(kind: str, dtype: np.dtype) -> np.generic:
+    """What a fold of ``kind`` starts from: e with kind(x, e) == x."""
+    return lookup(kind).facts["identity"](dtype)
 
-    def infer(t: TensorType, axes: tuple[int, ...]) -> TensorType:
+
+def reduction(name: str, kinds: str, reference: Callable, lowering: Lowering, derivative: Derivative | None = None, *,
+              result: Callable[[np.dtype], np.dtype] = lambda d: d, nonempty: bool = False, single: bool = False,
+              doc: str = "") -> Op:
+    """Register a reduction. ``nonempty``: has no value for no elements. ``single``: over exactly one axis."""
+
+    def infer(t: TensorType, axes: Axes) -> TensorType:
         check_axes(name, t, axes)
         check_kind(name, t, kinds)
-        if nonempty and any(t.shape[a] == 0 for a in axes):
-            raise ShapeError(f"{name} of no elements has no value: {t} over axes {axes}")
+        if single and len(axes) != 1:
+            raise ShapeError(f"{name} is over one axis, not {axes}")
+        _refuse_empty(t, t.shape, axes)
         t = without_axes(t, axes)
-        return t.with_dtype(DTYPES["bool"]) if result == "bool" else t
+        return t.with_dtype(result(t.dtype))
+
+    def _refuse_empty(t, shape, axes):
+        if nonempty and any(isinstance(shape[a], int) and shape[a] == 0 for a in axes):
+            raise ShapeError(f"{name} of no elements has no value: {t} over axes {axes}")
 
     def run(x, axes):
-        return np.asarray(reference(x, axis=tuple(axes))).astype(DTYPES["bool"] if result == "bool" else x.dtype, copy=False)
+        _refuse_empty(f"{x.dtype}{list(x.shape)}", x.shape, axes)
+        with np.errstate(all="ignore"):
+            return np.array(reference(x, axes[0] if single else tuple(axes)), result(x.dtype))
 
-    return register(Op(name, infer, run, derivative, Fold(kind), frozenset({"reduction"}), lambda: samples(kinds), doc,
-                       dict(kinds=kinds, nonempty=nonempty)))
+    return register(Op(name, infer, run, derivative, lowering, frozenset({"reduction"}),
+                       lambda: samples(kinds, nonempty, single), doc, dict(kinds=kinds, nonempty=nonempty)))
 
 
-def samples(kinds: str):
-    """Small arrays of every dtype, over one axis, all, and none."""
+def samples(kinds: str, nonempty: bool = False, single: bool = False) -> Iterator[tuple[tuple, dict]]:
+    """Small arrays of every dtype over one axis, all, and none; ties, zeros, nan and infinities; size-1 and empty axes."""
     for dtype in DTYPES.values():
-        if dtype.kind in kinds:
-            x = (np.arange(12).reshape(3, 4) % 5 - (0 if dtype.kind in "bu" else 2)).astype(dtype)
+        if dtype.kind not in kinds:
+            continue
+        x = (np.arange(12).reshape(3, 4) * 7 % 5 - (0 if dtype.kind in "bu" else 2)).astype(dtype)
+        cases = [x, x[:, :1]]
+        if dtype.kind == "f":
+            special = np.array([[1, np.inf, 2], [np.nan, -np.inf, -0.0], [-np.inf, -np.inf, 0.0]], dtype)
+            cases += [special, special.T.copy(), np.full((2, 2), -np.inf, dtype), np.full((2, 3), np.finfo(dtype).max, dtype)]
+        if dtype.kind == "c":
+            cases += [x + dtype.type(0.5j)]
+        if not nonempty:
+            cases += [x[:0], x[:, :0]]
+        for case in cases:
             for axes in ((0,), (1,), (0, 1), ()):
-                yield (x,), dict(axes=axes)
+                if len(axes) == 1 or not single:
+                    yield (case,), dict(axes=axes)
+        if not single:
+            yield (x[1, 1],), dict(axes=())
 
 
-def _sum_reference(x, axis):
-    return np.sum(x, axis=axis, dtype=x.dtype)
+# --- sum and product --------------------------------------------------------------------------------------------------
 
-
-sum_ = reduction("sum", "iufc", _sum_reference, "add", Linear(lambda g, v: (spread(g, v.operands[0], v.attrs["axes"]),)),
+sum_ = reduction("sum", "iufc", lambda x, axis: np.sum(x, axis=axis, dtype=x.dtype), Fold("add"),
+                 Linear(lambda g, v: (spread(g, v.operands[0], v.attrs["axes"]),)),
                  doc="The sum over `axes`, in the operand's dtype.")
+
+
+def _products_of_others(x: Value, axes: Axes) -> Value:
+    """For each element the product of all others along ``axes``: products from both ends, so zeros do no harm."""
+    if not axes:
+        return like(x, 1)
+    kept = other_axes(x, axes)
+    moved = transpose(x, perm=kept + axes)
+    last = len(kept)
+    rows = reshape(moved, shape=(*moved.shape[:last], product(moved.shape[last:])))
+    before = shifted(cumprod(rows, axis=last, reverse=False), last, 1, reverse=False)
+    after = shifted(cumprod(rows, axis=last, reverse=True), last, 1, reverse=True)
+    return transpose(reshape(before * after, shape=moved.shape), perm=inverse_permutation(kept + axes))
+
+
+def _prod_jvp(tangents, v):
+    return sum_(tangents[0] * _products_of_others(v.operands[0], v.attrs["axes"]), axes=v.attrs["axes"])
+
+
+def _prod_vjp(g, v):
+    x, axes = v.operands[0], v.attrs["axes"]
+    return (spread(g, x, axes) * conjugate(_products_of_others(x, axes)),)
+
+
+prod = reduction("prod", "iufc", lambda x, axis: np.prod(x, axis=axis, dtype=x.dtype), Fold("mul"), Custom(_prod_jvp, _prod_vjp),
+                 doc="The product over `axes`, in the operand's dtype. Its derivative divides by nothing.")
+
+# --- extremes ---------------------------------------------------------------------------------------------------------
+
+
+def _share(v: Value) -> Value:
+    """The part of each element in the result: 1 / (number of equals) where it is the extreme, else 0."""
+    (x,), axes = v.operands, v.attrs["axes"]
+    hit = cast(eq(x, spread(v, x, axes)), dtype=x.dtype)
+    count = sum_(hit, axes=axes)
+    return hit / spread(maximum(count, like(count, 1)), x, axes)
+
+
+_EXTREME = Custom(lambda t, v: sum_(t[0] * _share(v), axes=v.attrs["axes"]),
+                  lambda g, v: (spread(g, v.operands[0], v.attrs["axes"]) * _share(v),))
+
+max_ = reduction("max", "biuf", np.max, Fold("maximum"), _EXTREME, nonempty=True, doc="The greatest element over `axes`.")
+min_ = reduction("min", "biuf", np.min, Fold("minimum"), _EXTREME, nonempty=True, doc="The least element over `axes`.")
+argmax = reduction("argmax", "biuf", np.argmax, Fold("argmax"), result=lambda d: DTYPES["i64"], nonempty=True, single=True,
+                   doc="Where the greatest element along the one axis in `axes` is, as i64: the first of equals.")
+argmin = reduction("argmin", "biuf", np.argmin, Fold("argmin"), result=lambda d: DTYPES["i64"], nonempty=True, single=True,
+                   doc="Where the least element along the one axis in `axes` is, as i64: the first of equals.")
+any_ = reduction("any", "b", np.any, Fold("or"), doc="Whether some element over `axes` is true.")
+all_ = reduction("all", "b", np.all, Fold("and"), doc="Whether every element over `axes` is true.")
+
+# --- stable forms -----------------------------------------------------------------------------------------------------
+
+
+def _logsumexp(x, axis):
+    top = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
+    top = np.where(np.isfinite(top), top, np.zeros_like(top))
+    return np.log(np.sum(np.exp(x - top), axis=axis)) + np.squeeze(top, axis)
+
+
+def _logsumexp_parts(v: Value) -> Value:
+    (x,), axes = v.operands, v.attrs["axes"]
+    if any(x.shape[a] == 0 for a in axes):
+        return like(v, -np.inf)
+    top = max_(x, axes=axes)
+    top = where(isfinite(top), top, like(top, 0))
+    return log(sum_(exp(x - spread(top, x, axes)), axes=axes)) + top
+
+
+def _softmax(v: Value) -> Value:
+    (x,), axes = v.operands, v.attrs["axes"]
+    return exp(x - spread(where(eq(v, like(v, -np.inf)), like(v, 0), v), x, axes))
+
+
+logsumexp = reduction("logsumexp", "f", _logsumexp, Decompose(_logsumexp_parts), Custom(
+    lambda t, v: sum_(t[0] * _softmax(v), axes=v.attrs["axes"]),
+    lambda g, v: (spread(g, v.operands[0], v.attrs["axes"]) * _softmax(v),)),
+    doc="log(sum(exp(x))) over `axes`, without overflow. Its gradient is the softmax.")
+
+
+def _norm(x, axis):
+    size = np.abs(x)
+    top = np.max(size, axis=axis, keepdims=True, initial=0)
+    top = np.where((top > 0) & np.isfinite(top), top, np.ones_like(top))
+    size /= top
+    return np.sqrt(np.sum(size * size, axis=axis)) * np.squeeze(top, axis)
+
+
+def _norm_parts(v: Value) -> Value:
+    (x,), axes = v.operands, v.attrs["axes"]
+    if any(x.shape[a] == 0 for a in axes):
+        return like(v, 0)
+    size = abs_(x)
+    top = max_(size, axes=axes)
+    top = where(and_(isfinite(top), ne(top, 0)), top, like(top, 1))
+    size = size / spread(top, size, axes)
+    return sqrt(sum_(size * size, axes=axes)) * top
+
+
+def _direction(v: Value) -> Value:
+    """x / norm(x), and 0 for zeros."""
+    (x,), axes = v.operands, v.attrs["axes"]
+    return x / _as(x, spread(where(eq(v, 0), like(v, 1), v), x, axes))
+
+
+def _as(x: Value, real_value: Value) -> Value:
+    """A real value in x's dtype."""
+    return complex_(real_value, like(real_value, 0)) if x.dtype.kind == "c" else real_value
+
+
+def _norm_jvp(tangents, v):
+    change = conjugate(_direction(v)) * tangents[0]
+    return sum_(real(change) if change.dtype.kind == "c" else change, axes=v.attrs["axes"])
+
+
+def _norm_vjp(g, v):
+    (x,) = v.operands
+    return (_as(x, spread(g, x, v.attrs["axes"])) * _direction(v),)
+
+
+norm = reduction("norm", "fc", _norm, Decompose(_norm_parts), Custom(_norm_jvp, _norm_vjp), result=real_dtype,
+                 doc="The square root of the sum of |x|**2 over `axes`, without overflow on the way.")

@@ -1,0 +1,130 @@
+"""Kernels: `fused` groups ops into one unit; `generate` and `fold` say the same as scalar loops.
+
+`fused` is what the optimizer decides: a closed region of ordinary ops. `generate`/`fold` are what code generation makes
+of it: element i of the result is a scalar expression, a fold combines scalars over an extent. All three have references,
+so every stage of a kernel can be evaluated.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.errors import IndexingError, InternalError
+from symc.ir.dim import Size
+from symc.ir.op import Extern, Op, lookup, register
+from symc.ir.types import TensorType, TupleType, Type
+from symc.ir.value import Region, Value
+
+
+def _results(types: Sequence[TensorType]) -> Type:
+    return types[0] if len(types) == 1 else TupleType(types)
+
+
+def _check_operands(name: str, types: Sequence[Type], params: Sequence[Type]) -> None:
+    if tuple(types) != tuple(params):
+        raise InternalError(f"{name}: operands {types} are not the region's params {params}")
+
+
+# --- fused ------------------------------------------------------------------------------------------------------------
+
+
+def _fused_infer(*types: TensorType, regions: Sequence[Region]) -> Type:
+    _check_operands("fused", types, regions[0].params)
+    return _results([r.type for r in regions[0].results])
+
+
+def _fused_reference(*arrays, regions: Sequence[Callable]):
+    results = regions[0](*arrays)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+fused = register(Op("fused", _fused_infer, _fused_reference,
+                    doc="The region's results, computed together by one kernel."))
+
+
+# --- generate and fold ------------------------------------------------------------------------------------------------
+
+
+def _generate_infer(*types: TensorType, shape: tuple[Size, ...], regions: Sequence[Region]) -> Type:
+    index = [TensorType("i64", ())] * len(shape)
+    _check_operands("generate", [*index, *types], regions[0].params)
+    return _results([TensorType(r.type.dtype, (*shape, *r.type.shape)) for r in regions[0].results])
+
+
+def _generate_reference(*arrays, shape, regions):
+    parts: list[Any] = []
+    for index in itertools.product(*map(range, shape)):
+        parts.append(regions[0](*map(np.int64, index), *arrays))
+    if not parts:
+        raise InternalError("generate over an empty extent has no reference; evaluate the fused form")
+    out = [np.stack([np.asarray(p[k]) for p in parts]).reshape(*shape, *np.shape(parts[0][k])) for k in range(len(parts[0]))]
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+generate = register(Op("generate", _generate_infer, _generate_reference,
+                       doc="Element i, j, ... (over `shape`) is what the region gives for the index i, j, ...: a loop nest. "
+                           "A region that gives arrays appends their axes."))
+
+
+def fold_result(kind: str, t: TensorType) -> TensorType:
+    """Type of folding elements of type ``t`` with ``kind``."""
+    return TensorType("i64", ()) if kind in ("argmax", "argmin") else t
+
+
+def _fold_infer(*types: TensorType, shape: tuple[Size, ...], kinds: tuple[str, ...], regions: Sequence[Region]) -> Type:
+    index = [TensorType("i64", ())] * len(shape)
+    _check_operands("fold", [*index, *types], regions[0].params)
+    if len(kinds) != len(regions[0].results):
+        raise InternalError(f"fold: {len(kinds)} kinds for {len(regions[0].results)} results")
+    return _results([fold_result(k, r.type) for k, r in zip(kinds, regions[0].results, strict=True)])
+
+
+REDUCE = {"add": "sum", "mul": "prod", "maximum": "max", "minimum": "min", "and": "all", "or": "any",
+          "argmax": "argmax", "argmin": "argmin"}  # the reduction that a fold of each kind is
+
+
+def _fold_reference(*arrays, shape, kinds, regions):
+    rows = [regions[0](*map(np.int64, index), *arrays) for index in itertools.product(*map(range, shape))]
+    if not rows:
+        raise InternalError("fold over an empty extent has no reference; evaluate the fused form")
+    out = [lookup(REDUCE[k]).reference(np.stack([np.asarray(r[n]) for r in rows]), axes=(0,)) for n, k in enumerate(kinds)]
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+fold = register(Op("fold", _fold_infer, _fold_reference,
+                   doc="Combine what the region gives over all indices in `shape`, each result with its kind."))
+
+
+def _load_infer(t: TensorType, *index: TensorType) -> TensorType:
+    if len(index) != t.ndim or any(i is not TensorType("i64", ()) for i in index):
+        raise InternalError(f"load: {len(index)} indices into {t}")
+    return TensorType(t.dtype, ())
+
+
+load = register(Op("load", _load_infer, lambda x, *index: np.asarray(x[tuple(int(i) for i in index)]),
+                   doc="The scalar at an index (i64 scalars, in bounds)."))
+
+
+# --- index checks -----------------------------------------------------------------------------------------------------
+
+
+def _check_index_reference(index, size):
+    bad = (index < 0) | (index >= size)
+    if np.any(bad):
+        raise IndexingError(f"index {index[bad].flat[0] if index.ndim else index} is out of bounds for an axis of size {size}",
+                            help="indices count from 0; negative ones from the end, down to minus the size")
+    return np.array(index)
+
+
+check_index = register(Op("check_index", lambda t, size: t, _check_index_reference, lowering=Extern("check_index"),
+                          samples=lambda: iter([((np.array([0, 2]),), dict(size=3))]),
+                          doc="The operand, after a check that every element is in [0, size): generated kernels do not check."))
+
+
+def results_of(v: Value) -> list[Value]:
+    """The results of a value: its projections, or itself."""
+    return [v[k] for k in range(len(v.type.items))] if isinstance(v.type, TupleType) else [v]

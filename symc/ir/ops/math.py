@@ -1,0 +1,174 @@
+"""Mathematical functions: exponentials and logarithms, trigonometric and hyperbolic functions and their inverses, the
+error and gamma functions, rounding, and named forms that stay accurate where the obvious expression does not.
+
+Outside its real domain a function of a float gives nan. Where a function has no derivative one number is chosen: floor,
+ceil, trunc and rint have derivative 0 everywhere, d atan2 at (0, 0) is (0, 0). Derivatives that are infinite
+(log and sqrt at 0, exp where it overflows, ...) stay infinite, but a zero cotangent gives zero.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from symc.ir.op import Decompose, Extern
+from symc.ir.ops.arithmetic import abs_, hypot, maximum, mulz, neg
+from symc.ir.ops.compare import eq, gt, isinf
+from symc.ir.ops.elementwise import elementwise, like
+from symc.ir.ops.logic import and_, where
+from symc.ir.value import Value
+
+LN2, LN10 = math.log(2), math.log(10)
+TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
+
+
+def special(name: str, *first):
+    """The function ``name`` of scipy.special, with ``first`` as its first arguments; SciPy is imported when it runs."""
+
+    def reference(*arrays):
+        import scipy.special
+
+        return getattr(scipy.special, name)(*first, *arrays)
+
+    return reference
+
+
+# --- exponentials and logarithms --------------------------------------------------------------------------------------
+
+exp = elementwise("exp", 1, "fc", np.exp, (lambda out, x: out,), singular=True, doc="e**x.")
+exp2 = elementwise("exp2", 1, "fc", np.exp2, (lambda out, x: out * LN2,), singular=True, doc="2**x.")
+expm1 = elementwise("expm1", 1, "fc", np.expm1, (lambda out, x: exp(x),), singular=True, doc="exp(x) - 1, accurate near 0.")
+log = elementwise("log", 1, "fc", np.log, (lambda out, x: 1 / x,), singular=True, doc="The natural logarithm.")
+log2 = elementwise("log2", 1, "fc", np.log2, (lambda out, x: (1 / LN2) / x,), singular=True, doc="The logarithm to base 2.")
+log10 = elementwise("log10", 1, "fc", np.log10, (lambda out, x: (1 / LN10) / x,), singular=True, doc="The logarithm to base 10.")
+log1p = elementwise("log1p", 1, "fc", np.log1p, (lambda out, x: 1 / (x + 1),), singular=True, doc="log(1 + x), accurate near 0.")
+sqrt = elementwise("sqrt", 1, "fc", np.sqrt, (lambda out, x: 0.5 / out,), singular=True, doc="The square root.")
+cbrt = elementwise("cbrt", 1, "f", np.cbrt, (lambda out, x: (1 / 3) / (out * out),), singular=True,
+                   doc="The real cube root, of negative numbers too.")
+
+# --- trigonometric and hyperbolic -------------------------------------------------------------------------------------
+
+
+def _one_minus_square(x: Value) -> Value:
+    return (1 - x) * (1 + x)
+
+
+def _asin_partial(x: Value) -> Value:
+    return 1 / (sqrt(1 - x) * sqrt(1 + x))  # two roots: right on both sides of the branch cuts
+
+
+def _asinh_partial(out: Value, x: Value) -> Value:
+    return 1 / (sqrt(x * x + 1) if x.dtype.kind == "c" else hypot(x, like(x, 1)))
+
+
+def _atan2_partials():
+    def over(out: Value, y: Value, x: Value, leg: Value) -> Value:
+        radius = hypot(y, x)
+        radius = where(eq(radius, 0), like(radius, 1), radius)
+        return leg / radius / radius  # twice: the square would overflow
+
+    return lambda out, y, x: over(out, y, x, x), lambda out, y, x: over(out, y, x, neg(y))
+
+
+sin = elementwise("sin", 1, "fc", np.sin, (lambda out, x: cos(x),), doc="The sine of x radians.")
+cos = elementwise("cos", 1, "fc", np.cos, (lambda out, x: -sin(x),), doc="The cosine of x radians.")
+tan = elementwise("tan", 1, "fc", np.tan, (lambda out, x: out * out + 1,), doc="The tangent of x radians.")
+asin = elementwise("asin", 1, "fc", np.arcsin, (lambda out, x: _asin_partial(x),), singular=True, doc="The inverse of sin.")
+acos = elementwise("acos", 1, "fc", np.arccos, (lambda out, x: -_asin_partial(x),), singular=True, doc="The inverse of cos.")
+atan = elementwise("atan", 1, "fc", np.arctan, (lambda out, x: 1 / (x * x + 1),), doc="The inverse of tan.")
+atan2 = elementwise("atan2", 2, "f", np.arctan2, _atan2_partials(), doc="The angle of the point (x, y), given y first.")
+sinh = elementwise("sinh", 1, "fc", np.sinh, (lambda out, x: cosh(x),), singular=True, doc="The hyperbolic sine.")
+cosh = elementwise("cosh", 1, "fc", np.cosh, (lambda out, x: sinh(x),), singular=True, doc="The hyperbolic cosine.")
+tanh = elementwise("tanh", 1, "fc", np.tanh, (lambda out, x: _one_minus_square(out),), doc="The hyperbolic tangent.")
+asinh = elementwise("asinh", 1, "fc", np.arcsinh, (_asinh_partial,), singular=True, doc="The inverse of sinh.")
+acosh = elementwise("acosh", 1, "fc", np.arccosh, (lambda out, x: 1 / (sqrt(x - 1) * sqrt(x + 1)),), singular=True,
+                    doc="The inverse of cosh.")
+atanh = elementwise("atanh", 1, "fc", np.arctanh, (lambda out, x: 1 / _one_minus_square(x),), singular=True,
+                    doc="The inverse of tanh.")
+
+# --- error and gamma functions ----------------------------------------------------------------------------------------
+
+erf = elementwise("erf", 1, "f", special("erf"), (lambda out, x: TWO_OVER_SQRT_PI * exp(-x * x),), doc="The error function.")
+erfc = elementwise("erfc", 1, "f", special("erfc"), (lambda out, x: -TWO_OVER_SQRT_PI * exp(-x * x),), doc="1 - erf(x), accurate for large x.")
+erfcx = elementwise("erfcx", 1, "f", special("erfcx"), (lambda out, x: 2 * mulz(out, x) - TWO_OVER_SQRT_PI,),
+                    singular=True, doc="exp(x*x) * erfc(x), without overflow for large x.")
+erfinv = elementwise("erfinv", 1, "f", special("erfinv"), (lambda out, x: exp(out * out) / TWO_OVER_SQRT_PI,), singular=True,
+                     doc="The inverse of erf.")
+lgamma = elementwise("lgamma", 1, "f", special("gammaln"), (lambda out, x: digamma(x),), singular=True,
+                     doc="The logarithm of |gamma(x)|.")
+digamma = elementwise("digamma", 1, "f", special("digamma"), (lambda out, x: trigamma(x),), singular=True,
+                      doc="The derivative of lgamma.")
+trigamma = elementwise("trigamma", 1, "f", special("polygamma", 1), (lambda out, x: polygamma(x, order=2),), singular=True,
+                       doc="The derivative of digamma.")
+
+
+def _polygamma(x, order):
+    import scipy.special
+
+    return scipy.special.polygamma(order, x)
+
+
+polygamma = elementwise("polygamma", 1, "f", _polygamma, (lambda out, x: polygamma(x, order=out.attrs["order"] + 1),), singular=True,
+                        lowering=Extern("polygamma"), attrs=({"order": 2}, {"order": 3}),
+                        doc="The derivative of digamma of order `order`, at least 1.")
+
+# --- stable forms -----------------------------------------------------------------------------------------------------
+
+
+def _softplus(x):
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def _sigmoid(x):
+    e = np.exp(-np.abs(x))
+    return np.where(x < 0, e, np.ones_like(e)) / (1 + e)
+
+
+def _log1mexp(x):
+    return np.where(x > -LN2, np.log(-np.expm1(x)), np.log1p(-np.exp(x)))
+
+
+def _logaddexp_share(x: Value, y: Value) -> Value:
+    """exp(x - logaddexp(x, y)); equal infinities share evenly."""
+    return where(and_(eq(x, y), isinf(x)), like(x, 0.5), sigmoid(x - y))
+
+
+def _logaddexp_parts(v: Value) -> Value:
+    x, y = v.operands
+    top = maximum(x, y)
+    return where(eq(x, y), x + LN2, top + log1p(exp(-abs_(x - y))))
+
+
+def _log1mexp_parts(v: Value) -> Value:
+    (x,) = v.operands
+    return where(gt(x, -LN2), log(-expm1(x)), log1p(-exp(x)))
+
+
+def _sigmoid_parts(v: Value) -> Value:
+    return 1 / (1 + exp(-v.operands[0]))
+
+
+def _softplus_parts(v: Value) -> Value:
+    (x,) = v.operands
+    return maximum(x, like(x, 0)) + log1p(exp(-abs_(x)))
+
+
+softplus = elementwise("softplus", 1, "f", _softplus, (lambda out, x: sigmoid(x),), lowering=Decompose(_softplus_parts),
+                       doc="log(1 + exp(x)), without overflow.")
+sigmoid = elementwise("sigmoid", 1, "f", _sigmoid, (lambda out, x: out * (1 - out),), lowering=Decompose(_sigmoid_parts),
+                      doc="1 / (1 + exp(-x)).")
+log1mexp = elementwise("log1mexp", 1, "f", _log1mexp, (lambda out, x: -1 / expm1(-x),), singular=True, lowering=Decompose(_log1mexp_parts),
+                       doc="log(1 - exp(x)) for x <= 0, accurate at both ends.")
+logaddexp = elementwise("logaddexp", 2, "f", np.logaddexp,
+                        (lambda out, x, y: _logaddexp_share(x, y), lambda out, x, y: _logaddexp_share(y, x)), singular=True,
+                        traits=["commutative"], lowering=Decompose(_logaddexp_parts), doc="log(exp(x) + exp(y)), without overflow.")
+
+# --- rounding ---------------------------------------------------------------------------------------------------------
+
+floor = elementwise("floor", 1, "f", np.floor, (None,), doc="The greatest integer not above x.")
+ceil = elementwise("ceil", 1, "f", np.ceil, (None,), doc="The least integer not below x.")
+trunc = elementwise("trunc", 1, "f", np.trunc, (None,), doc="x without its fraction.")
+rint = elementwise("rint", 1, "f", np.rint, (None,), doc="The nearest integer; halves go to the even one.")
+
+
