@@ -1,0 +1,102 @@
+"""Leaves of a graph: inputs that are given in a call, constants, and variables whose type comes with the call."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from symc.callsite import caller
+from symc.deferred import Deferred
+from symc.errors import InputError
+from symc.ir import location
+from symc.ir.dim import Size, size_name
+from symc.ir.types import TensorType, as_dtype
+from symc.ir.value import fresh_input
+from symc.leaves import Leaf, register_leaf
+from symc.numpy_api.convert import asarray, as_tensor, default_float
+from symc.public import located
+from symc.sizes import as_size
+from symc.tensor import Tensor
+
+_fresh = itertools.count()
+
+
+def input(name: str, dtype: Any = None, shape: Sequence[Any] | int | str | None = ()) -> Tensor:
+    """A value that is given when the compiled function is called.
+
+    ``dtype``: a NumPy dtype, a name like "float32" or "f32"; the default float if not given. ``shape``: one entry an
+    axis: an int, the name of a size (equal names are equal sizes), a size taken from another shape, or None for a size
+    of its own. Raises DTypeError and InputError for what is none of these.
+    """
+    if not isinstance(name, str):
+        raise InputError(f"the name of an input must be a string, not {name!r}", where=[caller()])
+    if shape is None:
+        raise InputError(f"input {name!r} needs a shape", where=[caller()],
+                         help="shape=() is a scalar, ('n', 3) has a size called n; sc.Variable(name) leaves the rank open")
+    entries = [shape] if isinstance(shape, int | str) else list(shape)
+    loc = caller()
+    type_ = TensorType(default_float() if dtype is None else as_dtype(dtype), [_entry(e, name) for e in entries])
+    with location.at(location.here() or (loc,)):
+        return Tensor(register_leaf(fresh_input(type_), Leaf(name, loc)))
+
+
+def _entry(entry: Any, name: str) -> Size:
+    if entry is None:
+        return size_name(f"_{next(_fresh)}")
+    if isinstance(entry, str) and not entry.isidentifier():
+        raise InputError(f"input {name!r}: {entry!r} cannot name a size", where=[caller()], help="use a Python identifier, such as 'n'")
+    size = as_size(entry, f"an axis of input {name!r}")
+    if isinstance(size, int) and size < 0:
+        raise InputError(f"input {name!r}: the size {size} is negative", where=[caller()], help="None is a size of its own")
+    return size
+
+
+def scalar(name: str, dtype: Any = None) -> Tensor:
+    """An input without axes."""
+    return input(name, dtype, ())
+
+
+def vector(name: str, dtype: Any = None, shape: Sequence[Any] = (None,)) -> Tensor:
+    """An input with one axis."""
+    return input(name, dtype, _of_rank(shape, 1, name))
+
+
+def matrix(name: str, dtype: Any = None, shape: Sequence[Any] = (None, None)) -> Tensor:
+    """An input with two axes."""
+    return input(name, dtype, _of_rank(shape, 2, name))
+
+
+def tensor3(name: str, dtype: Any = None, shape: Sequence[Any] = (None, None, None)) -> Tensor:
+    """An input with three axes."""
+    return input(name, dtype, _of_rank(shape, 3, name))
+
+
+def tensor4(name: str, dtype: Any = None, shape: Sequence[Any] = (None, None, None, None)) -> Tensor:
+    """An input with four axes."""
+    return input(name, dtype, _of_rank(shape, 4, name))
+
+
+def _of_rank(shape: Sequence[Any], rank: int, name: str) -> Sequence[Any]:
+    if len(shape) != rank:
+        raise InputError(f"input {name!r} has {rank} axes here, the shape {tuple(shape)} has {len(shape)}", where=[caller()],
+                         help="sc.input(name, dtype, shape) takes any shape")
+    return shape
+
+
+def Variable(name: str, dtype: Any = None, shape: Sequence[Any] | None = None) -> Any:
+    """A variable. With a shape it is an input; without one its rank (and without a dtype, its dtype) comes with the call.
+
+    Expressions over such a variable are recorded and typed once per signature; see ``symc.deferred``.
+    """
+    if shape is not None:
+        return input(name, dtype, shape)
+    if not isinstance(name, str):
+        raise InputError(f"the name of a variable must be a string, not {name!r}", where=[caller()])
+    return Deferred(None, name=name, dtype=None if dtype is None else as_dtype(dtype), loc=caller())
+
+
+@located
+def Constant(value: Any, dtype: Any = None) -> Tensor:
+    """A constant: a number (which promotes like a Python number), an array, or nested lists of these."""
+    return as_tensor(value) if dtype is None else asarray(value, dtype)

@@ -1,0 +1,130 @@
+"""From what users write to tensors: Python numbers, NumPy arrays, sizes, nested lists; and between dtypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from symc.errors import DTypeError
+from symc.ir.dim import Dim
+from symc.ir.op import lookup
+from symc.ir.ops.cast import cast
+from symc.ir.ops.leaf import array
+from symc.ir.types import as_dtype
+from symc.ir.value import Value
+from symc.public import API, public
+from symc.sizes import SymbolicSize, user_size
+from symc.tensor import Tensor
+
+_default_float = np.dtype("float64")
+
+
+def set_default_float(dtype: Any) -> None:
+    """The dtype that Python floats, and integers where a float is needed, become: float64 (at first) or float32."""
+    global _default_float
+    d = as_dtype(dtype)
+    if d.kind != "f":
+        raise DTypeError(f"the default float cannot be {d}", help="use 'float64' or 'float32'")
+    _default_float = d
+
+
+def default_float() -> np.dtype:
+    """The dtype that Python floats, and integers where a float is needed, become."""
+    return _default_float
+
+
+def default_complex() -> np.dtype:
+    """The complex dtype whose parts are the default float."""
+    return np.dtype("complex64" if _default_float.itemsize <= 4 else "complex128")
+
+
+def settle(dtype: np.dtype, strong: bool) -> np.dtype:
+    """``dtype`` as a result of promotion; the default float where float64 came from no operand (``strong``: it did)."""
+    if strong or dtype.char not in "dD":
+        return dtype
+    return _default_float if dtype.kind == "f" else default_complex()
+
+
+def as_tensor(item: Any) -> Tensor:
+    """Anything that can be an operand as a tensor. Raises DTypeError for what has no dtype of symc."""
+    if isinstance(item, Tensor):
+        return item
+    if isinstance(item, bool | int | float | complex) and not isinstance(item, np.generic):
+        return _number(item)
+    if isinstance(item, SymbolicSize):
+        return Tensor(lookup("size")(value=item.dim), weak=True)
+    if isinstance(item, Dim):
+        return as_tensor(user_size(item))
+    if isinstance(item, list | tuple):
+        return _nested(item)
+    if item is None or isinstance(item, str | bytes | dict | set):
+        raise DTypeError(f"{item!r} is not a number or an array")
+    return Tensor(array(_as_array(item)))
+
+
+def _number(item: Any) -> Tensor:
+    if isinstance(item, bool):
+        return Tensor(array(np.bool_(item)))
+    if isinstance(item, int):
+        try:
+            return Tensor(array(np.int64(item)), weak=True)
+        except OverflowError:
+            if 0 <= item < 2**64:
+                return Tensor(array(np.uint64(item)))
+            raise DTypeError(f"the integer {item} does not fit in 64 bits", help="use a float") from None
+    dtype = default_complex() if isinstance(item, complex) else _default_float
+    # weak numbers keep all their digits until they meet the dtype of the other operand
+    wide = np.asarray(item)
+    return Tensor(array(wide if _default_float.itemsize == 8 else wide.astype(dtype)), weak=True)
+
+
+def _as_array(item: Any) -> np.ndarray:
+    a = np.asarray(item)
+    if a.dtype.kind not in "biufc":
+        raise DTypeError(f"an array of dtype {a.dtype} is not supported", help="use bool, integers, floats or complex numbers")
+    return a
+
+
+def _symbolic(item: Any) -> bool:
+    if isinstance(item, list | tuple):
+        return any(map(_symbolic, item))
+    return isinstance(item, Tensor | SymbolicSize | Dim)
+
+
+def _nested(item: list | tuple) -> Tensor:
+    if not _symbolic(item):
+        try:
+            return Tensor(array(_as_array(item if len(item) else np.zeros(np.shape(item), _default_float))))
+        except ValueError as e:
+            raise DTypeError("a nested list must have rows of equal length", help=str(e)) from None
+    return API["stack"]([_nested(i) if isinstance(i, list | tuple) else as_tensor(i) for i in item])
+
+
+def convert(v: Value, dtype: np.dtype) -> Value:
+    """The value in another dtype. A constant is converted here and now, as NumPy does, so no cast is left behind."""
+    if v.dtype == dtype:
+        return v
+    if v.op.name == "constant":
+        data = v.attrs["value"].data
+        with np.errstate(all="ignore"):
+            return array((data.real if data.dtype.kind == "c" and dtype.kind not in "cb" else data).astype(dtype))
+    return cast(v, dtype=dtype)
+
+
+@public(np.asarray, np.array, name="asarray", aliases=("array",))
+def asarray(obj: Any, dtype: Any = None, *, copy: bool | None = None, device: Any = None, ndmin: int = 0, order: str = "K",
+            like: Any = None) -> Tensor:
+    """``obj`` (a number, array, tensor, or nested lists of these) as a tensor, of ``dtype`` if given."""
+    t = as_tensor(obj)
+    if dtype is not None or t.weak:
+        t = Tensor(convert(t.value, t.dtype if dtype is None else as_dtype(dtype)))
+    if t.ndim < ndmin:
+        t = API["reshape"](t, (1,) * (ndmin - t.ndim) + t.shape)
+    return t
+
+
+@public(np.astype)
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
+    """x converted to ``dtype``; complex to real drops the imaginary part."""
+    return Tensor(convert(as_tensor(x).value, as_dtype(dtype)))

@@ -1,0 +1,96 @@
+"""What runs when NumPy's own functions meet a tensor: NEP 13 (ufuncs and their methods) and NEP 18 (functions)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.errors import SymbolicValueError
+from symc.numpy_api.convert import as_tensor
+from symc.numpy_api.ufuncs import UFUNCS
+from symc.public import API, DISPATCH, located
+
+#: ufunc.reduce and ufunc.accumulate, by the function that computes them.
+REDUCE: dict[np.ufunc, str] = {
+    np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_and: "all", np.logical_or: "any",
+    np.logaddexp: "logsumexp",
+}  # fmt: skip
+ACCUMULATE: dict[np.ufunc, str] = {np.add: "cumsum", np.multiply: "cumprod", np.maximum: "cummax", np.minimum: "cummin"}
+#: Generalized ufuncs: functions of whole axes.
+GENERAL: dict[str, str] = {"matmul": "matmul", "vecdot": "vecdot", "matvec": "matvec", "vecmat": "vecmat"}
+
+
+@located
+def run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What ``__array_ufunc__`` does: the function of symc for a ufunc or one of its methods."""
+    kwargs = {k: v for k, v in kwargs.items() if not (v is None or (k == "where" and v is True) or (k == "casting"))}
+    name = ufunc.__name__
+    for refused in ("out", "where"):
+        if refused in kwargs:
+            raise SymbolicValueError(f"np.{name}({refused}=) is not possible with symbolic values: they never change",
+                                     values=_rows(inputs), help="use the result; sc.where selects, x.at[i].set(v) replaces elements")
+    if method == "__call__" and ufunc in UFUNCS:
+        return API[name](*inputs, **kwargs)
+    if method == "__call__" and name in GENERAL and GENERAL[name] in API:
+        return API[GENERAL[name]](*inputs, **kwargs)
+    if method == "reduce" and ufunc in REDUCE:
+        axis = kwargs.pop("axis", 0) if "axis" in kwargs else (inputs[1] if len(inputs) > 1 else 0)
+        return API[REDUCE[ufunc]](inputs[0], axis=axis, **kwargs)
+    if method == "accumulate" and ufunc in ACCUMULATE and ACCUMULATE[ufunc] in API:
+        axis = kwargs.pop("axis", inputs[1] if len(inputs) > 1 else 0)
+        return API[ACCUMULATE[ufunc]](inputs[0], axis=axis, **kwargs)
+    if method == "outer" and ufunc in UFUNCS and ufunc.nin == 2:
+        a, b = map(as_tensor, inputs)
+        return API[name](API["reshape"](a, a.shape + (1,) * b.ndim), b, **kwargs)
+    if method == "reduce" and ufunc in UFUNCS and ufunc.nin == 2 and ufunc.nout == 1:
+        return _fold(ufunc, inputs, kwargs)
+    shown = f"np.{name}" + ("" if method == "__call__" else f".{method}")
+    hint = {"at": "use x.at[i].add(v), .multiply, .max, .min or .set", "reduceat": "use sc.segment_sum or slices"}.get(method)
+    raise SymbolicValueError(f"{shown} is not available on symbolic values", values=_rows(inputs),
+                             help=hint or _near(name))
+
+
+def _fold(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Reduce with any binary ufunc along one axis whose size is known."""
+    x = as_tensor(inputs[0])
+    axis = kwargs.pop("axis", inputs[1] if len(inputs) > 1 else 0)
+    keepdims = kwargs.pop("keepdims", False)
+    if not isinstance(axis, int) or kwargs:
+        raise SymbolicValueError(f"np.{ufunc.__name__}.reduce takes one axis with symbolic values", values=_rows(inputs))
+    rows = API["moveaxis"](x, axis, 0)
+    parts = list(rows)
+    if not parts:
+        raise SymbolicValueError(f"np.{ufunc.__name__}.reduce of no elements has no value", values=_rows(inputs))
+    out = parts[0]
+    for p in parts[1:]:
+        out = API[ufunc.__name__](out, p)
+    return API["expand_dims"](out, axis) if keepdims else out
+
+
+@located
+def run_function(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """What ``__array_function__`` does: the function of symc for a function of NumPy."""
+    found = DISPATCH.get(func)
+    if found is None:
+        module = (getattr(func, "__module__", "") or "numpy").replace("numpy", "np")
+        name = f"{module}.{func.__name__}"
+        raise SymbolicValueError(f"{name} is not available on symbolic values", values=_rows(args), help=_near(func.__name__))
+    if kwargs.get("out") is not None:
+        raise SymbolicValueError(f"np.{func.__name__}(out=) is not possible with symbolic values: they never change",
+                                 values=_rows(args), help="use the result; f(x, out=buffer) of a compiled function writes into an array")
+    kwargs = {k: v for k, v in kwargs.items() if k != "out"}
+    return found(*args, **kwargs)
+
+
+def _near(name: str) -> str:
+    close = difflib.get_close_matches(name, API, 1, 0.7)
+    return f"did you mean sc.{close[0]}?" if close else "docs/numpy.md lists the functions that are"
+
+
+def _rows(items: Sequence[Any]) -> list[tuple[str, Any, Any]]:
+    from symc.tensor import Tensor
+
+    return [t.describe(f"operand {i}") for i, t in enumerate(items) if isinstance(t, Tensor)]

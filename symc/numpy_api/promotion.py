@@ -1,0 +1,150 @@
+"""NumPy's rules for mixing operands: dtypes (NEP 50, with weak Python numbers) and shapes (broadcasting).
+
+IR ops take operands of one dtype and one shape; these functions make them so. Sizes that are not known to be equal are
+asserted with ``ensure_shape``, which a compiled function checks once a call; sizes known to differ are an error here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from symc.errors import DTypeError, ShapeError
+from symc.ir.dim import Size, known_equal
+from symc.ir.op import lookup
+from symc.ir.types import DTYPE_NAMES, as_dtype
+from symc.ir.value import Value
+from symc.numpy_api.convert import as_tensor, convert, settle
+from symc.tensor import Tensor
+
+Kind = Any  # a dtype, or the Python type int, float or complex of a weak operand
+_PYTHON = {"i": int, "f": float, "c": complex}
+_EXAMPLE: dict[type, Any] = {int: 0, float: 0.0, complex: 0j}
+
+
+def kind_of(t: Tensor) -> Kind:
+    """What promotion sees of an operand."""
+    return _PYTHON[t.dtype.kind] if t.weak else t.dtype
+
+
+@lru_cache(maxsize=None)
+def _result_type(kinds: tuple[Kind, ...]) -> np.dtype:
+    return as_dtype(np.result_type(*[_EXAMPLE.get(k, k) for k in kinds]))
+
+
+@lru_cache(maxsize=None)
+def _loop_types(ufunc: np.ufunc, kinds: tuple[Kind, ...]) -> tuple[np.dtype, ...]:
+    return tuple(as_dtype(d) for d in ufunc.resolve_dtypes((*kinds, *[None] * ufunc.nout)))
+
+
+def _is_double(kind: Kind) -> bool:
+    return isinstance(kind, np.dtype) and kind.char in "dD"
+
+
+def common_dtype(tensors: Sequence[Tensor]) -> np.dtype:
+    """The dtype that NumPy promotes the operands to."""
+    kinds = tuple(map(kind_of, tensors))
+    return settle(_result_type(kinds), any(map(_is_double, kinds)))
+
+
+def loop_dtypes(ufunc: np.ufunc, tensors: Sequence[Tensor]) -> tuple[np.dtype, ...]:
+    """The dtypes in which a ufunc computes: one an operand, then one a result. Raises DTypeError if there are none."""
+    kinds = tuple(map(kind_of, tensors))
+    try:
+        types = _loop_types(ufunc, kinds)
+    except TypeError as e:
+        names = " and ".join(DTYPE_NAMES[t.dtype] for t in tensors)
+        raise DTypeError(f"{ufunc.__name__} is not defined for {names}", values=rows(tensors), help=_hint(e, ufunc)) from None
+    strong = any(map(_is_double, kinds))
+    return tuple(settle(d, strong) for d in types)
+
+
+def _hint(e: TypeError, ufunc: np.ufunc) -> str:
+    if "boolean" in str(e):
+        return "use ^ (sc.logical_xor) or ~ (sc.logical_not) on bool"
+    return f"NumPy has no {ufunc.__name__} of these dtypes either; cast first, for example x.astype('int64') or x.astype('float64')"
+
+
+def rows(tensors: Sequence[Tensor]) -> list[tuple[str, Any, Any]]:
+    """Rows for an error message about operands."""
+    return [t.describe(f"operand {i}") for i, t in enumerate(tensors)]
+
+
+def check_range(t: Tensor, dtype: np.dtype, name: str) -> None:
+    """A Python integer must fit the integer dtype that it takes part in."""
+    if t.weak and dtype.kind in "iu" and t.value.op.name == "constant" and t.dtype.kind == "i":
+        number, info = int(t.value.attrs["value"].data), np.iinfo(dtype)
+        if not info.min <= number <= info.max:
+            raise DTypeError(f"{name}: the Python integer {number} does not fit {DTYPE_NAMES[dtype]}",
+                             help=f"{DTYPE_NAMES[dtype]} holds {info.min} to {info.max}; cast the other operand to a wider dtype")
+
+
+# --- shapes -----------------------------------------------------------------------------------------------------------
+
+
+def broadcast_shape(tensors: Sequence[Tensor], name: str) -> tuple[Size, ...]:
+    """The shape operands broadcast to. Raises ShapeError for sizes that are known to differ."""
+    shapes = [t.value.shape for t in tensors]
+    first = shapes[0]
+    if all(s == first for s in shapes):
+        return first
+    out: list[Size] = []
+    for axis in range(-max(map(len, shapes)), 0):
+        sizes = [s[axis] for s in shapes if len(s) >= -axis and s[axis] != 1]
+        numbers = [s for s in sizes if isinstance(s, int)]
+        target: Size = (numbers or sizes or [1])[0]
+        if any(known_equal(s, target) is False for s in sizes):
+            different = next(s for s in sizes if known_equal(s, target) is False)
+            raise ShapeError(f"{name}: operand shapes differ", values=rows(tensors),
+                             help=_shape_hint(shapes, axis, target, different))
+        out.append(target)
+    return tuple(out)
+
+
+def _shape_hint(shapes: Sequence[tuple], axis: int, a: Size, b: Size) -> str:
+    where = {-1: "the last axes", -2: "the last axes but one"}.get(axis, f"the axes {-axis} from the end")
+    text = f"{where} are {a} and {b}; they must be equal, or one of them 1"
+    if len(shapes) == 2 and len(shapes[0]) > len(shapes[1]) == 1 and shapes[0][0] == shapes[1][0]:
+        text += "; did you mean x op b[:, None]?"
+    elif len(shapes) == 2 and len(shapes[0]) == 2 == len(shapes[1]) and shapes[0][1] == shapes[1][0]:
+        text += "; did you mean x @ y?"
+    return text
+
+
+def stretch(v: Value, shape: tuple[Size, ...]) -> Value:
+    """A value broadcast to ``shape``, which must be a legal target."""
+    have = v.shape
+    if have == shape:
+        return v
+    offset = len(shape) - len(have)
+    want = shape[offset:]
+    if any(h != w and h != 1 for h, w in zip(have, want, strict=True)):  # sizes that are equal or else an error in a call
+        v = lookup("ensure_shape")(v, shape=tuple(1 if h == 1 else w for h, w in zip(have, want, strict=True)))
+    kept = [i for i, (h, w) in enumerate(zip(v.shape, want, strict=True)) if h == w]
+    if len(kept) == len(shape):
+        return v
+    if len(kept) < len(have):
+        v = lookup("reshape")(v, shape=tuple(want[i] for i in kept))
+    return lookup("broadcast")(v, axes=tuple(i + offset for i in kept), shape=tuple(shape))
+
+
+def together(items: Sequence[Any], name: str, dtype: np.dtype | None = None) -> list[Value]:
+    """Operands in one shape and one dtype (the promoted one by default)."""
+    tensors = [as_tensor(i) for i in items]
+    dtype = dtype or common_dtype(tensors)
+    for t in tensors:
+        check_range(t, dtype, name)
+    shape = broadcast_shape(tensors, name)
+    return [stretch(convert(t.value, dtype), shape) for t in tensors]
+
+
+def same_dtype(items: Sequence[Any], name: str) -> list[Tensor]:
+    """Operands in one dtype, in their own shapes."""
+    tensors = [as_tensor(i) for i in items]
+    dtype = common_dtype(tensors)
+    for t in tensors:
+        check_range(t, dtype, name)
+    return [Tensor(convert(t.value, dtype)) for t in tensors]
