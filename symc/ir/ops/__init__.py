@@ -1,5 +1,25 @@
 """All op records. Importing this package registers every one of them; each family is one file."""
 
-from symc.ir.ops import arithmetic, cast, compare, cumulative, leaf, linalg, logic, math, reduce, shape
+from symc.ir.ops import (
+    arithmetic,
+    cast,
+    compare,
+    cumulative,
+    grad_control,
+    index,
+    kernel,
+    leaf,
+    linalg,
+    logic,
+    math,
+    reduce,
+    shape,
+    sort,
+)
 
-__all__ = ["arithmetic", "cast", "compare", "cumulative", "leaf", "linalg", "logic", "math", "reduce", "shape"]
+#: The families, in the order in which the documentation shows them.
+FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, linalg, index, sort,
+            kernel)
+
+__all__ = ["FAMILIES", "arithmetic", "cast", "compare", "cumulative", "grad_control", "index", "kernel", "leaf", "linalg",
+           "logic", "math", "reduce", "shape", "sort"]

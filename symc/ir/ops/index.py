@@ -1,0 +1,356 @@
+"""Indexing by data: gather, scatter, and windows whose place is a value.
+
+Indices are integers in [0, n); the reference raises IndexingError for others (the front end has wrapped negative
+ones), and compiled code moves them to the nearest end. The places of windows are moved so that the window fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from symc.errors import DTypeError, IndexingError, ShapeError
+from symc.ir.dim import Size, known_equal, known_nonnegative, product
+from symc.ir.op import Custom, Element, Extern, Linear, Op, register
+from symc.ir.ops.arithmetic import conjugate, maximum, minimum
+from symc.ir.ops.cast import cast
+from symc.ir.ops.compare import eq, ge, lt
+from symc.ir.ops.elementwise import like
+from symc.ir.ops.leaf import iota, scalar, size
+from symc.ir.ops.logic import and_, where
+from symc.ir.ops.shape import broadcast, reshape
+from symc.ir.types import DTYPES, TensorType
+from symc.ir.value import Value
+
+Axes = tuple[int, ...]
+
+
+# --- gather -----------------------------------------------------------------------------------------------------------
+
+
+def _check_indices(name: str, t: TensorType, indices: Sequence[TensorType], axes: Axes) -> tuple[Size, ...]:
+    """The shape of all index arrays."""
+    if list(axes) != sorted(set(axes)) or any(not 0 <= a < t.ndim for a in axes):
+        raise ShapeError(f"{name}: axes {axes} are not distinct axes of {t}")
+    if not axes or len(indices) != len(axes):
+        raise ShapeError(f"{name}: {len(indices)} index arrays for axes {axes}")
+    for i in indices:
+        if i.dtype.kind not in "iu":
+            raise DTypeError(f"{name}: indices are {i}, not integers")
+        if i is not indices[0]:
+            raise ShapeError(f"{name}: indices differ in type: {indices[0]} and {i}")
+    return indices[0].shape
+
+
+def _gathered_shape(t: TensorType, index_shape: tuple[Size, ...], axes: Axes) -> list[Size]:
+    return [*index_shape, *[s for a, s in enumerate(t.shape) if a not in axes]]
+
+
+def _check_bounds(name: str, shape: Sequence[int], indices: Sequence[np.ndarray], axes: Axes) -> None:
+    for i, a in zip(indices, axes, strict=True):
+        if i.size and not (0 <= int(i.min()) and int(i.max()) < shape[a]):
+            wrong = int(i.min()) if int(i.min()) < 0 else int(i.max())
+            raise IndexingError(f"{name}: index {wrong} is out of bounds for axis {a} of size {shape[a]}")
+
+
+def _gather_infer(t: TensorType, *indices: TensorType, axes: Axes) -> TensorType:
+    return t.with_shape(_gathered_shape(t, _check_indices("gather", t, indices, axes), axes))
+
+
+def _gather_reference(x, *indices, axes):
+    _check_bounds("gather", x.shape, indices, axes)
+    return np.array(np.moveaxis(x, axes, range(len(axes)))[tuple(np.asarray(i) for i in indices)], x.dtype, order="C")
+
+
+def _place(i: Value, n: Size) -> Value:
+    """An i64 index kept inside an axis of size n, so that no memory outside is touched."""
+    if i.dtype != DTYPES["i64"]:
+        i = cast(i, dtype=DTYPES["i64"])
+    return maximum(minimum(i, size(value=n - 1)), 0)
+
+
+def _gather_element(v: Value, index: Sequence[Value], at) -> Value:
+    x, axes = v.operands[0], v.attrs["axes"]
+    depth = v.operands[1].ndim
+    rest = iter(index[depth:])
+    chosen = {a: _place(at(1 + k, index[:depth]), x.shape[a]) for k, a in enumerate(axes)}
+    return at(0, [chosen[a] if a in chosen else next(rest) for a in range(x.ndim)])
+
+
+def _gather_transpose(g, v):
+    x, *indices = v.operands
+    return [scatter(like(x, 0), g, *indices, axes=v.attrs["axes"], mode="add"), *[None] * len(indices)]
+
+
+def _gather_samples() -> Iterator[tuple[tuple, dict]]:
+    x = np.arange(24.0).reshape(2, 3, 4) * 0.5 - 3
+    i = np.array([1, 0, 1, 1])
+    for dtype in DTYPES.values():
+        yield (np.arange(5).astype(dtype), np.array([[4, 0], [2, 2]])), dict(axes=(0,))
+    for dtype in ("i1", "u8", "i4"):
+        yield (x, i.astype(dtype)), dict(axes=(0,))
+    yield (x, i), dict(axes=(1,))
+    yield (x, np.array(2)), dict(axes=(2,))
+    yield (x, i, i + 2), dict(axes=(0, 2))
+    yield (x, i, i, i), dict(axes=(0, 1, 2))
+    yield (x, np.empty((0, 2), "i8")), dict(axes=(1,))
+    yield (x[:, :0], i), dict(axes=(0,))
+    yield (x + 1j, i), dict(axes=(1,))
+
+
+gather = register(Op(
+    "gather", _gather_infer, _gather_reference, Linear(_gather_transpose, (0,)), Element(_gather_element), frozenset({"indexing"}),
+    _gather_samples,
+    "The elements of the first operand at the places that the index arrays (one for each axis in `axes`) name; their axes "
+    "come first, the axes not indexed follow.",
+))  # fmt: skip
+
+
+# --- scatter ----------------------------------------------------------------------------------------------------------
+
+_SCATTERS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+def _scatter_infer(t: TensorType, updates: TensorType, *indices: TensorType, axes: Axes, mode: str) -> TensorType:
+    want = t.with_shape(_gathered_shape(t, _check_indices("scatter", t, indices, axes), axes))
+    if updates.dtype != t.dtype:
+        raise DTypeError(f"scatter: updates {updates} into {t}", help="cast them to one dtype")
+    if updates.shape != want.shape:
+        raise ShapeError(f"scatter: updates are {updates}, the places are {want}")
+    if mode != "set" and mode not in _SCATTERS:
+        raise ShapeError(f"scatter: no mode {mode!r}", help="modes: set, " + ", ".join(_SCATTERS))
+    if mode in ("max", "min") and t.dtype.kind == "c":
+        raise DTypeError(f"scatter: {mode} is not defined for complex numbers")
+    return t
+
+
+def _scatter_reference(x, updates, *indices, axes, mode):
+    _check_bounds("scatter", x.shape, indices, axes)
+    out = x.copy()
+    view = np.moveaxis(out, axes, range(len(axes)))
+    places = tuple(np.asarray(i) for i in indices)
+    with np.errstate(all="ignore"):
+        if mode != "set":
+            _SCATTERS[mode].at(view, places, updates)
+        else:
+            shape = places[0].shape
+            for k in np.ndindex(shape):  # one by one: NumPy does not promise which of two equal places wins
+                view[tuple(int(p[k]) for p in places)] = updates[k]
+    return out
+
+
+def _spread_over_rest(mask: Value, like_: Value) -> Value:
+    """An array over the index axes, repeated over the axes that follow."""
+    return broadcast(mask, axes=tuple(range(mask.ndim)), shape=like_.shape)
+
+
+def _winners(v: Value) -> Value:
+    """Which of the updates of a scatter "set" stay: the last at each place. A bool over the index axes."""
+    x, _, *indices = v.operands
+    axes, shape = v.attrs["axes"], indices[0].shape
+    order = reshape(iota(shape=(product(shape),), axis=0, dtype=DTYPES["i64"]), shape=shape)
+    board = like_shape(order, [x.shape[a] for a in axes])
+    every = tuple(range(len(axes)))
+    last = scatter(board, order, *indices, axes=every, mode="set")
+    return eq(gather(last, *indices, axes=every), order)
+
+
+def like_shape(x: Value, shape: Sequence[Size], number: float = 0) -> Value:
+    """``number`` in every element of an array of x's dtype and another shape."""
+    return broadcast(scalar(number, x.dtype), axes=(), shape=tuple(shape))
+
+
+def _set_vjp(g: Value, v: Value):
+    _, updates, *indices = v.operands
+    axes = v.attrs["axes"]
+    taken = gather(g, *indices, axes=axes)
+    if indices[0].ndim:
+        taken = where(_spread_over_rest(_winners(v), updates), taken, like(taken, 0))
+    return scatter(g, like(updates, 0), *indices, axes=axes, mode="set"), taken
+
+
+def _add_vjp(g: Value, v: Value):
+    return g, gather(g, *v.operands[2:], axes=v.attrs["axes"])
+
+
+def _mul_parts(v: Value) -> tuple[Value, Value]:
+    """d result / d x, at every place of x, and d result / d update, for every update: products of the others.
+
+    Only numbers other than 0 are divided by: zeros are counted apart.
+    """
+    x, u, *indices = v.operands
+    axes = v.attrs["axes"]
+    zero, one = like(u, 0), like(u, 1)
+    is_zero = eq(u, 0)
+    nonzero = where(is_zero, one, u)
+    zeros = gather(scatter(like(x, 0), where(is_zero, one, zero), *indices, axes=axes, mode="add"), *indices, axes=axes)
+    rest = gather(scatter(x, nonzero, *indices, axes=axes, mode="mul"), *indices, axes=axes)
+    alone = eq(zeros, where(is_zero, one, zero))  # no zero besides this one
+    return scatter(like(x, 1), u, *indices, axes=axes, mode="mul"), where(alone, rest / nonzero, zero)
+
+
+def _mul_vjp(g: Value, v: Value):
+    over_x, over_u = _mul_parts(v)
+    return g * conjugate(over_x), gather(g, *v.operands[2:], axes=v.attrs["axes"]) * conjugate(over_u)
+
+
+def _extreme_parts(v: Value) -> tuple[Value, Value]:
+    """The shares of x and of the updates in the result: equals share evenly."""
+    x, u, *indices = v.operands
+    axes = v.attrs["axes"]
+    from_x = cast(eq(x, v), dtype=x.dtype)
+    from_u = cast(eq(u, gather(v, *indices, axes=axes)), dtype=x.dtype)
+    count = scatter(from_x, from_u, *indices, axes=axes, mode="add")
+    count = maximum(count, like(count, 1))
+    return from_x / count, from_u / gather(count, *indices, axes=axes)
+
+
+def _extreme_vjp(g: Value, v: Value):
+    over_x, over_u = _extreme_parts(v)
+    return g * over_x, gather(g, *v.operands[2:], axes=v.attrs["axes"]) * over_u
+
+
+_SCATTER_VJPS = {"set": _set_vjp, "add": _add_vjp, "mul": _mul_vjp, "max": _extreme_vjp, "min": _extreme_vjp}
+
+
+def _scatter_vjp(g: Value, v: Value):
+    return [*_SCATTER_VJPS[v.attrs["mode"]](g, v), *[None] * (len(v.operands) - 2)]
+
+
+def _scatter_jvp(tangents, v: Value) -> Value:
+    x, u, *indices = v.operands
+    axes, mode = v.attrs["axes"], v.attrs["mode"]
+    tx = like(x, 0) if tangents[0] is None else tangents[0]
+    tu = like(u, 0) if tangents[1] is None else tangents[1]
+    if mode in ("set", "add"):
+        return scatter(tx, tu, *indices, axes=axes, mode=mode)
+    over_x, over_u = _mul_parts(v) if mode == "mul" else _extreme_parts(v)
+    return scatter(tx * over_x, tu * over_u, *indices, axes=axes, mode="add")
+
+
+def _scatter_samples() -> Iterator[tuple[tuple, dict]]:
+    x = np.array([[1.0, 2.0, 3.0], [0.5, -1.0, 3.0]])
+    i = np.array([2, 0, 2])
+    for mode in ("set", *_SCATTERS):
+        for dtype in DTYPES.values():
+            if dtype.kind != "c" or mode not in ("max", "min"):
+                yield (np.arange(1, 5).astype(dtype), np.array([3, 1, 3]).astype(dtype), i), dict(axes=(0,), mode=mode)
+        yield (x, np.array([[3.0, 4.0], [-1.0, 2.0], [5.0, 3.0]]), i), dict(axes=(1,), mode=mode)
+        yield (x, np.array([1.5, 2.5, 0.0]), i % 2, i), dict(axes=(0, 1), mode=mode)
+        yield (x, np.array([7.0, -2.0, 3.0]), np.array(1, "u1")), dict(axes=(0,), mode=mode)
+        yield (x, np.empty((0, 2)), np.empty(0, "i4")), dict(axes=(1,), mode=mode)
+        yield (x, np.array([0.0, 0.0, 4.0]), i * 0, i * 0), dict(axes=(0, 1), mode=mode)
+
+
+scatter = register(Op(
+    "scatter", _scatter_infer, _scatter_reference, Custom(_scatter_jvp, _scatter_vjp), Extern("scatter"), frozenset({"indexing"}),
+    _scatter_samples,
+    "The first operand with the updates in the second put in (`mode` set: the last one stays), or added, multiplied, taken "
+    "the max or min of, at the places that the index arrays name, as in gather. A max or min splits its derivative evenly.",
+))  # fmt: skip
+
+
+# --- windows ----------------------------------------------------------------------------------------------------------
+
+
+def _check_starts(name: str, t: TensorType, starts: Sequence[TensorType], window: Sequence[Size]) -> None:
+    if len(starts) != t.ndim or len(window) != t.ndim:
+        raise ShapeError(f"{name}: {len(starts)} starts and a window of {len(window)} axes for {t}")
+    for s in starts:
+        if s is not TensorType("i64", ()):
+            raise DTypeError(f"{name}: a start is {s}, not an i64 scalar")
+    for a, (n, k) in enumerate(zip(t.shape, window, strict=True)):
+        if known_equal(n, k) is False and known_nonnegative(k - n - 1):
+            raise ShapeError(f"{name}: a window of {k} does not fit axis {a} of {t}")
+
+
+def _clamped(starts: Sequence, shape: Sequence[int], window: Sequence[int]) -> tuple[slice, ...]:
+    firsts = [max(0, min(int(s), n - k)) for s, n, k in zip(starts, shape, window, strict=True)]
+    return tuple(slice(a, a + k) for a, k in zip(firsts, window, strict=True))
+
+
+def _starts(v: Value, first: int, window: Sequence[Size], at) -> list[Value]:
+    """The scalar starts of a window, moved so that it fits."""
+    spare = [n - k for n, k in zip(v.operands[0].shape, window, strict=True)]
+    return [maximum(minimum(at(first + a, ()), size(value=s)), 0) for a, s in enumerate(spare)]
+
+
+def _slice_infer(t: TensorType, *starts: TensorType, size: tuple[Size, ...]) -> TensorType:
+    _check_starts("dynamic_slice", t, starts, size)
+    return t.with_shape(size)
+
+
+def _slice_reference(x, *starts, size):
+    return np.array(x[_clamped(starts, x.shape, size)], order="C")
+
+
+def _slice_element(v: Value, index: Sequence[Value], at) -> Value:
+    firsts = _starts(v, 1, v.shape, at)
+    return at(0, [a + i for a, i in zip(firsts, index, strict=True)])
+
+
+def _slice_transpose(g, v):
+    x, *starts = v.operands
+    return [dynamic_update_slice(like(x, 0), g, *starts), *[None] * len(starts)]
+
+
+def _slice_samples() -> Iterator[tuple[tuple, dict]]:
+    x = np.arange(12.0).reshape(3, 4)
+    for a, b in ((0, 0), (1, 2), (-5, 9)):
+        yield (x, np.int64(a), np.int64(b)), dict(size=(2, 3))
+    yield (np.arange(5), np.int64(3)), dict(size=(0,))
+    yield (np.array(2.5),), dict(size=())
+
+
+dynamic_slice = register(Op(
+    "dynamic_slice", _slice_infer, _slice_reference, Linear(_slice_transpose, (0,)), Element(_slice_element), frozenset({"indexing"}),
+    _slice_samples, "A window of `size` that starts at the i64 scalars after the first operand, moved so that it fits.",
+))  # fmt: skip
+
+
+def _update_infer(t: TensorType, update: TensorType, *starts: TensorType) -> TensorType:
+    if update.dtype != t.dtype:
+        raise DTypeError(f"dynamic_update_slice: {update} into {t}", help="cast them to one dtype")
+    _check_starts("dynamic_update_slice", t, starts, update.shape)
+    return t
+
+
+def _update_reference(x, update, *starts):
+    out = x.copy()
+    out[_clamped(starts, x.shape, update.shape)] = update
+    return out
+
+
+def _update_element(v: Value, index: Sequence[Value], at) -> Value:
+    window = v.operands[1].shape
+    inside: Value | None = None
+    places = []
+    for a, i, k in zip(_starts(v, 2, window, at), index, window, strict=True):
+        p = i - a
+        test = and_(ge(p, 0), lt(p, size(value=k)))
+        inside = test if inside is None else and_(inside, test)
+        places.append(_place(p, k))
+    return at(1, []) if inside is None else where(inside, at(1, places), at(0, index))
+
+
+def _update_transpose(g, v):
+    _, update, *starts = v.operands
+    return [dynamic_update_slice(g, like(update, 0), *starts), dynamic_slice(g, *starts, size=update.shape), *[None] * len(starts)]
+
+
+def _update_samples() -> Iterator[tuple[tuple, dict]]:
+    x = np.arange(12.0).reshape(3, 4)
+    for a, b in ((0, 0), (1, 2), (-5, 9)):
+        yield (x, -np.ones((2, 2)), np.int64(a), np.int64(b)), {}
+    yield (np.arange(5), np.array([7, 8]), np.int64(2)), {}
+    yield (np.array(2.5), np.array(1.5)), {}
+
+
+dynamic_update_slice = register(Op(
+    "dynamic_update_slice", _update_infer, _update_reference, Linear(_update_transpose, (0, 1)), Element(_update_element),
+    frozenset({"indexing"}), _update_samples,
+    "The first operand with the window in the second put in at the i64 scalars that follow, moved so that it fits.",
+))  # fmt: skip
+
+__all__ = ["dynamic_slice", "dynamic_update_slice", "gather", "like_shape", "scatter"]

@@ -1,0 +1,65 @@
+"""Sorting along one axis. Sorts are stable, and nan comes last, as in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from symc.ir.op import Custom, Extern, Op, register
+from symc.ir.ops.cumulative import check_axis
+from symc.ir.ops.elementwise import check_kind, like
+from symc.ir.ops.index import gather, scatter
+from symc.ir.ops.leaf import iota
+from symc.ir.types import DTYPES, TensorType
+from symc.ir.value import Value
+
+ORDERED = "biuf"
+
+
+def _infer(name: str, dtype: np.dtype | None = None):
+    def infer(t: TensorType, axis: int) -> TensorType:
+        check_kind(name, t, ORDERED)
+        check_axis(name, t, axis)
+        return t if dtype is None else t.with_dtype(dtype)
+
+    return infer
+
+
+def _samples() -> Iterator[tuple[tuple, dict]]:
+    for dtype in DTYPES.values():
+        if dtype.kind in ORDERED:
+            x = (np.arange(12).reshape(3, 4) * 7 % 5).astype(dtype)
+            yield (x,), dict(axis=0)
+            yield (x,), dict(axis=1)
+    yield (np.array([2, np.nan, -np.inf, 0.0, -0.0, np.nan, np.inf, 1]),), dict(axis=0)
+    yield (np.ones((2, 0)),), dict(axis=1)
+    yield (np.ones((3, 1)),), dict(axis=1)
+
+
+def _places(order: Value, axis: int) -> list[Value]:
+    """Index arrays for every axis: ``order`` along ``axis``, each element's own place along the others."""
+    return [order if a == axis else iota(shape=order.shape, axis=a, dtype=order.dtype) for a in range(order.ndim)]
+
+
+def _sort_jvp(tangents, v):
+    x, axis = v.operands[0], v.attrs["axis"]
+    return gather(tangents[0], *_places(argsort(x, axis=axis), axis), axes=tuple(range(x.ndim)))
+
+
+def _sort_vjp(g, v):
+    x, axis = v.operands[0], v.attrs["axis"]
+    return (scatter(like(x, 0), g, *_places(argsort(x, axis=axis), axis), axes=tuple(range(x.ndim)), mode="add"),)
+
+
+sort = register(Op(
+    "sort", _infer("sort"), lambda x, axis: np.sort(x, axis, kind="stable"), Custom(_sort_jvp, _sort_vjp), Extern("sort"),
+    samples=_samples, doc="The elements along `axis` from least to greatest.", facts=dict(kinds=ORDERED),
+))  # fmt: skip
+argsort = register(Op(
+    "argsort", _infer("argsort", DTYPES["i64"]), lambda x, axis: np.argsort(x, axis, kind="stable").astype(np.int64), None, Extern("argsort"),
+    samples=_samples, doc="The places, as i64, that the sorted elements along `axis` come from; equals keep their order.",
+    facts=dict(kinds=ORDERED),
+))  # fmt: skip
+
+__all__ = ["argsort", "sort"]
