@@ -1,0 +1,1 @@
+"""Side-by-side benchmarks of symc and its peers: ``python -m benchmarks`` (see README.md)."""
