@@ -61,7 +61,7 @@ def _generate_reference(*arrays, shape, regions):
         parts.append(regions[0](*map(np.int64, index), *arrays))
     if not parts:
         raise InternalError("generate over an empty extent has no reference; evaluate the fused form")
-    out = [np.stack([np.asarray(p[k]) for p in parts]).reshape(*shape, *np.shape(parts[0][k])) for k in range(len(parts[0]))]
+    out = [np.stack([np.asarray(p[k]) for p in parts]).reshape((*shape, *np.shape(parts[0][k]))) for k in range(len(parts[0]))]
     return out[0] if len(out) == 1 else tuple(out)
 
 

@@ -1,0 +1,411 @@
+"""Kernels as small readable Python functions over pointers and sizes, for Numba to compile.
+
+A kernel's arguments are sizes, then operands, then results. Equal sources are one kernel, whatever sizes are called in
+the graph. This module makes text; ``symc.runtime.cpu`` compiles it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from symc.codegen.numba_intrinsics import cast_template, template
+from symc.codegen.scalarize import Loops
+from symc.ir.dim import Size, product
+from symc.ir.ops.kernel import fold_result
+from symc.ir.traverse import postorder, region_params
+from symc.ir.types import DTYPE_NAMES, TensorType
+from symc.ir.value import Region, Value
+
+CHUNK = 1024  # elements summed before a partial sum is added: bounds the rounding error of long sums
+BLOCK = 512  # columns whose accumulators stay in cache
+
+
+class Unsupported(Exception):
+    """The backend has no rendering for this; the reference implementation computes it."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A kernel's text. ``sizes``: what the size arguments are, in order; ``types``: dtypes of operands and results."""
+
+    text: str
+    sizes: tuple[Size, ...]
+    operands: tuple[np.dtype, ...]
+    results: tuple[np.dtype, ...]
+
+
+def render(name: str, loops: Loops) -> Source:
+    """The source of a kernel called ``name``. Raises Unsupported for ops or dtypes the backend cannot express."""
+    return _Renderer(name, loops).run()
+
+
+@dataclass
+class _Loop:
+    """A loop nest being written: several folds and generates over one extent."""
+
+    shape: tuple[Size, ...]
+    members: list[Value] = field(default_factory=list)
+
+
+Target = tuple[int, tuple[str, ...], tuple[Size, ...]]  # result number, index so far, shape so far
+
+
+class _Renderer:
+    def __init__(self, name: str, loops: Loops):
+        self.name, self.loops = name, loops
+        self.lines: list[str] = []
+        self.sizes: dict[Size, str] = {}
+        self.count = 0
+        self.names: dict[Value, str] = {}
+
+    def run(self) -> Source:
+        region = self.loops.region
+        self.names = {p: f"a{k}" for k, p in enumerate(region_params(region))}
+        types = [r.type for r in region.results]
+        self.emit_block(region, dict(self.names), [(k, (), ()) for k in range(len(types))], 1)
+        arguments = [*self.sizes.values(), *self.names.values(), *[f"o{k}" for k in range(len(types))]]
+        operands = tuple(p.dtype for p in region.params)
+        head = [f"def {self.name}({', '.join(arguments)}):"]
+        return Source("\n".join(head + self.lines) + "\n", tuple(self.sizes), operands, tuple(t.dtype for t in types))
+
+    # -- text
+
+    def line(self, depth: int, text: str) -> None:
+        self.lines.append("    " * depth + text)
+
+    def fresh(self, prefix: str) -> str:
+        self.count += 1
+        return f"{prefix}{self.count - 1}"
+
+    def size(self, s: Size) -> str:
+        """A size as an expression: a number, an argument, or arithmetic on arguments' names."""
+        if isinstance(s, int):
+            return str(s)
+        return self.sizes.setdefault(s, f"n{len(self.sizes)}")
+
+    def offset(self, index: Sequence[str], shape: Sequence[Size]) -> str:
+        """The row-major position of an index."""
+        terms = []
+        for k, i in enumerate(index):
+            stride = product(shape[k + 1 :])
+            if i != "0" and stride != 0:
+                terms.append(i if stride == 1 else f"{i} * {self.size(stride)}")
+        return " + ".join(terms) or "0"
+
+    # -- blocks
+
+    def emit_block(self, region: Region, env: dict[Value, str], targets: list[Target | None], depth: int) -> list[str]:
+        """Write the values of a region. Results go to their targets; those without one are returned as expressions."""
+        loop_targets: dict[Value, list[tuple[int, Target]]] = {}
+        for r, target in zip(region.results, targets, strict=True):
+            source, k = _projection(r)
+            if target is not None and source.op.name == "generate":
+                loop_targets.setdefault(source, []).append((k, target))
+        pending: _Loop | None = None
+        blocked: set[Value] = set()
+        for v in postorder(region.results):
+            if v in env or v.op.name == "constant":
+                continue
+            waits = any(o in blocked for o in v.operands)
+            if v.op.name in ("fold", "generate"):
+                if pending is None or waits or pending.shape != v.attrs["shape"] or self.loops.columns:
+                    self.flush(pending, env, loop_targets, depth)
+                    blocked, pending = set(), _Loop(v.attrs["shape"])
+                pending.members.append(v)
+                blocked.add(v)
+            elif v.op.name == "get":
+                if waits:
+                    blocked.add(v)
+            else:
+                if waits:
+                    self.flush(pending, env, loop_targets, depth)
+                    blocked, pending = set(), None
+                self.emit_scalar(v, env, depth)
+        self.flush(pending, env, loop_targets, depth)
+        return self.emit_results(region, env, targets, depth)
+
+    def emit_results(self, region: Region, env: dict[Value, str], targets: list[Target | None], depth: int) -> list[str]:
+        out = []
+        for r, target in zip(region.results, targets, strict=True):
+            if _projection(r)[0].op.name == "generate":
+                continue
+            expression = self.expression(r, env)
+            if target is None:
+                out.append(expression)
+            else:
+                self.store(target, expression, r.dtype, depth)
+        return out
+
+    def store(self, target: Target, expression: str, dtype: np.dtype, depth: int) -> None:
+        k, index, shape = target
+        self.line(depth, f"o{k}[{self.offset(index, shape)}] = {_stored(expression, dtype)}")
+
+    def expression(self, v: Value, env: dict[Value, str]) -> str:
+        if v in env:
+            return env[v]
+        if v.op.name == "constant":
+            return number(v.attrs["value"].data)
+        raise Unsupported(f"{v.op.name} as a scalar")
+
+    # -- loops
+
+    def flush(self, loop: _Loop | None, env: dict[Value, str], targets: dict[Value, list], depth: int) -> None:
+        """Write a pending loop nest and bind the results of its folds."""
+        if loop is None:
+            return
+        if self.loops.columns and loop.members[0].op.name == "generate" and self.is_column(loop.members[0]):
+            self.emit_columns(loop.members[0], env, targets[loop.members[0]], depth)
+            return
+        folds = [v for v in loop.members if v.op.name == "fold"]
+        accumulators = {v: [_Accumulator(self, k, t) for k, t in _fold_parts(v)] for v in folds}
+        every = [a for v in folds for a in accumulators[v]]
+        for a in every:
+            a.start(depth)
+        chunked = bool(every) and any(a.partial for a in every) and _long(loop.shape)
+        index, inner = self.open_loops(loop.shape, depth, every if chunked else [])
+        for v in loop.members:
+            scope = self.enter(v, index, env)
+            if v in accumulators:
+                for a, x in zip(accumulators[v], self.emit_block(v.regions[0], scope, [None] * len(accumulators[v]), inner), strict=True):
+                    a.update(x, inner, chunked, self.offset(index, loop.shape))
+            else:
+                own: list[Target | None] = [None] * len(v.regions[0].results)
+                for k, (number_, before, shape) in targets.get(v, []):
+                    own[k] = (number_, (*before, *index), (*shape, *loop.shape))
+                self.emit_block(v.regions[0], scope, own, inner)
+        if chunked:
+            for a in every:
+                a.finish_chunk(depth + len(loop.shape))
+        for v in folds:
+            self.bind_folds(v, [a.result(depth) for a in accumulators[v]], env)
+
+    def open_loops(self, shape: tuple[Size, ...], depth: int, chunked: list[_Accumulator]) -> tuple[tuple[str, ...], int]:
+        """Write loop heads; returns index names and the depth inside. The last loop of a long sum is cut in chunks."""
+        index = []
+        for k, s in enumerate(shape):
+            i = self.fresh("i")
+            index.append(i)
+            if chunked and k == len(shape) - 1:
+                c, n = self.fresh("c"), self.size(s)
+                self.line(depth, f"for {c} in range(0, {n}, {CHUNK}):")
+                for a in chunked:
+                    a.start_chunk(depth + 1)
+                self.line(depth + 1, f"for {i} in range({c}, min({c} + {CHUNK}, {n})):")
+                depth += 2
+            else:
+                self.line(depth, f"for {i} in range({self.size(s)}):")
+                depth += 1
+        return tuple(index), depth
+
+    def enter(self, v: Value, index: Sequence[str], env: dict[Value, str]) -> dict[Value, str]:
+        """What a loop's region sees: its index, then what it captured."""
+        params = region_params(v.regions[0])
+        seen = [*index, *[self.expression(o, env) for o in v.operands]]
+        return dict(zip(params, seen, strict=True))
+
+    @staticmethod
+    def bind_folds(v: Value, names: list[str], env: dict[Value, str]) -> None:
+        if len(names) == 1:
+            env[v] = names[0]
+        else:
+            for k, name in enumerate(names):
+                env[v[k]] = name
+
+    # -- sums over rows, columns side by side
+
+    def is_column(self, v: Value) -> bool:
+        """Every result is a fold whose running value can live in the result's memory."""
+        results = v.regions[0].results
+        folds = {_projection(r)[0] for r in results}
+        return len(folds) == 1 and next(iter(folds)).op.name == "fold" and all(
+            k not in ("argmax", "argmin") and t.dtype.itemsize > 2 for k, t in _fold_parts(next(iter(folds))))
+
+    def emit_columns(self, v: Value, env: dict[Value, str], targets: list[tuple[int, Target]], depth: int) -> None:
+        region = v.regions[0]
+        fold = _projection(region.results[0])[0]
+        shape = v.attrs["shape"]
+        outer, d = self.open_loops(shape[:-1], depth, [])
+        block, j, n = self.fresh("c"), self.fresh("i"), self.size(shape[-1])
+        self.line(d, f"for {block} in range(0, {n}, {BLOCK}):")
+        columns = f"for {j} in range({block}, min({block} + {BLOCK}, {n})):"
+        index = (*outer, j)
+        places = {k: f"o{t[0]}[{self.offset(index, shape)}]" for k, t in targets}
+        parts = _fold_parts(fold)
+        slots = [places[k] for k in self._fold_order(region, fold, targets)]
+        self.line(d + 1, columns)
+        for place, (kind, t) in zip(slots, parts, strict=True):
+            self.line(d + 2, f"{place} = {_stored(identity(kind, t.dtype), t.dtype)}")
+        rows, inner = self.open_loops(fold.attrs["shape"], d + 1, [])
+        self.line(inner, columns)
+        scope = self.enter(v, index, env)
+        for u in postorder(region.results):
+            if u not in scope and u.op.name not in ("fold", "get", "constant"):
+                self.emit_scalar(u, scope, inner + 1)
+        body = self.enter(fold, rows, scope)
+        found = self.emit_block(fold.regions[0], body, [None] * len(parts), inner + 1)
+        for place, x, (kind, t) in zip(slots, found, parts, strict=True):
+            now = f"({place} != 0)" if t.dtype.kind == "b" else place
+            self.line(inner + 1, f"{place} = {_stored(combine(kind, now, x, t.dtype, exact=True), t.dtype)}")
+
+    @staticmethod
+    def _fold_order(region: Region, fold: Value, targets: list[tuple[int, Target]]) -> list[int]:
+        """For each part of the fold, which result of the loop it is. Raises Unsupported if a part is no result."""
+        found = {_projection(r)[1]: k for k, r in enumerate(region.results)}
+        known = {k for k, _ in targets}
+        order = [found.get(p, -1) for p in range(len(_fold_parts(fold)))]
+        if any(k not in known for k in order):
+            raise Unsupported("a column fold that is no result")
+        return order
+
+    # -- scalars
+
+    def emit_scalar(self, v: Value, env: dict[Value, str], depth: int) -> None:
+        if v.op.name == "size":
+            env[v] = self.size(v.attrs["value"])
+            return
+        if v.op.name == "load":
+            array, index = v.operands[0], [self.expression(i, env) for i in v.operands[1:]]
+            text = _loaded(f"{env[array]}[{self.offset(index, array.shape)}]", v.dtype)
+        else:
+            text = self.scalar_text(v, [self.expression(o, env) for o in v.operands])
+        env[v] = self.fresh("t")
+        self.line(depth, f"{env[v]} = {text}")
+
+    def scalar_text(self, v: Value, operands: list[str]) -> str:
+        kinds = {o.dtype.kind for o in v.operands}
+        if "c" in kinds | {v.dtype.kind} and (v.op.name == "cast" or len(kinds - {"b"}) > 1):
+            raise Unsupported(f"{v.op.name} on complex numbers")
+        if v.op.name == "cast":
+            form = cast_template(v.operands[0].dtype, v.dtype)
+        else:
+            form = template(v.op.name, v.operands[-1].dtype.kind)
+        if form is None:
+            raise Unsupported(f"{v.op.name} of {v.operands[0].dtype}")
+        return rounded(form.format(*operands), v.dtype)
+
+
+def _projection(v: Value) -> tuple[Value, int]:
+    return (v.operands[0], v.attrs["index"]) if v.op.name == "get" else (v, 0)
+
+
+def _fold_parts(v: Value) -> list[tuple[str, TensorType]]:
+    return [(k, fold_result(k, r.type)) if k not in ("argmax", "argmin") else (k, r.type)
+            for k, r in zip(v.attrs["kinds"], v.regions[0].results, strict=True)]
+
+
+def _long(shape: tuple[Size, ...]) -> bool:
+    return bool(shape) and not (isinstance(shape[-1], int) and shape[-1] <= CHUNK)
+
+
+class _Accumulator:
+    """The running value of one fold."""
+
+    def __init__(self, owner: _Renderer, kind: str, t: TensorType):
+        self.owner, self.kind, self.dtype = owner, kind, t.dtype
+        self.name = owner.fresh("s")
+        self.partial = kind == "add" and t.dtype.kind in "fc"
+        self.chunk = owner.fresh("p") if self.partial else ""
+
+    @property
+    def is_arg(self) -> bool:
+        return self.kind in ("argmax", "argmin")
+
+    def start(self, depth: int) -> None:
+        if self.is_arg:
+            self.owner.line(depth, f"{self.name} = 0")
+            self.owner.line(depth, f"{self.name}_best = {number(np.zeros((), self.dtype))}")
+        else:
+            self.owner.line(depth, f"{self.name} = {identity(self.kind, self.dtype)}")
+
+    def start_chunk(self, depth: int) -> None:
+        if self.partial:
+            self.owner.line(depth, f"{self.chunk} = {identity(self.kind, self.dtype)}")
+
+    def finish_chunk(self, depth: int) -> None:
+        if self.partial:
+            self.owner.line(depth, f"{self.name} = {self.name} + {self.chunk}")
+
+    def update(self, x: str, depth: int, chunked: bool, position: str) -> None:
+        if self.is_arg:
+            sign = ">" if self.kind == "argmax" else "<"
+            best = f"{self.name}_best"
+            better = f"{x} {sign} {best}" + (f" or ({x} != {x} and {best} == {best})" if self.dtype.kind == "f" else "")
+            self.owner.line(depth, f"if {position} == 0 or {better}:")
+            self.owner.line(depth + 1, f"{self.name} = {position}")
+            self.owner.line(depth + 1, f"{best} = {x}")
+            return
+        target = self.chunk if chunked and self.partial else self.name
+        self.owner.line(depth, f"{target} = {combine(self.kind, target, x, self.dtype)}")
+
+    def result(self, depth: int) -> str:
+        if self.dtype == np.float16 and not self.is_arg:
+            self.owner.line(depth, f"{self.name} = round_half({self.name})")
+        return self.name
+
+
+# --- dtypes in text ---------------------------------------------------------------------------------------------------
+
+
+def number(x: np.ndarray) -> str:
+    """A constant, with its dtype where Python's own would be another."""
+    kind = x.dtype.kind
+    if kind == "b":
+        return "True" if x else "False"
+    if kind == "c":
+        return f"{DTYPE_NAMES[x.dtype]}(complex({float(x.real)!r}, {float(x.imag)!r}))".replace("inf", "INF").replace("nan", "NAN")
+    name = DTYPE_NAMES[np.dtype("f4")] if x.dtype == np.float16 else DTYPE_NAMES[x.dtype]
+    if kind in "iu":
+        return str(int(x)) if name == "i64" else f"{name}({int(x)})"
+    text = repr(float(x)) if x.dtype.itemsize != 4 else repr(float(str(x[()])))
+    text = text.replace("inf", "INF").replace("nan", "NAN")
+    return text if name == "f64" else f"{name}({text})"
+
+
+def identity(kind: str, dtype: np.dtype) -> str:
+    """What a fold starts from."""
+    if kind in ("add", "mul", "and", "or"):
+        return number(np.array(kind in ("mul", "and"), dtype))
+    low = kind == "maximum"
+    if dtype.kind == "f":
+        return number(np.array(-np.inf if low else np.inf, dtype))
+    if dtype.kind == "b":
+        return "False" if low else "True"
+    info = np.iinfo(dtype)
+    return number(np.array(info.min if low else info.max, dtype))
+
+
+def combine(kind: str, now: str, x: str, dtype: np.dtype, exact: bool = False) -> str:
+    """One step of a fold. Float sums and products may be reassociated (so that they vectorize) unless ``exact``."""
+    if kind in ("add", "mul") and dtype.kind == "f" and not exact:
+        return f"fold_{kind}({now}, {x})"
+    form = template(kind, dtype.kind)
+    if form is None:
+        raise Unsupported(f"a fold with {kind} of {dtype}")
+    return rounded(form.format(now, x), dtype if dtype != np.float16 else np.dtype("f4"))
+
+
+def rounded(text: str, dtype: np.dtype) -> str:
+    """Keep an expression in its dtype: Numba widens small integers, and half precision is computed in single."""
+    if dtype.kind in "iu" and dtype.itemsize < 8 or dtype.kind == "u":
+        return f"{DTYPE_NAMES[dtype]}({text})"
+    if dtype == np.float16:
+        return f"round_half({text})"
+    return f"f32({text})" if dtype == np.float32 and "math." in text else text
+
+
+def _loaded(text: str, dtype: np.dtype) -> str:
+    if dtype.kind == "b":
+        return f"({text} != 0)"
+    return f"from_half({text})" if dtype == np.float16 else text
+
+
+def _stored(text: str, dtype: np.dtype) -> str:
+    if dtype.kind == "b":
+        return f"u8({text})"
+    return f"to_half({text})" if dtype == np.float16 else text
+
+
+__all__ = ["Source", "Unsupported", "number", "render"]

@@ -1,0 +1,80 @@
+"""How each scalar op is spelled in a Numba kernel: the table that a new scalar op extends by one line.
+
+An entry is a template over operand expressions (``{0}``, ``{1}``), or a dict of templates by dtype kind
+(b bool, i/u integers, f floats, c complex). Names in templates are helpers of ``symc.runtime.numba_helpers``, or `math`.
+"""
+
+from __future__ import annotations
+
+from symc.ir.types import DTYPE_NAMES
+
+Template = str | dict[str, str]
+
+_COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_MATH = ("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
+         "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "sqrt", "floor", "ceil", "trunc", "lgamma")
+
+TABLE: dict[str, Template] = {
+    "add": {"b": "({0} or {1})", "*": "{0} + {1}"},
+    "sub": "{0} - {1}",
+    "mul": {"b": "({0} and {1})", "*": "{0} * {1}"},
+    "neg": "-{0}",
+    "mulz": "({0} * {1} if {0} != 0 else zero({0}))",
+    "div": "{0} / {1}",
+    "floordiv": {"f": "floordiv({0}, {1})", "*": "int_floordiv({0}, {1})"},
+    "mod": {"f": "mod({0}, {1})", "*": "int_mod({0}, {1})"},
+    "fmod": {"f": "math.fmod({0}, {1})", "*": "int_fmod({0}, {1})"},
+    "pow": {"f": "math.pow({0}, {1})", "*": "int_pow({0}, {1})"},
+    "abs": {"u": "{0}", "*": "abs({0})"},
+    "sign": {"u": "(1 if {0} > 0 else 0)", "i": "(1 if {0} > 0 else (-1 if {0} < 0 else 0))", "f": "sign({0})"},
+    "maximum": {"f": "maximum({0}, {1})", "b": "({0} or {1})", "*": "({0} if {0} > {1} else {1})"},
+    "minimum": {"f": "minimum({0}, {1})", "b": "({0} and {1})", "*": "({0} if {0} < {1} else {1})"},
+    "fmax": {"f": "fmax({0}, {1})", "b": "({0} or {1})", "*": "({0} if {0} > {1} else {1})"},
+    "fmin": {"f": "fmin({0}, {1})", "b": "({0} and {1})", "*": "({0} if {0} < {1} else {1})"},
+    "copysign": "math.copysign({0}, {1})",
+    "hypot": "hypot({0}, {1})",
+    "atan2": "math.atan2({0}, {1})",
+    "and": {"b": "({0} and {1})", "*": "{0} & {1}"},
+    "or": {"b": "({0} or {1})", "*": "{0} | {1}"},
+    "xor": {"b": "({0} != {1})", "*": "{0} ^ {1}"},
+    "not": {"b": "(not {0})", "*": "~{0}"},
+    "where": "({1} if {0} else {2})",
+    "isnan": {"f": "({0} != {0})", "*": "False"},
+    "isinf": {"f": "(abs({0}) == inf({0}))", "*": "False"},
+    "isfinite": {"f": "(abs({0}) < inf({0}))", "*": "True"},
+    "signbit": {"f": "(math.copysign(1.0, {0}) < 0)", "u": "False", "*": "({0} < 0)"},
+    "rint": "rint({0})",
+    "exp2": "exp2({0})",
+    "cbrt": "cbrt({0})",
+    "sigmoid": "sigmoid({0})",
+    "softplus": "softplus({0})",
+    "logaddexp": "logaddexp({0}, {1})",
+    "log1mexp": "log1mexp({0})",
+    "stop_gradient": "{0}",
+    **{name: f"({{0}} {sign} {{1}})" for name, sign in _COMPARE.items()},
+    **{name: f"math.{name}({{0}})" for name in _MATH},
+}
+
+#: Ops that may be computed on complex numbers; everything else complex is left to the reference.
+COMPLEX = {"add", "sub", "mul", "neg", "where", "eq", "ne"}
+
+
+def template(op: str, kind: str) -> str | None:
+    """The template for an op on operands of a dtype kind, or None where the backend has none."""
+    if kind == "c" and op not in COMPLEX:
+        return None
+    entry = TABLE.get(op)
+    if isinstance(entry, dict):
+        return entry.get(kind, entry.get("*"))
+    return entry
+
+
+def cast_template(source, target) -> str | None:
+    """A conversion between dtypes, as NumPy's astype does it."""
+    if source.kind == "c" or target.kind == "c":
+        return None
+    if target.kind == "b":
+        return "({0} != 0)"
+    if source.kind == "f" and target.kind in "iu":
+        return f"{DTYPE_NAMES[target]}(to_int({{0}}))"
+    return f"{DTYPE_NAMES[target]}({{0}})"

@@ -1,0 +1,152 @@
+"""From a fused region to loops over scalars: `generate` and `fold`, still IR, still with a reference.
+
+Every scalar lives in the outermost loop in which its operands are known: regions are closed over what depends on their
+index, and everything else is computed outside and captured. Row statistics (max, sum, mean) are hoisted that way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from symc.ir.attrs import Attrs
+from symc.ir.dim import Size
+from symc.ir.op import Element, Fold, make
+from symc.ir.ops.kernel import fold, generate, load, results_of
+from symc.ir.ops.leaf import constant
+from symc.ir.traverse import close_over, postorder, region_params
+from symc.ir.types import TensorType
+from symc.ir.value import Region, Value, fresh_input
+
+Shape = tuple[Size, ...]
+Index = tuple[Value, ...]
+_INDEX = TensorType("i64", ())
+
+
+@dataclass(frozen=True)
+class Loops:
+    """A kernel as loops. ``region`` has the params and results of the fused region; each result is a scalar or comes
+    from a `generate`. ``columns``: the generate's last axis should run innermost, around which folds accumulate.
+    """
+
+    region: Region
+    columns: bool
+
+
+def scalarize(region: Region) -> Loops:
+    """The loops of a fused region."""
+    return _Scalarizer(region).run()
+
+
+class _Scalarizer:
+    def __init__(self, region: Region):
+        self.region = region
+        self.arrays = {p: fresh_input(p.type) for p in region_params(region)}
+        self.folds = [v for v in postorder(region.results) if isinstance(v.op.lowering, Fold)]
+        self.memo: dict[tuple[Value, Index], Value] = {}
+        space = self.folds[0].operands[0].shape if self.folds else region.results[0].shape
+        axes = self.folds[0].attrs["axes"] if self.folds else ()
+        self.space: Shape = space
+        leaves = [fresh_input(_INDEX) for _ in space]
+        self.full: Index = tuple(leaves)
+        self.inner: Index = tuple(i for a, i in enumerate(leaves) if a in axes)
+        self.outer: Index = tuple(i for a, i in enumerate(leaves) if a not in axes)
+        self.inner_shape: Shape = tuple(s for a, s in enumerate(space) if a in axes)
+        self.outer_shape: Shape = tuple(s for a, s in enumerate(space) if a not in axes)
+        last = len(space) - 1
+        self.columns = bool(self.folds) and bool(self.outer) and last not in axes
+
+    def run(self) -> Loops:
+        for level in self._fold_levels():
+            self._make_folds(level)
+        results = self.region.results
+        rows: list[Value | None] = [None if self._is_full(r) else self.element(r, self.outer) for r in results]
+        full = [r for r in results if self._is_full(r)]
+        if not self.folds:
+            yields = [self.element(r, self.full) for r in full]
+        elif full:
+            inner = self._loop(generate, self.inner, [self.element(r, self.full) for r in full], shape=self.inner_shape)
+            made = iter(results_of(inner))
+            yields = [next(made) if r is None else r for r in rows]
+        else:
+            yields = [r for r in rows if r is not None]
+        if self.outer:
+            yields = results_of(self._loop(generate, self.outer, yields, shape=self.outer_shape))
+        return Loops(close_over(list(self.arrays.values()), yields), self.columns)
+
+    def _is_full(self, r: Value) -> bool:
+        return not isinstance(r.op.lowering, Fold) and r.ndim == len(self.space)
+
+    # -- folds
+
+    def _fold_levels(self) -> list[list[Value]]:
+        """Folds that do not depend on each other share a loop."""
+        depth: dict[Value, int] = {}
+        for v in postorder(self.region.results):
+            depth[v] = max((depth[o] for o in v.operands), default=0) + (v in self.folds)
+        levels: dict[int, list[Value]] = {}
+        for v in self.folds:
+            levels.setdefault(depth[v], []).append(v)
+        return [levels[d] for d in sorted(levels)]
+
+    def _make_folds(self, folds: list[Value]) -> None:
+        elements = [self.element(v.operands[0], self.full) for v in folds]
+        kinds = tuple(v.op.lowering.kind for v in folds)  # type: ignore[union-attr]
+        made = self._loop(fold, self.inner, elements, shape=self.inner_shape, kinds=kinds)
+        for v, result in zip(folds, results_of(made), strict=True):
+            self.memo[v, self.outer] = result
+
+    # -- loops
+
+    def _loop(self, op, index: Index, results: Sequence[Value], **attrs) -> Value:
+        """``op`` over ``index`` with a region that holds what depends on it; the rest is captured."""
+        values = postorder(results)
+        depends = set(index)
+        for v in values:
+            if any(o in depends for o in v.operands):
+                depends.add(v)
+        captured: dict[Value, None] = {}
+        for v in values:
+            if v in depends and v not in index:
+                captured.update((o, None) for o in v.operands if o not in depends and not _repeatable(o))
+        captured.update((r, None) for r in results if r not in depends and not _repeatable(r))
+        region = close_over([*index, *captured], results)
+        return make(op, list(captured), Attrs(attrs), [region])
+
+    # -- scalars
+
+    def element(self, v: Value, index: Index) -> Value:
+        """The scalar of ``v`` at ``index``. Chains of elementwise ops are walked with a stack, movements by recursion."""
+        stack = [v]
+        while stack:
+            top = stack[-1]
+            if (top, index) in self.memo:
+                stack.pop()
+                continue
+            if _same_index(top):
+                waiting = [o for o in top.operands if (o, index) not in self.memo]
+                if waiting:
+                    stack.extend(waiting)
+                    continue
+            self.memo[top, index] = self._compute(top, index)
+            stack.pop()
+        return self.memo[v, index]
+
+    def _compute(self, v: Value, index: Index) -> Value:
+        if v in self.arrays:
+            return load(self.arrays[v], *index)
+        if v.op is constant:
+            return v
+        if _same_index(v):
+            return make(v.op, [self.memo[o, index] for o in v.operands], v.attrs)
+        form = v.op.lowering if isinstance(v.op.lowering, Element) else v.op.facts["element"]
+        return form.f(v, list(index), lambda k, at: self.element(v.operands[k], tuple(at)))
+
+
+def _same_index(v: Value) -> bool:
+    return isinstance(v.op.lowering, Element) and v.op.lowering.f is None
+
+
+def _repeatable(v: Value) -> bool:
+    """Constants and sizes are written where they are used."""
+    return not v.operands and v.op.name != "input"

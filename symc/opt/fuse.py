@@ -1,0 +1,278 @@
+"""Fusion: which ops run in one kernel. The decision is recorded in the IR as `fused` values.
+
+A group works over one space: values of its full shape, folds of them over one set of axes, and, where those axes are
+the last ones, row values computed from the folds and used again at full shape (softmax, layernorm, variance: one
+kernel). Movements (broadcast, slice, transpose, pad, ...) of finished values cost nothing but an index and are repeated
+in every group that reads them.
+
+Groups have levels: a group's operands come from strictly lower levels. A value may join a group only at the highest
+level among its operands, so that no cycle between kernels can arise, without any search. Afterwards a group read by one
+other group alone moves into it. Both steps are linear in the size of the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from symc.ir.dim import Size
+from symc.ir.function import Function
+from symc.ir.location import NOWHERE
+from symc.ir.op import Element, Fold
+from symc.ir.ops.kernel import fused, results_of
+from symc.ir.traverse import close_over, rebuild
+from symc.ir.types import TupleType
+from symc.ir.value import Value
+
+Shape = tuple[Size, ...]
+
+#: Compile time of a kernel grows faster than its size; a longer chain becomes several (often equal) kernels.
+MAX_VALUES = 64
+
+#: A kernel chooses the operand of a concat element by element; with many operands a copy of each is better.
+MAX_CONCAT = 8
+
+
+def is_movement(v: Value) -> bool:
+    """An op that only says where each element comes from."""
+    return "movement" in v.op.traits and element_form(v) is not None
+
+
+def element_form(v: Value) -> Element | None:
+    """How one element of ``v`` is computed, if it can be."""
+    if isinstance(v.op.lowering, Element):
+        return v.op.lowering
+    if "element" in v.op.facts and _only_unit_axes(v):
+        return v.op.facts["element"]
+    return None
+
+
+def _only_unit_axes(v: Value) -> bool:
+    return [s for s in v.shape if s != 1] == [s for s in v.operands[0].shape if s != 1]
+
+
+def is_kernel_op(v: Value) -> bool:
+    """Whether generated kernels can compute ``v``."""
+    if isinstance(v.type, TupleType) or v.dtype.kind not in v.op.facts.get("kernels", "biufc"):
+        return False
+    if any(o.dtype.kind not in v.op.facts.get("kernels", "biufc") for o in v.operands):
+        return False
+    if v.op.name == "concat" and len(v.operands) > MAX_CONCAT:
+        return False
+    return isinstance(v.op.lowering, Fold) or element_form(v) is not None
+
+
+@dataclass(eq=False)
+class Group:
+    """Values that will be one kernel. ``shape`` is the full space, ``axes`` what its folds reduce (None: no folds)."""
+
+    level: int
+    shape: Shape
+    axes: tuple[int, ...] | None = None
+    values: dict[Value, None] = field(default_factory=dict)
+    into: Group | None = None  # where it was merged
+
+    def find(self) -> Group:
+        g = self
+        while g.into is not None:
+            g = g.into
+        return g
+
+
+def trailing(shape: Shape, axes: tuple[int, ...] | None) -> bool:
+    """Folds over ``axes`` reduce the last axes of ``shape``: their results are rows that can be used again."""
+    return axes is not None and axes == tuple(range(len(shape) - len(axes), len(shape)))
+
+
+def is_fold(v: Value) -> bool:
+    return isinstance(v.op.lowering, Fold)
+
+
+def is_full(v: Value, shape: Shape) -> bool:
+    """Whether a value of a group over ``shape`` is computed at every index, not once a row."""
+    return not is_fold(v) and v.ndim == len(shape)
+
+
+class Fusion:
+    """One run of the pass over one function."""
+
+    def __init__(self, f: Function):
+        self.f = f
+        self.values = f.values()
+        self.position = {v: k for k, v in enumerate(self.values)}
+        self.group: dict[Value, Group] = {}
+        self.level: dict[Value, int] = {}
+        self.reads: dict[Value, tuple[Value, ...]] = {}  # finished values behind an inlined one
+        self.inlined = self._find_inlined()
+
+    def _find_inlined(self) -> set[Value]:
+        """Values never given memory: movements, iotas, sizes and splats whose every user is a kernel op."""
+        wanted: set[Value] = set(self.f.body.results)
+        inlined: set[Value] = set()
+        for v in reversed(self.values):
+            if v not in wanted and _is_free(v):
+                inlined.add(v)
+            elif not is_kernel_op(v) or reads_anywhere(v):
+                wanted.update(v.operands)
+        return inlined
+
+    def sources(self, v: Value) -> list[Value]:
+        """The finished values that ``v`` reads, through inlined ones."""
+        out: dict[Value, None] = {}
+        for o in v.operands:
+            out.update(dict.fromkeys(self._behind(o)))
+        return list(out)
+
+    def _behind(self, o: Value) -> tuple[Value, ...]:
+        """``o`` itself if it is finished, else what it is made of. (Values are visited operands first.)"""
+        return self.reads[o] if o in self.inlined else (o,)
+
+    # -- forming groups
+
+    def run(self) -> Function:
+        leaves = set(self.f.params)
+        for v in self.values:
+            if v in self.inlined:
+                self.reads[v] = tuple(self.sources(v))
+            elif v in leaves or v.op.name == "constant":
+                self.level[v] = 0
+            elif v.op.name == "get":
+                self.level[v] = self.level[v.operands[0]]
+            elif is_kernel_op(v):
+                self._place(v)
+            else:
+                self.level[v] = 1 + max((self._level(s) for s in self.sources(v)), default=0)
+        self._sink()
+        return self._emit()
+
+    def _level(self, v: Value) -> int:
+        return self.group[v].find().level if v in self.group else self.level[v]
+
+    def _place(self, v: Value) -> None:
+        """Put ``v`` into the group of its operands where that is possible, else into a new one."""
+        sources = self.sources(v)
+        top = max((self._level(s) for s in sources), default=0)
+        near = list(dict.fromkeys(self.group[s].find() for s in sources if s in self.group and self._level(s) == top))
+        blocked = any(s not in self.group and self._level(s) == top for s in sources)
+        target = max(near, key=lambda g: len(g.shape)) if near and not blocked else None
+        axes = v.attrs["axes"] if is_fold(v) else None
+        if target is None or not self._fits([v], target, near, axes):
+            target = Group(top + 1, v.operands[0].shape if is_fold(v) else v.shape)
+            near = []
+        for g in near:
+            self._merge(g, target)
+        target.axes = axes if axes is not None else target.axes
+        target.values[v] = None
+        self.group[v] = target
+
+    def _merge(self, g: Group, target: Group) -> None:
+        if g is not target:
+            target.axes = g.axes if target.axes is None else target.axes
+            target.values.update(g.values)
+            g.into = target
+
+    def _fits(self, joining: Sequence[Value], target: Group, merged: Sequence[Group], axes: tuple[int, ...] | None) -> bool:
+        """Whether ``merged`` can become one with ``target`` and ``joining`` be computed there."""
+        all_axes = {a for a in [axes, target.axes, *[g.axes for g in merged]] if a is not None}
+        if len(all_axes) > 1 or sum(len(g.values) for g in merged) >= MAX_VALUES:
+            return False
+        one = next(iter(all_axes), None)
+        rows = target.shape[: len(target.shape) - len(one)] if one is not None and trailing(target.shape, one) else None
+        for g in merged:
+            if g.shape != target.shape and (g.shape != rows or g.axes is not None):
+                return False
+        inside = set(merged)
+        return all(self._can_compute(v, target.shape, one, rows, inside) for v in joining)
+
+    def _can_compute(self, v: Value, shape: Shape, axes: tuple[int, ...] | None, rows: Shape | None, inside: set[Group]) -> bool:
+        space = v.operands[0].shape if is_fold(v) else v.shape
+        full = space == shape
+        if reads_anywhere(v) or not full and (is_fold(v) or space != rows):
+            return False
+        return all(self._can_read(o, full, shape, rows, inside) for o in v.operands)
+
+    def _can_read(self, o: Value, full: bool, shape: Shape, rows: Shape | None, inside: set[Group]) -> bool:
+        """A value of the group must be read at the index at which the group computes it."""
+        near = [s for s in self._behind(o) if s in self.group and self.group[s].find() in inside]
+        if not near:
+            return True
+        if o not in self.inlined:
+            return is_full(o, shape) == full and (full or rows is not None)
+        return (full and rows is not None and o.op.name == "broadcast" and o.shape == shape and o.operands[0] in near
+                and not is_full(o.operands[0], shape) and o.attrs["axes"] == tuple(range(len(rows))))
+
+    # -- moving groups to their only reader
+
+    def _sink(self) -> None:
+        """A group whose results one other group alone reads becomes part of it."""
+        readers: dict[Group, dict[Group | None, list[Value]]] = {}
+        for v in self.f.body.results:
+            if v in self.group:
+                readers.setdefault(self.group[v].find(), {})[None] = []
+        for u in self.values:
+            if u in self.inlined:
+                continue
+            own = self.group[u].find() if u in self.group else None
+            for s in self.sources(u):
+                g = self.group[s].find() if s in self.group else None
+                if g is not None and g is not own:
+                    readers.setdefault(g, {}).setdefault(own, []).append(u)
+        for g in sorted(readers, key=lambda g: -g.level):
+            by = {None if h is None else h.find(): us for h, us in readers[g].items()}
+            if len(by) == 1 and None not in by:
+                target = next(iter(by))
+                assert target is not None
+                if target is not g and self._fits(by[target], target, [g, target], None):
+                    self._merge(g, target)
+
+    # -- writing the result
+
+    def _emit(self) -> Function:
+        needed = set(self.f.body.results)
+        for u in self.values:
+            if u not in self.inlined:
+                own = self.group[u].find() if u in self.group else None
+                needed.update(s for s in self.sources(u) if s not in self.group or self.group[s].find() is not own)
+        done: dict[Value, Value] = {p: p for p in self.f.params}
+        hints = dict(self.f.hints)
+        units = [v for v in self.values if v not in self.inlined]
+        written: set[Group] = set()
+        for v in sorted(units, key=lambda v: (self._level(v), self.position[v])):
+            g = self.group[v].find() if v in self.group else None
+            if g is None:
+                new = done[v] = rebuild(v, [done[o] for o in v.operands])
+                hints[new] = hints.get(new, NOWHERE) | self.f.hints.get(v, NOWHERE)
+            elif g not in written:
+                written.add(g)
+                self._emit_group(g, needed, done, hints)
+        return self.f.with_results([done[r] for r in self.f.body.results], hints)
+
+    def _emit_group(self, g: Group, needed: set[Value], done: dict[Value, Value], hints: dict) -> None:
+        members = sorted(g.values, key=self.position.__getitem__)
+        results = [v for v in members if v in needed]
+        reads: dict[Value, None] = {}
+        for v in members:
+            reads.update(dict.fromkeys(s for s in self.sources(v) if s not in g.values))
+        new = fused(*[done[s] for s in reads], regions=[close_over(list(reads), results)])
+        lines = NOWHERE.union(*[self.f.hints.get(v, NOWHERE) for v in members])
+        for old, projection in zip(results, results_of(new), strict=True):
+            done[old] = projection
+            hints[projection] = hints.get(projection, NOWHERE) | lines
+        hints[new] = lines
+
+
+def reads_anywhere(v: Value) -> bool:
+    """Operands are read at indices that depend on data: they must be finished."""
+    return "indexing" in v.op.traits
+
+
+def _is_free(v: Value) -> bool:
+    """Costs nothing to repeat: a movement, or a leaf that is no array in memory."""
+    if v.op.name == "constant":
+        return not v.shape
+    return is_kernel_op(v) and (is_movement(v) or not v.operands)
+
+
+def fuse(f: Function) -> Function:
+    """The function with everything that kernels can compute gathered in `fused` values."""
+    return Fusion(f).run()

@@ -1,0 +1,110 @@
+"""Compiling kernel sources with Numba: one compile for each distinct source in a process.
+
+A kernel becomes a native function ``void entry(int64 *args)``: ``args`` holds the sizes and then the addresses of
+operands and results. Pointers are declared `noalias` (a buffer that is written in place is read at the same index
+first; see ``symc.codegen.inplace``), errors follow NumPy (no zero-division check, which would block vectorization),
+and of fast math only contraction is on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import linecache
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symc.codegen.numba_cpu import Source
+
+_lock = threading.RLock()
+_compiled: dict[tuple, Kernel] = {}
+
+ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """Native code of one source. ``call(address of args)`` runs it without the GIL."""
+
+    name: str
+    source: Source
+    address: int
+    call: Any
+    library: Any  # keeps the machine code alive
+
+
+def compile_count() -> int:
+    """How many kernels this process has compiled."""
+    return len(_compiled)
+
+
+def compile_kernel(source: Source, name: str) -> Kernel:
+    """The kernel for a source: compiled at most once."""
+    key = (source.text, source.operands, source.results)
+    with _lock:
+        kernel = _compiled.get(key)
+        if kernel is None:
+            kernel = _compiled[key] = _compile(source, name)
+        return kernel
+
+
+def _compile(source: Source, name: str) -> Kernel:
+    from numba.core import types
+    from numba.core.compiler_lock import global_compiler_lock
+
+    function = _define(source, name)
+    arguments = (types.int64,) * len(source.sizes) + tuple(_pointer(d) for d in source.operands + source.results)
+    with global_compiler_lock:
+        library, address = _native(function, arguments)
+    return Kernel(name, source, address, ENTRY(address), library)
+
+
+def _define(source: Source, name: str):
+    """The Python function of a source. Its text is ours, made from IR; the debugger and tracebacks can show it."""
+    from symc.runtime import numba_helpers
+
+    import math
+
+    file = f"<symc kernel {name}>"
+    linecache.cache[file] = (len(source.text), None, source.text.splitlines(True), file)
+    scope = {k: v for k, v in vars(numba_helpers).items() if not k.startswith("_")} | {"math": math}
+    exec(compile(source.text, file, "exec"), scope)
+    return scope[name]
+
+
+def _pointer(dtype: np.dtype):
+    from numba.core import types
+    from numba.np import numpy_support
+
+    stored = {"b": np.dtype("u1"), "e": np.dtype("u2")}.get(dtype.char if dtype.char == "e" else dtype.kind, dtype)
+    return types.CPointer(numpy_support.from_dtype(stored))
+
+
+def _native(function, arguments) -> tuple[Any, int]:
+    from llvmlite import ir
+    from numba.core import compiler, cpu_options, types
+    from numba.core.registry import cpu_target
+
+    flags = compiler.Flags()
+    flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.noalias = True
+    flags.error_model = "numpy"
+    flags.fastmath = cpu_options.FastMathOptions({"contract"})
+    context = cpu_target.target_context
+    result = compiler.compile_extra(cpu_target.typing_context, context, function, arguments, types.void, flags, {})
+    library = context.codegen().create_library(f"entry of {result.fndesc.mangled_name}")
+    module = library.create_ir_module("entry")
+    words = ir.IntType(64).as_pointer()
+    entry = ir.Function(module, ir.FunctionType(ir.VoidType(), [words]), f"entry_{result.fndesc.mangled_name}")
+    builder = ir.IRBuilder(entry.append_basic_block())
+    values = []
+    for k, t in enumerate(arguments):
+        word = builder.load(builder.gep(entry.args[0], [ir.Constant(ir.IntType(64), k)]))
+        values.append(builder.inttoptr(word, context.get_value_type(t)) if isinstance(t, types.CPointer) else word)
+    context.call_conv.call_function(builder, context.declare_function(module, result.fndesc), types.void, arguments, values)
+    builder.ret_void()
+    library.add_ir_module(module)
+    library.add_linking_library(result.library)
+    library.finalize()
+    return library, library.get_pointer_to_function(entry.name)
