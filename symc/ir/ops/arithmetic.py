@@ -31,13 +31,12 @@ def conjugate(x: Value) -> Value:
 
 # --- sums and products ------------------------------------------------------------------------------------------------
 
-add = elementwise("add", 2, "b" + NUMBERS, np.add, Linear(lambda g, v: (g, g)), identity=0,
+add = elementwise("add", 2, "b" + NUMBERS, np.add, (1, 1), identity=0,
                   traits=["commutative", "associative"], doc="x + y (for bool: or).")
-sub = elementwise("sub", 2, NUMBERS, np.subtract, Linear(lambda g, v: (g, -g)), doc="x - y.")
-mul = elementwise("mul", 2, "b" + NUMBERS, np.multiply, Multilinear((
-    lambda g, v: g * conjugate(v.operands[1]), lambda g, v: g * conjugate(v.operands[0]))), identity=1,
-    traits=["commutative", "associative"], doc="x * y (for bool: and).")
-neg = elementwise("neg", 1, NUMBERS, np.negative, Linear(lambda g, v: (-g,)), traits=["involution"], doc="-x.")
+sub = elementwise("sub", 2, NUMBERS, np.subtract, (1, -1), doc="x - y.")
+mul = elementwise("mul", 2, "b" + NUMBERS, np.multiply, (lambda out, x, y: y, lambda out, x, y: x), identity=1,
+                  traits=["commutative", "associative"], doc="x * y (for bool: and).")
+neg = elementwise("neg", 1, NUMBERS, np.negative, (-1,), traits=["involution"], doc="-x.")
 
 
 def _mulz(x, y):
@@ -148,7 +147,7 @@ def highest(dtype: np.dtype):
     return dtype.type({"b": True, "f": np.inf}[dtype.kind] if dtype.kind in "bf" else np.iinfo(dtype).max)
 
 
-_ORDER = ["commutative", "associative", "idempotent"]
+_ORDER = ["commutative", "associative", "idempotent", "selects"]
 maximum = elementwise("maximum", 2, "b" + REAL, np.maximum, _CHOICE, traits=_ORDER, identity=lowest,
                       doc="The greater of x and y; nan if either is nan.")
 minimum = elementwise("minimum", 2, "b" + REAL, np.minimum, _CHOICE, traits=_ORDER, identity=highest,

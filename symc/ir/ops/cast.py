@@ -26,7 +26,8 @@ def _samples():
     for dtype in DTYPES.values():
         yield (x if dtype.kind != "u" else abs(x),), dict(dtype=dtype)
     yield (np.array([True, False]),), dict(dtype=DTYPES["f32"])
-    yield (np.array([1 + 2j, -1j]),), dict(dtype=DTYPES["c64"])
+    for name in ("c64", "f64", "bool"):
+        yield (np.array([1 + 2j, -1j, 0, 3.5 + 0.5j]),), dict(dtype=DTYPES[name])
 
 
 cast = register(Op(

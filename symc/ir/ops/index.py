@@ -100,7 +100,7 @@ def _gather_samples() -> Iterator[tuple[tuple, dict]]:
 
 
 gather = register(Op(
-    "gather", _gather_infer, _gather_reference, Linear(_gather_transpose, (0,)), Element(_gather_element), frozenset({"indexing"}),
+    "gather", _gather_infer, _gather_reference, Linear(_gather_transpose, (0,)), Element(_gather_element), frozenset({"indexing", "selects"}),
     _gather_samples,
     "The elements of the first operand at the places that the index arrays (one for each axis in `axes`) name; their axes "
     "come first, the axes not indexed follow.",
@@ -244,7 +244,7 @@ def _scatter_samples() -> Iterator[tuple[tuple, dict]]:
 
 
 scatter = register(Op(
-    "scatter", _scatter_infer, _scatter_reference, Custom(_scatter_jvp, _scatter_vjp), Extern("scatter"), frozenset({"indexing"}),
+    "scatter", _scatter_infer, _scatter_reference, Custom(_scatter_jvp, _scatter_vjp), Extern("scatter"), frozenset({"indexing", "selects"}),
     _scatter_samples,
     "The first operand with the updates in the second put in (`mode` set: the last one stays), or added, multiplied, taken "
     "the max or min of, at the places that the index arrays name, as in gather. A max or min splits its derivative evenly.",
@@ -304,7 +304,7 @@ def _slice_samples() -> Iterator[tuple[tuple, dict]]:
 
 
 dynamic_slice = register(Op(
-    "dynamic_slice", _slice_infer, _slice_reference, Linear(_slice_transpose, (0,)), Element(_slice_element), frozenset({"indexing"}),
+    "dynamic_slice", _slice_infer, _slice_reference, Linear(_slice_transpose, (0,)), Element(_slice_element), frozenset({"indexing", "selects"}),
     _slice_samples, "A window of `size` that starts at the i64 scalars after the first operand, moved so that it fits.",
 ))  # fmt: skip
 
@@ -317,7 +317,7 @@ def _update_infer(t: TensorType, update: TensorType, *starts: TensorType) -> Ten
 
 
 def _update_reference(x, update, *starts):
-    out = x.copy()
+    out = np.array(x)
     out[_clamped(starts, x.shape, update.shape)] = update
     return out
 
@@ -349,7 +349,7 @@ def _update_samples() -> Iterator[tuple[tuple, dict]]:
 
 dynamic_update_slice = register(Op(
     "dynamic_update_slice", _update_infer, _update_reference, Linear(_update_transpose, (0, 1)), Element(_update_element),
-    frozenset({"indexing"}), _update_samples,
+    frozenset({"indexing", "selects"}), _update_samples,
     "The first operand with the window in the second put in at the i64 scalars that follow, moved so that it fits.",
 ))  # fmt: skip
 

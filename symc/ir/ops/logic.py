@@ -47,13 +47,14 @@ def _where_samples():
     for dtype in DTYPES.values():
         c, x, y = zip(*itertools.product([True, False], edge_values(dtype), edge_values(dtype)[::3]), strict=True)
         yield (np.array(c), np.array(x, dtype), np.array(y, dtype)), {}
+    yield (np.array([True, False, True, False]), np.arange(4.0), -np.ones(4)), {}
     yield (np.ones((0, 2), bool), np.ones((0, 2)), np.ones((0, 2))), {}
     yield (np.array(False), np.array(1.0), np.array(np.nan)), {}
 
 
 where = register(Op(
     "where", _where_infer, lambda c, x, y: np.asarray(np.where(c, x, y)), Linear(_where_transpose, (1, 2)), Element(),
-    frozenset({"elementwise"}), _where_samples,
+    frozenset({"elementwise", "selects"}), _where_samples,
     "x where the bool c holds, else y. Nothing of the branch not taken arrives, neither nan nor gradient.",
     dict(kinds="biufc", result="same", numpy=np.where),
 ))  # fmt: skip

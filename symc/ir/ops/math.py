@@ -3,7 +3,7 @@ error and gamma functions, rounding, and named forms that stay accurate where th
 
 Outside its real domain a function of a float gives nan. Where a function has no derivative one number is chosen: floor,
 ceil, trunc and rint have derivative 0 everywhere, d atan2 at (0, 0) is (0, 0). Derivatives that are infinite
-(log and sqrt at 0, exp where it overflows, ...) stay infinite, but a zero cotangent gives zero.
+at the end of a domain (log and sqrt at 0, asin at 1, ...) stay infinite there, but a zero cotangent gives zero.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def special(name: str, *first):
 
 # --- exponentials and logarithms --------------------------------------------------------------------------------------
 
-exp = elementwise("exp", 1, "fc", np.exp, (lambda out, x: out,), singular=True, doc="e**x.")
-exp2 = elementwise("exp2", 1, "fc", np.exp2, (lambda out, x: out * LN2,), singular=True, doc="2**x.")
-expm1 = elementwise("expm1", 1, "fc", np.expm1, (lambda out, x: exp(x),), singular=True, doc="exp(x) - 1, accurate near 0.")
+exp = elementwise("exp", 1, "fc", np.exp, (lambda out, x: out,), doc="e**x.")
+exp2 = elementwise("exp2", 1, "fc", np.exp2, (lambda out, x: out * LN2,), doc="2**x.")
+expm1 = elementwise("expm1", 1, "fc", np.expm1, (lambda out, x: exp(x),), doc="exp(x) - 1, accurate near 0.")
 log = elementwise("log", 1, "fc", np.log, (lambda out, x: 1 / x,), singular=True, doc="The natural logarithm.")
 log2 = elementwise("log2", 1, "fc", np.log2, (lambda out, x: (1 / LN2) / x,), singular=True, doc="The logarithm to base 2.")
 log10 = elementwise("log10", 1, "fc", np.log10, (lambda out, x: (1 / LN10) / x,), singular=True, doc="The logarithm to base 10.")
@@ -78,8 +78,8 @@ asin = elementwise("asin", 1, "fc", np.arcsin, (lambda out, x: _asin_partial(x),
 acos = elementwise("acos", 1, "fc", np.arccos, (lambda out, x: -_asin_partial(x),), singular=True, doc="The inverse of cos.")
 atan = elementwise("atan", 1, "fc", np.arctan, (lambda out, x: 1 / (x * x + 1),), doc="The inverse of tan.")
 atan2 = elementwise("atan2", 2, "f", np.arctan2, _atan2_partials(), doc="The angle of the point (x, y), given y first.")
-sinh = elementwise("sinh", 1, "fc", np.sinh, (lambda out, x: cosh(x),), singular=True, doc="The hyperbolic sine.")
-cosh = elementwise("cosh", 1, "fc", np.cosh, (lambda out, x: sinh(x),), singular=True, doc="The hyperbolic cosine.")
+sinh = elementwise("sinh", 1, "fc", np.sinh, (lambda out, x: cosh(x),), doc="The hyperbolic sine.")
+cosh = elementwise("cosh", 1, "fc", np.cosh, (lambda out, x: sinh(x),), doc="The hyperbolic cosine.")
 tanh = elementwise("tanh", 1, "fc", np.tanh, (lambda out, x: _one_minus_square(out),), doc="The hyperbolic tangent.")
 asinh = elementwise("asinh", 1, "fc", np.arcsinh, (_asinh_partial,), singular=True, doc="The inverse of sinh.")
 acosh = elementwise("acosh", 1, "fc", np.arccosh, (lambda out, x: 1 / (sqrt(x - 1) * sqrt(x + 1)),), singular=True,
@@ -92,7 +92,7 @@ atanh = elementwise("atanh", 1, "fc", np.arctanh, (lambda out, x: 1 / _one_minus
 erf = elementwise("erf", 1, "f", special("erf"), (lambda out, x: TWO_OVER_SQRT_PI * exp(-x * x),), doc="The error function.")
 erfc = elementwise("erfc", 1, "f", special("erfc"), (lambda out, x: -TWO_OVER_SQRT_PI * exp(-x * x),), doc="1 - erf(x), accurate for large x.")
 erfcx = elementwise("erfcx", 1, "f", special("erfcx"), (lambda out, x: 2 * mulz(out, x) - TWO_OVER_SQRT_PI,),
-                    singular=True, doc="exp(x*x) * erfc(x), without overflow for large x.")
+                    doc="exp(x*x) * erfc(x), without overflow for large x.")
 erfinv = elementwise("erfinv", 1, "f", special("erfinv"), (lambda out, x: exp(out * out) / TWO_OVER_SQRT_PI,), singular=True,
                      doc="The inverse of erf.")
 lgamma = elementwise("lgamma", 1, "f", special("gammaln"), (lambda out, x: digamma(x),), singular=True,

@@ -55,7 +55,7 @@ def identity(kind: str, dtype: np.dtype) -> np.generic:
 
 def reduction(name: str, kinds: str, reference: Callable, lowering: Lowering, derivative: Derivative | None = None, *,
               result: Callable[[np.dtype], np.dtype] = lambda d: d, nonempty: bool = False, single: bool = False,
-              doc: str = "") -> Op:
+              traits: tuple[str, ...] = (), doc: str = "") -> Op:
     """Register a reduction. ``nonempty``: has no value for no elements. ``single``: over exactly one axis."""
 
     def infer(t: TensorType, axes: Axes) -> TensorType:
@@ -76,7 +76,7 @@ def reduction(name: str, kinds: str, reference: Callable, lowering: Lowering, de
         with np.errstate(all="ignore"):
             return np.array(reference(x, axes[0] if single else tuple(axes)), result(x.dtype))
 
-    return register(Op(name, infer, run, derivative, lowering, frozenset({"reduction"}),
+    return register(Op(name, infer, run, derivative, lowering, frozenset({"reduction", *traits}),
                        lambda: samples(kinds, nonempty, single), doc, dict(kinds=kinds, nonempty=nonempty)))
 
 
@@ -148,8 +148,8 @@ def _share(v: Value) -> Value:
 _EXTREME = Custom(lambda t, v: sum_(t[0] * _share(v), axes=v.attrs["axes"]),
                   lambda g, v: (spread(g, v.operands[0], v.attrs["axes"]) * _share(v),))
 
-max_ = reduction("max", "biuf", np.max, Fold("maximum"), _EXTREME, nonempty=True, doc="The greatest element over `axes`.")
-min_ = reduction("min", "biuf", np.min, Fold("minimum"), _EXTREME, nonempty=True, doc="The least element over `axes`.")
+max_ = reduction("max", "biuf", np.max, Fold("maximum"), _EXTREME, nonempty=True, traits=("selects",), doc="The greatest element over `axes`.")
+min_ = reduction("min", "biuf", np.min, Fold("minimum"), _EXTREME, nonempty=True, traits=("selects",), doc="The least element over `axes`.")
 argmax = reduction("argmax", "biuf", np.argmax, Fold("argmax"), result=lambda d: DTYPES["i64"], nonempty=True, single=True,
                    doc="Where the greatest element along the one axis in `axes` is, as i64: the first of equals.")
 argmin = reduction("argmin", "biuf", np.argmin, Fold("argmin"), result=lambda d: DTYPES["i64"], nonempty=True, single=True,

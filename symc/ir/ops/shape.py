@@ -186,7 +186,7 @@ def _affine(i: Value, d: int, a: Size, size_value) -> Value:
 
 slice_ = register(Op(
     "slice", _slice_infer, _slice_reference, Linear(_slice_transpose), Element(_slice_element),
-    frozenset({"movement"}),
+    frozenset({"movement", "selects"}),
     lambda: iter([((np.arange(7.0),), dict(start=(1,), size=(3,), step=(2,))), ((np.arange(7.0),), dict(start=(6,), size=(4,), step=(-2,))),
                   ((np.arange(12.0).reshape(3, 4),), dict(start=(0, 1), size=(3, 2), step=(1, 1))),
                   ((np.arange(3.0),), dict(start=(3,), size=(0,), step=(1,)))]),

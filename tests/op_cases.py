@@ -1,0 +1,95 @@
+"""What the generated op tests share: values of samples, evaluation, and numbers at which functions are smooth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+import symc.ir.ops
+from symc.ir.attrs import Attrs
+from symc.ir.op import Op, all_ops
+from symc.ir.reference import run_values
+from symc.ir.types import TensorType, is_inexact
+from symc.ir.value import Value, fresh_input, make
+
+#: Ops without operands of their own, or with regions: other tests build those.
+STRUCTURE = {"constant", "input", "param", "get", "fused", "generate", "fold", "load"}
+CATALOGUE = [op for op in all_ops() if op.facts.get("user") is None and op.name in {
+    o.name for family in symc.ir.ops.FAMILIES for o in vars(family).values() if isinstance(o, Op)}]
+SAMPLED = [op for op in CATALOGUE if op.name not in STRUCTURE]
+
+
+def cases(op: Op) -> list[tuple[list[np.ndarray], dict]]:
+    """The samples of an op, as arrays."""
+    return [([np.asarray(a) for a in arrays], attrs) for arrays, attrs in op.samples()]
+
+
+def apply(op: Op, arrays: Sequence[np.ndarray], attrs: dict) -> tuple[Value, list[Value]]:
+    """The op on free leaves of the arrays' types."""
+    leaves = [fresh_input(TensorType(a.dtype, a.shape)) for a in arrays]
+    return make(op, leaves, Attrs(attrs)), leaves
+
+
+def evaluate(roots: Sequence[Value], leaves: Sequence[Value], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The roots as arrays; every op on the way must give what it infers."""
+    with np.errstate(all="ignore"):
+        return run_values(list(roots), dict(zip(leaves, arrays, strict=True)), {}, check=True)
+
+
+def assert_same(got: np.ndarray, want: np.ndarray, ulps: float = 0, message: str = "") -> None:
+    """Equal dtype, shape and values, nan where nan; ``ulps`` units of the dtype's precision may differ."""
+    assert got.dtype == want.dtype and got.shape == want.shape, f"{got.dtype}{got.shape} {want.dtype}{want.shape} {message}"
+    if want.dtype.kind in "fc" and ulps:
+        eps = float(np.finfo(want.dtype).eps)
+        wide = np.complex128 if want.dtype.kind == "c" else np.float64
+        tiny = float(np.finfo(want.dtype).smallest_normal)
+        np.testing.assert_allclose(got.astype(wide), want.astype(wide), rtol=ulps * eps, atol=ulps * max(tiny, eps * eps),
+                                   err_msg=message)
+    else:
+        np.testing.assert_array_equal(got, want, err_msg=message)
+
+
+def smooth_points(op: Op, dtype: np.dtype, rng: np.random.Generator) -> list[tuple[list[np.ndarray], dict]]:
+    """Operands with which a derivative can be compared: for elementwise ops random numbers of several ranges; for
+    others the samples of this dtype, moved a little so that no two elements are equal."""
+    if "elementwise" in op.traits and op.facts.get("kinds") and op.name != "where":
+        if dtype.kind not in op.facts["kinds"]:
+            return []
+        arity = len(next(iter(op.samples()))[0])
+        attrs = {str(sorted(a.items())): a for _, a in cases(op)}
+        return [([_random(dtype, 48, rng) for _ in range(arity)], a) for a in attrs.values()]
+    out = []
+    for arrays, attrs in cases(op):
+        inexact = [a for a in arrays if is_inexact(a.dtype)]
+        if inexact and all(a.dtype == dtype and np.isfinite(a).all() and np.abs(a).max(initial=0) < 1e3 for a in inexact):
+            out.append(([np.asarray(a + _noise(a, rng)) if is_inexact(a.dtype) else a for a in arrays], attrs))
+    return out
+
+
+def _random(dtype: np.dtype, n: int, rng: np.random.Generator) -> np.ndarray:
+    parts = [rng.uniform(*ends, n // 3) for ends in ((-3, 3), (0.05, 0.95), (1.05, 4))]
+    x = np.concatenate(parts)
+    if dtype.kind == "c":
+        x = x + 1j * rng.permutation(x) * 0.5
+    rng.shuffle(x)
+    return x.astype(dtype)
+
+
+def _noise(a: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    noise = rng.uniform(-0.2, 0.2, a.shape)
+    return (noise + 1j * rng.uniform(-0.2, 0.2, a.shape) if a.dtype.kind == "c" else noise).astype(a.dtype)
+
+
+def tangents_for(arrays: Sequence[np.ndarray], rng: np.random.Generator) -> list[np.ndarray]:
+    """Random directions, one for each array."""
+    out = []
+    for a in arrays:
+        t = rng.uniform(0.5, 1, a.shape) * rng.choice([-1, 1], a.shape)
+        out.append(np.asarray(t + 1j * rng.uniform(-1, 1, a.shape) if a.dtype.kind == "c" else t).astype(a.dtype))
+    return out
+
+
+def inner(a: np.ndarray, b: np.ndarray) -> float:
+    """The real inner product, also of complex arrays."""
+    return float(np.sum(np.real(np.conj(a) * b)))

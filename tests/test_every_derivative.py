@@ -1,0 +1,269 @@
+"""Every derivative fact: jvp against differences of the reference, vjp as its transpose, and both once more.
+
+Generated from the registry. The conventions at points without a derivative are a table at the end.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from symc.grad import jvp, vjp
+from symc.ir.op import Custom, Op, lookup
+from symc.ir.ops.elementwise import like
+from symc.ir.types import DTYPES, TensorType, is_inexact
+from symc.ir.value import fresh_input
+from tests.op_cases import SAMPLED, apply, evaluate, inner, smooth_points, tangents_for
+
+DIFFERENTIABLE = [op for op in SAMPLED if op.derivative is not None and "grad_control" not in op.traits]
+CONSTANT = """eq ne lt le gt ge isnan isinf isfinite signbit and or xor not shl shr argmax argmin any all argsort iota size
+              check_index stop_gradient""".split()
+each = pytest.mark.parametrize(("op", "dtype"), [
+    pytest.param(op, DTYPES[d], id=f"{op.name}-{d}") for op in DIFFERENTIABLE for d in ("f64", "c128")
+    if smooth_points(op, DTYPES[d], np.random.default_rng(0))])
+
+
+def test_what_has_no_derivative():
+    assert sorted(CONSTANT) == sorted(op.name for op in SAMPLED if op.derivative is None)
+
+
+class Point:
+    """An op at numbers: values, free leaves for tangents and cotangents, and their derivatives."""
+
+    def __init__(self, op: Op, arrays, attrs, rng):
+        self.out, self.leaves = apply(op, arrays, attrs)
+        self.arrays = arrays
+        self.wrt = [x for x in self.leaves if is_inexact(x.dtype)]
+        self.numbers = [a for a in arrays if is_inexact(a.dtype)]
+        self.tangents = tangents_for(self.numbers, rng)
+        (self.value,) = evaluate([self.out], self.leaves, arrays)
+        self.t_leaves = [fresh_input(x.type) for x in self.wrt]
+        self.tangent = jvp([self.out], self.wrt, self.t_leaves)[0]
+        self.g_leaf = fresh_input(self.out.type)
+        self.cotangents = vjp([self.out], self.wrt, [self.g_leaf]) if is_inexact(self.out.dtype) else [None] * len(self.wrt)
+        self.g = tangents_for([self.value], rng)[0]
+
+    def at(self, roots, step=0.0):
+        """Roots at the numbers, moved by ``step`` times the tangents."""
+        moved = iter([np.asarray(x + step * t, x.dtype) for x, t in zip(self.numbers, self.tangents, strict=True)])
+        arrays = [next(moved) if is_inexact(a.dtype) else a for a in self.arrays]
+        return evaluate(roots, [*self.leaves, *self.t_leaves, self.g_leaf], [*arrays, *self.tangents, self.g])
+
+    def difference(self, roots):
+        """Central differences of roots along the tangents, and which elements of them are smooth: two steps agree."""
+        pairs = []
+        with np.errstate(all="ignore"):
+            for h in (1e-4, 2e-4):
+                pairs.append([(a - b) / (2 * h) for a, b in zip(self.at(roots, h), self.at(roots, -h), strict=True)])
+            fine = [(4 * a - b) / 3 for a, b in zip(*pairs, strict=True)]
+            smooth = [np.abs(a - b) <= 1e-4 * (1 + np.abs(b)) for a, b in zip(*pairs, strict=True)]
+        return fine, smooth
+
+
+def points(op: Op, dtype, rng):
+    return [Point(op, arrays, attrs, rng) for arrays, attrs in smooth_points(op, dtype, rng)]
+
+
+def zeros_if_none(value, like_: np.ndarray):
+    return np.zeros_like(like_) if value is None else value
+
+
+@each
+def test_jvp_is_the_difference(op: Op, dtype):
+    rng = np.random.default_rng(1)
+    compared = 0
+    for p in points(op, dtype, rng):
+        if not is_inexact(p.out.dtype):
+            continue
+        (fine,), (smooth,) = p.difference([p.out])
+        got = np.zeros_like(p.value) if p.tangent is None else p.at([p.tangent])[0]
+        assert got.dtype == p.value.dtype and got.shape == p.value.shape
+        precise = 1e-6 if p.out.dtype.itemsize >= 8 and p.out.dtype != DTYPES["c64"] else None
+        if precise:
+            np.testing.assert_allclose(got[smooth], fine[smooth], rtol=precise, atol=precise)
+            compared += int(np.sum(smooth))
+    assert compared >= 4 or op.name == "ensure_shape"
+
+
+@each
+def test_vjp_is_the_transpose_of_jvp(op: Op, dtype):
+    rng = np.random.default_rng(2)
+    for p in points(op, dtype, rng):
+        if not is_inexact(p.out.dtype):
+            continue
+        tangent = p.at([p.tangent])[0] if p.tangent is not None else np.zeros_like(p.value)
+        back = [np.zeros_like(x) if c is None else p.at([c])[0] for c, x in zip(p.cotangents, p.numbers, strict=True)]
+        for c, x in zip(back, p.numbers, strict=True):
+            assert c.dtype == x.dtype and c.shape == x.shape
+        g = np.where(np.isfinite(tangent), p.g, 0)
+        usable = "elementwise" in op.traits
+        if usable:  # outside its domain an elementwise function gives nan; leave those elements out on both sides
+            ok = np.isfinite(tangent) & np.all([np.isfinite(c) for c in back], axis=0)
+            left = inner(np.where(ok, g, 0), np.where(ok, tangent, 0))
+            right = sum(inner(np.where(ok, c, 0), np.where(ok, t, 0)) for c, t in zip(back, p.tangents, strict=True))
+        else:
+            left = inner(g, tangent)
+            right = sum(inner(c, t) for c, t in zip(back, p.tangents, strict=True))
+        precise = 1e-12 if p.out.dtype.itemsize >= 8 and p.out.dtype != DTYPES["c64"] else 1e-2
+        size = 1 + np.sum(np.abs(np.where(np.isfinite(tangent), tangent, 0)))
+        assert abs(left - right) <= precise * size * 10
+
+
+@each
+def test_second_derivatives(op: Op, dtype):
+    """The derivative of a gradient, forward over reverse and reverse over reverse, against differences of the gradient."""
+    rng = np.random.default_rng(3)
+    for p in points(op, dtype, rng)[:6]:
+        grads = [c for c in p.cotangents if c is not None]
+        if not grads or p.out.dtype != dtype and op.name == "cast":
+            continue
+        forward = jvp(grads, p.wrt, p.t_leaves)
+        fine, smooth = p.difference(grads)
+        values = p.at([f if f is not None else like(c, 0) for f, c in zip(forward, grads, strict=True)])
+        for got, want, ok in zip(values, fine, smooth, strict=True):
+            np.testing.assert_allclose(got[ok], want[ok], rtol=2e-5, atol=2e-5)
+        seeds = [fresh_input(c.type) for c in grads]
+        numbers = tangents_for([np.empty(c.shape, c.dtype) for c in grads], rng)
+        back = vjp(grads, p.wrt, seeds)
+        again = [b if b is not None else like(x, 0) for b, x in zip(back, p.wrt, strict=True)]
+        leaves, arrays = [*p.leaves, p.g_leaf, *seeds], [*p.arrays, p.g, *numbers]
+        got = evaluate(again, leaves, arrays)
+        ok = np.all([np.isfinite(v).all() for v in [*values, *got]])
+        if ok:
+            left = sum(inner(s, v) for s, v in zip(numbers, values, strict=True))
+            right = sum(inner(b, t) for b, t in zip(got, p.tangents, strict=True))
+            assert left == pytest.approx(right, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("op", [op for op in DIFFERENTIABLE if isinstance(op.derivative, Custom)], ids=lambda op: op.name)
+def test_missing_tangents_are_zeros(op: Op):
+    """A tangent given for one operand only is the same as zeros for the others."""
+    rng = np.random.default_rng(4)
+    for arrays, attrs in smooth_points(op, DTYPES["f64"], rng)[:4]:
+        p = Point(op, arrays, attrs, rng)
+        for k, x in enumerate(p.wrt):
+            alone = jvp([p.out], [x], [p.t_leaves[k]])[0]
+            if alone is None:
+                continue
+            zeros = [t if i == k else np.zeros_like(t) for i, t in enumerate(p.tangents)]
+            got = p.at([alone])[0]
+            p_zero = evaluate([p.tangent], [*p.leaves, *p.t_leaves], [*p.arrays, *zeros])[0]
+            np.testing.assert_allclose(got, p_zero, rtol=1e-12, atol=1e-12)
+
+
+# --- conventions ------------------------------------------------------------------------------------------------------
+
+inf, nan = np.inf, np.nan
+KINKS = [
+    # op, operands, attrs, gradient of the sum of the results with respect to each operand
+    ("abs", [[0.0, -0.0, -2.0]], {}, [[0, 0, -1]]),
+    ("abs", [[0j, 3 + 4j]], {}, [[0, 0.6 + 0.8j]]),
+    ("sign", [[0.0, 5.0]], {}, [[0, 0]]),
+    ("sign", [[0j]], {}, [[0]]),
+    ("copysign", [[0.0, 2.0, 2.0], [-1.0, -1.0, 0.0]], {}, [[0, -1, 1], [0, 0, 0]]),
+    ("maximum", [[1.0, 2.0, 0.0], [1.0, 1.0, -0.0]], {}, [[0.5, 1, 0.5], [0.5, 0, 0.5]]),
+    ("minimum", [[1.0, 2.0], [1.0, 1.0]], {}, [[0.5, 0], [0.5, 1]]),
+    ("maximum", [[inf, nan], [inf, 1.0]], {}, [[0.5, 0], [0.5, 0]]),
+    ("fmax", [[nan, 2.0, 1.0], [1.0, nan, 1.0]], {}, [[0, 1, 0.5], [1, 0, 0.5]]),
+    ("fmin", [[nan, 2.0], [1.0, nan]], {}, [[0, 1], [1, 0]]),
+    ("hypot", [[0.0, 3.0], [0.0, 4.0]], {}, [[0, 0.6], [0, 0.8]]),
+    ("hypot", [[1e200], [1e200]], {}, [[0.5**0.5], [0.5**0.5]]),
+    ("atan2", [[0.0, 1e200], [0.0, 1e200]], {}, [[0, 5e-201], [0, -5e-201]]),
+    ("pow", [[0.0, -2.0, inf], [0.0, 0.0, 0.0]], {}, [[0, 0, 0], [0, nan, inf]]),
+    ("pow", [[0.0, 0.0], [3.0, 1.0]], {}, [[0, 1], [0, 0]]),
+    ("pow", [[0.0], [0.5]], {}, [[inf], [0]]),
+    ("pow", [[-2.0], [3.0]], {}, [[12], [nan]]),
+    ("floor", [[0.5, 1.0]], {}, [[0, 0]]),
+    ("rint", [[0.5]], {}, [[0]]),
+    ("mod", [[4.0, 5.0], [2.0, 3.0]], {}, [[1, 1], [-2, -1]]),
+    ("logaddexp", [[-inf, inf, inf], [-inf, inf, 0.0]], {}, [[0.5, 0.5, 1], [0.5, 0.5, 0]]),
+    ("softplus", [[-1000.0, 0.0, 1000.0]], {}, [[0, 0.5, 1]]),
+    ("log1mexp", [[-inf, -1000.0]], {}, [[0, 0]]),
+    ("sum", [[1.0, 2.0]], dict(axes=(0,)), [[1, 1]]),
+    ("max", [[3.0, 1.0, 3.0]], dict(axes=(0,)), [[0.5, 0, 0.5]]),
+    ("min", [[[0.0, -0.0], [2.0, 1.0]]], dict(axes=(1,)), [[[0.5, 0.5], [0, 1]]]),
+    ("max", [[nan, 1.0]], dict(axes=(0,)), [[0, 0]]),
+    ("prod", [[2.0, 0.0, 3.0]], dict(axes=(0,)), [[0, 6, 0]]),
+    ("prod", [[0.0, 0.0, 3.0]], dict(axes=(0,)), [[0, 0, 0]]),
+    ("cumprod", [[2.0, 0.0, 3.0, 4.0]], dict(axis=0, reverse=False), [[1, 2 + 6 + 24, 0, 0]]),
+    ("cumprod", [[2.0, 0.0, 3.0, 0.0]], dict(axis=0, reverse=True), [[0, 0, 0, 1 + 3]]),
+    ("norm", [[0.0, 0.0]], dict(axes=(0,)), [[0, 0]]),
+    ("norm", [[3e200, 4e200]], dict(axes=(0,)), [[0.6, 0.8]]),
+    ("norm", [[0j, 0j]], dict(axes=(0,)), [[0, 0]]),
+    ("logsumexp", [[-inf, -inf]], dict(axes=(0,)), [[0, 0]]),
+    ("logsumexp", [[1000.0, 1000.0, -inf]], dict(axes=(0,)), [[0.5, 0.5, 0]]),
+    ("sqrt", [[0.0]], {}, [[inf]]),
+    ("mulz", [[0.0, 2.0], [inf, 3.0]], {}, [[inf, 3], [0, 2]]),
+]
+
+
+@pytest.mark.parametrize(("name", "operands", "attrs", "want"), KINKS,
+                         ids=[f"{k}-{row[0]}" for k, row in enumerate(KINKS)])
+def test_conventions_at_kinks(name, operands, attrs, want):
+    arrays = [np.asarray(x) for x in operands]
+    v, leaves = apply(lookup(name), arrays, attrs)
+    grads = vjp([v], leaves, [like(v, 1)])
+    for g, x, leaf, expected in zip(grads, arrays, leaves, want, strict=True):
+        got = evaluate([g if g is not None else like(leaf, 0)], leaves, arrays)[0]
+        np.testing.assert_allclose(got, np.asarray(expected, x.dtype), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "bad"), [
+    ("log", 0.0), ("log", -1.0), ("sqrt", 0.0), ("sqrt", -1.0), ("cbrt", 0.0), ("exp", 1000.0), ("expm1", 1000.0), ("cosh", 1000.0),
+    ("sinh", -1000.0), ("exp2", 5000.0), ("log1p", -1.0), ("asin", 1.0), ("asin", 2.0), ("acosh", 1.0), ("atanh", 1.0), ("erfinv", 1.0),
+    ("lgamma", 0.0), ("digamma", 0.0), ("log1mexp", 0.0), ("erfcx", -100.0), ("acos", -1.0), ("log2", 0.0), ("log10", 0.0),
+])
+def test_no_nan_from_a_branch_not_taken(name, bad):
+    x = fresh_input(TensorType("f64", (2,)))
+    v = lookup("where")(lookup("eq")(x, bad), like(x, 3), lookup(name)(x))
+    good = {"acosh": 2.0, "log1mexp": -0.5}.get(name, 0.5)
+    arrays = [np.array([bad, good])]
+    (g,) = evaluate(vjp([v], [x], [like(v, 1)]), [x], arrays)
+    (t,) = evaluate(jvp([v], [x], [like(x, 1)]), [x], arrays)
+    assert g[0] == 0 and t[0] == 0 and np.isfinite(g[1]) and g[1] == t[1] != 0
+
+
+def test_division_and_powers_not_taken():
+    x, y = fresh_input(TensorType("f64", (1,))), fresh_input(TensorType("f64", (1,)))
+    for name in ("div", "pow", "mod", "fmod"):
+        v = lookup("where")(lookup("eq")(y, y), x, lookup(name)(x, y))
+        numbers = [np.array([0.0]), np.array([-1.0 if name == "pow" else 0.0])]
+        assert [g.tolist() for g in evaluate(vjp([v], [x, y], [like(v, 1)]), [x, y], numbers)] == [[1], [0]], name
+
+
+# --- gradient control -------------------------------------------------------------------------------------------------
+
+
+def test_gradient_control():
+    x = fresh_input(TensorType("f64", (3,)))
+    arrays = [np.array([1.0, 2.0, 3.0])]
+    g = np.array([5.0, -3.0, 0.25])
+    leaf = fresh_input(x.type)
+
+    def back(v):
+        (c,) = vjp([v], [x], [leaf])
+        return None if c is None else evaluate([c], [x, leaf], [*arrays, g])[0].tolist()
+
+    assert back(lookup("stop_gradient")(x)) is None
+    assert back(lookup("grad_scale")(x, scale=-1.0)) == [-5, 3, -0.25]
+    assert back(lookup("grad_scale")(x, scale=0.0)) == [0, 0, 0]
+    assert back(lookup("grad_clip")(x, low=-1.0, high=2.0)) == [2, -1, 0.25]
+    (t,) = jvp([lookup("grad_scale")(x, scale=0.5)], [x], [leaf])
+    assert evaluate([t], [x, leaf], [*arrays, g])[0].tolist() == [2.5, -1.5, 0.125]
+
+
+def test_scale_zero_stops_nan():
+    x, leaf = fresh_input(TensorType("f64", (2,))), fresh_input(TensorType("f64", (2,)))
+    (c,) = vjp([lookup("grad_scale")(x, scale=0.0)], [x], [leaf])
+    assert evaluate([c], [x, leaf], [np.ones(2), np.array([np.nan, np.inf])])[0].tolist() == [0, 0]
+
+
+def test_scatter_gradients_at_zeros_and_repeated_places():
+    x, u = fresh_input(TensorType("f64", (2,))), fresh_input(TensorType("f64", (3,)))
+    i = fresh_input(TensorType("i64", (3,)))
+    numbers = [np.array([2.0, 5.0]), np.array([0.0, 3.0, 4.0]), np.array([0, 0, 1])]
+    wants = dict(mul=([0, 4], [6, 0, 5]), add=([1, 1], [1, 1, 1]), set=([0, 0], [0, 1, 1]), max=([0, 1], [0, 1, 0]))
+    for mode, want in wants.items():
+        v = lookup("scatter")(x, u, i, axes=(0,), mode=mode)
+        got = evaluate(vjp([v], [x, u], [like(v, 1)]), [x, u, i], numbers)
+        assert ([*got[0]], [*got[1]]) == want, mode
