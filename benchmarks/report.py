@@ -59,8 +59,9 @@ def case_table(document: Document) -> str:
     units = document["case"]["units"]
     titles = ["peer", *(column.title for column in COLUMNS), *(["CPU per unit"] if units > 1 else []), "error"]
     measured = {name: row for name, row in document["rows"].items() if "failure" not in row}
+    order = "cpu_s" if document["settings"]["threads"] == 1 else "median_s"
     lines = []
-    for name, row in sorted(measured.items(), key=lambda item: item[1]["cpu_s"]):
+    for name, row in sorted(measured.items(), key=lambda item: item[1][order]):
         cells = [name, *(column.show(row[column.key]) for column in COLUMNS)]
         cells += [seconds(row["cpu_s"] / units)] if units > 1 else []
         lines.append([*cells, f"{row['error']:.0e}" + ("" if row["ok"] else " **wrong**")])
