@@ -27,12 +27,13 @@ Cotangents = Sequence["Value | None"]
 class Elementwise:
     """Element i of the result depends on element i of the operands.
 
-    ``partials[k](out, *operands)`` is d out / d operand k, elementwise, or None where it is zero everywhere.
+    ``partials[k](out, *operands)`` is d out / d operand k, elementwise; a number says that it is constant, None that it
+    is zero everywhere. With a complex operand and a real result the differential is the real part of partial * tangent.
     ``singular``: a partial can be infinite or nan at points where the op itself is finite, so a zero cotangent
     must stay zero (vjp multiplies with ``mulz``).
     """
 
-    partials: tuple[Callable[..., Value | None] | None, ...]
+    partials: tuple[Callable[..., Value | None] | float | None, ...]
     singular: bool = False
 
 
@@ -120,6 +121,8 @@ class Op:
     * ``reference(*arrays, **attrs) -> array`` is NumPy and the definition of meaning; sizes in attrs are numbers,
       ``regions`` are callables on arrays. It returns exactly the inferred dtype and shape, and never a view of a
       written operand.
+    * ``traits``: "selects" says that some elements of an operand may not matter at all to the result, so that their
+      cotangent is zero whatever was computed there.
     * ``samples() -> iterable of (operand arrays, attrs)``: legal operands that drive every generated test.
     """
 

@@ -1,0 +1,150 @@
+"""One op's derivative fact, read in both directions: cotangents of operands from that of the result, and tangents.
+
+This is the only place that takes a ``Derivative`` apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.errors import InternalError
+from symc.ir.op import Custom, Elementwise, Linear, Multilinear, splat
+from symc.ir.ops.arithmetic import conjugate, mul, mulz, neg
+from symc.ir.ops.cast import cast
+from symc.ir.types import TensorType, TupleType, Type, complex_dtype, is_inexact
+from symc.ir.value import Value
+
+
+def varies(t: Type) -> bool:
+    """Values of this type have tangents: floats and complex numbers do, integers and bools do not."""
+    items = t.items if isinstance(t, TupleType) else (t,)
+    return any(is_inexact(i.dtype) for i in items)
+
+
+def differentiable_operands(v: Value) -> list[Value]:
+    """The operands whose tangents reach ``v``, if only as zeros."""
+    fact = v.op.derivative
+    if v.op.name == "get":
+        return list(v.operands) if varies(v.type) else []
+    if fact is None or not varies(v.type):
+        return []
+    operands = v.operands
+    if isinstance(fact, Linear) and fact.args is not None:
+        operands = tuple(operands[k] for k in fact.args)
+    return [o for o in operands if varies(o.type)]
+
+
+def cotangents_of(v: Value, g: Any, needed: Sequence[bool], masked: bool) -> list[Value | None]:
+    """The cotangents that ``v``, with cotangent ``g``, sends to its operands; None where zero or not needed.
+
+    ``g`` is a list for an op with several results. ``masked``: g may be zero because something after ``v`` picked other
+    elements; what ``v`` computed there may be infinite or nan, and 0 times that must be 0.
+    """
+    fact = v.op.derivative
+    out: list[Value | None] = [None] * len(v.operands)
+    if isinstance(fact, Elementwise):
+        for k, (partial, operand) in enumerate(zip(fact.partials, v.operands, strict=True)):
+            if needed[k] and partial is not None:
+                p = partial(v, *v.operands) if callable(partial) else partial
+                out[k] = scale(g, conjugate(p) if isinstance(p, Value) else p, operand.dtype, fact.singular or masked)
+    elif isinstance(fact, Multilinear):
+        for k, transpose in enumerate(fact.transposes):
+            if needed[k]:
+                out[k] = transpose(g, v)
+    elif isinstance(fact, Linear):
+        out = list(fact.transpose(g, v))
+    elif isinstance(fact, Custom):
+        out = list(fact.vjp(g, v))
+    else:
+        raise InternalError(f"{v.op.name} has no derivative")
+    if len(out) != len(v.operands):
+        raise InternalError(f"{v.op.name}: the derivative gives {len(out)} cotangents for {len(v.operands)} operands")
+    return [c if n else None for c, n in zip(out, needed, strict=True)]
+
+
+def tangent_of(v: Value, tangents: Sequence[Value | None]) -> Any:
+    """The tangent of ``v`` from those of its operands; None for zero. A list for an op with several results."""
+    fact = v.op.derivative
+    if all(t is None for t in tangents):
+        return None
+    if isinstance(fact, Elementwise):
+        return _elementwise_tangent(fact, v, tangents)
+    if isinstance(fact, Linear):
+        args = range(len(v.operands)) if fact.args is None else fact.args
+        operands = list(v.operands)
+        for k in args:
+            t = tangents[k]
+            operands[k] = splat(0, operands[k].type) if t is None else t
+        return v.op(*operands, regions=v.regions, **v.attrs)
+    if isinstance(fact, Multilinear):
+        terms = [v.op(*v.operands[:k], t, *v.operands[k + 1:], **v.attrs) for k, t in enumerate(tangents) if t is not None]
+        return total(terms)
+    if isinstance(fact, Custom):
+        return fact.jvp(tangents, v)
+    raise InternalError(f"{v.op.name} has no derivative")
+
+
+def _elementwise_tangent(fact: Elementwise, v: Value, tangents: Sequence[Value | None]) -> Value | None:
+    terms = []
+    for partial, t in zip(fact.partials, tangents, strict=True):
+        p = partial(v, *v.operands) if callable(partial) else partial
+        if t is not None and p is not None:
+            terms.append(scale(t, p, v.dtype, fact.singular))
+    return total(terms)
+
+
+def total(terms: Sequence[Value]) -> Value | None:
+    """The sum of values of one type; None for no values."""
+    out: Value | None = None
+    for t in terms:
+        out = t if out is None else out + t
+    return out
+
+
+def scale(g: Value, partial: Value | float, dtype: np.dtype, zero_stays: bool) -> Value:
+    """``g * partial`` in ``dtype``: real and complex factors meet in complex, a real result takes the real part.
+
+    ``zero_stays``: 0 times anything is 0, even times infinity or nan.
+    """
+    if not isinstance(partial, Value):
+        if partial in (1, -1):
+            return convert(g if partial == 1 else neg(g), dtype)
+        partial = splat(partial, g.type)
+    if g.dtype != partial.dtype:
+        meet = complex_dtype(g.dtype)
+        g, partial = convert(g, meet), convert(partial, meet)
+    product = mulz if zero_stays and not nonzero_constant(g) and not finite_constant(partial) else mul
+    return convert(product(g, partial), dtype)
+
+
+def convert(x: Value, dtype: np.dtype) -> Value:
+    """Between real and complex: a real number is complex, of a complex one the real part is kept."""
+    return x if x.dtype == dtype else cast(x, dtype=dtype)
+
+
+def constant_number(v: Value) -> np.ndarray | None:
+    """The one number in every element of a splat or a scalar constant."""
+    while v.op.name in ("broadcast", "reshape"):
+        v = v.operands[0]
+    data = v.attrs["value"].data if v.op.name == "constant" else None
+    return data.reshape(()) if data is not None and data.size == 1 else None
+
+
+def nonzero_constant(v: Value) -> bool:
+    """A number other than zero in every element."""
+    number = constant_number(v)
+    return number is not None and bool(number != 0)
+
+
+def finite_constant(v: Value) -> bool:
+    """A finite number in every element."""
+    number = constant_number(v)
+    return number is not None and bool(np.isfinite(number))
+
+
+def zeros(t: TensorType) -> Value:
+    """The zero tangent or cotangent of a value of type ``t``."""
+    return splat(0, t)

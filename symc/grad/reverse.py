@@ -1,0 +1,82 @@
+"""Reverse mode over a graph: cotangents from outputs back to any values, in one sweep and linear time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from symc.errors import InternalError
+from symc.grad.connect import between, connected
+from symc.grad.lines import DerivedLines
+from symc.grad.one_op import cotangents_of, differentiable_operands, zeros
+from symc.ir.value import Value
+
+
+def vjp(outputs: Sequence[Value], wrt: Sequence[Value], cotangents: Sequence[Value | None], *,
+        cut: bool = True) -> list[Value | None]:
+    """The cotangent of every value in ``wrt``, given those of ``outputs``: None where no output depends on it.
+
+    ``wrt`` may be any values. With ``cut`` they are independent variables: nothing passes through them to one another.
+    Without, a value in ``wrt`` that others in ``wrt`` are made of gets what comes through those as well.
+    """
+    for o, g in zip(outputs, cotangents, strict=True):
+        if g is not None and g.type is not o.type:
+            raise InternalError(f"vjp: the cotangent of an output of type {o.type} is {g.type}")
+    order, active = between(outputs, wrt, cut)
+    sweep = _Sweep(active)
+    ends = set(wrt)
+    for o, g in zip(outputs, cotangents, strict=True):
+        if g is not None and o in active:
+            sweep.send(o, g, False)
+    for v in reversed(order):
+        if v in sweep.arrived and not (cut and v in ends):
+            sweep.pass_on(v, keep=v in ends)
+    found = [sweep.arrived.get(w) for w in wrt]
+    if any(g is None and w in active for g, w in zip(found, wrt, strict=True)):
+        seeded = [o for o, g in zip(outputs, cotangents, strict=True) if g is not None]
+        flat = connected(seeded, wrt, cut)  # connected, but the derivative is zero everywhere
+        found = [zeros(w.type) if g is None and f else g for g, w, f in zip(found, wrt, flat, strict=True)]
+    return found
+
+
+class _Sweep:
+    """What has arrived so far. ``masked`` are the values whose cotangent may be zero because elements were not picked."""
+
+    def __init__(self, active: set[Value]):
+        self.active = active
+        self.arrived: dict[Value, Any] = {}
+        self.masked: set[Value] = set()
+        self.lines = DerivedLines()
+
+    def send(self, v: Value, g: Value, masked: bool) -> None:
+        before = self.arrived.get(v)
+        self.arrived[v] = g if before is None else before + g
+        if masked:
+            self.masked.add(v)
+
+    def send_part(self, v: Value, index: int, g: Value, masked: bool) -> None:
+        """To result ``index`` of an op with several results."""
+        parts = self.arrived.setdefault(v, [None] * len(v.type.items))
+        parts[index] = g if parts[index] is None else parts[index] + g
+        if masked:
+            self.masked.add(v)
+
+    def pass_on(self, v: Value, keep: bool) -> None:
+        """Send what has arrived at ``v`` to its operands."""
+        g = self.arrived[v] if keep else self.arrived.pop(v)
+        masked = v in self.masked
+        sources = {o for o in differentiable_operands(v) if o in self.active}
+        with self.lines.of(v):
+            if v.op.name == "get":
+                if sources:
+                    self.send_part(v.operands[0], v.attrs["index"], g, masked)
+                return
+            if not sources:
+                return
+            masked_below = masked or "selects" in v.op.traits
+            for o, c in zip(v.operands, cotangents_of(v, g, [o in sources for o in v.operands], masked), strict=True):
+                if c is None:
+                    continue
+                if c.type is not o.type:
+                    raise InternalError(f"{v.op.name}: the cotangent of an operand of type {o.type} is {c.type}")
+                self.send(o, c, masked_below)
