@@ -204,3 +204,22 @@ def instantiate(outputs: Sequence[Any], mapping: Mapping[Deferred, Any]) -> list
             with location.at([d.loc]):
                 done[d] = d.fn(*_fill(d.args, done), **_fill(d.kwargs, done))  # type: ignore[misc]
     return [_fill(o, done) for o in outputs]
+
+
+def held_tensors(outputs: Any) -> list[Any]:
+    """The tensors that a nest of values holds, directly or in what its deferred values were made from."""
+    from symc.tensor import Tensor
+
+    out: dict[int, Any] = {}
+    stack = [outputs, *[(d.args, d.kwargs) for d in _postorder(outputs)]]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Tensor):
+            out[id(item)] = item
+        elif isinstance(item, list | tuple):
+            stack.extend(item)
+        elif isinstance(item, dict):
+            stack.extend(item.values())
+        elif isinstance(item, slice):
+            stack.extend((item.start, item.stop, item.step))
+    return list(out.values())

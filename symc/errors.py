@@ -71,6 +71,14 @@ class PipelineError(SymcError, ValueError):
     """A pipeline, pass, rule or mode name is not known."""
 
 
+class ExecutionError(SymcError, RuntimeError):
+    """An operation failed on the numbers it was given (a singular matrix, for example)."""
+
+
+class NonFiniteError(ExecutionError, FloatingPointError):
+    """``mode="nan_guard"`` met a nan or an infinity."""
+
+
 class SymbolicValueError(SymcError, TypeError):
     """A concrete value was needed (``bool(x)``, ``float(x)``, iteration), but the value is symbolic."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,11 +31,13 @@ _serials = itertools.count()
 class Cell:
     """The storage of a shared variable. ``lock`` is held by whoever reads or replaces ``array``."""
 
-    __slots__ = ("__weakref__", "array", "loc", "lock", "name", "serial", "type")
+    __slots__ = ("__weakref__", "array", "borrowed", "leaf", "loc", "lock", "name", "serial", "type")
 
     def __init__(self, array: np.ndarray, type_: TensorType, name: str, loc: Loc | None = None):
         self.array, self.type, self.name, self.loc = array, type_, name, loc
         self.lock = threading.RLock()
+        self.borrowed = False  # someone outside holds the array itself
+        self.leaf: weakref.ref[Value] | None = None
         self.serial = next(_serials)  # functions take the locks of several cells in this order
 
     def __reduce__(self):
@@ -43,12 +46,13 @@ class Cell:
 
     def get(self, borrow: bool) -> np.ndarray:
         with self.lock:
+            self.borrowed |= borrow
             return self.array if borrow else self.array.copy()
 
     def set(self, value: Any, borrow: bool) -> None:
         array = own(value, self.type, self.name, borrow)
         with self.lock:
-            self.array = array
+            self.array, self.borrowed = array, self.borrowed or borrow
 
 
 class SharedVariable(Tensor):
@@ -59,6 +63,7 @@ class SharedVariable(Tensor):
     def __init__(self, value: Value, cell: Cell):
         super().__init__(value)
         self.cell = cell
+        cell.leaf = weakref.ref(value)
 
     def get_value(self, borrow: bool = False) -> np.ndarray:
         """The array: a copy, or with ``borrow`` the array itself, which later calls may write into."""
@@ -87,6 +92,12 @@ def _restore(value: Value, cell: Cell) -> SharedVariable:
     return SharedVariable(value, cell)
 
 
+def variable_of(cell: Cell) -> SharedVariable:
+    """The variable of a cell; around a new leaf if no graph holds its own any more (a function loaded from a file)."""
+    leaf = cell.leaf and cell.leaf()
+    return SharedVariable(leaf, cell) if leaf is not None else _restore_at(cell.loc, cell)
+
+
 def shared(value: Any, name: str | None = None, borrow: bool = False, *, dtype: Any = None,
            shape: Sequence[Any] | None = None) -> SharedVariable:
     """State: a tensor that holds an array (a copy of ``value``, unless ``borrow``).
@@ -103,11 +114,13 @@ def shared(value: Any, name: str | None = None, borrow: bool = False, *, dtype: 
     except SymcError as e:
         e.attach((), [loc])
         raise
-    return _restore_at(loc, Cell(array, type_, name or "", loc))
+    cell = Cell(array, type_, name or "", loc)
+    cell.borrowed = borrow
+    return _restore_at(loc, cell)
 
 
-def _restore_at(loc: Loc, cell: Cell) -> SharedVariable:
-    with location.at((loc,)):
+def _restore_at(loc: Loc | None, cell: Cell) -> SharedVariable:
+    with location.at((loc,) if loc else ()):
         return _restore(fresh_input(cell.type), cell)
 
 

@@ -1,0 +1,243 @@
+"""From what a user gives to ``compile`` to a closed IR function: outputs, inputs, updates, givens. Decides nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from symc.errors import DTypeError, InputError, ShapeError, SymcError, did_you_mean
+from symc.ir import location
+from symc.ir.dim import Dim, known_equal, names, substitute
+from symc.ir.function import Function, Guard, Input, bound_names, function, unify
+from symc.ir.location import Loc
+from symc.ir.op import lookup
+from symc.ir.traverse import postorder
+from symc.ir.traverse import replace as replace_values
+from symc.ir.types import DTYPE_NAMES, TensorType
+from symc.ir.value import Value, first_line
+from symc.leaves import leaf_of
+from symc.nest import Nest, flatten
+from symc.numpy_api.convert import as_tensor, convert
+from symc.numpy_api.promotion import check_range
+from symc.signature import Slot
+from symc.state import Cell, SharedVariable
+from symc.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class Built:
+    """``cells`` are the states of the function, in the order of its state inputs (which come after the arguments)."""
+
+    function: Function
+    outputs: Nest
+    slots: tuple[Slot, ...]
+    cells: tuple[Cell, ...]
+    donated: frozenset[int]
+
+
+def build(outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, name: str, loc: Loc) -> Built:
+    """Check and close. Raises SymcErrors that carry the user's lines."""
+    with location.at((loc,)):
+        leaves, nest = flatten(outputs)
+        roots = [_output(item, path) for item, path in zip(leaves, nest.paths(), strict=True)]
+        changes = _updates(updates)
+        if not roots and not changes:
+            raise InputError("there is nothing to compile: no outputs and no updates", where=[loc])
+        cells = [cell for cell, _ in changes]
+        roots = _substitute([*roots, *[v for _, v in changes]], givens)
+        free = _free_leaves(roots)
+        slots, args = _arguments(inputs, [v for v in free if leaf_of(v).role == "arg"])
+        _check_complete(args, free, loc)
+        states = [v for v in free if leaf_of(v).role == "state"]
+        for cell, variable in zip(cells, _targets(updates), strict=True):
+            if variable.value not in states:
+                states.append(variable.value)
+        closed = _close(name, args, states, roots, len(roots) - len(changes), cells)
+    return Built(closed, nest, slots, tuple(leaf_of(v).shared for v in states), _donated(donate, args))
+
+
+# --- outputs, updates, givens -----------------------------------------------------------------------------------------
+
+
+def _output(item: Any, path: str) -> Value:
+    if isinstance(item, Tensor):
+        return item.value
+    if isinstance(item, Value):
+        return item
+    try:
+        return as_tensor(item).value
+    except SymcError:
+        raise InputError(f"output{path} is not a value: {type(item).__name__} {item!r:.40}".rstrip(), where=location.in_order(location.here()),
+                         help="outputs are tensors, numbers, arrays, or tuples, lists, dicts and dataclasses of them") from None
+
+
+def pairs(given: Any, what: str) -> list[tuple[Any, Any]]:
+    """A mapping, or a sequence of pairs, as pairs."""
+    if given is None:
+        return []
+    items = list(given.items()) if isinstance(given, Mapping) else list(given) if isinstance(given, Sequence) else [None]
+    if any(not isinstance(p, tuple | list) or len(p) != 2 for p in items):
+        raise InputError(f"{what} must be a dict, or pairs of a variable and its value", where=location.in_order(location.here()))
+    return [(k, v) for k, v in items]
+
+
+def _targets(updates: Any) -> list[SharedVariable]:
+    return [k for k, _ in pairs(updates, "updates")]
+
+
+def _updates(updates: Any) -> list[tuple[Cell, Value]]:
+    """New values of the states, in the states' types."""
+    out: list[tuple[Cell, Value]] = []
+    for target, item in pairs(updates, "updates"):
+        if not isinstance(target, SharedVariable):
+            raise InputError(f"updates: {target!r} is not a shared variable", where=location.in_order(location.here()),
+                             help="only state can be updated; make it with sc.shared(value, name)")
+        if any(cell is target.cell for cell, _ in out):
+            raise InputError(f"updates: {target.name or 'a variable'} is updated twice", values=[target.describe()])
+        out.append((target.cell, _fit(as_tensor(item), target, "update")))
+    return out
+
+
+def _fit(new: Tensor, target: Tensor, what: str) -> Value:
+    """``new`` in the type of ``target``: cast within a kind, sizes that are not known to be equal become guards."""
+    said = f"{what} of {target.name or 'a value'}"
+    rows = [target.describe(), new.describe("new value")]
+    have, want = new.value, target.value.type
+    number = new.weak and new.dtype.kind == "i" and want.dtype.kind in "iu"
+    if new.dtype != want.dtype and not (number or np.can_cast(new.dtype, want.dtype, "same_kind")):
+        raise DTypeError(f"{said}: {DTYPE_NAMES[new.dtype]} does not become {DTYPE_NAMES[want.dtype]} by itself", values=rows,
+                         help=f"convert it: value.astype({str(want.dtype)!r})")
+    if have.ndim != want.ndim or any(known_equal(a, b) is False for a, b in zip(have.shape, want.shape, strict=True)):
+        raise ShapeError(f"{said}: the shapes differ", values=rows, help=_shape_help(have.type, want))
+    if number:
+        check_range(new, want.dtype, said)
+    have = convert(have, want.dtype)
+    return have if have.shape == want.shape else lookup("ensure_shape")(have, shape=want.shape)
+
+
+def _shape_help(have: TensorType, want: TensorType) -> str:
+    shape = ", ".join(map(str, want.shape))
+    if have.ndim < want.ndim:
+        return f"to repeat it everywhere: sc.broadcast_to(value, ({shape}{',' if want.ndim == 1 else ''}))"
+    return "the new value must have the shape of the old one"
+
+
+def _substitute(roots: Sequence[Value], givens: Any) -> list[Value]:
+    mapping: dict[Value, Value] = {}
+    for target, item in pairs(givens, "givens"):
+        if not isinstance(target, Tensor):
+            raise InputError(f"givens: {target!r} is not a symbolic value", where=location.in_order(location.here()))
+        mapping[target.value] = _fit(as_tensor(item), target, "given value")
+    if not mapping:
+        return list(roots)
+    return replace_values(roots, mapping, lambda old, new: location.note(new, location.noted(old)))
+
+
+# --- inputs -----------------------------------------------------------------------------------------------------------
+
+
+def _free_leaves(roots: Sequence[Value]) -> list[Value]:
+    """The free leaves, in order of creation."""
+    found = [v for v in postorder(roots) if v.op.name == "input"]
+    return sorted(found, key=lambda v: v.attrs["serial"])
+
+
+def _arguments(inputs: Any, found: list[Value]) -> tuple[tuple[Slot, ...], list[Value]]:
+    """The arguments of a call, and the leaf of every array in them."""
+    if inputs is None:
+        return tuple(Slot(leaf_of(v).name) for v in found), found
+    if isinstance(inputs, Tensor):
+        inputs = [inputs]
+    items = list(inputs.items()) if isinstance(inputs, Mapping) else [("", i) for i in inputs]
+    slots: list[Slot] = []
+    args: list[Value] = []
+    for k, (name, item) in enumerate(items):
+        leaves, nest = flatten(item)
+        for leaf, path in zip(leaves, nest.paths(), strict=True):
+            args.append(_argument(leaf, f"input {k}{path}", args))
+        if not name and nest.kind == "leaf":
+            name = leaf_of(args[-1]).name
+        slots.append(Slot(name, nest))
+    return tuple(slots), args
+
+
+def _argument(item: Any, what: str, before: Sequence[Value]) -> Value:
+    where = location.in_order(location.here())
+    if not isinstance(item, Tensor):
+        raise InputError(f"{what} is not a symbolic value: {type(item).__name__}", where=where,
+                         help="inputs are values made by sc.input, sc.scalar, sc.vector, sc.matrix or sc.Variable")
+    if isinstance(item, SharedVariable):
+        raise InputError(f"{what} is a shared variable", values=[item.describe()], where=where,
+                         help="state is not given in a call; use w.set_value(array), or givens={w: x} to replace it by an input")
+    if item.value.op.name != "input":
+        raise InputError(f"{what} is computed, not an input", values=[item.describe("value")], where=where,
+                         help="make a new input and replace the value by it: givens={value: new_input}")
+    if item.value in before:
+        raise InputError(f"{what} is listed twice", values=[item.describe()], where=where)
+    return item.value
+
+
+def _check_complete(args: Sequence[Value], free: Sequence[Value], loc: Loc) -> None:
+    absent = [v for v in free if v not in args and leaf_of(v).role == "arg"]
+    if absent:
+        named = [leaf_of(v).name for v in args]
+        near = did_you_mean(leaf_of(absent[0]).name, [n for n in named if n])
+        raise InputError(f"the outputs depend on {leaf_of(absent[0]).name or 'an input'}, which is not among the inputs",
+                         values=[Tensor(v).describe() for v in absent], where=[loc],
+                         help=near + " or add it to inputs, or give it a value in givens" if near.startswith("did") else
+                         "add it to inputs, or give it a value in givens")
+
+
+def _donated(donate: Any, args: Sequence[Value]) -> frozenset[int]:
+    """Which arguments a call may overwrite."""
+    items = flatten([donate] if isinstance(donate, Tensor) else list(donate))[0]
+    out = set()
+    for item in items:
+        if not isinstance(item, Tensor) or item.value not in args:
+            raise InputError("donate: only inputs of the function can be donated",
+                             values=[item.describe()] if isinstance(item, Tensor) else [(repr(item), None, None)])
+        out.add(args.index(item.value))
+    return frozenset(out)
+
+
+# --- closing ----------------------------------------------------------------------------------------------------------
+
+
+def _close(name: str, args: Sequence[Value], states: Sequence[Value], roots: Sequence[Value], outputs: int,
+           cells: Sequence[Cell]) -> Function:
+    used: set[str] = set()
+    interface = []
+    for k, v in enumerate([*args, *states]):
+        leaf = leaf_of(v)
+        label = leaf.name or (f"arg{k}" if leaf.role == "arg" else f"state{k - len(args)}")
+        while label in used:
+            label += "_"
+        used.add(label)
+        interface.append((v, Input(label, v.type, leaf.role, v.type, leaf.loc or first_line(v))))
+    places = {id(leaf_of(v).shared): len(args) + k for k, v in enumerate(states)}
+    updates = [(places[id(cell)], v) for cell, v in zip(cells, roots[outputs:], strict=True)]
+    f = function(name, interface, roots[:outputs], updates)
+    return replace(f, guards=_bound_guards(f))
+
+
+def _bound_guards(f: Function) -> tuple[Guard, ...]:
+    """The guards in terms of sizes that arguments bind. Raises InputError when the body needs a size that none does."""
+    bound = bound_names(i.declared or i.type for i in f.inputs)
+    solution = {n: s for n, s in unify(f.guards, bound).items() if n not in bound}
+    out = []
+    for g in f.guards:
+        left, right = substitute(g.left, solution), substitute(g.right, solution)
+        if known_equal(left, right) is not True:
+            out.append(Guard(left, right, g.locs))
+    unknown = {n for g in out for n in names(g.left) | names(g.right)} - set(bound)
+    for v in f.values():
+        own = {n for t in (v.type.items if hasattr(v.type, "items") else (v.type,)) for s in t.shape for n in names(s)}
+        own |= {n for a in v.attrs.values() if isinstance(a, Dim) for n in names(a)} if v.attrs else set()
+        if (own | unknown) - set(bound):
+            size = sorted((own | unknown) - set(bound))[0]
+            raise InputError(f"the size {size} is not known from any input", where=f.locations(v),
+                             help=f"list an input that has {size} in its shape: compile(..., inputs=[...])")
+    return tuple(out)

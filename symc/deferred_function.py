@@ -1,0 +1,162 @@
+"""Functions that are typed by their calls: one compiled function per signature, kept.
+
+A signature is the dtypes and ranks of the arguments, which of their axes have size 1 (those broadcast), and which are
+Python numbers (those promote as such).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc import function as functions
+from symc.callsite import caller
+from symc.deferred import Deferred, free_variables, held_tensors, instantiate
+from symc.errors import InputError, PipelineError, SymcError
+from symc.inputs import input as make_input
+from symc.ir import location
+from symc.ir.location import Loc
+from symc.ir.types import as_dtype
+from symc.leaves import Leaf, leaf_of, register_leaf
+from symc.nest import flatten, unflatten
+from symc.numpy_api.convert import as_tensor
+from symc.signature import Arguments, Slot
+from symc.state import concrete, converted
+from symc.tensor import Tensor
+
+#: Methods and properties of the compiled function that stand for those of the signature called last.
+TOOLS = ("dump", "stages", "plan", "source", "kernels", "memory", "explain", "why_not", "to_networkx", "to_dot", "to_html", "inputs",
+         "compile_count")  # fmt: skip
+
+
+class Specializing:
+    """Keeps one compiled function per signature; subclasses make them. Tools show the one that was called last."""
+
+    name: str
+
+    def __init__(self) -> None:
+        self.variants: dict[Any, functions.CompiledFunction] = {}
+        self._last: functions.CompiledFunction | None = None
+        self._lock = threading.RLock()
+
+    def _variant(self, key: Any, make: Any) -> functions.CompiledFunction:
+        found = self.variants.get(key)
+        if found is None:
+            with self._lock:
+                found = self.variants.get(key)
+                if found is None:
+                    found = self.variants[key] = make()
+        self._last = found
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in TOOLS:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        if self._last is None:
+            raise PipelineError(f"{self.name} has no {name} yet: it is compiled for the types of its first call", where=[caller()],
+                                help="call it once")
+        return getattr(self._last, name)
+
+    def __str__(self) -> str:
+        return self._last.dump() if self._last is not None else repr(self)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, compiled for {len(self.variants)} signature{'' if len(self.variants) == 1 else 's'}>"
+
+
+class DeferredFunction(Specializing):
+    """What ``compile`` returns for an expression over variables of unknown type."""
+
+    def __init__(self, outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, options: Mapping[str, Any], loc: Loc):
+        super().__init__()
+        self.name, self._options, self._loc = options["name"], dict(options), loc
+        pairs = [list(x.items()) if isinstance(x, Mapping) else list(x or ()) for x in (updates, givens)]
+        self._leaves, self._nest = flatten([outputs, *pairs, flatten(donate)[0]])
+        self._given = {id(k) for k, _ in pairs[1]}
+        self._variables, self._slots = self._find_inputs(inputs)
+        self._arguments = Arguments(self.name, self._slots, [_row(k, v) for k, v in enumerate(self._variables)])
+
+    def _find_inputs(self, inputs: Any) -> tuple[list[Any], list[Slot]]:
+        """The variables and inputs in positional order."""
+        if inputs is None:
+            tensors = [t for t in held_tensors(self._leaves) if t.value.op.name == "input" and leaf_of(t.value).role == "arg"]
+            found: list[Any] = [v for v in [*free_variables(self._leaves), *tensors] if id(v) not in self._given]
+            found.sort(key=lambda v: v.serial if isinstance(v, Deferred) else v.value.attrs["serial"])
+            return found, [Slot(_name(v)) for v in found]
+        items = list(inputs.items()) if isinstance(inputs, Mapping) else [("", i) for i in ([inputs] if isinstance(inputs, Tensor | Deferred) else inputs)]
+        for k, (_, item) in enumerate(items):
+            if not (isinstance(item, Tensor) or (isinstance(item, Deferred) and item.is_variable)):
+                raise InputError(f"input {k} is not an input or a variable: {item!r:.60}", where=[self._loc],
+                                 help="with variables of unknown type, inputs are single values made by sc.Variable or sc.input")
+        found = [item for _, item in items]
+        absent = [v for v in free_variables(self._leaves) if v not in found and id(v) not in self._given]
+        if absent:
+            raise InputError(f"the outputs depend on {absent[0].name}, which is not among the inputs", where=[self._loc],
+                             values=[(f"%{v.name}", "type unknown", v.loc) for v in absent], help="add it to inputs, or give it a value in givens")
+        return found, [Slot(n or _name(v)) for n, v in items]
+
+    def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        try:
+            given = self._arguments.bind(args, kwargs)
+            arrays = [self._array(k, item) for k, item in enumerate(given)]
+            weak = [isinstance(item, int | float | complex) and not isinstance(item, np.generic | bool) for item in given]
+            key = tuple([(a.dtype.str, tuple([s == 1 for s in a.shape]), w) for a, w in zip(arrays, weak)])
+            compiled = self._variant(key, lambda: self._compile(arrays, weak))
+        except SymcError as e:
+            e.attach((), (caller(),))
+            raise
+        return compiled(*arrays, out=out)
+
+    def _array(self, k: int, item: Any) -> np.ndarray:
+        v = self._variables[k]
+        label = f"{self.name}: {self._slots[k].name or f'argument {k}'}"
+        try:
+            a = concrete(item, label)
+            known = v.known_dtype if isinstance(v, Deferred) else v.dtype
+            return a if known is None else converted(a, known, label, listed=isinstance(item, list | tuple))
+        except SymcError as e:
+            e.attach([_row(k, v)], ())
+            raise
+
+    def _compile(self, arrays: Sequence[np.ndarray], weak: Sequence[bool]) -> functions.CompiledFunction:
+        """Type the expressions for these arrays, and compile them."""
+        mapping: dict[Deferred, Tensor] = {}
+        inputs: list[Tensor] = []
+        for v, a, w in zip(self._variables, arrays, weak, strict=True):
+            tensor = v if isinstance(v, Tensor) else typed_input(_name(v), a, w, v.loc)
+            inputs.append(tensor)
+            if isinstance(v, Deferred):
+                mapping[v] = tensor
+        self._map_givens(mapping)
+        outputs, updates, givens, donate = unflatten(self._nest, instantiate(self._leaves, mapping))
+        return functions.compile(outputs, inputs, updates=updates, givens=[(k, v) for k, v in givens if k is not v], donate=donate, **self._options)
+
+    def _map_givens(self, mapping: dict[Deferred, Tensor]) -> None:
+        """A variable that is given a value takes its type from it."""
+        for k, v in unflatten(self._nest, self._leaves)[2]:
+            if isinstance(k, Deferred) and k.is_variable:
+                mapping[k] = as_tensor(instantiate([v], mapping)[0])
+
+
+def typed_input(name: str, array: np.ndarray, weak: bool, loc: Loc | None) -> Tensor:
+    """An input for arrays like this one: its dtype and rank, size 1 where it has it, a size of its own elsewhere."""
+    with location.at((loc,) if loc else ()):
+        t = make_input(name, as_dtype(array.dtype), [1 if s == 1 else None for s in array.shape])
+    if loc is not None:
+        register_leaf(t.value, Leaf(name, loc))
+    return Tensor(t.value, weak=weak)
+
+
+def _name(v: Any) -> str:
+    return v.name if isinstance(v, Deferred) else leaf_of(v.value).name
+
+
+def _loc(v: Any) -> Loc | None:
+    return v.loc if isinstance(v, Deferred) else leaf_of(v.value).loc
+
+
+def _row(k: int, v: Any) -> tuple[str, Any, Any]:
+    return f"argument {k}, %{_name(v)}", "type unknown" if isinstance(v, Deferred) else v.value.type, _loc(v)

@@ -1,0 +1,128 @@
+"""``sc.jit``: trace an ordinary NumPy-style function once per signature of its arguments."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc import function as functions
+from symc.callsite import caller, user_code
+from symc.deferred import contains_deferred
+from symc.deferred_function import Specializing, typed_input
+from symc.errors import InputError, SymbolicValueError, SymcError
+from symc.ir.location import Loc
+from symc.nest import Nest, flatten, unflatten
+from symc.state import SharedVariable, concrete
+from symc.tensor import Tensor
+
+
+class JitFunction(Specializing):
+    """What ``jit`` returns. Arguments are nests of arrays and numbers; results come in the function's own nest.
+
+    Arrays and Python numbers are data; ``bool``, ``str``, ``None``, other objects and whatever ``static`` names are part
+    of the signature, and must be hashable. Called with symbolic values it is the function itself.
+    """
+
+    def __init__(self, fn: Callable[..., Any], static: Sequence[str | int] = (), **options: Any):
+        super().__init__()
+        functools.update_wrapper(self, fn)
+        self.name = options.pop("name", None) or getattr(fn, "__name__", "f")
+        self._fn, self._options = fn, options
+        self._signature_of = inspect.signature(fn)
+        names = list(self._signature_of.parameters)
+        wanted = [static] if isinstance(static, str | int) else list(static)
+        self._static = {names[s] if isinstance(s, int) and -len(names) <= s < len(names) else s for s in wanted}
+        unknown = [s for s in self._static if s not in names]
+        if unknown:
+            raise InputError(f"jit: {self.name} has no parameter {unknown[0]!r}", where=[caller()])
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """As a method: ``self`` is the first argument, and static."""
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        loc = caller()
+        try:
+            bound = self._signature_of.bind(*args, **kwargs)
+        except TypeError as e:
+            raise InputError(f"{self.name}: {e}", where=[loc], help=f"it is defined as {self.name}{self._signature_of}") from None
+        leaves, nest = flatten(dict(bound.arguments))
+        if any(isinstance(x, Tensor) for x in leaves) or contains_deferred(leaves):
+            return self._fn(*args, **kwargs)
+        try:
+            places = self._places(nest)
+            data = [k for k, x in enumerate(leaves) if self._is_data(x, places[k][0])]
+            arrays = [concrete(leaves[k], f"{self.name}: {places[k][1]}") for k in data]
+            key = self._key(leaves, nest, data, arrays)
+            compiled = self._variant(key, lambda: self._trace(leaves, nest, data, arrays, [places[k][1] for k in data], loc))
+            return compiled(*arrays, out=out)
+        except SymcError as e:
+            e.attach((), (loc,))
+            raise
+
+    def _places(self, nest: Nest) -> list[tuple[str, str]]:
+        """For every leaf its parameter and how it is reached from it."""
+        out = []
+        for name, child in zip(nest.keys, nest.children, strict=True):
+            out += [(name, path) for path in child.paths(name)]
+        return out
+
+    def _is_data(self, item: Any, parameter: str) -> bool:
+        if parameter in self._static or isinstance(item, bool | str | bytes | type | np.dtype) or callable(item):
+            return False
+        return isinstance(item, int | float | complex | np.ndarray | np.generic) or hasattr(item, "__array__")
+
+    def _key(self, leaves: Sequence[Any], nest: Nest, data: Sequence[int], arrays: Sequence[np.ndarray]) -> tuple:
+        types = tuple([(a.dtype.str, tuple([s == 1 for s in a.shape]), _is_weak(leaves[k])) for k, a in zip(data, arrays)])
+        fixed = tuple([(k, type(x), x) for k, x in enumerate(leaves) if k not in data])
+        key = (nest, types, fixed)
+        try:
+            hash(key)
+        except TypeError:
+            bad = next(x for _, _, x in fixed if type(x).__hash__ is None)
+            raise InputError(f"{self.name}: an argument of type {type(bad).__name__} is neither data nor hashable",
+                             help="data are arrays and numbers, in tuples, lists, dicts and dataclasses") from None
+        return key
+
+    def _trace(self, leaves: Sequence[Any], nest: Nest, data: Sequence[int], arrays: Sequence[np.ndarray], names: Sequence[str],
+               loc: Loc) -> functions.CompiledFunction:
+        """Run the function on symbolic values of these types, and compile what it returns."""
+        inputs = [typed_input(n, a, _is_weak(leaves[k]), loc) for n, k, a in zip(names, data, arrays, strict=True)]
+        filled = list(leaves)
+        for k, tensor in zip(data, inputs, strict=True):
+            filled[k] = tensor
+        bound = inspect.BoundArguments(self._signature_of, unflatten(nest, filled))
+        try:
+            with user_code():
+                outputs = self._fn(*bound.args, **bound.kwargs)
+        except SymbolicValueError as e:
+            e.help = f"{e.help}; or make the argument part of the signature: sc.jit(static=('name', ...))"
+            raise
+        return functions.compile(outputs, inputs, name=self.name, **self._options)
+
+    def __reduce__(self) -> Any:
+        raise InputError(f"a jit function cannot be pickled, as its Python code cannot ({self.name})",
+                         help="pickle what it compiled: next(iter(f.variants.values()))")
+
+
+def _is_weak(item: Any) -> bool:
+    """A Python number: it promotes like one inside the function."""
+    return isinstance(item, int | float | complex) and not isinstance(item, np.generic | bool)
+
+
+def jit(fn: Callable[..., Any] | None = None, *, static: Sequence[str | int] = (), **options: Any) -> Any:
+    """Compile an ordinary NumPy-style function when it is called, once per signature (dtypes and ranks); every shape
+    with these is served by the same compiled function.
+
+    ``static``: names or positions of parameters whose values are part of the signature (an axis, a number of steps).
+    Other options are those of ``compile``. Use as ``@sc.jit`` or ``@sc.jit(static=("n",))``.
+    """
+    if fn is None:
+        return lambda f: jit(f, static=static, **options)
+    if isinstance(fn, SharedVariable | Tensor) or not callable(fn):
+        raise InputError(f"jit takes a function, not {type(fn).__name__}", where=[caller()], help="sc.compile(value) compiles a value")
+    return JitFunction(fn, static, **options)

@@ -1,0 +1,188 @@
+"""From a closed function to something that runs, by mode: which passes, which backend, which checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+try:
+    from symc.codegen.plan import make_plan
+    from symc.runtime.program import load
+except ImportError:
+    make_plan = load = None
+try:
+    from symc.opt import DEFAULT, FAST_COMPILE, optimize
+except ImportError:
+    DEFAULT = FAST_COMPILE = ""
+    optimize = None
+from symc.errors import InputError, InternalError, NonFiniteError, PipelineError, did_you_mean
+from symc.ir.function import Function
+from symc.ir.plan import Plan
+from symc.ir.text import print_function
+from symc.ir.traverse import postorder
+from symc.ir.value import Value
+from symc.ir.verify import verify
+from symc.runtime.reference_program import ReferenceProgram
+
+#: What each mode runs through, unless ``pipeline=`` says otherwise.
+PIPELINES = {"default": DEFAULT, "fast_compile": FAST_COMPILE, "debug": DEFAULT, "reference": "", "nan_guard": ""}
+
+#: How far a result may be from the reference in debug mode: a relative error per dtype.
+TOLERANCE = {2: 2e-2, 4: 1e-4, 8: 1e-8}
+
+
+@dataclass
+class Prepared:
+    """A function at every stage, its plan where there is one, and the program that runs it."""
+
+    source: Function
+    final: Function
+    stages: dict[str, Function]
+    program: Any
+    plan: Plan | None = None
+    firings: list = field(default_factory=list)
+
+
+def check_options(mode: str, device: str, threads: int | None) -> None:
+    """Raise for a mode or device that does not exist or cannot be used here."""
+    if mode not in PIPELINES:
+        raise PipelineError(f"unknown mode {mode!r}", help=did_you_mean(str(mode), PIPELINES))
+    if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
+        raise InputError(f"threads must be a positive int, not {threads!r}")
+    if device == "cpu":
+        return
+    if str(device).split(":")[0] == "cuda":
+        import importlib.util
+
+        missing = importlib.util.find_spec("cupy") is None
+        raise InputError(f"device {device!r} cannot be used: " + ("CuPy is not installed" if missing else
+                         "this version has no CUDA backend yet"),
+                         help="pip install 'symc[cuda]' on a machine with an NVIDIA GPU; device='cpu' works everywhere"
+                         if missing else "device='cpu' works everywhere")
+    raise InputError(f"unknown device {device!r}", help="devices are 'cpu' and 'cuda'")
+
+
+def prepare(f: Function, mode: str, pipeline: str | None, donated: frozenset[int], threads: int | None = None) -> Prepared:
+    """Optimize, plan and load ``f``. ``donated``: arguments that a call may overwrite."""
+    wanted = PIPELINES[mode] if pipeline is None else pipeline
+    if not wanted:
+        return _loaded(Prepared(f, f, {"input": f}, None), mode, donated, threads)
+    optimized = optimize(f, wanted)
+    stages = {"input": f, **optimized.stages}
+    if mode == "debug":
+        for g in stages.values():
+            verify(g)
+    return _loaded(Prepared(f, optimized.function, stages, None, None, list(optimized.firings)), mode, donated, threads)
+
+
+def restore(f: Function, final: Function, mode: str, pipeline: str | None, donated: frozenset[int], threads: int | None = None) -> Prepared:
+    """What ``prepare`` gave, from a function that was optimized before."""
+    stages = {"input": f} if f.body is final.body else {"input": f, "saved": final}
+    return _loaded(Prepared(f, final, stages, None), mode, donated, threads)
+
+
+def _loaded(p: Prepared, mode: str, donated: frozenset[int], threads: int | None) -> Prepared:
+    """With its plan and program."""
+    if mode == "reference" or (load is None and mode != "nan_guard"):
+        p.program = ReferenceProgram(p.final)
+    elif mode == "nan_guard":
+        p.program = NanGuardProgram(p.final)
+    else:
+        p.plan = make_plan(p.final, donated | _replaceable(p.final))
+        p.program = load(p.plan) if threads is None else load(p.plan, threads=threads)
+    if mode == "debug":
+        p.program = DebugProgram(p)
+    return p
+
+
+def _replaceable(f: Function) -> frozenset[int]:
+    """States that may be written in place: those updated, unless an op could fail half way through a call."""
+    if any("fails" in v.op.traits or (v.op.lowering is None and v.operands and v.op.name != "get") for v in postorder(f.body.results)):
+        return frozenset()
+    return frozenset(f.updates)
+
+
+class NanGuardProgram(ReferenceProgram):
+    """Runs op by op and stops at the first one that makes a nan or an infinity out of finite numbers."""
+
+    def run(self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int], out: Any = None, *, observe: Any = None) -> list[np.ndarray]:
+        for i, a in zip(self.function.inputs, arrays, strict=True):
+            if not _finite(a):
+                raise NonFiniteError(f"nan_guard: the input {i.name} holds {_what(a)}", values=[(f"%{i.name}", i.type, i.loc)])
+        return super().run(arrays, sizes, out, observe=self._look)
+
+    def _look(self, v: Value, result: Any, operands: list[Any]) -> None:
+        results = result if isinstance(result, tuple | list) else (result,)
+        for r in results:
+            if _finite(r) or (v.op.name in ("constant", "broadcast") and not any(map(_finite, operands))):
+                continue
+            if not all(_finite(a) for a in operands):
+                continue  # it was said to be so on purpose: a constant, or a choice that `where` undoes
+            rows = [(f"operand {k}, in {_range(a)}", o.type, None) for k, (o, a) in enumerate(zip(v.operands, operands, strict=True))]
+            if v.op.name == "constant":
+                continue
+            raise NonFiniteError(f"nan_guard: {v.op.name} gives {_what(r)}", values=rows, where=self.function.locations(v))
+
+
+def _finite(a: Any) -> bool:
+    a = np.asarray(a) if not isinstance(a, tuple | list) else np.zeros(())
+    return a.dtype.kind not in "fc" or bool(np.isfinite(a).all())
+
+
+def _what(a: Any) -> str:
+    a = np.asarray(a)
+    bad = np.argwhere(~np.isfinite(a))[0]
+    number = a[tuple(bad)]
+    return f"{number}" + (f" at index {tuple(map(int, bad))}" if a.ndim else "")
+
+
+def _range(a: Any) -> str:
+    a = np.asarray(a)
+    if not a.size or a.dtype.kind in "bc":
+        return "no numbers" if not a.size else "..."
+    return f"[{a.min():.6g}, {a.max():.6g}]"
+
+
+class DebugProgram:
+    """Runs the real program and the reference side by side, and names the pass or the backend that disagrees."""
+
+    def __init__(self, prepared: Prepared):
+        self._prepared = prepared
+        self._program = prepared.program
+        self._reference = ReferenceProgram(prepared.source)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._program, name)
+
+    def run(self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int], out: Any = None) -> list[np.ndarray]:
+        kept = [a.copy() for a in arrays]
+        expected = self._reference.run([a.copy() for a in kept], sizes)
+        got = self._program.run(list(arrays), sizes, out)
+        wrong = _first_difference(got, expected, kept)
+        if wrong is None:
+            return got
+        for name, stage in self._prepared.stages.items():
+            if _first_difference(ReferenceProgram(stage).run([a.copy() for a in kept], sizes), expected, kept) is not None:
+                raise InternalError(f"debug: result {wrong} is wrong after the pass {name!r}", text=print_function(stage))
+        raise InternalError(f"debug: the backend computes result {wrong} wrongly; every pass is right",
+                            text=print_function(self._prepared.final))
+
+
+def _first_difference(got: Sequence[Any], expected: Sequence[Any], arrays: Sequence[np.ndarray]) -> int | None:
+    """The first result that is not the expected one, up to rounding in the narrowest dtype that takes part."""
+    widths = [_width(a.dtype) for a in [*arrays, *expected] if a.dtype.kind in "fc"]
+    rtol = TOLERANCE[min(widths, default=8)]
+    for k, (g, e) in enumerate(zip(got, expected, strict=True)):
+        scale = float(np.abs(e[np.isfinite(e)]).max(initial=0)) if e.dtype.kind in "fc" else 0
+        if g.dtype != e.dtype or g.shape != e.shape:
+            return k
+        if not (np.allclose(g, e, rtol, rtol * scale, equal_nan=True) if e.dtype.kind in "fc" else np.array_equal(g, e)):
+            return k
+    return None
+
+
+def _width(d: np.dtype) -> int:
+    return d.itemsize // 2 if d.kind == "c" else d.itemsize

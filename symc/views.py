@@ -1,0 +1,203 @@
+"""What can be seen of a compiled function: its plan, source and memory, what the optimizer did, what it computed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.callsite import caller
+from symc.errors import PlanError, SymcError
+from symc.ir import location
+from symc.ir.function import Function
+from symc.ir.plan import Plan
+from symc.ir.text import print_function
+from symc.ir.value import Value
+from symc.modes import Prepared
+from symc.runtime.reference_program import ReferenceProgram
+from symc.tensor import Tensor
+
+
+class Views:
+    """The methods of ``CompiledFunction`` that look and do not change anything."""
+
+    _prepared: Prepared
+    _built: Any
+    _signature: Any
+    _cells: tuple
+    _options: dict[str, Any]
+
+    # --- what will run ------------------------------------------------------------------------------------------------
+
+    def _planned(self) -> Plan:
+        if self._prepared.plan is None:
+            raise PlanError(f"{self._signature.function} was compiled with mode={self._options['mode']!r}, which has no plan",
+                            where=[caller()], help="mode='default' plans memory")
+        return self._prepared.plan
+
+    @property
+    def plan(self) -> str:
+        """The plan's text: buffers, steps and their order."""
+        return str(self._planned())
+
+    @property
+    def source(self) -> str:
+        """The generated source of every kernel; in reference mode the function, which runs op by op."""
+        return self._prepared.program.source
+
+    @property
+    def kernels(self) -> Any:
+        """One record per kernel."""
+        return self._prepared.program.kernels
+
+    @property
+    def compile_count(self) -> int:
+        """How many kernels were compiled (not loaded from the cache) for this function so far."""
+        return getattr(self._prepared.program, "compile_count", 0)
+
+    def memory(self, **sizes: int) -> int:
+        """Peak bytes of a call with these sizes, before anything runs; ``.naive`` and ``.lower_bound`` beside it."""
+        from symc.codegen.plan import memory
+
+        return memory(self._planned(), sizes)
+
+    # --- what was done ------------------------------------------------------------------------------------------------
+
+    def explain(self, v: Tensor | None = None) -> str:
+        """Which rules and passes fired, and on which user lines; with ``v`` only those that touched its lines."""
+        wanted = None if v is None else set(location.noted(v.value))
+        lines = []
+        for firing in self._prepared.firings:
+            locs = set(getattr(firing, "locs", ()))
+            if wanted is None or locs & wanted:
+                lines.append(str(firing))
+        if not lines:
+            return "nothing was rewritten" + ("" if v is None else " on the lines of this value")
+        return "\n".join(lines)
+
+    def why_not(self, name: str) -> str:
+        """Why the rule or pass ``name`` did not fire: its nearest match and the condition that failed."""
+        from symc.opt import why_not
+
+        return why_not(self._prepared.source, name)
+
+    # --- what it computes ---------------------------------------------------------------------------------------------
+
+    def trace(self, *args: Any, **kwargs: Any) -> dict[str, np.ndarray]:
+        """Every named intermediate of one call, computed by the reference; state is read and not replaced.
+
+        Keys are the names on the left of the assignments on the user's lines, or ``file:line`` where there is none;
+        of several values made on a line the last one counts.
+        """
+        arrays, sizes = self._bound(args, kwargs)
+        f = self._prepared.source
+        found: dict[Value, np.ndarray] = dict(zip(f.params, arrays, strict=True))
+
+        def keep(v: Value, result: Any, operands: list[Any]) -> None:
+            if not isinstance(result, tuple | list):
+                found[v] = np.array(result)
+
+        ReferenceProgram(f).run(arrays, sizes, observe=keep)
+        return {name: found[v] for name, v in _named(f).items() if v in found}
+
+    def _bound(self, args: tuple, kwargs: dict) -> tuple[list[np.ndarray], dict[str, int]]:
+        """Copies of the arrays a call would read, and its sizes."""
+        try:
+            arrays = [a.copy() for a in self._signature.arrays(args, kwargs)] + [c.get(False) for c in self._cells]
+            return arrays, self._signature.sizes(arrays)
+        except SymcError as e:
+            e.attach((), (caller(),))
+            raise
+
+    def profile(self, *args: Any, repeat: int = 5, **kwargs: Any) -> Profile:
+        """Time and bytes written per op and user line: the best of ``repeat`` runs, op by op; state stays as it is."""
+        import time
+
+        arrays, sizes = self._bound(args, kwargs)
+        f = self._prepared.final
+        program = ReferenceProgram(f)
+        best: dict[Value, tuple[float, int]] = {}
+        for _ in range(max(1, repeat)):
+            last = [time.perf_counter()]
+
+            def note(v: Value, result: Any, operands: list[Any]) -> None:
+                seconds = time.perf_counter() - last[0]
+                size = sum(np.asarray(r).nbytes for r in (result if isinstance(result, tuple | list) else (result,)))
+                best[v] = (min(seconds, best[v][0]) if v in best else seconds, size)
+                last[0] = time.perf_counter()
+
+            program.run(arrays, sizes, observe=note)
+        rows = [(v.op.name, seconds, size, ", ".join(map(str, f.locations(v)))) for v, (seconds, size) in best.items()]
+        return Profile(rows)
+
+    # --- files and pictures -------------------------------------------------------------------------------------------
+
+    def save(self, path: Any) -> None:
+        """Write the function as data: IR text, constants, state, options. ``sc.load(path)`` reads it."""
+        from symc.save import save
+
+        save(self, path)
+
+    def __reduce__(self) -> Any:
+        from symc.save import reduce
+
+        return reduce(self)
+
+    def to_networkx(self, stage: str | None = None) -> Any:
+        """A ``networkx.DiGraph`` of the final function (or of a stage): one node a value, edges from operand to user."""
+        from symc.draw import to_networkx
+
+        return to_networkx(self._stage(stage))
+
+    def to_dot(self, stage: str | None = None) -> str:
+        """The graph in Graphviz's language; nothing needs to be installed to write it."""
+        from symc.draw import to_dot
+
+        return to_dot(self._stage(stage))
+
+    def to_html(self, path: Any) -> None:
+        """One HTML file that needs nothing else: every stage as text, with what changed, and its graph."""
+        from symc.draw import to_html
+
+        to_html(self, path)
+
+    def _stage(self, stage: str | None) -> Function:
+        return self._prepared.final if stage is None else self._prepared.stages[stage]
+
+
+class Profile(list):
+    """Rows ``(op, seconds, bytes, lines)``; prints as a table, slowest first."""
+
+    def __str__(self) -> str:
+        total = sum(r[1] for r in self) or 1.0
+        lines = [f"{'time':>10}  {'share':>6}  {'bytes':>12}  op               line"]
+        for op, seconds, size, where in sorted(self, key=lambda r: -r[1]):
+            lines.append(f"{seconds * 1e6:8.1f}us  {100 * seconds / total:5.1f}%  {size:12,}  {op:15}  {where}".rstrip())
+        return "\n".join(lines)
+
+
+_ASSIGNED = re.compile(r"^([A-Za-z_]\w*)\s*(?::[^=]+)?=(?!=)")
+
+
+def _named(f: Function) -> dict[str, Value]:
+    """Names for values: of inputs, then of the user's lines."""
+    out: dict[str, Value] = {i.name: p for i, p in zip(f.inputs, f.params, strict=True)}
+    last: dict[location.Loc, Value] = {}
+    for v in f.values():
+        if v.op.name not in ("param", "constant", "get"):
+            for loc in f.locations(v):
+                last[loc] = v
+    for loc, v in last.items():
+        match = _ASSIGNED.match(loc.text)
+        name = match[1] if match and not loc.role else str(loc)
+        if out.get(name, v) is not v:
+            name = f"{name} ({loc})" if match and not loc.role else name
+        out[name] = v
+    return out
+
+
+def dumps(stages: Sequence[Function]) -> list[str]:
+    """The text of each."""
+    return [print_function(f) for f in stages]
