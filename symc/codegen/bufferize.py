@@ -1,0 +1,116 @@
+"""Give cells memory: buffers, and steps that name them.
+
+A result is written over an operand that dies with the step where ``place`` allows it, a state's new value over the old
+one, everything that is returned into a fresh buffer. Temps get names here and their places in the arena in ``reuse``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from symc.codegen.cells import Work, nominal
+from symc.codegen.compare import at_least
+from symc.codegen.names import is_kernel
+from symc.codegen.place import Placer, placements
+from symc.ir.dim import Size
+from symc.ir.plan import Buffer, Plan, Step
+from symc.ir.text import input_names
+from symc.ir.types import TensorType
+
+#: Moving temps into result buffers compares every temp with every result; up to this many comparisons.
+HOSTED = 100_000
+
+
+def bufferize(w: Work, sequence: Sequence[int], reuse: bool = True) -> Plan:
+    """A plan without an arena: every temp is a buffer, no temp has an offset yet."""
+    f = w.function
+    placed = placements(w, sequence, Placer(w, reuse))
+    maker = _Buffers(w)
+    steps = []
+    for s in sequence:
+        writes = tuple(maker.write(c, over) for c, over in zip(w.writes[s], placed[s], strict=True))
+        kind = "copy" if s in w.copies else "launch" if is_kernel(w.values[s]) else "call"
+        steps.append(Step(kind, w.values[s], tuple(maker.held[c] for c in w.reads[s]), writes))
+    results = tuple(maker.held[c] for c in w.results)
+    kinds = {r: "result" for r in results if maker.buffers[r].kind == "temp"}
+    buffers = {n: Buffer(n, kinds.get(n, b.kind), b.nbytes, b.value) for n, b in maker.buffers.items()}
+    donated = frozenset(k for k, c in enumerate(w.inputs) if c in w.owned)
+    plan = Plan(f, buffers, tuple(steps), results, maker.types, donated=donated)
+    return host_in_results(plan) if reuse else plan
+
+
+class _Buffers:
+    def __init__(self, w: Work):
+        self.sizes: list[Size] = w.sizes()
+        self.cell_types = w.types
+        self.counts: dict[str, int] = {}
+        self.buffers: dict[str, Buffer] = {}
+        self.types: dict[str, TensorType] = {}
+        self.held: dict[int, str] = {}
+        self.taken = set(input_names(w.function))
+        for c, name, i in zip(w.inputs, input_names(w.function), w.function.inputs, strict=True):
+            self._add(c, Buffer(name, "state" if i.role == "state" else "input", self.sizes[c], w.leaves[c]))
+        for c, value in w.leaves.items():
+            if c not in self.held:
+                self._add(c, Buffer(self.fresh("c"), "constant", self.sizes[c], value))
+
+    def _add(self, c: int, buffer: Buffer) -> str:
+        self.buffers[buffer.name], self.types[buffer.name], self.held[c] = buffer, self.cell_types[c], buffer.name
+        return buffer.name
+
+    def fresh(self, prefix: str) -> str:
+        """The next of ``b0, b1, ...`` that no input is called."""
+        while True:
+            k = self.counts.get(prefix, 0)
+            self.counts[prefix] = k + 1
+            if f"{prefix}{k}" not in self.taken:
+                return f"{prefix}{k}"
+
+    def write(self, c: int, over: int | None) -> str:
+        if over is None:
+            return self._add(c, Buffer(self.fresh("b"), "temp", self.sizes[c]))
+        name = self.held[c] = self.held[over]
+        if self.buffers[name].kind == "temp":
+            self.types[name] = self.cell_types[c]
+        return name
+
+
+def spans(steps: Sequence[Step]) -> dict[str, tuple[int, int]]:
+    """First and last position at which each buffer is used."""
+    out: dict[str, tuple[int, int]] = {}
+    for at, step in enumerate(steps):
+        for name in (*step.reads, *step.writes):
+            out[name] = (out[name][0] if name in out else at, at)
+    return out
+
+
+def host_in_results(plan: Plan) -> Plan:
+    """Put temps that die before a result buffer is first written into that buffer: memory that waits anyway."""
+    span = spans(plan.steps)
+    results = [n for n, b in plan.buffers.items() if b.kind == "result" and span[n][0] > 0]
+    temps = [n for n, b in plan.buffers.items() if b.kind == "temp"]
+    if not results or not temps or len(results) * len(temps) > HOSTED:
+        return plan
+    numbers = {n: nominal(plan.buffers[n].nbytes) for n in (*results, *temps)}
+    temps.sort(key=lambda n: (-numbers[n], span[n]))
+    moved: dict[str, str] = {}
+    for host in sorted(results, key=lambda n: (numbers[n], -span[n][0])):
+        guests: list[tuple[int, int]] = []
+        for n in temps:
+            first, last = span[n]
+            if n in moved or last >= span[host][0] or any(first <= b and a <= last for a, b in guests):
+                continue
+            if at_least(plan.buffers[host].nbytes, plan.buffers[n].nbytes):
+                moved[n] = host
+                guests.append(span[n])
+    if not moved:
+        return plan
+    return _renamed(plan, moved)
+
+
+def _renamed(plan: Plan, moved: dict[str, str]) -> Plan:
+    steps = tuple(Step(s.kind, s.value, tuple(moved.get(n, n) for n in s.reads), tuple(moved.get(n, n) for n in s.writes),
+                       s.lane, s.waits) for s in plan.steps)
+    buffers = {n: b for n, b in plan.buffers.items() if n not in moved}
+    types = {n: plan.types[n] for n in buffers}
+    return Plan(plan.function, buffers, steps, plan.results, types, donated=plan.donated)

@@ -1,0 +1,143 @@
+"""What there is to plan: steps that read and write cells. Integers only, so that planning 100,000 values stays cheap.
+
+A cell is one array that exists at some time: an input, a constant, one result of an op, or a copy that an interface
+needs. Views and projections are not cells of their own. Nothing here says where a cell lies or when a step runs.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from symc.codegen.inplace import Pairs
+from symc.codegen.names import is_kernel
+from symc.ir.dim import Dim, Size, evaluate, names
+from symc.ir.function import Function
+from symc.ir.op import View
+from symc.ir.types import TensorType, TupleType
+from symc.ir.value import Value
+
+#: Symbolic sizes are weighed against each other as if every size name were this number.
+NOMINAL = 1024
+
+
+@dataclass(eq=False)
+class Work:
+    """``reads[s]``: the cell of every operand of step s; ``writes[s]``: the cell of every result.
+
+    ``leaves``: params and constants by cell. ``inputs``/``results``: the cell of every function input / body result.
+    ``copies``: steps that copy a cell, because two things that are returned must not share memory.
+    ``targets``: cell of a state's new value -> cell of the state it replaces.
+    ``owned``: inputs (cells) that may be overwritten. ``pairs[s]``: what step s may do in place.
+    """
+
+    function: Function
+    values: list[Value] = field(default_factory=list)
+    reads: list[tuple[int, ...]] = field(default_factory=list)
+    writes: list[tuple[int, ...]] = field(default_factory=list)
+    pairs: list[Pairs] = field(default_factory=list)
+    types: list[TensorType] = field(default_factory=list)
+    leaves: dict[int, Value] = field(default_factory=dict)
+    inputs: list[int] = field(default_factory=list)
+    results: list[int] = field(default_factory=list)
+    copies: set[int] = field(default_factory=set)
+    fallible: set[int] = field(default_factory=set)
+    targets: dict[int, int] = field(default_factory=dict)
+    owned: set[int] = field(default_factory=set)
+    readers: list[list[int]] = field(default_factory=list)
+    maker: list[int] = field(default_factory=list)
+
+    def cell(self, type_: TensorType) -> int:
+        self.types.append(type_)
+        return len(self.types) - 1
+
+    def step(self, value: Value, reads: tuple[int, ...], pairs: Pairs = ()) -> tuple[int, ...]:
+        types = value.type.items if isinstance(value.type, TupleType) else (value.type,)
+        written = tuple(self.cell(t) for t in types)
+        self.values.append(value)
+        self.reads.append(reads)
+        self.writes.append(written)
+        self.pairs.append(pairs)
+        return written
+
+    def sizes(self) -> list[Size]:
+        """Bytes of every cell."""
+        known: dict[TensorType, Size] = {}
+        return [known[t] if t in known else known.setdefault(t, t.nbytes) for t in self.types]
+
+    def numbers(self) -> list[int]:
+        """Bytes of every cell at nominal sizes."""
+        known = {t: nominal(t.nbytes) for t in dict.fromkeys(self.types)}
+        return [known[t] for t in self.types]
+
+
+@functools.lru_cache(maxsize=4096)
+def nominal(size: Size) -> int:
+    """A number that stands for a symbolic size in comparisons."""
+    return max(0, evaluate(size, dict.fromkeys(names(size), NOMINAL)) if isinstance(size, Dim) else size)
+
+
+def is_view(v: Value) -> bool:
+    """Is ``v`` the same bytes as its operand?"""
+    return isinstance(v.op.lowering, View)
+
+
+def may_fail(v: Value) -> bool:
+    """Can computing ``v`` raise? Generated kernels cannot; a call can unless its op's trait "total" says otherwise."""
+    return not is_kernel(v) and "total" not in v.op.traits
+
+
+def work_of(f: Function, inplace: Callable[[Value], Pairs], fails: Callable[[Value], bool] = may_fail,
+            donated: frozenset[int] = frozenset()) -> Work:
+    """The steps of ``f`` in postorder, then the copies that its results need."""
+    w = Work(f)
+    where: dict[Value, tuple[int, ...]] = {}
+    for v in f.params:
+        w.inputs.append(w.cell(v.type))
+        w.leaves[w.inputs[-1]] = v
+        where[v] = (w.inputs[-1],)
+    w.owned = {w.inputs[k] for k in donated if f.inputs[k].role != "state"}
+    for v in f.values():
+        if v in where:
+            continue
+        if v.op.name == "get":
+            where[v] = (where[v.operands[0]][v.attrs["index"]],)
+        elif is_view(v):
+            where[v] = where[v.operands[0]]
+        elif v.op.name == "constant":
+            where[v] = (w.cell(v.type),)
+            w.leaves[where[v][0]] = v
+        else:
+            if fails(v):
+                w.fallible.add(len(w.values))
+            where[v] = w.step(v, tuple(where[o][0] for o in v.operands), inplace(v))
+    _claim_results(w, [where[r][0] for r in f.body.results])
+    _link(w)
+    return w
+
+
+def _claim_results(w: Work, cells: list[int]) -> None:
+    """Give every result a cell of its own. Who comes first has it; leaves belong to nobody but the state they are."""
+    f = w.function
+    outputs = len(f.outputs)
+    taken: set[int] = set()
+    for k, (value, cell) in enumerate(zip(f.body.results, cells, strict=True)):
+        state = w.inputs[f.updates[k - outputs]] if k >= outputs else None
+        if cell != state and (cell in w.leaves or cell in taken):
+            w.copies.add(len(w.values))
+            cell = w.step(value, (cell,))[0]
+        taken.add(cell)
+        w.results.append(cell)
+        if state is not None and cell != state:
+            w.targets[cell] = state
+
+
+def _link(w: Work) -> None:
+    w.readers = [[] for _ in w.types]
+    w.maker = [-1] * len(w.types)
+    for s, (reads, writes) in enumerate(zip(w.reads, w.writes, strict=True)):
+        for c in dict.fromkeys(reads):
+            w.readers[c].append(s)
+        for c in writes:
+            w.maker[c] = s

@@ -1,0 +1,35 @@
+"""What is known about two symbolic sizes in bytes: is one at least the other, for every call?"""
+
+from __future__ import annotations
+
+import functools
+
+from symc.ir.dim import Call, Dim, Size, known_nonnegative
+
+
+@functools.lru_cache(maxsize=4096)
+def at_least(a: Size, b: Size) -> bool:
+    """True when ``a >= b`` for all sizes; False means not known.
+
+    Besides what polynomials say: rounding up does not make smaller, and a ``max`` is at least either of its arguments.
+    """
+    difference = a - b
+    if known_nonnegative(difference):
+        return True
+    return any(at_least(lower, 0) for lower in _lower_bounds(difference))
+
+
+def _lower_bounds(x: Size) -> list[Size]:
+    """Sizes that are never above ``x``, with one of its calls less."""
+    if not isinstance(x, Dim):
+        return []
+    for monomial, c in x.terms:
+        if len(monomial) == 1 and monomial[0][1] == 1 and isinstance(monomial[0][0], Call) and c > 0:
+            call = monomial[0][0]
+            rest = x - Dim(((monomial, c),))
+            a, b = call.args
+            if call.fn == "max":
+                return [rest + a * c, rest + b * c]
+            if call.fn == "floordiv" and isinstance(b, int) and b > 0 and c % b == 0:
+                return [rest + (a - (b - 1)) * (c // b)]  # a // b >= (a - b + 1) / b
+    return []

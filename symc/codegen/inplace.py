@@ -1,0 +1,57 @@
+"""Which operand's buffer a result may be written over. The facts only; whether it happens is decided by bufferize."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+
+from symc.codegen.names import is_kernel
+from symc.ir.traverse import postorder, region_params
+from symc.ir.types import TupleType
+from symc.ir.value import Region, Value
+
+Pairs = Sequence[tuple[int, int]]  # (operand index, result index)
+
+_of_region: weakref.WeakKeyDictionary[Region, Pairs] = weakref.WeakKeyDictionary()
+
+
+def inplace_pairs(v: Value) -> Pairs:
+    """All ``(k, r)`` such that ``v`` is right when result r lies in the memory of operand k."""
+    if is_kernel(v):
+        return fused_pairs(v)
+    if "updates_first_operand" in v.op.traits:
+        return ((0, 0),)
+    if "elementwise" in v.op.traits and not isinstance(v.type, TupleType):
+        return tuple((k, 0) for k, o in enumerate(v.operands) if o.type is v.type)
+    return ()
+
+
+def fused_pairs(v: Value) -> Pairs:
+    """Pairs of a kernel: one flat loop that reads element i of the operand before it writes element i of the result."""
+    (region,) = v.regions
+    found = _of_region.get(region)
+    if found is None:
+        found = _of_region[region] = _flat_pairs(region)
+    return found
+
+
+def _flat_pairs(region: Region) -> Pairs:
+    values = postorder(region.results)
+    shape = region.results[0].shape
+    if any(r.shape != shape for r in region.results):
+        return ()  # several loops: a later one could read what an earlier one wrote over
+    if any(v.operands and "elementwise" not in v.op.traits and not _repeats_scalar(v) for v in values):
+        return ()
+    params = region_params(region)
+    reach: dict[Value, int] = {p: 1 << k for k, p in enumerate(params)}  # which params a value depends on, as bits
+    for v in values:
+        if v not in reach:
+            reach[v] = 0
+            for o in v.operands:
+                reach[v] |= reach[o]
+    return tuple((k, r) for k, p in enumerate(params) for r, result in enumerate(region.results)
+                 if p.type is result.type and reach[result] >> k & 1)
+
+
+def _repeats_scalar(v: Value) -> bool:
+    return v.op.name == "broadcast" and not v.operands[0].shape
