@@ -22,7 +22,6 @@ from symc.errors import InputError, InternalError, NonFiniteError, PipelineError
 from symc.ir.function import Function
 from symc.ir.plan import Plan
 from symc.ir.text import print_function
-from symc.ir.traverse import postorder
 from symc.ir.value import Value
 from symc.ir.verify import verify
 from symc.runtime.reference_program import ReferenceProgram
@@ -91,18 +90,11 @@ def _loaded(p: Prepared, mode: str, donated: frozenset[int], threads: int | None
     elif mode == "nan_guard":
         p.program = NanGuardProgram(p.final)
     else:
-        p.plan = make_plan(p.final, donated | _replaceable(p.final))
-        p.program = load(p.plan) if threads is None else load(p.plan, threads=threads)
+        p.plan = make_plan(p.final, donated | frozenset(p.final.updates))
+        p.program = load(p.plan)
     if mode == "debug":
         p.program = DebugProgram(p)
     return p
-
-
-def _replaceable(f: Function) -> frozenset[int]:
-    """States that may be written in place: those updated, unless an op could fail half way through a call."""
-    if any("fails" in v.op.traits or (v.op.lowering is None and v.operands and v.op.name != "get") for v in postorder(f.body.results)):
-        return frozenset()
-    return frozenset(f.updates)
 
 
 class NanGuardProgram(ReferenceProgram):

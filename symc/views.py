@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from symc.callsite import caller
-from symc.errors import PlanError, SymcError
+from symc.errors import InputError, PlanError, SymcError, did_you_mean
 from symc.ir import location
-from symc.ir.function import Function
+from symc.ir.function import Function, bound_names
 from symc.ir.plan import Plan
-from symc.ir.text import print_function
 from symc.ir.value import Value
 from symc.modes import Prepared
 from symc.runtime.reference_program import ReferenceProgram
@@ -57,11 +55,25 @@ class Views:
         """How many kernels were compiled (not loaded from the cache) for this function so far."""
         return getattr(self._prepared.program, "compile_count", 0)
 
-    def memory(self, **sizes: int) -> int:
-        """Peak bytes of a call with these sizes, before anything runs; ``.naive`` and ``.lower_bound`` beside it."""
+    def memory(self, *args: Any, **sizes: int) -> int:
+        """Peak bytes of a call, before anything runs; ``.naive`` and ``.lower_bound`` beside it.
+
+        By the names of the sizes, or for the arguments of a call: ``f.memory(n=1000)``, ``f.memory(x)``.
+        """
         from symc.codegen.plan import memory
 
-        return memory(self._planned(), sizes)
+        plan = self._planned()
+        if args:
+            sizes = self._bound(args, {})[1] | sizes
+        known = bound_names(i.declared or i.type for i in plan.function.inputs)
+        unknown = [n for n in sizes if n not in known]
+        if unknown:
+            raise InputError(f"{self._signature.function} has no size {unknown[0]!r}", where=[caller()], help=did_you_mean(unknown[0], known))
+        try:
+            return memory(plan, sizes)
+        except KeyError as e:
+            raise InputError(f"the size {e.args[0]} is needed", where=[caller()], help=f"sizes: {', '.join(known)}; or give arguments "
+                             "of a call: f.memory(x)") from None
 
     # --- what was done ------------------------------------------------------------------------------------------------
 
@@ -196,8 +208,3 @@ def _named(f: Function) -> dict[str, Value]:
             name = f"{name} ({loc})" if match and not loc.role else name
         out[name] = v
     return out
-
-
-def dumps(stages: Sequence[Function]) -> list[str]:
-    """The text of each."""
-    return [print_function(f) for f in stages]
