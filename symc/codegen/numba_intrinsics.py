@@ -12,7 +12,7 @@ Template = str | dict[str, str]
 
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _MATH = ("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
-         "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "sqrt", "floor", "ceil", "trunc", "lgamma")
+         "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "sqrt", "lgamma")
 
 TABLE: dict[str, Template] = {
     "add": {"b": "({0} or {1})", "*": "{0} + {1}"},
@@ -23,7 +23,7 @@ TABLE: dict[str, Template] = {
     "div": "{0} / {1}",
     "floordiv": {"f": "floordiv({0}, {1})", "*": "int_floordiv({0}, {1})"},
     "mod": {"f": "mod({0}, {1})", "*": "int_mod({0}, {1})"},
-    "fmod": {"f": "math.fmod({0}, {1})", "*": "int_fmod({0}, {1})"},
+    "fmod": {"f": "fmod({0}, {1})", "*": "int_fmod({0}, {1})"},
     "pow": {"f": "math.pow({0}, {1})", "*": "int_pow({0}, {1})"},
     "abs": {"u": "{0}", "*": "abs({0})"},
     "sign": {"u": "(1 if {0} > 0 else 0)", "i": "(1 if {0} > 0 else (-1 if {0} < 0 else 0))", "f": "sign({0})"},
@@ -38,12 +38,14 @@ TABLE: dict[str, Template] = {
     "or": {"b": "({0} or {1})", "*": "{0} | {1}"},
     "xor": {"b": "({0} != {1})", "*": "{0} ^ {1}"},
     "not": {"b": "(not {0})", "*": "~{0}"},
+    "shl": "shift_left({0}, {1})",
+    "shr": "shift_right({0}, {1})",
     "where": "({1} if {0} else {2})",
     "isnan": {"f": "({0} != {0})", "*": "False"},
     "isinf": {"f": "(abs({0}) == inf({0}))", "*": "False"},
     "isfinite": {"f": "(abs({0}) < inf({0}))", "*": "True"},
     "signbit": {"f": "(math.copysign(1.0, {0}) < 0)", "u": "False", "*": "({0} < 0)"},
-    "rint": "rint({0})",
+    **{name: f"{name}({{0}})" for name in ("floor", "ceil", "trunc", "rint")},
     "exp2": "exp2({0})",
     "cbrt": "cbrt({0})",
     "sigmoid": "sigmoid({0})",
@@ -55,14 +57,8 @@ TABLE: dict[str, Template] = {
     **{name: f"math.{name}({{0}})" for name in _MATH},
 }
 
-#: Ops that may be computed on complex numbers; everything else complex is left to the reference.
-COMPLEX = {"add", "sub", "mul", "neg", "where", "eq", "ne"}
-
-
 def template(op: str, kind: str) -> str | None:
     """The template for an op on operands of a dtype kind, or None where the backend has none."""
-    if kind == "c" and op not in COMPLEX:
-        return None
     entry = TABLE.get(op)
     if isinstance(entry, dict):
         return entry.get(kind, entry.get("*"))

@@ -58,11 +58,11 @@ def run_values(roots: Sequence[Value], env: dict[Value, Any], sizes: Mapping[str
     """Evaluate ``roots``, given arrays for their leaves; ``env`` gains every value evaluated."""
     for v in postorder(roots, stop=env.__contains__):
         if v not in env:
-            env[v] = _apply(v, [env[o] for o in v.operands], sizes, check, hints)
+            env[v] = apply(v, [env[o] for o in v.operands], sizes, check, hints)
     return [env[r] for r in roots]
 
 
-def _apply(v: Value, arrays: list[Any], sizes: Mapping[str, int], check: bool, hints: Hints | None) -> Any:
+def apply(v: Value, arrays: list[Any], sizes: Mapping[str, int], check: bool, hints: Hints | None) -> Any:
     attrs = v.attrs.concrete(sizes) if v.attrs else {}
     if v.regions:
         attrs["regions"] = [lambda *xs, r=r: run_region(r, xs, sizes, check=check) for r in v.regions]

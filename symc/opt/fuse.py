@@ -20,7 +20,7 @@ from symc.ir.function import Function
 from symc.ir.location import NOWHERE
 from symc.ir.op import Element, Fold
 from symc.ir.ops.kernel import fused, results_of
-from symc.ir.traverse import close_over, rebuild
+from symc.ir.traverse import close_over, postorder, rebuild
 from symc.ir.types import TupleType
 from symc.ir.value import Value
 
@@ -53,13 +53,11 @@ def _only_unit_axes(v: Value) -> bool:
 
 def is_kernel_op(v: Value) -> bool:
     """Whether generated kernels can compute ``v``."""
-    if isinstance(v.type, TupleType) or v.dtype.kind not in v.op.facts.get("kernels", "biufc"):
+    if isinstance(v.type, TupleType) or v.op.name == "concat" and len(v.operands) > MAX_CONCAT:
         return False
-    if any(o.dtype.kind not in v.op.facts.get("kernels", "biufc") for o in v.operands):
-        return False
-    if v.op.name == "concat" and len(v.operands) > MAX_CONCAT:
-        return False
-    return isinstance(v.op.lowering, Fold) or element_form(v) is not None
+    if v.dtype.kind == "c" or any(o.dtype.kind == "c" for o in v.operands):
+        return is_movement(v) or "complex_kernel" in v.op.traits
+    return is_fold(v) or element_form(v) is not None
 
 
 @dataclass(eq=False)
@@ -143,6 +141,7 @@ class Fusion:
             else:
                 self.level[v] = 1 + max((self._level(s) for s in self.sources(v)), default=0)
         self._sink()
+        self._join_siblings()
         return self._emit()
 
     def _level(self, v: Value) -> int:
@@ -225,6 +224,22 @@ class Fusion:
                 if target is not g and self._fits(by[target], target, [g, target], None):
                     self._merge(g, target)
 
+    # -- joining groups side by side
+
+    def _join_siblings(self) -> None:
+        """Groups of one level over one space that read a common array become one kernel with several results."""
+        open_groups: dict[tuple[int, Shape], list[tuple[Group, set[Value]]]] = {}
+        for g in dict.fromkeys(self.group[v].find() for v in self.values if v in self.group):
+            reads = {s for v in g.values for s in self.sources(v) if s.shape}
+            near = open_groups.setdefault((g.level, g.shape), [])
+            for other, others in near[-4:]:
+                if not reads.isdisjoint(others) and self._fits([], other, [g, other], None):
+                    self._merge(g, other)
+                    others |= reads
+                    break
+            else:
+                near.append((g, reads))
+
     # -- writing the result
 
     def _emit(self) -> Function:
@@ -250,9 +265,21 @@ class Fusion:
     def _emit_group(self, g: Group, needed: set[Value], done: dict[Value, Value], hints: dict) -> None:
         members = sorted(g.values, key=self.position.__getitem__)
         results = [v for v in members if v in needed]
+        full = [v for v in results if is_full(v, g.shape)]
+        if full and g.axes is not None and not trailing(g.shape, g.axes):
+            # a kernel that runs down columns has no place for full results: they get a kernel of their own
+            self._emit_kernel(members, full, done, hints)
+            results = [v for v in results if v not in full]
+            if not results:
+                return
+        self._emit_kernel(members, results, done, hints)
+
+    def _emit_kernel(self, members: Sequence[Value], results: Sequence[Value], done: dict[Value, Value], hints: dict) -> None:
+        inside = {v for v in members if v not in done}
         reads: dict[Value, None] = {}
-        for v in members:
-            reads.update(dict.fromkeys(s for s in self.sources(v) if s not in g.values))
+        for v in postorder(results, stop=lambda v: v not in inside and v not in self.inlined):
+            if v in inside:
+                reads.update(dict.fromkeys(s for s in self.sources(v) if s not in inside))
         new = fused(*[done[s] for s in reads], regions=[close_over(list(reads), results)])
         lines = NOWHERE.union(*[self.f.hints.get(v, NOWHERE) for v in members])
         for old, projection in zip(results, results_of(new), strict=True):

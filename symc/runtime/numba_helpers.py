@@ -54,6 +54,16 @@ fold_add = _reassociable("fadd")
 fold_mul = _reassociable("fmul")
 
 
+@intrinsic
+def fmod(typingctx, x, y):
+    """The remainder with the sign of x."""
+
+    def codegen(context, builder, signature, args):
+        return builder.frem(*args)
+
+    return x(x, x), codegen
+
+
 def _llvm(name: str, arity: int):
     """An LLVM intrinsic on floats of either width."""
 
@@ -83,6 +93,7 @@ def _llvm(name: str, arity: int):
 maximum = _llvm("llvm.maximum", 2)  # nan if either is
 minimum = _llvm("llvm.minimum", 2)
 rint = _llvm("llvm.rint", 1)
+floor, ceil, trunc = _llvm("llvm.floor", 1), _llvm("llvm.ceil", 1), _llvm("llvm.trunc", 1)
 
 
 @intrinsic
@@ -158,7 +169,7 @@ def fmin(x, y):
 
 @_inline
 def mod(x, y):
-    r = math.fmod(x, y)
+    r = fmod(x, y)
     if r != 0:
         return r + y if (y < 0) != (r < 0) else r
     return math.copysign(zero(x), y) if r == 0 else r
@@ -168,14 +179,14 @@ def mod(x, y):
 def floordiv(x, y):
     if y == 0:
         return x / y
-    r = math.fmod(x, y)
+    r = fmod(x, y)
     q = (x - r) / y
     if r != 0 and (y < 0) != (r < 0):
         q = q - like(x, 1)
     if q == 0:
         return math.copysign(zero(x), x / y)
-    f = math.floor(q)
-    return like(x, f + 1) if q - f > 0.5 else like(x, f)
+    f = floor(q)
+    return f + like(x, 1) if q - f > 0.5 else f
 
 
 @_inline
@@ -215,6 +226,26 @@ def int_pow(x, y):
         x = like(x, x * x)
         y = like(y, y >> 1)
     return result
+
+
+@intrinsic
+def bits(typingctx, x):
+    """The number of bits of an integer's type."""
+
+    def codegen(context, builder, signature, args):
+        return ir.Constant(ir.IntType(64), signature.args[0].bitwidth)
+
+    return types.int64(x), codegen
+
+
+@_inline
+def shift_left(x, y):
+    return like(x, x << y) if 0 <= y < bits(x) else like(x, 0)
+
+
+@_inline
+def shift_right(x, y):
+    return like(x, x >> y) if 0 <= y < bits(x) else (like(x, -1) if x < 0 else like(x, 0))
 
 
 @_inline

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from symc.ir.op import Custom, Elementwise, Linear, Multilinear, lookup
+from symc.ir.op import Custom, Elementwise, Extern, Linear, Multilinear, lookup
 from symc.ir.ops.compare import eq, ge
 from symc.ir.ops.elementwise import elementwise, like
 from symc.ir.ops.logic import and_, where
@@ -32,11 +32,11 @@ def conjugate(x: Value) -> Value:
 # --- sums and products ------------------------------------------------------------------------------------------------
 
 add = elementwise("add", 2, "b" + NUMBERS, np.add, (1, 1), identity=0,
-                  traits=["commutative", "associative"], doc="x + y (for bool: or).")
-sub = elementwise("sub", 2, NUMBERS, np.subtract, (1, -1), doc="x - y.")
+                  traits=["complex_kernel", "commutative", "associative"], doc="x + y (for bool: or).")
+sub = elementwise("sub", 2, NUMBERS, np.subtract, (1, -1), traits=["complex_kernel"], doc="x - y.")
 mul = elementwise("mul", 2, "b" + NUMBERS, np.multiply, (lambda out, x, y: y, lambda out, x, y: x), identity=1,
-                  traits=["commutative", "associative"], doc="x * y (for bool: and).")
-neg = elementwise("neg", 1, NUMBERS, np.negative, (-1,), traits=["involution"], doc="-x.")
+                  traits=["complex_kernel", "commutative", "associative"], doc="x * y (for bool: and).")
+neg = elementwise("neg", 1, NUMBERS, np.negative, (-1,), traits=["complex_kernel", "involution"], doc="-x.")
 
 
 def _mulz(x, y):
@@ -53,10 +53,10 @@ div = elementwise("div", 2, "fc", np.divide, (lambda out, x, y: 1 / y, lambda ou
                   singular=True, doc="x / y, for floats and complex.")
 floordiv = elementwise("floordiv", 2, REAL, np.floor_divide, (None, None),
                        doc="The floor of x / y; for integers 0 where y is 0.")
-mod = elementwise("mod", 2, REAL, np.remainder, (lambda out, x, y: like(x, 1), lambda out, x, y: -floordiv(x, y)),
-                  singular=True, doc="x - y * floordiv(x, y): the sign of y, as Python's %; for integers 0 where y is 0.")
-fmod = elementwise("fmod", 2, REAL, np.fmod, (lambda out, x, y: like(x, 1), lambda out, x, y: -lookup("trunc")(x / y)),
-                   singular=True, doc="x - y * trunc(x / y): the sign of x, as C's fmod; for integers 0 where y is 0.")
+mod = elementwise("mod", 2, REAL, np.remainder, (1, lambda out, x, y: -floordiv(x, y)), singular=True,
+                  doc="x - y * floordiv(x, y): the sign of y, as Python's %; for integers 0 where y is 0.")
+fmod = elementwise("fmod", 2, REAL, np.fmod, (1, lambda out, x, y: -lookup("trunc")(x / y)), singular=True,
+                   doc="x - y * trunc(x / y): the sign of x, as C's fmod; for integers 0 where y is 0.")
 
 
 def _pow(x, y):
@@ -111,19 +111,21 @@ def _real_part(x: Value) -> Value:
 
 abs_ = elementwise("abs", 1, NUMBERS, np.abs, Custom(_abs_jvp, _abs_vjp), result="real",
                    doc="|x|; for complex x the real length, without overflow.")
-sign = elementwise("sign", 1, NUMBERS, np.sign, Custom(lambda t, v: _sign_change(t[0], v), lambda g, v: (_sign_change(g, v),)),
+sign = elementwise("sign", 1, NUMBERS, np.sign,
+                   Custom(lambda t, v: _sign_change(t[0], v), lambda g, v: (_sign_change(g, v),)),
                    doc="-1, 0 or 1; x / |x| for complex x; nan for nan.")
 copysign = elementwise("copysign", 2, "f", np.copysign, (lambda out, x, y: sign(x) * copysign(like(y, 1), y), None),
                        doc="|x| with the sign of y, of zeros too.")
-nextafter = elementwise("nextafter", 2, "f", np.nextafter, (lambda out, x, y: like(x, 1), None),
-                        doc="The next number after x on the way to y.")
+nextafter = elementwise("nextafter", 2, "f", np.nextafter, (1, None),
+                        lowering=Extern("nextafter"), doc="The next number after x on the way to y.")
 
 
 def _hypot_partial(out: Value, x: Value) -> Value:
     return x / where(eq(out, 0), like(out, 1), out)
 
 
-hypot = elementwise("hypot", 2, "f", np.hypot, (lambda out, x, y: _hypot_partial(out, x), lambda out, x, y: _hypot_partial(out, y)),
+hypot = elementwise("hypot", 2, "f", np.hypot,
+                    (lambda out, x, y: _hypot_partial(out, x), lambda out, x, y: _hypot_partial(out, y)),
                     traits=["commutative"], doc="The square root of x*x + y*y, without overflow on the way.")
 
 # --- minimum and maximum ----------------------------------------------------------------------------------------------
@@ -152,8 +154,10 @@ maximum = elementwise("maximum", 2, "b" + REAL, np.maximum, _CHOICE, traits=_ORD
                       doc="The greater of x and y; nan if either is nan.")
 minimum = elementwise("minimum", 2, "b" + REAL, np.minimum, _CHOICE, traits=_ORDER, identity=highest,
                       doc="The lesser of x and y; nan if either is nan.")
-fmax = elementwise("fmax", 2, "f", np.fmax, _CHOICE, traits=_ORDER, doc="The greater of x and y; a nan counts as missing.")
-fmin = elementwise("fmin", 2, "f", np.fmin, _CHOICE, traits=_ORDER, doc="The lesser of x and y; a nan counts as missing.")
+fmax = elementwise("fmax", 2, "f", np.fmax, _CHOICE, traits=_ORDER,
+                   doc="The greater of x and y; a nan counts as missing.")
+fmin = elementwise("fmin", 2, "f", np.fmin, _CHOICE, traits=_ORDER,
+                   doc="The lesser of x and y; a nan counts as missing.")
 
 # --- complex numbers --------------------------------------------------------------------------------------------------
 
@@ -173,5 +177,6 @@ imag = elementwise("imag", 1, "c", np.imag, Linear(lambda g, v: (complex_(like(g
 complex_ = elementwise("complex", 2, "f", _complex, Linear(lambda g, v: (real(g), imag(g))), result="complex",
                        doc="x + y*i of two float32 or two float64.")
 
-__all__ = ["abs_", "add", "complex_", "conj", "conjugate", "copysign", "div", "floordiv", "fmax", "fmin", "fmod", "highest", "hypot", "imag",
-           "like", "lowest", "maximum", "minimum", "mod", "mul", "mulz", "neg", "nextafter", "pow_", "real", "sign", "sub"]
+__all__ = ["abs_", "add", "complex_", "conj", "conjugate", "copysign", "div", "floordiv", "fmax", "fmin", "fmod",
+           "highest", "hypot", "imag", "like", "lowest", "maximum", "minimum", "mod", "mul", "mulz", "neg", "nextafter",
+           "pow_", "real", "sign", "sub"]

@@ -25,7 +25,7 @@ xor = elementwise("xor", 2, BITS, np.bitwise_xor, identity=0, traits=_LAWS, doc=
 not_ = elementwise("not", 1, BITS, np.invert, traits=["involution"], doc="~x; for bool its opposite.")
 shl = elementwise("shl", 2, "iu", np.left_shift, doc="x << y; 0 when y is negative or not below the number of bits.")
 shr = elementwise("shr", 2, "iu", np.right_shift,
-                  doc="x >> y, keeping the sign; only the sign is left when y is negative or not below the number of bits.")
+                  doc="x >> y, keeping the sign; only the sign is left when y is negative or not below the bits.")
 
 
 def _where_infer(condition: TensorType, *branches: TensorType) -> TensorType:
@@ -54,8 +54,8 @@ def _where_samples():
 
 where = register(Op(
     "where", _where_infer, lambda c, x, y: np.asarray(np.where(c, x, y)), Linear(_where_transpose, (1, 2)), Element(),
-    frozenset({"elementwise", "selects"}), _where_samples,
-    "x where the bool c holds, else y. Nothing of the branch not taken arrives, neither nan nor gradient.",
+    frozenset({"elementwise", "selects", "complex_kernel"}), _where_samples,
+    "y where the bool x holds, else z. Nothing of the branch not taken arrives, neither nan nor gradient.",
     dict(kinds="biufc", result="same", numpy=np.where),
 ))  # fmt: skip
 

@@ -40,9 +40,12 @@ exp = elementwise("exp", 1, "fc", np.exp, (lambda out, x: out,), doc="e**x.")
 exp2 = elementwise("exp2", 1, "fc", np.exp2, (lambda out, x: out * LN2,), doc="2**x.")
 expm1 = elementwise("expm1", 1, "fc", np.expm1, (lambda out, x: exp(x),), doc="exp(x) - 1, accurate near 0.")
 log = elementwise("log", 1, "fc", np.log, (lambda out, x: 1 / x,), singular=True, doc="The natural logarithm.")
-log2 = elementwise("log2", 1, "fc", np.log2, (lambda out, x: (1 / LN2) / x,), singular=True, doc="The logarithm to base 2.")
-log10 = elementwise("log10", 1, "fc", np.log10, (lambda out, x: (1 / LN10) / x,), singular=True, doc="The logarithm to base 10.")
-log1p = elementwise("log1p", 1, "fc", np.log1p, (lambda out, x: 1 / (x + 1),), singular=True, doc="log(1 + x), accurate near 0.")
+log2 = elementwise("log2", 1, "fc", np.log2, (lambda out, x: (1 / LN2) / x,), singular=True,
+                   doc="The logarithm to base 2.")
+log10 = elementwise("log10", 1, "fc", np.log10, (lambda out, x: (1 / LN10) / x,), singular=True,
+                    doc="The logarithm to base 10.")
+log1p = elementwise("log1p", 1, "fc", np.log1p, (lambda out, x: 1 / (x + 1),), singular=True,
+                    doc="log(1 + x), accurate near 0.")
 sqrt = elementwise("sqrt", 1, "fc", np.sqrt, (lambda out, x: 0.5 / out,), singular=True, doc="The square root.")
 cbrt = elementwise("cbrt", 1, "f", np.cbrt, (lambda out, x: (1 / 3) / (out * out),), singular=True,
                    doc="The real cube root, of negative numbers too.")
@@ -74,10 +77,12 @@ def _atan2_partials():
 sin = elementwise("sin", 1, "fc", np.sin, (lambda out, x: cos(x),), doc="The sine of x radians.")
 cos = elementwise("cos", 1, "fc", np.cos, (lambda out, x: -sin(x),), doc="The cosine of x radians.")
 tan = elementwise("tan", 1, "fc", np.tan, (lambda out, x: out * out + 1,), doc="The tangent of x radians.")
-asin = elementwise("asin", 1, "fc", np.arcsin, (lambda out, x: _asin_partial(x),), singular=True, doc="The inverse of sin.")
-acos = elementwise("acos", 1, "fc", np.arccos, (lambda out, x: -_asin_partial(x),), singular=True, doc="The inverse of cos.")
+asin = elementwise("asin", 1, "fc", np.arcsin, (lambda out, x: _asin_partial(x),), singular=True,
+                   doc="The inverse of sin.")
+acos = elementwise("acos", 1, "fc", np.arccos, (lambda out, x: -_asin_partial(x),), singular=True,
+                   doc="The inverse of cos.")
 atan = elementwise("atan", 1, "fc", np.arctan, (lambda out, x: 1 / (x * x + 1),), doc="The inverse of tan.")
-atan2 = elementwise("atan2", 2, "f", np.arctan2, _atan2_partials(), doc="The angle of the point (x, y), given y first.")
+atan2 = elementwise("atan2", 2, "f", np.arctan2, _atan2_partials(), doc="The angle of the point at height x and width y, in (-pi, pi]: atan(x / y) in its quadrant.")
 sinh = elementwise("sinh", 1, "fc", np.sinh, (lambda out, x: cosh(x),), doc="The hyperbolic sine.")
 cosh = elementwise("cosh", 1, "fc", np.cosh, (lambda out, x: sinh(x),), doc="The hyperbolic cosine.")
 tanh = elementwise("tanh", 1, "fc", np.tanh, (lambda out, x: _one_minus_square(out),), doc="The hyperbolic tangent.")
@@ -89,18 +94,20 @@ atanh = elementwise("atanh", 1, "fc", np.arctanh, (lambda out, x: 1 / _one_minus
 
 # --- error and gamma functions ----------------------------------------------------------------------------------------
 
-erf = elementwise("erf", 1, "f", special("erf"), (lambda out, x: TWO_OVER_SQRT_PI * exp(-x * x),), doc="The error function.")
-erfc = elementwise("erfc", 1, "f", special("erfc"), (lambda out, x: -TWO_OVER_SQRT_PI * exp(-x * x),), doc="1 - erf(x), accurate for large x.")
+erf = elementwise("erf", 1, "f", special("erf"), (lambda out, x: TWO_OVER_SQRT_PI * exp(-x * x),),
+                  doc="The error function.")
+erfc = elementwise("erfc", 1, "f", special("erfc"), (lambda out, x: -TWO_OVER_SQRT_PI * exp(-x * x),),
+                   doc="1 - erf(x), accurate for large x.")
 erfcx = elementwise("erfcx", 1, "f", special("erfcx"), (lambda out, x: 2 * mulz(out, x) - TWO_OVER_SQRT_PI,),
-                    doc="exp(x*x) * erfc(x), without overflow for large x.")
-erfinv = elementwise("erfinv", 1, "f", special("erfinv"), (lambda out, x: exp(out * out) / TWO_OVER_SQRT_PI,), singular=True,
-                     doc="The inverse of erf.")
+                    lowering=Extern("special"), doc="exp(x*x) * erfc(x), without overflow for large x.")
+erfinv = elementwise("erfinv", 1, "f", special("erfinv"), (lambda out, x: exp(out * out) / TWO_OVER_SQRT_PI,),
+                     singular=True, lowering=Extern("special"), doc="The inverse of erf.")
 lgamma = elementwise("lgamma", 1, "f", special("gammaln"), (lambda out, x: digamma(x),), singular=True,
                      doc="The logarithm of |gamma(x)|.")
 digamma = elementwise("digamma", 1, "f", special("digamma"), (lambda out, x: trigamma(x),), singular=True,
-                      doc="The derivative of lgamma.")
-trigamma = elementwise("trigamma", 1, "f", special("polygamma", 1), (lambda out, x: polygamma(x, order=2),), singular=True,
-                       doc="The derivative of digamma.")
+                      lowering=Extern("special"), doc="The derivative of lgamma.")
+trigamma = elementwise("trigamma", 1, "f", special("polygamma", 1), (lambda out, x: polygamma(x, order=2),),
+                       singular=True, lowering=Extern("special"), doc="The derivative of digamma.")
 
 
 def _polygamma(x, order):
@@ -109,8 +116,8 @@ def _polygamma(x, order):
     return scipy.special.polygamma(order, x)
 
 
-polygamma = elementwise("polygamma", 1, "f", _polygamma, (lambda out, x: polygamma(x, order=out.attrs["order"] + 1),), singular=True,
-                        lowering=Extern("polygamma"), attrs=({"order": 2}, {"order": 3}),
+polygamma = elementwise("polygamma", 1, "f", _polygamma, (lambda out, x: polygamma(x, order=out.attrs["order"] + 1),),
+                        singular=True, lowering=Extern("polygamma"), attrs=({"order": 2}, {"order": 3}),
                         doc="The derivative of digamma of order `order`, at least 1.")
 
 # --- stable forms -----------------------------------------------------------------------------------------------------
@@ -156,13 +163,14 @@ def _softplus_parts(v: Value) -> Value:
 
 softplus = elementwise("softplus", 1, "f", _softplus, (lambda out, x: sigmoid(x),), lowering=Decompose(_softplus_parts),
                        doc="log(1 + exp(x)), without overflow.")
-sigmoid = elementwise("sigmoid", 1, "f", _sigmoid, (lambda out, x: out * (1 - out),), lowering=Decompose(_sigmoid_parts),
-                      doc="1 / (1 + exp(-x)).")
-log1mexp = elementwise("log1mexp", 1, "f", _log1mexp, (lambda out, x: -1 / expm1(-x),), singular=True, lowering=Decompose(_log1mexp_parts),
-                       doc="log(1 - exp(x)) for x <= 0, accurate at both ends.")
+sigmoid = elementwise("sigmoid", 1, "f", _sigmoid, (lambda out, x: out * (1 - out),),
+                      lowering=Decompose(_sigmoid_parts), doc="1 / (1 + exp(-x)).")
+log1mexp = elementwise("log1mexp", 1, "f", _log1mexp, (lambda out, x: -1 / expm1(-x),), singular=True,
+                       lowering=Decompose(_log1mexp_parts), doc="log(1 - exp(x)) for x <= 0, accurate at both ends.")
 logaddexp = elementwise("logaddexp", 2, "f", np.logaddexp,
-                        (lambda out, x, y: _logaddexp_share(x, y), lambda out, x, y: _logaddexp_share(y, x)), singular=True,
-                        traits=["commutative"], lowering=Decompose(_logaddexp_parts), doc="log(exp(x) + exp(y)), without overflow.")
+                        (lambda out, x, y: _logaddexp_share(x, y), lambda out, x, y: _logaddexp_share(y, x)),
+                        singular=True, traits=["commutative"], lowering=Decompose(_logaddexp_parts),
+                        doc="log(exp(x) + exp(y)), without overflow.")
 
 # --- rounding ---------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,59 @@
+"""Which products are one BLAS call: how a `dot` reads its operands as matrices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from symc.ir.dim import Size, product
+from symc.ir.ops.linalg import free_axes
+from symc.ir.value import Value
+
+BLAS_DTYPES = "fdFD"
+
+
+@dataclass(frozen=True)
+class Gemm:
+    """C[b] = op(A[b]) @ op(B[b]) for b in range(batch), all row-major and contiguous.
+
+    op(A) is m x k: A is stored m x k, or k x m where ``trans_a``. op(B) is k x n likewise.
+    """
+
+    batch: Size
+    m: Size
+    n: Size
+    k: Size
+    trans_a: bool
+    trans_b: bool
+
+
+def as_gemm(v: Value) -> Gemm | None:
+    """The BLAS form of a `dot`, or None where an operand would have to be copied first."""
+    a, b = v.operands
+    if v.dtype.char not in BLAS_DTYPES:
+        return None
+    (contract_a, contract_b), (batch_a, batch_b) = v.attrs["contract"], v.attrs["batch"]
+    leading = tuple(range(len(batch_a)))
+    if batch_a != leading or batch_b != leading:
+        return None
+    trans_a = _contract_first(a, contract_a, batch_a)
+    trans_b = _contract_first(b, contract_b, batch_b)
+    if trans_a is None or trans_b is None:
+        return None
+    if not free_axes(a, contract_a, batch_a):
+        trans_a = False
+    return Gemm(
+        batch=product(a.shape[i] for i in batch_a),
+        m=product(a.shape[i] for i in free_axes(a, contract_a, batch_a)),
+        n=product(b.shape[j] for j in free_axes(b, contract_b, batch_b)),
+        k=product(a.shape[i] for i in contract_a),
+        trans_a=trans_a, trans_b=not trans_b,
+    )  # fmt: skip
+
+
+def _contract_first(x: Value, contract: tuple[int, ...], batch: tuple[int, ...]) -> bool | None:
+    """Whether the contracted axes come before the free ones, in order; None if they are mixed."""
+    rest = [i for i in range(x.ndim) if i not in batch]
+    free = list(free_axes(x, contract, batch))
+    if rest == [*contract, *free]:
+        return True
+    return False if rest == [*free, *contract] else None
