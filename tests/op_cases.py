@@ -39,12 +39,13 @@ def evaluate(roots: Sequence[Value], leaves: Sequence[Value], arrays: Sequence[n
 
 def assert_same(got: np.ndarray, want: np.ndarray, ulps: float = 0, message: str = "") -> None:
     """Equal dtype, shape and values, nan where nan; ``ulps`` units of the dtype's precision may differ."""
-    assert got.dtype == want.dtype and got.shape == want.shape, f"{got.dtype}{got.shape} {want.dtype}{want.shape} {message}"
+    assert (got.dtype, got.shape) == (want.dtype, want.shape), message
     if want.dtype.kind in "fc" and ulps:
         eps = float(np.finfo(want.dtype).eps)
         wide = np.complex128 if want.dtype.kind == "c" else np.float64
         tiny = float(np.finfo(want.dtype).smallest_normal)
-        np.testing.assert_allclose(got.astype(wide), want.astype(wide), rtol=ulps * eps, atol=ulps * max(tiny, eps * eps),
+        np.testing.assert_allclose(got.astype(wide), want.astype(wide), rtol=ulps * eps,
+                                   atol=ulps * max(tiny, eps * eps),
                                    err_msg=message)
     else:
         np.testing.assert_array_equal(got, want, err_msg=message)
@@ -62,7 +63,8 @@ def smooth_points(op: Op, dtype: np.dtype, rng: np.random.Generator) -> list[tup
     out = []
     for arrays, attrs in cases(op):
         inexact = [a for a in arrays if is_inexact(a.dtype)]
-        if inexact and all(a.dtype == dtype and np.isfinite(a).all() and np.abs(a).max(initial=0) < 1e3 for a in inexact):
+        small = all(a.dtype == dtype and np.isfinite(a).all() and np.abs(a).max(initial=0) < 1e3 for a in inexact)
+        if inexact and small:
             out.append(([np.asarray(a + _noise(a, rng)) if is_inexact(a.dtype) else a for a in arrays], attrs))
     return out
 

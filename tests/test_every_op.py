@@ -19,18 +19,25 @@ ELEMENTS = [(op, form.f) for op, form in ELEMENTS if isinstance(form, Element) a
 
 
 def test_catalogue_is_complete():
-    wanted = """add sub mul mulz div floordiv mod fmod pow neg abs sign maximum minimum fmax fmin copysign nextafter hypot conj real
-    imag complex eq ne lt le gt ge isnan isinf isfinite signbit and or xor not shl shr where exp exp2 expm1 log log2 log10 log1p sqrt
-    cbrt sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf erfc erfcx erfinv lgamma digamma trigamma polygamma
-    softplus sigmoid log1mexp logaddexp floor ceil trunc rint sum prod max min any all argmax argmin logsumexp norm cumsum cumprod
-    linrec gather scatter dynamic_slice dynamic_update_slice sort argsort dot broadcast reshape transpose slice pad concat
-    ensure_shape cast iota size stop_gradient grad_scale grad_clip check_index""".split()
+    wanted = [
+        "add", "sub", "mul", "mulz", "div", "floordiv", "mod", "fmod", "pow", "neg", "abs", "sign", "maximum",
+        "minimum", "fmax", "fmin", "copysign", "nextafter", "hypot", "conj", "real", "imag", "complex", "eq",
+        "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "signbit", "and", "or", "xor", "not",
+        "shl", "shr", "where", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "sin",
+        "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
+        "erf", "erfc", "erfcx", "erfinv", "lgamma", "digamma", "trigamma", "polygamma", "softplus", "sigmoid",
+        "log1mexp", "logaddexp", "floor", "ceil", "trunc", "rint", "sum", "prod", "max", "min", "any", "all",
+        "argmax", "argmin", "logsumexp", "norm", "cumsum", "cumprod", "linrec", "gather", "scatter",
+        "dynamic_slice", "dynamic_update_slice", "sort", "argsort", "dot", "broadcast", "reshape",
+        "transpose", "slice", "pad", "concat", "ensure_shape", "cast", "iota", "size", "stop_gradient",
+        "grad_scale", "grad_clip", "check_index",
+    ]
     assert sorted(wanted) == sorted(op.name for op in CATALOGUE if op.name not in STRUCTURE)
 
 
 @each
 def test_record_is_complete(op: Op):
-    assert op.doc.endswith(".") and op.lowering is not None or not op.samples
+    assert (op.doc.endswith(".") and op.lowering is not None) or not op.samples
     assert cases(op), "samples drive every other test"
 
 
@@ -72,7 +79,8 @@ def test_numpy_agrees(op: Op):
         assert_same(op.reference(*arrays, **attrs), np.asarray(want))
 
 
-@pytest.mark.parametrize("op", [op for op in SAMPLED if "elementwise" in op.traits and op.name not in ("cast", "where")],
+@pytest.mark.parametrize("op",
+                         [op for op in SAMPLED if "elementwise" in op.traits and op.name not in ("cast", "where")],
                          ids=lambda op: op.name)
 def test_what_is_not_admitted_is_refused(op: Op):
     arrays, attrs = cases(op)[0]
@@ -151,7 +159,8 @@ def test_integer_division_by_zero_is_zero():
 
 def test_remainders_have_the_sign_of_python_and_of_c():
     x, y = np.array([7, -7, 7, -7]), np.array([3, 3, -3, -3])
-    assert lookup("mod").reference(x, y).tolist() == [a % b for a, b in zip(x.tolist(), y.tolist(), strict=True)] == [1, 2, -2, -1]
+    assert [a % b for a, b in zip(x.tolist(), y.tolist(), strict=True)] == [1, 2, -2, -1]
+    assert lookup("mod").reference(x, y).tolist() == [1, 2, -2, -1]
     assert lookup("fmod").reference(x, y).tolist() == [1, -1, 1, -1]
 
 
@@ -166,26 +175,31 @@ def test_functions_against_mpmath():
 
     forms = {
         "softplus": lambda x: mpmath.log1p(mpmath.exp(x)), "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
-        "erf": mpmath.erf, "erfc": mpmath.erfc, "erfcx": lambda x: mpmath.exp(x * x) * mpmath.erfc(x), "lgamma": mpmath.loggamma,
+        "erf": mpmath.erf, "erfc": mpmath.erfc, "erfcx": lambda x: mpmath.exp(x * x) * mpmath.erfc(x),
+        "lgamma": mpmath.loggamma,
         "digamma": mpmath.digamma, "trigamma": lambda x: mpmath.polygamma(1, x), "cbrt": mpmath.cbrt,
-        "log1mexp": lambda x: mpmath.log(-mpmath.expm1(x)), "erfinv": mpmath.erfinv, "expm1": mpmath.expm1, "log1p": mpmath.log1p,
+        "log1mexp": lambda x: mpmath.log(-mpmath.expm1(x)), "erfinv": mpmath.erfinv, "expm1": mpmath.expm1,
+        "log1p": mpmath.log1p,
     }
     points = np.array([1e-12, 1e-3, 0.1, 0.5, 0.69, 0.9, 2.3, 9.0, 25.0, 200.0])
     with mpmath.workdps(120):
         for name, form in forms.items():
             for x in points[points < 1] if name == "erfinv" else -points if name == "log1mexp" else points:
                 want = float(form(mpmath.mpf(float(x))))
-                assert float(lookup(name).reference(np.array(x))) == pytest.approx(want, rel=3e-14, abs=1e-300), (name, x)
-        for x in points:
-            assert float(lookup("softplus").reference(np.array(-x))) == pytest.approx(float(forms["softplus"](-mpmath.mpf(x))), rel=1e-14)
-            assert float(lookup("sigmoid").reference(np.array(-x))) == pytest.approx(float(forms["sigmoid"](-mpmath.mpf(x))), rel=1e-14)
+                assert float(lookup(name).reference(np.array(x))) == pytest.approx(want, rel=3e-14, abs=1e-300), (name,
+                                                                                                                  x)
+        for name in ("softplus", "sigmoid"):
+            for x in points:
+                want = float(forms[name](-mpmath.mpf(float(x))))
+                assert float(lookup(name).reference(np.array(-x))) == pytest.approx(want, rel=1e-14), (name, -x)
 
 
 def test_reductions_do_not_overflow():
     big = np.array([[1e200, -1e200], [3e-200, 4e-200], [-np.inf, -np.inf], [np.inf, 1], [0, 0]])
     norm = lookup("norm").reference(big, axes=(1,))
     np.testing.assert_allclose(norm, [np.sqrt(2) * 1e200, 5e-200, np.inf, np.inf, 0], rtol=1e-15)
-    logsumexp = lookup("logsumexp").reference(np.array([[1000, 1000], [-1000, -np.inf], [-np.inf, -np.inf], [np.inf, 1]]), axes=(1,))
+    logsumexp = lookup("logsumexp").reference(np.array([[1000, 1000], [-1000, -np.inf], [-np.inf, -np.inf],
+                                                        [np.inf, 1]]), axes=(1,))
     np.testing.assert_allclose(logsumexp, [1000 + np.log(2), -1000, -np.inf, np.inf], rtol=1e-15)
     assert lookup("norm").reference(np.array([3 + 4j, 12j]), axes=(0,)) == 13.0
 
@@ -215,7 +229,8 @@ def test_linear_recurrence_by_hand():
 
 
 def test_scatter_set_keeps_the_last():
-    out = lookup("scatter").reference(np.zeros(3), np.array([1.0, 2.0, 3.0]), np.array([1, 1, 0]), axes=(0,), mode="set")
+    out = lookup("scatter").reference(np.zeros(3), np.array([1.0, 2.0, 3.0]), np.array([1, 1, 0]), axes=(0,),
+                                      mode="set")
     assert out.tolist() == [3, 2, 0]
 
 
@@ -235,7 +250,8 @@ def test_indices_out_of_bounds(bad):
 
 def test_windows_are_moved_to_fit():
     assert lookup("dynamic_slice").reference(np.arange(5), np.int64(4), size=(3,)).tolist() == [2, 3, 4]
-    assert lookup("dynamic_update_slice").reference(np.arange(5), np.array([7, 8]), np.int64(-3)).tolist() == [7, 8, 2, 3, 4]
+    assert lookup("dynamic_update_slice").reference(np.arange(5), np.array([7, 8]), np.int64(-3)).tolist() == [7, 8, 2,
+                                                                                                               3, 4]
 
 
 def test_sort_is_stable_and_nan_is_last():
@@ -248,16 +264,19 @@ def test_sort_is_stable_and_nan_is_last():
     ("sum", ["f64[3]"], dict(axes=(1,)), ShapeError), ("sum", ["f64[3, 3]"], dict(axes=(1, 0)), ShapeError),
     ("any", ["f64[3]"], dict(axes=(0,)), DTypeError), ("argmax", ["f64[3, 3]"], dict(axes=(0, 1)), ShapeError),
     ("cumsum", ["f64[3]"], dict(axis=1, reverse=False), ShapeError), ("sort", ["c128[3]"], dict(axis=0), DTypeError),
-    ("gather", ["f64[3]", "f64[2]"], dict(axes=(0,)), DTypeError), ("gather", ["f64[3]", "i64[2]"], dict(axes=(1,)), ShapeError),
+    ("gather", ["f64[3]", "f64[2]"], dict(axes=(0,)), DTypeError),
+    ("gather", ["f64[3]", "i64[2]"], dict(axes=(1,)), ShapeError),
     ("gather", ["f64[3, 3]", "i64[2]", "i32[2]"], dict(axes=(0, 1)), ShapeError),
     ("scatter", ["f64[3]", "f32[2]", "i64[2]"], dict(axes=(0,), mode="set"), DTypeError),
     ("scatter", ["f64[3]", "f64[3]", "i64[2]"], dict(axes=(0,), mode="set"), ShapeError),
     ("scatter", ["f64[3]", "f64[2]", "i64[2]"], dict(axes=(0,), mode="xor"), ShapeError),
     ("scatter", ["c64[3]", "c64[2]", "i64[2]"], dict(axes=(0,), mode="max"), DTypeError),
-    ("dynamic_slice", ["f64[3]", "i64[]"], dict(size=(4,)), ShapeError), ("dynamic_slice", ["f64[3]", "i32[]"], dict(size=(2,)), DTypeError),
+    ("dynamic_slice", ["f64[3]", "i64[]"], dict(size=(4,)), ShapeError),
+    ("dynamic_slice", ["f64[3]", "i32[]"], dict(size=(2,)), DTypeError),
     ("dynamic_slice", ["f64[3]"], dict(size=(2,)), ShapeError),
     ("dynamic_update_slice", ["f64[3]", "f32[2]", "i64[]"], {}, DTypeError),
-    ("where", ["i64[3]", "f64[3]", "f64[3]"], {}, DTypeError), ("where", ["bool[2]", "f64[3]", "f64[3]"], {}, ShapeError),
+    ("where", ["i64[3]", "f64[3]", "f64[3]"], {}, DTypeError),
+    ("where", ["bool[2]", "f64[3]", "f64[3]"], {}, ShapeError),
     ("complex", ["f16[3]", "f16[3]"], {}, DTypeError),
 ])
 def test_mistakes_are_refused(op, types, attrs, error):
@@ -267,3 +286,12 @@ def test_mistakes_are_refused(op, types, attrs, error):
         parsed.append(TensorType(dtype, [int(s) for s in shape.split(",") if s.strip()]))
     with pytest.raises(error, match="complex" if op == "complex" else op):
         lookup(op).infer(*parsed, **attrs)
+
+
+def test_the_reference_page_is_current():
+    from pathlib import Path
+
+    from symc.ir.ops.__main__ import markdown
+
+    page = Path(__file__).parent.parent / "docs" / "ops.md"
+    assert page.read_text() == markdown(), "run: python -m symc.ir.ops > docs/ops.md"

@@ -21,5 +21,5 @@ from symc.ir.ops import (
 FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, linalg, index, sort,
             kernel)
 
-__all__ = ["FAMILIES", "arithmetic", "cast", "compare", "cumulative", "grad_control", "index", "kernel", "leaf", "linalg",
-           "logic", "math", "reduce", "shape", "sort"]
+__all__ = ["FAMILIES", "arithmetic", "cast", "compare", "cumulative", "grad_control", "index", "kernel", "leaf",
+           "linalg", "logic", "math", "reduce", "shape", "sort"]

@@ -1,4 +1,4 @@
-"""Running sums and products along one axis, and the linear recurrence y[i] = a[i] * y[i-1] + b[i] behind them.
+"""Running sums and products along one axis, and the linear recurrence z[i] = x[i] * z[i-1] + y[i] behind them.
 
 `reverse` runs from the end of the axis to its start. The derivative of a running product is a linear recurrence, so it
 divides by nothing and is right where elements are zero.
@@ -82,7 +82,8 @@ def _cumsum_transpose(g, v):
 
 cumsum = register(Op(
     "cumsum", _infer("cumsum", 1), _running(np.add), Linear(_cumsum_transpose), Extern("cumulative"),
-    samples=_samples(1), doc="The running sum along `axis`, in the operand's dtype.", facts=dict(kinds=NUMBERS, combine="add"),
+    samples=_samples(1), doc="The running sum along `axis`, in the operand's dtype.",
+    facts=dict(kinds=NUMBERS, combine="add"),
 ))  # fmt: skip
 
 
@@ -104,7 +105,8 @@ def _cumprod_jvp(tangents, v):
 cumprod = register(Op(
     "cumprod", _infer("cumprod", 1), _running(np.multiply),
     Custom(_cumprod_jvp, lambda g, v: (_back(v.operands[0], g, v) * conjugate(_before(v, 1)),)), Extern("cumulative"),
-    samples=_samples(1), doc="The running product along `axis`, in the operand's dtype.", facts=dict(kinds=NUMBERS, combine="mul"),
+    samples=_samples(1), doc="The running product along `axis`, in the operand's dtype.",
+    facts=dict(kinds=NUMBERS, combine="mul"),
 ))  # fmt: skip
 
 
@@ -131,7 +133,8 @@ def _linrec_vjp(g, v):
 
 linrec = register(Op(
     "linrec", _infer("linrec", 2), _linrec_reference, Custom(_linrec_jvp, _linrec_vjp), Extern("cumulative"),
-    samples=_samples(2), doc="The linear recurrence y[i] = x[i] * y[i-1] + b[i] of operands x and b along `axis`; it starts with y[0] = b[0].",
+    samples=_samples(2),
+    doc="The linear recurrence z[i] = x[i] * z[i-1] + y[i] along `axis`, which starts with z[0] = y[0].",
     facts=dict(kinds=NUMBERS),
 ))  # fmt: skip
 

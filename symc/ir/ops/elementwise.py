@@ -1,4 +1,4 @@
-"""How elementwise ops are declared, and the samples that test them all. The catalogue itself: arithmetic, compare, math.
+"""How elementwise ops are declared, and the samples that test them. The catalogue: arithmetic, compare, logic, math.
 
 IR elementwise ops take operands of one shape and one dtype (`where` and the shifts say otherwise); the front end
 broadcasts and promotes.
@@ -108,7 +108,8 @@ def edge_values(dtype: np.dtype) -> np.ndarray:
         return np.array(list(dict.fromkeys(values)) if dtype.kind in "iu" else values, dtype)
 
 
-def samples(arity: int, kinds: str, attrs: Sequence[Mapping[str, Any]] = ({},), result: str = "same") -> Iterator[tuple[tuple, dict]]:
+def samples(arity: int, kinds: str, attrs: Sequence[Mapping[str, Any]] = ({},),
+            result: str = "same") -> Iterator[tuple[tuple, dict]]:
     """All combinations of edge values, for every dtype the op takes; then no elements, and 0-d."""
     for dtype in DTYPES.values():
         if dtype.kind not in kinds or (result == "complex" and dtype == DTYPES["f16"]):

@@ -27,8 +27,10 @@ def _identity(name: str, kinds: str, derivative: Derivative | None, attrs: Seque
             if dtype.kind in kinds:
                 yield from (((np.array([[1, 0, 3]], dtype),), dict(given)) for given in attrs)
 
-    return register(Op(name, infer, lambda x, **given: np.array(x), derivative, Element(lambda v, index, at: at(0, index)),
-                       frozenset({"elementwise", "grad_control"}), samples, doc, dict(kinds=kinds, result="same")))
+    return register(Op(
+        name, infer, lambda x, **given: np.array(x), derivative, Element(lambda v, index, at: at(0, index)),
+        frozenset({"elementwise", "grad_control"}), samples, doc, dict(kinds=kinds, result="same"),
+    ))  # fmt: skip
 
 
 def _scaled(t: Value, v: Value) -> Value:
@@ -41,10 +43,11 @@ def _on_cotangent(f: Callable[[Value, Value], Value], forward: Callable[[Value, 
 
 
 stop_gradient = _identity("stop_gradient", "biufc", None, [{}], "x, without any derivative: a constant to grad.")
-grad_scale = _identity("grad_scale", "fc", _on_cotangent(_scaled, _scaled), [{"scale": -1.0}, {"scale": 0.0}, {"scale": 0.5}],
-                       "x, whose derivative is `scale` in place of 1: -1 reverses gradients, 0 gives zeros even for inf and nan.")
+grad_scale = _identity("grad_scale", "fc", _on_cotangent(_scaled, _scaled), [{"scale": s} for s in (-1.0, 0.0, 0.5)],
+                       "x, whose derivative is `scale`: -1 reverses gradients, 0 gives zeros even for inf and nan.")
 grad_clip = _identity("grad_clip", "f", _on_cotangent(
     lambda g, v: minimum(maximum(g, like(g, v.attrs["low"])), like(g, v.attrs["high"])), lambda t, v: t),
-    [{"low": -1.0, "high": 1.0}], "x, whose cotangent is kept between `low` and `high` on its way back; tangents pass unchanged.")
+    [{"low": -1.0, "high": 1.0}],
+    "x, whose cotangent is kept between `low` and `high` on its way back; tangents pass unchanged.")
 
 __all__ = ["grad_clip", "grad_scale", "stop_gradient"]

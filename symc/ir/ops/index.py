@@ -49,7 +49,7 @@ def _gathered_shape(t: TensorType, index_shape: tuple[Size, ...], axes: Axes) ->
 
 def _check_bounds(name: str, shape: Sequence[int], indices: Sequence[np.ndarray], axes: Axes) -> None:
     for i, a in zip(indices, axes, strict=True):
-        if i.size and not (0 <= int(i.min()) and int(i.max()) < shape[a]):
+        if i.size and (int(i.min()) < 0 or int(i.max()) >= shape[a]):
             wrong = int(i.min()) if int(i.min()) < 0 else int(i.max())
             raise IndexingError(f"{name}: index {wrong} is out of bounds for axis {a} of size {shape[a]}")
 
@@ -100,10 +100,10 @@ def _gather_samples() -> Iterator[tuple[tuple, dict]]:
 
 
 gather = register(Op(
-    "gather", _gather_infer, _gather_reference, Linear(_gather_transpose, (0,)), Element(_gather_element), frozenset({"indexing", "selects"}),
-    _gather_samples,
-    "The elements of the first operand at the places that the index arrays (one for each axis in `axes`) name; their axes "
-    "come first, the axes not indexed follow.",
+    "gather", _gather_infer, _gather_reference, Linear(_gather_transpose, (0,)), Element(_gather_element),
+    frozenset({"indexing", "selects"}), _gather_samples,
+    "The elements of the first operand at the places that the index arrays (one for each axis in `axes`) name; their "
+    "axes come first, the axes not indexed follow.",
 ))  # fmt: skip
 
 
@@ -127,16 +127,16 @@ def _scatter_infer(t: TensorType, updates: TensorType, *indices: TensorType, axe
 
 def _scatter_reference(x, updates, *indices, axes, mode):
     _check_bounds("scatter", x.shape, indices, axes)
-    out = x.copy()
+    out = np.array(x)
     view = np.moveaxis(out, axes, range(len(axes)))
     places = tuple(np.asarray(i) for i in indices)
     with np.errstate(all="ignore"):
         if mode != "set":
             _SCATTERS[mode].at(view, places, updates)
         else:
-            shape = places[0].shape
-            for k in np.ndindex(shape):  # one by one: NumPy does not promise which of two equal places wins
-                view[tuple(int(p[k]) for p in places)] = updates[k]
+            flat = np.ravel_multi_index(places, view.shape[: len(axes)]).ravel()
+            last = flat.size - 1 - np.unique(flat[::-1], return_index=True)[1]
+            view[tuple(p.ravel()[last] for p in places)] = updates.reshape(flat.size, *view.shape[len(axes):])[last]
     return out
 
 
@@ -244,10 +244,11 @@ def _scatter_samples() -> Iterator[tuple[tuple, dict]]:
 
 
 scatter = register(Op(
-    "scatter", _scatter_infer, _scatter_reference, Custom(_scatter_jvp, _scatter_vjp), Extern("scatter"), frozenset({"indexing", "selects"}),
-    _scatter_samples,
-    "The first operand with the updates in the second put in (`mode` set: the last one stays), or added, multiplied, taken "
-    "the max or min of, at the places that the index arrays name, as in gather. A max or min splits its derivative evenly.",
+    "scatter", _scatter_infer, _scatter_reference, Custom(_scatter_jvp, _scatter_vjp), Extern("scatter"),
+    frozenset({"indexing", "selects"}), _scatter_samples,
+    "The first operand with the updates in the second put in (`mode` set: the last one stays), or added, multiplied, "
+    "taken the max or min of, at the places that the index arrays name, as in gather. A max or min splits its "
+    "derivative evenly between equals.",
 ))  # fmt: skip
 
 
@@ -304,8 +305,9 @@ def _slice_samples() -> Iterator[tuple[tuple, dict]]:
 
 
 dynamic_slice = register(Op(
-    "dynamic_slice", _slice_infer, _slice_reference, Linear(_slice_transpose, (0,)), Element(_slice_element), frozenset({"indexing", "selects"}),
-    _slice_samples, "A window of `size` that starts at the i64 scalars after the first operand, moved so that it fits.",
+    "dynamic_slice", _slice_infer, _slice_reference, Linear(_slice_transpose, (0,)), Element(_slice_element),
+    frozenset({"indexing", "selects"}), _slice_samples,
+    "A window of `size` that starts at the i64 scalars after the first operand, moved so that it fits.",
 ))  # fmt: skip
 
 
@@ -336,7 +338,8 @@ def _update_element(v: Value, index: Sequence[Value], at) -> Value:
 
 def _update_transpose(g, v):
     _, update, *starts = v.operands
-    return [dynamic_update_slice(g, like(update, 0), *starts), dynamic_slice(g, *starts, size=update.shape), *[None] * len(starts)]
+    return [dynamic_update_slice(g, like(update, 0), *starts), dynamic_slice(g, *starts, size=update.shape),
+            *[None] * len(starts)]
 
 
 def _update_samples() -> Iterator[tuple[tuple, dict]]:
@@ -348,7 +351,8 @@ def _update_samples() -> Iterator[tuple[tuple, dict]]:
 
 
 dynamic_update_slice = register(Op(
-    "dynamic_update_slice", _update_infer, _update_reference, Linear(_update_transpose, (0, 1)), Element(_update_element),
+    "dynamic_update_slice", _update_infer, _update_reference, Linear(_update_transpose, (0, 1)),
+    Element(_update_element),
     frozenset({"indexing", "selects"}), _update_samples,
     "The first operand with the window in the second put in at the i64 scalars that follow, moved so that it fits.",
 ))  # fmt: skip

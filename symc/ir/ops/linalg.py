@@ -1,4 +1,4 @@
-"""Products of arrays: one op, `dot`, contracts any axes with any batch axes (what einsum, matmul and tensordot become)."""
+"""Products of arrays: one op, `dot`, contracts any axes with any batch axes; einsum, matmul, tensordot become dots."""
 
 from __future__ import annotations
 
@@ -40,8 +40,10 @@ def _dot_reference(a, b, contract, batch):
     right = [next(letters) for _ in b.shape]
     for i, j in zip(contract[0] + batch[0], contract[1] + batch[1], strict=True):
         right[j] = left[i]
-    out = [left[i] for i in batch[0]] + [left[i] for i in free_axes(a, contract[0], batch[0])] + [right[j] for j in free_axes(b, contract[1], batch[1])]
-    return np.asarray(np.einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", a, b, optimize=a.ndim + b.ndim > 2), dtype=a.dtype)
+    out = [left[i] for i in batch[0] + free_axes(a, contract[0], batch[0])]
+    out += [right[j] for j in free_axes(b, contract[1], batch[1])]
+    formula = f"{''.join(left)},{''.join(right)}->{''.join(out)}"
+    return np.asarray(np.einsum(formula, a, b, optimize=a.ndim + b.ndim > 2), dtype=a.dtype)
 
 
 def _transpose_left(g: Value, v: Value) -> Value:
@@ -81,7 +83,8 @@ def _samples():
     yield (a[0], b[:, 0]), dict(contract=((0,), (0,)), batch=((), ()))
     yield (a[0], b[:, 0]), dict(contract=((), ()), batch=((), ()))
     yield (rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 4, 5))), dict(contract=((2,), (1,)), batch=((0,), (0,)))
-    yield (rng.normal(size=(4, 2, 3)), rng.normal(size=(5, 3, 4, 2))), dict(contract=((0, 2), (2, 1)), batch=((1,), (3,)))
+    yield ((rng.normal(size=(4, 2, 3)), rng.normal(size=(5, 3, 4, 2))),
+           dict(contract=((0, 2), (2, 1)), batch=((1,), (3,))))
     yield (np.ones((2, 0)), np.ones((0, 3))), dict(contract=((1,), (0,)), batch=((), ()))
 
 

@@ -82,7 +82,8 @@ asin = elementwise("asin", 1, "fc", np.arcsin, (lambda out, x: _asin_partial(x),
 acos = elementwise("acos", 1, "fc", np.arccos, (lambda out, x: -_asin_partial(x),), singular=True,
                    doc="The inverse of cos.")
 atan = elementwise("atan", 1, "fc", np.arctan, (lambda out, x: 1 / (x * x + 1),), doc="The inverse of tan.")
-atan2 = elementwise("atan2", 2, "f", np.arctan2, _atan2_partials(), doc="The angle of the point at height x and width y, in (-pi, pi]: atan(x / y) in its quadrant.")
+atan2 = elementwise("atan2", 2, "f", np.arctan2, _atan2_partials(),
+                    doc="The angle of the point at height x and width y, in [-pi, pi]: atan(x / y) in its quadrant.")
 sinh = elementwise("sinh", 1, "fc", np.sinh, (lambda out, x: cosh(x),), doc="The hyperbolic sine.")
 cosh = elementwise("cosh", 1, "fc", np.cosh, (lambda out, x: sinh(x),), doc="The hyperbolic cosine.")
 tanh = elementwise("tanh", 1, "fc", np.tanh, (lambda out, x: _one_minus_square(out),), doc="The hyperbolic tangent.")

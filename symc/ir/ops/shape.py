@@ -58,7 +58,8 @@ broadcast = register(Op(
 
 def _reshape_infer(t: TensorType, shape: Shape) -> TensorType:
     if known_equal(t.size, product(shape)) is not True:
-        raise ShapeError(f"reshape: {t} has {t.size} elements, shape ({', '.join(map(str, shape))}) has {product(shape)}")
+        want = f"shape ({', '.join(map(str, shape))}) has {product(shape)}"
+        raise ShapeError(f"reshape: {t} has {t.size} elements, {want}")
     return t.with_shape(shape)
 
 
@@ -110,7 +111,8 @@ reshape = register(Op(
     "reshape", _reshape_infer, lambda x, shape: np.array(x).reshape(shape),
     Linear(lambda g, v: (reshape(g, shape=v.operands[0].shape),)), View(),
     frozenset({"movement"}),
-    lambda: iter([((np.arange(6.0),), dict(shape=(2, 3))), ((np.arange(3),), dict(shape=(1, 3, 1))), ((np.ones(()),), dict(shape=(1,))),
+    lambda: iter([((np.arange(6.0),), dict(shape=(2, 3))), ((np.arange(3),), dict(shape=(1, 3, 1))),
+                  ((np.ones(()),), dict(shape=(1,))),
                   ((np.ones((0, 3)),), dict(shape=(3, 0)))]),
     "The same elements in row-major order, in another shape.",
     dict(element=Element(_reshape_element)),
@@ -131,11 +133,13 @@ def inverse_permutation(perm: tuple[int, ...]) -> tuple[int, ...]:
 
 
 transpose = register(Op(
-    "transpose", _transpose_infer, lambda x, perm: np.ascontiguousarray(np.transpose(x, perm)).reshape([x.shape[p] for p in perm]),
+    "transpose", _transpose_infer,
+    lambda x, perm: np.ascontiguousarray(np.transpose(x, perm)).reshape([x.shape[p] for p in perm]),
     Linear(lambda g, v: (transpose(g, perm=inverse_permutation(v.attrs["perm"])),)),
     Element(lambda v, index, at: at(0, [index[p] for p in inverse_permutation(v.attrs["perm"])])),
     frozenset({"movement"}),
-    lambda: iter([((np.arange(6.0).reshape(2, 3),), dict(perm=(1, 0))), ((np.arange(24.0).reshape(2, 3, 4),), dict(perm=(2, 0, 1)))]),
+    lambda: iter([((np.arange(6.0).reshape(2, 3),), dict(perm=(1, 0))),
+                  ((np.arange(24.0).reshape(2, 3, 4),), dict(perm=(2, 0, 1)))]),
     "Result axis i is operand axis `perm[i]`.",
 ))  # fmt: skip
 
@@ -176,7 +180,8 @@ def _slice_transpose(g, v):
 def _slice_element(v: Value, index, at):
     from symc.ir.ops.leaf import size as size_value
 
-    return at(0, [_affine(i, d, a, size_value) for i, a, d in zip(index, v.attrs["start"], v.attrs["step"], strict=True)])
+    axes = zip(index, v.attrs["start"], v.attrs["step"], strict=True)
+    return at(0, [_affine(i, d, a, size_value) for i, a, d in axes])
 
 
 def _affine(i: Value, d: int, a: Size, size_value) -> Value:
@@ -187,7 +192,8 @@ def _affine(i: Value, d: int, a: Size, size_value) -> Value:
 slice_ = register(Op(
     "slice", _slice_infer, _slice_reference, Linear(_slice_transpose), Element(_slice_element),
     frozenset({"movement", "selects"}),
-    lambda: iter([((np.arange(7.0),), dict(start=(1,), size=(3,), step=(2,))), ((np.arange(7.0),), dict(start=(6,), size=(4,), step=(-2,))),
+    lambda: iter([((np.arange(7.0),), dict(start=(1,), size=(3,), step=(2,))),
+                  ((np.arange(7.0),), dict(start=(6,), size=(4,), step=(-2,))),
                   ((np.arange(12.0).reshape(3, 4),), dict(start=(0, 1), size=(3, 2), step=(1, 1))),
                   ((np.arange(3.0),), dict(start=(3,), size=(0,), step=(1,)))]),
     "Along each axis `size` elements from `start` on, `step` apart (negative steps walk down).",
@@ -218,10 +224,12 @@ def _pad_infer(t: TensorType, fill: TensorType, low: Shape, high: Shape, interio
 
 
 def _pad_reference(x, fill, low, high, interior):
-    shape = [a + (n if k == 0 else max((n - 1) * (k + 1) + 1, 0)) + b for n, a, b, k in zip(x.shape, low, high, interior, strict=True)]
+    shape = [a + (n if k == 0 else max((n - 1) * (k + 1) + 1, 0)) + b
+             for n, a, b, k in zip(x.shape, low, high, interior, strict=True)]
     out = np.full(shape, fill, x.dtype)
     if x.size:
-        out[tuple(slice(a, a + (n - 1) * (k + 1) + 1, k + 1) for n, a, k in zip(x.shape, low, interior, strict=True))] = x
+        out[tuple(slice(a, a + (n - 1) * (k + 1) + 1, k + 1)
+                  for n, a, k in zip(x.shape, low, interior, strict=True))] = x
     return out
 
 
@@ -287,7 +295,8 @@ def _concat_transpose(g, v):
     axis = v.attrs["axis"]
     out, at = [], 0
     for o in v.operands:
-        out.append(slice_(g, start=tuple(at if a == axis else 0 for a in range(g.ndim)), size=o.shape, step=(1,) * g.ndim))
+        out.append(slice_(g, start=tuple(at if a == axis else 0 for a in range(g.ndim)), size=o.shape,
+                          step=(1,) * g.ndim))
         at = at + o.shape[axis]
     return out
 
@@ -304,7 +313,8 @@ def _concat_element(v: Value, index, at):
         place = index[axis] if start == 0 else index[axis] - size_value(value=start)
         place = lookup("maximum")(lookup("minimum")(place, size_value(value=v.operands[k].shape[axis] - 1)), 0)
         element = at(k, [place if a == axis else i for a, i in enumerate(index)])
-        out = element if out is None else lookup("where")(lookup("lt")(index[axis], size_value(value=ends[k])), element, out)
+        before = lookup("lt")(index[axis], size_value(value=ends[k]))
+        out = element if out is None else lookup("where")(before, element, out)
     assert out is not None
     return out
 
@@ -312,7 +322,8 @@ def _concat_element(v: Value, index, at):
 concat = register(Op(
     "concat", _concat_infer, lambda *xs, axis: np.concatenate(xs, axis), Linear(_concat_transpose),
     Element(_concat_element), frozenset({"movement"}),
-    lambda: iter([((np.arange(3.0), np.arange(2.0)), dict(axis=0)), ((np.ones((2, 1)), np.zeros((2, 0)), np.ones((2, 3))), dict(axis=1))]),
+    lambda: iter([((np.arange(3.0), np.arange(2.0)), dict(axis=0)),
+                  ((np.ones((2, 1)), np.zeros((2, 0)), np.ones((2, 3))), dict(axis=1))]),
     "The operands one after another along `axis`.",
 ))  # fmt: skip
 
@@ -336,11 +347,13 @@ def _ensure_reference(x, shape):
 
 
 ensure_shape = register(Op(
-    "ensure_shape", _ensure_infer, _ensure_reference, Linear(lambda g, v: (ensure_shape(g, shape=v.operands[0].shape),)),
+    "ensure_shape", _ensure_infer, _ensure_reference,
+    Linear(lambda g, v: (ensure_shape(g, shape=v.operands[0].shape),)),
     View(), frozenset({"movement"}),
     lambda: iter([((np.ones((2, 3)),), dict(shape=(2, 3)))]),
     "The operand, whose sizes are asserted to be `shape`: the source of guards.",
     dict(element=Element(lambda v, index, at: at(0, index))),
 ))  # fmt: skip
 
-__all__ = ["broadcast", "ceildiv", "concat", "ensure_shape", "flip", "floordiv", "mod", "pad", "reshape", "slice_", "transpose"]
+__all__ = ["broadcast", "ceildiv", "concat", "ensure_shape", "flip", "floordiv", "mod", "pad", "reshape", "slice_",
+           "transpose"]

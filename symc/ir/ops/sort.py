@@ -53,13 +53,14 @@ def _sort_vjp(g, v):
 
 
 sort = register(Op(
-    "sort", _infer("sort"), lambda x, axis: np.sort(x, axis, kind="stable"), Custom(_sort_jvp, _sort_vjp), Extern("sort"),
-    samples=_samples, doc="The elements along `axis` from least to greatest.", facts=dict(kinds=ORDERED),
+    "sort", _infer("sort"), lambda x, axis: np.sort(x, axis, kind="stable"), Custom(_sort_jvp, _sort_vjp),
+    Extern("sort"), samples=_samples, doc="The elements along `axis` from least to greatest.",
+    facts=dict(kinds=ORDERED),
 ))  # fmt: skip
 argsort = register(Op(
-    "argsort", _infer("argsort", DTYPES["i64"]), lambda x, axis: np.argsort(x, axis, kind="stable").astype(np.int64), None, Extern("argsort"),
-    samples=_samples, doc="The places, as i64, that the sorted elements along `axis` come from; equals keep their order.",
-    facts=dict(kinds=ORDERED),
+    "argsort", _infer("argsort", DTYPES["i64"]), lambda x, axis: np.argsort(x, axis, kind="stable").astype(np.int64),
+    None, Extern("argsort"), samples=_samples, facts=dict(kinds=ORDERED),
+    doc="The places, as i64, that the sorted elements along `axis` come from; equals keep their order.",
 ))  # fmt: skip
 
 __all__ = ["argsort", "sort"]
