@@ -154,10 +154,10 @@ max_ = reduction("max", "biuf", np.max, Fold("maximum"), _EXTREME, nonempty=True
                  doc="The greatest element over `axes`.")
 min_ = reduction("min", "biuf", np.min, Fold("minimum"), _EXTREME, nonempty=True, traits=("selects",),
                  doc="The least element over `axes`.")
-argmax = reduction("argmax", "biuf", np.argmax, Fold("argmax"), result=lambda d: DTYPES["i64"], nonempty=True,
+argmax = reduction("argmax", "biuf", np.argmax, Fold("argmax"), result=lambda d: DTYPES["i64"], nonempty=True, traits=("positions",),
                    single=True,
                    doc="Where the greatest element along the one axis in `axes` is, as i64: the first of equals.")
-argmin = reduction("argmin", "biuf", np.argmin, Fold("argmin"), result=lambda d: DTYPES["i64"], nonempty=True,
+argmin = reduction("argmin", "biuf", np.argmin, Fold("argmin"), result=lambda d: DTYPES["i64"], nonempty=True, traits=("positions",),
                    single=True,
                    doc="Where the least element along the one axis in `axes` is, as i64: the first of equals.")
 any_ = reduction("any", "b", np.any, Fold("or"), doc="Whether some element over `axes` is true.")

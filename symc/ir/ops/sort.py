@@ -59,7 +59,7 @@ sort = register(Op(
 ))  # fmt: skip
 argsort = register(Op(
     "argsort", _infer("argsort", DTYPES["i64"]), lambda x, axis: np.argsort(x, axis, kind="stable").astype(np.int64),
-    None, Extern("argsort"), samples=_samples, facts=dict(kinds=ORDERED),
+    None, Extern("argsort"), frozenset({"positions"}), samples=_samples, facts=dict(kinds=ORDERED),
     doc="The places, as i64, that the sorted elements along `axis` come from; equals keep their order.",
 ))  # fmt: skip
 

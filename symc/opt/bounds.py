@@ -1,0 +1,49 @@
+"""Index checks: generated kernels read where an index says, so an index that may be out of bounds is checked before.
+
+What is in bounds by construction (counting up to the size, positions of sorting, constants) is not checked.
+"""
+
+from __future__ import annotations
+
+from symc.ir.dim import Size, known_nonnegative
+from symc.ir.function import Function
+from symc.ir.location import NOWHERE
+from symc.ir.op import Element
+from symc.ir.ops.kernel import check_index
+from symc.ir.traverse import rebuild
+from symc.ir.value import Value
+
+
+def in_bounds(index: Value, size: Size) -> bool:
+    """Whether every element of ``index`` is known to be in [0, size)."""
+    while "movement" in index.op.traits and len(index.operands) == 1 or index.op.name == "cast":
+        index = index.operands[0]
+    if index.op is check_index:
+        return known_nonnegative(size - index.attrs["size"])
+    if index.op.name == "iota":
+        return known_nonnegative(size - index.shape[index.attrs["axis"]])
+    if index.op.name == "constant":
+        data = index.attrs["value"].data
+        return not data.size or bool(data.min() >= 0) and known_nonnegative(size - 1 - int(data.max()))
+    if "positions" in index.op.traits:  # argsort, argmax, ...: where along an axis of the operand
+        axis = index.attrs["axis"] if "axis" in index.attrs else index.attrs["axes"][0]
+        return known_nonnegative(size - index.operands[0].shape[axis])
+    return False
+
+
+def check_indices(f: Function) -> Function:
+    """The function with a check before every gather that a kernel could do out of bounds."""
+    done: dict[Value, Value] = {}
+    hints = dict(f.hints)
+    for v in f.values():
+        operands = [done[o] for o in v.operands]
+        if v.op.name == "gather" and isinstance(v.op.lowering, Element):
+            operands[1:] = [i if in_bounds(i, v.operands[0].shape[a]) else check_index(i, size=v.operands[0].shape[a])
+                            for i, a in zip(operands[1:], v.attrs["axes"], strict=True)]
+            for i in operands[1:]:
+                if i.op is check_index:
+                    hints[i] = hints.get(i, NOWHERE) | f.hints.get(v, NOWHERE)
+        new = done[v] = rebuild(v, operands)
+        if new is not v:
+            hints[new] = hints.get(new, NOWHERE) | f.hints.get(v, NOWHERE)
+    return f.with_results([done[r] for r in f.body.results], hints)
