@@ -1,0 +1,35 @@
+"""NumPy's functions on symbolic values, one file a family. The array namespace of a tensor is this package.
+
+The functions are those in ``symc.public.API``; importing this package fills the table.
+"""
+
+from symc.ir.types import DTYPES as _DTYPES
+from symc.numpy_api import (
+    convert,
+    creation,
+    elementwise,
+    indexing,
+    joining,
+    linear,
+    manipulation,
+    reductions,
+    sorting,
+    statistics,
+    ufuncs,
+    updates,
+)
+from symc.public import API as _API
+
+_FAMILIES = (convert, creation, elementwise, indexing, joining, linear, manipulation, reductions, sorting, statistics, ufuncs, updates)
+for _d in _DTYPES.values():
+    globals()[_d.name] = _d
+import numpy as _np  # noqa: E402
+
+pi, e, inf, nan, euler_gamma, newaxis = _np.pi, _np.e, _np.inf, _np.nan, _np.euler_gamma, None
+CONSTANTS = ("pi", "e", "inf", "nan", "euler_gamma", "newaxis")
+
+#: Functions that Python's operators and indexing call; they have no name of their own for users.
+_INTERNAL = {"getitem", "operator_pow", "make_complex"}
+globals().update({_n: _f for _n, _f in _API.items() if _n not in _INTERNAL})
+FUNCTIONS = tuple(sorted(set(_API) - _INTERNAL))
+__all__ = [*CONSTANTS, *sorted(_d.name for _d in _DTYPES.values() if _d.name != "bool"), *FUNCTIONS]

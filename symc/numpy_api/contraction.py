@@ -1,0 +1,173 @@
+"""Sums of products over named axes: the one place where einsum, matmul, tensordot and their relatives become ``dot``.
+
+An operand is a value with a label for each axis. Axes of equal labels have equal sizes (asserted where that is not
+known), or one of them has size 1 and is dropped. Products without a sum are elementwise, so they can fuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from symc.errors import ShapeError
+from symc.ir.dim import Size, evaluate, known_equal, names
+from symc.ir.op import lookup
+from symc.ir.types import DTYPES
+from symc.ir.value import Value
+from symc.numpy_api.convert import convert
+from symc.numpy_api.manipulation import permuted, reshaped
+from symc.numpy_api.promotion import rows
+from symc.tensor import Tensor
+
+Label = str | int
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A value and the labels of its axes, each different."""
+
+    value: Value
+    labels: tuple[Label, ...]
+
+    def size(self, label: Label) -> Size:
+        return self.value.shape[self.labels.index(label)]
+
+    def without(self, gone: Iterable[Label]) -> Labelled:
+        """Axes of size 1 dropped."""
+        gone = set(gone)
+        kept = [i for i, n in enumerate(self.labels) if n not in gone]
+        return self if not gone else Labelled(reshaped(self.value, [self.value.shape[i] for i in kept]), tuple(self.labels[i] for i in kept))
+
+    def summed(self, gone: Iterable[Label]) -> Labelled:
+        """Axes summed over."""
+        axes = tuple(i for i, n in enumerate(self.labels) if n in set(gone))
+        if not axes:
+            return self
+        return Labelled(lookup("sum")(self.value, axes=axes), tuple(n for i, n in enumerate(self.labels) if i not in axes))
+
+    def ordered(self, labels: Sequence[Label]) -> Value:
+        """The value with its axes in another order."""
+        return permuted(self.value, [self.labels.index(n) for n in labels])
+
+
+def labelled(v: Value, labels: Sequence[Label]) -> Labelled:
+    """A value with labels, of which equal ones take a diagonal."""
+    out = list(labels)
+    for name in dict.fromkeys(labels):
+        while out.count(name) > 1:
+            i = out.index(name)
+            j = out.index(name, i + 1)
+            v = _diagonal(v, i, j)
+            del out[j]
+    return Labelled(v, tuple(out))
+
+
+def _diagonal(v: Value, i: int, j: int) -> Value:
+    """Axis j removed: only elements at which it equals axis i stay."""
+    n, m = v.shape[i], v.shape[j]
+    if known_equal(n, m) is False:
+        raise ShapeError(f"einsum: axes with one label have sizes {n} and {m}")
+    if n != m:
+        v = lookup("ensure_shape")(v, shape=tuple(n if a == j else s for a, s in enumerate(v.shape)))
+    place = lookup("iota")(shape=(n,), axis=0, dtype=DTYPES["i64"])
+    out = lookup("gather")(v, place, place, axes=(i, j))  # the diagonal comes first
+    return permuted(out, [*range(1, i + 1), 0, *range(i + 1, out.ndim)])
+
+
+def _matched(a: Labelled, b: Labelled, name: str) -> tuple[Labelled, Labelled]:
+    """Shared axes made equal: size 1 dropped where the other is wider, unknown ones asserted."""
+    drop_a, drop_b, want = set(), set(), {}
+    for label in a.labels:
+        if label in b.labels:
+            n, m = a.size(label), b.size(label)
+            if n == 1 != m:
+                drop_a.add(label)
+            elif m == 1 != n:
+                drop_b.add(label)
+            elif known_equal(n, m) is False:
+                raise ShapeError(f"{name}: sizes differ: {n} and {m}", values=rows([Tensor(a.value), Tensor(b.value)]),
+                                 help=f"axis {a.labels.index(label)} of the first and axis {b.labels.index(label)} of the second must be equal")
+            elif n != m:
+                want[label] = n if isinstance(n, int) or not isinstance(m, int) else m
+    a, b = a.without(drop_a), b.without(drop_b)
+    return _ensured(a, want), _ensured(b, want)
+
+
+def _ensured(x: Labelled, want: dict[Label, Size]) -> Labelled:
+    shape = tuple(want.get(n, s) for n, s in zip(x.labels, x.value.shape, strict=True))
+    return x if shape == x.value.shape else Labelled(lookup("ensure_shape")(x.value, shape=shape), x.labels)
+
+
+def product(a: Labelled, b: Labelled, keep: Iterable[Label], name: str = "einsum") -> Labelled:
+    """The product of two operands, summed over the labels that are not in ``keep``."""
+    keep = set(keep)
+    a, b = _matched(a, b, name)
+    a = a.summed([n for n in a.labels if n not in keep and n not in b.labels])
+    b = b.summed([n for n in b.labels if n not in keep and n not in a.labels])
+    shared = [n for n in a.labels if n in b.labels]
+    summed = [n for n in shared if n not in keep]
+    batch = [n for n in shared if n in keep]
+    free_a = [n for n in a.labels if n not in shared]
+    free_b = [n for n in b.labels if n not in shared]
+    labels = (*batch, *free_a, *free_b)
+    if not summed:
+        return Labelled(lookup("mul")(_placed(a, labels, b), _placed(b, labels, a)), labels)
+
+    def axes(of: list[Label]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return tuple(a.labels.index(n) for n in of), tuple(b.labels.index(n) for n in of)
+
+    left, right = a.value, b.value
+    if left.dtype.kind == "b":  # the sum of bools is whether some product is true
+        counted = lookup("dot")(convert(left, DTYPES["i64"]), convert(right, DTYPES["i64"]), contract=axes(summed), batch=axes(batch))
+        return Labelled(lookup("ne")(counted, 0), labels)
+    return Labelled(lookup("dot")(left, right, contract=axes(summed), batch=axes(batch)), labels)
+
+
+def _placed(x: Labelled, labels: tuple[Label, ...], other: Labelled) -> Value:
+    """A value repeated over the axes that only the other operand has."""
+    mine = [n for n in labels if n in x.labels]
+    v = x.ordered(mine)
+    if len(mine) == len(labels):
+        return v
+    shape = tuple(x.size(n) if n in x.labels else other.size(n) for n in labels)
+    return lookup("broadcast")(v, axes=tuple(labels.index(n) for n in mine), shape=shape)
+
+
+def contract(operands: Sequence[Labelled], output: Sequence[Label], name: str = "einsum") -> Value:
+    """The sum of products of all operands over the labels that are not in ``output``, pair by pair."""
+    work = list(operands)
+    while len(work) > 1:
+        i, j = _best_pair(work, output) if len(work) > 2 else (0, 1)
+        keep = {*output, *[n for k, x in enumerate(work) if k not in (i, j) for n in x.labels]}
+        result = product(work[i], work[j], keep, name)
+        work = [x for k, x in enumerate(work) if k not in (i, j)] + [result]
+    last = work[0].summed([n for n in work[0].labels if n not in output])
+    return last.ordered(output)
+
+
+def _best_pair(work: Sequence[Labelled], output: Sequence[Label]) -> tuple[int, int]:
+    """The pair whose product shrinks what is held the most; sizes that are not known count as 64."""
+    best: tuple[int, int, int] | None = None
+    for i in range(len(work)):
+        for j in range(i + 1, len(work)):
+            others = {*output, *[n for k, x in enumerate(work) if k not in (i, j) for n in x.labels]}
+            sizes = {n: _guess(x.size(n)) for x in (work[i], work[j]) for n in x.labels}
+            result = 1
+            for n, s in sizes.items():
+                result *= s if n in others else 1
+            cost = result - sum(_volume(x) for x in (work[i], work[j]))
+            if best is None or cost < best[0]:
+                best = (cost, i, j)
+    assert best is not None
+    return best[1:]
+
+
+def _guess(size: Size) -> int:
+    return evaluate(size, dict.fromkeys(names(size), 64))
+
+
+def _volume(x: Labelled) -> int:
+    total = 1
+    for s in x.value.shape:
+        total *= _guess(s)
+    return total

@@ -1,0 +1,345 @@
+"""``x[...]`` with NumPy's meaning: integers, slices, ellipsis, new axes, integer arrays and constant masks, in any mixture.
+
+An index is parsed once into ``Parsed``: what happens to every axis of x and where the axes of the result come from.
+``getitem`` reads with it; ``symc.numpy_api.updates`` writes with it. Indices that are out of bounds and can be seen to be
+are errors here; symbolic ones wrap once if negative, and are checked (reference) or moved to the nearest end (compiled).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from symc.errors import IndexingError
+from symc.ir.dim import Size, ceildiv, known_equal, known_nonnegative, maximum, minimum
+from symc.ir.op import lookup
+from symc.ir.ops.leaf import array
+from symc.ir.types import DTYPES
+from symc.ir.value import Value
+from symc.numpy_api.convert import as_tensor, convert
+from symc.numpy_api.manipulation import normal_axis, permuted, ravel, reshaped
+from symc.numpy_api.promotion import broadcast_shape, rows, stretch
+from symc.public import public
+from symc.sizes import as_size, size_of
+from symc.tensor import Tensor
+
+
+@dataclass
+class Parsed:
+    """``start``, ``size``, ``step`` of every axis of x; axes in ``dropped`` have an integer; ``arrays`` are (axis, index).
+
+    ``layout``: where result axes come from, in order: an axis of x, None for a new axis, "arrays" for the axes that all
+    index arrays have together.
+    """
+
+    start: list[Size]
+    size: list[Size]
+    step: list[int]
+    dropped: list[int] = field(default_factory=list)
+    arrays: list[tuple[int, Value]] = field(default_factory=list)
+    layout: list[Any] = field(default_factory=list)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        return tuple(a for a, _ in self.arrays)
+
+
+def parse(t: Tensor, index: Any) -> Parsed:
+    """An index of ``t``. Raises IndexingError for one that has no meaning or is out of bounds."""
+    items = _expanded(t, index)
+    n = t.ndim
+    out = Parsed([0] * n, list(t.value.shape), [1] * n)
+    places: list[int] = []  # positions in the layout of integers and arrays, which NumPy places together
+    raw: list[tuple[int, Value]] = []
+    axis = 0
+    for item in items:
+        if item is None:
+            out.layout.append(None)
+        elif isinstance(item, slice):
+            out.start[axis], out.size[axis], out.step[axis] = _slice(item, t.value.shape[axis], t)
+            out.layout.append(axis)
+            axis += 1
+        elif isinstance(item, Tensor | _Mask):
+            item = item.checked(t, axis) if isinstance(item, _Mask) else item
+            raw.append((axis, _wrapped(item, t, axis)))
+            places.append(len(out.layout))
+            axis += 1
+        else:
+            out.start[axis], out.size[axis] = _integer(item, t, axis), 1
+            out.dropped.append(axis)
+            places.append(len(out.layout))
+            axis += 1
+    if raw:
+        shape = broadcast_shape([Tensor(v) for _, v in raw], "index arrays")
+        out.arrays = [(a, stretch(v, shape)) for a, v in raw]
+        # together where they stand side by side, else in front
+        together = places[0] == places[-1]
+        out.layout.insert(places[0] if together else 0, "arrays")
+    return out
+
+
+# --- the items of an index --------------------------------------------------------------------------------------------
+
+
+def _expanded(t: Tensor, index: Any) -> list[Any]:
+    """One item an axis or new axis: None, a slice, an integer (int or Dim), or an integer tensor."""
+    items = list(index) if isinstance(index, tuple) else [index]
+    items = [i for item in items for i in _read(item, t)]
+    used = sum(1 for i in items if i is not None and i is not Ellipsis)
+    if used > t.ndim:
+        raise IndexingError(f"too many indices: {used} for {t.ndim} axes", values=rows([t]))
+    dots = [k for k, i in enumerate(items) if i is Ellipsis]
+    if len(dots) > 1:
+        raise IndexingError("an index can have only one ellipsis (...)", values=rows([t]))
+    k = dots[0] if dots else len(items)
+    return [*items[:k], *[slice(None)] * (t.ndim - used), *items[k + 1:]]
+
+
+def _read(item: Any, t: Tensor) -> list[Any]:
+    if item is None or item is Ellipsis or isinstance(item, slice):
+        return [item]
+    if isinstance(item, bool | np.bool_):
+        raise IndexingError("True and False are no indices here", values=rows([t]), help="x[None] adds an axis; sc.where(c, x, y) selects")
+    size = None if isinstance(item, np.ndarray | Tensor | list | tuple) else size_of(item)
+    if size is not None:
+        return [size]
+    if isinstance(item, np.ndarray) and not item.ndim and item.dtype.kind in "iu":
+        return [int(item)]
+    if isinstance(item, str | float) or not isinstance(item, Tensor | np.ndarray | list | tuple):
+        raise IndexingError(f"{item!r} is not an index", values=rows([t]),
+                            help="indices are integers, slices, ..., None, integer arrays and constant masks")
+    if isinstance(item, list | tuple) and not len(item):
+        item = np.zeros(0, np.int64)
+    i = as_tensor(item)
+    if i.dtype.kind == "b":
+        return _mask(i, t)
+    if i.dtype.kind not in "iu":
+        raise IndexingError(f"an index array must hold integers, not {i.dtype}", values=rows([t, i]), help="i.astype('int64')")
+    return [Tensor(convert(i.value, DTYPES["i64"]))]
+
+
+def _mask(i: Tensor, t: Tensor) -> list[Any]:
+    if i.value.op.name != "constant":
+        raise IndexingError("a symbolic mask gives a result whose size is not known", values=rows([t, i]),
+                            help="sc.where(mask, x, other) keeps the shape; x.at[...] and sc.where replace masked elements; "
+                                 "sc.sum(sc.where(mask, x, 0)) reduces over them")
+    data = i.value.attrs["value"].data
+    if not data.ndim:
+        raise IndexingError("True and False are no indices here", values=rows([t]))
+    return [_Mask(Tensor(array(p)), n) for p, n in zip(np.nonzero(data), data.shape, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Mask:
+    """One axis of a mask: where it is true, and the size that the axis must have."""
+
+    places: Tensor
+    size: int
+
+    def checked(self, t: Tensor, axis: int) -> Tensor:
+        n = t.value.shape[axis]
+        if known_equal(n, self.size) is False:
+            raise IndexingError(f"a mask of size {self.size} does not fit axis {axis} of size {n}", values=rows([t]))
+        return self.places
+
+
+def _integer(item: Size, t: Tensor, axis: int) -> Size:
+    """An integer index counted from the front."""
+    n = t.value.shape[axis]
+    if isinstance(item, int) and isinstance(n, int):
+        if not -n <= item < n:
+            raise IndexingError(f"index {item} is out of bounds for axis {axis} of size {n}", values=rows([t]))
+        return item % n
+    place = wrapped_size(item, n)
+    if known_nonnegative(place - n):
+        raise IndexingError(f"index {item} is out of bounds for axis {axis} of size {n}", values=rows([t]))
+    # an index that may be too great is moved to the end, so that no memory outside is touched
+    return place if known_nonnegative(n - 1 - place) or place == 0 else maximum(minimum(place, n - 1), 0)
+
+
+def wrapped_size(a: Size, n: Size) -> Size:
+    """An index or bound counted from the front: negative ones from the end. Differences such as n - 1 count as not negative."""
+    if isinstance(a, int):
+        return a if a >= 0 else a + n
+    if any(c > 0 for monomial, c in a.terms if monomial):
+        return a
+    return a + n * minimum(1, maximum(-a, 0))  # -k counts from the end unless k is 0
+
+
+def _bound(item: Any, t: Tensor) -> Size | None:
+    if item is None:
+        return None
+    if isinstance(item, Tensor) and item.value.op.name == "size":
+        return item.value.attrs["value"]
+    if isinstance(item, Tensor) and item.value.op.name == "constant" and not item.ndim and item.dtype.kind in "iu":
+        return int(item.value.attrs["value"].data)
+    size = None if isinstance(item, Tensor) else size_of(item)
+    if size is None:
+        raise IndexingError(f"a bound of a slice must be an int or a size, not {item!r}", values=rows([t]),
+                            help="sc.dynamic_slice(x, starts, sizes) takes a window whose place is data; sc.where masks")
+    return size
+
+
+def _slice(s: slice, n: Size, t: Tensor) -> tuple[Size, Size, int]:
+    """start, size, step of a slice of an axis of size n, as Python clips it."""
+    first, last, step = _bound(s.start, t), _bound(s.stop, t), 1 if s.step is None else _bound(s.step, t)
+    if not isinstance(step, int) or step == 0:
+        raise IndexingError(f"the step of a slice must be a number other than 0, not {s.step!r}", values=rows([t]))
+    if all(x is None or isinstance(x, int) for x in (first, last)) and isinstance(n, int):
+        start, stop, step = slice(first, last, step).indices(n)
+        size = len(range(start, stop, step))
+        return (start if size else 0), size, step
+    if step > 0:
+        start = _low(first, n)
+        stop = n if last is None else minimum(last, n) if _counts_up(last) else wrapped_size(last, n)
+        return start, ceildiv(maximum(stop - start, 0), step), step
+    start = n - 1 if first is None else minimum(first, n - 1) if _counts_up(first) else wrapped_size(first, n)
+    stop = -1 if last is None else last if _counts_up(last) else maximum(wrapped_size(last, n), -1)
+    return start, ceildiv(maximum(start - stop, 0), -step), step
+
+
+def _low(first: Size | None, n: Size) -> Size:
+    if first is None:
+        return 0
+    return first if _counts_up(first) else maximum(wrapped_size(first, n), 0)
+
+
+def _counts_up(a: Size) -> bool:
+    """Whether a bound counts from the front."""
+    if isinstance(a, int):
+        return a >= 0
+    return any(c > 0 for monomial, c in a.terms if monomial)
+
+
+def _wrapped(i: Tensor, t: Tensor, axis: int) -> Value:
+    """An index array with negative indices counted from the end."""
+    n = t.value.shape[axis]
+    v = i.value
+    if v.op.name == "constant":
+        data = v.attrs["value"].data
+        if isinstance(n, int):
+            wrong = data[(data < -n) | (data >= n)]
+            if wrong.size:
+                raise IndexingError(f"index {int(wrong.flat[0])} is out of bounds for axis {axis} of size {n}", values=rows([t]))
+            return array(np.where(data < 0, data + n, data))
+        if not data.size or data.min() >= 0:
+            return v
+    end = stretch(lookup("size")(value=n), v.shape)
+    return lookup("where")(lookup("lt")(v, 0), v + end, v)
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def sliced(v: Value, p: Parsed) -> Value:
+    """The slices and integers of an index, every axis kept."""
+    if all(a == 0 and s == 1 for a, s in zip(p.start, p.step, strict=True)) and tuple(p.size) == v.shape:
+        return v
+    return lookup("slice")(v, start=tuple(p.start), size=tuple(p.size), step=tuple(p.step))
+
+
+def result_axes(p: Parsed) -> tuple[list[int], list[int]]:
+    """Axes of x that stay, and the order of (array axes, axes that stay) in the result without its new axes."""
+    kept = [a for a in range(len(p.size)) if a not in p.dropped and a not in p.axes]
+    depth = p.arrays[0][1].ndim if p.arrays else 0
+    order: list[int] = []
+    for entry in p.layout:
+        if entry == "arrays":
+            order += range(depth)
+        elif entry is not None:
+            order.append(depth + kept.index(entry))
+    return kept, order
+
+
+def with_new_axes(p: Parsed, shape: Sequence[Size]) -> list[Size]:
+    """The shape of the result, new axes included, given its shape without them."""
+    rest = iter(shape)
+    out: list[Size] = []
+    for entry in p.layout:
+        if entry is None:
+            out.append(1)
+        elif entry == "arrays":
+            out += [next(rest) for _ in range(p.arrays[0][1].ndim)]
+        else:
+            out.append(next(rest))
+    return out
+
+
+def read(v: Value, p: Parsed) -> Value:
+    """``v[index]`` for an index that was parsed for a value of this shape."""
+    v = sliced(v, p)
+    kept, order = result_axes(p)
+    depth = 0
+    if p.arrays:
+        v = lookup("gather")(v, *[i for _, i in p.arrays], axes=p.axes)
+        depth = p.arrays[0][1].ndim
+    v = permuted(reshaped(v, [*v.shape[:depth], *[p.size[a] for a in kept]]), order)
+    return reshaped(v, with_new_axes(p, v.shape))
+
+
+@public()
+def getitem(x: Any, index: Any) -> Tensor:
+    """``x[index]``."""
+    t = as_tensor(x)
+    return Tensor(read(t.value, parse(t, index)))
+
+
+@public(np.take)
+def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> Tensor:
+    """The elements at ``indices`` along ``axis`` (of the raveled value for None). ``mode``: raise, wrap or clip."""
+    t = as_tensor(a)
+    if axis is None:
+        t, axis = ravel(t), 0
+    axis = normal_axis(axis, t.ndim, "take", t)
+    i = _index_array(indices, t, "take")
+    n = t.value.shape[axis]
+    if mode != "raise":
+        end = stretch(lookup("size")(value=n), i.value.shape)
+        v = lookup("mod")(i.value, end) if mode == "wrap" else lookup("maximum")(lookup("minimum")(i.value, end - 1), 0)
+    else:
+        v = _wrapped(i, t, axis)
+    out = lookup("gather")(t.value, v, axes=(axis,))
+    order = [*range(v.ndim, v.ndim + axis), *range(v.ndim), *range(v.ndim + axis, out.ndim)]
+    return Tensor(permuted(out, order))
+
+
+def _index_array(indices: Any, t: Tensor, name: str) -> Tensor:
+    i = as_tensor(np.zeros(0, np.int64) if isinstance(indices, list | tuple) and not len(indices) else indices)
+    if i.dtype.kind not in "iu":
+        raise IndexingError(f"{name}: indices must be integers, not {i.dtype}", values=rows([t, i]), help="i.astype('int64')")
+    return Tensor(convert(i.value, DTYPES["i64"]))
+
+
+@public(np.take_along_axis)
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Tensor:
+    """For each line along ``axis`` the elements that the same line of ``indices`` names."""
+    t = as_tensor(arr)
+    i = _index_array(indices, t, "take_along_axis")
+    if axis is None:
+        return getitem(ravel(t), i)
+    if i.ndim != t.ndim:
+        raise IndexingError(f"take_along_axis: indices have {i.ndim} axes, the value {t.ndim}", values=rows([t, i]))
+    axis = normal_axis(axis, t.ndim, "take_along_axis", t)
+    shape = tuple(n if a != axis and k == 1 else k for a, (k, n) in enumerate(zip(i.value.shape, t.value.shape, strict=True)))
+    for a, (k, n) in enumerate(zip(shape, t.value.shape, strict=True)):
+        if a != axis and n != 1 and known_equal(k, n) is False:
+            raise IndexingError(f"take_along_axis: axis {a} has size {k} in indices and {n} in the value", values=rows([t, i]))
+    along = stretch(_wrapped(i, t, axis), shape)
+    zero = lookup("iota")
+    places = [along if a == axis else zero(shape=shape, axis=a, dtype=DTYPES["i64"]) * (0 if n == 1 else 1)
+              for a, n in enumerate(t.value.shape)]
+    return Tensor(lookup("gather")(t.value, *places, axes=tuple(range(t.ndim))))
+
+
+@public()
+def dynamic_slice(x: Any, starts: Sequence[Any], sizes: Sequence[Any]) -> Tensor:
+    """A window of ``sizes`` elements whose place is data, moved so that it fits."""
+    t = as_tensor(x)
+    if len(starts) != t.ndim or len(sizes) != t.ndim:
+        raise IndexingError(f"dynamic_slice: {len(starts)} starts and {len(sizes)} sizes for {t.ndim} axes", values=rows([t]))
+    scalars = [convert(as_tensor(s).value, DTYPES["i64"]) for s in starts]
+    return Tensor(lookup("dynamic_slice")(t.value, *scalars, size=tuple(as_size(s) for s in sizes)))
+

@@ -1,0 +1,357 @@
+"""Joining, splitting, padding, repeating and reordering along axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.errors import DTypeError, ShapeError
+from symc.ir.dim import Dim, Size, known_equal
+from symc.ir.op import lookup
+from symc.ir.ops.leaf import scalar
+from symc.ir.types import DTYPES, as_dtype
+from symc.ir.value import Value
+from symc.numpy_api.convert import as_tensor, convert
+from symc.numpy_api.manipulation import expanded, normal_axes, normal_axis, reshaped
+from symc.numpy_api.promotion import rows, same_dtype
+from symc.public import API, public
+from symc.sizes import as_size, size_of, user_size
+from symc.tensor import Tensor
+
+
+def sequence(items: Any) -> list[Tensor]:
+    """The parts to join: of a list or tuple its items, of one tensor its rows."""
+    return [as_tensor(i) for i in (list(items) if isinstance(items, list | tuple) else list(as_tensor(items)))]
+
+
+def part(v: Value, axis: int, start: Size, size: Size, step: int = 1) -> Value:
+    """``size`` elements along one axis, from ``start`` on."""
+    if (start, size, step) == (0, v.shape[axis], 1):
+        return v
+    spec = [(start, size, step) if i == axis else (0, n, 1) for i, n in enumerate(v.shape)]
+    return lookup("slice")(v, start=tuple(s[0] for s in spec), size=tuple(s[1] for s in spec), step=tuple(s[2] for s in spec))
+
+
+def _agree(tensors: list[Tensor], axis: int, name: str) -> list[Value]:
+    """The values with all axes but one made equal; ShapeError for axes known to differ."""
+    first = tensors[0].value
+    out = []
+    for t in tensors:
+        if t.ndim != first.ndim:
+            raise ShapeError(f"{name}: the numbers of axes differ: {first.ndim} and {t.ndim}", values=rows(tensors))
+        want = []
+        for i, (n, m) in enumerate(zip(t.value.shape, first.shape, strict=True)):
+            if i != axis and known_equal(n, m) is False:
+                raise ShapeError(f"{name}: axis {i} differs: {m} and {n}", values=rows(tensors),
+                                 help=f"all axes but the joined one ({axis}) must be equal")
+            want.append(n if i == axis else m)
+        out.append(t.value if tuple(want) == t.value.shape else lookup("ensure_shape")(t.value, shape=tuple(want)))
+    return out
+
+
+# --- joining ----------------------------------------------------------------------------------------------------------
+
+
+@public(np.concatenate, aliases=("concat",))
+def concatenate(arrays: Any, axis: int | None = 0, *, dtype: Any = None, casting: str = "same_kind") -> Tensor:
+    """The arrays one after another along ``axis`` (raveled for None)."""
+    tensors = sequence(arrays)
+    if not tensors:
+        raise ShapeError("concatenate: there is nothing to join")
+    if axis is None:
+        tensors, axis = [API["ravel"](t) for t in tensors], 0
+    if not all(t.ndim for t in tensors):
+        raise ShapeError("concatenate: values without axes cannot be joined", values=rows(tensors), help="use sc.stack or sc.hstack")
+    tensors = same_dtype(tensors, "concatenate") if dtype is None else [Tensor(convert(t.value, as_dtype(dtype))) for t in tensors]
+    axis = normal_axis(axis, tensors[0].ndim, "concatenate", tensors[0])
+    values = _agree(tensors, axis, "concatenate")
+    return Tensor(values[0] if len(values) == 1 else lookup("concat")(*values, axis=axis))
+
+
+@public(np.stack)
+def stack(arrays: Any, axis: int = 0, *, dtype: Any = None, casting: str = "same_kind") -> Tensor:
+    """The arrays, all of one shape, along a new axis."""
+    tensors = sequence(arrays)
+    if not tensors:
+        raise ShapeError("stack: there is nothing to join")
+    tensors = same_dtype(tensors, "stack") if dtype is None else [Tensor(convert(t.value, as_dtype(dtype))) for t in tensors]
+    axis = normal_axis(axis, tensors[0].ndim + 1, "stack")
+    values = _agree(tensors, -1, "stack")
+    raised = [expanded(v, (axis,)) for v in values]
+    return Tensor(raised[0] if len(raised) == 1 else lookup("concat")(*raised, axis=axis))
+
+
+@public(np.vstack, aliases=("row_stack",))
+def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Tensor:
+    """Rows one below another."""
+    return concatenate([API["atleast_2d"](t) for t in sequence(tup)], 0, dtype=dtype)
+
+
+@public(np.hstack)
+def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Tensor:
+    """Columns side by side; one-dimensional values one after another."""
+    tensors = [API["atleast_1d"](t) for t in sequence(tup)]
+    return concatenate(tensors, 0 if tensors and tensors[0].ndim == 1 else 1, dtype=dtype)
+
+
+@public(np.dstack)
+def dstack(tup: Any) -> Tensor:
+    """Values along the third axis."""
+    return concatenate([API["atleast_3d"](t) for t in sequence(tup)], 2)
+
+
+@public(np.column_stack)
+def column_stack(tup: Any) -> Tensor:
+    """One-dimensional values as columns, others side by side."""
+    tensors = sequence(tup)
+    return concatenate([Tensor(reshaped(t.value, (*t.value.shape, 1)[-2:] if t.ndim else (1, 1))) if t.ndim < 2 else t for t in tensors], 1)
+
+
+@public(np.append)
+def append(arr: Any, values: Any, axis: int | None = None) -> Tensor:
+    """``values`` after ``arr`` (both raveled for axis None)."""
+    return concatenate([arr, as_tensor(values)], axis)
+
+
+# --- splitting --------------------------------------------------------------------------------------------------------
+
+
+def _cuts(n: Size, indices_or_sections: Any, name: str, exact: bool) -> list[tuple[Size, Size]]:
+    """(start, size) of every piece of an axis of size n."""
+    if isinstance(indices_or_sections, list | tuple | np.ndarray):
+        points = [as_size(i, f"{name}: an index") for i in indices_or_sections]
+        if isinstance(n, int) and all(isinstance(p, int) for p in points):
+            return [_interval(n, a, b) for a, b in zip([0, *points], [*points, None], strict=True)]
+        return [(a, b - a) for a, b in zip([0, *points], [*points, n], strict=True)]
+    k = int(indices_or_sections)
+    if k <= 0:
+        raise ShapeError(f"{name}: the number of pieces must be positive, not {k}")
+    whole, extra = n // k, n % k
+    if isinstance(extra, Dim) or isinstance(n, Dim):
+        if extra != 0 and exact or isinstance(extra, Dim):
+            raise ShapeError(f"{name}: whether {k} divides {n} is not known", help="name the size as a multiple, or give the indices")
+    elif extra and exact:
+        raise ShapeError(f"{name}: an axis of size {n} does not divide into {k} equal pieces", help="sc.array_split takes pieces that differ")
+    out: list[tuple[Size, Size]] = []
+    start: Size = 0
+    for i in range(k):
+        size = whole + (1 if isinstance(extra, int) and i < extra else 0)
+        out.append((start, size))
+        start = start + size
+    return out
+
+
+def _interval(n: int, a: Any, b: Any) -> tuple[int, int]:
+    first, last, _ = slice(a, b).indices(n)
+    return first, max(last - first, 0)
+
+
+def _split(name: str, function: Callable, exact: bool) -> Callable[..., list[Tensor]]:
+    def call(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
+        t = as_tensor(ary)
+        axis = normal_axis(axis, t.ndim, name, t)
+        return [Tensor(part(t.value, axis, a, n)) for a, n in _cuts(t.value.shape[axis], indices_or_sections, name, exact)]
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = "A list of pieces along ``axis``: so many, or cut at the indices given."
+    return public(function)(call)
+
+
+split = _split("split", np.split, True)
+array_split = _split("array_split", np.array_split, False)
+
+
+@public(np.vsplit)
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
+    """Pieces along the first axis."""
+    return split(ary, indices_or_sections, 0)
+
+
+@public(np.hsplit)
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
+    """Pieces along the second axis, or the only one."""
+    return split(ary, indices_or_sections, 0 if as_tensor(ary).ndim == 1 else 1)
+
+
+@public(np.dsplit)
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
+    """Pieces along the third axis."""
+    return split(ary, indices_or_sections, 2)
+
+
+@public(np.unstack if hasattr(np, "unstack") else np.vsplit, name="unstack")
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """The values along an axis whose size is known."""
+    return tuple(API["moveaxis"](x, axis, 0))
+
+
+# --- reordering -------------------------------------------------------------------------------------------------------
+
+
+@public(np.flip)
+def flip(m: Any, axis: Any = None) -> Tensor:
+    """The order of elements reversed along ``axis`` (None: all)."""
+    from symc.ir.ops.shape import flip as flip_value
+
+    t = as_tensor(m)
+    axes = normal_axes(axis, t.ndim, "flip", t)
+    return Tensor(flip_value(t.value, axes)) if axes else t
+
+
+@public(np.flipud)
+def flipud(m: Any) -> Tensor:
+    """Reversed along the first axis."""
+    return flip(m, 0)
+
+
+@public(np.fliplr)
+def fliplr(m: Any) -> Tensor:
+    """Reversed along the second axis."""
+    return flip(m, 1)
+
+
+@public(np.rot90)
+def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
+    """Rotated by k quarter turns in the plane of two axes."""
+    t = as_tensor(m)
+    a, b = normal_axes(tuple(axes), t.ndim, "rot90", t)
+    k %= 4
+    if k == 0:
+        return t
+    if k == 2:
+        return flip(t, (a, b))
+    return API["swapaxes"](flip(t, b), a, b) if k == 1 else flip(API["swapaxes"](t, a, b), b)
+
+
+@public(np.roll)
+def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
+    """Elements moved along ``axis`` by ``shift``; those that leave one end enter at the other."""
+    t = as_tensor(a)
+    if axis is None:
+        return API["reshape"](roll(API["ravel"](t), shift, 0), t.shape) if t.ndim else t
+    axes = axis if isinstance(axis, list | tuple) else (axis,)
+    shifts = shift if isinstance(shift, list | tuple) else (shift,) * len(axes)
+    if len(axes) < len(shifts):
+        axes = tuple(axes) * len(shifts)
+    v = t.value
+    for k, ax in zip(shifts, axes, strict=True):
+        ax = normal_axis(ax, t.ndim, "roll", t)
+        v = _rolled(v, ax, k)
+    return Tensor(v)
+
+
+def _rolled(v: Value, axis: int, shift: Any) -> Value:
+    n = v.shape[axis]
+    k = size_of(shift)
+    if k is None:  # the distance is data
+        place = API["remainder"](API["subtract"](API["arange"](n), as_tensor(shift)), Tensor(lookup("size")(value=n)))
+        return API["take"](Tensor(v), Tensor(convert(place.value, DTYPES["i64"])), axis=axis).value
+    if known_equal(n, 0) is True or known_equal(k, 0) is True:
+        return v
+    k = k % n
+    if known_equal(k, 0) is True:
+        return v
+    return lookup("concat")(part(v, axis, n - k, k), part(v, axis, 0, n - k), axis=axis)
+
+
+# --- repeating --------------------------------------------------------------------------------------------------------
+
+
+@public(np.repeat)
+def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None) -> Tensor:
+    """Every element ``repeats`` times (a size, or constant numbers, one an element) along ``axis`` (raveled for None)."""
+    t = as_tensor(a)
+    if axis is None:
+        t, axis = API["ravel"](t), 0
+    axis = normal_axis(axis, t.ndim, "repeat", t)
+    k = size_of(repeats[0] if isinstance(repeats, list | tuple) and len(repeats) == 1 else repeats)
+    if k is None:
+        counts = np.asarray(repeats)
+        if counts.dtype.kind not in "iu":
+            raise DTypeError("repeat: how often must be an int, a size, or constant integers", values=rows([t]))
+        return API["take"](t, np.repeat(np.arange(len(counts)), counts), axis=axis)
+    v, n = t.value, t.value.shape[axis]
+    wide = lookup("broadcast")(v, axes=tuple(i if i <= axis else i + 1 for i in range(v.ndim)),
+                               shape=(*v.shape[: axis + 1], k, *v.shape[axis + 1:]))
+    return Tensor(reshaped(wide, (*v.shape[:axis], n * k, *v.shape[axis + 1:])))
+
+
+@public(np.tile)
+def tile(A: Any, reps: Any) -> Tensor:
+    """The whole value ``reps`` times along each axis."""
+    t = as_tensor(A)
+    counts = [as_size(r, "tile: a count") for r in (reps if isinstance(reps, list | tuple | np.ndarray) else (reps,))]
+    counts = [1] * (t.ndim - len(counts)) + counts
+    v = reshaped(t.value, (1,) * (len(counts) - t.ndim) + t.value.shape)
+    inner = [s for s, k in zip(v.shape, counts, strict=True) for s in (k, s)]
+    wide = lookup("broadcast")(v, axes=tuple(range(1, 2 * v.ndim, 2)), shape=tuple(inner)) if v.ndim else v
+    return Tensor(reshaped(wide, [s * k for s, k in zip(v.shape, counts, strict=True)]))
+
+
+# --- padding ----------------------------------------------------------------------------------------------------------
+
+
+def _pairs(given: Any, ndim: int, name: str) -> list[tuple[Any, Any]]:
+    """NumPy's forms of a pad width: one number, one pair, or a pair an axis."""
+    if not isinstance(given, list | tuple | np.ndarray):
+        return [(given, given)] * ndim
+    entries = list(given)
+    if len(entries) == 1:
+        return _pairs(entries[0], ndim, name) if not isinstance(entries[0], list | tuple | np.ndarray) or len(entries[0]) == 2 else \
+            _pairs(entries[0][0], ndim, name)
+    nested = [isinstance(e, list | tuple | np.ndarray) for e in entries]
+    if len(entries) == 2 and not any(nested):
+        return [(entries[0], entries[1])] * ndim
+    if len(entries) != ndim:
+        raise ShapeError(f"{name}: {len(entries)} pairs for {ndim} axes", help="give one number, one pair, or a pair an axis")
+    return [tuple(e) if n and len(e) == 2 else (e[0], e[0]) if n else (e, e) for e, n in zip(entries, nested, strict=True)]  # type: ignore[misc]
+
+
+@public(np.pad)
+def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Tensor:
+    """The value with more elements around it. ``mode``: constant, edge, reflect, symmetric or wrap."""
+    t = as_tensor(array)
+    widths = [(as_size(a, "pad: a width"), as_size(b, "pad: a width")) for a, b in _pairs(pad_width, t.ndim, "pad")]
+    if any(isinstance(w, int) and w < 0 for pair in widths for w in pair):
+        raise ShapeError("pad: a width is negative", values=rows([t]), help="a slice removes elements")
+    if mode == "constant":
+        return _pad_constant(t, widths, constant_values)
+    v = t.value
+    for axis, (low, high) in enumerate(widths):
+        v = _pad_axis(v, axis, low, high, mode)
+    return Tensor(v)
+
+
+def _pad_constant(t: Tensor, widths: list[tuple[Size, Size]], fill: Any) -> Tensor:
+    v = t.value
+    if not isinstance(fill, list | tuple | np.ndarray):
+        scalar_fill = convert(as_tensor(fill).value, v.dtype)
+        if all(w == 0 for pair in widths for w in pair):
+            return t
+        return Tensor(lookup("pad")(v, scalar_fill, low=tuple(a for a, _ in widths), high=tuple(b for _, b in widths), interior=(0,) * v.ndim))
+    for axis, (pair, fills) in enumerate(zip(widths, _pairs(fill, v.ndim, "pad"), strict=True)):
+        for side, (width, number) in enumerate(zip(pair, fills, strict=True)):
+            place = tuple(width if i == axis else 0 for i in range(v.ndim))
+            zeros = (0,) * v.ndim
+            if width != 0:
+                v = lookup("pad")(v, scalar(number, v.dtype), low=zeros if side else place, high=place if side else zeros, interior=zeros)
+    return Tensor(v)
+
+
+def _pad_axis(v: Value, axis: int, low: Size, high: Size, mode: str) -> Value:
+    if mode not in ("edge", "reflect", "symmetric", "wrap"):
+        raise ShapeError(f"pad: there is no mode {mode!r}", help="modes: constant, edge, reflect, symmetric, wrap")
+    n = v.shape[axis]
+    if mode == "edge":
+        pieces = [repeat(Tensor(part(v, axis, 0, 1)), user_size(low), axis).value, v, repeat(Tensor(part(v, axis, n - 1, 1)), user_size(high), axis).value]
+    else:
+        if isinstance(n, int) and any(not isinstance(w, int) or w > n - (mode == "reflect") for w in (low, high)):
+            raise ShapeError(f"pad: mode {mode!r} takes widths up to {n - (mode == 'reflect')} on an axis of size {n}")
+        skip = 1 if mode == "reflect" else 0
+        if mode == "wrap":
+            pieces = [part(v, axis, n - low, low), v, part(v, axis, 0, high)]
+        else:
+            pieces = [part(v, axis, low - 1 + skip, low, -1), v, part(v, axis, n - 1 - skip, high, -1)]
+    kept = [p for p, w in zip(pieces, (low, 1, high), strict=True) if w != 0]
+    return kept[0] if len(kept) == 1 else lookup("concat")(*kept, axis=axis)

@@ -1,0 +1,326 @@
+"""Reductions over axes, and running reductions along one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.errors import DTypeError, ShapeError
+from symc.ir.dim import product
+from symc.ir.op import lookup, splat
+from symc.ir.types import DTYPES, as_dtype
+from symc.ir.value import Value
+from symc.numpy_api.convert import as_tensor, convert
+from symc.numpy_api.elementwise import float_value
+from symc.numpy_api.manipulation import expanded, normal_axes, normal_axis, reshaped
+from symc.numpy_api.promotion import loop_dtypes, rows
+from symc.numpy_api.ufuncs import choose, truth
+from symc.public import API, public
+from symc.tensor import Tensor
+
+Axis = int | Sequence[int] | None
+
+
+def reduce(name: str, v: Value, axis: Axis, keepdims: bool, t: Tensor | None = None) -> Tensor:
+    """Op ``name`` over ``axis`` (None: all)."""
+    axes = tuple(sorted(normal_axes(axis, v.ndim, name, t)))
+    try:
+        out = lookup(name)(v, axes=axes)
+    except ShapeError as e:
+        e.attach(rows([t]) if t is not None else (), ())
+        e.help = e.help or "where elements may be missing, choose with sc.where or give the axis a size"
+        raise
+    return Tensor(expanded(out, axes) if keepdims else out)
+
+
+def _wide(t: Tensor, dtype: Any) -> Value:
+    """The operand in the dtype in which NumPy sums: small integers and bool in 64 bits."""
+    if dtype is not None:
+        return convert(t.value, as_dtype(dtype))
+    if t.dtype.kind in "bi":
+        return convert(t.value, DTYPES["i64"])
+    return convert(t.value, DTYPES["u64"]) if t.dtype.kind == "u" else t.value
+
+
+@public(np.sum)
+def sum(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False, initial: Any = None) -> Tensor:
+    """The sum over ``axis``; integers narrower than 64 bits are summed in 64."""
+    t = as_tensor(a)
+    out = reduce("sum", _wide(t, dtype), axis, keepdims, t)
+    return out if initial is None else API["add"](out, initial)
+
+
+@public(np.prod)
+def prod(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False, initial: Any = None) -> Tensor:
+    """The product over ``axis``; integers narrower than 64 bits are multiplied in 64."""
+    t = as_tensor(a)
+    out = reduce("prod", _wide(t, dtype), axis, keepdims, t)
+    return out if initial is None else API["multiply"](out, initial)
+
+
+def _extreme(name: str, *numpy_functions: Callable) -> Callable[..., Tensor]:
+    def call(a: Any, axis: Axis = None, keepdims: bool = False, initial: Any = None) -> Tensor:
+        t = as_tensor(a)
+        if initial is not None:
+            t = _with_initial(t, axis, initial)
+        if t.dtype.kind == "c":
+            return _complex_extreme(name, t, axis, keepdims)
+        out = reduce(name, t.value, axis, keepdims, t)
+        return out if initial is None else API[f"{name}imum"](out, initial)
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"The {'greatest' if name == 'max' else 'least'} element over ``axis``; nan if one is nan. Ties share the derivative evenly."
+    return public(*numpy_functions, aliases=(f"a{name}",))(call)
+
+
+def _with_initial(t: Tensor, axis: Axis, initial: Any) -> Tensor:
+    """One more element along one axis, so that the reduction of none has a value."""
+    axes = normal_axes(axis, t.ndim, "max", t)
+    if not axes:
+        return t
+    extra = [(0, 1 if i == axes[0] else 0) for i in range(t.ndim)]
+    return API["pad"](t, extra, constant_values=initial)
+
+
+def _complex_extreme(name: str, t: Tensor, axis: Axis, keepdims: bool) -> Tensor:
+    """Lexicographic: the extreme real part, and among those the extreme imaginary part."""
+    re, im = API["real"](t), API["imag"](t)
+    best = API["equal"](re, API[name](re, axis, keepdims=True))
+    worst = -np.inf if name == "max" else np.inf
+    chosen = API["logical_and"](best, API["equal"](im, API[name](API["where"](best, im, worst), axis, keepdims=True)))
+    count = API["sum"](chosen, axis, keepdims=keepdims)
+    return API["divide"](API["sum"](API["where"](chosen, t, 0.0), axis, keepdims=keepdims), API["astype"](count, t.dtype))
+
+
+max = _extreme("max", np.max)
+min = _extreme("min", np.min)
+
+
+def _logical(name: str, function: Callable) -> Callable[..., Tensor]:
+    def call(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        t = as_tensor(a)
+        return reduce(name, truth(t.value), axis, keepdims, t)
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Whether {'some element is' if name == 'any' else 'all elements are'} true over ``axis``."
+    return public(function)(call)
+
+
+any = _logical("any", np.any)
+all = _logical("all", np.all)
+
+
+def _place(name: str, function: Callable) -> Callable[..., Tensor]:
+    def call(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+        t = as_tensor(a)
+        if axis is None:
+            flat = reduce(name, reshaped(t.value, (product(t.value.shape),)), 0, False, t)
+            return Tensor(reshaped(flat.value, (1,) * t.ndim)) if keepdims else flat
+        return reduce(name, t.value, normal_axis(axis, t.ndim, name, t), keepdims, t)
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"The place of the first {'greatest' if name == 'argmax' else 'least'} element along ``axis`` (of the raveled value for None)."
+    return public(function)(call)
+
+
+argmax = _place("argmax", np.argmax)
+argmin = _place("argmin", np.argmin)
+
+
+@public(np.count_nonzero)
+def count_nonzero(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """How many elements are not zero."""
+    return sum(Tensor(truth(as_tensor(a).value)), axis, keepdims=keepdims)
+
+
+# --- means ------------------------------------------------------------------------------------------------------------
+
+
+def count_along(t: Tensor, axis: Axis, name: str) -> Any:
+    """The number of elements over ``axis``, which promotes like a Python int."""
+    sizes = [t.shape[i] for i in normal_axes(axis, t.ndim, name, t)]
+    total: Any = 1
+    for s in sizes:
+        total = total * s
+    return total
+
+
+def _inexact(t: Tensor, dtype: Any) -> tuple[Tensor, np.dtype]:
+    """The operand in the dtype in which NumPy averages, and the dtype of the result."""
+    out = as_dtype(dtype) if dtype is not None else (t.dtype if t.dtype.kind in "fc" else loop_dtypes(np.divide, [t, t])[-1])
+    wide = DTYPES["f32"] if out == DTYPES["f16"] and dtype is None else out
+    return Tensor(convert(t.value, wide)), out
+
+
+@public(np.mean)
+def mean(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """The mean over ``axis``; of integers in the default float."""
+    t = as_tensor(a)
+    x, out = _inexact(t, dtype)
+    total = reduce("sum", x.value, axis, keepdims, t)
+    return Tensor(convert(API["divide"](total, count_along(t, axis, "mean")).value, out))
+
+
+@public(np.var)
+def var(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *, mean: Any = None,
+        correction: float | None = None) -> Tensor:
+    """The mean of |x - mean|**2 over ``axis``, with ``ddof`` (or ``correction``) taken from the number of elements."""
+    t = as_tensor(a)
+    x, out = _inexact(t, dtype)
+    ddof = ddof if correction is None else correction
+    n = count_along(t, axis, "var")
+    center = API["divide"](reduce("sum", x.value, axis, True, t), n) if mean is None else mean
+    d = API["subtract"](x, center)
+    if d.dtype.kind == "c":
+        square = API["add"](API["square"](API["real"](d)), API["square"](API["imag"](d)))
+        out = square.dtype
+    else:
+        square = API["square"](d)
+    total = reduce("sum", square.value, axis, keepdims, t)
+    left = n - ddof
+    return Tensor(convert(API["divide"](total, left if not isinstance(left, int | float) or left > 0 else 0).value, out))
+
+
+@public(np.std)
+def std(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *, mean: Any = None,
+        correction: float | None = None) -> Tensor:
+    """The square root of the variance."""
+    return API["sqrt"](var(a, axis, dtype, ddof, keepdims, mean=mean, correction=correction))
+
+
+@public(np.ptp)
+def ptp(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """The greatest minus the least element."""
+    return API["subtract"](max(a, axis, keepdims), min(a, axis, keepdims))
+
+
+# --- exponentials -----------------------------------------------------------------------------------------------------
+
+
+@public()
+def logsumexp(a: Any, axis: Axis = None, keepdims: bool = False, b: Any = None) -> Tensor:
+    """log(sum(exp(a))), without overflow; with weights b, log(sum(b * exp(a)))."""
+    t = as_tensor(a)
+    if b is not None:
+        t = API["add"](t, API["log"](b))
+    return reduce("logsumexp", float_value(t, "logsumexp"), axis, keepdims, t)
+
+
+@public()
+def softmax(x: Any, axis: Axis = None) -> Tensor:
+    """exp(x) / sum(exp(x)) over ``axis``, without overflow."""
+    return API["exp"](log_softmax(x, axis))
+
+
+@public()
+def log_softmax(x: Any, axis: Axis = None) -> Tensor:
+    """x - logsumexp(x), the logarithm of softmax."""
+    t = as_tensor(x)
+    return API["subtract"](t, logsumexp(t, axis, keepdims=True))
+
+
+# --- running ----------------------------------------------------------------------------------------------------------
+
+
+def _running(name: str, *functions: Callable) -> Callable[..., Tensor]:
+    def call(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
+        t = as_tensor(a)
+        v = _wide(t, dtype)
+        if axis is None:
+            v, axis = reshaped(v, (product(v.shape),)), 0
+        axis = normal_axis(axis, v.ndim, name, t)
+        return Tensor(lookup(name)(v, axis=axis, reverse=False))
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"The running {'sum' if name == 'cumsum' else 'product'} along ``axis`` (of the raveled value for None)."
+    return public(*functions)(call)
+
+
+cumsum = _running("cumsum", np.cumsum)
+cumprod = _running("cumprod", np.cumprod)
+
+
+def _cumulative(name: str, function: Callable | None, first: int) -> Callable[..., Tensor]:
+    def call(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+        t = as_tensor(x)
+        if axis is None:
+            if t.ndim != 1:
+                raise ShapeError(f"{name}: axis is needed for {t.ndim} axes", values=rows([t]))
+            axis = 0
+        axis = normal_axis(axis, t.ndim, name, t)
+        out = API[name.replace("ulative_", "")](t, axis, dtype)
+        return API["pad"](out, [(1 if i == axis else 0, 0) for i in range(t.ndim)], constant_values=first) if include_initial else out
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = "The running result along ``axis``, optionally with the value of no elements in front."
+    return public(*([function] if function else []))(call)
+
+
+cumulative_sum = _cumulative("cumulative_sum", getattr(np, "cumulative_sum", None), 0)
+cumulative_prod = _cumulative("cumulative_prod", getattr(np, "cumulative_prod", None), 1)
+
+
+# --- nan counts as missing --------------------------------------------------------------------------------------------
+
+
+def _without_nan(t: Tensor, fill: Any) -> Tensor:
+    if t.dtype.kind not in "fc":
+        return t
+    return Tensor(choose(lookup("isnan")(t.value), splat(fill, t.type), t.value))
+
+
+@public(np.nansum)
+def nansum(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """The sum of the elements that are not nan."""
+    return sum(_without_nan(as_tensor(a), 0), axis, dtype, keepdims)
+
+
+@public(np.nanprod)
+def nanprod(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """The product of the elements that are not nan."""
+    return prod(_without_nan(as_tensor(a), 1), axis, dtype, keepdims)
+
+
+def _present(t: Tensor, axis: Axis, keepdims: bool) -> Tensor:
+    return sum(API["logical_not"](API["isnan"](t)), axis, keepdims=keepdims)
+
+
+@public(np.nanmean)
+def nanmean(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """The mean of the elements that are not nan; nan if there are none."""
+    t = as_tensor(a)
+    if t.dtype.kind not in "fc":
+        return mean(t, axis, dtype, keepdims)
+    total = nansum(t, axis, dtype, keepdims)
+    return API["divide"](total, API["astype"](_present(t, axis, keepdims), total.dtype))
+
+
+@public(np.nanvar)
+def nanvar(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
+    """The variance of the elements that are not nan."""
+    t = as_tensor(a)
+    if t.dtype.kind == "c":
+        raise DTypeError("nanvar is not defined for complex numbers", values=rows([t]))
+    d = API["subtract"](t, nanmean(t, axis, dtype, True))
+    left = API["subtract"](_present(t, axis, keepdims), ddof)
+    total = nansum(API["square"](d), axis, dtype, keepdims)
+    return API["divide"](total, API["astype"](left, total.dtype))
+
+
+@public(np.nanstd)
+def nanstd(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
+    """The standard deviation of the elements that are not nan."""
+    return API["sqrt"](nanvar(a, axis, dtype, ddof, keepdims))
+
+
+def _nan_extreme(name: str, function: Callable) -> Callable[..., Tensor]:
+    def call(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        t = as_tensor(a)
+        if t.dtype.kind != "f":
+            return API[name](t, axis, keepdims)
+        out = API[name](_without_nan(t, -np.inf if name == "max" else np.inf), axis, keepdims)
+        return API["where"](all(API["isnan"](t), axis, keepdims), np.nan, out)
+    call.__name__ = call.__qualname__ = f"nan{name}"
+    call.__doc__ = f"The {name} of the elements that are not nan; nan if there are none."
+    return public(function)(call)
+
+
+nanmax = _nan_extreme("max", np.nanmax)
+nanmin = _nan_extreme("min", np.nanmin)

@@ -1,0 +1,124 @@
+"""Sorting and searching. Sorts are stable, and nan comes last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from symc.errors import DTypeError, ShapeError, SymbolicValueError
+from symc.ir.op import lookup
+from symc.ir.types import DTYPES
+from symc.numpy_api.convert import as_tensor, convert
+from symc.numpy_api.manipulation import normal_axis, ravel
+from symc.numpy_api.promotion import rows, same_dtype
+from symc.public import API, public
+from symc.sizes import as_size, user_size
+from symc.tensor import Tensor
+
+
+def _prepared(a: Any, axis: int | None, name: str) -> tuple[Tensor, int]:
+    t = as_tensor(a)
+    if axis is None:
+        t, axis = ravel(t), -1
+    if t.dtype.kind == "c":
+        raise DTypeError(f"{name} is not defined for complex numbers", values=rows([t]), help="sort by x.real, x.imag or abs(x)")
+    if not t.ndim:
+        raise ShapeError(f"{name}: a value without axes cannot be sorted", values=rows([t]))
+    return t, normal_axis(axis, t.ndim, name, t)
+
+
+@public(np.sort)
+def sort(a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None,
+         descending: bool = False) -> Tensor:
+    """The elements along ``axis`` from least to greatest."""
+    t, axis = _prepared(a, axis, "sort")
+    out = Tensor(lookup("sort")(t.value, axis=axis))
+    return API["flip"](out, axis) if descending else out
+
+
+@public(np.argsort)
+def argsort(a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None,
+            descending: bool = False) -> Tensor:
+    """The order of indices that sorts along ``axis``; equals keep their order."""
+    t, axis = _prepared(a, axis, "argsort")
+    if not descending:
+        return Tensor(lookup("argsort")(t.value, axis=axis))
+    # sorting what is reversed, and reversing the result, keeps equals in order
+    turned = lookup("argsort")(API["flip"](t, axis).value, axis=axis)
+    return API["subtract"](t.shape[axis] - 1, API["flip"](Tensor(turned), axis))
+
+
+@public(np.partition)
+def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Tensor:
+    """The elements sorted along ``axis``, which puts element ``kth`` in its place."""
+    return sort(a, axis)
+
+
+@public(np.argpartition)
+def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Tensor:
+    """The order of indices that sorts along ``axis``, which puts element ``kth`` in its place."""
+    return argsort(a, axis)
+
+
+@public()
+def topk(x: Any, k: Any, axis: int = -1) -> tuple[Tensor, Tensor]:
+    """The k greatest elements along ``axis``, greatest first, and their indices."""
+    t, axis = _prepared(x, axis, "topk")
+    n = as_size(k, "topk: k")
+    order = API["moveaxis"](argsort(t, axis, descending=True), axis, 0)
+    places = API["moveaxis"](API["getitem"](order, slice(0, user_size(n))), 0, axis)
+    return API["take_along_axis"](t, places, axis), places
+
+
+@public(np.searchsorted)
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tensor:
+    """Where the elements of v go into the sorted a so that it stays sorted: before equals ("left") or after ("right")."""
+    if side not in ("left", "right"):
+        raise ShapeError(f"searchsorted: side is 'left' or 'right', not {side!r}")
+    x, y = same_dtype([a, v], "searchsorted")
+    if x.ndim != 1:
+        raise ShapeError(f"searchsorted: the first operand has one axis, not {x.ndim}", values=rows([x]))
+    if sorter is not None:
+        x = API["take"](x, sorter)
+    column = API["expand_dims"](y, -1)
+    below = API["less" if side == "left" else "less_equal"](x, column)
+    if y.dtype.kind == "f":  # nan is greater than everything
+        nan = API["isnan"](column)
+        below = API["where"](nan, API["logical_not"](API["isnan"](x)) if side == "left" else True, below)
+    return Tensor(convert(API["sum"](below, -1).value, DTYPES["i64"]))
+
+
+@public(np.digitize)
+def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
+    """The number of the bin that each element falls into; bins increase."""
+    return searchsorted(bins, x, "left" if right else "right")
+
+
+@public(np.bincount)
+def bincount(x: Any, weights: Any = None, minlength: Any = 0, *, length: Any = None) -> Tensor:
+    """How often each integer occurs, or the sum of its weights. ``length``: how many integers there are, which must be known."""
+    t = as_tensor(x)
+    if length is None:
+        raise SymbolicValueError("bincount: how many numbers the result has depends on data", values=rows([t]),
+                                 help="give length=n: all elements of x must be less than n")
+    w = API["ones_like"](t, dtype="int64") if weights is None else as_tensor(weights)
+    return API["zeros"](length, w.dtype).at[t].add(w)
+
+
+def _data_dependent(name: str, function: Any, help: str) -> None:
+    def call(a: Any, *args: Any, **kwargs: Any) -> Any:
+        t = as_tensor(a)
+        if t.value.op.name == "constant":
+            out = function(t.value.attrs["value"].data, *args, **kwargs)
+            return tuple(map(as_tensor, out)) if isinstance(out, tuple) else as_tensor(out)
+        raise SymbolicValueError(f"{name}: the size of the result depends on data", values=rows([t]), help=help)
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"NumPy's ``{name}`` of a constant; the size of the result of a symbolic value would depend on data."
+    public(function)(call)
+
+
+_data_dependent("nonzero", np.nonzero, "sc.where(mask, x, other) keeps the shape; sc.argmax finds the first")
+_data_dependent("flatnonzero", np.flatnonzero, "sc.where(mask, x, other) keeps the shape; sc.argmax finds the first")
+_data_dependent("argwhere", np.argwhere, "sc.where(mask, x, other) keeps the shape; sc.argmax finds the first")
+_data_dependent("unique", np.unique, "sc.sort(x) and a comparison of neighbours mark the first of equals")
