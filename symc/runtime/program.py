@@ -18,11 +18,13 @@ from symc.codegen.gemm import as_gemm
 from symc.codegen.names import kernel_name
 from symc.codegen.numba_cpu import Unsupported, render
 from symc.codegen.scalarize import scalarize
-from symc.ir.dim import Size, evaluate
+from symc.errors import ShapeError
+from symc.ir.dim import Size, evaluate, product
 from symc.ir.plan import Plan, Step
 from symc.ir.reference import apply
+from symc.ir.traverse import postorder
 from symc.ir.types import TensorType, concrete_shape
-from symc.ir.value import Region
+from symc.ir.value import Region, Value
 from symc.runtime import blas
 from symc.runtime.numba_compile import Kernel, compile_kernel
 
@@ -60,6 +62,7 @@ class Program:
                 launch = _build(step, names)
                 if launch is not None:
                     self.launches[step.value.regions[0]] = launch
+        self.nonempty = _nonempty_folds(plan)
         self._frames: dict[tuple, list[_Frame]] = {}
         self._lock = threading.Lock()
 
@@ -108,6 +111,13 @@ def load(plan: Plan) -> Program:
     return Program(plan)
 
 
+def _nonempty_folds(plan: Plan) -> list[tuple[Size, Value, Value]]:
+    """(reduced size, reduction, value of its step) for reductions that have no value for no elements."""
+    return [(product(v.operands[0].shape[a] for a in v.attrs["axes"]), v, step.value)
+            for step in plan.steps if step.kind == "launch"
+            for v in postorder(step.value.regions[0].results) if v.op.facts.get("nonempty")]
+
+
 def _build(step: Step, names: dict[str, str]) -> Launch | None:
     """How to launch a step, or None where the backend has no rendering for it. ``names``: kernels by what they do."""
     (region,) = step.value.regions
@@ -126,6 +136,10 @@ class _Frame:
     def __init__(self, program: Program, sizes: dict[str, int]):
         self.plan, self.sizes = program.plan, sizes
         plan = self.plan
+        for size, fold, value in program.nonempty:
+            if evaluate(size, sizes) == 0:
+                raise ShapeError(f"{fold.op.name} of no elements has no value: {fold.operands[0].type} over axes "
+                                 f"{fold.attrs['axes']}", where=plan.function.locations(value))
         arena = evaluate(plan.arena, sizes)
         raw = np.empty(arena + ALIGN, np.uint8)
         start = -raw.ctypes.data % ALIGN
