@@ -12,9 +12,11 @@ has many subgradients, one number is chosen:
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from symc.ir.op import Custom, Elementwise, Extern, Linear, Multilinear, lookup
+from symc.ir.op import Custom, Elementwise, Extern, Linear, Multilinear, Op, lookup
 from symc.ir.ops.compare import eq, ge
 from symc.ir.ops.elementwise import elementwise, like
 from symc.ir.ops.logic import and_, where
@@ -43,7 +45,7 @@ def _mulz(x, y):
     return np.where(x == 0, np.zeros_like(x), x * y)
 
 
-mulz = elementwise("mulz", 2, "fc", _mulz, Multilinear((
+mulz: Op = elementwise("mulz", 2, "fc", _mulz, Multilinear((
     lambda g, v: mulz(g, conjugate(v.operands[1])), lambda g, v: mulz(g, conjugate(v.operands[0])))),
     doc="x * y, and 0 where x is 0 even if y is infinite or nan: how a zero cotangent stays zero.")
 
@@ -93,7 +95,7 @@ def _abs_vjp(g, v):
     return (sign(x) * complex_(g, like(g, 0)) if x.dtype.kind == "c" else g * sign(x),)
 
 
-def _sign_change(t: Value, v: Value) -> Value | None:
+def _sign_change(t: Any, v: Value) -> Value | None:
     """How z / |z| follows z; the map is its own adjoint."""
     (x,) = v.operands
     if x.dtype.kind != "c":
@@ -114,8 +116,8 @@ abs_ = elementwise("abs", 1, NUMBERS, np.abs, Custom(_abs_jvp, _abs_vjp), result
 sign = elementwise("sign", 1, NUMBERS, np.sign,
                    Custom(lambda t, v: _sign_change(t[0], v), lambda g, v: (_sign_change(g, v),)),
                    doc="-1, 0 or 1; x / |x| for complex x; nan for nan.")
-copysign = elementwise("copysign", 2, "f", np.copysign, (lambda out, x, y: sign(x) * copysign(like(y, 1), y), None),
-                       doc="|x| with the sign of y, of zeros too.")
+copysign: Op = elementwise("copysign", 2, "f", np.copysign, (lambda out, x, y: sign(x) * copysign(like(y, 1), y), None),
+                           doc="|x| with the sign of y, of zeros too.")
 nextafter = elementwise("nextafter", 2, "f", np.nextafter, (1, None),
                         lowering=Extern("nextafter"), doc="The next number after x on the way to y.")
 
@@ -168,14 +170,14 @@ def _complex(x, y):
     return out
 
 
-conj = elementwise("conj", 1, "c", np.conjugate, Linear(lambda g, v: (conj(g),)), traits=["involution"],
-                   doc="The complex conjugate.")
+conj: Op = elementwise("conj", 1, "c", np.conjugate, Linear(lambda g, v: (conj(g),)), traits=["involution"],
+                       doc="The complex conjugate.")
 real = elementwise("real", 1, "c", np.real, Linear(lambda g, v: (complex_(g, like(g, 0)),)), result="real",
                    doc="The real part.")
 imag = elementwise("imag", 1, "c", np.imag, Linear(lambda g, v: (complex_(like(g, 0), g),)), result="real",
                    doc="The imaginary part.")
-complex_ = elementwise("complex", 2, "f", _complex, Linear(lambda g, v: (real(g), imag(g))), result="complex",
-                       doc="x + y*i of two float32 or two float64.")
+complex_: Op = elementwise("complex", 2, "f", _complex, Linear(lambda g, v: (real(g), imag(g))), result="complex",
+                           doc="x + y*i of two float32 or two float64.")
 
 __all__ = ["abs_", "add", "complex_", "conj", "conjugate", "copysign", "div", "floordiv", "fmax", "fmin", "fmod",
            "highest", "hypot", "imag", "like", "lowest", "maximum", "minimum", "mod", "mul", "mulz", "neg", "nextafter",

@@ -79,7 +79,7 @@ def elementwise(name: str, arity: int, kinds: str, reference: Callable, derivati
 
     if isinstance(derivative, tuple):
         derivative = Elementwise(derivative, singular)
-    facts = dict(kinds=kinds, result=result)
+    facts: dict[str, Any] = dict(kinds=kinds, result=result)
     if identity is not None:
         facts["identity"] = identity if callable(identity) else lambda dtype: dtype.type(identity)
     if numpy is not None or isinstance(reference, np.ufunc):
@@ -90,7 +90,7 @@ def elementwise(name: str, arity: int, kinds: str, reference: Callable, derivati
     ))  # fmt: skip
 
 
-EDGES = {
+EDGES: dict[str, list] = {
     "b": [False, True],
     "i": [-7, -2, -1, 0, 1, 2, 3, 7],
     "u": [0, 1, 2, 3, 7, 100],

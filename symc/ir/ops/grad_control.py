@@ -33,12 +33,12 @@ def _identity(name: str, kinds: str, derivative: Derivative | None, attrs: Seque
     ))  # fmt: skip
 
 
-def _scaled(t: Value, v: Value) -> Value:
+def _scaled(t: Any, v: Value) -> Value:
     scale = v.attrs["scale"]
     return like(t, 0) if scale == 0 else t * scale
 
 
-def _on_cotangent(f: Callable[[Value, Value], Value], forward: Callable[[Value, Value], Value]) -> Custom:
+def _on_cotangent(f: Callable[[Value, Value], Value], forward: Callable[[Any, Value], Value]) -> Custom:
     return Custom(lambda tangents, v: forward(tangents[0], v), lambda g, v: (f(g, v),))
 
 

@@ -88,8 +88,8 @@ def _gather_samples() -> Iterator[tuple[tuple, dict]]:
     i = np.array([1, 0, 1, 1])
     for dtype in DTYPES.values():
         yield (np.arange(5).astype(dtype), np.array([[4, 0], [2, 2]])), dict(axes=(0,))
-    for dtype in ("i1", "u8", "i4"):
-        yield (x, i.astype(dtype)), dict(axes=(0,))
+    for name in ("i1", "u8", "i4"):
+        yield (x, i.astype(name)), dict(axes=(0,))
     yield (x, i), dict(axes=(1,))
     yield (x, np.array(2)), dict(axes=(2,))
     yield (x, i, i + 2), dict(axes=(0, 2))

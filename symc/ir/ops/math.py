@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from symc.ir.op import Decompose, Extern
+from symc.ir.op import Decompose, Extern, Op
 from symc.ir.ops.arithmetic import abs_, hypot, maximum, mulz, neg
 from symc.ir.ops.compare import eq, gt, isinf
 from symc.ir.ops.elementwise import elementwise, like
@@ -75,7 +75,7 @@ def _atan2_partials():
 
 
 sin = elementwise("sin", 1, "fc", np.sin, (lambda out, x: cos(x),), doc="The sine of x radians.")
-cos = elementwise("cos", 1, "fc", np.cos, (lambda out, x: -sin(x),), doc="The cosine of x radians.")
+cos: Op = elementwise("cos", 1, "fc", np.cos, (lambda out, x: -sin(x),), doc="The cosine of x radians.")
 tan = elementwise("tan", 1, "fc", np.tan, (lambda out, x: out * out + 1,), doc="The tangent of x radians.")
 asin = elementwise("asin", 1, "fc", np.arcsin, (lambda out, x: _asin_partial(x),), singular=True,
                    doc="The inverse of sin.")
@@ -85,7 +85,7 @@ atan = elementwise("atan", 1, "fc", np.arctan, (lambda out, x: 1 / (x * x + 1),)
 atan2 = elementwise("atan2", 2, "f", np.arctan2, _atan2_partials(),
                     doc="The angle of the point at height x and width y, in [-pi, pi]: atan(x / y) in its quadrant.")
 sinh = elementwise("sinh", 1, "fc", np.sinh, (lambda out, x: cosh(x),), doc="The hyperbolic sine.")
-cosh = elementwise("cosh", 1, "fc", np.cosh, (lambda out, x: sinh(x),), doc="The hyperbolic cosine.")
+cosh: Op = elementwise("cosh", 1, "fc", np.cosh, (lambda out, x: sinh(x),), doc="The hyperbolic cosine.")
 tanh = elementwise("tanh", 1, "fc", np.tanh, (lambda out, x: _one_minus_square(out),), doc="The hyperbolic tangent.")
 asinh = elementwise("asinh", 1, "fc", np.arcsinh, (_asinh_partial,), singular=True, doc="The inverse of sinh.")
 acosh = elementwise("acosh", 1, "fc", np.arccosh, (lambda out, x: 1 / (sqrt(x - 1) * sqrt(x + 1)),), singular=True,
@@ -105,10 +105,10 @@ erfinv = elementwise("erfinv", 1, "f", special("erfinv"), (lambda out, x: exp(ou
                      singular=True, lowering=Extern("special"), doc="The inverse of erf.")
 lgamma = elementwise("lgamma", 1, "f", special("gammaln"), (lambda out, x: digamma(x),), singular=True,
                      doc="The logarithm of |gamma(x)|.")
-digamma = elementwise("digamma", 1, "f", special("digamma"), (lambda out, x: trigamma(x),), singular=True,
-                      lowering=Extern("special"), doc="The derivative of lgamma.")
-trigamma = elementwise("trigamma", 1, "f", special("polygamma", 1), (lambda out, x: polygamma(x, order=2),),
-                       singular=True, lowering=Extern("special"), doc="The derivative of digamma.")
+digamma: Op = elementwise("digamma", 1, "f", special("digamma"), (lambda out, x: trigamma(x),), singular=True,
+                          lowering=Extern("special"), doc="The derivative of lgamma.")
+trigamma: Op = elementwise("trigamma", 1, "f", special("polygamma", 1), (lambda out, x: polygamma(x, order=2),),
+                           singular=True, lowering=Extern("special"), doc="The derivative of digamma.")
 
 
 def _polygamma(x, order):
@@ -117,9 +117,10 @@ def _polygamma(x, order):
     return scipy.special.polygamma(order, x)
 
 
-polygamma = elementwise("polygamma", 1, "f", _polygamma, (lambda out, x: polygamma(x, order=out.attrs["order"] + 1),),
-                        singular=True, lowering=Extern("polygamma"), attrs=({"order": 2}, {"order": 3}),
-                        doc="The derivative of digamma of order `order`, at least 1.")
+polygamma: Op = elementwise("polygamma", 1, "f", _polygamma,
+                            (lambda out, x: polygamma(x, order=out.attrs["order"] + 1),),
+                            singular=True, lowering=Extern("polygamma"), attrs=({"order": 2}, {"order": 3}),
+                            doc="The derivative of digamma of order `order`, at least 1.")
 
 # --- stable forms -----------------------------------------------------------------------------------------------------
 
@@ -164,8 +165,8 @@ def _softplus_parts(v: Value) -> Value:
 
 softplus = elementwise("softplus", 1, "f", _softplus, (lambda out, x: sigmoid(x),), lowering=Decompose(_softplus_parts),
                        doc="log(1 + exp(x)), without overflow.")
-sigmoid = elementwise("sigmoid", 1, "f", _sigmoid, (lambda out, x: out * (1 - out),),
-                      lowering=Decompose(_sigmoid_parts), doc="1 / (1 + exp(-x)).")
+sigmoid: Op = elementwise("sigmoid", 1, "f", _sigmoid, (lambda out, x: out * (1 - out),),
+                          lowering=Decompose(_sigmoid_parts), doc="1 / (1 + exp(-x)).")
 log1mexp = elementwise("log1mexp", 1, "f", _log1mexp, (lambda out, x: -1 / expm1(-x),), singular=True,
                        lowering=Decompose(_log1mexp_parts), doc="log(1 - exp(x)) for x <= 0, accurate at both ends.")
 logaddexp = elementwise("logaddexp", 2, "f", np.logaddexp,

@@ -107,7 +107,7 @@ def delinearize(position: Value, shape: Shape) -> list[Value]:
     return out[::-1]
 
 
-reshape = register(Op(
+reshape: Op = register(Op(
     "reshape", _reshape_infer, lambda x, shape: np.array(x).reshape(shape),
     Linear(lambda g, v: (reshape(g, shape=v.operands[0].shape),)), View(),
     frozenset({"movement"}),
@@ -132,7 +132,7 @@ def inverse_permutation(perm: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(perm.index(i) for i in range(len(perm)))
 
 
-transpose = register(Op(
+transpose: Op = register(Op(
     "transpose", _transpose_infer,
     lambda x, perm: np.ascontiguousarray(np.transpose(x, perm)).reshape([x.shape[p] for p in perm]),
     Linear(lambda g, v: (transpose(g, perm=inverse_permutation(v.attrs["perm"])),)),
@@ -152,7 +152,9 @@ def _slice_infer(t: TensorType, start: Shape, size: Shape, step: tuple[int, ...]
     if not len(start) == len(size) == len(step) == t.ndim or 0 in step:
         raise InternalError(f"slice: start {start}, size {size}, step {step} do not fit {t}")
     for n, a, s, d in zip(t.shape, start, size, step, strict=True):
-        if all(isinstance(x, int) for x in (n, a, s)) and s and not (0 <= a < n and 0 <= a + (s - 1) * d < n):
+        if not isinstance(n, int) or not isinstance(a, int) or not isinstance(s, int) or s == 0:
+            continue
+        if not (0 <= a < n and 0 <= a + (s - 1) * d < n):
             raise IndexingError(f"slice: start {a}, {s} elements with step {d} leave the axis of size {n}")
     return t.with_shape(size)
 
@@ -346,7 +348,7 @@ def _ensure_reference(x, shape):
     return x
 
 
-ensure_shape = register(Op(
+ensure_shape: Op = register(Op(
     "ensure_shape", _ensure_infer, _ensure_reference,
     Linear(lambda g, v: (ensure_shape(g, shape=v.operands[0].shape),)),
     View(), frozenset({"movement"}),
