@@ -20,8 +20,7 @@ from symc.ir.value import Value
 
 def varies(t: Type) -> bool:
     """Values of this type have tangents: floats and complex numbers do, integers and bools do not."""
-    items = t.items if isinstance(t, TupleType) else (t,)
-    return any(is_inexact(i.dtype) for i in items)
+    return any(map(varies, t.items)) if isinstance(t, TupleType) else is_inexact(t.dtype)
 
 
 def differentiable_operands(v: Value) -> list[Value]:

@@ -157,16 +157,29 @@ def _coerce(op: Op, operands: tuple) -> tuple[Value, ...]:
 
 def splat(number: Any, type_: Type) -> Value:
     """A constant with the same number in every element of ``type_``."""
-    if isinstance(number, Array):
-        array = number
-    else:
-        with np.errstate(all="ignore"):
-            array = Array(np.asarray(number).astype(type_.dtype))  # type: ignore[union-attr]
+    array = number if isinstance(number, Array) else _number_array(number, type_.dtype)  # type: ignore[union-attr]
     value = make(lookup("constant"), (), Attrs({"value": array}))
     shape = type_.shape  # type: ignore[union-attr]
     if shape:
         value = make(lookup("broadcast"), (value,), Attrs({"axes": (), "shape": shape}))
     return value
+
+
+_numbers: dict[tuple, Array] = {}
+
+
+def _number_array(number: Any, dtype: np.dtype) -> Array:
+    """A number as constant data; the same few numbers come again and again."""
+    key = (type(number), repr(number), dtype) if type(number) in (int, float, bool) else None
+    found = _numbers.get(key) if key else None  # by text: 0.0 and -0.0 are equal, but two numbers
+    if found is None:
+        with np.errstate(all="ignore"):
+            found = Array(np.asarray(number).astype(dtype))
+        if key:
+            if len(_numbers) >= 4096:
+                _numbers.clear()
+            _numbers[key] = found
+    return found
 
 
 _registry: dict[str, Op] = {}

@@ -1,0 +1,276 @@
+"""Derivatives for users: ``grad``, ``vjp``, ``jvp``, ``hvp`` and the functions that change what a derivative is.
+
+All of them build more graph; nothing is computed here. Before a graph is differentiated its formulas are made stable,
+because the derivative of an unstable formula is nan where the formula itself is still right. ``symc.jacobians`` has
+whole matrices, ``symc.gradcheck`` the comparison with finite differences.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from symc import nest
+from symc.errors import GradientError
+from symc.grad import disconnection
+from symc.grad import jvp as jvp_values
+from symc.grad import vjp as vjp_values
+from symc.grad.one_op import zeros
+from symc.ir import location
+from symc.ir.op import splat
+from symc.ir.ops import grad_control
+from symc.ir.ops.arithmetic import conjugate
+from symc.ir.types import is_inexact
+from symc.ir.value import Value, first_line
+from symc.numpy_api.convert import as_tensor, convert
+from symc.opt import stabilize_values
+from symc.public import API, public
+from symc.tensor import Tensor
+
+POLICIES = ("raise", "warn", "zero")
+
+
+class DisconnectedWarning(UserWarning):
+    """A derivative was asked for with respect to something that the result does not depend on."""
+
+
+@public()
+def grad(cost: Any, wrt: Any, *, cotangent: Any = None, disconnected: str = "raise", holomorphic: bool = False) -> Any:
+    """The derivative of the scalar ``cost`` with respect to every value in the nest ``wrt``, in the same nest.
+
+    ``wrt`` may hold any values, not only inputs; one that others in ``wrt`` are made of gets the whole derivative, through
+    those too. With ``cotangent`` the cost may have any shape: the result is then the derivative of ``sum(cotangent * cost)``.
+    For complex values the result is the direction of steepest ascent of the real part, the conjugate of the derivative of
+    a textbook; ``holomorphic=True`` gives the latter. ``disconnected``: what to do about a value that the cost does not
+    depend on: "raise" (GradientError with the place where the connection ends), "warn", or "zero".
+    Raises GradientError for a cost that is not a scalar or not a float, and for integer values in ``wrt``.
+    """
+    leaves, structure = _wrt(wrt, "grad")
+    output = _output(cost, "grad")
+    if cotangent is not None:
+        seed = _tangent(cotangent, output, "cotangent")
+    else:
+        seed = splat(1, _scalar(output, holomorphic).type)
+    if holomorphic and not all(w.dtype.kind == "c" for w in leaves):
+        raise GradientError("grad: holomorphic=True needs complex values in wrt", values=[row(w) for w in leaves])
+    (stable,) = stabilize_values([output], leaves)
+    found = vjp_values([stable], leaves, [seed], cut=False)
+    results = settle("grad", found, [output], leaves, disconnected)
+    if holomorphic:
+        results = [conjugate(g) for g in results]
+    return nest.unflatten(structure, [Tensor(g) for g in results])
+
+
+def value_and_grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, **options: Any) -> Callable[..., tuple[Any, Any]]:
+    """A function that returns ``fn``'s result and its gradient with respect to the arguments ``argnums``.
+
+    ``options`` are those of ``grad``. The arguments may be nests.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        args = tuple(_as_tensors(a) for a in args)
+        value = fn(*args, **kwargs)
+        picked = args[argnums] if isinstance(argnums, int) else tuple(args[k] for k in argnums)
+        return value, grad(value, picked, **options)
+
+    return call
+
+
+@public()
+def vjp(outputs: Any, wrt: Any, cotangents: Any, *, disconnected: str = "raise") -> Any:
+    """The derivative of ``sum(cotangents * outputs)`` with respect to ``wrt``: the transposed Jacobian times a vector.
+
+    ``outputs`` and ``cotangents`` are nests of one structure; the result has the nest of ``wrt``.
+    """
+    leaves, structure = _wrt(wrt, "vjp")
+    roots, seeds = _paired(outputs, cotangents, "vjp", "cotangent")
+    found = vjp_values(stabilize_values(roots, leaves), leaves, seeds, cut=False)
+    return nest.unflatten(structure, [Tensor(g) for g in settle("vjp", found, roots, leaves, disconnected)])
+
+
+@public()
+def jvp(outputs: Any, wrt: Any, tangents: Any, *, disconnected: str = "zero") -> Any:
+    """How ``outputs`` move when ``wrt`` move along ``tangents``: the Jacobian times a vector, in the nest of ``outputs``.
+
+    The values in ``wrt`` are independent variables: one that others are made of moves only itself.
+    """
+    leaves, structure = _wrt(wrt, "jvp")
+    given = nest.match(structure, tangents, "tangents")
+    moves = [_tangent(t, w, "tangent") for t, w in zip(given, leaves, strict=True)]
+    roots, out = _outputs(outputs, "jvp")
+    found = jvp_values(stabilize_values(roots, leaves), leaves, moves)
+    for root, t in zip(roots, found, strict=True):
+        if t is None:
+            _settle_one("jvp", root, leaves[0] if leaves else root, disconnected)
+    return nest.unflatten(out, [Tensor(zeros(r.type) if t is None else t) for r, t in zip(roots, found, strict=True)])
+
+
+@public()
+def hvp(cost: Any, wrt: Any, v: Any, *, disconnected: str = "raise") -> Any:
+    """The Hessian of the scalar ``cost`` times ``v``, in the nest of ``wrt``, without forming the Hessian.
+
+    Forward mode over reverse mode: about as much work as two gradients.
+    """
+    leaves, structure = _wrt(wrt, "hvp")
+    moves = [_tangent(t, w, "v") for t, w in zip(nest.match(structure, v, "v"), leaves, strict=True)]
+    output = _scalar(_output(cost, "hvp"), False)
+    stable = stabilize_values([output], leaves)
+    gradients = settle("hvp", vjp_values(stable, leaves, [splat(1, output.type)]), [output], leaves, disconnected)
+    found = jvp_values(gradients, leaves, moves)
+    return nest.unflatten(structure, [Tensor(zeros(w.type) if t is None else t) for w, t in zip(leaves, found, strict=True)])
+
+
+# --- identities with another derivative -------------------------------------------------------------------------------
+
+
+@public()
+def stop_gradient(x: Any) -> Any:
+    """x (or every value of a nest), as a constant to every derivative."""
+    return _each(x, lambda v: grad_control.stop_gradient(v))
+
+
+@public()
+def zero_grad(x: Any) -> Any:
+    """x, with a derivative of zero: unlike ``stop_gradient`` it stays connected."""
+    return _each(x, lambda v: grad_control.grad_scale(v, scale=0.0))
+
+
+@public()
+def grad_scale(x: Any, scale: float) -> Any:
+    """x, whose derivative is multiplied by the number ``scale``."""
+    return _each(x, lambda v: grad_control.grad_scale(v, scale=float(scale)))
+
+
+@public()
+def reverse_grad(x: Any) -> Any:
+    """x, whose derivative has the opposite sign (as adversarial training of features wants)."""
+    return _each(x, lambda v: grad_control.grad_scale(v, scale=-1.0))
+
+
+@public()
+def grad_clip(x: Any, low: float, high: float) -> Any:
+    """x, whose cotangent is kept between ``low`` and ``high`` on its way back. Forward mode is not changed."""
+    if not low <= high:
+        raise GradientError(f"grad_clip: low is {low}, high is {high}", help="low must not be above high")
+    return _each(x, lambda v: grad_control.grad_clip(v, low=float(low), high=float(high)))
+
+
+def _each(x: Any, f: Callable[[Value], Value]) -> Any:
+    leaves, structure = nest.flatten(x)
+    return nest.unflatten(structure, [Tensor(f(as_tensor(leaf).value)) for leaf in leaves])
+
+
+def _as_tensors(x: Any) -> Any:
+    leaves, structure = nest.flatten(x)
+    return nest.unflatten(structure, [as_tensor(leaf) for leaf in leaves])
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+
+
+def row(v: Value, name: str = "value") -> tuple[str, Any, Any]:
+    """A row of an error: name, type and the user's line."""
+    return Tensor(v).describe(name)
+
+
+def _wrt(wrt: Any, what: str) -> tuple[list[Value], nest.Nest]:
+    """The values to differentiate by, with their nest."""
+    leaves, structure = nest.flatten(wrt)
+    for leaf, path in zip(leaves, structure.paths("wrt"), strict=True):
+        if not isinstance(leaf, Tensor):
+            raise GradientError(f"{what}: {path} is not a symbolic value: {type(leaf).__name__} {leaf!r:.40}".rstrip(),
+                                help="give the inputs or intermediate values themselves, not their names or numbers")
+        if not is_inexact(leaf.dtype):
+            raise GradientError(f"{what}: {path} is {leaf.value.type}; only floats and complex numbers have derivatives",
+                                values=[leaf.describe(path)], help="declare it as a float, or leave it out of wrt")
+    if not leaves:
+        raise GradientError(f"{what}: wrt is empty", help="name at least one value to differentiate by")
+    return [leaf.value for leaf in leaves], structure
+
+
+def _output(y: Any, what: str) -> Value:
+    value = as_tensor(y).value
+    if not is_inexact(value.dtype):
+        raise GradientError(f"{what}: the value to differentiate is {value.type}; only floats and complex numbers have derivatives",
+                            values=[row(value, "cost")], help="comparisons, argmax and integers have no derivative")
+    return value
+
+
+def _outputs(outputs: Any, what: str) -> tuple[list[Value], nest.Nest]:
+    leaves, structure = nest.flatten(outputs)
+    return [_output(leaf, what) for leaf in leaves], structure
+
+
+def _paired(outputs: Any, given: Any, what: str, name: str) -> tuple[list[Value], list[Value]]:
+    roots, structure = _outputs(outputs, what)
+    seeds = nest.match(structure, given, f"{name}s")
+    return roots, [_tangent(s, r, name) for s, r in zip(seeds, roots, strict=True)]
+
+
+def _scalar(output: Value, holomorphic: bool) -> Value:
+    """The cost of ``grad``, which has no axes and is real, or complex by request."""
+    if output.ndim:
+        raise GradientError(f"grad: the cost is {output.type}, not a scalar", values=[row(output, "cost")],
+                            help="sum it (cost.sum()), give cotangent= for a weighted sum, or use sc.jacobian")
+    if output.dtype.kind == "c" and not holomorphic:
+        raise GradientError(f"grad: the cost is complex ({output.type})", values=[row(output, "cost")],
+                            help="take its real part or its abs, give cotangent=, or holomorphic=True for a holomorphic function")
+    return output
+
+
+def _tangent(given: Any, like: Value, name: str) -> Value:
+    """A tangent or cotangent for ``like``: of its shape (a scalar is repeated) and dtype."""
+    t = as_tensor(given)
+    if t.dtype.kind == "c" and like.dtype.kind != "c":
+        raise GradientError(f"the {name} is {t.value.type}, complex, for a value of type {like.type}", values=[row(like)])
+    value = convert(t.value, like.dtype)
+    if value.ndim == 0 and like.ndim:
+        value = API["broadcast_to"](Tensor(value), Tensor(like).shape).value
+    if value.type is not like.type:
+        raise GradientError(f"the {name} is {value.type}, for a value of type {like.type}", values=[row(like)],
+                            help=f"a {name} has the shape of its value")
+    return value
+
+
+# --- what is not connected --------------------------------------------------------------------------------------------
+
+
+def settle(what: str, found: Sequence[Value | None], outputs: Sequence[Value], wrt: Sequence[Value], policy: str) -> list[Value]:
+    """Derivatives without gaps: zeros where there is no connection, if ``policy`` allows that."""
+    if policy not in POLICIES:
+        raise GradientError(f"{what}: disconnected={policy!r} is no policy", help="one of " + ", ".join(map(repr, POLICIES)))
+    out = []
+    for g, w in zip(found, wrt, strict=True):
+        if g is None:
+            _report(what, outputs, w, policy)
+            g = zeros(w.type)
+        out.append(g)
+    return out
+
+
+def _settle_one(what: str, output: Value, w: Value, policy: str) -> None:
+    settle(what, [None], [output], [w], policy)
+
+
+def _report(what: str, outputs: Sequence[Value], w: Value, policy: str) -> None:
+    if policy == "zero":
+        return
+    error = disconnected_error(what, outputs, w)
+    if policy == "raise":
+        raise error
+    warnings.warn(str(error), DisconnectedWarning, stacklevel=5)
+
+
+def disconnected_error(what: str, outputs: Sequence[Value], w: Value) -> GradientError:
+    """The error that shows the path from ``w`` to where its connection with the outputs ends."""
+    path = disconnection(outputs, w)
+    name = row(w, "wrt")[0]
+    end = path[-1][0] if path else w
+    if end is w:
+        return GradientError(f"{what}: the result is not made of {name}", values=[row(w, "wrt")],
+                             help='disconnected="zero" gives zeros; is this the value that the result was built from?')
+    rows = [row(w, "wrt"), *[(v.op.name, v.type, lines[0] if lines else first_line(v)) for v, lines in path[1:-1]],
+            (f"{end.op.name} (ends here)", end.type, first_line(end))]
+    return GradientError(f"{what}: the result depends on {name} only through {end.op.name}, which has no derivative", values=rows,
+                         where=location.in_order(location.here()), help='disconnected="zero" gives zeros in place of this error')
