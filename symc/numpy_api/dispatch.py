@@ -26,7 +26,7 @@ GENERAL: dict[str, str] = {"matmul": "matmul", "vecdot": "vecdot", "matvec": "ma
 @located
 def run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """What ``__array_ufunc__`` does: the function of symc for a ufunc or one of its methods."""
-    kwargs = {k: v for k, v in kwargs.items() if not (v is None or (k == "where" and v is True) or (k == "casting"))}
+    kwargs = {k: v for k, v in kwargs.items() if k == "axis" or not (v is None or (k == "where" and v is True) or k == "casting")}
     name = ufunc.__name__
     for refused in ("out", "where"):
         if refused in kwargs:

@@ -56,8 +56,8 @@ def parse(t: Tensor, index: Any) -> Parsed:
     raw: list[tuple[int, Value]] = []
     axis = 0
     for item in items:
-        if item is None:
-            out.layout.append(None)
+        if item is None or item is Ellipsis:
+            out.layout.append(item)
         elif isinstance(item, slice):
             out.start[axis], out.size[axis], out.step[axis] = _slice(item, t.value.shape[axis], t)
             out.layout.append(axis)
@@ -78,6 +78,7 @@ def parse(t: Tensor, index: Any) -> Parsed:
         # together where they stand side by side, else in front
         together = places[0] == places[-1]
         out.layout.insert(places[0] if together else 0, "arrays")
+    out.layout = [entry for entry in out.layout if entry is not Ellipsis]
     return out
 
 
@@ -85,7 +86,10 @@ def parse(t: Tensor, index: Any) -> Parsed:
 
 
 def _expanded(t: Tensor, index: Any) -> list[Any]:
-    """One item an axis or new axis: None, a slice, an integer (int or Dim), or an integer tensor."""
+    """One item an axis or new axis: None, a slice, an integer (int or Dim), or an integer tensor.
+
+    An ellipsis stays in front of the slices that it stands for: it separates index arrays even when there are none.
+    """
     items = list(index) if isinstance(index, tuple) else [index]
     items = [i for item in items for i in _read(item, t)]
     used = sum(1 for i in items if i is not None and i is not Ellipsis)
@@ -95,7 +99,7 @@ def _expanded(t: Tensor, index: Any) -> list[Any]:
     if len(dots) > 1:
         raise IndexingError("an index can have only one ellipsis (...)", values=rows([t]))
     k = dots[0] if dots else len(items)
-    return [*items[:k], *[slice(None)] * (t.ndim - used), *items[k + 1:]]
+    return [*items[:k], *[Ellipsis] * len(dots), *[slice(None)] * (t.ndim - used), *items[k + 1:]]
 
 
 def _read(item: Any, t: Tensor) -> list[Any]:

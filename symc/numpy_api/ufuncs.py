@@ -100,6 +100,16 @@ def _lexicographic(name: str) -> Build:
     return build
 
 
+def _present(name: str) -> Build:
+    """fmax and fmin: as maximum and minimum, but a nan counts as missing."""
+    def build(x: Value, y: Value) -> Value:
+        if x.dtype.kind != "c":
+            return lookup(name)(x, y)
+        nan = lookup("isnan")
+        return choose(nan(x), y, choose(nan(y), x, _lexicographic(name)(x, y)))
+    return build
+
+
 # --- composed functions -----------------------------------------------------------------------------------------------
 
 
@@ -185,6 +195,10 @@ def _divmod(x: Value, y: Value) -> tuple[Value, Value]:
     return lookup("floordiv")(x, y), lookup("mod")(x, y)
 
 
+def _rint_parts(z: Value) -> Value:
+    return lookup("complex")(*[lookup("rint")(lookup(part)(z)) for part in ("real", "imag")])
+
+
 def _rounding(name: str) -> Build:
     """Integers are whole already."""
     return _by_kind(biu=_itself, f=name)
@@ -199,7 +213,7 @@ UFUNCS: dict[np.ufunc, Build] = {
     np.spacing: _spacing, np.ldexp: _ldexp, np.frexp: _frexp, np.modf: _modf, np.heaviside: _heaviside, np.hypot: op("hypot"),
     np.conjugate: _by_kind(c="conj", biuf=_itself),
     np.maximum: _lexicographic("maximum"), np.minimum: _lexicographic("minimum"),
-    np.fmax: _by_kind(f="fmax", other=_lexicographic("maximum")), np.fmin: _by_kind(f="fmin", other=_lexicographic("minimum")),
+    np.fmax: _by_kind(f="fmax", other=_present("maximum")), np.fmin: _by_kind(f="fmin", other=_present("minimum")),
     # exponentials and logarithms
     np.exp: op("exp"), np.exp2: op("exp2"), np.expm1: op("expm1"), np.log: op("log"), np.log2: op("log2"), np.log10: op("log10"),
     np.log1p: op("log1p"), np.sqrt: op("sqrt"), np.cbrt: op("cbrt"), np.logaddexp: op("logaddexp"), np.logaddexp2: _logaddexp2,
@@ -209,7 +223,7 @@ UFUNCS: dict[np.ufunc, Build] = {
     np.arccosh: op("acosh"), np.arctanh: op("atanh"),
     np.deg2rad: _scale(math.pi / 180), np.radians: _scale(math.pi / 180), np.rad2deg: _scale(180 / math.pi), np.degrees: _scale(180 / math.pi),
     # rounding
-    np.floor: _rounding("floor"), np.ceil: _rounding("ceil"), np.trunc: _rounding("trunc"), np.rint: op("rint"),
+    np.floor: _rounding("floor"), np.ceil: _rounding("ceil"), np.trunc: _rounding("trunc"), np.rint: _by_kind(f="rint", c=_rint_parts),
     # comparisons and tests
     np.equal: _compare("eq"), np.not_equal: _compare("ne"), np.less: _compare("lt"), np.less_equal: _compare("le"),
     np.greater: _compare("gt"), np.greater_equal: _compare("ge"),
