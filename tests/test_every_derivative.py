@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from symc.grad import jvp, vjp
+from symc.ir.dim import size_name
 from symc.ir.op import Custom, Op, lookup
 from symc.ir.ops.elementwise import like
-from symc.ir.types import DTYPES, TensorType, is_inexact
+from symc.ir.reference import run_values
+from symc.ir.types import DTYPES, TensorType, concrete_shape, is_inexact
 from symc.ir.value import fresh_input
-from tests.op_cases import SAMPLED, apply, evaluate, inner, smooth_points, tangents_for
+from tests.op_cases import SAMPLED, apply, cases, evaluate, inner, smooth_points, tangents_for
 
 DIFFERENTIABLE = [op for op in SAMPLED if op.derivative is not None and "grad_control" not in op.traits]
 CONSTANT = [
@@ -153,6 +155,41 @@ def test_missing_tangents_are_zeros(op: Op):
             got = p.at([alone])[0]
             p_zero = evaluate([p.tangent], [*p.leaves, *p.t_leaves], [*p.arrays, *zeros])[0]
             np.testing.assert_allclose(got, p_zero, rtol=1e-12, atol=1e-12)
+
+
+# --- sizes that are names ---------------------------------------------------------------------------------------------
+
+
+def named(t: TensorType) -> TensorType:
+    """The type with every size above 1 replaced by a name, the same name for the same size."""
+    return t.with_shape([size_name(f"n{s}") if s > 1 else s for s in t.shape])
+
+
+SIZED = [op for op in DIFFERENTIABLE if smooth_points(op, DTYPES["f64"], np.random.default_rng(0))
+         and not {"shape", "size", "low"} & set(cases(op)[0][1])]
+
+
+@pytest.mark.parametrize("op", SIZED, ids=lambda op: op.name)
+def test_derivatives_with_named_sizes(op: Op):
+    """Types, values and derivatives do not need to know the sizes."""
+    rng = np.random.default_rng(5)
+    for arrays, attrs in smooth_points(op, DTYPES["f64"], rng)[:6]:
+        p = Point(op, arrays, attrs, rng)
+        if not is_inexact(p.out.dtype):
+            continue
+        sizes = {f"n{s}": s for t in [*p.leaves, p.out] for s in t.shape}
+        leaves = [fresh_input(named(x.type)) for x in p.leaves]
+        out = op(*leaves, **attrs)
+        assert concrete_shape(out.shape, sizes) == p.out.shape
+        wrt = [x for x in leaves if is_inexact(x.dtype)]
+        ts, g = [fresh_input(x.type) for x in wrt], fresh_input(out.type)
+        roots = [out, *jvp([out], wrt, ts), *vjp([out], wrt, [g])]
+        concrete = [p.out, p.tangent, *p.cotangents]
+        env = dict(zip([*leaves, *ts, g], [*arrays, *p.tangents, p.g], strict=True))
+        kept = [k for k, r in enumerate(roots) if r is not None]
+        got = run_values([roots[k] for k in kept], env, sizes, check=True)
+        for a, b in zip(got, p.at([concrete[k] for k in kept]), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
 # --- conventions ------------------------------------------------------------------------------------------------------
