@@ -29,6 +29,9 @@ Shape = tuple[Size, ...]
 #: Compile time of a kernel grows faster than its size; a longer chain becomes several (often equal) kernels.
 MAX_VALUES = 64
 
+#: Groups up to this size join others of their space and level even if they share no operand: fewer launches.
+SMALL = 8
+
 #: A kernel chooses the operand of a concat element by element; with many operands a copy of each is better.
 MAX_CONCAT = 8
 
@@ -53,7 +56,9 @@ def _only_unit_axes(v: Value) -> bool:
 
 def is_kernel_op(v: Value) -> bool:
     """Whether generated kernels can compute ``v``."""
-    if isinstance(v.type, TupleType) or v.op.name == "concat" and len(v.operands) > MAX_CONCAT:
+    if any(isinstance(x.type, TupleType) for x in (v, *v.operands)):
+        return False
+    if v.op.name == "concat" and len(v.operands) > MAX_CONCAT:
         return False
     if v.dtype.kind == "c" or any(o.dtype.kind == "c" for o in v.operands):
         return is_movement(v) or "complex_kernel" in v.op.traits
@@ -170,10 +175,11 @@ class Fusion:
             target.values.update(g.values)
             g.into = target
 
-    def _fits(self, joining: Sequence[Value], target: Group, merged: Sequence[Group], axes: tuple[int, ...] | None) -> bool:
+    def _fits(self, joining: Sequence[Value], target: Group, merged: Sequence[Group], axes: tuple[int, ...] | None,
+              limit: int = MAX_VALUES) -> bool:
         """Whether ``merged`` can become one with ``target`` and ``joining`` be computed there."""
         all_axes = {a for a in [axes, target.axes, *[g.axes for g in merged]] if a is not None}
-        if len(all_axes) > 1 or sum(len(g.values) for g in merged) >= MAX_VALUES:
+        if len(all_axes) > 1 or sum(len(g.values) for g in merged) >= limit:
             return False
         one = next(iter(all_axes), None)
         rows = target.shape[: len(target.shape) - len(one)] if one is not None and trailing(target.shape, one) else None
@@ -221,19 +227,20 @@ class Fusion:
             if len(by) == 1 and None not in by:
                 target = next(iter(by))
                 assert target is not None
-                if target is not g and self._fits(by[target], target, [g, target], None):
+                if target is not g and self._fits(by[target], target, [g, target], None, 2 * MAX_VALUES):
                     self._merge(g, target)
 
     # -- joining groups side by side
 
     def _join_siblings(self) -> None:
-        """Groups of one level over one space that read a common array become one kernel with several results."""
+        """Groups of one level over one space that read a common array, or are small, become one kernel."""
         open_groups: dict[tuple[int, Shape], list[tuple[Group, set[Value]]]] = {}
         for g in dict.fromkeys(self.group[v].find() for v in self.values if v in self.group):
             reads = {s for v in g.values for s in self.sources(v) if s.shape}
             near = open_groups.setdefault((g.level, g.shape), [])
             for other, others in near[-4:]:
-                if not reads.isdisjoint(others) and self._fits([], other, [g, other], None):
+                small = len(g.values) <= SMALL and len(other.values) <= MAX_VALUES // 4
+                if (small or not reads.isdisjoint(others)) and self._fits([], other, [g, other], None):
                     self._merge(g, other)
                     others |= reads
                     break
