@@ -48,7 +48,7 @@ def build(outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, nam
             raise InputError("there is nothing to compile: no outputs and no updates", where=[loc])
         cells = [cell for cell, _ in changes]
         roots = _substitute([*roots, *[v for _, v in changes]], givens)
-        free = _free_leaves(roots)
+        free = free_leaves(roots)
         slots, args = _arguments(inputs, [v for v in free if leaf_of(v).role == "arg"])
         _check_complete(args, free, loc)
         states = [v for v in free if leaf_of(v).role == "state"]
@@ -139,7 +139,7 @@ def _substitute(roots: Sequence[Value], givens: Any) -> list[Value]:
 # --- inputs -----------------------------------------------------------------------------------------------------------
 
 
-def _free_leaves(roots: Sequence[Value]) -> list[Value]:
+def free_leaves(roots: Sequence[Value]) -> list[Value]:
     """The free leaves, in order of creation."""
     found = [v for v in postorder(roots) if v.op.name == "input"]
     return sorted(found, key=lambda v: v.attrs["serial"])

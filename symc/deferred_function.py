@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from symc import function as functions
+from symc.build import free_leaves
 from symc.callsite import caller
 from symc.deferred import Deferred, free_variables, held_tensors, instantiate
 from symc.errors import InputError, PipelineError, SymcError
@@ -26,6 +27,13 @@ from symc.numpy_api.convert import as_tensor
 from symc.signature import Arguments, Slot
 from symc.state import concrete, converted
 from symc.tensor import Tensor
+
+class Identities(list):
+    """Symbolic values, told apart by identity: their ``==`` is symbolic."""
+
+    def __contains__(self, item: object) -> bool:
+        return any(item is x for x in self)
+
 
 #: Methods and properties of the compiled function that stand for those of the signature called last.
 TOOLS = ("dump", "stages", "plan", "source", "kernels", "memory", "explain", "why_not", "to_networkx", "to_dot", "to_html", "inputs",
@@ -75,15 +83,17 @@ class DeferredFunction(Specializing):
         self.name, self._options, self._loc = options["name"], dict(options), loc
         pairs = [list(x.items()) if isinstance(x, Mapping) else list(x or ()) for x in (updates, givens)]
         self._leaves, self._nest = flatten([outputs, *pairs, flatten(donate)[0]])
-        self._given = {id(k) for k, _ in pairs[1]}
+        self._given = Identities(k for k, _ in pairs[1])
         self._variables, self._slots = self._find_inputs(inputs)
         self._arguments = Arguments(self.name, self._slots, [_row(k, v) for k, v in enumerate(self._variables)])
 
     def _find_inputs(self, inputs: Any) -> tuple[list[Any], list[Slot]]:
         """The variables and inputs in positional order."""
         if inputs is None:
-            tensors = [t for t in held_tensors(self._leaves) if t.value.op.name == "input" and leaf_of(t.value).role == "arg"]
-            found: list[Any] = [v for v in [*free_variables(self._leaves), *tensors] if id(v) not in self._given]
+            given = [k.value for k in self._given if isinstance(k, Tensor)]
+            held = free_leaves([t.value for t in held_tensors(self._leaves)])
+            tensors = [Tensor(v) for v in held if leaf_of(v).role == "arg" and v not in given]
+            found: list[Any] = [*[v for v in free_variables(self._leaves) if v not in self._given], *tensors]
             found.sort(key=lambda v: v.serial if isinstance(v, Deferred) else v.value.attrs["serial"])
             return found, [Slot(_name(v)) for v in found]
         items = list(inputs.items()) if isinstance(inputs, Mapping) else [("", i) for i in ([inputs] if isinstance(inputs, Tensor | Deferred) else inputs)]
@@ -92,7 +102,7 @@ class DeferredFunction(Specializing):
                 raise InputError(f"input {k} is not an input or a variable: {item!r:.60}", where=[self._loc],
                                  help="with variables of unknown type, inputs are single values made by sc.Variable or sc.input")
         found = [item for _, item in items]
-        absent = [v for v in free_variables(self._leaves) if v not in found and id(v) not in self._given]
+        absent = [v for v in free_variables(self._leaves) if v not in Identities(found) and v not in self._given]
         if absent:
             raise InputError(f"the outputs depend on {absent[0].name}, which is not among the inputs", where=[self._loc],
                              values=[(f"%{v.name}", "type unknown", v.loc) for v in absent], help="add it to inputs, or give it a value in givens")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import linecache
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -58,7 +59,7 @@ class JitFunction(Specializing):
             data = [k for k, x in enumerate(leaves) if self._is_data(x, places[k][0])]
             arrays = [concrete(leaves[k], f"{self.name}: {places[k][1]}") for k in data]
             key = self._key(leaves, nest, data, arrays)
-            compiled = self._variant(key, lambda: self._trace(leaves, nest, data, arrays, [places[k][1] for k in data], loc))
+            compiled = self._variant(key, lambda: self._trace(leaves, nest, data, arrays, [places[k][1] for k in data]))
             return compiled(*arrays, out=out)
         except SymcError as e:
             e.attach((), (loc,))
@@ -88,9 +89,9 @@ class JitFunction(Specializing):
                              help="data are arrays and numbers, in tuples, lists, dicts and dataclasses") from None
         return key
 
-    def _trace(self, leaves: Sequence[Any], nest: Nest, data: Sequence[int], arrays: Sequence[np.ndarray], names: Sequence[str],
-               loc: Loc) -> functions.CompiledFunction:
+    def _trace(self, leaves: Sequence[Any], nest: Nest, data: Sequence[int], arrays: Sequence[np.ndarray], names: Sequence[str]) -> functions.CompiledFunction:
         """Run the function on symbolic values of these types, and compile what it returns."""
+        loc = _definition(self._fn)
         inputs = [typed_input(n, a, _is_weak(leaves[k]), loc) for n, k, a in zip(names, data, arrays, strict=True)]
         filled = list(leaves)
         for k, tensor in zip(data, inputs, strict=True):
@@ -107,6 +108,17 @@ class JitFunction(Specializing):
     def __reduce__(self) -> Any:
         raise InputError(f"a jit function cannot be pickled, as its Python code cannot ({self.name})",
                          help="pickle what it compiled: next(iter(f.variants.values()))")
+
+
+def _definition(fn: Callable[..., Any]) -> Loc | None:
+    """The line of ``def``, after the decorators."""
+    code = getattr(fn, "__code__", None)
+    if code is None:
+        return None
+    for line in range(code.co_firstlineno, code.co_firstlineno + 20):
+        if linecache.getline(code.co_filename, line).lstrip().startswith(("def ", "async def ")):
+            return Loc(code.co_filename, line)
+    return Loc(code.co_filename, code.co_firstlineno)
 
 
 def _is_weak(item: Any) -> bool:

@@ -38,7 +38,9 @@ class Views:
     @property
     def plan(self) -> str:
         """The plan's text: buffers, steps and their order."""
-        return str(self._planned())
+        from symc.codegen.plan import print_plan
+
+        return print_plan(self._planned())
 
     @property
     def source(self) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import InternalError, SymcError
+from symc.errors import ExecutionError, InternalError, SymcError
 from symc.ir import location
 from symc.ir.dim import Dim, evaluate, names, solve
 from symc.ir.function import Function, Hints
@@ -63,18 +63,28 @@ def run_values(roots: Sequence[Value], env: dict[Value, Any], sizes: Mapping[str
 
 
 def apply(v: Value, arrays: list[Any], sizes: Mapping[str, int], check: bool, hints: Hints | None) -> Any:
+    """The result of one op. Raises what its reference raises: SymcErrors with the user's lines, NumPy's own errors as
+    ExecutionError."""
     attrs = v.attrs.concrete(sizes) if v.attrs else {}
     if v.regions:
         attrs["regions"] = [lambda *xs, r=r: run_region(r, xs, sizes, check=check) for r in v.regions]
     try:
         out = v.op.reference(*arrays, **attrs)
     except SymcError as e:
-        e.attach([(f"operand {i}", f"{getattr(a, 'dtype', '')}{list(getattr(a, 'shape', ()))}", "") for i, a in enumerate(arrays)],
-                 location.in_order((hints or {}).get(v, ())))
+        e.attach(_rows(arrays), location.in_order((hints or {}).get(v, ())))
         raise
+    except MemoryError as e:
+        e.add_note(f"in {v.op.name} : {v.type} {', '.join(map(str, location.in_order((hints or {}).get(v, ()))))}")
+        raise
+    except Exception as e:
+        raise ExecutionError(f"{v.op.name}: {e}", values=_rows(arrays), where=location.in_order((hints or {}).get(v, ()))) from e
     if check:
         _check(v, out, sizes)
     return out
+
+
+def _rows(arrays: Sequence[Any]) -> list[tuple[str, Any, Any]]:
+    return [(f"operand {i}", f"{getattr(a, 'dtype', '')}{list(getattr(a, 'shape', ()))}", None) for i, a in enumerate(arrays)]
 
 
 def _check(v: Value, out: Any, sizes: Mapping[str, int]) -> None:
