@@ -7,6 +7,7 @@ one, everything that is returned into a fresh buffer. Temps get names here and t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from symc.codegen.cells import Work, nominal
 from symc.codegen.compare import at_least
@@ -109,8 +110,9 @@ def host_in_results(plan: Plan) -> Plan:
 
 
 def _renamed(plan: Plan, moved: dict[str, str]) -> Plan:
-    steps = tuple(Step(s.kind, s.value, tuple(moved.get(n, n) for n in s.reads), tuple(moved.get(n, n) for n in s.writes),
-                       s.lane, s.waits) for s in plan.steps)
+    def new(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(moved.get(n, n) for n in names)
+
     buffers = {n: b for n, b in plan.buffers.items() if n not in moved}
-    types = {n: plan.types[n] for n in buffers}
-    return Plan(plan.function, buffers, steps, plan.results, types, donated=plan.donated)
+    return replace(plan, buffers=buffers, types={n: plan.types[n] for n in buffers},
+                   steps=tuple(replace(s, reads=new(s.reads), writes=new(s.writes)) for s in plan.steps))

@@ -10,11 +10,12 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from symc.codegen.gemm import as_gemm
 from symc.codegen.inplace import Pairs
 from symc.codegen.names import is_kernel
 from symc.ir.dim import Dim, Size, evaluate, names
 from symc.ir.function import Function
-from symc.ir.op import View
+from symc.ir.op import Extern, View
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value
 
@@ -84,8 +85,10 @@ def is_view(v: Value) -> bool:
 
 
 def may_fail(v: Value) -> bool:
-    """Can computing ``v`` raise? Generated kernels cannot; a call can unless its op's trait "total" says otherwise."""
-    return not is_kernel(v) and "total" not in v.op.traits
+    """Can computing ``v`` raise? Kernels and matrix products cannot; any other call may, if only for want of memory."""
+    if isinstance(v.op.lowering, Extern) and v.op.lowering.name == "dot":
+        return as_gemm(v) is None
+    return not is_kernel(v)
 
 
 def work_of(f: Function, inplace: Callable[[Value], Pairs], fails: Callable[[Value], bool] = may_fail,

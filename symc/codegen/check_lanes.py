@@ -12,7 +12,7 @@ def check_lanes(plan: Plan) -> None:
     for at, step in enumerate(plan.steps):
         for w in step.waits:
             if not 0 <= w < at:
-                raise PlanError(f"plan @{plan.function.name}: step {at} waits for step {w}, which does not come before it")
+                raise PlanError(f"plan @{plan.function.name}: step {at} waits for step {w}, not an earlier one")
     if len({s.lane for s in plan.steps}) < 2:
         return
     clocks = _clocks(plan)
@@ -23,8 +23,8 @@ def check_lanes(plan: Plan) -> None:
             for before, other, wrote in uses:
                 ordered = clocks[at].get(plan.steps[before].lane, -1) >= before
                 if (writes or wrote) and not ordered and _overlap(plan, name, other):
-                    raise PlanError(f"plan @{plan.function.name}: step {at} (lane {step.lane}) uses %{name} without waiting for "
-                                    f"step {before} (lane {plan.steps[before].lane}), which uses %{other}")
+                    raise PlanError(f"plan @{plan.function.name}: step {at} (lane {step.lane}) uses %{name} without "
+                                    f"waiting for step {before} (lane {plan.steps[before].lane}), which uses %{other}")
         uses += [(at, n, w) for n, w in mine]
 
 

@@ -80,7 +80,7 @@ class _Check:
                 if self.content.get(name) != want:
                     raise self._wrong(at, step, k, name, want)
             if self.dirty is not None and step.kind != "copy" and self.fails(step.value):
-                raise bug(self.plan, f"{describe(at, step)} may fail after step {self.dirty} has written over a state", step)
+                raise bug(self.plan, f"{describe(at, step)} may fail after step {self.dirty} wrote over a state", step)
             self._in_place(at, step)
             for r, name in enumerate(step.writes):
                 new = wanted[0] if step.kind == "copy" else (step.value, r)
@@ -90,15 +90,15 @@ class _Check:
     def _wrong(self, at: int, step: Step, k: int, name: str, want: Source) -> PlanError:
         have = self.content.get(name)
         holds = "nothing" if have is None else f"{have[0].op.name} : {have[0].type}"
-        return bug(self.plan, f"{describe(at, step)} reads operand {k}, {want[0].op.name} : {want[0].type}, from %{name}, "
-                              f"which holds {holds}", step)
+        return bug(self.plan, f"{describe(at, step)} reads operand {k}, {want[0].op.name} : {want[0].type}, "
+                              f"from %{name}, which holds {holds}", step)
 
     def _shape(self, at: int, step: Step) -> None:
         """The right number of buffers, all known, large enough and of a kind that can be written."""
         types = result_types(step.value)
         operands = 1 if step.kind == "copy" else len(step.value.operands)
         if len(step.reads) != operands or len(step.writes) != len(types):
-            raise bug(self.plan, f"{describe(at, step)} has {len(step.reads)} operands and {len(step.writes)} results", step)
+            raise bug(self.plan, f"{describe(at, step)}: {len(step.reads)} operands, {len(step.writes)} results", step)
         for name in (*step.reads, *step.writes):
             if name not in self.plan.buffers:
                 raise bug(self.plan, f"{describe(at, step)} uses %{name}, which is no buffer", step)
@@ -115,7 +115,7 @@ class _Check:
             raise bug(self.plan, f"{describe(at, step)} writes over the {kind} %{name}", step)
         if kind == "state":
             if self.updates.get(name) != new:
-                raise bug(self.plan, f"{describe(at, step)} writes something else than the new value into the state %{name}", step)
+                raise bug(self.plan, f"{describe(at, step)} writes over the state %{name}, but not its new value", step)
             if step.kind != "copy" and self.fails(step.value):
                 raise bug(self.plan, f"{describe(at, step)} may fail while it writes over the state %{name}", step)
             self.dirty = at if self.dirty is None else self.dirty
@@ -131,8 +131,8 @@ class _Check:
                 if read == name:
                     pairs = self.inplace(step.value) if pairs is None else pairs
                     if (k, r) not in pairs:
-                        raise bug(self.plan, f"{describe(at, step)} writes result {r} over operand {k} (%{name}) in place, "
-                                             "which this operation does not admit", step)
+                        raise bug(self.plan, f"{describe(at, step)} writes result {r} over operand {k} (%{name}), "
+                                             "which this operation does not admit in place", step)
 
     def outcome(self) -> None:
         """Every result is in its buffer, and no two share one."""
@@ -145,7 +145,7 @@ class _Check:
                 raise bug(self.plan, f"result {k}, {v.op.name} : {v.type}, is not in %{name} at the end")
             own = self.holder[f.params[f.updates[k - n]]] if k >= n else None
             if self.plan.buffers[name].kind != "result" and name != own:
-                raise bug(self.plan, f"result {k} is returned in %{name}, a buffer of kind {self.plan.buffers[name].kind}")
+                raise bug(self.plan, f"result {k} is returned in %{name}, a {self.plan.buffers[name].kind} buffer")
         if len(set(self.plan.results)) != len(self.plan.results):
             raise bug(self.plan, "two results share a buffer")
         updated = dict(zip(self.updates, self.plan.results[n:], strict=True))
@@ -162,12 +162,15 @@ def check_arena(plan: Plan) -> None:
     for n, b in plan.buffers.items():
         if (b.kind == "temp") != (n in plan.offsets):
             raise bug(plan, f"%{n}, a {b.kind}, has {'an' if n in plan.offsets else 'no'} offset in the arena")
+    if not plan.offsets and plan.arena != 0:
+        raise bug(plan, f"an arena of {plan.arena} bytes for no temps")
     order = _Order(plan)
     for n, at in plan.offsets.items():
         if not _multiple(at, 64):
             raise bug(plan, f"%{n} starts at byte {at} of the arena, not known to be a multiple of 64")
         if not order.before(at, plan.buffers[n].nbytes, plan.arena):
-            raise bug(plan, f"%{n} ({plan.buffers[n].nbytes} bytes at {at}) is not known to end inside the arena of {plan.arena} bytes")
+            raise bug(plan, f"%{n} ({plan.buffers[n].nbytes} bytes at {at}) is not known to end "
+                            f"inside the arena of {plan.arena} bytes")
     lives = [h for h in held(plan) if plan.buffers[h.buffer].kind == "temp" and plan.buffers[h.buffer].nbytes != 0]
     ending = sorted(lives, key=lambda h: h.last)
     alive = _Alive(plan, order)
@@ -237,5 +240,5 @@ class _Alive:
     def _apart(self, h: Held, a: tuple[int, str], b: tuple[int, str]) -> None:
         first, second = self.plan.offsets[a[1]], self.plan.offsets[b[1]]
         if not self.order.before(first, self.plan.buffers[a[1]].nbytes, second):
-            raise bug(self.plan, f"%{a[1]} (at {first}) and %{b[1]} (at {second}) are not known to lie apart in the arena, "
-                                 f"but are alive together at step {h.first}", self.plan.steps[h.first])
+            raise bug(self.plan, f"%{a[1]} (at {first}) and %{b[1]} (at {second}) are not known to lie apart in the "
+                                 f"arena, but are alive together at step {h.first}", self.plan.steps[h.first])

@@ -49,8 +49,9 @@ def _flat_pairs(region: Region) -> Pairs:
             reach[v] = 0
             for o in v.operands:
                 reach[v] |= reach[o]
+    kept = set(region.results) if len(region.results) > 1 else set()  # a param returned as it is must stay as it is
     return tuple((k, r) for k, p in enumerate(params) for r, result in enumerate(region.results)
-                 if p.type is result.type and reach[result] >> k & 1)
+                 if p.type is result.type and p not in kept and reach[result] >> k & 1)
 
 
 def _repeats_scalar(v: Value) -> bool:

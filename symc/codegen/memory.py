@@ -77,8 +77,8 @@ def _distinct(plan: Plan) -> list[Held]:
 
 def _alive(plan: Plan, at: int) -> list[Held]:
     """What is held at a step outside of inputs and states; what overwrites in place counts once."""
-    found = {h.buffer: h for h in held(plan) if h.first <= at <= h.last and plan.buffers[h.buffer].kind not in PERSISTENT}
-    return list(found.values())
+    now = [h for h in held(plan) if h.first <= at <= h.last and plan.buffers[h.buffer].kind not in PERSISTENT]
+    return list({h.buffer: h for h in now}.values())
 
 
 def _fullest(plan: Plan, sizes: Mapping[str, int]) -> tuple[int, int]:

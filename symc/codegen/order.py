@@ -45,7 +45,7 @@ def peak(w: Work, sequence: Sequence[int], placer: Placer | None = None, numbers
     placer, numbers = placer or Placer(w), numbers or w.numbers()
     placed = placements(w, sequence, placer)
     left = [len(r) for r in w.readers]
-    own = [0 if c in w.leaves else n for c, n in enumerate(numbers)]  # bytes that stand for a cell; 0 in borrowed memory
+    own = [0 if c in w.leaves else n for c, n in enumerate(numbers)]  # 0 in borrowed memory
     live = most = 0
     for s in sequence:
         for c, over in zip(w.writes[s], placed[s], strict=True):

@@ -1,4 +1,4 @@
-"""What is written over what: the one rule for in-place, asked by ``order`` (to weigh sequences) and by ``bufferize``."""
+"""What is written over what: the one rule for in-place, asked by ``order`` (to weigh sequences) and ``bufferize``."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from symc.codegen.bufferize import spans
 from symc.codegen.memory import count_buffers, lower_bound, peak
@@ -59,8 +59,7 @@ def _step(plan: Plan, at: int, step: Step, lanes: bool) -> str:
         what = f"launch @{kernel_name(step.value)}"
     else:
         what = "copy" if step.kind == "copy" else f"call {step.value.op.name}"
-    reads = ", ".join(f"%{n}" for n in step.reads)
-    text = f"  [{step.lane}] " + ", ".join(f"%{n}" for n in step.writes) + f" <- {what}" + (" " + reads if reads else "")
+    text = f"  [{step.lane}] {_names(step.writes)} <- {what}" + (" " + _names(step.reads) if step.reads else "")
     if step.kind == "call" and step.value.attrs:
         attrs = "{" + ", ".join(f"{k} = {print_attr(a)}" for k, a in step.value.attrs.items()) + "}"
         text += " " + attrs if len(attrs) <= SHOWN else " {...}"
@@ -72,11 +71,16 @@ def _step(plan: Plan, at: int, step: Step, lanes: bool) -> str:
     return text + (f"      // {comment}" if comment else "")
 
 
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"%{n}" for n in names)
+
+
 def _return(plan: Plan) -> str:
     f = plan.function
     n = len(f.outputs)
-    text = "  return" + (" " + ", ".join(f"%{r}" for r in plan.results[:n]) if n else "")
+    text = "  return" + (" " + _names(plan.results[:n]) if n else "")
     if f.updates:
         names = input_names(f)
-        text += " update (" + ", ".join(f"%{names[k]} = %{r}" for k, r in zip(f.updates, plan.results[n:], strict=True)) + ")"
+        new = [f"%{names[k]} = %{r}" for k, r in zip(f.updates, plan.results[n:], strict=True)]
+        text += f" update ({', '.join(new)})"
     return text

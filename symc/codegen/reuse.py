@@ -184,8 +184,12 @@ def pack_symbolic(temps: Sequence[Temp]) -> list[Slot]:
     """Slots for symbolic sizes."""
     found = _slots_in_time_order(temps)
     if len(temps) <= FEW:
-        found = min(found, _slots_largest_first(temps), key=lambda slots: sum(max(map(nominal, s.parts)) for s in slots))
+        found = min(found, _slots_largest_first(temps), key=_nominal_total)
     return found
+
+
+def _nominal_total(slots: Sequence[Slot]) -> int:
+    return sum(max(map(nominal, s.parts)) for s in slots)
 
 
 def _slots_in_time_order(temps: Sequence[Temp]) -> list[Slot]:
@@ -196,9 +200,9 @@ def _slots_in_time_order(temps: Sequence[Temp]) -> list[Slot]:
         while busy and busy[0][0] < t.first:
             k = heapq.heappop(busy)[1]
             heapq.heappush(free.setdefault(tuple(slots[k].parts), []), k)
-        k = _best_free(slots, free, t.nbytes)
-        if k is None:
-            k = len(slots)
+        found = _best_free(slots, free, t.nbytes)
+        k = len(slots) if found is None else found
+        if found is None:
             slots.append(Slot([t.nbytes]))
         slots[k].put(t)
         heapq.heappush(busy, (t.last, k))

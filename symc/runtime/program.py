@@ -152,8 +152,13 @@ class _Frame:
         self.fixed: set[str] = set()
         self.steps: list[Callable[[], None]] = [self._prepare(program, step) for step in plan.steps]
         self._place_fixed()
-        self.result_names = plan.results
-        self.outputs = len(plan.function.outputs)
+        given = [(n, b) for n, b in plan.buffers.items() if b.kind in ("input", "state")]
+        self.given = [(name, b.value.attrs["index"]) for name, b in given if b.value is not None]
+        outputs = plan.results[: len(plan.function.outputs)]
+        self.fresh = [(name, self.shapes[name], plan.types[name].dtype, outputs.index(name) if name in outputs else None)
+                      for name, b in plan.buffers.items() if b.kind == "result"]
+        self.returned = [(name, concrete_shape(v.shape, sizes))
+                         for name, v in zip(plan.results, plan.function.body.results, strict=True)]
 
     def _place_fixed(self) -> None:
         for name, buffer in self.plan.buffers.items():
@@ -178,11 +183,13 @@ class _Frame:
             words[k] = address
 
     def forget(self) -> None:
-        """Let go of the caller's arrays."""
-        for name in list(self.memory):
-            if name not in self.fixed:
-                del self.memory[name]
-        self.views = {k: v for k, v in self.views.items() if k[0] in self.fixed}
+        """Let go of the caller's arrays and of results."""
+        for name, _ in self.given:
+            self.memory.pop(name, None)
+        for name, *_ in self.fresh:
+            self.memory.pop(name, None)
+        if self.views:
+            self.views = {k: v for k, v in self.views.items() if k[0] in self.fixed}
 
     # -- preparing steps
 
@@ -236,22 +243,13 @@ class _Frame:
     # -- running
 
     def run(self, arrays: Sequence[np.ndarray], out: Sequence[np.ndarray | None] | None) -> list[np.ndarray]:
-        for name, buffer in self.plan.buffers.items():
-            if buffer.kind in ("input", "state"):
-                assert buffer.value is not None
-                self._put(name, arrays[buffer.value.attrs["index"]])
-            elif buffer.kind == "result":
-                self._put(name, self._result(name, out))
+        for name, index in self.given:
+            self._put(name, arrays[index])
+        for name, shape, dtype, k in self.fresh:
+            array = out[k] if out is not None and k is not None else None
+            self._put(name, np.empty(shape, dtype) if array is None else array.reshape(shape))
         for step in self.steps:
             step()
-        return [self.memory[name].reshape(concrete_shape(v.shape, self.sizes))
-                for name, v in zip(self.result_names, self.plan.function.body.results, strict=True)]
-
-    def _result(self, name: str, out: Sequence[np.ndarray | None] | None) -> np.ndarray:
-        if out is not None and name in self.result_names[: self.outputs]:
-            given = out[self.result_names.index(name)]
-            if given is not None:
-                return given.reshape(self.shapes[name])
-        return np.empty(self.shapes[name], self.plan.types[name].dtype)
-
+        memory = self.memory
+        return [memory[name] if memory[name].shape == shape else memory[name].reshape(shape) for name, shape in self.returned]
 
