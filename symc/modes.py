@@ -10,6 +10,7 @@ import numpy as np
 
 try:
     from symc.codegen.plan import make_plan
+    from symc.runtime.numba_compile import compile_count
     from symc.runtime.program import load
 except ImportError:
     make_plan = load = None
@@ -43,6 +44,7 @@ class Prepared:
     program: Any
     plan: Plan | None = None
     firings: list = field(default_factory=list)
+    compiled: int = 0  # kernels that had to be compiled for it
 
 
 def check_options(mode: str, device: str, threads: int | None) -> None:
@@ -91,7 +93,9 @@ def _loaded(p: Prepared, mode: str, donated: frozenset[int], threads: int | None
         p.program = NanGuardProgram(p.final)
     else:
         p.plan = make_plan(p.final, donated | frozenset(p.final.updates))
+        before = compile_count()
         p.program = load(p.plan)
+        p.compiled = compile_count() - before
     if mode == "debug":
         p.program = DebugProgram(p)
     return p

@@ -54,8 +54,8 @@ class Views:
 
     @property
     def compile_count(self) -> int:
-        """How many kernels were compiled (not loaded from the cache) for this function so far."""
-        return getattr(self._prepared.program, "compile_count", 0)
+        """How many kernels had to be compiled for this function; fewer than ``len(f.kernels)`` where others shared them."""
+        return self._prepared.compiled
 
     def memory(self, *args: Any, **sizes: int) -> int:
         """Peak bytes of a call, before anything runs; ``.naive`` and ``.lower_bound`` beside it.
