@@ -9,7 +9,6 @@ from typing import Any
 from symc.callsite import caller
 from symc.deferred import Deferred
 from symc.errors import InputError
-from symc.ir import location
 from symc.ir.dim import Size, size_name
 from symc.ir.types import TensorType, as_dtype
 from symc.ir.value import fresh_input
@@ -22,10 +21,12 @@ from symc.tensor import Tensor
 _fresh = itertools.count()
 
 
+@located
 def input(name: str, dtype: Any = None, shape: Sequence[Any] | int | str | None = ()) -> Tensor:
     """A value that is given when the compiled function is called.
 
-    ``dtype``: a NumPy dtype, a name like "float32" or "f32"; the default float if not given. ``shape``: one entry an
+    ``dtype``: a NumPy dtype, its name, or the IR's name, which counts bits ("f32"; "i8" is int8); the default float if
+    not given. ``shape``: one entry an
     axis: an int, the name of a size (equal names are equal sizes), a size taken from another shape, or None for a size
     of its own. Raises DTypeError and InputError for what is none of these.
     """
@@ -37,8 +38,7 @@ def input(name: str, dtype: Any = None, shape: Sequence[Any] | int | str | None 
     entries = [shape] if isinstance(shape, int | str) else list(shape)
     loc = caller()
     type_ = TensorType(default_float() if dtype is None else as_dtype(dtype), [_entry(e, name) for e in entries])
-    with location.at(location.here() or (loc,)):
-        return Tensor(register_leaf(fresh_input(type_), Leaf(name, loc)))
+    return Tensor(register_leaf(fresh_input(type_), Leaf(name, loc)))
 
 
 def _entry(entry: Any, name: str) -> Size:

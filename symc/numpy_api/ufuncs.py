@@ -176,7 +176,7 @@ def _frexp(x: Value) -> tuple[Value, Value]:
 
 
 def _spacing(x: Value) -> Value:
-    away = lookup("copysign")(splat(np.inf, x.type), x)
+    away = choose(lookup("lt")(x, 0), splat(-np.inf, x.type), splat(np.inf, x.type))
     return lookup("nextafter")(x, away) - x
 
 
