@@ -67,7 +67,7 @@ class _Renderer:
         types = [r.type for r in region.results]
         self.emit_block(region, dict(self.names), [(k, (), ()) for k in range(len(types))], 1)
         arguments = [*self.sizes.values(), *self.names.values(), *[f"o{k}" for k in range(len(types))]]
-        operands = tuple(p.dtype for p in region.params)
+        operands = tuple(p.dtype for p in region.params)  # type: ignore[union-attr]
         head = [f"def {self.name}({', '.join(arguments)}):"]
         return Source("\n".join(head + self.lines) + "\n", tuple(self.sizes), operands, tuple(t.dtype for t in types))
 

@@ -140,6 +140,7 @@ class _Scalarizer:
         if _same_index(v):
             return make(v.op, [self.memo[o, index] for o in v.operands], v.attrs)
         form = v.op.lowering if isinstance(v.op.lowering, Element) else v.op.facts["element"]
+        assert form.f is not None
         return form.f(v, list(index), lambda k, at: self.element(v.operands[k], tuple(at)))
 
 

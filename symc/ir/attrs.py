@@ -53,7 +53,7 @@ class Array:
     def type(self) -> TensorType:
         return TensorType(self.data.dtype, self.data.shape)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return Array, (self.data,)
 
     def __repr__(self) -> str:
@@ -116,7 +116,7 @@ class Attrs(Mapping[str, Any]):
     def __repr__(self) -> str:
         return f"Attrs({self._entries})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return Attrs, (self._entries,)
 
     def map(self, fn: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Union
+from typing import Any, Union
 
 Size = Union[int, "Dim"]
 Atom = Union[str, "Call"]
@@ -46,7 +46,7 @@ class Call:
     def __str__(self) -> str:
         return f"{self.fn}({self.args[0]}, {self.args[1]})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return Call, (self.fn, self.args)
 
 
@@ -65,7 +65,7 @@ class Dim:
     def __hash__(self) -> int:
         return self._hash
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return Dim, (self.terms,)
 
     def __add__(self, other: Size) -> Size:

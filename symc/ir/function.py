@@ -94,7 +94,7 @@ def function(name: str, inputs: Sequence[tuple[Value, Input]], outputs: Sequence
     guards = collect_guards(roots)
     solution = unify(guards, bound_names(i.type for _, i in inputs))
     hints: Hints = {}
-    types = [substitute_type(i.type, solution) for _, i in inputs]
+    types: list[TensorType] = [substitute_type(i.type, solution) for _, i in inputs]  # type: ignore[misc]
     leaves = {leaf: param(k, t) for k, ((leaf, _), t) in enumerate(zip(inputs, types, strict=True))}  # type: ignore[arg-type]
 
     def carry(old: Value, new: Value) -> None:

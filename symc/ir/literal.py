@@ -32,7 +32,7 @@ def print_float(x: Any, itemsize: int = 8) -> str:
 
 def print_number(x: np.ndarray | np.generic) -> str:
     """A 0-d array or NumPy scalar, given its dtype elsewhere."""
-    x = x[()]
+    x = np.asarray(x)[()]
     kind = x.dtype.kind
     if kind == "b":
         return "true" if x else "false"

@@ -144,7 +144,7 @@ class Op:
     def __repr__(self) -> str:
         return f"<op {self.name}>"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return lookup, (self.name,)
 
 

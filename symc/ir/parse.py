@@ -25,7 +25,7 @@ from symc.ir.attrs import EMPTY, Array, Attrs
 from symc.ir.dim import Size, parse_tokens
 from symc.ir.function import Function, Input
 from symc.ir.literal import nan_from_bits
-from symc.ir.op import lookup, splat
+from symc.ir.op import Op, lookup, splat
 from symc.ir.types import DTYPES, TensorType, TupleType, Type
 from symc.ir.value import Region, Value, make, param
 
@@ -287,7 +287,7 @@ class _Parser:
             self.expect("}")
         self.define(scope, names, self.build(op, operands, attrs, regions, start), types, start)
 
-    def build(self, op, operands, attrs, regions, start: int) -> Value:
+    def build(self, op: Op, operands: list[Value], attrs: Attrs, regions: list[Region], start: int) -> Value:
         try:
             return make(op, operands, attrs, regions)
         except SymcError as e:

@@ -32,7 +32,7 @@ def splat_of(v: Value) -> Any | None:
 
 def print_function(f: Function, locations: bool = True) -> str:
     """The text of a function; user lines as trailing comments."""
-    names = _input_names(f)
+    names = input_names(f)
     params = ", ".join(f"{'state ' if i.role == 'state' else ''}%{n}: {i.type}" for n, i in zip(names, f.inputs, strict=True))
     outs = ", ".join(str(v.type) for v in f.outputs)
     lines = [f"func @{_identifier(f.name)}({params}) -> ({outs}) {{"]
@@ -56,7 +56,7 @@ def _identifier(name: str) -> str:
     return name if name and not name[0].isdigit() else "_" + name
 
 
-def _input_names(f: Function) -> list[str]:
+def input_names(f: Function) -> list[str]:
     """Unique identifiers for the inputs; a clash gets a suffix."""
     out: list[str] = []
     for i in f.inputs:
@@ -84,7 +84,7 @@ class _Printer:
             if v in written or v in inlined or v.op.name == "get":
                 continue
             width = len(v.type.items) if isinstance(v.type, TupleType) else 1
-            own = []
+            own: list[str] = []
             while len(own) < width:
                 if str(count) not in used:
                     own.append(f"%{count}")

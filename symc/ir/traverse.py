@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from symc.ir.dim import Size
 from symc.ir.types import TensorType, substitute_type
@@ -16,7 +17,7 @@ def postorder(roots: Iterable[Value], stop: Callable[[Value], bool] | None = Non
     """
     out: list[Value] = []
     seen: set[Value] = set()
-    stack: list[Value | tuple[Value]] = list(roots)[::-1]
+    stack: list[Any] = list(roots)[::-1]  # a value to visit, or a 1-tuple of one whose operands are done
     while stack:
         item = stack.pop()
         if isinstance(item, tuple):

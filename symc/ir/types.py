@@ -66,7 +66,7 @@ class TensorType:
                     _tensor_types[key] = found
         return found
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return TensorType, (self.dtype, self.shape)
 
     def __str__(self) -> str:
@@ -113,7 +113,7 @@ class TupleType:
                     _tuple_types[key] = found
         return found
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return TupleType, (self.items,)
 
     def __str__(self) -> str:

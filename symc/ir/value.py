@@ -15,9 +15,12 @@ import weakref
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from symc.errors import InternalError, SymcError
 from symc.ir import location
 from symc.ir.attrs import EMPTY, Array, Attrs
+from symc.ir.dim import Size
 from symc.ir.types import TensorType, TupleType, Type
 
 if TYPE_CHECKING:
@@ -53,11 +56,11 @@ class Value:
         return self._fingerprint
 
     @property
-    def dtype(self):
+    def dtype(self) -> np.dtype:
         return self.type.dtype
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[Size, ...]:
         return self.type.shape
 
     @property
@@ -68,7 +71,7 @@ class Value:
         """Result ``index`` of an op with several results."""
         return _op("get")(self, index=index)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         from symc.ir.text import pickle_value
 
         return pickle_value(self)
@@ -77,40 +80,40 @@ class Value:
         return f"<{self.op.name} : {self.type}>"
 
     # Arithmetic, for derivatives and rules. Python numbers take the dtype and shape of the value.
-    def __add__(self, other):
+    def __add__(self, other: Any) -> Value:
         return _op("add")(self, other)
 
-    def __radd__(self, other):
+    def __radd__(self, other: Any) -> Value:
         return _op("add")(other, self)
 
-    def __sub__(self, other):
+    def __sub__(self, other: Any) -> Value:
         return _op("sub")(self, other)
 
-    def __rsub__(self, other):
+    def __rsub__(self, other: Any) -> Value:
         return _op("sub")(other, self)
 
-    def __mul__(self, other):
+    def __mul__(self, other: Any) -> Value:
         return _op("mul")(self, other)
 
-    def __rmul__(self, other):
+    def __rmul__(self, other: Any) -> Value:
         return _op("mul")(other, self)
 
-    def __truediv__(self, other):
+    def __truediv__(self, other: Any) -> Value:
         return _op("div")(self, other)
 
-    def __rtruediv__(self, other):
+    def __rtruediv__(self, other: Any) -> Value:
         return _op("div")(other, self)
 
-    def __pow__(self, other):
+    def __pow__(self, other: Any) -> Value:
         return _op("pow")(self, other)
 
-    def __rpow__(self, other):
+    def __rpow__(self, other: Any) -> Value:
         return _op("pow")(other, self)
 
-    def __neg__(self):
+    def __neg__(self) -> Value:
         return _op("neg")(self)
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         raise TypeError("an IR value has no truth; compare identities with `is`")
 
 
@@ -143,7 +146,7 @@ class Region:
             self._fingerprint = h.digest()
         return self._fingerprint
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         from symc.ir.text import pickle_region
 
         return pickle_region(self)

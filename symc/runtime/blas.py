@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -16,8 +16,8 @@ _capsule_name = ctypes.pythonapi.PyCapsule_GetName
 _capsule_name.restype, _capsule_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
 
 
-@lru_cache(maxsize=None)
-def routine(name: str, arity: int):
+@cache
+def routine(name: str, arity: int) -> Callable[..., None]:
     """A BLAS subroutine taking ``arity`` pointers."""
     from scipy.linalg import cython_blas
 
@@ -74,7 +74,7 @@ def _gemm(dtype: np.dtype, m: int, n: int, k: int, trans_a: bool, trans_b: bool)
     n_, m_, k_, ldb_, lda_, ldc_ = (c_.int(i) for i in range(6))
     one, zero = c_.one, c_.zero
 
-    def run(a: int, b: int, c: int, keep=c_) -> None:
+    def run(a: int, b: int, c: int, keep: _Constants = c_) -> None:
         call(tb, ta, n_, m_, k_, one, b, ldb_, a, lda_, zero, c, ldc_)
 
     return run
@@ -90,9 +90,13 @@ def _gemv(dtype: np.dtype, m: int, k: int, trans: bool) -> Callable[[int, int, i
     one, zero = c_.one, c_.zero
     if k == 0:
         nbytes = m * dtype.itemsize
-        return lambda a, x, y: ctypes.memset(y, 0, nbytes) and None  # gemv leaves y alone when there is nothing to add
 
-    def run(a: int, x: int, y: int, keep=c_) -> None:
+        def clear(a: int, x: int, y: int) -> None:
+            ctypes.memset(y, 0, nbytes)  # gemv leaves y alone when there is nothing to add
+
+        return clear
+
+    def run(a: int, x: int, y: int, keep: _Constants = c_) -> None:
         call(flag, rows_, columns_, one, a, lda_, x, inc, zero, y, inc)
 
     return run

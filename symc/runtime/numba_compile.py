@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import linecache
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,11 +62,11 @@ def _compile(source: Source, name: str) -> Kernel:
     return Kernel(name, source, address, ENTRY(address), library)
 
 
-def _define(source: Source, name: str):
+def _define(source: Source, name: str) -> Callable[..., None]:
     """The Python function of a source. Its text is ours, made from IR; the debugger and tracebacks can show it."""
-    from symc.runtime import numba_helpers
-
     import math
+
+    from symc.runtime import numba_helpers
 
     file = f"<symc kernel {name}>"
     linecache.cache[file] = (len(source.text), None, source.text.splitlines(True), file)
@@ -74,20 +75,20 @@ def _define(source: Source, name: str):
     return scope[name]
 
 
-def _pointer(dtype: np.dtype):
+def _pointer(dtype: np.dtype) -> Any:
     from numba.core import types
     from numba.np import numpy_support
 
-    stored = {"b": np.dtype("u1"), "e": np.dtype("u2")}.get(dtype.char if dtype.char == "e" else dtype.kind, dtype)
+    stored: Any = {"?": np.dtype("u1"), "e": np.dtype("u2")}.get(dtype.char, dtype)
     return types.CPointer(numpy_support.from_dtype(stored))
 
 
-def _native(function, arguments) -> tuple[Any, int]:
+def _native(function: Callable[..., None], arguments: tuple[Any, ...]) -> tuple[Any, int]:
     from llvmlite import ir
     from numba.core import compiler, cpu_options, types
     from numba.core.registry import cpu_target
 
-    flags = compiler.Flags()
+    flags: Any = compiler.Flags()
     flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.noalias = True
     flags.error_model = "numpy"
     flags.fastmath = cpu_options.FastMathOptions({"contract"})

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """The names that kernel sources use: scalar functions that NumPy has and Numba has not, or has with other edge cases.
 
 Imported only when a kernel is compiled (it imports numba). Every function keeps the dtype of its operand: `like` makes

@@ -28,7 +28,7 @@ Batch = Callable[[Value, Sequence[Value], Flags, Size], Value]
 def batch_value(v: Value, operands: Sequence[Value], flags: Flags, n: Size) -> Value:
     """``v`` over a leading axis of size ``n``, when the operands flagged have that axis (at least one of them)."""
     rule = v.op.facts.get("batch") or _RULES.get(v.op)
-    if rule is None and not v.regions and v.op.traits & _REGULAR or v.op.facts.get("batch") == "leading":
+    if rule is None and not v.regions and (v.op.traits & _REGULAR or "axis" in v.attrs):
         rule = _regular
     if rule is None:
         raise SymcError(f"vmap: {v.op.name} has no batching rule", help="state one in facts[\"batch\"] of its record")
@@ -42,7 +42,7 @@ def spread(x: Value, batched: bool, n: Size) -> Value:
 
 # --- ops whose attributes say it all ----------------------------------------------------------------------------------
 
-_REGULAR = frozenset({"elementwise", "movement", "reduction", "along_axis"})
+_REGULAR = frozenset({"elementwise", "movement", "reduction"})
 
 
 def _up(axes: Sequence[int]) -> tuple[int, ...]:
@@ -65,7 +65,8 @@ _ATTRS: dict[str, Callable] = {
 
 
 def _regular(v: Value, operands: Sequence[Value], flags: Flags, n: Size) -> Value:
-    attrs = {name: _ATTRS[name](entry, n) if name in _ATTRS else entry for name, entry in v.attrs.items()}
+    placed = "elementwise" not in v.op.traits  # an elementwise op has no axes, whatever its attributes are called
+    attrs = {name: _ATTRS[name](entry, n) if placed and name in _ATTRS else entry for name, entry in v.attrs.items()}
     return v.op(*[spread(o, f, n) for o, f in zip(operands, flags, strict=True)], **attrs)
 
 

@@ -54,6 +54,7 @@ def check_arity(name: str, types: Sequence[TensorType], arity: int) -> None:
 def elementwise(name: str, arity: int, kinds: str, reference: Callable, derivative: Derivative | tuple | None = None, *,
                 result: str = "same", traits: Sequence[str] = (), doc: str = "", singular: bool = False,
                 identity: Any = None, numpy: np.ufunc | None = None, lowering: Lowering | None = None,
+                parts: Callable[[Value], Value] | None = None,
                 attrs: Sequence[Mapping[str, Any]] = ({},)) -> Op:
     """Register an elementwise op.
 
@@ -61,6 +62,7 @@ def elementwise(name: str, arity: int, kinds: str, reference: Callable, derivati
     ``derivative``: a tuple of partials (see ``Elementwise``), or a Derivative.
     ``identity``: e with op(x, e) == x, a number or a function of the dtype, for reductions.
     ``numpy``: the ufunc that gives the same results (``reference`` itself, if it is one).
+    ``parts``: a value of the op in terms of others, for a backend that has no such function.
     ``attrs``: attributes that the samples try; they name all that the op has.
     """
     known = set(attrs[0])
@@ -84,6 +86,8 @@ def elementwise(name: str, arity: int, kinds: str, reference: Callable, derivati
         facts["identity"] = identity if callable(identity) else lambda dtype: dtype.type(identity)
     if numpy is not None or isinstance(reference, np.ufunc):
         facts["numpy"] = numpy or reference
+    if parts is not None:
+        facts["parts"] = parts
     return register(Op(
         name, infer, run, derivative, lowering or Element(), frozenset({"elementwise", *traits}),
         lambda: samples(arity, kinds, attrs, result), doc, facts,

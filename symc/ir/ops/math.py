@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from symc.ir.op import Decompose, Extern, Op
+from symc.ir.op import Extern, Op
 from symc.ir.ops.arithmetic import abs_, hypot, maximum, mulz, neg
 from symc.ir.ops.compare import eq, gt, isinf
 from symc.ir.ops.elementwise import elementwise, like
@@ -163,15 +163,15 @@ def _softplus_parts(v: Value) -> Value:
     return maximum(x, like(x, 0)) + log1p(exp(-abs_(x)))
 
 
-softplus = elementwise("softplus", 1, "f", _softplus, (lambda out, x: sigmoid(x),), lowering=Decompose(_softplus_parts),
+softplus = elementwise("softplus", 1, "f", _softplus, (lambda out, x: sigmoid(x),), parts=_softplus_parts,
                        doc="log(1 + exp(x)), without overflow.")
 sigmoid: Op = elementwise("sigmoid", 1, "f", _sigmoid, (lambda out, x: out * (1 - out),),
-                          lowering=Decompose(_sigmoid_parts), doc="1 / (1 + exp(-x)).")
+                          parts=_sigmoid_parts, doc="1 / (1 + exp(-x)).")
 log1mexp = elementwise("log1mexp", 1, "f", _log1mexp, (lambda out, x: -1 / expm1(-x),), singular=True,
-                       lowering=Decompose(_log1mexp_parts), doc="log(1 - exp(x)) for x <= 0, accurate at both ends.")
+                       parts=_log1mexp_parts, doc="log(1 - exp(x)) for x <= 0, accurate at both ends.")
 logaddexp = elementwise("logaddexp", 2, "f", np.logaddexp,
                         (lambda out, x, y: _logaddexp_share(x, y), lambda out, x, y: _logaddexp_share(y, x)),
-                        singular=True, traits=["commutative"], lowering=Decompose(_logaddexp_parts),
+                        singular=True, traits=["commutative"], parts=_logaddexp_parts,
                         doc="log(exp(x) + exp(y)), without overflow.")
 
 # --- rounding ---------------------------------------------------------------------------------------------------------

@@ -154,12 +154,14 @@ max_ = reduction("max", "biuf", np.max, Fold("maximum"), _EXTREME, nonempty=True
                  doc="The greatest element over `axes`.")
 min_ = reduction("min", "biuf", np.min, Fold("minimum"), _EXTREME, nonempty=True, traits=("selects",),
                  doc="The least element over `axes`.")
-argmax = reduction("argmax", "biuf", np.argmax, Fold("argmax"), result=lambda d: DTYPES["i64"], nonempty=True, traits=("positions",),
-                   single=True,
+argmax = reduction("argmax", "biuf", np.argmax, Fold("argmax"), result=lambda d: DTYPES["i64"], nonempty=True,
+                   traits=("positions",), single=True,
                    doc="Where the greatest element along the one axis in `axes` is, as i64: the first of equals.")
-argmin = reduction("argmin", "biuf", np.argmin, Fold("argmin"), result=lambda d: DTYPES["i64"], nonempty=True, traits=("positions",),
-                   single=True,
+argmin = reduction("argmin", "biuf", np.argmin, Fold("argmin"), result=lambda d: DTYPES["i64"], nonempty=True,
+                   traits=("positions",), single=True,
                    doc="Where the least element along the one axis in `axes` is, as i64: the first of equals.")
+sup = reduction("sup", "f", lambda x, axis: np.max(x, axis=axis, initial=-np.inf), Fold("maximum"), _EXTREME,
+                traits=("selects",), doc="The greatest element over `axes`, and -inf if there is none.")
 any_ = reduction("any", "b", np.any, Fold("or"), doc="Whether some element over `axes` is true.")
 all_ = reduction("all", "b", np.all, Fold("and"), doc="Whether every element over `axes` is true.")
 
@@ -174,9 +176,7 @@ def _logsumexp(x, axis):
 
 def _logsumexp_parts(v: Value) -> Value:
     (x,), axes = v.operands, v.attrs["axes"]
-    if any(x.shape[a] == 0 for a in axes):
-        return like(v, -np.inf)
-    top = max_(x, axes=axes)
+    top = sup(x, axes=axes)
     top = where(isfinite(top), top, like(top, 0))
     return log(sum_(exp(x - spread(top, x, axes)), axes=axes)) + top
 
@@ -202,10 +202,8 @@ def _norm(x, axis):
 
 def _norm_parts(v: Value) -> Value:
     (x,), axes = v.operands, v.attrs["axes"]
-    if any(x.shape[a] == 0 for a in axes):
-        return like(v, 0)
     size = abs_(x)
-    top = max_(size, axes=axes)
+    top = sup(size, axes=axes)
     top = where(and_(isfinite(top), ne(top, 0)), top, like(top, 1))
     size = size / spread(top, size, axes)
     return sqrt(sum_(size * size, axes=axes)) * top
