@@ -1,0 +1,65 @@
+"""The decompose pass: named forms become their parts, with the same values and the user's lines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from symc.ir.dim import size_name
+from symc.ir.function import Function, Input
+from symc.ir.location import Loc
+from symc.ir.op import Decompose, Op, lookup, register, unregister
+from symc.ir.reference import evaluate_function
+from symc.ir.traverse import close_over
+from symc.ir.types import TensorType
+from symc.ir.value import fresh_input
+from symc.ir.verify import verify
+from symc.opt.decompose import decompose
+
+
+def build(name: str, shape) -> tuple[Function, object]:
+    x = fresh_input(TensorType("f64", shape))
+    body = close_over([x], [lookup("tanh")(lookup(name)(x, axes=(1,)))])
+    (tanh,) = body.results
+    return Function("f", (Input("x", x.type),), body), tanh.operands[0]
+
+
+@pytest.mark.parametrize("name", ["logsumexp", "norm"])
+@pytest.mark.parametrize("rows", [0, 1, 3])
+@pytest.mark.parametrize("columns", [0, 1, 4])
+def test_same_values_for_all_sizes(name, rows, columns):
+    f, _ = build(name, (size_name("n"), size_name("m")))
+    g = decompose(f)
+    verify(g)
+    assert not any(isinstance(v.op.lowering, Decompose) for v in g.values())
+    x = np.random.default_rng(0).normal(size=(rows, columns))
+    np.testing.assert_allclose(evaluate_function(g, [x], check=True), evaluate_function(f, [x]), rtol=1e-14)
+
+
+def test_parts_keep_the_lines_of_the_whole():
+    f, whole = build("logsumexp", (2, 3))
+    line = Loc("model.py", 12)
+    f.hints[whole] = frozenset([line])
+    g = decompose(f)
+    made = [v for v in g.values() if v.op.name in ("sup", "sub", "exp", "sum", "log", "add")]
+    assert len(made) == 6 and all(line in g.hints[v] for v in made)
+    assert f.params[0] not in g.hints
+
+
+def test_nothing_to_do_is_the_same_body():
+    x = fresh_input(TensorType("f64", (2,)))
+    f = Function("f", (Input("x", x.type),), close_over([x], [lookup("sigmoid")(x)]))
+    assert decompose(f).body is f.body
+
+
+def test_parts_may_have_parts():
+    norm = lookup("norm")
+    op = register(Op("test_length", lambda t: t.with_shape(()), lambda x: np.linalg.norm(x), doc="A length.",
+                     lowering=Decompose(lambda v: norm(v.operands[0], axes=(0,)))))
+    try:
+        x = fresh_input(TensorType("f64", (2,)))
+        g = decompose(Function("f", (Input("x", x.type),), close_over([x], [op(x)])))
+        assert not {"norm", "test_length"} & {v.op.name for v in g.values()}
+        assert evaluate_function(g, [np.array([3.0, 4.0])])[0] == 5.0
+    finally:
+        unregister(op.name)
