@@ -188,6 +188,17 @@ def free_variables(outputs: Any) -> list[Deferred]:
     return sorted((d for d in _postorder(outputs) if d.is_variable), key=lambda d: d.serial)
 
 
+def _replay(d: Deferred, done: Mapping[Deferred, Any]) -> Any:
+    """The expression on the values of its arguments, as if it were written with them on its own line."""
+    assert d.fn is not None
+    with location.at([d.loc]):
+        try:
+            return d.fn(*_fill(d.args, done), **_fill(d.kwargs, done))
+        except SymcError as e:
+            e.attach((), [d.loc])
+            raise
+
+
 def instantiate(outputs: Sequence[Any], mapping: Mapping[Deferred, Any]) -> list[Any]:
     """The outputs with every deferred value replaced by what its expression gives on the variables' values.
 
@@ -201,8 +212,7 @@ def instantiate(outputs: Sequence[Any], mapping: Mapping[Deferred, Any]) -> list
         elif d.is_variable:
             raise InputError(f"variable {d.name!r} has no value", values=[(d.name, "type unknown", d.loc)])
         else:
-            with location.at([d.loc]):
-                done[d] = d.fn(*_fill(d.args, done), **_fill(d.kwargs, done))  # type: ignore[misc]
+            done[d] = _replay(d, done)
     return [_fill(o, done) for o in outputs]
 
 
