@@ -38,7 +38,7 @@ try:
     from symc.autodiff import DisconnectedWarning, grad, grad_clip, grad_scale, hvp, jvp, reverse_grad, stop_gradient, value_and_grad, vjp, zero_grad
     from symc.gradcheck import verify_grad
     from symc.jacobians import hessian, jacobian
-except ImportError:
+except Exception:
     pass
 
 __version__ = "0.1.0"

@@ -68,6 +68,15 @@ class Specializing:
                                 help="call it once")
         return getattr(self._last, name)
 
+    def save(self, path: Any) -> None:
+        """Raises InputError: only functions with known types are data."""
+        raise InputError(f"{self.name} is compiled anew for every signature and cannot be saved as one", where=[caller()],
+                         help="save what it compiled for a signature: next(iter(f.variants.values())).save(path)")
+
+    def __reduce__(self) -> Any:
+        raise InputError(f"{self.name} is compiled anew for every signature and cannot be pickled", where=[caller()],
+                         help="pickle what it compiled for a signature: next(iter(f.variants.values()))")
+
     def __str__(self) -> str:
         return self._last.dump() if self._last is not None else repr(self)
 

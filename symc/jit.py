@@ -105,10 +105,6 @@ class JitFunction(Specializing):
             raise
         return functions.compile(outputs, inputs, name=self.name, **self._options)
 
-    def __reduce__(self) -> Any:
-        raise InputError(f"a jit function cannot be pickled, as its Python code cannot ({self.name})",
-                         help="pickle what it compiled: next(iter(f.variants.values()))")
-
 
 def _definition(fn: Callable[..., Any]) -> Loc | None:
     """The line of ``def``, after the decorators."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from symc.ir.location import Loc
+from symc.ir.traverse import postorder
 from symc.ir.value import Value
 
 
@@ -37,3 +38,8 @@ def register_leaf(value: Value, leaf: Leaf) -> Value:
 def leaf_of(value: Value) -> Leaf:
     """What is known of a leaf; an empty record for one made without the front end."""
     return _leaves.get(value, _UNNAMED)
+
+
+def records(value: Value) -> list[tuple[Value, Leaf]]:
+    """The free leaves that a value is made of, with what is known of them: what a pickle carries beside the value."""
+    return [(v, _leaves[v]) for v in postorder([value]) if v in _leaves]

@@ -12,11 +12,11 @@ try:
     from symc.codegen.plan import make_plan
     from symc.runtime.numba_compile import compile_count
     from symc.runtime.program import load
-except ImportError:
+except Exception:
     make_plan = load = None
 try:
     from symc.opt import DEFAULT, FAST_COMPILE, optimize
-except ImportError:
+except Exception:
     DEFAULT = FAST_COMPILE = ""
     optimize = None
 from symc.errors import InputError, InternalError, NonFiniteError, PipelineError, did_you_mean

@@ -16,7 +16,7 @@ from symc.deferred import Deferred
 from symc.errors import SymbolicValueError
 from symc.ir.dim import Dim, product
 from symc.ir.value import Value, first_line
-from symc.leaves import leaf_of
+from symc.leaves import Leaf, leaf_of, records, register_leaf
 from symc.public import API, located
 from symc.sizes import SymbolicSize, user_shape, user_size
 
@@ -173,7 +173,7 @@ class Tensor:
                                                                      "sc.cond or sc.while_loop")
 
     def __reduce__(self):
-        return Tensor, (self.value, self.weak)
+        return _restore, (self.value, self.weak, records(self.value))
 
     def __copy__(self) -> Tensor:
         return self
@@ -204,6 +204,14 @@ class Tensor:
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
         """Values have no device until they are compiled: the value itself."""
         return self
+
+
+def _restore(value: Value, weak: bool, leaves: list[tuple[Value, Leaf]]) -> Tensor:
+    """For pickle: the names and lines of the leaves travel with a tensor."""
+    for leaf, record in leaves:
+        if not leaf_of(leaf).name:
+            register_leaf(leaf, record)
+    return Tensor(value, weak)
 
 
 def _operand(item: Any) -> bool:
