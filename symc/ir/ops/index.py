@@ -1,7 +1,8 @@
 """Indexing by data: gather, scatter, and windows whose place is a value.
 
-Indices are integers in [0, n); the reference raises IndexingError for others (the front end has wrapped negative
-ones), and compiled code moves them to the nearest end. The places of windows are moved so that the window fits.
+Indices are integers in [0, n), as the front end has wrapped negative ones. For others the reference raises
+IndexingError; a kernel is given indices that `check_index` has checked, and even so never reads outside of an array.
+The places of windows are moved so that the window fits.
 """
 
 from __future__ import annotations
