@@ -16,7 +16,7 @@ from symc.callsite import caller
 from symc.deferred import contains_deferred
 from symc.errors import DTypeError, InputError, PipelineError, ShapeError, SymcError, did_you_mean
 from symc.ir.text import print_function
-from symc.ir.types import DTYPE_NAMES, concrete_shape
+from symc.ir.types import concrete_shape
 from symc.modes import Prepared, check_options, prepare
 from symc.nest import filler, flatten, match
 from symc.signature import Signature
@@ -144,7 +144,7 @@ class CompiledFunction(views.Views):
             if not b.flags.writeable:
                 raise InputError(f"{path} is read-only")
             if b.dtype != v.dtype:
-                raise DTypeError(f"{path} has dtype {b.dtype}, the result is {DTYPE_NAMES[v.dtype]}")
+                raise DTypeError(f"{path} has dtype {b.dtype}, the result is {v.dtype}")
             if b.shape != concrete_shape(v.shape, sizes):
                 raise ShapeError(f"{path} has shape {b.shape}, the result has {concrete_shape(v.shape, sizes)}")
         for k, b in enumerate(buffers):

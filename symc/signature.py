@@ -106,8 +106,8 @@ class Signature:
                 return list(args) if not self.donated else self._protect(list(args))
         given = self.arguments.bind(args, kwargs)
         if not self._simple:
-            given = [leaf for slot, item in zip(self.slots, given, strict=True)
-                     for leaf in match(slot.nest, item, f"{self.function}: {slot.name or 'the argument'}")]
+            given = [leaf for k, (slot, item) in enumerate(zip(self.slots, given, strict=True))
+                     for leaf in match(slot.nest, item, f"{self.function}: {slot.name or f'argument {k}'}")]
         out = [self._array(k, item) for k, item in enumerate(given)]
         return out if not self.donated else self._protect(out)
 
@@ -204,7 +204,11 @@ class Signature:
         said = [self._axis(*source[str(s)], shapes) if str(s) in source else (f"{s} = {n}" if isinstance(s, Dim) else str(n))
                 for s, n in sides]
         involved = sorted({source[n][0] for s, _ in sides for n in names(s)})
-        help = "a size of 1 is broadcast only where it is declared: shape=(1, ...)" if 1 in (left, right) else None
+        help = None
+        if 1 in (left, right):
+            help = "a size of 1 is broadcast only where it is declared: shape=(1, ...)"
+        elif not all(isinstance(s, Dim) for s, _ in sides):
+            help = "shared variables, constants and declared sizes have fixed the other side"
         raise ShapeError(f"{self.function}: {said[0]} must equal {said[1]}", values=[self._row(k, shapes[k]) for k in involved],
                          where=location.in_order(guard.locs), help=help)
 

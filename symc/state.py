@@ -148,9 +148,10 @@ def concrete(item: Any, name: str) -> np.ndarray:
         raise
     except Exception as e:  # whatever an array-like does when asked for its array
         raise InputError(f"{name} is not an array: {type(item).__name__} cannot be converted", help=f"NumPy says: {e}") from None
-    if array.dtype.kind not in "biufc":
-        raise DTypeError(f"{name} has dtype {array.dtype}, which is not supported", help="supported: " + ", ".join(DTYPE_NAMES.values()))
-    as_dtype(array.dtype)  # longdouble and its like
+    try:
+        as_dtype(array.dtype)
+    except DTypeError as e:
+        raise DTypeError(f"{name}: {e.what}", help=e.help) from None
     return array
 
 

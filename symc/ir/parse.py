@@ -293,6 +293,11 @@ class _Parser:
         except SymcError as e:
             raise self.error(e.what, start) from e
         except (TypeError, KeyError, IndexError, AttributeError, ValueError) as e:
+            named = re.search(r"(unexpected|missing).* argument:? '(\w+)'", str(e))  # what Python says of the call of infer
+            if named and named[1] == "unexpected":
+                raise self.error(f"{op.name} has no attribute {named[2]!r}", start) from None
+            if named:
+                raise self.error(f"{op.name} needs the attribute {named[2]!r}", start) from None
             raise self.error(f"{op.name}: operands or attributes do not fit: {e}", start) from e
 
     def define(self, scope: dict[str, Value], names: list[str], v: Value, types: list[TensorType], start: int) -> None:
