@@ -1,0 +1,29 @@
+"""The optimizer: rules, passes and pipelines, from Function to Function."""
+
+from symc.ir import ops as _ops  # isort: skip  (rules are built with op records)
+from symc.opt import canonicalize as _canonicalize  # isort: skip
+from symc.opt import decompose, fold, fuse, rules
+from symc.opt.passes import (
+    Optimized,
+    Pass,
+    all_passes,
+    graph_pass,
+    optimize,
+    register_pass,
+    run_pass,
+    stabilize_values,
+    unregister_pass,
+    why_not,
+)
+from symc.opt.pipelines import DEFAULT, FAST_COMPILE, UNFUSED
+from symc.opt.provenance import Firing, Provenance
+from symc.opt.rule import Rule, all_rules, lookup_rule, rewrite, rule, temporary_rules, unregister
+
+if "fuse" not in {p.name for p in all_passes()}:
+    register_pass(Pass("fuse", "What kernels can compute together becomes `fused` values.", function=fuse.fuse))
+
+__all__ = [
+    "DEFAULT", "FAST_COMPILE", "UNFUSED", "Firing", "Optimized", "Pass", "Provenance", "Rule", "all_passes", "all_rules",
+    "decompose", "fold", "fuse", "graph_pass", "lookup_rule", "optimize", "register_pass", "rewrite", "rule", "rules", "run_pass",
+    "stabilize_values", "temporary_rules", "unregister", "unregister_pass", "why_not",
+]  # fmt: skip

@@ -1,38 +1,23 @@
-"""Decomposition: ops that no backend has become the ops that their records say they are made of.
+"""Decomposition: named ops that no kernel computes whole become the ops their record says (`Decompose`).
 
-It comes after rules have had their chance to see the named ops, and before fusion, which sees the parts.
+The record is the only place that knows the parts; this file only applies it. It runs after every pass that looks for
+named ops, because what it leaves (a maximum, a shifted sum of exponentials) no longer shows what it means.
 """
 
 from __future__ import annotations
 
-from symc.ir.function import Function
-from symc.ir.location import NOWHERE
-from symc.ir.op import Decompose
-from symc.ir.traverse import postorder, rebuild
+from symc.ir.op import Decompose, lookup
 from symc.ir.value import Value
+from symc.opt.pattern import leaves
+from symc.opt.rule import rewrite
+
+#: Names of ops that code generation computes as one scalar intrinsic, which is faster and as accurate.
+INTRINSIC = "intrinsic"
 
 
-def decompose(f: Function) -> Function:
-    """The function without values that are lowered by decomposition; parts get the lines of what they are part of."""
-    while any(isinstance(v.op.lowering, Decompose) for v in f.values()):  # parts may have parts
-        f = _decompose_once(f)
-    return f
-
-
-def _decompose_once(f: Function) -> Function:
-    done: dict[Value, Value] = {}
-    hints = dict(f.hints)
-
-    def note(old: Value, new: Value) -> None:
-        if new is not old and old in hints:
-            hints[new] = hints.get(new, NOWHERE) | hints[old]
-
-    for v in f.values():
-        new = done[v] = rebuild(v, [done[o] for o in v.operands])
-        note(v, new)
-        if isinstance(new.op.lowering, Decompose):
-            done[v] = new.op.lowering.f(new)
-            for part in postorder([done[v]], stop=set(new.operands).__contains__):
-                if part not in new.operands and part.operands:
-                    note(new, part)
-    return f.with_results([done[r] for r in f.body.results], hints)
+@rewrite(exact=False, equation="named op -> its parts", examples=lambda: [lookup("logsumexp")(leaves(1, {}, (2, 3))[0], axes=(1,)),
+                                                                         lookup("norm")(leaves(1, {}, (3,))[0], axes=(0,))])
+def decompose_named(v: Value) -> Value | None:
+    """Parts can be fused with their neighbours."""
+    lowering = v.op.lowering
+    return lowering.f(v) if isinstance(lowering, Decompose) else None

@@ -1,0 +1,187 @@
+"""Passes: named functions from Function to Function, and the run of a pipeline of them.
+
+A rule pass applies families of rules; a graph pass is any function. Every pass leaves valid IR; ``verify=True`` checks it
+after each one. What a pipeline is, and why its passes stand in their order, is in ``pipelines``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from symc.errors import InternalError, PipelineError, did_you_mean
+from symc.ir import location
+from symc.ir.function import Function
+from symc.ir.traverse import postorder
+from symc.ir.value import Value
+from symc.opt.pipelines import DEFAULT, Selection, parse_pipeline
+from symc.opt.provenance import Provenance
+from symc.opt.rewrite import Rewriter
+from symc.opt.rule import OPT_IN, Rule, all_rules, known_names
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass: either ``families`` of rules, or a function."""
+
+    name: str
+    doc: str
+    families: tuple[str, ...] = ()
+    function: Callable[[Function], Function] | None = None
+
+
+_passes: dict[str, Pass] = {}
+
+
+def register_pass(p: Pass) -> Pass:
+    """Add a pass. Its name must be new."""
+    if p.name in _passes:
+        raise PipelineError(f"a pass is already called {p.name!r}")
+    _passes[p.name] = p
+    return p
+
+
+def unregister_pass(name: str) -> None:
+    """Take a user's pass out again."""
+    _passes.pop(name, None)
+
+
+def graph_pass(name: str) -> Callable[[Callable[[Function], Function]], Callable[[Function], Function]]:
+    """Declare a pass: a function from Function to Function, for pipelines to name."""
+    def declare(f: Callable[[Function], Function]) -> Callable[[Function], Function]:
+        register_pass(Pass(name, (f.__doc__ or "").strip(), function=f))
+        return f
+
+    return declare
+
+
+def all_passes() -> list[Pass]:
+    """Every pass, by name."""
+    return [_passes[n] for n in sorted(_passes)]
+
+
+for _name, _families, _doc in (
+    ("canonicalize", ("canonicalize", "shapes"), "One spelling for one idea; movements merge, cancel, and sink below elementwise ops."),
+    ("fold", ("canonicalize", "shapes", "fold"), "What depends on no input is computed."),
+    ("stabilize", ("canonicalize", "shapes", "stability"), "What overflows or cancels becomes a named op that does not."),
+    ("simplify", ("canonicalize", "shapes", "algebra", "select", "linalg", "fold"), "Fewer and cheaper ops for the same numbers."),
+    ("decompose", ("decompose",), "Named ops become their parts."),
+):
+    register_pass(Pass(_name, _doc, _families))
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one pass did."""
+
+    name: str
+    seconds: float
+    values_before: int
+    values_after: int
+    attempts: int = 0
+    fired: int = 0
+
+
+@dataclass
+class Optimized:
+    """``function`` after the whole pipeline; ``stages`` after each pass (the first is "input")."""
+
+    function: Function
+    stages: dict[str, Function]
+    provenance: Provenance
+    report: list[Step] = field(default_factory=list)
+
+
+def optimize(f: Function, pipeline: str = DEFAULT, *, strict: bool = False, verify: bool = False) -> Optimized:
+    """Run a pipeline. ``strict``: a failing rule raises. ``verify``: check the IR after every pass.
+
+    Raises PipelineError for an unknown pass, rule or tag.
+    """
+    selection = parse_pipeline(pipeline, _passes, known_names())
+    out = Optimized(f, {"input": f}, Provenance())
+    for name in selection.passes:
+        f, step = _run(_passes[name], f, selection, out.provenance, strict)
+        if verify:
+            _verify(name, f)
+        out.stages[_stage_name(name, out.stages)] = f
+        out.report.append(step)
+    out.function = f
+    return out
+
+
+def _stage_name(name: str, stages: Iterable[str]) -> str:
+    """``name``, or ``name.2`` and so on when the pass ran before."""
+    stages = set(stages)
+    k, out = 1, name
+    while out in stages:
+        k += 1
+        out = f"{name}.{k}"
+    return out
+
+
+def selected_rules(families: Sequence[str], selection: Selection) -> list[Rule]:
+    """The rules of some families (and users' rules with "simplify"), without what the pipeline excludes."""
+    wanted = [*families, *(("user",) if "algebra" in families else ())]
+    return [r for r in all_rules(*wanted) if not r.named(selection.without) and (OPT_IN not in r.tags or r.named(selection.also))]
+
+
+def _run(p: Pass, f: Function, selection: Selection, provenance: Provenance, strict: bool) -> tuple[Function, Step]:
+    start = time.perf_counter()
+    before = len(f.values())
+    attempts = fired = 0
+    if p.function is not None:
+        new = p.function(f)
+        if not isinstance(new, Function):
+            raise PipelineError(f"pass {p.name!r} gave a {type(new).__name__}, not a Function")
+    else:
+        hints = dict(f.hints)
+        rewriter = Rewriter(selected_rules(p.families, selection), provenance, hints, strict, pass_name=p.name)
+        results = rewriter.run(f.body.results)
+        attempts, fired = rewriter.attempts, rewriter.fired
+        live = postorder(results)
+        new = f.with_results(results, {v: hints[v] for v in live if v in hints})
+    return new, Step(p.name, time.perf_counter() - start, before, len(new.values()), attempts, fired)
+
+
+def _verify(name: str, f: Function) -> None:
+    from symc.ir.verify import verify
+
+    try:
+        verify(f)
+    except InternalError as e:
+        raise InternalError(f"after pass {name}: {e.what}", text=e.text) from e
+
+
+def stabilize_values(roots: Sequence[Value], keep: Iterable[Value] = ()) -> list[Value]:
+    """Values under construction, stabilized: what ``grad`` differentiates. ``keep`` values stay as they are.
+
+    Lines noted for what is replaced are noted for what replaces it.
+    """
+    rules = selected_rules(("canonicalize", "shapes", "stability"), Selection(()))
+    hints = {v: location.noted(v) for v in postorder(roots) if location.noted(v)}
+    noted = dict(hints)
+    out = Rewriter(rules, hints=hints, keep=frozenset(keep), pass_name="stabilize").run(roots)
+    for v, locs in hints.items():
+        if noted.get(v) != locs:
+            location.note(v, locs)
+    return out
+
+
+def why_not(optimized: Optimized, name: str) -> str:
+    """Why a rule did not fire: the nearest match and what was different, or the condition that failed."""
+    from symc.opt.explain import nearest_miss
+
+    if name in _passes:
+        ran = [s for s in optimized.report if s.name == name]
+        return f"pass {name} ran, {sum(s.fired for s in ran)} rules fired in it" if ran else f"pass {name} is not in the pipeline"
+    known = {r.name: r for r in all_rules()}
+    if name not in known:
+        raise PipelineError(f"no rule or pass is called {name!r}", help=did_you_mean(name, [*known, *_passes]))
+    return nearest_miss(known[name], optimized)
+
+
+def run_pass(name: str, f: Function, **options: Any) -> Function:
+    """One pass on a function."""
+    return optimize(f, name, **options).function

@@ -1,0 +1,250 @@
+"""Patterns: the left sides of rules, and how they are found in a graph.
+
+A pattern is a small graph over rank-0 variables. It is not text and not a tree language of its own: it is what the op
+builders give when they are applied to pattern leaves, so a rule reads like the mathematics it states. Matching is modulo
+spelling: sums and products are compared as collections of terms (``a - b + c`` is {a, c, -b}; ``a / b`` is {a, 1/b}), numbers
+match splats of any rank and dtype, and every other commutative op matches either way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from symc.ir.attrs import Array, Attrs
+from symc.ir.op import Op, splat
+from symc.ir.text import splat_of
+from symc.ir.traverse import postorder
+from symc.ir.types import TensorType
+from symc.ir.value import Value, fresh_input
+
+#: The ops whose nests are one collection of terms: (op, sign of its first operand, sign of its second).
+SUM = {"add": (1, 1), "sub": (1, -1)}
+PRODUCT = {"mul": (1, 1), "div": (1, -1)}
+#: A nest is opened up to this many terms, so that matching one value costs a bounded amount.
+MAX_TERMS = 6
+
+
+@dataclass(frozen=True)
+class Var:
+    """Matches any value; twice the same Var matches twice the same value."""
+
+    index: int
+    boolean: bool = False  # a condition: matches bool values only
+
+
+@dataclass(frozen=True)
+class Number:
+    """Matches a constant, or a splat of one, that is this number in the matched dtype."""
+
+    value: np.ndarray
+
+
+@dataclass(frozen=True)
+class Node:
+    """Matches one op with its attributes."""
+
+    op: Op
+    attrs: Attrs
+    operands: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Matches a nest of sums or products as a collection of (sign, pattern)."""
+
+    kind: str  # "sum" or "product"
+    terms: tuple[tuple[int, Pattern], ...]
+
+
+Pattern = Var | Number | Node | Terms
+Term = tuple[int, Value]
+
+
+@dataclass
+class Match:
+    """What the variables are, and what of a sum or product at the root was left over."""
+
+    bound: dict[int, Value]
+    rest: tuple[Term, ...] = ()
+    kind: str = ""
+
+    def complete(self, value: Value) -> Value:
+        """``value`` for the matched terms, together with those left over."""
+        return join([(1, value), *self.rest], self.kind) if self.rest else value
+
+
+def table(kind: str) -> dict[str, tuple[int, int]]:
+    """The ops of a kind of nest."""
+    return SUM if kind == "sum" else PRODUCT
+
+
+def kind_of(op_name: str) -> str:
+    """The kind of nest that an op makes, or an empty string."""
+    return "sum" if op_name in SUM else "product" if op_name in PRODUCT else ""
+
+
+def leaves(count: int, dtypes: dict[int, str] | None = None, shape: tuple = ()) -> list[Value]:
+    """Fresh free values for the variables of a rule."""
+    return [fresh_input(TensorType((dtypes or {}).get(k, "f64"), shape)) for k in range(count)]
+
+
+def flatten(v: Value, kind: str, limit: int = MAX_TERMS) -> list[Term]:
+    """The signed terms of a nest of sums or products; factors of 1 are left out."""
+    ops = table(kind)
+    out: list[Term] = []
+    stack: list[Term] = [(1, v)]
+    while stack:
+        sign, x = stack.pop()
+        if x.op.name in ops and len(stack) + len(out) + 2 <= limit:
+            first, second = ops[x.op.name]
+            stack += [(sign * second, x.operands[1]), (sign * first, x.operands[0])]
+        elif x.op.name == "neg" and kind == "sum":
+            stack.append((-sign, x.operands[0]))
+        elif kind == "sum" and sign < 0 and (number := splat_of(x)) is not None and number.dtype.kind in "ifc":
+            out.append((1, splat(Array(-number), x.type)))
+        elif kind != "product" or not is_number(x, 1):
+            out.append((sign, x))
+    return out
+
+
+def direct(v: Value, kind: str) -> list[Term]:
+    """The signed terms of one sum or product, not opened further."""
+    first, second = table(kind)[v.op.name]
+    pairs = [(first, v.operands[0]), (second, v.operands[1])]
+    return [(s, x) for s, x in pairs if kind != "product" or not is_number(x, 1)]
+
+
+def join(terms: Sequence[Term], kind: str) -> Value:
+    """The sum or product of signed terms (at least one): the positive ones first."""
+    ordered = [t for t in terms if t[0] > 0] + [t for t in terms if t[0] < 0]
+    sign, out = ordered[0]
+    if sign < 0:
+        out = -out if kind == "sum" else 1 / out
+    for sign, x in ordered[1:]:
+        if kind == "sum":
+            out = out + x if sign > 0 else out - x
+        else:
+            out = out * x if sign > 0 else out / x
+    return out
+
+
+def is_number(v: Value, number: float | np.ndarray, bitwise: bool = False) -> bool:
+    """True when every element of ``v`` is this number, as far as the graph shows. ``bitwise``: -0.0 is not 0.0."""
+    data = splat_of(v)
+    if data is None:
+        return False
+    with np.errstate(all="ignore"):
+        want = np.asarray(number).astype(data.dtype)
+    if bitwise:
+        return data.tobytes() == want.tobytes()
+    return bool(data == want)
+
+
+def compile_pattern(lhs: Value, variables: Sequence[Value], terms: bool) -> Pattern:
+    """The pattern of a left side. ``terms``: compare sums and products as collections (not for exact rules)."""
+    made: dict[Value, Pattern] = {v: Var(k, v.dtype.kind == "b") for k, v in enumerate(variables)}
+    for v in postorder([lhs]):
+        if v in made:
+            continue
+        number = splat_of(v)
+        if number is not None:
+            made[v] = Number(number)
+        elif terms and kind_of(v.op.name):
+            kind = kind_of(v.op.name)
+            made[v] = Terms(kind, tuple(sorted(((s, made[x]) for s, x in flatten(v, kind)), key=lambda t: _freedom(t[1]))))
+        else:
+            made[v] = Node(v.op, v.attrs, tuple(made[o] for o in v.operands))
+    return made[lhs]
+
+
+def _freedom(p: Pattern) -> int:
+    """Patterns that say most are tried first."""
+    return {Number: 1, Var: 2}.get(type(p), 0)
+
+
+def weight(p: Pattern) -> int:
+    """How much a pattern says: the number of its ops and numbers."""
+    if isinstance(p, Node):
+        return 1 + sum(weight(o) for o in p.operands)
+    if isinstance(p, Terms):
+        return len(p.terms) - 1 + sum(weight(t) for _, t in p.terms) + sum(s < 0 for s, _ in p.terms)
+    return int(isinstance(p, Number))
+
+
+def roots(p: Pattern) -> tuple[str, ...]:
+    """The op names a match can start at."""
+    if isinstance(p, Node):
+        return (p.op.name,)
+    assert isinstance(p, Terms)
+    signs = {s for s, _ in p.terms}
+    if signs == {1}:
+        return ("add", "sub") if p.kind == "sum" else ("mul", "div")
+    return tuple(table(p.kind)) if 1 in signs else ("sub" if p.kind == "sum" else "div",)
+
+
+def match(p: Pattern, v: Value, bitwise: bool = False) -> Match | None:
+    """The first way in which the pattern is ``v``; at the root of a sum or product, is part of it."""
+    if not isinstance(p, Terms):
+        for bound in _match(p, v, {}, bitwise):
+            return Match(bound)
+        return None
+    if v.op.name not in table(p.kind):
+        return None
+    near = direct(v, p.kind)
+    far = flatten(v, p.kind)
+    for terms in ([near] if len(far) == len(near) else [near, far]):
+        for bound, rest in _match_terms(p.terms, terms, {}, bitwise, p.kind):
+            if len(rest) < len(terms):
+                return Match(bound, tuple(rest), p.kind)
+    return None
+
+
+def _match(p: Pattern, v: Value, bound: dict[int, Value], bitwise: bool) -> Iterator[dict[int, Value]]:
+    if isinstance(p, Var):
+        seen = bound.get(p.index)
+        if seen is None:
+            if isinstance(v.type, TensorType) and (v.dtype.kind == "b" or not p.boolean):
+                yield {**bound, p.index: v}
+        elif seen is v:
+            yield bound
+    elif isinstance(p, Number):
+        if is_number(v, p.value, bitwise):
+            yield bound
+    elif isinstance(p, Node):
+        if v.op is p.op and v.attrs == p.attrs and len(v.operands) == len(p.operands):
+            yield from _match_operands(p, v, bound, bitwise)
+    elif v.op.name in table(p.kind):
+        near, far = direct(v, p.kind), flatten(v, p.kind)
+        for terms in ([near] if len(far) == len(near) else [near, far]):
+            for got, rest in _match_terms(p.terms, terms, bound, bitwise, p.kind):
+                if not rest:
+                    yield got
+
+
+def _match_operands(p: Node, v: Value, bound: dict[int, Value], bitwise: bool) -> Iterator[dict[int, Value]]:
+    orders = [v.operands]
+    if "commutative" in p.op.traits and v.operands[0] is not v.operands[1]:
+        orders.append(v.operands[::-1])
+    for operands in orders:
+        states = [bound]
+        for q, o in zip(p.operands, operands, strict=True):
+            states = [after for state in states for after in _match(q, o, state, bitwise)]
+        yield from states
+
+
+def _match_terms(pattern: Sequence[tuple[int, Pattern]], terms: Sequence[Term], bound: dict[int, Value], bitwise: bool,
+                 kind: str) -> Iterator[tuple[dict[int, Value], list[Term]]]:
+    """Every way to give each term of the pattern one of ``terms``; with what is left over."""
+    if not pattern:
+        yield bound, list(terms)
+        return
+    (sign, p), later = pattern[0], pattern[1:]
+    for k, (s, x) in enumerate(terms):
+        if s == sign:
+            for after in _match(p, x, bound, bitwise):
+                yield from _match_terms(later, [*terms[:k], *terms[k + 1:]], after, bitwise, kind)
+    if isinstance(p, Var) and p.index not in bound and not later and len(terms) > 1:
+        yield {**bound, p.index: join([(s * sign, x) for s, x in terms], kind)}, []  # the last free variable takes the rest

@@ -1,0 +1,60 @@
+"""Pipelines: which passes run, in which order, and why in that order.
+
+A pipeline is a string: pass names in order; ``-name`` leaves out a rule, a tag, a family or a pass; ``+name`` lets in a rule or
+tag that runs only when asked for: ``"canonicalize,fold,stabilize,-powers,+nan-unsafe,fuse"``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from symc.errors import PipelineError, did_you_mean
+
+#: Why this order:
+#: * canonicalize is first, because every other pass compares canonical forms.
+#: * fold comes before stabilize, so that `x + (2 - 1)` is seen as `x + 1`.
+#: * stabilize comes before simplify, because exp(x) * exp(y) -> exp(x + y) and the like hide what stability rules look for.
+#: * simplify comes before decompose, because it looks for named ops.
+#: * stabilize and simplify run again together where one made work for the other: simplify merges numbers, stabilize may then
+#:   see a 1; this costs one linear walk.
+#: * decompose comes after both, and stabilize must not run after it: it would put the parts together again.
+#: * canonicalize runs once more, because the parts that ops decompose into are not canonical; and fuse compares operands.
+#: * fuse is last: what is fused is not looked into any more.
+DEFAULT = "canonicalize,fold,stabilize,simplify,stabilize,decompose,canonicalize,fuse"
+
+#: The same meaning with less work: no algebra, one pass over the graph for each thing that must be done.
+FAST_COMPILE = "canonicalize,stabilize,decompose,fuse"
+
+#: Everything but fusion, for those who want to see or test values.
+UNFUSED = DEFAULT.removesuffix(",fuse")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A parsed pipeline: passes in order, names that are left out, names that are let in."""
+
+    passes: tuple[str, ...]
+    without: frozenset[str] = frozenset()
+    also: frozenset[str] = frozenset()
+
+
+def parse_pipeline(text: str, passes: Collection[str], names: Collection[str]) -> Selection:
+    """Read a pipeline. Raises PipelineError with a suggestion for a name that is no pass, rule, tag or family."""
+    order: list[str] = []
+    without: set[str] = set()
+    also: set[str] = set()
+    for item in (part.strip() for part in text.split(",")):
+        if not item:
+            continue
+        if item[0] in "+-":
+            name = item[1:].strip()
+            if name not in names and name not in passes:
+                raise PipelineError(f"no rule, tag or pass is called {name!r}", help=did_you_mean(name, [*names, *passes]))
+            (without if item[0] == "-" else also).add(name)
+        elif item in passes:
+            order.append(item)
+        else:
+            hint = f"a rule or tag is excluded by -{item} and let in by +{item}" if item in names else did_you_mean(item, passes)
+            raise PipelineError(f"no pass is called {item!r}", help=hint)
+    return Selection(tuple(p for p in order if p not in without), frozenset(without), frozenset(also))

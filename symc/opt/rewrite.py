@@ -1,0 +1,203 @@
+"""The driver: applies rules to a graph until none fires, in time linear in its size.
+
+Values are visited operands first. Each is rebuilt on simplified operands and offered to the rules of its op; what a rule
+gives is simplified in turn. Rules look only downwards, so one visit brings a value to its normal form. A rule that raises
+is disabled and recorded; it never breaks the user's program (``strict`` raises instead). A budget proportional to the
+size of the graph bounds the work even of rules that undo each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from symc.errors import InternalError
+from symc.ir.location import NOWHERE, Locs
+from symc.ir.traverse import postorder
+from symc.ir.value import Region, Value, make
+from symc.opt.provenance import Provenance
+from symc.opt.rule import ANY, Rule
+
+#: Firings allowed per value of the graph, and at least.
+BUDGET, MIN_BUDGET = 24, 400
+
+
+def index(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
+    """Rules by the op they start at; those that say most come first, else in order of registration."""
+    out: dict[str, list[Rule]] = {}
+    for r in sorted(rules, key=lambda r: -r.weight):
+        for op in r.roots:
+            out.setdefault(op, []).append(r)
+    return out
+
+
+@dataclass
+class Rewriter:
+    """One run of a set of rules. ``keep`` are values that stay as they are (what ``grad`` differentiates by)."""
+
+    rules: Sequence[Rule]
+    provenance: Provenance = field(default_factory=Provenance)
+    hints: dict | None = None
+    strict: bool = False
+    keep: frozenset[Value] = frozenset()
+    pass_name: str = ""
+    attempts: int = 0
+    visited: int = 0
+    fired: int = 0
+
+    def __post_init__(self) -> None:
+        self.by_op = index(self.rules)
+        self.done: dict[Value, Value] = {v: v for v in self.keep}
+        self.uses: dict[Value, int] = {}
+        self.regions: dict[Region, Region] = {}
+        self.budget = MIN_BUDGET
+
+    # -- what rules may ask
+
+    def single_use(self, v: Value) -> bool:
+        """Whether ``v`` has one user at most (an estimate while the graph changes; never needed for correctness)."""
+        return self.uses.get(v, 1) <= 1
+
+    # -- running
+
+    def run(self, roots: Sequence[Value]) -> list[Value]:
+        """The roots in normal form."""
+        values = postorder(roots, stop=self.keep.__contains__)
+        self.budget += BUDGET * len(values)
+        for v in values:
+            for o in v.operands:
+                self.uses[o] = self.uses.get(o, 0) + 1
+        for r in roots:
+            self.uses[r] = self.uses.get(r, 0) + 1
+        for r in roots:
+            self._simplify(r)
+        return [self.done[r] for r in roots]
+
+    def _simplify(self, root: Value) -> None:
+        """Fill ``done`` for ``root`` and what it needs. The stack holds values to visit, and pairs (v, what v became)."""
+        done = self.done
+        active: set[Value] = set()
+        stack: list[Value | tuple[Value, Value]] = [root]
+        while stack:
+            item = stack[-1]
+            if isinstance(item, tuple):
+                stack.pop()
+                v, new = item
+                active.discard(v)
+                done.setdefault(v, done[new])
+                continue
+            if item in done:
+                stack.pop()
+                continue
+            waiting = [o for o in item.operands if o not in done]
+            if waiting:
+                stack.extend(waiting[::-1])
+                continue
+            stack.pop()
+            if item in active:  # what replaces it needs it again
+                self._cycle(item)
+                done[item] = item
+                continue
+            new = self._step(item)
+            if new is item or new in done:
+                done[item] = done.get(new, new)
+            else:
+                active.add(item)
+                stack += [(item, new), new]
+
+    def _step(self, v: Value) -> Value:
+        """``v`` on simplified operands, or what one rule makes of it."""
+        operands = tuple(self.done[o] for o in v.operands)
+        regions = tuple(self._region(r) for r in v.regions)
+        if operands != v.operands or regions != v.regions:
+            new = make(v.op, operands, v.attrs, regions)
+            if new is not v:
+                self.uses[new] = max(self.uses.get(new, 0), self.uses.get(v, 1))
+                self._carry([v], new)
+                self.provenance.rebuilt(v, new)
+                return new
+        self.visited += 1
+        if self.fired >= self.budget:
+            return v
+        return self._apply(v)
+
+    def _apply(self, v: Value) -> Value:
+        for rules in (self.by_op.get(v.op.name, ()), self.by_op.get(ANY, ())):
+            for r in rules:
+                if r.name in self.provenance.disabled:
+                    continue
+                self.attempts += 1
+                new = self._attempt(r, v)
+                if new is not None and new is not v:
+                    self.fired += 1
+                    self._record(r, v, new)
+                    return new
+        return v
+
+    def _attempt(self, r: Rule, v: Value) -> Value | None:
+        try:
+            new = r.apply(v, self)
+            if isinstance(new, str):
+                return None
+            if new is not None and new.type is not v.type:
+                raise InternalError(f"rule {r.name} gives {new.type} for {v.type}")
+            return new
+        except Exception as e:  # a user's rule may raise anything; the program must survive it
+            if self.strict:
+                raise
+            self.provenance.disable(r.name, e)
+            return None
+
+    def _region(self, region: Region) -> Region:
+        if region not in self.regions:
+            inner = Rewriter(self.rules, self.provenance, self.hints, self.strict, pass_name=self.pass_name)
+            results = inner.run(region.results)
+            self.attempts += inner.attempts
+            self.visited += inner.visited
+            self.fired += inner.fired
+            self.regions[region] = Region(region.params, results) if tuple(results) != region.results else region
+        return self.regions[region]
+
+    # -- bookkeeping
+
+    def _record(self, r: Rule, old: Value, new: Value) -> None:
+        uses = self.uses.get(old, 1)
+        self.uses[new] = max(self.uses.get(new, 0), uses)
+        gone = _near([old])
+        made = _near([new], stop=gone)
+        kept = set(_near([new]))
+        lines = self._carry([v for v in gone if v is old or v not in kept], *[v for v in made if v not in self.done])
+        self.provenance.fired(r.name, self.pass_name, old, new, lines)
+
+    def _carry(self, olds: Sequence[Value], *news: Value) -> Locs:
+        """Give the lines of old values to new ones."""
+        lines: Locs = NOWHERE
+        if self.hints is not None:
+            lines = frozenset().union(*[self.hints.get(v, NOWHERE) for v in olds])
+            if lines:
+                for v in news:
+                    self.hints[v] = self.hints.get(v, NOWHERE) | lines
+        return lines
+
+    def _cycle(self, v: Value) -> None:
+        """Rules undo each other: the last one is taken back, and is not tried again."""
+        name = self.provenance.firings[-1].rule if self.provenance.firings else "?"
+        error = InternalError(f"rule {name} turns {v.op.name} back into a value that a rule has just replaced")
+        if self.strict:
+            raise error
+        self.provenance.disable(name, error)
+
+
+def _near(roots: Sequence[Value], stop: Iterable[Value] = (), depth: int = 4, most: int = 24) -> list[Value]:
+    """Computed values within a few steps of ``roots``."""
+    out: dict[Value, None] = {}
+    stopped = set(stop)
+    layer = [v for v in roots if v not in stopped]
+    for _ in range(depth):
+        following: list[Value] = []
+        for v in layer:
+            if v.operands and v not in out and v not in stopped and len(out) < most:
+                out[v] = None
+                following += v.operands
+        layer = following
+    return list(out)

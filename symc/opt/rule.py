@@ -1,0 +1,246 @@
+"""Rules: what they are, how they are declared, and the registry of all of them by family.
+
+Two kinds, one record. ``@rule`` states an equation with the op builders; ``@rewrite`` is a function on a value for what an
+equation cannot say (axes, permutations, any number of operands). Both claim whether they are exact, bit for bit.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from symc.errors import PipelineError, did_you_mean
+from symc.ir.dim import size_name
+from symc.ir.op import splat
+from symc.ir.types import TensorType
+from symc.ir.value import Value
+from symc.opt.pattern import Match, Node, Pattern, Terms, compile_pattern, leaves, match, roots, weight
+
+#: A rewrite of ``ANY`` is offered every value.
+ANY = "*"
+#: Rules with this tag run only when a pipeline asks for them (``+name`` or ``+tag``).
+OPT_IN = "opt-in"
+
+
+class Context(Protocol):
+    """What a rule may ask the driver."""
+
+    def single_use(self, v: Value) -> bool: ...
+
+
+@dataclass(eq=False)
+class Rule:
+    """One rewrite.
+
+    ``exact``: the right side gives the same bits (nan equals nan) wherever the left side gives a result.
+    ``kinds``: dtype kinds it is for. ``apply(v, context)`` gives the replacement, None, or a string that says why not.
+    ``examples()``: left sides as values of free leaves, from which tests and documentation are made.
+    """
+
+    name: str
+    family: str
+    exact: bool
+    roots: tuple[str, ...]
+    apply: Callable[[Value, Context], Value | str | None]
+    doc: str = ""
+    tags: frozenset[str] = frozenset()
+    kinds: str = "f"
+    weight: int = 1
+    equation: str = ""
+    examples: Callable[[], Sequence[Value]] = tuple
+    pattern: Pattern | None = None
+    build: Callable[..., Any] | None = None
+    variables: tuple[str, ...] = ()
+    dtypes: Mapping[str, str] = field(default_factory=dict)
+    when: Callable[..., bool] | None = None
+    domain: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    source: tuple[str, int] = ("", 0)
+
+    def __repr__(self) -> str:
+        return f"<rule {self.name}>"
+
+    def named(self, names: Iterable[str]) -> bool:
+        """Whether the rule has one of these names, tags or families."""
+        names = set(names)
+        return self.name in names or self.family in names or bool(self.tags & names)
+
+
+_rules: dict[str, Rule] = {}
+
+
+def register(r: Rule) -> Rule:
+    """Add a rule. Its name must be new."""
+    if r.name in _rules:
+        raise PipelineError(f"a rule is already called {r.name!r}", help="give it another name, or unregister the first")
+    _rules[r.name] = r
+    return r
+
+
+def unregister(name: str) -> None:
+    """Take a rule out."""
+    if name not in _rules:
+        raise PipelineError(f"no rule is called {name!r}", help=did_you_mean(name, _rules))
+    del _rules[name]
+
+
+def all_rules(*families: str) -> list[Rule]:
+    """Every rule, or those of some families, in the order of registration."""
+    return [r for r in _rules.values() if not families or r.family in families]
+
+
+def lookup_rule(name: str) -> Rule:
+    """The rule called ``name``. Raises PipelineError with a suggestion for an unknown one."""
+    if name not in _rules:
+        raise PipelineError(f"no rule is called {name!r}", help=did_you_mean(name, _rules))
+    return _rules[name]
+
+
+def known_names() -> set[str]:
+    """Every rule name, family and tag."""
+    return {n for r in _rules.values() for n in (r.name, r.family, *r.tags)}
+
+
+@contextmanager
+def temporary_rules() -> Iterator[None]:
+    """Rules registered inside are gone afterwards (for tests)."""
+    before = dict(_rules)
+    try:
+        yield
+    finally:
+        _rules.clear()
+        _rules.update(before)
+
+
+def rule(fn: Callable | None = None, *, exact: bool = False, when: Callable[..., bool] | None = None, tags: Iterable[str] = (),
+         kinds: str = "f", dtypes: Mapping[str, str] | None = None, family: str | None = None,
+         domain: Mapping[str, tuple[float, float]] | None = None, check: bool = True) -> Any:
+    """Declare a rule: a function of values that returns ``(left, right)``; its docstring says why.
+
+    ``when(*values)``: a side condition. ``dtypes``: traced dtype of a variable, if not float64 (``{"c": "bool"}``).
+    ``domain``: the interval of a variable in which the equation is meant, for the accuracy tests.
+    Exact rules match sums and products as written; others modulo association. ``check=False`` registers a left side that
+    is not canonical (the rules of canonicalize themselves). Raises PipelineError for a rule that cannot work.
+    """
+    def declare(f: Callable) -> Rule:
+        return register(_pattern_rule(f, exact, when, tags, kinds, dict(dtypes or {}), family or family_of(f), dict(domain or {}), check))
+
+    return declare(fn) if fn is not None else declare
+
+
+def rewrite(*op_names: str, exact: bool = False, tags: Iterable[str] = (), kinds: str = "biufc", family: str | None = None,
+            examples: Callable[[], Sequence[Value]] = tuple, equation: str = "", weight: int = 1) -> Any:
+    """Declare a structural rewrite of the ops named: ``fn(v)`` or ``fn(v, context)`` gives a value, None, or why not."""
+    def declare(f: Callable) -> Rule:
+        wants_context = len(inspect.signature(f).parameters) > 1
+        apply = f if wants_context else lambda v, context: f(v)
+        return register(Rule(f.__name__, family or family_of(f), exact, op_names or (ANY,), _of_kinds(apply, kinds), _doc(f), frozenset(tags),
+                             kinds, weight, equation, examples, build=f, source=_source(f)))
+
+    return declare
+
+
+def family_of(f: Callable) -> str:
+    """The family of a rule is the module it is written in; outside symc it is "user"."""
+    module = getattr(f, "__module__", "")
+    return module.rsplit(".", 1)[-1] if module.startswith("symc.opt.") else "user"
+
+
+def _doc(f: Callable) -> str:
+    return inspect.cleandoc(f.__doc__ or "")
+
+
+def _source(f: Callable) -> tuple[str, int]:
+    return f.__code__.co_filename, f.__code__.co_firstlineno
+
+
+def _of_kinds(apply: Callable, kinds: str) -> Callable:
+    """``apply``, asked only about values with operands of these dtype kinds."""
+    if set(kinds) >= set("biufc"):
+        return apply
+
+    def guarded(v: Value, context: Context) -> Value | str | None:
+        for o in v.operands:
+            if isinstance(o.type, TensorType) and o.dtype.kind not in kinds + "b":
+                return None
+        return apply(v, context)
+
+    return guarded
+
+
+def _pattern_rule(f: Callable, exact: bool, when: Callable | None, tags: Iterable[str], kinds: str, dtypes: dict[str, str],
+                  family: str, domain: dict[str, tuple[float, float]], check: bool) -> Rule:
+    names = tuple(inspect.signature(f).parameters)
+    default = "f64" if "f" in kinds else "bool" if kinds == "b" else "i64"
+    by_index = {k: dtypes.get(n, default) for k, n in enumerate(names)}
+    variables = leaves(len(names), by_index)
+    lhs, rhs = f(*variables)
+    canonical = _canonical(lhs) if check else lhs
+    if canonical.op.name in ("input", "constant"):
+        raise PipelineError(f"rule {f.__name__}: canonicalize already turns its left side into {_text(canonical)}")
+    p = compile_pattern(canonical, variables, terms=not exact)
+    if not isinstance(p, Node | Terms):
+        raise PipelineError(f"rule {f.__name__}: its left side is a leaf, which would match everything")
+    if isinstance(rhs, Value):
+        _reject_loops(f.__name__, p, rhs, exact, check, when)
+
+    def examples() -> list[Value]:
+        return [f(*leaves(len(names), by_index, shape))[0] for shape in ((), (3,), (size_name("n"), 2))]
+
+    equation = f"{_text(lhs, variables, names)} -> {_text(rhs, variables, names)}"
+    return Rule(f.__name__, family, exact, roots(p), _matcher(f, p, len(names), exact, when, kinds, {k: n for k, n in by_index.items() if n == "bool"}),
+                _doc(f), frozenset(tags), kinds, weight(p), equation, examples, p, f, names, dtypes, when, domain, _source(f))
+
+
+def _matcher(f: Callable, p: Pattern, count: int, exact: bool, when: Callable | None, kinds: str, free: Mapping[int, str]) -> Callable:
+    def apply(v: Value, context: Context) -> Value | None:
+        m = match(p, v, bitwise=exact)
+        if m is None:
+            return None
+        bound = [m.bound.get(k) for k in range(count)]
+        if any(b is not None and k not in free and b.dtype.kind not in kinds for k, b in enumerate(bound)):
+            return None
+        if when is not None and not when(*bound):
+            return None
+        return instantiate(f, bound, m, v)
+
+    return apply
+
+
+def instantiate(f: Callable, bound: Sequence[Value | None], m: Match, v: Value) -> Value:
+    """The right side on matched values. A number takes the type of what it replaces."""
+    right = f(*bound)[1]
+    if not isinstance(right, Value):
+        t = v.type if not m.rest else TensorType(v.dtype, v.shape)
+        right = splat(right, t)
+    return m.complete(right)
+
+
+def _canonical(v: Value) -> Value:
+    """``v`` by the rules of canonicalize, as every pattern is compared after them."""
+    from symc.opt.rewrite import Rewriter
+
+    return Rewriter([r for r in all_rules("canonicalize") if OPT_IN not in r.tags], strict=True).run([v])[0]
+
+
+def _reject_loops(name: str, p: Pattern, rhs: Value, exact: bool, check: bool, when: Callable | None) -> None:
+    from symc.ir.traverse import postorder
+
+    if when is not None:
+        return  # the condition may end it; the generated termination test decides
+    for r in postorder([_canonical(rhs) if check else rhs]):
+        if r.operands and match(p, r, bitwise=exact) is not None:
+            raise PipelineError(f"rule {name}: its right side contains its left side again, so it would never end")
+
+
+def _text(v: Any, variables: Sequence[Value] = (), names: Sequence[str] = ()) -> str:
+    from symc.opt.provenance import expression
+
+    if not isinstance(v, Value):
+        return str(v)
+    text = expression(v, 9)
+    for x, n in zip(variables, names, strict=True):
+        text = text.replace(f"v{x.attrs['serial']}", n)
+    return text[1:-1] if text.startswith("(") and text.endswith(")") and text.count("(") == 1 else text

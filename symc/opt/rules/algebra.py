@@ -1,0 +1,206 @@
+"""Algebra: fewer or cheaper ops for the same numbers.
+
+Rules that make a nan or an infinity disappear (``x * 0 -> 0``) are tagged ``nan-unsafe`` and run only when asked for.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from symc.ir.attrs import Array
+from symc.ir.op import splat
+from symc.ir.ops.arithmetic import abs_, div, maximum, minimum
+from symc.ir.ops.compare import ge
+from symc.ir.ops.logic import where
+from symc.ir.ops.math import exp, log, sqrt
+from symc.ir.text import splat_of
+from symc.ir.value import Value
+from symc.opt.pattern import leaves
+from symc.opt.rule import OPT_IN, rewrite, rule
+
+UNSAFE = ("nan-unsafe", OPT_IN)
+POSITIVE = {"x": (1e-8, 1e8)}
+
+# --- sums -------------------------------------------------------------------------------------------------------------
+
+
+@rule(exact=True, kinds="fc")
+def add_self(x):
+    """One factor for two terms; multiplying by 2 is exact."""
+    return x + x, 2 * x
+
+
+@rule(exact=True, kinds="iu")
+def subtract_self_integer(x):
+    """Nothing is left."""
+    return x - x, 0
+
+
+@rule(tags=UNSAFE)
+def subtract_self(x):
+    """Nothing is left, unless x is infinite or nan."""
+    return x - x, 0.0
+
+
+@rewrite("neg", exact=False, kinds="f", tags=["signed-zero"], equation="-(x - y) -> y - x", examples=lambda: [(lambda x, y: -(x - y))(*leaves(2))])
+def negated_difference(v: Value, context) -> Value | None:
+    """A sign moves into a difference (where x = y, 0 takes the place of -0.0)."""
+    (x,) = v.operands
+    if x.op.name == "sub" and context.single_use(x):
+        return x.operands[1] - x.operands[0]
+    return None
+
+
+@rewrite("add", kinds="iuf", tags=["reassociate"], equation="(x + 2) + 3 -> x + 5", examples=lambda: [(lambda x, y: (x + 2) + 3)(*leaves(2))])
+def add_numbers(v: Value) -> Value | None:
+    """Numbers in a chain of sums meet (not where they would overflow)."""
+    return _merge_numbers(v, np.add)
+
+
+@rewrite("mul", kinds="iuf", tags=["reassociate"], equation="(x * 2) * 3 -> x * 6", examples=lambda: [(lambda x, y: (x * 2) * 3)(*leaves(2))])
+def multiply_numbers(v: Value) -> Value | None:
+    """Numbers in a chain of products meet (not where they would overflow or vanish)."""
+    return _merge_numbers(v, np.multiply)
+
+
+def _merge_numbers(v: Value, combine: np.ufunc) -> Value | None:
+    x, outer = v.operands[0], splat_of(v.operands[1])
+    if outer is None or x.op is not v.op:
+        return None
+    inner = splat_of(x.operands[1])
+    if inner is None:
+        return None
+    with np.errstate(all="ignore"):
+        number = combine(inner, outer)
+    if number.dtype.kind == "f" and not (np.isfinite(number) and (number == 0 or abs(number) >= np.finfo(number.dtype).tiny)):
+        return None
+    if combine is np.multiply and number == 0:
+        return None
+    return v.op(x.operands[0], splat(Array(number), v.type))
+
+
+@rewrite("div", kinds="f", tags=["reassociate"], equation="(x * 2) / 3 -> x * (2 / 3); (x / 2) / 3 -> x / 6",
+         examples=lambda: [(lambda x, y: (x / 3) / 5)(*leaves(2))])
+def divide_numbers(v: Value) -> Value | None:
+    """Numbers in a chain of quotients meet (not where they would overflow or vanish)."""
+    x, outer = v.operands[0], splat_of(v.operands[1])
+    if outer is None or x.op is not v.op:
+        return None
+    inner = splat_of(x.operands[1])
+    if inner is None:
+        return None
+    with np.errstate(all="ignore"):
+        number = np.multiply(inner, outer)
+    if not np.isfinite(number) or abs(number) < np.finfo(number.dtype).tiny:
+        return None
+    return div(x.operands[0], splat(Array(number), v.type))
+
+
+# --- products ---------------------------------------------------------------------------------------------------------
+
+
+@rule(exact=True, kinds="iu")
+def times_zero_integer(x):
+    """Nothing is left."""
+    return x * 0, 0
+
+
+@rule(tags=UNSAFE)
+def times_zero(x):
+    """Nothing is left, unless x is infinite or nan."""
+    return x * 0.0, 0.0
+
+
+@rule(tags=UNSAFE)
+def divide_self(x):
+    """1, unless x is 0, infinite or nan."""
+    return x / x, 1.0
+
+
+@rule(exact=True)
+def signs_cancel(x, y):
+    """Two signs are none."""
+    return abs_(-x), abs_(x)
+
+
+@rule(exact=True)
+def abs_of_abs(x):
+    """The second changes nothing."""
+    return abs_(abs_(x)), abs_(x)
+
+
+@rule
+def sqrt_of_square(x):
+    """The square overflows or underflows where |x| is ordinary."""
+    return sqrt(x * x), abs_(x)
+
+
+@rule(exact=True)
+def square_of_abs(x):
+    """A square has no sign."""
+    return abs_(x) * abs_(x), x * x
+
+
+@rule(exact=True)
+def max_of_negated(x, y):
+    """One sign for two."""
+    return maximum(-x, -y), -minimum(x, y)
+
+
+@rule(exact=True)
+def min_of_negated(x, y):
+    """One sign for two."""
+    return minimum(-x, -y), -maximum(x, y)
+
+
+# --- exponentials and powers ------------------------------------------------------------------------------------------
+
+
+def where_nonnegative(x: Value) -> Value:
+    """x, and nan where it is negative."""
+    return where(ge(x, 0), x, splat(np.nan, x.type))
+
+
+@rule
+def exp_of_log(x):
+    """Each undoes the other where the log exists."""
+    return exp(log(x)), where_nonnegative(x)
+
+
+@rule(domain=POSITIVE)
+def exp_of_minus_log(x):
+    """A division for two transcendental functions (nan for negative x stays nan)."""
+    return exp(-log(x)), 1 / where_nonnegative(x)
+
+
+@rewrite("mul", kinds="f", equation="exp(x) * exp(y) -> exp(x + y)", examples=lambda: [(lambda x, y: exp(x) * exp(y))(*leaves(2))])
+def product_of_exp(v: Value, context) -> Value | None:
+    """One exponential for two, and no overflow between them."""
+    x, y = v.operands
+    if x.op.name == y.op.name == "exp" and x is not y and context.single_use(x) and context.single_use(y):
+        return exp(x.operands[0] + y.operands[0])
+    return None
+
+
+#: A whole power up to this becomes multiplications.
+MAX_POWER = 8
+
+
+@rewrite("pow", kinds="fi", tags=["powers"], equation="x**5 -> x * (x*x) * (x*x)",
+         examples=lambda: [(lambda x, y: x ** 5)(*leaves(2)), (lambda x, y: x ** -3)(*leaves(2))])
+def whole_power(v: Value) -> Value | None:
+    """A few multiplications for pow."""
+    x, number = v.operands[0], splat_of(v.operands[1])
+    if number is None or splat_of(x) is not None or not np.isfinite(number) or number != int(number):
+        return None
+    n = int(number)
+    if not 2 <= abs(n) <= MAX_POWER or (n < 0 and x.dtype.kind != "f"):
+        return None
+    out, square, k = None, x, abs(n)
+    while k:
+        if k & 1:
+            out = square if out is None else out * square
+        k >>= 1
+        square = square * square if k else square
+    assert out is not None
+    return out if n > 0 else div(splat(1, x.type), out)

@@ -1,0 +1,78 @@
+"""Products of arrays: transposes become part of the product, broadcasts leave it."""
+
+from __future__ import annotations
+
+from symc.ir.ops.linalg import dot, free_axes
+from symc.ir.ops.shape import broadcast, transpose
+from symc.ir.value import Value
+from symc.opt.pattern import leaves
+from symc.opt.rule import rewrite
+
+
+def _matrices() -> list[Value]:
+    return leaves(2, {}, (3, 3))
+
+
+def _dot(a: Value, b: Value, i: int = 1, j: int = 0) -> Value:
+    return dot(a, b, contract=((i,), (j,)), batch=((), ()))
+
+
+@rewrite("dot", exact=False, equation="dot(transpose(x), y) -> dot(x, y) over other axes",
+         examples=lambda: [(lambda a, b: _dot(transpose(a, perm=(1, 0)), b))(*_matrices()),
+                           (lambda a, b: _dot(a, transpose(b, perm=(1, 0))))(*_matrices())])
+def dot_of_transpose(v: Value) -> Value | None:
+    """A product reads its operands in any order of axes: nothing is moved."""
+    contract, batch = v.attrs["contract"], v.attrs["batch"]
+    for k in (0, 1):
+        t = v.operands[k]
+        if t.op.name != "transpose":
+            continue
+        perm = t.attrs["perm"]
+        free = [perm[a] for a in free_axes(t, contract[k], batch[k])]
+        if free != sorted(free):
+            continue
+        moved = [tuple(perm[a] for a in axes[k]) for axes in (contract, batch)]
+        operands = [t.operands[0] if i == k else o for i, o in enumerate(v.operands)]
+        contract = (moved[0], contract[1]) if k == 0 else (contract[0], moved[0])
+        batch = (moved[1], batch[1]) if k == 0 else (batch[0], moved[1])
+        return dot(*operands, contract=contract, batch=batch)
+    return None
+
+
+@rewrite("transpose", exact=False, equation="transpose(dot(x, y)) -> dot(y, x)", examples=lambda: [transpose(_dot(*_matrices()), perm=(1, 0))])
+def transpose_of_dot(v: Value, context) -> Value | None:
+    """The transpose of a product is the product the other way round."""
+    (p,) = v.operands
+    if p.op.name != "dot" or not context.single_use(p):
+        return None
+    x, y = p.operands
+    contract, batch = p.attrs["contract"], p.attrs["batch"]
+    n, left, right = len(batch[0]), len(free_axes(x, contract[0], batch[0])), len(free_axes(y, contract[1], batch[1]))
+    swapped = (*range(n), *range(n + left, n + left + right), *range(n, n + left))
+    if v.attrs["perm"] != swapped or not left or not right:
+        return None
+    return dot(y, x, contract=contract[::-1], batch=batch[::-1])
+
+
+@rewrite("dot", exact=False, equation="dot(broadcast(x), y) -> broadcast(dot(x, y)) where free axes are inserted",
+         examples=lambda: [(lambda a, b: _dot(broadcast(a, axes=(1,), shape=(3, 3)), b))(leaves(1, {}, (3,))[0], _matrices()[0])])
+def dot_of_broadcast(v: Value) -> Value | None:
+    """Rows that repeat are multiplied once."""
+    contract, batch = v.attrs["contract"], v.attrs["batch"]
+    for k in (0, 1):
+        b = v.operands[k]
+        if b.op.name != "broadcast" or not b.operands[0].ndim:
+            continue
+        placed = b.attrs["axes"]
+        free = free_axes(b, contract[k], batch[k])
+        inserted = [a for a in free if a not in placed]
+        if not inserted or any(a not in placed for a in (*contract[k], *batch[k])):
+            continue
+        moved = [tuple(placed.index(a) for a in axes[k]) for axes in (contract, batch)]
+        operands = [b.operands[0] if i == k else o for i, o in enumerate(v.operands)]
+        small = dot(*operands, contract=(moved[0], contract[1]) if k == 0 else (contract[0], moved[0]),
+                    batch=(moved[1], batch[1]) if k == 0 else (batch[0], moved[1]))
+        first = len(batch[0]) + (0 if k == 0 else len(free_axes(v.operands[0], contract[0], batch[0])))
+        dropped = {first + free.index(a) for a in inserted}
+        return broadcast(small, axes=tuple(a for a in range(v.ndim) if a not in dropped), shape=v.shape)
+    return None

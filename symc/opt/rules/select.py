@@ -1,0 +1,137 @@
+"""Choices: `where` with one answer, nested choices on one condition, and products with a choice of zero."""
+
+from __future__ import annotations
+
+from symc.ir.op import splat
+from symc.ir.ops.logic import not_, where
+from symc.ir.text import splat_of
+from symc.ir.types import TensorType
+from symc.ir.value import Value, make
+from symc.opt.pattern import is_number, leaves
+from symc.opt.rule import rewrite, rule
+
+ANY_KIND = "biufc"
+C = {"c": "bool"}
+
+
+def _choice() -> list[Value]:
+    return leaves(4, {0: "bool"}, (3,))
+
+
+@rule(exact=True, kinds=ANY_KIND, dtypes=C)
+def where_same(c, x):
+    """Both answers are the same."""
+    return where(c, x, x), x
+
+
+@rewrite("where", exact=True, equation="where(true, x, y) -> x", examples=lambda: [(lambda c, x, y, z: where(splat(True, c.type), x, y))(*_choice())])
+def where_decided(v: Value) -> Value | None:
+    """The condition is known."""
+    number = splat_of(v.operands[0])
+    return None if number is None else v.operands[1 if number else 2]
+
+
+@rule(exact=True, kinds=ANY_KIND, dtypes=C)
+def where_not(c, x, y):
+    """The answers change places."""
+    return where(not_(c), x, y), where(c, y, x)
+
+
+@rule(exact=True, kinds=ANY_KIND, dtypes=C)
+def where_of_where_first(c, x, y, z):
+    """The inner condition is known to hold."""
+    return where(c, where(c, x, y), z), where(c, x, z)
+
+
+@rule(exact=True, kinds=ANY_KIND, dtypes=C)
+def where_of_where_second(c, x, y, z):
+    """The inner condition is known not to hold."""
+    return where(c, x, where(c, y, z)), where(c, x, z)
+
+
+@rewrite(exact=True, equation="f(where(c, a, b), where(c, x, y)) -> where(c, f(a, x), f(b, y))",
+         examples=lambda: [(lambda c, x, y, z: where(c, x, y) + where(c, z, x))(*_choice())])
+def merge_choices(v: Value, context) -> Value | None:
+    """Two choices on one condition are one, where an answer is a number on either side."""
+    if "elementwise" not in v.op.traits or len(v.operands) != 2 or v.op.name == "where":
+        return None
+    x, y = v.operands
+    if not (x.op.name == y.op.name == "where" and x.operands[0] is y.operands[0] and context.single_use(x) and context.single_use(y)):
+        return None
+    made = [make(v.op, (x.operands[k], y.operands[k]), v.attrs) for k in (1, 2)]
+    return where(x.operands[0], *made)
+
+
+@rewrite("mul", kinds="fc", equation="where(c, 0, x) * y -> where(c, 0, x * y)",
+         examples=lambda: [(lambda c, x, y, z: where(c, splat(0.0, x.type), x) * y)(*_choice()),
+                           (lambda c, x, y, z: where(c, x, splat(0.0, x.type)) * y)(*_choice())])
+def product_with_choice_of_zero(v: Value, context) -> Value | None:
+    """A zero that was chosen stays zero, even if the other factor is infinite there (gradients of guarded functions)."""
+    for k in (0, 1):
+        w, y = v.operands[k], v.operands[1 - k]
+        if w.op.name == "where" and context.single_use(w):
+            c, a, b = w.operands
+            if is_number(a, 0) and not is_number(b, 0):
+                return where(c, a, b * y)
+            if is_number(b, 0) and not is_number(a, 0):
+                return where(c, a * y, b)
+    return None
+
+
+@rewrite("div", kinds="fc", equation="where(c, 0, x) / y -> where(c, 0, x / y)",
+         examples=lambda: [(lambda c, x, y, z: where(c, splat(0.0, x.type), x) / y)(*_choice())])
+def quotient_with_choice_of_zero(v: Value, context) -> Value | None:
+    """A zero that was chosen stays zero, even over zero."""
+    w, y = v.operands
+    if w.op.name != "where" or not context.single_use(w):
+        return None
+    c, a, b = w.operands
+    if is_number(a, 0) and not is_number(b, 0):
+        return where(c, a, b / y)
+    if is_number(b, 0) and not is_number(a, 0):
+        return where(c, a / y, b)
+    return None
+
+
+@rewrite("eq", "le", "ge", exact=True, kinds="biu", equation="x == x -> true", examples=lambda: [_compare("eq")])
+def same_integers(v: Value) -> Value | None:
+    """An integer equals itself."""
+    return splat(True, TensorType("bool", v.shape)) if v.operands[0] is v.operands[1] else None
+
+
+@rewrite("ne", "lt", "gt", exact=True, kinds="biuf", equation="x < x -> false", examples=lambda: [_compare("lt")])
+def never_below_itself(v: Value) -> Value | None:
+    """Nothing is below itself (but a float may differ from itself: nan)."""
+    if v.operands[0] is not v.operands[1] or (v.op.name == "ne" and v.operands[0].dtype.kind == "f"):
+        return None
+    return splat(False, TensorType("bool", v.shape))
+
+
+def _compare(name: str) -> Value:
+    from symc.ir.op import lookup
+
+    x = leaves(1, {0: "i64"}, (3,))[0]
+    return lookup(name)(x, x)
+
+
+NEGATIONS = {"eq": "ne", "ne": "eq"}
+ORDER = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
+
+
+@rewrite("not", exact=True, equation="not (x == y) -> x != y",
+         examples=lambda: [(lambda c, x, y, z: not_(make(_op("eq"), (x, y))))(*_choice())])
+def negated_comparison(v: Value) -> Value | None:
+    """The opposite comparison (not of an order on floats: nan is neither below nor not below)."""
+    (x,) = v.operands
+    if v.dtype.kind != "b":
+        return None
+    name = NEGATIONS.get(x.op.name)
+    if name is None and x.op.name in ORDER and x.operands[0].dtype.kind in "biu":
+        name = ORDER[x.op.name]
+    return None if name is None else make(_op(name), x.operands)
+
+
+def _op(name: str):
+    from symc.ir.op import lookup
+
+    return lookup(name)

@@ -1,0 +1,406 @@
+"""Stability: expressions that overflow, cancel or lose digits, as named ops that do not.
+
+Each left side is what a textbook or a gradient spells; each right side is the same function with an accurate reference.
+"""
+
+from __future__ import annotations
+
+from symc.ir.dim import product
+from symc.ir.op import splat
+from symc.ir.ops.arithmetic import hypot
+from symc.ir.ops.leaf import size
+from symc.ir.ops.math import (
+    cos, cosh, erf, erfc, exp, expm1, log, log1mexp, log1p, logaddexp, sigmoid, sin, sinh, softplus, sqrt, tan, tanh,
+)  # fmt: skip
+from symc.ir.ops.reduce import logsumexp, norm, spread, sum_
+from symc.ir.ops.shape import broadcast
+from symc.ir.types import TensorType
+from symc.ir.value import Value
+from symc.opt.pattern import flatten, join, leaves
+from symc.opt.rule import rewrite, rule
+
+NEGATIVE = {"x": (-700.0, -1e-8)}
+POSITIVE = {"x": (1e-8, 1e8)}
+
+# --- log1p and expm1 --------------------------------------------------------------------------------------------------
+
+
+@rule
+def log_one_plus(x):
+    """1 + x loses the digits of a small x."""
+    return log(1 + x), log1p(x)
+
+
+@rule
+def log_one_minus(x):
+    """1 - x loses the digits of a small x."""
+    return log(1 - x), log1p(-x)
+
+
+@rule
+def exp_minus_one(x):
+    """exp(x) - 1 cancels near 0."""
+    return exp(x) - 1, expm1(x)
+
+
+@rule
+def one_minus_exp(x):
+    """1 - exp(x) cancels near 0."""
+    return 1 - exp(x), -expm1(x)
+
+
+# --- softplus, log1mexp, sigmoid --------------------------------------------------------------------------------------
+
+
+@rule
+def log_one_plus_exp(x):
+    """exp(x) overflows where log(1 + exp(x)) is x."""
+    return log1p(exp(x)), softplus(x)
+
+
+@rule(domain=NEGATIVE)
+def log_one_minus_exp(x):
+    """1 - exp(x) cancels at one end, and loses exp(x) at the other."""
+    return log1p(-exp(x)), log1mexp(x)
+
+
+@rule(domain=NEGATIVE)
+def log_minus_expm1(x):
+    """The same function, as it is spelled after expm1."""
+    return log(-expm1(x)), log1mexp(x)
+
+
+@rule
+def log_sigmoid(x):
+    """sigmoid(x) underflows where its log is x."""
+    return log(sigmoid(x)), -softplus(-x)
+
+
+@rule
+def log1p_minus_sigmoid(x):
+    """1 - sigmoid(x) rounds to 0 where its log is -x."""
+    return log1p(-sigmoid(x)), -softplus(x)
+
+
+@rule
+def exp_over_one_plus_exp(x):
+    """inf / inf for large x."""
+    return exp(x) / (1 + exp(x)), sigmoid(x)
+
+
+@rule
+def reciprocal_one_plus_exp(x):
+    """exp(x) overflows; its derivative is then inf * 0."""
+    return 1 / (1 + exp(x)), sigmoid(-x)
+
+
+@rule
+def one_minus_sigmoid(x):
+    """1 - sigmoid(x) cancels for large x."""
+    return 1 - sigmoid(x), sigmoid(-x)
+
+
+@rule
+def exp_times_sigmoid(x):
+    """exp(x) * sigmoid(-x): inf * 0 for large x."""
+    return exp(x) * sigmoid(-x), sigmoid(x)
+
+
+@rule
+def sigmoid_odds(x):
+    """The odds of a probability given by its logit."""
+    return sigmoid(x) / sigmoid(-x), exp(x)
+
+
+@rule
+def softplus_minus_argument(x):
+    """softplus(x) - x cancels for large x."""
+    return softplus(x) - x, softplus(-x)
+
+
+# --- logs of sums of exponentials -------------------------------------------------------------------------------------
+
+
+@rule
+def log_add_exp(x, y):
+    """The exponentials overflow or underflow where the log is ordinary."""
+    return log(exp(x) + exp(y)), logaddexp(x, y)
+
+
+@rule
+def log_add_exp3(x, y, z):
+    """The same for three terms."""
+    return log(exp(x) + exp(y) + exp(z)), logaddexp(logaddexp(x, y), z)
+
+
+@rule(domain={"x": (-300, 300), "y": (-300, 300)})
+def log_sub_exp(x, y):
+    """exp(x) - exp(y) overflows, and cancels for equal arguments."""
+    return log(exp(x) - exp(y)), x + log1mexp(y - x)
+
+
+def _matrix() -> Value:
+    return leaves(1, {}, (3, 4))[0]
+
+
+def _rows(x: Value) -> Value:
+    return spread(x, _matrix(), (1,))
+
+
+def without_shift(x: Value, axes: tuple[int, ...]) -> tuple[Value, Value | None]:
+    """``x`` as ``y - m`` where m does not vary along ``axes``: (y, m reduced), else (x, None)."""
+    if x.op.name == "sub" and x.operands[1].op.name == "broadcast":
+        y, b = x.operands
+        if b.attrs["axes"] == tuple(a for a in range(x.ndim) if a not in axes):
+            return y, b.operands[0]
+    return x, None
+
+
+@rewrite("log", kinds="f", weight=3, equation="log(sum(exp(x), axes)) -> logsumexp(x, axes)",
+         examples=lambda: [log(sum_(exp(_matrix()), axes=(1,))), log(sum_(exp(_matrix()), axes=(0, 1)))])
+def log_sum_exp(v: Value) -> Value | None:
+    """exp(x) overflows or vanishes where the log of its sum is ordinary."""
+    (s,) = v.operands
+    if s.op.name == "sum" and s.operands[0].op.name == "exp":
+        return logsumexp(s.operands[0].operands[0], axes=s.attrs["axes"])
+    return None
+
+
+@rewrite("log", kinds="f", weight=4, equation="log(sum(exp(x), axes) / n) -> logsumexp(x, axes) - log(n)",
+         examples=lambda: [log(sum_(exp(_matrix()), axes=(1,)) / 3), log(sum_(exp(_matrix()), axes=(1,)) / 4)])
+def log_mean_exp(v: Value) -> Value | None:
+    """The same for a mean, or any multiple of the sum that does not depend on x."""
+    (q,) = v.operands
+    if q.op.name not in ("div", "mul"):
+        return None
+    s, n = q.operands
+    if s.op.name != "sum" or s.operands[0].op.name != "exp" or not _is_constant_like(n):
+        return None
+    total = logsumexp(s.operands[0].operands[0], axes=s.attrs["axes"])
+    return total - log(n) if q.op.name == "div" else total + log(n)
+
+
+def _is_constant_like(v: Value) -> bool:
+    """A positive number that the user did not compute from data: a splat, or a size."""
+    from symc.ir.text import splat_of
+
+    number = splat_of(v)
+    if number is not None:
+        return bool(number > 0)
+    while v.op.name in ("cast", "broadcast"):
+        v = v.operands[0]
+    return v.op.name == "size"
+
+
+@rewrite("logsumexp", kinds="f", equation="logsumexp(x - m, axes) -> logsumexp(x, axes) - m",
+         examples=lambda: [logsumexp(_matrix() - _rows(leaves(1, {}, (3,))[0]), axes=(1,))])
+def logsumexp_of_shifted(v: Value) -> Value | None:
+    """A shift that was made by hand: logsumexp makes its own."""
+    x, m = without_shift(v.operands[0], v.attrs["axes"])
+    return None if m is None else logsumexp(x, axes=v.attrs["axes"]) - m
+
+
+@rewrite("add", "sub", kinds="f", equation="m + (logsumexp(x) - m) -> logsumexp(x)",
+         examples=lambda: [(lambda x, m: m + (logsumexp(x, axes=(1,)) - m))(_matrix(), leaves(1, {}, (3,))[0])])
+def shift_put_back(v: Value) -> Value | None:
+    """The other half of a shift by hand: m + log(sum(exp(x - m)))."""
+    terms = flatten(v, "sum")
+    if not any(x.op.name == "logsumexp" for _, x in terms):
+        return None
+    for i, (s, x) in enumerate(terms):
+        for j, (t, y) in enumerate(terms):
+            if x is y and s > 0 > t:
+                return join([term for k, term in enumerate(terms) if k not in (i, j)], "sum")
+    return None
+
+
+# --- softmax ----------------------------------------------------------------------------------------------------------
+
+
+@rewrite("div", "mul", kinds="f", weight=4, equation="exp(x) / sum(exp(x), axes) -> exp(x - logsumexp(x, axes))",
+         examples=lambda: [(lambda e: e / spread(sum_(e, axes=(1,)), e, (1,)))(exp(_matrix())),
+                           (lambda e, y: y * e / spread(sum_(e, axes=(0,)), e, (0,)))(exp(_matrix()), _matrix())])
+def softmax(v: Value) -> Value | None:
+    """inf / inf for large x, 0 / 0 for very negative ones."""
+    terms = flatten(v, "product")
+    for i, (s, e) in enumerate(terms):
+        if s < 0 or e.op.name != "exp":
+            continue
+        for j, (t, b) in enumerate(terms):
+            if t > 0 or b.op.name != "broadcast" or b.operands[0].op.name != "sum" or b.operands[0].operands[0] is not e:
+                continue
+            axes = b.operands[0].attrs["axes"]
+            if b.attrs["axes"] != tuple(a for a in range(e.ndim) if a not in axes):
+                continue
+            x, _ = without_shift(e.operands[0], axes)
+            made = exp(x - spread(logsumexp(x, axes=axes), x, axes))
+            return join([(1, made), *[term for k, term in enumerate(terms) if k not in (i, j)]], "product")
+    return None
+
+
+# --- error function ---------------------------------------------------------------------------------------------------
+
+
+@rule
+def one_minus_erf(x):
+    """1 - erf(x) is 0 from x = 6 on, where erfc(x) has all its digits."""
+    return 1 - erf(x), erfc(x)
+
+
+@rule
+def one_plus_erf(x):
+    """1 + erf(x) cancels for negative x."""
+    return 1 + erf(x), erfc(-x)
+
+
+@rule
+def erf_minus_one(x):
+    """erf(x) - 1 cancels for positive x."""
+    return erf(x) - 1, -erfc(x)
+
+
+@rule
+def one_minus_erfc(x):
+    """1 - erfc(x) cancels near 0."""
+    return 1 - erfc(x), erf(x)
+
+
+# --- hyperbolic and trigonometric -------------------------------------------------------------------------------------
+
+
+@rule
+def sinh_of_exponentials(x):
+    """exp(x) - exp(-x) cancels near 0."""
+    return (exp(x) - exp(-x)) / 2, sinh(x)
+
+
+@rule
+def cosh_of_exponentials(x):
+    """One function for two exponentials; it overflows later."""
+    return (exp(x) + exp(-x)) / 2, cosh(x)
+
+
+@rule
+def tanh_of_exponentials(x):
+    """inf / inf for large x, cancellation near 0."""
+    return (exp(x) - exp(-x)) / (exp(x) + exp(-x)), tanh(x)
+
+
+@rule
+def tanh_of_expm1(x):
+    """The same with one exponential, inf / inf for large x."""
+    return expm1(x) / (exp(x) + 1), tanh(x / 2)
+
+
+@rule
+def sinh_over_cosh(x):
+    """inf / inf for large x."""
+    return sinh(x) / cosh(x), tanh(x)
+
+
+@rule
+def sin_over_cos(x):
+    """One function for two and a division."""
+    return sin(x) / cos(x), tan(x)
+
+
+@rule(domain={"x": (-30, 30)})
+def one_minus_cos(x):
+    """1 - cos(x) cancels near 0."""
+    return 1 - cos(x), 2 * (sin(x / 2) * sin(x / 2))
+
+
+# --- lengths and spreads ----------------------------------------------------------------------------------------------
+
+
+@rule
+def sqrt_of_two_squares(x, y):
+    """The squares overflow or underflow where the length is ordinary."""
+    return sqrt(x * x + y * y), hypot(x, y)
+
+
+@rewrite("sqrt", kinds="f", equation="sqrt(sum(x * x, axes)) -> norm(x, axes)",
+         examples=lambda: [(lambda x: sqrt(sum_(x * x, axes=(1,))))(_matrix())])
+def sqrt_of_sum_of_squares(v: Value) -> Value | None:
+    """The squares overflow or underflow where the length is ordinary; norm has a gradient of 0 at 0."""
+    (s,) = v.operands
+    if s.op.name == "sum" and s.operands[0].op.name == "mul" and s.operands[0].operands[0] is s.operands[0].operands[1]:
+        return norm(s.operands[0].operands[0], axes=s.attrs["axes"])
+    return None
+
+
+def _mean_of(v: Value) -> tuple[Value, tuple[int, ...]] | None:
+    """(x, axes) when ``v`` is the mean of x over axes, divided or multiplied by a number or a size."""
+    if v.op.name not in ("div", "mul") or v.operands[0].op.name != "sum":
+        return None
+    s, n = v.operands
+    x, axes = s.operands[0], s.attrs["axes"]
+    count = product(x.shape[a] for a in axes)
+    from symc.ir.text import splat_of
+
+    number = splat_of(n)
+    if number is not None:
+        right = isinstance(count, int) and count > 0 and bool(number == (count if v.op.name == "div" else number.dtype.type(1) / count))
+        return (x, axes) if right else None
+    while n.op.name in ("cast", "broadcast"):
+        n = n.operands[0]
+    return (x, axes) if v.op.name == "div" and n.op.name == "size" and n.attrs["value"] == count else None
+
+
+@rewrite("sub", kinds="f", equation="mean(x * x) - mean(x)**2 -> mean((x - mean(x))**2)",
+         examples=lambda: [(lambda x: sum_(x * x, axes=(1,)) / 4 - (sum_(x, axes=(1,)) / 4) * (sum_(x, axes=(1,)) / 4))(_matrix())])
+def variance(v: Value) -> Value | None:
+    """The difference cancels where the mean is large against the spread: of 1e8 + {0, 1, 2} nothing right is left."""
+    squares, square = v.operands
+    if square.op.name != "mul" or square.operands[0] is not square.operands[1]:
+        return None
+    first, second = _mean_of(squares), _mean_of(square.operands[0])
+    if first is None or second is None:
+        return None
+    (xx, axes), (x, other) = first, second
+    if axes != other or xx.op.name != "mul" or xx.operands[0] is not x or xx.operands[1] is not x:
+        return None
+    d = x - spread(square.operands[0], x, axes)
+    n = splat(float(product(x.shape[a] for a in axes)), v.type) if all(isinstance(x.shape[a], int) for a in axes) else \
+        _size_as(product(x.shape[a] for a in axes), v.type)
+    return sum_(d * d, axes=axes) / n
+
+
+def _size_as(n, t: TensorType) -> Value:
+    from symc.ir.ops.cast import cast
+
+    number = cast(size(value=n), dtype=t.dtype)
+    return broadcast(number, axes=(), shape=t.shape) if t.shape else number
+
+
+# --- logs -------------------------------------------------------------------------------------------------------------
+
+
+@rule
+def log_of_exp(x):
+    """exp(x) overflows where its log is x."""
+    return log(exp(x)), x
+
+
+@rule(domain=POSITIVE)
+def log_of_sqrt(x):
+    """A product for a root."""
+    return log(sqrt(x)), 0.5 * log(x)
+
+
+@rule(domain=POSITIVE)
+def log_of_reciprocal(x):
+    """A sign for a division, and no overflow for a small x."""
+    return log(1 / x), -log(x)
+
+
+@rule
+def log1p_of_expm1(x):
+    """Each undoes the other."""
+    return log1p(expm1(x)), x
+
+
+@rule(domain={"x": (-0.999, 1e8)})
+def expm1_of_log1p(x):
+    """Each undoes the other."""
+    return expm1(log1p(x)), x
