@@ -18,13 +18,29 @@ from symc.ir.location import Loc
 from symc.ir.value import next_serial
 
 
+def _call(fn: Any, *args: Any, **kwargs: Any) -> Any:
+    return fn(*args, **kwargs)
+
+
+def _reflected(fn: Callable) -> Callable[..., Any]:
+    def call(self: Any, other: Any) -> Any:
+        return Deferred(fn, (other, self))
+    return call
+
+
+def _direct(fn: Callable) -> Callable[..., Any]:
+    def call(self: Any, *others: Any) -> Any:
+        return Deferred(fn, (self, *others))
+    return call
+
+
 class Deferred:
     """``fn(*args, **kwargs)``, to be evaluated when the types of the variables are known. Compare with ``is``.
 
     A variable is a Deferred without ``fn``; it has a ``name`` and what is known of its ``dtype`` and rank.
     """
 
-    __slots__ = ("__weakref__", "args", "fn", "kwargs", "known_dtype", "loc", "name", "serial")
+    __slots__ = ("__weakref__", "args", "fn", "known_dtype", "kwargs", "loc", "name", "serial")
     __array_priority__ = 2000
 
     def __init__(self, fn: Callable[..., Any] | None, args: tuple = (), kwargs: Mapping[str, Any] | None = None, *,
@@ -33,8 +49,6 @@ class Deferred:
         self.name, self.known_dtype = name, dtype
         self.loc = loc or caller()
         self.serial = next_serial()
-
-    __hash__ = object.__hash__
 
     @property
     def is_variable(self) -> bool:
@@ -88,33 +102,34 @@ class Deferred:
     def __array_function__(self, func: Any, types: Any, args: tuple, kwargs: dict) -> Deferred:
         return Deferred(func, args, kwargs)
 
+    # --- operators ----------------------------------------------------------------------------------------------------
 
-def _call(fn: Any, *args: Any, **kwargs: Any) -> Any:
-    return fn(*args, **kwargs)
-
-
-def _reflected(fn: Callable) -> Callable:
-    def call(self: Deferred, other: Any) -> Deferred:
-        return Deferred(fn, (other, self))
-    return call
-
-
-def _direct(fn: Callable) -> Callable:
-    def call(self: Deferred, *others: Any) -> Deferred:
-        return Deferred(fn, (self, *others))
-    return call
-
-
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor", "lshift", "rshift"):
-    _fn = getattr(operator, _name)
-    setattr(Deferred, f"__{_name.strip('_')}__", _direct(_fn))
-    setattr(Deferred, f"__r{_name.strip('_')}__", _reflected(_fn))
-for _name in ("neg", "pos", "invert", "abs", "eq", "ne", "lt", "le", "gt", "ge"):
-    setattr(Deferred, f"__{_name}__", _direct(getattr(operator, _name)))
-Deferred.__hash__ = object.__hash__  # type: ignore[method-assign]
-Deferred.__divmod__ = _direct(divmod)  # type: ignore[attr-defined]
-Deferred.__rdivmod__ = _reflected(divmod)  # type: ignore[attr-defined]
-Deferred.__round__ = _direct(round)  # type: ignore[attr-defined]
+    __add__, __radd__ = _direct(operator.add), _reflected(operator.add)
+    __sub__, __rsub__ = _direct(operator.sub), _reflected(operator.sub)
+    __mul__, __rmul__ = _direct(operator.mul), _reflected(operator.mul)
+    __truediv__, __rtruediv__ = _direct(operator.truediv), _reflected(operator.truediv)
+    __floordiv__, __rfloordiv__ = _direct(operator.floordiv), _reflected(operator.floordiv)
+    __mod__, __rmod__ = _direct(operator.mod), _reflected(operator.mod)
+    __pow__, __rpow__ = _direct(operator.pow), _reflected(operator.pow)
+    __matmul__, __rmatmul__ = _direct(operator.matmul), _reflected(operator.matmul)
+    __and__, __rand__ = _direct(operator.and_), _reflected(operator.and_)
+    __or__, __ror__ = _direct(operator.or_), _reflected(operator.or_)
+    __xor__, __rxor__ = _direct(operator.xor), _reflected(operator.xor)
+    __lshift__, __rlshift__ = _direct(operator.lshift), _reflected(operator.lshift)
+    __rshift__, __rrshift__ = _direct(operator.rshift), _reflected(operator.rshift)
+    __divmod__, __rdivmod__ = _direct(divmod), _reflected(divmod)
+    __eq__ = _direct(operator.eq)  # type: ignore[assignment]
+    __ne__ = _direct(operator.ne)  # type: ignore[assignment]
+    __lt__ = _direct(operator.lt)
+    __le__ = _direct(operator.le)
+    __gt__ = _direct(operator.gt)
+    __ge__ = _direct(operator.ge)
+    __neg__ = _direct(operator.neg)
+    __pos__ = _direct(operator.pos)
+    __invert__ = _direct(operator.invert)
+    __abs__ = _direct(operator.abs)
+    __round__ = _direct(round)
+    __hash__ = object.__hash__
 
 
 def _attributes() -> frozenset[str]:

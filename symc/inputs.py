@@ -13,7 +13,7 @@ from symc.ir.dim import Size, size_name
 from symc.ir.types import TensorType, as_dtype
 from symc.ir.value import fresh_input
 from symc.leaves import Leaf, register_leaf
-from symc.numpy_api.convert import asarray, as_tensor, default_float
+from symc.numpy_api.convert import as_tensor, asarray, default_float
 from symc.public import located
 from symc.sizes import as_size
 from symc.tensor import Tensor

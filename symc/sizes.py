@@ -13,8 +13,49 @@ from typing import Any
 
 from symc.callsite import caller
 from symc.errors import ShapeError, SymbolicValueError
-from symc.ir.dim import Dim, Size, known_equal, known_nonnegative, minimum, size_name
+from symc.ir.dim import Dim, Size, known_equal, known_nonnegative, size_name
 from symc.public import API, located
+
+
+def _arithmetic(fn: Callable[[Size, Size], Any] | None, function: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
+    """An operator: ``fn`` on sizes, else the function of that name on data."""
+    def call(self: SymbolicSize, other: Any) -> Any:
+        a, b = self.dim, size_of(other)
+        if b is not None and fn is not None:
+            return user_size(fn(b, a) if reflected else fn(a, b))
+        return API[function](other, self) if reflected else API[function](self, other)
+    return located(call)
+
+
+def _comparison(function: str, decide: Callable[[Size, Size], bool | None]) -> Callable[[Any, Any], Any]:
+    def call(self: SymbolicSize, other: Any) -> Any:
+        b = size_of(other)
+        if b is None:
+            return API[function](self, other)
+        known = decide(self.dim, b)
+        if known is None:
+            raise self._unknown(f"whether it is {function} than {b},")
+        return known
+    return located(call)
+
+
+def _power(a: Size, b: Size) -> Any:
+    if not isinstance(b, int) or b < 0:
+        raise SymbolicValueError(f"the size {a} to the power {b} is no size", help="convert it first: sc.asarray(n) ** k")
+    out: Size = 1
+    for _ in range(b):
+        out = out * a
+    return out
+
+
+def _less(a: Size, b: Size) -> bool | None:
+    if known_nonnegative(b - a - 1):
+        return True
+    return False if known_nonnegative(a - b) else None
+
+
+def _not(known: bool | None) -> bool | None:
+    return None if known is None else not known
 
 
 class SymbolicSize:
@@ -59,6 +100,26 @@ class SymbolicSize:
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise self._unknown("the number")
 
+    # --- operators ----------------------------------------------------------------------------------------------------
+
+    __add__, __radd__ = _arithmetic(operator.add, "add"), _arithmetic(operator.add, "add", reflected=True)
+    __sub__, __rsub__ = _arithmetic(operator.sub, "subtract"), _arithmetic(operator.sub, "subtract", reflected=True)
+    __mul__, __rmul__ = _arithmetic(operator.mul, "multiply"), _arithmetic(operator.mul, "multiply", reflected=True)
+    __floordiv__, __rfloordiv__ = _arithmetic(operator.floordiv, "floor_divide"), _arithmetic(operator.floordiv, "floor_divide", reflected=True)
+    __mod__, __rmod__ = _arithmetic(operator.mod, "remainder"), _arithmetic(operator.mod, "remainder", reflected=True)
+    __pow__, __rpow__ = _arithmetic(_power, "power"), _arithmetic(_power, "power", reflected=True)
+    __truediv__, __rtruediv__ = _arithmetic(None, "true_divide"), _arithmetic(None, "true_divide", reflected=True)
+    __lt__ = _comparison("less", _less)
+    __ge__ = _comparison("greater_equal", lambda a, b: _not(_less(a, b)))
+    __gt__ = _comparison("greater", lambda a, b: _less(b, a))
+    __le__ = _comparison("less_equal", lambda a, b: _not(_less(b, a)))
+
+    def __neg__(self) -> Any:
+        return user_size(-self.dim)
+
+    def __pos__(self) -> SymbolicSize:
+        return self
+
 
 def size_of(item: Any) -> Size | None:
     """The IR size that a Python or NumPy integer or a SymbolicSize is, else None."""
@@ -98,65 +159,3 @@ def user_size(size: Size) -> int | SymbolicSize:
 def user_shape(shape: tuple[Size, ...]) -> tuple:
     """A shape as users see it."""
     return tuple(map(user_size, shape))
-
-
-def _arithmetic(fn: Callable, function: str, reflected: bool) -> Callable:
-    def call(self: SymbolicSize, other: Any) -> Any:
-        a, b = self.dim, size_of(other)
-        if b is not None and fn is not None:
-            return user_size(fn(b, a) if reflected else fn(a, b))
-        return API[function](other, self) if reflected else API[function](self, other)
-    return located(call)
-
-
-def _power(a: Size, b: Size) -> Any:
-    if not isinstance(b, int) or b < 0:
-        raise SymbolicValueError(f"the size {a} to the power {b} is no size", help="convert it first: sc.asarray(n) ** k")
-    out: Size = 1
-    for _ in range(b):
-        out = out * a
-    return out
-
-
-for _name, _fn, _function in (
-    ("add", operator.add, "add"), ("sub", operator.sub, "subtract"), ("mul", operator.mul, "multiply"),
-    ("floordiv", operator.floordiv, "floor_divide"), ("mod", operator.mod, "remainder"), ("pow", _power, "power"),
-    ("truediv", None, "true_divide"),
-):  # fmt: skip
-    setattr(SymbolicSize, f"__{_name}__", _arithmetic(_fn, _function, False))
-    setattr(SymbolicSize, f"__r{_name}__", _arithmetic(_fn, _function, True))
-
-
-def _comparison(function: str, decide: Callable[[Size, Size], bool | None]) -> Callable:
-    def call(self: SymbolicSize, other: Any) -> Any:
-        b = size_of(other)
-        if b is None:
-            return API[function](self, other)
-        known = decide(self.dim, b)
-        if known is None:
-            raise self._unknown(f"whether it is {function} than {b},")
-        return known
-    return located(call)
-
-
-def _less(a: Size, b: Size) -> bool | None:
-    if known_nonnegative(b - a - 1):
-        return True
-    return False if known_nonnegative(a - b) else None
-
-
-def _not(known: bool | None) -> bool | None:
-    return None if known is None else not known
-
-
-SymbolicSize.__lt__ = _comparison("less", _less)  # type: ignore[attr-defined]
-SymbolicSize.__ge__ = _comparison("greater_equal", lambda a, b: _not(_less(a, b)))  # type: ignore[attr-defined]
-SymbolicSize.__gt__ = _comparison("greater", lambda a, b: _less(b, a))  # type: ignore[attr-defined]
-SymbolicSize.__le__ = _comparison("less_equal", lambda a, b: _not(_less(b, a)))  # type: ignore[attr-defined]
-SymbolicSize.__neg__ = lambda self: user_size(-self.dim)  # type: ignore[attr-defined]
-SymbolicSize.__pos__ = lambda self: self  # type: ignore[attr-defined]
-
-
-def smaller(a: Any, b: Any) -> int | SymbolicSize:
-    """The smaller of two sizes, as a size."""
-    return user_size(minimum(as_size(a), as_size(b)))

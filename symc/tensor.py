@@ -21,6 +21,23 @@ from symc.public import API, located
 from symc.sizes import SymbolicSize, user_shape, user_size
 
 
+def _operand(item: Any) -> bool:
+    """Whether an operator takes ``item``; otherwise Python asks the other side."""
+    return isinstance(item, Tensor | SymbolicSize | Deferred | np.ndarray | np.generic | bool | int | float | complex | list | tuple)
+
+
+def _binary(function: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
+    def call(self: Any, other: Any) -> Any:
+        if not _operand(other):
+            return NotImplemented
+        return API[function](other, self) if reflected else API[function](self, other)
+    return call
+
+
+def _unary(function: str) -> Callable[[Any], Any]:
+    return lambda self: API[function](self)
+
+
 class Tensor:
     """A symbolic array. Compare with ``is``; ``==`` is elementwise and symbolic.
 
@@ -54,7 +71,7 @@ class Tensor:
         return len(self.value.type.shape)
 
     @property
-    def size(self) -> int | SymbolicSize:
+    def size(self) -> Any:
         """The number of elements."""
         return user_size(product(self.value.type.shape))
 
@@ -63,7 +80,7 @@ class Tensor:
         return self.dtype.itemsize
 
     @property
-    def nbytes(self) -> int | SymbolicSize:
+    def nbytes(self) -> Any:
         return self.size * self.dtype.itemsize
 
     @property
@@ -114,8 +131,6 @@ class Tensor:
         return f"Tensor({head}{self.value.type}{'' if name else ' = ' + self.value.op.name})"
 
     # --- what Python does with values ---------------------------------------------------------------------------------
-
-    __hash__ = object.__hash__
 
     def _unknown(self, what: str, help: str) -> NoReturn:
         raise SymbolicValueError(f"{what} of a symbolic value is not known while the graph is built",
@@ -205,6 +220,38 @@ class Tensor:
         """Values have no device until they are compiled: the value itself."""
         return self
 
+    # --- operators ----------------------------------------------------------------------------------------------------
+
+    __add__, __radd__ = _binary("add"), _binary("add", reflected=True)
+    __sub__, __rsub__ = _binary("subtract"), _binary("subtract", reflected=True)
+    __mul__, __rmul__ = _binary("multiply"), _binary("multiply", reflected=True)
+    __truediv__, __rtruediv__ = _binary("true_divide"), _binary("true_divide", reflected=True)
+    __floordiv__, __rfloordiv__ = _binary("floor_divide"), _binary("floor_divide", reflected=True)
+    __mod__, __rmod__ = _binary("remainder"), _binary("remainder", reflected=True)
+    __pow__, __rpow__ = _binary("operator_pow"), _binary("operator_pow", reflected=True)
+    __matmul__, __rmatmul__ = _binary("matmul"), _binary("matmul", reflected=True)
+    __divmod__, __rdivmod__ = _binary("divmod"), _binary("divmod", reflected=True)
+    __and__, __rand__ = _binary("bitwise_and"), _binary("bitwise_and", reflected=True)
+    __or__, __ror__ = _binary("bitwise_or"), _binary("bitwise_or", reflected=True)
+    __xor__, __rxor__ = _binary("bitwise_xor"), _binary("bitwise_xor", reflected=True)
+    __lshift__, __rlshift__ = _binary("left_shift"), _binary("left_shift", reflected=True)
+    __rshift__, __rrshift__ = _binary("right_shift"), _binary("right_shift", reflected=True)
+    __eq__ = _binary("equal")  # type: ignore[assignment]
+    __ne__ = _binary("not_equal")  # type: ignore[assignment]
+    __lt__ = _binary("less")
+    __le__ = _binary("less_equal")
+    __gt__ = _binary("greater")
+    __ge__ = _binary("greater_equal")
+    __neg__ = _unary("negative")
+    __pos__ = _unary("positive")
+    __invert__ = _unary("invert")
+    __abs__ = _unary("absolute")
+    __trunc__ = _unary("trunc")
+    __floor__ = _unary("floor")
+    __ceil__ = _unary("ceil")
+    __hash__ = object.__hash__
+
+
 
 def _restore(value: Value, weak: bool, leaves: list[tuple[Value, Leaf]]) -> Tensor:
     """For pickle: the names and lines of the leaves travel with a tensor."""
@@ -214,39 +261,9 @@ def _restore(value: Value, weak: bool, leaves: list[tuple[Value, Leaf]]) -> Tens
     return Tensor(value, weak)
 
 
-def _operand(item: Any) -> bool:
-    """Whether an operator takes ``item``; otherwise Python asks the other side."""
-    return isinstance(item, Tensor | SymbolicSize | Deferred | np.ndarray | np.generic | bool | int | float | complex | list | tuple)
-
-
-def _binary(function: str, reflected: bool = False) -> Callable:
-    def call(self: Tensor, other: Any) -> Any:
-        if not _operand(other):
-            return NotImplemented
-        return API[function](other, self) if reflected else API[function](self, other)
-    return call
-
-
-def _unary(function: str) -> Callable:
-    return lambda self: API[function](self)
-
-
-_ARITHMETIC = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide", "floordiv": "floor_divide",
-               "mod": "remainder", "pow": "operator_pow", "matmul": "matmul", "divmod": "divmod", "and": "bitwise_and",
-               "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift"}  # fmt: skip
-for _name, _function in _ARITHMETIC.items():
-    setattr(Tensor, f"__{_name}__", _binary(_function))
-    setattr(Tensor, f"__r{_name}__", _binary(_function, reflected=True))
-for _name, _function in {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}.items():
-    setattr(Tensor, f"__{_name}__", _binary(_function))
-for _name, _function in {"neg": "negative", "pos": "positive", "invert": "invert", "abs": "absolute", "trunc": "trunc", "floor": "floor",
-                         "ceil": "ceil"}.items():
-    setattr(Tensor, f"__{_name}__", _unary(_function))
-Tensor.__hash__ = object.__hash__  # type: ignore[method-assign]
-
 #: Methods that are the function of the same name with the tensor as first argument.
 METHODS = ("sum prod mean max min any all argmax argmin std var ptp cumsum cumprod ravel squeeze swapaxes repeat take dot round clip sort "
-           "argsort conj conjugate diagonal trace nonzero searchsorted argpartition partition compress choose").split()
+           "argsort conj conjugate diagonal trace nonzero searchsorted argpartition partition").split()
 
 
 def _method(name: str) -> Callable:
@@ -270,9 +287,8 @@ def _reshape(self: Tensor, *shape: Any, order: str = "C") -> Tensor:
 
 def _transpose(self: Tensor, *axes: Any) -> Tensor:
     """The axes in another order, reversed by default."""
-    if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], list | tuple)):
-        axes = axes[0]
-    return API["transpose"](self, axes or None)
+    order = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], list | tuple)) else axes
+    return API["transpose"](self, order or None)
 
 
 def _astype(self: Tensor, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Tensor:

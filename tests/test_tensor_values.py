@@ -170,7 +170,7 @@ def test_deferred_errors_carry_the_line_of_the_expression():
     with pytest.raises(InputError, match="variable 'A' has no value"):
         instantiate([C], {})
     with pytest.raises(AttributeError):
-        A.no_such_method  # noqa: B018
+        A.no_such_method
     assert Variable("A", dtype="f4").known_dtype == np.float32 and isinstance(Variable("A", "f4", (3,)), Tensor)
 
 

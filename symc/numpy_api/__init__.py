@@ -23,6 +23,7 @@ from symc.public import API as _API
 _FAMILIES = (convert, creation, elementwise, indexing, joining, linear, manipulation, reductions, sorting, statistics, ufuncs, updates)
 for _d in _DTYPES.values():
     globals()[_d.name] = _d
+bool = _DTYPES["bool"]  # spelled out for the type checker
 import numpy as _np  # noqa: E402
 
 pi, e, inf, nan, euler_gamma, newaxis = _np.pi, _np.e, _np.inf, _np.nan, _np.euler_gamma, None

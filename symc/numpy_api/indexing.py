@@ -193,9 +193,8 @@ def _slice(s: slice, n: Size, t: Tensor) -> tuple[Size, Size, int]:
     if not isinstance(step, int) or step == 0:
         raise IndexingError(f"the step of a slice must be a number other than 0, not {s.step!r}", values=rows([t]))
     if all(x is None or isinstance(x, int) for x in (first, last)) and isinstance(n, int):
-        start, stop, step = slice(first, last, step).indices(n)
-        size = len(range(start, stop, step))
-        return (start if size else 0), size, step
+        numbers = range(*slice(first, last, step).indices(n))
+        return (numbers.start if numbers else 0), len(numbers), step
     if step > 0:
         start = _low(first, n)
         stop = n if last is None else minimum(last, n) if _counts_up(last) else wrapped_size(last, n)

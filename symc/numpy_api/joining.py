@@ -281,8 +281,8 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
 def tile(A: Any, reps: Any) -> Tensor:
     """The whole value ``reps`` times along each axis."""
     t = as_tensor(A)
-    counts = [as_size(r, "tile: a count") for r in (reps if isinstance(reps, list | tuple | np.ndarray) else (reps,))]
-    counts = [1] * (t.ndim - len(counts)) + counts
+    counts: list[Size] = [as_size(r, "tile: a count") for r in (reps if isinstance(reps, list | tuple | np.ndarray) else (reps,))]
+    counts = [*[1] * (t.ndim - len(counts)), *counts]
     v = reshaped(t.value, (1,) * (len(counts) - t.ndim) + t.value.shape)
     inner = [s for s, k in zip(v.shape, counts, strict=True) for s in (k, s)]
     wide = lookup("broadcast")(v, axes=tuple(range(1, 2 * v.ndim, 2)), shape=tuple(inner)) if v.ndim else v

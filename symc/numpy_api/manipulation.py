@@ -17,7 +17,6 @@ from symc.public import API, public
 from symc.sizes import as_size
 from symc.tensor import Tensor
 
-
 # --- axes -------------------------------------------------------------------------------------------------------------
 
 

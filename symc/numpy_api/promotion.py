@@ -7,7 +7,7 @@ asserted with ``ensure_shape``, which a compiled function checks once a call; si
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -30,12 +30,12 @@ def kind_of(t: Tensor) -> Kind:
     return _PYTHON[t.dtype.kind] if t.weak else t.dtype
 
 
-@lru_cache(maxsize=None)
+@cache
 def _result_type(kinds: tuple[Kind, ...]) -> np.dtype:
     return as_dtype(np.result_type(*[_EXAMPLE.get(k, k) for k in kinds]))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _loop_types(ufunc: np.ufunc, kinds: tuple[Kind, ...]) -> tuple[np.dtype, ...]:
     return tuple(as_dtype(d) for d in ufunc.resolve_dtypes((*kinds, *[None] * ufunc.nout)))
 
