@@ -5,6 +5,7 @@ native code. ``import symc as sc``; then ``sc.input``, ``sc.compile``, ``sc.grad
 """
 
 from symc import ir, linalg, numpy_api, special
+from symc.autodiff import DisconnectedWarning, grad, grad_clip, grad_scale, hvp, jvp, reverse_grad, stop_gradient, value_and_grad, vjp, zero_grad
 from symc.deferred import Deferred
 from symc.errors import (
     DTypeError,
@@ -22,9 +23,11 @@ from symc.errors import (
     SymcError,
 )
 from symc.function import CompiledFunction, compile
+from symc.gradcheck import verify_grad
 from symc.inputs import Constant, Variable, input, matrix, scalar, tensor3, tensor4, vector
 from symc.ir import ops
 from symc.ir.parse import parse
+from symc.jacobians import hessian, jacobian
 from symc.jit import jit
 from symc.numpy_api import *  # noqa: F403 - NumPy's functions, constants and dtypes under their own names
 from symc.numpy_api import bool  # noqa: A004
@@ -33,12 +36,5 @@ from symc.save import load
 from symc.special import digamma, erf, erfc, erfinv, gammaln
 from symc.state import SharedVariable, shared
 from symc.tensor import Tensor
-
-try:
-    from symc.autodiff import DisconnectedWarning, grad, grad_clip, grad_scale, hvp, jvp, reverse_grad, stop_gradient, value_and_grad, vjp, zero_grad
-    from symc.gradcheck import verify_grad
-    from symc.jacobians import hessian, jacobian
-except Exception:
-    pass
 
 __version__ = "0.1.0"

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-try:
-    from symc.codegen.plan import make_plan
-    from symc.runtime.numba_compile import compile_count
-    from symc.runtime.program import load
-except Exception:
-    make_plan = load = None
-try:
-    from symc.opt import DEFAULT, FAST_COMPILE, optimize
-except Exception:
-    DEFAULT = FAST_COMPILE = ""
-    optimize = None
+from symc.codegen.plan import check_plan, make_plan
 from symc.errors import InputError, InternalError, NonFiniteError, PipelineError, did_you_mean
 from symc.ir.function import Function
 from symc.ir.plan import Plan
 from symc.ir.text import print_function
 from symc.ir.value import Value
-from symc.ir.verify import verify
+from symc.opt import DEFAULT, FAST_COMPILE, Optimized, optimize
+from symc.runtime.numba_compile import compile_count
+from symc.runtime.program import load
 from symc.runtime.reference_program import ReferenceProgram
 
 #: What each mode runs through, unless ``pipeline=`` says otherwise.
@@ -43,7 +35,7 @@ class Prepared:
     stages: dict[str, Function]
     program: Any
     plan: Plan | None = None
-    firings: list = field(default_factory=list)
+    optimized: Optimized | None = None
     compiled: int = 0  # kernels that had to be compiled for it
 
 
@@ -71,12 +63,8 @@ def prepare(f: Function, mode: str, pipeline: str | None, donated: frozenset[int
     wanted = PIPELINES[mode] if pipeline is None else pipeline
     if not wanted:
         return _loaded(Prepared(f, f, {"input": f}, None), mode, donated, threads)
-    optimized = optimize(f, wanted)
-    stages = {"input": f, **optimized.stages}
-    if mode == "debug":
-        for g in stages.values():
-            verify(g)
-    return _loaded(Prepared(f, optimized.function, stages, None, None, list(optimized.firings)), mode, donated, threads)
+    optimized = optimize(f, wanted, verify=mode == "debug")
+    return _loaded(Prepared(f, optimized.function, optimized.stages, None, optimized=optimized), mode, donated, threads)
 
 
 def restore(f: Function, final: Function, mode: str, pipeline: str | None, donated: frozenset[int], threads: int | None = None) -> Prepared:
@@ -87,7 +75,7 @@ def restore(f: Function, final: Function, mode: str, pipeline: str | None, donat
 
 def _loaded(p: Prepared, mode: str, donated: frozenset[int], threads: int | None) -> Prepared:
     """With its plan and program."""
-    if mode == "reference" or (load is None and mode != "nan_guard"):
+    if mode == "reference":
         p.program = ReferenceProgram(p.final)
     elif mode == "nan_guard":
         p.program = NanGuardProgram(p.final)
@@ -96,8 +84,9 @@ def _loaded(p: Prepared, mode: str, donated: frozenset[int], threads: int | None
         before = compile_count()
         p.program = load(p.plan)
         p.compiled = compile_count() - before
-    if mode == "debug":
-        p.program = DebugProgram(p)
+        if mode == "debug":
+            check_plan(p.plan)
+            p.program = DebugProgram(p)
     return p
 
 

@@ -14,6 +14,7 @@ from symc.ir.function import Function, bound_names
 from symc.ir.plan import Plan
 from symc.ir.value import Value
 from symc.modes import Prepared
+from symc.opt import DEFAULT, Optimized, optimize, why_not
 from symc.runtime.reference_program import ReferenceProgram
 from symc.tensor import Tensor
 
@@ -79,23 +80,30 @@ class Views:
 
     # --- what was done ------------------------------------------------------------------------------------------------
 
+    def _optimized(self) -> Optimized:
+        """What the optimizer did; done again where it is not at hand (a loaded function, a mode without passes)."""
+        if self._prepared.optimized is None:
+            self._prepared.optimized = optimize(self._prepared.source, self._options["pipeline"] or DEFAULT)
+        return self._prepared.optimized
+
     def explain(self, v: Tensor | None = None) -> str:
-        """Which rules and passes fired, and on which user lines; with ``v`` only those that touched its lines."""
-        wanted = None if v is None else set(location.noted(v.value))
-        lines = []
-        for firing in self._prepared.firings:
-            locs = set(getattr(firing, "locs", ()))
-            if wanted is None or locs & wanted:
-                lines.append(str(firing))
-        if not lines:
-            return "nothing was rewritten" + ("" if v is None else " on the lines of this value")
-        return "\n".join(lines)
+        """Which rules fired in which pass, and on which user lines; with ``v`` only on the lines that made it."""
+        provenance = self._optimized().provenance
+        if v is None:
+            return provenance.explain()
+        lines = {(loc.file, loc.line) for loc in location.noted(v.value)}
+        found = [f for f in provenance.firings if any((loc.file, loc.line) in lines for loc in f.lines)]
+        if not found:
+            return f"no rule fired on the lines of {v!r}"
+        return "\n".join(f"[{f.pass_name}] {f}" for f in found)
 
     def why_not(self, name: str) -> str:
         """Why the rule or pass ``name`` did not fire: its nearest match and the condition that failed."""
-        from symc.opt import why_not
-
-        return why_not(self._prepared.source, name)
+        try:
+            return why_not(self._optimized(), name)
+        except SymcError as e:
+            e.attach((), (caller(),))
+            raise
 
     # --- what it computes ---------------------------------------------------------------------------------------------
 
