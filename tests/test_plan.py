@@ -16,7 +16,7 @@ from symc.codegen.inplace import inplace_pairs
 from symc.codegen.names import kernel_name
 from symc.codegen.order import order, peak
 from symc.codegen.plan import check_plan, make_plan, memory, print_plan
-from symc.codegen.reuse import Slot, Temp, aligned, pack_fixed, pack_symbolic
+from symc.codegen.reuse import Slot, Temp, aligned, pack_fixed, pack_slots
 from symc.errors import PlanError
 from symc.ir.dim import evaluate, size_name
 from symc.ir.function import Function, Input, function
@@ -557,7 +557,7 @@ SYMBOLIC = [8 * N, 8 * M, 8 * N * M, 16 * N, 8 * N + 8, 4 * M * M]
 @given(st.lists(st.tuples(st.sampled_from(SYMBOLIC), st.integers(0, 12), st.integers(0, 4)), max_size=25))
 def test_slots_hold_what_they_are_given(drawn):
     temps = [Temp(f"t{k}", n, a, a + d) for k, (n, a, d) in enumerate(drawn)]
-    slots = pack_symbolic(temps)
+    slots = pack_slots(temps)
     assert sorted(t.name for s in slots for t in s.temps) == sorted(t.name for t in temps)
     for slot in slots:
         for k, t in enumerate(slot.temps):
@@ -569,7 +569,7 @@ def test_slots_hold_what_they_are_given(drawn):
 
 def test_slots_share_equal_comparable_and_joined_sizes():
     def capacities(*sizes):
-        return [s.capacity for s in pack_symbolic([Temp(f"t{k}", n, k, k) for k, n in enumerate(sizes)])]
+        return [s.capacity for s in pack_slots([Temp(f"t{k}", n, k, k) for k, n in enumerate(sizes)])]
 
     assert capacities(8 * N, 8 * N, 8 * N) == [8 * N]
     assert capacities(8 * N, 16 * N, 8 * N) == [16 * N]

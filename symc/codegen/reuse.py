@@ -1,7 +1,7 @@
 """Pack temps into one arena: temps that are never alive together share bytes.
 
 Sizes that are numbers are packed by offset. Symbolic sizes are packed into slots, because ``a <= b`` is known for few
-pairs of them: a slot is taken by temps whose sizes are equal, known to be smaller, or (once a slot) joined by ``max``.
+pairs of them: a slot is taken by temps whose sizes are equal or known to be smaller, or joined by one ``max``.
 """
 
 from __future__ import annotations
@@ -43,16 +43,12 @@ def assign_arena(plan: Plan, share: bool = True) -> Plan:
     """The plan with an offset for every temp and the size of the arena."""
     span = spans(plan.steps)
     temps = [Temp(n, b.nbytes, *span[n]) for n, b in plan.buffers.items() if b.kind == "temp"]
-    fixed = [t for t in temps if isinstance(t.nbytes, int)]
-    symbolic = [t for t in temps if isinstance(t.nbytes, Dim)]
     offsets: dict[str, Size] = {}
     size: Size = 0
     if share:
-        placed, size = pack_fixed(fixed)
-        offsets.update(placed)
-        slots = pack_symbolic(symbolic)
+        offsets, size, slots = _shared(temps)
     else:
-        slots = [Slot([t.nbytes], [t]) for t in (*fixed, *symbolic)]
+        slots = [Slot([t.nbytes], [t]) for t in temps]
     known: dict[Size, Size] = {}
     for slot in slots:
         for t in slot.temps:
@@ -60,6 +56,19 @@ def assign_arena(plan: Plan, share: bool = True) -> Plan:
         capacity = slot.capacity
         size = size + (known[capacity] if capacity in known else known.setdefault(capacity, aligned(capacity)))
     return replace(plan, offsets={t.name: offsets[t.name] for t in temps}, arena=size)
+
+
+def _shared(temps: Sequence[Temp]) -> tuple[dict[str, Size], int, list[Slot]]:
+    """Offsets and size of a first part of the arena, and the slots after it."""
+    fixed = [t for t in temps if isinstance(t.nbytes, int)]
+    symbolic = [t for t in temps if isinstance(t.nbytes, Dim)]
+    offsets, size = pack_fixed(fixed)
+    slots = pack_slots(symbolic)
+    if fixed and symbolic and len(temps) <= FEW:  # a slot may serve sizes of both kinds
+        mixed = pack_slots(temps)
+        if _nominal_total(mixed) < size + _nominal_total(slots):
+            return {}, 0, mixed
+    return offsets, size, slots
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
@@ -149,7 +158,7 @@ def _in_time_order(temps: Sequence[Temp]) -> tuple[dict[str, Size], int]:
     return offsets, free.top
 
 
-# --- symbolic sizes ---------------------------------------------------------------------------------------------------
+# --- slots ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
@@ -180,8 +189,8 @@ class Slot:
         self.temps.append(t)
 
 
-def pack_symbolic(temps: Sequence[Temp]) -> list[Slot]:
-    """Slots for symbolic sizes."""
+def pack_slots(temps: Sequence[Temp]) -> list[Slot]:
+    """Slots for temps of any sizes."""
     found = _slots_in_time_order(temps)
     if len(temps) <= FEW:
         found = min(found, _slots_largest_first(temps), key=_nominal_total)
