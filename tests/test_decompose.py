@@ -14,7 +14,11 @@ from symc.ir.traverse import close_over
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
 from symc.ir.verify import verify
-from symc.opt.decompose import decompose
+from symc.opt.passes import optimize
+
+
+def decompose(f: Function) -> Function:
+    return optimize(f, "decompose", strict=True, verify=True).function
 
 
 def build(name: str, shape) -> tuple[Function, object]:

@@ -164,7 +164,7 @@ class Rewriter:
         uses = self.uses.get(old, 1)
         self.uses[new] = max(self.uses.get(new, 0), uses)
         gone = _near([old])
-        made = _near([new], stop=gone)
+        made = _near([new], stop=gone, depth=12)  # logsumexp has parts eight steps deep
         kept = set(_near([new]))
         lines = self._carry([v for v in gone if v is old or v not in kept], *[v for v in made if v not in self.done])
         self.provenance.fired(r.name, self.pass_name, old, new, lines)
