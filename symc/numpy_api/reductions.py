@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from builtins import max as max_number
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import product
 from symc.ir.op import lookup, splat
-from symc.ir.types import DTYPES, as_dtype
+from symc.ir.types import DTYPES, as_dtype, real_dtype
 from symc.ir.value import Value
 from symc.numpy_api.convert import as_tensor, convert
 from symc.numpy_api.elementwise import float_value
@@ -160,31 +161,43 @@ def mean(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -
     return Tensor(convert(API["divide"](total, count_along(t, axis, "mean")).value, out))
 
 
+def _deviations(t: Tensor, axis: Axis, dtype: Any, mean: Any, name: str) -> tuple[Tensor, Any, np.dtype]:
+    """x - mean over ``axis``, the number of elements, and the dtype of a variance."""
+    x, out = _inexact(t, dtype)
+    n = count_along(t, axis, name)
+    d = API["subtract"](x, API["divide"](reduce("sum", x.value, axis, True, t), n) if mean is None else mean)
+    return d, n, real_dtype(out)
+
+
+def _degrees(n: Any, ddof: float) -> Any:
+    """What the sum of squares is divided by; 0 rather than negative, as NumPy does."""
+    left = n - ddof
+    return max_number(left, 0) if isinstance(left, int | float) else left
+
+
 @public(np.var)
 def var(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *, mean: Any = None,
         correction: float | None = None) -> Tensor:
     """The mean of |x - mean|**2 over ``axis``, with ``ddof`` (or ``correction``) taken from the number of elements."""
     t = as_tensor(a)
-    x, out = _inexact(t, dtype)
-    ddof = ddof if correction is None else correction
-    n = count_along(t, axis, "var")
-    center = API["divide"](reduce("sum", x.value, axis, True, t), n) if mean is None else mean
-    d = API["subtract"](x, center)
+    d, n, out = _deviations(t, axis, dtype, mean, "var")
     if d.dtype.kind == "c":
         square = API["add"](API["square"](API["real"](d)), API["square"](API["imag"](d)))
-        out = square.dtype
     else:
         square = API["square"](d)
     total = reduce("sum", square.value, axis, keepdims, t)
-    left = n - ddof
-    return Tensor(convert(API["divide"](total, left if not isinstance(left, int | float) or left > 0 else 0).value, out))
+    return Tensor(convert(API["divide"](total, _degrees(n, ddof if correction is None else correction)).value, out))
 
 
 @public(np.std)
 def std(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *, mean: Any = None,
         correction: float | None = None) -> Tensor:
-    """The square root of the variance."""
-    return API["sqrt"](var(a, axis, dtype, ddof, keepdims, mean=mean, correction=correction))
+    """The square root of the variance. Where all elements are equal its derivative is 0, as that of a norm."""
+    t = as_tensor(a)
+    d, n, out = _deviations(t, axis, dtype, mean, "std")
+    length = reduce("norm", d.value, axis, keepdims, t)
+    scale = API["sqrt"](_degrees(n, ddof if correction is None else correction))
+    return Tensor(convert(API["divide"](length, scale).value, out))
 
 
 @public(np.ptp)
