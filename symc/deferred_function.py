@@ -24,7 +24,7 @@ from symc.ir.types import as_dtype
 from symc.leaves import Leaf, leaf_of, register_leaf
 from symc.nest import flatten, unflatten
 from symc.numpy_api.convert import as_tensor
-from symc.signature import Arguments, Slot
+from symc.signature import REMEMBERED, Arguments, Slot
 from symc.state import concrete, converted
 from symc.tensor import Tensor
 
@@ -48,7 +48,28 @@ class Specializing:
     def __init__(self) -> None:
         self.variants: dict[Any, functions.CompiledFunction] = {}
         self._last: functions.CompiledFunction | None = None
+        self._quick: dict[tuple, functions.CompiledFunction] = {}  # by dtypes and shapes seen before
         self._lock = threading.RLock()
+
+    def _seen(self, args: tuple) -> tuple[tuple | None, functions.CompiledFunction | None]:
+        """For arguments that are plain arrays and numbers: a key, and the function that served such arguments before."""
+        found = []
+        for a in args:
+            kind = type(a)
+            if kind is np.ndarray:
+                found.append((a.dtype, a.shape))
+            elif kind is float or kind is int:
+                found.append(kind)
+            else:
+                return None, None
+        key = tuple(found)
+        return key, self._quick.get(key)
+
+    def _remember(self, key: tuple | None, compiled: functions.CompiledFunction) -> None:
+        if key is not None:
+            if len(self._quick) >= REMEMBERED:
+                self._quick.clear()
+            self._quick[key] = compiled
 
     def _variant(self, key: Any, make: Any) -> functions.CompiledFunction:
         found = self.variants.get(key)
@@ -118,12 +139,17 @@ class DeferredFunction(Specializing):
         return found, [Slot(n or _name(v)) for n, v in items]
 
     def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        quick, compiled = self._seen(args) if not kwargs else (None, None)
+        if compiled is not None:
+            self._last = compiled
+            return compiled(*args, out=out)
         try:
             given = self._arguments.bind(args, kwargs)
             arrays = [self._array(k, item) for k, item in enumerate(given)]
             weak = [isinstance(item, int | float | complex) and not isinstance(item, np.generic | bool) for item in given]
             key = tuple([(a.dtype.str, tuple([s == 1 for s in a.shape]), w) for a, w in zip(arrays, weak)])
             compiled = self._variant(key, lambda: self._compile(arrays, weak))
+            self._remember(quick, compiled)
         except SymcError as e:
             e.attach((), (caller(),))
             raise

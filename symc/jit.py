@@ -46,6 +46,10 @@ class JitFunction(Specializing):
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        quick, compiled = self._seen(args) if not (kwargs or self._static) else (None, None)
+        if compiled is not None:
+            self._last = compiled
+            return compiled(*args, out=out)
         loc = caller()
         try:
             bound = self._signature_of.bind(*args, **kwargs)
@@ -60,6 +64,7 @@ class JitFunction(Specializing):
             arrays = [concrete(leaves[k], f"{self.name}: {places[k][1]}") for k in data]
             key = self._key(leaves, nest, data, arrays)
             compiled = self._variant(key, lambda: self._trace(leaves, nest, data, arrays, [places[k][1] for k in data]))
+            self._remember(quick, compiled)
             return compiled(*arrays, out=out)
         except SymcError as e:
             e.attach((), (loc,))
