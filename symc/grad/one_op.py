@@ -115,6 +115,8 @@ def scale(g: Value, partial: Value | float, dtype: np.dtype, zero_stays: bool) -
     if g.dtype != partial.dtype:
         meet = complex_dtype(g.dtype)
         g, partial = convert(g, meet), convert(partial, meet)
+    if one_constant(g) or one_constant(partial):
+        return convert(partial if one_constant(g) else g, dtype)
     product = mulz if zero_stays and not nonzero_constant(g) and not finite_constant(partial) else mul
     return convert(product(g, partial), dtype)
 
@@ -136,6 +138,12 @@ def nonzero_constant(v: Value) -> bool:
     """A number other than zero in every element."""
     number = constant_number(v)
     return number is not None and bool(number != 0)
+
+
+def one_constant(v: Value) -> bool:
+    """The number one in every element."""
+    number = constant_number(v)
+    return number is not None and bool(number == 1)
 
 
 def finite_constant(v: Value) -> bool:

@@ -45,9 +45,14 @@ def _mulz(x, y):
     return np.where(x == 0, np.zeros_like(x), x * y)
 
 
-mulz: Op = elementwise("mulz", 2, "fc", _mulz, Multilinear((
-    lambda g, v: mulz(g, conjugate(v.operands[1])), lambda g, v: mulz(g, conjugate(v.operands[0])))),
-    doc="x * y, and 0 where x is 0 even if y is infinite or nan: how a zero cotangent stays zero.")
+def _mulz_second(g: Value, v: Value) -> Value:
+    """The second operand does not matter where the first is 0, whatever g is there."""
+    x = v.operands[0]
+    return where(eq(x, 0), like(x, 0), mulz(g, conjugate(x)))
+
+
+mulz: Op = elementwise("mulz", 2, "fc", _mulz, Multilinear((lambda g, v: mulz(g, conjugate(v.operands[1])), _mulz_second)),
+                       doc="x * y, and 0 where x is 0 even if y is infinite or nan: how a zero cotangent stays zero.")
 
 # --- quotients, remainders, powers ------------------------------------------------------------------------------------
 

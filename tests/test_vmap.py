@@ -1,0 +1,80 @@
+"""Batching, generated from the registry: an op over a batch is the op on every entry, whichever operands are batched."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from symc.errors import SymcError
+from symc.grad import vmap
+from symc.ir.op import Op, all_ops, register, unregister
+from symc.ir.reference import run_values
+from symc.ir.types import TensorType
+from symc.ir.value import fresh_input
+
+KERNELS = {"fused", "generate", "fold", "check_index"}  # code generation makes them, after any batching
+OPS = [op for op in all_ops() if op.samples is not None and op.name not in KERNELS]
+N = 3
+
+
+def cases(op: Op, limit: int = 40):
+    """Samples with operands, at most a few of one dtype."""
+    seen: dict[tuple, int] = {}
+    for arrays, attrs in itertools.islice(op.samples(), 400):
+        if arrays:
+            key = (tuple(np.asarray(a).dtype.str for a in arrays))
+            seen[key] = seen.get(key, 0) + 1
+            if seen[key] <= 8 and np.asarray(arrays[0]).dtype.str[1:] in ("f8", "i8", "c16", "b1"):
+                yield [np.asarray(a) for a in arrays], attrs
+                limit -= 1
+                if limit == 0:
+                    return
+
+
+def entries(array: np.ndarray) -> np.ndarray:
+    """A batch of arrays that hold the same numbers elsewhere; an index stays in bounds."""
+    if array.ndim == 0:
+        return np.stack([np.asarray(max(int(array) - k, 0) if array.dtype.kind == "i" else array, array.dtype) for k in range(N)])
+    return np.stack([np.roll(array, k).reshape(array.shape) for k in range(N)])
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_batch_is_every_entry(op):
+    for arrays, attrs in cases(op):
+        leaves = [fresh_input(TensorType(a.dtype, a.shape)) for a in arrays]
+        try:
+            out = op(*leaves, **attrs)
+        except SymcError:
+            continue  # samples for the reference alone
+        for flags in itertools.product([True, False], repeat=len(arrays)):
+            if not any(flags) or (len(arrays) > 3 and sum(flags) not in (1, len(arrays))):
+                continue
+            stacked = [entries(a) for a in arrays]
+            batches = [fresh_input(TensorType(a.dtype, (N, *a.shape))) for a in arrays]
+            picked = [k for k, f in enumerate(flags) if f]
+            (result,) = vmap([out], [leaves[k] for k in picked], [batches[k] for k in picked], N)
+            env = {leaves[k]: a for k, a in enumerate(arrays)} | {batches[k]: stacked[k] for k in picked}
+            (got,) = run_values([result], env, {}, check=True)
+            want = [run_values([out], {leaf: stacked[k][i] if flags[k] else arrays[k] for k, leaf in enumerate(leaves)}, {})[0]
+                    for i in range(N)]
+            np.testing.assert_allclose(got, np.stack(want), rtol=1e-12, atol=1e-12, err_msg=f"{op.name} {attrs} {flags}")
+
+
+def test_what_does_not_depend_on_the_batch_is_repeated():
+    x, y = (fresh_input(TensorType("f64", (2,))) for _ in range(2))
+    batch = fresh_input(TensorType("f64", (N, 2)))
+    (out,) = vmap([y], [x], [batch], N)
+    (got,) = run_values([out], {y: np.array([1.0, 2.0])}, {})
+    assert got.tolist() == [[1.0, 2.0]] * N
+
+
+def test_an_op_without_a_rule_is_named():
+    op = register(Op("mystery", lambda t: t, lambda x: x))
+    try:
+        x, batch = fresh_input(TensorType("f64", ())), fresh_input(TensorType("f64", (N,)))
+        with pytest.raises(SymcError, match="mystery has no batching rule"):
+            vmap([op(x)], [x], [batch], N)
+    finally:
+        unregister("mystery")
