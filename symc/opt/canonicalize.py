@@ -32,7 +32,7 @@ def _two(dtype: str = "f64", shape: tuple = (3,)) -> list[Value]:
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
-@rewrite(exact=True, weight=9, equation="op(number, number) -> number",
+@rewrite(exact=True, weight=9, trait="elementwise", needs=["#"], equation="op(number, number) -> number",
          examples=lambda: [splat(2.0, TensorType("f64", (3,))) * splat(3.0, TensorType("f64", (3,)))])
 def number_of_numbers(v: Value) -> Value | None:
     """An elementwise op on splats is a splat: numbers never become arrays."""
@@ -47,7 +47,7 @@ def number_of_numbers(v: Value) -> Value | None:
 # --- order of operands ------------------------------------------------------------------------------------------------
 
 
-@rewrite(exact=True, weight=8, equation="op(2, x) -> op(x, 2)", examples=lambda: [(lambda x, y: 2 + x)(*_two())])
+@rewrite(exact=True, weight=8, trait="commutative", equation="op(2, x) -> op(x, 2)", examples=lambda: [(lambda x, y: 2 + x)(*_two())])
 def commutative_order(v: Value) -> Value | None:
     """Numbers last, else by fingerprint: equal sums are one value however they were written."""
     if "commutative" not in v.op.traits or len(v.operands) != 2:
@@ -62,7 +62,7 @@ def commutative_order(v: Value) -> Value | None:
 # --- signs ------------------------------------------------------------------------------------------------------------
 
 
-@rewrite("sub", exact=True, kinds=SIGNED, equation="x - 2 -> x + -2", examples=lambda: [(lambda x, y: x - 2)(*_two())])
+@rewrite("sub", exact=True, kinds=SIGNED, needs=["#"], equation="x - 2 -> x + -2", examples=lambda: [(lambda x, y: x - 2)(*_two())])
 def subtract_number(v: Value) -> Value | None:
     """A sum with a number has one form."""
     number = splat_of(v.operands[1])
@@ -100,7 +100,7 @@ def _neg_operand(v: Value) -> int | None:
     return next((k for k, o in enumerate(v.operands) if o.op.name == "neg"), None)
 
 
-@rewrite("mul", "div", exact=True, kinds="fc", equation="(-x) * y -> -(x * y)", examples=lambda: [(lambda x, y: -x * y)(*_two())])
+@rewrite("mul", "div", exact=True, kinds="fc", needs=["neg"], equation="(-x) * y -> -(x * y)", examples=lambda: [(lambda x, y: -x * y)(*_two())])
 def sign_out_of_product(v: Value) -> Value | None:
     """Signs move out of products and quotients (into a number if there is one), where they meet and cancel."""
     k = _neg_operand(v)
@@ -175,7 +175,7 @@ def zero_minus(x):
     return 0.0 - x, -x
 
 
-@rewrite("div", exact=True, kinds="fc", equation="x / 4 -> x * 0.25", examples=lambda: [(lambda x, y: x / 4)(*_two())])
+@rewrite("div", exact=True, kinds="fc", needs=["#"], equation="x / 4 -> x * 0.25", examples=lambda: [(lambda x, y: x / 4)(*_two())])
 def over_power_of_two(v: Value) -> Value | None:
     """Multiplying by the reciprocal of a power of two rounds the same, and is faster."""
     number = splat_of(v.operands[1])
@@ -192,7 +192,7 @@ def over_power_of_two(v: Value) -> Value | None:
 # --- involutions and idempotents --------------------------------------------------------------------------------------
 
 
-@rewrite(exact=True, equation="f(f(x)) -> x", kinds="biufc",
+@rewrite(exact=True, equation="f(f(x)) -> x", trait="involution",
          examples=lambda: [(lambda c: make(_op("not"), (make(_op("not"), (c,)),)))(*leaves(1, {0: "bool"}, (3,)))])
 def involution(v: Value) -> Value | None:
     """What undoes itself, twice, is nothing."""
@@ -201,7 +201,7 @@ def involution(v: Value) -> Value | None:
     return None
 
 
-@rewrite(exact=True, equation="f(x, x) -> x", examples=lambda: [(lambda x, y: make(_op("maximum"), (x, x)))(*_two())])
+@rewrite(exact=True, equation="f(x, x) -> x", trait="idempotent", examples=lambda: [(lambda x, y: make(_op("maximum"), (x, x)))(*_two())])
 def idempotent(v: Value) -> Value | None:
     """maximum(x, x), x & x and the like are x."""
     if "idempotent" in v.op.traits and len(v.operands) == 2 and v.operands[0] is v.operands[1]:
@@ -218,7 +218,7 @@ def _op(name: str):
 # --- powers -----------------------------------------------------------------------------------------------------------
 
 
-@rewrite("pow", exact=False, kinds="iufc", equation="x**2 -> x * x; x**0.5 -> sqrt(x); x**-1 -> 1 / x", tags=["powers"],
+@rewrite("pow", exact=False, needs=["#"], kinds="iufc", equation="x**2 -> x * x; x**0.5 -> sqrt(x); x**-1 -> 1 / x", tags=["powers"],
          examples=lambda: [(lambda x, y: x ** 2)(*_two()), (lambda x, y: x ** 0.5)(*_two()), (lambda x, y: x ** -1.0)(*_two()),
                            (lambda x, y: x ** -0.5)(*_two())])
 def small_power(v: Value) -> Value | None:

@@ -66,7 +66,7 @@ def constant_folding(v: Value) -> Value | None:
     return make(lookup("constant"), (), Attrs({"value": Array(np.asarray(data))}))
 
 
-@rewrite("reshape", "transpose", "slice", exact=True, equation="slice(splat) -> splat",
+@rewrite("reshape", "transpose", "slice", exact=True, weight=2, needs=["#"], equation="slice(splat) -> splat",
          examples=lambda: [lookup("slice")(_splat(), start=(1,), size=(2,), step=(1,))])
 def move_of_splat(v: Value) -> Value | None:
     """A number everywhere stays one, wherever it is moved."""

@@ -15,7 +15,7 @@ from symc.errors import InternalError, PipelineError, did_you_mean
 from symc.ir import location
 from symc.ir.function import Function
 from symc.ir.traverse import postorder
-from symc.ir.value import Value
+from symc.ir.value import Region, Value
 from symc.opt.pipelines import DEFAULT, Selection, parse_pipeline
 from symc.opt.provenance import Provenance
 from symc.opt.rewrite import Rewriter
@@ -101,8 +101,14 @@ def optimize(f: Function, pipeline: str = DEFAULT, *, strict: bool = False, veri
     """
     selection = parse_pipeline(pipeline, _passes, known_names())
     out = Optimized(f, {"input": f}, Provenance())
+    settled: tuple[Region, set[str]] = (f.body, set())  # a body, and families of rules of which none applies to it
     for name in selection.passes:
-        f, step = _run(_passes[name], f, selection, out.provenance, strict)
+        families = set(_passes[name].families)
+        if families and settled[0] is f.body and families <= settled[1]:
+            step = Step(name, 0.0, out.report[-1].values_after, out.report[-1].values_after)
+        else:
+            f, step = _run(_passes[name], f, selection, out.provenance, strict)
+            settled = (f.body, families)
         if verify:
             _verify(name, f)
         out.stages[_stage_name(name, out.stages)] = f

@@ -23,6 +23,8 @@ from symc.ir.value import Value, fresh_input
 #: The ops whose nests are one collection of terms: (op, sign of its first operand, sign of its second).
 SUM = {"add": (1, 1), "sub": (1, -1)}
 PRODUCT = {"mul": (1, 1), "div": (1, -1)}
+#: What a number is called among op names.
+NUMBER = "#"
 #: A nest is opened up to this many terms, so that matching one value costs a bounded amount.
 MAX_TERMS = 6
 
@@ -172,6 +174,12 @@ def weight(p: Pattern) -> int:
     if isinstance(p, Terms):
         return len(p.terms) - 1 + sum(weight(t) for _, t in p.terms) + sum(s < 0 for s, _ in p.terms)
     return int(isinstance(p, Number))
+
+
+def needs(p: Pattern) -> frozenset[str]:
+    """Op names that must be right below a match (see ``rewrite.ingredients``): most candidates fail this, at little cost."""
+    below = p.operands if isinstance(p, Node) else [t for _, t in p.terms] if isinstance(p, Terms) else ()
+    return frozenset(NUMBER if isinstance(q, Number) else q.op.name for q in below if isinstance(q, Number | Node))
 
 
 def roots(p: Pattern) -> tuple[str, ...]:

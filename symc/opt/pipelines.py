@@ -17,17 +17,18 @@ from symc.errors import PipelineError, did_you_mean
 #: * stabilize comes before simplify, because exp(x) * exp(y) -> exp(x + y) and the like hide what stability rules look for.
 #: * simplify comes before decompose, because it looks for named ops.
 #: * stabilize and simplify run again together where one made work for the other: simplify merges numbers, stabilize may then
-#:   see a 1; this costs one linear walk.
+#:   see a 1. Nothing is done when simplify changed nothing: no rule is tried again on a body that is as it left it.
 #: * decompose comes after both, and stabilize must not run after it: it would put the parts together again.
 #: * canonicalize runs once more, because the parts that ops decompose into are not canonical; and fuse compares operands.
+#: * check_indices comes after everything that could prove an index in bounds or drop a gather.
 #: * fuse is last: what is fused is not looked into any more.
-DEFAULT = "canonicalize,fold,stabilize,simplify,stabilize,decompose,canonicalize,fuse"
+DEFAULT = "canonicalize,fold,stabilize,simplify,stabilize,decompose,canonicalize,check_indices,fuse"
 
 #: The same meaning with less work: no algebra, one pass over the graph for each thing that must be done.
-FAST_COMPILE = "canonicalize,stabilize,decompose,fuse"
+FAST_COMPILE = "canonicalize,stabilize,decompose,check_indices,fuse"
 
 #: Everything but fusion, for those who want to see or test values.
-UNFUSED = DEFAULT.removesuffix(",fuse")
+UNFUSED = DEFAULT.removesuffix(",check_indices,fuse")
 
 
 @dataclass(frozen=True)

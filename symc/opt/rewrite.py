@@ -13,8 +13,11 @@ from dataclasses import dataclass, field
 
 from symc.errors import InternalError
 from symc.ir.location import NOWHERE, Locs
+from symc.ir.op import Op
+from symc.ir.text import splat_of
 from symc.ir.traverse import postorder
 from symc.ir.value import Region, Value, make
+from symc.opt.pattern import NUMBER, flatten, kind_of
 from symc.opt.provenance import Provenance
 from symc.opt.rule import ANY, Rule
 
@@ -22,12 +25,28 @@ from symc.opt.rule import ANY, Rule
 BUDGET, MIN_BUDGET = 24, 400
 
 
-def index(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
+class Index:
     """Rules by the op they start at; those that say most come first, else in order of registration."""
-    out: dict[str, list[Rule]] = {}
-    for r in sorted(rules, key=lambda r: -r.weight):
-        for op in r.roots:
-            out.setdefault(op, []).append(r)
+
+    def __init__(self, rules: Iterable[Rule]):
+        self.rules = sorted(rules, key=lambda r: -r.weight)
+        self.by_op: dict[Op, list[Rule]] = {}
+
+    def of(self, op: Op) -> list[Rule]:
+        """The rules that may start at ``op``."""
+        found = self.by_op.get(op)
+        if found is None:
+            found = self.by_op[op] = [r for r in self.rules if op.name in r.roots or (ANY in r.roots and r.traits <= op.traits)]
+        return found
+
+
+def ingredients(v: Value) -> set[str]:
+    """The op names that a left side can find right below ``v``; ``#`` stands for a number."""
+    kind = kind_of(v.op.name)
+    below = [x for _, x in flatten(v, kind)] if kind else []
+    out = {o.op.name for o in (*v.operands, *below)}
+    if not out.isdisjoint(("constant", "broadcast")) and any(splat_of(o) is not None for o in (*v.operands, *below)):
+        out.add(NUMBER)
     return out
 
 
@@ -46,7 +65,7 @@ class Rewriter:
     fired: int = 0
 
     def __post_init__(self) -> None:
-        self.by_op = index(self.rules)
+        self.index = Index(self.rules)
         self.done: dict[Value, Value] = {v: v for v in self.keep}
         self.uses: dict[Value, int] = {}
         self.regions: dict[Region, Region] = {}
@@ -122,16 +141,17 @@ class Rewriter:
         return self._apply(v)
 
     def _apply(self, v: Value) -> Value:
-        for rules in (self.by_op.get(v.op.name, ()), self.by_op.get(ANY, ())):
-            for r in rules:
-                if r.name in self.provenance.disabled:
-                    continue
-                self.attempts += 1
-                new = self._attempt(r, v)
-                if new is not None and new is not v:
-                    self.fired += 1
-                    self._record(r, v, new)
-                    return new
+        rules = self.index.of(v.op)
+        below = ingredients(v) if rules and v.operands else set()
+        for r in rules:
+            if not r.needs <= below or r.name in self.provenance.disabled:
+                continue
+            self.attempts += 1
+            new = self._attempt(r, v)
+            if new is not None and new is not v:
+                self.fired += 1
+                self._record(r, v, new)
+                return new
         return v
 
     def _attempt(self, r: Rule, v: Value) -> Value | None:

@@ -17,7 +17,7 @@ from symc.ir.dim import size_name
 from symc.ir.op import splat
 from symc.ir.types import TensorType
 from symc.ir.value import Value
-from symc.opt.pattern import Match, Node, Pattern, Terms, compile_pattern, leaves, match, roots, weight
+from symc.opt.pattern import Match, Node, Pattern, Terms, compile_pattern, leaves, match, needs, roots, weight
 
 #: A rewrite of ``ANY`` is offered every value.
 ANY = "*"
@@ -58,6 +58,8 @@ class Rule:
     when: Callable[..., bool] | None = None
     domain: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     source: tuple[str, int] = ("", 0)
+    needs: frozenset[str] = frozenset()  # op names that must be right below
+    traits: frozenset[str] = frozenset()  # with ANY: traits the op must have
 
     def __repr__(self) -> str:
         return f"<rule {self.name}>"
@@ -131,13 +133,19 @@ def rule(fn: Callable | None = None, *, exact: bool = False, when: Callable[...,
 
 
 def rewrite(*op_names: str, exact: bool = False, tags: Iterable[str] = (), kinds: str = "biufc", family: str | None = None,
-            examples: Callable[[], Sequence[Value]] = tuple, equation: str = "", weight: int = 1) -> Any:
-    """Declare a structural rewrite of the ops named: ``fn(v)`` or ``fn(v, context)`` gives a value, None, or why not."""
+            examples: Callable[[], Sequence[Value]] = tuple, equation: str = "", weight: int = 1, trait: str = "",
+            needs: Iterable[str] = ()) -> Any:
+    """Declare a structural rewrite of the ops named: ``fn(v)`` or ``fn(v, context)`` gives a value, None, or why not.
+
+    Without names it is offered every op (with a ``trait``, if given). ``needs``: op names that must be among the operands
+    (``#`` for a number), so that most values are passed by quickly.
+    """
     def declare(f: Callable) -> Rule:
         wants_context = len(inspect.signature(f).parameters) > 1
         apply = f if wants_context else lambda v, context: f(v)
         return register(Rule(f.__name__, family or family_of(f), exact, op_names or (ANY,), _of_kinds(apply, kinds), _doc(f), frozenset(tags),
-                             kinds, weight, equation, examples, build=f, source=_source(f)))
+                             kinds, weight, equation, examples, build=f, source=_source(f), needs=frozenset(needs),
+                             traits=frozenset([trait] if trait else ())))
 
     return declare
 
@@ -191,7 +199,7 @@ def _pattern_rule(f: Callable, exact: bool, when: Callable | None, tags: Iterabl
 
     equation = f"{_text(lhs, variables, names)} -> {_text(rhs, variables, names)}"
     return Rule(f.__name__, family, exact, roots(p), _matcher(f, p, len(names), exact, when, kinds, {k: n for k, n in by_index.items() if n == "bool"}),
-                _doc(f), frozenset(tags), kinds, weight(p), equation, examples, p, f, names, dtypes, when, domain, _source(f))
+                _doc(f), frozenset(tags), kinds, weight(p), equation, examples, p, f, names, dtypes, when, domain, _source(f), needs(p))
 
 
 def _matcher(f: Callable, p: Pattern, count: int, exact: bool, when: Callable | None, kinds: str, free: Mapping[int, str]) -> Callable:

@@ -9,8 +9,9 @@ import numpy as np
 
 from symc.ir.attrs import Array
 from symc.ir.op import splat
-from symc.ir.ops.arithmetic import abs_, div, maximum, minimum
+from symc.ir.ops.arithmetic import abs_, div, maximum, minimum, mulz
 from symc.ir.ops.compare import ge
+from symc.ir.ops.elementwise import like
 from symc.ir.ops.logic import where
 from symc.ir.ops.math import exp, log, sqrt
 from symc.ir.text import splat_of
@@ -51,13 +52,13 @@ def negated_difference(v: Value, context) -> Value | None:
     return None
 
 
-@rewrite("add", kinds="iuf", tags=["reassociate"], equation="(x + 2) + 3 -> x + 5", examples=lambda: [(lambda x, y: (x + 2) + 3)(*leaves(2))])
+@rewrite("add", kinds="iuf", needs=["#"], tags=["reassociate"], equation="(x + 2) + 3 -> x + 5", examples=lambda: [(lambda x, y: (x + 2) + 3)(*leaves(2))])
 def add_numbers(v: Value) -> Value | None:
     """Numbers in a chain of sums meet (not where they would overflow)."""
     return _merge_numbers(v, np.add)
 
 
-@rewrite("mul", kinds="iuf", tags=["reassociate"], equation="(x * 2) * 3 -> x * 6", examples=lambda: [(lambda x, y: (x * 2) * 3)(*leaves(2))])
+@rewrite("mul", kinds="iuf", needs=["#"], tags=["reassociate"], equation="(x * 2) * 3 -> x * 6", examples=lambda: [(lambda x, y: (x * 2) * 3)(*leaves(2))])
 def multiply_numbers(v: Value) -> Value | None:
     """Numbers in a chain of products meet (not where they would overflow or vanish)."""
     return _merge_numbers(v, np.multiply)
@@ -79,7 +80,7 @@ def _merge_numbers(v: Value, combine: np.ufunc) -> Value | None:
     return v.op(x.operands[0], splat(Array(number), v.type))
 
 
-@rewrite("div", kinds="f", tags=["reassociate"], equation="(x * 2) / 3 -> x * (2 / 3); (x / 2) / 3 -> x / 6",
+@rewrite("div", kinds="f", needs=["#"], tags=["reassociate"], equation="(x * 2) / 3 -> x * (2 / 3); (x / 2) / 3 -> x / 6",
          examples=lambda: [(lambda x, y: (x / 3) / 5)(*leaves(2))])
 def divide_numbers(v: Value) -> Value | None:
     """Numbers in a chain of quotients meet (not where they would overflow or vanish)."""
@@ -115,6 +116,13 @@ def times_zero(x):
 def divide_self(x):
     """1, unless x is 0, infinite or nan."""
     return x / x, 1.0
+
+
+@rewrite("mulz", exact=True, kinds="f", equation="mulz(2, x) -> 2 * x", examples=lambda: [(lambda x: mulz(like(x, 2), x))(*leaves(1))])
+def mulz_of_number(v: Value) -> Value | None:
+    """Only a factor of 0 needs care: any other number just multiplies."""
+    number = splat_of(v.operands[0])
+    return None if number is None or number == 0 else v.operands[1] * v.operands[0]
 
 
 @rule(exact=True)
@@ -173,7 +181,7 @@ def exp_of_minus_log(x):
     return exp(-log(x)), 1 / where_nonnegative(x)
 
 
-@rewrite("mul", kinds="f", equation="exp(x) * exp(y) -> exp(x + y)", examples=lambda: [(lambda x, y: exp(x) * exp(y))(*leaves(2))])
+@rewrite("mul", kinds="f", needs=["exp"], equation="exp(x) * exp(y) -> exp(x + y)", examples=lambda: [(lambda x, y: exp(x) * exp(y))(*leaves(2))])
 def product_of_exp(v: Value, context) -> Value | None:
     """One exponential for two, and no overflow between them."""
     x, y = v.operands
@@ -186,7 +194,7 @@ def product_of_exp(v: Value, context) -> Value | None:
 MAX_POWER = 8
 
 
-@rewrite("pow", kinds="fi", tags=["powers"], equation="x**5 -> x * (x*x) * (x*x)",
+@rewrite("pow", kinds="fi", needs=["#"], tags=["powers"], equation="x**5 -> x * (x*x) * (x*x)",
          examples=lambda: [(lambda x, y: x ** 5)(*leaves(2)), (lambda x, y: x ** -3)(*leaves(2))])
 def whole_power(v: Value) -> Value | None:
     """A few multiplications for pow."""

@@ -24,7 +24,7 @@ def where_same(c, x):
     return where(c, x, x), x
 
 
-@rewrite("where", exact=True, equation="where(true, x, y) -> x", examples=lambda: [(lambda c, x, y, z: where(splat(True, c.type), x, y))(*_choice())])
+@rewrite("where", exact=True, needs=["#"], equation="where(true, x, y) -> x", examples=lambda: [(lambda c, x, y, z: where(splat(True, c.type), x, y))(*_choice())])
 def where_decided(v: Value) -> Value | None:
     """The condition is known."""
     number = splat_of(v.operands[0])
@@ -49,7 +49,7 @@ def where_of_where_second(c, x, y, z):
     return where(c, x, where(c, y, z)), where(c, x, z)
 
 
-@rewrite(exact=True, equation="f(where(c, a, b), where(c, x, y)) -> where(c, f(a, x), f(b, y))",
+@rewrite(exact=True, trait="elementwise", needs=["where"], equation="f(where(c, a, b), where(c, x, y)) -> where(c, f(a, x), f(b, y))",
          examples=lambda: [(lambda c, x, y, z: where(c, x, y) + where(c, z, x))(*_choice())])
 def merge_choices(v: Value, context) -> Value | None:
     """Two choices on one condition are one, where an answer is a number on either side."""
@@ -62,7 +62,7 @@ def merge_choices(v: Value, context) -> Value | None:
     return where(x.operands[0], *made)
 
 
-@rewrite("mul", kinds="fc", equation="where(c, 0, x) * y -> where(c, 0, x * y)",
+@rewrite("mul", kinds="fc", needs=["where"], equation="where(c, 0, x) * y -> where(c, 0, x * y)",
          examples=lambda: [(lambda c, x, y, z: where(c, splat(0.0, x.type), x) * y)(*_choice()),
                            (lambda c, x, y, z: where(c, x, splat(0.0, x.type)) * y)(*_choice())])
 def product_with_choice_of_zero(v: Value, context) -> Value | None:
@@ -78,7 +78,7 @@ def product_with_choice_of_zero(v: Value, context) -> Value | None:
     return None
 
 
-@rewrite("div", kinds="fc", equation="where(c, 0, x) / y -> where(c, 0, x / y)",
+@rewrite("div", kinds="fc", needs=["where"], equation="where(c, 0, x) / y -> where(c, 0, x / y)",
          examples=lambda: [(lambda c, x, y, z: where(c, splat(0.0, x.type), x) / y)(*_choice())])
 def quotient_with_choice_of_zero(v: Value, context) -> Value | None:
     """A zero that was chosen stays zero, even over zero."""

@@ -101,7 +101,7 @@ def reduce_units(v: Value) -> Value | None:
 # --- movements that merge ---------------------------------------------------------------------------------------------
 
 
-@rewrite("reshape", exact=True, equation="reshape(reshape(x, a), b) -> reshape(x, b)",
+@rewrite("reshape", exact=True, needs=["reshape"], equation="reshape(reshape(x, a), b) -> reshape(x, b)",
          examples=lambda: [reshape(reshape(_leaf(2, 6), shape=(3, 4)), shape=(12,))])
 def reshape_of_reshape(v: Value) -> Value | None:
     """The last shape counts."""
@@ -109,7 +109,7 @@ def reshape_of_reshape(v: Value) -> Value | None:
     return reshape(x.operands[0], shape=v.shape) if x.op.name == "reshape" else None
 
 
-@rewrite("transpose", exact=True, equation="transpose(transpose(x, p), q) -> transpose(x, p o q)",
+@rewrite("transpose", exact=True, needs=["transpose"], equation="transpose(transpose(x, p), q) -> transpose(x, p o q)",
          examples=lambda: [transpose(transpose(_leaf(2, 3, 4), perm=(1, 2, 0)), perm=(1, 0, 2))])
 def transpose_of_transpose(v: Value) -> Value | None:
     """One order of the axes."""
@@ -126,7 +126,7 @@ def transpose_of_units(v: Value) -> Value | None:
     return reshape(x, shape=v.shape) if wide == sorted(wide) and len(wide) < v.ndim else None
 
 
-@rewrite("broadcast", exact=True, equation="broadcast(broadcast(x)) -> broadcast(x)",
+@rewrite("broadcast", exact=True, needs=["broadcast"], equation="broadcast(broadcast(x)) -> broadcast(x)",
          examples=lambda: [broadcast(broadcast(_leaf(3), axes=(1,), shape=(2, 3)), axes=(0, 2), shape=(2, 4, 3))])
 def broadcast_of_broadcast(v: Value) -> Value | None:
     """All axes are inserted at once."""
@@ -180,7 +180,7 @@ def transpose_of_broadcast(v: Value) -> Value | None:
     return broadcast(transpose(x.operands[0], perm=order), axes=tuple(sorted(places)), shape=v.shape)
 
 
-@rewrite("slice", exact=True, equation="slice(slice(x)) -> slice(x)",
+@rewrite("slice", exact=True, needs=["slice"], equation="slice(slice(x)) -> slice(x)",
          examples=lambda: [slice_(slice_(_leaf(9), start=(1,), size=(4,), step=(2,)), start=(3,), size=(3,), step=(-1,))])
 def slice_of_slice(v: Value) -> Value | None:
     """One window of a window."""
@@ -286,7 +286,7 @@ def splat_again(v: Value, shape: Sequence[Size]) -> Value:
     return broadcast(number, axes=(), shape=tuple(shape)) if shape else number
 
 
-@rewrite(exact=True, equation="f(broadcast(x), broadcast(y)) -> broadcast(f(x, y))",
+@rewrite(exact=True, trait="elementwise", needs=["broadcast"], equation="f(broadcast(x), broadcast(y)) -> broadcast(f(x, y))",
          examples=lambda: [(lambda b, c: b * 2 + c)(broadcast(_leaf(3), axes=(1,), shape=(2, 3)), broadcast(_leaf(), axes=(), shape=(2, 3)))])
 def elementwise_of_broadcasts(v: Value) -> Value | None:
     """Axes along which every operand repeats are inserted after the work, not before."""
@@ -302,7 +302,7 @@ def elementwise_of_broadcasts(v: Value) -> Value | None:
     return broadcast(_apply(v, inner, shape), axes=axes, shape=v.shape)
 
 
-@rewrite(exact=True, equation="f(transpose(x), transpose(y)) -> transpose(f(x, y))",
+@rewrite(exact=True, trait="elementwise", needs=["transpose"], equation="f(transpose(x), transpose(y)) -> transpose(f(x, y))",
          examples=lambda: [_exp(transpose(_leaf(2, 3), perm=(1, 0)))])
 def elementwise_of_transposes(v: Value) -> Value | None:
     """Transposes move on until they meet their inverse, or a product that absorbs them."""
@@ -312,7 +312,7 @@ def elementwise_of_transposes(v: Value) -> Value | None:
     return transpose(_apply(v, [o.operands[0] for o in moved], moved[0].operands[0].shape), perm=moved[0].attrs["perm"])
 
 
-@rewrite(exact=True, equation="f(reshape(x), reshape(y)) -> reshape(f(x, y))", examples=lambda: [_exp(reshape(_leaf(2, 3), shape=(6,)))])
+@rewrite(exact=True, trait="elementwise", needs=["reshape"], equation="f(reshape(x), reshape(y)) -> reshape(f(x, y))", examples=lambda: [_exp(reshape(_leaf(2, 3), shape=(6,)))])
 def elementwise_of_reshapes(v: Value) -> Value | None:
     """Reshapes move on until they meet another."""
     moved = _movers(v, "reshape")
@@ -378,7 +378,7 @@ def reduce_of_reduce(v: Value, context) -> Value | None:
     return v.op(x.operands[0], axes=tuple(sorted((*inner, *[kept[a] for a in v.attrs["axes"]]))))
 
 
-@rewrite("sum", exact=True, equation="sum(-x) -> -sum(x)", kinds="fc", examples=lambda: [sum_(-_leaf(3), axes=(0,))])
+@rewrite("sum", exact=True, needs=["neg"], equation="sum(-x) -> -sum(x)", kinds="fc", examples=lambda: [sum_(-_leaf(3), axes=(0,))])
 def sum_of_negated(v: Value) -> Value | None:
     """One sign for many."""
     (x,) = v.operands

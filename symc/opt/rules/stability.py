@@ -13,7 +13,8 @@ from symc.ir.ops.math import (
     cos, cosh, erf, erfc, exp, expm1, log, log1mexp, log1p, logaddexp, sigmoid, sin, sinh, softplus, sqrt, tan, tanh,
 )  # fmt: skip
 from symc.ir.ops.reduce import logsumexp, norm, spread, sum_
-from symc.ir.ops.shape import broadcast
+from symc.ir.ops.shape import broadcast, transpose
+from symc.ir.traverse import rebuild
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.pattern import flatten, join, leaves
@@ -200,7 +201,7 @@ def logsumexp_of_shifted(v: Value) -> Value | None:
     return None if m is None else logsumexp(x, axes=v.attrs["axes"]) - m
 
 
-@rewrite("add", "sub", kinds="f", equation="m + (logsumexp(x) - m) -> logsumexp(x)",
+@rewrite("add", "sub", kinds="f", needs=["logsumexp"], equation="m + (logsumexp(x) - m) -> logsumexp(x)",
          examples=lambda: [(lambda x, m: m + (logsumexp(x, axes=(1,)) - m))(_matrix(), leaves(1, {}, (3,))[0])])
 def shift_put_back(v: Value) -> Value | None:
     """The other half of a shift by hand: m + log(sum(exp(x - m)))."""
@@ -217,7 +218,7 @@ def shift_put_back(v: Value) -> Value | None:
 # --- softmax ----------------------------------------------------------------------------------------------------------
 
 
-@rewrite("div", "mul", kinds="f", weight=4, equation="exp(x) / sum(exp(x), axes) -> exp(x - logsumexp(x, axes))",
+@rewrite("div", "mul", kinds="f", weight=4, needs=["exp", "broadcast"], equation="exp(x) / sum(exp(x), axes) -> exp(x - logsumexp(x, axes))",
          examples=lambda: [(lambda e: e / spread(sum_(e, axes=(1,)), e, (1,)))(exp(_matrix())),
                            (lambda e, y: y * e / spread(sum_(e, axes=(0,)), e, (0,)))(exp(_matrix()), _matrix())])
 def softmax(v: Value) -> Value | None:
@@ -347,7 +348,7 @@ def _mean_of(v: Value) -> tuple[Value, tuple[int, ...]] | None:
     return (x, axes) if v.op.name == "div" and n.op.name == "size" and n.attrs["value"] == count else None
 
 
-@rewrite("sub", kinds="f", equation="mean(x * x) - mean(x)**2 -> mean((x - mean(x))**2)",
+@rewrite("sub", kinds="f", needs=["mul"], equation="mean(x * x) - mean(x)**2 -> mean((x - mean(x))**2)",
          examples=lambda: [(lambda x: sum_(x * x, axes=(1,)) / 4 - (sum_(x, axes=(1,)) / 4) * (sum_(x, axes=(1,)) / 4))(_matrix())])
 def variance(v: Value) -> Value | None:
     """The difference cancels where the mean is large against the spread: of 1e8 + {0, 1, 2} nothing right is left."""
@@ -380,6 +381,23 @@ def _size_as(n, t: TensorType) -> Value:
 def log_of_exp(x):
     """exp(x) overflows where its log is x."""
     return log(exp(x)), x
+
+
+@rewrite("log", kinds="f", equation="log(gather(exp(x), i)) -> gather(x, i); so for slice, reshape, transpose, broadcast",
+         examples=lambda: [log(transpose(exp(_matrix()), perm=(1, 0)))])
+def log_of_moved_exp(v: Value) -> Value | None:
+    """The log of a chosen softmax, however it is chosen: exp(x) underflows where x is ordinary."""
+    chain = []
+    x = v.operands[0]
+    while x.op.name == "gather" or "movement" in x.op.traits and len(x.operands) == 1:
+        chain.append(x)
+        x = x.operands[0]
+    if not chain or x.op is not exp:
+        return None
+    x = x.operands[0]
+    for moved in reversed(chain):
+        x = rebuild(moved, [x, *moved.operands[1:]])
+    return x
 
 
 @rule(domain=POSITIVE)
