@@ -2,7 +2,7 @@
 
 from symc.ir import ops as _ops  # isort: skip  (rules are built with op records)
 from symc.opt import canonicalize as _canonicalize  # isort: skip
-from symc.opt import decompose, fold, fuse, rules
+from symc.opt import bounds, decompose, fold, fuse, rules
 from symc.opt.passes import (
     Optimized,
     Pass,
@@ -19,8 +19,8 @@ from symc.opt.pipelines import DEFAULT, FAST_COMPILE, UNFUSED
 from symc.opt.provenance import Firing, Provenance
 from symc.opt.rule import Rule, all_rules, lookup_rule, rewrite, rule, temporary_rules, unregister
 
-if "fuse" not in {p.name for p in all_passes()}:
-    register_pass(Pass("fuse", "What kernels can compute together becomes `fused` values.", function=fuse.fuse))
+register_pass(Pass("check_indices", "Gathers read only where an index was checked.", function=bounds.check_indices))
+register_pass(Pass("fuse", "What kernels can compute together becomes `fused` values.", function=fuse.fuse))
 
 __all__ = [
     "DEFAULT", "FAST_COMPILE", "UNFUSED", "Firing", "Optimized", "Pass", "Provenance", "Rule", "all_passes", "all_rules",

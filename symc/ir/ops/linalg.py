@@ -66,10 +66,13 @@ def _cotangent(g: Value, x: Value, other: Value, contract, batch, g_free_first: 
     g_second = tuple(range(n_batch + len(first), n_batch + len(first) + len(second)))
     g_other = g_second if g_free_first else g_first
     g_batch = tuple(range(n_batch))
-    out = dot(g, other, contract=(g_other, other_free), batch=(g_batch, batch[1]))
-    # axes of out: batch, x's free axes, then x's contracted axes in the order of the axes left in `other`
+    # axes of the result: batch, x's free axes (from g), x's contracted axes (left in `other`), or the last two swapped
     order = [i for i in range(other.ndim) if i in contract[1]]
-    sources = list(batch[0]) + list(x_free) + [contract[0][contract[1].index(i)] for i in order]
+    left = [contract[0][contract[1].index(i)] for i in order]
+    if [*batch[0], *left, *x_free] == list(range(x.ndim)):
+        return dot(other, g, contract=(other_free, g_other), batch=(batch[1], g_batch))
+    out = dot(g, other, contract=(g_other, other_free), batch=(g_batch, batch[1]))
+    sources = [*batch[0], *x_free, *left]
     perm = tuple(sources.index(i) for i in range(x.ndim))
     return out if perm == tuple(range(x.ndim)) else transpose(out, perm=perm)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from symc.ir.op import splat
+from symc.ir.ops.compare import lt
+from symc.ir.ops.leaf import iota
 from symc.ir.ops.logic import not_, where
 from symc.ir.text import splat_of
-from symc.ir.types import TensorType
+from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value, make
 from symc.opt.pattern import is_number, leaves
 from symc.opt.rule import rewrite, rule
@@ -103,6 +105,16 @@ def same_integers(v: Value) -> Value | None:
 def never_below_itself(v: Value) -> Value | None:
     """Nothing is below itself (but a float may differ from itself: nan)."""
     if v.operands[0] is not v.operands[1] or (v.op.name == "ne" and v.operands[0].dtype.kind == "f"):
+        return None
+    return splat(False, TensorType("bool", v.shape))
+
+
+@rewrite("lt", exact=True, kinds="i", equation="iota < 0 -> false",
+         examples=lambda: [(lambda x: lt(x, 0))(iota(shape=(3,), axis=0, dtype=DTYPES["i64"]))])
+def count_is_not_negative(v: Value) -> Value | None:
+    """Counting starts at 0, so an index that counts never wraps around."""
+    bound = splat_of(v.operands[1])
+    if v.operands[0].op is not iota or bound is None or bound > 0:
         return None
     return splat(False, TensorType("bool", v.shape))
 
