@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
 
 from symc.codegen.memory import result_types
 from symc.ir.dim import Size, evaluate, size_name
@@ -100,6 +102,22 @@ def make_function(choices: list[Choice], outputs: list[int], updates: tuple[int,
 def some_arrays(f: Function, sizes: dict[str, int]) -> list[np.ndarray]:
     rng = np.random.default_rng(7)
     return [rng.normal(size=concrete_shape(i.type.shape, sizes)) for i in f.inputs]
+
+
+CALLS_FAIL_NOT = lambda v: False
+SORTS_FAIL = lambda v: v.op.name == "sort"
+
+choices = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 40), st.integers(0, 40)), min_size=2, max_size=25)
+functions = st.builds(make_function, choices, st.lists(st.integers(0, 9), max_size=3),
+                      st.tuples(st.integers(0, 3), st.integers(0, 3)), st.just((3, 4)) | st.just((0, 2)), st.booleans())
+donations = st.frozensets(st.integers(0, 4))
+failing = st.sampled_from([CALLS_FAIL_NOT, SORTS_FAIL, lambda v: v.op.name != "fused"])
+planned = settings(max_examples=150, deadline=None)
+
+
+def sizes_of(f: Function) -> dict[str, int]:
+    """Numbers for the sizes, as the functions above were made: n = 3, m = 4 where they are symbols."""
+    return {"n": 3, "m": 4}
 
 
 class Machine:
