@@ -1,11 +1,23 @@
 """symc: a static-declaration symbolic compiler.
 
 NumPy-like expressions become one graph, are differentiated symbolically, optimized, given memory by a plan, and run as
-native code. ``import symc as sc``; then ``sc.input``, ``sc.compile``, ``sc.grad``, and NumPy's functions by their names.
+native code. ``import symc as sc``; then ``sc.input``, ``sc.compile``, ``sc.grad``, and NumPy's functions by name.
 """
 
 from symc import ir, linalg, numpy_api, special
-from symc.autodiff import DisconnectedWarning, grad, grad_clip, grad_scale, hvp, jvp, reverse_grad, stop_gradient, value_and_grad, vjp, zero_grad
+from symc.autodiff import (
+    DisconnectedWarning,
+    grad,
+    grad_clip,
+    grad_scale,
+    hvp,
+    jvp,
+    reverse_grad,
+    stop_gradient,
+    value_and_grad,
+    vjp,
+    zero_grad,
+)
 from symc.deferred import Deferred
 from symc.errors import (
     DTypeError,
@@ -30,7 +42,7 @@ from symc.ir.parse import parse
 from symc.jacobians import hessian, jacobian
 from symc.jit import jit
 from symc.numpy_api import *  # noqa: F403 - NumPy's functions, constants and dtypes under their own names
-from symc.numpy_api import bool  # noqa: A004
+from symc.numpy_api import bool
 from symc.numpy_api.convert import default_float, set_default_float
 from symc.save import load
 from symc.special import digamma, erf, erfc, erfinv, gammaln

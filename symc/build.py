@@ -1,4 +1,4 @@
-"""From what a user gives to ``compile`` to a closed IR function: outputs, inputs, updates, givens. Decides nothing else."""
+"""From what a user gives to ``compile`` (outputs, inputs, updates, givens) to a closed IR function; nothing else."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def build(outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, nam
         slots, args = _arguments(inputs, [v for v in free if leaf_of(v).role == "arg"])
         _check_complete(args, free, loc)
         states = [v for v in free if leaf_of(v).role == "state"]
-        for cell, variable in zip(cells, _targets(updates), strict=True):
+        for variable in _targets(updates):
             if variable.value not in states:
                 states.append(variable.value)
         closed = _close(name, args, states, roots, len(roots) - len(changes), cells)
@@ -70,17 +70,24 @@ def _output(item: Any, path: str) -> Value:
     try:
         return as_tensor(item).value
     except SymcError:
-        raise InputError(f"output{path} is not a value: {type(item).__name__} {item!r:.40}".rstrip(), where=location.in_order(location.here()),
-                         help="outputs are tensors, numbers, arrays, or tuples, lists, dicts and dataclasses of them") from None
+        raise InputError(
+            f"output{path} is not a value: {type(item).__name__} {item!r:.40}".rstrip(),
+            where=location.in_order(location.here()),
+            help="outputs are tensors, numbers, arrays, or tuples, lists, dicts and dataclasses of them",
+        ) from None
 
 
 def pairs(given: Any, what: str) -> list[tuple[Any, Any]]:
     """A mapping, or a sequence of pairs, as pairs."""
     if given is None:
         return []
-    items = list(given.items()) if isinstance(given, Mapping) else list(given) if isinstance(given, Sequence) else [None]
+    items: list[Any] = (
+        list(given.items()) if isinstance(given, Mapping) else list(given) if isinstance(given, Sequence) else [given]
+    )
     if any(not isinstance(p, tuple | list) or len(p) != 2 for p in items):
-        raise InputError(f"{what} must be a dict, or pairs of a variable and its value", where=location.in_order(location.here()))
+        raise InputError(
+            f"{what} must be a dict, or pairs of a variable and its value", where=location.in_order(location.here())
+        )
     return [(k, v) for k, v in items]
 
 
@@ -93,8 +100,11 @@ def _updates(updates: Any) -> list[tuple[Cell, Value]]:
     out: list[tuple[Cell, Value]] = []
     for target, item in pairs(updates, "updates"):
         if not isinstance(target, SharedVariable):
-            raise InputError(f"updates: {target!r} is not a shared variable", where=location.in_order(location.here()),
-                             help="only state can be updated; make it with sc.shared(value, name)")
+            raise InputError(
+                f"updates: {target!r} is not a shared variable",
+                where=location.in_order(location.here()),
+                help="only state can be updated; make it with sc.shared(value, name)",
+            )
         if any(cell is target.cell for cell, _ in out):
             raise InputError(f"updates: {target.name or 'a variable'} is updated twice", values=[target.describe()])
         out.append((target.cell, _fit(as_tensor(item), target, "update")))
@@ -108,8 +118,11 @@ def _fit(new: Tensor, target: Tensor, what: str) -> Value:
     have, want = new.value, target.value.type
     number = new.weak and new.dtype.kind == "i" and want.dtype.kind in "iu"
     if new.dtype != want.dtype and not (number or np.can_cast(new.dtype, want.dtype, "same_kind")):
-        raise DTypeError(f"{said}: {DTYPE_NAMES[new.dtype]} does not become {DTYPE_NAMES[want.dtype]} by itself", values=rows,
-                         help=f"convert it: value.astype({str(want.dtype)!r})")
+        raise DTypeError(
+            f"{said}: {DTYPE_NAMES[new.dtype]} does not become {DTYPE_NAMES[want.dtype]} by itself",
+            values=rows,
+            help=f"convert it: value.astype({str(want.dtype)!r})",
+        )
     if have.ndim != want.ndim or any(known_equal(a, b) is False for a, b in zip(have.shape, want.shape, strict=True)):
         raise ShapeError(f"{said}: the shapes differ", values=rows, help=_shape_help(have.type, want))
     if number:
@@ -167,14 +180,25 @@ def _arguments(inputs: Any, found: list[Value]) -> tuple[tuple[Slot, ...], list[
 def _argument(item: Any, what: str, before: Sequence[Value]) -> Value:
     where = location.in_order(location.here())
     if not isinstance(item, Tensor):
-        raise InputError(f"{what} is not a symbolic value: {type(item).__name__}", where=where,
-                         help="inputs are values made by sc.input, sc.scalar, sc.vector, sc.matrix or sc.Variable")
+        raise InputError(
+            f"{what} is not a symbolic value: {type(item).__name__}",
+            where=where,
+            help="inputs are values made by sc.input, sc.scalar, sc.vector, sc.matrix or sc.Variable",
+        )
     if isinstance(item, SharedVariable):
-        raise InputError(f"{what} is a shared variable", values=[item.describe()], where=where,
-                         help="state is not given in a call; use w.set_value(array), or givens={w: x} to replace it by an input")
+        raise InputError(
+            f"{what} is a shared variable",
+            values=[item.describe()],
+            where=where,
+            help="state is not given in a call; use w.set_value(array), or givens={w: x} to replace it by an input",
+        )
     if item.value.op.name != "input":
-        raise InputError(f"{what} is computed, not an input", values=[item.describe("value")], where=where,
-                         help="make a new input and replace the value by it: givens={value: new_input}")
+        raise InputError(
+            f"{what} is computed, not an input",
+            values=[item.describe("value")],
+            where=where,
+            help="make a new input and replace the value by it: givens={value: new_input}",
+        )
     if item.value in before:
         raise InputError(f"{what} is listed twice", values=[item.describe()], where=where)
     return item.value
@@ -185,10 +209,14 @@ def _check_complete(args: Sequence[Value], free: Sequence[Value], loc: Loc) -> N
     if absent:
         named = [leaf_of(v).name for v in args]
         near = did_you_mean(leaf_of(absent[0]).name, [n for n in named if n])
-        raise InputError(f"the outputs depend on {leaf_of(absent[0]).name or 'an input'}, which is not among the inputs",
-                         values=[Tensor(v).describe() for v in absent], where=[loc],
-                         help=near + " or add it to inputs, or give it a value in givens" if near.startswith("did") else
-                         "add it to inputs, or give it a value in givens")
+        raise InputError(
+            f"the outputs depend on {leaf_of(absent[0]).name or 'an input'}, which is not among the inputs",
+            values=[Tensor(v).describe() for v in absent],
+            where=[loc],
+            help=near + " or add it to inputs, or give it a value in givens"
+            if near.startswith("did")
+            else "add it to inputs, or give it a value in givens",
+        )
 
 
 def _donated(donate: Any, args: Sequence[Value]) -> frozenset[int]:
@@ -197,8 +225,10 @@ def _donated(donate: Any, args: Sequence[Value]) -> frozenset[int]:
     out = set()
     for item in items:
         if not isinstance(item, Tensor) or item.value not in args:
-            raise InputError("donate: only inputs of the function can be donated",
-                             values=[item.describe()] if isinstance(item, Tensor) else [(repr(item), None, None)])
+            raise InputError(
+                "donate: only inputs of the function can be donated",
+                values=[item.describe()] if isinstance(item, Tensor) else [(repr(item), None, None)],
+            )
         out.add(args.index(item.value))
     return frozenset(out)
 
@@ -206,8 +236,14 @@ def _donated(donate: Any, args: Sequence[Value]) -> frozenset[int]:
 # --- closing ----------------------------------------------------------------------------------------------------------
 
 
-def _close(name: str, args: Sequence[Value], states: Sequence[Value], roots: Sequence[Value], outputs: int,
-           cells: Sequence[Cell]) -> Function:
+def _close(
+    name: str,
+    args: Sequence[Value],
+    states: Sequence[Value],
+    roots: Sequence[Value],
+    outputs: int,
+    cells: Sequence[Cell],
+) -> Function:
     used: set[str] = set()
     interface = []
     for k, v in enumerate([*args, *states]):
@@ -238,6 +274,9 @@ def _bound_guards(f: Function) -> tuple[Guard, ...]:
         own |= {n for a in v.attrs.values() if isinstance(a, Dim) for n in names(a)} if v.attrs else set()
         if (own | unknown) - set(bound):
             size = sorted((own | unknown) - set(bound))[0]
-            raise InputError(f"the size {size} is not known from any input", where=f.locations(v),
-                             help=f"list an input that has {size} in its shape: compile(..., inputs=[...])")
+            raise InputError(
+                f"the size {size} is not known from any input",
+                where=f.locations(v),
+                help=f"list an input that has {size} in its shape: compile(..., inputs=[...])",
+            )
     return tuple(out)

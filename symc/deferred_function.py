@@ -28,6 +28,7 @@ from symc.signature import REMEMBERED, Arguments, Slot
 from symc.state import concrete, converted
 from symc.tensor import Tensor
 
+
 class Identities(list):
     """Symbolic values, told apart by identity: their ``==`` is symbolic."""
 
@@ -36,8 +37,8 @@ class Identities(list):
 
 
 #: Methods and properties of the compiled function that stand for those of the signature called last.
-TOOLS = ("dump", "stages", "plan", "source", "kernels", "memory", "explain", "why_not", "to_networkx", "to_dot", "to_html", "inputs",
-         "compile_count")  # fmt: skip
+TOOLS = ("dump", "stages", "plan", "source", "kernels", "memory", "explain", "why_not", "to_networkx", "to_dot",
+         "to_html", "inputs", "compile_count")  # fmt: skip
 
 
 class Specializing:
@@ -52,8 +53,8 @@ class Specializing:
         self._lock = threading.RLock()
 
     def _seen(self, args: tuple) -> tuple[tuple | None, functions.CompiledFunction | None]:
-        """For arguments that are plain arrays and numbers: a key, and the function that served such arguments before."""
-        found = []
+        """For arguments that are plain arrays and numbers: a key, and the function that served it before."""
+        found: list[Any] = []
         for a in args:
             kind = type(a)
             if kind is np.ndarray:
@@ -85,18 +86,27 @@ class Specializing:
         if name not in TOOLS:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         if self._last is None:
-            raise PipelineError(f"{self.name} has no {name} yet: it is compiled for the types of its first call", where=[caller()],
-                                help="call it once")
+            raise PipelineError(
+                f"{self.name} has no {name} yet: it is compiled for the types of its first call",
+                where=[caller()],
+                help="call it once",
+            )
         return getattr(self._last, name)
 
     def save(self, path: Any) -> None:
         """Raises InputError: only functions with known types are data."""
-        raise InputError(f"{self.name} is compiled anew for every signature and cannot be saved as one", where=[caller()],
-                         help="save what it compiled for a signature: next(iter(f.variants.values())).save(path)")
+        raise InputError(
+            f"{self.name} is compiled anew for every signature and cannot be saved as one",
+            where=[caller()],
+            help="save what it compiled for a signature: next(iter(f.variants.values())).save(path)",
+        )
 
     def __reduce__(self) -> Any:
-        raise InputError(f"{self.name} is compiled anew for every signature and cannot be pickled", where=[caller()],
-                         help="pickle what it compiled for a signature: next(iter(f.variants.values()))")
+        raise InputError(
+            f"{self.name} is compiled anew for every signature and cannot be pickled",
+            where=[caller()],
+            help="pickle what it compiled for a signature: next(iter(f.variants.values()))",
+        )
 
     def __str__(self) -> str:
         return self._last.dump() if self._last is not None else repr(self)
@@ -108,7 +118,9 @@ class Specializing:
 class DeferredFunction(Specializing):
     """What ``compile`` returns for an expression over variables of unknown type."""
 
-    def __init__(self, outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, options: Mapping[str, Any], loc: Loc):
+    def __init__(
+        self, outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, options: Mapping[str, Any], loc: Loc
+    ):
         super().__init__()
         self.name, self._options, self._loc = options["name"], dict(options), loc
         pairs = [list(x.items()) if isinstance(x, Mapping) else list(x or ()) for x in (updates, givens)]
@@ -126,16 +138,27 @@ class DeferredFunction(Specializing):
             found: list[Any] = [*[v for v in free_variables(self._leaves) if v not in self._given], *tensors]
             found.sort(key=lambda v: v.serial if isinstance(v, Deferred) else v.value.attrs["serial"])
             return found, [Slot(_name(v)) for v in found]
-        items = list(inputs.items()) if isinstance(inputs, Mapping) else [("", i) for i in ([inputs] if isinstance(inputs, Tensor | Deferred) else inputs)]
+        items = (
+            list(inputs.items())
+            if isinstance(inputs, Mapping)
+            else [("", i) for i in ([inputs] if isinstance(inputs, Tensor | Deferred) else inputs)]
+        )
         for k, (_, item) in enumerate(items):
             if not (isinstance(item, Tensor) or (isinstance(item, Deferred) and item.is_variable)):
-                raise InputError(f"input {k} is not an input or a variable: {item!r:.60}", where=[self._loc],
-                                 help="with variables of unknown type, inputs are single values made by sc.Variable or sc.input")
+                raise InputError(
+                    f"input {k} is not an input or a variable: {item!r:.60}",
+                    where=[self._loc],
+                    help="with variables of unknown type, inputs are single values made by sc.Variable or sc.input",
+                )
         found = [item for _, item in items]
         absent = [v for v in free_variables(self._leaves) if v not in Identities(found) and v not in self._given]
         if absent:
-            raise InputError(f"the outputs depend on {absent[0].name}, which is not among the inputs", where=[self._loc],
-                             values=[(f"%{v.name}", "type unknown", v.loc) for v in absent], help="add it to inputs, or give it a value in givens")
+            raise InputError(
+                f"the outputs depend on {absent[0].name}, which is not among the inputs",
+                where=[self._loc],
+                values=[(f"%{v.name}", "type unknown", v.loc) for v in absent],
+                help="add it to inputs, or give it a value in givens",
+            )
         return found, [Slot(n or _name(v)) for n, v in items]
 
     def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
@@ -146,7 +169,9 @@ class DeferredFunction(Specializing):
         try:
             given = self._arguments.bind(args, kwargs)
             arrays = [self._array(k, item) for k, item in enumerate(given)]
-            weak = [isinstance(item, int | float | complex) and not isinstance(item, np.generic | bool) for item in given]
+            weak = [
+                isinstance(item, int | float | complex) and not isinstance(item, np.generic | bool) for item in given
+            ]
             key = tuple([(a.dtype.str, tuple([s == 1 for s in a.shape]), w) for a, w in zip(arrays, weak)])
             compiled = self._variant(key, lambda: self._compile(arrays, weak))
             self._remember(quick, compiled)
@@ -177,7 +202,14 @@ class DeferredFunction(Specializing):
                 mapping[v] = tensor
         self._map_givens(mapping)
         outputs, updates, givens, donate = unflatten(self._nest, instantiate(self._leaves, mapping))
-        return functions.compile(outputs, inputs, updates=updates, givens=[(k, v) for k, v in givens if k is not v], donate=donate, **self._options)
+        return functions.compile(
+            outputs,
+            inputs,
+            updates=updates,
+            givens=[(k, v) for k, v in givens if k is not v],
+            donate=donate,
+            **self._options,
+        )
 
     def _map_givens(self, mapping: dict[Deferred, Tensor]) -> None:
         """A variable that is given a value takes its type from it."""

@@ -24,7 +24,13 @@ def _nodes(f: Function) -> list[tuple[str, Value, dict[str, Any]]]:
         lines = ", ".join(map(str, f.locations(v)))
         if v in names:
             i = names[v]
-            out.append((i.name, v, dict(op=i.role, label=f"{i.name}\n{v.type}", type=str(v.type), lines=lines, colour="#f3f4f6")))
+            out.append(
+                (
+                    i.name,
+                    v,
+                    dict(op=i.role, label=f"{i.name}\n{v.type}", type=str(v.type), lines=lines, colour="#f3f4f6"),
+                )
+            )
             continue
         number = splat_of(v)
         if number is not None:
@@ -91,7 +97,8 @@ def _quoted(text: str) -> str:
 _PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
 body {{ font: 14px/1.4 sans-serif; margin: 1.5em; }} nav label {{ margin-right: 1em; }}
 pre {{ font: 12px/1.45 monospace; background: #f8fafc; padding: 1em; overflow: auto; }}
-.add {{ background: #dcfce7; }} .gone {{ background: #fee2e2; }} .stage {{ display: none; }} .stage.on {{ display: block; }}
+.add {{ background: #dcfce7; }} .gone {{ background: #fee2e2; }}
+.stage {{ display: none; }} .stage.on {{ display: block; }}
 svg text {{ font: 10px monospace; }} svg {{ border: 1px solid #e5e7eb; max-width: 100%; }}
 </style></head><body><h1>{title}</h1>
 <nav>stage <input type="range" id="at" min="0" max="{last}" value="{last}"> <b id="name"></b></nav>
@@ -106,17 +113,22 @@ at.addEventListener("input", show); show();
 
 
 def to_html(function: Any, path: Any) -> None:
-    """Write the page: a slider over the stages, each with its text, its difference from the one before, and its graph."""
+    """Write the page: a slider over the stages, each with its text, what changed in it, and its graph."""
     stages = function._prepared.stages
     parts, before = [], ""
     for name, f in [*stages.items(), ("final", function._prepared.final)]:
         text = print_function(f)
-        parts.append(f'<div class="stage" data-name="{html.escape(name)}"><pre>{_difference(before, text)}</pre>{_svg(f)}</div>')
+        parts.append(
+            f'<div class="stage" data-name="{html.escape(name)}"><pre>{_difference(before, text)}</pre>{_svg(f)}</div>'
+        )
         before = text
     rest = ""
     if function._prepared.plan is not None:
-        rest += f"<h2>Plan</h2><pre>{html.escape(function.plan)}</pre><h2>Source</h2><pre>{html.escape(function.source)}</pre>"
-    Path(path).write_text(_PAGE.format(title=html.escape(function.name), last=len(parts) - 1, stages="".join(parts), rest=rest), "utf-8")
+        rest += f"<h2>Plan</h2><pre>{html.escape(function.plan)}</pre>"
+        rest += f"<h2>Source</h2><pre>{html.escape(function.source)}</pre>"
+    Path(path).write_text(
+        _PAGE.format(title=html.escape(function.name), last=len(parts) - 1, stages="".join(parts), rest=rest), "utf-8"
+    )
 
 
 def _difference(before: str, after: str) -> str:
@@ -151,12 +163,18 @@ def _svg(f: Function) -> str:
     out = [f'<svg viewBox="0 0 {width} {40 + 60 * len(rows)}" width="{width}" xmlns="http://www.w3.org/2000/svg">']
     for _, v, _facts in nodes:
         x, y = place[v]
-        out += [f'<line x1="{place[o][0] + 65}" y1="{place[o][1] + 34}" x2="{x + 65}" y2="{y}" stroke="#94a3b8"/>' for o in v.operands]
+        out += [
+            f'<line x1="{place[o][0] + 65}" y1="{place[o][1] + 34}" x2="{x + 65}" y2="{y}" stroke="#94a3b8"/>'
+            for o in v.operands
+        ]
     for name, v, facts in nodes:
         x, y = place[v]
         first, _, second = facts["label"].partition("\n")
         tip = html.escape(f"{name} {facts['label']} {facts['lines']}")
-        out.append(f'<g><title>{tip}</title><rect x="{x}" y="{y}" width="130" height="34" rx="5" fill="{facts["colour"]}" stroke="#64748b"/>'
-                   f'<text x="{x + 6}" y="{y + 14}">{html.escape(first[:20])}</text>'
-                   f'<text x="{x + 6}" y="{y + 28}">{html.escape(second.split(chr(10))[0][:20])}</text></g>')
+        out.append(
+            f'<g><title>{tip}</title><rect x="{x}" y="{y}" width="130" height="34" rx="5" '
+            f'fill="{facts["colour"]}" stroke="#64748b"/>'
+            f'<text x="{x + 6}" y="{y + 14}">{html.escape(first[:20])}</text>'
+            f'<text x="{x + 6}" y="{y + 28}">{html.escape(second.split(chr(10))[0][:20])}</text></g>'
+        )
     return "".join([*out, "</svg>"])

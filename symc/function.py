@@ -23,8 +23,19 @@ from symc.signature import Signature
 from symc.state import Cell, SharedVariable
 
 
-def compile(outputs: Any, inputs: Any = None, *, updates: Any = None, givens: Any = None, donate: Any = (), device: str = "cpu",
-            mode: str = "default", pipeline: str | None = None, name: str | None = None, threads: int | None = None) -> Any:
+def compile(
+    outputs: Any,
+    inputs: Any = None,
+    *,
+    updates: Any = None,
+    givens: Any = None,
+    donate: Any = (),
+    device: str = "cpu",
+    mode: str = "default",
+    pipeline: str | None = None,
+    name: str | None = None,
+    threads: int | None = None,
+) -> Any:
     """A callable that computes ``outputs``, a value or any nest (tuples, lists, dicts, dataclasses) of values.
 
     * ``inputs``: values (or nests of values) in positional order, or a dict of them by name. By default every input
@@ -36,7 +47,7 @@ def compile(outputs: Any, inputs: Any = None, *, updates: Any = None, givens: An
       against the reference), "nan_guard" (stops at the first op that makes a nan or an infinity).
     * ``pipeline``: a pipeline string instead of the mode's own.
 
-    Returns a ``CompiledFunction``; for expressions over variables of unknown type a ``DeferredFunction``, which compiles
+    Returns a ``CompiledFunction``; for expressions over variables of unknown type a ``DeferredFunction``, which makes
     one per signature of the call. Results are arrays of their own, 0-d ones included.
     """
     loc = caller()
@@ -105,7 +116,7 @@ class CompiledFunction(views.Views):
                 filled = self._fill(results[: self._outputs])
             else:
                 filled, results = self._call_into(arrays, sizes, out)
-            for cell, new in zip(self._updated, results[self._outputs:], strict=True):
+            for cell, new in zip(self._updated, results[self._outputs :], strict=True):
                 cell.array = new
             return filled
         finally:
@@ -122,11 +133,11 @@ class CompiledFunction(views.Views):
                         arrays[k] = arrays[k].copy()
 
     def _call_into(self, arrays: list[np.ndarray], sizes: Mapping[str, int], out: Any) -> tuple[Any, list[np.ndarray]]:
-        """Write the outputs into the caller's buffers; through fresh arrays where a buffer overlaps an array that is read."""
+        """Write the outputs into the caller's buffers; by way of fresh arrays where one overlaps what is read."""
         buffers = self._buffers(out, sizes)
         direct: list[np.ndarray | None] = []
         for k, b in enumerate(buffers):
-            others = [*arrays, *buffers[:k], *buffers[k + 1:]]
+            others = [*arrays, *buffers[:k], *buffers[k + 1 :]]
             direct.append(b if b.flags.carray and not any(np.may_share_memory(b, a) for a in others) else None)
         results = self._run(arrays, sizes, direct)
         for b, d, r in zip(buffers, direct, results):
@@ -181,14 +192,17 @@ class CompiledFunction(views.Views):
         if stage is None:
             return print_function(self._prepared.final)
         if stage not in self._prepared.stages:
-            raise PipelineError(f"{self.name} has no stage {stage!r}", help=did_you_mean(stage, self._prepared.stages), where=[caller()])
+            raise PipelineError(
+                f"{self.name} has no stage {stage!r}", help=did_you_mean(stage, self._prepared.stages), where=[caller()]
+            )
         return print_function(self._prepared.stages[stage])
 
     def __str__(self) -> str:
         return self.dump()
 
     def __repr__(self) -> str:
-        return f"<compiled {self._signature.arguments.usage()}, {len(self._prepared.final.values())} values, mode {self._options['mode']!r}>"
+        size = len(self._prepared.final.values())
+        return f"<compiled {self._signature.arguments.usage()}, {size} values, mode {self._options['mode']!r}>"
 
     def copy(self, swap: Mapping[SharedVariable, SharedVariable] | None = None) -> CompiledFunction:
         """The same program with other states. ``swap`` maps shared variables to others of the same dtype and shape."""
@@ -198,11 +212,18 @@ class CompiledFunction(views.Views):
         for old, new in (swap or {}).items():
             places = [k for k, c in enumerate(self._cells) if isinstance(old, SharedVariable) and c is old.cell]
             if not places:
-                raise InputError(f"copy: {self.name} has no state {getattr(old, 'name', old)!r}", where=[caller()],
-                                 help=did_you_mean(str(getattr(old, "name", old)), [c.name for c in self._cells]))
+                raise InputError(
+                    f"copy: {self.name} has no state {getattr(old, 'name', old)!r}",
+                    where=[caller()],
+                    help=did_you_mean(str(getattr(old, "name", old)), [c.name for c in self._cells]),
+                )
             if not isinstance(new, SharedVariable) or new.value.type is not old.value.type:
                 rows = [t.describe() for t in (old, new) if isinstance(t, SharedVariable)]
-                raise InputError("copy: a state can be swapped only for a shared variable of the same type", values=rows, where=[caller()])
+                raise InputError(
+                    "copy: a state can be swapped only for a shared variable of the same type",
+                    values=rows,
+                    where=[caller()],
+                )
             cells[places[0]] = new.cell
         other._bind_cells(cells)
         return other

@@ -24,8 +24,8 @@ from symc.tensor import Tensor
 class JitFunction(Specializing):
     """What ``jit`` returns. Arguments are nests of arrays and numbers; results come in the function's own nest.
 
-    Arrays and Python numbers are data; ``bool``, ``str``, ``None``, other objects and whatever ``static`` names are part
-    of the signature, and must be hashable. Called with symbolic values it is the function itself.
+    Arrays and Python numbers are data; ``bool``, ``str``, ``None``, other objects and whatever ``static`` names belong
+    to the signature, and must be hashable. Called with symbolic values it is the function itself.
     """
 
     def __init__(self, fn: Callable[..., Any], static: Sequence[str | int] = (), **options: Any):
@@ -54,7 +54,9 @@ class JitFunction(Specializing):
         try:
             bound = self._signature_of.bind(*args, **kwargs)
         except TypeError as e:
-            raise InputError(f"{self.name}: {e}", where=[loc], help=f"it is defined as {self.name}{self._signature_of}") from None
+            raise InputError(
+                f"{self.name}: {e}", where=[loc], help=f"it is defined as {self.name}{self._signature_of}"
+            ) from None
         leaves, nest = flatten(dict(bound.arguments))
         if any(isinstance(x, Tensor) for x in leaves) or contains_deferred(leaves):
             return self._fn(*args, **kwargs)
@@ -83,18 +85,24 @@ class JitFunction(Specializing):
         return isinstance(item, int | float | complex | np.ndarray | np.generic) or hasattr(item, "__array__")
 
     def _key(self, leaves: Sequence[Any], nest: Nest, data: Sequence[int], arrays: Sequence[np.ndarray]) -> tuple:
-        types = tuple([(a.dtype.str, tuple([s == 1 for s in a.shape]), _is_weak(leaves[k])) for k, a in zip(data, arrays)])
+        types = tuple(
+            [(a.dtype.str, tuple([s == 1 for s in a.shape]), _is_weak(leaves[k])) for k, a in zip(data, arrays)]
+        )
         fixed = tuple([(k, type(x), x) for k, x in enumerate(leaves) if k not in data])
         key = (nest, types, fixed)
         try:
             hash(key)
         except TypeError:
             bad = next(x for _, _, x in fixed if type(x).__hash__ is None)
-            raise InputError(f"{self.name}: an argument of type {type(bad).__name__} is neither data nor hashable",
-                             help="data are arrays and numbers, in tuples, lists, dicts and dataclasses") from None
+            raise InputError(
+                f"{self.name}: an argument of type {type(bad).__name__} is neither data nor hashable",
+                help="data are arrays and numbers, in tuples, lists, dicts and dataclasses",
+            ) from None
         return key
 
-    def _trace(self, leaves: Sequence[Any], nest: Nest, data: Sequence[int], arrays: Sequence[np.ndarray], names: Sequence[str]) -> functions.CompiledFunction:
+    def _trace(
+        self, leaves: Sequence[Any], nest: Nest, data: Sequence[int], arrays: Sequence[np.ndarray], names: Sequence[str]
+    ) -> functions.CompiledFunction:
         """Run the function on symbolic values of these types, and compile what it returns."""
         loc = _definition(self._fn)
         inputs = [typed_input(n, a, _is_weak(leaves[k]), loc) for n, k, a in zip(names, data, arrays, strict=True)]
@@ -137,5 +145,9 @@ def jit(fn: Callable[..., Any] | None = None, *, static: Sequence[str | int] = (
     if fn is None:
         return lambda f: jit(f, static=static, **options)
     if isinstance(fn, SharedVariable | Tensor) or not callable(fn):
-        raise InputError(f"jit takes a function, not {type(fn).__name__}", where=[caller()], help="sc.compile(value) compiles a value")
+        raise InputError(
+            f"jit takes a function, not {type(fn).__name__}",
+            where=[caller()],
+            help="sc.compile(value) compiles a value",
+        )
     return JitFunction(fn, static, **options)

@@ -51,14 +51,19 @@ def check_options(mode: str, device: str, threads: int | None) -> None:
         import importlib.util
 
         missing = importlib.util.find_spec("cupy") is None
-        raise InputError(f"device {device!r} cannot be used: " + ("CuPy is not installed" if missing else
-                         "this version has no CUDA backend yet"),
-                         help="pip install 'symc[cuda]' on a machine with an NVIDIA GPU; device='cpu' works everywhere"
-                         if missing else "device='cpu' works everywhere")
+        raise InputError(
+            f"device {device!r} cannot be used: "
+            + ("CuPy is not installed" if missing else "this version has no CUDA backend yet"),
+            help="pip install 'symc[cuda]' on a machine with an NVIDIA GPU; device='cpu' works everywhere"
+            if missing
+            else "device='cpu' works everywhere",
+        )
     raise InputError(f"unknown device {device!r}", help="devices are 'cpu' and 'cuda'")
 
 
-def prepare(f: Function, mode: str, pipeline: str | None, donated: frozenset[int], threads: int | None = None) -> Prepared:
+def prepare(
+    f: Function, mode: str, pipeline: str | None, donated: frozenset[int], threads: int | None = None
+) -> Prepared:
     """Optimize, plan and load ``f``. ``donated``: arguments that a call may overwrite."""
     wanted = PIPELINES[mode] if pipeline is None else pipeline
     if not wanted:
@@ -67,7 +72,9 @@ def prepare(f: Function, mode: str, pipeline: str | None, donated: frozenset[int
     return _loaded(Prepared(f, optimized.function, optimized.stages, None, optimized=optimized), mode, donated, threads)
 
 
-def restore(f: Function, final: Function, mode: str, pipeline: str | None, donated: frozenset[int], threads: int | None = None) -> Prepared:
+def restore(
+    f: Function, final: Function, mode: str, pipeline: str | None, donated: frozenset[int], threads: int | None = None
+) -> Prepared:
     """What ``prepare`` gave, from a function that was optimized before."""
     stages = {"input": f} if f.body is final.body else {"input": f, "saved": final}
     return _loaded(Prepared(f, final, stages, None), mode, donated, threads)
@@ -93,10 +100,14 @@ def _loaded(p: Prepared, mode: str, donated: frozenset[int], threads: int | None
 class NanGuardProgram(ReferenceProgram):
     """Runs op by op and stops at the first one that makes a nan or an infinity out of finite numbers."""
 
-    def run(self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int], out: Any = None, *, observe: Any = None) -> list[np.ndarray]:
+    def run(
+        self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int], out: Any = None, *, observe: Any = None
+    ) -> list[np.ndarray]:
         for i, a in zip(self.function.inputs, arrays, strict=True):
             if not _finite(a):
-                raise NonFiniteError(f"nan_guard: the input {i.name} holds {_what(a)}", values=[(f"%{i.name}", i.type, i.loc)])
+                raise NonFiniteError(
+                    f"nan_guard: the input {i.name} holds {_what(a)}", values=[(f"%{i.name}", i.type, i.loc)]
+                )
         return super().run(arrays, sizes, out, observe=self._look)
 
     def _look(self, v: Value, result: Any, operands: list[Any]) -> None:
@@ -106,10 +117,15 @@ class NanGuardProgram(ReferenceProgram):
                 continue
             if not all(_finite(a) for a in operands):
                 continue  # it was said to be so on purpose: a constant, or a choice that `where` undoes
-            rows = [(f"operand {k}, in {_range(a)}", o.type, None) for k, (o, a) in enumerate(zip(v.operands, operands, strict=True))]
+            rows = [
+                (f"operand {k}, in {_range(a)}", o.type, None)
+                for k, (o, a) in enumerate(zip(v.operands, operands, strict=True))
+            ]
             if v.op.name == "constant":
                 continue
-            raise NonFiniteError(f"nan_guard: {v.op.name} gives {_what(r)}", values=rows, where=self.function.locations(v))
+            raise NonFiniteError(
+                f"nan_guard: {v.op.name} gives {_what(r)}", values=rows, where=self.function.locations(v)
+            )
 
 
 def _finite(a: Any) -> bool:
@@ -150,10 +166,17 @@ class DebugProgram:
         if wrong is None:
             return got
         for name, stage in self._prepared.stages.items():
-            if _first_difference(ReferenceProgram(stage).run([a.copy() for a in kept], sizes), expected, kept) is not None:
-                raise InternalError(f"debug: result {wrong} is wrong after the pass {name!r}", text=print_function(stage))
-        raise InternalError(f"debug: the backend computes result {wrong} wrongly; every pass is right",
-                            text=print_function(self._prepared.final))
+            if (
+                _first_difference(ReferenceProgram(stage).run([a.copy() for a in kept], sizes), expected, kept)
+                is not None
+            ):
+                raise InternalError(
+                    f"debug: result {wrong} is wrong after the pass {name!r}", text=print_function(stage)
+                )
+        raise InternalError(
+            f"debug: the backend computes result {wrong} wrongly; every pass is right",
+            text=print_function(self._prepared.final),
+        )
 
 
 def _first_difference(got: Sequence[Any], expected: Sequence[Any], arrays: Sequence[np.ndarray]) -> int | None:
@@ -164,7 +187,9 @@ def _first_difference(got: Sequence[Any], expected: Sequence[Any], arrays: Seque
         scale = float(np.abs(e[np.isfinite(e)]).max(initial=0)) if e.dtype.kind in "fc" else 0
         if g.dtype != e.dtype or g.shape != e.shape:
             return k
-        if not (np.allclose(g, e, rtol, rtol * scale, equal_nan=True) if e.dtype.kind in "fc" else np.array_equal(g, e)):
+        if not (
+            np.allclose(g, e, rtol, rtol * scale, equal_nan=True) if e.dtype.kind in "fc" else np.array_equal(g, e)
+        ):
             return k
     return None
 

@@ -115,7 +115,7 @@ def _fill(nest: Nest, leaves: Iterator[Any]) -> Any:
 
 def _fill_dataclass(cls: type, fields: dict[str, Any]) -> Any:
     """Without ``__init__``: the object is a copy of one that was made properly, with other leaves."""
-    out = object.__new__(cls)
+    out: Any = object.__new__(cls)
     for k, v in fields.items():
         object.__setattr__(out, k, v)
     return out
@@ -134,7 +134,10 @@ def filler(nest: Nest) -> Callable[[list[Any]], Any]:
 
 
 def match(nest: Nest, tree: Any, what: str) -> list[Any]:
-    """The leaves of ``tree``, which must have this structure (dict keys in any order). Raises InputError with the path."""
+    """The leaves of ``tree``, which must have this structure (dict keys in any order).
+
+    Raises InputError that says where it differs.
+    """
     if nest.kind == "leaf":
         return [tree]
     if nest.kind == "none":
@@ -184,7 +187,9 @@ def _brief(tree: Any) -> str:
 def to_json(nest: Nest) -> Any:
     """Lists, strings and numbers only. Raises InputError for dict keys that JSON cannot hold."""
     if any(not isinstance(k, str | int) or isinstance(k, bool) for k in nest.keys):
-        raise InputError(f"cannot save the structure {nest}", help="only strings and ints can be dict keys in a saved function")
+        raise InputError(
+            f"cannot save the structure {nest}", help="only strings and ints can be dict keys in a saved function"
+        )
     cls = f"{nest.cls.__module__}:{nest.cls.__qualname__}" if nest.cls else None
     return [nest.kind, list(nest.keys), cls, [to_json(c) for c in nest.children]]
 
@@ -201,5 +206,7 @@ def _find_class(path: str) -> type:
     for part in name.split("."):
         found = getattr(found, part, None)
     if not isinstance(found, type) or not (dataclasses.is_dataclass(found) or hasattr(found, "_fields")):
-        raise InputError(f"the saved function returns or takes a {name}, which is not at hand", help=f"import {module} first")
+        raise InputError(
+            f"the saved function returns or takes a {name}, which is not at hand", help=f"import {module} first"
+        )
     return found

@@ -1,8 +1,8 @@
 """Compiled functions as data: IR text, constants, state and options in one zip file. Nothing in it is code or a pickle.
 
-    function.ir     what was compiled        final.ir   what the optimizer made of it, if anything
-    meta.json       names, user lines, guards, structure of arguments and results, options
-    arrays.npz      large constants, by digest        state.npz   the arrays of shared variables
+function.ir     what was compiled        final.ir   what the optimizer made of it, if anything
+meta.json       names, user lines, guards, structure of arguments and results, options
+arrays.npz      large constants, by digest        state.npz   the arrays of shared variables
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from symc.ir.parse import parse
 from symc.ir.text import print_function
 from symc.ir.traverse import postorder
 from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType
-from symc.modes import prepare, restore
+from symc.modes import restore
 from symc.nest import from_json, to_json
 from symc.signature import Slot
 from symc.state import Cell
@@ -41,7 +41,7 @@ FORMAT = 1
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def save(f: CompiledFunction, path: Any) -> None:
+def save(f: Any, path: Any) -> None:
     """Write ``f`` to ``path``; the file appears whole or not at all."""
     data = pack(f, state=True)
     path = os.fspath(path)
@@ -50,7 +50,7 @@ def save(f: CompiledFunction, path: Any) -> None:
     os.replace(file.name, path)
 
 
-def pack(f: CompiledFunction, state: bool) -> bytes:
+def pack(f: Any, state: bool) -> bytes:
     """The file's bytes; ``state`` includes the arrays of shared variables."""
     source, final = f._prepared.source, f._prepared.final
     constants: dict[str, np.ndarray] = {}
@@ -69,7 +69,7 @@ def pack(f: CompiledFunction, state: bool) -> bytes:
 
 def _npz(arrays: Mapping[str, np.ndarray]) -> bytes:
     out = io.BytesIO()
-    np.savez(out, **arrays)
+    np.savez(out, **arrays)  # type: ignore[arg-type]
     return out.getvalue()
 
 
@@ -84,7 +84,7 @@ def _collect(f: Function, into: dict[str, np.ndarray]) -> None:
                     into[attr.digest.hex()] = attr.data
 
 
-def _meta(f: CompiledFunction) -> dict[str, Any]:
+def _meta(f: Any) -> dict[str, Any]:
     built, source = f._built, f._prepared.source
     return {
         "format": FORMAT, "name": source.name, "options": f._options, "outputs": to_json(built.outputs),
@@ -132,7 +132,9 @@ def load(path: Any) -> CompiledFunction:
         e.attach((), (caller(),))
         raise
     except (zipfile.BadZipFile, KeyError, ValueError, TypeError, IndexError) as e:
-        raise InputError(f"{os.fspath(path)!r} is not a saved function of symc", where=[caller()], help=str(e)) from None
+        raise InputError(
+            f"{os.fspath(path)!r} is not a saved function of symc", where=[caller()], help=str(e)
+        ) from None
 
 
 def unpack(data: bytes, cells: Sequence[Cell] | None = None) -> CompiledFunction:
@@ -146,12 +148,16 @@ def unpack(data: bytes, cells: Sequence[Cell] | None = None) -> CompiledFunction
         final = _function(z.read("final.ir").decode(), arrays, meta, "final_lines")
         if cells is None:
             state = _arrays(z.read("state.npz"))
-            cells = [Cell(np.array(state[str(k)], order="C"), _type(t), name, _loc(loc))  # type: ignore[arg-type]
-                     for k, (name, t, loc) in enumerate(meta["cells"])]
+            cells = [
+                Cell(np.array(state[str(k)], order="C"), _type(t), name, _loc(loc))  # type: ignore[arg-type]
+                for k, (name, t, loc) in enumerate(meta["cells"])
+            ]
     slots = tuple(Slot(name, from_json(nest)) for name, nest in meta["slots"])
     built = Built(source, from_json(meta["outputs"]), slots, tuple(cells), frozenset(meta["donated"]))
     options = meta["options"]
-    return CompiledFunction(built, restore(source, final, options["mode"], options["pipeline"], built.donated, options["threads"]), options)
+    return CompiledFunction(
+        built, restore(source, final, options["mode"], options["pipeline"], built.donated, options["threads"]), options
+    )
 
 
 def _arrays(data: bytes) -> dict[str, np.ndarray]:
@@ -161,8 +167,10 @@ def _arrays(data: bytes) -> dict[str, np.ndarray]:
 
 def _function(text: str, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], lines: str) -> Function:
     f = parse(text, arrays)
-    inputs = tuple(Input(name, i.type, role, _type(declared), _loc(loc))
-                   for i, (name, role, declared, loc) in zip(f.inputs, meta["inputs"], strict=True))
+    inputs = tuple(
+        Input(name, i.type, role, _type(declared), _loc(loc))
+        for i, (name, role, declared, loc) in zip(f.inputs, meta["inputs"], strict=True)
+    )
     guards = tuple(Guard(parse_dim(a), parse_dim(b), _locs(locs)) for a, b, locs in meta["guards"])
     values = [*f.params, *f.values()]
     hints = {values[k]: _locs(locs) for k, locs in meta[lines]}
@@ -184,7 +192,7 @@ def _locs(data: Any) -> frozenset[Loc]:
 # --- pickle -----------------------------------------------------------------------------------------------------------
 
 
-def reduce(f: CompiledFunction) -> tuple:
+def reduce(f: Any) -> tuple:
     """For pickle: states travel beside the file, so that several functions of one pickle keep sharing them."""
     return _unreduce, (pack(f, state=False), f._cells)
 

@@ -40,26 +40,42 @@ class Arguments:
 
     def bind(self, args: tuple, kwargs: Mapping[str, Any]) -> list[Any]:
         if len(args) > len(self.slots):
-            raise InputError(f"{self.function} takes {_count(len(self.slots), 'input')}, {len(args)} were given",
-                             values=self.rows(), help=f"call it as {self.usage()}")
+            raise InputError(
+                f"{self.function} takes {_count(len(self.slots), 'input')}, {len(args)} were given",
+                values=self.rows(),
+                help=f"call it as {self.usage()}",
+            )
         bound: list[Any] = [*args, *[_MISSING] * (len(self.slots) - len(args))]
         known = [s.name for s in self.slots]
         for name, item in kwargs.items():
             places = [k for k, n in enumerate(known) if n == name]
             if not places:
-                raise InputError(f"{self.function} has no input {name!r}", values=self.rows(),
-                                 help=did_you_mean(name, [n for n in known if n]))
+                raise InputError(
+                    f"{self.function} has no input {name!r}",
+                    values=self.rows(),
+                    help=did_you_mean(name, [n for n in known if n]),
+                )
             if len(places) > 1:
-                raise InputError(f"{self.function} has {len(places)} inputs called {name!r}", values=self.rows(), help="give them by position")
+                raise InputError(
+                    f"{self.function} has {len(places)} inputs called {name!r}",
+                    values=self.rows(),
+                    help="give them by position",
+                )
             if bound[places[0]] is not _MISSING:
-                raise InputError(f"{self.function}: input {name!r} is given twice, by position and by name",
-                                 values=self.rows(places), help=f"call it as {self.usage()}")
+                raise InputError(
+                    f"{self.function}: input {name!r} is given twice, by position and by name",
+                    values=self.rows(places),
+                    help=f"call it as {self.usage()}",
+                )
             bound[places[0]] = item
         missing = [k for k, item in enumerate(bound) if item is _MISSING]
         if missing:
             said = ", ".join(repr(known[k] or f"argument {k}") for k in missing)
-            raise InputError(f"{self.function}: missing input{'s' if len(missing) > 1 else ''} {said}",
-                             values=self.rows(missing), help=f"call it as {self.usage()}")
+            raise InputError(
+                f"{self.function}: missing input{'s' if len(missing) > 1 else ''} {said}",
+                values=self.rows(missing),
+                help=f"call it as {self.usage()}",
+            )
         return bound
 
     def usage(self) -> str:
@@ -71,7 +87,7 @@ class Arguments:
         out, at = [], 0
         for k, slot in enumerate(self.slots):
             if slots is None or k in slots:
-                out += self._rows[at: at + slot.nest.count]
+                out += self._rows[at : at + slot.nest.count]
             at += slot.nest.count
         return out
 
@@ -82,8 +98,14 @@ _MISSING = object()
 class Signature:
     """The interface of one function. ``inputs``: those given in a call, then the states."""
 
-    def __init__(self, function: str, slots: Sequence[Slot], inputs: Sequence[Input], guards: Sequence[Guard] = (),
-                 donated: frozenset[int] = frozenset()):
+    def __init__(
+        self,
+        function: str,
+        slots: Sequence[Slot],
+        inputs: Sequence[Input],
+        guards: Sequence[Guard] = (),
+        donated: frozenset[int] = frozenset(),
+    ):
         self.function, self.slots, self.inputs, self.guards = function, tuple(slots), tuple(inputs), tuple(guards)
         self.donated = donated
         self.count = sum(s.nest.count for s in self.slots)
@@ -106,8 +128,11 @@ class Signature:
                 return list(args) if not self.donated else self._protect(list(args))
         given = self.arguments.bind(args, kwargs)
         if not self._simple:
-            given = [leaf for k, (slot, item) in enumerate(zip(self.slots, given, strict=True))
-                     for leaf in match(slot.nest, item, f"{self.function}: {slot.name or f'argument {k}'}")]
+            given = [
+                leaf
+                for k, (slot, item) in enumerate(zip(self.slots, given, strict=True))
+                for leaf in match(slot.nest, item, f"{self.function}: {slot.name or f'argument {k}'}")
+            ]
         out = [self._array(k, item) for k, item in enumerate(given)]
         return out if not self.donated else self._protect(out)
 
@@ -147,8 +172,12 @@ class Signature:
     def _check(self, shapes: tuple[tuple[int, ...], ...]) -> dict[str, int]:
         for k, (t, shape) in enumerate(zip(self._types, shapes, strict=True)):
             if len(shape) != t.ndim:
-                raise ShapeError(f"{self.function}: {self.inputs[k].name} has {_count(t.ndim, 'axis', 'axes')}, "
-                                 f"an array with {len(shape)} was given", values=[self._row(k, shape)], help=_rank_help(t, shape))
+                raise ShapeError(
+                    f"{self.function}: {self.inputs[k].name} has {_count(t.ndim, 'axis', 'axes')}, "
+                    f"an array with {len(shape)} was given",
+                    values=[self._row(k, shape)],
+                    help=_rank_help(t, shape),
+                )
         sizes, source = self._solve(shapes)
         for k, (t, shape) in enumerate(zip(self._types, shapes, strict=True)):
             for axis, (s, have) in enumerate(zip(t.shape, shape, strict=True)):
@@ -163,7 +192,9 @@ class Signature:
         """Size names from shapes, each by the first axis that determines it; and which axis that was."""
         sizes: dict[str, int] = {}
         source: dict[str, tuple[int, int]] = {}
-        waiting = [(k, axis, s) for k, t in enumerate(self._types) for axis, s in enumerate(t.shape) if isinstance(s, Dim)]
+        waiting = [
+            (k, axis, s) for k, t in enumerate(self._types) for axis, s in enumerate(t.shape) if isinstance(s, Dim)
+        ]
         while waiting:
             later = []
             for k, axis, s in waiting:
@@ -173,44 +204,67 @@ class Signature:
                 elif unknown:
                     number = solve(substitute(s, sizes), shapes[k][axis], unknown[0])
                     if not isinstance(number, int) or number < 0:
-                        raise ShapeError(f"{self.function}: {self._axis(k, axis, shapes)} is not {s} for any {unknown[0]}",
-                                         values=[self._row(k, shapes[k])])
+                        raise ShapeError(
+                            f"{self.function}: {self._axis(k, axis, shapes)} is not {s} for any {unknown[0]}",
+                            values=[self._row(k, shapes[k])],
+                        )
                     sizes[unknown[0]], source[unknown[0]] = number, (k, axis)
             if len(later) == len(waiting):
                 k, axis, s = later[0]
-                raise ShapeError(f"{self.function}: the sizes in {s} cannot be told from the arguments", values=[self._row(k, shapes[k])],
-                                 help="declare an input that has one of them as an axis of its own")
+                raise ShapeError(
+                    f"{self.function}: the sizes in {s} cannot be told from the arguments",
+                    values=[self._row(k, shapes[k])],
+                    help="declare an input that has one of them as an axis of its own",
+                )
             waiting = later
         return sizes, source
 
-    def _mismatch(self, k: int, axis: int, s: Size, want: int, shapes: tuple, source: Mapping[str, tuple[int, int]]) -> ShapeError:
+    def _mismatch(
+        self, k: int, axis: int, s: Size, want: int, shapes: tuple, source: Mapping[str, tuple[int, int]]
+    ) -> ShapeError:
         others = list(dict.fromkeys(source[n][0] for n in sorted(names(s))))
         rows = [self._row(j, shapes[j]) for j in sorted({k, *others})]
         if not others:
-            return ShapeError(f"{self.function}: {self._axis(k, axis, shapes)} must equal {s}", values=rows,
-                              help=f"{self.inputs[k].name} is declared {self._types[k]}")
+            return ShapeError(
+                f"{self.function}: {self._axis(k, axis, shapes)} must equal {s}",
+                values=rows,
+                help=f"{self.inputs[k].name} is declared {self._types[k]}",
+            )
         if str(s) in source:
             other = self._axis(*source[str(s)], shapes)
-            return ShapeError(f"{self.function}: {self._axis(k, axis, shapes)} must equal {other}", values=rows,
-                              help=f"both are declared to have the size {s}")
+            return ShapeError(
+                f"{self.function}: {self._axis(k, axis, shapes)} must equal {other}",
+                values=rows,
+                help=f"both are declared to have the size {s}",
+            )
         return ShapeError(f"{self.function}: {self._axis(k, axis, shapes)} must equal {s} = {want}", values=rows)
 
-    def _check_guard(self, guard: Guard, sizes: Mapping[str, int], shapes: tuple, source: Mapping[str, tuple[int, int]]) -> None:
+    def _check_guard(
+        self, guard: Guard, sizes: Mapping[str, int], shapes: tuple, source: Mapping[str, tuple[int, int]]
+    ) -> None:
         left, right = evaluate(guard.left, sizes), evaluate(guard.right, sizes)
         if left == right:
             return
         sides = [(guard.left, left), (guard.right, right)]
         sides.sort(key=lambda side: source.get(str(side[0]), (len(shapes), 0)))
-        said = [self._axis(*source[str(s)], shapes) if str(s) in source else (f"{s} = {n}" if isinstance(s, Dim) else str(n))
-                for s, n in sides]
+        said = [
+            self._axis(*source[str(s)], shapes)
+            if str(s) in source
+            else (f"{s} = {n}" if isinstance(s, Dim) else str(n))
+            for s, n in sides
+        ]
         involved = sorted({source[n][0] for s, _ in sides for n in names(s)})
         help = None
         if 1 in (left, right):
             help = "a size of 1 is broadcast only where it is declared: shape=(1, ...)"
         elif not all(isinstance(s, Dim) for s, _ in sides):
             help = "shared variables, constants and declared sizes have fixed the other side"
-        raise ShapeError(f"{self.function}: {said[0]} must equal {said[1]}", values=[self._row(k, shapes[k]) for k in involved],
-                         where=location.in_order(guard.locs), help=help)
+        raise ShapeError(
+            f"{self.function}: {said[0]} must equal {said[1]}",
+            values=[self._row(k, shapes[k]) for k in involved],
+            where=location.in_order(guard.locs),
+            help=help,
+        )
 
     # --- words --------------------------------------------------------------------------------------------------------
 
@@ -229,7 +283,9 @@ def _rank_help(t: TensorType, shape: tuple[int, ...]) -> str:
         return "add the missing axis: a[None] or a[..., None]"
     if len(shape) == t.ndim + 1 and 1 in shape:
         return f"drop the axis of size 1: a.squeeze({shape.index(1)})"
-    return f"the function was compiled for {t}; compile another one for other ranks, or use sc.jit, which does so itself"
+    return (
+        f"the function was compiled for {t}; compile another one for other ranks, or use sc.jit, which does so itself"
+    )
 
 
 def _shape(shape: tuple[int, ...]) -> str:

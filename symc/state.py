@@ -94,12 +94,13 @@ def _restore(value: Value, cell: Cell) -> SharedVariable:
 
 def variable_of(cell: Cell) -> SharedVariable:
     """The variable of a cell; around a new leaf if no graph holds its own any more (a function loaded from a file)."""
-    leaf = cell.leaf and cell.leaf()
+    leaf = cell.leaf() if cell.leaf else None
     return SharedVariable(leaf, cell) if leaf is not None else _restore_at(cell.loc, cell)
 
 
-def shared(value: Any, name: str | None = None, borrow: bool = False, *, dtype: Any = None,
-           shape: Sequence[Any] | None = None) -> SharedVariable:
+def shared(
+    value: Any, name: str | None = None, borrow: bool = False, *, dtype: Any = None, shape: Sequence[Any] | None = None
+) -> SharedVariable:
     """State: a tensor that holds an array (a copy of ``value``, unless ``borrow``).
 
     The shape is that of the value and stays; ``shape=("n", 10)`` (ints, size names, None for a fresh size) lets
@@ -127,19 +128,24 @@ def _restore_at(loc: Loc | None, cell: Cell) -> SharedVariable:
 def _declared(shape: Sequence[Any], name: str | None) -> tuple:
     if isinstance(shape, str | int) or not isinstance(shape, list | tuple):
         shape = (shape,)
-    return tuple(size_name(f"{name or 'state'}_{next_serial()}") if s is None else as_size(s, "a size of the shape") for s in shape)
+    return tuple(
+        size_name(f"{name or 'state'}_{next_serial()}") if s is None else as_size(s, "a size of the shape")
+        for s in shape
+    )
 
 
 def concrete(item: Any, name: str) -> np.ndarray:
-    """An array of numbers. Raises InputError or DTypeError for anything else: symbolic values, ragged lists, strings."""
+    """An array of numbers. Raises InputError or DTypeError for symbolic values, ragged lists, strings and the like."""
     if type(item) is np.ndarray and item.dtype.kind in "biufc":
         return item
     if item is None or isinstance(item, str | bytes | dict | set):
         raise InputError(f"{name} must be a number or an array, not {item!r:.60}")
     if isinstance(item, Tensor) or hasattr(item, "is_variable"):
-        raise InputError(f"{name} must be a number or an array, but a symbolic value was given",
-                         values=[item.describe()] if isinstance(item, Tensor) else [],
-                         help="compute with symbolic values before compile; pass arrays to the function (w.get_value() for a shared one)")
+        raise InputError(
+            f"{name} must be a number or an array, but a symbolic value was given",
+            values=[item.describe()] if isinstance(item, Tensor) else [],
+            help="compute with symbolic values before compile; pass arrays here (w.get_value() for a shared one)",
+        )
     if isinstance(item, np.ma.MaskedArray):
         raise InputError(f"{name} is a masked array", help="masks are not supported: fill it first, a.filled(value)")
     try:
@@ -147,7 +153,9 @@ def concrete(item: Any, name: str) -> np.ndarray:
     except SymcError:
         raise
     except Exception as e:  # whatever an array-like does when asked for its array
-        raise InputError(f"{name} is not an array: {type(item).__name__} cannot be converted", help=f"NumPy says: {e}") from None
+        raise InputError(
+            f"{name} is not an array: {type(item).__name__} cannot be converted", help=f"NumPy says: {e}"
+        ) from None
     try:
         as_dtype(array.dtype)
     except DTypeError as e:
@@ -156,12 +164,16 @@ def concrete(item: Any, name: str) -> np.ndarray:
 
 
 def own(value: Any, type_: TensorType, name: str, borrow: bool) -> np.ndarray:
-    """``value`` as a contiguous writable native array of ``type_``: itself when ``borrow`` and it is one, else a copy."""
+    """``value`` as a contiguous writable native array of ``type_``: itself if ``borrow`` and it is one, else a copy."""
     given = concrete(value, name)
     array = converted(given, type_.dtype, name, listed=not isinstance(value, np.ndarray))
-    if array.ndim != type_.ndim or any(not isinstance(s, Dim) and s != k for s, k in zip(type_.shape, array.shape, strict=True)):
-        raise ShapeError(f"{name or 'the variable'} has shape ({', '.join(map(str, type_.shape))}), the value has {array.shape}",
-                         help="shapes of shared variables are fixed; sc.shared(value, name, shape=('n', ...)) leaves sizes open")
+    if array.ndim != type_.ndim or any(
+        not isinstance(s, Dim) and s != k for s, k in zip(type_.shape, array.shape, strict=True)
+    ):
+        raise ShapeError(
+            f"{name or 'the variable'} has shape ({', '.join(map(str, type_.shape))}), the value has {array.shape}",
+            help="shapes of shared variables are fixed; sc.shared(value, name, shape=('n', ...)) leaves sizes open",
+        )
     if (borrow or array is not given) and array.flags.carray:
         return array
     return np.array(array, order="C", copy=True, subok=False)
@@ -178,12 +190,16 @@ def converted(array: np.ndarray, dtype: np.dtype, name: str, listed: bool = Fals
     integers = have.kind in "iu" and dtype.kind in "iu"
     if not (integers or np.can_cast(have, dtype, "same_kind") or (listed and array.size == 0)):
         lost = {"c": "the imaginary part", "f": "the fraction"}.get(have.kind, "the value")
-        raise DTypeError(f"{name} is {DTYPE_NAMES[dtype]}, but {DTYPE_NAMES.get(have.newbyteorder('='), have)} was given",
-                         help=f"the conversion would lose {lost}; convert explicitly: a.astype({str(dtype)!r})")
+        raise DTypeError(
+            f"{name} is {DTYPE_NAMES[dtype]}, but {DTYPE_NAMES.get(have.newbyteorder('='), have)} was given",
+            help=f"the conversion would lose {lost}; convert explicitly: a.astype({str(dtype)!r})",
+        )
     with np.errstate(all="ignore"):
         out = array.astype(dtype)
     if integers and array.size and not (out == array).all():
         wrong = array[out != array].ravel()[0]
         info = np.iinfo(dtype)
-        raise DTypeError(f"{name} is {DTYPE_NAMES[dtype]}, which cannot hold {wrong}", help=f"it holds {info.min} to {info.max}")
+        raise DTypeError(
+            f"{name} is {DTYPE_NAMES[dtype]}, which cannot hold {wrong}", help=f"it holds {info.min} to {info.max}"
+        )
     return out

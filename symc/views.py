@@ -32,8 +32,11 @@ class Views:
 
     def _planned(self) -> Plan:
         if self._prepared.plan is None:
-            raise PlanError(f"{self._signature.function} was compiled with mode={self._options['mode']!r}, which has no plan",
-                            where=[caller()], help="mode='default' plans memory")
+            raise PlanError(
+                f"{self._signature.function} was compiled with mode={self._options['mode']!r}, which has no plan",
+                where=[caller()],
+                help="mode='default' plans memory",
+            )
         return self._prepared.plan
 
     @property
@@ -55,7 +58,7 @@ class Views:
 
     @property
     def compile_count(self) -> int:
-        """How many kernels had to be compiled for this function; fewer than ``len(f.kernels)`` where others shared them."""
+        """How many kernels had to be compiled for this function: those that no other function had before."""
         return self._prepared.compiled
 
     def memory(self, *args: Any, **sizes: int) -> int:
@@ -71,12 +74,19 @@ class Views:
         known = bound_names(i.declared or i.type for i in plan.function.inputs)
         unknown = [n for n in sizes if n not in known]
         if unknown:
-            raise InputError(f"{self._signature.function} has no size {unknown[0]!r}", where=[caller()], help=did_you_mean(unknown[0], known))
+            raise InputError(
+                f"{self._signature.function} has no size {unknown[0]!r}",
+                where=[caller()],
+                help=did_you_mean(unknown[0], known),
+            )
         try:
             return memory(plan, sizes)
         except KeyError as e:
-            raise InputError(f"the size {e.args[0]} is needed", where=[caller()], help=f"sizes: {', '.join(known)}; or give arguments "
-                             "of a call: f.memory(x)") from None
+            raise InputError(
+                f"the size {e.args[0]} is needed",
+                where=[caller()],
+                help=f"sizes: {', '.join(known)}; or give arguments of a call: f.memory(x)",
+            ) from None
 
     # --- what was done ------------------------------------------------------------------------------------------------
 
@@ -141,15 +151,17 @@ class Views:
         f = self._prepared.final
         program = ReferenceProgram(f)
         best: dict[Value, tuple[float, int]] = {}
+        last = 0.0
+
+        def note(v: Value, result: Any, operands: list[Any]) -> None:
+            nonlocal last
+            seconds = time.perf_counter() - last
+            size = sum(np.asarray(r).nbytes for r in (result if isinstance(result, tuple | list) else (result,)))
+            best[v] = (min(seconds, best[v][0]) if v in best else seconds, size)
+            last = time.perf_counter()
+
         for _ in range(max(1, repeat)):
-            last = [time.perf_counter()]
-
-            def note(v: Value, result: Any, operands: list[Any]) -> None:
-                seconds = time.perf_counter() - last[0]
-                size = sum(np.asarray(r).nbytes for r in (result if isinstance(result, tuple | list) else (result,)))
-                best[v] = (min(seconds, best[v][0]) if v in best else seconds, size)
-                last[0] = time.perf_counter()
-
+            last = time.perf_counter()
             program.run(arrays, sizes, observe=note)
         rows = [(v.op.name, seconds, size, ", ".join(map(str, f.locations(v)))) for v, (seconds, size) in best.items()]
         return Profile(rows)
@@ -168,7 +180,7 @@ class Views:
         return reduce(self)
 
     def to_networkx(self, stage: str | None = None) -> Any:
-        """A ``networkx.DiGraph`` of the final function (or of a stage): one node a value, edges from operand to user."""
+        """A ``networkx`` graph of the final function (or of a stage): one node a value, edges from operand to user."""
         from symc.draw import to_networkx
 
         return to_networkx(self._stage(stage))
@@ -196,7 +208,9 @@ class Profile(list):
         total = sum(r[1] for r in self) or 1.0
         lines = [f"{'time':>10}  {'share':>6}  {'bytes':>12}  op               line"]
         for op, seconds, size, where in sorted(self, key=lambda r: -r[1]):
-            lines.append(f"{seconds * 1e6:8.1f}us  {100 * seconds / total:5.1f}%  {size:12,}  {op:15}  {where}".rstrip())
+            lines.append(
+                f"{seconds * 1e6:8.1f}us  {100 * seconds / total:5.1f}%  {size:12,}  {op:15}  {where}".rstrip()
+            )
         return "\n".join(lines)
 
 

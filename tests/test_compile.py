@@ -98,9 +98,18 @@ def test_inputs_may_be_nests():
     assert g(layer=Layer([2, 2], [1, 1]), data=[3, 4]).tolist() == [7, 9]
 
 
-@pytest.mark.parametrize("nest", [
-    lambda v: v, lambda v: (v,), lambda v: [v, v], lambda v: {"a": v, "b": [v, None]}, lambda v: Point(v, (v,)), lambda v: Layer(v, None), lambda v: (),
-])
+@pytest.mark.parametrize(
+    "nest",
+    [
+        lambda v: v,
+        lambda v: (v,),
+        lambda v: [v, v],
+        lambda v: {"a": v, "b": [v, None]},
+        lambda v: Point(v, (v,)),
+        lambda v: Layer(v, None),
+        lambda v: (),
+    ],
+)
 def test_results_come_back_in_the_nest(nest):
     x = sc.vector("x")
     w = sc.shared(0, "w")
@@ -176,7 +185,7 @@ def test_results_are_arrays_of_their_own(mode):
     got = f(a)
     for k, g in enumerate(got):
         assert g.flags.writeable
-        assert not any(np.shares_memory(g, o) for o in [a, w.get_value(borrow=True), *got[:k], *got[k + 1:]])
+        assert not any(np.shares_memory(g, o) for o in [a, w.get_value(borrow=True), *got[:k], *got[k + 1 :]])
     for g in got:
         g[...] = 77
     assert a.tolist() == [0, 0, 0] and w.get_value().tolist() == [1, 1, 1]
@@ -456,7 +465,7 @@ def test_dump_parses_back_and_stages_are_text():
     f = sc.compile(sc.exp(x) + 1)
     assert sc.parse(f.dump()).body is f._prepared.final.body
     assert str(f) == f.dump()
-    assert list(f.stages)[0] == "input"
+    assert next(iter(f.stages)) == "input"
     assert f.dump("input") == f.stages["input"]
 
 

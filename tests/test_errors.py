@@ -663,7 +663,7 @@ def stage_that_does_not_exist():
 
 @case
 def plan_of_the_reference():
-    two_inputs().plan  # noqa: B018
+    two_inputs().plan
 
 
 @case
@@ -806,8 +806,14 @@ def test_there_are_enough_and_none_is_forgotten():
 
 
 def test_errors_are_those_a_numpy_user_would_catch():
-    kinds = {"shapes_of_operands_differ": ValueError, "bitwise_and_of_floats": TypeError, "index_out_of_bounds": IndexError,
-             "truth_of_a_value": TypeError, "argument_is_missing": TypeError, "gradient_of_a_vector": ValueError}
+    kinds = {
+        "shapes_of_operands_differ": ValueError,
+        "bitwise_and_of_floats": TypeError,
+        "index_out_of_bounds": IndexError,
+        "truth_of_a_value": TypeError,
+        "argument_is_missing": TypeError,
+        "gradient_of_a_vector": ValueError,
+    }
     for name, kind in kinds.items():
         with pytest.raises(kind):
             CASES[name]()

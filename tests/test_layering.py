@@ -32,7 +32,9 @@ def imports(tree: ast.AST, package: tuple[str, ...]):
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
-                base = ".".join(["symc", *package[: len(package) - node.level + 1], *([node.module] if node.module else [])])
+                base = ".".join(
+                    ["symc", *package[: len(package) - node.level + 1], *([node.module] if node.module else [])]
+                )
             yield base, node.lineno
             for alias in node.names:  # `from symc import x` imports the module x
                 if base == "symc":
@@ -54,8 +56,15 @@ def test_imports_point_left():
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("source", ["from symc.opt import rewrite", "import symc.codegen.plan", "def f():\n    from symc.tensor import Tensor",
-                                    "from symc import function"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from symc.opt import rewrite",
+        "import symc.codegen.plan",
+        "def f():\n    from symc.tensor import Tensor",
+        "from symc import function",
+    ],
+)
 def test_the_check_itself_sees_an_import_to_the_right(source):
     assert len(violations(PACKAGE / "ir" / "example.py", source)) == 1
 

@@ -28,7 +28,9 @@ def example(mode):
     w = sc.shared(np.arange(3, dtype="f4"), "w")
     big = sc.asarray(np.linspace(0, 1, 300, dtype="f4").reshape(100, 3)).sum(0)
     z = sc.where(x > 0, x * w + y, -0.0) * sc.asarray(np.array([np.inf, -0.0, np.nan], "f4"))
-    return sc.compile({"r": Result(z, [(x * big).sum(), None])}, {"x": x, "p": {"y": y}}, updates={w: w * 0.9}, mode=mode, name="step"), w
+    return sc.compile(
+        {"r": Result(z, [(x * big).sum(), None])}, {"x": x, "p": {"y": y}}, updates={w: w * 0.9}, mode=mode, name="step"
+    ), w
 
 
 def bits(result):
@@ -81,9 +83,11 @@ def test_a_new_process_computes_the_same_bits(tmp_path):
     (tmp_path / "g").write_bytes(pickle.dumps(f))
     a = np.linspace(-1, 1, 50)
     np.save(tmp_path / "a.npy", a)
-    code = (f"import pickle, numpy as np, symc as sc; a = np.load({str(tmp_path / 'a.npy')!r})\n"
-            f"for f in (sc.load({str(tmp_path / 'f')!r}), pickle.load(open({str(tmp_path / 'g')!r}, 'rb'))):\n"
-            "    print(*[r.tobytes().hex() for r in f(a)])")
+    code = (
+        f"import pickle, numpy as np, symc as sc; a = np.load({str(tmp_path / 'a.npy')!r})\n"
+        f"for f in (sc.load({str(tmp_path / 'f')!r}), pickle.load(open({str(tmp_path / 'g')!r}, 'rb'))):\n"
+        "    print(*[r.tobytes().hex() for r in f(a)])"
+    )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     want = " ".join(r.tobytes().hex() for r in f(a))
     assert out.stdout.splitlines() == [want, want]
@@ -129,8 +133,13 @@ def test_pickled_values_keep_identity_and_names():
     y = x * 2
     x2, y2 = pickle.loads(pickle.dumps((x, y)))
     assert x2.value is x.value and y2.value is y.value
-    code = "import pickle, sys, symc as sc; x, y = pickle.load(sys.stdin.buffer); print(sc.compile(y + x, [x], mode='reference')(x=[1, 2]))"
-    out = subprocess.run([sys.executable, "-c", code], input=pickle.dumps((x, y)), capture_output=True, check=True, cwd=ROOT)
+    code = (
+        "import pickle, sys, symc as sc; x, y = pickle.load(sys.stdin.buffer)\n"
+        "print(sc.compile(y + x, [x], mode='reference')(x=[1, 2]))"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code], input=pickle.dumps((x, y)), capture_output=True, check=True, cwd=ROOT
+    )
     assert out.stdout.split() == b"[3. 6.]".split()
 
 

@@ -55,8 +55,14 @@ class ReferenceProgram:
         """What is run: the function, op by op."""
         return "// every op by its NumPy reference\n" + print_function(self.function)
 
-    def run(self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int], out: Sequence[np.ndarray | None] | None = None, *,
-            observe: Observer | None = None) -> list[np.ndarray]:
+    def run(
+        self,
+        arrays: Sequence[np.ndarray],
+        sizes: Mapping[str, int],
+        out: Sequence[np.ndarray | None] | None = None,
+        *,
+        observe: Observer | None = None,
+    ) -> list[np.ndarray]:
         """Outputs, then new states: fresh arrays, except those written into ``out``.
 
         ``observe(value, result, operands)`` is called after every op, in order.
@@ -73,7 +79,9 @@ class ReferenceProgram:
                         frame[k] = None
         return self._deliver([frame[k] for k in self._results], arrays, out)
 
-    def _deliver(self, results: list[Any], arrays: Sequence[np.ndarray], out: Sequence[np.ndarray | None] | None) -> list[np.ndarray]:
+    def _deliver(
+        self, results: list[Any], arrays: Sequence[np.ndarray], out: Sequence[np.ndarray | None] | None
+    ) -> list[np.ndarray]:
         """Results as arrays of their own: an op's reference may return a view or an operand itself."""
         taken = {id(a) for a in arrays}
         done: list[np.ndarray] = []
