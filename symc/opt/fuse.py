@@ -112,8 +112,12 @@ class Fusion:
         """Values never given memory: movements, iotas, sizes and splats whose every user is a kernel op."""
         wanted: set[Value] = set(self.f.body.results)
         inlined: set[Value] = set()
+        numbers: set[Value] = set()  # scalars made of sizes and constants alone
+        for v in self.values:
+            if not v.operands and _is_free(v) or _is_number(v, numbers):
+                numbers.add(v)
         for v in reversed(self.values):
-            if v not in wanted and _is_free(v):
+            if v not in wanted and (v in numbers or _is_free(v)):
                 inlined.add(v)
             elif not is_kernel_op(v) or reads_anywhere(v):
                 wanted.update(v.operands)
@@ -298,6 +302,10 @@ class Fusion:
 def reads_anywhere(v: Value) -> bool:
     """Operands are read at indices that depend on data: they must be finished."""
     return "indexing" in v.op.traits
+
+
+def _is_number(v: Value, numbers: set[Value]) -> bool:
+    return bool(v.operands) and is_kernel_op(v) and not v.shape and all(o in numbers for o in v.operands)
 
 
 def _is_free(v: Value) -> bool:
