@@ -113,11 +113,7 @@ functions = st.builds(make_function, choices, st.lists(st.integers(0, 9), max_si
 donations = st.frozensets(st.integers(0, 4))
 failing = st.sampled_from([CALLS_FAIL_NOT, SORTS_FAIL, lambda v: v.op.name != "fused"])
 planned = settings(max_examples=150, deadline=None)
-
-
-def sizes_of(f: Function) -> dict[str, int]:
-    """Numbers for the sizes, as the functions above were made: n = 3, m = 4 where they are symbols."""
-    return {"n": 3, "m": 4}
+SIZES = {"n": 3, "m": 4}  # for functions whose sizes are symbols
 
 
 class Machine:

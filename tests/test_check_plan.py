@@ -16,7 +16,7 @@ from symc.ir.parse import parse
 from symc.ir.plan import Plan
 from symc.ir.reference import evaluate_function
 from symc.opt.fuse import fuse
-from tests.plan_cases import CALLS_FAIL_NOT, SORTS_FAIL, Machine, functions, sizes_of, some_arrays
+from tests.plan_cases import CALLS_FAIL_NOT, SIZES, SORTS_FAIL, Machine, functions, some_arrays
 
 
 def mutate(plan: Plan, kind: int, i: int, j: int) -> Plan:
@@ -54,9 +54,8 @@ def test_a_changed_plan_is_refused_or_still_right(f, kind, i, j, fusing):
         check_plan(plan, fails=CALLS_FAIL_NOT)
     except PlanError:
         return
-    sizes = sizes_of(f)
-    arrays = some_arrays(f, sizes)
-    machine = Machine(plan, arrays, sizes)
+    arrays = some_arrays(f, SIZES)
+    machine = Machine(plan, arrays, SIZES)
     for a, b in zip(machine.run(), evaluate_function(f, arrays), strict=True):
         assert np.array_equal(a, b, equal_nan=True)
     for name, k in (("x", 0), ("y", 1), ("z", 4)):

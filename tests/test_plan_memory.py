@@ -22,7 +22,7 @@ from symc.ir.plan import Step
 from symc.ir.types import TensorType
 from symc.ir.value import Region, fresh_input, param
 from symc.opt.fuse import fuse
-from tests.plan_cases import Machine, functions, planned, sizes_of, some_arrays
+from tests.plan_cases import SIZES, Machine, functions, planned, some_arrays
 
 
 def chain(text: str) -> Function:
@@ -86,11 +86,10 @@ def test_report_survives_pickle():
 @planned
 @given(functions, st.booleans())
 def test_memory_report_is_what_the_machine_has(f, reuse):
-    sizes = sizes_of(f)
     plan = make_plan(fuse(f), reuse=reuse)
-    machine = Machine(plan, some_arrays(f, sizes), sizes)
+    machine = Machine(plan, some_arrays(f, SIZES), SIZES)
     real = sum(len(m) for n, m in machine.bytes.items() if plan.buffers[n].kind != "temp") + len(machine.arena)
-    report = memory(plan, sizes)
+    report = memory(plan, SIZES)
     assert report == real and report.lower_bound <= report
     assert report <= report.naive + 64 * len(plan.offsets)
 

@@ -93,7 +93,8 @@ def host_in_results(plan: Plan) -> Plan:
     if not results or not temps or len(results) * len(temps) > HOSTED:
         return plan
     numbers = {n: nominal(plan.buffers[n].nbytes) for n in (*results, *temps)}
-    temps.sort(key=lambda n: (-numbers[n], span[n]))
+    # backwards in time, a result buffer is free from its first writing on: the temp that is needed there first takes it
+    temps.sort(key=lambda n: (-numbers[n], -span[n][1], span[n][0]))
     moved: dict[str, str] = {}
     for host in sorted(results, key=lambda n: (numbers[n], -span[n][0])):
         guests: list[tuple[int, int]] = []
