@@ -29,6 +29,7 @@ from symc.public import API, public
 from symc.tensor import Tensor
 
 POLICIES = ("raise", "warn", "zero")
+ONLY = "only floats and complex numbers have derivatives"
 
 
 class DisconnectedWarning(UserWarning):
@@ -39,11 +40,12 @@ class DisconnectedWarning(UserWarning):
 def grad(cost: Any, wrt: Any, *, cotangent: Any = None, disconnected: str = "raise", holomorphic: bool = False) -> Any:
     """The derivative of the scalar ``cost`` with respect to every value in the nest ``wrt``, in the same nest.
 
-    ``wrt`` may hold any values, not only inputs; one that others in ``wrt`` are made of gets the whole derivative, through
-    those too. With ``cotangent`` the cost may have any shape: the result is then the derivative of ``sum(cotangent * cost)``.
-    For complex values the result is the direction of steepest ascent of the real part, the conjugate of the derivative of
-    a textbook; ``holomorphic=True`` gives the latter. ``disconnected``: what to do about a value that the cost does not
-    depend on: "raise" (GradientError with the place where the connection ends), "warn", or "zero".
+    ``wrt`` may hold any values, not only inputs; one that others in ``wrt`` are made of gets the whole derivative,
+    through those too. With ``cotangent`` the cost may have any shape: the result is then the derivative of
+    ``sum(cotangent * cost)``. For complex values the result is the direction of steepest ascent of the real part, the
+    conjugate of the derivative of a textbook; ``holomorphic=True`` gives the latter.
+    ``disconnected``: what to do about a value that the cost does not depend on: "raise" (GradientError with the place
+    where the connection ends), "warn", or "zero".
     Raises GradientError for a cost that is not a scalar or not a float, and for integer values in ``wrt``.
     """
     leaves, structure = _wrt(wrt, "grad")
@@ -62,7 +64,8 @@ def grad(cost: Any, wrt: Any, *, cotangent: Any = None, disconnected: str = "rai
     return nest.unflatten(structure, [Tensor(g) for g in results])
 
 
-def value_and_grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, **options: Any) -> Callable[..., tuple[Any, Any]]:
+def value_and_grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0,
+                   **options: Any) -> Callable[..., tuple[Any, Any]]:
     """A function that returns ``fn``'s result and its gradient with respect to the arguments ``argnums``.
 
     ``options`` are those of ``grad``. The arguments may be nests.
@@ -91,9 +94,10 @@ def vjp(outputs: Any, wrt: Any, cotangents: Any, *, disconnected: str = "raise")
 
 @public()
 def jvp(outputs: Any, wrt: Any, tangents: Any, *, disconnected: str = "zero") -> Any:
-    """How ``outputs`` move when ``wrt`` move along ``tangents``: the Jacobian times a vector, in the nest of ``outputs``.
+    """How ``outputs`` move when ``wrt`` move along ``tangents``: the Jacobian times a vector.
 
-    The values in ``wrt`` are independent variables: one that others are made of moves only itself.
+    The result has the nest of ``outputs``. The values in ``wrt`` are independent variables: one that others are made of
+    moves only itself.
     """
     leaves, structure = _wrt(wrt, "jvp")
     given = nest.match(structure, tangents, "tangents")
@@ -103,7 +107,7 @@ def jvp(outputs: Any, wrt: Any, tangents: Any, *, disconnected: str = "zero") ->
     for root, t in zip(roots, found, strict=True):
         if t is None:
             _settle_one("jvp", root, leaves[0] if leaves else root, disconnected)
-    return nest.unflatten(out, [Tensor(zeros(r.type) if t is None else t) for r, t in zip(roots, found, strict=True)])
+    return nest.unflatten(out, [Tensor(t) for t in filled(found, roots)])
 
 
 @public()
@@ -118,7 +122,7 @@ def hvp(cost: Any, wrt: Any, v: Any, *, disconnected: str = "raise") -> Any:
     stable = stabilize_values([output], leaves)
     gradients = settle("hvp", vjp_values(stable, leaves, [splat(1, output.type)]), [output], leaves, disconnected)
     found = jvp_values(gradients, leaves, moves)
-    return nest.unflatten(structure, [Tensor(zeros(w.type) if t is None else t) for w, t in zip(leaves, found, strict=True)])
+    return nest.unflatten(structure, [Tensor(t) for t in filled(found, leaves)])
 
 
 # --- identities with another derivative -------------------------------------------------------------------------------
@@ -182,7 +186,7 @@ def _wrt(wrt: Any, what: str) -> tuple[list[Value], nest.Nest]:
             raise GradientError(f"{what}: {path} is not a symbolic value: {type(leaf).__name__} {leaf!r:.40}".rstrip(),
                                 help="give the inputs or intermediate values themselves, not their names or numbers")
         if not is_inexact(leaf.dtype):
-            raise GradientError(f"{what}: {path} is {leaf.value.type}; only floats and complex numbers have derivatives",
+            raise GradientError(f"{what}: {path} is {leaf.value.type}; {ONLY}",
                                 values=[leaf.describe(path)], help="declare it as a float, or leave it out of wrt")
     if not leaves:
         raise GradientError(f"{what}: wrt is empty", help="name at least one value to differentiate by")
@@ -192,7 +196,7 @@ def _wrt(wrt: Any, what: str) -> tuple[list[Value], nest.Nest]:
 def _output(y: Any, what: str) -> Value:
     value = as_tensor(y).value
     if not is_inexact(value.dtype):
-        raise GradientError(f"{what}: the value to differentiate is {value.type}; only floats and complex numbers have derivatives",
+        raise GradientError(f"{what}: the value to differentiate is {value.type}; {ONLY}",
                             values=[row(value, "cost")], help="comparisons, argmax and integers have no derivative")
     return value
 
@@ -215,7 +219,7 @@ def _scalar(output: Value, holomorphic: bool) -> Value:
                             help="sum it (cost.sum()), give cotangent= for a weighted sum, or use sc.jacobian")
     if output.dtype.kind == "c" and not holomorphic:
         raise GradientError(f"grad: the cost is complex ({output.type})", values=[row(output, "cost")],
-                            help="take its real part or its abs, give cotangent=, or holomorphic=True for a holomorphic function")
+                            help="take its real part or its abs, give cotangent=, or holomorphic=True if it is that")
     return output
 
 
@@ -223,7 +227,8 @@ def _tangent(given: Any, like: Value, name: str) -> Value:
     """A tangent or cotangent for ``like``: of its shape (a scalar is repeated) and dtype."""
     t = as_tensor(given)
     if t.dtype.kind == "c" and like.dtype.kind != "c":
-        raise GradientError(f"the {name} is {t.value.type}, complex, for a value of type {like.type}", values=[row(like)])
+        raise GradientError(f"the {name} is {t.value.type}, complex, for a value of type {like.type}",
+                            values=[row(like)])
     value = convert(t.value, like.dtype)
     if value.ndim == 0 and like.ndim:
         value = API["broadcast_to"](Tensor(value), Tensor(like).shape).value
@@ -236,17 +241,21 @@ def _tangent(given: Any, like: Value, name: str) -> Value:
 # --- what is not connected --------------------------------------------------------------------------------------------
 
 
-def settle(what: str, found: Sequence[Value | None], outputs: Sequence[Value], wrt: Sequence[Value], policy: str) -> list[Value]:
+def filled(found: Sequence[Value | None], like: Sequence[Value]) -> list[Value]:
+    """Zeros, of the type of the value in the same place, for what is None."""
+    return [zeros(v.type) if f is None else f for f, v in zip(found, like, strict=True)]
+
+
+def settle(what: str, found: Sequence[Value | None], outputs: Sequence[Value], wrt: Sequence[Value],
+           policy: str) -> list[Value]:
     """Derivatives without gaps: zeros where there is no connection, if ``policy`` allows that."""
     if policy not in POLICIES:
-        raise GradientError(f"{what}: disconnected={policy!r} is no policy", help="one of " + ", ".join(map(repr, POLICIES)))
-    out = []
+        raise GradientError(f"{what}: disconnected={policy!r} is no policy",
+                            help="one of " + ", ".join(map(repr, POLICIES)))
     for g, w in zip(found, wrt, strict=True):
         if g is None:
             _report(what, outputs, w, policy)
-            g = zeros(w.type)
-        out.append(g)
-    return out
+    return filled(found, wrt)
 
 
 def _settle_one(what: str, output: Value, w: Value, policy: str) -> None:
@@ -272,5 +281,6 @@ def disconnected_error(what: str, outputs: Sequence[Value], w: Value) -> Gradien
                              help='disconnected="zero" gives zeros; is this the value that the result was built from?')
     rows = [row(w, "wrt"), *[(v.op.name, v.type, lines[0] if lines else first_line(v)) for v, lines in path[1:-1]],
             (f"{end.op.name} (ends here)", end.type, first_line(end))]
-    return GradientError(f"{what}: the result depends on {name} only through {end.op.name}, which has no derivative", values=rows,
-                         where=location.in_order(location.here()), help='disconnected="zero" gives zeros in place of this error')
+    return GradientError(f"{what}: the result depends on {name} only through {end.op.name}, which has no derivative",
+                         values=rows, where=location.in_order(location.here()),
+                         help='disconnected="zero" gives zeros in place of this error')

@@ -31,7 +31,7 @@ MODES = ("rev", "fwd", "hvp")
 
 def verify_grad(fn: Callable[..., Any], points: Sequence[Any], modes: Sequence[str] = MODES, *, rtol: float = 1e-5,
                 atol: float = 1e-6, eps: float | None = None, seed: int = 0) -> None:
-    """Raise GradientError unless the derivatives of ``fn`` at ``points`` (one array an argument) agree with differences.
+    """Raise GradientError unless derivatives of ``fn`` at ``points`` (one array an argument) agree with differences.
 
     ``fn`` takes tensors and returns a tensor or a nest of them. Along random directions it compares ``<g, J t>`` from
     "rev" (vjp), "fwd" (jvp) with the finite difference of ``<g, fn>``, and "hvp" with the difference of the gradient.
@@ -161,7 +161,8 @@ class _Traced:
         except SymcError:
             return None
         moved = dict(zip(self.wrt, direction, strict=True))
-        env = {leaf: a + 1j * h * moved[v] if v in moved else a for leaf, (v, a) in zip(leaves, self.fixed.items(), strict=True)}
+        env = {leaf: a + 1j * h * moved[v] if v in moved else a
+               for leaf, (v, a) in zip(leaves, self.fixed.items(), strict=True)}
         results = run_values(outputs, env, {})
         return sum(float(np.sum(np.imag(r) * w)) for r, w in zip(results, self.weights, strict=True)) / h
 
@@ -191,6 +192,7 @@ def _compare(mode: str, got: Any, want: Any, direction: Arrays, rtol: float, ato
     where = tuple(int(i) for i in np.argwhere(wrong)[0])
     raise GradientError(f"verify_grad: {mode} disagrees with finite differences"
                         + (f" at element {where}" if where else ""),
-                        values=[(f"from the graph: {got[where]!s}", None, ""), (f"difference:     {want[where]!s}", None, ""),
+                        values=[(f"from the graph: {got[where]!s}", None, ""),
+                                (f"difference:     {want[where]!s}", None, ""),
                                 (f"along {[np.round(t, 4).tolist() for t in direction]!s:.200}", None, "")],
                         help="at a kink neither is wrong: move the points; else a derivative rule is")

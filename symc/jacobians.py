@@ -35,9 +35,9 @@ MODES = ("auto", "fwd", "rev")
 def jacobian(y: Any, wrt: Any, mode: str = "auto", *, disconnected: str = "raise", holomorphic: bool = False) -> Any:
     """The derivative of every element of ``y`` by every element of ``wrt``: shape ``y.shape + w.shape`` for each w.
 
-    ``wrt`` may be a nest; so may ``y``, and the result is then a nest of ``y`` with nests of ``wrt`` as leaves. ``mode``: "rev"
-    costs about one gradient for an element of y, "fwd" one jvp for an element of wrt; "auto" takes what is smaller, as
-    far as sizes are known. Complex values need ``holomorphic=True`` and give the derivative of a textbook.
+    ``wrt`` may be a nest; so may ``y``, and the result is then a nest of ``y`` with nests of ``wrt`` as leaves.
+    ``mode``: "rev" costs about one gradient for an element of y, "fwd" one jvp for an element of wrt; "auto" takes what
+    is smaller, as far as sizes are known. Complex values need ``holomorphic=True`` and give a textbook's derivative.
     """
     leaves, structure = _wrt(wrt, "jacobian")
     roots, out = _outputs(y, "jacobian")
@@ -46,34 +46,35 @@ def jacobian(y: Any, wrt: Any, mode: str = "auto", *, disconnected: str = "raise
     complex_ = [v for v in (*roots, *leaves) if v.dtype.kind == "c"]
     if complex_ and not (holomorphic and len(complex_) == len(roots) + len(leaves)):
         raise GradientError("jacobian: some values are complex", values=[row(v) for v in complex_],
-                            help="holomorphic=True, if all are complex and y is holomorphic; else split them in real and imaginary parts")
+                            help="holomorphic=True, if all are complex and y is that; else take real and imaginary parts")
     stable = stabilize_values(roots, leaves)
     rows = []
     for root, original in zip(stable, roots, strict=True):
         blocks = _blocks(root, leaves, _mode(mode, root, leaves))
-        settle("jacobian", [None if b is None else w for b, w in zip(blocks, leaves, strict=True)], [original], leaves, disconnected)
-        full = [zeros(root.type.with_shape((*root.shape, *w.shape))) if b is None else b for b, w in zip(blocks, leaves, strict=True)]
-        rows.append(nest.unflatten(structure, [Tensor(b) for b in full]))
+        settle("jacobian", blocks, [original], leaves, disconnected)  # raises or warns; a block has a shape of its own
+        rows.append(nest.unflatten(structure, _tensors(root, leaves, blocks)))
     return nest.unflatten(out, rows)
 
 
 @public()
 def hessian(cost: Any, wrt: Any, *, disconnected: str = "raise") -> Any:
-    """All second derivatives of the scalar ``cost``: for each pair (v, w) in the nest ``wrt`` a block of ``v.shape + w.shape``.
+    """All second derivatives of the scalar ``cost``: a block of ``v.shape + w.shape`` for each two values in ``wrt``.
 
-    The result is a nest of ``wrt`` whose leaves are nests of ``wrt``: ``hessian(c, {"a": a, "b": b})["a"]["b"]``. Forward mode over
-    reverse mode. Raises GradientError as ``grad`` does.
+    The result is a nest of ``wrt`` whose leaves are nests of ``wrt``: ``hessian(c, {"a": a, "b": b})["a"]["b"]``.
+    Forward mode over reverse mode. Raises GradientError as ``grad`` does.
     """
     leaves, structure = _wrt(wrt, "hessian")
     output = _scalar(_output(cost, "hessian"), False)
     stable = stabilize_values([output], leaves)
     gradients = settle("hessian", vjp_values(stable, leaves, [splat(1, output.type)]), [output], leaves, disconnected)
-    rows = []
-    for g in gradients:
-        blocks = _blocks(g, leaves, "fwd")
-        full = [zeros(g.type.with_shape((*g.shape, *w.shape))) if b is None else b for b, w in zip(blocks, leaves, strict=True)]
-        rows.append(nest.unflatten(structure, [Tensor(b) for b in full]))
+    rows = [nest.unflatten(structure, _tensors(g, leaves, _blocks(g, leaves, "fwd"))) for g in gradients]
     return nest.unflatten(structure, rows)
+
+
+def _tensors(y: Value, wrt: list[Value], blocks: list[Value | None]) -> list[Tensor]:
+    """The blocks of one y; zeros where it does not depend on a value."""
+    return [Tensor(zeros(y.type.with_shape((*y.shape, *w.shape))) if b is None else b)
+            for b, w in zip(blocks, wrt, strict=True)]
 
 
 def _mode(mode: str, y: Value, wrt: list[Value]) -> str:
@@ -97,7 +98,8 @@ def _reverse(y: Value, wrt: list[Value]) -> list[Value | None]:
     found = [g for g in rows if g is not None]
     n = y.type.size
     batched = iter(vmap_values(found, [seed], [basis(y.type)], n))
-    return [None if g is None else conjugate(reshape(next(batched), shape=(*y.shape, *w.shape))) for g, w in zip(rows, wrt, strict=True)]
+    return [None if g is None else conjugate(reshape(next(batched), shape=(*y.shape, *w.shape)))
+            for g, w in zip(rows, wrt, strict=True)]
 
 
 def _forward(y: Value, w: Value, wrt: list[Value]) -> Value | None:

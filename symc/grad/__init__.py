@@ -1,7 +1,8 @@
 """Differentiation of value graphs: cotangents backwards (``vjp``), tangents forwards (``jvp``), batching (``vmap``).
 
-What an op's derivative is stands in its record; here is what one does with it. Complex values follow one convention: a
-cotangent is the direction of steepest ascent (the conjugate of the textbook dz/dw), and <g, t> = real(sum(conj(g) * t)).
+What an op's derivative is stands in its record; here is what one does with it. Complex values follow one convention:
+a cotangent is the direction of steepest ascent (the conjugate of the textbook dz/dw), and <g, t> is
+real(sum(conj(g) * t)).
 """
 
 from symc.grad.batch import vmap

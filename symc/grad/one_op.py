@@ -48,7 +48,9 @@ def cotangents_of(v: Value, g: Any, needed: Sequence[bool], masked: bool) -> lis
         for k, (partial, operand) in enumerate(zip(fact.partials, v.operands, strict=True)):
             if needed[k] and partial is not None:
                 p = partial(v, *v.operands) if callable(partial) else partial
-                out[k] = scale(g, conjugate(p) if isinstance(p, Value) else p, operand.dtype, fact.singular or masked)
+                if p is not None:
+                    p = conjugate(p) if isinstance(p, Value) else p
+                    out[k] = scale(g, p, operand.dtype, fact.singular or masked)
     elif isinstance(fact, Multilinear):
         for k, transpose in enumerate(fact.transposes):
             if needed[k]:
@@ -79,7 +81,8 @@ def tangent_of(v: Value, tangents: Sequence[Value | None]) -> Any:
             operands[k] = splat(0, operands[k].type) if t is None else t
         return v.op(*operands, regions=v.regions, **v.attrs)
     if isinstance(fact, Multilinear):
-        terms = [v.op(*v.operands[:k], t, *v.operands[k + 1:], **v.attrs) for k, t in enumerate(tangents) if t is not None]
+        terms = [v.op(*v.operands[:k], t, *v.operands[k + 1:], **v.attrs)
+                 for k, t in enumerate(tangents) if t is not None]
         return total(terms)
     if isinstance(fact, Custom):
         return fact.jvp(tangents, v)

@@ -40,7 +40,10 @@ def vjp(outputs: Sequence[Value], wrt: Sequence[Value], cotangents: Sequence[Val
 
 
 class _Sweep:
-    """What has arrived so far. ``masked`` are the values whose cotangent may be zero because elements were not picked."""
+    """What has arrived so far.
+
+    ``masked`` are the values whose cotangent may be zero because elements were not picked.
+    """
 
     def __init__(self, active: set[Value]):
         self.active = active

@@ -119,8 +119,9 @@ def _scatter(v: Value, operands: Sequence[Value], flags: Flags, n: Size) -> Valu
     return scatter(x, updates, _entry(indices[0]), *indices, axes=(0, *_up(v.attrs["axes"])), mode=v.attrs["mode"])
 
 
-def _window(starts: Sequence[Value], flags: Flags, shape: Sequence[Size], window: Sequence[Size], n: Size) -> list[Value]:
-    """Index arrays of shape (n, *window) for every axis, from a start (moved so that the window fits) for each entry."""
+def _window(starts: Sequence[Value], flags: Flags, shape: Sequence[Size], window: Sequence[Size],
+            n: Size) -> list[Value]:
+    """Index arrays of shape (n, *window), one an axis, for windows with one start an entry, moved so that they fit."""
     full = (n, *window)
     out = []
     for a, (s, f) in enumerate(zip(starts, flags, strict=True)):
