@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pickle
 import time
+import tracemalloc
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,6 +24,7 @@ from symc.ir.plan import Step
 from symc.ir.types import TensorType
 from symc.ir.value import Region, fresh_input, param
 from symc.opt.fuse import fuse
+from symc.runtime.program import load
 from tests.plan_cases import SIZES, Machine, functions, planned, some_arrays
 
 
@@ -176,3 +179,26 @@ def test_a_hundred_thousand_values_plan_in_seconds(shape):
     assert time.process_time() - start < 60  # about 5 on a machine of 2024; quadratic work would take hours
     assert report.lower_bound <= report <= report.lower_bound * (2 if shape == (10,) else 1.01)
     assert isinstance(plan.steps[0], Step) and len(plan.steps) == 100_000
+
+
+# --- a real call ------------------------------------------------------------------------------------------------------
+
+
+def test_a_call_takes_the_memory_that_was_reported():
+    x = fresh_input(TensorType("f64", (N, 64)))
+    w = fresh_input(TensorType("f64", (64, 64)))
+    h = x
+    for _ in range(3):
+        h = lookup("tanh")(lookup("dot")(h, w, contract=((1,), (0,)), batch=((), ())))
+    f = fuse(function("f", [(x, Input("x", x.type)), (w, Input("w", w.type))], [h * x]))
+    plan = make_plan(f)
+    check_plan(plan)
+    program = load(plan)
+    arrays = [np.ones((2000, 64)), np.ones((64, 64))]
+    report = memory(plan, {"n": 2000})
+    tracemalloc.start()
+    program.run(arrays, {"n": 2000})
+    took = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert took + sum(a.nbytes for a in arrays) == pytest.approx(report, rel=0.05)
+    assert report == report.lower_bound < report.naive
