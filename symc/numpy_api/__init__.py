@@ -7,12 +7,16 @@ from symc.ir.types import DTYPES as _DTYPES
 from symc.numpy_api import (
     convert,
     creation,
+    dtypes,
     elementwise,
     indexing,
     joining,
     linear,
     manipulation,
+    missing,
+    polynomials,
     reductions,
+    selection,
     sorting,
     statistics,
     ufuncs,
@@ -20,7 +24,8 @@ from symc.numpy_api import (
 )
 from symc.public import API as _API
 
-_FAMILIES = (convert, creation, elementwise, indexing, joining, linear, manipulation, reductions, sorting, statistics, ufuncs, updates)
+_FAMILIES = (convert, creation, dtypes, elementwise, indexing, joining, linear, manipulation, missing, polynomials, reductions, selection,
+             sorting, statistics, ufuncs, updates)
 for _d in _DTYPES.values():
     globals()[_d.name] = _d
 bool = _DTYPES["bool"]  # spelled out for the type checker

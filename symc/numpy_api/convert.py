@@ -112,7 +112,7 @@ def convert(v: Value, dtype: np.dtype) -> Value:
     return cast(v, dtype=dtype)
 
 
-@public(np.asarray, np.array, name="asarray", aliases=("array",))
+@public(aliases=("array",))
 def asarray(obj: Any, dtype: Any = None, *, copy: bool | None = None, device: Any = None, ndmin: int = 0, order: str = "K",
             like: Any = None) -> Tensor:
     """``obj`` (a number, array, tensor, or nested lists of these) as a tensor, of ``dtype`` if given."""

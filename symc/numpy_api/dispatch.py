@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -48,7 +49,7 @@ def run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[
     if method == "reduce" and ufunc in UFUNCS and ufunc.nin == 2 and ufunc.nout == 1:
         return _fold(ufunc, inputs, kwargs)
     shown = f"np.{name}" + ("" if method == "__call__" else f".{method}")
-    hint = {"at": "use x.at[i].add(v), .multiply, .max, .min or .set", "reduceat": "use sc.segment_sum or slices"}.get(method)
+    hint = {"at": "use x.at[i].add(v), .multiply, .max, .min or .set", "reduceat": "reduce slices one by one"}.get(method)
     raise SymbolicValueError(f"{shown} is not available on symbolic values", values=_rows(inputs),
                              help=hint or _near(name))
 
@@ -82,7 +83,20 @@ def run_function(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         raise SymbolicValueError(f"np.{func.__name__}(out=) is not possible with symbolic values: they never change",
                                  values=_rows(args), help="use the result; f(x, out=buffer) of a compiled function writes into an array")
     kwargs = {k: v for k, v in kwargs.items() if k != "out"}
-    return found(*args, **kwargs)
+    try:
+        return found(*args, **kwargs)
+    except TypeError as e:
+        _check_arguments(found, func, args, kwargs, e)
+        raise
+
+
+def _check_arguments(found: Callable, func: Callable, args: tuple, kwargs: dict[str, Any], error: TypeError) -> None:
+    """Arguments that NumPy's function has and symc's does not are named as such."""
+    try:
+        inspect.signature(found).bind(*args, **kwargs)
+    except TypeError as e:
+        known = ", ".join(inspect.signature(found).parameters)
+        raise SymbolicValueError(f"np.{func.__name__} on symbolic values: {e}", values=_rows(args), help=f"it takes {known}") from error
 
 
 def _near(name: str) -> str:

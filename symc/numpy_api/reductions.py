@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import DTypeError, ShapeError
+from symc.errors import ShapeError
 from symc.ir.dim import product
-from symc.ir.op import lookup, splat
+from symc.ir.op import lookup
 from symc.ir.types import DTYPES, as_dtype, real_dtype
 from symc.ir.value import Value
 from symc.numpy_api.convert import as_tensor, convert
 from symc.numpy_api.elementwise import float_value
 from symc.numpy_api.manipulation import expanded, normal_axes, normal_axis, reshaped
 from symc.numpy_api.promotion import loop_dtypes, rows
-from symc.numpy_api.ufuncs import choose, truth
+from symc.numpy_api.ufuncs import truth
 from symc.public import API, public
 from symc.tensor import Tensor
 
@@ -72,7 +72,7 @@ def _extreme(name: str, *numpy_functions: Callable) -> Callable[..., Tensor]:
         return out if initial is None else API[f"{name}imum"](out, initial)
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"The {'greatest' if name == 'max' else 'least'} element over ``axis``; nan if one is nan. Ties share the derivative evenly."
-    return public(*numpy_functions, aliases=(f"a{name}",))(call)
+    return public(*numpy_functions, getattr(np, f"a{name}"), aliases=(f"a{name}",))(call)
 
 
 def _with_initial(t: Tensor, axis: Axis, initial: Any) -> Tensor:
@@ -268,72 +268,3 @@ def _cumulative(name: str, function: Callable | None, first: int) -> Callable[..
 
 cumulative_sum = _cumulative("cumulative_sum", getattr(np, "cumulative_sum", None), 0)
 cumulative_prod = _cumulative("cumulative_prod", getattr(np, "cumulative_prod", None), 1)
-
-
-# --- nan counts as missing --------------------------------------------------------------------------------------------
-
-
-def _without_nan(t: Tensor, fill: Any) -> Tensor:
-    if t.dtype.kind not in "fc":
-        return t
-    return Tensor(choose(lookup("isnan")(t.value), splat(fill, t.type), t.value))
-
-
-@public(np.nansum)
-def nansum(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The sum of the elements that are not nan."""
-    return sum(_without_nan(as_tensor(a), 0), axis, dtype, keepdims)
-
-
-@public(np.nanprod)
-def nanprod(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The product of the elements that are not nan."""
-    return prod(_without_nan(as_tensor(a), 1), axis, dtype, keepdims)
-
-
-def _present(t: Tensor, axis: Axis, keepdims: bool) -> Tensor:
-    return sum(API["logical_not"](API["isnan"](t)), axis, keepdims=keepdims)
-
-
-@public(np.nanmean)
-def nanmean(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The mean of the elements that are not nan; nan if there are none."""
-    t = as_tensor(a)
-    if t.dtype.kind not in "fc":
-        return mean(t, axis, dtype, keepdims)
-    total = nansum(t, axis, dtype, keepdims)
-    return API["divide"](total, API["astype"](_present(t, axis, keepdims), total.dtype))
-
-
-@public(np.nanvar)
-def nanvar(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
-    """The variance of the elements that are not nan."""
-    t = as_tensor(a)
-    if t.dtype.kind == "c":
-        raise DTypeError("nanvar is not defined for complex numbers", values=rows([t]))
-    d = API["subtract"](t, nanmean(t, axis, dtype, True))
-    left = API["subtract"](_present(t, axis, keepdims), ddof)
-    total = nansum(API["square"](d), axis, dtype, keepdims)
-    return API["divide"](total, API["astype"](left, total.dtype))
-
-
-@public(np.nanstd)
-def nanstd(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
-    """The standard deviation of the elements that are not nan."""
-    return API["sqrt"](nanvar(a, axis, dtype, ddof, keepdims))
-
-
-def _nan_extreme(name: str, function: Callable) -> Callable[..., Tensor]:
-    def call(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        t = as_tensor(a)
-        if t.dtype.kind != "f":
-            return API[name](t, axis, keepdims)
-        out = API[name](_without_nan(t, -np.inf if name == "max" else np.inf), axis, keepdims)
-        return API["where"](all(API["isnan"](t), axis, keepdims), np.nan, out)
-    call.__name__ = call.__qualname__ = f"nan{name}"
-    call.__doc__ = f"The {name} of the elements that are not nan; nan if there are none."
-    return public(function)(call)
-
-
-nanmax = _nan_extreme("max", np.nanmax)
-nanmin = _nan_extreme("min", np.nanmin)

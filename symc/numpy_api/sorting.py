@@ -122,3 +122,16 @@ _data_dependent("nonzero", np.nonzero, "sc.where(mask, x, other) keeps the shape
 _data_dependent("flatnonzero", np.flatnonzero, "sc.where(mask, x, other) keeps the shape; sc.argmax finds the first")
 _data_dependent("argwhere", np.argwhere, "sc.where(mask, x, other) keeps the shape; sc.argmax finds the first")
 _data_dependent("unique", np.unique, "sc.sort(x) and a comparison of neighbours mark the first of equals")
+for _name in ("unique_all", "unique_counts", "unique_inverse", "unique_values"):
+    _data_dependent(_name, getattr(np, _name), "sc.sort(x) and a comparison of neighbours mark the first of equals")
+
+
+@public(np.lexsort)
+def lexsort(keys: Any, axis: int = -1) -> Tensor:
+    """The order that sorts by the last key, equals by the one before it, and so on."""
+    columns = list(keys) if isinstance(keys, list | tuple) else list(as_tensor(keys))
+    order = argsort(columns[0], axis)
+    for key in columns[1:]:
+        t = as_tensor(key)
+        order = API["take_along_axis"](order, argsort(API["take_along_axis"](t, order, axis), axis), axis)
+    return order

@@ -211,33 +211,3 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Ten
     out = API["add"](y0, API["multiply"](API["divide"](API["subtract"](x, x0), API["subtract"](x1, x0)), API["subtract"](y1, y0)))
     out = API["where"](API["less"](x, API["getitem"](xp, 0)), API["getitem"](fp, 0) if left is None else left, out)
     return API["where"](API["greater"](x, API["getitem"](xp, -1)), API["getitem"](fp, -1) if right is None else right, out)
-
-
-@public(np.polyval)
-def polyval(p: Any, x: Any) -> Tensor:
-    """A polynomial at x; coefficients from the highest power down, their number known."""
-    coefficients = list(p) if isinstance(p, list | tuple) else list(as_tensor(p))
-    out = API["zeros_like"](x)
-    for c in coefficients:
-        out = API["add"](API["multiply"](out, x), c)
-    return out
-
-
-@public(np.convolve)
-def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
-    """The convolution of two vectors whose sizes are known; mode full, same or valid."""
-    x, y = as_tensor(a), as_tensor(v)
-    if x.ndim != 1 or y.ndim != 1 or mode not in ("full", "same", "valid"):
-        raise ShapeError("convolve: two vectors and a mode full, same or valid are needed", values=rows([x, y]))
-    if not isinstance(y.shape[0], int) or (isinstance(x.shape[0], int) and x.shape[0] < y.shape[0]):
-        x, y = y, x
-    k, n = y.shape[0], x.shape[0]
-    if not isinstance(k, int) or k == 0:
-        raise ShapeError("convolve: the size of one vector must be known and not 0", values=rows([x, y]))
-    padded = API["pad"](x, k - 1)
-    windows = API["stack"]([API["getitem"](padded, slice(i, i + n + k - 1)) for i in range(k)])
-    out = API["matmul"](API["flip"](y), windows)
-    if mode == "full":
-        return out
-    first = (k - 1) // 2 if mode == "same" else k - 1
-    return API["getitem"](out, slice(first, first + (n if mode == "same" else n - k + 1)))

@@ -1,0 +1,82 @@
+"""Questions about dtypes, with NumPy's answers. Tensors take part with their dtype, weak ones as Python numbers do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from symc.ir.types import DTYPES, as_dtype
+from symc.numpy_api.convert import as_tensor, default_complex, default_float
+from symc.numpy_api.promotion import common_dtype
+from symc.public import public
+from symc.tensor import Tensor
+
+
+def _dtype(item: Any) -> np.dtype:
+    return item.dtype if isinstance(item, Tensor) else as_dtype(item)
+
+
+@public(np.result_type)
+def result_type(*arrays_and_dtypes: Any) -> np.dtype:
+    """The dtype that operands (tensors, arrays, numbers, dtypes) are promoted to."""
+    tensors = [as_tensor(np.empty((), as_dtype(a))) if isinstance(a, type | np.dtype | str) else as_tensor(a) for a in arrays_and_dtypes]
+    return common_dtype(tensors)
+
+
+@public(np.can_cast)
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+    """Whether a dtype (or that of a tensor) can be cast to another under a rule of NumPy."""
+    return bool(np.can_cast(_dtype(from_), _dtype(to), casting))  # type: ignore[arg-type]
+
+
+@public(np.common_type)
+def common_type(*arrays: Any) -> Any:
+    """The inexact scalar type that all operands fit."""
+    return np.common_type(*[np.empty((), as_tensor(a).dtype) for a in arrays])
+
+
+@public()
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype is of a kind of the array API, or one of several."""
+    return bool(np.isdtype(as_dtype(dtype), kind))
+
+
+@public()
+def finfo(type: Any, /) -> np.finfo:
+    """The limits of a floating dtype."""
+    return np.finfo(_dtype(type))
+
+
+@public()
+def iinfo(type: Any, /) -> np.iinfo:
+    """The limits of an integer dtype."""
+    return np.iinfo(_dtype(type))
+
+
+class NamespaceInfo:
+    """What the array API lets programs ask about a namespace."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Masks and results whose size depends on data are not available; ranks go up to NumPy's limit."""
+        return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
+
+    def default_device(self) -> str:
+        return "symbolic"
+
+    def devices(self) -> list[str]:
+        return ["symbolic"]
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
+        """The dtypes that Python numbers become."""
+        return {"real floating": default_float(), "complex floating": default_complex(), "integral": DTYPES["i64"], "indexing": DTYPES["i64"]}
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype]:
+        """The dtypes by name, all or those of a kind."""
+        return {d.name: d for d in DTYPES.values() if kind is None or np.isdtype(d, kind)}
+
+
+@public(name="__array_namespace_info__")
+def array_namespace_info() -> NamespaceInfo:
+    """What the array API lets programs ask about this namespace."""
+    return NamespaceInfo()

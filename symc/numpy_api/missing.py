@@ -1,0 +1,108 @@
+"""Reductions in which a nan counts as missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from symc.errors import DTypeError
+from symc.ir.op import lookup, splat
+from symc.numpy_api.convert import as_tensor
+from symc.numpy_api.promotion import rows
+from symc.numpy_api.reductions import Axis, all, cumprod, cumsum, mean, prod, sum
+from symc.numpy_api.ufuncs import choose
+from symc.public import API, public
+from symc.tensor import Tensor
+
+
+def _without_nan(t: Tensor, fill: Any) -> Tensor:
+    if t.dtype.kind not in "fc":
+        return t
+    return Tensor(choose(lookup("isnan")(t.value), splat(fill, t.type), t.value))
+
+
+@public(np.nansum)
+def nansum(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """The sum of the elements that are not nan."""
+    return sum(_without_nan(as_tensor(a), 0), axis, dtype, keepdims)
+
+
+@public(np.nanprod)
+def nanprod(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """The product of the elements that are not nan."""
+    return prod(_without_nan(as_tensor(a), 1), axis, dtype, keepdims)
+
+
+def _present(t: Tensor, axis: Axis, keepdims: bool) -> Tensor:
+    return sum(API["logical_not"](API["isnan"](t)), axis, keepdims=keepdims)
+
+
+@public(np.nanmean)
+def nanmean(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """The mean of the elements that are not nan; nan if there are none."""
+    t = as_tensor(a)
+    if t.dtype.kind not in "fc":
+        return mean(t, axis, dtype, keepdims)
+    total = nansum(t, axis, dtype, keepdims)
+    return API["divide"](total, API["astype"](_present(t, axis, keepdims), total.dtype))
+
+
+@public(np.nanvar)
+def nanvar(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
+    """The variance of the elements that are not nan."""
+    t = as_tensor(a)
+    if t.dtype.kind == "c":
+        raise DTypeError("nanvar is not defined for complex numbers", values=rows([t]))
+    d = API["subtract"](t, nanmean(t, axis, dtype, True))
+    left = API["subtract"](_present(t, axis, keepdims), ddof)
+    total = nansum(API["square"](d), axis, dtype, keepdims)
+    return API["divide"](total, API["astype"](left, total.dtype))
+
+
+@public(np.nanstd)
+def nanstd(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
+    """The standard deviation of the elements that are not nan."""
+    return API["sqrt"](nanvar(a, axis, dtype, ddof, keepdims))
+
+
+def _nan_extreme(name: str, function: Callable) -> Callable[..., Tensor]:
+    def call(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        t = as_tensor(a)
+        if t.dtype.kind != "f":
+            return API[name](t, axis, keepdims)
+        out = API[name](_without_nan(t, -np.inf if name == "max" else np.inf), axis, keepdims)
+        return API["where"](all(API["isnan"](t), axis, keepdims), np.nan, out)
+    call.__name__ = call.__qualname__ = f"nan{name}"
+    call.__doc__ = f"The {name} of the elements that are not nan; nan if there are none."
+    return public(function)(call)
+
+
+nanmax = _nan_extreme("max", np.nanmax)
+nanmin = _nan_extreme("min", np.nanmin)
+
+
+def _nan_place(name: str, function: Callable) -> Callable[..., Tensor]:
+    def call(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+        t = as_tensor(a)
+        return API[name](_without_nan(t, -np.inf if name == "argmax" else np.inf), axis, keepdims=keepdims)
+    call.__name__ = call.__qualname__ = f"nan{name}"
+    call.__doc__ = f"As {name}, but a nan counts as missing; 0 if there are only nans."
+    return public(function)(call)
+
+
+nanargmax = _nan_place("argmax", np.nanargmax)
+nanargmin = _nan_place("argmin", np.nanargmin)
+
+
+@public(np.nancumsum)
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
+    """The running sum; nans count as 0."""
+    return cumsum(_without_nan(as_tensor(a), 0), axis, dtype)
+
+
+@public(np.nancumprod)
+def nancumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
+    """The running product; nans count as 1."""
+    return cumprod(_without_nan(as_tensor(a), 1), axis, dtype)

@@ -1,0 +1,119 @@
+"""Polynomials by their coefficients, highest power first; convolution and correlation of vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from symc.errors import ShapeError
+from symc.numpy_api.convert import as_tensor
+from symc.numpy_api.promotion import rows
+from symc.public import API, public
+from symc.tensor import Tensor
+
+
+@public(np.polyval)
+def polyval(p: Any, x: Any) -> Tensor:
+    """A polynomial at x; the number of coefficients is known."""
+    coefficients = list(p) if isinstance(p, list | tuple) else list(as_tensor(p))
+    out = API["zeros_like"](x)
+    for c in coefficients:
+        out = API["add"](API["multiply"](out, x), c)
+    return out
+
+
+def _aligned(a1: Any, a2: Any) -> tuple[Tensor, Tensor]:
+    """Two vectors of coefficients in one length: zeros in front."""
+    x, y = API["atleast_1d"](a1, a2)
+    n, m = x.shape[0], y.shape[0]
+    if not (isinstance(n, int) and isinstance(m, int)):
+        raise ShapeError("the numbers of coefficients must be known", values=rows([x, y]))
+    return tuple(API["pad"](t, ((max(n, m) - k, 0),)) for t, k in ((x, n), (y, m)))  # type: ignore[return-value]
+
+
+@public(np.polyadd)
+def polyadd(a1: Any, a2: Any) -> Tensor:
+    """The sum of two polynomials."""
+    return API["add"](*_aligned(a1, a2))
+
+
+@public(np.polysub)
+def polysub(a1: Any, a2: Any) -> Tensor:
+    """The difference of two polynomials."""
+    return API["subtract"](*_aligned(a1, a2))
+
+
+@public(np.polymul)
+def polymul(a1: Any, a2: Any) -> Tensor:
+    """The product of two polynomials."""
+    return convolve(*API["atleast_1d"](a1, a2))
+
+
+@public(np.polyder)
+def polyder(p: Any, m: int = 1) -> Tensor:
+    """The m-th derivative of a polynomial."""
+    t = as_tensor(p)
+    for _ in range(m):
+        n = t.shape[0]
+        t = API["multiply"](API["getitem"](t, slice(None, -1)), API["subtract"](n - 1, API["arange"](n - 1)))
+    return t
+
+
+@public(np.polyint)
+def polyint(p: Any, m: int = 1, k: Any = 0) -> Tensor:
+    """The m-th antiderivative of a polynomial, with the constant k."""
+    t = as_tensor(p)
+    for _ in range(m):
+        n = t.shape[0]
+        t = API["concatenate"]([API["divide"](t, API["subtract"](n, API["arange"](n))), API["reshape"](as_tensor(k), (1,))])
+    return t
+
+
+@public(np.convolve)
+def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
+    """The convolution of two vectors, one of known size; mode full, same or valid."""
+    x, y = as_tensor(a), as_tensor(v)
+    if x.ndim != 1 or y.ndim != 1 or mode not in ("full", "same", "valid"):
+        raise ShapeError("convolve: two vectors and a mode full, same or valid are needed", values=rows([x, y]))
+    if not isinstance(y.shape[0], int) or (isinstance(x.shape[0], int) and x.shape[0] < y.shape[0]):
+        x, y = y, x
+    k, n = y.shape[0], x.shape[0]
+    if not isinstance(k, int) or k == 0:
+        raise ShapeError("convolve: the size of one vector must be known and not 0", values=rows([x, y]))
+    padded = API["pad"](x, k - 1)
+    windows = API["stack"]([API["getitem"](padded, slice(i, i + n + k - 1)) for i in range(k)])
+    out = API["matmul"](API["flip"](y), windows)
+    if mode == "full":
+        return out
+    first = (k - 1) // 2 if mode == "same" else k - 1
+    return API["getitem"](out, slice(first, first + (n if mode == "same" else n - k + 1)))
+
+
+@public(np.correlate)
+def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
+    """The correlation of two vectors: the convolution of a with v conjugated and reversed."""
+    x, y = as_tensor(a), as_tensor(v)
+    if mode == "same":
+        raise ShapeError("correlate: the mode 'same' is not available", values=rows([x, y]), help="take a slice of mode 'full'")
+    full = convolve(x, API["flip"](API["conjugate"](y)), "full")
+    if mode == "full":
+        return full
+    n, m = x.shape[0], y.shape[0]
+    if isinstance(n, int) and isinstance(m, int) and n < m:
+        n, m = m, n
+    return API["getitem"](full, slice(m - 1, n))
+
+
+@public(np.unwrap)
+def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> Tensor:
+    """Angles along ``axis`` with jumps of more than half a period taken out."""
+    t = as_tensor(p)
+    d = API["diff"](t, axis=axis)
+    half = period / 2
+    wrapped = API["subtract"](API["remainder"](API["add"](d, half), period), half)
+    wrapped = API["where"](API["logical_and"](API["equal"](wrapped, -half), API["greater"](d, 0)), half, wrapped)
+    limit = half if discont is None else max(discont, half)
+    correction = API["where"](API["less"](API["absolute"](d), limit), 0.0, API["subtract"](wrapped, d))
+    steps = API["cumulative_sum"](correction, axis=axis, include_initial=True)
+    return API["add"](t, steps)
