@@ -18,6 +18,7 @@ from symc.autodiff import (
     vjp,
     zero_grad,
 )
+from symc.custom_op import op
 from symc.deferred import Deferred
 from symc.errors import (
     DTypeError,

@@ -1,0 +1,157 @@
+"""``sc.op``: an operation of the user's own, as a record like any other, made from a NumPy function.
+
+The NumPy function is the meaning. What is not given is not there: without a derivative the op has none, and without an
+``expression`` it is run by its NumPy function instead of being compiled into kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.callsite import caller
+from symc.errors import GradientError, InputError, ShapeError
+from symc.ir.dim import Dim
+from symc.ir.op import Custom, Decompose, Derivative, Elementwise, Op, all_ops, register, unregister
+from symc.ir.types import TensorType
+from symc.ir.value import Value
+from symc.numpy_api.convert import as_tensor, convert
+from symc.numpy_api.promotion import stretch, together
+from symc.public import located
+from symc.sizes import as_size, user_shape
+from symc.tensor import Tensor
+
+
+def op(fn: Callable[..., Any] | None = None, *, name: str | None = None, infer: Callable[..., Any] | None = None,
+       derivative: Any = None, vjp: Callable[..., Any] | None = None, jvp: Callable[..., Any] | None = None,
+       expression: Callable[..., Any] | None = None) -> Any:  # fmt: skip
+    """Make an op of a NumPy function: ``@sc.op`` or ``@sc.op(derivative=...)``.
+
+    * Without ``infer`` the op is elementwise: operands are promoted and broadcast, the result has their shape, and the
+      dtype that the function gives for such operands. ``infer(*operands)`` takes tensors and returns ``(dtype, shape)``
+      of the result for any other kind of op.
+    * ``derivative``: of an elementwise op, d result / d operand as a function of the operands; one function an operand.
+    * ``vjp(g, *operands)`` returns the cotangent of every operand (None for zero), ``jvp(tangents, *operands)`` the
+      tangent of the result; a tangent is None where it is zero.
+    * ``expression(*operands)``: the same values from other functions of symc; kernels are made of it.
+
+    The NumPy function must not write into its arguments. Returns the function on symbolic values. Raises InputError for
+    a name that an op of symc has, and for derivatives that do not fit together.
+    """
+    if fn is None:
+        return lambda f: op(f, name=name, infer=infer, derivative=derivative, vjp=vjp, jvp=jvp, expression=expression)
+    label = name or fn.__name__
+    if derivative is not None and (infer is not None or vjp is not None or jvp is not None):
+        raise InputError(
+            f"op {label}: derivative= is for elementwise ops, and excludes infer=, vjp= and jvp=", where=[caller()]
+        )
+    own = _Own(fn, label, infer)
+    lowering = None if expression is None else Decompose(lambda v: _like(expression(*_tensors(v.operands)), v))
+    rule = _derivative(label, derivative, vjp, jvp)
+    record = Op(label, own.infer, own.run, rule, lowering, doc=fn.__doc__ or "", facts={"custom": True})
+    known = {o.name: o for o in all_ops()}.get(label)
+    if known is not None and not known.facts.get("custom"):
+        raise InputError(f"symc has an op called {label!r}", where=[caller()], help="give another: sc.op(name=...)")
+    if known is not None:  # defined again, as in a notebook
+        unregister(label)
+    register(record)
+
+    def call(*operands: Any) -> Tensor:
+        if infer is None:
+            return Tensor(record(*together(operands, label)))
+        return Tensor(record(*[as_tensor(o).value for o in operands]))
+
+    call.__name__, call.__qualname__, call.__doc__ = label, label, fn.__doc__
+    return located(call)
+
+
+class _Own:
+    """Types and values of one custom op."""
+
+    def __init__(self, fn: Callable[..., Any], name: str, infer: Callable[..., Any] | None):
+        self._fn, self._name, self._infer = fn, name, infer
+        self._dtypes: dict[tuple[np.dtype, ...], np.dtype] = {}
+
+    def infer(self, *types: TensorType) -> TensorType:
+        if self._infer is None:
+            return TensorType(self._dtype(tuple(t.dtype for t in types)), types[0].shape if types else ())
+        dtype, shape = self._infer(*[_Spec(t) for t in types])
+        return TensorType(dtype, [as_size(s, f"a size of {self._name}") for s in shape])
+
+    def _dtype(self, dtypes: tuple[np.dtype, ...]) -> np.dtype:
+        """The dtype of an elementwise result: what the function makes of ones."""
+        if dtypes not in self._dtypes:
+            with np.errstate(all="ignore"):
+                self._dtypes[dtypes] = np.asarray(self._fn(*[np.ones(1, d) for d in dtypes])).dtype
+        return self._dtypes[dtypes]
+
+    def run(self, *arrays: Any) -> np.ndarray:
+        out = np.asarray(self._fn(*arrays))
+        expected = self._expected(arrays)
+        if (out.dtype, out.shape) != expected:
+            raise ShapeError(
+                f"{self._name}: the function gives {out.dtype}{list(out.shape)}, not {expected[0]}{list(expected[1])}"
+            )
+        return out.copy() if any(np.may_share_memory(out, a) for a in arrays) else out
+
+    def _expected(self, arrays: Sequence[np.ndarray]) -> tuple[np.dtype, tuple]:
+        t = self.infer(*[TensorType(a.dtype, a.shape) for a in arrays])
+        return t.dtype, t.shape
+
+
+class _Spec:
+    """What ``infer`` sees of an operand: dtype, shape and rank."""
+
+    def __init__(self, t: TensorType):
+        self.dtype, self.shape, self.ndim = t.dtype, user_shape(t.shape), t.ndim
+
+
+def _tensors(values: Sequence[Value | None]) -> list[Any]:
+    return [None if v is None else Tensor(v) for v in values]
+
+
+def _like(item: Any, v: Value) -> Value:
+    """The value of what a user's function returned, in the type of ``v``."""
+    found = convert(as_tensor(item).value, v.dtype)
+    if found.ndim > v.ndim or any(not isinstance(a, Dim) and not isinstance(b, Dim) and a not in (1, b)
+                                  for a, b in zip(found.shape[::-1], v.shape[::-1])):  # fmt: skip
+        raise ShapeError(f"{v.op.name}: {found.type} was given where {v.type} belongs")
+    return stretch(found, v.shape)
+
+
+def _derivative(name: str, derivative: Any, vjp: Callable | None, jvp: Callable | None) -> Derivative | None:
+    if derivative is not None:
+        given = derivative if isinstance(derivative, tuple | list) else (derivative,)
+        return Elementwise(tuple(None if d is None else _partial(d) for d in given))
+    if vjp is None and jvp is None:
+        return None
+    return Custom(_forward(name, jvp), _reverse(name, vjp))
+
+
+def _partial(d: Callable[..., Any]) -> Callable[..., Value]:
+    return lambda out, *operands: _like(d(*_tensors(operands)), out)
+
+
+def _forward(name: str, jvp: Callable | None) -> Callable[..., Value | None]:
+    def run(tangents: Sequence[Value | None], v: Value) -> Value | None:
+        if jvp is None:
+            raise GradientError(f"{name} has no forward derivative", help="give sc.op(jvp=...)")
+        found = jvp(_tensors(tangents), *_tensors(v.operands))
+        return None if found is None else _like(found, v)
+
+    return run
+
+
+def _reverse(name: str, vjp: Callable | None) -> Callable[..., list[Value | None]]:
+    def run(g: Value, v: Value) -> list[Value | None]:
+        if vjp is None:
+            raise GradientError(f"{name} has no reverse derivative", help="give sc.op(vjp=...)")
+        found = vjp(Tensor(g), *_tensors(v.operands))
+        items = list(found) if isinstance(found, tuple | list) else [found]
+        if len(items) != len(v.operands):
+            raise GradientError(f"{name}: vjp gives {len(items)} cotangents for {len(v.operands)} operands")
+        return [None if c is None else _like(c, o) for c, o in zip(items, v.operands, strict=True)]
+
+    return run

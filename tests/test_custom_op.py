@@ -1,0 +1,120 @@
+"""``sc.op``: ops made from NumPy functions have types, derivatives and a place in kernels like any other."""
+
+import numpy as np
+import pytest
+
+import symc as sc
+from symc.ir.op import all_ops, unregister
+
+
+@pytest.fixture(autouse=True)
+def clean_registry():
+    before = {o.name for o in all_ops()}
+    yield
+    for o in all_ops():
+        if o.name not in before:
+            unregister(o.name)
+
+
+def bump(**options):
+    @sc.op(derivative=lambda x: (1 - 2 * x * x) * sc.exp(-x * x), **options)
+    def bump(x):
+        """x * exp(-x**2)."""
+        return x * np.exp(-x * x)
+
+    return bump
+
+
+@pytest.mark.parametrize("mode", ["reference", "default"])
+@pytest.mark.parametrize("options", [{}, {"expression": lambda x: x * sc.exp(-x * x)}])
+def test_an_elementwise_op_with_its_derivative(mode, options):
+    b = bump(**options)
+    sc.verify_grad(b, [np.linspace(-2, 2, 5)])
+    x = sc.vector("x", "float32")
+    f = sc.compile((b(x), sc.grad(b(x).sum(), x)), mode=mode)
+    a = np.linspace(-2, 2, 7, dtype="f4")
+    value, slope = f(a)
+    assert value.dtype == np.float32
+    np.testing.assert_allclose(value, a * np.exp(-a * a), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(slope, (1 - 2 * a * a) * np.exp(-a * a), rtol=1e-5, atol=1e-6)
+
+
+def test_with_an_expression_it_becomes_part_of_a_kernel():
+    x = sc.vector("x")
+    opaque, open_ = sc.compile(bump()(x) + 1), sc.compile(bump(expression=lambda x: x * sc.exp(-x * x))(x) + 1)
+    assert "bump" in opaque.dump() and "bump" not in open_.dump()
+    assert len(open_.kernels) == 1 and "call" not in open_.plan
+    a = np.linspace(-1, 1, 5)
+    np.testing.assert_allclose(opaque(a), open_(a), rtol=1e-14)
+
+
+def test_operands_are_promoted_and_broadcast():
+    @sc.op(derivative=(lambda x, y: y, lambda x, y: x))
+    def times(x, y):
+        return x * y
+
+    x, y = sc.vector("x", "float32"), sc.matrix("y", "int64")
+    f = sc.compile((times(x, y), times(x, 2.0)), mode="reference")
+    big, small = f([1, 2], [[1, 2], [3, 4]])
+    assert big.dtype == np.float64 and big.tolist() == [[1, 4], [3, 8]]
+    assert small.dtype == np.float32 and small.tolist() == [2, 4]
+    sc.verify_grad(times, [np.ones(3), np.arange(6.0).reshape(2, 3)])
+
+
+def test_an_op_with_its_own_shapes_and_derivatives():
+    @sc.op(
+        infer=lambda x, y: (x.dtype, (x.shape[0], y.shape[0])),
+        vjp=lambda g, x, y: ((g * y).sum(1), (g * x[:, None]).sum(0)),
+        jvp=lambda t, x, y: (0 if t[0] is None else t[0][:, None] * y) + (0 if t[1] is None else x[:, None] * t[1]),
+    )
+    def cross(x, y):
+        return x[:, None] * y
+
+    sc.verify_grad(cross, [np.ones(3), np.arange(2.0)])
+    x, y = sc.vector("x"), sc.vector("y")
+    f = sc.compile(cross(x, y))
+    for n in (2, 5):
+        np.testing.assert_array_equal(f(np.arange(n), np.arange(3)), np.outer(np.arange(n), np.arange(3)))
+
+
+def test_a_function_that_breaks_its_word_is_named():
+    @sc.op(infer=lambda x: (x.dtype, (3,)))
+    def liar(x):
+        return x
+
+    x = sc.vector("x")
+    f = sc.compile(liar(x), mode="reference")
+    assert f(np.ones(3)).tolist() == [1, 1, 1]
+    with pytest.raises(sc.ShapeError, match=r"liar: the function gives float64\[4\], not float64\[3\]") as e:
+        f(np.ones(4))
+    assert "f = sc.compile(liar(x)" in str(e.value)
+
+
+def test_results_never_alias_arguments():
+    @sc.op
+    def same(x):
+        return x
+
+    x = sc.vector("x")
+    a = np.ones(3)
+    for mode in ("reference", "default"):
+        assert not np.shares_memory(sc.compile(same(x), mode=mode)(a), a)
+
+
+def test_mistakes():
+    with pytest.raises(sc.InputError, match="symc has an op called 'add'"):
+        sc.op(np.add, name="add")
+    with pytest.raises(sc.InputError, match="derivative= is for elementwise ops"):
+        sc.op(derivative=lambda x: x, infer=lambda x: (x.dtype, x.shape))(lambda x: x)
+    bump()
+    bump()  # defining an own op again replaces it
+
+    @sc.op(infer=lambda x: (x.dtype, x.shape), vjp=lambda g, x: (g, g))
+    def one(x):
+        return x * 1
+
+    x = sc.vector("x")
+    with pytest.raises(sc.GradientError, match="vjp gives 2 cotangents for 1 operands"):
+        sc.grad(one(x).sum(), x)
+    with pytest.raises(sc.GradientError, match="one has no forward derivative"):
+        sc.jvp(one(x), x, x)
