@@ -46,7 +46,7 @@ def jacobian(y: Any, wrt: Any, mode: str = "auto", *, disconnected: str = "raise
     complex_ = [v for v in (*roots, *leaves) if v.dtype.kind == "c"]
     if complex_ and not (holomorphic and len(complex_) == len(roots) + len(leaves)):
         raise GradientError("jacobian: some values are complex", values=[row(v) for v in complex_],
-                            help="holomorphic=True, if all are complex and y is that; else take real and imaginary parts")
+                            help="holomorphic=True, if all are complex and y is that; else take their parts")
     stable = stabilize_values(roots, leaves)
     rows = []
     for root, original in zip(stable, roots, strict=True):

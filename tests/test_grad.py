@@ -466,3 +466,31 @@ def test_verify_grad_rejects_bad_calls():
         sc.verify_grad(lambda x: x, [np.arange(3)])
     with pytest.raises(GradientError, match="mode 'back'"):
         sc.verify_grad(lambda x: x, [np.ones(3)], modes=["back"])
+
+
+# --- compiled ---------------------------------------------------------------------------------------------------------
+
+
+def test_compiled_derivatives_are_the_evaluated_ones():
+    x, v = sc.vector("x", shape=("n",)), sc.vector("v", shape=("n",))
+    cost = (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+    results = [sc.grad(cost, x), sc.hvp(cost, x, v), sc.hessian(cost, x), sc.jacobian(sc.sin(x) * x.sum(), x)]
+    f = sc.compile(results, [x, v])
+    for n in (2, 5):
+        at = {x: np.linspace(-1, 1, n), v: np.ones(n)}
+        for got, want in zip(f(at[x], at[v]), number(results, at, {"n": n}), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+def test_compiled_complex_gradient():
+    """The parts of abs differ in type and share memory."""
+    z = sc.input("z", "c128", (2,))
+    f = sc.compile(sc.grad((abs(z) ** 2).sum(), z))
+    np.testing.assert_allclose(f(np.array([1 + 2j, 0])), [2 + 4j, 0])
+
+
+def test_gradient_of_a_deferred_expression():
+    a, b = sc.Variable("A"), sc.Variable("B")
+    f = sc.compile(sc.grad(sc.log(a * b).sum(), [a, b]))
+    got = f(A=np.ones(3), B=np.full(3, 2.0))
+    np.testing.assert_allclose(got, [[1, 1, 1], [0.5, 0.5, 0.5]])

@@ -7,6 +7,7 @@ order; frames are pooled, so that concurrent calls never share memory and repeat
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from symc.ir.dim import Size, evaluate, product
 from symc.ir.plan import Plan, Step
 from symc.ir.reference import apply
 from symc.ir.traverse import postorder
-from symc.ir.types import TensorType, concrete_shape
+from symc.ir.types import TensorType, TupleType, concrete_shape
 from symc.ir.value import Region, Value
 from symc.runtime import blas
 from symc.runtime.numba_compile import Kernel, compile_kernel
@@ -230,14 +231,19 @@ class _Frame:
         arrays = [self._view(name, o.type) for name, o in zip(step.reads, v.operands, strict=True)]
         with np.errstate(all="ignore"):
             found = apply(v, arrays, self.sizes, False, self.plan.function.hints)
-        for name, x in zip(step.writes, found if isinstance(found, tuple) else (found,), strict=True):
-            np.copyto(self.memory[name].reshape(np.shape(x)), x, casting="no")
+        results = found if isinstance(found, tuple) else (found,)
+        types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
+        for name, t, x in zip(step.writes, types, results, strict=True):
+            np.copyto(self._view(name, t), x, casting="no")
 
     def _view(self, name: str, t: TensorType) -> np.ndarray:
         key = (name, t)
         view = self.views.get(key)
         if view is None:
-            view = self.views[key] = self.memory[name].reshape(concrete_shape(t.shape, self.sizes))
+            memory, shape = self.memory[name], concrete_shape(t.shape, self.sizes)
+            if memory.dtype != t.dtype:  # a buffer may hold values of several types, one after another
+                memory = memory.reshape(-1).view(np.uint8)[: math.prod(shape) * t.dtype.itemsize].view(t.dtype)
+            view = self.views[key] = memory.reshape(shape)
         return view
 
     # -- running
