@@ -26,7 +26,6 @@ class Checks:
     """The operators for one test. ``modes`` gives the compile mode of the first calls of ``check_grads``, in order."""
 
     modes: Sequence[str] = ()
-    complex_in_scope: bool = True
     calls: Any = field(default_factory=count)
 
     def grad(self, fun: Callable, argnum: int = 0) -> Callable:
@@ -52,8 +51,6 @@ class Checks:
             symbols: list[sc.Tensor] = []
             argnums = (argnum,) if isinstance(argnum, int) else argnum
             traced = [_bind(a, symbols, point) if k in argnums else a for k, a in enumerate(args)]
-            if not self.complex_in_scope and any(np.iscomplexobj(a) for a in [*args, *point]):
-                return
             outputs = _leaves(fun(*traced, **kwargs))
             mode = dict(enumerate(self.modes)).get(next(self.calls), "reference")
             _verify(outputs, symbols, point, modes, order, mode)

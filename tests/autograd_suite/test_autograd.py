@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from functools import cache
-from pathlib import Path
 from zlib import crc32
 
 import numpy as np
@@ -19,12 +18,6 @@ SAMPLE = 8  # one test in this many also runs its first check on the default bac
 sources = cache(fetch_sources)
 
 
-def out_of_scope() -> dict[str, str]:
-    """The reason by test name, from the list beside this file."""
-    lines = Path(__file__).with_name("out_of_scope.txt").read_text().splitlines()
-    return dict(line.split(": ", 1) for line in lines if line and not line.startswith("#"))
-
-
 def all_tests() -> list[str]:
     """``module.test`` for every test function of the four modules, each once, in order; empty without the sources."""
     try:
@@ -36,7 +29,6 @@ def all_tests() -> list[str]:
 
 
 TESTS = all_tests()
-REASONS = out_of_scope()
 
 
 def test_sources_are_available():
@@ -45,17 +37,9 @@ def test_sources_are_available():
     assert len(TESTS) > 250
 
 
-def test_out_of_scope_names_exist():
-    sources()
-    assert {name.removesuffix("[complex]") for name in REASONS} <= set(TESTS)
-
-
 def run(test: str, modes: tuple[str, ...] = ()) -> None:
-    if test in REASONS:
-        pytest.skip(REASONS[test])
     module_name, name = test.split(".")
-    checks = Checks(modes, complex_in_scope=f"{test}[complex]" not in REASONS)
-    module = load(module_name, sources(), checks)
+    module = load(module_name, sources(), Checks(modes))
     np.random.seed(42)
     getattr(module, name)()
 
