@@ -81,17 +81,25 @@ class Deferred:
     __int__ = __index__ = __complex__ = __float__  # type: ignore[assignment]
 
     def __len__(self) -> int:
-        raise self._unknown("the length", "use x.shape[0]; or declare the rank: sc.Variable(name, dtype=..., shape=...)")
+        raise self._unknown(
+            "the length", "use x.shape[0]; or declare the rank: sc.Variable(name, dtype=..., shape=...)"
+        )
 
     def __iter__(self) -> Iterator:
-        raise self._unknown("the length", "index it, or use sc.scan; or declare the shape: sc.Variable(name, dtype=..., shape=...)")
+        raise self._unknown(
+            "the length", "index it, or use sc.scan; or declare the shape: sc.Variable(name, dtype=..., shape=...)"
+        )
 
     def __contains__(self, item: object) -> bool:
         raise self._unknown("the content", "use sc.any(x == item)")
 
     def _unknown(self, what: str, help: str) -> SymcError:
-        return SymbolicValueError(f"{what} of a deferred value is not known while the graph is built",
-                                  values=[(self.name or "value", "type unknown", self.loc)], where=[caller()], help=help)
+        return SymbolicValueError(
+            f"{what} of a deferred value is not known while the graph is built",
+            values=[(self.name or "value", "type unknown", self.loc)],
+            where=[caller()],
+            help=help,
+        )
 
     # --- what NumPy does with values ----------------------------------------------------------------------------------
 
@@ -136,7 +144,15 @@ def _attributes() -> frozenset[str]:
     """What a tensor has, and so what may be asked of a value that will be one."""
     from symc.tensor import Tensor
 
-    return frozenset(n for n in dir(Tensor) if not n.startswith("_")) | {"set", "add", "multiply", "divide", "power", "max", "min"}
+    return frozenset(n for n in dir(Tensor) if not n.startswith("_")) | {
+        "set",
+        "add",
+        "multiply",
+        "divide",
+        "power",
+        "max",
+        "min",
+    }
 
 
 # --- finding and replaying --------------------------------------------------------------------------------------------

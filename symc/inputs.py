@@ -33,8 +33,11 @@ def input(name: str, dtype: Any = None, shape: Sequence[Any] | int | str | None 
     if not isinstance(name, str):
         raise InputError(f"the name of an input must be a string, not {name!r}", where=[caller()])
     if shape is None:
-        raise InputError(f"input {name!r} needs a shape", where=[caller()],
-                         help="shape=() is a scalar, ('n', 3) has a size called n; sc.Variable(name) leaves the rank open")
+        raise InputError(
+            f"input {name!r} needs a shape",
+            where=[caller()],
+            help="shape=() is a scalar, ('n', 3) has a size called n; sc.Variable(name) leaves the rank open",
+        )
     entries = [shape] if isinstance(shape, int | str) else list(shape)
     loc = caller()
     type_ = TensorType(default_float() if dtype is None else as_dtype(dtype), [_entry(e, name) for e in entries])
@@ -45,10 +48,16 @@ def _entry(entry: Any, name: str) -> Size:
     if entry is None:
         return size_name(f"_{next(_fresh)}")
     if isinstance(entry, str) and not entry.isidentifier():
-        raise InputError(f"input {name!r}: {entry!r} cannot name a size", where=[caller()], help="use a Python identifier, such as 'n'")
+        raise InputError(
+            f"input {name!r}: {entry!r} cannot name a size",
+            where=[caller()],
+            help="use a Python identifier, such as 'n'",
+        )
     size = as_size(entry, f"an axis of input {name!r}")
     if isinstance(size, int) and size < 0:
-        raise InputError(f"input {name!r}: the size {size} is negative", where=[caller()], help="None is a size of its own")
+        raise InputError(
+            f"input {name!r}: the size {size} is negative", where=[caller()], help="None is a size of its own"
+        )
     return size
 
 
@@ -79,13 +88,16 @@ def tensor4(name: str, dtype: Any = None, shape: Sequence[Any] = (None, None, No
 
 def _of_rank(shape: Sequence[Any], rank: int, name: str) -> Sequence[Any]:
     if len(shape) != rank:
-        raise InputError(f"input {name!r} has {rank} axes here, the shape {tuple(shape)} has {len(shape)}", where=[caller()],
-                         help="sc.input(name, dtype, shape) takes any shape")
+        raise InputError(
+            f"input {name!r} has {rank} axes here, the shape {tuple(shape)} has {len(shape)}",
+            where=[caller()],
+            help="sc.input(name, dtype, shape) takes any shape",
+        )
     return shape
 
 
 def Variable(name: str, dtype: Any = None, shape: Sequence[Any] | None = None) -> Any:
-    """A variable. With a shape it is an input; without one its rank (and without a dtype, its dtype) comes with the call.
+    """A variable. With a shape it is an input; without one its rank, and dtype if not given, come with the call.
 
     Expressions over such a variable are recorded and typed once per signature; see ``symc.deferred``.
     """

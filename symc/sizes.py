@@ -17,7 +17,9 @@ from symc.ir.dim import Dim, Size, known_equal, known_nonnegative, size_name
 from symc.public import API, located
 
 
-def _arithmetic(fn: Callable[[Size, Size], Any] | None, function: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
+def _arithmetic(
+    fn: Callable[[Size, Size], Any] | None, function: str, reflected: bool = False
+) -> Callable[[Any, Any], Any]:
     """An operator: ``fn`` on sizes, else the function of that name on data."""
     def call(self: SymbolicSize, other: Any) -> Any:
         a, b = self.dim, size_of(other)
@@ -41,7 +43,9 @@ def _comparison(function: str, decide: Callable[[Size, Size], bool | None]) -> C
 
 def _power(a: Size, b: Size) -> Any:
     if not isinstance(b, int) or b < 0:
-        raise SymbolicValueError(f"the size {a} to the power {b} is no size", help="convert it first: sc.asarray(n) ** k")
+        raise SymbolicValueError(
+            f"the size {a} to the power {b} is no size", help="convert it first: sc.asarray(n) ** k"
+        )
     out: Size = 1
     for _ in range(b):
         out = out * a
@@ -88,9 +92,12 @@ class SymbolicSize:
     __int__ = __float__ = __index__  # type: ignore[assignment]
 
     def _unknown(self, what: str) -> SymbolicValueError:
-        return SymbolicValueError(f"{what} of the size {self.dim} is not known while the graph is built", where=[caller()],
-                                  help="use the size itself in shapes and arithmetic, sc.arange(n) or sc.scan instead of range(n), "
-                                       "and sc.where or sc.cond to choose")
+        return SymbolicValueError(
+            f"{what} of the size {self.dim} is not known while the graph is built",
+            where=[caller()],
+            help="use the size itself in shapes and arithmetic, sc.arange(n) or sc.scan instead of range(n), "
+            "and sc.where or sc.cond to choose",
+        )
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         from symc.numpy_api.dispatch import run_ufunc
@@ -105,7 +112,10 @@ class SymbolicSize:
     __add__, __radd__ = _arithmetic(operator.add, "add"), _arithmetic(operator.add, "add", reflected=True)
     __sub__, __rsub__ = _arithmetic(operator.sub, "subtract"), _arithmetic(operator.sub, "subtract", reflected=True)
     __mul__, __rmul__ = _arithmetic(operator.mul, "multiply"), _arithmetic(operator.mul, "multiply", reflected=True)
-    __floordiv__, __rfloordiv__ = _arithmetic(operator.floordiv, "floor_divide"), _arithmetic(operator.floordiv, "floor_divide", reflected=True)
+    __floordiv__, __rfloordiv__ = (
+        _arithmetic(operator.floordiv, "floor_divide"),
+        _arithmetic(operator.floordiv, "floor_divide", reflected=True),
+    )
     __mod__, __rmod__ = _arithmetic(operator.mod, "remainder"), _arithmetic(operator.mod, "remainder", reflected=True)
     __pow__, __rpow__ = _arithmetic(_power, "power"), _arithmetic(_power, "power", reflected=True)
     __truediv__, __rtruediv__ = _arithmetic(None, "true_divide"), _arithmetic(None, "true_divide", reflected=True)

@@ -99,6 +99,32 @@ def silu(x: Any) -> Tensor:
     return API["multiply"](x, sigmoid(x))
 
 
-__all__ = ["digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "expit", "gammaln", "gelu", "lgamma", "log1mexp", "log_expit", "log_softmax",
-           "logit", "logsumexp", "ndtr", "ndtri", "polygamma", "psi", "relu", "sigmoid", "silu", "softmax", "softplus", "trigamma", "xlog1py",
-           "xlogy"]  # fmt: skip
+__all__ = [
+    "digamma",
+    "entr",
+    "erf",
+    "erfc",
+    "erfcx",
+    "erfinv",
+    "expit",
+    "gammaln",
+    "gelu",
+    "lgamma",
+    "log1mexp",
+    "log_expit",
+    "log_softmax",
+    "logit",
+    "logsumexp",
+    "ndtr",
+    "ndtri",
+    "polygamma",
+    "psi",
+    "relu",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
+    "trigamma",
+    "xlog1py",
+    "xlogy",
+]

@@ -23,7 +23,9 @@ from symc.sizes import SymbolicSize, user_shape, user_size
 
 def _operand(item: Any) -> bool:
     """Whether an operator takes ``item``; otherwise Python asks the other side."""
-    return isinstance(item, Tensor | SymbolicSize | Deferred | np.ndarray | np.generic | bool | int | float | complex | list | tuple)
+    return isinstance(
+        item, Tensor | SymbolicSize | Deferred | np.ndarray | np.generic | bool | int | float | complex | list | tuple
+    )
 
 
 def _binary(function: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
@@ -111,7 +113,7 @@ class Tensor:
 
     @property
     def at(self) -> Any:
-        """``x.at[i].set(v)`` and its relatives ``add multiply divide power min max get``: x with some elements changed."""
+        """``x.at[i].set(v)``, and ``add subtract multiply divide power min max get``: x with some elements changed."""
         from symc.numpy_api.updates import At
 
         return At(self)
@@ -137,10 +139,15 @@ class Tensor:
                                  values=[self.describe()], where=[caller()], help=help)
 
     def __bool__(self) -> bool:
-        self._unknown("the truth", "use sc.where(condition, x, y) to select, sc.cond to branch, sc.while_loop to repeat")
+        self._unknown(
+            "the truth", "use sc.where(condition, x, y) to select, sc.cond to branch, sc.while_loop to repeat"
+        )
 
     def __float__(self) -> float:
-        self._unknown("the number", "compile it and call the function; to choose by a value use sc.where, sc.cond or sc.while_loop")
+        self._unknown(
+            "the number",
+            "compile it and call the function; to choose by a value use sc.where, sc.cond or sc.while_loop",
+        )
 
     def __int__(self) -> int:
         self._unknown("the number", "compile it and call the function; to convert use x.astype('int64'); "
@@ -151,18 +158,24 @@ class Tensor:
                                     "to choose by a value use sc.where, sc.cond or sc.while_loop")
 
     def __index__(self) -> int:
-        self._unknown("the number", "index with it (x[i]), use sc.take(x, i), sc.where or sc.cond; a loop over it is sc.while_loop")
+        self._unknown(
+            "the number",
+            "index with it (x[i]), use sc.take(x, i), sc.where or sc.cond; a loop over it is sc.while_loop",
+        )
 
     def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
-        self._unknown("the array", "use the function of sc with that name, sc.asarray([...]) to collect values, or sc.where, sc.cond, "
-                                   "sc.while_loop to choose by them; compile it to get numbers")
+        self._unknown(
+            "the array",
+            "use the function of sc with that name, sc.asarray([...]) to collect values, or sc.where, sc.cond, "
+            "sc.while_loop to choose by them; compile it to get numbers",
+        )
 
     def __len__(self) -> int:
         if not self.ndim:
             raise TypeError("len() of a value without axes")
         size = self.value.type.shape[0]
         if isinstance(size, Dim):
-            self._unknown("the length", "use x.shape[0]; for a choice by it sc.where or sc.cond, for a loop sc.scan or sc.while_loop")
+            self._unknown("the length", "use x.shape[0]; sc.where or sc.cond choose, sc.scan and sc.while_loop repeat")
         return int(size)
 
     def __iter__(self) -> Iterator[Tensor]:
@@ -170,11 +183,13 @@ class Tensor:
             raise TypeError("iteration over a value without axes")
         size = self.value.type.shape[0]
         if isinstance(size, Dim):
-            self._unknown("the length", "use sc.scan(step, init, x), a whole-array operation, sc.while_loop, or sc.where and sc.cond to choose")
+            self._unknown("the length", "use whole-array operations, sc.scan(step, init, x) or sc.while_loop")
         return iter([self[i] for i in range(size)])
 
     def __contains__(self, item: Any) -> bool:
-        self._unknown("the content", "use sc.any(x == item), with sc.where or sc.cond to choose by it, or sc.while_loop")
+        self._unknown(
+            "the content", "use sc.any(x == item), with sc.where or sc.cond to choose by it, or sc.while_loop"
+        )
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise SymbolicValueError("symbolic values never change", values=[self.describe()], where=[caller()],
@@ -184,8 +199,13 @@ class Tensor:
         return API["getitem"](self, index)
 
     def __format__(self, spec: str) -> str:
-        return repr(self) if not spec else self._unknown("the text", "compile it, then format the result; to choose use sc.where, "
-                                                                     "sc.cond or sc.while_loop")
+        return (
+            repr(self)
+            if not spec
+            else self._unknown(
+                "the text", "compile it, then format the result; to choose use sc.where, sc.cond or sc.while_loop"
+            )
+        )
 
     def __reduce__(self):
         return _restore, (self.value, self.weak, records(self.value))
@@ -262,14 +282,16 @@ def _restore(value: Value, weak: bool, leaves: list[tuple[Value, Leaf]]) -> Tens
 
 
 #: Methods that are the function of the same name with the tensor as first argument.
-METHODS = ("sum prod mean max min any all argmax argmin std var ptp cumsum cumprod ravel squeeze swapaxes repeat take dot round clip sort "
-           "argsort conj conjugate diagonal trace nonzero searchsorted argpartition partition").split()
+METHODS = (
+    "sum prod mean max min any all argmax argmin std var ptp cumsum cumprod ravel squeeze swapaxes repeat take dot "
+    "round clip sort argsort conj conjugate diagonal trace nonzero searchsorted argpartition partition"
+).split()
 
 
 def _method(name: str) -> Callable:
     def call(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         if name not in API:
-            self._unknown(f"x.{name}()", "no function of sc has this name; sc.where, sc.cond and sc.while_loop choose by values")
+            self._unknown(f"x.{name}()", "no function of sc has this name")
         return API[name](self, *args, **kwargs)
     call.__name__ = name
     call.__doc__ = f"``sc.{name}`` of this value."
@@ -291,7 +313,9 @@ def _transpose(self: Tensor, *axes: Any) -> Tensor:
     return API["transpose"](self, order or None)
 
 
-def _astype(self: Tensor, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Tensor:
+def _astype(
+    self: Tensor, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+) -> Tensor:
     """The value converted to another dtype."""
     return API["astype"](self, dtype)
 
@@ -310,7 +334,9 @@ Tensor.flatten = lambda self, order="C": API["ravel"](self, order=order)  # type
 
 def _no_number(self: Tensor, *args: Any) -> NoReturn:
     """Symbolic values have no numbers; raises SymbolicValueError."""
-    self._unknown("the number", "compile it and call the function; to choose by a value use sc.where, sc.cond or sc.while_loop")
+    self._unknown(
+        "the number", "compile it and call the function; to choose by a value use sc.where, sc.cond or sc.while_loop"
+    )
 
 
 Tensor.item = Tensor.tolist = _no_number  # type: ignore[attr-defined]

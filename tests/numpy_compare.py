@@ -25,9 +25,12 @@ def as_list(out):
 
 
 def check(fn, *arrays, symbolic=False, rtol=None, atol=0.0, dtypes=True):
-    """``fn`` gives the same values, dtypes and shapes on arrays as on tensors. ``symbolic``: with sizes that are not known."""
+    """``fn`` gives the same values, dtypes and shapes on arrays as on tensors. ``symbolic``: sizes are not known."""
     arrays = [np.asarray(a) for a in arrays]
-    leaves = [sc_input(f"x{i}", a.dtype, tuple(f"n{i}_{k}" for k in range(a.ndim)) if symbolic else a.shape) for i, a in enumerate(arrays)]
+    leaves = [
+        sc_input(f"x{i}", a.dtype, tuple(f"n{i}_{k}" for k in range(a.ndim)) if symbolic else a.shape)
+        for i, a in enumerate(arrays)
+    ]
     with np.errstate(all="ignore"):
         want = as_list(fn(*arrays))
     got = as_list(fn(*leaves))
@@ -40,7 +43,8 @@ def check(fn, *arrays, symbolic=False, rtol=None, atol=0.0, dtypes=True):
         if dtypes:
             assert t.dtype == w.dtype, (t.dtype, w.dtype)
         if w.dtype.kind in "fc":
-            tolerance = rtol if rtol is not None else {2: 2e-3, 4: 2e-6, 8: 1e-12, 16: 1e-12}[w.dtype.itemsize if w.dtype.kind == "f" else w.dtype.itemsize // 2]
+            size = w.dtype.itemsize if w.dtype.kind == "f" else w.dtype.itemsize // 2
+            tolerance = {2: 2e-3, 4: 2e-6, 8: 1e-12}[size] if rtol is None else rtol
             np.testing.assert_allclose(g, w, rtol=tolerance, atol=atol)
         else:
             np.testing.assert_array_equal(g, w)

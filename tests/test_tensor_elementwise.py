@@ -15,7 +15,7 @@ from symc.numpy_api.ufuncs import UFUNCS
 EDGE = {
     "b": [True, False, True], "i": [-3, 0, 5], "u": [0, 1, 7],
     "f": [-np.inf, -2.5, -1.0, -0.0, 0.0, 0.5, 1.0, 3.0, np.inf, np.nan], "c": [0, 1j, -1 + 0.5j, 2 - 3j, 0.25 + 0j],
-}  # fmt: skip
+}
 #: Relative errors allowed, by the size of the smallest dtype: the order of roundings differs in composed functions.
 TOLERANCE = {1: 2e-3, 2: 2e-3, 4: 2e-6, 8: 1e-12, 16: 1e-12}
 
@@ -107,8 +107,20 @@ def test_bit_operators(name):
 
 def test_unary_operators():
     x = np.array([1.5, -2.5, 0.0])
-    for fn in (operator.neg, operator.pos, abs, lambda a: divmod(a, 2.0), lambda a: divmod(5.0, a + 3), np.round,
-               lambda a: a**2, lambda a: a**0.5, lambda a: a**-1, lambda a: a**3, lambda a: 2**a, lambda a: sum([a, a])):
+    for fn in (
+        operator.neg,
+        operator.pos,
+        abs,
+        lambda a: divmod(a, 2.0),
+        lambda a: divmod(5.0, a + 3),
+        np.round,
+        lambda a: a**2,
+        lambda a: a**0.5,
+        lambda a: a**-1,
+        lambda a: a**3,
+        lambda a: 2**a,
+        lambda a: sum([a, a]),
+    ):
         check(fn, x)
     check(operator.invert, np.array([1, -5]))
     check(operator.invert, np.array([True, False]))
@@ -120,7 +132,9 @@ def test_random_broadcasting():
     rng = np.random.default_rng(5)
     for _ in range(200):
         full = rng.integers(1, 4, rng.integers(0, 4))
-        shapes = [tuple(1 if rng.random() < 0.3 else int(n) for n in full[rng.integers(0, len(full) + 1):]) for _ in range(2)]
+        shapes = [
+            tuple(1 if rng.random() < 0.3 else int(n) for n in full[rng.integers(0, len(full) + 1) :]) for _ in range(2)
+        ]
         arrays = [rng.normal(size=s) for s in shapes]
         check(lambda a, b: a * b + a, *arrays)
 
@@ -159,14 +173,37 @@ def test_integers_out_of_range():
 def test_where_select_clip_and_others():
     x, y = np.array([1.0, -2.0, np.nan, 4.0]), np.array([2.0, 2.0, 2.0, np.inf])
     c = np.array([True, False, True, False])
-    for fn in (lambda a, b: np.where(c, a, b), lambda a, b: np.where(a > 0, a, 0), lambda a, b: np.select([c, ~c], [a, b], default=0.0),
-               lambda a, b: np.clip(a, -1, 1), lambda a, b: np.clip(a, a_min=None, a_max=b), lambda a, b: np.nan_to_num(b),
-               lambda a, b: np.isclose(a, b), lambda a, b: np.isclose(a, a, equal_nan=True), lambda a, b: np.sinc(a), lambda a, b: np.round(a, 1),
-               lambda a, b: np.fix(a), lambda a, b: np.angle(a), lambda a, b: np.real(a), lambda a, b: np.imag(a), lambda a, b: np.isreal(a)):
+    for fn in (
+        lambda a, b: np.where(c, a, b),
+        lambda a, b: np.where(a > 0, a, 0),
+        lambda a, b: np.select([c, ~c], [a, b], default=0.0),
+        lambda a, b: np.clip(a, -1, 1),
+        lambda a, b: np.clip(a, a_min=None, a_max=b),
+        lambda a, b: np.nan_to_num(b),
+        lambda a, b: np.isclose(a, b),
+        lambda a, b: np.isclose(a, a, equal_nan=True),
+        lambda a, b: np.sinc(a),
+        lambda a, b: np.round(a, 1),
+        lambda a, b: np.fix(a),
+        lambda a, b: np.angle(a),
+        lambda a, b: np.real(a),
+        lambda a, b: np.imag(a),
+        lambda a, b: np.isreal(a),
+    ):
         check(fn, x, y, rtol=1e-12, atol=1e-16)
     check(np.sinc, np.array([0.0, 1e-3, 2e-3, 0.01, 0.5, 1.0]), atol=1e-16)
     z = np.array([1 + 2j, -1j, 0])
-    for fn in (np.angle, np.real, np.imag, np.conj, np.isreal, np.iscomplex, lambda a: a.real, lambda a: a.imag, np.nan_to_num):
+    for fn in (
+        np.angle,
+        np.real,
+        np.imag,
+        np.conj,
+        np.isreal,
+        np.iscomplex,
+        lambda a: a.real,
+        lambda a: a.imag,
+        np.nan_to_num,
+    ):
         check(fn, z)
     for dtype in ("f4", "i4", "b1", "c8"):
         check(lambda a: np.where(a, a, 2), np.array([0, 1, 2]).astype(dtype))
@@ -187,14 +224,26 @@ def test_default_float():
 
 def test_dispatch_methods_of_ufuncs():
     x = np.array([[1.0, 2.0], [3.0, 5.0]])
-    for fn in (np.add.reduce, lambda a: np.add.reduce(a, axis=None), lambda a: np.multiply.reduce(a, axis=1, keepdims=True), np.maximum.reduce,
-               np.subtract.reduce, lambda a: np.add.accumulate(a, axis=1), lambda a: np.multiply.outer(a, a), lambda a: np.logical_or.reduce(a),
-               np.logaddexp.reduce):
+    for fn in (
+        np.add.reduce,
+        lambda a: np.add.reduce(a, axis=None),
+        lambda a: np.multiply.reduce(a, axis=1, keepdims=True),
+        np.maximum.reduce,
+        np.subtract.reduce,
+        lambda a: np.add.accumulate(a, axis=1),
+        lambda a: np.multiply.outer(a, a),
+        lambda a: np.logical_or.reduce(a),
+        np.logaddexp.reduce,
+    ):
         check(fn, x)
     t = sc_input("x", "f64", (2, 2))
-    for fn, words in ((lambda: np.add.at(t, 0, 1), r"x\.at\[i\]\.add"), (lambda: np.gcd(t, t), r"np\.gcd is not available"),
-                      (lambda: np.add(t, t, out=np.zeros((2, 2))), "out="), (lambda: np.fft.fft(t), r"np\.fft\.\w*fft is not available"),
-                      (lambda: np.linalg.inv(t), r"np\.linalg\.inv is not available")):
+    for fn, words in (
+        (lambda: np.add.at(t, 0, 1), r"x\.at\[i\]\.add"),
+        (lambda: np.gcd(t, t), r"np\.gcd is not available"),
+        (lambda: np.add(t, t, out=np.zeros((2, 2))), "out="),
+        (lambda: np.fft.fft(t), r"np\.fft\.\w*fft is not available"),
+        (lambda: np.linalg.inv(t), r"np\.linalg\.inv is not available"),
+    ):
         with pytest.raises(sc.SymbolicValueError, match=words):
             fn()
     xp = t.__array_namespace__()

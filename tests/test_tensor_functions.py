@@ -1,4 +1,4 @@
-"""Functions that are not elementwise, against NumPy: reductions, shapes, joining, creation, products, sorting, statistics."""
+"""Functions that are not elementwise, against NumPy: reductions, shapes, joining, creation, sorting, statistics."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,9 @@ def test_reduction(fn, axis):
         check(lambda a: fn(a, axis=axis), A3, symbolic=True)
 
 
-@pytest.mark.parametrize("fn", [np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.count_nonzero], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "fn", [np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.count_nonzero], ids=lambda f: f.__name__
+)
 def test_complex_reduction(fn):
     check(fn, C2)
     check(lambda a: fn(a, axis=1, keepdims=True), C2)
@@ -47,10 +49,28 @@ def test_reduction_details():
         check(np.sum, A2.astype(dtype), rtol=2e-3)
         check(lambda a: np.mean(a, axis=0), A2.astype(dtype), rtol=2e-3)
         check(lambda a: np.cumsum(a, axis=1), A2.astype(dtype), rtol=2e-3)
-    for fn in (lambda a: np.sum(a, dtype="f4"), lambda a: np.var(a, ddof=1), lambda a: np.std(a, axis=0, ddof=2), lambda a: np.sum(a, initial=5.0),
-               lambda a: np.max(a, initial=9.0), lambda a: np.argmax(a), lambda a: np.argmin(a, axis=1), lambda a: np.argmax(a, axis=0, keepdims=True),
-               lambda a: np.argmax(a, keepdims=True), np.cumsum, np.cumprod, lambda a: np.cumprod(a, axis=-1), lambda a: a.sum(0), lambda a: a.mean(),
-               lambda a: a.max(axis=1), lambda a: a.std(), lambda a: a.argmax(), lambda a: a.cumsum(0), lambda a: a.any(), lambda a: a.prod(1)):
+    for fn in (
+        lambda a: np.sum(a, dtype="f4"),
+        lambda a: np.var(a, ddof=1),
+        lambda a: np.std(a, axis=0, ddof=2),
+        lambda a: np.sum(a, initial=5.0),
+        lambda a: np.max(a, initial=9.0),
+        lambda a: np.argmax(a),
+        lambda a: np.argmin(a, axis=1),
+        lambda a: np.argmax(a, axis=0, keepdims=True),
+        lambda a: np.argmax(a, keepdims=True),
+        np.cumsum,
+        np.cumprod,
+        lambda a: np.cumprod(a, axis=-1),
+        lambda a: a.sum(0),
+        lambda a: a.mean(),
+        lambda a: a.max(axis=1),
+        lambda a: a.std(),
+        lambda a: a.argmax(),
+        lambda a: a.cumsum(0),
+        lambda a: a.any(),
+        lambda a: a.prod(1),
+    ):
         check(fn, A2, rtol=1e-6)
         check(fn, A2, symbolic=True, rtol=1e-6)
     check(lambda a: np.sum(a, axis=1), EMPTY)
@@ -79,26 +99,89 @@ def test_exponential_reductions():
 # --- shapes -----------------------------------------------------------------------------------------------------------
 
 SHAPES = [
-    lambda a: np.reshape(a, (4, 6)), lambda a: np.reshape(a, (-1, 8)), lambda a: a.reshape(24), lambda a: a.reshape(3, -1), lambda a: a.reshape((2, 12), order="F"),
-    np.transpose, lambda a: np.transpose(a, (1, 0, 2)), lambda a: a.T, lambda a: a.mT, lambda a: a.transpose(2, 0, 1), lambda a: a.transpose((2, 0, 1)),
-    lambda a: np.swapaxes(a, axis1=0, axis2=-1), lambda a: np.moveaxis(a, source=[0, 1], destination=[-1, 0]), lambda a: np.moveaxis(a, 2, 0),
-    lambda a: np.rollaxis(a, axis=2), lambda a: np.rollaxis(a, axis=0, start=3), lambda a: np.expand_dims(a, 2), lambda a: np.expand_dims(a, (0, -1)),
-    lambda a: np.squeeze(a[:1, :, :1]), lambda a: np.squeeze(a[:1], axis=0), lambda a: np.ravel(a), lambda a: a.flatten(), lambda a: a.ravel("F"),
-    lambda a: np.broadcast_to(a[:, :1], (5, 2, 3, 4)), lambda a: np.atleast_1d(a), lambda a: np.flip(a), lambda a: np.flip(a, (0, 2)), np.flipud, np.fliplr,
-    np.rot90, lambda a: np.rot90(a, 2), lambda a: np.rot90(a, -1, (1, 2)), lambda a: np.roll(a, 2, axis=1), lambda a: np.roll(a, 5), lambda a: np.roll(a, (1, -1), (0, 2)),
-    lambda a: np.repeat(a, 2), lambda a: np.repeat(a, 3, axis=1), lambda a: np.repeat(a, repeats=0, axis=2), lambda a: np.repeat(a, [1, 0, 2], axis=1),
-    lambda a: np.tile(a, 2), lambda a: np.tile(a, (2, 1, 3)), lambda a: np.tile(a, (2, 1, 1, 2)), lambda a: np.diagonal(a), lambda a: np.diagonal(a, 1, axis1=-1, axis2=-2),
-    lambda a: np.trace(a), lambda a: np.trace(a, offset=-1), lambda a: np.trace(a, offset=7), np.tril, lambda a: np.triu(a, k=1), lambda a: np.tril(a, k=-2),
-    lambda a: np.array_split(a, 3, axis=2), lambda a: np.split(a, [1, 3], axis=2), lambda a: np.split(a, 2), lambda a: np.dsplit(a, 2), lambda a: np.hsplit(a, 3),
-    lambda a: np.vsplit(a, [1]), lambda a: np.diff(a), lambda a: np.diff(a, n=2, axis=1), lambda a: np.diff(a, n=5), lambda a: np.gradient(a), lambda a: np.gradient(a, axis=2),
-    lambda a: np.gradient(a, 2.0, axis=(0, 1)), lambda a: np.gradient(a, axis=1, edge_order=2),
-    lambda a: np.pad(a, 1), lambda a: np.pad(a, (3, 2), "constant"), lambda a: np.pad(a, ((1, 2), (0, 0), (3, 4)), constant_values=7), lambda a: np.pad(a, (3,), "constant"),
-    lambda a: np.pad(a, ((0, 2), (1, 1), (0, 0)), "edge"), lambda a: np.pad(a, ((0, 1), (2, 1), (3, 0)), "reflect"), lambda a: np.pad(a, ((2, 1), (0, 3), (1, 1)), "symmetric"),
-    lambda a: np.pad(a, ((1, 1), (0, 2), (4, 1)), mode="wrap"), lambda a: np.pad(a, ((3, 2),), "constant"),
-    lambda a: np.take(a, [1, 0, -1], axis=2), lambda a: np.take(a, 3), lambda a: a.take([[1, 7]], mode="wrap"), lambda a: np.take(a, [9], axis=1, mode="clip"),
-    lambda a: np.take_along_axis(a, np.argsort(np.asarray(A3), axis=1), axis=1), lambda a: np.sort(a, axis=0), lambda a: np.argsort(a, axis=1),
-    lambda a: np.cumulative_sum(a, axis=1, include_initial=True), lambda a: np.unstack(a, axis=1), lambda a: [*a],
-]  # fmt: skip
+    lambda a: np.reshape(a, (4, 6)),
+    lambda a: np.reshape(a, (-1, 8)),
+    lambda a: a.reshape(24),
+    lambda a: a.reshape(3, -1),
+    lambda a: a.reshape((2, 12), order="F"),
+    np.transpose,
+    lambda a: np.transpose(a, (1, 0, 2)),
+    lambda a: a.T,
+    lambda a: a.mT,
+    lambda a: a.transpose(2, 0, 1),
+    lambda a: a.transpose((2, 0, 1)),
+    lambda a: np.swapaxes(a, axis1=0, axis2=-1),
+    lambda a: np.moveaxis(a, source=[0, 1], destination=[-1, 0]),
+    lambda a: np.moveaxis(a, 2, 0),
+    lambda a: np.rollaxis(a, axis=2),
+    lambda a: np.rollaxis(a, axis=0, start=3),
+    lambda a: np.expand_dims(a, 2),
+    lambda a: np.expand_dims(a, (0, -1)),
+    lambda a: np.squeeze(a[:1, :, :1]),
+    lambda a: np.squeeze(a[:1], axis=0),
+    lambda a: np.ravel(a),
+    lambda a: a.flatten(),
+    lambda a: a.ravel("F"),
+    lambda a: np.broadcast_to(a[:, :1], (5, 2, 3, 4)),
+    lambda a: np.atleast_1d(a),
+    lambda a: np.flip(a),
+    lambda a: np.flip(a, (0, 2)),
+    np.flipud,
+    np.fliplr,
+    np.rot90,
+    lambda a: np.rot90(a, 2),
+    lambda a: np.rot90(a, -1, (1, 2)),
+    lambda a: np.roll(a, 2, axis=1),
+    lambda a: np.roll(a, 5),
+    lambda a: np.roll(a, (1, -1), (0, 2)),
+    lambda a: np.repeat(a, 2),
+    lambda a: np.repeat(a, 3, axis=1),
+    lambda a: np.repeat(a, repeats=0, axis=2),
+    lambda a: np.repeat(a, [1, 0, 2], axis=1),
+    lambda a: np.tile(a, 2),
+    lambda a: np.tile(a, (2, 1, 3)),
+    lambda a: np.tile(a, (2, 1, 1, 2)),
+    lambda a: np.diagonal(a),
+    lambda a: np.diagonal(a, 1, axis1=-1, axis2=-2),
+    lambda a: np.trace(a),
+    lambda a: np.trace(a, offset=-1),
+    lambda a: np.trace(a, offset=7),
+    np.tril,
+    lambda a: np.triu(a, k=1),
+    lambda a: np.tril(a, k=-2),
+    lambda a: np.array_split(a, 3, axis=2),
+    lambda a: np.split(a, [1, 3], axis=2),
+    lambda a: np.split(a, 2),
+    lambda a: np.dsplit(a, 2),
+    lambda a: np.hsplit(a, 3),
+    lambda a: np.vsplit(a, [1]),
+    lambda a: np.diff(a),
+    lambda a: np.diff(a, n=2, axis=1),
+    lambda a: np.diff(a, n=5),
+    lambda a: np.gradient(a),
+    lambda a: np.gradient(a, axis=2),
+    lambda a: np.gradient(a, 2.0, axis=(0, 1)),
+    lambda a: np.gradient(a, axis=1, edge_order=2),
+    lambda a: np.pad(a, 1),
+    lambda a: np.pad(a, (3, 2), "constant"),
+    lambda a: np.pad(a, ((1, 2), (0, 0), (3, 4)), constant_values=7),
+    lambda a: np.pad(a, (3,), "constant"),
+    lambda a: np.pad(a, ((0, 2), (1, 1), (0, 0)), "edge"),
+    lambda a: np.pad(a, ((0, 1), (2, 1), (3, 0)), "reflect"),
+    lambda a: np.pad(a, ((2, 1), (0, 3), (1, 1)), "symmetric"),
+    lambda a: np.pad(a, ((1, 1), (0, 2), (4, 1)), mode="wrap"),
+    lambda a: np.pad(a, ((3, 2),), "constant"),
+    lambda a: np.take(a, [1, 0, -1], axis=2),
+    lambda a: np.take(a, 3),
+    lambda a: a.take([[1, 7]], mode="wrap"),
+    lambda a: np.take(a, [9], axis=1, mode="clip"),
+    lambda a: np.take_along_axis(a, np.argsort(np.asarray(A3), axis=1), axis=1),
+    lambda a: np.sort(a, axis=0),
+    lambda a: np.argsort(a, axis=1),
+    lambda a: np.cumulative_sum(a, axis=1, include_initial=True),
+    lambda a: np.unstack(a, axis=1),
+    lambda a: [*a],
+]
 
 
 @pytest.mark.parametrize("k", range(len(SHAPES)))
@@ -107,13 +190,38 @@ def test_shapes(k):
 
 
 SYMBOLIC = [
-    lambda a: np.reshape(a, (-1,)), lambda a: a.reshape(a.shape[0], -1), lambda a: a.reshape(a.shape[0] * a.shape[1], a.shape[2]), np.transpose, lambda a: np.flip(a, 1),
-    lambda a: np.roll(a, 2, axis=1), lambda a: np.repeat(a, 2, axis=0), lambda a: np.tile(a, (1, 2, 1)), lambda a: np.diagonal(a), lambda a: np.trace(a), np.tril,
-    lambda a: np.diff(a), lambda a: np.pad(a, 1), lambda a: np.concatenate([a, a[:, :1]], axis=1), lambda a: np.stack([a, a + 1], axis=1), lambda a: np.pad(a, 1, "edge"),
-    lambda a: np.split(a, [1], axis=1), lambda a: np.broadcast_to(a, (5, *a.shape)), lambda a: np.expand_dims(a, 0), lambda a: np.gradient(a, axis=2), np.zeros_like, np.ones_like,
-    lambda a: np.sort(a), lambda a: np.atleast_3d(a), lambda a: np.cumsum(a, axis=1), lambda a: np.take(a, [0, -1], axis=1), lambda a: a @ np.swapaxes(a, 1, 2),
-    lambda a: np.einsum("ijk,ilk->ijl", a, a), lambda a: np.tensordot(a, a, axes=((1, 2), (1, 2))), lambda a: np.kron(a[0], np.eye(2)), lambda a: np.average(a, axis=0),
-]  # fmt: skip
+    lambda a: np.reshape(a, (-1,)),
+    lambda a: a.reshape(a.shape[0], -1),
+    lambda a: a.reshape(a.shape[0] * a.shape[1], a.shape[2]),
+    np.transpose,
+    lambda a: np.flip(a, 1),
+    lambda a: np.roll(a, 2, axis=1),
+    lambda a: np.repeat(a, 2, axis=0),
+    lambda a: np.tile(a, (1, 2, 1)),
+    lambda a: np.diagonal(a),
+    lambda a: np.trace(a),
+    np.tril,
+    lambda a: np.diff(a),
+    lambda a: np.pad(a, 1),
+    lambda a: np.concatenate([a, a[:, :1]], axis=1),
+    lambda a: np.stack([a, a + 1], axis=1),
+    lambda a: np.pad(a, 1, "edge"),
+    lambda a: np.split(a, [1], axis=1),
+    lambda a: np.broadcast_to(a, (5, *a.shape)),
+    lambda a: np.expand_dims(a, 0),
+    lambda a: np.gradient(a, axis=2),
+    np.zeros_like,
+    np.ones_like,
+    lambda a: np.sort(a),
+    lambda a: np.atleast_3d(a),
+    lambda a: np.cumsum(a, axis=1),
+    lambda a: np.take(a, [0, -1], axis=1),
+    lambda a: a @ np.swapaxes(a, 1, 2),
+    lambda a: np.einsum("ijk,ilk->ijl", a, a),
+    lambda a: np.tensordot(a, a, axes=((1, 2), (1, 2))),
+    lambda a: np.kron(a[0], np.eye(2)),
+    lambda a: np.average(a, axis=0),
+]
 
 
 @pytest.mark.parametrize("k", range(len(SYMBOLIC)))
@@ -122,20 +230,51 @@ def test_symbolic_sizes(k):
 
 
 def test_axes_of_values_without_axes():
-    for fn in (np.sum, np.mean, np.ravel, np.squeeze, np.transpose, np.atleast_1d, np.atleast_2d, np.atleast_3d, np.max, np.repeat, np.cumsum, np.copy):
+    for fn in (
+        np.sum,
+        np.mean,
+        np.ravel,
+        np.squeeze,
+        np.transpose,
+        np.atleast_1d,
+        np.atleast_2d,
+        np.atleast_3d,
+        np.max,
+        np.repeat,
+        np.cumsum,
+        np.copy,
+    ):
         check((lambda a: np.repeat(a, 2)) if fn is np.repeat else fn, np.array(2.5))
     check(np.atleast_2d, A1)
     check(np.atleast_3d, A1)
     check(np.atleast_3d, A2)
-    assert np.shape(sc_input("x", "f64", (2, 3))) == (2, 3) and np.ndim(sc_input("x", "f64", (2, 3))) == 2 and np.size(sc_input("x", "f64", (2, 3))) == 6
+    assert (
+        np.shape(sc_input("x", "f64", (2, 3))) == (2, 3)
+        and np.ndim(sc_input("x", "f64", (2, 3))) == 2
+        and np.size(sc_input("x", "f64", (2, 3))) == 6
+    )
 
 
 JOINS = [
-    lambda a: np.concatenate((a, A2), 0), lambda a: np.concatenate([a, a[:, :2]], axis=-1), lambda a: np.concatenate([a, A2], axis=None), lambda a: np.stack([a, A2]),
-    lambda a: np.stack([a, a, a], axis=-1), lambda a: np.vstack([a, A2[0]]), lambda a: np.hstack([a, A2]), lambda a: np.dstack([a, A2]), lambda a: np.column_stack([a, a[:, 0]]),
-    lambda a: np.vstack(a), lambda a: np.hstack(a), lambda a: np.column_stack(a), lambda a: np.concatenate(a), lambda a: np.append(a, 1.0), lambda a: np.append(a, A2[:1], axis=0),
-    lambda a: np.hstack([a[0], a[1]]), lambda a: np.concatenate([a, I2[:, :1].astype("i4").repeat(2, 1)[:1].repeat(3, 0)], axis=1), lambda a: np.stack([a[0, 0], a[1, 1]]),
-]  # fmt: skip
+    lambda a: np.concatenate((a, A2), 0),
+    lambda a: np.concatenate([a, a[:, :2]], axis=-1),
+    lambda a: np.concatenate([a, A2], axis=None),
+    lambda a: np.stack([a, A2]),
+    lambda a: np.stack([a, a, a], axis=-1),
+    lambda a: np.vstack([a, A2[0]]),
+    lambda a: np.hstack([a, A2]),
+    lambda a: np.dstack([a, A2]),
+    lambda a: np.column_stack([a, a[:, 0]]),
+    lambda a: np.vstack(a),
+    lambda a: np.hstack(a),
+    lambda a: np.column_stack(a),
+    lambda a: np.concatenate(a),
+    lambda a: np.append(a, 1.0),
+    lambda a: np.append(a, A2[:1], axis=0),
+    lambda a: np.hstack([a[0], a[1]]),
+    lambda a: np.concatenate([a, I2[:, :1].astype("i4").repeat(2, 1)[:1].repeat(3, 0)], axis=1),
+    lambda a: np.stack([a[0, 0], a[1, 1]]),
+]
 
 
 @pytest.mark.parametrize("k", range(len(JOINS)))
@@ -145,7 +284,15 @@ def test_joining(k):
 
 def test_nested_lists_of_values():
     x = sc_input("x", "f64", ())
-    got = evaluate([sc.asarray([[x, x * 1.0, x + 2.5], [x**2, x, x / 2.0]]), sc.asarray([x, 3, 1.5]), sc.asarray([[1, 2], [3, 4]])], [x], [np.array(3.0)])
+    got = evaluate(
+        [
+            sc.asarray([[x, x * 1.0, x + 2.5], [x**2, x, x / 2.0]]),
+            sc.asarray([x, 3, 1.5]),
+            sc.asarray([[1, 2], [3, 4]]),
+        ],
+        [x],
+        [np.array(3.0)],
+    )
     np.testing.assert_array_equal(got[0], [[3, 3, 5.5], [9, 3, 1.5]])
     np.testing.assert_array_equal(got[1], [3, 3, 1.5])
     np.testing.assert_array_equal(got[2], [[1, 2], [3, 4]])
@@ -154,101 +301,56 @@ def test_nested_lists_of_values():
 def test_creation():
     x = sc_input("x", "f32", ("n", 2))
     n = x.shape[0]
-    pairs = [(sc.arange(5), np.arange(5)), (sc.arange(2, 9, 3), np.arange(2, 9, 3)), (sc.arange(5, 0, -2), np.arange(5, 0, -2)), (sc.arange(0.0, 1.0, 0.3), np.arange(0, 1, 0.3)),
-             (sc.arange(n), np.arange(4)), (sc.arange(1, n, 2), np.arange(1, 4, 2)), (sc.arange(n, dtype="f4"), np.arange(4, dtype="f4")), (sc.zeros((n, 3)), np.zeros((4, 3))),
-             (sc.ones(3, "i4"), np.ones(3, "i4")), (sc.full((2, 2), 7), np.full((2, 2), 7)), (sc.full((2, n), [1.0, 2, 3, 4]), np.full((2, 4), [1.0, 2, 3, 4])),
-             (sc.eye(3), np.eye(3)), (sc.eye(3, 4, 1, dtype="int32"), np.eye(3, 4, 1, dtype="int32")), (sc.eye(n), np.eye(4)), (sc.identity(2), np.identity(2)),
-             (sc.tri(3, 4), np.tri(3, 4)), (sc.linspace(0, 1, 5), np.linspace(0, 1, 5)), (sc.linspace(2, 3, 4, endpoint=False), np.linspace(2, 3, 4, endpoint=False)),
-             (sc.linspace(0, 1, 1), np.linspace(0, 1, 1)), (sc.linspace(0, 1, 0), np.linspace(0, 1, 0)), (sc.zeros_like(x), np.zeros((4, 2), "f4")),
-             (sc.full_like(x, 3), np.full((4, 2), 3, "f4")), (sc.ones_like(x, dtype=int), np.ones((4, 2), int)), (sc.indices((2, 3)), np.indices((2, 3))),
-             (sc.one_hot(sc.asarray([1, 0, 5]), 3), np.array([[0.0, 1, 0], [1, 0, 0], [0, 0, 0]])), (sc.logspace(0, 2, 3), np.logspace(0, 2, 3)),
-             *zip(sc.meshgrid([1, 2, 3], [4, 5]), np.meshgrid([1, 2, 3], [4, 5]), strict=True),
-             *zip(sc.meshgrid([1, 2], [4, 5], indexing="ij", sparse=True), np.meshgrid([1, 2], [4, 5], indexing="ij", sparse=True), strict=True)]  # fmt: skip
+    pairs = [
+        (sc.arange(5), np.arange(5)),
+        (sc.arange(2, 9, 3), np.arange(2, 9, 3)),
+        (sc.arange(5, 0, -2), np.arange(5, 0, -2)),
+        (sc.arange(0.0, 1.0, 0.3), np.arange(0, 1, 0.3)),
+        (sc.arange(n), np.arange(4)),
+        (sc.arange(1, n, 2), np.arange(1, 4, 2)),
+        (sc.arange(n, dtype="f4"), np.arange(4, dtype="f4")),
+        (sc.zeros((n, 3)), np.zeros((4, 3))),
+        (sc.ones(3, "i4"), np.ones(3, "i4")),
+        (sc.full((2, 2), 7), np.full((2, 2), 7)),
+        (sc.full((2, n), [1.0, 2, 3, 4]), np.full((2, 4), [1.0, 2, 3, 4])),
+        (sc.eye(3), np.eye(3)),
+        (sc.eye(3, 4, 1, dtype="int32"), np.eye(3, 4, 1, dtype="int32")),
+        (sc.eye(n), np.eye(4)),
+        (sc.identity(2), np.identity(2)),
+        (sc.tri(3, 4), np.tri(3, 4)),
+        (sc.linspace(0, 1, 5), np.linspace(0, 1, 5)),
+        (sc.linspace(2, 3, 4, endpoint=False), np.linspace(2, 3, 4, endpoint=False)),
+        (sc.linspace(0, 1, 1), np.linspace(0, 1, 1)),
+        (sc.linspace(0, 1, 0), np.linspace(0, 1, 0)),
+        (sc.zeros_like(x), np.zeros((4, 2), "f4")),
+        (sc.full_like(x, 3), np.full((4, 2), 3, "f4")),
+        (sc.ones_like(x, dtype=int), np.ones((4, 2), int)),
+        (sc.indices((2, 3)), np.indices((2, 3))),
+        (sc.one_hot(sc.asarray([1, 0, 5]), 3), np.array([[0.0, 1, 0], [1, 0, 0], [0, 0, 0]])),
+        (sc.logspace(0, 2, 3), np.logspace(0, 2, 3)),
+        *zip(sc.meshgrid([1, 2, 3], [4, 5]), np.meshgrid([1, 2, 3], [4, 5]), strict=True),
+        *zip(
+            sc.meshgrid([1, 2], [4, 5], indexing="ij", sparse=True),
+            np.meshgrid([1, 2], [4, 5], indexing="ij", sparse=True),
+            strict=True,
+        ),
+    ]
     for (t, want), got in zip(pairs, evaluate([t for t, _ in pairs], [x], [np.ones((4, 2), "f4")]), strict=True):
         assert t.dtype == want.dtype and got.shape == want.shape
         np.testing.assert_allclose(got, want, rtol=1e-15)
-    for fn in (np.diag, lambda a: np.diag(a, 1), lambda a: np.diag(a, k=-2), np.diagflat, lambda a: np.vander(a, 3), lambda a: np.linspace(a, a + 1, 5),
-               lambda a: np.linspace(a, 2 * a, num=1), lambda a: np.linspace(a[0], 3.0, 5, axis=-1)):
+    for fn in (
+        np.diag,
+        lambda a: np.diag(a, 1),
+        lambda a: np.diag(a, k=-2),
+        np.diagflat,
+        lambda a: np.vander(a, 3),
+        lambda a: np.linspace(a, a + 1, 5),
+        lambda a: np.linspace(a, 2 * a, num=1),
+        lambda a: np.linspace(a[0], 3.0, 5, axis=-1),
+    ):
         check(fn, A1, rtol=1e-14)
     check(lambda a: np.diag(a, k=1), A2)
     check(np.diag, A1, symbolic=True)
-
-
-# --- products ---------------------------------------------------------------------------------------------------------
-
-RNG = np.random.default_rng(0)
-
-
-def _normal(*shape):
-    return RNG.normal(size=shape)
-
-
-PRODUCTS = [
-    (np.dot, (4,), (4,)), (np.dot, (3, 4), (4,)), (np.dot, (3, 4), (4, 2)), (np.dot, (2, 3, 4), (4, 5)), (np.dot, (2, 3, 4), (5, 4, 2)), (np.dot, (), (3,)), (np.dot, (3, 2), ()),
-    (np.dot, (4,), (2, 4, 3)), (np.inner, (4,), (4,)), (np.inner, (2, 4), (3, 4)), (np.inner, (), (3,)), (np.outer, (2, 2), (3,)), (np.outer, (), (3,)), (np.matmul, (4,), (4,)),
-    (np.matmul, (3, 4), (4,)), (np.matmul, (4,), (4, 2)), (np.matmul, (2, 3, 4), (4, 5)), (np.matmul, (3, 4), (2, 4, 5)), (np.matmul, (2, 3, 4), (2, 4, 5)),
-    (np.matmul, (1, 3, 4), (2, 4, 5)), (np.matmul, (5, 1, 3, 4), (2, 4, 1)), (np.matmul, (2, 3, 1), (1, 2)), (np.matmul, (2, 0), (0, 3)), (np.kron, (2, 3), (3, 2)), (np.kron, (2,), (2, 3)),
-    (np.kron, (), (3,)), (np.kron, (2, 2), ()), (np.vdot, (2, 3), (2, 3)), (np.tensordot, (3, 4, 2), (4, 2, 5)), (np.cross, (3,), (3,)), (np.cross, (4, 3), (3,)), (np.vecdot, (2, 3), (3,)),
-    (lambda a, b: np.tensordot(a, b, axes=1), (2, 3), (3, 4)), (lambda a, b: np.tensordot(a, b, axes=0), (2,), (3,)), (lambda a, b: np.tensordot(a, b, axes=((1,), (0,))), (2, 3), (3, 4)),
-    (lambda a, b: np.tensordot(a, b, [[-1], [0]]), (2, 3), (3, 4)), (lambda a, b: np.tensordot(a, b, [-1, 0]), (2, 3), (3, 4)), (lambda a, b: np.tensordot(a, b, (0, 1)), (3, 2), (4, 3)),
-    (lambda a, b: np.tensordot(a, b, 2), (2, 3, 4), (3, 4, 5)), (lambda a, b: np.cross(a, b, axis=0), (3, 4), (3, 4)), (lambda a, b: np.cross(a, b, axisa=0, axisb=1, axisc=0), (3, 4), (4, 3)),
-    (lambda a, b: np.einsum("ij,jk->ik", a, b), (2, 3), (3, 4)), (lambda a, b: np.einsum("...ij,...jk->...ik", a, b), (5, 2, 3), (5, 3, 4)),
-    (lambda a, b: np.einsum("...ij,...jk->...ik", a, b), (0, 2, 3), (0, 3, 4)), (lambda a, b: np.einsum("...jk,...lj->...lk", a, b), (2, 3, 4), (2, 5, 3)),
-    (lambda a, b: np.einsum("...,...->...", a, b), (2, 3), (3,)), (lambda a, b: np.einsum("jk...,lj...->lk...", a, b), (2, 3, 4), (5, 2, 4)),
-    (lambda a, b: np.einsum("j...k,lj...->lk...", a, b), (2, 4, 3), (5, 2, 4)), (lambda a, b: np.einsum("ijk,lji->lki", a, b), (2, 3, 4), (5, 3, 2)),
-    (lambda a, b: np.einsum("k,nk->", a, b), (3,), (2, 3)), (lambda a, b: np.einsum("...k,...nk->...", a, b), (2, 3), (2, 4, 3)), (lambda a, b: np.einsum("ij,k", a, b), (2, 3), (4,)),
-    (lambda a, b: np.einsum("ij,jk,lli->lki", a, b, A3[:, :2, :2]), (2, 3), (3, 4)), (lambda a, b: np.einsum(a, (0, 1), b, (1, 2), (0, 2)), (2, 3), (3, 4)),
-    (lambda a, b: np.einsum(a, (Ellipsis, 0, 1), b, (Ellipsis, 1, 2), [Ellipsis, 0, 2]), (2, 2, 3), (2, 3, 4)), (lambda a, b: np.einsum("ij,ij->ij", a, b), (2, 3), (2, 1)),
-    (lambda a, b: np.einsum("ij,jk,kl,lm->im", a, b, b.T, b), (2, 3), (3, 4)), (lambda a, b: np.einsum("i,i,i->", a, b, b), (3,), (3,)),
-    (lambda a, b: np.linalg.multi_dot([a, b, b.T, b]), (2, 3), (3, 4)), (np.cov, (3, 6), (2, 6)), (np.convolve, (5,), (3,)), (lambda a, b: np.convolve(a, b, "same"), (6,), (3,)),
-    (lambda a, b: np.convolve(a, b, "valid"), (3,), (6,)), (np.matvec, (2, 3, 4), (4,)), (np.vecmat, (3,), (2, 3, 4)),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("k", range(len(PRODUCTS)))
-def test_products(k):
-    fn, s, t = PRODUCTS[k]
-    a, b = _normal(*s), _normal(*t)
-    check(fn, a, b, rtol=1e-11, atol=1e-14)
-    check(lambda x: fn(x, b), a, rtol=1e-11, atol=1e-14)
-    check(lambda y: fn(a, y), b, rtol=1e-11, atol=1e-14)
-    if fn not in (np.cov, np.convolve):
-        check(fn, a + 1j, b - 2j * b, rtol=1e-10, atol=1e-13)
-    check(fn, a.astype("f4"), b, rtol=1e-5, atol=1e-6)
-
-
-def test_single_operand_einsum():
-    for text in ("ij->ji", "ij", "ji", "ij->", "ii->i", "ii", "...i->i..."):
-        check(lambda a, text=text: np.einsum(text, a), _normal(3, 3))
-    check(lambda a: np.einsum("abcd->bd", a), _normal(2, 3, 4, 2))
-    check(lambda a: np.einsum(a, (3, 3, 0)), _normal(2, 2, 3))
-    check(lambda a: np.einsum("iij->j", a), _normal(2, 2, 3))
-
-
-def test_integer_and_bool_products():
-    check(np.matmul, I2, I2.T)
-    check(np.matmul, I2 > 0, I2.T > 0)
-    check(np.dot, I2.astype("i1"), I2.T.astype("i1"))
-
-
-@pytest.mark.parametrize("ord", [None, 1, 2, 3, 0.5, 0, np.inf, -np.inf, -1])
-def test_vector_norms(ord):
-    check(lambda a: np.linalg.norm(a, ord), A1)
-    check(lambda a: np.linalg.norm(a, ord, axis=1), A2)
-    check(lambda a: np.linalg.norm(a, ord, axis=0, keepdims=True), C2)
-
-
-def test_other_norms():
-    for ord in (None, "fro", 1, -1, np.inf, -np.inf):
-        check(lambda a, ord=ord: np.linalg.norm(a, ord, axis=(0, 1)), A2)
-        check(lambda a, ord=ord: np.linalg.norm(a, ord, axis=(2, 0), keepdims=True), A3)
-    check(np.linalg.norm, A3)
-    check(np.linalg.norm, I2)
-    check(lambda a: np.linalg.vector_norm(a, axis=(0, 2), ord=1), A3)
-    check(np.linalg.matrix_norm, A3)
-    check(lambda a: np.linalg.matrix_power(a, 5), _normal(3, 3))
-    check(lambda a: np.linalg.matrix_power(a, 0), _normal(3, 3))
-    check(np.linalg.matrix_transpose, A3)
 
 
 # --- sorting and statistics -------------------------------------------------------------------------------------------
@@ -256,8 +358,16 @@ def test_other_norms():
 
 def test_sorting():
     x = np.array([3.0, np.nan, 1.0, 3.0, -np.inf, 2.0])
-    for fn in (np.sort, np.argsort, lambda a: np.sort(a, axis=None), lambda a: np.partition(a, kth=2)[2], lambda a: np.searchsorted([0.0, 1, 2, 3], a),
-               lambda a: np.searchsorted(np.sort(x), a, side="right"), lambda a: np.searchsorted(np.sort(x), a, side="left"), lambda a: np.digitize(a, [0.0, 2.0])):
+    for fn in (
+        np.sort,
+        np.argsort,
+        lambda a: np.sort(a, axis=None),
+        lambda a: np.partition(a, kth=2)[2],
+        lambda a: np.searchsorted([0.0, 1, 2, 3], a),
+        lambda a: np.searchsorted(np.sort(x), a, side="right"),
+        lambda a: np.searchsorted(np.sort(x), a, side="left"),
+        lambda a: np.digitize(a, [0.0, 2.0]),
+    ):
         check(fn, x)
     t = sc_input("x", "f64", (2, 4))
     data = np.array([[4.0, 1.0, 4.0, 2.0], [0.0, 7.0, -1.0, 7.0]])
@@ -275,41 +385,28 @@ def test_sorting():
 
 
 def test_statistics():
-    for fn in (np.median, lambda a: np.median(a, axis=0), lambda a: np.median(a, axis=(0, 1), keepdims=True), lambda a: np.percentile(a, 30), lambda a: np.quantile(a, [0.1, 0.5, 1.0], axis=1),
-               lambda a: np.quantile(a, 0.4, method="lower"), lambda a: np.quantile(a, 0.4, method="midpoint"), np.average, lambda a: np.average(a, axis=1, weights=[1, 2, 3, 4]),
-               lambda a: np.average(a, weights=np.abs(A2)), np.cov, np.corrcoef, lambda a: np.cov(a, rowvar=False), np.ediff1d, lambda a: np.diff(a, prepend=0.0), np.trapezoid,
-               lambda a: np.trapezoid(a, x=[0.0, 1, 3, 4]), lambda a: np.trapezoid(a, dx=0.5, axis=0), lambda a: np.interp(a, [0.0, 1, 2], [5.0, -1, 3]), lambda a: np.polyval([2.0, -1, 0.5], a),
-               lambda a: np.allclose(a, A2), lambda a: np.array_equal(a, A2)):
+    for fn in (
+        np.median,
+        lambda a: np.median(a, axis=0),
+        lambda a: np.median(a, axis=(0, 1), keepdims=True),
+        lambda a: np.percentile(a, 30),
+        lambda a: np.quantile(a, [0.1, 0.5, 1.0], axis=1),
+        lambda a: np.quantile(a, 0.4, method="lower"),
+        lambda a: np.quantile(a, 0.4, method="midpoint"),
+        np.average,
+        lambda a: np.average(a, axis=1, weights=[1, 2, 3, 4]),
+        lambda a: np.average(a, weights=np.abs(A2)),
+        np.cov,
+        np.corrcoef,
+        lambda a: np.cov(a, rowvar=False),
+        np.ediff1d,
+        lambda a: np.diff(a, prepend=0.0),
+        np.trapezoid,
+        lambda a: np.trapezoid(a, x=[0.0, 1, 3, 4]),
+        lambda a: np.trapezoid(a, dx=0.5, axis=0),
+        lambda a: np.interp(a, [0.0, 1, 2], [5.0, -1, 3]),
+        lambda a: np.polyval([2.0, -1, 0.5], a),
+        lambda a: np.allclose(a, A2),
+        lambda a: np.array_equal(a, A2),
+    ):
         check(fn, A2, rtol=1e-12, atol=1e-15)
-
-
-# --- errors -----------------------------------------------------------------------------------------------------------
-
-X, Y = sc_input("x", "f64", (3, 4)), sc_input("y", "f64", (5,))
-MISTAKES = [
-    (lambda: X + Y, sc.ShapeError, "add: operand shapes differ"), (lambda: X @ Y, sc.ShapeError, "matmul: operand shapes differ"), (lambda: np.dot(X, X), sc.ShapeError, "dot: operand shapes differ"),
-    (lambda: X.reshape(5, 2), sc.ShapeError, "12 elements do not fit shape"), (lambda: X.reshape(5, -1), sc.ShapeError, "do not divide"), (lambda: X.reshape(-1, -1), sc.ShapeError, "at most one"),
-    (lambda: X.sum(axis=2), sc.ShapeError, "no axis 2 among 2"), (lambda: X.sum(axis=(0, 0)), sc.ShapeError, "given twice"), (lambda: np.transpose(X, (0,)), sc.ShapeError, "do not name the 2 axes"),
-    (lambda: np.squeeze(X, 0), sc.ShapeError, "axis 0 has size 3, not 1"), (lambda: np.concatenate([X, Y]), sc.ShapeError, "numbers of axes differ"),
-    (lambda: np.concatenate([X, X[:, 1:]]), sc.ShapeError, "axis 1 differs"), (lambda: np.stack([X, Y]), sc.ShapeError, "axes differ"), (lambda: np.split(X, 2), sc.ShapeError, "does not divide into 2"),
-    (lambda: np.broadcast_to(X, (2, 4)), sc.ShapeError, "does not broadcast"), (lambda: np.einsum("ij,jk", X, X), sc.ShapeError, "sizes differ: 4 and 3"),
-    (lambda: np.einsum("ijk", X), sc.ShapeError, "3 labels for 2 axes"), (lambda: np.einsum("ij->z", X), sc.ShapeError, "output label 'z'"), (lambda: np.einsum("i_", X), sc.ShapeError, "is no label"),
-    (lambda: X & 1.0, sc.DTypeError, "bitwise_and is not defined for f64"), (lambda: (X > 0) - (X > 1), sc.DTypeError, "subtract is not defined for bool"), (lambda: X + "a", TypeError, ""),
-    (lambda: np.add(X, "a"), sc.DTypeError, "is not a number"), (lambda: X.astype("datetime64[s]"), sc.DTypeError, "not supported"), (lambda: sc.input("z", "nonsense"), sc.DTypeError, "not a dtype"),
-    (lambda: X.at[0].set([1.0, 2.0]), sc.ShapeError, "does not broadcast"), (lambda: sc.asarray([[1, 2], [3]]), sc.DTypeError, "rows of equal length"), (lambda: np.cross(X, X), sc.ShapeError, "2 or 3 elements"),
-    (lambda: np.arctan2(X + 1j, X), sc.DTypeError, "arctan2 is not defined for c128"), (lambda: sc.asarray(np.array(["a"])), sc.DTypeError, "not supported"), (lambda: sc.asarray(2**70), sc.DTypeError, "64 bits"),
-    (lambda: np.sort(X * 1j), sc.DTypeError, "not defined for complex"), (lambda: X.astype("int64") ** -1, sc.DTypeError, "no negative powers"), (lambda: np.linspace(0, X, -2), sc.ShapeError, "negative"),
-    (lambda: sc.input("q", "f64", (-3,)), sc.InputError, "negative"), (lambda: sc.input(3), sc.InputError, "must be a string"), (lambda: sc.matrix("m", shape=(3,)), sc.InputError, "has 2 axes"),
-    (lambda: sc.input("q", "f64", ("a b",)), sc.InputError, "cannot name a size"), (lambda: sc.input("q", "f64", (X,)), sc.ShapeError, "must be an int or a size"),
-    (lambda: np.pad(X, 1, "strange"), sc.ShapeError, "no mode 'strange'"), (lambda: np.take(X, 1.5), sc.IndexingError, "must be integers"), (lambda: np.take(X, 30), sc.IndexingError, "out of bounds"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("k", range(len(MISTAKES)))
-def test_mistakes_carry_the_users_line(k):
-    fn, kind, words = MISTAKES[k]
-    with pytest.raises(kind) as e:
-        fn()
-    assert words in str(e.value)
-    if kind is not TypeError:
-        assert "test_tensor_functions.py:" in str(e.value)

@@ -94,8 +94,18 @@ def test_bounds_that_are_sizes():
     x, y = sc_input("x", "f64", ("n",)), sc_input("y", "f64", ("k",))
     n, k = x.shape[0], y.shape[0]
     a, b = np.arange(7.0), np.arange(3.0)
-    cases = [(x[k:], a[3:]), (x[:k], a[:3]), (x[-k:], a[-3:]), (x[: n - k], a[:4]), (x[n - 1], a[6]), (x[k], a[3]), (x[n - 1:: -2], a[6::-2]),
-             (x[k::-1], a[3::-1]), (x[k - 1: n - 1], a[2:6]), (x[: 2 * k], a[:6])]
+    cases = [
+        (x[k:], a[3:]),
+        (x[:k], a[:3]),
+        (x[-k:], a[-3:]),
+        (x[: n - k], a[:4]),
+        (x[n - 1], a[6]),
+        (x[k], a[3]),
+        (x[n - 1 :: -2], a[6::-2]),
+        (x[k::-1], a[3::-1]),
+        (x[k - 1 : n - 1], a[2:6]),
+        (x[: 2 * k], a[:6]),
+    ]
     for got, want in zip(evaluate([g for g, _ in cases], [x, y], [a, b]), [w for _, w in cases], strict=True):
         np.testing.assert_array_equal(got, want)
     (got,) = evaluate([x[-k:]], [x, y], [a, np.zeros(0)])
@@ -104,8 +114,13 @@ def test_bounds_that_are_sizes():
 
 METHODS = {
     "set": lambda view, i, v: view.__setitem__(i, v),
-    "add": np.add.at, "multiply": np.multiply.at, "max": np.maximum.at, "min": np.minimum.at, "subtract": np.subtract.at, "divide": np.divide.at,
-}  # fmt: skip
+    "add": np.add.at,
+    "multiply": np.multiply.at,
+    "max": np.maximum.at,
+    "min": np.minimum.at,
+    "subtract": np.subtract.at,
+    "divide": np.divide.at,
+}
 
 
 def test_random_updates():

@@ -1,4 +1,4 @@
-"""Unmodified NumPy code on symbolic values, the page that lists the functions, and the functions of the last families."""
+"""Unmodified NumPy code on symbolic values, the page that lists the functions, and functions of smaller families."""
 
 from pathlib import Path
 
@@ -77,8 +77,20 @@ def laplacian(x):
     return p[2:, 1:-1] + p[:-2, 1:-1] + p[1:-1, 2:] + p[1:-1, :-2] - 4 * x
 
 
-PROGRAMS = [rosenbrock, softmax, zscore, pairwise_distances, black_scholes, moving_average, huber, normalized_cross_correlation, rotation, polynomial_features,
-            hartley_entropy, laplacian]  # fmt: skip
+PROGRAMS = [
+    rosenbrock,
+    softmax,
+    zscore,
+    pairwise_distances,
+    black_scholes,
+    moving_average,
+    huber,
+    normalized_cross_correlation,
+    rotation,
+    polynomial_features,
+    hartley_entropy,
+    laplacian,
+]
 X = np.random.default_rng(1).normal(size=(4, 3))
 
 
@@ -95,15 +107,19 @@ def test_the_page_of_functions_is_current():
 
 
 def test_array_api_names():
-    names = """abs acos acosh add all any arange argmax argmin argsort asarray asin asinh astype atan atan2 atanh bitwise_and bitwise_invert
-        bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor bool broadcast_arrays broadcast_to can_cast ceil clip complex128 complex64 concat
-        conj copysign cos cosh count_nonzero cumulative_prod cumulative_sum diff divide e empty empty_like equal exp expand_dims expm1 eye finfo flip
-        float32 float64 floor floor_divide full full_like greater greater_equal hypot iinfo imag inf int16 int32 int64 int8 isdtype isfinite isinf
-        isnan less less_equal linspace log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor matmul matrix_transpose max maximum
-        mean meshgrid min minimum moveaxis multiply nan negative newaxis nextafter nonzero not_equal ones ones_like permute_dims pi positive pow prod
-        real reciprocal remainder repeat reshape result_type roll round searchsorted sign signbit sin sinh sort sqrt square squeeze stack std subtract
-        sum take take_along_axis tan tanh tensordot tile tril triu trunc uint16 uint32 uint64 uint8 unique_all unique_counts unique_inverse
-        unique_values unstack var vecdot where zeros zeros_like __array_namespace_info__""".split()
+    names = """abs acos acosh add all any arange argmax argmin argsort asarray asin asinh astype atan atan2 atanh
+        bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor bool
+        broadcast_arrays broadcast_to can_cast ceil clip complex128 complex64 concat conj copysign cos cosh
+        count_nonzero cumulative_prod cumulative_sum diff divide e empty empty_like equal exp expand_dims
+        expm1 eye finfo flip float32 float64 floor floor_divide full full_like greater greater_equal hypot
+        iinfo imag inf int16 int32 int64 int8 isdtype isfinite isinf isnan less less_equal linspace log
+        log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor matmul matrix_transpose
+        max maximum mean meshgrid min minimum moveaxis multiply nan negative newaxis nextafter nonzero
+        not_equal ones ones_like permute_dims pi positive pow prod real reciprocal remainder repeat reshape
+        result_type roll round searchsorted sign signbit sin sinh sort sqrt square squeeze stack std
+        subtract sum take take_along_axis tan tanh tensordot tile tril triu trunc uint16 uint32 uint64 uint8
+        unique_all unique_counts unique_inverse unique_values unstack var vecdot where zeros zeros_like
+        __array_namespace_info__""".split()
     xp = sc_input("x", "f64", ()).__array_namespace__()
     assert [n for n in names if not hasattr(xp, n)] == []
     info = xp.__array_namespace_info__()
@@ -113,22 +129,64 @@ def test_array_api_names():
 
 def test_dtype_questions():
     x = sc_input("x", "f32", (2,))
-    assert sc.result_type(x, 1.5) == np.float32 and sc.result_type(x, "int64") == np.float64 and np.result_type(x, np.int16) == np.float32
-    assert np.can_cast(x, "float64") and not sc.can_cast("float64", "float32") and sc.finfo(x).bits == 32 and sc.iinfo("int16").max == 32767
-    assert sc.isdtype(x.dtype, "real floating") and np.common_type(x, x) is np.float32 and np.iscomplexobj(x) is False and np.isrealobj(x)
+    assert (
+        sc.result_type(x, 1.5) == np.float32
+        and sc.result_type(x, "int64") == np.float64
+        and np.result_type(x, np.int16) == np.float32
+    )
+    assert (
+        np.can_cast(x, "float64")
+        and not sc.can_cast("float64", "float32")
+        and sc.finfo(x).bits == 32
+        and sc.iinfo("int16").max == 32767
+    )
+    assert (
+        sc.isdtype(x.dtype, "real floating")
+        and np.common_type(x, x) is np.float32
+        and np.iscomplexobj(x) is False
+        and np.isrealobj(x)
+    )
 
 
 INDEX = np.array([[0, 2, 1], [1, 0, 2]])
 SELECTION = [
-    lambda a: np.choose(INDEX, [a[0], a[1], a[2]]), lambda a: np.piecewise(a, [a < 0, a > 1], [lambda t: -t, 2.0, lambda t: t * t]), lambda a: np.piecewise(a, [a < 0], [-1.0]),
-    lambda a: np.delete(a, 1, axis=0), lambda a: np.delete(a, [0, 3]), lambda a: np.insert(a, 1, 5.0, axis=1), lambda a: np.insert(a, -1, a[0], axis=0), lambda a: np.insert(a, 2, 7.0),
-    lambda a: np.isin(a, a[1]), lambda a: np.isin(a, [0.5], invert=True), np.isposinf, np.isneginf, lambda a: np.array_equiv(a, X), lambda a: np.block([[a, a], [a[:1], a[1:2]]]),
-    lambda a: np.block([a[0], 1.0]), lambda a: a[np.ix_([0, 2], [1, 0])], lambda a: a[np.diag_indices_from(a[:3])], lambda a: a[np.tril_indices_from(a)], lambda a: a[np.triu_indices_from(a, 1)],
-    lambda a: np.nanargmax(a, axis=1), lambda a: np.nanargmin(a), lambda a: np.nancumsum(a, axis=0), lambda a: np.nancumprod(a), lambda a: np.amax(a), lambda a: np.amin(a, axis=0),
-    lambda a: np.polyadd(a[0], a[1, :2]), lambda a: np.polysub(a[0, :1], a[1]), lambda a: np.polymul(a[0], a[1, :2]), lambda a: np.polyder(a[0]), lambda a: np.polyint(a[0], k=2.0),
-    lambda a: np.correlate(a[0], a[1, :2]), lambda a: np.correlate(a[0, :2], a[1]), lambda a: np.correlate(a[0], a[1], "full"), lambda a: np.unwrap(a * 7), lambda a: np.unwrap(a * 7, axis=0),
+    lambda a: np.choose(INDEX, [a[0], a[1], a[2]]),
+    lambda a: np.piecewise(a, [a < 0, a > 1], [lambda t: -t, 2.0, lambda t: t * t]),
+    lambda a: np.piecewise(a, [a < 0], [-1.0]),
+    lambda a: np.delete(a, 1, axis=0),
+    lambda a: np.delete(a, [0, 3]),
+    lambda a: np.insert(a, 1, 5.0, axis=1),
+    lambda a: np.insert(a, -1, a[0], axis=0),
+    lambda a: np.insert(a, 2, 7.0),
+    lambda a: np.isin(a, a[1]),
+    lambda a: np.isin(a, [0.5], invert=True),
+    np.isposinf,
+    np.isneginf,
+    lambda a: np.array_equiv(a, X),
+    lambda a: np.block([[a, a], [a[:1], a[1:2]]]),
+    lambda a: np.block([a[0], 1.0]),
+    lambda a: a[np.ix_([0, 2], [1, 0])],
+    lambda a: a[np.diag_indices_from(a[:3])],
+    lambda a: a[np.tril_indices_from(a)],
+    lambda a: a[np.triu_indices_from(a, 1)],
+    lambda a: np.nanargmax(a, axis=1),
+    lambda a: np.nanargmin(a),
+    lambda a: np.nancumsum(a, axis=0),
+    lambda a: np.nancumprod(a),
+    lambda a: np.amax(a),
+    lambda a: np.amin(a, axis=0),
+    lambda a: np.polyadd(a[0], a[1, :2]),
+    lambda a: np.polysub(a[0, :1], a[1]),
+    lambda a: np.polymul(a[0], a[1, :2]),
+    lambda a: np.polyder(a[0]),
+    lambda a: np.polyint(a[0], k=2.0),
+    lambda a: np.correlate(a[0], a[1, :2]),
+    lambda a: np.correlate(a[0, :2], a[1]),
+    lambda a: np.correlate(a[0], a[1], "full"),
+    lambda a: np.unwrap(a * 7),
+    lambda a: np.unwrap(a * 7, axis=0),
     lambda a: np.lexsort((a[0], np.floor(a[1]))),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("k", range(len(SELECTION)))
@@ -142,7 +200,21 @@ def test_indices_of_places():
     check(lambda a: np.ravel_multi_index((a, a % 3), (12, 3)), i)
 
 
-SPECIAL = ["erf", "erfc", "erfcx", "erfinv", "gammaln", "digamma", "expit", "logit", "log_expit", "entr", "ndtr", "ndtri", "psi"]
+SPECIAL = [
+    "erf",
+    "erfc",
+    "erfcx",
+    "erfinv",
+    "gammaln",
+    "digamma",
+    "expit",
+    "logit",
+    "log_expit",
+    "entr",
+    "ndtr",
+    "ndtri",
+    "psi",
+]
 
 
 @pytest.mark.parametrize("name", SPECIAL)
@@ -163,11 +235,35 @@ def test_special_functions_of_two_and_stable_forms():
 
     x, y = np.array([0.0, 1.0, 2.0]), np.array([0.0, 0.5, 3.0])
     a, b = sc_input("x", "f64", (3,)), sc_input("y", "f64", (3,))
-    got = evaluate([special.xlogy(a, b), special.xlog1py(a, b), special.polygamma(2, b + 1), special.softplus(a * 500), special.relu(a - 1), special.gelu(a), special.silu(a),
-                    special.log1mexp(-b - 1), special.trigamma(a + 1), special.erf(sc.asarray([1, 2]))], [a, b], [x, y])  # fmt: skip
+    got = evaluate(
+        [
+            special.xlogy(a, b),
+            special.xlog1py(a, b),
+            special.polygamma(2, b + 1),
+            special.softplus(a * 500),
+            special.relu(a - 1),
+            special.gelu(a),
+            special.silu(a),
+            special.log1mexp(-b - 1),
+            special.trigamma(a + 1),
+            special.erf(sc.asarray([1, 2])),
+        ],
+        [a, b],
+        [x, y],
+    )
     ss = scipy.special
-    want = [ss.xlogy(x, y), ss.xlog1py(x, y), ss.polygamma(2, y + 1), np.array([np.log(2), 500, 1000]), [0, 0, 1], x * ss.ndtr(x), x * ss.expit(x), np.log(-np.expm1(-y - 1)),
-            ss.polygamma(1, x + 1), ss.erf([1, 2])]  # fmt: skip
+    want = [
+        ss.xlogy(x, y),
+        ss.xlog1py(x, y),
+        ss.polygamma(2, y + 1),
+        np.array([np.log(2), 500, 1000]),
+        [0, 0, 1],
+        x * ss.ndtr(x),
+        x * ss.expit(x),
+        np.log(-np.expm1(-y - 1)),
+        ss.polygamma(1, x + 1),
+        ss.erf([1, 2]),
+    ]
     for g, w in zip(got, want, strict=True):
         np.testing.assert_allclose(g, w, rtol=1e-12)
     with pytest.raises(sc.DTypeError, match="erf is not defined for complex"):
@@ -176,7 +272,7 @@ def test_special_functions_of_two_and_stable_forms():
 
 def test_arguments_that_are_not_available_are_named():
     x = sc_input("x", "f64", (3,))
-    with pytest.raises(sc.SymbolicValueError, match="np.sum on symbolic values.*where"):
+    with pytest.raises(sc.SymbolicValueError, match=r"np\.sum on symbolic values.*where"):
         np.sum(x, where=np.array([True, False, True]))
     with pytest.raises(sc.SymbolicValueError, match="out="):
         np.sum(x, out=np.zeros(()))

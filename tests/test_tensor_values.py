@@ -29,7 +29,9 @@ def test_identity_and_equality():
 def test_facts():
     x = sc_input("x", "f32", ("n", 3))
     assert x.ndim == 2 and x.dtype == np.float32 and x.dtype == "float32" and x.itemsize == 4 and x.name == "x"
-    assert isinstance(x.shape[0], SymbolicSize) and x.shape[1] == 3 and x.size == x.shape[0] * 3 and x.nbytes == x.size * 4
+    assert (
+        isinstance(x.shape[0], SymbolicSize) and x.shape[1] == 3 and x.size == x.shape[0] * 3 and x.nbytes == x.size * 4
+    )
     assert (x + x).shape == x.shape and sc.zeros((2, 3)).shape == (2, 3) and scalar("s").shape == ()
     assert sc.zeros((2, 3)).size == 6 and len(sc.zeros((2, 3))) == 2 and len(list(sc.zeros((2, 3)))) == 2
     assert [t.ndim for t in (scalar("a"), vector("a"), matrix("a"), tensor3("a"), tensor4("a"))] == [0, 1, 2, 3, 4]
@@ -38,9 +40,20 @@ def test_facts():
 
 
 REFUSED = {
-    "bool": bool, "float": float, "int": int, "complex": complex, "len": len, "iter": iter, "index": lambda x: [1, 2][x], "in": lambda x: 1 in x,
-    "item": lambda x: x.item(), "array": np.asarray, "if": lambda x: 1 if x > 0 else 2, "format": lambda x: f"{x:.2f}", "and": lambda x: x and x,
-}  # fmt: skip
+    "bool": bool,
+    "float": float,
+    "int": int,
+    "complex": complex,
+    "len": len,
+    "iter": iter,
+    "index": lambda x: [1, 2][x],
+    "in": lambda x: 1 in x,
+    "item": lambda x: x.item(),
+    "array": np.asarray,
+    "if": lambda x: 1 if x > 0 else 2,
+    "format": lambda x: f"{x:.2f}",
+    "and": lambda x: x and x,
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -124,11 +137,36 @@ def test_deferred_sample():
 
 
 DEFERRED = [
-    lambda a: a + 1, lambda a: 2.0 / a, lambda a: -a, lambda a: abs(a), lambda a: a @ a.T, lambda a: np.ones((3, 3)) @ a, lambda a: a[1:, ::-1], lambda a: a[a.shape[0] - 1],
-    lambda a: a.sum(axis=0), lambda a: a.sum(), lambda a: a.T, lambda a: a.astype("float32"), lambda a: a.reshape(a.shape[1], a.shape[0]), lambda a: np.exp(a), lambda a: np.add.reduce(a),
-    lambda a: np.concatenate([a, a]), lambda a: np.where(a > 4, a, 0.0), lambda a: a > 2, lambda a: divmod(a, 2.0)[1], lambda a: np.linalg.norm(a, axis=1), lambda a: np.ones((3, 3)) * a,
-    lambda a: np.sum(a, axis=-1, keepdims=True), lambda a: a**2, lambda a: 2**a, lambda a: a // 2 + a % 2, lambda a: a * a.ndim, lambda a: a / a.shape[0], lambda a: a.real, lambda a: round(a),
-]  # fmt: skip
+    lambda a: a + 1,
+    lambda a: 2.0 / a,
+    lambda a: -a,
+    lambda a: abs(a),
+    lambda a: a @ a.T,
+    lambda a: np.ones((3, 3)) @ a,
+    lambda a: a[1:, ::-1],
+    lambda a: a[a.shape[0] - 1],
+    lambda a: a.sum(axis=0),
+    lambda a: a.sum(),
+    lambda a: a.T,
+    lambda a: a.astype("float32"),
+    lambda a: a.reshape(a.shape[1], a.shape[0]),
+    lambda a: np.exp(a),
+    lambda a: np.add.reduce(a),
+    lambda a: np.concatenate([a, a]),
+    lambda a: np.where(a > 4, a, 0.0),
+    lambda a: a > 2,
+    lambda a: divmod(a, 2.0)[1],
+    lambda a: np.linalg.norm(a, axis=1),
+    lambda a: np.ones((3, 3)) * a,
+    lambda a: np.sum(a, axis=-1, keepdims=True),
+    lambda a: a**2,
+    lambda a: 2**a,
+    lambda a: a // 2 + a % 2,
+    lambda a: a * a.ndim,
+    lambda a: a / a.shape[0],
+    lambda a: a.real,
+    lambda a: round(a),
+]
 
 
 @pytest.mark.parametrize("k", range(len(DEFERRED)))

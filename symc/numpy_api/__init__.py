@@ -24,8 +24,24 @@ from symc.numpy_api import (
 )
 from symc.public import API as _API
 
-_FAMILIES = (convert, creation, dtypes, elementwise, indexing, joining, linear, manipulation, missing, polynomials, reductions, selection,
-             sorting, statistics, ufuncs, updates)
+_FAMILIES = (
+    convert,
+    creation,
+    dtypes,
+    elementwise,
+    indexing,
+    joining,
+    linear,
+    manipulation,
+    missing,
+    polynomials,
+    reductions,
+    selection,
+    sorting,
+    statistics,
+    ufuncs,
+    updates,
+)
 for _d in _DTYPES.values():
     globals()[_d.name] = _d
 bool = _DTYPES["bool"]  # spelled out for the type checker

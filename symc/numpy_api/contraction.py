@@ -36,14 +36,22 @@ class Labelled:
         """Axes of size 1 dropped."""
         gone = set(gone)
         kept = [i for i, n in enumerate(self.labels) if n not in gone]
-        return self if not gone else Labelled(reshaped(self.value, [self.value.shape[i] for i in kept]), tuple(self.labels[i] for i in kept))
+        return (
+            self
+            if not gone
+            else Labelled(
+                reshaped(self.value, [self.value.shape[i] for i in kept]), tuple(self.labels[i] for i in kept)
+            )
+        )
 
     def summed(self, gone: Iterable[Label]) -> Labelled:
         """Axes summed over."""
         axes = tuple(i for i, n in enumerate(self.labels) if n in set(gone))
         if not axes:
             return self
-        return Labelled(lookup("sum")(self.value, axes=axes), tuple(n for i, n in enumerate(self.labels) if i not in axes))
+        return Labelled(
+            lookup("sum")(self.value, axes=axes), tuple(n for i, n in enumerate(self.labels) if i not in axes)
+        )
 
     def ordered(self, labels: Sequence[Label]) -> Value:
         """The value with its axes in another order."""
@@ -85,8 +93,11 @@ def _matched(a: Labelled, b: Labelled, name: str) -> tuple[Labelled, Labelled]:
             elif m == 1 != n:
                 drop_b.add(label)
             elif known_equal(n, m) is False:
-                raise ShapeError(f"{name}: sizes differ: {n} and {m}", values=rows([Tensor(a.value), Tensor(b.value)]),
-                                 help=f"axis {a.labels.index(label)} of the first and axis {b.labels.index(label)} of the second must be equal")
+                raise ShapeError(
+                    f"{name}: sizes differ: {n} and {m}",
+                    values=rows([Tensor(a.value), Tensor(b.value)]),
+                    help=f"axis {a.labels.index(label)} must equal axis {b.labels.index(label)} of the second",
+                )
             elif n != m:
                 want[label] = n if isinstance(n, int) or not isinstance(m, int) else m
     a, b = a.without(drop_a), b.without(drop_b)
@@ -118,7 +129,9 @@ def product(a: Labelled, b: Labelled, keep: Iterable[Label], name: str = "einsum
 
     left, right = a.value, b.value
     if left.dtype.kind == "b":  # the sum of bools is whether some product is true
-        counted = lookup("dot")(convert(left, DTYPES["i64"]), convert(right, DTYPES["i64"]), contract=axes(summed), batch=axes(batch))
+        counted = lookup("dot")(
+            convert(left, DTYPES["i64"]), convert(right, DTYPES["i64"]), contract=axes(summed), batch=axes(batch)
+        )
         return Labelled(lookup("ne")(counted, 0), labels)
     return Labelled(lookup("dot")(left, right, contract=axes(summed), batch=axes(batch)), labels)
 

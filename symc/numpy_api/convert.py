@@ -82,7 +82,9 @@ def _number(item: Any) -> Tensor:
 def _as_array(item: Any) -> np.ndarray:
     a = np.asarray(item)
     if a.dtype.kind not in "biufc":
-        raise DTypeError(f"an array of dtype {a.dtype} is not supported", help="use bool, integers, floats or complex numbers")
+        raise DTypeError(
+            f"an array of dtype {a.dtype} is not supported", help="use bool, integers, floats or complex numbers"
+        )
     return a
 
 
@@ -113,8 +115,16 @@ def convert(v: Value, dtype: np.dtype) -> Value:
 
 
 @public(aliases=("array",))
-def asarray(obj: Any, dtype: Any = None, *, copy: bool | None = None, device: Any = None, ndmin: int = 0, order: str = "K",
-            like: Any = None) -> Tensor:
+def asarray(
+    obj: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    ndmin: int = 0,
+    order: str = "K",
+    like: Any = None,
+) -> Tensor:
     """``obj`` (a number, array, tensor, or nested lists of these) as a tensor, of ``dtype`` if given."""
     t = as_tensor(obj)
     if dtype is not None or t.weak:

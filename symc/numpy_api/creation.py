@@ -61,7 +61,9 @@ def empty(shape: Any, dtype: Any = None, *, order: str = "C", device: Any = None
 
 
 def _like(name: str, function: Callable, number: Any) -> Callable[..., Tensor]:
-    def call(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None) -> Tensor:
+    def call(
+        a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+    ) -> Tensor:
         t = as_tensor(a)
         sizes = t.value.shape if shape is None else _sizes(shape)
         return Tensor(splat(number, TensorType(t.dtype if dtype is None else as_dtype(dtype), sizes)))
@@ -89,7 +91,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subo
 
 @public()
 def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Evenly spaced numbers from ``start`` up to, not including, ``stop``. Ends may be sizes; floats must be numbers."""
+    """Evenly spaced numbers from ``start`` up to, not including, ``stop``. Ends may be sizes; floats are numbers."""
     if stop is None:
         start, stop = 0, start
     sizes = [_plain_size(i) for i in (start, stop, step)]
@@ -125,14 +127,25 @@ def _float_range(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
     try:
         ends = [float(i) for i in (start, stop, step)]
     except TypeError as e:
-        raise ShapeError("arange: how many numbers there are must be known while the graph is built", help=str(e).splitlines()[0] +
-                         "; use sc.arange(n) * step + start with a size n, or sc.linspace") from None
+        raise ShapeError(
+            "arange: how many numbers there are must be known while the graph is built",
+            help=str(e).splitlines()[0] + "; use sc.arange(n) * step + start with a size n, or sc.linspace",
+        ) from None
     return as_tensor(np.arange(*ends, dtype=default_float() if dtype is None else as_dtype(dtype)))
 
 
 @public(np.linspace)
-def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0, *,
-             device: Any = None) -> Any:
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
     """``num`` evenly spaced numbers from ``start`` to ``stop``, which may be symbolic arrays."""
     a, b = as_tensor(start), as_tensor(stop)
     real = common_dtype([a, b, as_tensor(1.0)])
@@ -196,7 +209,11 @@ def identity(n: Any, dtype: Any = None) -> Tensor:
 def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Tensor:
     """Ones at and below diagonal k."""
     shape = _sizes((N, N if M is None else M))
-    return Tensor(convert(lookup("le")(iota(shape, 1), iota(shape, 0) + int(k)), default_float() if dtype is None else as_dtype(dtype)))
+    return Tensor(
+        convert(
+            lookup("le")(iota(shape, 1), iota(shape, 0) + int(k)), default_float() if dtype is None else as_dtype(dtype)
+        )
+    )
 
 
 def _triangle(name: str, function: Callable, relation: str) -> Callable[..., Tensor]:
@@ -210,7 +227,8 @@ def _triangle(name: str, function: Callable, relation: str) -> Callable[..., Ten
         keep = lookup(relation)(iota(shape, v.ndim - 1), iota(shape, v.ndim - 2) + int(k))
         return Tensor(choose(keep, v, splat(0, v.type)))
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"The elements {'at and below' if relation == 'le' else 'at and above'} diagonal k of the last two axes, zeros elsewhere."
+    side = "below" if relation == "le" else "above"
+    call.__doc__ = f"The elements at and {side} diagonal k of the last two axes, zeros elsewhere."
     return public(function)(call)
 
 
@@ -250,7 +268,9 @@ def diag(v: Any, k: int = 0) -> Tensor:
     line = API["pad"](t, ((max(-k, 0), max(k, 0)),)) if k else t  # row i of the matrix holds element i of this
     shape = (side, side)
     on = lookup("eq")(iota(shape, 1), iota(shape, 0) + int(k))
-    return Tensor(choose(on, lookup("broadcast")(line.value, axes=(0,), shape=shape), splat(0, t.type.with_shape(shape))))
+    return Tensor(
+        choose(on, lookup("broadcast")(line.value, axes=(0,), shape=shape), splat(0, t.type.with_shape(shape)))
+    )
 
 
 @public(np.diagflat)

@@ -16,9 +16,14 @@ from symc.public import API, DISPATCH, located
 
 #: ufunc.reduce and ufunc.accumulate, by the function that computes them.
 REDUCE: dict[np.ufunc, str] = {
-    np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_and: "all", np.logical_or: "any",
+    np.add: "sum",
+    np.multiply: "prod",
+    np.maximum: "max",
+    np.minimum: "min",
+    np.logical_and: "all",
+    np.logical_or: "any",
     np.logaddexp: "logsumexp",
-}  # fmt: skip
+}
 ACCUMULATE: dict[np.ufunc, str] = {np.add: "cumsum", np.multiply: "cumprod", np.maximum: "cummax", np.minimum: "cummin"}
 #: Generalized ufuncs: functions of whole axes.
 GENERAL: dict[str, str] = {"matmul": "matmul", "vecdot": "vecdot", "matvec": "matvec", "vecmat": "vecmat"}
@@ -27,12 +32,19 @@ GENERAL: dict[str, str] = {"matmul": "matmul", "vecdot": "vecdot", "matvec": "ma
 @located
 def run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """What ``__array_ufunc__`` does: the function of symc for a ufunc or one of its methods."""
-    kwargs = {k: v for k, v in kwargs.items() if k == "axis" or not (v is None or (k == "where" and v is True) or k == "casting")}
+    kwargs = {
+        k: v
+        for k, v in kwargs.items()
+        if k == "axis" or not (v is None or (k == "where" and v is True) or k == "casting")
+    }
     name = ufunc.__name__
     for refused in ("out", "where"):
         if refused in kwargs:
-            raise SymbolicValueError(f"np.{name}({refused}=) is not possible with symbolic values: they never change",
-                                     values=_rows(inputs), help="use the result; sc.where selects, x.at[i].set(v) replaces elements")
+            raise SymbolicValueError(
+                f"np.{name}({refused}=) is not possible with symbolic values: they never change",
+                values=_rows(inputs),
+                help="use the result; sc.where selects, x.at[i].set(v) replaces elements",
+            )
     if method == "__call__" and ufunc in UFUNCS:
         return API[name](*inputs, **kwargs)
     if method == "__call__" and name in GENERAL and GENERAL[name] in API:
@@ -49,7 +61,9 @@ def run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[
     if method == "reduce" and ufunc in UFUNCS and ufunc.nin == 2 and ufunc.nout == 1:
         return _fold(ufunc, inputs, kwargs)
     shown = f"np.{name}" + ("" if method == "__call__" else f".{method}")
-    hint = {"at": "use x.at[i].add(v), .multiply, .max, .min or .set", "reduceat": "reduce slices one by one"}.get(method)
+    hint = {"at": "use x.at[i].add(v), .multiply, .max, .min or .set", "reduceat": "reduce slices one by one"}.get(
+        method
+    )
     raise SymbolicValueError(f"{shown} is not available on symbolic values", values=_rows(inputs),
                              help=hint or _near(name))
 
@@ -60,7 +74,9 @@ def _fold(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any
     axis = kwargs.pop("axis", inputs[1] if len(inputs) > 1 else 0)
     keepdims = kwargs.pop("keepdims", False)
     if not isinstance(axis, int) or kwargs:
-        raise SymbolicValueError(f"np.{ufunc.__name__}.reduce takes one axis with symbolic values", values=_rows(inputs))
+        raise SymbolicValueError(
+            f"np.{ufunc.__name__}.reduce takes one axis with symbolic values", values=_rows(inputs)
+        )
     rows = API["moveaxis"](x, axis, 0)
     parts = list(rows)
     if not parts:
@@ -78,10 +94,15 @@ def run_function(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     if found is None:
         module = (getattr(func, "__module__", "") or "numpy").replace("numpy", "np")
         name = f"{module}.{func.__name__}"
-        raise SymbolicValueError(f"{name} is not available on symbolic values", values=_rows(args), help=_near(func.__name__))
+        raise SymbolicValueError(
+            f"{name} is not available on symbolic values", values=_rows(args), help=_near(func.__name__)
+        )
     if kwargs.get("out") is not None:
-        raise SymbolicValueError(f"np.{func.__name__}(out=) is not possible with symbolic values: they never change",
-                                 values=_rows(args), help="use the result; f(x, out=buffer) of a compiled function writes into an array")
+        raise SymbolicValueError(
+            f"np.{func.__name__}(out=) is not possible with symbolic values: they never change",
+            values=_rows(args),
+            help="use the result; f(x, out=buffer) of a compiled function writes into an array",
+        )
     kwargs = {k: v for k, v in kwargs.items() if k != "out"}
     try:
         return found(*args, **kwargs)
@@ -96,7 +117,9 @@ def _check_arguments(found: Callable, func: Callable, args: tuple, kwargs: dict[
         inspect.signature(found).bind(*args, **kwargs)
     except TypeError as e:
         known = ", ".join(inspect.signature(found).parameters)
-        raise SymbolicValueError(f"np.{func.__name__} on symbolic values: {e}", values=_rows(args), help=f"it takes {known}") from error
+        raise SymbolicValueError(
+            f"np.{func.__name__} on symbolic values: {e}", values=_rows(args), help=f"it takes {known}"
+        ) from error
 
 
 def _near(name: str) -> str:

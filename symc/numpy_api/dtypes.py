@@ -20,7 +20,10 @@ def _dtype(item: Any) -> np.dtype:
 @public(np.result_type)
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     """The dtype that operands (tensors, arrays, numbers, dtypes) are promoted to."""
-    tensors = [as_tensor(np.empty((), as_dtype(a))) if isinstance(a, type | np.dtype | str) else as_tensor(a) for a in arrays_and_dtypes]
+    tensors = [
+        as_tensor(np.empty((), as_dtype(a))) if isinstance(a, type | np.dtype | str) else as_tensor(a)
+        for a in arrays_and_dtypes
+    ]
     return common_dtype(tensors)
 
 
@@ -69,7 +72,12 @@ class NamespaceInfo:
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
         """The dtypes that Python numbers become."""
-        return {"real floating": default_float(), "complex floating": default_complex(), "integral": DTYPES["i64"], "indexing": DTYPES["i64"]}
+        return {
+            "real floating": default_float(),
+            "complex floating": default_complex(),
+            "integral": DTYPES["i64"],
+            "indexing": DTYPES["i64"],
+        }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype]:
         """The dtypes by name, all or those of a kind."""

@@ -1,4 +1,4 @@
-"""Elementwise functions: every ufunc of the table, and those of NumPy's functions that are elementwise without being ufuncs."""
+"""Elementwise functions: every ufunc of the table, and NumPy's functions that are elementwise without being ufuncs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,11 @@ def _widen(tensors: list[Tensor]) -> list[Tensor]:
 def _check_power(tensors: list[Tensor], dtype: np.dtype) -> None:
     exponent = tensors[1].value
     if dtype.kind in "iu" and exponent.op.name == "constant" and np.any(exponent.attrs["value"].data < 0):
-        raise DTypeError("power: integers have no negative powers", values=rows(tensors), help="cast first: x.astype('float64') ** -1")
+        raise DTypeError(
+            "power: integers have no negative powers",
+            values=rows(tensors),
+            help="cast first: x.astype('float64') ** -1",
+        )
 
 
 def _register(ufunc: np.ufunc) -> None:
@@ -77,10 +81,23 @@ def _register(ufunc: np.ufunc) -> None:
 for _ufunc in UFUNCS:
     _register(_ufunc)
 for _alias, _name in {
-    "abs": "absolute", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atan2": "arctan2",
-    "atanh": "arctanh", "bitwise_invert": "invert", "bitwise_not": "invert", "bitwise_left_shift": "left_shift",
-    "bitwise_right_shift": "right_shift", "conj": "conjugate", "mod": "remainder", "pow": "power", "true_divide": "divide",
-}.items():  # fmt: skip
+    "abs": "absolute",
+    "acos": "arccos",
+    "acosh": "arccosh",
+    "asin": "arcsin",
+    "asinh": "arcsinh",
+    "atan": "arctan",
+    "atan2": "arctan2",
+    "atanh": "arctanh",
+    "bitwise_invert": "invert",
+    "bitwise_not": "invert",
+    "bitwise_left_shift": "left_shift",
+    "bitwise_right_shift": "right_shift",
+    "conj": "conjugate",
+    "mod": "remainder",
+    "pow": "power",
+    "true_divide": "divide",
+}.items():
     API[_alias] = API[_name]
 
 
@@ -113,7 +130,12 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     for t in (x, y):
         check_range(t, dtype, "where")
     shape = broadcast_shape([c, x, y], "where")
-    return Tensor(choose(stretch(c.value, shape), stretch(convert(x.value, dtype), shape), stretch(convert(y.value, dtype), shape)), weak)
+    return Tensor(
+        choose(
+            stretch(c.value, shape), stretch(convert(x.value, dtype), shape), stretch(convert(y.value, dtype), shape)
+        ),
+        weak,
+    )
 
 
 @public(np.select)
@@ -150,7 +172,10 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         return t
     info, v = np.finfo(t.dtype), t.value
     inf = lookup("isinf")(v)
-    for sign, number in ((lookup("gt"), info.max if posinf is None else posinf), (lookup("lt"), info.min if neginf is None else neginf)):
+    for sign, number in (
+        (lookup("gt"), info.max if posinf is None else posinf),
+        (lookup("lt"), info.min if neginf is None else neginf),
+    ):
         v = choose(lookup("and")(inf, sign(t.value, 0)), splat(float(number), v.type), v)
     return API["where"](API["isnan"](t), nan, Tensor(v))
 
@@ -192,7 +217,7 @@ def make_complex(re: Any, im: Any) -> Tensor:
 
 @public(np.real_if_close)
 def real_if_close(a: Any, tol: float = 100) -> Tensor:
-    """a itself: whether imaginary parts vanish is not known while the graph is built, and a dtype cannot depend on it."""
+    """a itself: whether imaginary parts vanish is data, and a dtype cannot depend on data."""
     return as_tensor(a)
 
 
@@ -250,7 +275,9 @@ def fix(x: Any) -> Tensor:
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """|a - b| <= atol + rtol * |b|; infinities are close to themselves only."""
     a, b = as_tensor(a), as_tensor(b)
-    near = API["less_equal"](API["absolute"](API["subtract"](*_numbers(a, b))), API["add"](atol, API["multiply"](rtol, API["absolute"](b))))
+    near = API["less_equal"](
+        API["absolute"](API["subtract"](*_numbers(a, b))), API["add"](atol, API["multiply"](rtol, API["absolute"](b)))
+    )
     out = API["logical_or"](API["logical_and"](near, API["isfinite"](b)), API["equal"](a, b))
     return API["logical_or"](out, API["logical_and"](API["isnan"](a), API["isnan"](b))) if equal_nan else out
 
@@ -272,7 +299,9 @@ def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
     """Whether shapes and elements are equal, as a symbolic bool."""
     a, b = as_tensor(a1), as_tensor(a2)
-    if a.ndim != b.ndim or any(isinstance(i, int) and isinstance(j, int) and i != j for i, j in zip(a.shape, b.shape, strict=True)):
+    if a.ndim != b.ndim or any(
+        isinstance(i, int) and isinstance(j, int) and i != j for i, j in zip(a.shape, b.shape, strict=True)
+    ):
         return as_tensor(np.bool_(False))
     return API["all"](API["equal"](a, b))
 
@@ -321,7 +350,11 @@ def float_values(items: Sequence[Any], name: str) -> list[Value]:
     dtype = common_dtype(tensors)
     if dtype.kind == "c":
         raise DTypeError(f"{name} is not defined for complex numbers", values=rows(tensors))
-    return together(tensors, name, dtype if dtype.kind == "f" else loop_dtypes(np.exp, [Tensor(splat(0, as_tensor(0).type.with_dtype(dtype)))])[0])
+    return together(
+        tensors,
+        name,
+        dtype if dtype.kind == "f" else loop_dtypes(np.exp, [Tensor(splat(0, as_tensor(0).type.with_dtype(dtype)))])[0],
+    )
 
 
 sigmoid = _one_float("sigmoid", "1 / (1 + exp(-x)), without overflow.")

@@ -1,8 +1,8 @@
-"""``x[...]`` with NumPy's meaning: integers, slices, ellipsis, new axes, integer arrays and constant masks, in any mixture.
+"""``x[...]`` with NumPy's meaning: integers, slices, ellipsis, new axes, integer arrays, constant masks, and mixtures.
 
 An index is parsed once into ``Parsed``: what happens to every axis of x and where the axes of the result come from.
-``getitem`` reads with it; ``symc.numpy_api.updates`` writes with it. Indices that are out of bounds and can be seen to be
-are errors here; symbolic ones wrap once if negative, and are checked (reference) or moved to the nearest end (compiled).
+``getitem`` reads with it; ``symc.numpy_api.updates`` writes with it. Indices that can be seen to be out of bounds are
+errors here; symbolic ones wrap once if negative, and are checked (reference) or moved to the nearest end (compiled).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from symc.tensor import Tensor
 
 @dataclass
 class Parsed:
-    """``start``, ``size``, ``step`` of every axis of x; axes in ``dropped`` have an integer; ``arrays`` are (axis, index).
+    """``start``, ``size``, ``step`` of every axis of x; ``dropped`` axes have an integer; ``arrays`` are (axis, index).
 
     ``layout``: where result axes come from, in order: an axis of x, None for a new axis, "arrays" for the axes that all
     index arrays have together.
@@ -106,7 +106,11 @@ def _read(item: Any, t: Tensor) -> list[Any]:
     if item is None or item is Ellipsis or isinstance(item, slice):
         return [item]
     if isinstance(item, bool | np.bool_):
-        raise IndexingError("True and False are no indices here", values=rows([t]), help="x[None] adds an axis; sc.where(c, x, y) selects")
+        raise IndexingError(
+            "True and False are no indices here",
+            values=rows([t]),
+            help="x[None] adds an axis; sc.where(c, x, y) selects",
+        )
     size = None if isinstance(item, np.ndarray | Tensor | list | tuple) else size_of(item)
     if size is not None:
         return [size]
@@ -121,15 +125,20 @@ def _read(item: Any, t: Tensor) -> list[Any]:
     if i.dtype.kind == "b":
         return _mask(i, t)
     if i.dtype.kind not in "iu":
-        raise IndexingError(f"an index array must hold integers, not {i.dtype}", values=rows([t, i]), help="i.astype('int64')")
+        raise IndexingError(
+            f"an index array must hold integers, not {i.dtype}", values=rows([t, i]), help="i.astype('int64')"
+        )
     return [Tensor(convert(i.value, DTYPES["i64"]))]
 
 
 def _mask(i: Tensor, t: Tensor) -> list[Any]:
     if i.value.op.name != "constant":
-        raise IndexingError("a symbolic mask gives a result whose size is not known", values=rows([t, i]),
-                            help="sc.where(mask, x, other) keeps the shape; x.at[...] and sc.where replace masked elements; "
-                                 "sc.sum(sc.where(mask, x, 0)) reduces over them")
+        raise IndexingError(
+            "a symbolic mask gives a result whose size is not known",
+            values=rows([t, i]),
+            help="sc.where(mask, x, other) keeps the shape; x.at[...] and sc.where replace masked elements; "
+            "sc.sum(sc.where(mask, x, 0)) reduces over them",
+        )
     data = i.value.attrs["value"].data
     if not data.ndim:
         raise IndexingError("True and False are no indices here", values=rows([t]))
@@ -165,7 +174,7 @@ def _integer(item: Size, t: Tensor, axis: int) -> Size:
 
 
 def wrapped_size(a: Size, n: Size) -> Size:
-    """An index or bound counted from the front: negative ones from the end. Differences such as n - 1 count as not negative."""
+    """An index or bound counted from the front; differences such as n - 1 are taken as not negative."""
     if isinstance(a, int):
         return a if a >= 0 else a + n
     if any(c > 0 for monomial, c in a.terms if monomial):
@@ -182,8 +191,11 @@ def _bound(item: Any, t: Tensor) -> Size | None:
         return int(item.value.attrs["value"].data)
     size = None if isinstance(item, Tensor) else size_of(item)
     if size is None:
-        raise IndexingError(f"a bound of a slice must be an int or a size, not {item!r}", values=rows([t]),
-                            help="sc.dynamic_slice(x, starts, sizes) takes a window whose place is data; sc.where masks")
+        raise IndexingError(
+            f"a bound of a slice must be an int or a size, not {item!r}",
+            values=rows([t]),
+            help="sc.dynamic_slice(x, starts, sizes) takes a window whose place is data; sc.where masks",
+        )
     return size
 
 
@@ -226,7 +238,8 @@ def _wrapped(i: Tensor, t: Tensor, axis: int) -> Value:
         if isinstance(n, int):
             wrong = data[(data < -n) | (data >= n)]
             if wrong.size:
-                raise IndexingError(f"index {int(wrong.flat[0])} is out of bounds for axis {axis} of size {n}", values=rows([t]))
+                where = f"axis {axis} of size {n}"
+                raise IndexingError(f"index {int(wrong.flat[0])} is out of bounds for {where}", values=rows([t]))
             return array(np.where(data < 0, data + n, data))
         if not data.size or data.min() >= 0:
             return v
@@ -312,7 +325,9 @@ def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
 def _index_array(indices: Any, t: Tensor, name: str) -> Tensor:
     i = as_tensor(np.zeros(0, np.int64) if isinstance(indices, list | tuple) and not len(indices) else indices)
     if i.dtype.kind not in "iu":
-        raise IndexingError(f"{name}: indices must be integers, not {i.dtype}", values=rows([t, i]), help="i.astype('int64')")
+        raise IndexingError(
+            f"{name}: indices must be integers, not {i.dtype}", values=rows([t, i]), help="i.astype('int64')"
+        )
     return Tensor(convert(i.value, DTYPES["i64"]))
 
 
@@ -326,10 +341,13 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Tensor:
     if i.ndim != t.ndim:
         raise IndexingError(f"take_along_axis: indices have {i.ndim} axes, the value {t.ndim}", values=rows([t, i]))
     axis = normal_axis(axis, t.ndim, "take_along_axis", t)
-    shape = tuple(n if a != axis and k == 1 else k for a, (k, n) in enumerate(zip(i.value.shape, t.value.shape, strict=True)))
+    shape = tuple(
+        n if a != axis and k == 1 else k for a, (k, n) in enumerate(zip(i.value.shape, t.value.shape, strict=True))
+    )
     for a, (k, n) in enumerate(zip(shape, t.value.shape, strict=True)):
         if a != axis and n != 1 and known_equal(k, n) is False:
-            raise IndexingError(f"take_along_axis: axis {a} has size {k} in indices and {n} in the value", values=rows([t, i]))
+            what = f"axis {a} has size {k} in indices, {n} in the value"
+            raise IndexingError(f"take_along_axis: {what}", values=rows([t, i]))
     along = stretch(_wrapped(i, t, axis), shape)
     zero = lookup("iota")
     places = [along if a == axis else zero(shape=shape, axis=a, dtype=DTYPES["i64"]) * (0 if n == 1 else 1)
@@ -342,7 +360,9 @@ def dynamic_slice(x: Any, starts: Sequence[Any], sizes: Sequence[Any]) -> Tensor
     """A window of ``sizes`` elements whose place is data, moved so that it fits."""
     t = as_tensor(x)
     if len(starts) != t.ndim or len(sizes) != t.ndim:
-        raise IndexingError(f"dynamic_slice: {len(starts)} starts and {len(sizes)} sizes for {t.ndim} axes", values=rows([t]))
+        raise IndexingError(
+            f"dynamic_slice: {len(starts)} starts and {len(sizes)} sizes for {t.ndim} axes", values=rows([t])
+        )
     scalars = [convert(as_tensor(s).value, DTYPES["i64"]) for s in starts]
     return Tensor(lookup("dynamic_slice")(t.value, *scalars, size=tuple(as_size(s) for s in sizes)))
 

@@ -31,7 +31,9 @@ def part(v: Value, axis: int, start: Size, size: Size, step: int = 1) -> Value:
     if (start, size, step) == (0, v.shape[axis], 1):
         return v
     spec = [(start, size, step) if i == axis else (0, n, 1) for i, n in enumerate(v.shape)]
-    return lookup("slice")(v, start=tuple(s[0] for s in spec), size=tuple(s[1] for s in spec), step=tuple(s[2] for s in spec))
+    return lookup("slice")(
+        v, start=tuple(s[0] for s in spec), size=tuple(s[1] for s in spec), step=tuple(s[2] for s in spec)
+    )
 
 
 def _agree(tensors: list[Tensor], axis: int, name: str) -> list[Value]:
@@ -63,8 +65,14 @@ def concatenate(arrays: Any, axis: int | None = 0, *, dtype: Any = None, casting
     if axis is None:
         tensors, axis = [API["ravel"](t) for t in tensors], 0
     if not all(t.ndim for t in tensors):
-        raise ShapeError("concatenate: values without axes cannot be joined", values=rows(tensors), help="use sc.stack or sc.hstack")
-    tensors = same_dtype(tensors, "concatenate") if dtype is None else [Tensor(convert(t.value, as_dtype(dtype))) for t in tensors]
+        raise ShapeError(
+            "concatenate: values without axes cannot be joined", values=rows(tensors), help="use sc.stack or sc.hstack"
+        )
+    tensors = (
+        same_dtype(tensors, "concatenate")
+        if dtype is None
+        else [Tensor(convert(t.value, as_dtype(dtype))) for t in tensors]
+    )
     axis = normal_axis(axis, tensors[0].ndim, "concatenate", tensors[0])
     values = _agree(tensors, axis, "concatenate")
     return Tensor(values[0] if len(values) == 1 else lookup("concat")(*values, axis=axis))
@@ -76,7 +84,9 @@ def stack(arrays: Any, axis: int = 0, *, dtype: Any = None, casting: str = "same
     tensors = sequence(arrays)
     if not tensors:
         raise ShapeError("stack: there is nothing to join")
-    tensors = same_dtype(tensors, "stack") if dtype is None else [Tensor(convert(t.value, as_dtype(dtype))) for t in tensors]
+    tensors = (
+        same_dtype(tensors, "stack") if dtype is None else [Tensor(convert(t.value, as_dtype(dtype))) for t in tensors]
+    )
     axis = normal_axis(axis, tensors[0].ndim + 1, "stack")
     values = _agree(tensors, -1, "stack")
     raised = [expanded(v, (axis,)) for v in values]
@@ -106,7 +116,13 @@ def dstack(tup: Any) -> Tensor:
 def column_stack(tup: Any) -> Tensor:
     """One-dimensional values as columns, others side by side."""
     tensors = sequence(tup)
-    return concatenate([Tensor(reshaped(t.value, (*t.value.shape, 1)[-2:] if t.ndim else (1, 1))) if t.ndim < 2 else t for t in tensors], 1)
+    return concatenate(
+        [
+            Tensor(reshaped(t.value, (*t.value.shape, 1)[-2:] if t.ndim else (1, 1))) if t.ndim < 2 else t
+            for t in tensors
+        ],
+        1,
+    )
 
 
 @public(np.append)
@@ -131,9 +147,12 @@ def _cuts(n: Size, indices_or_sections: Any, name: str, exact: bool) -> list[tup
     whole, extra = n // k, n % k
     if isinstance(extra, Dim) or isinstance(n, Dim):
         if extra != 0 and exact or isinstance(extra, Dim):
-            raise ShapeError(f"{name}: whether {k} divides {n} is not known", help="name the size as a multiple, or give the indices")
+            raise ShapeError(f"{name}: whether {k} divides {n} is not known", help="give the indices of the cuts")
     elif extra and exact:
-        raise ShapeError(f"{name}: an axis of size {n} does not divide into {k} equal pieces", help="sc.array_split takes pieces that differ")
+        raise ShapeError(
+            f"{name}: an axis of size {n} does not divide into {k} equal pieces",
+            help="sc.array_split takes pieces that differ",
+        )
     out: list[tuple[Size, Size]] = []
     start: Size = 0
     for i in range(k):
@@ -152,7 +171,9 @@ def _split(name: str, function: Callable, exact: bool) -> Callable[..., list[Ten
     def call(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
         t = as_tensor(ary)
         axis = normal_axis(axis, t.ndim, name, t)
-        return [Tensor(part(t.value, axis, a, n)) for a, n in _cuts(t.value.shape[axis], indices_or_sections, name, exact)]
+        return [
+            Tensor(part(t.value, axis, a, n)) for a, n in _cuts(t.value.shape[axis], indices_or_sections, name, exact)
+        ]
     call.__name__ = call.__qualname__ = name
     call.__doc__ = "A list of pieces along ``axis``: so many, or cut at the indices given."
     return public(function)(call)
@@ -260,7 +281,7 @@ def _rolled(v: Value, axis: int, shift: Any) -> Value:
 
 @public(np.repeat)
 def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None) -> Tensor:
-    """Every element ``repeats`` times (a size, or constant numbers, one an element) along ``axis`` (raveled for None)."""
+    """Every element ``repeats`` times (a size, or constant numbers, one an element) along ``axis`` (None: raveled)."""
     t = as_tensor(a)
     if axis is None:
         t, axis = API["ravel"](t), 0
@@ -281,7 +302,9 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
 def tile(A: Any, reps: Any) -> Tensor:
     """The whole value ``reps`` times along each axis."""
     t = as_tensor(A)
-    counts: list[Size] = [as_size(r, "tile: a count") for r in (reps if isinstance(reps, list | tuple | np.ndarray) else (reps,))]
+    counts: list[Size] = [
+        as_size(r, "tile: a count") for r in (reps if isinstance(reps, list | tuple | np.ndarray) else (reps,))
+    ]
     counts = [*[1] * (t.ndim - len(counts)), *counts]
     v = reshaped(t.value, (1,) * (len(counts) - t.ndim) + t.value.shape)
     inner = [s for s, k in zip(v.shape, counts, strict=True) for s in (k, s)]
@@ -298,14 +321,21 @@ def _pairs(given: Any, ndim: int, name: str) -> list[tuple[Any, Any]]:
         return [(given, given)] * ndim
     entries = list(given)
     if len(entries) == 1:
-        return _pairs(entries[0], ndim, name) if not isinstance(entries[0], list | tuple | np.ndarray) or len(entries[0]) == 2 else \
-            _pairs(entries[0][0], ndim, name)
+        return (
+            _pairs(entries[0], ndim, name)
+            if not isinstance(entries[0], list | tuple | np.ndarray) or len(entries[0]) == 2
+            else _pairs(entries[0][0], ndim, name)
+        )
     nested = [isinstance(e, list | tuple | np.ndarray) for e in entries]
     if len(entries) == 2 and not any(nested):
         return [(entries[0], entries[1])] * ndim
     if len(entries) != ndim:
-        raise ShapeError(f"{name}: {len(entries)} pairs for {ndim} axes", help="give one number, one pair, or a pair an axis")
-    return [tuple(e) if n and len(e) == 2 else (e[0], e[0]) if n else (e, e) for e, n in zip(entries, nested, strict=True)]  # type: ignore[misc]
+        raise ShapeError(
+            f"{name}: {len(entries)} pairs for {ndim} axes", help="give one number, one pair, or a pair an axis"
+        )
+    return [
+        tuple(e) if n and len(e) == 2 else (e[0], e[0]) if n else (e, e) for e, n in zip(entries, nested, strict=True)
+    ]  # type: ignore[misc]
 
 
 @public(np.pad)
@@ -329,13 +359,22 @@ def _pad_constant(t: Tensor, widths: list[tuple[Size, Size]], fill: Any) -> Tens
         scalar_fill = convert(as_tensor(fill).value, v.dtype)
         if all(w == 0 for pair in widths for w in pair):
             return t
-        return Tensor(lookup("pad")(v, scalar_fill, low=tuple(a for a, _ in widths), high=tuple(b for _, b in widths), interior=(0,) * v.ndim))
+        return Tensor(
+            lookup("pad")(
+                v,
+                scalar_fill,
+                low=tuple(a for a, _ in widths),
+                high=tuple(b for _, b in widths),
+                interior=(0,) * v.ndim,
+            )
+        )
     for axis, (pair, fills) in enumerate(zip(widths, _pairs(fill, v.ndim, "pad"), strict=True)):
         for side, (width, number) in enumerate(zip(pair, fills, strict=True)):
             place = tuple(width if i == axis else 0 for i in range(v.ndim))
             zeros = (0,) * v.ndim
             if width != 0:
-                v = lookup("pad")(v, scalar(number, v.dtype), low=zeros if side else place, high=place if side else zeros, interior=zeros)
+                low, high = (zeros, place) if side else (place, zeros)
+                v = lookup("pad")(v, scalar(number, v.dtype), low=low, high=high, interior=zeros)
     return Tensor(v)
 
 
@@ -344,7 +383,11 @@ def _pad_axis(v: Value, axis: int, low: Size, high: Size, mode: str) -> Value:
         raise ShapeError(f"pad: there is no mode {mode!r}", help="modes: constant, edge, reflect, symmetric, wrap")
     n = v.shape[axis]
     if mode == "edge":
-        pieces = [repeat(Tensor(part(v, axis, 0, 1)), user_size(low), axis).value, v, repeat(Tensor(part(v, axis, n - 1, 1)), user_size(high), axis).value]
+        pieces = [
+            repeat(Tensor(part(v, axis, 0, 1)), user_size(low), axis).value,
+            v,
+            repeat(Tensor(part(v, axis, n - 1, 1)), user_size(high), axis).value,
+        ]
     else:
         if isinstance(n, int) and any(not isinstance(w, int) or w > n - (mode == "reflect") for w in (low, high)):
             raise ShapeError(f"pad: mode {mode!r} takes widths up to {n - (mode == 'reflect')} on an axis of size {n}")

@@ -25,11 +25,16 @@ def matmul(x1: Any, x2: Any, /) -> Tensor:
     """The matrix product; leading axes broadcast, a vector is a row on the left and a column on the right."""
     a, b = same_dtype([x1, x2], "matmul")
     if not a.ndim or not b.ndim:
-        raise ShapeError("matmul: values without axes have no matrix product", values=rows([a, b]), help="use * to scale")
+        raise ShapeError(
+            "matmul: values without axes have no matrix product", values=rows([a, b]), help="use * to scale"
+        )
     n, m = a.value.shape[-1], b.value.shape[-2 if b.ndim > 1 else 0]
     if known_equal(n, m) is False:
-        raise ShapeError("matmul: operand shapes differ", values=rows([x if isinstance(x, Tensor) else t for x, t in ((x1, a), (x2, b))]),
-                         help=f"the last axis of the first ({n}) must equal the {'last but one' if b.ndim > 1 else 'only'} axis of the second ({m})")
+        raise ShapeError(
+            "matmul: operand shapes differ",
+            values=rows([x if isinstance(x, Tensor) else t for x, t in ((x1, a), (x2, b))]),
+            help=f"axis {a.ndim - 1} of the first ({n}) must equal axis {max(b.ndim - 2, 0)} of the second ({m})",
+        )
     depth = max(a.ndim, b.ndim, 2) - 2
     batch = [f"batch{i}" for i in range(depth)]
     left: list[Label] = [*batch[depth - (a.ndim - 2):], "row", "sum"] if a.ndim > 1 else ["sum"]
@@ -77,7 +82,8 @@ def _over(x: Tensor, y: Tensor, axes_x: Sequence[int], axes_y: Sequence[int], na
     for i, j in zip(axes_x, axes_y, strict=True):
         n, m = x.value.shape[i], y.value.shape[j]
         if known_equal(n, m) is False:
-            raise ShapeError(f"{name}: operand shapes differ", values=rows([x, y]), help=f"axis {i} of the first ({n}) must equal axis {j} of the second ({m})")
+            help = f"axis {i} of the first ({n}) must equal axis {j} of the second ({m})"
+            raise ShapeError(f"{name}: operand shapes differ", values=rows([x, y]), help=help)
     lx: list[Label] = [f"x{i}" for i in range(x.ndim)]
     ly: list[Label] = [f"y{j}" for j in range(y.ndim)]
     for i, j in zip(axes_x, axes_y, strict=True):
@@ -100,7 +106,9 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
     left, right = ([i] if isinstance(i, int) else list(i) for i in axes)
     if len(left) != len(right):
         raise ShapeError(f"tensordot: {len(left)} axes of the first, {len(right)} of the second", values=rows([x, y]))
-    return _over(x, y, normal_axes(left, x.ndim, "tensordot", x), normal_axes(right, y.ndim, "tensordot", y), "tensordot")
+    return _over(
+        x, y, normal_axes(left, x.ndim, "tensordot", x), normal_axes(right, y.ndim, "tensordot", y), "tensordot"
+    )
 
 
 @public(np.inner)
@@ -150,7 +158,9 @@ def kron(a: Any, b: Any) -> Tensor:
     x, y = as_tensor(a), as_tensor(b)
     n = max(x.ndim, y.ndim)
     x, y = (API["reshape"](t, (1,) * (n - t.ndim) + t.shape) for t in (x, y))
-    out = API["multiply"](API["expand_dims"](x, tuple(range(1, 2 * n, 2))), API["expand_dims"](y, tuple(range(0, 2 * n, 2))))
+    out = API["multiply"](
+        API["expand_dims"](x, tuple(range(1, 2 * n, 2))), API["expand_dims"](y, tuple(range(0, 2 * n, 2)))
+    )
     return API["reshape"](out, tuple(i * j for i, j in zip(x.shape, y.shape, strict=True)))
 
 
@@ -209,7 +219,7 @@ def matrix_power(a: Any, n: int) -> Tensor:
 
 @public(np.einsum)
 def einsum(subscripts: Any, *operands: Any, optimize: Any = True, dtype: Any = None) -> Tensor:
-    """A sum of products in Einstein's notation: ``einsum("ij,jk->ik", a, b)`` or ``einsum(a, [0, 1], b, [1, 2], [0, 2])``."""
+    """A sum of products in Einstein's notation: ``einsum("ij,jk->ik", a, b)``, ``einsum(a, [0, 1], b, [1], [0])``."""
     if isinstance(subscripts, str):
         inputs, output = _from_text(subscripts)
         items = list(operands)
@@ -243,7 +253,11 @@ def _filled(labels: Sequence[Any], t: Tensor, depth: int) -> list[Label]:
     plain = [n for n in labels if n is not Ellipsis]
     mine = t.ndim - len(plain)
     if mine < 0 or (mine and Ellipsis not in labels):
-        raise ShapeError(f"einsum: {len(plain)} labels for {t.ndim} axes", values=rows([t]), help="every axis needs a label, or use ...")
+        raise ShapeError(
+            f"einsum: {len(plain)} labels for {t.ndim} axes",
+            values=rows([t]),
+            help="every axis needs a label, or use ...",
+        )
     return [n for label in labels for n in (_dots(depth)[depth - mine:] if label is Ellipsis else [label])]
 
 
@@ -281,7 +295,7 @@ def _from_lists(args: list[Any]) -> tuple[list[Any], list[list[Any]], list[Any] 
 
 @public(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The norm of vectors or matrices, as NumPy's ``linalg.norm``; the 2-norm does not overflow and has gradient 0 at 0."""
+    """The norm of vectors or matrices, as ``numpy.linalg.norm``. The 2-norm cannot overflow; its gradient at 0 is 0."""
     t = as_tensor(x)
     if axis is None and ord is not None and t.ndim not in (1, 2):
         raise ShapeError("norm: with an order, one or two axes are needed; give axis", values=rows([t]))
@@ -295,7 +309,11 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
     if len(axes) == 1:
         return _vector_norm(size, ord, axes[0], keepdims)
     if len(axes) != 2 or ord not in (1, -1, np.inf, -np.inf):
-        raise DTypeError(f"norm: order {ord!r} is not available for matrices", values=rows([t]), help="orders: None, 'fro', 1, -1, inf, -inf")
+        raise DTypeError(
+            f"norm: order {ord!r} is not available for matrices",
+            values=rows([t]),
+            help="orders: None, 'fro', 1, -1, inf, -inf",
+        )
     summed, best = axes if ord in (1, -1) else axes[::-1]
     total = API["sum"](size, summed, keepdims=True)
     out = API["max" if ord > 0 else "min"](total, best, keepdims=True)

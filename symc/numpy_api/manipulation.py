@@ -69,7 +69,9 @@ def expanded(v: Value, axes: Sequence[int]) -> Value:
 
 
 @public(np.reshape)
-def reshape(a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: bool | None = None) -> Tensor:
+def reshape(
+    a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: bool | None = None
+) -> Tensor:
     """The same elements in another shape; one size may be -1. Raises ShapeError when the numbers of elements differ."""
     t = as_tensor(a)
     shape = newshape if shape is None else shape
@@ -87,7 +89,9 @@ def _fill_in(t: Tensor, sizes: list[Size]) -> list[Size]:
     """The sizes with -1 replaced by what is left."""
     free = [i for i, s in enumerate(sizes) if isinstance(s, int) and s == -1]
     if len(free) > 1 or any(isinstance(s, int) and s < -1 for s in sizes):
-        raise ShapeError(f"reshape: sizes {_text(sizes)} are not possible", values=rows([t]), help="at most one size may be -1")
+        raise ShapeError(
+            f"reshape: sizes {_text(sizes)} are not possible", values=rows([t]), help="at most one size may be -1"
+        )
     if not free:
         return sizes
     rest = product(s for i, s in enumerate(sizes) if i != free[0])
@@ -109,7 +113,9 @@ def _sized(t: Tensor, sizes: list[Size]) -> Value:
     total = product(t.value.shape)
     known = known_equal(total, target)
     if known is False:
-        raise ShapeError(f"reshape: {total} elements do not fit shape {_text(sizes)}, which has {target}", values=rows([t]))
+        raise ShapeError(
+            f"reshape: {total} elements do not fit shape {_text(sizes)}, which has {target}", values=rows([t])
+        )
     if known is True:
         return t.value
     return lookup("ensure_shape")(reshaped(t.value, (total,)), shape=(target,))

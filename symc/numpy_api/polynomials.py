@@ -66,7 +66,9 @@ def polyint(p: Any, m: int = 1, k: Any = 0) -> Tensor:
     t = as_tensor(p)
     for _ in range(m):
         n = t.shape[0]
-        t = API["concatenate"]([API["divide"](t, API["subtract"](n, API["arange"](n))), API["reshape"](as_tensor(k), (1,))])
+        t = API["concatenate"](
+            [API["divide"](t, API["subtract"](n, API["arange"](n))), API["reshape"](as_tensor(k), (1,))]
+        )
     return t
 
 
@@ -95,7 +97,9 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
     """The correlation of two vectors: the convolution of a with v conjugated and reversed."""
     x, y = as_tensor(a), as_tensor(v)
     if mode == "same":
-        raise ShapeError("correlate: the mode 'same' is not available", values=rows([x, y]), help="take a slice of mode 'full'")
+        raise ShapeError(
+            "correlate: the mode 'same' is not available", values=rows([x, y]), help="take a slice of mode 'full'"
+        )
     full = convolve(x, API["flip"](API["conjugate"](y)), "full")
     if mode == "full":
         return full

@@ -57,7 +57,9 @@ def loop_dtypes(ufunc: np.ufunc, tensors: Sequence[Tensor]) -> tuple[np.dtype, .
         types = _loop_types(ufunc, kinds)
     except TypeError as e:
         names = " and ".join(DTYPE_NAMES[t.dtype] for t in tensors)
-        raise DTypeError(f"{ufunc.__name__} is not defined for {names}", values=rows(tensors), help=_hint(e, ufunc)) from None
+        raise DTypeError(
+            f"{ufunc.__name__} is not defined for {names}", values=rows(tensors), help=_hint(e, ufunc)
+        ) from None
     strong = any(map(_is_double, kinds))
     return tuple(settle(d, strong) for d in types)
 
@@ -65,7 +67,7 @@ def loop_dtypes(ufunc: np.ufunc, tensors: Sequence[Tensor]) -> tuple[np.dtype, .
 def _hint(e: TypeError, ufunc: np.ufunc) -> str:
     if "boolean" in str(e):
         return "use ^ (sc.logical_xor) or ~ (sc.logical_not) on bool"
-    return f"NumPy has no {ufunc.__name__} of these dtypes either; cast first, for example x.astype('int64') or x.astype('float64')"
+    return f"NumPy has no {ufunc.__name__} of these dtypes either; cast first, for example x.astype('float64')"
 
 
 def rows(tensors: Sequence[Tensor]) -> list[tuple[str, Any, Any]]:
@@ -78,8 +80,10 @@ def check_range(t: Tensor, dtype: np.dtype, name: str) -> None:
     if t.weak and dtype.kind in "iu" and t.value.op.name == "constant" and t.dtype.kind == "i":
         number, info = int(t.value.attrs["value"].data), np.iinfo(dtype)
         if not info.min <= number <= info.max:
-            raise DTypeError(f"{name}: the Python integer {number} does not fit {DTYPE_NAMES[dtype]}",
-                             help=f"{DTYPE_NAMES[dtype]} holds {info.min} to {info.max}; cast the other operand to a wider dtype")
+            raise DTypeError(
+                f"{name}: the Python integer {number} does not fit {DTYPE_NAMES[dtype]}",
+                help=f"{DTYPE_NAMES[dtype]} holds {info.min} to {info.max}; cast the other operand to a wider dtype",
+            )
 
 
 # --- shapes -----------------------------------------------------------------------------------------------------------
@@ -121,7 +125,9 @@ def stretch(v: Value, shape: tuple[Size, ...]) -> Value:
         return v
     offset = len(shape) - len(have)
     want = shape[offset:]
-    if any(h != w and h != 1 for h, w in zip(have, want, strict=True)):  # sizes that are equal or else an error in a call
+    if any(
+        h != w and h != 1 for h, w in zip(have, want, strict=True)
+    ):  # sizes that are equal or else an error in a call
         v = lookup("ensure_shape")(v, shape=tuple(1 if h == 1 else w for h, w in zip(have, want, strict=True)))
     kept = [i for i, (h, w) in enumerate(zip(v.shape, want, strict=True)) if h == w]
     if len(kept) == len(shape):

@@ -71,7 +71,8 @@ def _extreme(name: str, *numpy_functions: Callable) -> Callable[..., Tensor]:
         out = reduce(name, t.value, axis, keepdims, t)
         return out if initial is None else API[f"{name}imum"](out, initial)
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"The {'greatest' if name == 'max' else 'least'} element over ``axis``; nan if one is nan. Ties share the derivative evenly."
+    what = "greatest" if name == "max" else "least"
+    call.__doc__ = f"The {what} element over ``axis``; nan if one is nan. Ties share the derivative evenly."
     return public(*numpy_functions, getattr(np, f"a{name}"), aliases=(f"a{name}",))(call)
 
 
@@ -91,7 +92,9 @@ def _complex_extreme(name: str, t: Tensor, axis: Axis, keepdims: bool) -> Tensor
     worst = -np.inf if name == "max" else np.inf
     chosen = API["logical_and"](best, API["equal"](im, API[name](API["where"](best, im, worst), axis, keepdims=True)))
     count = API["sum"](chosen, axis, keepdims=keepdims)
-    return API["divide"](API["sum"](API["where"](chosen, t, 0.0), axis, keepdims=keepdims), API["astype"](count, t.dtype))
+    return API["divide"](
+        API["sum"](API["where"](chosen, t, 0.0), axis, keepdims=keepdims), API["astype"](count, t.dtype)
+    )
 
 
 max = _extreme("max", np.max)
@@ -119,7 +122,8 @@ def _place(name: str, function: Callable) -> Callable[..., Tensor]:
             return Tensor(reshaped(flat.value, (1,) * t.ndim)) if keepdims else flat
         return reduce(name, t.value, normal_axis(axis, t.ndim, name, t), keepdims, t)
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"The place of the first {'greatest' if name == 'argmax' else 'least'} element along ``axis`` (of the raveled value for None)."
+    what = "greatest" if name == "argmax" else "least"
+    call.__doc__ = f"The place of the first {what} element along ``axis`` (of the raveled value for None)."
     return public(function)(call)
 
 
@@ -147,7 +151,11 @@ def count_along(t: Tensor, axis: Axis, name: str) -> Any:
 
 def _inexact(t: Tensor, dtype: Any) -> tuple[Tensor, np.dtype]:
     """The operand in the dtype in which NumPy averages, and the dtype of the result."""
-    out = as_dtype(dtype) if dtype is not None else (t.dtype if t.dtype.kind in "fc" else loop_dtypes(np.divide, [t, t])[-1])
+    out = (
+        as_dtype(dtype)
+        if dtype is not None
+        else (t.dtype if t.dtype.kind in "fc" else loop_dtypes(np.divide, [t, t])[-1])
+    )
     wide = DTYPES["f32"] if out == DTYPES["f16"] and dtype is None else out
     return Tensor(convert(t.value, wide)), out
 
@@ -243,7 +251,9 @@ def _running(name: str, *functions: Callable) -> Callable[..., Tensor]:
         axis = normal_axis(axis, v.ndim, name, t)
         return Tensor(lookup(name)(v, axis=axis, reverse=False))
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"The running {'sum' if name == 'cumsum' else 'product'} along ``axis`` (of the raveled value for None)."
+    call.__doc__ = (
+        f"The running {'sum' if name == 'cumsum' else 'product'} along ``axis`` (of the raveled value for None)."
+    )
     return public(*functions)(call)
 
 
@@ -260,7 +270,11 @@ def _cumulative(name: str, function: Callable | None, first: int) -> Callable[..
             axis = 0
         axis = normal_axis(axis, t.ndim, name, t)
         out = API[name.replace("ulative_", "")](t, axis, dtype)
-        return API["pad"](out, [(1 if i == axis else 0, 0) for i in range(t.ndim)], constant_values=first) if include_initial else out
+        return (
+            API["pad"](out, [(1 if i == axis else 0, 0) for i in range(t.ndim)], constant_values=first)
+            if include_initial
+            else out
+        )
     call.__name__ = call.__qualname__ = name
     call.__doc__ = "The running result along ``axis``, optionally with the value of no elements in front."
     return public(*([function] if function else []))(call)

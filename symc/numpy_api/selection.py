@@ -1,4 +1,4 @@
-"""Selecting and assembling: choose, piecewise, insert, delete, membership, blocks, and conversions between kinds of indices."""
+"""Selecting and assembling: choose, piecewise, insert, delete, membership, blocks, conversions between indices."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Tensor:
     t, axis = _along(arr, axis, "delete")
     n = t.shape[axis]
     if not isinstance(n, int):
-        raise ShapeError("delete: the size of the axis must be known", values=rows([t]), help="join slices with sc.concatenate")
+        raise ShapeError(
+            "delete: the size of the axis must be known", values=rows([t]), help="join slices with sc.concatenate"
+        )
     return API["take"](t, np.delete(np.arange(n), obj), axis)
 
 

@@ -22,7 +22,9 @@ def _prepared(a: Any, axis: int | None, name: str) -> tuple[Tensor, int]:
     if axis is None:
         t, axis = ravel(t), -1
     if t.dtype.kind == "c":
-        raise DTypeError(f"{name} is not defined for complex numbers", values=rows([t]), help="sort by x.real, x.imag or abs(x)")
+        raise DTypeError(
+            f"{name} is not defined for complex numbers", values=rows([t]), help="sort by x.real, x.imag or abs(x)"
+        )
     if not t.ndim:
         raise ShapeError(f"{name}: a value without axes cannot be sorted", values=rows([t]))
     return t, normal_axis(axis, t.ndim, name, t)
@@ -73,7 +75,7 @@ def topk(x: Any, k: Any, axis: int = -1) -> tuple[Tensor, Tensor]:
 
 @public(np.searchsorted)
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tensor:
-    """Where the elements of v go into the sorted a so that it stays sorted: before equals ("left") or after ("right")."""
+    """Where the elements of v go into the sorted a so that it stays sorted: ``side`` says before or after equals."""
     if side not in ("left", "right"):
         raise ShapeError(f"searchsorted: side is 'left' or 'right', not {side!r}")
     x, y = same_dtype([a, v], "searchsorted")
@@ -97,7 +99,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
 
 @public(np.bincount)
 def bincount(x: Any, weights: Any = None, minlength: Any = 0, *, length: Any = None) -> Tensor:
-    """How often each integer occurs, or the sum of its weights. ``length``: how many integers there are, which must be known."""
+    """How often each integer occurs, or the sum of its weights. ``length``: how many integers there are; needed."""
     t = as_tensor(x)
     if length is None:
         raise SymbolicValueError("bincount: how many numbers the result has depends on data", values=rows([t]),

@@ -69,7 +69,7 @@ def percentile(a: Any, q: Any, axis: Any = None, *, method: str = "linear", keep
 
 @public(np.quantile)
 def quantile(a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False) -> Tensor:
-    """The q-th quantiles, q constant; a nan makes its quantiles nan. Methods: linear, lower, higher, nearest, midpoint."""
+    """The q-th quantiles, q constant; nan where there is a nan. Methods: linear, lower, higher, nearest, midpoint."""
     flat, n, axes = _in_line(a, axis)
     if flat.dtype.kind not in "f":
         flat = API["astype"](flat, API["divide"](flat, 1).dtype)
@@ -83,10 +83,17 @@ def quantile(a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdi
         place = p * (n - 1)
         low = int(np.floor(place))
         high = min(low + 1, n - 1)
-        part = {"linear": place - low, "lower": 0.0, "higher": float(place > low), "nearest": float(np.round(place) - low),
-                "midpoint": 0.5 if place > low else 0.0}[method]
+        part = {
+            "linear": place - low,
+            "lower": 0.0,
+            "higher": float(place > low),
+            "nearest": float(np.round(place) - low),
+            "midpoint": 0.5 if place > low else 0.0,
+        }[method]
         x, y = API["getitem"](line, (Ellipsis, low)), API["getitem"](line, (Ellipsis, high))
-        value = x if part == 0 else y if part == 1 else API["add"](API["multiply"](x, 1 - part), API["multiply"](y, part))
+        value = (
+            x if part == 0 else y if part == 1 else API["add"](API["multiply"](x, 1 - part), API["multiply"](y, part))
+        )
         value = API["where"](missing, np.nan, value)
         return API["expand_dims"](value, axes) if keepdims else value
 
@@ -153,13 +160,15 @@ def ediff1d(ary: Any) -> Tensor:
 
 @public(np.gradient)
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    """Central differences inside, one-sided ones at the ends; a list for several axes. Spacings are numbers, one an axis."""
+    """Central differences inside, one-sided ones at the ends; a list for several axes. One spacing an axis."""
     t = as_tensor(f)
     t = t if t.dtype.kind in "fc" else API["astype"](t, API["divide"](t, 1).dtype)
     axes = normal_axes(axis, t.ndim, "gradient", t)
     steps: Sequence[Any] = varargs if len(varargs) > 1 else (varargs or (1.0,)) * len(axes)
     if len(steps) != len(axes) or any(np.ndim(s) for s in steps if not isinstance(s, Tensor)):
-        raise ShapeError(f"gradient: {len(varargs)} spacings for {len(axes)} axes", help="give one number, or one an axis")
+        raise ShapeError(
+            f"gradient: {len(varargs)} spacings for {len(axes)} axes", help="give one number, or one an axis"
+        )
     if edge_order not in (1, 2):
         raise ShapeError("gradient: edge_order is 1 or 2")
     out = [_gradient_along(t, a, h, edge_order) for a, h in zip(axes, steps, strict=True)]
@@ -176,10 +185,14 @@ def _gradient_along(t: Tensor, axis: int, h: Any, edge_order: int) -> Tensor:
 
     inside = API["divide"](API["subtract"](at(2, None), at(None, -2)), API["multiply"](2.0, h))
     if edge_order == 1:
-        ends = [API["divide"](API["subtract"](at(1, 2), at(0, 1)), h), API["divide"](API["subtract"](at(-1, None), at(-2, -1)), h)]
+        ends = [
+            API["divide"](API["subtract"](at(1, 2), at(0, 1)), h),
+            API["divide"](API["subtract"](at(-1, None), at(-2, -1)), h),
+        ]
     else:
         def edge(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-            return API["divide"](API["subtract"](API["multiply"](2.0, b), API["add"](API["multiply"](1.5, a), API["multiply"](0.5, c))), h)
+            outer = API["add"](API["multiply"](1.5, a), API["multiply"](0.5, c))
+            return API["divide"](API["subtract"](API["multiply"](2.0, b), outer), h)
         ends = [edge(at(0, 1), at(1, 2), at(2, 3)), API["negative"](edge(at(-1, None), at(-2, -1), at(-3, -2)))]
     return API["concatenate"]([ends[0], inside, ends[1]], axis)
 
@@ -190,7 +203,9 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     t = as_tensor(y)
     axis = normal_axis(axis, t.ndim, "trapezoid", t)
     head = (slice(None),) * axis
-    means = API["multiply"](API["add"](API["getitem"](t, (*head, slice(1, None))), API["getitem"](t, (*head, slice(None, -1)))), 0.5)
+    means = API["multiply"](
+        API["add"](API["getitem"](t, (*head, slice(1, None))), API["getitem"](t, (*head, slice(None, -1)))), 0.5
+    )
     if x is None:
         return API["sum"](API["multiply"](means, dx), axis)
     points = as_tensor(x)
@@ -202,12 +217,16 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
 
 @public(np.interp)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Tensor:
-    """Values between the points (xp, fp), xp increasing; the first and last value outside, or ``left`` and ``right``."""
+    """Values between the points (xp, fp), xp increasing; outside the first and last, or ``left`` and ``right``."""
     x, xp, fp = as_tensor(x), as_tensor(xp), as_tensor(fp)
     i = API["clip"](API["searchsorted"](xp, x, "right"), 1, xp.shape[0] - 1)
     before = API["subtract"](i, 1)
     x0, x1 = API["take"](xp, before), API["take"](xp, i)
     y0, y1 = API["take"](fp, before), API["take"](fp, i)
-    out = API["add"](y0, API["multiply"](API["divide"](API["subtract"](x, x0), API["subtract"](x1, x0)), API["subtract"](y1, y0)))
+    out = API["add"](
+        y0, API["multiply"](API["divide"](API["subtract"](x, x0), API["subtract"](x1, x0)), API["subtract"](y1, y0))
+    )
     out = API["where"](API["less"](x, API["getitem"](xp, 0)), API["getitem"](fp, 0) if left is None else left, out)
-    return API["where"](API["greater"](x, API["getitem"](xp, -1)), API["getitem"](fp, -1) if right is None else right, out)
+    return API["where"](
+        API["greater"](x, API["getitem"](xp, -1)), API["getitem"](fp, -1) if right is None else right, out
+    )

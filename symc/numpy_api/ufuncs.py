@@ -29,7 +29,12 @@ def op(name: str) -> Build:
 
 def _by_kind(**builders: str | Build) -> Build:
     """One builder per letter of dtype kinds of the first operand; ``other`` for the rest."""
-    table = {k: (op(b) if isinstance(b, str) else b) for letters, b in builders.items() if letters != "other" for k in letters}
+    table = {
+        k: (op(b) if isinstance(b, str) else b)
+        for letters, b in builders.items()
+        if letters != "other"
+        for k in letters
+    }
     other = builders.get("other")
     rest = op(other) if isinstance(other, str) else other
 
@@ -124,7 +129,9 @@ def _square(x: Value) -> Value:
 def _reciprocal(x: Value) -> Value:
     if x.dtype.kind in "fc":
         return lookup("div")(splat(1, x.type), x)
-    one = convert(lookup("trunc")(lookup("div")(splat(1, x.type.with_dtype("f64")), convert(x, DTYPES["f64"]))), x.dtype)
+    one = convert(
+        lookup("trunc")(lookup("div")(splat(1, x.type.with_dtype("f64")), convert(x, DTYPES["f64"]))), x.dtype
+    )
     return choose(lookup("eq")(x, 0), splat(0, x.type), one)
 
 
@@ -184,8 +191,14 @@ def _bit_count(x: Value) -> Value:
     """Ones in |x|, by adding neighbours in place."""
     magnitude = lookup("abs")(x) if x.dtype.kind == "i" else x
     word = convert(convert(magnitude, np.dtype(f"u{x.dtype.itemsize}")), DTYPES["u64"])
-    for width, mask in ((1, 0x5555555555555555), (2, 0x3333333333333333), (4, 0x0F0F0F0F0F0F0F0F), (8, 0x00FF00FF00FF00FF),
-                        (16, 0x0000FFFF0000FFFF), (32, 0x00000000FFFFFFFF)):
+    for width, mask in (
+        (1, 0x5555555555555555),
+        (2, 0x3333333333333333),
+        (4, 0x0F0F0F0F0F0F0F0F),
+        (8, 0x00FF00FF00FF00FF),
+        (16, 0x0000FFFF0000FFFF),
+        (32, 0x00000000FFFFFFFF),
+    ):
         mask_ = splat(np.uint64(mask), word.type)
         word = lookup("and")(word, mask_) + lookup("and")(lookup("shr")(word, splat(width, word.type)), mask_)
     return convert(word, DTYPES["u8"])
@@ -206,31 +219,92 @@ def _rounding(name: str) -> Build:
 
 UFUNCS: dict[np.ufunc, Build] = {
     # arithmetic
-    np.add: op("add"), np.subtract: op("sub"), np.multiply: op("mul"), np.divide: op("div"), np.floor_divide: op("floordiv"),
-    np.remainder: op("mod"), np.fmod: op("fmod"), np.divmod: _divmod, np.power: op("pow"), np.float_power: op("pow"),
-    np.negative: op("neg"), np.positive: _itself, np.absolute: _by_kind(bu=_itself, ifc="abs"), np.fabs: op("abs"),
-    np.sign: op("sign"), np.square: _square, np.reciprocal: _reciprocal, np.copysign: op("copysign"), np.nextafter: op("nextafter"),
-    np.spacing: _spacing, np.ldexp: _ldexp, np.frexp: _frexp, np.modf: _modf, np.heaviside: _heaviside, np.hypot: op("hypot"),
+    np.add: op("add"),
+    np.subtract: op("sub"),
+    np.multiply: op("mul"),
+    np.divide: op("div"),
+    np.floor_divide: op("floordiv"),
+    np.remainder: op("mod"),
+    np.fmod: op("fmod"),
+    np.divmod: _divmod,
+    np.power: op("pow"),
+    np.float_power: op("pow"),
+    np.negative: op("neg"),
+    np.positive: _itself,
+    np.absolute: _by_kind(bu=_itself, ifc="abs"),
+    np.fabs: op("abs"),
+    np.sign: op("sign"),
+    np.square: _square,
+    np.reciprocal: _reciprocal,
+    np.copysign: op("copysign"),
+    np.nextafter: op("nextafter"),
+    np.spacing: _spacing,
+    np.ldexp: _ldexp,
+    np.frexp: _frexp,
+    np.modf: _modf,
+    np.heaviside: _heaviside,
+    np.hypot: op("hypot"),
     np.conjugate: _by_kind(c="conj", biuf=_itself),
-    np.maximum: _lexicographic("maximum"), np.minimum: _lexicographic("minimum"),
-    np.fmax: _by_kind(f="fmax", other=_present("maximum")), np.fmin: _by_kind(f="fmin", other=_present("minimum")),
+    np.maximum: _lexicographic("maximum"),
+    np.minimum: _lexicographic("minimum"),
+    np.fmax: _by_kind(f="fmax", other=_present("maximum")),
+    np.fmin: _by_kind(f="fmin", other=_present("minimum")),
     # exponentials and logarithms
-    np.exp: op("exp"), np.exp2: op("exp2"), np.expm1: op("expm1"), np.log: op("log"), np.log2: op("log2"), np.log10: op("log10"),
-    np.log1p: op("log1p"), np.sqrt: op("sqrt"), np.cbrt: op("cbrt"), np.logaddexp: op("logaddexp"), np.logaddexp2: _logaddexp2,
+    np.exp: op("exp"),
+    np.exp2: op("exp2"),
+    np.expm1: op("expm1"),
+    np.log: op("log"),
+    np.log2: op("log2"),
+    np.log10: op("log10"),
+    np.log1p: op("log1p"),
+    np.sqrt: op("sqrt"),
+    np.cbrt: op("cbrt"),
+    np.logaddexp: op("logaddexp"),
+    np.logaddexp2: _logaddexp2,
     # trigonometric and hyperbolic
-    np.sin: op("sin"), np.cos: op("cos"), np.tan: op("tan"), np.arcsin: op("asin"), np.arccos: op("acos"), np.arctan: op("atan"),
-    np.arctan2: op("atan2"), np.sinh: op("sinh"), np.cosh: op("cosh"), np.tanh: op("tanh"), np.arcsinh: op("asinh"),
-    np.arccosh: op("acosh"), np.arctanh: op("atanh"),
-    np.deg2rad: _scale(math.pi / 180), np.radians: _scale(math.pi / 180), np.rad2deg: _scale(180 / math.pi), np.degrees: _scale(180 / math.pi),
+    np.sin: op("sin"),
+    np.cos: op("cos"),
+    np.tan: op("tan"),
+    np.arcsin: op("asin"),
+    np.arccos: op("acos"),
+    np.arctan: op("atan"),
+    np.arctan2: op("atan2"),
+    np.sinh: op("sinh"),
+    np.cosh: op("cosh"),
+    np.tanh: op("tanh"),
+    np.arcsinh: op("asinh"),
+    np.arccosh: op("acosh"),
+    np.arctanh: op("atanh"),
+    np.deg2rad: _scale(math.pi / 180),
+    np.radians: _scale(math.pi / 180),
+    np.rad2deg: _scale(180 / math.pi),
+    np.degrees: _scale(180 / math.pi),
     # rounding
-    np.floor: _rounding("floor"), np.ceil: _rounding("ceil"), np.trunc: _rounding("trunc"), np.rint: _by_kind(f="rint", c=_rint_parts),
+    np.floor: _rounding("floor"),
+    np.ceil: _rounding("ceil"),
+    np.trunc: _rounding("trunc"),
+    np.rint: _by_kind(f="rint", c=_rint_parts),
     # comparisons and tests
-    np.equal: _compare("eq"), np.not_equal: _compare("ne"), np.less: _compare("lt"), np.less_equal: _compare("le"),
-    np.greater: _compare("gt"), np.greater_equal: _compare("ge"),
-    np.isnan: _by_kind(fc="isnan", biu=_false), np.isinf: _by_kind(fc="isinf", biu=_false),
-    np.isfinite: _by_kind(fc="isfinite", biu=_true), np.signbit: op("signbit"),
+    np.equal: _compare("eq"),
+    np.not_equal: _compare("ne"),
+    np.less: _compare("lt"),
+    np.less_equal: _compare("le"),
+    np.greater: _compare("gt"),
+    np.greater_equal: _compare("ge"),
+    np.isnan: _by_kind(fc="isnan", biu=_false),
+    np.isinf: _by_kind(fc="isinf", biu=_false),
+    np.isfinite: _by_kind(fc="isfinite", biu=_true),
+    np.signbit: op("signbit"),
     # logic and bits
-    np.logical_and: _logical("and"), np.logical_or: _logical("or"), np.logical_xor: _logical("xor"), np.logical_not: _logical("not"),
-    np.bitwise_and: op("and"), np.bitwise_or: op("or"), np.bitwise_xor: op("xor"), np.invert: op("not"),
-    np.left_shift: op("shl"), np.right_shift: op("shr"), np.bitwise_count: _bit_count,
-}  # fmt: skip
+    np.logical_and: _logical("and"),
+    np.logical_or: _logical("or"),
+    np.logical_xor: _logical("xor"),
+    np.logical_not: _logical("not"),
+    np.bitwise_and: op("and"),
+    np.bitwise_or: op("or"),
+    np.bitwise_xor: op("xor"),
+    np.invert: op("not"),
+    np.left_shift: op("shl"),
+    np.right_shift: op("shr"),
+    np.bitwise_count: _bit_count,
+}

@@ -109,7 +109,9 @@ def _update(x: Tensor, index: Any, v: Any, mode: str) -> Tensor:
     u = as_tensor(v)
     check_range(u, x.dtype, f"at[].{mode}")
     if u.dtype.kind == "c" and x.dtype.kind != "c":
-        raise DTypeError("complex numbers cannot be put into a real value", values=rows([x, u]), help="x.astype('complex128')")
+        raise DTypeError(
+            "complex numbers cannot be put into a real value", values=rows([x, u]), help="x.astype('complex128')"
+        )
     shape = tuple(_result_shape(p))
     placed = _spread(Tensor(convert(u.value, x.dtype)), shape, x)
     if p.arrays:
@@ -131,7 +133,10 @@ def _spread(u: Tensor, shape: tuple[Size, ...], x: Tensor) -> Value:
     value = reshaped(u.value, have)
     want = shape[len(shape) - len(have):] if len(have) <= len(shape) else None
     if want is None or any(h != 1 and known_equal(h, w) is False for h, w in zip(have, want, strict=True)):
-        raise ShapeError(f"the update does not broadcast to the shape ({', '.join(map(str, shape))}) of the place", values=rows([x, u]))
+        raise ShapeError(
+            f"the update does not broadcast to the shape ({', '.join(map(str, shape))}) of the place",
+            values=rows([x, u]),
+        )
     return stretch(value, shape)
 
 
