@@ -108,7 +108,7 @@ def optimize(f: Function, pipeline: str = DEFAULT, *, strict: bool = False, veri
             step = Step(name, 0.0, out.report[-1].values_after, out.report[-1].values_after)
         else:
             f, step = _run(_passes[name], f, selection, out.provenance, strict)
-            settled = (f.body, families)
+            settled = (f.body, families | settled[1] if f.body is settled[0] else families)
         if verify:
             _verify(name, f)
         out.stages[_stage_name(name, out.stages)] = f

@@ -254,5 +254,7 @@ def _match_terms(pattern: Sequence[tuple[int, Pattern]], terms: Sequence[Term], 
         if s == sign:
             for after in _match(p, x, bound, bitwise):
                 yield from _match_terms(later, [*terms[:k], *terms[k + 1:]], after, bitwise, kind)
-    if isinstance(p, Var) and p.index not in bound and not later and len(terms) > 1:
+    signs = {s for s, _ in terms}
+    fits = sign in signs if sign > 0 else signs == {-1}  # 1 - (a + b) is no 1 + x for x = -a - b, nor a / b a 1 / x
+    if isinstance(p, Var) and p.index not in bound and not later and len(terms) > 1 and fits:
         yield {**bound, p.index: join([(s * sign, x) for s, x in terms], kind)}, []  # the last free variable takes the rest

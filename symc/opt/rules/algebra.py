@@ -149,13 +149,13 @@ def square_of_abs(x):
     return abs_(x) * abs_(x), x * x
 
 
-@rule(exact=True)
+@rule(tags=["signed-zero"])
 def max_of_negated(x, y):
     """One sign for two."""
     return maximum(-x, -y), -minimum(x, y)
 
 
-@rule(exact=True)
+@rule(tags=["signed-zero"])
 def min_of_negated(x, y):
     """One sign for two."""
     return minimum(-x, -y), -maximum(x, y)

@@ -210,7 +210,7 @@ def shift_put_back(v: Value) -> Value | None:
         return None
     for i, (s, x) in enumerate(terms):
         for j, (t, y) in enumerate(terms):
-            if x is y and s > 0 > t:
+            if x is y and s > 0 > t and x.op.name != "logsumexp":
                 return join([term for k, term in enumerate(terms) if k not in (i, j)], "sum")
     return None
 
