@@ -5,12 +5,12 @@ import operator
 
 import numpy as np
 import pytest
-from numpy_compare import check, evaluate
 
 import symc as sc
 from symc.inputs import input as sc_input
 from symc.ir.types import DTYPES
 from symc.numpy_api.ufuncs import UFUNCS
+from tests.numpy_compare import check, evaluate
 
 EDGE = {
     "b": [True, False, True], "i": [-3, 0, 5], "u": [0, 1, 7],

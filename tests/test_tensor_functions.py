@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from numpy_compare import check, evaluate
 
 import symc as sc
 from symc.inputs import input as sc_input
+from tests.numpy_compare import check, evaluate
 
 A1 = np.array([3.0, -1.0, 2.5, 0.5, -2.0])
 A2 = np.array([[1.0, -2.0, 3.0, 0.5], [0.0, 4.0, -1.5, 2.0], [2.5, 1.0, -3.0, 1.5]])

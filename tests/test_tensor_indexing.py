@@ -4,11 +4,11 @@ import random
 
 import numpy as np
 import pytest
-from numpy_compare import evaluate
 
 import symc as sc
 from symc.inputs import input as sc_input
 from symc.tensor import Tensor
+from tests.numpy_compare import evaluate
 
 SHAPES = [(5,), (3, 4), (2, 3, 4), (4, 1, 3), (1,), (2, 0, 3), (3, 3, 2, 2)]
 

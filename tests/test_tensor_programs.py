@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.special
-from numpy_compare import check, evaluate
 
 import symc as sc
 from symc.inputs import input as sc_input
 from symc.numpy_api.__main__ import page
+from tests.numpy_compare import check, evaluate
 
 
 def rosenbrock(x):

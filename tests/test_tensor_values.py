@@ -6,7 +6,6 @@ import time
 
 import numpy as np
 import pytest
-from numpy_compare import evaluate
 
 import symc as sc
 from symc.deferred import Deferred, free_variables, instantiate
@@ -16,6 +15,7 @@ from symc.inputs import input as sc_input
 from symc.ir import location
 from symc.sizes import SymbolicSize
 from symc.tensor import Tensor
+from tests.numpy_compare import evaluate
 
 
 def test_identity_and_equality():
