@@ -11,8 +11,8 @@ from symc.ir.types import DTYPE_NAMES
 Template = str | dict[str, str]
 
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-_MATH = ("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
-         "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "sqrt", "lgamma")
+_MATH = ("log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
+         "asinh", "acosh", "atanh", "erf", "erfc", "sqrt", "lgamma")
 
 TABLE: dict[str, Template] = {
     "add": {"b": "({0} or {1})", "*": "{0} + {1}"},
@@ -31,7 +31,7 @@ TABLE: dict[str, Template] = {
     "minimum": {"f": "minimum({0}, {1})", "b": "({0} and {1})", "*": "({0} if {0} < {1} else {1})"},
     "fmax": {"f": "fmax({0}, {1})", "b": "({0} or {1})", "*": "({0} if {0} > {1} else {1})"},
     "fmin": {"f": "fmin({0}, {1})", "b": "({0} and {1})", "*": "({0} if {0} < {1} else {1})"},
-    "copysign": "math.copysign({0}, {1})",
+    "copysign": "copysign({0}, {1})",
     "hypot": "hypot({0}, {1})",
     "atan2": "math.atan2({0}, {1})",
     "and": {"b": "({0} and {1})", "*": "{0} & {1}"},
@@ -46,7 +46,7 @@ TABLE: dict[str, Template] = {
     "isfinite": {"f": "(abs({0}) < inf({0}))", "*": "True"},
     "signbit": {"f": "(math.copysign(1.0, {0}) < 0)", "u": "False", "*": "({0} < 0)"},
     **{name: f"{name}({{0}})" for name in ("floor", "ceil", "trunc", "rint")},
-    "exp2": "exp2({0})",
+    **{name: f"{name}({{0}})" for name in ("exp", "expm1", "log", "log1p", "tanh", "exp2")},
     "cbrt": "cbrt({0})",
     "sigmoid": "sigmoid({0})",
     "softplus": "softplus({0})",

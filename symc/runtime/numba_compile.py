@@ -66,11 +66,11 @@ def _define(source: Source, name: str) -> Callable[..., None]:
     """The Python function of a source. Its text is ours, made from IR; the debugger and tracebacks can show it."""
     import math
 
-    from symc.runtime import numba_helpers
+    from symc.runtime.numba_helpers import NAMES
 
     file = f"<symc kernel {name}>"
     linecache.cache[file] = (len(source.text), None, source.text.splitlines(True), file)
-    scope = {k: v for k, v in vars(numba_helpers).items() if not k.startswith("_")} | {"math": math}
+    scope = dict(NAMES)
     exec(compile(source.text, file, "exec"), scope)
     return scope[name]
 

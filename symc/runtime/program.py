@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -30,6 +31,8 @@ from symc.runtime import blas
 from symc.runtime.numba_compile import Kernel, compile_kernel
 
 ALIGN = 64
+#: For how many combinations of sizes a program keeps prepared frames.
+MOST_SIZES = 64
 Sizes = Mapping[str, int]
 
 
@@ -96,7 +99,11 @@ class Program:
         """
         key = tuple(sizes.values())
         with self._lock:
-            pool = self._frames.setdefault(key, [])
+            pool = self._frames.get(key)
+            if pool is None:
+                if len(self._frames) >= MOST_SIZES:  # each holds an arena
+                    self._frames.clear()
+                pool = self._frames[key] = []
             frame = pool.pop() if pool else None
         if frame is None:
             frame = _Frame(self, dict(sizes))
@@ -105,6 +112,22 @@ class Program:
         finally:
             frame.forget()
             pool.append(frame)
+
+    def seconds(self, arrays: Sequence[np.ndarray], sizes: Sizes) -> list[float]:
+        """How long each step of the plan takes in one run. Donated arrays and states are written as in any run."""
+        frame = _Frame(self, dict(sizes))
+        found: list[float] = []
+
+        def timed(step: Callable[[], None]) -> Callable[[], None]:
+            def run() -> None:
+                start = time.perf_counter()
+                step()
+                found.append(time.perf_counter() - start)
+            return run
+
+        frame.steps = [timed(step) for step in frame.steps]
+        frame.run(arrays, None)
+        return found
 
 
 def load(plan: Plan) -> Program:

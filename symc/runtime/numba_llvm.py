@@ -1,0 +1,168 @@
+# mypy: ignore-errors
+"""What Numba cannot say in Python: LLVM instructions as scalar functions, and the dtypes' names.
+
+Imported only when a kernel is compiled (it imports numba).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+INF, NAN = math.inf, math.nan
+u8, i8, u16, i16, u32, i32 = numba.uint8, numba.int8, numba.uint16, numba.int16, numba.uint32, numba.int32
+u64, i64, f32, f64 = numba.uint64, numba.int64, numba.float32, numba.float64
+c64, c128 = numba.complex64, numba.complex128
+
+#: How helpers are compiled: into the kernel's loop, so that it vectorizes.
+OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True}
+
+
+def inlined(function):
+    """Compile a helper for use inside kernels."""
+    return njit(function, nogil=True, **OPTIONS)
+
+
+@intrinsic
+def like(typingctx, x, constant):
+    """``constant`` in the type of ``x``."""
+
+    def codegen(context, builder, signature, args):
+        return context.cast(builder, args[1], constant, x)
+
+    return x(x, constant), codegen
+
+
+def _reassociable(instruction: str):
+    """An addition or product whose order may change, so that reductions vectorize."""
+
+    @intrinsic
+    def combine(typingctx, a, b):
+        def codegen(context, builder, signature, args):
+            a_, b_ = (context.cast(builder, x, t, a) for x, t in zip(args, signature.args, strict=True))
+            return getattr(builder, instruction)(a_, b_, flags=("reassoc", "nsz", "contract"))
+
+        return a(a, a), codegen
+
+    return combine
+
+
+fold_add = _reassociable("fadd")
+fold_mul = _reassociable("fmul")
+
+
+@intrinsic
+def fmod(typingctx, x, y):
+    """The remainder with the sign of x."""
+
+    def codegen(context, builder, signature, args):
+        return builder.frem(*args)
+
+    return x(x, x), codegen
+
+
+def _llvm(name: str, arity: int):
+    """An LLVM intrinsic on floats of either width."""
+
+    def codegen_for(t):
+        def codegen(context, builder, signature, args):
+            llt = context.get_value_type(t)
+            fn = builder.module.declare_intrinsic(name, [llt], ir.FunctionType(llt, [llt] * arity))
+            return builder.call(fn, args)
+
+        return codegen
+
+    if arity == 1:
+
+        @intrinsic
+        def unary(typingctx, x):
+            return x(x), codegen_for(x)
+
+        return unary
+
+    @intrinsic
+    def binary(typingctx, x, y):
+        return x(x, x), codegen_for(x)
+
+    return binary
+
+
+maximum = _llvm("llvm.maximum", 2)  # nan if either is
+minimum = _llvm("llvm.minimum", 2)
+copysign = _llvm("llvm.copysign", 2)
+rint = _llvm("llvm.rint", 1)
+floor, ceil, trunc = _llvm("llvm.floor", 1), _llvm("llvm.ceil", 1), _llvm("llvm.trunc", 1)
+
+
+@intrinsic
+def from_half(typingctx, bits):
+    """Half precision bits (u16) as float32."""
+
+    def codegen(context, builder, signature, args):
+        half = builder.bitcast(args[0], ir.HalfType())
+        return builder.fpext(half, ir.FloatType())
+
+    return types.float32(types.uint16), codegen
+
+
+@intrinsic
+def to_half(typingctx, x):
+    """float32 rounded to half precision, as bits."""
+
+    def codegen(context, builder, signature, args):
+        x_ = context.cast(builder, args[0], signature.args[0], types.float32)
+        return builder.bitcast(builder.fptrunc(x_, ir.HalfType()), ir.IntType(16))
+
+    return types.uint16(x), codegen
+
+
+@inlined
+def round_half(x):
+    return from_half(to_half(x))
+
+
+@intrinsic
+def to_int(typingctx, x):
+    """Toward zero; the least i64 outside its range, as x86 does and NumPy therefore gives."""
+
+    def codegen(context, builder, signature, args):
+        t = signature.args[0]
+        i64_ = ir.IntType(64)
+        x_ = context.cast(builder, args[0], t, types.float64)
+        inside = builder.and_(builder.fcmp_ordered(">=", x_, ir.Constant(ir.DoubleType(), -(2.0**63))),
+                              builder.fcmp_ordered("<", x_, ir.Constant(ir.DoubleType(), 2.0**63)))
+        safe = builder.select(inside, x_, ir.Constant(ir.DoubleType(), 0.0))
+        return builder.select(inside, builder.fptosi(safe, i64_), ir.Constant(i64_, -(2**63)))
+
+    return types.int64(x), codegen
+
+
+@intrinsic
+def bits(typingctx, x):
+    """The number of bits of an integer's type."""
+
+    def codegen(context, builder, signature, args):
+        return ir.Constant(ir.IntType(64), signature.args[0].bitwidth)
+
+    return types.int64(x), codegen
+
+
+def _bitcast(source, target, llvm):
+    @intrinsic
+    def convert(typingctx, x):
+        def codegen(context, builder, signature, args):
+            return builder.bitcast(context.cast(builder, args[0], signature.args[0], source), llvm)
+
+        return target(x), codegen
+
+    return convert
+
+
+bits64 = _bitcast(types.float64, types.int64, ir.IntType(64))
+float64_of = _bitcast(types.int64, types.float64, ir.DoubleType())
+bits32 = _bitcast(types.float32, types.int32, ir.IntType(32))
+float32_of = _bitcast(types.int32, types.float32, ir.FloatType())
