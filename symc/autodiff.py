@@ -21,8 +21,9 @@ from symc.ir import location
 from symc.ir.op import splat
 from symc.ir.ops import grad_control
 from symc.ir.ops.arithmetic import conjugate
+from symc.ir.traverse import postorder, rebuild, replace
 from symc.ir.types import is_inexact
-from symc.ir.value import Value, first_line
+from symc.ir.value import Value, first_line, fresh_input
 from symc.numpy_api.convert import as_tensor, convert
 from symc.opt import stabilize_values
 from symc.public import API, public
@@ -56,8 +57,8 @@ def grad(cost: Any, wrt: Any, *, cotangent: Any = None, disconnected: str = "rai
         seed = splat(1, _scalar(output, holomorphic).type)
     if holomorphic and not all(w.dtype.kind == "c" for w in leaves):
         raise GradientError("grad: holomorphic=True needs complex values in wrt", values=[row(w) for w in leaves])
-    (stable,) = stabilize_values([output], leaves)
-    found = vjp_values([stable], leaves, [seed], cut=False)
+    stable, stable_wrt = stabilized([output], leaves)
+    found = vjp_values(stable, stable_wrt, [seed], cut=False)
     results = settle("grad", found, [output], leaves, disconnected)
     if holomorphic:
         results = [conjugate(g) for g in results]
@@ -88,7 +89,8 @@ def vjp(outputs: Any, wrt: Any, cotangents: Any, *, disconnected: str = "raise")
     """
     leaves, structure = _wrt(wrt, "vjp")
     roots, seeds = _paired(outputs, cotangents, "vjp", "cotangent")
-    found = vjp_values(stabilize_values(roots, leaves), leaves, seeds, cut=False)
+    stable, stable_wrt = stabilized(roots, leaves)
+    found = vjp_values(stable, stable_wrt, seeds, cut=False)
     return nest.unflatten(structure, [Tensor(g) for g in settle("vjp", found, roots, leaves, disconnected)])
 
 
@@ -103,7 +105,7 @@ def jvp(outputs: Any, wrt: Any, tangents: Any, *, disconnected: str = "zero") ->
     given = nest.match(structure, tangents, "tangents")
     moves = [_tangent(t, w, "tangent") for t, w in zip(given, leaves, strict=True)]
     roots, out = _outputs(outputs, "jvp")
-    found = jvp_values(stabilize_values(roots, leaves), leaves, moves)
+    found = jvp_values(*stabilized(roots, leaves), moves)
     for root, t in zip(roots, found, strict=True):
         if t is None:
             _settle_one("jvp", root, leaves[0] if leaves else root, disconnected)
@@ -119,10 +121,35 @@ def hvp(cost: Any, wrt: Any, v: Any, *, disconnected: str = "raise") -> Any:
     leaves, structure = _wrt(wrt, "hvp")
     moves = [_tangent(t, w, "v") for t, w in zip(nest.match(structure, v, "v"), leaves, strict=True)]
     output = _scalar(_output(cost, "hvp"), False)
-    stable = stabilize_values([output], leaves)
-    gradients = settle("hvp", vjp_values(stable, leaves, [splat(1, output.type)]), [output], leaves, disconnected)
-    found = jvp_values(gradients, leaves, moves)
+    stable, stable_wrt = stabilized([output], leaves)
+    gradients = settle("hvp", vjp_values(stable, stable_wrt, [splat(1, output.type)]), [output], leaves, disconnected)
+    found = jvp_values(gradients, stable_wrt, moves)
     return nest.unflatten(structure, [Tensor(t) for t in filled(found, leaves)])
+
+
+# --- stable formulas -------------------------------------------------------------------------------------------------
+
+
+def stabilized(outputs: Sequence[Value], wrt: Sequence[Value]) -> tuple[list[Value], list[Value]]:
+    """The outputs in a form that is safe to differentiate, and what became of ``wrt`` in it.
+
+    A rule may look through any value but a leaf, so values in ``wrt`` that are computed are leaves meanwhile.
+    """
+    cuts = {w: fresh_input(w.type) for w in postorder(wrt) if w in set(wrt) and w.operands}
+
+    def carry(old: Value, new: Value) -> None:
+        location.note(new, location.noted(old))
+
+    with location.at(()):  # these are the user's own formulas, not made by the line that asks for the derivative
+        bodies = [rebuild(w, replace(w.operands, cuts, carry)) for w in cuts]
+        for w, body in zip(cuts, bodies, strict=True):
+            carry(w, body)
+        stable = stabilize_values([*replace(outputs, cuts, carry), *bodies], [w for w in wrt if w not in cuts])
+        back: dict[Value, Value] = {}
+        for cut, body in zip(cuts.values(), stable[len(outputs):], strict=True):
+            (back[cut],) = replace([body], back, carry)
+        roots = replace(stable[: len(outputs)], back, carry)
+    return roots, [back[cuts[w]] if w in cuts else w for w in wrt]
 
 
 # --- identities with another derivative -------------------------------------------------------------------------------

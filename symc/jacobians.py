@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from symc import nest
-from symc.autodiff import _output, _outputs, _scalar, _wrt, row, settle
+from symc.autodiff import _output, _outputs, _scalar, _wrt, row, settle, stabilized
 from symc.errors import GradientError
 from symc.grad import jvp as jvp_values
 from symc.grad import vjp as vjp_values
@@ -24,7 +24,6 @@ from symc.ir.ops.leaf import iota
 from symc.ir.ops.shape import reshape, transpose
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value, fresh_input
-from symc.opt import stabilize_values
 from symc.public import public
 from symc.tensor import Tensor
 
@@ -47,10 +46,10 @@ def jacobian(y: Any, wrt: Any, mode: str = "auto", *, disconnected: str = "raise
     if complex_ and not (holomorphic and len(complex_) == len(roots) + len(leaves)):
         raise GradientError("jacobian: some values are complex", values=[row(v) for v in complex_],
                             help="holomorphic=True, if all are complex and y is that; else take their parts")
-    stable = stabilize_values(roots, leaves)
+    stable, stable_wrt = stabilized(roots, leaves)
     rows = []
     for root, original in zip(stable, roots, strict=True):
-        blocks = _blocks(root, leaves, _mode(mode, root, leaves))
+        blocks = _blocks(root, stable_wrt, _mode(mode, root, leaves))
         settle("jacobian", blocks, [original], leaves, disconnected)  # raises or warns; a block has a shape of its own
         rows.append(nest.unflatten(structure, _tensors(root, leaves, blocks)))
     return nest.unflatten(out, rows)
@@ -65,9 +64,10 @@ def hessian(cost: Any, wrt: Any, *, disconnected: str = "raise") -> Any:
     """
     leaves, structure = _wrt(wrt, "hessian")
     output = _scalar(_output(cost, "hessian"), False)
-    stable = stabilize_values([output], leaves)
-    gradients = settle("hessian", vjp_values(stable, leaves, [splat(1, output.type)]), [output], leaves, disconnected)
-    rows = [nest.unflatten(structure, _tensors(g, leaves, _blocks(g, leaves, "fwd"))) for g in gradients]
+    stable, stable_wrt = stabilized([output], leaves)
+    found = vjp_values(stable, stable_wrt, [splat(1, output.type)])
+    gradients = settle("hessian", found, [output], leaves, disconnected)
+    rows = [nest.unflatten(structure, _tensors(g, leaves, _blocks(g, stable_wrt, "fwd"))) for g in gradients]
     return nest.unflatten(structure, rows)
 
 

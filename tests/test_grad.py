@@ -216,6 +216,15 @@ def test_an_intermediate_value_can_be_differentiated_by():
     np.testing.assert_allclose(number(g[0], at), 2 * np.exp(1.0) + 1, rtol=1e-12)  # through h too
 
 
+def test_stable_formulas_do_not_hide_a_value_in_wrt():
+    x = sc.scalar("x")
+    h = sc.exp(x)
+    y = sc.log(1 + h)  # softplus(x), if nobody asks about h
+    np.testing.assert_allclose(number(sc.grad(y, h), {x: 0.5}), 1 / (1 + np.exp(0.5)), rtol=1e-12)
+    np.testing.assert_allclose(number(sc.jvp(y, h, 1.0), {x: 0.5}), 1 / (1 + np.exp(0.5)), rtol=1e-12)
+    assert number(sc.grad(y, x), {x: 1000.0}) == 1
+
+
 def test_ir_level_vjp_cuts_at_wrt():
     x = fresh_input(TensorType("f64", ()))
     h = lookup("exp")(x)
