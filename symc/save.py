@@ -60,7 +60,8 @@ def pack(f: Any, state: bool) -> bytes:
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as z:
         z.writestr("meta.json", json.dumps(_meta(f)))
         z.writestr("function.ir", print_function(source, locations=False))
-        z.writestr("final.ir", print_function(final, locations=False))
+        if final.body is not source.body:
+            z.writestr("final.ir", print_function(final, locations=False))
         z.writestr("arrays.npz", _npz(constants))
         if state:
             z.writestr("state.npz", _npz({str(k): c.get(False) for k, c in enumerate(f._cells)}))
@@ -145,7 +146,9 @@ def unpack(data: bytes, cells: Sequence[Cell] | None = None) -> CompiledFunction
             raise InputError(f"the saved function has format {meta['format']}; this version of symc reads {FORMAT}")
         arrays = _arrays(z.read("arrays.npz"))
         source = _function(z.read("function.ir").decode(), arrays, meta, "lines")
-        final = _function(z.read("final.ir").decode(), arrays, meta, "final_lines")
+        final = source
+        if "final.ir" in z.namelist():
+            final = _function(z.read("final.ir").decode(), arrays, meta, "final_lines")
         if cells is None:
             state = _arrays(z.read("state.npz"))
             cells = [

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Any
 
 import numpy as np
 
 from symc.callsite import caller
+from symc.codegen.names import kernel_name
 from symc.errors import InputError, PlanError, SymcError, did_you_mean
 from symc.ir import location
+from symc.ir.dim import evaluate
 from symc.ir.function import Function, bound_names
-from symc.ir.plan import Plan
+from symc.ir.plan import Plan, Step
+from symc.ir.types import TupleType
 from symc.ir.value import Value
 from symc.modes import Prepared
 from symc.opt import DEFAULT, Optimized, optimize, why_not
@@ -144,27 +148,33 @@ class Views:
             raise
 
     def profile(self, *args: Any, repeat: int = 5, **kwargs: Any) -> Profile:
-        """Time and bytes written per op and user line: the best of ``repeat`` runs, op by op; state stays as it is."""
-        import time
+        """Time and bytes written by every step (kernel, library call or op) of a call, with its user lines.
 
+        The best of ``repeat`` runs on copies of the arguments; state stays as it is.
+        """
         arrays, sizes = self._bound(args, kwargs)
-        f = self._prepared.final
-        program = ReferenceProgram(f)
-        best: dict[Value, tuple[float, int]] = {}
-        last = 0.0
+        plan, f = self._prepared.plan, self._prepared.final
+        runs = [self._seconds([a.copy() for a in arrays], sizes) for _ in range(max(1, repeat))]
+        rows = []
+        for k, (v, label) in enumerate(_steps(f) if plan is None else [(s.value, step_label(s)) for s in plan.steps]):
+            rows.append((label, min(r[k] for r in runs), _bytes(v, sizes), ", ".join(map(str, f.locations(v)))))
+        return Profile(rows)
+
+    def _seconds(self, arrays: list[np.ndarray], sizes: dict[str, int]) -> list[float]:
+        """How long each step takes in one run."""
+        program = self._prepared.program
+        if not isinstance(program, ReferenceProgram):
+            return program.seconds(arrays, sizes)
+        found: list[float] = []
+        last = time.perf_counter()
 
         def note(v: Value, result: Any, operands: list[Any]) -> None:
             nonlocal last
-            seconds = time.perf_counter() - last
-            size = sum(np.asarray(r).nbytes for r in (result if isinstance(result, tuple | list) else (result,)))
-            best[v] = (min(seconds, best[v][0]) if v in best else seconds, size)
+            found.append(time.perf_counter() - last)
             last = time.perf_counter()
 
-        for _ in range(max(1, repeat)):
-            last = time.perf_counter()
-            program.run(arrays, sizes, observe=note)
-        rows = [(v.op.name, seconds, size, ", ".join(map(str, f.locations(v)))) for v, (seconds, size) in best.items()]
-        return Profile(rows)
+        ReferenceProgram.run(program, arrays, sizes, observe=note)
+        return found
 
     # --- files and pictures -------------------------------------------------------------------------------------------
 
@@ -201,15 +211,34 @@ class Views:
         return self._prepared.final if stage is None else self._prepared.stages[stage]
 
 
+def _steps(f: Function) -> list[tuple[Value, str]]:
+    """What the reference runs, in order."""
+    params = set(f.params)
+    return [(v, v.op.name) for v in f.values() if v not in params]
+
+
+def step_label(step: Step) -> str:
+    """What a step does, in a word: the name of its kernel or op."""
+    return (
+        kernel_name(step.value) if step.kind == "launch" else step.value.op.name if step.kind == "call" else step.kind
+    )
+
+
+def _bytes(v: Value, sizes: dict[str, int]) -> int:
+    types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
+    return sum(evaluate(t.nbytes, sizes) for t in types)
+
+
 class Profile(list):
-    """Rows ``(op, seconds, bytes, lines)``; prints as a table, slowest first."""
+    """Rows ``(step, seconds, bytes, lines)``; prints as a table, slowest first."""
 
     def __str__(self) -> str:
         total = sum(r[1] for r in self) or 1.0
-        lines = [f"{'time':>10}  {'share':>6}  {'bytes':>12}  op               line"]
+        wide = max([len(r[0]) for r in self], default=4)
+        lines = [f"{'time':>10}  {'share':>6}  {'bytes':>12}  {'step':{wide}}  lines"]
         for op, seconds, size, where in sorted(self, key=lambda r: -r[1]):
             lines.append(
-                f"{seconds * 1e6:8.1f}us  {100 * seconds / total:5.1f}%  {size:12,}  {op:15}  {where}".rstrip()
+                f"{seconds * 1e6:8.1f}us  {100 * seconds / total:5.1f}%  {size:12,}  {op:{wide}}  {where}".rstrip()
             )
         return "\n".join(lines)
 

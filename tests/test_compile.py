@@ -490,13 +490,25 @@ def test_trace_names_intermediates_and_keeps_state():
     assert found["x"].tolist() == [0, 1] and w.get_value().tolist() == [1, 1]
 
 
-def test_profile_has_a_row_per_op_with_its_line():
+@pytest.mark.parametrize("mode", MODES)
+def test_profile_has_a_row_per_step_with_its_line(mode):
     x = sc.vector("x")
-    y = sc.exp(x)
-    rows = sc.compile(y, mode="reference").profile(np.ones(1000))
-    (row,) = [r for r in rows if r[0] == "exp"]
-    assert row[1] > 0 and row[2] == 8000 and row[3].startswith("test_compile.py:")
-    assert "exp" in str(rows)
+    w = sc.shared(np.ones(1000), "w")
+    y = sc.exp(x) * w
+    f = sc.compile(y, updates={w: w + 1}, mode=mode)
+    rows = f.profile(np.ones(1000))
+    (row,) = [r for r in rows if "exp" in r[0]]
+    assert row[1] > 0 and row[2] == (8000 if mode == "reference" else 16000) and "test_compile.py:" in row[3]
+    assert row[0] in str(rows)
+    assert (w.get_value() == 1).all()
+
+
+def test_many_sizes_do_not_pile_up():
+    x = sc.vector("x")
+    f = sc.compile(sc.exp(x).cumsum() + sc.exp(x))
+    for n in range(200):
+        f(np.ones(n))
+    assert len(f._prepared.program._frames) <= 64
 
 
 def test_explain_shows_rules_with_lines():
@@ -504,7 +516,12 @@ def test_explain_shows_rules_with_lines():
     y = sc.log(sc.exp(x) + 1)
     f = sc.compile(y * 1)
     assert "test_compile.py:" in f.explain()
-    assert f.explain(y) in f.explain() or "softplus" in f.explain(y)
+    assert "softplus" in f.explain(y) and "softplus" in f.dump()
+    assert "did not fire" in f.why_not("exp_of_log") or "fired" in f.why_not("exp_of_log")
+    assert "pass fuse ran" in f.why_not("fuse")
+    with pytest.raises(sc.PipelineError, match="no rule or pass is called 'fuze'") as e:
+        f.why_not("fuze")
+    assert "did you mean 'fuse'?" in str(e.value) and "test_compile.py:" in str(e.value)
 
 
 def test_pictures(tmp_path):

@@ -93,11 +93,13 @@ def test_a_new_process_computes_the_same_bits(tmp_path):
     assert out.stdout.splitlines() == [want, want]
 
 
-def test_the_file_is_data(tmp_path):
-    f, _ = example("reference")
+@pytest.mark.parametrize("mode", MODES)
+def test_the_file_is_data(tmp_path, mode):
+    f, _ = example(mode)
     f.save(tmp_path / "f")
     with zipfile.ZipFile(tmp_path / "f") as z:
-        assert set(z.namelist()) == {"function.ir", "final.ir", "meta.json", "arrays.npz", "state.npz"}
+        final = {"final.ir"} if mode == "default" else set()
+        assert set(z.namelist()) == {"function.ir", "meta.json", "arrays.npz", "state.npz"} | final
         assert z.read("function.ir").startswith(b"func @step(")
         assert not any(b"\x80\x04" in z.read(n) for n in z.namelist() if not n.endswith(".npz"))
 
