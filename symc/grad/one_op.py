@@ -14,6 +14,7 @@ from symc.errors import InternalError
 from symc.ir.op import Custom, Elementwise, Linear, Multilinear, splat
 from symc.ir.ops.arithmetic import conjugate, mul, mulz, neg
 from symc.ir.ops.cast import cast
+from symc.ir.ops.logic import where
 from symc.ir.types import TensorType, TupleType, Type, complex_dtype, is_inexact
 from symc.ir.value import Value
 
@@ -120,7 +121,7 @@ def scale(g: Value, partial: Value | float, dtype: np.dtype, zero_stays: bool) -
         g, partial = convert(g, meet), convert(partial, meet)
     if one_constant(g) or one_constant(partial):
         return convert(partial if one_constant(g) else g, dtype)
-    product = mulz if zero_stays and not nonzero_constant(g) and not finite_constant(partial) else mul
+    product = mulz if zero_stays and not nonzero_constant(g) and not surely_finite(partial) else mul
     return convert(product(g, partial), dtype)
 
 
@@ -149,8 +150,10 @@ def one_constant(v: Value) -> bool:
     return number is not None and bool(number == 1)
 
 
-def finite_constant(v: Value) -> bool:
-    """A finite number in every element."""
+def surely_finite(v: Value) -> bool:
+    """A finite number in every element, or a choice between such (the partials of maximum and its like)."""
+    if v.op is where:
+        return all(map(surely_finite, v.operands[1:]))
     number = constant_number(v)
     return number is not None and bool(np.isfinite(number))
 
