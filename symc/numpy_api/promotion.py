@@ -67,7 +67,16 @@ def loop_dtypes(ufunc: np.ufunc, tensors: Sequence[Tensor]) -> tuple[np.dtype, .
 def _hint(e: TypeError, ufunc: np.ufunc) -> str:
     if "boolean" in str(e):
         return "use ^ (sc.logical_xor) or ~ (sc.logical_not) on bool"
-    return f"NumPy has no {ufunc.__name__} of these dtypes either; cast first, for example x.astype('float64')"
+    dtype = next((d for d in ("float64", "int64", "bool") if _accepts(ufunc, np.dtype(d))), None)
+    return f"NumPy has no {ufunc.__name__} of these dtypes either" + (f"; cast first: x.astype({dtype!r})" if dtype else "")
+
+
+def _accepts(ufunc: np.ufunc, dtype: np.dtype) -> bool:
+    try:
+        _loop_types(ufunc, (dtype,) * ufunc.nin)
+    except (TypeError, DTypeError):
+        return False
+    return True
 
 
 def rows(tensors: Sequence[Tensor]) -> list[tuple[str, Any, Any]]:
