@@ -16,7 +16,8 @@ def main(size: int = 1000) -> OptimizeResult:
     hessian_times = sc.compile(sc.hvp(cost, x, v), [x, v])
 
     start = np.tile([-1.2, 1.0], size // 2)
-    result = minimize(value_and_gradient, start, method="trust-ncg", jac=True, hessp=hessian_times)
+    result = minimize(value_and_gradient, start, method="trust-ncg", jac=True, hessp=hessian_times,
+                      options={"gtol": 1e-8})
     print(f"{result.message} {result.nit} iterations, |x - 1| <= {np.abs(result.x - 1).max():.1e}")
     return result
 
