@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from symc.ir import location
 from symc.ir.function import Function
 from symc.ir.literal import print_number
 from symc.ir.text import splat_of

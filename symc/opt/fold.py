@@ -13,7 +13,6 @@ from symc.ir.attrs import Array, Attrs
 from symc.ir.op import lookup
 from symc.ir.ops.leaf import array, scalar, size
 from symc.ir.reference import run_values
-from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import Value, make
 from symc.opt.rule import rewrite
@@ -49,7 +48,7 @@ def _example() -> list[Value]:
             lookup("reshape")(array(np.arange(4.0)), shape=(2, 2))]
 
 
-@rewrite(exact=True, equation="f(constants) -> constant", examples=_example)
+@rewrite(exact=True, weight=0, equation="f(constants) -> constant", examples=_example)
 def constant_folding(v: Value) -> Value | None:
     """No input is involved: the reference computes it once, here."""
     if v.op.name in ("constant", "param", "input", "broadcast", "get", "size") or v.regions or not isinstance(v.type, TensorType):
@@ -64,17 +63,3 @@ def constant_folding(v: Value) -> Value | None:
     except (SymcError, KeyError, ValueError, IndexError, ZeroDivisionError):
         return None  # a size may be unknown (KeyError); what cannot be computed raises when the program runs, with the user's line
     return make(lookup("constant"), (), Attrs({"value": Array(np.asarray(data))}))
-
-
-@rewrite("reshape", "transpose", "slice", exact=True, weight=2, needs=["#"], equation="slice(splat) -> splat",
-         examples=lambda: [lookup("slice")(_splat(), start=(1,), size=(2,), step=(1,))])
-def move_of_splat(v: Value) -> Value | None:
-    """A number everywhere stays one, wherever it is moved."""
-    (x,) = v.operands
-    if splat_of(x) is None or x.op.name != "broadcast":
-        return None
-    return lookup("broadcast")(x.operands[0], axes=(), shape=v.shape) if v.shape else x.operands[0]
-
-
-def _splat() -> Value:
-    return lookup("broadcast")(scalar(2.0, "f64"), axes=(), shape=(5,))

@@ -126,7 +126,7 @@ def mulz_of_number(v: Value) -> Value | None:
 
 
 @rule(exact=True)
-def signs_cancel(x, y):
+def signs_cancel(x):
     """Two signs are none."""
     return abs_(-x), abs_(x)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from symc.ir.dim import size_name
 from symc.ir.op import splat
 from symc.ir.ops.compare import lt
 from symc.ir.ops.leaf import iota
@@ -110,7 +111,7 @@ def never_below_itself(v: Value) -> Value | None:
 
 
 @rewrite("lt", exact=True, kinds="i", equation="iota < 0 -> false",
-         examples=lambda: [(lambda x: lt(x, 0))(iota(shape=(3,), axis=0, dtype=DTYPES["i64"]))])
+         examples=lambda: [(lambda x: lt(x, 0))(iota(shape=(size_name("n"),), axis=0, dtype=DTYPES["i64"]))])
 def count_is_not_negative(v: Value) -> Value | None:
     """Counting starts at 0, so an index that counts never wraps around."""
     bound = splat_of(v.operands[1])

@@ -8,12 +8,29 @@ from __future__ import annotations
 from symc.ir.dim import product
 from symc.ir.op import splat
 from symc.ir.ops.arithmetic import hypot
+from symc.ir.ops.index import gather
 from symc.ir.ops.leaf import size
 from symc.ir.ops.math import (
-    cos, cosh, erf, erfc, exp, expm1, log, log1mexp, log1p, logaddexp, sigmoid, sin, sinh, softplus, sqrt, tan, tanh,
+    cos,
+    cosh,
+    erf,
+    erfc,
+    exp,
+    expm1,
+    log,
+    log1mexp,
+    log1p,
+    logaddexp,
+    sigmoid,
+    sin,
+    sinh,
+    softplus,
+    sqrt,
+    tan,
+    tanh,
 )  # fmt: skip
 from symc.ir.ops.reduce import logsumexp, norm, spread, sum_
-from symc.ir.ops.shape import broadcast, transpose
+from symc.ir.ops.shape import broadcast
 from symc.ir.traverse import rebuild
 from symc.ir.types import TensorType
 from symc.ir.value import Value
@@ -384,7 +401,7 @@ def log_of_exp(x):
 
 
 @rewrite("log", kinds="f", equation="log(gather(exp(x), i)) -> gather(x, i); so for slice, reshape, transpose, broadcast",
-         examples=lambda: [log(transpose(exp(_matrix()), perm=(1, 0)))])
+         examples=lambda: [log(gather(exp(_matrix()), leaves(1, {0: "i64"}, (2,))[0], axes=(0,)))])
 def log_of_moved_exp(v: Value) -> Value | None:
     """The log of a chosen softmax, however it is chosen: exp(x) underflows where x is ordinary."""
     chain = []

@@ -1,0 +1,133 @@
+"""The command line: ``python -m symc opt FILE -p "canonicalize,fold"``, ``show FILE``, ``doctor``, ``cache``.
+
+Text in, text out, in the manner of mlir-opt. FILE may be ``-`` for standard input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import platform
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from symc.errors import SymcError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; the exit status is 1 for an error in the input, 2 for a wrong command line."""
+    args = _parser().parse_args(argv)
+    try:
+        return args.run(args)
+    except SymcError as e:
+        print(f"symc: {type(e).__name__}: {e}", file=sys.stderr)
+    except OSError as e:
+        print(f"symc: {e.strerror}: {e.filename}", file=sys.stderr)
+    return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="symc", description="Tools for symc's IR.")
+    commands = parser.add_subparsers(required=True, metavar="command")
+    opt = commands.add_parser("opt", help="run passes on IR text")
+    opt.add_argument("file")
+    opt.add_argument("-p", "--pipeline", default=None, help='pass names, such as "canonicalize,fold" (default: the default pipeline)')
+    opt.add_argument("--stages", action="store_true", help="print the IR after every pass")
+    opt.add_argument("--explain", action="store_true", help="print which rules fired, as comments")
+    opt.add_argument("--why-not", metavar="RULE", help="say why a rule did not fire")
+    opt.set_defaults(run=_opt)
+    show = commands.add_parser("show", help="parse, verify and print IR text")
+    show.add_argument("file")
+    show.set_defaults(run=_show)
+    commands.add_parser("passes", help="list passes").set_defaults(run=_passes)
+    commands.add_parser("rules", help="print the rule catalogue").set_defaults(run=_rules)
+    commands.add_parser("doctor", help="say what is installed and what works").set_defaults(run=_doctor)
+    cache = commands.add_parser("cache", help="the cache of compiled kernels")
+    cache.add_argument("action", choices=["list", "clear"])
+    cache.set_defaults(run=_cache)
+    return parser
+
+
+def _read(name: str) -> str:
+    return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+
+
+def _opt(args: argparse.Namespace) -> int:
+    from symc.ir.parse import parse_module
+    from symc.opt import DEFAULT, optimize, why_not
+
+    for f in parse_module(_read(args.file)):
+        out = optimize(f, DEFAULT if args.pipeline is None else args.pipeline, verify=True)
+        if args.why_not:
+            print(why_not(out, args.why_not))
+            continue
+        for name, stage in out.stages.items() if args.stages else [("", out.function)]:
+            print((f"// after {name}\n" if name else "") + str(stage))
+        if args.explain:
+            print("\n".join("// " + line for line in out.provenance.explain().splitlines()))
+    return 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    from symc.ir.parse import parse_module
+    from symc.ir.verify import verify
+
+    for f in parse_module(_read(args.file)):
+        verify(f)
+        print(f)
+    return 0
+
+
+def _passes(args: argparse.Namespace) -> int:
+    from symc.opt import DEFAULT, all_passes
+
+    for p in all_passes():
+        print(f"{p.name:14} {p.doc.splitlines()[0] if p.doc else ''}")
+    print(f"\ndefault: {DEFAULT}")
+    return 0
+
+
+def _rules(args: argparse.Namespace) -> int:
+    from symc.opt.catalogue import markdown
+
+    print(markdown())
+    return 0
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    """Versions, and one small compiled function."""
+    import symc
+
+    print(f"symc {getattr(symc, '__version__', '')}, Python {platform.python_version()}, {platform.machine()} {platform.system()}")
+    for name in ("numpy", "scipy", "numba", "llvmlite", "networkx", "cupy"):
+        try:
+            print(f"  {name:10} {importlib.import_module(name).__version__}")
+        except ImportError:
+            print(f"  {name:10} not installed" + (" (needed for GPUs only)" if name == "cupy" else ""))
+    try:
+        x = symc.vector("x")
+        f = symc.compile(symc.exp(x) * 2 + 1)
+        print(f"  compile    works: exp(0) * 2 + 1 = {f([0.0])[0]}")
+    except Exception as e:  # the doctor reports whatever is wrong
+        print(f"  compile    fails: {type(e).__name__}: {e}")
+        return 1
+    return 0
+
+
+def _cache(args: argparse.Namespace) -> int:
+    from symc.runtime import cache
+
+    entries = cache.entries()
+    if args.action == "clear":
+        cache.clear()
+        print(f"{len(entries)} entries removed")
+        return 0
+    for e in entries:
+        print(e)
+    print(f"{len(entries)} entries")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
