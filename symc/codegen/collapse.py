@@ -43,6 +43,8 @@ def _places(region: Region) -> dict[Value, Place] | None:
         if not _put(places, r, tuple(range(space)) if full else rows):
             return None
     for v in reversed(values):
+        if v.ndim and not v.operands and v.op.name != "param":
+            return None  # an index along an axis (iota): it would not survive the merging of axes
         for o, place in zip(v.operands, _operand_places(v, places.get(v), space), strict=True):
             if place is None or not _put(places, o, place):
                 return None

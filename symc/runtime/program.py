@@ -264,7 +264,7 @@ class _Frame:
         view = self.views.get(key)
         if view is None:
             memory, shape = self.memory[name], concrete_shape(t.shape, self.sizes)
-            if memory.dtype != t.dtype:  # a buffer may hold values of several types, one after another
+            if memory.dtype != t.dtype or memory.shape != shape:  # a buffer may hold several values, one after another
                 memory = memory.reshape(-1).view(np.uint8)[: math.prod(shape) * t.dtype.itemsize].view(t.dtype)
             view = self.views[key] = memory.reshape(shape)
         return view
