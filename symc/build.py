@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -164,6 +164,11 @@ def _arguments(inputs: Any, found: list[Value]) -> tuple[tuple[Slot, ...], list[
         return tuple(Slot(leaf_of(v).name) for v in found), found
     if isinstance(inputs, Tensor):
         inputs = [inputs]
+    if not isinstance(inputs, Iterable) or isinstance(inputs, str):
+        raise InputError(
+            f"inputs must be a list of symbolic values, or a dict of them by name, not {type(inputs).__name__}",
+            where=location.in_order(location.here()),
+        )
     items = list(inputs.items()) if isinstance(inputs, Mapping) else [("", i) for i in inputs]
     slots: list[Slot] = []
     args: list[Value] = []
@@ -221,7 +226,7 @@ def _check_complete(args: Sequence[Value], free: Sequence[Value], loc: Loc) -> N
 
 def _donated(donate: Any, args: Sequence[Value]) -> frozenset[int]:
     """Which arguments a call may overwrite."""
-    items = flatten([donate] if isinstance(donate, Tensor) else list(donate))[0]
+    items = flatten(list(donate) if isinstance(donate, tuple | list | set) else [donate])[0]
     out = set()
     for item in items:
         if not isinstance(item, Tensor) or item.value not in args:

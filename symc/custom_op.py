@@ -1,7 +1,7 @@
 """``sc.op``: an operation of the user's own, as a record like any other, made from a NumPy function.
 
 The NumPy function is the meaning. What is not given is not there: without a derivative the op has none, and without an
-``expression`` it is run by its NumPy function instead of being compiled into kernels.
+``expression`` or a ``numba`` function it is run by its NumPy function instead of being compiled into kernels.
 """
 
 from __future__ import annotations

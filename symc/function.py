@@ -14,7 +14,7 @@ from symc import views
 from symc.build import Built, build, pairs
 from symc.callsite import caller
 from symc.deferred import contains_deferred
-from symc.errors import DTypeError, InputError, PipelineError, ShapeError, SymcError, did_you_mean
+from symc.errors import DTypeError, InputError, InternalError, PipelineError, ShapeError, SymcError, did_you_mean
 from symc.ir.text import print_function
 from symc.ir.types import concrete_shape
 from symc.modes import Prepared, check_options, prepare
@@ -52,14 +52,14 @@ def compile(
     """
     loc = caller()
     try:
-        check_options(mode, device, threads)
-        options = dict(mode=mode, pipeline=pipeline, name=name or "f", threads=threads)
+        check_options(mode, pipeline, device, threads)
+        options: dict[str, Any] = dict(mode=mode, pipeline=pipeline, name=str(name or "f"), threads=threads)
         nests = [outputs, inputs, pairs(updates, "updates"), pairs(givens, "givens")]
         if contains_deferred([flatten(x)[0] for x in nests]):
             from symc.deferred_function import DeferredFunction
 
             return DeferredFunction(outputs, inputs, updates, givens, donate, options, loc)
-        built = build(outputs, inputs, updates, givens, donate, name or "f", loc)
+        built = build(outputs, inputs, updates, givens, donate, options["name"], loc)
         prepared = prepare(built.function, mode, pipeline, built.donated, threads)
         return CompiledFunction(built, prepared, options)
     except SymcError as e:
@@ -100,6 +100,12 @@ class CompiledFunction(views.Views):
         except SymcError as e:
             e.attach((), (caller(),))
             raise
+        except MemoryError as e:
+            e.add_note(f"in {caller()}: {self.name}")
+            raise
+        except Exception as e:
+            text = print_function(self._prepared.final)
+            raise InternalError(f"{self.name}: {type(e).__name__}: {e}", where=[caller()], text=text) from e
 
     def _call_with_state(self, arrays: list[np.ndarray], out: Any) -> Any:
         """Hold the locks of all states; replace them when everything has succeeded."""

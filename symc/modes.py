@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from symc.codegen.plan import check_plan, make_plan
-from symc.errors import InputError, InternalError, NonFiniteError, PipelineError, did_you_mean
+from symc.errors import InputError, InternalError, NonFiniteError, PipelineError, SymcError, did_you_mean
 from symc.ir.function import Function
 from symc.ir.plan import Plan
 from symc.ir.text import print_function
@@ -39,10 +39,14 @@ class Prepared:
     compiled: int = 0  # kernels that had to be compiled for it
 
 
-def check_options(mode: str, device: str, threads: int | None) -> None:
+def check_options(mode: str, pipeline: str | None, device: str, threads: int | None) -> None:
     """Raise for a mode or device that does not exist or cannot be used here."""
-    if mode not in PIPELINES:
+    if not isinstance(mode, str) or mode not in PIPELINES:
         raise PipelineError(f"unknown mode {mode!r}", help=did_you_mean(str(mode), PIPELINES))
+    if pipeline is not None and not isinstance(pipeline, str):
+        raise PipelineError(
+            f"a pipeline is a string of pass names, not {pipeline!r}", help="such as 'canonicalize,fold,stabilize,fuse'"
+        )
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
         raise InputError(f"threads must be a positive int, not {threads!r}")
     if device == "cpu":
@@ -87,14 +91,28 @@ def _loaded(p: Prepared, mode: str, donated: frozenset[int], threads: int | None
     elif mode == "nan_guard":
         p.program = NanGuardProgram(p.final)
     else:
-        p.plan = make_plan(p.final, donated | frozenset(p.final.updates))
-        before = compile_count()
-        p.program = load(p.plan)
-        p.compiled = compile_count() - before
+        plan = _load(p, donated)
         if mode == "debug":
-            check_plan(p.plan)
+            check_plan(plan)
             p.program = DebugProgram(p)
     return p
+
+
+def _load(p: Prepared, donated: frozenset[int]) -> Plan:
+    """Plan and compile. What goes wrong here is a bug of symc, whatever it is called; its text makes it a test."""
+    try:
+        plan = p.plan = make_plan(p.final, donated | frozenset(p.final.updates))
+        before = compile_count()
+        p.program = load(plan)
+        p.compiled = compile_count() - before
+        return plan
+    except (SymcError, MemoryError):
+        raise
+    except Exception as e:
+        what = str(e).strip().partition("\n")[0]
+        raise InternalError(
+            f"compiling {p.final.name} failed: {type(e).__name__}: {what}", text=print_function(p.final)
+        ) from e
 
 
 class NanGuardProgram(ReferenceProgram):

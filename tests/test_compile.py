@@ -149,6 +149,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts_are_converted_and_never_modified(layout, mode):
@@ -444,6 +445,25 @@ def test_debug_names_the_guilty_pass_and_the_backend():
     wrong_backend = DebugProgram(Prepared(good, good, {"input": good}, ReferenceProgram(bad)))
     with pytest.raises(sc.InternalError, match="the backend computes result 0 wrongly"):
         wrong_backend.run(arrays, sizes)
+
+
+def test_failures_of_the_backend_are_internal_errors_with_text(monkeypatch):
+    from symc import modes
+
+    x = sc.vector("x")
+    f = sc.compile(x + 1)
+
+    def broken(*args, **kwargs):
+        raise ZeroDivisionError("told to fail")
+
+    monkeypatch.setattr(modes, "load", broken)
+    with pytest.raises(sc.InternalError, match="compiling f failed: ZeroDivisionError: told to fail") as e:
+        sc.compile(x + 1)
+    assert sc.parse(e.value.text).body is f._prepared.final.body and "test_compile.py:" in str(e.value)
+    f._run = broken
+    with pytest.raises(sc.InternalError, match="f: ZeroDivisionError: told to fail") as e:
+        f([1])
+    assert sc.parse(e.value.text).body is f._prepared.final.body and "test_compile.py:" in str(e.value)
 
 
 def test_nan_guard_names_the_first_op_and_keeps_state():

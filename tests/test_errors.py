@@ -340,6 +340,30 @@ def input_is_no_value():
 
 
 @case
+def inputs_of_a_wrong_kind():
+    x = sc.vector("x")
+    sc.compile(x, 5)
+
+
+@case
+def donated_thing_is_no_value():
+    x = sc.vector("x")
+    sc.compile(x, donate="x")
+
+
+@case
+def pipeline_of_a_wrong_kind():
+    x = sc.vector("x")
+    sc.compile(x, pipeline=["fold"])
+
+
+@case
+def update_to_no_value():
+    w = sc.shared(0.0, "w")
+    sc.compile(None, updates={w: "zero"})
+
+
+@case
 def size_is_unknown():
     x = sc.input("x", "f64", ("n",))
     ones = sc.ones(x.shape[0])
