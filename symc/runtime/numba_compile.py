@@ -18,6 +18,9 @@ from typing import Any
 import numpy as np
 
 from symc.codegen.numba_cpu import Source
+from symc.codegen.user_functions import called_in
+from symc.errors import ExecutionError, SymcError
+from symc.ir.location import Loc
 
 _lock = threading.RLock()
 _compiled: dict[tuple, Kernel] = {}
@@ -54,25 +57,38 @@ def compile_kernel(source: Source, name: str) -> Kernel:
 def _compile(source: Source, name: str) -> Kernel:
     from numba.core import types
     from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.errors import NumbaError
 
     function = _define(source, name)
     arguments = (types.int64,) * len(source.sizes) + tuple(_pointer(d) for d in source.operands + source.results)
     with global_compiler_lock:
-        library, address = _native(function, arguments)
+        try:
+            library, address = _native(function, arguments)
+        except NumbaError as e:
+            raise _blamed(source, e) or e from e
     return Kernel(name, source, address, ENTRY(address), library)
 
 
 def _define(source: Source, name: str) -> Callable[..., None]:
     """The Python function of a source. Its text is ours, made from IR; the debugger and tracebacks can show it."""
-    import math
+    from numba import njit
 
     from symc.runtime.numba_helpers import NAMES
 
     file = f"<symc kernel {name}>"
     linecache.cache[file] = (len(source.text), None, source.text.splitlines(True), file)
-    scope = dict(NAMES)
+    users = {n: njit(nogil=True, error_model="numpy")(f) for n, f in called_in(source.text).items()}
+    scope = {**NAMES, **users}
     exec(compile(source.text, file, "exec"), scope)
     return scope[name]
+
+
+def _blamed(source: Source, e: Exception) -> SymcError | None:
+    """The error for a user's function that Numba cannot compile; None if the kernel calls none."""
+    users = called_in(source.text)
+    lines = [Loc(f.__code__.co_filename, f.__code__.co_firstlineno) for f in users.values()]
+    what = f"Numba cannot compile {' or '.join(users)}: {str(e).strip().splitlines()[-1]}"
+    return ExecutionError(what, where=lines, help="sc.op(numba=) takes a function of scalars that numba.njit compiles") if users else None
 
 
 def _pointer(dtype: np.dtype) -> Any:

@@ -49,11 +49,15 @@ def log(x):
     """The natural logarithm; typed by the overload below."""
 
 
-def _exp64(x):
-    c = x if x < 710.0 else 710.0
-    c = c if c > -746.0 else -746.0
-    k = (c * 1.4426950408889634 + MAGIC64) - MAGIC64
-    r = (c - k * LN2_HI64) - k * LN2_LO64
+def expm1(x):
+    """exp(x) - 1, accurate near 0; typed by the overload below."""
+
+
+@inlined
+def _split64(x):
+    """q, a, b with exp(x) = (1 + q) * a * b: a and b are powers of two, q is exp(r) - 1 for the rest r of x."""
+    k = (x * 1.4426950408889634 + MAGIC64) - MAGIC64
+    r = (x - k * LN2_HI64) - k * LN2_LO64
     p = _EXP64[13]
     p = p * r + _EXP64[12]
     p = p * r + _EXP64[11]
@@ -66,29 +70,45 @@ def _exp64(x):
     p = p * r + _EXP64[4]
     p = p * r + _EXP64[3]
     p = p * r + 0.5
-    p = 1.0 + (r + (r * r) * p)
     half = k * 0.5 + MAGIC64
     rest = (k - (half - MAGIC64)) + MAGIC64
-    y = (p * float64_of((bits64(half) + 1023) << 52)) * float64_of((bits64(rest) + 1023) << 52)
-    return y if x == x else x
+    return r + (r * r) * p, float64_of((bits64(half) + 1023) << 52), float64_of((bits64(rest) + 1023) << 52)
 
 
-def _exp32(x):
-    c = x if x < f32(89.0) else f32(89.0)
-    c = c if c > f32(-104.0) else f32(-104.0)
-    k = (c * f32(1.44269504) + MAGIC32) - MAGIC32
-    r = (c - k * f32(0.693359375)) - k * f32(-2.12194440e-4)
+@inlined
+def _split32(x):
+    """The same in single precision."""
+    k = (x * f32(1.44269504) + MAGIC32) - MAGIC32
+    r = (x - k * f32(0.693359375)) - k * f32(-2.12194440e-4)
     p = f32(1.9875691500e-4)
     p = p * r + f32(1.3981999507e-3)
     p = p * r + f32(8.3334519073e-3)
     p = p * r + f32(4.1665795894e-2)
     p = p * r + f32(1.6666665459e-1)
     p = p * r + f32(5.0000001201e-1)
-    p = f32(1.0) + (r + (r * r) * p)
     half = k * f32(0.5) + MAGIC32
     rest = (k - (half - MAGIC32)) + MAGIC32
-    y = (p * float32_of(i32((bits32(half) + 127) << 23))) * float32_of(i32((bits32(rest) + 127) << 23))
-    return y if x == x else x
+    return r + (r * r) * p, float32_of(i32((bits32(half) + 127) << 23)), float32_of(i32((bits32(rest) + 127) << 23))
+
+
+def _exp64(x):
+    q, a, b = _split64(minimum(maximum(x, -746.0), 710.0))
+    return (1.0 + q) * a * b if x == x else x
+
+
+def _exp32(x):
+    q, a, b = _split32(minimum(maximum(x, f32(-104.0)), f32(89.0)))
+    return (f32(1.0) + q) * a * b if x == x else x
+
+
+def _expm1_64(x):
+    q, a, b = _split64(minimum(maximum(x, -40.0), 710.0))
+    return x if x != x or x == 0.0 else (q * a + (a - 1.0 / b)) * b
+
+
+def _expm1_32(x):
+    q, a, b = _split32(minimum(maximum(x, f32(-18.0)), f32(89.0)))
+    return x if x != x or x == f32(0.0) else (q * a + (a - f32(1.0) / b)) * b
 
 
 def _log64(x):
@@ -130,54 +150,6 @@ def _log32(x):
     y = (f + y) + k * f32(0.693359375)
     y = y if x > f32(0.0) else (f32(-INF) if x == f32(0.0) else f32(NAN))
     return y if x < f32(INF) else x
-
-
-def expm1(x):
-    """exp(x) - 1, accurate near 0; typed by the overload below."""
-
-
-def _expm1_64(x):
-    c = x if x < 710.0 else 710.0
-    c = c if c > -40.0 else -40.0
-    k = (c * 1.4426950408889634 + MAGIC64) - MAGIC64
-    r = (c - k * LN2_HI64) - k * LN2_LO64
-    p = _EXP64[13]
-    p = p * r + _EXP64[12]
-    p = p * r + _EXP64[11]
-    p = p * r + _EXP64[10]
-    p = p * r + _EXP64[9]
-    p = p * r + _EXP64[8]
-    p = p * r + _EXP64[7]
-    p = p * r + _EXP64[6]
-    p = p * r + _EXP64[5]
-    p = p * r + _EXP64[4]
-    p = p * r + _EXP64[3]
-    p = p * r + 0.5
-    p = r + (r * r) * p
-    half = k * 0.5 + MAGIC64
-    rest = (k - (half - MAGIC64)) + MAGIC64
-    low, high = float64_of((bits64(half) + 1023) << 52), float64_of((bits64(rest) + 1023) << 52)
-    y = (p * low + (low - 1.0 / high)) * high  # 2**k * p + (2**k - 1), as (low * p + (low - 1/high)) * high
-    return x if x != x or x == 0.0 else y
-
-
-def _expm1_32(x):
-    c = x if x < f32(89.0) else f32(89.0)
-    c = c if c > f32(-18.0) else f32(-18.0)
-    k = (c * f32(1.44269504) + MAGIC32) - MAGIC32
-    r = (c - k * f32(0.693359375)) - k * f32(-2.12194440e-4)
-    p = f32(1.9875691500e-4)
-    p = p * r + f32(1.3981999507e-3)
-    p = p * r + f32(8.3334519073e-3)
-    p = p * r + f32(4.1665795894e-2)
-    p = p * r + f32(1.6666665459e-1)
-    p = p * r + f32(5.0000001201e-1)
-    p = r + (r * r) * p
-    half = k * f32(0.5) + MAGIC32
-    rest = (k - (half - MAGIC32)) + MAGIC32
-    low, high = float32_of(i32((bits32(half) + 127) << 23)), float32_of(i32((bits32(rest) + 127) << 23))
-    y = (p * low + (low - f32(1.0) / high)) * high
-    return x if x != x or x == f32(0.0) else y
 
 
 def _by_width(stub, narrow, wide):
