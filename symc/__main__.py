@@ -91,7 +91,7 @@ def _passes(args: argparse.Namespace) -> int:
 def _rules(args: argparse.Namespace) -> int:
     from symc.opt.catalogue import markdown
 
-    print(markdown())
+    sys.stdout.write(markdown())
     return 0
 
 

@@ -14,8 +14,9 @@ from typing import Any
 from symc.errors import InternalError, PipelineError, did_you_mean
 from symc.ir import location
 from symc.ir.function import Function
-from symc.ir.traverse import postorder
-from symc.ir.value import Region, Value
+from symc.ir.traverse import postorder, replace
+from symc.ir.types import TensorType
+from symc.ir.value import Region, Value, fresh_input
 from symc.opt.pipelines import DEFAULT, Selection, parse_pipeline
 from symc.opt.provenance import Provenance
 from symc.opt.rewrite import Rewriter
@@ -163,16 +164,26 @@ def _verify(name: str, f: Function) -> None:
 def stabilize_values(roots: Sequence[Value], keep: Iterable[Value] = ()) -> list[Value]:
     """Values under construction, stabilized: what ``grad`` differentiates. ``keep`` values stay as they are.
 
-    Lines noted for what is replaced are noted for what replaces it.
+    No rule looks through a kept value, so that derivatives by it can be taken of the result. Lines noted for what is
+    replaced are noted for what replaces it.
     """
+    kept = {v: fresh_input(v.type) for v in keep if isinstance(v.type, TensorType) and v.op.name != "input"}
+    opened = replace(roots, kept, _note_again)
+    hints = {v: location.noted(v) for v in postorder(opened) if location.noted(v)}
+    before = dict(hints)
     rules = selected_rules(("canonicalize", "shapes", "stability"), Selection(()))
-    hints = {v: location.noted(v) for v in postorder(roots) if location.noted(v)}
-    noted = dict(hints)
-    out = Rewriter(rules, hints=hints, keep=frozenset(keep), pass_name="stabilize").run(roots)
+    made = Rewriter(rules, hints=hints, pass_name="stabilize").run(opened)
     for v, locs in hints.items():
-        if noted.get(v) != locs:
+        if before.get(v) != locs:
             location.note(v, locs)
-    return out
+    return replace(made, {leaf: v for v, leaf in kept.items()}, _note_again)
+
+
+def _note_again(old: Value, new: Value) -> None:
+    """A rebuilt value has the lines of the old one."""
+    locs = location.noted(old)
+    if locs:
+        location.note(new, locs)
 
 
 def why_not(optimized: Optimized, name: str) -> str:

@@ -52,13 +52,12 @@ def ingredients(v: Value) -> set[str]:
 
 @dataclass
 class Rewriter:
-    """One run of a set of rules. ``keep`` are values that stay as they are (what ``grad`` differentiates by)."""
+    """One run of a set of rules."""
 
     rules: Sequence[Rule]
     provenance: Provenance = field(default_factory=Provenance)
     hints: dict | None = None
     strict: bool = False
-    keep: frozenset[Value] = frozenset()
     pass_name: str = ""
     attempts: int = 0
     visited: int = 0
@@ -66,7 +65,7 @@ class Rewriter:
 
     def __post_init__(self) -> None:
         self.index = Index(self.rules)
-        self.done: dict[Value, Value] = {v: v for v in self.keep}
+        self.done: dict[Value, Value] = {}
         self.uses: dict[Value, int] = {}
         self.regions: dict[Region, Region] = {}
         self.budget = MIN_BUDGET
@@ -81,7 +80,7 @@ class Rewriter:
 
     def run(self, roots: Sequence[Value]) -> list[Value]:
         """The roots in normal form."""
-        values = postorder(roots, stop=self.keep.__contains__)
+        values = postorder(roots)
         self.budget += BUDGET * len(values)
         for v in values:
             for o in v.operands:
