@@ -165,7 +165,7 @@ class CompiledFunction(views.Views):
             if b.shape != concrete_shape(v.shape, sizes):
                 raise ShapeError(f"{path} has shape {b.shape}, the result has {concrete_shape(v.shape, sizes)}")
         for k, b in enumerate(buffers):
-            if any(np.shares_memory(b, c) for c in buffers[:k]):
+            if any(np.may_share_memory(b, c) and np.shares_memory(b, c) for c in buffers[:k]):
                 raise InputError(f"{what}: two of the buffers overlap")
         return buffers
 

@@ -1,6 +1,7 @@
 """compile, function objects, state, nests and jit: what a call accepts, returns and changes."""
 
 import threading
+import tracemalloc
 from collections import namedtuple
 from dataclasses import dataclass
 
@@ -224,6 +225,30 @@ def test_out_may_be_an_argument(mode):
     a = np.arange(4.0)
     f(a, np.ones(4), out=a)
     assert a.tolist() == [4, 3, 2, 1]
+
+
+def test_a_call_with_out_allocates_no_arrays():
+    x = sc.vector("x")
+    w = sc.shared(np.zeros(100_000), "w")
+    f = sc.compile(sc.exp(x * 2), updates={w: w * 0.9 + x})
+    a, buffer = np.ones(100_000), np.empty(100_000)
+    f(a, out=buffer)
+    tracemalloc.start()
+    try:
+        f(a, out=buffer)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 50_000
+    np.testing.assert_allclose(buffer, np.exp(2))
+    np.testing.assert_allclose(w.get_value(), 1.9)
+
+
+def test_interleaved_buffers_do_not_overlap():
+    x = sc.vector("x")
+    both = np.empty(6)
+    sc.compile((x, x + 1), mode="reference")([1, 2, 3], out=(both[::2], both[1::2]))
+    assert both.tolist() == [1, 2, 2, 3, 3, 4]
 
 
 # --- state ------------------------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """``sc.op``: ops made from NumPy functions have types, derivatives and a place in kernels like any other."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -116,5 +118,68 @@ def test_mistakes():
     x = sc.vector("x")
     with pytest.raises(sc.GradientError, match="vjp gives 2 cotangents for 1 operands"):
         sc.grad(one(x).sum(), x)
-    with pytest.raises(sc.GradientError, match="one has no forward derivative"):
-        sc.jvp(one(x), x, x)
+    with pytest.raises(sc.InputError, match="an op cannot be called '<lambda>'"):
+        sc.op(lambda x: x)
+    with pytest.raises(sc.InputError, match="numba= is for elementwise ops"):
+        bump(numba=lambda x: x, expression=lambda x: x)
+
+    def raises(x):
+        raise ValueError
+
+    with pytest.raises(sc.InputError, match="its numba= function raises"):
+        bump(numba=raises)
+
+
+def test_a_numba_function_is_called_in_kernels():
+    b = bump(numba=lambda x: x * math.exp(-x * x))
+    for dtype in ("float32", "float64"):
+        x = sc.vector("x", dtype)
+        f = sc.compile((b(x) * 2 + 1, sc.sum(b(x))))
+        assert len(f.kernels) == 1 and "user_bump" in f.source
+        a = np.linspace(-2, 2, 5, dtype=dtype)
+        whole, total = f(a)
+        np.testing.assert_allclose(whole, a * np.exp(-a * a) * 2 + 1, rtol=1e-6)
+        np.testing.assert_allclose(total, np.sum(a * np.exp(-a * a)), atol=1e-6)
+        assert whole.dtype == dtype
+    sc.verify_grad(b, [np.linspace(-2, 2, 5)])
+    with pytest.raises(sc.DTypeError, match="bump is not defined for i64"):
+        b(sc.vector("k", "int64"))
+
+
+def test_kernels_follow_a_new_definition():
+    x, a = sc.vector("x"), np.ones(3)
+    first = sc.compile(bump(numba=lambda x: x)(x))
+    second = sc.compile(bump(numba=lambda x: 2 * x)(x))
+    assert first(a).tolist() == [1, 1, 1] and second(a).tolist() == [2, 2, 2]
+
+
+def test_what_numba_cannot_compile_names_the_function():
+    b = bump(numba=lambda x: x.no_such_method())
+    with pytest.raises(sc.SymcError, match=r"(?s)Numba cannot compile user_bump.*test_custom_op.py"):
+        sc.compile(b(sc.vector("x")))
+
+
+@pytest.mark.parametrize("given", ["vjp", "jvp"])
+def test_one_direction_gives_the_other(given):
+    rules = {"vjp": lambda g, x, y: (g * y * sc.cos(x * y), g * x * sc.cos(x * y)),
+             "jvp": lambda t, x, y: sum(0 if d is None else d * z * sc.cos(x * y) for d, z in zip(t, (y, x)))}
+
+    @sc.op(**{given: rules[given]})
+    def sin_of_product(x, y):
+        return np.sin(x * y)
+
+    sc.verify_grad(sin_of_product, [np.linspace(0.5, 2, 4), np.linspace(-1, 1, 4)])
+
+
+def test_the_function_cannot_write_into_its_arguments():
+    @sc.op
+    def greedy(x):
+        x += 1
+        return x
+
+    x, a = sc.vector("x"), np.ones(3)
+    for mode in ("reference", "default"):
+        with pytest.raises(sc.ExecutionError, match=r"(?s)greedy.*read-only.*f = sc.compile"):
+            f = sc.compile(greedy(x), mode=mode)
+            f(a)
+        assert a.tolist() == [1, 1, 1]
