@@ -123,9 +123,10 @@ class Tensor:
         return API["ravel"](self)
 
     def describe(self, fallback: str = "value") -> tuple[str, Any, Any]:
-        """A row for error messages: name, type, the user's line."""
-        leaf = leaf_of(self.value)
-        return f"%{leaf.name or fallback}", self.value.type, leaf.loc or first_line(self.value)
+        """A row for error messages: name (a number is its own name), type, the user's line."""
+        leaf, v = leaf_of(self.value), self.value
+        number = str(v.attrs["value"].data) if v.op.name == "constant" and not v.shape else fallback
+        return f"%{leaf.name}" if leaf.name else number, v.type, leaf.loc or first_line(v)
 
     def __repr__(self) -> str:
         name = self.name

@@ -142,6 +142,24 @@ def test_random_updates():
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("known", [True, False], ids=["static", "symbolic"])
+def test_compiled_indices_and_updates(known):
+    rng = random.Random(5 + known)
+    for shape in ((5,), (2, 3, 4)):
+        t = sc_input("x", "f64", shape if known else tuple(f"n{i}" for i in range(len(shape))))
+        outputs, wants = [], []
+        for _ in range(6):
+            x, index, part = legal(rng, shape)
+            name = rng.choice(["set", "add", "multiply", "max", "min"])
+            v = np.arange(part.size, dtype=float).reshape(part.shape) + 0.5
+            changed = x.copy()
+            METHODS[name](changed, index, v)
+            outputs += [t[index], getattr(t.at[index], name)(v)]
+            wants += [part, changed]
+        for got, want in zip(sc.compile(outputs, [t])(x), wants, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-14)
+
+
 def test_updates_of_symbolic_sizes():
     t = sc_input("x", "f64", ("n", "m"))
     x = np.arange(20.0).reshape(4, 5)

@@ -101,6 +101,23 @@ def test_numpy_code_runs_as_written(fn):
         check(fn, X[:, 0] if fn is rosenbrock else X, symbolic=True, rtol=1e-11, atol=1e-14)
 
 
+@pytest.mark.parametrize("fn", [f for f in PROGRAMS if f is not polynomial_features], ids=lambda f: f.__name__)
+def test_one_compiled_program_serves_every_size(fn):
+    x = sc_input("x", "f64", ("n",) if fn is rosenbrock else ("n", "m"))
+    f = sc.compile(fn(x), [x])
+    for n, m in ((4, 3), (7, 5)):
+        data = np.random.default_rng(n).normal(size=(n,) if fn is rosenbrock else (n, 2 if fn is rotation else m))
+        np.testing.assert_allclose(f(data), fn(data), rtol=1e-11, atol=1e-13)
+
+
+def test_indices_of_axes_and_shrinking_buffers_compile():
+    x = sc_input("x", "f64", ("a", "b", "c"))
+    data = np.arange(24.0).reshape(2, 3, 4)
+    np.testing.assert_array_equal(sc.compile(np.tril(x), [x])(data), np.tril(data))
+    y = sc_input("y", "f64", (4, 3))
+    np.testing.assert_allclose(sc.compile(np.unwrap(y * 7), [y])(X), np.unwrap(X * 7))
+
+
 def test_the_page_of_functions_is_current():
     text = (Path(__file__).parents[1] / "docs" / "numpy.md").read_text()
     assert text == page(), "run: python -m symc.numpy_api > docs/numpy.md"

@@ -32,7 +32,7 @@ def apply_ufunc(ufunc: np.ufunc, operands: Sequence[Any], dtype: Any = None) -> 
     if ufunc is np.power:
         _check_power(tensors, types[0])
     for t, d in zip(tensors, types[: ufunc.nin], strict=True):
-        check_range(t, d, ufunc.__name__)
+        check_range(t, d, ufunc.__name__, tensors)
     weak = all(t.weak for t in tensors)
     shape = broadcast_shape(tensors, ufunc.__name__)
     values = [stretch(convert(t.value, d), shape) for t, d in zip(tensors, types[: ufunc.nin], strict=True)]
@@ -128,7 +128,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     weak = x.weak and y.weak
     dtype = common_dtype([x, y])
     for t in (x, y):
-        check_range(t, dtype, "where")
+        check_range(t, dtype, "where", (x, y))
     shape = broadcast_shape([c, x, y], "where")
     return Tensor(
         choose(

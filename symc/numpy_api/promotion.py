@@ -68,7 +68,8 @@ def _hint(e: TypeError, ufunc: np.ufunc) -> str:
     if "boolean" in str(e):
         return "use ^ (sc.logical_xor) or ~ (sc.logical_not) on bool"
     dtype = next((d for d in ("float64", "int64", "bool") if _accepts(ufunc, np.dtype(d))), None)
-    return f"NumPy has no {ufunc.__name__} of these dtypes either" + (f"; cast first: x.astype({dtype!r})" if dtype else "")
+    advice = f"; cast first: x.astype({dtype!r})" if dtype else ""
+    return f"NumPy has no {ufunc.__name__} of these dtypes either{advice}"
 
 
 def _accepts(ufunc: np.ufunc, dtype: np.dtype) -> bool:
@@ -84,13 +85,14 @@ def rows(tensors: Sequence[Tensor]) -> list[tuple[str, Any, Any]]:
     return [t.describe(f"operand {i}") for i, t in enumerate(tensors)]
 
 
-def check_range(t: Tensor, dtype: np.dtype, name: str) -> None:
-    """A Python integer must fit the integer dtype that it takes part in."""
+def check_range(t: Tensor, dtype: np.dtype, name: str, among: Sequence[Tensor] = ()) -> None:
+    """A Python integer must fit the integer dtype that it takes part in, with the operands ``among``."""
     if t.weak and dtype.kind in "iu" and t.value.op.name == "constant" and t.dtype.kind == "i":
         number, info = int(t.value.attrs["value"].data), np.iinfo(dtype)
         if not info.min <= number <= info.max:
             raise DTypeError(
                 f"{name}: the Python integer {number} does not fit {DTYPE_NAMES[dtype]}",
+                values=rows(among),
                 help=f"{DTYPE_NAMES[dtype]} holds {info.min} to {info.max}; cast the other operand to a wider dtype",
             )
 
@@ -151,7 +153,7 @@ def together(items: Sequence[Any], name: str, dtype: np.dtype | None = None) -> 
     tensors = [as_tensor(i) for i in items]
     dtype = dtype or common_dtype(tensors)
     for t in tensors:
-        check_range(t, dtype, name)
+        check_range(t, dtype, name, tensors)
     shape = broadcast_shape(tensors, name)
     return [stretch(convert(t.value, dtype), shape) for t in tensors]
 
@@ -161,5 +163,5 @@ def same_dtype(items: Sequence[Any], name: str) -> list[Tensor]:
     tensors = [as_tensor(i) for i in items]
     dtype = common_dtype(tensors)
     for t in tensors:
-        check_range(t, dtype, name)
+        check_range(t, dtype, name, tensors)
     return [Tensor(convert(t.value, dtype)) for t in tensors]

@@ -107,7 +107,7 @@ def _powered(x: Tensor, index: Any, v: Any) -> Tensor:
 def _update(x: Tensor, index: Any, v: Any, mode: str) -> Tensor:
     p = parse(x, index)
     u = as_tensor(v)
-    check_range(u, x.dtype, f"at[].{mode}")
+    check_range(u, x.dtype, f"at[].{mode}", (x, u))
     if u.dtype.kind == "c" and x.dtype.kind != "c":
         raise DTypeError(
             "complex numbers cannot be put into a real value", values=rows([x, u]), help="x.astype('complex128')"
