@@ -1,4 +1,4 @@
-"""Random programs give the same values natively as in the reference: fused, planned with and without reuse, compiled."""
+"""Random programs give the same values natively as in the reference, planned with and without reuse."""
 
 from __future__ import annotations
 

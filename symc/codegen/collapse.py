@@ -91,7 +91,9 @@ def _rebuild(region: Region, places: dict[Value, Place], runs: list[tuple[int, .
         return [product(v.shape[place.index(a) : place.index(a) + length[a]]) for a in heads(place)]
 
     types = [TensorType(p.dtype, shape(p) if p in places else p.shape) for p in region_params(region)]
-    done: dict[Value, Value] = {p: param(i, t) for i, (p, t) in enumerate(zip(region_params(region), types, strict=True))}
+    done: dict[Value, Value] = {
+        p: param(i, t) for i, (p, t) in enumerate(zip(region_params(region), types, strict=True))
+    }
     for v in postorder(region.results):
         if v in done:
             continue
@@ -101,7 +103,11 @@ def _rebuild(region: Region, places: dict[Value, Place], runs: list[tuple[int, .
         elif v.op is broadcast:
             own = heads(places[v])
             axes = tuple(own.index(a) for a in heads(places[v.operands[0]]))
-            done[v] = broadcast(operands[0], axes=axes, shape=tuple(shape(v))) if own != list(axes) or len(own) != len(axes) else operands[0]
+            done[v] = (
+                broadcast(operands[0], axes=axes, shape=tuple(shape(v)))
+                if own != list(axes) or len(own) != len(axes)
+                else operands[0]
+            )
         elif isinstance(v.op.lowering, Fold):
             kept = heads(places[v])
             axes = tuple(k for k, a in enumerate(heads(places[v.operands[0]])) if a not in kept)

@@ -116,7 +116,7 @@ class _Scalarizer:
     # -- scalars
 
     def element(self, v: Value, index: Index) -> Value:
-        """The scalar of ``v`` at ``index``. Chains of elementwise ops are walked with a stack, movements by recursion."""
+        """The scalar of ``v`` at ``index``. Elementwise chains are walked with a stack, movements by recursion."""
         stack = [v]
         while stack:
             top = stack[-1]

@@ -1,14 +1,14 @@
 """IR text to IR. Types in the text are inferred again; disagreement is an error.
 
-    module   ::= function*
-    function ::= "func" "@"name "(" [["state"] "%"name ":" type ","...] ")" "->" "(" types ")" "{" line* return "}"
-    line     ::= "%"name ","... "=" OP [operand ","...] ["{" key "=" attr ","... "}"] ":" type ","... ["{" region "}"]...
-    region   ::= "^" "(" "%"name ":" type ","... ")" ":" line* "yield" operand ","...
-    return   ::= "return" [operand ","...] ["update" "(" "%"name "=" operand ","... ")"]
-    operand  ::= "%"name | number ":" type
-    type     ::= dtype "[" size ","... "]"
-    attr     ::= "none" | "true" | "false" | number | string | size | dtype | type | "(" attr ","... ")" | dense
-    dense    ::= "dense" "(" type "," number ","... ")" | "dense" "(" type "," "#"digest ")"
+module   ::= function*
+function ::= "func" "@"name "(" [["state"] "%"name ":" type ","...] ")" "->" "(" types ")" "{" line* return "}"
+line     ::= "%"name ","... "=" OP [operand ","...] ["{" key "=" attr ","... "}"] ":" type ","... ["{" region "}"]...
+region   ::= "^" "(" "%"name ":" type ","... ")" ":" line* "yield" operand ","...
+return   ::= "return" [operand ","...] ["update" "(" "%"name "=" operand ","... ")"]
+operand  ::= "%"name | number ":" type
+type     ::= dtype "[" size ","... "]"
+attr     ::= "none" | "true" | "false" | number | string | size | dtype | type | "(" attr ","... ")" | dense
+dense    ::= "dense" "(" type "," number ","... ")" | "dense" "(" type "," "#"digest ")"
 """
 
 from __future__ import annotations
@@ -81,8 +81,10 @@ class _Parser:
         line = self.text.count("\n", 0, offset) + 1
         start = self.text.rfind("\n", 0, offset) + 1
         end = self.text.find("\n", offset)
-        shown = self.text[start:len(self.text) if end < 0 else end].strip()
-        return ParseError(f"line {line}, column {offset - start + 1}: {what}", values=[(shown, None, "")] if shown else [])
+        shown = self.text[start : len(self.text) if end < 0 else end].strip()
+        return ParseError(
+            f"line {line}, column {offset - start + 1}: {what}", values=[(shown, None, "")] if shown else []
+        )
 
     def peek(self) -> str:
         return self.tokens[self.at]
@@ -293,7 +295,9 @@ class _Parser:
         except SymcError as e:
             raise self.error(e.what, start) from e
         except (TypeError, KeyError, IndexError, AttributeError, ValueError) as e:
-            named = re.search(r"(unexpected|missing).* argument:? '(\w+)'", str(e))  # what Python says of the call of infer
+            named = re.search(
+                r"(unexpected|missing).* argument:? '(\w+)'", str(e)
+            )  # what Python says of the call of infer
             if named and named[1] == "unexpected":
                 raise self.error(f"{op.name} has no attribute {named[2]!r}", start) from None
             if named:
@@ -303,7 +307,10 @@ class _Parser:
     def define(self, scope: dict[str, Value], names: list[str], v: Value, types: list[TensorType], start: int) -> None:
         inferred: tuple[Type, ...] = v.type.items if isinstance(v.type, TupleType) else (v.type,)
         if tuple(types) != inferred:
-            raise self.error(f"{v.op.name} has type {', '.join(map(str, inferred))}, the text says {', '.join(map(str, types))}", start)
+            raise self.error(
+                f"{v.op.name} has type {', '.join(map(str, inferred))}, the text says {', '.join(map(str, types))}",
+                start,
+            )
         if len(names) != len(inferred):
             raise self.error(f"{v.op.name} has {len(inferred)} results, the text names {len(names)}", start)
         for k, name in enumerate(names):
@@ -359,7 +366,8 @@ class _Parser:
         self.expect("return")
         outputs = self.operands(scope, ("}", "update"))
         if [v.type for v in outputs] != declared:
-            raise self.error(f"@{name} returns {', '.join(str(v.type) for v in outputs)}, its head says {', '.join(map(str, declared))}")
+            found = ", ".join(str(v.type) for v in outputs)
+            raise self.error(f"@{name} returns {found}, its head says {', '.join(map(str, declared))}")
         updates = self.updates(scope, [i.name for i in inputs])
         self.expect("}")
         body = Region([i.type for i in inputs], [*outputs, *[v for _, v in updates]])

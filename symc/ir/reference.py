@@ -9,7 +9,7 @@ import numpy as np
 
 from symc.errors import ExecutionError, InternalError, SymcError
 from symc.ir import location
-from symc.ir.dim import Dim, evaluate, names, solve
+from symc.ir.dim import Dim, names, solve
 from symc.ir.function import Function, Hints
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType, TupleType, concrete_shape
@@ -23,8 +23,12 @@ def bind_sizes(types: Sequence[TensorType], shapes: Sequence[tuple[int, ...]]) -
     caller's to check. Raises InternalError when a name is not determined.
     """
     sizes: dict[str, int] = {}
-    pairs = [(s, k) for t, shape in zip(types, shapes, strict=True) for s, k in zip(t.shape, shape, strict=True)
-             if isinstance(s, Dim)]
+    pairs = [
+        (s, k)
+        for t, shape in zip(types, shapes, strict=True)
+        for s, k in zip(t.shape, shape, strict=True)
+        if isinstance(s, Dim)
+    ]
     waiting = pairs
     while waiting:
         later = []
@@ -45,16 +49,28 @@ def bind_sizes(types: Sequence[TensorType], shapes: Sequence[tuple[int, ...]]) -
     return sizes
 
 
-def run_region(region: Region, arrays: Sequence[np.ndarray], sizes: Mapping[str, int], *, check: bool = False,
-               hints: Hints | None = None) -> list[Any]:
+def run_region(
+    region: Region,
+    arrays: Sequence[np.ndarray],
+    sizes: Mapping[str, int],
+    *,
+    check: bool = False,
+    hints: Hints | None = None,
+) -> list[Any]:
     """The results of a region on arrays. ``check``: every op's result must have the inferred dtype and shape."""
     env: dict[Value, Any] = dict(zip(region_params(region), arrays, strict=True))
     with np.errstate(all="ignore"):
         return run_values(region.results, env, sizes, check=check, hints=hints)
 
 
-def run_values(roots: Sequence[Value], env: dict[Value, Any], sizes: Mapping[str, int], *, check: bool = False,
-               hints: Hints | None = None) -> list[Any]:
+def run_values(
+    roots: Sequence[Value],
+    env: dict[Value, Any],
+    sizes: Mapping[str, int],
+    *,
+    check: bool = False,
+    hints: Hints | None = None,
+) -> list[Any]:
     """Evaluate ``roots``, given arrays for their leaves; ``env`` gains every value evaluated."""
     for v in postorder(roots, stop=env.__contains__):
         if v not in env:
@@ -77,14 +93,19 @@ def apply(v: Value, arrays: list[Any], sizes: Mapping[str, int], check: bool, hi
         e.add_note(f"in {v.op.name} : {v.type} {', '.join(map(str, location.in_order((hints or {}).get(v, ()))))}")
         raise
     except Exception as e:
-        raise ExecutionError(f"{v.op.name}: {e}", values=_rows(arrays), where=location.in_order((hints or {}).get(v, ()))) from e
+        raise ExecutionError(
+            f"{v.op.name}: {e}", values=_rows(arrays), where=location.in_order((hints or {}).get(v, ()))
+        ) from e
     if check:
         _check(v, out, sizes)
     return out
 
 
 def _rows(arrays: Sequence[Any]) -> list[tuple[str, Any, Any]]:
-    return [(f"operand {i}", f"{getattr(a, 'dtype', '')}{list(getattr(a, 'shape', ()))}", None) for i, a in enumerate(arrays)]
+    return [
+        (f"operand {i}", f"{getattr(a, 'dtype', '')}{list(getattr(a, 'shape', ()))}", None)
+        for i, a in enumerate(arrays)
+    ]
 
 
 def _check(v: Value, out: Any, sizes: Mapping[str, int]) -> None:
@@ -99,5 +120,3 @@ def evaluate_function(f: Function, arrays: Sequence[np.ndarray], *, check: bool 
     """All results (outputs, then updates) of a function on arrays of its input types."""
     sizes = bind_sizes([i.type for i in f.inputs], [np.shape(a) for a in arrays])
     return run_region(f.body, [np.asarray(a) for a in arrays], sizes, check=check, hints=f.hints)
-
-

@@ -33,7 +33,9 @@ def splat_of(v: Value) -> Any | None:
 def print_function(f: Function, locations: bool = True) -> str:
     """The text of a function; user lines as trailing comments."""
     names = input_names(f)
-    params = ", ".join(f"{'state ' if i.role == 'state' else ''}%{n}: {i.type}" for n, i in zip(names, f.inputs, strict=True))
+    params = ", ".join(
+        f"{'state ' if i.role == 'state' else ''}%{n}: {i.type}" for n, i in zip(names, f.inputs, strict=True)
+    )
     outs = ", ".join(str(v.type) for v in f.outputs)
     lines = [f"func @{_identifier(f.name)}({params}) -> ({outs}) {{"]
     printer = _Printer(f.hints if locations else {})
@@ -72,7 +74,9 @@ class _Printer:
     def __init__(self, hints: Hints):
         self.hints = hints
 
-    def block(self, params: Sequence[Value], names: Sequence[str], results: Sequence[Value], indent: str) -> tuple[list[str], list[str]]:
+    def block(
+        self, params: Sequence[Value], names: Sequence[str], results: Sequence[Value], indent: str
+    ) -> tuple[list[str], list[str]]:
         """The lines of a block, and how its results are written."""
         written: dict[Value, str] = {p: f"%{n}" for p, n in zip(params, names, strict=True)}
         lines: list[str] = []
@@ -149,8 +153,15 @@ _foreign: dict[tuple[str, int], Value] = {}
 def _encode(roots: Sequence[Value]) -> tuple[list[tuple], list[int]]:
     values = postorder(roots)
     at = {v: k for k, v in enumerate(values)}
-    table = [(v.op.name, tuple(at[o] for o in v.operands), dict(v.attrs) or None, tuple(_encode_region(r) for r in v.regions))
-             for v in values]
+    table = [
+        (
+            v.op.name,
+            tuple(at[o] for o in v.operands),
+            dict(v.attrs) or None,
+            tuple(_encode_region(r) for r in v.regions),
+        )
+        for v in values
+    ]
     return table, [at[r] for r in roots]
 
 

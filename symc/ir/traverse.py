@@ -48,8 +48,9 @@ def rebuild(v: Value, operands: Sequence[Value]) -> Value:
     return v if operands == v.operands else make(v.op, operands, v.attrs, v.regions)
 
 
-def replace(roots: Sequence[Value], mapping: Mapping[Value, Value],
-            on_new: Callable[[Value, Value], None] | None = None) -> list[Value]:
+def replace(
+    roots: Sequence[Value], mapping: Mapping[Value, Value], on_new: Callable[[Value, Value], None] | None = None
+) -> list[Value]:
     """The roots with values replaced. What replaces a value is not searched again.
 
     ``on_new(old, new)`` is called for every value that had to be rebuilt (to carry locations over).
@@ -89,13 +90,19 @@ def region_params(region: Region) -> list[Value]:
     return [param(i, t) for i, t in enumerate(region.params)]
 
 
-def inline(region: Region, operands: Sequence[Value], on_new: Callable[[Value, Value], None] | None = None) -> list[Value]:
+def inline(
+    region: Region, operands: Sequence[Value], on_new: Callable[[Value, Value], None] | None = None
+) -> list[Value]:
     """The results of a region with its params replaced by ``operands``."""
     return replace(region.results, dict(zip(region_params(region), operands, strict=True)), on_new)
 
 
-def substitute_sizes(roots: Sequence[Value], leaves: Mapping[Value, Value], sizes: Mapping[str, Size],
-                     on_new: Callable[[Value, Value], None] | None = None) -> list[Value]:
+def substitute_sizes(
+    roots: Sequence[Value],
+    leaves: Mapping[Value, Value],
+    sizes: Mapping[str, Size],
+    on_new: Callable[[Value, Value], None] | None = None,
+) -> list[Value]:
     """The roots with size names replaced in every attribute and type. ``leaves`` says what its leaves become."""
     done: dict[Value, Value] = dict(leaves)
     for v in postorder(roots, stop=leaves.__contains__):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -122,7 +122,7 @@ class TupleType:
     __repr__ = __str__
 
 
-Type = Union[TensorType, TupleType]
+Type = TensorType | TupleType
 
 
 def substitute_type(t: Type, sizes: Mapping[str, Size]) -> Type:
@@ -161,5 +161,7 @@ def complex_dtype(d: np.dtype) -> np.dtype:
     if d.kind == "c":
         return d
     if d.kind != "f" or d.itemsize < 4:
-        raise DTypeError(f"there is no complex dtype with parts of {DTYPE_NAMES[d]}", help="cast to float32 or float64 first")
+        raise DTypeError(
+            f"there is no complex dtype with parts of {DTYPE_NAMES[d]}", help="cast to float32 or float64 first"
+        )
     return DTYPES["c64"] if d.itemsize == 4 else DTYPES["c128"]

@@ -179,10 +179,16 @@ def make(op: Op, operands: Sequence[Value] = (), attrs: Attrs = EMPTY, regions: 
 def _intern(key: tuple) -> Value:
     op, operands, attrs, regions = key
     try:
-        type_ = op.infer(*[v.type for v in operands], regions=regions, **attrs) if regions else \
-            op.infer(*[v.type for v in operands], **attrs)
+        type_ = (
+            op.infer(*[v.type for v in operands], regions=regions, **attrs)
+            if regions
+            else op.infer(*[v.type for v in operands], **attrs)
+        )
     except SymcError as e:
-        e.attach([(f"operand {i}", v.type, first_line(v)) for i, v in enumerate(operands)], location.in_order(location.here()))
+        e.attach(
+            [(f"operand {i}", v.type, first_line(v)) for i, v in enumerate(operands)],
+            location.in_order(location.here()),
+        )
         raise
     if not isinstance(type_, TensorType | TupleType):
         raise InternalError(f"{op.name}: infer gave {type_!r}, not a type")

@@ -23,7 +23,9 @@ def verify(f: Function) -> None:
             raise InternalError(f"@{f.name}: a state is updated twice")
         for k, v in zip(f.updates, f.update_values, strict=True):
             if v.type is not f.inputs[k].type:
-                raise InternalError(f"@{f.name}: the update of {f.inputs[k].name} has type {v.type}, not {f.inputs[k].type}")
+                raise InternalError(
+                    f"@{f.name}: the update of {f.inputs[k].name} has type {v.type}, not {f.inputs[k].type}"
+                )
     except InternalError as e:
         e.text = e.text or _text(f)
         raise

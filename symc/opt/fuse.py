@@ -179,8 +179,14 @@ class Fusion:
             target.values.update(g.values)
             g.into = target
 
-    def _fits(self, joining: Sequence[Value], target: Group, merged: Sequence[Group], axes: tuple[int, ...] | None,
-              limit: int = MAX_VALUES) -> bool:
+    def _fits(
+        self,
+        joining: Sequence[Value],
+        target: Group,
+        merged: Sequence[Group],
+        axes: tuple[int, ...] | None,
+        limit: int = MAX_VALUES,
+    ) -> bool:
         """Whether ``merged`` can become one with ``target`` and ``joining`` be computed there."""
         all_axes = {a for a in [axes, target.axes, *[g.axes for g in merged]] if a is not None}
         if len(all_axes) > 1 or sum(len(g.values) for g in merged) >= limit:
@@ -193,7 +199,9 @@ class Fusion:
         inside = set(merged)
         return all(self._can_compute(v, target.shape, one, rows, inside) for v in joining)
 
-    def _can_compute(self, v: Value, shape: Shape, axes: tuple[int, ...] | None, rows: Shape | None, inside: set[Group]) -> bool:
+    def _can_compute(
+        self, v: Value, shape: Shape, axes: tuple[int, ...] | None, rows: Shape | None, inside: set[Group]
+    ) -> bool:
         space = v.operands[0].shape if is_fold(v) else v.shape
         full = space == shape
         if reads_anywhere(v) or not full and (is_fold(v) or space != rows):
@@ -207,8 +215,15 @@ class Fusion:
             return True
         if o not in self.inlined:
             return is_full(o, shape) == full and (full or rows is not None)
-        return (full and rows is not None and o.op.name == "broadcast" and o.shape == shape and o.operands[0] in near
-                and not is_full(o.operands[0], shape) and o.attrs["axes"] == tuple(range(len(rows))))
+        return (
+            full
+            and rows is not None
+            and o.op.name == "broadcast"
+            and o.shape == shape
+            and o.operands[0] in near
+            and not is_full(o.operands[0], shape)
+            and o.attrs["axes"] == tuple(range(len(rows)))
+        )
 
     # -- moving groups to their only reader
 
@@ -285,7 +300,9 @@ class Fusion:
                 return
         self._emit_kernel(members, results, done, hints)
 
-    def _emit_kernel(self, members: Sequence[Value], results: Sequence[Value], done: dict[Value, Value], hints: dict) -> None:
+    def _emit_kernel(
+        self, members: Sequence[Value], results: Sequence[Value], done: dict[Value, Value], hints: dict
+    ) -> None:
         inside = {v for v in members if v not in done}
         reads: dict[Value, None] = {}
         for v in postorder(results, stop=lambda v: v not in inside and v not in self.inlined):

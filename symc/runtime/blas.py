@@ -1,4 +1,4 @@
-"""BLAS by pointer: SciPy's `cython_blas` exports the addresses of its library's routines; nothing is compiled for them."""
+"""BLAS by pointer: SciPy's `cython_blas` exports the addresses of its library's routines; nothing is compiled."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ _letters = np.frombuffer(b"NT", np.uint8).copy()
 _N, _T = _letters.ctypes.data, _letters.ctypes.data + 1
 
 
-def gemm(dtype: np.dtype, batch: int, m: int, n: int, k: int, trans_a: bool, trans_b: bool) -> Callable[[int, int, int], None] | None:
+def gemm(
+    dtype: np.dtype, batch: int, m: int, n: int, k: int, trans_a: bool, trans_b: bool
+) -> Callable[[int, int, int], None] | None:
     """``run(a, b, c)`` on addresses, C = op(A) @ op(B) row-major; None for sizes beyond BLAS's integers."""
     if max(m, n, k) > INT_MAX:
         return None

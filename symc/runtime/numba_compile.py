@@ -88,7 +88,11 @@ def _blamed(source: Source, e: Exception) -> SymcError | None:
     users = called_in(source.text)
     lines = [Loc(f.__code__.co_filename, f.__code__.co_firstlineno) for f in users.values()]
     what = f"Numba cannot compile {' or '.join(users)}: {str(e).strip().splitlines()[-1]}"
-    return ExecutionError(what, where=lines, help="sc.op(numba=) takes a function of scalars that numba.njit compiles") if users else None
+    return (
+        ExecutionError(what, where=lines, help="sc.op(numba=) takes a function of scalars that numba.njit compiles")
+        if users
+        else None
+    )
 
 
 def _pointer(dtype: np.dtype) -> Any:
@@ -119,7 +123,9 @@ def _native(function: Callable[..., None], arguments: tuple[Any, ...]) -> tuple[
     for k, t in enumerate(arguments):
         word = builder.load(builder.gep(entry.args[0], [ir.Constant(ir.IntType(64), k)]))
         values.append(builder.inttoptr(word, context.get_value_type(t)) if isinstance(t, types.CPointer) else word)
-    context.call_conv.call_function(builder, context.declare_function(module, result.fndesc), types.void, arguments, values)
+    context.call_conv.call_function(
+        builder, context.declare_function(module, result.fndesc), types.void, arguments, values
+    )
     builder.ret_void()
     library.add_ir_module(module)
     library.add_linking_library(result.library)

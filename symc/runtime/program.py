@@ -92,7 +92,9 @@ class Program:
 
     # -- running
 
-    def run(self, arrays: Sequence[np.ndarray], sizes: Sizes, out: Sequence[np.ndarray | None] | None = None) -> list[np.ndarray]:
+    def run(
+        self, arrays: Sequence[np.ndarray], sizes: Sizes, out: Sequence[np.ndarray | None] | None = None
+    ) -> list[np.ndarray]:
         """Results (outputs, then the arrays that hold updated states) for contiguous aligned arrays of the input types.
 
         ``out[k]``: an array to write output k into. States are written in place where the plan says so.
@@ -123,6 +125,7 @@ class Program:
                 start = time.perf_counter()
                 step()
                 found.append(time.perf_counter() - start)
+
             return run
 
         frame.steps = [timed(step) for step in frame.steps]
@@ -137,9 +140,13 @@ def load(plan: Plan) -> Program:
 
 def _nonempty_folds(plan: Plan) -> list[tuple[Size, Value, Value]]:
     """(reduced size, reduction, value of its step) for reductions that have no value for no elements."""
-    return [(product(v.operands[0].shape[a] for a in v.attrs["axes"]), v, step.value)
-            for step in plan.steps if step.kind == "launch"
-            for v in postorder(step.value.regions[0].results) if v.op.facts.get("nonempty")]
+    return [
+        (product(v.operands[0].shape[a] for a in v.attrs["axes"]), v, step.value)
+        for step in plan.steps
+        if step.kind == "launch"
+        for v in postorder(step.value.regions[0].results)
+        if v.op.facts.get("nonempty")
+    ]
 
 
 def _build(step: Step, names: dict[str, str]) -> Launch | None:
@@ -162,8 +169,11 @@ class _Frame:
         plan = self.plan
         for size, fold, value in program.nonempty:
             if evaluate(size, sizes) == 0:
-                raise ShapeError(f"{fold.op.name} of no elements has no value: {fold.operands[0].type} over axes "
-                                 f"{fold.attrs['axes']}", where=plan.function.locations(value))
+                raise ShapeError(
+                    f"{fold.op.name} of no elements has no value: {fold.operands[0].type} over axes "
+                    f"{fold.attrs['axes']}",
+                    where=plan.function.locations(value),
+                )
         arena = evaluate(plan.arena, sizes)
         raw = np.empty(arena + ALIGN, np.uint8)
         start = -raw.ctypes.data % ALIGN
@@ -179,10 +189,15 @@ class _Frame:
         given = [(n, b) for n, b in plan.buffers.items() if b.kind in ("input", "state")]
         self.given = [(name, b.value.attrs["index"]) for name, b in given if b.value is not None]
         outputs = plan.results[: len(plan.function.outputs)]
-        self.fresh = [(name, self.shapes[name], plan.types[name].dtype, outputs.index(name) if name in outputs else None)
-                      for name, b in plan.buffers.items() if b.kind == "result"]
-        self.returned = [(name, concrete_shape(v.shape, sizes))
-                         for name, v in zip(plan.results, plan.function.body.results, strict=True)]
+        self.fresh = [
+            (name, self.shapes[name], plan.types[name].dtype, outputs.index(name) if name in outputs else None)
+            for name, b in plan.buffers.items()
+            if b.kind == "result"
+        ]
+        self.returned = [
+            (name, concrete_shape(v.shape, sizes))
+            for name, v in zip(plan.results, plan.function.body.results, strict=True)
+        ]
 
     def _place_fixed(self) -> None:
         for name, buffer in self.plan.buffers.items():
@@ -193,7 +208,11 @@ class _Frame:
                 self._put(name, self.arena[at : at + nbytes].view(t.dtype).reshape(self.shapes[name]))
             elif buffer.kind == "constant":
                 assert buffer.value is not None
-                data = buffer.value.attrs["value"].data if buffer.value.op.name == "constant" else apply(buffer.value, [], self.sizes, False, None)
+                data = (
+                    buffer.value.attrs["value"].data
+                    if buffer.value.op.name == "constant"
+                    else apply(buffer.value, [], self.sizes, False, None)
+                )
                 self._put(name, np.ascontiguousarray(data).reshape(self.shapes[name]))
             else:
                 continue
@@ -280,5 +299,7 @@ class _Frame:
         for step in self.steps:
             step()
         memory = self.memory
-        return [memory[name] if memory[name].shape == shape else memory[name].reshape(shape) for name, shape in self.returned]
-
+        return [
+            memory[name] if memory[name].shape == shape else memory[name].reshape(shape)
+            for name, shape in self.returned
+        ]

@@ -1,8 +1,8 @@
 """Kernels: `fused` groups ops into one unit; `generate` and `fold` say the same as scalar loops.
 
 `fused` is what the optimizer decides: a closed region of ordinary ops. `generate`/`fold` are what code generation makes
-of it: element i of the result is a scalar expression, a fold combines scalars over an extent. All three have references,
-so every stage of a kernel can be evaluated.
+of it: element i of the result is a scalar expression, a fold combines scalars over an extent. All three have
+references, so every stage of a kernel can be evaluated.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ def _fused_reference(*arrays, regions: Sequence[Callable]):
     return results[0] if len(results) == 1 else tuple(results)
 
 
-fused = register(Op("fused", _fused_infer, _fused_reference,
-                    doc="The region's results, computed together by one kernel."))
+fused = register(
+    Op("fused", _fused_infer, _fused_reference, doc="The region's results, computed together by one kernel.")
+)
 
 
 # --- generate and fold ------------------------------------------------------------------------------------------------
@@ -61,13 +62,22 @@ def _generate_reference(*arrays, shape, regions):
         parts.append(regions[0](*map(np.int64, index), *arrays))
     if not parts:
         raise InternalError("generate over an empty extent has no reference; evaluate the fused form")
-    out = [np.stack([np.asarray(p[k]) for p in parts]).reshape((*shape, *np.shape(parts[0][k]))) for k in range(len(parts[0]))]
+    out = [
+        np.stack([np.asarray(p[k]) for p in parts]).reshape((*shape, *np.shape(parts[0][k])))
+        for k in range(len(parts[0]))
+    ]
     return out[0] if len(out) == 1 else tuple(out)
 
 
-generate = register(Op("generate", _generate_infer, _generate_reference,
-                       doc="Element i, j, ... (over `shape`) is what the region gives for the index i, j, ...: a loop nest. "
-                           "A region that gives arrays appends their axes."))
+generate = register(
+    Op(
+        "generate",
+        _generate_infer,
+        _generate_reference,
+        doc="Element i, j, ... (over `shape`) is what the region gives for the index i, j, ...: a loop nest. "
+        "A region that gives arrays appends their axes.",
+    )
+)
 
 
 def fold_result(kind: str, t: TensorType) -> TensorType:
@@ -83,20 +93,36 @@ def _fold_infer(*types: TensorType, shape: tuple[Size, ...], kinds: tuple[str, .
     return _results([fold_result(k, r.type) for k, r in zip(kinds, regions[0].results, strict=True)])
 
 
-REDUCE = {"add": "sum", "mul": "prod", "maximum": "max", "minimum": "min", "and": "all", "or": "any",
-          "argmax": "argmax", "argmin": "argmin"}  # the reduction that a fold of each kind is
+REDUCE = {
+    "add": "sum",
+    "mul": "prod",
+    "maximum": "max",
+    "minimum": "min",
+    "and": "all",
+    "or": "any",
+    "argmax": "argmax",
+    "argmin": "argmin",
+}  # the reduction that a fold of each kind is
 
 
 def _fold_reference(*arrays, shape, kinds, regions):
     rows = [regions[0](*map(np.int64, index), *arrays) for index in itertools.product(*map(range, shape))]
     if not rows:
         raise InternalError("fold over an empty extent has no reference; evaluate the fused form")
-    out = [lookup(REDUCE[k]).reference(np.stack([np.asarray(r[n]) for r in rows]), axes=(0,)) for n, k in enumerate(kinds)]
+    out = [
+        lookup(REDUCE[k]).reference(np.stack([np.asarray(r[n]) for r in rows]), axes=(0,)) for n, k in enumerate(kinds)
+    ]
     return out[0] if len(out) == 1 else tuple(out)
 
 
-fold = register(Op("fold", _fold_infer, _fold_reference,
-                   doc="Combine what the region gives over all indices in `shape`, each result with its kind."))
+fold = register(
+    Op(
+        "fold",
+        _fold_infer,
+        _fold_reference,
+        doc="Combine what the region gives over all indices in `shape`, each result with its kind.",
+    )
+)
 
 
 def _load_infer(t: TensorType, *index: TensorType) -> TensorType:
@@ -105,8 +131,14 @@ def _load_infer(t: TensorType, *index: TensorType) -> TensorType:
     return TensorType(t.dtype, ())
 
 
-load = register(Op("load", _load_infer, lambda x, *index: np.asarray(x[tuple(int(i) for i in index)]),
-                   doc="The scalar at an index (i64 scalars, in bounds)."))
+load = register(
+    Op(
+        "load",
+        _load_infer,
+        lambda x, *index: np.asarray(x[tuple(int(i) for i in index)]),
+        doc="The scalar at an index (i64 scalars, in bounds).",
+    )
+)
 
 
 # --- index checks -----------------------------------------------------------------------------------------------------
@@ -115,14 +147,23 @@ load = register(Op("load", _load_infer, lambda x, *index: np.asarray(x[tuple(int
 def _check_index_reference(index, size):
     bad = (index < 0) | (index >= size)
     if np.any(bad):
-        raise IndexingError(f"index {index[bad].flat[0] if index.ndim else index} is out of bounds for an axis of size {size}",
-                            help="indices count from 0; negative ones from the end, down to minus the size")
+        raise IndexingError(
+            f"index {index[bad].flat[0] if index.ndim else index} is out of bounds for an axis of size {size}",
+            help="indices count from 0; negative ones from the end, down to minus the size",
+        )
     return np.array(index)
 
 
-check_index = register(Op("check_index", lambda t, size: t, _check_index_reference, lowering=Extern("check_index"),
-                          samples=lambda: iter([((np.array([0, 2]),), dict(size=3))]),
-                          doc="The operand, after a check that every element is in [0, size): generated kernels do not check."))
+check_index = register(
+    Op(
+        "check_index",
+        lambda t, size: t,
+        _check_index_reference,
+        lowering=Extern("check_index"),
+        samples=lambda: iter([((np.array([0, 2]),), dict(size=3))]),
+        doc="The operand, after a check that every element is in [0, size): generated kernels do not check.",
+    )
+)
 
 
 def results_of(v: Value) -> list[Value]:
