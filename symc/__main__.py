@@ -32,7 +32,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="command")
     opt = commands.add_parser("opt", help="run passes on IR text")
     opt.add_argument("file")
-    opt.add_argument("-p", "--pipeline", default=None, help='pass names, such as "canonicalize,fold" (default: the default pipeline)')
+    opt.add_argument(
+        "-p", "--pipeline", default=None, help='pass names, such as "canonicalize,fold" (default: the default pipeline)'
+    )
     opt.add_argument("--stages", action="store_true", help="print the IR after every pass")
     opt.add_argument("--explain", action="store_true", help="print which rules fired, as comments")
     opt.add_argument("--why-not", metavar="RULE", help="say why a rule did not fire")
@@ -99,7 +101,9 @@ def _doctor(args: argparse.Namespace) -> int:
     """Versions, and one small compiled function."""
     import symc
 
-    print(f"symc {getattr(symc, '__version__', '')}, Python {platform.python_version()}, {platform.machine()} {platform.system()}")
+    print(
+        f"symc {getattr(symc, '__version__', '')}, Python {platform.python_version()}, {platform.machine()} {platform.system()}"
+    )
     for name in ("numpy", "scipy", "numba", "llvmlite", "networkx", "cupy"):
         try:
             print(f"  {name:10} {importlib.import_module(name).__version__}")

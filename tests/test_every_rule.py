@@ -89,6 +89,7 @@ def test_gradients_agree(r):
 
 def test_a_false_exactness_claim_is_found():
     with temporary_rules():
+
         @rule(exact=True)
         def wrong(x):
             """Claims too much."""
@@ -100,6 +101,7 @@ def test_a_false_exactness_claim_is_found():
 
 def test_a_wrong_right_side_is_found():
     with temporary_rules():
+
         @rule
         def wrong(x):
             """Off by a little."""
@@ -111,6 +113,7 @@ def test_a_wrong_right_side_is_found():
 
 def test_rules_that_undo_each_other_are_found():
     with temporary_rules():
+
         @rule
         def there(x):
             """One way."""
@@ -129,18 +132,21 @@ def test_rules_that_undo_each_other_are_found():
 def test_registration_rejects_what_cannot_work():
     with temporary_rules():
         with pytest.raises(PipelineError, match="would never end"):
+
             @rule
             def endless(x):
                 """Contains itself."""
                 return sin(x), sin(x) + 1
 
         with pytest.raises(PipelineError, match="canonicalize already"):
+
             @rule
             def leaf_only(x):
                 """Nothing is left of its left side."""
                 return -(-x), x
 
         with pytest.raises(PipelineError, match="already called"):
+
             @rewrite("exp")
             def log_one_plus(v):
                 """A name that is taken."""
@@ -149,6 +155,7 @@ def test_registration_rejects_what_cannot_work():
 
 def test_a_failing_rule_is_disabled_and_recorded():
     with temporary_rules():
+
         @rewrite("sin", family="user")
         def broken(v):
             """Raises."""
@@ -181,12 +188,35 @@ def test_a_user_rule_runs_in_simplify_and_can_be_taken_out():
 
 X = lambda: leaf("f64", size_name("n"))
 SPELLINGS = {
-    "log_one_plus": [lambda x: log(1 + x), lambda x: log(x + 1), lambda x: log(x - -1), lambda x: log(1 - -x), lambda x: log(2 * x / 2 + 1)],
-    "one_minus_exp": [lambda x: 1 - exp(x), lambda x: -1 * exp(x) + 1, lambda x: 1 + -exp(x), lambda x: 1 - exp(x) + tanh(x)],
+    "log_one_plus": [
+        lambda x: log(1 + x),
+        lambda x: log(x + 1),
+        lambda x: log(x - -1),
+        lambda x: log(1 - -x),
+        lambda x: log(2 * x / 2 + 1),
+    ],
+    "one_minus_exp": [
+        lambda x: 1 - exp(x),
+        lambda x: -1 * exp(x) + 1,
+        lambda x: 1 + -exp(x),
+        lambda x: 1 - exp(x) + tanh(x),
+    ],
     "log_one_minus_exp": [lambda x: log(1 - exp(x)), lambda x: log(1 + -1 * exp(x)), lambda x: log1p(-1 * exp(x))],
-    "reciprocal_one_plus_exp": [lambda x: 1 / (1 + exp(-x)), lambda x: (1 + exp(-x)) ** -1, lambda x: tanh(x) / (exp(-x) + 1)],
-    "exp_over_one_plus_exp": [lambda x: exp(x) / (1 + exp(x)), lambda x: 3 * exp(x) / (exp(x) + 1), lambda x: exp(x) * (1 / (1 + exp(x)))],
-    "sinh_of_exponentials": [lambda x: (exp(x) - exp(-x)) / 2, lambda x: 0.5 * (exp(x) - exp(-x)), lambda x: 0.5 * (exp(x) + -1 * exp(-1 * x))],
+    "reciprocal_one_plus_exp": [
+        lambda x: 1 / (1 + exp(-x)),
+        lambda x: (1 + exp(-x)) ** -1,
+        lambda x: tanh(x) / (exp(-x) + 1),
+    ],
+    "exp_over_one_plus_exp": [
+        lambda x: exp(x) / (1 + exp(x)),
+        lambda x: 3 * exp(x) / (exp(x) + 1),
+        lambda x: exp(x) * (1 / (1 + exp(x))),
+    ],
+    "sinh_of_exponentials": [
+        lambda x: (exp(x) - exp(-x)) / 2,
+        lambda x: 0.5 * (exp(x) - exp(-x)),
+        lambda x: 0.5 * (exp(x) + -1 * exp(-1 * x)),
+    ],
     "sqrt_of_two_squares": [lambda x: (x * x + tanh(x) ** 2) ** 0.5],
     "log_sigmoid": [lambda x: log(1 / (1 + exp(-x)))],
 }
@@ -256,5 +286,3 @@ def test_probes_are_right_where_the_users_form_is_not(name):
 def test_idempotent_order_ops_fold_for_ties():
     x = X()
     assert optimize(as_function(maximum(x, x)), "canonicalize").function.body.results[0].op.name == "param"
-
-

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from symc.ir.parse import parse
 from symc.ir.reference import evaluate_function
 from symc.ir.text import print_function
-from symc.ir.parse import parse
 from symc.ir.verify import verify
 from symc.opt import DEFAULT, optimize
 from symc.testing.fuzz import random_arrays, random_function
@@ -20,7 +20,11 @@ def same(want, got, dtype):
     fine = np.isfinite(want)
     scale = np.abs(want[fine]).max(initial=1.0)
     rtol = 1e-6 if dtype == "f64" else 2e-2
-    return want.shape == got.shape and want.dtype == got.dtype and np.allclose(got[fine], want[fine], rtol=rtol, atol=rtol * scale)
+    return (
+        want.shape == got.shape
+        and want.dtype == got.dtype
+        and np.allclose(got[fine], want[fine], rtol=rtol, atol=rtol * scale)
+    )
 
 
 @pytest.mark.parametrize("batch", range(10))
@@ -39,7 +43,9 @@ def test_every_prefix_of_the_pipeline_means_the_same(batch):
         want = evaluate_function(f, arrays, check=True)
         for name, stage in optimize(f, DEFAULT, strict=True, verify=True).stages.items():
             got = evaluate_function(stage, arrays, check=True)
-            assert all(same(a, b, "f64") for a, b in zip(want, got, strict=True)), f"seed {seed} after {name}:\n{f}\n{stage}"
+            assert all(same(a, b, "f64") for a, b in zip(want, got, strict=True)), (
+                f"seed {seed} after {name}:\n{f}\n{stage}"
+            )
 
 
 def test_exact_rules_alone_give_the_same_bits():
@@ -55,7 +61,9 @@ def test_exact_rules_alone_give_the_same_bits():
         g = f.with_results(rewriter.run(f.body.results))
         fired += rewriter.fired
         arrays = random_arrays(f, seed)
-        assert all(same_bits(a, b) for a, b in zip(evaluate_function(f, arrays), evaluate_function(g, arrays), strict=True)), f"seed {seed}"
+        assert all(
+            same_bits(a, b) for a, b in zip(evaluate_function(f, arrays), evaluate_function(g, arrays), strict=True)
+        ), f"seed {seed}"
     assert fired > 200
 
 

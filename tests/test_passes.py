@@ -162,6 +162,7 @@ def test_regions_inside_values_are_optimized():
 
 def test_why_not_says_what_a_rewrite_says():
     with temporary_rules():
+
         @rewrite("sin", family="algebra")
         def picky(v):
             """Says why."""
@@ -264,8 +265,17 @@ for seed in range(40):
 
 
 def test_two_processes_with_different_hash_seeds_print_the_same():
-    outs = [subprocess.run([sys.executable, "-c", SCRIPT], cwd=ROOT, env={"PYTHONHASHSEED": s, "PATH": "", "PYTHONPATH": str(ROOT)},
-                           capture_output=True, text=True, timeout=300) for s in ("1", "2")]
+    outs = [
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            cwd=ROOT,
+            env={"PYTHONHASHSEED": s, "PATH": "", "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        for s in ("1", "2")
+    ]
     assert outs[0].returncode == 0, outs[0].stderr
     assert outs[0].stdout == outs[1].stdout and outs[0].stdout.count("func @") == 40
 
@@ -300,7 +310,11 @@ def test_errors_that_are_expected_must_come():
     with pytest.raises(CheckError, match="expected an error"):
         check_case(cases(f"// RUN: print\n{good}// expected-error: something")[0])
     with pytest.raises(CheckError, match="failed with ParseError"):
-        check_case(cases("// RUN: print\nfunc @f(%x: f64[]) -> (f64[]) {\n  return %y\n}\n// expected-error: something else")[0])
+        check_case(
+            cases("// RUN: print\nfunc @f(%x: f64[]) -> (f64[]) {\n  return %y\n}\n// expected-error: something else")[
+                0
+            ]
+        )
 
 
 def test_a_case_without_a_run_line_takes_the_last_one():
@@ -344,5 +358,6 @@ def test_show_passes_rules_and_errors(source, tmp_path, capsys):
 
 
 def test_the_rule_catalogue_in_the_docs_is_current():
-    assert (ROOT / "docs" / "rules.md").read_text(encoding="utf-8") == markdown(), \
+    assert (ROOT / "docs" / "rules.md").read_text(encoding="utf-8") == markdown(), (
         "run: python -m symc rules > docs/rules.md"
+    )

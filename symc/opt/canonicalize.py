@@ -18,7 +18,7 @@ from symc.ir.ops.math import sqrt
 from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import Value, make
-from symc.opt.pattern import is_number, leaves
+from symc.opt.pattern import example, is_number, leaves
 from symc.opt.rule import rewrite, rule
 
 SIGNED = "ifc"
@@ -32,8 +32,14 @@ def _two(dtype: str = "f64", shape: tuple = (3,)) -> list[Value]:
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
-@rewrite(exact=True, weight=9, trait="elementwise", needs=["#"], equation="op(number, number) -> number",
-         examples=lambda: [splat(2.0, TensorType("f64", (3,))) * splat(3.0, TensorType("f64", (3,)))])
+@rewrite(
+    exact=True,
+    weight=9,
+    trait="elementwise",
+    needs=["#"],
+    equation="op(number, number) -> number",
+    examples=lambda: [splat(2.0, TensorType("f64", (3,))) * splat(3.0, TensorType("f64", (3,)))],
+)
 def number_of_numbers(v: Value) -> Value | None:
     """An elementwise op on splats is a splat: numbers never become arrays."""
     if "elementwise" not in v.op.traits or not v.operands or v.regions or not isinstance(v.type, TensorType):
@@ -47,7 +53,13 @@ def number_of_numbers(v: Value) -> Value | None:
 # --- order of operands ------------------------------------------------------------------------------------------------
 
 
-@rewrite(exact=True, weight=8, trait="commutative", equation="op(2, x) -> op(x, 2)", examples=lambda: [(lambda x, y: 2 + x)(*_two())])
+@rewrite(
+    exact=True,
+    weight=8,
+    trait="commutative",
+    equation="op(2, x) -> op(x, 2)",
+    examples=lambda: [example(lambda x, y: 2 + x, _two())],
+)
 def commutative_order(v: Value) -> Value | None:
     """Numbers last, else by fingerprint: equal sums are one value however they were written."""
     if "commutative" not in v.op.traits or len(v.operands) != 2:
@@ -62,7 +74,14 @@ def commutative_order(v: Value) -> Value | None:
 # --- signs ------------------------------------------------------------------------------------------------------------
 
 
-@rewrite("sub", exact=True, kinds=SIGNED, needs=["#"], equation="x - 2 -> x + -2", examples=lambda: [(lambda x, y: x - 2)(*_two())])
+@rewrite(
+    "sub",
+    exact=True,
+    kinds=SIGNED,
+    needs=["#"],
+    equation="x - 2 -> x + -2",
+    examples=lambda: [example(lambda x, y: x - 2, _two())],
+)
 def subtract_number(v: Value) -> Value | None:
     """A sum with a number has one form."""
     number = splat_of(v.operands[1])
@@ -100,7 +119,15 @@ def _neg_operand(v: Value) -> int | None:
     return next((k for k, o in enumerate(v.operands) if o.op.name == "neg"), None)
 
 
-@rewrite("mul", "div", exact=True, kinds="fc", needs=["neg"], equation="(-x) * y -> -(x * y)", examples=lambda: [(lambda x, y: -x * y)(*_two())])
+@rewrite(
+    "mul",
+    "div",
+    exact=True,
+    kinds="fc",
+    needs=["neg"],
+    equation="(-x) * y -> -(x * y)",
+    examples=lambda: [example(lambda x, y: -x * y, _two())],
+)
 def sign_out_of_product(v: Value) -> Value | None:
     """Signs move out of products and quotients (into a number if there is one), where they meet and cancel."""
     k = _neg_operand(v)
@@ -115,7 +142,13 @@ def sign_out_of_product(v: Value) -> Value | None:
     return -make(v.op, operands)
 
 
-@rewrite("neg", exact=True, kinds="fc", equation="-(x * 2) -> x * -2", examples=lambda: [(lambda x, y: -(x * 2))(*_two())])
+@rewrite(
+    "neg",
+    exact=True,
+    kinds="fc",
+    equation="-(x * 2) -> x * -2",
+    examples=lambda: [example(lambda x, y: -(x * 2), _two())],
+)
 def sign_into_number(v: Value, context) -> Value | None:
     """A negated product with a number is a product with the negated number."""
     (x,) = v.operands
@@ -175,11 +208,24 @@ def zero_minus(x):
     return 0.0 - x, -x
 
 
-@rewrite("div", exact=True, kinds="fc", needs=["#"], equation="x / 4 -> x * 0.25", examples=lambda: [(lambda x, y: x / 4)(*_two())])
+@rewrite(
+    "div",
+    exact=True,
+    kinds="fc",
+    needs=["#"],
+    equation="x / 4 -> x * 0.25",
+    examples=lambda: [example(lambda x, y: x / 4, _two())],
+)
 def over_power_of_two(v: Value) -> Value | None:
     """Multiplying by the reciprocal of a power of two rounds the same, and is faster."""
     number = splat_of(v.operands[1])
-    if number is None or number.dtype.kind != "f" or splat_of(v.operands[0]) is not None or not np.isfinite(number) or number == 0:
+    if (
+        number is None
+        or number.dtype.kind != "f"
+        or splat_of(v.operands[0]) is not None
+        or not np.isfinite(number)
+        or number == 0
+    ):
         return None
     mantissa, _ = np.frexp(number)
     with np.errstate(all="ignore"):
@@ -192,8 +238,12 @@ def over_power_of_two(v: Value) -> Value | None:
 # --- involutions and idempotents --------------------------------------------------------------------------------------
 
 
-@rewrite(exact=True, equation="f(f(x)) -> x", trait="involution",
-         examples=lambda: [(lambda c: make(_op("not"), (make(_op("not"), (c,)),)))(*leaves(1, {0: "bool"}, (3,)))])
+@rewrite(
+    exact=True,
+    equation="f(f(x)) -> x",
+    trait="involution",
+    examples=lambda: [example(lambda c: make(_op("not"), (make(_op("not"), (c,)),)), leaves(1, {0: "bool"}, (3,)))],
+)
 def involution(v: Value) -> Value | None:
     """What undoes itself, twice, is nothing."""
     if "involution" in v.op.traits and v.operands[0].op is v.op:
@@ -201,7 +251,12 @@ def involution(v: Value) -> Value | None:
     return None
 
 
-@rewrite(exact=True, equation="f(x, x) -> x", trait="idempotent", examples=lambda: [(lambda x, y: make(_op("maximum"), (x, x)))(*_two())])
+@rewrite(
+    exact=True,
+    equation="f(x, x) -> x",
+    trait="idempotent",
+    examples=lambda: [example(lambda x, y: make(_op("maximum"), (x, x)), _two())],
+)
 def idempotent(v: Value) -> Value | None:
     """maximum(x, x), x & x and the like are x."""
     if "idempotent" in v.op.traits and len(v.operands) == 2 and v.operands[0] is v.operands[1]:
@@ -218,9 +273,20 @@ def _op(name: str):
 # --- powers -----------------------------------------------------------------------------------------------------------
 
 
-@rewrite("pow", exact=False, needs=["#"], kinds="iufc", equation="x**2 -> x * x; x**0.5 -> sqrt(x); x**-1 -> 1 / x", tags=["powers"],
-         examples=lambda: [(lambda x, y: x ** 2)(*_two()), (lambda x, y: x ** 0.5)(*_two()), (lambda x, y: x ** -1.0)(*_two()),
-                           (lambda x, y: x ** -0.5)(*_two())])
+@rewrite(
+    "pow",
+    exact=False,
+    needs=["#"],
+    kinds="iufc",
+    equation="x**2 -> x * x; x**0.5 -> sqrt(x); x**-1 -> 1 / x",
+    tags=["powers"],
+    examples=lambda: [
+        example(lambda x, y: x**2, _two()),
+        example(lambda x, y: x**0.5, _two()),
+        example(lambda x, y: x**-1.0, _two()),
+        example(lambda x, y: x**-0.5, _two()),
+    ],
+)
 def small_power(v: Value) -> Value | None:
     """Powers that are a product, a quotient or a root, with a few roundings fewer than pow (sqrt(-0.0) and sqrt(-inf) differ)."""
     x, y = v.operands
@@ -250,8 +316,12 @@ def cast_to_same(v: Value) -> Value | None:
     return v.operands[0] if v.operands[0].dtype == v.dtype else None
 
 
-@rewrite("cast", exact=True, equation="cast(cast(x, wide), t) -> cast(x, t)",
-         examples=lambda: [cast(cast(_two("f32")[0], dtype=np.dtype("f8")), dtype=np.dtype("i8"))])
+@rewrite(
+    "cast",
+    exact=True,
+    equation="cast(cast(x, wide), t) -> cast(x, t)",
+    examples=lambda: [cast(cast(_two("f32")[0], dtype=np.dtype("f8")), dtype=np.dtype("i8"))],
+)
 def cast_of_cast(v: Value) -> Value | None:
     """A conversion by way of a wider dtype that loses nothing is the direct one."""
     (x,) = v.operands
@@ -260,6 +330,8 @@ def cast_of_cast(v: Value) -> Value | None:
     source, middle, target = x.operands[0].dtype, x.dtype, v.dtype
     if source.kind + middle.kind + target.kind not in ("fff", "iii", "uuu", "iff", "uff", "bii", "buu", "bff", "ffi"):
         return None
-    if not np.can_cast(source, middle, "safe") or (source.kind in "iu" and middle.kind == "f" and 2 * source.itemsize > middle.itemsize):
+    if not np.can_cast(source, middle, "safe") or (
+        source.kind in "iu" and middle.kind == "f" and 2 * source.itemsize > middle.itemsize
+    ):
         return None
     return cast(x.operands[0], dtype=target)

@@ -15,8 +15,14 @@ from symc.opt.rule import rewrite
 INTRINSIC = "intrinsic"
 
 
-@rewrite(exact=False, equation="named op -> its parts", examples=lambda: [lookup("logsumexp")(leaves(1, {}, (2, 3))[0], axes=(1,)),
-                                                                         lookup("norm")(leaves(1, {}, (3,))[0], axes=(0,))])
+@rewrite(
+    exact=False,
+    equation="named op -> its parts",
+    examples=lambda: [
+        lookup("logsumexp")(leaves(1, {}, (2, 3))[0], axes=(1,)),
+        lookup("norm")(leaves(1, {}, (3,))[0], axes=(0,)),
+    ],
+)
 def decompose_named(v: Value) -> Value | None:
     """Parts can be fused with their neighbours."""
     lowering = v.op.lowering

@@ -35,7 +35,9 @@ def nearest_miss(r: Rule, optimized: Optimized) -> str:
         wanted = "any op" if ANY in r.roots else " or ".join(r.roots)
         return f"{r.name} ({r.equation}) did not fire: there is no {wanted} in the graph"
     lines = ", ".join(map(str, best[3].locations(best[2])))
-    out = f"{r.name} ({r.equation}) did not fire.\n  nearest: {expression(best[2])} : {best[2].type}" + (f"    {lines}" if lines else "")
+    out = f"{r.name} ({r.equation}) did not fire.\n  nearest: {expression(best[2])} : {best[2].type}" + (
+        f"    {lines}" if lines else ""
+    )
     out += f"\n  {best[1]}"
     return out + (f"\n  the rule runs only when asked for: +{r.name}" if OPT_IN in r.tags else "")
 
@@ -46,7 +48,11 @@ def _score(r: Rule, v: Value) -> tuple[int, str]:
         return 0, ""
     if r.pattern is None:
         result = r.apply(v, Rewriter([]))
-        return (2, f"it says: {result}") if isinstance(result, str) else (1, "the condition of the rewrite does not hold there")
+        return (
+            (2, f"it says: {result}")
+            if isinstance(result, str)
+            else (1, "the condition of the rewrite does not hold there")
+        )
     m = match(r.pattern, v, bitwise=r.exact)
     if m is None:
         return _compare(r.pattern, v)

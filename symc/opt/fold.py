@@ -44,14 +44,21 @@ def _bytes(v: Value) -> float:
 
 
 def _example() -> list[Value]:
-    return [lookup("exp")(array(np.arange(3.0))), lookup("iota")(shape=(4,), axis=0, dtype=np.dtype("i8")),
-            lookup("reshape")(array(np.arange(4.0)), shape=(2, 2))]
+    return [
+        lookup("exp")(array(np.arange(3.0))),
+        lookup("iota")(shape=(4,), axis=0, dtype=np.dtype("i8")),
+        lookup("reshape")(array(np.arange(4.0)), shape=(2, 2)),
+    ]
 
 
 @rewrite(exact=True, weight=0, equation="f(constants) -> constant", examples=_example)
 def constant_folding(v: Value) -> Value | None:
     """No input is involved: the reference computes it once, here."""
-    if v.op.name in ("constant", "param", "input", "broadcast", "get", "size") or v.regions or not isinstance(v.type, TensorType):
+    if (
+        v.op.name in ("constant", "param", "input", "broadcast", "get", "size")
+        or v.regions
+        or not isinstance(v.type, TensorType)
+    ):
         return None
     if v.op.reference is None or v.op.traits & {"effect", "barrier"} or (not v.operands and v.op.name != "iota"):
         return None

@@ -51,6 +51,7 @@ def unregister_pass(name: str) -> None:
 
 def graph_pass(name: str) -> Callable[[Callable[[Function], Function]], Callable[[Function], Function]]:
     """Declare a pass: a function from Function to Function, for pipelines to name."""
+
     def declare(f: Callable[[Function], Function]) -> Callable[[Function], Function]:
         register_pass(Pass(name, (f.__doc__ or "").strip(), function=f))
         return f
@@ -64,10 +65,22 @@ def all_passes() -> list[Pass]:
 
 
 for _name, _families, _doc in (
-    ("canonicalize", ("canonicalize", "shapes"), "One spelling for one idea; movements merge, cancel, and sink below elementwise ops."),
+    (
+        "canonicalize",
+        ("canonicalize", "shapes"),
+        "One spelling for one idea; movements merge, cancel, and sink below elementwise ops.",
+    ),
     ("fold", ("canonicalize", "shapes", "fold"), "What depends on no input is computed."),
-    ("stabilize", ("canonicalize", "shapes", "stability"), "What overflows or cancels becomes a named op that does not."),
-    ("simplify", ("canonicalize", "shapes", "algebra", "select", "linalg", "fold"), "Fewer and cheaper ops for the same numbers."),
+    (
+        "stabilize",
+        ("canonicalize", "shapes", "stability"),
+        "What overflows or cancels becomes a named op that does not.",
+    ),
+    (
+        "simplify",
+        ("canonicalize", "shapes", "algebra", "select", "linalg", "fold"),
+        "Fewer and cheaper ops for the same numbers.",
+    ),
     ("decompose", ("decompose",), "Named ops become their parts."),
 ):
     register_pass(Pass(_name, _doc, _families))
@@ -131,7 +144,11 @@ def _stage_name(name: str, stages: Iterable[str]) -> str:
 def selected_rules(families: Sequence[str], selection: Selection) -> list[Rule]:
     """The rules of some families (and users' rules with "simplify"), without what the pipeline excludes."""
     wanted = [*families, *(("user",) if "algebra" in families else ())]
-    return [r for r in all_rules(*wanted) if not r.named(selection.without) and (OPT_IN not in r.tags or r.named(selection.also))]
+    return [
+        r
+        for r in all_rules(*wanted)
+        if not r.named(selection.without) and (OPT_IN not in r.tags or r.named(selection.also))
+    ]
 
 
 def _run(p: Pass, f: Function, selection: Selection, provenance: Provenance, strict: bool) -> tuple[Function, Step]:
@@ -192,7 +209,11 @@ def why_not(optimized: Optimized, name: str) -> str:
 
     if name in _passes:
         ran = [s for s in optimized.report if s.name == name]
-        return f"pass {name} ran, {sum(s.fired for s in ran)} rules fired in it" if ran else f"pass {name} is not in the pipeline"
+        return (
+            f"pass {name} ran, {sum(s.fired for s in ran)} rules fired in it"
+            if ran
+            else f"pass {name} is not in the pipeline"
+        )
     known = {r.name: r for r in all_rules()}
     if name not in known:
         raise PipelineError(f"no rule or pass is called {name!r}", help=did_you_mean(name, [*known, *_passes]))

@@ -8,7 +8,7 @@ match splats of any rank and dtype, and every other commutative op matches eithe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,6 +93,11 @@ def leaves(count: int, dtypes: dict[int, str] | None = None, shape: tuple = ()) 
     return [fresh_input(TensorType((dtypes or {}).get(k, "f64"), shape)) for k in range(count)]
 
 
+def example(f: Callable[..., Value], values: Sequence[Value]) -> Value:
+    """``f`` on leaves: a left side for tests and documentation."""
+    return f(*values)
+
+
 def flatten(v: Value, kind: str, limit: int = MAX_TERMS) -> list[Term]:
     """The signed terms of a nest of sums or products; factors of 1 are left out."""
     ops = table(kind)
@@ -156,7 +161,9 @@ def compile_pattern(lhs: Value, variables: Sequence[Value], terms: bool) -> Patt
             made[v] = Number(number)
         elif terms and kind_of(v.op.name):
             kind = kind_of(v.op.name)
-            made[v] = Terms(kind, tuple(sorted(((s, made[x]) for s, x in flatten(v, kind)), key=lambda t: _freedom(t[1]))))
+            made[v] = Terms(
+                kind, tuple(sorted(((s, made[x]) for s, x in flatten(v, kind)), key=lambda t: _freedom(t[1])))
+            )
         else:
             made[v] = Node(v.op, v.attrs, tuple(made[o] for o in v.operands))
     return made[lhs]
@@ -203,7 +210,7 @@ def match(p: Pattern, v: Value, bitwise: bool = False) -> Match | None:
         return None
     near = direct(v, p.kind)
     far = flatten(v, p.kind)
-    for terms in ([near] if len(far) == len(near) else [near, far]):
+    for terms in [near] if len(far) == len(near) else [near, far]:
         for bound, rest in _match_terms(p.terms, terms, {}, bitwise, p.kind):
             if len(rest) < len(terms):
                 return Match(bound, tuple(rest), p.kind)
@@ -226,7 +233,7 @@ def _match(p: Pattern, v: Value, bound: dict[int, Value], bitwise: bool) -> Iter
             yield from _match_operands(p, v, bound, bitwise)
     elif v.op.name in table(p.kind):
         near, far = direct(v, p.kind), flatten(v, p.kind)
-        for terms in ([near] if len(far) == len(near) else [near, far]):
+        for terms in [near] if len(far) == len(near) else [near, far]:
             for got, rest in _match_terms(p.terms, terms, bound, bitwise, p.kind):
                 if not rest:
                     yield got
@@ -243,8 +250,9 @@ def _match_operands(p: Node, v: Value, bound: dict[int, Value], bitwise: bool) -
         yield from states
 
 
-def _match_terms(pattern: Sequence[tuple[int, Pattern]], terms: Sequence[Term], bound: dict[int, Value], bitwise: bool,
-                 kind: str) -> Iterator[tuple[dict[int, Value], list[Term]]]:
+def _match_terms(
+    pattern: Sequence[tuple[int, Pattern]], terms: Sequence[Term], bound: dict[int, Value], bitwise: bool, kind: str
+) -> Iterator[tuple[dict[int, Value], list[Term]]]:
     """Every way to give each term of the pattern one of ``terms``; with what is left over."""
     if not pattern:
         yield bound, list(terms)
@@ -253,8 +261,11 @@ def _match_terms(pattern: Sequence[tuple[int, Pattern]], terms: Sequence[Term], 
     for k, (s, x) in enumerate(terms):
         if s == sign:
             for after in _match(p, x, bound, bitwise):
-                yield from _match_terms(later, [*terms[:k], *terms[k + 1:]], after, bitwise, kind)
+                yield from _match_terms(later, [*terms[:k], *terms[k + 1 :]], after, bitwise, kind)
     signs = {s for s, _ in terms}
     fits = sign in signs if sign > 0 else signs == {-1}  # 1 - (a + b) is no 1 + x for x = -a - b, nor a / b a 1 / x
     if isinstance(p, Var) and p.index not in bound and not later and len(terms) > 1 and fits:
-        yield {**bound, p.index: join([(s * sign, x) for s, x in terms], kind)}, []  # the last free variable takes the rest
+        yield (
+            {**bound, p.index: join([(s * sign, x) for s, x in terms], kind)},
+            [],
+        )  # the last free variable takes the rest

@@ -51,11 +51,17 @@ def parse_pipeline(text: str, passes: Collection[str], names: Collection[str]) -
         if item[0] in "+-":
             name = item[1:].strip()
             if name not in names and name not in passes:
-                raise PipelineError(f"no rule, tag or pass is called {name!r}", help=did_you_mean(name, [*names, *passes]))
+                raise PipelineError(
+                    f"no rule, tag or pass is called {name!r}", help=did_you_mean(name, [*names, *passes])
+                )
             (without if item[0] == "-" else also).add(name)
         elif item in passes:
             order.append(item)
         else:
-            hint = f"a rule or tag is excluded by -{item} and let in by +{item}" if item in names else did_you_mean(item, passes)
+            hint = (
+                f"a rule or tag is excluded by -{item} and let in by +{item}"
+                if item in names
+                else did_you_mean(item, passes)
+            )
             raise PipelineError(f"no pass is called {item!r}", help=hint)
     return Selection(tuple(p for p in order if p not in without), frozenset(without), frozenset(also))

@@ -36,7 +36,9 @@ class Index:
         """The rules that may start at ``op``."""
         found = self.by_op.get(op)
         if found is None:
-            found = self.by_op[op] = [r for r in self.rules if op.name in r.roots or (ANY in r.roots and r.traits <= op.traits)]
+            found = self.by_op[op] = [
+                r for r in self.rules if op.name in r.roots or (ANY in r.roots and r.traits <= op.traits)
+            ]
         return found
 
 

@@ -76,7 +76,9 @@ _rules: dict[str, Rule] = {}
 def register(r: Rule) -> Rule:
     """Add a rule. Its name must be new."""
     if r.name in _rules:
-        raise PipelineError(f"a rule is already called {r.name!r}", help="give it another name, or unregister the first")
+        raise PipelineError(
+            f"a rule is already called {r.name!r}", help="give it another name, or unregister the first"
+        )
     _rules[r.name] = r
     return r
 
@@ -116,9 +118,18 @@ def temporary_rules() -> Iterator[None]:
         _rules.update(before)
 
 
-def rule(fn: Callable | None = None, *, exact: bool = False, when: Callable[..., bool] | None = None, tags: Iterable[str] = (),
-         kinds: str = "f", dtypes: Mapping[str, str] | None = None, family: str | None = None,
-         domain: Mapping[str, tuple[float, float]] | None = None, check: bool = True) -> Any:
+def rule(
+    fn: Callable | None = None,
+    *,
+    exact: bool = False,
+    when: Callable[..., bool] | None = None,
+    tags: Iterable[str] = (),
+    kinds: str = "f",
+    dtypes: Mapping[str, str] | None = None,
+    family: str | None = None,
+    domain: Mapping[str, tuple[float, float]] | None = None,
+    check: bool = True,
+) -> Any:
     """Declare a rule: a function of values that returns ``(left, right)``; its docstring says why.
 
     ``when(*values)``: a side condition. ``dtypes``: traced dtype of a variable, if not float64 (``{"c": "bool"}``).
@@ -126,26 +137,57 @@ def rule(fn: Callable | None = None, *, exact: bool = False, when: Callable[...,
     Exact rules match sums and products as written; others modulo association. ``check=False`` registers a left side that
     is not canonical (the rules of canonicalize themselves). Raises PipelineError for a rule that cannot work.
     """
+
     def declare(f: Callable) -> Rule:
-        return register(_pattern_rule(f, exact, when, tags, kinds, dict(dtypes or {}), family or family_of(f), dict(domain or {}), check))
+        return register(
+            _pattern_rule(
+                f, exact, when, tags, kinds, dict(dtypes or {}), family or family_of(f), dict(domain or {}), check
+            )
+        )
 
     return declare(fn) if fn is not None else declare
 
 
-def rewrite(*op_names: str, exact: bool = False, tags: Iterable[str] = (), kinds: str = "biufc", family: str | None = None,
-            examples: Callable[[], Sequence[Value]] = tuple, equation: str = "", weight: int = 1, trait: str = "",
-            needs: Iterable[str] = ()) -> Any:
+def rewrite(
+    *op_names: str,
+    exact: bool = False,
+    tags: Iterable[str] = (),
+    kinds: str = "biufc",
+    family: str | None = None,
+    examples: Callable[[], Sequence[Value]] = tuple,
+    equation: str = "",
+    weight: int = 1,
+    trait: str = "",
+    needs: Iterable[str] = (),
+) -> Any:
     """Declare a structural rewrite of the ops named: ``fn(v)`` or ``fn(v, context)`` gives a value, None, or why not.
 
     Without names it is offered every op (with a ``trait``, if given). ``needs``: op names that must be among the operands
     (``#`` for a number), so that most values are passed by quickly.
     """
+
     def declare(f: Callable) -> Rule:
         wants_context = len(inspect.signature(f).parameters) > 1
         apply = f if wants_context else lambda v, context: f(v)
-        return register(Rule(f.__name__, family or family_of(f), exact, op_names or (ANY,), _of_kinds(apply, kinds), _doc(f), frozenset(tags),
-                             kinds, weight, equation, examples, build=f, source=_source(f), needs=frozenset(needs),
-                             traits=frozenset([trait] if trait else ())))
+        return register(
+            Rule(
+                f.__name__,
+                family or family_of(f),
+                exact,
+                op_names or (ANY,),
+                _of_kinds(apply, kinds),
+                _doc(f),
+                frozenset(tags),
+                kinds,
+                weight,
+                equation,
+                examples,
+                build=f,
+                source=_source(f),
+                needs=frozenset(needs),
+                traits=frozenset([trait] if trait else ()),
+            )
+        )
 
     return declare
 
@@ -178,8 +220,17 @@ def _of_kinds(apply: Callable, kinds: str) -> Callable:
     return guarded
 
 
-def _pattern_rule(f: Callable, exact: bool, when: Callable | None, tags: Iterable[str], kinds: str, dtypes: dict[str, str],
-                  family: str, domain: dict[str, tuple[float, float]], check: bool) -> Rule:
+def _pattern_rule(
+    f: Callable,
+    exact: bool,
+    when: Callable | None,
+    tags: Iterable[str],
+    kinds: str,
+    dtypes: dict[str, str],
+    family: str,
+    domain: dict[str, tuple[float, float]],
+    check: bool,
+) -> Rule:
     names = tuple(inspect.signature(f).parameters)
     default = "f64" if "f" in kinds else "bool" if kinds == "b" else "i64"
     by_index = {k: dtypes.get(n, default) for k, n in enumerate(names)}
@@ -198,11 +249,32 @@ def _pattern_rule(f: Callable, exact: bool, when: Callable | None, tags: Iterabl
         return [f(*leaves(len(names), by_index, shape))[0] for shape in ((), (3,), (size_name("n"), 2))]
 
     equation = f"{_text(lhs, variables, names)} -> {_text(rhs, variables, names)}"
-    return Rule(f.__name__, family, exact, roots(p), _matcher(f, p, len(names), exact, when, kinds, {k: n for k, n in by_index.items() if n == "bool"}),
-                _doc(f), frozenset(tags), kinds, weight(p), equation, examples, p, f, names, dtypes, when, domain, _source(f), needs(p))
+    return Rule(
+        f.__name__,
+        family,
+        exact,
+        roots(p),
+        _matcher(f, p, len(names), exact, when, kinds, {k: n for k, n in by_index.items() if n == "bool"}),
+        _doc(f),
+        frozenset(tags),
+        kinds,
+        weight(p),
+        equation,
+        examples,
+        p,
+        f,
+        names,
+        dtypes,
+        when,
+        domain,
+        _source(f),
+        needs(p),
+    )
 
 
-def _matcher(f: Callable, p: Pattern, count: int, exact: bool, when: Callable | None, kinds: str, free: Mapping[int, str]) -> Callable:
+def _matcher(
+    f: Callable, p: Pattern, count: int, exact: bool, when: Callable | None, kinds: str, free: Mapping[int, str]
+) -> Callable:
     def apply(v: Value, context: Context) -> Value | None:
         m = match(p, v, bitwise=exact)
         if m is None:

@@ -22,7 +22,9 @@ def assert_kernels(f: Any, count: int) -> None:
     """A compiled function runs exactly this many generated kernels."""
     kernels = list(f.kernels)
     if len(kernels) != count:
-        raise CheckError(f"{getattr(f, 'name', f)} has {len(kernels)} kernels, not {count}:\n" + "\n".join(map(str, kernels)))
+        raise CheckError(
+            f"{getattr(f, 'name', f)} has {len(kernels)} kernels, not {count}:\n" + "\n".join(map(str, kernels))
+        )
 
 
 def assert_no_alloc(f: Any) -> None:

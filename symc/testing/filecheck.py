@@ -85,7 +85,9 @@ def check_case(case: Case, run: Callable[[str, str], str] = run_pipeline) -> Non
     except SymcError as e:
         missing = [w for w in case.errors if w not in str(e)]
         if missing or not case.errors:
-            raise CheckError(f"case at line {case.line}: failed with {type(e).__name__}: {e}\nexpected: {list(case.errors)}") from e
+            raise CheckError(
+                f"case at line {case.line}: failed with {type(e).__name__}: {e}\nexpected: {list(case.errors)}"
+            ) from e
         return
     if case.errors:
         raise CheckError(f"case at line {case.line}: expected an error with {list(case.errors)}, got\n{got}")
@@ -170,7 +172,7 @@ class _Checker:
     def regex(self, pattern: str) -> re.Pattern:
         out, at, named = "", 0, set()
         for m in _PARTS.finditer(pattern):
-            out += _literal(pattern[at:m.start()])
+            out += _literal(pattern[at : m.start()])
             at = m.end()
             if m[1] is not None:
                 out += f"(?:{m[1]})"

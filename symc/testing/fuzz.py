@@ -18,9 +18,51 @@ from symc.ir.value import Value, fresh_input
 from symc.opt.rule import all_rules
 
 #: Ops whose values a random chain makes meaningless (huge, or nan at once), or that need data of a special kind.
-AVOIDED = {"nextafter", "polygamma", "digamma", "trigamma", "erfinv", "lgamma", "acosh", "atanh", "mulz", "copysign", "constant",
-           "input", "param", "get", "fused", "generate", "fold", "load", "check_index", "shl", "shr", "fmod", "mod", "floordiv", "prod"}
-BASIC = ("add", "sub", "mul", "div", "neg", "exp", "log", "tanh", "sqrt", "log1p", "expm1", "sigmoid", "maximum", "minimum", "abs", "where")
+AVOIDED = {
+    "nextafter",
+    "polygamma",
+    "digamma",
+    "trigamma",
+    "erfinv",
+    "lgamma",
+    "acosh",
+    "atanh",
+    "mulz",
+    "copysign",
+    "constant",
+    "input",
+    "param",
+    "get",
+    "fused",
+    "generate",
+    "fold",
+    "load",
+    "check_index",
+    "shl",
+    "shr",
+    "fmod",
+    "mod",
+    "floordiv",
+    "prod",
+}
+BASIC = (
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "neg",
+    "exp",
+    "log",
+    "tanh",
+    "sqrt",
+    "log1p",
+    "expm1",
+    "sigmoid",
+    "maximum",
+    "minimum",
+    "abs",
+    "where",
+)
 
 
 def _candidates() -> list[Op]:
@@ -41,7 +83,9 @@ def random_function(seed: int, steps: int = 12, dtype: str = "f64", basic: float
         v = _step(rng, pool, ops, basic)
         if v is not None:
             pool.append(v)
-    results = [v for v in pool[len(inputs):] if v.dtype.kind != "b"][-2:] + [v for v in pool if v.dtype.kind == "b"][-1:]
+    results = [v for v in pool[len(inputs) :] if v.dtype.kind != "b"][-2:] + [v for v in pool if v.dtype.kind == "b"][
+        -1:
+    ]
     body = close_over(inputs, results)
     return Function("fuzz", tuple(Input(f"x{k}", i.type, declared=i.type) for k, i in enumerate(inputs)), body)
 
@@ -54,7 +98,11 @@ def _step(rng: np.random.Generator, pool: list[Value], ops: list[Op], basic: flo
         if kind < 0.15:
             return _left_side(rng, pool, x)
         if kind < 0.65:
-            op = lookup(BASIC[int(rng.integers(len(BASIC)))]) if rng.random() < basic else ops[int(rng.integers(len(ops)))]
+            op = (
+                lookup(BASIC[int(rng.integers(len(BASIC)))])
+                if rng.random() < basic
+                else ops[int(rng.integers(len(ops)))]
+            )
             return _elementwise(rng, pool, op, x)
         return _movement(rng, pool, x)
     except (SymcError, TypeError, ValueError, IndexError):
@@ -82,7 +130,11 @@ def _elementwise(rng: np.random.Generator, pool: list[Value], op: Op, x: Value) 
 
 def _left_side(rng: np.random.Generator, pool: list[Value], x: Value) -> Value | None:
     """What some rule looks for, on values of the program."""
-    rules = [r for r in all_rules() if r.pattern is not None and r.build is not None and not r.dtypes and x.dtype.kind in r.kinds]
+    rules = [
+        r
+        for r in all_rules()
+        if r.pattern is not None and r.build is not None and not r.dtypes and x.dtype.kind in r.kinds
+    ]
     r = rules[int(rng.integers(len(rules)))] if rules else None
     if r is None or r.build is None:
         return None
@@ -119,5 +171,8 @@ def random_arrays(f: Function, seed: int, n: int = 4) -> list[np.ndarray]:
     from symc.ir.types import concrete_shape
 
     rng = np.random.default_rng(seed)
-    return [rng.uniform(0.2, 2.0, concrete_shape(i.type.shape, {"n": n})).astype(i.type.dtype) * rng.choice([1, 1, -1]).astype(i.type.dtype)
-            for i in f.inputs]
+    return [
+        rng.uniform(0.2, 2.0, concrete_shape(i.type.shape, {"n": n})).astype(i.type.dtype)
+        * rng.choice([1, 1, -1]).astype(i.type.dtype)
+        for i in f.inputs
+    ]

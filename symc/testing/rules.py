@@ -22,7 +22,28 @@ from symc.opt.rewrite import Rewriter
 from symc.opt.rule import ANY, OPT_IN, Rule, all_rules
 
 #: Numbers at which equations that are true on paper stop being true.
-GRID = (0.0, -0.0, 5e-324, -5e-324, 1e-300, -1e-300, 1e-8, 0.5, -0.5, 1.0, -1.0, 1.5, 3.0, -7.0, 1e8, 1e300, -1e300, np.inf, -np.inf, np.nan)
+GRID = (
+    0.0,
+    -0.0,
+    5e-324,
+    -5e-324,
+    1e-300,
+    -1e-300,
+    1e-8,
+    0.5,
+    -0.5,
+    1.0,
+    -1.0,
+    1.5,
+    3.0,
+    -7.0,
+    1e8,
+    1e300,
+    -1e300,
+    np.inf,
+    -np.inf,
+    np.nan,
+)
 #: The error of the left side that a right side is never blamed for, in units in the last place.
 ALLOWED_ULP = 8.0
 
@@ -84,8 +105,11 @@ def _count(r: Rule, v: Value) -> int:
 
 def check_terminates(r: Rule) -> None:
     """With the rules that run beside it, the rule reaches an end, and is not undone."""
-    beside = [q for q in all_rules("canonicalize", "shapes", "stability", "algebra", "select", "linalg", "fold")
-              if OPT_IN not in q.tags and q is not r]
+    beside = [
+        q
+        for q in all_rules("canonicalize", "shapes", "stability", "algebra", "select", "linalg", "fold")
+        if OPT_IN not in q.tags and q is not r
+    ]
     if r.family == "decompose":
         beside = []
     for v in examples(r):
@@ -133,7 +157,9 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     if a.dtype.kind not in "fc":
         return bool(np.array_equal(a, b))
     parts = [(a.real, b.real), (a.imag, b.imag)] if a.dtype.kind == "c" else [(a, b)]
-    return all(bool(np.all((np.isnan(x) & np.isnan(y)) | ((x == y) & (np.signbit(x) == np.signbit(y))))) for x, y in parts)
+    return all(
+        bool(np.all((np.isnan(x) & np.isnan(y)) | ((x == y) & (np.signbit(x) == np.signbit(y))))) for x, y in parts
+    )
 
 
 def check_exact(r: Rule) -> None:
@@ -144,7 +170,9 @@ def check_exact(r: Rule) -> None:
             for seed in range(24):
                 arrays = adversarial(leaves, seed)
                 a, b = evaluate(new_left, leaves, arrays), evaluate(right, leaves, arrays)
-                assert same_bits(a, b), f"{r.name} claims to be exact, but {expression(left)} is {a}, {expression(right)} is {b} at {arrays}"
+                assert same_bits(a, b), (
+                    f"{r.name} claims to be exact, but {expression(left)} is {a}, {expression(right)} is {b} at {arrays}"
+                )
 
 
 def _in_dtypes(v: Value) -> list[tuple[Value, list[Value]]]:
@@ -237,9 +265,12 @@ def check_accuracy(r: Rule, dtype: str) -> None:
             true = exact_value(left, leaves, [float(x) for x in numbers])
             if true is None or not (abs(true) < float(np.finfo(np_dtype).max)):
                 continue
-            errors = [_ulps(evaluate(s, leaves, [np.asarray(x) for x in numbers]), true, np_dtype) for s in (left, right)]
-            assert errors[1] <= max(2 * errors[0], ALLOWED_ULP), \
+            errors = [
+                _ulps(evaluate(s, leaves, [np.asarray(x) for x in numbers]), true, np_dtype) for s in (left, right)
+            ]
+            assert errors[1] <= max(2 * errors[0], ALLOWED_ULP), (
                 f"{r.name} ({dtype}) at {numbers}: {expression(right)} is {errors[1]:.3g} ulp off, {expression(left)} {errors[0]:.3g}"
+            )
 
 
 def _ulps(got: np.ndarray, true: Any, dtype: np.dtype) -> float:
@@ -258,4 +289,8 @@ def grad_pairs(r: Rule) -> list[tuple[Value, Value, list[Value]]]:
     v = r.examples()[0]
     left, right = sides(r, v if sides(r, v)[1] is not v else canonical(v))
     leaves = free_leaves(left)
-    return [(left, right, leaves)] if left.type is TensorType("f64") and all(x.type is TensorType("f64") for x in leaves) else []
+    return (
+        [(left, right, leaves)]
+        if left.type is TensorType("f64") and all(x.type is TensorType("f64") for x in leaves)
+        else []
+    )

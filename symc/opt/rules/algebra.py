@@ -16,7 +16,7 @@ from symc.ir.ops.logic import where
 from symc.ir.ops.math import exp, log, sqrt
 from symc.ir.text import splat_of
 from symc.ir.value import Value
-from symc.opt.pattern import leaves
+from symc.opt.pattern import example, leaves
 from symc.opt.rule import OPT_IN, rewrite, rule
 
 UNSAFE = ("nan-unsafe", OPT_IN)
@@ -43,7 +43,14 @@ def subtract_self(x):
     return x - x, 0.0
 
 
-@rewrite("neg", exact=False, kinds="f", tags=["signed-zero"], equation="-(x - y) -> y - x", examples=lambda: [(lambda x, y: -(x - y))(*leaves(2))])
+@rewrite(
+    "neg",
+    exact=False,
+    kinds="f",
+    tags=["signed-zero"],
+    equation="-(x - y) -> y - x",
+    examples=lambda: [example(lambda x, y: -(x - y), leaves(2))],
+)
 def negated_difference(v: Value, context) -> Value | None:
     """A sign moves into a difference (where x = y, 0 takes the place of -0.0)."""
     (x,) = v.operands
@@ -52,13 +59,27 @@ def negated_difference(v: Value, context) -> Value | None:
     return None
 
 
-@rewrite("add", kinds="iuf", needs=["#"], tags=["reassociate"], equation="(x + 2) + 3 -> x + 5", examples=lambda: [(lambda x, y: (x + 2) + 3)(*leaves(2))])
+@rewrite(
+    "add",
+    kinds="iuf",
+    needs=["#"],
+    tags=["reassociate"],
+    equation="(x + 2) + 3 -> x + 5",
+    examples=lambda: [example(lambda x, y: (x + 2) + 3, leaves(2))],
+)
 def add_numbers(v: Value) -> Value | None:
     """Numbers in a chain of sums meet (not where they would overflow)."""
     return _merge_numbers(v, np.add)
 
 
-@rewrite("mul", kinds="iuf", needs=["#"], tags=["reassociate"], equation="(x * 2) * 3 -> x * 6", examples=lambda: [(lambda x, y: (x * 2) * 3)(*leaves(2))])
+@rewrite(
+    "mul",
+    kinds="iuf",
+    needs=["#"],
+    tags=["reassociate"],
+    equation="(x * 2) * 3 -> x * 6",
+    examples=lambda: [example(lambda x, y: (x * 2) * 3, leaves(2))],
+)
 def multiply_numbers(v: Value) -> Value | None:
     """Numbers in a chain of products meet (not where they would overflow or vanish)."""
     return _merge_numbers(v, np.multiply)
@@ -73,15 +94,23 @@ def _merge_numbers(v: Value, combine: np.ufunc) -> Value | None:
         return None
     with np.errstate(all="ignore"):
         number = combine(inner, outer)
-    if number.dtype.kind == "f" and not (np.isfinite(number) and (number == 0 or abs(number) >= np.finfo(number.dtype).tiny)):
+    if number.dtype.kind == "f" and not (
+        np.isfinite(number) and (number == 0 or abs(number) >= np.finfo(number.dtype).tiny)
+    ):
         return None
     if combine is np.multiply and number == 0:
         return None
     return v.op(x.operands[0], splat(Array(number), v.type))
 
 
-@rewrite("div", kinds="f", needs=["#"], tags=["reassociate"], equation="(x * 2) / 3 -> x * (2 / 3); (x / 2) / 3 -> x / 6",
-         examples=lambda: [(lambda x, y: (x / 3) / 5)(*leaves(2))])
+@rewrite(
+    "div",
+    kinds="f",
+    needs=["#"],
+    tags=["reassociate"],
+    equation="(x * 2) / 3 -> x * (2 / 3); (x / 2) / 3 -> x / 6",
+    examples=lambda: [example(lambda x, y: (x / 3) / 5, leaves(2))],
+)
 def divide_numbers(v: Value) -> Value | None:
     """Numbers in a chain of quotients meet (not where they would overflow or vanish)."""
     x, outer = v.operands[0], splat_of(v.operands[1])
@@ -118,7 +147,13 @@ def divide_self(x):
     return x / x, 1.0
 
 
-@rewrite("mulz", exact=True, kinds="f", equation="mulz(2, x) -> 2 * x", examples=lambda: [(lambda x: mulz(like(x, 2), x))(*leaves(1))])
+@rewrite(
+    "mulz",
+    exact=True,
+    kinds="f",
+    equation="mulz(2, x) -> 2 * x",
+    examples=lambda: [example(lambda x: mulz(like(x, 2), x), leaves(1))],
+)
 def mulz_of_number(v: Value) -> Value | None:
     """Only a factor of 0 needs care: any other number just multiplies."""
     number = splat_of(v.operands[0])
@@ -181,7 +216,13 @@ def exp_of_minus_log(x):
     return exp(-log(x)), 1 / where_nonnegative(x)
 
 
-@rewrite("mul", kinds="f", needs=["exp"], equation="exp(x) * exp(y) -> exp(x + y)", examples=lambda: [(lambda x, y: exp(x) * exp(y))(*leaves(2))])
+@rewrite(
+    "mul",
+    kinds="f",
+    needs=["exp"],
+    equation="exp(x) * exp(y) -> exp(x + y)",
+    examples=lambda: [example(lambda x, y: exp(x) * exp(y), leaves(2))],
+)
 def product_of_exp(v: Value, context) -> Value | None:
     """One exponential for two, and no overflow between them."""
     x, y = v.operands
@@ -194,8 +235,14 @@ def product_of_exp(v: Value, context) -> Value | None:
 MAX_POWER = 8
 
 
-@rewrite("pow", kinds="fi", needs=["#"], tags=["powers"], equation="x**5 -> x * (x*x) * (x*x)",
-         examples=lambda: [(lambda x, y: x ** 5)(*leaves(2)), (lambda x, y: x ** -3)(*leaves(2))])
+@rewrite(
+    "pow",
+    kinds="fi",
+    needs=["#"],
+    tags=["powers"],
+    equation="x**5 -> x * (x*x) * (x*x)",
+    examples=lambda: [example(lambda x, y: x**5, leaves(2)), example(lambda x, y: x**-3, leaves(2))],
+)
 def whole_power(v: Value) -> Value | None:
     """A few multiplications for pow."""
     x, number = v.operands[0], splat_of(v.operands[1])

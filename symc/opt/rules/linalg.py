@@ -5,7 +5,7 @@ from __future__ import annotations
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.shape import broadcast, transpose
 from symc.ir.value import Value
-from symc.opt.pattern import leaves
+from symc.opt.pattern import example, leaves
 from symc.opt.rule import rewrite
 
 
@@ -17,9 +17,15 @@ def _dot(a: Value, b: Value, i: int = 1, j: int = 0) -> Value:
     return dot(a, b, contract=((i,), (j,)), batch=((), ()))
 
 
-@rewrite("dot", exact=False, equation="dot(transpose(x), y) -> dot(x, y) over other axes",
-         examples=lambda: [(lambda a, b: _dot(transpose(a, perm=(1, 0)), b))(*_matrices()),
-                           (lambda a, b: _dot(a, transpose(b, perm=(1, 0))))(*_matrices())])
+@rewrite(
+    "dot",
+    exact=False,
+    equation="dot(transpose(x), y) -> dot(x, y) over other axes",
+    examples=lambda: [
+        example(lambda a, b: _dot(transpose(a, perm=(1, 0)), b), _matrices()),
+        example(lambda a, b: _dot(a, transpose(b, perm=(1, 0))), _matrices()),
+    ],
+)
 def dot_of_transpose(v: Value) -> Value | None:
     """A product reads its operands in any order of axes: nothing is moved."""
     contract, batch = v.attrs["contract"], v.attrs["batch"]
@@ -39,7 +45,12 @@ def dot_of_transpose(v: Value) -> Value | None:
     return None
 
 
-@rewrite("transpose", exact=False, equation="transpose(dot(x, y)) -> dot(y, x)", examples=lambda: [transpose(_dot(*_matrices()), perm=(1, 0))])
+@rewrite(
+    "transpose",
+    exact=False,
+    equation="transpose(dot(x, y)) -> dot(y, x)",
+    examples=lambda: [transpose(_dot(*_matrices()), perm=(1, 0))],
+)
 def transpose_of_dot(v: Value, context) -> Value | None:
     """The transpose of a product is the product the other way round."""
     (p,) = v.operands
@@ -54,8 +65,14 @@ def transpose_of_dot(v: Value, context) -> Value | None:
     return dot(y, x, contract=contract[::-1], batch=batch[::-1])
 
 
-@rewrite("dot", exact=False, equation="dot(broadcast(x), y) -> broadcast(dot(x, y)) where free axes are inserted",
-         examples=lambda: [(lambda a, b: _dot(broadcast(a, axes=(1,), shape=(3, 3)), b))(leaves(1, {}, (3,))[0], _matrices()[0])])
+@rewrite(
+    "dot",
+    exact=False,
+    equation="dot(broadcast(x), y) -> broadcast(dot(x, y)) where free axes are inserted",
+    examples=lambda: [
+        (lambda a, b: _dot(broadcast(a, axes=(1,), shape=(3, 3)), b))(leaves(1, {}, (3,))[0], _matrices()[0])
+    ],
+)
 def dot_of_broadcast(v: Value) -> Value | None:
     """Rows that repeat are multiplied once."""
     contract, batch = v.attrs["contract"], v.attrs["batch"]
@@ -70,8 +87,11 @@ def dot_of_broadcast(v: Value) -> Value | None:
             continue
         moved = [tuple(placed.index(a) for a in axes[k]) for axes in (contract, batch)]
         operands = [b.operands[0] if i == k else o for i, o in enumerate(v.operands)]
-        small = dot(*operands, contract=(moved[0], contract[1]) if k == 0 else (contract[0], moved[0]),
-                    batch=(moved[1], batch[1]) if k == 0 else (batch[0], moved[1]))
+        small = dot(
+            *operands,
+            contract=(moved[0], contract[1]) if k == 0 else (contract[0], moved[0]),
+            batch=(moved[1], batch[1]) if k == 0 else (batch[0], moved[1]),
+        )
         first = len(batch[0]) + (0 if k == 0 else len(free_axes(v.operands[0], contract[0], batch[0])))
         dropped = {first + free.index(a) for a in inserted}
         return broadcast(small, axes=tuple(a for a in range(v.ndim) if a not in dropped), shape=v.shape)

@@ -10,7 +10,7 @@ from symc.ir.ops.logic import not_, where
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value, make
-from symc.opt.pattern import is_number, leaves
+from symc.opt.pattern import example, is_number, leaves
 from symc.opt.rule import rewrite, rule
 
 ANY_KIND = "biufc"
@@ -27,7 +27,13 @@ def where_same(c, x):
     return where(c, x, x), x
 
 
-@rewrite("where", exact=True, needs=["#"], equation="where(true, x, y) -> x", examples=lambda: [(lambda c, x, y, z: where(splat(True, c.type), x, y))(*_choice())])
+@rewrite(
+    "where",
+    exact=True,
+    needs=["#"],
+    equation="where(true, x, y) -> x",
+    examples=lambda: [example(lambda c, x, y, z: where(splat(True, c.type), x, y), _choice())],
+)
 def where_decided(v: Value) -> Value | None:
     """The condition is known."""
     number = splat_of(v.operands[0])
@@ -52,22 +58,39 @@ def where_of_where_second(c, x, y, z):
     return where(c, x, where(c, y, z)), where(c, x, z)
 
 
-@rewrite(exact=True, trait="elementwise", needs=["where"], equation="f(where(c, a, b), where(c, x, y)) -> where(c, f(a, x), f(b, y))",
-         examples=lambda: [(lambda c, x, y, z: where(c, x, y) + where(c, z, x))(*_choice())])
+@rewrite(
+    exact=True,
+    trait="elementwise",
+    needs=["where"],
+    equation="f(where(c, a, b), where(c, x, y)) -> where(c, f(a, x), f(b, y))",
+    examples=lambda: [example(lambda c, x, y, z: where(c, x, y) + where(c, z, x), _choice())],
+)
 def merge_choices(v: Value, context) -> Value | None:
     """Two choices on one condition are one, where an answer is a number on either side."""
     if "elementwise" not in v.op.traits or len(v.operands) != 2 or v.op.name == "where":
         return None
     x, y = v.operands
-    if not (x.op.name == y.op.name == "where" and x.operands[0] is y.operands[0] and context.single_use(x) and context.single_use(y)):
+    if not (
+        x.op.name == y.op.name == "where"
+        and x.operands[0] is y.operands[0]
+        and context.single_use(x)
+        and context.single_use(y)
+    ):
         return None
     made = [make(v.op, (x.operands[k], y.operands[k]), v.attrs) for k in (1, 2)]
     return where(x.operands[0], *made)
 
 
-@rewrite("mul", kinds="fc", needs=["where"], equation="where(c, 0, x) * y -> where(c, 0, x * y)",
-         examples=lambda: [(lambda c, x, y, z: where(c, splat(0.0, x.type), x) * y)(*_choice()),
-                           (lambda c, x, y, z: where(c, x, splat(0.0, x.type)) * y)(*_choice())])
+@rewrite(
+    "mul",
+    kinds="fc",
+    needs=["where"],
+    equation="where(c, 0, x) * y -> where(c, 0, x * y)",
+    examples=lambda: [
+        example(lambda c, x, y, z: where(c, splat(0.0, x.type), x) * y, _choice()),
+        example(lambda c, x, y, z: where(c, x, splat(0.0, x.type)) * y, _choice()),
+    ],
+)
 def product_with_choice_of_zero(v: Value, context) -> Value | None:
     """A zero that was chosen stays zero, even if the other factor is infinite there (gradients of guarded functions)."""
     for k in (0, 1):
@@ -81,8 +104,13 @@ def product_with_choice_of_zero(v: Value, context) -> Value | None:
     return None
 
 
-@rewrite("div", kinds="fc", needs=["where"], equation="where(c, 0, x) / y -> where(c, 0, x / y)",
-         examples=lambda: [(lambda c, x, y, z: where(c, splat(0.0, x.type), x) / y)(*_choice())])
+@rewrite(
+    "div",
+    kinds="fc",
+    needs=["where"],
+    equation="where(c, 0, x) / y -> where(c, 0, x / y)",
+    examples=lambda: [example(lambda c, x, y, z: where(c, splat(0.0, x.type), x) / y, _choice())],
+)
 def quotient_with_choice_of_zero(v: Value, context) -> Value | None:
     """A zero that was chosen stays zero, even over zero."""
     w, y = v.operands
@@ -110,8 +138,13 @@ def never_below_itself(v: Value) -> Value | None:
     return splat(False, TensorType("bool", v.shape))
 
 
-@rewrite("lt", exact=True, kinds="i", equation="iota < 0 -> false",
-         examples=lambda: [(lambda x: lt(x, 0))(iota(shape=(size_name("n"),), axis=0, dtype=DTYPES["i64"]))])
+@rewrite(
+    "lt",
+    exact=True,
+    kinds="i",
+    equation="iota < 0 -> false",
+    examples=lambda: [(lambda x: lt(x, 0))(iota(shape=(size_name("n"),), axis=0, dtype=DTYPES["i64"]))],
+)
 def count_is_not_negative(v: Value) -> Value | None:
     """Counting starts at 0, so an index that counts never wraps around."""
     bound = splat_of(v.operands[1])
@@ -131,8 +164,12 @@ NEGATIONS = {"eq": "ne", "ne": "eq"}
 ORDER = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
 
 
-@rewrite("not", exact=True, equation="not (x == y) -> x != y",
-         examples=lambda: [(lambda c, x, y, z: not_(make(_op("eq"), (x, y))))(*_choice())])
+@rewrite(
+    "not",
+    exact=True,
+    equation="not (x == y) -> x != y",
+    examples=lambda: [example(lambda c, x, y, z: not_(make(_op("eq"), (x, y))), _choice())],
+)
 def negated_comparison(v: Value) -> Value | None:
     """The opposite comparison (not of an order on floats: nan is neither below nor not below)."""
     (x,) = v.operands

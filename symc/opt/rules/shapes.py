@@ -36,27 +36,46 @@ def _exp(x: Value) -> Value:
 # --- movements that move nothing --------------------------------------------------------------------------------------
 
 
-@rewrite("reshape", "ensure_shape", exact=True, equation="reshape(x, shape of x) -> x",
-         examples=lambda: [reshape(_leaf(2, 3), shape=(2, 3)), ensure_shape(_leaf(2), shape=(2,))])
+@rewrite(
+    "reshape",
+    "ensure_shape",
+    exact=True,
+    equation="reshape(x, shape of x) -> x",
+    examples=lambda: [reshape(_leaf(2, 3), shape=(2, 3)), ensure_shape(_leaf(2), shape=(2,))],
+)
 def same_shape(v: Value) -> Value | None:
     """It has that shape."""
     return v.operands[0] if v.operands[0].type is v.type else None
 
 
-@rewrite("transpose", exact=True, equation="transpose(x, (0, 1, ...)) -> x", examples=lambda: [transpose(_leaf(2, 3), perm=(0, 1))])
+@rewrite(
+    "transpose",
+    exact=True,
+    equation="transpose(x, (0, 1, ...)) -> x",
+    examples=lambda: [transpose(_leaf(2, 3), perm=(0, 1))],
+)
 def same_order(v: Value) -> Value | None:
     """The axes are in that order."""
     return v.operands[0] if v.attrs["perm"] == tuple(range(v.ndim)) else None
 
 
-@rewrite("broadcast", exact=True, equation="broadcast(x) -> x where no axis is inserted",
-         examples=lambda: [broadcast(_leaf(2, 3), axes=(0, 1), shape=(2, 3))])
+@rewrite(
+    "broadcast",
+    exact=True,
+    equation="broadcast(x) -> x where no axis is inserted",
+    examples=lambda: [broadcast(_leaf(2, 3), axes=(0, 1), shape=(2, 3))],
+)
 def nothing_inserted(v: Value) -> Value | None:
     """Nothing is repeated."""
     return v.operands[0] if v.type is v.operands[0].type else None
 
 
-@rewrite("slice", exact=True, equation="slice(x, everything) -> x", examples=lambda: [slice_(_leaf(4), start=(0,), size=(4,), step=(1,))])
+@rewrite(
+    "slice",
+    exact=True,
+    equation="slice(x, everything) -> x",
+    examples=lambda: [slice_(_leaf(4), start=(0,), size=(4,), step=(1,))],
+)
 def whole_slice(v: Value) -> Value | None:
     """All of it, in order."""
     a = v.attrs
@@ -64,7 +83,12 @@ def whole_slice(v: Value) -> Value | None:
     return v.operands[0] if whole else None
 
 
-@rewrite("pad", exact=True, equation="pad(x, by nothing) -> x", examples=lambda: [pad(_leaf(4), splat(0, TensorType("f64")), low=(0,), high=(0,), interior=(0,))])
+@rewrite(
+    "pad",
+    exact=True,
+    equation="pad(x, by nothing) -> x",
+    examples=lambda: [pad(_leaf(4), splat(0, TensorType("f64")), low=(0,), high=(0,), interior=(0,))],
+)
 def pad_by_nothing(v: Value) -> Value | None:
     """Nothing is added."""
     a = v.attrs
@@ -80,14 +104,34 @@ def concat_of_one(v: Value) -> Value | None:
     return full[0] if len(full) == 1 else concat(*full, axis=v.attrs["axis"])
 
 
-@rewrite("sum", "prod", "max", "min", "any", "all", exact=False, tags=["signed-zero"], equation="sum(x, ()) -> x", examples=lambda: [sum_(_leaf(2), axes=())])
+@rewrite(
+    "sum",
+    "prod",
+    "max",
+    "min",
+    "any",
+    "all",
+    exact=False,
+    tags=["signed-zero"],
+    equation="sum(x, ()) -> x",
+    examples=lambda: [sum_(_leaf(2), axes=())],
+)
 def reduce_nothing(v: Value) -> Value | None:
     """No axis is reduced (NumPy's sum of -0.0 alone is 0.0)."""
     return v.operands[0] if not v.attrs["axes"] else None
 
 
-@rewrite("sum", "prod", "max", "min", "any", "all", exact=True, equation="sum(x, axes of size 1) -> reshape(x)",
-         examples=lambda: [sum_(_leaf(2, 1), axes=(1,))])
+@rewrite(
+    "sum",
+    "prod",
+    "max",
+    "min",
+    "any",
+    "all",
+    exact=True,
+    equation="sum(x, axes of size 1) -> reshape(x)",
+    examples=lambda: [sum_(_leaf(2, 1), axes=(1,))],
+)
 def reduce_units(v: Value) -> Value | None:
     """One element along an axis is its own sum."""
     (x,), axes = v.operands, v.attrs["axes"]
@@ -95,30 +139,50 @@ def reduce_units(v: Value) -> Value | None:
     if not units:
         return None
     kept = [a for a in range(x.ndim) if a not in units]
-    return v.op(reshape(x, shape=tuple(x.shape[a] for a in kept)), axes=tuple(kept.index(a) for a in axes if a not in units))
+    return v.op(
+        reshape(x, shape=tuple(x.shape[a] for a in kept)), axes=tuple(kept.index(a) for a in axes if a not in units)
+    )
 
 
 # --- movements that merge ---------------------------------------------------------------------------------------------
 
 
-@rewrite("reshape", exact=True, needs=["reshape"], equation="reshape(reshape(x, a), b) -> reshape(x, b)",
-         examples=lambda: [reshape(reshape(_leaf(2, 6), shape=(3, 4)), shape=(12,))])
+@rewrite(
+    "reshape",
+    exact=True,
+    needs=["reshape"],
+    equation="reshape(reshape(x, a), b) -> reshape(x, b)",
+    examples=lambda: [reshape(reshape(_leaf(2, 6), shape=(3, 4)), shape=(12,))],
+)
 def reshape_of_reshape(v: Value) -> Value | None:
     """The last shape counts."""
     (x,) = v.operands
     return reshape(x.operands[0], shape=v.shape) if x.op.name == "reshape" else None
 
 
-@rewrite("transpose", exact=True, needs=["transpose"], equation="transpose(transpose(x, p), q) -> transpose(x, p o q)",
-         examples=lambda: [transpose(transpose(_leaf(2, 3, 4), perm=(1, 2, 0)), perm=(1, 0, 2))])
+@rewrite(
+    "transpose",
+    exact=True,
+    needs=["transpose"],
+    equation="transpose(transpose(x, p), q) -> transpose(x, p o q)",
+    examples=lambda: [transpose(transpose(_leaf(2, 3, 4), perm=(1, 2, 0)), perm=(1, 0, 2))],
+)
 def transpose_of_transpose(v: Value) -> Value | None:
     """One order of the axes."""
     (x,) = v.operands
-    return transpose(x.operands[0], perm=tuple(x.attrs["perm"][p] for p in v.attrs["perm"])) if x.op.name == "transpose" else None
+    return (
+        transpose(x.operands[0], perm=tuple(x.attrs["perm"][p] for p in v.attrs["perm"]))
+        if x.op.name == "transpose"
+        else None
+    )
 
 
-@rewrite("transpose", exact=True, equation="transpose(x) -> reshape(x) where only size-1 axes move",
-         examples=lambda: [transpose(_leaf(3, 1), perm=(1, 0))])
+@rewrite(
+    "transpose",
+    exact=True,
+    equation="transpose(x) -> reshape(x) where only size-1 axes move",
+    examples=lambda: [transpose(_leaf(3, 1), perm=(1, 0))],
+)
 def transpose_of_units(v: Value) -> Value | None:
     """Moving axes of size 1 moves no element."""
     (x,) = v.operands
@@ -126,8 +190,13 @@ def transpose_of_units(v: Value) -> Value | None:
     return reshape(x, shape=v.shape) if wide == sorted(wide) and len(wide) < v.ndim else None
 
 
-@rewrite("broadcast", exact=True, needs=["broadcast"], equation="broadcast(broadcast(x)) -> broadcast(x)",
-         examples=lambda: [broadcast(broadcast(_leaf(3), axes=(1,), shape=(2, 3)), axes=(0, 2), shape=(2, 4, 3))])
+@rewrite(
+    "broadcast",
+    exact=True,
+    needs=["broadcast"],
+    equation="broadcast(broadcast(x)) -> broadcast(x)",
+    examples=lambda: [broadcast(broadcast(_leaf(3), axes=(1,), shape=(2, 3)), axes=(0, 2), shape=(2, 4, 3))],
+)
 def broadcast_of_broadcast(v: Value) -> Value | None:
     """All axes are inserted at once."""
     (x,) = v.operands
@@ -136,8 +205,12 @@ def broadcast_of_broadcast(v: Value) -> Value | None:
     return broadcast(x.operands[0], axes=tuple(v.attrs["axes"][a] for a in x.attrs["axes"]), shape=v.shape)
 
 
-@rewrite("broadcast", exact=True, equation="broadcast(x) -> reshape(x) where only size-1 axes are inserted",
-         examples=lambda: [broadcast(_leaf(3), axes=(1,), shape=(1, 3))])
+@rewrite(
+    "broadcast",
+    exact=True,
+    equation="broadcast(x) -> reshape(x) where only size-1 axes are inserted",
+    examples=lambda: [broadcast(_leaf(3), axes=(1,), shape=(1, 3))],
+)
 def broadcast_of_units(v: Value) -> Value | None:
     """An axis of size 1 repeats nothing. Numbers stay splats."""
     inserted = [s for a, s in enumerate(v.shape) if a not in v.attrs["axes"]]
@@ -146,8 +219,12 @@ def broadcast_of_units(v: Value) -> Value | None:
     return reshape(v.operands[0], shape=v.shape)
 
 
-@rewrite("broadcast", exact=True, equation="broadcast(reshape(x)) -> broadcast(x) where the reshape inserts size-1 axes",
-         examples=lambda: [broadcast(reshape(_leaf(3), shape=(3, 1)), axes=(1, 2), shape=(2, 3, 1))])
+@rewrite(
+    "broadcast",
+    exact=True,
+    equation="broadcast(reshape(x)) -> broadcast(x) where the reshape inserts size-1 axes",
+    examples=lambda: [broadcast(reshape(_leaf(3), shape=(3, 1)), axes=(1, 2), shape=(2, 3, 1))],
+)
 def broadcast_of_expanded(v: Value) -> Value | None:
     """The size-1 axes are inserted with the others."""
     (x,) = v.operands
@@ -160,15 +237,26 @@ def broadcast_of_expanded(v: Value) -> Value | None:
     return broadcast(source, axes=tuple(v.attrs["axes"][a] for a in wide), shape=v.shape)
 
 
-@rewrite("reshape", exact=True, equation="reshape(number) -> number", examples=lambda: [reshape(broadcast(_leaf(), axes=(), shape=(6,)), shape=(2, 3))])
+@rewrite(
+    "reshape",
+    exact=True,
+    equation="reshape(number) -> number",
+    examples=lambda: [reshape(broadcast(_leaf(), axes=(), shape=(6,)), shape=(2, 3))],
+)
 def reshape_of_repeated(v: Value) -> Value | None:
     """One number everywhere, in any shape."""
     (x,) = v.operands
-    return broadcast(x.operands[0], axes=(), shape=v.shape) if x.op.name == "broadcast" and not x.attrs["axes"] else None
+    return (
+        broadcast(x.operands[0], axes=(), shape=v.shape) if x.op.name == "broadcast" and not x.attrs["axes"] else None
+    )
 
 
-@rewrite("transpose", exact=True, equation="transpose(broadcast(x)) -> broadcast(transpose(x))",
-         examples=lambda: [transpose(broadcast(_leaf(3), axes=(1,), shape=(2, 3)), perm=(1, 0))])
+@rewrite(
+    "transpose",
+    exact=True,
+    equation="transpose(broadcast(x)) -> broadcast(transpose(x))",
+    examples=lambda: [transpose(broadcast(_leaf(3), axes=(1,), shape=(2, 3)), perm=(1, 0))],
+)
 def transpose_of_broadcast(v: Value) -> Value | None:
     """The axes are inserted where they belong."""
     (x,) = v.operands
@@ -180,20 +268,33 @@ def transpose_of_broadcast(v: Value) -> Value | None:
     return broadcast(transpose(x.operands[0], perm=order), axes=tuple(sorted(places)), shape=v.shape)
 
 
-@rewrite("slice", exact=True, needs=["slice"], equation="slice(slice(x)) -> slice(x)",
-         examples=lambda: [slice_(slice_(_leaf(9), start=(1,), size=(4,), step=(2,)), start=(3,), size=(3,), step=(-1,))])
+@rewrite(
+    "slice",
+    exact=True,
+    needs=["slice"],
+    equation="slice(slice(x)) -> slice(x)",
+    examples=lambda: [slice_(slice_(_leaf(9), start=(1,), size=(4,), step=(2,)), start=(3,), size=(3,), step=(-1,))],
+)
 def slice_of_slice(v: Value) -> Value | None:
     """One window of a window."""
     (x,), a = v.operands, v.attrs
     if x.op.name != "slice":
         return None
     b = x.attrs
-    return slice_(x.operands[0], start=tuple(p + q * d for p, q, d in zip(b["start"], a["start"], b["step"], strict=True)),
-                  size=v.shape, step=tuple(d * e for d, e in zip(b["step"], a["step"], strict=True)))
+    return slice_(
+        x.operands[0],
+        start=tuple(p + q * d for p, q, d in zip(b["start"], a["start"], b["step"], strict=True)),
+        size=v.shape,
+        step=tuple(d * e for d, e in zip(b["step"], a["step"], strict=True)),
+    )
 
 
-@rewrite("slice", exact=True, equation="slice(broadcast(x)) -> broadcast(slice(x))",
-         examples=lambda: [slice_(broadcast(_leaf(3), axes=(1,), shape=(4, 3)), start=(1, 1), size=(2, 2), step=(1, 1))])
+@rewrite(
+    "slice",
+    exact=True,
+    equation="slice(broadcast(x)) -> broadcast(slice(x))",
+    examples=lambda: [slice_(broadcast(_leaf(3), axes=(1,), shape=(4, 3)), start=(1, 1), size=(2, 2), step=(1, 1))],
+)
 def slice_of_broadcast(v: Value) -> Value | None:
     """Only what is read is repeated."""
     (x,), a = v.operands, v.attrs
@@ -204,19 +305,30 @@ def slice_of_broadcast(v: Value) -> Value | None:
     return broadcast(slice_(x.operands[0], **part), axes=axes, shape=v.shape)
 
 
-@rewrite("slice", exact=True, equation="slice(transpose(x)) -> transpose(slice(x))",
-         examples=lambda: [slice_(transpose(_leaf(3, 4), perm=(1, 0)), start=(1, 0), size=(2, 3), step=(1, 1))])
+@rewrite(
+    "slice",
+    exact=True,
+    equation="slice(transpose(x)) -> transpose(slice(x))",
+    examples=lambda: [slice_(transpose(_leaf(3, 4), perm=(1, 0)), start=(1, 0), size=(2, 3), step=(1, 1))],
+)
 def slice_of_transpose(v: Value) -> Value | None:
     """Only what is read is moved."""
     (x,), a = v.operands, v.attrs
     if x.op.name != "transpose":
         return None
     inverse = inverse_permutation(x.attrs["perm"])
-    return transpose(slice_(x.operands[0], **{k: tuple(a[k][i] for i in inverse) for k in ("start", "size", "step")}), perm=x.attrs["perm"])
+    return transpose(
+        slice_(x.operands[0], **{k: tuple(a[k][i] for i in inverse) for k in ("start", "size", "step")}),
+        perm=x.attrs["perm"],
+    )
 
 
-@rewrite("slice", exact=True, equation="slice(concat(x, y)) -> slice(x) where it lies in x",
-         examples=lambda: [slice_(concat(_leaf(3), _leaf(4), axis=0), start=(4,), size=(2,), step=(1,))])
+@rewrite(
+    "slice",
+    exact=True,
+    equation="slice(concat(x, y)) -> slice(x) where it lies in x",
+    examples=lambda: [slice_(concat(_leaf(3), _leaf(4), axis=0), start=(4,), size=(2,), step=(1,))],
+)
 def slice_of_concat(v: Value) -> Value | None:
     """A window inside one part is a window of that part."""
     (x,), a = v.operands, v.attrs
@@ -228,7 +340,12 @@ def slice_of_concat(v: Value) -> Value | None:
     for part in x.operands:
         low, high = first - at, at + part.shape[axis] - 1 - last
         if a["step"][axis] > 0 and _nonnegative(low) and _nonnegative(high):
-            return slice_(part, start=tuple(s - at if k == axis else s for k, s in enumerate(a["start"])), size=a["size"], step=a["step"])
+            return slice_(
+                part,
+                start=tuple(s - at if k == axis else s for k, s in enumerate(a["start"])),
+                size=a["size"],
+                step=a["step"],
+            )
         at = at + part.shape[axis]
     return None
 
@@ -239,8 +356,19 @@ def _nonnegative(s: Size) -> bool:
     return known_nonnegative(s)
 
 
-@rewrite("slice", exact=True, equation="slice(pad(x)) -> slice(x) where it lies in x",
-         examples=lambda: [slice_(pad(_leaf(3), splat(0, TensorType("f64")), low=(2,), high=(1,), interior=(0,)), start=(3,), size=(2,), step=(1,))])
+@rewrite(
+    "slice",
+    exact=True,
+    equation="slice(pad(x)) -> slice(x) where it lies in x",
+    examples=lambda: [
+        slice_(
+            pad(_leaf(3), splat(0, TensorType("f64")), low=(2,), high=(1,), interior=(0,)),
+            start=(3,),
+            size=(2,),
+            step=(1,),
+        )
+    ],
+)
 def slice_of_pad(v: Value) -> Value | None:
     """A window that reads no filler."""
     (x,), a = v.operands, v.attrs
@@ -254,7 +382,12 @@ def slice_of_pad(v: Value) -> Value | None:
     return slice_(inner, start=start, size=a["size"], step=a["step"])
 
 
-@rewrite("slice", exact=True, equation="slice(f(x, y)) -> f(slice(x), slice(y))", examples=lambda: [slice_(_exp(_leaf(9)), start=(1,), size=(4,), step=(2,))])
+@rewrite(
+    "slice",
+    exact=True,
+    equation="slice(f(x, y)) -> f(slice(x), slice(y))",
+    examples=lambda: [slice_(_exp(_leaf(9)), start=(1,), size=(4,), step=(2,))],
+)
 def slice_of_elementwise(v: Value, context) -> Value | None:
     """Only what is read is computed (where nothing else reads the rest)."""
     (x,), a = v.operands, v.attrs
@@ -286,8 +419,17 @@ def splat_again(v: Value, shape: Sequence[Size]) -> Value:
     return broadcast(number, axes=(), shape=tuple(shape)) if shape else number
 
 
-@rewrite(exact=True, trait="elementwise", needs=["broadcast"], equation="f(broadcast(x), broadcast(y)) -> broadcast(f(x, y))",
-         examples=lambda: [(lambda b, c: b * 2 + c)(broadcast(_leaf(3), axes=(1,), shape=(2, 3)), broadcast(_leaf(), axes=(), shape=(2, 3)))])
+@rewrite(
+    exact=True,
+    trait="elementwise",
+    needs=["broadcast"],
+    equation="f(broadcast(x), broadcast(y)) -> broadcast(f(x, y))",
+    examples=lambda: [
+        (lambda b, c: b * 2 + c)(
+            broadcast(_leaf(3), axes=(1,), shape=(2, 3)), broadcast(_leaf(), axes=(), shape=(2, 3))
+        )
+    ],
+)
 def elementwise_of_broadcasts(v: Value) -> Value | None:
     """Axes along which every operand repeats are inserted after the work, not before."""
     moved = _movers(v, "broadcast")
@@ -297,13 +439,22 @@ def elementwise_of_broadcasts(v: Value) -> Value | None:
     if len(axes) == v.ndim:
         return None
     shape = tuple(v.shape[a] for a in axes)
-    inner = [broadcast(o.operands[0], axes=tuple(axes.index(a) for a in o.attrs["axes"]), shape=shape) if o.operands[0].ndim < len(axes)
-             else o.operands[0] for o in moved]
+    inner = [
+        broadcast(o.operands[0], axes=tuple(axes.index(a) for a in o.attrs["axes"]), shape=shape)
+        if o.operands[0].ndim < len(axes)
+        else o.operands[0]
+        for o in moved
+    ]
     return broadcast(_apply(v, inner, shape), axes=axes, shape=v.shape)
 
 
-@rewrite(exact=True, trait="elementwise", needs=["transpose"], equation="f(transpose(x), transpose(y)) -> transpose(f(x, y))",
-         examples=lambda: [_exp(transpose(_leaf(2, 3), perm=(1, 0)))])
+@rewrite(
+    exact=True,
+    trait="elementwise",
+    needs=["transpose"],
+    equation="f(transpose(x), transpose(y)) -> transpose(f(x, y))",
+    examples=lambda: [_exp(transpose(_leaf(2, 3), perm=(1, 0)))],
+)
 def elementwise_of_transposes(v: Value) -> Value | None:
     """Transposes move on until they meet their inverse, or a product that absorbs them."""
     moved = _movers(v, "transpose")
@@ -312,7 +463,13 @@ def elementwise_of_transposes(v: Value) -> Value | None:
     return transpose(_apply(v, [o.operands[0] for o in moved], moved[0].operands[0].shape), perm=moved[0].attrs["perm"])
 
 
-@rewrite(exact=True, trait="elementwise", needs=["reshape"], equation="f(reshape(x), reshape(y)) -> reshape(f(x, y))", examples=lambda: [_exp(reshape(_leaf(2, 3), shape=(6,)))])
+@rewrite(
+    exact=True,
+    trait="elementwise",
+    needs=["reshape"],
+    equation="f(reshape(x), reshape(y)) -> reshape(f(x, y))",
+    examples=lambda: [_exp(reshape(_leaf(2, 3), shape=(6,)))],
+)
 def elementwise_of_reshapes(v: Value) -> Value | None:
     """Reshapes move on until they meet another."""
     moved = _movers(v, "reshape")
@@ -326,9 +483,19 @@ def elementwise_of_reshapes(v: Value) -> Value | None:
 FOLDS = ("sum", "prod", "max", "min", "any", "all")
 
 
-@rewrite("sum", "max", "min", "any", "all", exact=False, equation="sum(broadcast(x)) -> n * sum(x); max(broadcast(x)) -> max(x)",
-         examples=lambda: [sum_(broadcast(_leaf(3), axes=(1,), shape=(4, 3)), axes=(0, 1)),
-                           lookup("max")(broadcast(_leaf(3), axes=(1,), shape=(4, 3)), axes=(0,))])
+@rewrite(
+    "sum",
+    "max",
+    "min",
+    "any",
+    "all",
+    exact=False,
+    equation="sum(broadcast(x)) -> n * sum(x); max(broadcast(x)) -> max(x)",
+    examples=lambda: [
+        sum_(broadcast(_leaf(3), axes=(1,), shape=(4, 3)), axes=(0, 1)),
+        lookup("max")(broadcast(_leaf(3), axes=(1,), shape=(4, 3)), axes=(0,)),
+    ],
+)
 def reduce_of_broadcast(v: Value) -> Value | None:
     """Repeated elements are counted, not added up."""
     (b,), axes = v.operands, v.attrs["axes"]
@@ -354,7 +521,12 @@ def times_size(x: Value, count: Size) -> Value:
     return mulz(factor, x) if x.dtype.kind in "fc" else mul(factor, x)
 
 
-@rewrite(*FOLDS, exact=False, equation="sum(transpose(x)) -> transpose(sum(x))", examples=lambda: [sum_(transpose(_leaf(2, 3), perm=(1, 0)), axes=(0,))])
+@rewrite(
+    *FOLDS,
+    exact=False,
+    equation="sum(transpose(x)) -> transpose(sum(x))",
+    examples=lambda: [sum_(transpose(_leaf(2, 3), perm=(1, 0)), axes=(0,))],
+)
 def reduce_of_transpose(v: Value) -> Value | None:
     """What is reduced need not be moved first."""
     (t,), axes = v.operands, v.attrs["axes"]
@@ -367,7 +539,12 @@ def reduce_of_transpose(v: Value) -> Value | None:
     return transpose(out, perm=tuple(left.index(p) for a, p in enumerate(perm) if a not in axes))
 
 
-@rewrite(*FOLDS, exact=False, equation="sum(sum(x, a), b) -> sum(x, a and b)", examples=lambda: [sum_(sum_(_leaf(2, 3, 4), axes=(1,)), axes=(1,))])
+@rewrite(
+    *FOLDS,
+    exact=False,
+    equation="sum(sum(x, a), b) -> sum(x, a and b)",
+    examples=lambda: [sum_(sum_(_leaf(2, 3, 4), axes=(1,)), axes=(1,))],
+)
 def reduce_of_reduce(v: Value, context) -> Value | None:
     """One reduction for two."""
     (x,) = v.operands
@@ -378,24 +555,40 @@ def reduce_of_reduce(v: Value, context) -> Value | None:
     return v.op(x.operands[0], axes=tuple(sorted((*inner, *[kept[a] for a in v.attrs["axes"]]))))
 
 
-@rewrite("sum", exact=True, needs=["neg"], equation="sum(-x) -> -sum(x)", kinds="fc", examples=lambda: [sum_(-_leaf(3), axes=(0,))])
+@rewrite(
+    "sum",
+    exact=True,
+    needs=["neg"],
+    equation="sum(-x) -> -sum(x)",
+    kinds="fc",
+    examples=lambda: [sum_(-_leaf(3), axes=(0,))],
+)
 def sum_of_negated(v: Value) -> Value | None:
     """One sign for many."""
     (x,) = v.operands
     return neg(sum_(x.operands[0], axes=v.attrs["axes"])) if x.op.name == "neg" else None
 
 
-@rewrite("sum", equation="sum(x * c) -> sum(x) * c where c does not vary along the axes", kinds="fiu",
-         examples=lambda: [sum_(_leaf(2, 3) * broadcast(_leaf(2), axes=(0,), shape=(2, 3)), axes=(1,)), sum_(_leaf(2, 3) * 3, axes=(0, 1))])
+@rewrite(
+    "sum",
+    equation="sum(x * c) -> sum(x) * c where c does not vary along the axes",
+    kinds="fiu",
+    examples=lambda: [
+        sum_(_leaf(2, 3) * broadcast(_leaf(2), axes=(0,), shape=(2, 3)), axes=(1,)),
+        sum_(_leaf(2, 3) * 3, axes=(0, 1)),
+    ],
+)
 def sum_of_scaled(v: Value, context) -> Value | None:
     """One multiplication for many."""
     (x,), axes = v.operands, v.attrs["axes"]
     if x.op.name not in ("mul", "div") or not context.single_use(x):
         return None
     kept = [a for a in range(x.ndim) if a not in axes]
-    for k in ((1, 0) if x.op.name == "mul" else (1,)):
+    for k in (1, 0) if x.op.name == "mul" else (1,):
         factor = x.operands[k]
         if factor.op.name == "broadcast" and not set(factor.attrs["axes"]) & set(axes):
-            small = broadcast(factor.operands[0], axes=tuple(kept.index(a) for a in factor.attrs["axes"]), shape=v.shape)
+            small = broadcast(
+                factor.operands[0], axes=tuple(kept.index(a) for a in factor.attrs["axes"]), shape=v.shape
+            )
             return x.op(sum_(x.operands[1 - k], axes=axes), small)
     return None

@@ -174,8 +174,13 @@ def without_shift(x: Value, axes: tuple[int, ...]) -> tuple[Value, Value | None]
     return x, None
 
 
-@rewrite("log", kinds="f", weight=3, equation="log(sum(exp(x), axes)) -> logsumexp(x, axes)",
-         examples=lambda: [log(sum_(exp(_matrix()), axes=(1,))), log(sum_(exp(_matrix()), axes=(0, 1)))])
+@rewrite(
+    "log",
+    kinds="f",
+    weight=3,
+    equation="log(sum(exp(x), axes)) -> logsumexp(x, axes)",
+    examples=lambda: [log(sum_(exp(_matrix()), axes=(1,))), log(sum_(exp(_matrix()), axes=(0, 1)))],
+)
 def log_sum_exp(v: Value) -> Value | None:
     """exp(x) overflows or vanishes where the log of its sum is ordinary."""
     (s,) = v.operands
@@ -184,8 +189,13 @@ def log_sum_exp(v: Value) -> Value | None:
     return None
 
 
-@rewrite("log", kinds="f", weight=4, equation="log(sum(exp(x), axes) / n) -> logsumexp(x, axes) - log(n)",
-         examples=lambda: [log(sum_(exp(_matrix()), axes=(1,)) / 3), log(sum_(exp(_matrix()), axes=(1,)) / 4)])
+@rewrite(
+    "log",
+    kinds="f",
+    weight=4,
+    equation="log(sum(exp(x), axes) / n) -> logsumexp(x, axes) - log(n)",
+    examples=lambda: [log(sum_(exp(_matrix()), axes=(1,)) / 3), log(sum_(exp(_matrix()), axes=(1,)) / 4)],
+)
 def log_mean_exp(v: Value) -> Value | None:
     """The same for a mean, or any multiple of the sum that does not depend on x."""
     (q,) = v.operands
@@ -210,16 +220,26 @@ def _is_constant_like(v: Value) -> bool:
     return v.op.name == "size"
 
 
-@rewrite("logsumexp", kinds="f", equation="logsumexp(x - m, axes) -> logsumexp(x, axes) - m",
-         examples=lambda: [logsumexp(_matrix() - _rows(leaves(1, {}, (3,))[0]), axes=(1,))])
+@rewrite(
+    "logsumexp",
+    kinds="f",
+    equation="logsumexp(x - m, axes) -> logsumexp(x, axes) - m",
+    examples=lambda: [logsumexp(_matrix() - _rows(leaves(1, {}, (3,))[0]), axes=(1,))],
+)
 def logsumexp_of_shifted(v: Value) -> Value | None:
     """A shift that was made by hand: logsumexp makes its own."""
     x, m = without_shift(v.operands[0], v.attrs["axes"])
     return None if m is None else logsumexp(x, axes=v.attrs["axes"]) - m
 
 
-@rewrite("add", "sub", kinds="f", needs=["logsumexp"], equation="m + (logsumexp(x) - m) -> logsumexp(x)",
-         examples=lambda: [(lambda x, m: m + (logsumexp(x, axes=(1,)) - m))(_matrix(), leaves(1, {}, (3,))[0])])
+@rewrite(
+    "add",
+    "sub",
+    kinds="f",
+    needs=["logsumexp"],
+    equation="m + (logsumexp(x) - m) -> logsumexp(x)",
+    examples=lambda: [(lambda x, m: m + (logsumexp(x, axes=(1,)) - m))(_matrix(), leaves(1, {}, (3,))[0])],
+)
 def shift_put_back(v: Value) -> Value | None:
     """The other half of a shift by hand: m + log(sum(exp(x - m)))."""
     terms = flatten(v, "sum")
@@ -235,9 +255,18 @@ def shift_put_back(v: Value) -> Value | None:
 # --- softmax ----------------------------------------------------------------------------------------------------------
 
 
-@rewrite("div", "mul", kinds="f", weight=4, needs=["exp", "broadcast"], equation="exp(x) / sum(exp(x), axes) -> exp(x - logsumexp(x, axes))",
-         examples=lambda: [(lambda e: e / spread(sum_(e, axes=(1,)), e, (1,)))(exp(_matrix())),
-                           (lambda e, y: y * e / spread(sum_(e, axes=(0,)), e, (0,)))(exp(_matrix()), _matrix())])
+@rewrite(
+    "div",
+    "mul",
+    kinds="f",
+    weight=4,
+    needs=["exp", "broadcast"],
+    equation="exp(x) / sum(exp(x), axes) -> exp(x - logsumexp(x, axes))",
+    examples=lambda: [
+        (lambda e: e / spread(sum_(e, axes=(1,)), e, (1,)))(exp(_matrix())),
+        (lambda e, y: y * e / spread(sum_(e, axes=(0,)), e, (0,)))(exp(_matrix()), _matrix()),
+    ],
+)
 def softmax(v: Value) -> Value | None:
     """inf / inf for large x, 0 / 0 for very negative ones."""
     terms = flatten(v, "product")
@@ -245,7 +274,12 @@ def softmax(v: Value) -> Value | None:
         if s < 0 or e.op.name != "exp":
             continue
         for j, (t, b) in enumerate(terms):
-            if t > 0 or b.op.name != "broadcast" or b.operands[0].op.name != "sum" or b.operands[0].operands[0] is not e:
+            if (
+                t > 0
+                or b.op.name != "broadcast"
+                or b.operands[0].op.name != "sum"
+                or b.operands[0].operands[0] is not e
+            ):
                 continue
             axes = b.operands[0].attrs["axes"]
             if b.attrs["axes"] != tuple(a for a in range(e.ndim) if a not in axes):
@@ -337,8 +371,12 @@ def sqrt_of_two_squares(x, y):
     return sqrt(x * x + y * y), hypot(x, y)
 
 
-@rewrite("sqrt", kinds="f", equation="sqrt(sum(x * x, axes)) -> norm(x, axes)",
-         examples=lambda: [(lambda x: sqrt(sum_(x * x, axes=(1,))))(_matrix())])
+@rewrite(
+    "sqrt",
+    kinds="f",
+    equation="sqrt(sum(x * x, axes)) -> norm(x, axes)",
+    examples=lambda: [(lambda x: sqrt(sum_(x * x, axes=(1,))))(_matrix())],
+)
 def sqrt_of_sum_of_squares(v: Value) -> Value | None:
     """The squares overflow or underflow where the length is ordinary; norm has a gradient of 0 at 0."""
     (s,) = v.operands
@@ -358,15 +396,26 @@ def _mean_of(v: Value) -> tuple[Value, tuple[int, ...]] | None:
 
     number = splat_of(n)
     if number is not None:
-        right = isinstance(count, int) and count > 0 and bool(number == (count if v.op.name == "div" else number.dtype.type(1) / count))
+        right = (
+            isinstance(count, int)
+            and count > 0
+            and bool(number == (count if v.op.name == "div" else number.dtype.type(1) / count))
+        )
         return (x, axes) if right else None
     while n.op.name in ("cast", "broadcast"):
         n = n.operands[0]
     return (x, axes) if v.op.name == "div" and n.op.name == "size" and n.attrs["value"] == count else None
 
 
-@rewrite("sub", kinds="f", needs=["mul"], equation="mean(x * x) - mean(x)**2 -> mean((x - mean(x))**2)",
-         examples=lambda: [(lambda x: sum_(x * x, axes=(1,)) / 4 - (sum_(x, axes=(1,)) / 4) * (sum_(x, axes=(1,)) / 4))(_matrix())])
+@rewrite(
+    "sub",
+    kinds="f",
+    needs=["mul"],
+    equation="mean(x * x) - mean(x)**2 -> mean((x - mean(x))**2)",
+    examples=lambda: [
+        (lambda x: sum_(x * x, axes=(1,)) / 4 - (sum_(x, axes=(1,)) / 4) * (sum_(x, axes=(1,)) / 4))(_matrix())
+    ],
+)
 def variance(v: Value) -> Value | None:
     """The difference cancels where the mean is large against the spread: of 1e8 + {0, 1, 2} nothing right is left."""
     squares, square = v.operands
@@ -379,8 +428,11 @@ def variance(v: Value) -> Value | None:
     if axes != other or xx.op.name != "mul" or xx.operands[0] is not x or xx.operands[1] is not x:
         return None
     d = x - spread(square.operands[0], x, axes)
-    n = splat(float(product(x.shape[a] for a in axes)), v.type) if all(isinstance(x.shape[a], int) for a in axes) else \
-        _size_as(product(x.shape[a] for a in axes), v.type)
+    n = (
+        splat(float(product(x.shape[a] for a in axes)), v.type)
+        if all(isinstance(x.shape[a], int) for a in axes)
+        else _size_as(product(x.shape[a] for a in axes), v.type)
+    )
     return sum_(d * d, axes=axes) / n
 
 
@@ -400,8 +452,12 @@ def log_of_exp(x):
     return log(exp(x)), x
 
 
-@rewrite("log", kinds="f", equation="log(gather(exp(x), i)) -> gather(x, i); so for slice, reshape, transpose, broadcast",
-         examples=lambda: [log(gather(exp(_matrix()), leaves(1, {0: "i64"}, (2,))[0], axes=(0,)))])
+@rewrite(
+    "log",
+    kinds="f",
+    equation="log(gather(exp(x), i)) -> gather(x, i); so for slice, reshape, transpose, broadcast",
+    examples=lambda: [log(gather(exp(_matrix()), leaves(1, {0: "i64"}, (2,))[0], axes=(0,)))],
+)
 def log_of_moved_exp(v: Value) -> Value | None:
     """The log of a chosen softmax, however it is chosen: exp(x) underflows where x is ordinary."""
     chain = []
