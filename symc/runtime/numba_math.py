@@ -1,8 +1,8 @@
 # mypy: ignore-errors
 """Functions that vectorize: exp, log, expm1, log1p, tanh, sigmoid, softplus, logaddexp, log1mexp in f32 and f64.
 
-Branch-free, so that LLVM widens the loop around them. exp: x = k*ln2 + r (Cody and Waite, two-part ln2), a polynomial in
-r, times 2**k in two steps so that neither overflows early nor loses denormals. log: x = 2**e * m with m in
+Branch-free, so that LLVM widens the loop around them. exp: x = k*ln2 + r (Cody and Waite, two-part ln2), a polynomial
+in r, times 2**k in two steps so that neither overflows early nor loses denormals. log: x = 2**e * m with m in
 [sqrt(1/2), sqrt(2)), log(m) = 2 atanh(s) with s = (m-1)/(m+1). Adding MAGIC rounds to an integer that stands in the
 low bits. Coefficients: Taylor's for exp in f64 (degree 13), Cephes' expf and logf, fdlibm's log (e_log.c).
 
@@ -121,7 +121,13 @@ def _log64(x):
     f = m - 1.0
     s = f / (2.0 + f)
     z = s * s
-    r = z * (_LOG64[0] + z * (_LOG64[1] + z * (_LOG64[2] + z * (_LOG64[3] + z * (_LOG64[4] + z * (_LOG64[5] + z * _LOG64[6]))))))
+    r = _LOG64[6]
+    r = _LOG64[5] + z * r
+    r = _LOG64[4] + z * r
+    r = _LOG64[3] + z * r
+    r = _LOG64[2] + z * r
+    r = _LOG64[1] + z * r
+    r = z * (_LOG64[0] + z * r)
     h = 0.5 * f * f
     y = k * LN2_HI64 - ((h - (s * (h + r) + k * LN2_LO64)) - f)
     y = y if x > 0.0 else (-INF if x == 0.0 else NAN)
