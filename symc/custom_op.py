@@ -15,7 +15,7 @@ import numpy as np
 
 from symc.callsite import caller
 from symc.codegen.user_functions import add as add_function
-from symc.errors import GradientError, InputError, ShapeError
+from symc.errors import DTypeError, GradientError, InputError, ShapeError
 from symc.grad import vjp as vjp_values
 from symc.ir.dim import Dim
 from symc.ir.op import (
@@ -124,8 +124,11 @@ class _Own:
     def _dtype(self, dtypes: tuple[np.dtype, ...]) -> np.dtype:
         """The dtype of an elementwise result: what the function makes of ones."""
         if dtypes not in self._dtypes:
-            with np.errstate(all="ignore"):
-                self._dtypes[dtypes] = np.asarray(self._fn(*[np.ones(1, d) for d in dtypes])).dtype
+            try:
+                with np.errstate(all="ignore"):
+                    self._dtypes[dtypes] = np.asarray(self._fn(*[np.ones(1, d) for d in dtypes])).dtype
+            except Exception as e:
+                raise DTypeError(f"{self._name}: the function fails on {', '.join(map(str, dtypes))}: {e}") from e
         return self._dtypes[dtypes]
 
     def run(self, *arrays: Any) -> np.ndarray:
@@ -203,7 +206,7 @@ def _reverse(name: str, vjp: Callable) -> Callable[..., list[Value | None]]:
     return run
 
 
-# --- one direction from the other: both are linear, so the derivative of one with respect to what goes in is the other ----
+# --- one direction from the other: both are linear, so each is the derivative of the other by what goes in ------------
 
 
 def _transposed_reverse(reverse: Any) -> Callable[..., Value | None]:

@@ -156,14 +156,13 @@ class _Traced:
             return None
         h = 1e-30
         leaves = [fresh_input(v.type.with_dtype("c128")) if v in self.wrt else v for v in self.fixed]
-        try:
-            outputs = _trace(self.fn, leaves)
-        except SymcError:
-            return None
         moved = dict(zip(self.wrt, direction, strict=True))
         env = {leaf: a + 1j * h * moved[v] if v in moved else a
                for leaf, (v, a) in zip(leaves, self.fixed.items(), strict=True)}
-        results = run_values(outputs, env, {})
+        try:
+            results = run_values(_trace(self.fn, leaves), env, {})
+        except SymcError:
+            return None
         return sum(float(np.sum(np.imag(r) * w)) for r, w in zip(results, self.weights, strict=True)) / h
 
 

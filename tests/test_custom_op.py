@@ -104,10 +104,13 @@ def test_results_never_alias_arguments():
 
 
 def test_mistakes():
+    def raises(x):
+        raise ValueError
+
     with pytest.raises(sc.InputError, match="symc has an op called 'add'"):
         sc.op(np.add, name="add")
     with pytest.raises(sc.InputError, match="derivative= is for elementwise ops"):
-        sc.op(derivative=lambda x: x, infer=lambda x: (x.dtype, x.shape))(lambda x: x)
+        sc.op(derivative=lambda x: x, infer=lambda x: (x.dtype, x.shape))(raises)
     bump()
     bump()  # defining an own op again replaces it
 
@@ -122,9 +125,6 @@ def test_mistakes():
         sc.op(lambda x: x)
     with pytest.raises(sc.InputError, match="numba= is for elementwise ops"):
         bump(numba=lambda x: x, expression=lambda x: x)
-
-    def raises(x):
-        raise ValueError
 
     with pytest.raises(sc.InputError, match="its numba= function raises"):
         bump(numba=raises)
@@ -183,3 +183,13 @@ def test_the_function_cannot_write_into_its_arguments():
             f = sc.compile(greedy(x), mode=mode)
             f(a)
         assert a.tolist() == [1, 1, 1]
+
+
+def test_a_function_of_real_numbers_only_is_checked_by_real_differences():
+    def real_sin(x):
+        return np.vectorize(math.sin, otypes="d")(x)
+
+    elementwise = sc.op(real_sin, derivative=sc.cos)
+    sc.verify_grad(elementwise, [np.linspace(-1, 1, 4)])
+    whole = sc.op(real_sin, name="whole", infer=lambda x: (x.dtype, x.shape), vjp=lambda g, x: g * sc.cos(x))
+    sc.verify_grad(whole, [np.linspace(-1, 1, 4)])

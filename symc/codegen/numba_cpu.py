@@ -13,6 +13,7 @@ import numpy as np
 
 from symc.codegen.numba_intrinsics import cast_template, template
 from symc.codegen.scalarize import Loops
+from symc.codegen.user_functions import PREFIX
 from symc.ir.dim import Size, product
 from symc.ir.ops.kernel import fold_result
 from symc.ir.traverse import postorder, region_params
@@ -393,6 +394,8 @@ def rounded(text: str, dtype: np.dtype) -> str:
         return f"{DTYPE_NAMES[dtype]}({text})"
     if dtype == np.float16:
         return f"round_half({text})"
+    if text.startswith(PREFIX):
+        return f"{DTYPE_NAMES[dtype]}({text})"
     return f"f32({text})" if dtype == np.float32 and "math." in text else text
 
 

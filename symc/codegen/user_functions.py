@@ -1,0 +1,30 @@
+"""Scalar functions that users give for ops of their own, by the name that kernels call them.
+
+This is the part of the backend's table of intrinsics that grows at run time (``sc.op(numba=...)``). It holds Python
+functions; ``symc.runtime.numba_compile`` compiles those that a kernel's text calls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from symc.codegen.numba_intrinsics import TABLE
+
+PREFIX = "user_"
+_functions: dict[str, Callable[..., Any]] = {}
+
+
+def add(op: str, function: Callable[..., Any], arity: int) -> None:
+    """Let kernels compute ``op`` on floats with ``function``. Kernels of an earlier definition keep the earlier one."""
+    name, k = f"{PREFIX}{op}", 2
+    while _functions.get(name, function) is not function:
+        name, k = f"{PREFIX}{op}_{k}", k + 1
+    _functions[name] = function
+    TABLE[op] = {"f": f"{name}({', '.join(f'{{{i}}}' for i in range(arity))})"}
+
+
+def called_in(text: str) -> dict[str, Callable[..., Any]]:
+    """The functions that a kernel's text calls, by name."""
+    return {name: _functions[name] for name in re.findall(rf"\b{PREFIX}\w+(?=\()", text) if name in _functions}
