@@ -11,6 +11,7 @@ import platform
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from symc.errors import SymcError
 
@@ -99,11 +100,10 @@ def _rules(args: argparse.Namespace) -> int:
 
 def _doctor(args: argparse.Namespace) -> int:
     """Versions, and one small compiled function."""
-    import symc
+    symc: Any = importlib.import_module("symc")
 
-    print(
-        f"symc {getattr(symc, '__version__', '')}, Python {platform.python_version()}, {platform.machine()} {platform.system()}"
-    )
+    system = f"{platform.machine()} {platform.system()}"
+    print(f"symc {getattr(symc, '__version__', '')}, Python {platform.python_version()}, {system}")
     for name in ("numpy", "scipy", "numba", "llvmlite", "networkx", "cupy"):
         try:
             print(f"  {name:10} {importlib.import_module(name).__version__}")
@@ -120,7 +120,7 @@ def _doctor(args: argparse.Namespace) -> int:
 
 
 def _cache(args: argparse.Namespace) -> int:
-    from symc.runtime import cache
+    cache: Any = importlib.import_module("symc.runtime.cache")
 
     entries = cache.entries()
     if args.action == "clear":

@@ -1,7 +1,7 @@
 """The optimizer: rules, passes and pipelines, from Function to Function."""
 
-from symc.ir import ops as _ops  # isort: skip  (rules are built with op records)
-from symc.opt import canonicalize as _canonicalize  # isort: skip
+from symc.ir import ops as _ops  # noqa: F401  # isort: skip  (rules are built with op records)
+from symc.opt import canonicalize as _canonicalize  # noqa: F401  # isort: skip
 from symc.opt import bounds, decompose, fold, fuse, rules
 from symc.opt.passes import (
     Optimized,
@@ -23,7 +23,30 @@ register_pass(Pass("check_indices", "Gathers read only where an index was checke
 register_pass(Pass("fuse", "What kernels can compute together becomes `fused` values.", function=fuse.fuse))
 
 __all__ = [
-    "DEFAULT", "FAST_COMPILE", "UNFUSED", "Firing", "Optimized", "Pass", "Provenance", "Rule", "all_passes", "all_rules",
-    "decompose", "fold", "fuse", "graph_pass", "lookup_rule", "optimize", "register_pass", "rewrite", "rule", "rules", "run_pass",
-    "stabilize_values", "temporary_rules", "unregister", "unregister_pass", "why_not",
-]  # fmt: skip
+    "DEFAULT",
+    "FAST_COMPILE",
+    "UNFUSED",
+    "Firing",
+    "Optimized",
+    "Pass",
+    "Provenance",
+    "Rule",
+    "all_passes",
+    "all_rules",
+    "decompose",
+    "fold",
+    "fuse",
+    "graph_pass",
+    "lookup_rule",
+    "optimize",
+    "register_pass",
+    "rewrite",
+    "rule",
+    "rules",
+    "run_pass",
+    "stabilize_values",
+    "temporary_rules",
+    "unregister",
+    "unregister_pass",
+    "why_not",
+]

@@ -1,9 +1,9 @@
 """Canonical forms: one spelling for one idea, so that no other rule misses because of how something was written.
 
-Order of commutative operands: numbers last, else by fingerprint. ``x - 2`` is ``x + -2``; ``x + -y`` is ``x - y``; signs move
-out of products; division by a power of two is multiplication; small powers are products and roots; negation of a negation,
-and movements that move nothing, are gone. Numbers computed from numbers are numbers. Everything here makes a graph smaller
-or leaves its cost as it was; what trades one cost for another is in the families under ``rules``.
+Order of commutative operands: numbers last, else by fingerprint. ``x - 2`` is ``x + -2``; ``x + -y`` is ``x - y``;
+signs move out of products; division by a power of two is multiplication; small powers are products and roots; negation
+of a negation, and movements that move nothing, are gone. Numbers computed from numbers are numbers. Everything here
+makes a graph smaller or leaves its cost as it was; what trades one cost for another is in the families under ``rules``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from symc.ir.attrs import Array
 from symc.ir.op import splat
-from symc.ir.ops.arithmetic import div, mul
+from symc.ir.ops.arithmetic import div, mul, neg
 from symc.ir.ops.cast import cast
 from symc.ir.ops.math import sqrt
 from symc.ir.text import splat_of
@@ -112,7 +112,7 @@ def times_minus_one(x):
 @rule(exact=True, kinds=SIGNED, check=False)
 def negated_twice(x):
     """Two signs are none."""
-    return -(-x), x
+    return neg(neg(x)), x
 
 
 def _neg_operand(v: Value) -> int | None:
@@ -288,7 +288,10 @@ def _op(name: str):
     ],
 )
 def small_power(v: Value) -> Value | None:
-    """Powers that are a product, a quotient or a root, with a few roundings fewer than pow (sqrt(-0.0) and sqrt(-inf) differ)."""
+    """Powers that are a product, a quotient or a root, with fewer roundings than pow.
+
+    At -0.0 and -inf, sqrt differs from a power of 0.5.
+    """
     x, y = v.operands
     if splat_of(x) is not None:
         return None

@@ -68,5 +68,5 @@ def constant_folding(v: Value) -> Value | None:
     try:
         data = run_values([v], {}, {})[0]
     except (SymcError, KeyError, ValueError, IndexError, ZeroDivisionError):
-        return None  # a size may be unknown (KeyError); what cannot be computed raises when the program runs, with the user's line
+        return None  # a size may be unknown (KeyError); what cannot be computed raises in a call, with the user's line
     return make(lookup("constant"), (), Attrs({"value": Array(np.asarray(data))}))

@@ -1,7 +1,7 @@
 """Passes: named functions from Function to Function, and the run of a pipeline of them.
 
-A rule pass applies families of rules; a graph pass is any function. Every pass leaves valid IR; ``verify=True`` checks it
-after each one. What a pipeline is, and why its passes stand in their order, is in ``pipelines``.
+A rule pass applies families of rules; a graph pass is any function. Every pass leaves valid IR; ``verify=True`` checks
+it after each one. What a pipeline is, and why its passes stand in their order, is in ``pipelines``.
 """
 
 from __future__ import annotations
@@ -67,18 +67,18 @@ def all_passes() -> list[Pass]:
 for _name, _families, _doc in (
     (
         "canonicalize",
-        ("canonicalize", "shapes"),
+        ("canonicalize", "shapes", "sinking"),
         "One spelling for one idea; movements merge, cancel, and sink below elementwise ops.",
     ),
-    ("fold", ("canonicalize", "shapes", "fold"), "What depends on no input is computed."),
+    ("fold", ("canonicalize", "shapes", "sinking", "fold"), "What depends on no input is computed."),
     (
         "stabilize",
-        ("canonicalize", "shapes", "stability"),
+        ("canonicalize", "shapes", "sinking", "stability", "softmax"),
         "What overflows or cancels becomes a named op that does not.",
     ),
     (
         "simplify",
-        ("canonicalize", "shapes", "algebra", "select", "linalg", "fold"),
+        ("canonicalize", "shapes", "sinking", "algebra", "select", "linalg", "fold"),
         "Fewer and cheaper ops for the same numbers.",
     ),
     ("decompose", ("decompose",), "Named ops become their parts."),
@@ -188,7 +188,7 @@ def stabilize_values(roots: Sequence[Value], keep: Iterable[Value] = ()) -> list
     opened = replace(roots, kept, _note_again)
     hints = {v: location.noted(v) for v in postorder(opened) if location.noted(v)}
     before = dict(hints)
-    rules = selected_rules(("canonicalize", "shapes", "stability"), Selection(()))
+    rules = selected_rules(("canonicalize", "shapes", "sinking", "stability", "softmax"), Selection(()))
     made = Rewriter(rules, hints=hints, pass_name="stabilize").run(opened)
     for v, locs in hints.items():
         if before.get(v) != locs:

@@ -1,9 +1,9 @@
 """Patterns: the left sides of rules, and how they are found in a graph.
 
 A pattern is a small graph over rank-0 variables. It is not text and not a tree language of its own: it is what the op
-builders give when they are applied to pattern leaves, so a rule reads like the mathematics it states. Matching is modulo
-spelling: sums and products are compared as collections of terms (``a - b + c`` is {a, c, -b}; ``a / b`` is {a, 1/b}), numbers
-match splats of any rank and dtype, and every other commutative op matches either way round.
+builders give when they are applied to pattern leaves, so a rule reads like the mathematics it states. Matching is
+modulo spelling: sums and products are compared as collections of terms (``a - b + c`` is {a, c, -b}; ``a / b`` is {a,
+1/b}), numbers match splats of any rank and dtype, and every other commutative op matches either way round.
 """
 
 from __future__ import annotations
@@ -184,7 +184,8 @@ def weight(p: Pattern) -> int:
 
 
 def needs(p: Pattern) -> frozenset[str]:
-    """Op names that must be right below a match (see ``rewrite.ingredients``): most candidates fail this, at little cost."""
+    """Op names that must be right below a match (see ``rewrite.ingredients``): most candidates fail this, at little
+    cost."""
     below = p.operands if isinstance(p, Node) else [t for _, t in p.terms] if isinstance(p, Terms) else ()
     return frozenset(NUMBER if isinstance(q, Number) else q.op.name for q in below if isinstance(q, Number | Node))
 

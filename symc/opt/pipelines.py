@@ -1,7 +1,7 @@
 """Pipelines: which passes run, in which order, and why in that order.
 
-A pipeline is a string: pass names in order; ``-name`` leaves out a rule, a tag, a family or a pass; ``+name`` lets in a rule or
-tag that runs only when asked for: ``"canonicalize,fold,stabilize,-powers,+nan-unsafe,fuse"``.
+A pipeline is a string: pass names in order; ``-name`` leaves out a rule, a tag, a family or a pass; ``+name`` lets in a
+rule or tag that runs only when asked for: ``"canonicalize,fold,stabilize,-powers,+nan-unsafe,fuse"``.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from symc.errors import PipelineError, did_you_mean
 #: Why this order:
 #: * canonicalize is first, because every other pass compares canonical forms.
 #: * fold comes before stabilize, so that `x + (2 - 1)` is seen as `x + 1`.
-#: * stabilize comes before simplify, because exp(x) * exp(y) -> exp(x + y) and the like hide what stability rules look for.
+#: * stabilize comes before simplify, because exp(x) * exp(y) -> exp(x + y) and the like hide what stability rules look
+#:   for.
 #: * simplify comes before decompose, because it looks for named ops.
-#: * stabilize and simplify run again together where one made work for the other: simplify merges numbers, stabilize may then
-#:   see a 1. Nothing is done when simplify changed nothing: no rule is tried again on a body that is as it left it.
+#: * stabilize and simplify run again together where one made work for the other: simplify merges numbers, stabilize may
+#:   then see a 1. Nothing is done when simplify changed nothing: no rule is tried again on a body that is as it left
+#:   it.
 #: * decompose comes after both, and stabilize must not run after it: it would put the parts together again.
-#: * canonicalize runs once more, because the parts that ops decompose into are not canonical; and fuse compares operands.
+#: * canonicalize runs once more, because the parts that ops decompose into are not canonical; and fuse compares
+#:   operands.
 #: * check_indices comes after everything that could prove an index in bounds or drop a gather.
 #: * fuse is last: what is fused is not looked into any more.
 DEFAULT = "canonicalize,fold,stabilize,simplify,stabilize,decompose,canonicalize,check_indices,fuse"

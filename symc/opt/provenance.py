@@ -1,4 +1,5 @@
-"""What the optimizer did: every firing of a rule, with the values and the user's lines. Explanations are read off it."""
+"""What the optimizer did: every firing of a rule, with the values and the user's lines. Explanations are read off
+it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The driver: applies rules to a graph until none fires, in time linear in its size.
 
-Values are visited operands first. Each is rebuilt on simplified operands and offered to the rules of its op; what a rule
-gives is simplified in turn. Rules look only downwards, so one visit brings a value to its normal form. A rule that raises
-is disabled and recorded; it never breaks the user's program (``strict`` raises instead). A budget proportional to the
-size of the graph bounds the work even of rules that undo each other.
+Values are visited operands first. Each is rebuilt on simplified operands and offered to the rules of its op; what a
+rule gives is simplified in turn. Rules look only downwards, so one visit brings a value to its normal form. A rule that
+raises is disabled and recorded; it never breaks the user's program (``strict`` raises instead). A budget proportional
+to the size of the graph bounds the work even of rules that undo each other.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ class Rewriter:
         return [self.done[r] for r in roots]
 
     def _simplify(self, root: Value) -> None:
-        """Fill ``done`` for ``root`` and what it needs. The stack holds values to visit, and pairs (v, what v became)."""
+        """Fill ``done`` for ``root`` and what it needs. The stack holds values to visit, and pairs (v, what v
+        became)."""
         done = self.done
         active: set[Value] = set()
         stack: list[Value | tuple[Value, Value]] = [root]

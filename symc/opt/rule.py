@@ -1,7 +1,7 @@
 """Rules: what they are, how they are declared, and the registry of all of them by family.
 
-Two kinds, one record. ``@rule`` states an equation with the op builders; ``@rewrite`` is a function on a value for what an
-equation cannot say (axes, permutations, any number of operands). Both claim whether they are exact, bit for bit.
+Two kinds, one record. ``@rule`` states an equation with the op builders; ``@rewrite`` is a function on a value for what
+an equation cannot say (axes, permutations, any number of operands). Both claim whether they are exact, bit for bit.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ def rule(
 
     ``when(*values)``: a side condition. ``dtypes``: traced dtype of a variable, if not float64 (``{"c": "bool"}``).
     ``domain``: the interval of a variable in which the equation is meant, for the accuracy tests.
-    Exact rules match sums and products as written; others modulo association. ``check=False`` registers a left side that
-    is not canonical (the rules of canonicalize themselves). Raises PipelineError for a rule that cannot work.
+    Exact rules match sums and products as written; others modulo association. ``check=False`` registers a left side
+    that is not canonical (the rules of canonicalize themselves). Raises PipelineError for a rule that cannot work.
     """
 
     def declare(f: Callable) -> Rule:
@@ -162,8 +162,8 @@ def rewrite(
 ) -> Any:
     """Declare a structural rewrite of the ops named: ``fn(v)`` or ``fn(v, context)`` gives a value, None, or why not.
 
-    Without names it is offered every op (with a ``trait``, if given). ``needs``: op names that must be among the operands
-    (``#`` for a number), so that most values are passed by quickly.
+    Without names it is offered every op (with a ``trait``, if given). ``needs``: op names that must be among the
+    operands (``#`` for a number), so that most values are passed by quickly.
     """
 
     def declare(f: Callable) -> Rule:

@@ -1,4 +1,5 @@
-"""FileCheck for IR: run a pipeline on text, compare the text that comes out with CHECK lines. A small part of LLVM's tool.
+"""FileCheck for IR: run a pipeline on text, compare the text that comes out with CHECK lines. A small part of LLVM's
+tool.
 
 A case is::
 
@@ -7,11 +8,12 @@ A case is::
     // CHECK:      func @f
     // CHECK-NEXT: [[A:%\\w+]] = log1p %x
 
-``CHECK`` finds the next line that has the text, ``CHECK-NEXT`` wants it on the line after, ``CHECK-SAME`` further along the
-same line, ``CHECK-DAG`` anywhere after the last ordered match, ``CHECK-NOT`` not before the next ordered match.
-``{{...}}`` is a regular expression, ``[[NAME:regex]]`` binds what it matches, ``[[NAME]]`` wants it again. Runs of blanks match any
-blanks. Comments in the output do not count, except for patterns with ``//`` in them. A pipeline that ends in ``plan`` gives
-the text of the plan. ``// expected-error: text`` wants the run to fail with that text. Cases are separated by ``// -----``.
+``CHECK`` finds the next line that has the text, ``CHECK-NEXT`` wants it on the line after, ``CHECK-SAME`` further along
+the same line, ``CHECK-DAG`` anywhere after the last ordered match, ``CHECK-NOT`` not before the next ordered match.
+``{{...}}`` is a regular expression, ``[[NAME:regex]]`` binds what it matches, ``[[NAME]]`` wants it again. Runs of
+blanks match any blanks. Comments in the output do not count, except for patterns with ``//`` in them. A pipeline that
+ends in ``plan`` gives the text of the plan. ``// expected-error: text`` wants the run to fail with that text. Cases are
+separated by ``// -----``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Checks of a rule's claims, for symc's own rules and for users': types, exactness, accuracy, termination.
 
-``check_rule(r)`` raises AssertionError with the smallest case that shows what is wrong. Accuracy is judged by mpmath with
-60 digits, which evaluates the *left* side: a rule must not only be accurate, it must compute the same function.
+``check_rule(r)`` raises AssertionError with the smallest case that shows what is wrong. Accuracy is judged by mpmath
+with 60 digits, which evaluates the *left* side: a rule must not only be accurate, it must compute the same function.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def sides(r: Rule, v: Value) -> tuple[Value, Value]:
 
 def canonical(v: Value) -> Value:
     """A value as rules see it."""
-    rules = [r for r in all_rules("canonicalize", "shapes") if OPT_IN not in r.tags]
+    rules = [r for r in all_rules("canonicalize", "shapes", "sinking") if OPT_IN not in r.tags]
     return Rewriter(rules, strict=True).run([v])[0]
 
 
@@ -107,7 +107,9 @@ def check_terminates(r: Rule) -> None:
     """With the rules that run beside it, the rule reaches an end, and is not undone."""
     beside = [
         q
-        for q in all_rules("canonicalize", "shapes", "stability", "algebra", "select", "linalg", "fold")
+        for q in all_rules(
+            "canonicalize", "shapes", "sinking", "stability", "softmax", "algebra", "select", "linalg", "fold"
+        )
         if OPT_IN not in q.tags and q is not r
     ]
     if r.family == "decompose":
@@ -171,7 +173,7 @@ def check_exact(r: Rule) -> None:
                 arrays = adversarial(leaves, seed)
                 a, b = evaluate(new_left, leaves, arrays), evaluate(right, leaves, arrays)
                 assert same_bits(a, b), (
-                    f"{r.name} claims to be exact, but {expression(left)} is {a}, {expression(right)} is {b} at {arrays}"
+                    f"{r.name} claims to be exact, but {expression(left)} is {a}, {expression(right)} {b} at {arrays}"
                 )
 
 
@@ -202,16 +204,16 @@ def _retyped(v: Value, leaves: Sequence[Value], dtype: str) -> list[tuple[Value,
 
 # --- accuracy ---------------------------------------------------------------------------------------------------------
 
-_MP_NAMES = {"abs": "fabs", "log1mexp": None, "maximum": None}
-
 
 def _mp(name: str, *xs: Any) -> Any:
     """An elementwise op in mpmath."""
     import mpmath as mp
 
-    special = {
-        "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y, "div": lambda x, y: x / y, "neg": lambda x: -x,
-        "pow": lambda x, y: x**y, "abs": abs, "sigmoid": lambda x: 1 / (1 + mp.exp(-x)), "softplus": lambda x: mp.log(1 + mp.exp(x)),
+    special: dict[str, Any] = {
+        "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y, "div": lambda x, y: x / y,
+        "neg": lambda x: -x,
+        "pow": lambda x, y: x**y, "abs": abs, "sigmoid": lambda x: 1 / (1 + mp.exp(-x)),
+        "softplus": lambda x: mp.log(1 + mp.exp(x)),
         "log1mexp": lambda x: mp.log(1 - mp.exp(x)), "logaddexp": lambda x, y: mp.log(mp.exp(x) + mp.exp(y)),
         "log1p": lambda x: mp.log(1 + x), "expm1": lambda x: mp.exp(x) - 1, "maximum": max, "minimum": min,
     }  # fmt: skip
@@ -269,7 +271,8 @@ def check_accuracy(r: Rule, dtype: str) -> None:
                 _ulps(evaluate(s, leaves, [np.asarray(x) for x in numbers]), true, np_dtype) for s in (left, right)
             ]
             assert errors[1] <= max(2 * errors[0], ALLOWED_ULP), (
-                f"{r.name} ({dtype}) at {numbers}: {expression(right)} is {errors[1]:.3g} ulp off, {expression(left)} {errors[0]:.3g}"
+                f"{r.name} ({dtype}) at {numbers}: {expression(right)} is {errors[1]:.3g} ulp off, "
+                f"{expression(left)} {errors[0]:.3g}"
             )
 
 

@@ -49,7 +49,7 @@ def dot_of_transpose(v: Value) -> Value | None:
     "transpose",
     exact=False,
     equation="transpose(dot(x, y)) -> dot(y, x)",
-    examples=lambda: [transpose(_dot(*_matrices()), perm=(1, 0))],
+    examples=lambda: [transpose(example(_dot, _matrices()), perm=(1, 0))],
 )
 def transpose_of_dot(v: Value, context) -> Value | None:
     """The transpose of a product is the product the other way round."""

@@ -92,7 +92,8 @@ def merge_choices(v: Value, context) -> Value | None:
     ],
 )
 def product_with_choice_of_zero(v: Value, context) -> Value | None:
-    """A zero that was chosen stays zero, even if the other factor is infinite there (gradients of guarded functions)."""
+    """A zero that was chosen stays zero, even if the other factor is infinite there (gradients of guarded
+    functions)."""
     for k in (0, 1):
         w, y = v.operands[k], v.operands[1 - k]
         if w.op.name == "where" and context.single_use(w):
