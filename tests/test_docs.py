@@ -1,7 +1,8 @@
 """Every Python block of the documents runs, and prints what the document says it prints.
 
 A ```text block that follows a Python block directly is that block's output. User lines and digests of kernels are not
-compared, since they change with every edit. ``python -m tests.test_docs`` writes the present outputs into the documents.
+compared, since they change with every edit. ``python -m tests.test_docs`` writes the
+present outputs into the documents.
 """
 
 import contextlib
@@ -38,12 +39,14 @@ def comparable(text: str) -> list[str]:
     return [line.rstrip() for line in text.strip("\n").splitlines()]
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: d.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: str(d.relative_to(ROOT)))
 def test_document(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for block, printed in run(document):
         if block["output"] is not None:
-            assert comparable(printed) == comparable(block["output"]), f"{document.name}: python -m tests.test_docs renews it"
+            assert comparable(printed) == comparable(block["output"]), (
+                f"{document.name}: python -m tests.test_docs renews it"
+            )
 
 
 def test_links() -> None:
@@ -54,7 +57,9 @@ def test_links() -> None:
 
 
 def test_a_wrong_output_is_seen() -> None:
-    assert comparable("%0 = add %x, %y : f64[n]  // guide.md:3") == comparable("%0 = add %x, %y : f64[n]  // guide.md:99")
+    assert comparable("%0 = add %x, %y : f64[n]  // guide.md:3") == comparable(
+        "%0 = add %x, %y : f64[n]  // guide.md:99"
+    )
     assert comparable("%0 = add %x, %y : f64[n]") != comparable("%0 = mul %x, %y : f64[n]")
 
 
@@ -64,7 +69,9 @@ def renew(document: Path) -> None:
     for block, printed in reversed(run(document)):
         if block["output"] is not None and comparable(printed) != comparable(block["output"]):
             start, end = block.span("output")
-            text = text[:start] + "\n".join(line.rstrip() for line in printed.strip("\n").splitlines()) + "\n" + text[end:]
+            text = (
+                text[:start] + "\n".join(line.rstrip() for line in printed.strip("\n").splitlines()) + "\n" + text[end:]
+            )
     document.write_text(text, "utf-8")
 
 
