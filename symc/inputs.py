@@ -15,7 +15,7 @@ from symc.ir.value import fresh_input
 from symc.leaves import Leaf, register_leaf
 from symc.numpy_api.convert import as_tensor, asarray, default_float
 from symc.public import located
-from symc.sizes import as_size
+from symc.sizes import named_size
 from symc.tensor import Tensor
 
 _fresh = itertools.count()
@@ -53,7 +53,7 @@ def _entry(entry: Any, name: str) -> Size:
             where=[caller()],
             help="use a Python identifier, such as 'n'",
         )
-    size = as_size(entry, f"an axis of input {name!r}")
+    size = named_size(entry, f"an axis of input {name!r}")
     if isinstance(size, int) and size < 0:
         raise InputError(
             f"input {name!r}: the size {size} is negative", where=[caller()], help="None is a size of its own"

@@ -42,6 +42,9 @@ def located(fn: F) -> F:
             except SymcError as e:
                 e.attach((), (loc,))
                 raise
+            except Exception as e:  # Python's own errors, such as a wrong number of arguments, name the line too
+                e.add_note(f"in {loc}         {loc.text}")
+                raise
 
     return call  # type: ignore[return-value]
 

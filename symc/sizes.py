@@ -147,10 +147,13 @@ def size_of(item: Any) -> Size | None:
         return None
 
 
+def named_size(item: Any, what: str = "a size") -> Size:
+    """As ``as_size``, where a string names a size: in the shapes of inputs, which give the names their numbers."""
+    return size_name(item) if isinstance(item, str) else as_size(item, what)
+
+
 def as_size(item: Any, what: str = "a size") -> Size:
-    """The IR size for an int, a SymbolicSize, or the name of a size. Raises ShapeError for anything else."""
-    if isinstance(item, str):
-        return size_name(item)
+    """The IR size for an int or a SymbolicSize. Raises ShapeError for anything else."""
     value = getattr(item, "value", None)
     if value is not None and getattr(value, "op", None) is not None and value.op.name == "size":
         return value.attrs["value"]

@@ -22,7 +22,7 @@ from symc.ir.location import Loc
 from symc.ir.types import DTYPE_NAMES, TensorType, as_dtype
 from symc.ir.value import Value, fresh_input, next_serial
 from symc.leaves import Leaf, register_leaf
-from symc.sizes import as_size
+from symc.sizes import named_size
 from symc.tensor import Tensor
 
 _serials = itertools.count()
@@ -129,7 +129,7 @@ def _declared(shape: Sequence[Any], name: str | None) -> tuple:
     if isinstance(shape, str | int) or not isinstance(shape, list | tuple):
         shape = (shape,)
     return tuple(
-        size_name(f"{name or 'state'}_{next_serial()}") if s is None else as_size(s, "a size of the shape")
+        size_name(f"{name or 'state'}_{next_serial()}") if s is None else named_size(s, "a size of the shape")
         for s in shape
     )
 

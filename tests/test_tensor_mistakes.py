@@ -53,6 +53,38 @@ MISTAKES = [
 ]
 
 
+MISTAKES += [
+    (lambda: X.reshape("a"), sc.ShapeError, "must be an int or a size"),
+    (lambda: sc.zeros(("n", 2)), sc.ShapeError, "must be an int or a size"),
+    (lambda: sc.zeros(-1), sc.ShapeError, "negative"),
+    (lambda: np.exp(X, dtype="int8"), sc.DTypeError, "exp is not defined for f64"),
+    (lambda: np.split(X, "a"), sc.ShapeError, "must be a positive int"),
+    (lambda: np.tile(X, -1), sc.ShapeError, "nothing repeats -1 times"),
+    (lambda: np.repeat(X, -2), sc.ShapeError, "nothing repeats -2 times"),
+    (lambda: np.repeat(X, X), sc.DTypeError, "constant integers"),
+    (lambda: np.tensordot(X, X, "a"), sc.ShapeError, "axes are a number"),
+    (lambda: np.interp(X, [1, 2], [3, 4, 5]), sc.ShapeError, "vectors of one length"),
+    (lambda: sc.one_hot(X, 3), sc.DTypeError, "places are integers"),
+    (lambda: sc.arange(X), sc.ShapeError, "must be known while the graph is built"),
+    (lambda: np.quantile(X, 2), sc.ShapeError, "between 0 and 1"),
+    (lambda: np.linalg.norm(X, "nuc"), sc.DTypeError, "order 'nuc' is not available"),
+    (lambda: np.pad(X, (1, 2, 3)), sc.ShapeError, "3 pairs for 2 axes"),
+    (lambda: np.where(X > 0, X, Y), sc.ShapeError, "where: operand shapes differ"),
+    (lambda: sc.stack([]), sc.ShapeError, "nothing to join"),
+]
+
+
+def test_errors_of_python_name_the_line():
+    with pytest.raises(TypeError) as e:
+        sc.add(X)
+    assert any("test_tensor_mistakes.py" in note for note in e.value.__notes__)
+
+
+def test_dtype_of_a_ufunc_is_that_of_its_result():
+    assert np.add(X, X, dtype="float32").dtype == np.float32
+    assert sc.add(X.astype("int32"), 1, dtype="float64").dtype == np.float64
+
+
 @pytest.mark.parametrize("k", range(len(MISTAKES)))
 def test_mistakes_carry_the_users_line(k):
     fn, kind, words = MISTAKES[k]

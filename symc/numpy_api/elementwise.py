@@ -24,11 +24,9 @@ _COMPARISONS = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.gre
 def apply_ufunc(ufunc: np.ufunc, operands: Sequence[Any], dtype: Any = None) -> Any:
     """The result of an elementwise ufunc, a tensor or a tuple of tensors."""
     tensors = [as_tensor(o) for o in operands]
-    if dtype is not None:
-        tensors = [Tensor(convert(t.value, as_dtype(dtype))) for t in tensors]
     if ufunc in _COMPARISONS:
         tensors = _widen(tensors)
-    types = loop_dtypes(ufunc, tensors)
+    types = loop_dtypes(ufunc, tensors, None if dtype is None else as_dtype(dtype))
     if ufunc is np.power:
         _check_power(tensors, types[0])
     for t, d in zip(tensors, types[: ufunc.nin], strict=True):

@@ -141,9 +141,9 @@ def _cuts(n: Size, indices_or_sections: Any, name: str, exact: bool) -> list[tup
         if isinstance(n, int) and all(isinstance(p, int) for p in points):
             return [_interval(n, a, b) for a, b in zip([0, *points], [*points, None], strict=True)]
         return [(a, b - a) for a, b in zip([0, *points], [*points, n], strict=True)]
-    k = int(indices_or_sections)
-    if k <= 0:
-        raise ShapeError(f"{name}: the number of pieces must be positive, not {k}")
+    k = size_of(indices_or_sections)
+    if not isinstance(k, int) or k <= 0:
+        raise ShapeError(f"{name}: the number of pieces must be a positive int, not {indices_or_sections!r}")
     whole, extra = n // k, n % k
     if isinstance(extra, Dim) or isinstance(n, Dim):
         if extra != 0 and exact or isinstance(extra, Dim):
@@ -279,6 +279,14 @@ def _rolled(v: Value, axis: int, shift: Any) -> Value:
 # --- repeating --------------------------------------------------------------------------------------------------------
 
 
+def _count_of(item: Any, name: str = "repeat") -> Size | None:
+    """How often something repeats, if it is a size. Raises ShapeError for a negative one."""
+    k = size_of(item)
+    if isinstance(k, int) and k < 0:
+        raise ShapeError(f"{name}: nothing repeats {k} times")
+    return k
+
+
 @public(np.repeat)
 def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None) -> Tensor:
     """Every element ``repeats`` times (a size, or constant numbers, one an element) along ``axis`` (None: raveled)."""
@@ -286,11 +294,11 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
     if axis is None:
         t, axis = API["ravel"](t), 0
     axis = normal_axis(axis, t.ndim, "repeat", t)
-    k = size_of(repeats[0] if isinstance(repeats, list | tuple) and len(repeats) == 1 else repeats)
+    k = _count_of(repeats[0] if isinstance(repeats, list | tuple) and len(repeats) == 1 else repeats)
     if k is None:
-        counts = np.asarray(repeats)
-        if counts.dtype.kind not in "iu":
-            raise DTypeError("repeat: how often must be an int, a size, or constant integers", values=rows([t]))
+        counts = np.asarray(None if isinstance(repeats, Tensor) else repeats)
+        if counts.dtype.kind not in "iu" or (counts < 0).any():
+            raise DTypeError("repeat: how often must be a size or constant integers, not negative", values=rows([t]))
         return API["take"](t, np.repeat(np.arange(len(counts)), counts), axis=axis)
     v, n = t.value, t.value.shape[axis]
     wide = lookup("broadcast")(v, axes=tuple(i if i <= axis else i + 1 for i in range(v.ndim)),
@@ -305,6 +313,9 @@ def tile(A: Any, reps: Any) -> Tensor:
     counts: list[Size] = [
         as_size(r, "tile: a count") for r in (reps if isinstance(reps, list | tuple | np.ndarray) else (reps,))
     ]
+    negative = [k for k in counts if isinstance(k, int) and k < 0]
+    if negative:
+        raise ShapeError(f"tile: nothing repeats {negative[0]} times", values=rows([t]))
     counts = [*[1] * (t.ndim - len(counts)), *counts]
     v = reshaped(t.value, (1,) * (len(counts) - t.ndim) + t.value.shape)
     inner = [s for s, k in zip(v.shape, counts, strict=True) for s in (k, s)]

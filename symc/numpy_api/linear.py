@@ -103,6 +103,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
         if not 0 <= axes <= min(x.ndim, y.ndim):
             raise ShapeError(f"tensordot: {axes} axes cannot be summed", values=rows([x, y]))
         return _over(x, y, range(x.ndim - axes, x.ndim), range(axes), "tensordot")
+    if not isinstance(axes, list | tuple) or len(axes) != 2:
+        raise ShapeError(f"tensordot: axes are a number or two lists, not {axes!r}", values=rows([x, y]))
     left, right = ([i] if isinstance(i, int) else list(i) for i in axes)
     if len(left) != len(right):
         raise ShapeError(f"tensordot: {len(left)} axes of the first, {len(right)} of the second", values=rows([x, y]))

@@ -36,8 +36,9 @@ def _result_type(kinds: tuple[Kind, ...]) -> np.dtype:
 
 
 @cache
-def _loop_types(ufunc: np.ufunc, kinds: tuple[Kind, ...]) -> tuple[np.dtype, ...]:
-    return tuple(as_dtype(d) for d in ufunc.resolve_dtypes((*kinds, *[None] * ufunc.nout)))
+def _loop_types(ufunc: np.ufunc, kinds: tuple[Kind, ...], out: np.dtype | None) -> tuple[np.dtype, ...]:
+    given = {} if out is None else {"signature": (*[None] * ufunc.nin, *[out] * ufunc.nout)}
+    return tuple(as_dtype(d) for d in ufunc.resolve_dtypes((*kinds, *[None] * ufunc.nout), **given))
 
 
 def _is_double(kind: Kind) -> bool:
@@ -50,17 +51,20 @@ def common_dtype(tensors: Sequence[Tensor]) -> np.dtype:
     return settle(_result_type(kinds), any(map(_is_double, kinds)))
 
 
-def loop_dtypes(ufunc: np.ufunc, tensors: Sequence[Tensor]) -> tuple[np.dtype, ...]:
-    """The dtypes in which a ufunc computes: one an operand, then one a result. Raises DTypeError if there are none."""
+def loop_dtypes(ufunc: np.ufunc, tensors: Sequence[Tensor], out: np.dtype | None = None) -> tuple[np.dtype, ...]:
+    """The dtypes in which a ufunc computes: one an operand, then one a result (``out``, if given).
+
+    Raises DTypeError if there are none.
+    """
     kinds = tuple(map(kind_of, tensors))
     try:
-        types = _loop_types(ufunc, kinds)
+        types = _loop_types(ufunc, kinds, out)
     except TypeError as e:
         names = " and ".join(DTYPE_NAMES[t.dtype] for t in tensors)
         raise DTypeError(
             f"{ufunc.__name__} is not defined for {names}", values=rows(tensors), help=_hint(e, ufunc)
         ) from None
-    strong = any(map(_is_double, kinds))
+    strong = out is not None or any(map(_is_double, kinds))
     return tuple(settle(d, strong) for d in types)
 
 
@@ -74,7 +78,7 @@ def _hint(e: TypeError, ufunc: np.ufunc) -> str:
 
 def _accepts(ufunc: np.ufunc, dtype: np.dtype) -> bool:
     try:
-        _loop_types(ufunc, (dtype,) * ufunc.nin)
+        _loop_types(ufunc, (dtype,) * ufunc.nin, None)
     except (TypeError, DTypeError):
         return False
     return True

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import ShapeError
+from symc.ir.dim import known_equal
 from symc.numpy_api.convert import as_tensor
 from symc.numpy_api.manipulation import normal_axes, normal_axis
 from symc.numpy_api.promotion import rows
@@ -219,6 +220,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Tensor:
     """Values between the points (xp, fp), xp increasing; outside the first and last, or ``left`` and ``right``."""
     x, xp, fp = as_tensor(x), as_tensor(xp), as_tensor(fp)
+    if xp.ndim != 1 or fp.ndim != 1 or known_equal(xp.value.shape[0], fp.value.shape[0]) is False:
+        raise ShapeError("interp: xp and fp must be vectors of one length", values=rows([x, xp, fp]))
     i = API["clip"](API["searchsorted"](xp, x, "right"), 1, xp.shape[0] - 1)
     before = API["subtract"](i, 1)
     x0, x1 = API["take"](xp, before), API["take"](xp, i)
