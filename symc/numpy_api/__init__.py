@@ -3,6 +3,8 @@
 The functions are those in ``symc.public.API``; importing this package fills the table.
 """
 
+import numpy as _np
+
 from symc.ir.types import DTYPES as _DTYPES
 from symc.numpy_api import (
     convert,
@@ -14,6 +16,7 @@ from symc.numpy_api import (
     linear,
     manipulation,
     missing,
+    padding,
     polynomials,
     reductions,
     selection,
@@ -24,29 +27,13 @@ from symc.numpy_api import (
 )
 from symc.public import API as _API
 
-_FAMILIES = (
-    convert,
-    creation,
-    dtypes,
-    elementwise,
-    indexing,
-    joining,
-    linear,
-    manipulation,
-    missing,
-    polynomials,
-    reductions,
-    selection,
-    sorting,
-    statistics,
-    ufuncs,
-    updates,
+_FAMILIES = (  # imported for what they register
+    convert, creation, dtypes, elementwise, indexing, joining, linear, manipulation, missing, padding, polynomials,
+    reductions, selection, sorting, statistics, ufuncs, updates,
 )
 for _d in _DTYPES.values():
     globals()[_d.name] = _d
 bool = _DTYPES["bool"]  # spelled out for the type checker
-import numpy as _np  # noqa: E402
-
 pi, e, inf, nan, euler_gamma, newaxis = _np.pi, _np.e, _np.inf, _np.nan, _np.euler_gamma, None
 CONSTANTS = ("pi", "e", "inf", "nan", "euler_gamma", "newaxis")
 
