@@ -1,4 +1,4 @@
-"""The command line: ``python -m symc opt FILE -p "canonicalize,fold"``, ``show FILE``, ``doctor``, ``cache``.
+"""The command line: ``python -m symc opt FILE -p "canonicalize,fold"``, ``show FILE``, ``doctor``.
 
 Text in, text out, in the manner of mlir-opt. FILE may be ``-`` for standard input.
 """
@@ -46,9 +46,6 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("passes", help="list passes").set_defaults(run=_passes)
     commands.add_parser("rules", help="print the rule catalogue").set_defaults(run=_rules)
     commands.add_parser("doctor", help="say what is installed and what works").set_defaults(run=_doctor)
-    cache = commands.add_parser("cache", help="the cache of compiled kernels")
-    cache.add_argument("action", choices=["list", "clear"])
-    cache.set_defaults(run=_cache)
     return parser
 
 
@@ -116,20 +113,6 @@ def _doctor(args: argparse.Namespace) -> int:
     except Exception as e:  # the doctor reports whatever is wrong
         print(f"  compile    fails: {type(e).__name__}: {e}")
         return 1
-    return 0
-
-
-def _cache(args: argparse.Namespace) -> int:
-    cache: Any = importlib.import_module("symc.runtime.cache")
-
-    entries = cache.entries()
-    if args.action == "clear":
-        cache.clear()
-        print(f"{len(entries)} entries removed")
-        return 0
-    for e in entries:
-        print(e)
-    print(f"{len(entries)} entries")
     return 0
 
 
