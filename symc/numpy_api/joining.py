@@ -10,14 +10,13 @@ import numpy as np
 from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import Dim, Size, known_equal
 from symc.ir.op import lookup
-from symc.ir.ops.leaf import scalar
 from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
 from symc.numpy_api.convert import as_tensor, convert
 from symc.numpy_api.manipulation import expanded, normal_axes, normal_axis, reshaped
 from symc.numpy_api.promotion import rows, same_dtype
 from symc.public import API, public
-from symc.sizes import as_size, size_of, user_size
+from symc.sizes import as_size, size_of
 from symc.tensor import Tensor
 
 

@@ -37,8 +37,10 @@ def _result_type(kinds: tuple[Kind, ...]) -> np.dtype:
 
 @cache
 def _loop_types(ufunc: np.ufunc, kinds: tuple[Kind, ...], out: np.dtype | None) -> tuple[np.dtype, ...]:
-    given = {} if out is None else {"signature": (*[None] * ufunc.nin, *[out] * ufunc.nout)}
-    return tuple(as_dtype(d) for d in ufunc.resolve_dtypes((*kinds, *[None] * ufunc.nout), **given))
+    request = (*kinds, *[None] * ufunc.nout)
+    if out is None:
+        return tuple(as_dtype(d) for d in ufunc.resolve_dtypes(request))
+    return tuple(as_dtype(d) for d in ufunc.resolve_dtypes(request, signature=(*[None] * ufunc.nin, *[out] * ufunc.nout)))
 
 
 def _is_double(kind: Kind) -> bool:
