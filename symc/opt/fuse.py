@@ -206,6 +206,8 @@ class Fusion:
         full = space == shape
         if reads_anywhere(v) or not full and (is_fold(v) or space != rows):
             return False
+        if not reads_in_place(v) and any(s in self.group and self.group[s].find() in inside for s in self.sources(v)):
+            return False  # a movement that is a result reads what it moves elsewhere: that must be finished
         return all(self._can_read(o, full, shape, rows, inside) for o in v.operands)
 
     def _can_read(self, o: Value, full: bool, shape: Shape, rows: Shape | None, inside: set[Group]) -> bool:
@@ -314,6 +316,12 @@ class Fusion:
             done[old] = projection
             hints[projection] = hints.get(projection, NOWHERE) | lines
         hints[new] = lines
+
+
+def reads_in_place(v: Value) -> bool:
+    """Operands are read at the index at which the value is computed."""
+    form = element_form(v)
+    return is_fold(v) or form is not None and form.f is None
 
 
 def reads_anywhere(v: Value) -> bool:
