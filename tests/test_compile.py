@@ -455,6 +455,37 @@ def test_every_mode_gives_the_same(mode):
     assert np.allclose(f(a)["s"], np.tanh(a @ np.arange(3.0) / 2).sum())
 
 
+UNARY = [
+    sc.exp, sc.tanh, sc.sin, lambda a: -a, lambda a: a[::-1], lambda a: sc.sqrt(sc.abs(a) + 1), lambda a: a - a.max(),
+    lambda a: sc.cumsum(a, axis=0), lambda a: sc.softmax(a, axis=-1), lambda a: a.sum(0, keepdims=True) * a,
+]  # fmt: skip
+BINARY = [
+    lambda a, b: a + b,
+    lambda a, b: a * b,
+    sc.maximum,
+    lambda a, b: sc.where(a > b, a, b),
+    lambda a, b: a / (sc.abs(b) + 1),
+]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_programs_with_state_gradients_and_donation(seed):
+    rng = np.random.default_rng(seed)
+    shape = tuple(rng.choice([1, 2, 3, 5], 2))
+    x, w = sc.matrix("x"), sc.shared(rng.normal(size=shape), "w")
+    pool = [x, w, x * w]
+    for _ in range(rng.integers(3, 12)):
+        a, b = (pool[k] for k in rng.integers(len(pool), size=2))
+        k = rng.integers(len(UNARY) + len(BINARY))
+        pool.append(UNARY[k](a) if k < len(UNARY) else BINARY[k - len(UNARY)](a, b))
+    gradients = sc.grad(pool[-1].sum(), [x, w], disconnected="zero")
+    f = sc.compile(
+        (pool[-2:], gradients), [x], updates={w: pool[-3] * 0.5}, donate=[x] if seed % 2 else [], mode="debug"
+    )
+    for _ in range(2):
+        f(rng.normal(size=shape))  # raises where any pass, the plan or the backend differs from the reference
+
+
 def test_debug_names_the_guilty_pass_and_the_backend():
     from symc.modes import DebugProgram, Prepared
     from symc.runtime.reference_program import ReferenceProgram

@@ -161,8 +161,10 @@ def test_what_numba_cannot_compile_names_the_function():
 
 @pytest.mark.parametrize("given", ["vjp", "jvp"])
 def test_one_direction_gives_the_other(given):
-    rules = {"vjp": lambda g, x, y: (g * y * sc.cos(x * y), g * x * sc.cos(x * y)),
-             "jvp": lambda t, x, y: sum(0 if d is None else d * z * sc.cos(x * y) for d, z in zip(t, (y, x)))}
+    rules = {
+        "vjp": lambda g, x, y: (g * y * sc.cos(x * y), g * x * sc.cos(x * y)),
+        "jvp": lambda t, x, y: sum(0 if d is None else d * z * sc.cos(x * y) for d, z in zip(t, (y, x))),
+    }
 
     @sc.op(**{given: rules[given]})
     def sin_of_product(x, y):
