@@ -40,7 +40,8 @@ def _loop_types(ufunc: np.ufunc, kinds: tuple[Kind, ...], out: np.dtype | None) 
     request = (*kinds, *[None] * ufunc.nout)
     if out is None:
         return tuple(as_dtype(d) for d in ufunc.resolve_dtypes(request))
-    return tuple(as_dtype(d) for d in ufunc.resolve_dtypes(request, signature=(*[None] * ufunc.nin, *[out] * ufunc.nout)))
+    signature = (*[None] * ufunc.nin, *[out] * ufunc.nout)
+    return tuple(as_dtype(d) for d in ufunc.resolve_dtypes(request, signature=signature))
 
 
 def _is_double(kind: Kind) -> bool:
