@@ -358,6 +358,7 @@ def test_opt_prints_stages_explanations_and_reasons(source, capsys):
 def test_show_passes_rules_and_errors(source, tmp_path, capsys):
     assert main(["show", source]) == 0 and capsys.readouterr().out.strip() == SOURCE.strip()
     assert main(["passes"]) == 0 and "canonicalize" in capsys.readouterr().out
+    assert main(["doctor"]) == 0 and "exp(0) * 2 + 1 = 3.0" in capsys.readouterr().out
     assert main(["rules"]) == 0 and "`log_one_plus`" in capsys.readouterr().out
     assert main(["opt", source, "-p", "canonicalise"]) == 1 and "did you mean" in capsys.readouterr().err
     assert main(["show", str(tmp_path / "none.ir")]) == 1 and "No such file" in capsys.readouterr().err

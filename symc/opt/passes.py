@@ -116,12 +116,13 @@ def optimize(f: Function, pipeline: str = DEFAULT, *, strict: bool = False, veri
     selection = parse_pipeline(pipeline, _passes, known_names())
     out = Optimized(f, {"input": f}, Provenance())
     settled: tuple[Region, set[str]] = (f.body, set())  # a body, and families of rules of which none applies to it
+    tried: dict[Value, frozenset[str]] = {}
     for name in selection.passes:
         families = set(_passes[name].families)
         if families and settled[0] is f.body and families <= settled[1]:
             step = Step(name, 0.0, out.report[-1].values_after, out.report[-1].values_after)
         else:
-            f, step = _run(_passes[name], f, selection, out.provenance, strict)
+            f, step = _run(_passes[name], f, selection, out.provenance, strict, tried)
             settled = (f.body, families | settled[1] if f.body is settled[0] else families)
         if verify:
             _verify(name, f)
@@ -151,7 +152,10 @@ def selected_rules(families: Sequence[str], selection: Selection) -> list[Rule]:
     ]
 
 
-def _run(p: Pass, f: Function, selection: Selection, provenance: Provenance, strict: bool) -> tuple[Function, Step]:
+def _run(
+    p: Pass, f: Function, selection: Selection, provenance: Provenance, strict: bool, tried: dict[Value, frozenset[str]]
+) -> tuple[Function, Step]:
+    """One pass. ``tried`` remembers which families do not apply to a value: an answer that no other value changes."""
     start = time.perf_counter()
     before = len(f.values())
     attempts = fired = 0
@@ -161,11 +165,14 @@ def _run(p: Pass, f: Function, selection: Selection, provenance: Provenance, str
             raise PipelineError(f"pass {p.name!r} gave a {type(new).__name__}, not a Function")
     else:
         hints = dict(f.hints)
-        rewriter = Rewriter(selected_rules(p.families, selection), provenance, hints, strict, pass_name=p.name)
+        rewriter = Rewriter(selected_rules(p.families, selection), provenance, hints, strict, p.name, tried)
         results = rewriter.run(f.body.results)
         attempts, fired = rewriter.attempts, rewriter.fired
         live = postorder(results)
         new = f.with_results(results, {v: hints[v] for v in live if v in hints})
+        families = frozenset(p.families)
+        if fired < rewriter.budget:
+            tried.update((v, tried.get(v, families) | families) for v in live)
     return new, Step(p.name, time.perf_counter() - start, before, len(new.values()), attempts, fired)
 
 

@@ -23,6 +23,7 @@ from symc.opt.rule import ANY, Rule
 
 #: Firings allowed per value of the graph, and at least.
 BUDGET, MIN_BUDGET = 24, 400
+NONE: frozenset[str] = frozenset()
 
 
 class Index:
@@ -30,14 +31,17 @@ class Index:
 
     def __init__(self, rules: Iterable[Rule]):
         self.rules = sorted(rules, key=lambda r: -r.weight)
-        self.by_op: dict[Op, list[Rule]] = {}
+        self.by_op: dict[tuple[Op, frozenset[str]], list[Rule]] = {}
 
-    def of(self, op: Op) -> list[Rule]:
-        """The rules that may start at ``op``."""
-        found = self.by_op.get(op)
+    def of(self, op: Op, tried: frozenset[str]) -> list[Rule]:
+        """The rules that may start at ``op``, but for those of families tried before whose answer cannot change."""
+        found = self.by_op.get((op, tried))
         if found is None:
-            found = self.by_op[op] = [
-                r for r in self.rules if op.name in r.roots or (ANY in r.roots and r.traits <= op.traits)
+            found = self.by_op[op, tried] = [
+                r
+                for r in self.rules
+                if (op.name in r.roots or (ANY in r.roots and r.traits <= op.traits))
+                and (r.contextual or r.family not in tried)
             ]
         return found
 
@@ -61,6 +65,7 @@ class Rewriter:
     hints: dict | None = None
     strict: bool = False
     pass_name: str = ""
+    tried: dict[Value, frozenset[str]] = field(default_factory=dict)  # families that did not apply to a value
     attempts: int = 0
     visited: int = 0
     fired: int = 0
@@ -143,7 +148,7 @@ class Rewriter:
         return self._apply(v)
 
     def _apply(self, v: Value) -> Value:
-        rules = self.index.of(v.op)
+        rules = self.index.of(v.op, self.tried.get(v, NONE))
         below = ingredients(v) if rules and v.operands else set()
         for r in rules:
             if not r.needs <= below or r.name in self.provenance.disabled:
@@ -172,7 +177,7 @@ class Rewriter:
 
     def _region(self, region: Region) -> Region:
         if region not in self.regions:
-            inner = Rewriter(self.rules, self.provenance, self.hints, self.strict, pass_name=self.pass_name)
+            inner = Rewriter(self.rules, self.provenance, self.hints, self.strict, self.pass_name, self.tried)
             results = inner.run(region.results)
             self.attempts += inner.attempts
             self.visited += inner.visited

@@ -59,6 +59,7 @@ class Rule:
     domain: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     source: tuple[str, int] = ("", 0)
     needs: frozenset[str] = frozenset()  # op names that must be right below
+    contextual: bool = False  # its answer depends on more than the value: who else uses what
     traits: frozenset[str] = frozenset()  # with ANY: traits the op must have
 
     def __repr__(self) -> str:
@@ -185,6 +186,7 @@ def rewrite(
                 build=f,
                 source=_source(f),
                 needs=frozenset(needs),
+                contextual=wants_context,
                 traits=frozenset([trait] if trait else ()),
             )
         )
