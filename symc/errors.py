@@ -28,7 +28,8 @@ class SymcError(Exception):
     def __str__(self) -> str:
         lines = [self.what]
         if self.values:
-            rows = [(f"{n} : {t}" if t is not None else n, str(loc or ""), getattr(loc, "text", "")) for n, t, loc in self.values]
+            rows = [(f"{n} : {t}" if t is not None else n, str(loc or ""), getattr(loc, "text", ""))
+                    for n, t, loc in self.values]
             wide = max(len(r[0]) for r in rows)
             far = max(len(r[1]) for r in rows)
             lines += [f"    {a:{wide}}     {b:{far}}   {c}".rstrip() for a, b, c in rows]

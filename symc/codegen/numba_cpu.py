@@ -128,7 +128,8 @@ class _Renderer:
         self.flush(pending, env, loop_targets, depth)
         return self.emit_results(region, env, targets, depth)
 
-    def emit_results(self, region: Region, env: dict[Value, str], targets: list[Target | None], depth: int) -> list[str]:
+    def emit_results(self, region: Region, env: dict[Value, str], targets: list[Target | None],
+                     depth: int) -> list[str]:
         out = []
         for r, target in zip(region.results, targets, strict=True):
             if _projection(r)[0].op.name == "generate":
@@ -170,7 +171,8 @@ class _Renderer:
         for v in loop.members:
             scope = self.enter(v, index, env)
             if v in accumulators:
-                for a, x in zip(accumulators[v], self.emit_block(v.regions[0], scope, [None] * len(accumulators[v]), inner), strict=True):
+                found = self.emit_block(v.regions[0], scope, [None] * len(accumulators[v]), inner)
+                for a, x in zip(accumulators[v], found, strict=True):
                     a.update(x, inner, chunked, self.offset(index, loop.shape))
             else:
                 own: list[Target | None] = [None] * len(v.regions[0].results)
@@ -183,7 +185,8 @@ class _Renderer:
         for v in folds:
             self.bind_folds(v, [a.result(depth) for a in accumulators[v]], env)
 
-    def open_loops(self, shape: tuple[Size, ...], depth: int, chunked: list[_Accumulator]) -> tuple[tuple[str, ...], int]:
+    def open_loops(self, shape: tuple[Size, ...], depth: int,
+                   chunked: list[_Accumulator]) -> tuple[tuple[str, ...], int]:
         """Write loop heads; returns index names and the depth inside. The last loop of a long sum is cut in chunks."""
         index = []
         for k, s in enumerate(shape):
@@ -356,7 +359,8 @@ def number(x: np.ndarray) -> str:
     if kind == "b":
         return "True" if x else "False"
     if kind == "c":
-        return f"{DTYPE_NAMES[x.dtype]}(complex({float(x.real)!r}, {float(x.imag)!r}))".replace("inf", "INF").replace("nan", "NAN")
+        text = f"{DTYPE_NAMES[x.dtype]}(complex({float(x.real)!r}, {float(x.imag)!r}))"
+        return text.replace("inf", "INF").replace("nan", "NAN")
     name = DTYPE_NAMES[np.dtype("f4")] if x.dtype == np.float16 else DTYPE_NAMES[x.dtype]
     if kind in "iu":
         return str(int(x)) if name == "i64" else f"{name}({int(x)})"

@@ -1,7 +1,8 @@
 """How each scalar op is spelled in a Numba kernel: the table that a new scalar op extends by one line.
 
 An entry is a template over operand expressions (``{0}``, ``{1}``), or a dict of templates by dtype kind
-(b bool, i/u integers, f floats, c complex). Names in templates are helpers of ``symc.runtime.numba_helpers``, or `math`.
+(b bool, i/u integers, f floats, c complex). Names in templates are helpers of ``symc.runtime.numba_helpers``, or
+`math`.
 """
 
 from __future__ import annotations

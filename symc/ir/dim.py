@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import cache
 from typing import Any, Union
 
 Size = Union[int, "Dim"]
@@ -151,7 +151,7 @@ def _polynomial(terms: Iterable[tuple[Monomial, int]]) -> Size:
     return Dim(tuple(sorted(kept, key=_order)))
 
 
-@lru_cache(maxsize=None)
+@cache
 def size_name(name: str) -> Dim:
     """The size called ``name``."""
     return Dim((((((name, 1),)), 1),))
@@ -326,7 +326,7 @@ def names(x: Size) -> set[str]:
 
 
 def solve(x: Size, value: Size, name: str) -> Size | None:
-    """The ``s`` for which ``x == value`` with ``name := s``, when ``x`` is ``a*name + b`` and it is exact; else None."""
+    """The ``s`` for which ``x == value`` with ``name := s``, if ``x`` is ``a*name + b`` and it is exact; else None."""
     if not isinstance(x, Dim) or name in names(value):
         return None
     a, rest = 0, []

@@ -111,7 +111,8 @@ def function(name: str, inputs: Sequence[tuple[Value, Input]], outputs: Sequence
 
         results = replace_values(roots, leaves, carry)
     body = close_over([leaves[leaf] for leaf, _ in inputs], results)
-    interface = tuple(replace(i, type=t, declared=i.declared or i.type) for (_, i), t in zip(inputs, types, strict=True))
+    interface = tuple(replace(i, type=t, declared=i.declared or i.type)
+                      for (_, i), t in zip(inputs, types, strict=True))
     return Function(name, interface, body, tuple(k for k, _ in updates), hints, guards)
 
 

@@ -1,4 +1,4 @@
-"""Literals of IR text: how numbers, constant data and attribute values are spelled, so that they read back bit for bit."""
+"""Literals of IR text: how numbers, constant data and attributes are spelled, so that they read back bit for bit."""
 
 from __future__ import annotations
 

@@ -51,7 +51,8 @@ def _mulz_second(g: Value, v: Value) -> Value:
     return where(eq(x, 0), like(x, 0), mulz(g, conjugate(x)))
 
 
-mulz: Op = elementwise("mulz", 2, "fc", _mulz, Multilinear((lambda g, v: mulz(g, conjugate(v.operands[1])), _mulz_second)),
+mulz: Op = elementwise("mulz", 2, "fc", _mulz,
+                       Multilinear((lambda g, v: mulz(g, conjugate(v.operands[1])), _mulz_second)),
                        doc="x * y, and 0 where x is 0 even if y is infinite or nan: how a zero cotangent stays zero.")
 
 # --- quotients, remainders, powers ------------------------------------------------------------------------------------
