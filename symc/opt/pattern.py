@@ -143,6 +143,8 @@ def is_number(v: Value, number: float | np.ndarray, bitwise: bool = False) -> bo
     data = splat_of(v)
     if data is None:
         return False
+    if type(number) is int and not bitwise:
+        return data.item() == number  # a small whole number is itself in every dtype
     with np.errstate(all="ignore"):
         want = np.asarray(number).astype(data.dtype)
     if bitwise:
