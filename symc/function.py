@@ -46,6 +46,7 @@ def compile(
     * ``mode``: "default", "reference" (NumPy, op by op), "fast_compile", "debug" (checks every pass and every result
       against the reference), "nan_guard" (stops at the first op that makes a nan or an infinity).
     * ``pipeline``: a pipeline string instead of the mode's own.
+    * ``threads``: how many threads a call may use at most; kernels run on the calling thread in this version.
 
     Returns a ``CompiledFunction``; for expressions over variables of unknown type a ``DeferredFunction``, which makes
     one per signature of the call. Results are arrays of their own, 0-d ones included.
