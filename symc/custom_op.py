@@ -65,6 +65,7 @@ def op(fn: Callable[..., Any] | None = None, *, name: str | None = None, infer: 
     label = name or fn.__name__
     scalar = getattr(numba, "py_func", numba)
     _check(label, infer, derivative, vjp or jvp, expression, scalar)
+    _check_counts(label, fn, derivative, scalar)
     own = _Own(fn, label, infer, "f" if scalar else "")
     lowering: Any = None
     if expression is not None:
@@ -104,6 +105,29 @@ def _check(label: str, infer: Any, derivative: Any, other: Any, expression: Any,
         raise wrong(f"op {label}: numba= is for elementwise ops, and excludes infer= and expression=")
     if scalar is not None and any(i.opname == "RAISE_VARARGS" for i in dis.get_instructions(scalar)):
         raise wrong(f"op {label}: its numba= function raises, which a kernel cannot", "return nan instead")
+
+
+def _check_counts(label: str, fn: Callable[..., Any], derivative: Any, scalar: Any) -> None:
+    """Raise InputError unless there is a derivative for every operand, and the scalar function takes as many."""
+    arity = _arity(fn)
+    given = len(derivative) if isinstance(derivative, tuple | list) else 1
+    if derivative is not None and arity not in (None, given):
+        raise InputError(f"op {label}: it takes {arity} operands, and derivative= has {given} functions",
+                         where=[caller()], help="give a tuple with one function an operand, None for zero")  # fmt: skip
+    if scalar is not None and arity not in (None, _arity(scalar)):
+        raise InputError(f"op {label}: it takes {arity} operands, its numba= function {_arity(scalar)}",
+                         where=[caller()])  # fmt: skip
+
+
+def _arity(fn: Callable[..., Any]) -> int | None:
+    """How many operands a function takes; None if that is not fixed or not known."""
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except ValueError:  # some functions written in C
+        return None
+    if any(p.kind not in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) or p.default is not p.empty for p in parameters):
+        return None
+    return len(parameters)
 
 
 class _Own:

@@ -126,6 +126,10 @@ def test_mistakes():
     with pytest.raises(sc.InputError, match="numba= is for elementwise ops"):
         bump(numba=lambda x: x, expression=lambda x: x)
 
+    with pytest.raises(sc.InputError, match="it takes 2 operands, and derivative= has 1 functions"):
+        sc.op(lambda x, y: x * y, name="product", derivative=lambda x, y: y)
+    with pytest.raises(sc.InputError, match="it takes 1 operands, its numba= function 2"):
+        bump(numba=lambda x, y: x)
     with pytest.raises(sc.InputError, match="its numba= function raises"):
         bump(numba=raises)
 
