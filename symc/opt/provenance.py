@@ -39,7 +39,8 @@ class Firing(NamedTuple):
 
     def __str__(self) -> str:
         lines = ", ".join(map(str, location.in_order(self.lines)))
-        return f"{self.rule}: {expression(self.old, 3)} -> {expression(self.new, 3)}" + (f"    {lines}" if lines else "")
+        text = f"{self.rule}: {expression(self.old, 3)} -> {expression(self.new, 3)}"
+        return f"{text}    {lines}" if lines else text
 
 
 @dataclass
