@@ -39,6 +39,7 @@ CONSTANTS = ("pi", "e", "inf", "nan", "euler_gamma", "newaxis")
 
 #: Functions that Python's operators and indexing call; they have no name of their own for users.
 _INTERNAL = {"getitem", "operator_pow", "make_complex"}
-globals().update({_n: _f for _n, _f in _API.items() if _n not in _INTERNAL})
-FUNCTIONS = tuple(sorted(set(_API) - _INTERNAL))
+_OWN = {n: f for n, f in _API.items() if n not in _INTERNAL and f.__module__.startswith(__name__)}
+globals().update(_OWN)
+FUNCTIONS = tuple(sorted(_OWN))
 __all__ = [*CONSTANTS, *sorted(_d.name for _d in _DTYPES.values() if _d.name != "bool"), *FUNCTIONS]
