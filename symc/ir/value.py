@@ -228,7 +228,7 @@ def param(index: int, type_: Type) -> Value:
 def _digest(v: Value) -> bytes:
     h = hashlib.blake2b(f"{v.op.name} {v.type}".encode(), digest_size=16)
     for name, entry in v.attrs.items():
-        h.update(name.encode() + _attr_bytes(entry))
+        h.update(name.encode() + attr_bytes(entry))
     for o in v.operands:
         h.update(o._fingerprint or o.fingerprint)
     for r in v.regions:
@@ -236,11 +236,12 @@ def _digest(v: Value) -> bytes:
     return h.digest()
 
 
-def _attr_bytes(entry: Any) -> bytes:
+def attr_bytes(entry: Any) -> bytes:
+    """Bytes that tell attributes apart, the same in every process."""
     if isinstance(entry, Array):
         return entry.digest
     if isinstance(entry, tuple):
-        return b"(" + b",".join(_attr_bytes(e) for e in entry) + b")"
+        return b"(" + b",".join(attr_bytes(e) for e in entry) + b")"
     if isinstance(entry, float):
         return entry.hex().encode()
     return f"{type(entry).__name__}:{entry}".encode()

@@ -20,9 +20,10 @@ from symc.ir.function import Function
 from symc.ir.location import NOWHERE
 from symc.ir.op import Element, Fold
 from symc.ir.ops.kernel import fused, results_of
-from symc.ir.traverse import close_over, postorder, rebuild
+from symc.ir.traverse import postorder, rebuild
 from symc.ir.types import TupleType
 from symc.ir.value import Value
+from symc.opt.kernel_form import kernel_form
 
 Shape = tuple[Size, ...]
 
@@ -310,7 +311,8 @@ class Fusion:
         for v in postorder(results, stop=lambda v: v not in inside and v not in self.inlined):
             if v in inside:
                 reads.update(dict.fromkeys(s for s in self.sources(v) if s not in inside))
-        new = fused(*[done[s] for s in reads], regions=[close_over(list(reads), results)])
+        first, region = kernel_form(reads, results)
+        new = fused(*[done[s] for s in first], regions=[region])
         lines = NOWHERE.union(*[self.f.hints.get(v, NOWHERE) for v in members])
         for old, projection in zip(results, results_of(new), strict=True):
             done[old] = projection
