@@ -26,19 +26,24 @@ def save_loss_curve(losses: Sequence[float], path: Path) -> None:
 def layered(graph: nx.DiGraph) -> dict[str, tuple[float, float]]:
     """Positions with every value below the values that it uses, and each layer in the order of its operands."""
     positions: dict[str, tuple[float, float]] = {}
-    for depth, layer in enumerate(nx.topological_generations(graph)):
+    layers = list(nx.topological_generations(graph))
+    for depth, layer in enumerate(layers):
+        gap = min(2.0, max(map(len, layers)) / len(layer))
         at = {n: np.mean([positions[p][0] for p in graph.predecessors(n)] or [0.0]) for n in layer}
         for k, n in enumerate(sorted(layer, key=lambda n: (at[n], str(n)))):
-            positions[n] = (k - (len(layer) - 1) / 2, -depth)
+            positions[n] = (gap * (k - (len(layer) - 1) / 2), -depth)
     return positions
 
 
 def save_graph(function, path: Path) -> None:
     """The optimized graph of a compiled function, drawn without Graphviz."""
     graph = function.to_networkx()
+    for n in [n for n, data in graph.nodes(data=True) if data["label"].startswith("get\n")]:  # one of several results
+        graph.add_edges_from((p, q) for p in graph.predecessors(n) for q in graph.successors(n))
+        graph.remove_node(n)
     positions = layered(graph)
-    labels = {n: data.get("label", str(n)) for n, data in graph.nodes(data=True)}
-    figure, axes = plt.subplots(figsize=(16, 12), layout="constrained")
+    labels = {n: data["label"] for n, data in graph.nodes(data=True)}
+    figure, axes = plt.subplots(figsize=(15, 9), layout="constrained")
     nx.draw_networkx_edges(graph, positions, ax=axes, edge_color="#8a99ad", arrowsize=8, node_size=300)
     nx.draw_networkx_labels(
         graph, positions, labels, ax=axes, font_size=6, font_family="monospace",
