@@ -171,9 +171,16 @@ def make(op: Op, operands: Sequence[Value] = (), attrs: Attrs = EMPTY, regions: 
     if value is None:
         value = _intern(key)
     locs = location.here()
-    if locs:
+    if locs and not _is_shared(value):
         location.note(value, locs)
     return value
+
+
+def _is_shared(value: Value) -> bool:
+    """A constant, count or size, or one repeated: the same object in every program, so it belongs to no line."""
+    while value.op.name == "broadcast":
+        (value,) = value.operands
+    return not value.operands and value.op.name != "input"
 
 
 def _intern(key: tuple) -> Value:
@@ -203,8 +210,8 @@ def _intern(key: tuple) -> Value:
 
 
 def first_line(value: Value) -> location.Loc | None:
-    """One user line of a value, for error rows."""
-    locs = location.in_order(location.noted(value))
+    """One user line of a value, for error rows; of a constant, the line that is being built."""
+    locs = location.in_order(location.noted(value) or (location.here() if _is_shared(value) else ()))
     return locs[0] if locs else None
 
 
