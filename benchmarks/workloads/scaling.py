@@ -40,7 +40,9 @@ def reference(case: Chain, x: Array) -> list[Array]:
 
 def optimize(sc: Any, outputs: Any, symbols: Any) -> Any:
     """The entry of symc that optimizes a graph and stops before native code."""
-    return sc.compile(outputs, symbols, mode="reference")
+    from symc.opt import DEFAULT
+
+    return sc.compile(outputs, symbols, mode="reference", pipeline=DEFAULT)
 
 
 @WORKLOAD.peer("symc")
