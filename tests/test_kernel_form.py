@@ -35,6 +35,19 @@ def test_equal_layers_share_kernels():
     assert distinct_kernels(many) == distinct_kernels(few) <= 8
 
 
+def test_equal_steps_of_a_chain_share_kernels():
+    """A chain too long for one kernel is cut layer by layer: more steps are more launches, hardly more kernels."""
+
+    def chain(steps: int) -> Function:
+        h = x = sc.input("x", "float64", shape=("n",))
+        for _ in range(steps):
+            h = sc.tanh(h * 1.01 + 0.5)
+        return build(sc.grad(h.sum(), x), [x], None, None, (), "f", caller()).function
+
+    f = optimize(chain(400)).function
+    assert distinct_kernels(f) <= 18 < 40 < sum(v.op.name == "fused" for v in f.values())
+
+
 def test_values_stay():
     f = layers(4)
     rng = np.random.default_rng(1)
@@ -51,7 +64,7 @@ def test_operands_either_way_round_are_one_region():
         s = 1.0 - y
         product = s * x if swap else x * s
         reads = [x, y] if swap else [y, x]
-        first, region = kernel_form(reads, [product])
+        first, _, region = kernel_form(reads, [product])
         assert set(first) == {x, y} and inline(region, first)[0].type is t
         regions.add(region)
     assert len(regions) == 1

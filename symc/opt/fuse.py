@@ -139,7 +139,7 @@ class Fusion:
 
     def run(self) -> Function:
         leaves = set(self.f.params)
-        for v in self.values:
+        for v in self._by_height():
             if v in self.inlined:
                 self.reads[v] = tuple(self.sources(v))
             elif v in leaves or v.op.name == "constant":
@@ -153,6 +153,13 @@ class Fusion:
         self._sink()
         self._join_siblings()
         return self._emit()
+
+    def _by_height(self) -> list[Value]:
+        """Operands first, layer by layer: equal steps of a long chain fill groups alike, and become equal kernels."""
+        height: dict[Value, int] = {}
+        for v in self.values:
+            height[v] = 1 + max((height[o] for o in v.operands), default=0)
+        return sorted(self.values, key=lambda v: (height[v], v.op.name, str(v.type), self.position[v]))
 
     def _level(self, v: Value) -> int:
         return self.group[v].find().level if v in self.group else self.level[v]
@@ -311,7 +318,7 @@ class Fusion:
         for v in postorder(results, stop=lambda v: v not in inside and v not in self.inlined):
             if v in inside:
                 reads.update(dict.fromkeys(s for s in self.sources(v) if s not in inside))
-        first, region = kernel_form(reads, results)
+        first, results, region = kernel_form(reads, results)
         new = fused(*[done[s] for s in first], regions=[region])
         lines = NOWHERE.union(*[self.f.hints.get(v, NOWHERE) for v in members])
         for old, projection in zip(results, results_of(new), strict=True):

@@ -1,8 +1,9 @@
 """One order of operands inside a kernel, so that equal layers of a model are one kernel.
 
 Canonical order goes by fingerprint, which depends on everything a value is made of: in two layers that are equal, the
-factors of a product may stand either way round. Here operands are ordered by what they are inside the kernel alone,
-and the kernel's operands by where they are first used. Swapping the operands of a commutative op changes no bit.
+factors of a product may stand either way round. Here operands and results are ordered by what they are inside the
+kernel alone, and the kernel's operands by where they are first used. Swapping the operands of a commutative op
+changes no bit.
 """
 
 from __future__ import annotations
@@ -15,30 +16,48 @@ from symc.ir.traverse import close_over, postorder, rebuild
 from symc.ir.value import Region, Value, attr_bytes
 
 
-def kernel_form(reads: Iterable[Value], results: Sequence[Value]) -> tuple[list[Value], Region]:
-    """The operands and the region of a kernel that computes ``results`` from ``reads``."""
+def kernel_form(reads: Iterable[Value], results: Sequence[Value]) -> tuple[list[Value], list[Value], Region]:
+    """The operands of a kernel that computes ``results`` from ``reads``, the results in its order, and its region."""
     leaves = set(reads)
+    inside = postorder(results, stop=leaves.__contains__)
+    readers = _readers(inside, leaves)
     digests: dict[Value, bytes] = {}
     done: dict[Value, Value] = {}
-    for v in postorder(results, stop=leaves.__contains__):
-        operands = () if v in leaves else v.operands
-        if "commutative" in v.op.traits and operands:
+    for v in inside:
+        if v in leaves:
+            digests[v], done[v] = _digest(f"operand {v.type} {readers[v]}", []), v
+            continue
+        operands = v.operands
+        if "commutative" in v.op.traits:
             operands = tuple(sorted(operands, key=lambda o: (splat_of(o) is not None, digests[o])))
-        digests[v] = _digest(v, [digests[o] for o in operands], v in leaves)
-        done[v] = v if v in leaves else rebuild(v, [done[o] for o in operands])
-    ordered = [done[r] for r in results]
-    first = [v for v in postorder(ordered, stop=leaves.__contains__) if v in leaves]
-    return first, close_over(first, ordered)
+        digests[v] = _digest(f"{v.op.name} {v.type}", [*_attributes(v), *[digests[o] for o in operands]])
+        done[v] = rebuild(v, [done[o] for o in operands])
+    ordered = sorted(results, key=lambda r: digests[r])
+    rebuilt = [done[r] for r in ordered]
+    first = [v for v in postorder(rebuilt, stop=leaves.__contains__) if v in leaves]
+    return first, ordered, close_over(first, rebuilt)
 
 
-def _digest(v: Value, operands: Sequence[bytes], leaf: bool) -> bytes:
-    """What ``v`` is inside the kernel: of an operand of the kernel only the type is known."""
-    h = hashlib.blake2b(f"{'operand' if leaf else v.op.name} {v.type}".encode(), digest_size=8)
-    if not leaf:
-        for name, entry in v.attrs.items():
-            h.update(name.encode() + attr_bytes(entry))
-        for r in v.regions:
-            h.update(r.fingerprint)
-        for d in operands:
-            h.update(d)
+def _readers(inside: Sequence[Value], leaves: set[Value]) -> dict[Value, list[str]]:
+    """The ops that read each operand of the kernel: what tells operands of one type apart."""
+    out: dict[Value, list[str]] = {v: [] for v in inside if v in leaves}
+    for v in inside:
+        if v not in leaves:
+            for o in v.operands:
+                if o in out:
+                    out[o].append(v.op.name)
+    return {v: sorted(names) for v, names in out.items()}
+
+
+def _attributes(v: Value) -> Iterable[bytes]:
+    for name, entry in v.attrs.items():
+        yield name.encode() + attr_bytes(entry)
+    for r in v.regions:
+        yield r.fingerprint
+
+
+def _digest(head: str, parts: Iterable[bytes]) -> bytes:
+    h = hashlib.blake2b(head.encode(), digest_size=8)
+    for part in parts:
+        h.update(part)
     return h.digest()
