@@ -236,3 +236,12 @@ def test_functions_keep_their_stated_accuracy(dtype):
             ulp = np.spacing(np.abs(np.array([float(w) for w in want], dtype))).astype("f8")
             error = np.array([abs(float(mpmath.mpf(float(a)) - w)) for a, w in zip(y, want, strict=True)]) / ulp
             assert error.max() <= ACCURACY[name], (name, error.max(), x[error.argmax()])
+
+
+def test_kernels_of_other_dtypes_are_other_kernels():
+    """Equal texts over other dtypes are compiled apart, and counted apart."""
+    import symc as sc
+
+    x, i = sc.input("x", "float64", shape=("n", 2)), sc.input("i", "int64", shape=("n", 2))
+    f = sc.compile((x.T + x.T, i.T + i.T), [x, i])
+    assert len(f.kernels) == 2 and len({k.name for k in f.kernels}) == 2

@@ -48,11 +48,6 @@ def print_function(f: Function, locations: bool = True) -> str:
     return "\n".join([*lines, end, "}"]) + "\n"
 
 
-def print_region(region: Region, indent: str = "") -> str:
-    """The text of a region on its own."""
-    return "\n".join(_Printer({}).region(region, indent))
-
-
 def _identifier(name: str) -> str:
     name = re.sub(r"\W", "_", name)
     return name if name and not name[0].isdigit() else "_" + name

@@ -137,10 +137,6 @@ def concrete_shape(shape: Iterable[Size], sizes: Mapping[str, int]) -> tuple[int
     return tuple(evaluate(s, sizes) for s in shape)
 
 
-def is_float(d: np.dtype) -> bool:
-    return d.kind == "f"
-
-
 def is_inexact(d: np.dtype) -> bool:
     """Floating or complex: what has derivatives."""
     return d.kind in "fc"

@@ -5,22 +5,25 @@ What is in bounds by construction (counting up to the size, positions of sorting
 
 from __future__ import annotations
 
+import numpy as np
+
 from symc.ir.dim import Size, known_nonnegative
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE
 from symc.ir.op import Element
 from symc.ir.ops.kernel import check_index
 from symc.ir.traverse import rebuild
+from symc.ir.types import DTYPES
 from symc.ir.value import Value
 
 
 def in_bounds(index: Value, size: Size) -> bool:
     """Whether every element of ``index`` is known to be in [0, size)."""
-    while "movement" in index.op.traits and len(index.operands) == 1 or index.op.name == "cast":
+    while "movement" in index.op.traits and len(index.operands) == 1 or _keeps_numbers(index):
         index = index.operands[0]
     if index.op is check_index:
         return known_nonnegative(size - index.attrs["size"])
-    if index.op.name == "iota":
+    if index.op.name == "iota" and index.dtype == DTYPES["i64"]:
         return known_nonnegative(size - index.shape[index.attrs["axis"]])
     if index.op.name == "constant":
         data = index.attrs["value"].data
@@ -29,6 +32,11 @@ def in_bounds(index: Value, size: Size) -> bool:
         axis = index.attrs["axis"] if "axis" in index.attrs else index.attrs["axes"][0]
         return known_nonnegative(size - index.operands[0].shape[axis])
     return False
+
+
+def _keeps_numbers(v: Value) -> bool:
+    """A cast to a dtype that holds every number of the operand's: a narrower one would wrap around."""
+    return v.op.name == "cast" and np.can_cast(v.operands[0].dtype, v.dtype, "safe")
 
 
 def check_indices(f: Function) -> Function:

@@ -60,7 +60,7 @@ class Program:
     def __init__(self, plan: Plan):
         self.plan = plan
         self.launches: dict[Region, Launch] = {}  # for the launch steps that the backend can express
-        names: dict[str, str] = {}
+        names: dict[tuple, str] = {}
         for step in plan.steps:
             if step.kind == "launch" and step.value.regions[0] not in self.launches:
                 launch = _build(step, names)
@@ -149,14 +149,14 @@ def _nonempty_folds(plan: Plan) -> list[tuple[Size, Value, Value]]:
     ]
 
 
-def _build(step: Step, names: dict[str, str]) -> Launch | None:
+def _build(step: Step, names: dict[tuple, str]) -> Launch | None:
     """How to launch a step, or None where the backend has no rendering for it. ``names``: kernels by what they do."""
     (region,) = step.value.regions
     try:
         source = render("kernel", scalarize(collapse(region)))
     except Unsupported:
         return None
-    name = names.setdefault(source.text, kernel_name(step.value))
+    name = names.setdefault((source.text, source.operands, source.results), kernel_name(step.value))
     source = replace(source, text=source.text.replace("def kernel(", f"def {name}(", 1))
     return Launch(compile_kernel(source, name), source.sizes)
 
