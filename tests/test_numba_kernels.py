@@ -242,6 +242,8 @@ def test_kernels_of_other_dtypes_are_other_kernels():
     """Equal texts over other dtypes are compiled apart, and counted apart."""
     import symc as sc
 
-    x, i = sc.input("x", "float64", shape=("n", 2)), sc.input("i", "int64", shape=("n", 2))
-    f = sc.compile((x.T + x.T, i.T + i.T), [x, i])
+    x, y = (sc.input(name, "float64", shape=("n", 2)) for name in "xy")
+    i, j = (sc.input(name, "int64", shape=("n", 3)) for name in "ij")
+    f = sc.compile((x * y, i * j), [x, y, i, j])
+    assert len({k.source.split("(", 1)[1] for k in f.kernels}) == 1, "the texts are equal up to the name"
     assert len(f.kernels) == 2 and len({k.name for k in f.kernels}) == 2
