@@ -8,18 +8,20 @@ are batched, and the batch size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from symc.errors import SymcError
+from symc.ir import location
 from symc.ir.dim import Size
 from symc.ir.op import Op, splat
 from symc.ir.ops.arithmetic import maximum, minimum
 from symc.ir.ops.index import dynamic_slice, dynamic_update_slice, gather, scatter
+from symc.ir.ops.kernel import check_index
 from symc.ir.ops.leaf import get, iota, scalar, size
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.logic import where
 from symc.ir.ops.shape import broadcast, pad, transpose
-from symc.ir.value import Value, make
+from symc.ir.value import Value, first_line, make
 
 Flags = Sequence[bool]
 Batch = Callable[[Value, Sequence[Value], Flags, Size], Value]
@@ -28,11 +30,21 @@ Batch = Callable[[Value, Sequence[Value], Flags, Size], Value]
 def batch_value(v: Value, operands: Sequence[Value], flags: Flags, n: Size) -> Value:
     """``v`` over a leading axis of size ``n``, when the operands flagged have that axis (at least one of them)."""
     rule = v.op.facts.get("batch") or _RULES.get(v.op)
-    if rule is None and not v.regions and (v.op.traits & _REGULAR or "axis" in v.attrs):
+    if rule is None and not v.regions and has_rule(v.op, v.attrs):
         rule = _regular
     if rule is None:
-        raise SymcError(f"vmap: {v.op.name} has no batching rule", help="state one in facts[\"batch\"] of its record")
+        raise SymcError(
+            f"vmap: {v.op.name} has no batching rule",
+            values=[(f"operand {k}", o.type, first_line(o)) for k, o in enumerate(v.operands)],
+            where=location.in_order(location.noted(v)),
+            help='state one in facts["batch"] of its record',
+        )
     return rule(v, operands, flags, n)
+
+
+def has_rule(op: Op, attrs: Collection[str] = ()) -> bool:
+    """Whether values of an op, with attributes of these names, can be batched."""
+    return "batch" in op.facts or op in _RULES or bool(op.traits & _REGULAR) or "axis" in attrs
 
 
 def spread(x: Value, batched: bool, n: Size) -> Value:
@@ -151,6 +163,10 @@ def _dynamic_update_slice(v: Value, operands: Sequence[Value], flags: Flags, n: 
     return scatter(x, update, _entry(places[0]), *places, axes=tuple(range(x.ndim)), mode="set")
 
 
+def _check_index(v: Value, operands: Sequence[Value], flags: Flags, n: Size) -> Value:
+    return make(check_index, operands, v.attrs)
+
+
 def _get(v: Value, operands: Sequence[Value], flags: Flags, n: Size) -> Value:
     return make(get, operands, v.attrs)
 
@@ -164,4 +180,5 @@ _RULES: dict[Op, Batch] = {
     dynamic_slice: _dynamic_slice,
     dynamic_update_slice: _dynamic_update_slice,
     get: _get,
+    check_index: _check_index,
 }  # fmt: skip
