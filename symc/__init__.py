@@ -18,6 +18,18 @@ from symc.autodiff import (
     vjp,
     zero_grad,
 )
+from symc.control import (
+    associative_scan,
+    cond,
+    foldl,
+    foldr,
+    fori_loop,
+    map_ as map,
+    reduce,
+    scan,
+    switch,
+    while_loop,
+)
 from symc.custom_op import op
 from symc.deferred import Deferred
 from symc.errors import (
@@ -49,5 +61,6 @@ from symc.save import load
 from symc.special import digamma, erf, erfc, erfinv, gammaln
 from symc.state import SharedVariable, shared
 from symc.tensor import Tensor
+from symc.vmap import vmap
 
 __version__ = "0.1.0"

@@ -138,7 +138,7 @@ def stabilized(outputs: Sequence[Value], wrt: Sequence[Value]) -> tuple[list[Val
     cuts = {w: fresh_input(w.type) for w in postorder(wrt) if w in set(wrt) and w.operands}
 
     def carry(old: Value, new: Value) -> None:
-        location.note(new, location.noted(old))
+        location.move(old, new)
 
     with location.at(()):  # these are the user's own formulas, not made by the line that asks for the derivative
         bodies = [rebuild(w, replace(w.operands, cuts, carry)) for w in cuts]

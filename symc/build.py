@@ -14,7 +14,7 @@ from symc.ir.dim import Dim, known_equal, names, substitute
 from symc.ir.function import Function, Guard, Input, bound_names, function, unify
 from symc.ir.location import Loc
 from symc.ir.op import lookup
-from symc.ir.traverse import postorder
+from symc.ir.traverse import every_value, postorder
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import DTYPE_NAMES, TensorType
 from symc.ir.value import Value, first_line
@@ -49,6 +49,7 @@ def build(outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, nam
         cells = [cell for cell, _ in changes]
         roots = _substitute([*roots, *[v for _, v in changes]], givens)
         free = free_leaves(roots)
+        _check_escaped(free)
         slots, args = _arguments(inputs, [v for v in free if leaf_of(v).role == "arg"])
         _check_complete(args, free, loc)
         states = [v for v in free if leaf_of(v).role == "state"]
@@ -146,7 +147,7 @@ def _substitute(roots: Sequence[Value], givens: Any) -> list[Value]:
         mapping[target.value] = _fit(as_tensor(item), target, "given value")
     if not mapping:
         return list(roots)
-    return replace_values(roots, mapping, lambda old, new: location.note(new, location.noted(old)))
+    return replace_values(roots, mapping, location.move)
 
 
 # --- inputs -----------------------------------------------------------------------------------------------------------
@@ -207,6 +208,16 @@ def _argument(item: Any, what: str, before: Sequence[Value]) -> Value:
     if item.value in before:
         raise InputError(f"{what} is listed twice", values=[item.describe()], where=where)
     return item.value
+
+
+def _check_escaped(free: Sequence[Value]) -> None:
+    for v in free:
+        if leaf_of(v).role == "body":
+            raise InputError(
+                f"{leaf_of(v).name} is used outside of the loop",
+                values=[Tensor(v).describe()],
+                help="a value of a loop's body exists in its steps only; return it from the body",
+            )
 
 
 def _check_complete(args: Sequence[Value], free: Sequence[Value], loc: Loc) -> None:
@@ -274,7 +285,7 @@ def _bound_guards(f: Function) -> tuple[Guard, ...]:
         if known_equal(left, right) is not True:
             out.append(Guard(left, right, g.locs))
     unknown = {n for g in out for n in names(g.left) | names(g.right)} - set(bound)
-    for v in f.values():
+    for v in every_value(f.body):
         own = {n for t in (v.type.items if hasattr(v.type, "items") else (v.type,)) for s in t.shape for n in names(s)}
         own |= {n for a in v.attrs.values() if isinstance(a, Dim) for n in names(a)} if v.attrs else set()
         if (own | unknown) - set(bound):

@@ -17,7 +17,8 @@ from symc.ir.value import Value
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """``role`` is "arg" (given in a call) or "state" (kept between calls, in ``shared``). ``name`` may be empty."""
+    """``role`` is "arg" (given in a call), "state" (kept between calls, in ``shared``), or "body" (exists only while a
+    loop's body is built). ``name`` may be empty."""
 
     name: str
     loc: Loc | None = None

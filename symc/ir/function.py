@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from symc.ir import location
 from symc.ir.dim import Size, known_equal, names, solve, substitute
 from symc.ir.location import Locs
-from symc.ir.traverse import close_over, postorder, region_params, substitute_sizes
+from symc.ir.traverse import close_over, postorder, region_params, substitute_region, substitute_sizes
 from symc.ir.types import TensorType, substitute_type
 from symc.ir.value import Region, Value, param
 
@@ -43,7 +43,10 @@ class Guard:
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """``body.results`` are the outputs, then the new values of the states in ``updates`` (input indices, in order)."""
+    """``body.results`` are the outputs, then the new values of the states in ``updates`` (input indices, in order).
+
+    ``hints`` are the user lines of the values of the body, ``inside`` those of the values in each region inside it.
+    """
 
     name: str
     inputs: tuple[Input, ...]
@@ -51,6 +54,7 @@ class Function:
     updates: tuple[int, ...] = ()
     hints: Hints = field(default_factory=dict)
     guards: tuple[Guard, ...] = ()
+    inside: location.Inside = field(default_factory=dict)
 
     @property
     def outputs(self) -> tuple[Value, ...]:
@@ -113,7 +117,23 @@ def function(name: str, inputs: Sequence[tuple[Value, Input]], outputs: Sequence
     body = close_over([leaves[leaf] for leaf, _ in inputs], results)
     interface = tuple(replace(i, type=t, declared=i.declared or i.type)
                       for (_, i), t in zip(inputs, types, strict=True))
-    return Function(name, interface, body, tuple(k for k, _ in updates), hints, guards)
+    return Function(name, interface, body, tuple(k for k, _ in updates), hints, guards, _inside(roots, solution))
+
+
+def _inside(roots: Sequence[Value], solution: Mapping[str, Size]) -> location.Inside:
+    """The lines in the regions of a graph whose sizes are replaced."""
+    noted: location.Inside = {}
+    for v in postorder(roots):
+        if v.regions:
+            location.merge_inside(noted, location.inside(v))
+    if not solution:
+        return noted
+    out: location.Inside = {}
+    for region, lines in noted.items():
+        new: dict[Value, Value] = {}
+        other = substitute_region(region, solution, new.__setitem__)
+        location.merge_inside(out, {other: {new.get(v, v): locs for v, locs in lines.items()}})
+    return out
 
 
 def bound_names(types: Iterable[TensorType]) -> list[str]:
@@ -126,14 +146,20 @@ def bound_names(types: Iterable[TensorType]) -> list[str]:
 
 
 def collect_guards(roots: Sequence[Value]) -> tuple[Guard, ...]:
-    """The equations between sizes that a graph relies on."""
+    """The equations between sizes that a graph relies on, in the bodies of its loops too."""
     found: dict[tuple[Size, Size], Locs] = {}
-    for v in postorder(roots):
-        if v.op.name == "ensure_shape":
-            for have, want in zip(v.operands[0].shape, v.shape, strict=True):
-                if known_equal(have, want) is not True:
-                    key = (have, want)
-                    found[key] = found.get(key, location.NOWHERE) | location.noted(v)
+    pending: list[tuple[Sequence[Value], Hints, location.Inside]] = [(roots, {}, {})]
+    while pending:
+        results, lines, inside = pending.pop()
+        for v in postorder(results):
+            inner = inside or location.inside(v)
+            pending.extend((r.results, inner.get(r, {}), inner) for r in v.regions)
+            if v.op.name == "ensure_shape":
+                for have, want in zip(v.operands[0].shape, v.shape, strict=True):
+                    if known_equal(have, want) is not True:
+                        key = (have, want)
+                        locs = location.noted(v) | lines.get(v, location.NOWHERE)
+                        found[key] = found.get(key, location.NOWHERE) | locs
     return tuple(Guard(a, b, locs) for (a, b), locs in found.items())
 
 

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from symc.ir.value import Value
+    from symc.ir.value import Region, Value
 
 
 class Loc(NamedTuple):
@@ -38,10 +38,14 @@ class Loc(NamedTuple):
 
 
 Locs = frozenset[Loc]
+Inside = dict["Region", dict["Value", Locs]]  # the lines of the values in regions
 NOWHERE: Locs = frozenset()
 
 _here: ContextVar[Locs] = ContextVar("symc_location", default=NOWHERE)
 _noted: weakref.WeakKeyDictionary[Value, Locs] = weakref.WeakKeyDictionary()
+#: Of a value with regions: the lines of the values in each region. Those values are shared by all programs that contain
+#: the same body, so their lines cannot be kept with them.
+_inside: weakref.WeakKeyDictionary[Value, Inside] = weakref.WeakKeyDictionary()
 
 
 def here() -> Locs:
@@ -71,6 +75,34 @@ def note(value: Value, locs: Locs) -> None:
 def noted(value: Value) -> Locs:
     """The lines noted for a value."""
     return _noted.get(value, NOWHERE)
+
+
+def inside(value: Value) -> Inside:
+    """The lines of the values in the regions of ``value``, nested regions included."""
+    return _inside.get(value, {})
+
+
+def note_inside(value: Value, notes: Inside) -> None:
+    """Add lines of values in the regions of ``value``."""
+    if notes:
+        merge_inside(_inside.setdefault(value, {}), notes)
+
+
+def merge_inside(known: Inside, notes: Inside) -> None:
+    """Add lines to lines."""
+    for region, lines in notes.items():
+        own = known.setdefault(region, {})
+        for v, locs in lines.items():
+            own[v] = own.get(v, NOWHERE) | locs
+
+
+def move(old: Value, new: Value) -> None:
+    """What replaces ``old`` has its lines, inside too."""
+    locs = noted(old)
+    if locs:
+        note(new, locs)
+    if old.regions and old is not new:
+        note_inside(new, inside(old))
 
 
 def in_order(locs: Iterable[Loc]) -> list[Loc]:

@@ -64,7 +64,12 @@ class Custom:
     vjp: Callable[[Value, Value], Cotangents]
 
 
-Derivative = Elementwise | Linear | Multilinear | Custom
+@dataclass(frozen=True)
+class Regional:
+    """An op whose derivative is made of those of its regions; ``symc.grad`` knows how (it differentiates graphs)."""
+
+
+Derivative = Elementwise | Linear | Multilinear | Custom | Regional
 
 
 # --- how an op is laid out: what a code generator may do with it (see symc.codegen) -----------------------------------
@@ -110,7 +115,35 @@ class Decompose:
     f: Callable[[Value], Value]
 
 
-Lowering = Element | Fold | View | Extern | Decompose
+@dataclass(frozen=True)
+class Update:
+    """The first operand with elements of the second put in, one after another in row-major order.
+
+    ``place(v, index, at)``: where element ``index`` of the second operand goes: i64 scalars, in bounds.
+    ``kind(v)``: "set", or the name of the binary op that combines what is there with what comes.
+    """
+
+    place: Callable[..., list[Value]]
+    kind: Callable[[Value], str]
+
+
+@dataclass(frozen=True)
+class Running:
+    """Element i along attribute ``axis`` is made of the one before and of element i of the operands.
+
+    ``kind``: "add" or "mul" of the one before and the operand, or "linear": the one before times the first operand
+    plus the second. Attribute ``reverse`` runs from the end. The first element is the last operand's.
+    """
+
+    kind: str
+
+
+@dataclass(frozen=True)
+class Control:
+    """Control flow: one step of a plan that has a plan of its own for every region."""
+
+
+Lowering = Element | Fold | View | Extern | Decompose | Update | Running | Control
 
 
 @dataclass(frozen=True, eq=False)

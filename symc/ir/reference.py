@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -56,11 +57,12 @@ def run_region(
     *,
     check: bool = False,
     hints: Hints | None = None,
+    inside: location.Inside | None = None,
 ) -> list[Any]:
     """The results of a region on arrays. ``check``: every op's result must have the inferred dtype and shape."""
     env: dict[Value, Any] = dict(zip(region_params(region), arrays, strict=True))
     with np.errstate(all="ignore"):
-        return run_values(region.results, env, sizes, check=check, hints=hints)
+        return run_values(region.results, env, sizes, check=check, hints=hints, inside=inside)
 
 
 def run_values(
@@ -70,20 +72,74 @@ def run_values(
     *,
     check: bool = False,
     hints: Hints | None = None,
+    inside: location.Inside | None = None,
 ) -> list[Any]:
     """Evaluate ``roots``, given arrays for their leaves; ``env`` gains every value evaluated."""
     for v in postorder(roots, stop=env.__contains__):
         if v not in env:
-            env[v] = apply(v, [env[o] for o in v.operands], sizes, check, hints)
+            env[v] = apply(v, [env[o] for o in v.operands], sizes, check, hints, inside)
     return [env[r] for r in roots]
 
 
-def apply(v: Value, arrays: list[Any], sizes: Mapping[str, int], check: bool, hints: Hints | None) -> Any:
+class RegionCall:
+    """A region as a function of arrays: what the reference of an op with regions is given.
+
+    ``types`` are dtype and shape of every result. The sequence of ops is found once, so that a loop's body does not
+    walk its graph in every step.
+    """
+
+    def __init__(self, region: Region, sizes: Mapping[str, int], check: bool = False,
+                 inside: location.Inside | None = None):
+        self._sizes, self._check, self._inside = sizes, check, inside
+        self._hints = (inside or {}).get(region)
+        self.types = [(r.type.dtype, concrete_shape(r.type.shape, sizes)) for r in region.results]
+        self._schedule = schedule(region_params(region), region.results)
+
+    def __call__(self, *arrays: Any) -> list[Any]:
+        s = self._schedule
+        frame: list[Any] = [*arrays, *[None] * len(s.steps)]
+        with np.errstate(all="ignore"):
+            for at, (v, slots, last) in enumerate(s.steps, len(arrays)):
+                operands = [frame[k] for k in slots]
+                frame[at] = apply(v, operands, self._sizes, self._check, self._hints, self._inside)
+                for k in last:
+                    frame[k] = None
+        return [frame[k] for k in s.results]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Values in the order of their computation: (value, slots of its operands, slots that nobody reads after it).
+
+    Slots are numbered: leaves, then steps. Leaves are never among the last.
+    """
+
+    steps: list[tuple[Value, list[int], list[int]]]
+    results: list[int]
+
+
+def schedule(leaves: Sequence[Value], roots: Sequence[Value]) -> Schedule:
+    """How to compute ``roots`` from ``leaves``, one op after another."""
+    place: dict[Value, int] = {p: k for k, p in enumerate(leaves)}
+    steps: list[tuple[Value, list[int], list[int]]] = []
+    for v in postorder(roots, stop=place.__contains__):
+        if v not in place:
+            place[v] = len(place)
+            steps.append((v, [place[o] for o in v.operands], []))
+    seen = {*(place[r] for r in roots), *range(len(leaves))}
+    for _, slots, last in reversed(steps):
+        last += [k for k in dict.fromkeys(slots) if k not in seen]
+        seen.update(slots)
+    return Schedule(steps, [place[r] for r in roots])
+
+
+def apply(v: Value, arrays: list[Any], sizes: Mapping[str, int], check: bool, hints: Hints | None,
+          inside: location.Inside | None = None) -> Any:
     """The result of one op. Raises what its reference raises: SymcErrors with the user's lines, NumPy's own errors as
     ExecutionError."""
     attrs = v.attrs.concrete(sizes) if v.attrs else {}
     if v.regions:
-        attrs["regions"] = [lambda *xs, r=r: run_region(r, xs, sizes, check=check) for r in v.regions]
+        attrs["regions"] = [RegionCall(r, sizes, check, inside) for r in v.regions]
     try:
         out = v.op.reference(*arrays, **attrs)
     except SymcError as e:
@@ -119,4 +175,5 @@ def _check(v: Value, out: Any, sizes: Mapping[str, int]) -> None:
 def evaluate_function(f: Function, arrays: Sequence[np.ndarray], *, check: bool = False) -> list[np.ndarray]:
     """All results (outputs, then updates) of a function on arrays of its input types."""
     sizes = bind_sizes([i.type for i in f.inputs], [np.shape(a) for a in arrays])
-    return run_region(f.body, [np.asarray(a) for a in arrays], sizes, check=check, hints=f.hints)
+    return run_region(f.body, [np.asarray(a) for a in arrays], sizes, check=check, hints=f.hints,
+                      inside=f.inside)

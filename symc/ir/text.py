@@ -38,7 +38,7 @@ def print_function(f: Function, locations: bool = True) -> str:
     )
     outs = ", ".join(str(v.type) for v in f.outputs)
     lines = [f"func @{_identifier(f.name)}({params}) -> ({outs}) {{"]
-    printer = _Printer(f.hints if locations else {})
+    printer = _Printer(f.hints if locations else {}, f.inside if locations else {})
     body, results = printer.block(f.params, names, f.body.results, "  ")
     lines += body
     n = len(f.outputs)
@@ -66,8 +66,8 @@ def input_names(f: Function) -> list[str]:
 
 
 class _Printer:
-    def __init__(self, hints: Hints):
-        self.hints = hints
+    def __init__(self, hints: Hints, inside: location.Inside):
+        self.hints, self.inside = hints, inside
 
     def block(
         self, params: Sequence[Value], names: Sequence[str], results: Sequence[Value], indent: str
@@ -130,7 +130,8 @@ class _Printer:
         """``^(%p0: type, ...):`` and the lines of the body."""
         names = [f"p{i}" for i in range(len(region.params))]
         yield f"{indent}^({', '.join(f'%{n}: {t}' for n, t in zip(names, region.params, strict=True))}):"
-        lines, results = _Printer({}).block(region_params(region), names, region.results, indent + "  ")
+        printer = _Printer(self.inside.get(region, {}), self.inside)
+        lines, results = printer.block(region_params(region), names, region.results, indent + "  ")
         yield from lines
         yield f"{indent}  yield {', '.join(results)}".rstrip()
 

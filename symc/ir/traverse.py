@@ -80,6 +80,19 @@ def close_over(inputs: Sequence[Value], results: Sequence[Value]) -> Region:
     return Region([v.type for v in inputs], replace(results, mapping))
 
 
+def every_value(region: Region) -> list[Value]:
+    """All values of a region and of the regions inside it, operands first; a body that occurs twice is listed once."""
+    out: dict[Value, None] = {}
+    pending, seen = [region], {region}
+    while pending:
+        for v in postorder(pending.pop().results):
+            out[v] = None
+            inner = [r for r in v.regions if r not in seen]
+            pending.extend(inner)
+            seen.update(inner)
+    return list(out)
+
+
 def is_free_leaf(v: Value) -> bool:
     """A leaf that a region must not reach: an ``input``, or a ``param`` of the region being taken apart."""
     return v.op.name in ("input", "param")
@@ -114,8 +127,10 @@ def substitute_sizes(
     return [done[r] for r in roots]
 
 
-def substitute_region(region: Region, sizes: Mapping[str, Size]) -> Region:
+def substitute_region(
+    region: Region, sizes: Mapping[str, Size], on_new: Callable[[Value, Value], None] | None = None
+) -> Region:
     """A region with size names replaced."""
     params: list[TensorType] = [substitute_type(t, sizes) for t in region.params]  # type: ignore[misc]
     leaves = {old: param(i, t) for i, (old, t) in enumerate(zip(region_params(region), params, strict=True))}
-    return Region(params, substitute_sizes(region.results, leaves, sizes))
+    return Region(params, substitute_sizes(region.results, leaves, sizes, on_new))

@@ -12,7 +12,9 @@ import hashlib
 import itertools
 import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +32,7 @@ _lock = threading.RLock()
 _values: weakref.WeakValueDictionary[tuple, Value] = weakref.WeakValueDictionary()
 _regions: weakref.WeakValueDictionary[tuple, Region] = weakref.WeakValueDictionary()
 _serials = itertools.count()
+_scopes: ContextVar[tuple[set[Value], ...]] = ContextVar("symc_built", default=())
 
 
 class Value:
@@ -173,7 +176,21 @@ def make(op: Op, operands: Sequence[Value] = (), attrs: Attrs = EMPTY, regions: 
     locs = location.here()
     if locs and not _is_shared(value):
         location.note(value, locs)
+    scopes = _scopes.get()
+    for scope in scopes:
+        scope.add(value)
     return value
+
+
+@contextmanager
+def built_values() -> Iterator[set[Value]]:
+    """The set of the values that are asked for meanwhile, new or known: how a branch knows what is its own."""
+    found: set[Value] = set()
+    token = _scopes.set((*_scopes.get(), found))
+    try:
+        yield found
+    finally:
+        _scopes.reset(token)
 
 
 def _is_shared(value: Value) -> bool:

@@ -200,14 +200,25 @@ def stabilize_values(roots: Sequence[Value], keep: Iterable[Value] = ()) -> list
     for v, locs in hints.items():
         if before.get(v) != locs:
             location.note(v, locs)
+    _note_inside_again(opened, made)
     return replace(made, {leaf: v for v, leaf in kept.items()}, _note_again)
+
+
+def _note_inside_again(old: Sequence[Value], new: Sequence[Value]) -> None:
+    """Loops that were rebuilt have the lines of their bodies."""
+    known: location.Inside = {}
+    for v in postorder(old):
+        if v.regions:
+            location.merge_inside(known, location.inside(v))
+    if known:
+        for v in postorder(new):
+            if v.regions and not location.inside(v):
+                location.note_inside(v, known)
 
 
 def _note_again(old: Value, new: Value) -> None:
     """A rebuilt value has the lines of the old one."""
-    locs = location.noted(old)
-    if locs:
-        location.note(new, locs)
+    location.move(old, new)
 
 
 def why_not(optimized: Optimized, name: str) -> str:

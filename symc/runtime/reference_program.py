@@ -11,21 +11,11 @@ from typing import Any
 import numpy as np
 
 from symc.ir.function import Function
-from symc.ir.reference import apply
+from symc.ir.reference import apply, schedule
 from symc.ir.text import print_function
 from symc.ir.value import Value
 
 Observer = Callable[[Value, Any, list[Any]], None]
-
-
-class _Step:
-    """One value: where its operands are in the frame, and which of them it uses last."""
-
-    __slots__ = ("last", "slots", "value")
-
-    def __init__(self, value: Value, slots: list[int]):
-        self.value, self.slots = value, slots
-        self.last: list[int] = []
 
 
 class ReferenceProgram:
@@ -35,19 +25,7 @@ class ReferenceProgram:
 
     def __init__(self, function: Function):
         self.function = function
-        values = function.values()
-        place: dict[Value, int] = {p: k for k, p in enumerate(function.params)}
-        self._steps: list[_Step] = []
-        for v in values:
-            if v not in place:
-                place[v] = len(place)
-                self._steps.append(_Step(v, [place[o] for o in v.operands]))
-        self._results = [place[r] for r in function.body.results]
-        self._size = len(place)
-        seen = set(self._results)
-        for step in reversed(self._steps):
-            step.last = [k for k in dict.fromkeys(step.slots) if k not in seen]
-            seen.update(step.slots)
+        self._schedule = schedule(function.params, function.body.results)
         self._first = len(function.inputs)
 
     @property
@@ -67,17 +45,17 @@ class ReferenceProgram:
 
         ``observe(value, result, operands)`` is called after every op, in order.
         """
-        frame: list[Any] = [*arrays, *[None] * (self._size - len(arrays))]
+        steps, found = self._schedule.steps, self._schedule.results
+        frame: list[Any] = [*arrays, *[None] * len(steps)]
         with np.errstate(all="ignore"):
-            for at, step in enumerate(self._steps, self._first):
-                operands = [frame[k] for k in step.slots]
-                frame[at] = apply(step.value, operands, sizes, False, self.function.hints)
+            for at, (value, slots, last) in enumerate(steps, self._first):
+                operands = [frame[k] for k in slots]
+                frame[at] = apply(value, operands, sizes, False, self.function.hints, self.function.inside)
                 if observe is not None:
-                    observe(step.value, frame[at], operands)
-                for k in step.last:
-                    if k >= self._first:
-                        frame[k] = None
-        return self._deliver([frame[k] for k in self._results], arrays, out)
+                    observe(value, frame[at], operands)
+                for k in last:
+                    frame[k] = None
+        return self._deliver([frame[k] for k in found], arrays, out)
 
     def _deliver(
         self, results: list[Any], arrays: Sequence[np.ndarray], out: Sequence[np.ndarray | None] | None

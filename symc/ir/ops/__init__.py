@@ -4,6 +4,7 @@ from symc.ir.ops import (
     arithmetic,
     cast,
     compare,
+    control,
     cumulative,
     grad_control,
     index,
@@ -19,7 +20,7 @@ from symc.ir.ops import (
 
 #: The families, in the order in which the documentation shows them.
 FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, linalg, index, sort,
-            kernel)
+            control, kernel)
 
-__all__ = ["FAMILIES", "arithmetic", "cast", "compare", "cumulative", "grad_control", "index", "kernel", "leaf",
-           "linalg", "logic", "math", "reduce", "shape", "sort"]
+__all__ = ["FAMILIES", "arithmetic", "cast", "compare", "control", "cumulative", "grad_control", "index", "kernel",
+           "leaf", "linalg", "logic", "math", "reduce", "shape", "sort"]

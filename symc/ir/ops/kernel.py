@@ -15,12 +15,13 @@ import numpy as np
 
 from symc.errors import IndexingError, InternalError
 from symc.ir.dim import Size
-from symc.ir.op import Extern, Op, lookup, register
+from symc.ir.op import Element, Op, lookup, register
 from symc.ir.types import TensorType, TupleType, Type
 from symc.ir.value import Region, Value
 
 
-def _results(types: Sequence[TensorType]) -> Type:
+def results_type(types: Sequence[TensorType]) -> Type:
+    """The type of an op with these results."""
     return types[0] if len(types) == 1 else TupleType(types)
 
 
@@ -34,7 +35,7 @@ def _check_operands(name: str, types: Sequence[Type], params: Sequence[Type]) ->
 
 def _fused_infer(*types: TensorType, regions: Sequence[Region]) -> Type:
     _check_operands("fused", types, regions[0].params)
-    return _results([r.type for r in regions[0].results])
+    return results_type([r.type for r in regions[0].results])
 
 
 def _fused_reference(*arrays, regions: Sequence[Callable]):
@@ -53,7 +54,7 @@ fused = register(
 def _generate_infer(*types: TensorType, shape: tuple[Size, ...], regions: Sequence[Region]) -> Type:
     index = [TensorType("i64", ())] * len(shape)
     _check_operands("generate", [*index, *types], regions[0].params)
-    return _results([TensorType(r.type.dtype, (*shape, *r.type.shape)) for r in regions[0].results])
+    return results_type([TensorType(r.type.dtype, (*shape, *r.type.shape)) for r in regions[0].results])
 
 
 def _generate_reference(*arrays, shape, regions):
@@ -90,7 +91,7 @@ def _fold_infer(*types: TensorType, shape: tuple[Size, ...], kinds: tuple[str, .
     _check_operands("fold", [*index, *types], regions[0].params)
     if len(kinds) != len(regions[0].results):
         raise InternalError(f"fold: {len(kinds)} kinds for {len(regions[0].results)} results")
-    return _results([fold_result(k, r.type) for k, r in zip(kinds, regions[0].results, strict=True)])
+    return results_type([fold_result(k, r.type) for k, r in zip(kinds, regions[0].results, strict=True)])
 
 
 REDUCE = {
@@ -159,9 +160,9 @@ check_index = register(
         "check_index",
         lambda t, size: t,
         _check_index_reference,
-        lowering=Extern("check_index"),
+        lowering=Element(),
         samples=lambda: iter([((np.array([0, 2]),), dict(size=3))]),
-        doc="The operand, after a check that every element is in [0, size): generated kernels do not check.",
+        doc="The operand, after a check that every element is in [0, size): nothing else checks in kernels.",
     )
 )
 
