@@ -6,6 +6,8 @@ import weakref
 from collections.abc import Sequence
 
 from symc.codegen.names import is_kernel
+from symc.ir.op import Update
+from symc.ir.ops.put import is_end
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TupleType
 from symc.ir.value import Region, Value
@@ -37,6 +39,8 @@ def fused_pairs(v: Value) -> Pairs:
 
 def _flat_pairs(region: Region) -> Pairs:
     values = postorder(region.results)
+    if any(is_end(r) for r in region.results):
+        return _end_pairs(region, values)
     shape = region.results[0].shape
     if any(r.shape != shape for r in region.results):
         return ()  # several loops: a later one could read what an earlier one wrote over
@@ -52,6 +56,27 @@ def _flat_pairs(region: Region) -> Pairs:
     kept = set(region.results) if len(region.results) > 1 else set()  # a param returned as it is must stay as it is
     return tuple((k, r) for k, p in enumerate(params) for r, result in enumerate(region.results)
                  if p.type is result.type and p not in kept and reach[result] >> k & 1)
+
+
+def _end_pairs(region: Region, values: Sequence[Value]) -> Pairs:
+    """An update goes over what it updates, if nothing else reads that; a running sum over what it reads in step."""
+    params = region_params(region)
+    read = [o for v in values for o in v.operands] + list(region.results)
+    out = []
+    for r, result in enumerate(region.results):
+        if isinstance(result.op.lowering, Update):
+            out += [(k, r) for k, p in enumerate(params) if p is result.operands[0] and read.count(p) == 1]
+        elif len(region.results) == 1 and all(
+                not v.operands or v is result or "elementwise" in v.op.traits or _repeats_scalar(v) for v in values):
+            out += [(k, 0) for k, p in enumerate(params) if p.type is result.type]
+    return tuple(out)
+
+
+def updated_params(region: Region) -> dict[int, int]:
+    """Results that are updates of a param -> that param's number."""
+    params = region_params(region)
+    return {r: params.index(v.operands[0]) for r, v in enumerate(region.results)
+            if isinstance(v.op.lowering, Update) and v.operands[0] in params}
 
 
 def _repeats_scalar(v: Value) -> bool:

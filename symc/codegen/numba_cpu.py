@@ -6,7 +6,7 @@ the graph. This module makes text; ``symc.runtime.cpu`` compiles it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +16,7 @@ from symc.codegen.scalarize import Loops
 from symc.codegen.user_functions import PREFIX
 from symc.ir.dim import Size, product
 from symc.ir.ops.kernel import fold_result
+from symc.ir.ops.put import put, put_running
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import DTYPE_NAMES, TensorType
 from symc.ir.value import Region, Value
@@ -30,17 +31,24 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True)
 class Source:
-    """A kernel's text. ``sizes``: what the size arguments are, in order; ``types``: dtypes of operands and results."""
+    """A kernel's text. ``sizes``: what the size arguments are, in order; ``types``: dtypes of operands and results.
+
+    ``fails``: the last argument is the address of a byte, which the kernel sets: 1 where its reference raises, else 0.
+    """
 
     text: str
     sizes: tuple[Size, ...]
     operands: tuple[np.dtype, ...]
     results: tuple[np.dtype, ...]
+    fails: bool = False
 
 
-def render(name: str, loops: Loops) -> Source:
-    """The source of a kernel called ``name``. Raises Unsupported for ops or dtypes the backend cannot express."""
-    return _Renderer(name, loops).run()
+def render(name: str, loops: Loops, over: Collection[int] = ()) -> Source:
+    """The source of a kernel called ``name``. ``over``: updated results that lie in the memory of what they update.
+
+    Raises Unsupported for ops or dtypes the backend cannot express.
+    """
+    return _Renderer(name, loops, over).run()
 
 
 @dataclass
@@ -55,22 +63,44 @@ Target = tuple[int, tuple[str, ...], tuple[Size, ...]]  # result number, index s
 
 
 class _Renderer:
-    def __init__(self, name: str, loops: Loops):
-        self.name, self.loops = name, loops
+    def __init__(self, name: str, loops: Loops, over: Collection[int]):
+        self.name, self.loops, self.over = name, loops, over
+        self.fails = False
         self.lines: list[str] = []
         self.sizes: dict[Size, str] = {}
         self.count = 0
         self.names: dict[Value, str] = {}
+        self.running: dict[str, str] = {}  # variables that hold the running value of a result: name -> first value
 
     def run(self) -> Source:
         region = self.loops.region
         self.names = {p: f"a{k}" for k, p in enumerate(region_params(region))}
         types = [r.type for r in region.results]
+        for k, start in self.loops.starts.items():
+            self.emit_start(k, start)
         self.emit_block(region, dict(self.names), [(k, (), ()) for k in range(len(types))], 1)
         arguments = [*self.sizes.values(), *self.names.values(), *[f"o{k}" for k in range(len(types))]]
         operands = tuple(p.dtype for p in region.params)  # type: ignore[union-attr]
-        head = [f"def {self.name}({', '.join(arguments)}):"]
-        return Source("\n".join(head + self.lines) + "\n", tuple(self.sizes), operands, tuple(t.dtype for t in types))
+        head = []
+        if self.fails:
+            arguments.append("failed")
+            head.append("    bad = False")
+            self.line(1, "failed[0] = u8(bad)")
+        head.insert(0, f"def {self.name}({', '.join(arguments)}):")
+        head += [f"    {name} = {zero}" for name, zero in self.running.items()]
+        text = "\n".join(head + self.lines) + "\n"
+        return Source(text, tuple(self.sizes), operands, tuple(t.dtype for t in types), self.fails)
+
+    def emit_start(self, k: int, start: int | Region) -> None:
+        """Write what an updated result holds before; nothing where it lies in the memory of that."""
+        if isinstance(start, Region):
+            self.emit_block(start, {p: f"a{j}" for j, p in enumerate(region_params(start))}, [(k, (), ())], 1)
+        elif k not in self.over:
+            i = self.fresh("i")
+            whole = region_params(self.loops.region)[start].type
+            assert isinstance(whole, TensorType)
+            self.line(1, f"for {i} in range({self.size(product(whole.shape))}):")
+            self.line(2, f"o{k}[{i}] = a{start}[{i}]")
 
     # -- text
 
@@ -108,7 +138,7 @@ class _Renderer:
         pending: _Loop | None = None
         blocked: set[Value] = set()
         for v in postorder(region.results):
-            if v in env or v.op.name == "constant":
+            if v in env or v.op.name == "constant" or v.op in (put, put_running):
                 continue
             waits = any(o in blocked for o in v.operands)
             if v.op.name in ("fold", "generate"):
@@ -134,6 +164,9 @@ class _Renderer:
         for r, target in zip(region.results, targets, strict=True):
             if _projection(r)[0].op.name == "generate":
                 continue
+            if target is not None and r.op in (put, put_running):
+                self.emit_put(r, target[0], env, depth)
+                continue
             expression = self.expression(r, env)
             if target is None:
                 out.append(expression)
@@ -144,6 +177,37 @@ class _Renderer:
     def store(self, target: Target, expression: str, dtype: np.dtype, depth: int) -> None:
         k, index, shape = target
         self.line(depth, f"o{k}[{self.offset(index, shape)}] = {_stored(expression, dtype)}")
+
+    # -- updates and running sums
+
+    def emit_put(self, v: Value, k: int, env: dict[Value, str], depth: int) -> None:
+        """Write, or combine with, the element of result ``k`` that the put names."""
+        kind, shape, dtype = v.attrs["kind"], v.attrs["shape"], v.dtype
+        operands = [self.expression(o, env) for o in v.operands]
+        place = self.offset(operands[len(operands) - len(shape) :], shape)
+        if v.op is put:
+            x = operands[0]
+            if kind != "set":
+                x = combine(kind, _loaded(f"o{k}[{place}]", dtype), x, dtype, exact=True)
+            self.line(depth, f"o{k}[{place}] = {_stored(x, dtype)}")
+            return
+        axis, values, done = v.attrs["axis"], operands[: 1 + (kind == "linear")], operands[-len(shape) - 1]
+        p, x = self.fresh("t"), self.fresh("t")
+        self.line(depth, f"{p} = {place}")
+        self.line(depth, f"{x} = {values[-1]}")
+        if axis == len(shape) - 1:  # the innermost loop runs along it
+            before = f"r{k}"
+            self.running[before] = number(np.zeros((), dtype))
+        else:
+            step = "+" if v.attrs["reverse"] else "-"
+            before = _loaded(f"o{k}[{p} {step} {self.size(product(shape[axis + 1 :]))}]", dtype)
+        y = before if axis == len(shape) - 1 else self.fresh("t")
+        if kind == "linear":
+            then = combine("add", combine("mul", before, values[0], dtype, exact=True), x, dtype, exact=True)
+        else:
+            then = combine(kind, before, x, dtype, exact=True)
+        self.line(depth, f"{y} = {x} if {done} == 0 else {then}")
+        self.line(depth, f"o{k}[{p}] = {_stored(y, dtype)}")
 
     def expression(self, v: Value, env: dict[Value, str]) -> str:
         if v in env:
@@ -269,6 +333,11 @@ class _Renderer:
     def emit_scalar(self, v: Value, env: dict[Value, str], depth: int) -> None:
         if v.op.name == "size":
             env[v] = self.size(v.attrs["value"])
+            return
+        if v.op.name == "check_index":
+            x = env[v] = self.expression(v.operands[0], env)
+            self.fails = True
+            self.line(depth, f"bad = bad | ({x} < 0) | ({x} >= {self.size(v.attrs['size'])})")
             return
         if v.op.name == "load":
             array, index = v.operands[0], [self.expression(i, env) for i in v.operands[1:]]

@@ -7,13 +7,14 @@ index, and everything else is computed outside and captured. Row statistics (max
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from symc.ir.attrs import Attrs
 from symc.ir.dim import Size
-from symc.ir.op import Element, Fold, make
+from symc.ir.op import Element, Fold, Running, Update, make
 from symc.ir.ops.kernel import fold, generate, load, results_of
-from symc.ir.ops.leaf import constant
+from symc.ir.ops.leaf import constant, size
+from symc.ir.ops.put import is_end, put, put_running, space_of
 from symc.ir.traverse import close_over, postorder, region_params
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input
@@ -27,10 +28,13 @@ _INDEX = TensorType("i64", ())
 class Loops:
     """A kernel as loops. ``region`` has the params and results of the fused region; each result is a scalar or comes
     from a `generate`. ``columns``: the generate's last axis should run innermost, around which folds accumulate.
+    ``starts``: what results that are updated hold before: result number -> an operand's number, or a region that
+    makes it.
     """
 
     region: Region
     columns: bool
+    starts: dict[int, int | Region] = field(default_factory=dict)
 
 
 def scalarize(region: Region) -> Loops:
@@ -44,7 +48,7 @@ class _Scalarizer:
         self.arrays = {p: fresh_input(p.type) for p in region_params(region)}
         self.folds = [v for v in postorder(region.results) if isinstance(v.op.lowering, Fold)]
         self.memo: dict[tuple[Value, Index], Value] = {}
-        space = self.folds[0].operands[0].shape if self.folds else region.results[0].shape
+        space = self.folds[0].operands[0].shape if self.folds else space_of(region.results[0])
         axes = self.folds[0].attrs["axes"] if self.folds else ()
         self.space: Shape = space
         leaves = [fresh_input(_INDEX) for _ in space]
@@ -60,8 +64,10 @@ class _Scalarizer:
         for level in self._fold_levels():
             self._make_folds(level)
         results = self.region.results
-        rows: list[Value | None] = [None if self._is_full(r) else self.element(r, self.outer) for r in results]
         full = [r for r in results if self._is_full(r)]
+        if any(is_end(r) for r in results):
+            return self._ends()
+        rows = [None if self._is_full(r) else self.element(r, self.outer) for r in results]
         if not self.folds:
             yields = [self.element(r, self.full) for r in full]
         elif full:
@@ -76,6 +82,44 @@ class _Scalarizer:
 
     def _is_full(self, r: Value) -> bool:
         return not isinstance(r.op.lowering, Fold) and r.ndim == len(self.space)
+
+    # -- updates and running sums
+
+    def _ends(self) -> Loops:
+        """Loops whose results are put: one axis in another, so that places are computed as far out as they can be."""
+        yields = [self._end(r) if is_end(r) else self.element(r, self.full) for r in self.region.results]
+        for a in reversed(range(len(self.space))):
+            yields = results_of(self._loop(generate, self.full[a : a + 1], yields, shape=self.space[a : a + 1]))
+        params = list(region_params(self.region))
+        starts: dict[int, int | Region] = {}
+        for k, r in enumerate(self.region.results):
+            if isinstance(r.op.lowering, Update):
+                before = r.operands[0]
+                starts[k] = params.index(before) if before in self.arrays else self._filled(before)
+        return Loops(close_over(list(self.arrays.values()), yields), False, starts)
+
+    def _filled(self, v: Value) -> Region:
+        """Loops that compute all of ``v``."""
+        index = tuple(fresh_input(_INDEX) for _ in v.shape)
+        found = self.element(v, index)
+        whole = self._loop(generate, index, [found], shape=v.shape) if index else found
+        return close_over(list(self.arrays.values()), [whole])
+
+    def _end(self, r: Value) -> Value:
+        form = r.op.lowering
+        if isinstance(form, Update):
+            def at(k: int, index: Sequence[Value]) -> Value:
+                return self.element(r.operands[k], tuple(index))
+
+            place = form.place(r, list(self.full), at)
+            return put(at(1, self.full), *place, shape=r.shape, kind=form.kind(r))
+        assert isinstance(form, Running)
+        axis, reverse = r.attrs["axis"], r.attrs["reverse"]
+        index = list(self.full)
+        if reverse:
+            index[axis] = size(value=r.shape[axis] - 1) - index[axis]
+        values = [self.element(o, tuple(index)) for o in r.operands]
+        return put_running(*values, self.full[axis], *index, shape=r.shape, kind=form.kind, axis=axis, reverse=reverse)
 
     # -- folds
 

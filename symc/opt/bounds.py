@@ -10,7 +10,6 @@ import numpy as np
 from symc.ir.dim import Size, known_nonnegative
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE
-from symc.ir.op import Element
 from symc.ir.ops.kernel import check_index
 from symc.ir.traverse import rebuild
 from symc.ir.types import DTYPES
@@ -34,23 +33,34 @@ def in_bounds(index: Value, size: Size) -> bool:
     return False
 
 
+def indices_checked(v: Value) -> bool:
+    """Are all indices of a gather or scatter known to be in bounds? (True of ops that have none.)"""
+    return all(in_bounds(v.operands[k], size) for k, size in _index_operands(v))
+
+
+def _index_operands(v: Value) -> list[tuple[int, Size]]:
+    """The operands that are indices, and the size of the axis that each counts along."""
+    first = v.op.facts.get("indices")
+    if first is None:
+        return []
+    return [(first + k, v.operands[0].shape[a]) for k, a in enumerate(v.attrs["axes"])]
+
+
 def _keeps_numbers(v: Value) -> bool:
     """A cast to a dtype that holds every number of the operand's: a narrower one would wrap around."""
     return v.op.name == "cast" and np.can_cast(v.operands[0].dtype, v.dtype, "safe")
 
 
 def check_indices(f: Function) -> Function:
-    """The function with a check before every gather that a kernel could do out of bounds."""
+    """The function with a check before every gather and scatter that a kernel could do out of bounds."""
     done: dict[Value, Value] = {}
     hints = dict(f.hints)
     for v in f.values():
         operands = [done[o] for o in v.operands]
-        if v.op.name == "gather" and isinstance(v.op.lowering, Element):
-            operands[1:] = [i if in_bounds(i, v.operands[0].shape[a]) else check_index(i, size=v.operands[0].shape[a])
-                            for i, a in zip(operands[1:], v.attrs["axes"], strict=True)]
-            for i in operands[1:]:
-                if i.op is check_index:
-                    hints[i] = hints.get(i, NOWHERE) | f.hints.get(v, NOWHERE)
+        for k, size in _index_operands(v):
+            if not in_bounds(operands[k], size):
+                i = operands[k] = check_index(operands[k], size=size)
+                hints[i] = hints.get(i, NOWHERE) | f.hints.get(v, NOWHERE)
         new = done[v] = rebuild(v, operands)
         if new is not v:
             hints[new] = hints.get(new, NOWHERE) | f.hints.get(v, NOWHERE)

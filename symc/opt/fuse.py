@@ -12,17 +12,19 @@ other group alone moves into it. Both steps are linear in the size of the graph.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from symc.ir.dim import Size
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE
-from symc.ir.op import Element, Fold
-from symc.ir.ops.kernel import fused, results_of
+from symc.ir.op import Element, Fold, Update
+from symc.ir.ops.kernel import check_index, fused, results_of
+from symc.ir.ops.put import is_end, space_of
 from symc.ir.traverse import postorder, rebuild
 from symc.ir.types import TupleType
 from symc.ir.value import Value
+from symc.opt.bounds import indices_checked
 from symc.opt.kernel_form import kernel_form
 
 Shape = tuple[Size, ...]
@@ -61,6 +63,8 @@ def is_kernel_op(v: Value) -> bool:
         return False
     if v.op.name == "concat" and len(v.operands) > MAX_CONCAT:
         return False
+    if is_end(v):
+        return indices_checked(v)
     if v.dtype.kind == "c" or any(o.dtype.kind == "c" for o in v.operands):
         return is_movement(v) or "complex_kernel" in v.op.traits
     return is_fold(v) or element_form(v) is not None
@@ -68,12 +72,16 @@ def is_kernel_op(v: Value) -> bool:
 
 @dataclass(eq=False)
 class Group:
-    """Values that will be one kernel. ``shape`` is the full space, ``axes`` what its folds reduce (None: no folds)."""
+    """Values that will be one kernel. ``shape`` is the full space, ``axes`` what its folds reduce (None: no folds).
+
+    ``ends``: the updates and running sums among them, which nothing else in the group reads.
+    """
 
     level: int
     shape: Shape
     axes: tuple[int, ...] | None = None
     values: dict[Value, None] = field(default_factory=dict)
+    ends: list[Value] = field(default_factory=list)
     into: Group | None = None  # where it was merged
 
     def find(self) -> Group:
@@ -120,8 +128,8 @@ class Fusion:
         for v in reversed(self.values):
             if v not in wanted and (v in numbers or _is_free(v)):
                 inlined.add(v)
-            elif not is_kernel_op(v) or reads_anywhere(v):
-                wanted.update(v.operands)
+            else:
+                wanted.update(needs_memory(v))
         return inlined
 
     def sources(self, v: Value) -> list[Value]:
@@ -173,18 +181,24 @@ class Fusion:
         target = max(near, key=lambda g: len(g.shape)) if near and not blocked else None
         axes = v.attrs["axes"] if is_fold(v) else None
         if target is None or not self._fits([v], target, near, axes):
-            target = Group(top + 1, v.operands[0].shape if is_fold(v) else v.shape)
+            target = Group(top + 1, self._space(v))
             near = []
         for g in near:
             self._merge(g, target)
         target.axes = axes if axes is not None else target.axes
         target.values[v] = None
+        target.ends += [v] if is_end(v) else []
         self.group[v] = target
+
+    @staticmethod
+    def _space(v: Value) -> Shape:
+        return v.operands[0].shape if is_fold(v) else space_of(v)
 
     def _merge(self, g: Group, target: Group) -> None:
         if g is not target:
             target.axes = g.axes if target.axes is None else target.axes
             target.values.update(g.values)
+            target.ends += g.ends
             g.into = target
 
     def _fits(
@@ -205,24 +219,33 @@ class Fusion:
             if g.shape != target.shape and (g.shape != rows or g.axes is not None):
                 return False
         inside = set(merged)
+        ends = dict.fromkeys([v for g in (*merged, target) for v in g.ends] + [v for v in joining if is_end(v)])
+        if ends and (one is not None or not self._updates_alone(ends, [*joining, *[v for g in merged for v in g.values]])):
+            return False
         return all(self._can_compute(v, target.shape, one, rows, inside) for v in joining)
 
     def _can_compute(
         self, v: Value, shape: Shape, axes: tuple[int, ...] | None, rows: Shape | None, inside: set[Group]
     ) -> bool:
-        space = v.operands[0].shape if is_fold(v) else v.shape
+        space = self._space(v)
         full = space == shape
+        if is_end(v):
+            own = [v.operands[1]] if isinstance(v.op.lowering, Update) else v.operands
+            return full and all(self._can_read(o, full, shape, rows, inside) if o in own else
+                                not self._near(o, inside) for o in v.operands)
         if reads_anywhere(v) or not full and (is_fold(v) or space != rows):
             return False
-        if not reads_in_place(v) and any(s in self.group and self.group[s].find() in inside for s in self.sources(v)):
+        if not reads_in_place(v) and any(self._near(o, inside) for o in v.operands):
             return False  # a movement that is a result reads what it moves elsewhere: that must be finished
         return all(self._can_read(o, full, shape, rows, inside) for o in v.operands)
 
     def _can_read(self, o: Value, full: bool, shape: Shape, rows: Shape | None, inside: set[Group]) -> bool:
         """A value of the group must be read at the index at which the group computes it."""
-        near = [s for s in self._behind(o) if s in self.group and self.group[s].find() in inside]
+        near = self._near(o, inside)
         if not near:
             return True
+        if any(is_end(s) for s in near):
+            return False
         if o not in self.inlined:
             return is_full(o, shape) == full and (full or rows is not None)
         return (
@@ -234,6 +257,20 @@ class Fusion:
             and not is_full(o.operands[0], shape)
             and o.attrs["axes"] == tuple(range(len(rows)))
         )
+
+    def _near(self, o: Value, inside: set[Group]) -> list[Value]:
+        """The values of the groups that ``o`` is, or is made of."""
+        return [s for s in self._behind(o) if s in self.group and self.group[s].find() in inside]
+
+    def _updates_alone(self, ends: Iterable[Value], others: Iterable[Value]) -> bool:
+        """Whether nothing reads what is updated, so that it can be updated in place."""
+        for end in ends:
+            if isinstance(end.op.lowering, Update) and end.operands[0] not in self.inlined:
+                for v in others:
+                    read = v.operands[1:] if v is end else v.operands
+                    if any(end.operands[0] in self._behind(o) for o in read):
+                        return False
+        return True
 
     # -- moving groups to their only reader
 
@@ -268,6 +305,8 @@ class Fusion:
             reads = {s for v in g.values for s in self.sources(v) if s.shape}
             near = open_groups.setdefault((g.level, g.shape), [])
             for other, others in near[-4:]:
+                if _checks(g) != _checks(other):
+                    continue  # a kernel that may fail cannot write over a state
                 small = len(g.values) <= SMALL and len(other.values) <= MAX_VALUES // 4
                 if (small or not reads.isdisjoint(others)) and self._fits([], other, [g, other], None):
                     self._merge(g, other)
@@ -335,7 +374,18 @@ def reads_in_place(v: Value) -> bool:
 
 def reads_anywhere(v: Value) -> bool:
     """Operands are read at indices that depend on data: they must be finished."""
-    return "indexing" in v.op.traits
+    return "indexing" in v.op.traits and not is_end(v)
+
+
+def needs_memory(v: Value) -> Sequence[Value]:
+    """The operands that must be arrays in memory where ``v`` is computed."""
+    if not is_kernel_op(v):
+        return v.operands
+    return v.operands[:1] if reads_anywhere(v) else ()
+
+
+def _checks(g: Group) -> bool:
+    return any(v.op is check_index for v in g.values)
 
 
 def _is_number(v: Value, numbers: set[Value]) -> bool:

@@ -1,7 +1,7 @@
 """Compiling kernel sources with Numba: one compile for each distinct source in a process.
 
-A kernel becomes a native function ``void entry(int64 *args)``: ``args`` holds the sizes and then the addresses of
-operands and results. Pointers are declared `noalias` (a buffer that is written in place is read at the same index
+A kernel becomes a native function ``void entry(int64 *args)``: ``args`` holds the sizes, then the addresses of
+operands and results, then that of the byte that says of a kernel with checks whether it failed. Pointers are declared `noalias` (a buffer that is written in place is read at the same index
 first; see ``symc.codegen.inplace``), errors follow NumPy (no zero-division check, which would block vectorization),
 and of fast math only contraction is on.
 """
@@ -60,7 +60,8 @@ def _compile(source: Source, name: str) -> Kernel:
     from numba.core.errors import NumbaError
 
     function = _define(source, name)
-    arguments = (types.int64,) * len(source.sizes) + tuple(_pointer(d) for d in source.operands + source.results)
+    pointers = source.operands + source.results + (np.dtype("u1"),) * source.fails
+    arguments = (types.int64,) * len(source.sizes) + tuple(_pointer(d) for d in pointers)
     with global_compiler_lock:
         try:
             library, address = _native(function, arguments)

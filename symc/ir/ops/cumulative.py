@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from symc.errors import ShapeError
-from symc.ir.op import Custom, Extern, Linear, Op, register
+from symc.ir.op import Custom, Linear, Op, Running, register
 from symc.ir.ops.arithmetic import conjugate
 from symc.ir.ops.elementwise import check_arity, check_kind, check_same
 from symc.ir.ops.leaf import scalar
@@ -81,7 +81,7 @@ def _cumsum_transpose(g, v):
 
 
 cumsum = register(Op(
-    "cumsum", _infer("cumsum", 1), _running(np.add), Linear(_cumsum_transpose), Extern("cumulative"),
+    "cumsum", _infer("cumsum", 1), _running(np.add), Linear(_cumsum_transpose), Running("add"),
     samples=_samples(1), doc="The running sum along `axis`, in the operand's dtype.",
     facts=dict(kinds=NUMBERS, combine="add"),
 ))  # fmt: skip
@@ -104,7 +104,7 @@ def _cumprod_jvp(tangents, v):
 
 cumprod = register(Op(
     "cumprod", _infer("cumprod", 1), _running(np.multiply),
-    Custom(_cumprod_jvp, lambda g, v: (_back(v.operands[0], g, v) * conjugate(_before(v, 1)),)), Extern("cumulative"),
+    Custom(_cumprod_jvp, lambda g, v: (_back(v.operands[0], g, v) * conjugate(_before(v, 1)),)), Running("mul"),
     samples=_samples(1), doc="The running product along `axis`, in the operand's dtype.",
     facts=dict(kinds=NUMBERS, combine="mul"),
 ))  # fmt: skip
@@ -132,7 +132,7 @@ def _linrec_vjp(g, v):
 
 
 linrec = register(Op(
-    "linrec", _infer("linrec", 2), _linrec_reference, Custom(_linrec_jvp, _linrec_vjp), Extern("cumulative"),
+    "linrec", _infer("linrec", 2), _linrec_reference, Custom(_linrec_jvp, _linrec_vjp), Running("linear"),
     samples=_samples(2),
     doc="The linear recurrence z[i] = x[i] * z[i-1] + y[i] along `axis`, which starts with z[0] = y[0].",
     facts=dict(kinds=NUMBERS),

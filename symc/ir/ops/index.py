@@ -13,13 +13,13 @@ import numpy as np
 
 from symc.errors import DTypeError, IndexingError, ShapeError
 from symc.ir.dim import Size, known_equal, known_nonnegative, product
-from symc.ir.op import Custom, Element, Extern, Linear, Op, register
+from symc.ir.op import Custom, Element, Linear, Op, Update, register
 from symc.ir.ops.arithmetic import conjugate, maximum, minimum
 from symc.ir.ops.cast import cast
-from symc.ir.ops.compare import eq, ge, lt
+from symc.ir.ops.compare import eq
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.leaf import iota, scalar, size
-from symc.ir.ops.logic import and_, where
+from symc.ir.ops.logic import where
 from symc.ir.ops.shape import broadcast, reshape
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value
@@ -105,6 +105,7 @@ gather = register(Op(
     frozenset({"indexing", "selects"}), _gather_samples,
     "The elements of the first operand at the places that the index arrays (one for each axis in `axes`) name; their "
     "axes come first, the axes not indexed follow.",
+    facts=dict(indices=1),
 ))  # fmt: skip
 
 
@@ -230,6 +231,21 @@ def _scatter_jvp(tangents, v: Value) -> Value:
     return scatter(tx * over_x, tu * over_u, *indices, axes=axes, mode="add")
 
 
+def _scatter_place(v: Value, index: Sequence[Value], at) -> list[Value]:
+    x, axes = v.operands[0], v.attrs["axes"]
+    depth = v.operands[2].ndim
+    rest = iter(index[depth:])
+    chosen = {a: _place(at(2 + k, index[:depth]), x.shape[a]) for k, a in enumerate(axes)}
+    return [chosen[a] if a in chosen else next(rest) for a in range(x.ndim)]
+
+
+_COMBINED = {"max": "maximum", "min": "minimum"}
+
+
+def _scatter_kind(v: Value) -> str:
+    return _COMBINED.get(v.attrs["mode"], v.attrs["mode"])
+
+
 def _scatter_samples() -> Iterator[tuple[tuple, dict]]:
     x = np.array([[1.0, 2.0, 3.0], [0.5, -1.0, 3.0]])
     i = np.array([2, 0, 2])
@@ -245,11 +261,13 @@ def _scatter_samples() -> Iterator[tuple[tuple, dict]]:
 
 
 scatter = register(Op(
-    "scatter", _scatter_infer, _scatter_reference, Custom(_scatter_jvp, _scatter_vjp), Extern("scatter"),
+    "scatter", _scatter_infer, _scatter_reference, Custom(_scatter_jvp, _scatter_vjp),
+    Update(_scatter_place, _scatter_kind),
     frozenset({"indexing", "selects"}), _scatter_samples,
     "The first operand with the updates in the second put in (`mode` set: the last one stays), or added, multiplied, "
     "taken the max or min of, at the places that the index arrays name, as in gather. A max or min splits its "
     "derivative evenly between equals.",
+    facts=dict(indices=2),
 ))  # fmt: skip
 
 
@@ -325,16 +343,8 @@ def _update_reference(x, update, *starts):
     return out
 
 
-def _update_element(v: Value, index: Sequence[Value], at) -> Value:
-    window = v.operands[1].shape
-    inside: Value | None = None
-    places = []
-    for a, i, k in zip(_starts(v, 2, window, at), index, window, strict=True):
-        p = i - a
-        test = and_(ge(p, 0), lt(p, size(value=k)))
-        inside = test if inside is None else and_(inside, test)
-        places.append(_place(p, k))
-    return at(1, []) if inside is None else where(inside, at(1, places), at(0, index))
+def _update_place(v: Value, index: Sequence[Value], at) -> list[Value]:
+    return [a + i for a, i in zip(_starts(v, 2, v.operands[1].shape, at), index, strict=True)]
 
 
 def _update_transpose(g, v):
@@ -353,7 +363,7 @@ def _update_samples() -> Iterator[tuple[tuple, dict]]:
 
 dynamic_update_slice = register(Op(
     "dynamic_update_slice", _update_infer, _update_reference, Linear(_update_transpose, (0, 1)),
-    Element(_update_element),
+    Update(_update_place, lambda v: "set"),
     frozenset({"indexing", "selects"}), _update_samples,
     "The first operand with the window in the second put in at the i64 scalars that follow, moved so that it fits.",
 ))  # fmt: skip

@@ -1,0 +1,26 @@
+"""The source of the kernel that a launch step of a plan runs, from its region and from what the plan wrote over what."""
+
+from __future__ import annotations
+
+from symc.codegen.collapse import collapse
+from symc.codegen.inplace import updated_params
+from symc.codegen.numba_cpu import Source, render
+from symc.codegen.scalarize import scalarize
+from symc.ir.plan import Step
+from symc.ir.value import Region
+
+#: What tells the kernels of one program apart: a region, and which of its updated results are written in place.
+Form = tuple[Region, tuple[int, ...]]
+
+
+def kernel_form_of(step: Step) -> Form:
+    """Which kernel a launch step runs."""
+    (region,) = step.value.regions
+    over = [r for r, k in updated_params(region).items() if step.reads[k] == step.writes[r]]
+    return region, tuple(over)
+
+
+def kernel_source(form: Form) -> Source:
+    """The text of the kernel, called ``kernel``. Raises Unsupported where the backend has no rendering."""
+    region, over = form
+    return render("kernel", scalarize(collapse(region)), over)

@@ -1,0 +1,54 @@
+"""Ops that end a kernel (updates and running sums), and what the loops do there: `put`.
+
+A put is made by code generation alone. As a value it is the scalar that comes; that it also changes the memory of a
+result is what the kernel around it means, and the reference of that is the reference of the op.
+"""
+
+from __future__ import annotations
+
+from symc.errors import InternalError
+from symc.ir.dim import Size
+from symc.ir.op import Op, Running, Update, register
+from symc.ir.types import TensorType
+from symc.ir.value import Value
+
+_INDEX = TensorType("i64", ())
+
+
+def is_end(v: Value) -> bool:
+    """Does ``v`` end a kernel? Its elements are not made one by one, so nothing in the kernel can read them."""
+    return isinstance(v.op.lowering, Update | Running)
+
+
+def space_of(v: Value) -> tuple[Size, ...]:
+    """The indices at which a kernel computes ``v``."""
+    return v.operands[1].shape if isinstance(v.op.lowering, Update) else v.shape
+
+
+def _put_infer(value: TensorType, *place: TensorType, shape: tuple[Size, ...], kind: str) -> TensorType:
+    if value.ndim or len(place) != len(shape) or any(p is not _INDEX for p in place):
+        raise InternalError(f"put: {value} at {len(place)} places in {len(shape)} axes")
+    return value
+
+
+put = register(Op(
+    "put", _put_infer, lambda value, *place, shape, kind: value,
+    doc="Write the scalar into a result of `shape` at a place (i64 scalars, in bounds), or combine what is there with "
+    "it by the op `kind`.",
+))  # fmt: skip
+
+
+def _run_infer(*types: TensorType, shape: tuple[Size, ...], kind: str, axis: int, reverse: bool) -> TensorType:
+    values = types[: len(types) - len(shape) - 1]
+    if len(values) != 1 + (kind == "linear") or any(t.ndim for t in types) or any(t is not values[0] for t in values):
+        raise InternalError(f"put_running: {types} for {kind} in {len(shape)} axes")
+    return values[0]
+
+
+put_running = register(Op(
+    "put_running", _run_infer, lambda *values, shape, kind, axis, reverse: values[0],
+    doc="Combine the scalars by `kind` with the element before along `axis`. After the values come how many elements "
+    "along `axis` are done (the first is the last value alone) and the place.",
+))  # fmt: skip
+
+__all__ = ["is_end", "put", "put_running", "space_of"]
