@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -17,13 +17,12 @@ _capsule_name.restype, _capsule_name.argtypes = ctypes.c_char_p, [ctypes.py_obje
 
 
 @cache
-def routine(name: str, arity: int) -> Callable[..., None]:
-    """A BLAS subroutine taking ``arity`` pointers."""
+def routine(name: str) -> int:
+    """The address of a BLAS subroutine; all its arguments are pointers."""
     from scipy.linalg import cython_blas
 
     capsule = cython_blas.__pyx_capi__[name]
-    address = _capsule_pointer(capsule, _capsule_name(capsule))
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * arity)(address)
+    return _capsule_pointer(capsule, _capsule_name(capsule))
 
 
 class _Constants:
@@ -42,63 +41,43 @@ _letters = np.frombuffer(b"NT", np.uint8).copy()
 _N, _T = _letters.ctypes.data, _letters.ctypes.data + 1
 
 
-def gemm(
-    dtype: np.dtype, batch: int, m: int, n: int, k: int, trans_a: bool, trans_b: bool
-) -> Callable[[int, int, int], None] | None:
-    """``run(a, b, c)`` on addresses, C = op(A) @ op(B) row-major; None for sizes beyond BLAS's integers."""
+@dataclass(frozen=True, eq=False)
+class Product:
+    """A call of a BLAS routine. ``arguments``: addresses, or "a", "b", "c" for an operand or the result."""
+
+    entry: int
+    arguments: tuple[int | str, ...]
+    constants: _Constants  # what the addresses point to
+
+
+def product(dtype: np.dtype, m: int, n: int, k: int, trans_a: bool, trans_b: bool) -> Product | None:
+    """C = op(A) @ op(B), row-major, none of the sizes 0; None for sizes beyond BLAS's integers.
+
+    op(A) is m x k, stored k x m where ``trans_a``; op(B) likewise.
+    """
     if max(m, n, k) > INT_MAX:
         return None
-    if batch * m * n == 0:
-        return lambda a, b, c: None
-    one = _gemv(dtype, m, k, trans_a) if n == 1 else _gemv(dtype, n, k, not trans_b) if m == 1 else None
-    if one is not None:
-        single = one if n == 1 else (lambda a, b, c: one(b, a, c))
-    else:
-        single = _gemm(dtype, m, n, k, trans_a, trans_b)
-    if batch == 1:
-        return single
-    size = dtype.itemsize
-    steps = [(i * m * k * size, i * k * n * size, i * m * n * size) for i in range(batch)]
-
-    def run(a: int, b: int, c: int) -> None:
-        for da, db, dc in steps:
-            single(a + da, b + db, c + dc)
-
-    return run
+    if n == 1:
+        return _gemv(dtype, m, k, trans_a, "a", "b")
+    if m == 1:
+        return _gemv(dtype, n, k, not trans_b, "b", "a")
+    return _gemm(dtype, m, n, k, trans_a, trans_b)
 
 
-def _gemm(dtype: np.dtype, m: int, n: int, k: int, trans_a: bool, trans_b: bool) -> Callable[[int, int, int], None]:
+def _gemm(dtype: np.dtype, m: int, n: int, k: int, trans_a: bool, trans_b: bool) -> Product:
     # row-major C is column-major C^T = op(B)^T op(A)^T: swap the operands, keep their flags
-    call = routine(f"{_PREFIX[dtype.char]}gemm", 13)
     lda, ldb = (m if trans_a else k), (k if trans_b else n)
-    c_ = _Constants(dtype, n, m, k, max(ldb, 1), max(lda, 1), n)
-    ta, tb = (_T if trans_a else _N), (_T if trans_b else _N)
-    n_, m_, k_, ldb_, lda_, ldc_ = (c_.int(i) for i in range(6))
-    one, zero = c_.one, c_.zero
-
-    def run(a: int, b: int, c: int, keep: _Constants = c_) -> None:
-        call(tb, ta, n_, m_, k_, one, b, ldb_, a, lda_, zero, c, ldc_)
-
-    return run
+    c = _Constants(dtype, n, m, k, ldb, lda, n)
+    n_, m_, k_, ldb_, lda_, ldc_ = (c.int(i) for i in range(6))
+    flags = (_T if trans_b else _N), (_T if trans_a else _N)
+    arguments = (*flags, n_, m_, k_, c.one, "b", ldb_, "a", lda_, c.zero, "c", ldc_)
+    return Product(routine(f"{_PREFIX[dtype.char]}gemm"), arguments, c)
 
 
-def _gemv(dtype: np.dtype, m: int, k: int, trans: bool) -> Callable[[int, int, int], None]:
-    """``run(a, x, y)``: y = op(A) @ x, op(A) is m x k; A is stored k x m where ``trans``."""
-    call = routine(f"{_PREFIX[dtype.char]}gemv", 11)
+def _gemv(dtype: np.dtype, m: int, k: int, trans: bool, matrix: str, vector: str) -> Product:
+    """y = op(A) @ x, op(A) is m x k; A is stored k x m where ``trans``."""
     rows, columns = (m, k) if trans else (k, m)  # of the column-major matrix in memory
-    c_ = _Constants(dtype, rows, columns, max(rows, 1), 1)
-    flag = _N if trans else _T
-    rows_, columns_, lda_, inc = (c_.int(i) for i in range(4))
-    one, zero = c_.one, c_.zero
-    if k == 0:
-        nbytes = m * dtype.itemsize
-
-        def clear(a: int, x: int, y: int) -> None:
-            ctypes.memset(y, 0, nbytes)  # gemv leaves y alone when there is nothing to add
-
-        return clear
-
-    def run(a: int, x: int, y: int, keep: _Constants = c_) -> None:
-        call(flag, rows_, columns_, one, a, lda_, x, inc, zero, y, inc)
-
-    return run
+    c = _Constants(dtype, rows, columns, rows, 1)
+    rows_, columns_, lda_, inc = (c.int(i) for i in range(4))
+    arguments = (_N if trans else _T, rows_, columns_, c.one, matrix, lda_, vector, inc, c.zero, "c", inc)
+    return Product(routine(f"{_PREFIX[dtype.char]}gemv"), arguments, c)

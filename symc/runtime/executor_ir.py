@@ -1,0 +1,316 @@
+"""The native interpreter of plans: one LLVM function, built once in a process through llvmlite, without Numba.
+
+``i64 run(i64 *memory)`` runs the instructions in ``memory`` and returns 0, or the number that stopped it.
+``memory[0]`` is the position of the code; everything else before it is data. An instruction is a word that says what
+to do and words that say with what: a *slot* is the index of a word of data, which holds an address or a counter; a
+*target* is a position relative to the start of the code. What the instructions do is said in ``Op``; what a plan
+becomes is decided in ``symc.runtime.lower``.
+"""
+
+from __future__ import annotations
+
+import enum
+import threading
+from collections.abc import Callable
+from typing import Any
+
+#: How many pointers the library routines take that can be called (gemv, gemm).
+ARITIES = (11, 13)
+
+
+class Op(enum.IntEnum):
+    """Instructions, with their operands. ``S[a]`` is the word of data at index a."""
+
+    HALT = 0  #          ()                           stop, return 0
+    LAUNCH = 1  #        (entry, args, first, n, *s)  data[first + k] = S[s[k]] for k < n; entry(address of data[args])
+    COPY = 2  #          (to, from, nbytes)           copy bytes between the addresses S[to], S[from], unless equal
+    CLEAR = 3  #         (to, nbytes)                 zero bytes at address S[to]
+    MOVE = 4  #          (a, b, k)                    S[a] = S[b] + k
+    SET = 5  #           (a, k)                       S[a] = k
+    SWAP = 6  #          (a, b)                       exchange S[a] and S[b]
+    JUMP = 7  #          (target)
+    LOOP = 8  #          (a, target)                  S[a] -= 1; jump if it is still positive
+    JUMP_IF_ZERO = 9  #  (a, target)                  jump if the byte at address S[a] is 0
+    JUMP_IF_LESS = 10  # (a, k, target)               jump if S[a] < k
+    SWITCH = 11  #       (a, n, *targets)             jump to the target that the i64 at address S[a], clamped, chooses
+    STORE = 12  #        (a, b)                       the i64 at address S[a] = S[b]
+    OPEN = 13  #         (first, n, type)             for n slots from first on: where the data of array S[i] is
+    STOP_IF = 14  #      (a, number)                  stop and return number if the byte at address S[a] is not 0
+    CALLBACK = 15  #     (function, number)           function(number); stop if the result is not 0, and return it
+    CHECK = 16  #        (a, n, dtype, size, target)  jump if n indices of a dtype at S[a] are all in [0, size)
+    CALL = 32  #         (entry, *s)                  entry(S[s[0]], ...), with as many slots as CALL + n says
+
+
+#: What OPEN returns where an object is no array.
+NOT_ARRAY = -2
+#: Where an array object holds the address of its data: in the first field of its struct. The word before is its type.
+DATA = object.__basicsize__
+
+#: What CHECK calls the integer dtypes: twice the exponent of the width, plus one if signed.
+INDEX_DTYPES = {"u1": 0, "i1": 1, "u2": 2, "i2": 3, "u4": 4, "i4": 5, "u8": 6, "i8": 7}
+
+_lock = threading.Lock()
+_run: Callable[[int], int] | None = None
+_keep: list[Any] = []  # the machine code
+
+
+def executor() -> Callable[[int], int]:
+    """``run(address of memory)``. It releases the GIL; callbacks take it."""
+    global _run
+    if _run is None:
+        with _lock:
+            if _run is None:
+                _run = _compile(_module())
+    return _run
+
+
+def _compile(text: str) -> Callable[[int], int]:
+    import ctypes
+
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    module = binding.parse_assembly(text, binding.create_context())
+    machine = binding.Target.from_default_triple().create_target_machine(opt=2, jit=True)
+    engine = binding.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    _keep.append(engine)
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(engine.get_function_address("symc_run"))
+
+
+def _module() -> str:
+    from llvmlite import ir
+
+    module = ir.Module("symc_executor")
+    _Interpreter(module, ir).build()
+    return str(module)
+
+
+class _Interpreter:
+    """Builds the function. ``ip`` is the position in ``code`` of the instruction that runs."""
+
+    def __init__(self, module: Any, ir: Any):
+        self.ir, self.i64, self.i8 = ir, ir.IntType(64), ir.IntType(8)
+        self.void = ir.VoidType()
+        words = self.i64.as_pointer()
+        self.function = ir.Function(module, ir.FunctionType(self.i64, [words]), "symc_run")
+        self.data = self.function.args[0]
+        self.memmove = ir.Function(module, ir.FunctionType(words, [words, words, self.i64]), "memmove")
+        self.memset = ir.Function(module, ir.FunctionType(words, [words, ir.IntType(32), self.i64]), "memset")
+        self.b = ir.IRBuilder(self.function.append_basic_block("entry"))
+
+    def build(self) -> None:
+        b, f = self.b, self.function
+        entry, fetch, bad = b.block, f.append_basic_block("fetch"), f.append_basic_block("bad")
+        self.code = b.gep(self.data, [b.load(self.data, typ=self.i64)], source_etype=self.i64)
+        b.branch(fetch)
+        b.position_at_end(fetch)
+        self.fetch, self.ip = fetch, b.phi(self.i64, "ip")
+        self.ip.add_incoming(self.const(0), entry)
+        switch = b.switch(self.operand(-1), bad)
+        b.position_at_end(bad)
+        b.ret(self.const(-1))
+        bodies: dict[int, Callable[[], None]] = {op: getattr(self, op.name.lower()) for op in Op if op is not Op.CALL}
+        bodies |= {Op.CALL + n: lambda n=n: self.call(n) for n in ARITIES}  # type: ignore[misc]
+        for number, body in bodies.items():
+            block = f.append_basic_block(f"op{number}")
+            switch.add_case(self.const(number), block)
+            b.position_at_end(block)
+            body()
+
+    # -- pieces of instructions
+
+    def const(self, k: int) -> Any:
+        return self.ir.Constant(self.i64, k)
+
+    def at(self, base: Any, index: Any) -> Any:
+        return self.b.gep(base, [index], source_etype=self.i64)
+
+    def operand(self, k: Any) -> Any:
+        """Operand k of the instruction; -1 is the instruction itself."""
+        offset = self.const(k + 1) if isinstance(k, int) else self.b.add(k, self.const(1))
+        return self.b.load(self.at(self.code, self.b.add(self.ip, offset)), typ=self.i64)
+
+    def slot(self, k: Any) -> Any:
+        """Pointer to the word that operand k names."""
+        return self.at(self.data, self.operand(k))
+
+    def word(self, k: Any) -> Any:
+        """The word that operand k names."""
+        return self.b.load(self.slot(k), typ=self.i64)
+
+    def address(self, k: Any, type_: Any = None) -> Any:
+        """The word that operand k names, as a pointer."""
+        return self.b.inttoptr(self.word(k), (type_ or self.i64).as_pointer())
+
+    def load(self, pointer: Any, type_: Any) -> Any:
+        value = self.b.load(pointer, typ=type_)
+        value.align = 1
+        return value
+
+    def go(self, target: Any) -> None:
+        """Run the instruction at ``target`` next."""
+        self.ip.add_incoming(target, self.b.block)
+        self.b.branch(self.fetch)
+
+    def next(self, operands: Any) -> None:
+        """Run the instruction after this one, which has that many operands."""
+        words = self.const(operands + 1) if isinstance(operands, int) else self.b.add(operands, self.const(1))
+        self.go(self.b.add(self.ip, words))
+
+    def jump_if(self, condition: Any, target: int, operands: int) -> None:
+        after = self.b.add(self.ip, self.const(operands + 1))
+        self.go(self.b.select(condition, self.operand(target), after))
+
+    def count(self, n: Any, body: Callable[[Any, Any], Any]) -> Any:
+        """``found = body(k, found)`` for k < n, from 0 on."""
+        b, f = self.b, self.function
+        before, test, inside, done = b.block, *(f.append_basic_block() for _ in range(3))
+        b.branch(test)
+        b.position_at_end(test)
+        k, found = b.phi(self.i64), b.phi(self.i64)
+        b.cbranch(b.icmp_signed("<", k, n), inside, done)
+        b.position_at_end(inside)
+        new = body(k, found)
+        for phi, after in ((k, b.add(k, self.const(1))), (found, new)):
+            phi.add_incoming(self.const(0), before)
+            phi.add_incoming(after, b.block)
+        b.branch(test)
+        b.position_at_end(done)
+        return found
+
+    # -- instructions
+
+    def halt(self) -> None:
+        self.b.ret(self.const(0))
+
+    def launch(self) -> None:
+        first, n = self.operand(2), self.operand(3)
+
+        def one(k: Any, found: Any) -> Any:
+            self.b.store(self.word(self.b.add(k, self.const(4))), self.at(self.data, self.b.add(first, k)))
+            return found
+
+        self.count(n, one)
+        entry = self.ir.FunctionType(self.void, [self.i64.as_pointer()]).as_pointer()
+        self.b.call(self.b.inttoptr(self.operand(0), entry), [self.slot(1)])
+        self.next(self.b.add(n, self.const(4)))
+
+    def call(self, n: int) -> None:
+        entry = self.ir.FunctionType(self.void, [self.i64.as_pointer()] * n).as_pointer()
+        arguments = [self.address(k + 1) for k in range(n)]
+        self.b.call(self.b.inttoptr(self.operand(0), entry), arguments)
+        self.next(n + 1)
+
+    def copy(self) -> None:
+        to, source = self.address(0), self.address(1)
+        with self.b.if_then(self.b.icmp_unsigned("!=", self.word(0), self.word(1))):
+            self.b.call(self.memmove, [to, source, self.operand(2)])
+        self.next(3)
+
+    def clear(self) -> None:
+        self.b.call(self.memset, [self.address(0), self.ir.Constant(self.ir.IntType(32), 0), self.operand(1)])
+        self.next(2)
+
+    def move(self) -> None:
+        self.b.store(self.b.add(self.word(1), self.operand(2)), self.slot(0))
+        self.next(3)
+
+    def set(self) -> None:
+        self.b.store(self.operand(1), self.slot(0))
+        self.next(2)
+
+    def swap(self) -> None:
+        a, c = self.word(0), self.word(1)
+        self.b.store(c, self.slot(0))
+        self.b.store(a, self.slot(1))
+        self.next(2)
+
+    def jump(self) -> None:
+        self.go(self.operand(0))
+
+    def loop(self) -> None:
+        left = self.b.sub(self.word(0), self.const(1))
+        self.b.store(left, self.slot(0))
+        self.jump_if(self.b.icmp_signed(">", left, self.const(0)), 1, 2)
+
+    def jump_if_zero(self) -> None:
+        byte = self.b.load(self.address(0, self.i8), typ=self.i8)
+        self.jump_if(self.b.icmp_unsigned("==", byte, self.ir.Constant(self.i8, 0)), 1, 2)
+
+    def jump_if_less(self) -> None:
+        self.jump_if(self.b.icmp_signed("<", self.word(0), self.operand(1)), 2, 3)
+
+    def switch(self) -> None:
+        b, zero = self.b, self.const(0)
+        index, last = self.load(self.address(0), self.i64), b.sub(self.operand(1), self.const(1))
+        index = b.select(b.icmp_signed("<", index, zero), zero, index)
+        index = b.select(b.icmp_signed(">", index, last), last, index)
+        self.go(self.operand(b.add(index, self.const(2))))
+
+    def store(self) -> None:
+        self.b.store(self.word(1), self.address(0))
+        self.next(2)
+
+    def open(self) -> None:
+        """Stop with NOT_ARRAY at an object of another type: what lies there is no address."""
+        b, first, n, wanted = self.b, self.operand(0), self.operand(1), self.operand(2)
+
+        def one(k: Any, wrong: Any) -> Any:
+            slot = self.at(self.data, b.add(first, k))
+            header = b.inttoptr(b.load(slot, typ=self.i64), self.i64.as_pointer())
+            type_ = b.load(self.at(header, self.const(DATA // 8 - 1)), typ=self.i64)
+            b.store(b.load(self.at(header, self.const(DATA // 8)), typ=self.i64), slot)
+            return b.or_(wrong, b.xor(type_, wanted))
+
+        wrong = self.count(n, one)
+        with b.if_then(b.icmp_unsigned("!=", wrong, self.const(0)), likely=False):
+            b.ret(self.const(NOT_ARRAY))
+        self.next(3)
+
+    def stop_if(self) -> None:
+        byte, number = self.b.load(self.address(0, self.i8), typ=self.i8), self.operand(1)
+        with self.b.if_then(self.b.icmp_unsigned("!=", byte, self.ir.Constant(self.i8, 0)), likely=False):
+            self.b.ret(number)
+        self.next(2)
+
+    def callback(self) -> None:
+        function = self.ir.FunctionType(self.i64, [self.i64]).as_pointer()
+        status = self.b.call(self.b.inttoptr(self.operand(0), function), [self.operand(1)])
+        with self.b.if_then(self.b.icmp_signed("!=", status, self.const(0)), likely=False):
+            self.b.ret(status)
+        self.next(2)
+
+    def check(self) -> None:
+        """One loop for each dtype; one that is not known counts as outside."""
+        b, f = self.b, self.function
+        done = f.append_basic_block()
+        choice = b.switch(self.operand(2), f.append_basic_block())
+        outside = []
+        for number in INDEX_DTYPES.values():
+            block = f.append_basic_block()
+            choice.add_case(self.const(number), block)
+            b.position_at_end(block)
+            outside.append((self.outside(number), b.block))
+            b.branch(done)
+        b.position_at_end(choice.default)
+        b.branch(done)
+        b.position_at_end(done)
+        found = b.phi(self.i64)
+        for flag, block in [*outside, (self.const(1), choice.default)]:
+            found.add_incoming(flag, block)
+        self.jump_if(b.icmp_unsigned("==", found, self.const(0)), 4, 5)
+
+    def outside(self, number: int) -> Any:
+        """Nonzero if one of the indices of a dtype is outside."""
+        b, type_ = self.b, self.ir.IntType(8 << (number >> 1))
+        base, size = self.address(0, type_), self.operand(3)
+
+        def one(k: Any, flag: Any) -> Any:
+            index = b.load(b.gep(base, [k], source_etype=type_), typ=type_)
+            if type_.width < 64:
+                index = b.sext(index, self.i64) if number & 1 else b.zext(index, self.i64)
+            return b.or_(flag, b.zext(b.icmp_unsigned(">=", index, size), self.i64))
+
+        return self.count(self.operand(1), one)

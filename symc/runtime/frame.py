@@ -1,0 +1,110 @@
+"""Memory and code of one call of a plan at given sizes.
+
+A frame is prepared once and used by one call at a time: a call writes where its arrays are, and makes one native call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from symc.ir.dim import evaluate
+from symc.ir.plan import Plan
+from symc.ir.types import concrete_shape
+from symc.runtime.calls import Calls
+from symc.runtime.executor import Code, Op
+from symc.runtime.executor_ir import NOT_ARRAY
+from symc.runtime.lower import Launches, Lowering, Nonempty
+
+ALIGN = 64
+
+
+class Frame:
+    """An arena and the code of a plan. ``timed``: see ``seconds``."""
+
+    def __init__(
+        self, plan: Plan, launches: Launches, nonempty: Nonempty, sizes: Mapping[str, int], timed: bool = False
+    ):
+        arena = evaluate(plan.arena, sizes)
+        raw = np.empty(arena + ALIGN, np.uint8)
+        start = -raw.ctypes.data % ALIGN
+        self._arena = raw[start : start + arena]
+        self._code = Code()
+        self._calls = Calls(sizes, self._arena)
+        self._interface(plan, sizes)
+        lowering = Lowering(launches, nonempty, sizes, self._code, self._calls)
+        for name, buffer in plan.buffers.items():
+            if buffer.kind == "constant":
+                assert buffer.value is not None
+                self._slots[name] = lowering.constant(buffer.value)
+        lowering.temps(plan, self._slots, lowering.at(self._arena.ctypes.data))
+        lowering.plan(plan, self._slots, timed)
+        self._executable = self._code.finish()
+        self._words = self._calls.words = self._executable.words
+        self._python = bool(self._calls.steps)
+
+    def _interface(self, plan: Plan, sizes: Mapping[str, int]) -> None:
+        """Slots for arguments and results, in a row. A call puts the array objects there, the code finds their data."""
+        given: list[tuple[str, int]] = []
+        fresh: list[tuple[str, tuple[int, ...], np.dtype, int | None]] = []
+        outputs = plan.results[: len(plan.function.outputs)]
+        for name, b in plan.buffers.items():
+            if b.kind in ("input", "state"):
+                assert b.value is not None
+                given.append((name, b.value.attrs["index"]))
+            elif b.kind == "result":
+                t = plan.types[name]
+                fresh.append(
+                    (name, concrete_shape(t.shape, sizes), t.dtype, outputs.index(name) if name in outputs else None)
+                )
+        names = [g[0] for g in given] + [f[0] for f in fresh]
+        self._first = self._code.slots([0] * len(names))
+        self._slots = {name: self._first + k for k, name in enumerate(names)}
+        self._code.emit(Op.OPEN, self._first, len(names), id(np.ndarray))
+        self._given = [index for _, index in given]
+        self._fresh = [f[1:] for f in fresh]
+        self._returned = [
+            (names.index(name), concrete_shape(v.shape, sizes))
+            for name, v in zip(plan.results, plan.function.body.results, strict=True)
+        ]
+
+    def run(self, arrays: Sequence[np.ndarray], out: Sequence[np.ndarray | None] | None) -> list[np.ndarray]:
+        """Outputs, then the arrays that hold new states."""
+        used: list[np.ndarray] = [arrays[index] for index in self._given]
+        for shape, dtype, o in self._fresh:
+            array = out[o] if out is not None and o is not None else None
+            used.append(np.empty(shape, dtype) if array is None else array)
+        if self._call(used) == NOT_ARRAY:  # a NumPy scalar, or a subclass
+            used = [np.asarray(a) for a in used]
+            self._call(used)
+        found = []
+        for k, shape in self._returned:
+            array = used[k]
+            found.append(array if array.shape == shape else array.reshape(shape))
+        return found
+
+    def _call(self, used: Sequence[np.ndarray]) -> int:
+        words, k = self._words, self._first
+        for array in used:
+            words[k] = id(array)
+            k += 1
+        if not self._python:
+            return self._executable.run()
+        calls = self._calls
+        calls.begin(used)
+        try:
+            status = self._executable.run()
+            if status > 0:
+                calls.raise_error()
+            return status
+        finally:
+            calls.end()
+
+    def seconds(self, arrays: Sequence[np.ndarray]) -> list[float]:
+        """How long each step takes in one run of a timed frame."""
+        marks = self._calls.marks
+        marks.clear()
+        self.run(arrays, None)
+        return [b - a for a, b in pairwise(marks)]

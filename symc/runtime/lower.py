@@ -1,0 +1,197 @@
+"""From a plan to code of the native interpreter, at given sizes.
+
+Every buffer is a slot of the code that holds its address, so an address that changes (an argument, a row of a loop, two
+carries that are swapped) changes in one place. Loops and branches are in ``symc.runtime.lower_control``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from symc.codegen.gemm import as_gemm
+from symc.ir.dim import Size, evaluate
+from symc.ir.plan import Plan, Step
+from symc.ir.reference import apply
+from symc.ir.types import TupleType
+from symc.ir.value import Region, Value
+from symc.runtime import blas
+from symc.runtime.calls import Calls, NoElements, ReferenceStep, mark
+from symc.runtime.executor import Code, Label, Op
+from symc.runtime.executor_ir import INDEX_DTYPES
+from symc.runtime.numba_compile import Kernel
+
+Slots = dict[str, int]  # of the buffers of a plan
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a region is launched: a kernel, and what its size arguments are among this region's sizes."""
+
+    kernel: Kernel
+    sizes: tuple[Size, ...]
+
+
+Launches = Mapping[Region, Launch]
+#: Reductions in a region that have no value for no elements, each with the size that must not be 0.
+Nonempty = Mapping[Region, Sequence[tuple[Size, Value]]]
+
+
+@dataclass
+class Lowering:
+    """Emits the steps of plans.
+
+    ``certain``: what is emitted now will run, so that what must fail can fail before anything has run.
+    ``fixed``: addresses of slots that never change.
+    """
+
+    launches: Launches
+    nonempty: Nonempty
+    sizes: Mapping[str, int]
+    code: Code
+    calls: Calls
+    certain: bool = True
+    fixed: dict[int, int] = field(default_factory=dict)
+    constants: dict[Value, int] = field(default_factory=dict)
+
+    def number(self, size: Size) -> int:
+        return evaluate(size, self.sizes)
+
+    def at(self, address: int) -> int:
+        """A slot that always holds this address."""
+        slot = self.code.slot(address)
+        self.fixed[slot] = address
+        return slot
+
+    def constant(self, value: Value) -> int:
+        """The slot of a constant."""
+        if value not in self.constants:
+            data = (
+                value.attrs["value"].data
+                if value.op.name == "constant"
+                else apply(value, [], self.sizes, False, None)
+            )
+            array = np.ascontiguousarray(data)
+            self.code.kept.append(array)
+            self.constants[value] = self.at(array.ctypes.data)
+        return self.constants[value]
+
+    def temps(self, plan: Plan, slots: Slots, base: int) -> None:
+        """Slots for the temps of a plan whose arena starts at the address in the slot ``base``."""
+        for name, offset in plan.offsets.items():
+            slots[name] = self.offset(base, self.number(offset))
+
+    def offset(self, base: int, k: int) -> int:
+        """A slot that holds the address ``k`` bytes after that of another, now and as long as that does not change."""
+        if base in self.fixed:
+            return self.at(self.fixed[base] + k)
+        slot = self.code.slot()
+        self.code.emit(Op.MOVE, slot, base, k)
+        return slot
+
+    @contextmanager
+    def repeat(self, n: int) -> Iterator[None]:
+        """What is emitted inside runs ``n`` times, at least once."""
+        counter = self.code.slot()
+        self.code.emit(Op.SET, counter, n)
+        start = self.code.label()
+        yield
+        self.code.emit(Op.LOOP, counter, start)
+
+    # -- steps
+
+    def plan(self, plan: Plan, slots: Slots, timed: bool = False) -> None:
+        """All steps. ``timed``: the time is noted before the first and after each."""
+        number = self.calls.add(mark) if timed else 0
+        for k in range(len(plan.steps) + 1):
+            if k:
+                self.step(plan, plan.steps[k - 1], slots)
+            if timed:
+                self.code.emit(Op.CALLBACK, self.calls.address, number)
+
+    def step(self, plan: Plan, step: Step, slots: Slots) -> None:
+        v = step.value
+        reads, writes = [slots[n] for n in step.reads], [slots[n] for n in step.writes]
+        if step.kind == "launch" and self._fails(plan, v):
+            return
+        if step.kind == "copy":
+            self.code.emit(Op.COPY, *writes, *reads, self.number(v.type.nbytes))  # type: ignore[union-attr]
+        elif step.kind == "launch" and v.regions[0] in self.launches:
+            self._launch(self.launches[v.regions[0]], reads, writes)
+        elif v.op.name == "dot" and self._product(v, *reads, *writes):
+            return
+        elif v.op.name == "check_index" and v.dtype.str[1:] in INDEX_DTYPES:
+            self._check_index(plan, v, reads, writes)
+        else:
+            self._reference(plan, v, reads, writes)
+
+    def _fails(self, plan: Plan, v: Value) -> bool:
+        """Whether a kernel has no value at these sizes, which is said when it would run."""
+        for size, fold in self.nonempty.get(v.regions[0], ()):
+            if self.number(size) == 0:
+                error = NoElements(fold, plan.function.locations(v))
+                if self.certain:
+                    error(self.calls)
+                self.call(self.calls.add(error))
+                return True
+        return False
+
+    def _launch(self, launch: Launch, reads: Sequence[int], writes: Sequence[int]) -> None:
+        numbers = [self.number(s) for s in launch.sizes]
+        self.code.launch(launch.kernel.address, numbers, [*reads, *writes])
+
+    def call(self, number: int) -> None:
+        """Run a Python step."""
+        self.code.emit(Op.CALLBACK, self.calls.address, number)
+
+    def _reference(self, plan: Plan, v: Value, reads: Sequence[int], writes: Sequence[int]) -> None:
+        types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
+        places = [self.calls.place(s, o.type) for s, o in zip(reads, v.operands, strict=True)]
+        results = [self.calls.place(s, t) for s, t in zip(writes, types, strict=True)]
+        self.call(self.calls.add(ReferenceStep(v, places, results, plan.function.hints)))
+
+    def _check_index(self, plan: Plan, v: Value, reads: Sequence[int], writes: Sequence[int]) -> None:
+        """Look at the indices; only where one is wrong, the reference says which."""
+        good, done, dtype = Label(), Label(), INDEX_DTYPES[v.dtype.str[1:]]
+        self.code.emit(Op.CHECK, *reads, self.number(v.type.size), dtype, self.number(v.attrs["size"]), good)
+        self._reference(plan, v, reads, writes)
+        self.code.emit(Op.JUMP, done)
+        self.code.place(good)
+        self.code.emit(Op.COPY, *writes, *reads, self.number(v.type.nbytes))
+        self.code.place(done)
+
+    def _product(self, v: Value, a: int, b: int, c: int) -> bool:
+        """A matrix product, if BLAS computes it."""
+        form = as_gemm(v)
+        if form is None:
+            return False
+        batch, m, n, k = (self.number(s) for s in (form.batch, form.m, form.n, form.k))
+        size = v.dtype.itemsize
+        if batch * m * n * k == 0:
+            if batch * m * n:
+                self.code.emit(Op.CLEAR, c, batch * m * n * size)
+            return True
+        product = blas.product(v.dtype, m, n, k, form.trans_a, form.trans_b)
+        if product is None:
+            return False
+        self.code.kept.append(product)
+        slots = {"a": a, "b": b, "c": c}
+        if batch == 1:
+            self._blas(product, slots)
+            return True
+        steps = {"a": m * k * size, "b": k * n * size, "c": m * n * size}
+        moving = {x: self.code.slot() for x in slots}
+        for x in slots:
+            self.code.emit(Op.MOVE, moving[x], slots[x], 0)
+        with self.repeat(batch):
+            self._blas(product, moving)
+            for x in slots:
+                self.code.emit(Op.MOVE, moving[x], moving[x], steps[x])
+        return True
+
+    def _blas(self, product: blas.Product, slots: Mapping[str, int]) -> None:
+        arguments = [slots[x] if isinstance(x, str) else self.at(x) for x in product.arguments]
+        self.code.call(product.entry, arguments)

@@ -1,0 +1,226 @@
+"""The native interpreter: its instructions one by one, and what programs make of them."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from symc.runtime.executor import Code, Label, Op
+from symc.runtime.executor_ir import INDEX_DTYPES, NOT_ARRAY
+
+KERNEL = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_int64))
+CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+
+
+def address(f: object) -> int:
+    return ctypes.cast(f, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
+
+
+def test_words_are_set_moved_and_exchanged() -> None:
+    code = Code()
+    a, b, c = (code.slot(v) for v in (5, 7, 0))
+    code.emit(Op.SWAP, a, b)
+    code.emit(Op.MOVE, c, a, 100)
+    code.emit(Op.SET, a, -3)
+    run = code.finish()
+    assert run.run() == 0
+    assert [run.words[s] for s in (a, b, c)] == [-3, 5, 107]
+    assert run.run() == 0  # again, on what the first run left
+    assert [run.words[s] for s in (a, b, c)] == [-3, -3, 105]
+
+
+def test_loops_nest_and_start_again() -> None:
+    code = Code()
+    outer, inner, count = code.slot(), code.slot(), code.slot()
+    code.emit(Op.SET, outer, 3)
+    first = code.label()
+    code.emit(Op.SET, inner, 4)
+    second = code.label()
+    code.emit(Op.MOVE, count, count, 1)
+    code.emit(Op.LOOP, inner, second)
+    code.emit(Op.MOVE, count, count, 100)
+    code.emit(Op.LOOP, outer, first)
+    run = code.finish()
+    for k in (1, 2):
+        assert run.run() == 0
+        assert run.words[count] == k * 312
+
+
+def test_jumps() -> None:
+    flag = np.zeros(1, np.uint8)
+    code = Code()
+    at, result, counter = code.slot(flag.ctypes.data), code.slot(), code.slot()
+    skip, done = Label(), Label()
+    code.emit(Op.SET, result, 1)
+    code.emit(Op.JUMP_IF_ZERO, at, skip)
+    code.emit(Op.SET, result, 2)
+    code.emit(Op.JUMP, done)
+    code.place(skip)
+    code.emit(Op.SET, result, 3)
+    code.place(done)
+    code.emit(Op.SET, counter, 0)
+    again = code.label()
+    code.emit(Op.MOVE, counter, counter, 2)
+    code.emit(Op.JUMP_IF_LESS, counter, 7, again)
+    run = code.finish()
+    for value, want in ((0, 3), (1, 2), (128, 2)):
+        flag[0] = value
+        assert run.run() == 0
+        assert (run.words[result], run.words[counter]) == (want, 8)
+
+
+@pytest.mark.parametrize(
+    ("index", "want"), [(0, 10), (1, 11), (2, 12), (3, 12), (-1, 10), (2**62, 12), (-(2**63), 10)]
+)
+def test_switch_moves_its_index_into_range(index: int, want: int) -> None:
+    which = np.array(index, np.int64)
+    code = Code()
+    at, result = code.slot(which.ctypes.data), code.slot()
+    labels, done = [Label() for _ in range(3)], Label()
+    code.emit(Op.SWITCH, at, 3, *labels)
+    for k, label in enumerate(labels):
+        code.place(label)
+        code.emit(Op.SET, result, 10 + k)
+        code.emit(Op.JUMP, done)
+    code.place(done)
+    run = code.finish()
+    assert run.run() == 0 and run.words[result] == want
+
+
+def test_bytes_are_copied_cleared_and_stored() -> None:
+    x, y, z = np.arange(5.0), np.full(5, 9.0), np.array(0)
+    code = Code()
+    xs, ys, zs, k = (code.slot(v) for v in (x.ctypes.data, y.ctypes.data, z.ctypes.data, 42))
+    code.emit(Op.COPY, ys, xs, 24)
+    code.emit(Op.COPY, ys, ys, 10**12)  # onto itself: nothing is touched
+    code.emit(Op.CLEAR, xs, 16)
+    code.emit(Op.STORE, zs, k)
+    assert code.finish().run() == 0
+    assert y.tolist() == [0, 1, 2, 9, 9] and x.tolist() == [0, 0, 2, 3, 4] and z == 42
+
+
+def test_launch_gathers_numbers_and_addresses() -> None:
+    seen: list[list[int]] = []
+    kernel = KERNEL(lambda words: seen.append(words[:5]))
+    code = Code()
+    a, b = code.slot(1000), code.slot(2000)
+    counter = code.slot()
+    code.emit(Op.SET, counter, 2)
+    start = code.label()
+    code.launch(address(kernel), [3, 4], [b, a, b])
+    code.emit(Op.MOVE, a, a, 8)
+    code.emit(Op.SWAP, a, b)
+    code.emit(Op.LOOP, counter, start)
+    assert code.finish().run() == 0
+    assert seen == [[3, 4, 2000, 1000, 2000], [3, 4, 1008, 2000, 1008]]
+
+
+@pytest.mark.parametrize("n", [11, 13])
+def test_routines_take_their_pointers(n: int) -> None:
+    seen: list[tuple] = []
+    routine = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n)(lambda *args: seen.append(args))
+    code = Code()
+    code.call(address(routine), [code.slot(k + 1) for k in range(n)])
+    assert code.finish().run() == 0
+    assert seen == [tuple(range(1, n + 1))]
+
+
+def test_a_callback_stops_the_run_with_its_number() -> None:
+    seen: list[int] = []
+
+    def note(number: int) -> int:
+        seen.append(number)
+        return 77 if number == 2 else 0
+
+    callback = CALLBACK(note)
+    code = Code()
+    for number in (1, 2, 3):
+        code.emit(Op.CALLBACK, address(callback), number)
+    assert code.finish().run() == 77
+    assert seen == [1, 2]
+
+
+def test_stop_if() -> None:
+    flag = np.zeros(1, np.uint8)
+    code = Code()
+    at, after = code.slot(flag.ctypes.data), code.slot()
+    code.emit(Op.STOP_IF, at, 5)
+    code.emit(Op.MOVE, after, after, 1)
+    run = code.finish()
+    assert run.run() == 0
+    flag[0] = 2
+    assert run.run() == 5
+    assert run.words[after] == 1
+
+
+def test_unknown_instructions_stop_the_run() -> None:
+    code = Code()
+    code.emit(999)
+    assert code.finish().run() == -1
+
+
+def test_arrays_are_opened_and_other_objects_are_refused() -> None:
+    x, y = np.arange(3.0), np.ones((2, 2))
+    code = Code()
+    first = code.slots([0, 0])
+    code.emit(Op.OPEN, first, 2, id(np.ndarray))
+    run = code.finish()
+    run.words[first], run.words[first + 1] = id(x), id(y)
+    assert run.run() == 0
+    assert [run.words[first], run.words[first + 1]] == [x.ctypes.data, y.ctypes.data]
+    for other in (np.float64(3), 3.0, "x", np.zeros(1).view(np.recarray)):
+        run.words[first], run.words[first + 1] = id(x), id(other)
+        assert run.run() == NOT_ARRAY
+
+
+@pytest.mark.parametrize("dtype", INDEX_DTYPES)
+def test_check_finds_indices_outside(dtype: str) -> None:
+    info = np.iinfo(dtype)
+    x = np.array([0, 3, 1], dtype)
+    code = Code()
+    at, result, good = code.slot(x.ctypes.data), code.slot(), Label()
+    code.emit(Op.SET, result, 1)
+    code.emit(Op.CHECK, at, 3, INDEX_DTYPES[dtype], 4, good)
+    code.emit(Op.SET, result, 0)
+    code.place(good)
+    run = code.finish()
+    for value in {0, 3, 4, 100, int(info.max), int(info.min), -1 if info.min else 0}:
+        for place in range(3):
+            x[:] = 0, 3, 1
+            x[place] = value
+            assert run.run() == 0
+            assert run.words[result] == (0 <= value < 4), (value, place)
+
+
+def test_the_gil_is_released() -> None:
+    """Another thread moves on while the interpreter loops."""
+    code = Code()
+    counter, start = code.slot(), Label()
+    code.emit(Op.SET, counter, 10**8)
+    code.place(start)
+    code.emit(Op.LOOP, counter, start)
+    run = code.finish()
+    thread = threading.Thread(target=run.run)
+    thread.start()
+    ticks = 0
+    while thread.is_alive():
+        ticks += 1
+        time.sleep(0.001)
+    thread.join()
+    assert ticks > 3 and run.words[counter] == 0
+
+
+def test_it_needs_no_numba() -> None:
+    text = (
+        "import sys\nfrom symc.runtime.executor import Code, Op\ncode = Code()\na = code.slot()\n"
+        "code.emit(Op.SET, a, 6)\nrun = code.finish()\nassert run.run() == 0 and run.words[a] == 6\n"
+        "print('numba' in sys.modules)"
+    )
+    out = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "False"
