@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from symc.codegen.gemm import as_gemm
+from symc.codegen.kernel_source import Form, kernel_form_of
 from symc.ir.dim import Size, evaluate
 from symc.ir.plan import Plan, Step
 from symc.ir.reference import apply
@@ -35,7 +36,7 @@ class Launch:
     sizes: tuple[Size, ...]
 
 
-Launches = Mapping[Region, Launch]
+Launches = Mapping[Form, Launch]
 #: Reductions in a region that have no value for no elements, each with the size that must not be 0.
 Nonempty = Mapping[Region, Sequence[tuple[Size, Value]]]
 
@@ -119,8 +120,8 @@ class Lowering:
             return
         if step.kind == "copy":
             self.code.emit(Op.COPY, *writes, *reads, self.number(v.type.nbytes))  # type: ignore[union-attr]
-        elif step.kind == "launch" and v.regions[0] in self.launches:
-            self._launch(self.launches[v.regions[0]], reads, writes)
+        elif step.kind == "launch" and kernel_form_of(step) in self.launches:
+            self._launch(plan, v, self.launches[kernel_form_of(step)], reads, writes)
         elif v.op.name == "dot" and self._product(v, *reads, *writes):
             return
         elif v.op.name == "check_index" and v.dtype.str[1:] in INDEX_DTYPES:
@@ -139,9 +140,19 @@ class Lowering:
                 return True
         return False
 
-    def _launch(self, launch: Launch, reads: Sequence[int], writes: Sequence[int]) -> None:
+    def _launch(self, plan: Plan, v: Value, launch: Launch, reads: Sequence[int], writes: Sequence[int]) -> None:
         numbers = [self.number(s) for s in launch.sizes]
-        self.code.launch(launch.kernel.address, numbers, [*reads, *writes])
+        if not launch.kernel.source.fails:
+            self.code.launch(launch.kernel.address, numbers, [*reads, *writes])
+            return
+        failed = np.zeros(1, np.uint8)
+        self.code.kept.append(failed)
+        slot, good = self.at(failed.ctypes.data), Label()
+        self.code.launch(launch.kernel.address, numbers, [*reads, *writes, slot])
+        self.code.emit(Op.JUMP_IF_ZERO, slot, good)
+        self.code.emit(Op.CLEAR, slot, 1)
+        self._reference(plan, v, reads, writes)  # which raises the error
+        self.code.place(good)
 
     def call(self, number: int) -> None:
         """Run a Python step."""

@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from symc.codegen.collapse import collapse
+from symc.codegen.kernel_source import Form, kernel_form_of, kernel_source
 from symc.codegen.names import kernel_name
-from symc.codegen.numba_cpu import Unsupported, render
-from symc.codegen.scalarize import scalarize
+from symc.codegen.numba_cpu import Unsupported
 from symc.ir.dim import Size, product
 from symc.ir.plan import Plan, Step
 from symc.ir.traverse import postorder
@@ -45,16 +44,18 @@ class Program:
 
     def __init__(self, plan: Plan):
         self.plan = plan
-        self.launches: dict[Region, Launch] = {}  # for the launch steps that the backend can express
+        self.launches: dict[Form, Launch] = {}  # for the launch steps that the backend can express
+        tried: set[Form] = set()
         self.nonempty: dict[Region, list[tuple[Size, Value]]] = {}
         names: dict[tuple, str] = {}
         for _, step in _launch_steps(plan):
-            (region,) = step.value.regions
-            if region not in self.nonempty:
-                self.nonempty[region] = _nonempty_folds(region)
-                launch = _build(step, names)
+            form = kernel_form_of(step)
+            if form not in tried:
+                tried.add(form)
+                self.nonempty[form[0]] = _nonempty_folds(form[0])
+                launch = _build(step, form, names)
                 if launch is not None:
-                    self.launches[region] = launch
+                    self.launches[form] = launch
         self._frames: dict[tuple, list[Frame]] = {}
         self._lock = threading.Lock()
 
@@ -71,7 +72,7 @@ class Program:
         """One record a distinct kernel."""
         found: dict[str, list] = {}
         for plan, step in _launch_steps(self.plan):
-            launch = self.launches.get(step.value.regions[0])
+            launch = self.launches.get(kernel_form_of(step))
             if launch is not None:
                 row = found.setdefault(launch.kernel.name, [launch.kernel, 0, {}])
                 row[1] += 1
@@ -132,13 +133,13 @@ def _nonempty_folds(region: Region) -> list[tuple[Size, Value]]:
     ]
 
 
-def _build(step: Step, names: dict[tuple, str]) -> Launch | None:
+def _build(step: Step, form: Form, names: dict[tuple, str]) -> Launch | None:
     """How to launch a step, or None where the backend has no rendering for it. ``names``: kernels by what they do."""
-    (region,) = step.value.regions
     try:
-        source = render("kernel", scalarize(collapse(region)))
+        source = kernel_source(form)
     except Unsupported:
         return None
-    name = names.setdefault((source.text, source.operands, source.results), kernel_name(step.value))
+    readable = kernel_name(step.value) + "_in_place" * bool(form[1])
+    name = names.setdefault((source.text, source.operands, source.results), readable)
     source = replace(source, text=source.text.replace("def kernel(", f"def {name}(", 1))
     return Launch(compile_kernel(source, name), source.sizes)
