@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from symc.ir.dim import Size, product
-from symc.ir.ops.linalg import free_axes
+from symc.ir.ops.linalg import contract_first, free_axes
 from symc.ir.value import Value
 
 BLAS_DTYPES = "fdFD"
@@ -35,8 +35,8 @@ def as_gemm(v: Value) -> Gemm | None:
     leading = tuple(range(len(batch_a)))
     if batch_a != leading or batch_b != leading:
         return None
-    trans_a = _contract_first(a, contract_a, batch_a)
-    trans_b = _contract_first(b, contract_b, batch_b)
+    trans_a = contract_first(a, contract_a, batch_a)
+    trans_b = contract_first(b, contract_b, batch_b)
     if trans_a is None or trans_b is None:
         return None
     if not free_axes(a, contract_a, batch_a):
@@ -48,12 +48,3 @@ def as_gemm(v: Value) -> Gemm | None:
         k=product(a.shape[i] for i in contract_a),
         trans_a=trans_a, trans_b=not trans_b,
     )  # fmt: skip
-
-
-def _contract_first(x: Value, contract: tuple[int, ...], batch: tuple[int, ...]) -> bool | None:
-    """Whether the contracted axes come before the free ones, in order; None if they are mixed."""
-    rest = [i for i in range(x.ndim) if i not in batch]
-    free = list(free_axes(x, contract, batch))
-    if rest == [*contract, *free]:
-        return True
-    return False if rest == [*free, *contract] else None

@@ -74,4 +74,4 @@ def cast_template(source, target) -> str | None:
         return "({0} != 0)"
     if source.kind == "f" and target.kind in "iu":
         return f"{DTYPE_NAMES[target]}(to_int({{0}}))"
-    return f"{DTYPE_NAMES[target]}({{0}})"
+    return f"{'f32' if target.itemsize == 2 and target.kind == 'f' else DTYPE_NAMES[target]}({{0}})"

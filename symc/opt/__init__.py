@@ -2,7 +2,7 @@
 
 from symc.ir import ops as _ops  # noqa: F401  # isort: skip  (rules are built with op records)
 from symc.opt import canonicalize as _canonicalize  # noqa: F401  # isort: skip
-from symc.opt import bounds, decompose, fold, fuse, rules
+from symc.opt import bounds, decompose, fold, fuse, products, rules
 from symc.opt.passes import (
     Optimized,
     Pass,
@@ -39,6 +39,7 @@ __all__ = [
     "graph_pass",
     "lookup_rule",
     "optimize",
+    "products",
     "register_pass",
     "rewrite",
     "rule",

@@ -34,6 +34,15 @@ def free_axes(t, contract: Axes, batch: Axes) -> Axes:
     return tuple(i for i in range(len(t.shape)) if i not in contract and i not in batch)
 
 
+def contract_first(x: Value, contract: tuple[int, ...], batch: tuple[int, ...]) -> bool | None:
+    """Whether the contracted axes come before the free ones, in order; None if they are mixed."""
+    rest = [i for i in range(x.ndim) if i not in batch]
+    free = list(free_axes(x, contract, batch))
+    if rest == [*contract, *free]:
+        return True
+    return False if rest == [*free, *contract] else None
+
+
 def _dot_reference(a, b, contract, batch):
     letters = iter("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
     left = [next(letters) for _ in a.shape]

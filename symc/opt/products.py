@@ -1,0 +1,133 @@
+"""Products of arrays that are no single call of BLAS: moved into its layout, or taken apart into sums."""
+
+from __future__ import annotations
+
+from symc.ir.dim import Size, product
+from symc.ir.ops.cast import cast
+from symc.ir.ops.linalg import contract_first, dot, free_axes
+from symc.ir.ops.reduce import sum_
+from symc.ir.ops.shape import broadcast, transpose
+from symc.ir.types import DTYPES
+from symc.ir.value import Value
+from symc.opt.pattern import leaves
+from symc.opt.rule import rewrite
+
+#: Up to this many multiplications a product is faster inside a kernel than as a call.
+SMALL = 64
+
+
+def _example(dtype: str, shapes: tuple, contract: tuple, batch: tuple = ((), ())) -> Value:
+    a, b = (cast(x, dtype=DTYPES[dtype]) for x in [leaves(1, {}, s)[0] for s in shapes])
+    return dot(a, b, contract=contract, batch=batch)
+
+
+@rewrite(
+    "dot",
+    exact=False,
+    family="decompose",
+    equation="dot(x, y) in f16 -> dot(x, y) in f32",
+    examples=lambda: [_example("f16", ((3, 3), (3, 3)), ((1,), (0,)))],
+)
+def dot_of_half(v: Value) -> Value | None:
+    """The library multiplies no half precision, and a sum should not be rounded to it."""
+    if v.dtype != DTYPES["f16"]:
+        return None
+    return cast(dot(*[cast(o, dtype=DTYPES["f32"]) for o in v.operands], **v.attrs), dtype=v.dtype)
+
+
+@rewrite(
+    "dot",
+    exact=False,
+    kinds="iuf",
+    family="decompose",
+    equation="dot(x, y) -> sum(x * y) of integers and where it is small",
+    examples=lambda: [
+        _example("i32", ((3, 4), (4, 5)), ((1,), (0,))),
+        _example("i64", ((3, 4), (5, 4)), ((1,), (1,))),
+        _example("f64", ((2, 3, 4), (2, 4)), ((2,), (1,)), ((0,), (0,))),
+        _example("f64", ((4,), (4,)), ((0,), (0,))),
+    ],
+)
+def dot_as_sum(v: Value) -> Value | None:
+    """A kernel does what no library does, and small products without a call, together with what is around them."""
+    if v.dtype.kind == "f" and not _is_small(v) or v.dtype == DTYPES["f16"]:
+        return None
+    a, b = v.operands
+    (contract_a, contract_b), (batch_a, batch_b) = v.attrs["contract"], v.attrs["batch"]
+    left, right = free_axes(a, contract_a, batch_a), free_axes(b, contract_b, batch_b)
+    n, m, k = len(batch_a), len(left), len(contract_a)
+    # axes of the space: batch, left, contracted and right, so that the innermost is the last axis of b where it can be
+    across = not _is_small(v) and bool(right) and b.ndim - 1 in right and v.dtype.itemsize > 2
+    right_at, contract_at = (n + m + k, n + m) if across else (n + m, n + m + len(right))
+    shape: dict[int, Size] = {}
+    spread = []
+    for x, parts in ((a, ((batch_a, 0), (left, n), (contract_a, contract_at))),
+                     (b, ((batch_b, 0), (right, right_at), (contract_b, contract_at)))):
+        place = {axis: first + i for axes, first in parts for i, axis in enumerate(axes)}
+        shape.update({p: x.shape[axis] for axis, p in place.items()})
+        spread.append([place[axis] for axis in range(x.ndim)])
+    space = tuple(shape[p] for p in range(len(shape)))
+    factors = [_spread(x, axes, space) for x, axes in zip((a, b), spread, strict=True)]
+    found = factors[0] * factors[1]
+    return sum_(found, axes=tuple(range(contract_at, contract_at + k))) if k else found
+
+
+def _spread(x: Value, axes: list[int], space: tuple[Size, ...]) -> Value:
+    """``x`` with each axis at its place in a space."""
+    order = tuple(sorted(range(x.ndim), key=lambda axis: axes[axis]))
+    turned = x if order == tuple(range(x.ndim)) else transpose(x, perm=order)
+    return turned if turned.shape == space else broadcast(turned, axes=tuple(sorted(axes)), shape=space)
+
+
+def _is_small(v: Value) -> bool:
+    """Are there few multiplications for each index of the batch axes?"""
+    a, b = v.operands
+    (contract_a, contract_b), (batch_a, batch_b) = v.attrs["contract"], v.attrs["batch"]
+    each = product([*[s for i, s in enumerate(a.shape) if i not in batch_a],
+                    *[b.shape[i] for i in free_axes(b, contract_b, batch_b)]])
+    return isinstance(each, int) and each <= SMALL
+
+
+@rewrite(
+    "dot",
+    exact=False,
+    kinds="fc",
+    family="decompose",
+    equation="dot(x, y) -> dot(transpose(x), transpose(y)) where contracted, free and batch axes are mixed",
+    examples=lambda: [
+        _example("f64", ((4, 5, 3, 6), (4, 7, 3, 6)), ((3,), (3,)), ((0, 2), (0, 2))),
+        _example("f64", ((4, 5, 6), (6, 4, 7)), ((0, 2), (1, 0))),
+    ],
+)
+def dot_in_order(v: Value) -> Value | None:
+    """One copy of an operand, and the product is a call of BLAS."""
+    if v.dtype.kind not in "fc" or v.dtype == DTYPES["f16"] or _in_order(v):
+        return None
+    (contract_a, contract_b), batch = v.attrs["contract"], v.attrs["batch"]
+    for k in (0, 1):  # the order in which contracted axes are listed is free
+        pairs = sorted(zip(contract_a, contract_b, strict=True), key=lambda p: p[k])
+        listed = (tuple(p[0] for p in pairs), tuple(p[1] for p in pairs))
+        same = dot(*v.operands, contract=listed, batch=batch)
+        if _in_order(same):
+            return same
+    moved = [_moved(o, c, b) for o, c, b in zip(v.operands, v.attrs["contract"], batch, strict=True)]
+    lead = tuple(range(len(batch[0])))
+    return dot(*[x for x, _ in moved], contract=(moved[0][1], moved[1][1]), batch=(lead, lead))
+
+
+def _moved(x: Value, contract: tuple[int, ...], batch: tuple[int, ...]) -> tuple[Value, tuple[int, ...]]:
+    """``x`` with batch axes first, and then contracted axes all before or all after the free ones; where they are."""
+    free = free_axes(x, contract, batch)
+    for perm in ((*batch, *contract, *free), (*batch, *free, *contract)):
+        if perm == tuple(range(x.ndim)):
+            return x, contract
+    perm = (*batch, *free, *contract)
+    first = len(batch) + len(free)
+    return transpose(x, perm=perm), tuple(range(first, first + len(contract)))
+
+
+def _in_order(v: Value) -> bool:
+    batch = v.attrs["batch"]
+    lead = tuple(range(len(batch[0])))
+    return batch == (lead, lead) and all(
+        contract_first(o, c, b) is not None for o, c, b in zip(v.operands, v.attrs["contract"], batch, strict=True))
