@@ -76,6 +76,10 @@ class ExecutionError(SymcError, RuntimeError):
     """An operation failed on the numbers it was given (a singular matrix, for example)."""
 
 
+class AssertError(ExecutionError, AssertionError):
+    """A condition of ``sc.debug.assert_`` does not hold."""
+
+
 class NonFiniteError(ExecutionError, FloatingPointError):
     """``mode="nan_guard"`` met a nan or an infinity."""
 

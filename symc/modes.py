@@ -11,6 +11,7 @@ import numpy as np
 from symc.codegen.plan import check_plan, make_plan
 from symc.errors import InputError, InternalError, NonFiniteError, PipelineError, SymcError, did_you_mean
 from symc.ir.function import Function
+from symc.ir.ops.effect import quiet
 from symc.ir.plan import Plan
 from symc.ir.text import print_function
 from symc.ir.value import Value
@@ -181,7 +182,8 @@ class DebugProgram:
 
     def run(self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int], out: Any = None) -> list[np.ndarray]:
         kept = [a.copy() for a in arrays]
-        expected = self._reference.run([a.copy() for a in kept], sizes)
+        with quiet():  # what is printed, is printed by the program itself
+            expected = self._reference.run([a.copy() for a in kept], sizes)
         got = self._program.run(list(arrays), sizes, out)
         wrong = _first_difference(got, expected, kept)
         if wrong is None:
@@ -190,10 +192,9 @@ class DebugProgram:
             if a.flags.writeable:
                 np.copyto(a, old)
         for name, stage in self._prepared.stages.items():
-            if (
-                _first_difference(ReferenceProgram(stage).run([a.copy() for a in kept], sizes), expected, kept)
-                is not None
-            ):
+            with quiet():
+                reached = ReferenceProgram(stage).run([a.copy() for a in kept], sizes)
+            if _first_difference(reached, expected, kept) is not None:
                 raise InternalError(
                     f"debug: result {wrong} is wrong after the pass {name!r}", text=print_function(stage)
                 )

@@ -7,6 +7,7 @@ needs. Views and projections are not cells of their own. Nothing here says where
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -16,8 +17,11 @@ from symc.codegen.names import is_kernel
 from symc.ir.dim import Dim, Size, evaluate, names
 from symc.ir.function import Function
 from symc.ir.op import Extern, View
+from symc.ir.ops.effect import has_effect, program_order
+from symc.ir.ops.kernel import check_index
+from symc.ir.traverse import postorder
 from symc.ir.types import TensorType, TupleType
-from symc.ir.value import Value
+from symc.ir.value import Region, Value
 
 #: Symbolic sizes are weighed against each other as if every size name were this number.
 NOMINAL = 1024
@@ -30,6 +34,7 @@ class Work:
     ``leaves``: params and constants by cell. ``inputs``/``results``: the cell of every function input / body result.
     ``copies``: steps that copy a cell, because two things that are returned must not share memory.
     ``targets``: cell of a state's new value -> cell of the state it replaces.
+    ``effects``: steps that must run one after another, in this order.
     ``owned``: inputs (cells) that may be overwritten. ``pairs[s]``: what step s may do in place.
     """
 
@@ -44,6 +49,7 @@ class Work:
     results: list[int] = field(default_factory=list)
     copies: set[int] = field(default_factory=set)
     fallible: set[int] = field(default_factory=set)
+    effects: list[int] = field(default_factory=list)
     targets: dict[int, int] = field(default_factory=dict)
     owned: set[int] = field(default_factory=set)
     readers: list[list[int]] = field(default_factory=list)
@@ -85,10 +91,22 @@ def is_view(v: Value) -> bool:
 
 
 def may_fail(v: Value) -> bool:
-    """Can computing ``v`` raise? Kernels and matrix products cannot; any other call may, if only for want of memory."""
+    """Can computing ``v`` raise? Kernels without index checks and matrix products cannot; any other call may, if only
+    for want of memory."""
     if isinstance(v.op.lowering, Extern) and v.op.lowering.name == "dot":
         return as_gemm(v) is None
-    return not is_kernel(v)
+    return not is_kernel(v) or checks_indices(v.regions[0])
+
+
+_checking: weakref.WeakKeyDictionary[Region, bool] = weakref.WeakKeyDictionary()
+
+
+def checks_indices(region: Region) -> bool:
+    """Does a kernel check indices?"""
+    found = _checking.get(region)
+    if found is None:
+        found = _checking[region] = any(v.op is check_index for v in postorder(region.results))
+    return found
 
 
 def work_of(f: Function, inplace: Callable[[Value], Pairs], fails: Callable[[Value], bool] = may_fail,
@@ -101,7 +119,7 @@ def work_of(f: Function, inplace: Callable[[Value], Pairs], fails: Callable[[Val
         w.leaves[w.inputs[-1]] = v
         where[v] = (w.inputs[-1],)
     w.owned = {w.inputs[k] for k in donated if f.inputs[k].role != "state"}
-    for v in f.values():
+    for v in program_order(f.body.results):
         if v in where:
             continue
         if v.op.name == "get":
@@ -114,6 +132,8 @@ def work_of(f: Function, inplace: Callable[[Value], Pairs], fails: Callable[[Val
         else:
             if fails(v):
                 w.fallible.add(len(w.values))
+            if has_effect(v):
+                w.effects.append(len(w.values))
             where[v] = w.step(v, tuple(where[o][0] for o in v.operands), inplace(v))
     _claim_results(w, [where[r][0] for r in f.body.results])
     _link(w)

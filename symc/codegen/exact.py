@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Sequence
 
 from symc.codegen.cells import Work
@@ -61,6 +62,8 @@ class _Search:
         self.w, self.placer, self.numbers = w, placer, numbers
         self.readers = [sum(1 << s for s in r) for r in w.readers]
         self.needs = [sum({1 << w.maker[c] for c in reads if w.maker[c] >= 0}) for reads in w.reads]
+        for before, s in itertools.pairwise(w.effects):
+            self.needs[s] |= 1 << before
         self.fallible = sum(1 << s for s in w.fallible)
 
     def ready(self, done: int) -> list[int]:

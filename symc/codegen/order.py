@@ -7,6 +7,7 @@ is one. Sizes are compared at nominal numbers, so that the choice is the same in
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Iterable, Sequence
 
 from symc.codegen.cells import Work
@@ -63,7 +64,8 @@ def peak(w: Work, sequence: Sequence[int], placer: Placer | None = None, numbers
 
 
 class Edges:
-    """What must come before what besides the data: readers of a state before the step that writes over it."""
+    """What must come before what besides the data: readers of a state before the step that writes over it, effects in
+    their order."""
 
     def __init__(self, w: Work):
         self.n = len(w.values)
@@ -72,6 +74,8 @@ class Edges:
             if m >= 0:
                 self.data[m].extend(w.readers[c])
         self.extra: dict[int, list[int]] = {}
+        for first, second in itertools.pairwise(w.effects):
+            self.extra.setdefault(first, []).append(second)
         self.borrowing: set[int] = set()  # cells that will be written over a state
 
     def after(self, s: int) -> Iterable[int]:

@@ -19,6 +19,7 @@ from symc.ir.dim import Size
 from symc.ir.location import Inside, Locs
 from symc.ir.op import Control, Regional
 from symc.ir.ops.control import cond, scan, while_
+from symc.ir.ops.effect import has_effect
 from symc.ir.traverse import postorder, region_params, replace
 from symc.ir.value import Region, Value, built_values, param
 
@@ -52,7 +53,7 @@ def loop_captures(params: Sequence[Value], results: Sequence[Value]) -> list[Val
     order = postorder(results, stop=known.__contains__)
     inside: set[Value] = set(known)
     for v in order:
-        if any(o in inside for o in v.operands) or "effect" in v.op.traits:
+        if any(o in inside for o in v.operands) or has_effect(v):
             inside.add(v)
     return _frontier(order, results, inside)
 

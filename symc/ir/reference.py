@@ -12,6 +12,7 @@ from symc.errors import ExecutionError, InternalError, SymcError
 from symc.ir import location
 from symc.ir.dim import Dim, names, solve
 from symc.ir.function import Function, Hints
+from symc.ir.ops.effect import program_order
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType, TupleType, concrete_shape
 from symc.ir.value import Region, Value
@@ -122,7 +123,7 @@ def schedule(leaves: Sequence[Value], roots: Sequence[Value]) -> Schedule:
     """How to compute ``roots`` from ``leaves``, one op after another."""
     place: dict[Value, int] = {p: k for k, p in enumerate(leaves)}
     steps: list[tuple[Value, list[int], list[int]]] = []
-    for v in postorder(roots, stop=place.__contains__):
+    for v in program_order(roots, stop=place.__contains__):
         if v not in place:
             place[v] = len(place)
             steps.append((v, [place[o] for o in v.operands], []))

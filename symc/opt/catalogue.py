@@ -16,6 +16,7 @@ TITLES = {
     "select": "Choices",
     "linalg": "Products of arrays",
     "decompose": "Decomposition",
+    "debug": "Debugging",
 }
 
 HEAD = """# Rewrite rules

@@ -82,6 +82,7 @@ for _name, _families, _doc in (
         "Fewer and cheaper ops for the same numbers.",
     ),
     ("decompose", ("decompose",), "Named ops become their parts."),
+    ("strip_debug", ("debug",), "Nothing is printed, checked or stopped at."),
 ):
     register_pass(Pass(_name, _doc, _families))
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from symc.errors import InternalError
 from symc.ir.location import NOWHERE, Locs
 from symc.ir.op import Op
+from symc.ir.ops.effect import has_effect, keep
 from symc.ir.text import splat_of
 from symc.ir.traverse import postorder
 from symc.ir.value import Region, Value, make
@@ -96,7 +97,8 @@ class Rewriter:
             self.uses[r] = self.uses.get(r, 0) + 1
         for r in roots:
             self._simplify(r)
-        return [self.done[r] for r in roots]
+        results = [self.done[r] for r in roots]
+        return keep(results, [self.done[v] for v in values if has_effect(v)])
 
     def _simplify(self, root: Value) -> None:
         """Fill ``done`` for ``root`` and what it needs. The stack holds values to visit, and pairs (v, what v

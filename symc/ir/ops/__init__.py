@@ -6,12 +6,14 @@ from symc.ir.ops import (
     compare,
     control,
     cumulative,
+    effect,
     grad_control,
     index,
     kernel,
     leaf,
     linalg,
     logic,
+    loop,
     math,
     reduce,
     shape,
@@ -20,7 +22,7 @@ from symc.ir.ops import (
 
 #: The families, in the order in which the documentation shows them.
 FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, linalg, index, sort,
-            control, kernel)
+            control, effect, kernel, loop)
 
-__all__ = ["FAMILIES", "arithmetic", "cast", "compare", "control", "cumulative", "grad_control", "index", "kernel",
-           "leaf", "linalg", "logic", "math", "reduce", "shape", "sort"]
+__all__ = ["FAMILIES", "arithmetic", "cast", "compare", "control", "cumulative", "effect", "grad_control", "index",
+           "kernel", "leaf", "linalg", "logic", "loop", "math", "reduce", "shape", "sort"]

@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from symc.ir.op import Custom, Decompose, Element, Elementwise, Extern, Fold, Linear, Multilinear, Op, View
+from symc.ir.op import (
+    Control,
+    Custom,
+    Decompose,
+    Element,
+    Elementwise,
+    Extern,
+    Fold,
+    Linear,
+    Multilinear,
+    Op,
+    Regional,
+    Running,
+    Update,
+    View,
+)
 from symc.ir.ops import FAMILIES
 from symc.ir.ops.elementwise import KINDS
 
@@ -16,7 +31,9 @@ An op takes operands of equal dtype and, if it is elementwise, equal shape: broa
 end's. *Derivative* says which fact forward and reverse mode are read from: *elementwise* partials, *linear* (its
 transpose), *multilinear* (linear in each operand), *custom* (both directions stated), or none: the result is a constant
 to `grad`. *Code* says what a code generator makes of it: *element* (a scalar expression, fusible), *fold* (a
-reduction), *view* (no code), *extern* (a library routine), or *other ops* (it is rewritten before fusion).
+reduction), *update* (elements put into an operand), *running* (each element made of the one before), *view* (no code),
+*extern* (a library routine, or its reference), *control* (regions with plans of their own), or *other ops* (it is
+rewritten before fusion).
 """
 
 
@@ -60,7 +77,8 @@ def derivative(op: Op) -> str:
         return "none"
     if isinstance(d, Elementwise) and all(p is None for p in d.partials):
         return "zero"
-    return {Elementwise: "elementwise", Linear: "linear", Multilinear: "multilinear", Custom: "custom"}[type(d)]
+    return {Elementwise: "elementwise", Linear: "linear", Multilinear: "multilinear", Custom: "custom",
+            Regional: "of its regions"}[type(d)]  # fmt: skip
 
 
 def code(op: Op) -> str:
@@ -70,7 +88,8 @@ def code(op: Op) -> str:
         return f"fold {form.kind}"
     if isinstance(form, Extern):
         return f"extern {form.name}"
-    return {Element: "element", View: "view", Decompose: "other ops", type(None): "-"}[type(form)]
+    return {Element: "element", View: "view", Decompose: "other ops", Update: "update", Running: "running",
+            Control: "control", type(None): "-"}[type(form)]  # fmt: skip
 
 
 def escape(text: str) -> str:
