@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from symc.ir.op import Extern, Op
+from symc.ir.op import Op
 from symc.ir.ops.arithmetic import abs_, hypot, maximum, mulz, neg
 from symc.ir.ops.compare import eq, gt, isinf
 from symc.ir.ops.elementwise import elementwise, like
@@ -100,15 +100,15 @@ erf = elementwise("erf", 1, "f", special("erf"), (lambda out, x: TWO_OVER_SQRT_P
 erfc = elementwise("erfc", 1, "f", special("erfc"), (lambda out, x: -TWO_OVER_SQRT_PI * exp(-x * x),),
                    doc="1 - erf(x), accurate for large x.")
 erfcx = elementwise("erfcx", 1, "f", special("erfcx"), (lambda out, x: 2 * mulz(out, x) - TWO_OVER_SQRT_PI,),
-                    lowering=Extern("special"), doc="exp(x*x) * erfc(x), without overflow for large x.")
+                    doc="exp(x*x) * erfc(x), without overflow for large x.")
 erfinv = elementwise("erfinv", 1, "f", special("erfinv"), (lambda out, x: exp(out * out) / TWO_OVER_SQRT_PI,),
-                     singular=True, lowering=Extern("special"), doc="The inverse of erf.")
+                     singular=True, doc="The inverse of erf.")
 lgamma = elementwise("lgamma", 1, "f", special("gammaln"), (lambda out, x: digamma(x),), singular=True,
                      doc="The logarithm of |gamma(x)|.")
 digamma: Op = elementwise("digamma", 1, "f", special("digamma"), (lambda out, x: trigamma(x),), singular=True,
-                          lowering=Extern("special"), doc="The derivative of lgamma.")
+                          doc="The derivative of lgamma.")
 trigamma: Op = elementwise("trigamma", 1, "f", special("polygamma", 1), (lambda out, x: polygamma(x, order=2),),
-                           singular=True, lowering=Extern("special"), doc="The derivative of digamma.")
+                           singular=True, doc="The derivative of digamma.")
 
 
 def _polygamma(x, order):
@@ -119,7 +119,7 @@ def _polygamma(x, order):
 
 polygamma: Op = elementwise("polygamma", 1, "f", _polygamma,
                             (lambda out, x: polygamma(x, order=out.attrs["order"] + 1),),
-                            singular=True, lowering=Extern("polygamma"), attrs=({"order": 2}, {"order": 3}),
+                            singular=True, attrs=({"order": 2}, {"order": 3}),
                             doc="The derivative of digamma of order `order`, at least 1.")
 
 # --- stable forms -----------------------------------------------------------------------------------------------------
