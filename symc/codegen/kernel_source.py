@@ -5,6 +5,7 @@ from __future__ import annotations
 from symc.codegen.collapse import collapse
 from symc.codegen.inplace import updated_params
 from symc.codegen.numba_cpu import Source, render
+from symc.codegen.numba_loop import is_loop_kernel, render_loop
 from symc.codegen.scalarize import scalarize
 from symc.ir.plan import Step
 from symc.ir.value import Region
@@ -23,4 +24,6 @@ def kernel_form_of(step: Step) -> Form:
 def kernel_source(form: Form) -> Source:
     """The text of the kernel, called ``kernel``. Raises Unsupported where the backend has no rendering."""
     region, over = form
+    if is_loop_kernel(region):
+        return render_loop("kernel", region)
     return render("kernel", scalarize(collapse(region)), over)

@@ -48,7 +48,7 @@ def render(name: str, loops: Loops, over: Collection[int] = ()) -> Source:
 
     Raises Unsupported for ops or dtypes the backend cannot express.
     """
-    return _Renderer(name, loops, over).run()
+    return Renderer(name, loops, over).run()
 
 
 @dataclass
@@ -62,7 +62,9 @@ class _Loop:
 Target = tuple[int, tuple[str, ...], tuple[Size, ...]]  # result number, index so far, shape so far
 
 
-class _Renderer:
+class Renderer:
+    """Writes the text of one kernel."""
+
     def __init__(self, name: str, loops: Loops, over: Collection[int]):
         self.name, self.loops, self.over = name, loops, over
         self.fails = False
@@ -176,7 +178,7 @@ class _Renderer:
 
     def store(self, target: Target, expression: str, dtype: np.dtype, depth: int) -> None:
         k, index, shape = target
-        self.line(depth, f"o{k}[{self.offset(index, shape)}] = {_stored(expression, dtype)}")
+        self.line(depth, f"o{k}[{self.offset(index, shape)}] = {stored(expression, dtype)}")
 
     # -- updates and running sums
 
@@ -189,7 +191,7 @@ class _Renderer:
             x = operands[0]
             if kind != "set":
                 x = combine(kind, _loaded(f"o{k}[{place}]", dtype), x, dtype, exact=True)
-            self.line(depth, f"o{k}[{place}] = {_stored(x, dtype)}")
+            self.line(depth, f"o{k}[{place}] = {stored(x, dtype)}")
             return
         axis, values, done = v.attrs["axis"], operands[: 1 + (kind == "linear")], operands[-len(shape) - 1]
         p, x = self.fresh("t"), self.fresh("t")
@@ -207,7 +209,7 @@ class _Renderer:
         else:
             then = combine(kind, before, x, dtype, exact=True)
         self.line(depth, f"{y} = {x} if {done} == 0 else {then}")
-        self.line(depth, f"o{k}[{p}] = {_stored(y, dtype)}")
+        self.line(depth, f"o{k}[{p}] = {stored(y, dtype)}")
 
     def expression(self, v: Value, env: dict[Value, str]) -> str:
         if v in env:
@@ -305,7 +307,7 @@ class _Renderer:
         slots = [places[k] for k in self._fold_order(region, fold, targets)]
         self.line(d + 1, columns)
         for place, (kind, t) in zip(slots, parts, strict=True):
-            self.line(d + 2, f"{place} = {_stored(identity(kind, t.dtype), t.dtype)}")
+            self.line(d + 2, f"{place} = {stored(identity(kind, t.dtype), t.dtype)}")
         rows, inner = self.open_loops(fold.attrs["shape"], d + 1, [])
         self.line(inner, columns)
         scope = self.enter(v, index, env)
@@ -316,7 +318,7 @@ class _Renderer:
         found = self.emit_block(fold.regions[0], body, [None] * len(parts), inner + 1)
         for place, x, (kind, t) in zip(slots, found, parts, strict=True):
             now = f"({place} != 0)" if t.dtype.kind == "b" else place
-            self.line(inner + 1, f"{place} = {_stored(combine(kind, now, x, t.dtype, exact=True), t.dtype)}")
+            self.line(inner + 1, f"{place} = {stored(combine(kind, now, x, t.dtype, exact=True), t.dtype)}")
 
     @staticmethod
     def _fold_order(region: Region, fold: Value, targets: list[tuple[int, Target]]) -> list[int]:
@@ -357,7 +359,7 @@ class _Renderer:
             form = template(v.op.name, v.operands[-1].dtype.kind)
         if form is None:
             raise Unsupported(f"{v.op.name} of {v.operands[0].dtype}")
-        return rounded(form.format(*operands), v.dtype)
+        return rounded(form.format(*operands, **v.attrs), v.dtype)
 
 
 def _projection(v: Value) -> tuple[Value, int]:
@@ -376,7 +378,7 @@ def _long(shape: tuple[Size, ...]) -> bool:
 class _Accumulator:
     """The running value of one fold."""
 
-    def __init__(self, owner: _Renderer, kind: str, t: TensorType):
+    def __init__(self, owner: Renderer, kind: str, t: TensorType):
         self.owner, self.kind, self.dtype = owner, kind, t.dtype
         self.name = owner.fresh("s")
         self.partial = kind == "add" and t.dtype.kind in "fc"
@@ -478,10 +480,11 @@ def _loaded(text: str, dtype: np.dtype) -> str:
     return f"from_half({text})" if dtype == np.float16 else text
 
 
-def _stored(text: str, dtype: np.dtype) -> str:
+def stored(text: str, dtype: np.dtype) -> str:
+    """An expression as it is written to memory."""
     if dtype.kind == "b":
         return f"u8({text})"
     return f"to_half({text})" if dtype == np.float16 else text
 
 
-__all__ = ["Source", "Unsupported", "number", "render"]
+__all__ = ["Renderer", "Source", "Target", "Unsupported", "number", "render", "stored"]

@@ -24,14 +24,15 @@ from symc.errors import PipelineError, did_you_mean
 #: * canonicalize runs once more, because the parts that ops decompose into are not canonical; and fuse compares
 #:   operands.
 #: * check_indices comes after everything that could prove an index in bounds or drop a gather.
+#: * small_loops comes after check_indices, which looks at ordinary ops, and before fuse: what it makes is a kernel.
 #: * fuse is last: what is fused is not looked into any more.
-DEFAULT = "canonicalize,fold,stabilize,simplify,stabilize,decompose,canonicalize,check_indices,fuse"
+DEFAULT = "canonicalize,fold,stabilize,simplify,stabilize,decompose,canonicalize,check_indices,small_loops,fuse"
 
 #: The same meaning with less work: no algebra, one pass over the graph for each thing that must be done.
-FAST_COMPILE = "canonicalize,stabilize,decompose,check_indices,fuse"
+FAST_COMPILE = "canonicalize,stabilize,decompose,check_indices,small_loops,fuse"
 
 #: Everything but fusion, for those who want to see or test values.
-UNFUSED = DEFAULT.removesuffix(",check_indices,fuse")
+UNFUSED = DEFAULT.removesuffix(",check_indices,small_loops,fuse")
 
 
 @dataclass(frozen=True)
