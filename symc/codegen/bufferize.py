@@ -30,8 +30,14 @@ def bufferize(w: Work, sequence: Sequence[int], reuse: bool = True) -> Plan:
     steps = []
     for s in sequence:
         writes = tuple(maker.write(c, over) for c, over in zip(w.writes[s], placed[s], strict=True))
-        kind = "copy" if s in w.copies else "launch" if is_kernel(w.values[s]) else "call"
-        steps.append(Step(kind, w.values[s], tuple(maker.held[c] for c in w.reads[s]), writes))
+        reads = tuple(maker.held[c] for c in w.reads[s])
+        if s in w.nests:
+            inner = w.nests[s]
+            steps.append(Step("control", w.values[s], reads, writes, bodies=inner.bodies, layout=inner.layout,
+                              scratch=maker.scratch(inner.nbytes)))
+        else:
+            kind = "copy" if s in w.copies else "launch" if is_kernel(w.values[s]) else "call"
+            steps.append(Step(kind, w.values[s], reads, writes))
     results = tuple(maker.held[c] for c in w.results)
     kinds = {r: "result" for r in results if maker.buffers[r].kind == "temp"}
     buffers = {n: Buffer(n, kinds.get(n, b.kind), b.nbytes, b.value) for n, b in maker.buffers.items()}
@@ -76,12 +82,24 @@ class _Buffers:
         return name
 
 
+    def scratch(self, nbytes: Size) -> str | None:
+        """A temp that one step alone uses."""
+        if nbytes == 0:
+            return None
+        name = self.fresh("b")
+        self.buffers[name] = Buffer(name, "temp", nbytes)
+        self.types[name] = TensorType("u8", (nbytes,))
+        return name
+
+
 def spans(steps: Sequence[Step]) -> dict[str, tuple[int, int]]:
     """First and last position at which each buffer is used."""
     out: dict[str, tuple[int, int]] = {}
     for at, step in enumerate(steps):
         for name in (*step.reads, *step.writes):
             out[name] = (out[name][0] if name in out else at, at)
+        if step.scratch is not None:
+            out[step.scratch] = (at, at)
     return out
 
 
@@ -89,7 +107,8 @@ def host_in_results(plan: Plan) -> Plan:
     """Put temps that die before a result buffer is first written into that buffer: memory that waits anyway."""
     span = spans(plan.steps)
     results = [n for n, b in plan.buffers.items() if b.kind == "result" and span[n][0] > 0]
-    temps = [n for n, b in plan.buffers.items() if b.kind == "temp"]
+    scratch = {s.scratch for s in plan.steps}
+    temps = [n for n, b in plan.buffers.items() if b.kind == "temp" and n not in scratch]
     if not results or not temps or len(results) * len(temps) > HOSTED:
         return plan
     numbers = {n: nominal(plan.buffers[n].nbytes) for n in (*results, *temps)}

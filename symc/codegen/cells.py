@@ -16,15 +16,29 @@ from symc.codegen.inplace import Pairs
 from symc.codegen.names import is_kernel
 from symc.ir.dim import Dim, Size, evaluate, names
 from symc.ir.function import Function
-from symc.ir.op import Extern, View
+from symc.ir.op import Control, Extern, View
 from symc.ir.ops.effect import has_effect, program_order
 from symc.ir.ops.kernel import check_index
+from symc.ir.plan import Layout, Plan, Step
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Region, Value
 
 #: Symbolic sizes are weighed against each other as if every size name were this number.
 NOMINAL = 1024
+
+
+Source = tuple[Value, int]  # result k of an op that is neither a view nor a projection
+
+
+@dataclass(frozen=True, eq=False)
+class Nest:
+    """How a loop or branch runs: plans of its regions, and ``nbytes`` bytes of scratch laid out as ``layout`` says."""
+
+    bodies: tuple[Plan, ...]
+    layout: Layout
+    nbytes: Size
+    pairs: Pairs
 
 
 @dataclass(eq=False)
@@ -36,6 +50,7 @@ class Work:
     ``targets``: cell of a state's new value -> cell of the state it replaces.
     ``effects``: steps that must run one after another, in this order.
     ``owned``: inputs (cells) that may be overwritten. ``pairs[s]``: what step s may do in place.
+    ``nests``: the plans inside of the steps that are loops and branches.
     """
 
     function: Function
@@ -52,6 +67,7 @@ class Work:
     effects: list[int] = field(default_factory=list)
     targets: dict[int, int] = field(default_factory=dict)
     owned: set[int] = field(default_factory=set)
+    nests: dict[int, Nest] = field(default_factory=dict)
     readers: list[list[int]] = field(default_factory=list)
     maker: list[int] = field(default_factory=list)
 
@@ -78,6 +94,10 @@ class Work:
         known = {t: nominal(t.nbytes) for t in dict.fromkeys(self.types)}
         return [known[t] for t in self.types]
 
+    def scratch(self) -> list[int]:
+        """Bytes that every step needs for itself alone, at nominal sizes."""
+        return [nominal(self.nests[s].nbytes) if s in self.nests else 0 for s in range(len(self.values))]
+
 
 @functools.lru_cache(maxsize=4096)
 def nominal(size: Size) -> int:
@@ -88,6 +108,13 @@ def nominal(size: Size) -> int:
 def is_view(v: Value) -> bool:
     """Is ``v`` the same bytes as its operand?"""
     return isinstance(v.op.lowering, View)
+
+
+def source(v: Value) -> Source:
+    """The op and result whose bytes ``v`` is."""
+    while isinstance(v.op.lowering, View):
+        v = v.operands[0]
+    return (v.operands[0], v.attrs["index"]) if v.op.name == "get" else (v, 0)
 
 
 def may_fail(v: Value) -> bool:
@@ -109,9 +136,26 @@ def checks_indices(region: Region) -> bool:
     return found
 
 
+def plan_fails(plan: Plan, fails: Callable[[Value], bool]) -> bool:
+    """Can a step of the plan raise?"""
+    return any(step_fails(s, fails) for s in plan.steps)
+
+
+def step_fails(step: Step, fails: Callable[[Value], bool]) -> bool:
+    """Can a step raise? A loop or branch can if a step inside can."""
+    if step.kind == "control":
+        return any(plan_fails(b, fails) for b in step.bodies)
+    return step.kind != "copy" and fails(step.value)
+
+
 def work_of(f: Function, inplace: Callable[[Value], Pairs], fails: Callable[[Value], bool] = may_fail,
-            donated: frozenset[int] = frozenset()) -> Work:
-    """The steps of ``f`` in postorder, then the copies that its results need."""
+            donated: frozenset[int] = frozenset(), nest: Callable[[Value], Nest] | None = None,
+            rotating: bool = False) -> Work:
+    """The steps of ``f`` in postorder, then the copies that its results need.
+
+    ``nest``: how loops and branches run. ``rotating``: ``f`` is the body of a loop, whose states take each other's
+    memory after a step.
+    """
     w = Work(f)
     where: dict[Value, tuple[int, ...]] = {}
     for v in f.params:
@@ -130,30 +174,47 @@ def work_of(f: Function, inplace: Callable[[Value], Pairs], fails: Callable[[Val
             where[v] = (w.cell(v.type),)
             w.leaves[where[v][0]] = v
         else:
-            if fails(v):
+            inner = nest(v) if nest is not None and isinstance(v.op.lowering, Control) else None
+            if inner is not None:
+                w.nests[len(w.values)] = inner
+            if any(plan_fails(b, fails) for b in inner.bodies) if inner else fails(v):
                 w.fallible.add(len(w.values))
             if has_effect(v):
                 w.effects.append(len(w.values))
-            where[v] = w.step(v, tuple(where[o][0] for o in v.operands), inplace(v))
-    _claim_results(w, [where[r][0] for r in f.body.results])
+            where[v] = w.step(v, tuple(where[o][0] for o in v.operands), inner.pairs if inner else inplace(v))
+    _claim_results(w, [where[r][0] for r in f.body.results], rotating)
     _link(w)
     return w
 
 
-def _claim_results(w: Work, cells: list[int]) -> None:
-    """Give every result a cell of its own. Who comes first has it; leaves belong to nobody but the state they are."""
+def _claim_results(w: Work, cells: list[int], rotating: bool) -> None:
+    """Give every result a cell of its own. Who comes first has it; leaves belong to nobody but the state they are.
+
+    ``rotating``: the old value of a state may be the new value of another; the state whose memory that leaves without
+    an owner is written over by who lost its own.
+    """
     f = w.function
     outputs = len(f.outputs)
+    states = [w.inputs[k] for k in f.updates]
     taken: set[int] = set()
     for k, (value, cell) in enumerate(zip(f.body.results, cells, strict=True)):
-        state = w.inputs[f.updates[k - outputs]] if k >= outputs else None
-        if cell != state and (cell in w.leaves or cell in taken):
+        keeps = k >= outputs and (cell in states if rotating else cell == states[k - outputs])
+        resized = rotating and k >= outputs and w.types[cell].nbytes != w.types[states[k - outputs]].nbytes
+        if cell in taken or (cell in w.leaves and not keeps) or resized:
             w.copies.add(len(w.values))
             cell = w.step(value, (cell,))[0]
         taken.add(cell)
         w.results.append(cell)
-        if state is not None and cell != state:
-            w.targets[cell] = state
+    new = w.results[outputs:]
+    w.targets = {c: s for c, s in zip(new, states, strict=True) if c not in states and s not in taken}
+    left = [s for s in states if s not in taken and s not in w.targets.values()]
+    sizes = {s: w.types[s].nbytes for s in left}
+    for c in new if left else ():
+        if c not in states and c not in w.targets:
+            over = next((s for s in left if sizes[s] == w.types[c].nbytes), None)
+            if over is not None:
+                w.targets[c] = over
+                left.remove(over)
 
 
 def _link(w: Work) -> None:

@@ -12,7 +12,7 @@ import bisect
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from symc.codegen.cells import may_fail, nominal
+from symc.codegen.cells import Source, may_fail, nominal, source
 from symc.codegen.check_lanes import check_lanes
 from symc.codegen.compare import at_least
 from symc.codegen.inplace import Pairs, inplace_pairs
@@ -20,18 +20,8 @@ from symc.codegen.memory import Held, held, result_types
 from symc.codegen.names import kernel_name
 from symc.errors import PlanError
 from symc.ir.dim import Dim, Size
-from symc.ir.op import View
 from symc.ir.plan import Plan, Step
 from symc.ir.value import Value
-
-Source = tuple[Value, int]  # result k of an op that is neither a view nor a projection
-
-
-def source(v: Value) -> Source:
-    """The op and result whose bytes ``v`` is."""
-    while isinstance(v.op.lowering, View):
-        v = v.operands[0]
-    return (v.operands[0], v.attrs["index"]) if v.op.name == "get" else (v, 0)
 
 
 def describe(at: int, step: Step) -> str:

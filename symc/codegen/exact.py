@@ -48,12 +48,13 @@ def _path(came: dict[State, tuple[State, int]], state: State) -> list[int]:
 def _floor(w: Work, placer: Placer, numbers: Sequence[int]) -> int:
     """Bytes that no sequence can do without: what is returned, and what one step reads and writes at least."""
     most = sum(numbers[c] for c in dict.fromkeys(w.results) if c not in w.leaves and c not in w.targets)
+    scratch = w.scratch()
     for s, reads in enumerate(w.reads):
         read = sum(numbers[c] for c in dict.fromkeys(reads) if c not in w.leaves)
         over = {r for _, r in w.pairs[s]}
         written = sum(numbers[c] for r, c in enumerate(w.writes[s]) if r not in over and c not in w.targets)
         # cells in donated memory weigh nothing, so what a step reads counts only when no input is donated
-        most = max(most, written + (0 if w.owned or w.targets else read))
+        most = max(most, written + scratch[s] + (0 if w.owned or w.targets else read))
     return most
 
 
@@ -64,6 +65,7 @@ class _Search:
         self.needs = [sum({1 << w.maker[c] for c in reads if w.maker[c] >= 0}) for reads in w.reads]
         for before, s in itertools.pairwise(w.effects):
             self.needs[s] |= 1 << before
+        self.scratch = w.scratch()
         self.fallible = sum(1 << s for s in w.fallible)
 
     def ready(self, done: int) -> list[int]:
@@ -80,7 +82,7 @@ class _Search:
         placed = self.placer.place(s, dies, self.fallible & ~done == 0, lent)
         borrowed = set(lent)
         live += sum(self.numbers[c] for c, over in zip(w.writes[s], placed, strict=True) if over is None)
-        most = live
+        most = live + self.scratch[s]
         for c, over in zip(w.writes[s], placed, strict=True):
             if over is not None and (over in w.leaves or over in lent):
                 borrowed.add(c)

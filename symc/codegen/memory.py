@@ -42,6 +42,8 @@ def held(plan: Plan) -> list[Held]:
             if name in now:
                 out.append(Held(name, *now[name]))
             now[name] = [t, at, at]
+        if step.scratch is not None:
+            out.append(Held(step.scratch, plan.types[step.scratch], at, at))
     for name in plan.results:
         if name in now:
             now[name][2] = max(len(plan.steps) - 1, 0)
@@ -164,6 +166,12 @@ class MemoryReport(int):
         return "\n".join(lines)
 
 
+def _written(plan: Plan, sizes: Mapping[str, int]) -> int:
+    """Bytes of everything that steps write; of a loop, what one step of it writes."""
+    return sum(sum(evaluate(t.nbytes, sizes) for t in result_types(s.value)) + sum(_written(b, sizes) for b in s.bodies)
+               for s in plan.steps)
+
+
 def memory(plan: Plan, sizes: Mapping[str, int]) -> MemoryReport:
     """Bytes for these sizes. Raises KeyError for a size name that has no number."""
     used: dict[str, tuple[int, int]] = {}
@@ -180,5 +188,5 @@ def memory(plan: Plan, sizes: Mapping[str, int]) -> MemoryReport:
     fixed = evaluate(persistent(plan), sizes)
     arena = evaluate(plan.arena, sizes)
     results = sum(r.nbytes for r in rows if r.kind == "result")
-    naive = fixed + sum(evaluate(t.nbytes, sizes) for s in plan.steps for t in result_types(s.value))
+    naive = fixed + _written(plan, sizes)
     return MemoryReport(fixed + results + arena, naive, fixed + _fullest(plan, sizes)[1], arena, tuple(rows))

@@ -47,6 +47,7 @@ def peak(w: Work, sequence: Sequence[int], placer: Placer | None = None, numbers
     placed = placements(w, sequence, placer)
     left = [len(r) for r in w.readers]
     own = [0 if c in w.leaves else n for c, n in enumerate(numbers)]  # 0 in borrowed memory
+    scratch = w.scratch()
     live = most = 0
     for s in sequence:
         for c, over in zip(w.writes[s], placed[s], strict=True):
@@ -54,7 +55,7 @@ def peak(w: Work, sequence: Sequence[int], placer: Placer | None = None, numbers
                 live += own[c]
             else:
                 own[c], own[over] = own[over], 0
-        most = max(most, live)
+        most = max(most, live + scratch[s])
         for c in dict.fromkeys(w.reads[s]):
             left[c] -= 1
         for c in {*w.reads[s], *w.writes[s]}:
@@ -193,7 +194,7 @@ def greedy(w: Work, edges: Edges, numbers: Sequence[int]) -> list[int]:
 
 def needs_order(w: Work, numbers: Sequence[int]) -> list[int]:
     """Depth first, operands that need most memory first (Sethi and Ullman's rule, as if the graph were a tree)."""
-    need = [0] * len(w.values)
+    need, scratch = [0] * len(w.values), w.scratch()
     before: list[list[int]] = []
     for s, reads in enumerate(w.reads):
         makers = [m for m in dict.fromkeys(w.maker[c] for c in reads) if m >= 0]
@@ -203,7 +204,7 @@ def needs_order(w: Work, numbers: Sequence[int]) -> list[int]:
         for m in makers:
             most = max(most, held + need[m])
             held += sum(numbers[c] for c in w.writes[m])
-        need[s] = max(most, held + sum(numbers[c] for c in w.writes[s]))
+        need[s] = max(most, held + sum(numbers[c] for c in w.writes[s]) + scratch[s])
     roots = list(dict.fromkeys(w.maker[c] for c in w.results if w.maker[c] >= 0))
     return _depth_first(roots, before)
 

@@ -1,17 +1,20 @@
 """Planning: from a Function to a Plan, which says when every value is computed and where it lies.
 
-``order`` (when) -> ``bufferize`` (over what) -> ``assign_arena`` (where). ``check_plan`` proves the outcome.
+``order`` (when) -> ``bufferize`` (over what) -> ``assign_arena`` (where). ``check_plan`` proves the outcome. Loops and
+branches are steps with plans of their own inside (``nested``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from symc.codegen.bufferize import bufferize
-from symc.codegen.cells import may_fail, work_of
+from symc.codegen.cells import Nest, Work, may_fail, work_of
 from symc.codegen.check_plan import check_plan
 from symc.codegen.inplace import Pairs, inplace_pairs
 from symc.codegen.memory import MemoryReport, memory
+from symc.codegen.nested import nest
 from symc.codegen.order import order
 from symc.codegen.plan_text import print_plan
 from symc.codegen.reuse import assign_arena
@@ -30,5 +33,30 @@ def make_plan(f: Function, donated: frozenset[int] = frozenset(), reuse: bool = 
     own, for comparison. ``inplace``: which operand a result may be written over. ``fails``: which values can raise
     while they are computed; no state is written over before the last of them.
     """
-    w = work_of(f, inplace, fails, donated)
-    return assign_arena(bufferize(w, order(w), reuse), reuse)
+    return _Planner(reuse, inplace, fails).plan(f, donated)
+
+
+@dataclass
+class _Planner:
+    reuse: bool
+    inplace: Callable[[Value], Pairs]
+    fails: Callable[[Value], bool]
+    nests: dict[tuple, Nest] = field(default_factory=dict)  # equal loops are planned once
+
+    def plan(self, f: Function, donated: frozenset[int]) -> Plan:
+        return self._finish(work_of(f, self.inplace, self.fails, donated, lambda v: self.nest(v, f)))
+
+    def nest(self, v: Value, f: Function) -> Nest:
+        key = (v.op, v.attrs, v.regions)
+        if key not in self.nests:
+            self.nests[key] = nest(v, f, self.body)
+        return self.nests[key]
+
+    def body(self, f: Function) -> Plan:
+        """The plan of a region. A loop that fails leaves nothing that anyone sees: its states may be written at once.
+        """
+        w = work_of(f, self.inplace, lambda v: False, nest=lambda v: self.nest(v, f), rotating=True)
+        return self._finish(w)
+
+    def _finish(self, w: Work) -> Plan:
+        return assign_arena(bufferize(w, order(w), self.reuse), self.reuse)

@@ -35,7 +35,9 @@ class Step:
     """Compute ``value`` (an op whose operands lie in buffers) into buffers.
 
     ``kind``: "launch" (a generated kernel), "call" (a library routine or the reference implementation), "copy" (all
-    bytes of the one buffer in ``reads``, which hold ``value`` already).
+    bytes of the one buffer in ``reads``, which hold ``value`` already), "control" (a loop or branch: ``bodies`` has a
+    plan for each region, ``layout`` says with which memory they run, and ``scratch`` names a temp that the step alone
+    uses, None if it needs none).
     ``reads``/``writes``: buffer names, one an operand / one a result. A buffer may hold an operand in another shape
     (``reshape`` takes no step); the shape is that of the operand. A write into a buffer that is also read is in place.
     ``waits``: positions of steps in other lanes that must have finished before.
@@ -47,6 +49,40 @@ class Step:
     writes: tuple[str, ...]
     lane: int = 0
     waits: tuple[int, ...] = ()
+    bodies: tuple[Plan, ...] = ()
+    layout: Layout | None = None
+    scratch: str | None = None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the memory lies that the bodies of a control step use; offsets are bytes from the start of the step's
+    scratch, multiples of 64.
+
+    A body has an input for every operand (of a `cond`: but the first; of a loop: carries, one row of each x, captured
+    values) and is run with the addresses of its buffers:
+
+    * an "input" or "state" is given: a captured value lies where the operand lies, the row of an x at the operand's
+      address plus t * (bytes of a row); a carry, see below;
+    * a temp lies in the body's arena, which starts at ``arenas[k]`` for body k;
+    * output j of the body of a `scan` is row t of the step's result ``carry + j``, written there directly; output j of
+      a branch is the step's result j; the output of a `while`'s condition is the byte at ``flag``;
+    * every other "result" is a second buffer of a carry and has a place in ``places``, by its name.
+
+    Carry k of a loop (input k of the condition and of the body, which always agree) starts, as ``homes[k]`` says,
+    "operand": where operand k lies; nothing writes there. "result": in the step's result k, to which operand k is
+    copied first, unless it lies there already. "scratch": at ``places[name]``, to which operand k is copied first.
+
+    After each step of the loop ``moves`` are done, all at once: ``(a, b)`` gives buffer a of the body the address that
+    buffer b had in this step (so buffers are exchanged, or a carry is read where it was written, in a row of a y).
+    After the last step carry k is copied from where it is then to the step's result k, unless it lies there already.
+    """
+
+    arenas: tuple[Size, ...]
+    flag: Size | None = None
+    places: dict[str, Size] = field(default_factory=dict)
+    homes: tuple[str, ...] = ()
+    moves: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,3 +102,9 @@ class Plan:
     offsets: dict[str, Size] = field(default_factory=dict)
     arena: Size = 0
     donated: frozenset[int] = frozenset()
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The buffer of every input, in order."""
+        found = {b.value: n for n, b in self.buffers.items() if b.kind in ("input", "state")}
+        return tuple(found[p] for p in self.function.params)
