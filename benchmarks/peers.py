@@ -37,6 +37,7 @@ PEERS = {
         Peer("torch.compile", ("torch",), venv="torch", compiles=True),
         Peer("pytensor", ("pytensor", "pytensor.tensor"), venv="pytensor", compiles=True),
         Peer("pytensor-c", ("pytensor", "pytensor.tensor"), venv="pytensor", compiles=True),
+        Peer("casadi", ("casadi",)),
         Peer("autograd", ("autograd", "autograd.numpy")),
     )
 }

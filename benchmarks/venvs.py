@@ -26,7 +26,7 @@ class Venv:
 
 
 VENVS = {
-    "main": Venv(("numpy", "scipy", "numba", "networkx", "numexpr", "jax", "autograd")),
+    "main": Venv(("numpy", "scipy", "numba", "networkx", "numexpr", "jax", "autograd", "casadi")),
     "torch": Venv(("numpy", "scipy", "torch==2.13.0")),
     "pytensor": Venv(("numpy", "scipy", "pytensor>=3.3"), minimum=(3, 12)),
 }
