@@ -42,8 +42,14 @@ def _places(region: Region) -> dict[Value, Place] | None:
             return None
         if not _put(places, r, tuple(range(space)) if full else rows):
             return None
+    loose: set[Value] = set()  # what single numbers are taken from: it keeps its axes
     for v in reversed(values):
-        if v.ndim and not v.operands and v.op.name != "param":
+        if v in loose or places.get(v) == () and "movement" in v.op.traits:
+            if v.ndim and v in loose and v in places or isinstance(v.op.lowering, Fold):
+                return None
+            loose.update(v.operands)
+            continue
+        if v.ndim and not v.operands and v.op.name != "param" and "row_major" not in v.op.traits:
             return None  # an index along an axis (iota): it would not survive the merging of axes
         for o, place in zip(v.operands, _operand_places(v, places.get(v), space), strict=True):
             if place is None or not _put(places, o, place):
@@ -100,6 +106,8 @@ def _rebuild(region: Region, places: dict[Value, Place], runs: list[tuple[int, .
         operands = [done[o] for o in v.operands]
         if v.op is constant:
             done[v] = v
+        elif v not in places:
+            done[v] = make(v.op, operands, v.attrs)
         elif v.op is broadcast:
             own = heads(places[v])
             axes = tuple(own.index(a) for a in heads(places[v.operands[0]]))
@@ -112,6 +120,8 @@ def _rebuild(region: Region, places: dict[Value, Place], runs: list[tuple[int, .
             kept = heads(places[v])
             axes = tuple(k for k, a in enumerate(heads(places[v.operands[0]])) if a not in kept)
             done[v] = v.op(*operands, axes=axes)
+        elif "row_major" in v.op.traits:
+            done[v] = v.op(shape=tuple(shape(v)))
         else:
             done[v] = make(v.op, operands, v.attrs)
     return Region(types, [done[r] for r in region.results])
