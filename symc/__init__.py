@@ -18,6 +18,7 @@ from symc.autodiff import (
     vjp,
     zero_grad,
 )
+from symc.checkpoint import checkpoint
 from symc.control import (
     associative_scan,
     cond,
@@ -34,6 +35,7 @@ from symc.custom_op import op
 from symc.deferred import Deferred
 from symc.errors import (
     AssertError,
+    CheckError,
     DTypeError,
     ExecutionError,
     GradientError,
@@ -58,6 +60,7 @@ from symc.jit import jit
 from symc.numpy_api import *  # noqa: F403 - NumPy's functions, constants and dtypes under their own names
 from symc.numpy_api import bool
 from symc.numpy_api.convert import default_float, set_default_float
+from symc.op_check import check_op
 from symc.save import load
 from symc.special import digamma, erf, erfc, erfinv, gammaln
 from symc.state import SharedVariable, shared

@@ -49,6 +49,7 @@ class Work:
     ``copies``: steps that copy a cell, because two things that are returned must not share memory.
     ``targets``: cell of a state's new value -> cell of the state it replaces.
     ``effects``: steps that must run one after another, in this order.
+    ``after``: by step, the cells that must have been written before it starts, besides those that it reads.
     ``owned``: inputs (cells) that may be overwritten. ``pairs[s]``: what step s may do in place.
     ``nests``: the plans inside of the steps that are loops and branches.
     """
@@ -65,6 +66,7 @@ class Work:
     copies: set[int] = field(default_factory=set)
     fallible: set[int] = field(default_factory=set)
     effects: list[int] = field(default_factory=list)
+    after: dict[int, tuple[int, ...]] = field(default_factory=dict)
     targets: dict[int, int] = field(default_factory=dict)
     owned: set[int] = field(default_factory=set)
     nests: dict[int, Nest] = field(default_factory=dict)
@@ -158,6 +160,7 @@ def work_of(f: Function, inplace: Callable[[Value], Pairs], fails: Callable[[Val
     """
     w = Work(f)
     where: dict[Value, tuple[int, ...]] = {}
+    ties: dict[Value, tuple[int, ...]] = {}  # views: the cells that what is made of them waits for
     for v in f.params:
         w.inputs.append(w.cell(v.type))
         w.leaves[w.inputs[-1]] = v
@@ -170,6 +173,7 @@ def work_of(f: Function, inplace: Callable[[Value], Pairs], fails: Callable[[Val
             where[v] = (where[v.operands[0]][v.attrs["index"]],)
         elif is_view(v):
             where[v] = where[v.operands[0]]
+            ties[v] = (*ties.get(v.operands[0], ()), *[where[o][0] for o in v.operands[1:]])
         elif v.op.name == "constant":
             where[v] = (w.cell(v.type),)
             w.leaves[where[v][0]] = v
@@ -181,6 +185,8 @@ def work_of(f: Function, inplace: Callable[[Value], Pairs], fails: Callable[[Val
                 w.fallible.add(len(w.values))
             if has_effect(v):
                 w.effects.append(len(w.values))
+            if any(ties.get(o) for o in v.operands):
+                w.after[len(w.values)] = tuple(dict.fromkeys(c for o in v.operands for c in ties.get(o, ())))
             where[v] = w.step(v, tuple(where[o][0] for o in v.operands), inner.pairs if inner else inplace(v))
     _claim_results(w, [where[r][0] for r in f.body.results], rotating)
     _link(w)
@@ -225,3 +231,8 @@ def _link(w: Work) -> None:
             w.readers[c].append(s)
         for c in writes:
             w.maker[c] = s
+
+
+def waits(w: Work) -> list[tuple[int, int]]:
+    """Pairs of steps of which the second waits for the first, without reading what it wrote."""
+    return [(w.maker[c], s) for s, cells in w.after.items() for c in cells if w.maker[c] >= 0]

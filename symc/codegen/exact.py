@@ -6,7 +6,7 @@ import heapq
 import itertools
 from collections.abc import Sequence
 
-from symc.codegen.cells import Work
+from symc.codegen.cells import Work, waits
 from symc.codegen.place import Placer
 
 State = tuple[int, frozenset[int]]  # finished steps as bits, live cells that lie in borrowed memory
@@ -63,7 +63,7 @@ class _Search:
         self.w, self.placer, self.numbers = w, placer, numbers
         self.readers = [sum(1 << s for s in r) for r in w.readers]
         self.needs = [sum({1 << w.maker[c] for c in reads if w.maker[c] >= 0}) for reads in w.reads]
-        for before, s in itertools.pairwise(w.effects):
+        for before, s in [*itertools.pairwise(w.effects), *waits(w)]:
             self.needs[s] |= 1 << before
         self.scratch = w.scratch()
         self.fallible = sum(1 << s for s in w.fallible)

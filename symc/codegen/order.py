@@ -10,7 +10,7 @@ import heapq
 import itertools
 from collections.abc import Iterable, Sequence
 
-from symc.codegen.cells import Work
+from symc.codegen.cells import Work, waits
 from symc.codegen.exact import exact_order
 from symc.codegen.place import Placer, placements
 
@@ -66,7 +66,7 @@ def peak(w: Work, sequence: Sequence[int], placer: Placer | None = None, numbers
 
 class Edges:
     """What must come before what besides the data: readers of a state before the step that writes over it, effects in
-    their order."""
+    their order, what a second computation waits for."""
 
     def __init__(self, w: Work):
         self.n = len(w.values)
@@ -75,7 +75,7 @@ class Edges:
             if m >= 0:
                 self.data[m].extend(w.readers[c])
         self.extra: dict[int, list[int]] = {}
-        for first, second in itertools.pairwise(w.effects):
+        for first, second in [*itertools.pairwise(w.effects), *waits(w)]:
             self.extra.setdefault(first, []).append(second)
         self.borrowing: set[int] = set()  # cells that will be written over a state
 

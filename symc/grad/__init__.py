@@ -5,6 +5,7 @@ a cotangent is the direction of steepest ascent (the conjugate of the textbook d
 real(sum(conj(g) * t)).
 """
 
+from symc.grad import checkpoint as _checkpoint  # noqa: F401 - puts its derivative in place
 from symc.grad.batch import vmap
 from symc.grad.connect import connected, disconnection
 from symc.grad.forward import jvp

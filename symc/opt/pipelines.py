@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from symc.errors import PipelineError, did_you_mean
 
 #: Why this order:
-#: * canonicalize is first, because every other pass compares canonical forms.
+#: * inline is before everything: the first computation of a checkpoint is then the same values as without it.
+#: * canonicalize is next, because every other pass compares canonical forms.
 #: * fold comes before stabilize, so that `x + (2 - 1)` is seen as `x + 1`.
 #: * stabilize comes before simplify, because exp(x) * exp(y) -> exp(x + y) and the like hide what stability rules look
 #:   for.
@@ -26,10 +27,10 @@ from symc.errors import PipelineError, did_you_mean
 #: * check_indices comes after everything that could prove an index in bounds or drop a gather.
 #: * small_loops comes after check_indices, which looks at ordinary ops, and before fuse: what it makes is a kernel.
 #: * fuse is last: what is fused is not looked into any more.
-DEFAULT = "canonicalize,fold,stabilize,simplify,stabilize,decompose,canonicalize,check_indices,small_loops,fuse"
+DEFAULT = "inline,canonicalize,fold,stabilize,simplify,stabilize,decompose,canonicalize,check_indices,small_loops,fuse"
 
 #: The same meaning with less work: no algebra, one pass over the graph for each thing that must be done.
-FAST_COMPILE = "canonicalize,stabilize,decompose,check_indices,small_loops,fuse"
+FAST_COMPILE = "inline,canonicalize,stabilize,decompose,check_indices,small_loops,fuse"
 
 #: Everything but fusion, for those who want to see or test values.
 UNFUSED = DEFAULT.removesuffix(",check_indices,small_loops,fuse")
