@@ -15,6 +15,7 @@ from symc.ir.ops import (
     logic,
     loop,
     math,
+    random,
     reduce,
     shape,
     sort,
@@ -22,7 +23,7 @@ from symc.ir.ops import (
 
 #: The families, in the order in which the documentation shows them.
 FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, linalg, index, sort,
-            control, effect, kernel, loop)
+            random, control, effect, kernel, loop)
 
 __all__ = ["FAMILIES", "arithmetic", "cast", "compare", "control", "cumulative", "effect", "grad_control", "index",
-           "kernel", "leaf", "linalg", "logic", "loop", "math", "reduce", "shape", "sort"]
+           "kernel", "leaf", "linalg", "logic", "loop", "math", "random", "reduce", "shape", "sort"]
