@@ -19,6 +19,7 @@ def check_lanes(plan: Plan) -> None:
     uses: list[tuple[int, str, bool]] = []
     for at, step in enumerate(plan.steps):
         mine = [(n, False) for n in step.reads] + [(n, True) for n in step.writes]
+        mine += [(step.scratch, True)] if step.scratch is not None else []
         for name, writes in mine:
             for before, other, wrote in uses:
                 ordered = clocks[at].get(plan.steps[before].lane, -1) >= before

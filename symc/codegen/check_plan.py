@@ -8,41 +8,37 @@ What is wrong here is a bug of symc.
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from symc.codegen.cells import Source, may_fail, nominal, source
+from symc.codegen.cells import Source, may_fail, source, step_fails
+from symc.codegen.check_arena import bug, check_arena, describe
 from symc.codegen.check_lanes import check_lanes
+from symc.codegen.check_nested import check_nested
 from symc.codegen.compare import at_least
 from symc.codegen.inplace import Pairs, inplace_pairs
-from symc.codegen.memory import Held, held, result_types
-from symc.codegen.names import kernel_name
+from symc.codegen.memory import result_types
+from symc.codegen.nested import carry_pairs
 from symc.errors import PlanError
-from symc.ir.dim import Dim, Size
 from symc.ir.plan import Plan, Step
 from symc.ir.value import Value
-
-
-def describe(at: int, step: Step) -> str:
-    what = f"launch @{kernel_name(step.value)}" if step.kind == "launch" else f"{step.kind} {step.value.op.name}"
-    return f"step {at} ({', '.join('%' + n for n in step.writes)} <- {what})"
 
 
 def check_plan(plan: Plan, inplace: Callable[[Value], Pairs] = inplace_pairs,
                fails: Callable[[Value], bool] = may_fail) -> None:
     """Raise PlanError if the plan is wrong, naming the step; else return."""
-    check = _Check(plan, inplace, fails)
+    _prove(plan, inplace, fails, False)
+
+
+def _prove(plan: Plan, inplace: Callable[[Value], Pairs], fails: Callable[[Value], bool],
+           rotating: bool) -> dict[str, Source]:
+    """What every buffer holds at the end."""
+    check = _Check(plan, inplace, fails, rotating)
     check.run()
     check.outcome()
     check_arena(plan)
     check_lanes(plan)
-
-
-def bug(plan: Plan, what: str, step: Step | None = None) -> PlanError:
-    where = plan.function.locations(step.value) if step else ()
-    return PlanError(f"plan @{plan.function.name}: {what}", where=where,
-                     help="this is a bug in symc, not in your program; please report it with the text of the plan")
+    return check.content
 
 
 @dataclass
@@ -50,6 +46,7 @@ class _Check:
     plan: Plan
     inplace: Callable[[Value], Pairs]
     fails: Callable[[Value], bool]
+    rotating: bool  # is it the body of a loop, whose states take each other's memory after a step?
 
     def __post_init__(self) -> None:
         f = self.plan.function
@@ -59,6 +56,9 @@ class _Check:
                 self.content[n] = (b.value, 0)
         self.holder = {b.value: n for n, b in self.plan.buffers.items() if b.kind in ("input", "state")}
         self.updates = {self.holder[f.params[k]]: source(v) for k, v in zip(f.updates, f.update_values, strict=True)}
+        if self.rotating:
+            new = self.plan.results[len(f.outputs):]
+            self.updates = {n: source(v) for n, v in zip(new, f.update_values, strict=False)}
         self.donated = {self.holder[f.params[k]] for k in self.plan.donated}
         self.dirty: int | None = None  # the first step that wrote into a state
 
@@ -69,13 +69,22 @@ class _Check:
             for k, (name, want) in enumerate(zip(step.reads, wanted, strict=True)):
                 if self.content.get(name) != want:
                     raise self._wrong(at, step, k, name, want)
-            if self.dirty is not None and step.kind != "copy" and self.fails(step.value):
+            if self.dirty is not None and step_fails(step, self.fails):
                 raise bug(self.plan, f"{describe(at, step)} may fail after step {self.dirty} wrote over a state", step)
             self._in_place(at, step)
             for r, name in enumerate(step.writes):
                 new = wanted[0] if step.kind == "copy" else (step.value, r)
                 self._may_write(at, step, name, new)
                 self.content[name] = new
+            if step.kind == "control":
+                self._nested(at, step)
+
+    def _nested(self, at: int, step: Step) -> None:
+        """A loop that fails leaves nothing that anyone sees: nothing in it waits for what may fail."""
+        ends = [_prove(b, self.inplace, lambda v: False, True) for b in step.bodies]
+        check_nested(self.plan, at, step, ends)
+        if step.scratch is not None:
+            self.content.pop(step.scratch, None)
 
     def _wrong(self, at: int, step: Step, k: int, name: str, want: Source) -> PlanError:
         have = self.content.get(name)
@@ -106,7 +115,7 @@ class _Check:
         if kind == "state":
             if self.updates.get(name) != new:
                 raise bug(self.plan, f"{describe(at, step)} writes over the state %{name}, but not its new value", step)
-            if step.kind != "copy" and self.fails(step.value):
+            if step_fails(step, self.fails):
                 raise bug(self.plan, f"{describe(at, step)} may fail while it writes over the state %{name}", step)
             self.dirty = at if self.dirty is None else self.dirty
 
@@ -119,10 +128,15 @@ class _Check:
         for r, name in enumerate(step.writes):
             for k, read in enumerate(step.reads):
                 if read == name:
-                    pairs = self.inplace(step.value) if pairs is None else pairs
+                    pairs = self._pairs(step) if pairs is None else pairs
                     if (k, r) not in pairs:
                         raise bug(self.plan, f"{describe(at, step)} writes result {r} over operand {k} (%{name}), "
                                              "which this operation does not admit in place", step)
+
+    def _pairs(self, step: Step) -> Pairs:
+        if step.kind != "control":
+            return self.inplace(step.value)
+        return carry_pairs(step.layout, step.bodies[-1].given) if step.layout and step.bodies else ()
 
     def outcome(self) -> None:
         """Every result is in its buffer, and no two share one."""
@@ -134,7 +148,8 @@ class _Check:
             if name not in self.plan.buffers or self.content.get(name) != source(v):
                 raise bug(self.plan, f"result {k}, {v.op.name} : {v.type}, is not in %{name} at the end")
             own = self.holder[f.params[f.updates[k - n]]] if k >= n else None
-            if self.plan.buffers[name].kind != "result" and name != own:
+            taken = self.rotating and k >= n and self.plan.buffers[name].kind == "state"
+            if self.plan.buffers[name].kind != "result" and name != own and not taken:
                 raise bug(self.plan, f"result {k} is returned in %{name}, a {self.plan.buffers[name].kind} buffer")
         if len(set(self.plan.results)) != len(self.plan.results):
             raise bug(self.plan, "two results share a buffer")
@@ -142,93 +157,3 @@ class _Check:
         for name, b in self.plan.buffers.items():
             if b.kind == "state" and self.content[name] != (b.value, 0) and updated.get(name) != name:
                 raise bug(self.plan, f"the state %{name} was written over, but its new value is elsewhere")
-
-
-# --- the arena --------------------------------------------------------------------------------------------------------
-
-
-def check_arena(plan: Plan) -> None:
-    """Temps lie inside the arena, aligned, and those alive together lie apart."""
-    for n, b in plan.buffers.items():
-        if (b.kind == "temp") != (n in plan.offsets):
-            raise bug(plan, f"%{n}, a {b.kind}, has {'an' if n in plan.offsets else 'no'} offset in the arena")
-    if not plan.offsets and plan.arena != 0:
-        raise bug(plan, f"an arena of {plan.arena} bytes for no temps")
-    order = _Order(plan)
-    for n, at in plan.offsets.items():
-        if not _multiple(at, 64):
-            raise bug(plan, f"%{n} starts at byte {at} of the arena, not known to be a multiple of 64")
-        if not order.before(at, plan.buffers[n].nbytes, plan.arena):
-            raise bug(plan, f"%{n} ({plan.buffers[n].nbytes} bytes at {at}) is not known to end "
-                            f"inside the arena of {plan.arena} bytes")
-    lives = [h for h in held(plan) if plan.buffers[h.buffer].kind == "temp" and plan.buffers[h.buffer].nbytes != 0]
-    ending = sorted(lives, key=lambda h: h.last)
-    alive = _Alive(plan, order)
-    gone = 0
-    for h in lives:  # sorted by first step
-        while ending[gone].last < h.first:
-            alive.remove(ending[gone])
-            gone += 1
-        alive.add(h)
-
-
-def _multiple(size: Size, of: int) -> bool:
-    return all(c % of == 0 for _, c in size.terms) if isinstance(size, Dim) else size % of == 0
-
-
-class _Order:
-    """Which of the places where temps start are known to come one after another, whatever the sizes."""
-
-    def __init__(self, plan: Plan):
-        self.nonnegative = {b.nbytes for b in plan.buffers.values()}
-        self.starts = sorted(dict.fromkeys([*plan.offsets.values(), plan.arena]), key=nominal)
-        self.rank = {o: k for k, o in enumerate(self.starts)}
-        self.run = [0]  # starts with the same number are known to be in order
-        for a, b in zip(self.starts, self.starts[1:], strict=False):
-            self.run.append(self.run[-1] + (not self._at_least(b, a)))
-
-    def _at_least(self, b: Size, a: Size) -> bool:
-        return at_least(b, a) or b - a in self.nonnegative
-
-    def before(self, start: Size, nbytes: Size, other: Size) -> bool:
-        """Do ``nbytes`` bytes from ``start`` on end at or before ``other``?"""
-        end = start + nbytes
-        if self._at_least(other, end):
-            return True
-        k, j = self.rank[start] + 1, self.rank[other]
-        return k <= j and self.run[k] == self.run[j] and self._at_least(self.starts[k], end)
-
-
-class _Alive:
-    """What is alive in the arena, sorted by place; each lies before the next, so only neighbours are compared."""
-
-    def __init__(self, plan: Plan, order: _Order):
-        self.plan, self.order = plan, order
-        self.keys: list[tuple[int, str]] = []
-        self.now: dict[tuple[int, str], Held] = {}
-
-    def _key(self, h: Held) -> tuple[int, str]:
-        return self.order.rank[self.plan.offsets[h.buffer]], h.buffer
-
-    def remove(self, h: Held) -> None:
-        key = self._key(h)
-        if self.now.get(key) is h:
-            del self.now[key]
-            del self.keys[bisect.bisect_left(self.keys, key)]
-
-    def add(self, h: Held) -> None:
-        key = self._key(h)
-        if key not in self.now:
-            k = bisect.bisect_left(self.keys, key)
-            for a, b in [(self.keys[k - 1], key)] if k else []:
-                self._apart(h, a, b)
-            for a, b in [(key, self.keys[k])] if k < len(self.keys) else []:
-                self._apart(h, a, b)
-            self.keys.insert(k, key)
-        self.now[key] = h  # the same buffer, in place
-
-    def _apart(self, h: Held, a: tuple[int, str], b: tuple[int, str]) -> None:
-        first, second = self.plan.offsets[a[1]], self.plan.offsets[b[1]]
-        if not self.order.before(first, self.plan.buffers[a[1]].nbytes, second):
-            raise bug(self.plan, f"%{a[1]} (at {first}) and %{b[1]} (at {second}) are not known to lie apart in the "
-                                 f"arena, but are alive together at step {h.first}", self.plan.steps[h.first])
