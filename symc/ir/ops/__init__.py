@@ -17,13 +17,15 @@ from symc.ir.ops import (
     math,
     random,
     reduce,
+    remat,
     shape,
     sort,
 )
 
 #: The families, in the order in which the documentation shows them.
 FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, linalg, index, sort,
-            random, control, effect, kernel, loop)
+            random, control, remat, effect, kernel, loop)
 
 __all__ = ["FAMILIES", "arithmetic", "cast", "compare", "control", "cumulative", "effect", "grad_control", "index",
-           "kernel", "leaf", "linalg", "logic", "loop", "math", "random", "reduce", "shape", "sort"]
+           "kernel", "leaf", "linalg", "logic", "loop", "math", "random", "reduce",
+           "remat", "shape", "sort"]
