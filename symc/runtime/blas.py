@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -50,6 +50,7 @@ class Product:
     constants: _Constants  # what the addresses point to
 
 
+@lru_cache(maxsize=1024)
 def product(dtype: np.dtype, m: int, n: int, k: int, trans_a: bool, trans_b: bool) -> Product | None:
     """C = op(A) @ op(B), row-major, none of the sizes 0; None for sizes beyond BLAS's integers.
 

@@ -23,6 +23,7 @@ from symc.runtime import blas
 from symc.runtime.calls import Calls, NoElements, ReferenceStep, mark
 from symc.runtime.executor import Code, Label, Op
 from symc.runtime.executor_ir import INDEX_DTYPES
+from symc.runtime.lower_control import control
 from symc.runtime.numba_compile import Kernel
 
 Slots = dict[str, int]  # of the buffers of a plan
@@ -46,7 +47,7 @@ class Lowering:
     """Emits the steps of plans.
 
     ``certain``: what is emitted now will run, so that what must fail can fail before anything has run.
-    ``fixed``: addresses of slots that never change.
+    ``fixed``: addresses in slots that never change; ``holders``: the slot of each.
     """
 
     launches: Launches
@@ -56,16 +57,18 @@ class Lowering:
     calls: Calls
     certain: bool = True
     fixed: dict[int, int] = field(default_factory=dict)
+    holders: dict[int, int] = field(default_factory=dict)
     constants: dict[Value, int] = field(default_factory=dict)
 
     def number(self, size: Size) -> int:
         return evaluate(size, self.sizes)
 
     def at(self, address: int) -> int:
-        """A slot that always holds this address."""
-        slot = self.code.slot(address)
-        self.fixed[slot] = address
-        return slot
+        """The slot that always holds this address."""
+        if address not in self.holders:
+            slot = self.holders[address] = self.code.slot(address)
+            self.fixed[slot] = address
+        return self.holders[address]
 
     def constant(self, value: Value) -> int:
         """The slot of a constant."""
@@ -118,7 +121,9 @@ class Lowering:
         reads, writes = [slots[n] for n in step.reads], [slots[n] for n in step.writes]
         if step.kind == "launch" and self._fails(plan, v):
             return
-        if step.kind == "copy":
+        if step.kind == "control":
+            control(self, step, slots)
+        elif step.kind == "copy":
             self.code.emit(Op.COPY, *writes, *reads, self.number(v.type.nbytes))  # type: ignore[union-attr]
         elif step.kind == "launch" and kernel_form_of(step) in self.launches:
             self._launch(plan, v, self.launches[kernel_form_of(step)], reads, writes)

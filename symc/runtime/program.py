@@ -121,7 +121,7 @@ def _launch_steps(plan: Plan) -> Iterator[tuple[Plan, Step]]:
         for step in plan.steps:
             if step.kind == "launch":
                 yield plan, step
-            pending.extend(getattr(step, "bodies", ()))
+            pending.extend(step.bodies)
 
 
 def _nonempty_folds(region: Region) -> list[tuple[Size, Value]]:
