@@ -17,7 +17,7 @@ from symc.ir.value import fresh_input
 
 #: Ops without a batching rule: leaves have no operands, and code generation makes the others after any batching.
 NONE = {"constant", "input", "param", "iota", "position", "size", "fused", "generate", "fold", "load", "put", "put_running"}
-REGIONS = {"scan", "while", "cond"}  # tests of their own batch them
+REGIONS = {"scan", "while", "cond", "checkpoint"}  # tests of their own batch them
 OPS = [op for op in all_ops() if op.samples is not None and op.name not in NONE and op.name not in REGIONS]
 N = 3
 
