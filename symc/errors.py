@@ -76,6 +76,10 @@ class ExecutionError(SymcError, RuntimeError):
     """An operation failed on the numbers it was given (a singular matrix, for example)."""
 
 
+class CheckError(SymcError, AssertionError):
+    """``sc.check_op`` found that an op does not do what it says."""
+
+
 class AssertError(ExecutionError, AssertionError):
     """A condition of ``sc.debug.assert_`` does not hold."""
 

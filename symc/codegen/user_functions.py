@@ -7,7 +7,7 @@ functions; ``symc.runtime.numba_compile`` compiles those that a kernel's text ca
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from symc.codegen.numba_intrinsics import TABLE
@@ -16,13 +16,16 @@ PREFIX = "user_"
 _functions: dict[str, Callable[..., Any]] = {}
 
 
-def add(op: str, function: Callable[..., Any], arity: int) -> None:
-    """Let kernels compute ``op`` on floats with ``function``. Kernels of an earlier definition keep the earlier one."""
+def add(op: str, function: Callable[..., Any], arity: int, attributes: Iterable[str] = ()) -> None:
+    """Let kernels compute ``op`` on floats with ``function``, which takes operands and then the attributes named.
+
+    Kernels of an earlier definition keep the earlier one.
+    """
     name, k = f"{PREFIX}{op}", 2
     while _functions.get(name, function) is not function:
         name, k = f"{PREFIX}{op}_{k}", k + 1
     _functions[name] = function
-    TABLE[op] = {"f": f"{name}({', '.join(f'{{{i}}}' for i in range(arity))})"}
+    TABLE[op] = {"f": f"{name}({', '.join(f'{{{i}}}' for i in (*range(arity), *attributes))})"}
 
 
 def called_in(text: str) -> dict[str, Callable[..., Any]]:

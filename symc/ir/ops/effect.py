@@ -66,6 +66,11 @@ def quiet() -> Iterator[None]:
         _quiet.reset(token)
 
 
+def is_quiet() -> bool:
+    """Whether this run only checks another one."""
+    return _quiet.get()
+
+
 # --- the order of effects ---------------------------------------------------------------------------------------------
 
 _of_region: weakref.WeakKeyDictionary[Region, float] = weakref.WeakKeyDictionary()
@@ -119,6 +124,10 @@ def _arrays(v: Value) -> list[Value]:
 # --- the records ------------------------------------------------------------------------------------------------------
 
 
+#: The derivative of an identity of the first operand, in which the others have no part.
+IDENTITY = Custom(lambda tangents, v: tangents[0], lambda g, v: (g, *[None] * (len(v.operands) - 1)))
+
+
 def _identity(name: str, doc: str, reference: Callable[..., np.ndarray], samples: Any = None, least: int = 1,
               traits: frozenset[str] = frozenset({"effect", "barrier"})) -> Op:
     def infer(*types: TensorType, **attrs: Any) -> TensorType:
@@ -132,8 +141,7 @@ def _identity(name: str, doc: str, reference: Callable[..., np.ndarray], samples
         attrs = {**v.attrs, "batch": v.attrs["batch"] + 1} if "batch" in v.attrs else v.attrs
         return v.op(*spread, **attrs)
 
-    rule = Custom(lambda tangents, v: tangents[0], lambda g, v: (g, *[None] * (len(v.operands) - 1)))
-    return register(Op(name, infer, reference, rule, Extern(name), traits, samples, doc, {"batch": batch}))
+    return register(Op(name, infer, reference, IDENTITY, Extern(name), traits, samples, doc, {"batch": batch}))
 
 
 def _entries(batch: int, arrays: Sequence[np.ndarray]) -> Iterator[tuple[str, list[Any]]]:
@@ -220,5 +228,5 @@ breakpoint_op = _identity("breakpoint", "x; opens the debugger, with the operand
 after = _identity("after", "x, when the other operands have been computed: keeps effects that nothing else needs.",
                   lambda x, *others: np.array(x), _samples(), traits=frozenset({"barrier"}))  # fmt: skip
 
-__all__ = ["after", "assert_op", "breakpoint_op", "has_effect", "hooks", "keep", "moment", "print_op",
-           "program_order", "quiet"]  # fmt: skip
+__all__ = ["IDENTITY", "after", "assert_op", "breakpoint_op", "has_effect", "hooks", "is_quiet", "keep", "moment",
+           "print_op", "program_order", "quiet"]  # fmt: skip
