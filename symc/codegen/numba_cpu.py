@@ -18,7 +18,7 @@ from symc.ir.dim import Size, product
 from symc.ir.ops.kernel import fold_result
 from symc.ir.ops.put import put, put_running
 from symc.ir.traverse import postorder, region_params
-from symc.ir.types import DTYPE_NAMES, TensorType
+from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType
 from symc.ir.value import Region, Value
 
 CHUNK = 1024  # elements summed before a partial sum is added: bounds the rounding error of long sums
@@ -110,8 +110,9 @@ class Renderer:
         self.lines.append("    " * depth + text)
 
     def fresh(self, prefix: str) -> str:
+        name = f"{prefix}{self.count}"
         self.count += 1
-        return f"{prefix}{self.count - 1}"
+        return self.fresh(prefix) if name in DTYPES else name  # i8 is a dtype
 
     def size(self, s: Size) -> str:
         """A size as an expression: a number, an argument, or arithmetic on arguments' names."""

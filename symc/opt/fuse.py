@@ -66,7 +66,7 @@ def is_kernel_op(v: Value) -> bool:
     if is_end(v):
         return indices_checked(v)
     if v.dtype.kind == "c" or any(o.dtype.kind == "c" for o in v.operands):
-        return is_movement(v) or "complex_kernel" in v.op.traits
+        return is_movement(v) or not {"complex_kernel", "indexing"}.isdisjoint(v.op.traits)
     return is_fold(v) or element_form(v) is not None
 
 

@@ -1,0 +1,279 @@
+"""Updates, running sums, index checks and odd products are native: their kernels against the references."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import symc as sc
+from symc.codegen.gemm import as_gemm
+from symc.codegen.kernel_source import kernel_form_of
+from symc.codegen.plan import check_plan, make_plan, print_plan
+from symc.errors import IndexingError
+from symc.ir.function import Function, Input, function
+from symc.ir.op import lookup
+from symc.ir.plan import Plan
+from symc.ir.reference import evaluate_function
+from symc.ir.types import TensorType
+from symc.ir.value import fresh_input
+from symc.opt import optimize
+from symc.runtime.numba_compile import compile_count
+from symc.runtime.program import Program, load
+from tests.op_cases import cases
+
+ENDS = ["scatter", "dynamic_update_slice", "cumsum", "cumprod", "linrec"]
+NATIVE = [*ENDS, "gather", "dynamic_slice", "check_index", "dot"]
+
+
+def planned(f: Function, donated: tuple[int, ...] = ()) -> Plan:
+    plan = make_plan(optimize(f, strict=True, verify=True).function, frozenset(donated))
+    check_plan(plan)
+    return plan
+
+
+def assert_native(program: Program) -> None:
+    """No step runs by its reference."""
+    for step in program.plan.steps:
+        if step.kind == "launch":
+            assert kernel_form_of(step) in program.launches, step.value.op.name
+        elif step.kind == "call":
+            assert step.value.op.name == "dot" and as_gemm(step.value) is not None, step.value.op.name
+
+
+def run_sample(name: str, arrays: list[np.ndarray], attrs: dict, donate: bool) -> None:
+    arrays = [np.array(a, order="C") for a in arrays]
+    leaves = [fresh_input(TensorType(a.dtype, a.shape)) for a in arrays]
+    f = function(name, [(x, Input(f"x{k}", x.type)) for k, x in enumerate(leaves)], [lookup(name)(*leaves, **attrs)])
+    (want,) = evaluate_function(f, arrays, check=True)
+    plan = planned(f, (0,) if donate else ())
+    program = load(plan)
+    assert_native(program)
+    given = [a.copy() for a in arrays]
+    (got,) = program.run(given, {})
+    assert got.dtype == want.dtype and got.shape == want.shape
+    if name == "dot" and got.dtype.kind in "fc":
+        eps = np.finfo(got.dtype).eps
+        np.testing.assert_allclose(got.astype("c16"), want.astype("c16"), rtol=8 * eps, atol=8 * eps)
+    else:
+        np.testing.assert_array_equal(got, want)
+    for a, b in list(zip(arrays, given, strict=True))[donate:]:
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("donate", [False, True], ids=["kept", "donated"])
+@pytest.mark.parametrize("name", NATIVE)
+def test_samples(name, donate):
+    """Every sample of every op, with its first operand's memory lent and not. (One in three of the largest sets.)"""
+    every = cases(lookup(name))
+    for arrays, attrs in every if len(every) < 100 else every[::3]:
+        run_sample(name, arrays, attrs, donate)
+
+
+@pytest.mark.parametrize("mode", ["set", "add", "mul", "max", "min"])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i1", "u4", "i8", "?", "c16"])
+def test_scatter_of_many(dtype, mode):
+    """Places repeat, so the order matters; random shapes and axes."""
+    if dtype == "c16" and mode in ("max", "min"):
+        return
+    rng = np.random.default_rng(7)
+    layouts = (((0,), (9,)), ((1,), (2, 3)), ((0, 2), (7,)), ((0, 1, 2), (30,)), ((2,), ()))
+    for k, (axes, place_shape) in enumerate(layouts):
+        x = rng.integers(0, 3, (4, 3, 5)).astype(dtype)
+        places = [rng.integers(0, x.shape[a], place_shape) for a in axes]
+        rest = tuple(s for a, s in enumerate(x.shape) if a not in axes)
+        u = rng.integers(0, 3, (*place_shape, *rest)).astype(dtype)
+        run_sample("scatter", [x, u, *places], dict(axes=axes, mode=mode), donate=k % 2 == 0)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i2", "f2"])
+def test_running_along_any_axis(dtype):
+    rng = np.random.default_rng(8)
+    for name, arity in (("cumsum", 1), ("cumprod", 1), ("linrec", 2)):
+        for axis, reverse in itertools.product(range(3), (False, True)):
+            arrays = [rng.integers(-2, 3, (3, 5, 4)).astype(dtype) for _ in range(arity)]
+            run_sample(name, arrays, dict(axis=axis, reverse=reverse), False)
+
+
+# --- in place ---------------------------------------------------------------------------------------------------------
+
+
+def counted(f) -> tuple[int, int, int]:
+    """Steps of the plan, steps in place, and buffers that the plan allocates."""
+    return f.plan.count(" <- "), f.plan.count("in place"), f.plan.count("alloc ")
+
+
+def embedding():
+    w = sc.shared(np.arange(12.0).reshape(6, 2), "w")
+    i, g = sc.input("i", "int64", shape=("n",)), sc.input("g", "float64", shape=("n", 2))
+    return w, i, g
+
+
+def test_an_update_of_a_state_writes_the_rows_alone():
+    w, i, g = embedding()
+    f = sc.compile([], [i, g], updates={w: w.at[i].add(-0.5 * g)})
+    memory = w.get_value(borrow=True).__array_interface__["data"][0]
+    f(np.array([1, -1, 1]), np.ones((3, 2)))
+    assert w.get_value(borrow=True).__array_interface__["data"][0] == memory
+    want = np.arange(12.0).reshape(6, 2)
+    want[[1, 5]] -= [[1.0], [0.5]]
+    np.testing.assert_array_equal(w.get_value(borrow=True), want)
+    assert counted(f) == (2, 1, 1), f.plan  # the checked indices are all that is allocated
+    assert f.plan.count("call") == 0 and "[6, 2]" not in f.source
+    (kernel,) = [k for k in f.kernels if "scatter" in k.name]
+    assert kernel.name.endswith("_in_place") and "a0" not in kernel.source.split("\n", 1)[1]
+
+
+def test_an_error_leaves_the_state_and_has_the_line():
+    w, i, g = embedding()
+    f = sc.compile([], [i, g], updates={w: w.at[i].add(g)})  # the line
+    for bad in ([0, 6], [-7, 0]):
+        with pytest.raises(IndexingError, match="out of bounds for an axis of size 6") as e:
+            f(np.array(bad), np.ones((2, 2)))
+        assert "# the line" in str(e.value)
+        np.testing.assert_array_equal(w.get_value(borrow=True), np.arange(12.0).reshape(6, 2))
+    f(np.array([0, 5]), np.ones((2, 2)))  # and the next call is right
+    assert w.get_value(borrow=True)[0, 0] == 1 and w.get_value(borrow=True)[5, 1] == 12
+
+
+def test_what_reads_the_state_runs_before():
+    """The rows that come are made of the state itself: made first, so that the update can be in place."""
+    w, i, _ = embedding()
+    f = sc.compile(w.sum(), [i], updates={w: w.at[i].set(w[i] * 10)})
+    assert f(np.array([2, 3])) == 66.0
+    np.testing.assert_array_equal(w.get_value(borrow=True)[1:4], [[2, 3], [40, 50], [60, 70]])
+    assert "in place, donated" in f.plan
+
+
+def test_a_gradient_starts_from_zeros_in_the_same_kernel():
+    w, i, g = embedding()
+    f = sc.compile(sc.grad(sc.sum(w[i] * g), w), [i, g])
+    want = np.zeros((6, 2))
+    np.add.at(want, [4, 4, 0], np.ones((3, 2)))
+    np.testing.assert_array_equal(f(np.array([4, 4, 0]), np.ones((3, 2))), want)
+    assert counted(f)[0] == 2, f.plan  # checks, scatter
+
+
+def test_a_window_is_all_that_is_written():
+    put = lookup("dynamic_update_slice")
+    types = (("f64", (5, 3)), ("f64", (1, 3)), ("i64", ()), ("i64", ()))
+    leaves = [fresh_input(TensorType(d, s)) for d, s in types]
+    roles = ["state", "arg", "arg", "arg"]
+    inputs = [(v, Input(n, v.type, r)) for v, n, r in zip(leaves, ("s", "u", "t", "z"), roles, strict=True)]
+    f = function("put", inputs, [], [(0, put(leaves[0], leaves[1] * 2, *leaves[2:]))])
+    plan = planned(f)
+    assert [s.kind for s in plan.steps] == ["launch"] and plan.steps[0].reads[0] == plan.steps[0].writes[0]
+    assert "alloc" not in print_plan(plan)
+    state = np.zeros((5, 3))
+    (out,) = load(plan).run([state, np.ones((1, 3)), np.array(9), np.array(-4)], {})
+    assert out is state and state[4].tolist() == [2, 2, 2] and state[:4].sum() == 0
+
+
+def test_two_readers_keep_the_old_value():
+    """A result that needs what was there gets a copy."""
+    _, i, g = embedding()
+    x = sc.input("x", "float64", shape=("m", 2))
+    f = sc.compile([x.at[i].add(g), x * 2], [x, i, g])
+    given = np.zeros((4, 2))
+    new, double = f(given, np.array([3]), np.ones((1, 2)))
+    assert new.tolist() == [[0, 0], [0, 0], [0, 0], [1, 1]] and not given.any() and not double.any()
+
+
+# --- sizes ------------------------------------------------------------------------------------------------------------
+
+
+def test_one_compile_serves_all_sizes():
+    x, u = sc.input("x", "float64", shape=("n", "m")), sc.input("u", "float64", shape=("k", "m"))
+    i = sc.input("i", "int64", shape=("k",))
+    f = sc.compile([x.at[i].add(u), sc.cumsum(x, axis=0), sc.cumsum(x, axis=1)], [x, u, i])
+    rng = np.random.default_rng(0)
+    before = None
+    for n, m, k in ((3, 4, 2), (7, 1, 9), (1, 3, 0), (2, 0, 3), (5, 600, 50)):
+        xs, us, at = rng.normal(size=(n, m)), rng.normal(size=(k, m)), rng.integers(-n, n, k)
+        got = f(xs, us, at)
+        want = xs.copy()
+        np.add.at(want, at, us)
+        np.testing.assert_array_equal(got[0], want)
+        np.testing.assert_array_equal(got[1], np.cumsum(xs, 0))
+        np.testing.assert_array_equal(got[2], np.cumsum(xs, 1))
+        before = compile_count() if before is None else before
+        assert compile_count() == before
+
+
+def test_equal_updates_share_a_kernel():
+    x, i, u = (sc.input(n, d, shape=s) for n, d, s in (("x", "float64", ("n", 3)), ("i", "int64", ("k",)),
+                                                        ("u", "float64", ("k", 3))))
+    y = x
+    for _ in range(4):
+        y = y.at[i].add(u)
+    f = sc.compile(y, [x, i, u])
+    assert sum(k.launches for k in f.kernels if "scatter" in k.name) == 4
+    assert sorted(k.launches for k in f.kernels if "scatter" in k.name) == [1, 3]  # the first copies x
+    got = f(np.zeros((2, 3)), np.array([1, 1]), np.ones((2, 3)))
+    np.testing.assert_array_equal(got, [[0] * 3, [8] * 3])
+
+
+# --- products ---------------------------------------------------------------------------------------------------------
+
+LAYOUTS = [
+    ((3, 70), (70, 5), ((1,), (0,)), ((), ())),
+    ((3, 70), (5, 70), ((1,), (1,)), ((), ())),
+    ((2, 9, 3, 4), (2, 8, 3, 4), ((3,), (3,)), ((0, 2), (0, 2))),
+    ((2, 3, 9, 8), (2, 8, 3, 4), ((3,), (1,)), ((0, 1), (0, 2))),
+    ((9, 8, 7), (8, 6, 9), ((0, 1), (2, 0)), ((), ())),
+    ((9, 8, 7), (8, 9, 6), ((0, 1), (1, 0)), ((), ())),
+    ((9, 8), (8, 9), ((0, 1), (1, 0)), ((), ())),
+    ((9, 80), (9, 80), ((), ()), ((0,), (0,))),
+    ((9, 8), (9,), ((), ()), ((0,), (0,))),
+]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f2", "c8", "i2", "u8"])
+def test_products_of_any_layout(dtype):
+    rng = np.random.default_rng(1)
+    for a, b, contract, batch in LAYOUTS:
+        arrays = [rng.integers(-3, 4, s).astype(dtype) for s in (a, b)]
+        run_sample("dot", arrays, dict(contract=contract, batch=batch), False)
+
+
+def test_a_product_of_integers_keeps_what_floats_do_not():
+    big = 2**53 + 1
+    a, b = sc.input("a", "int64", shape=("n", "k")), sc.input("b", "int64", shape=("k", "m"))
+    f = sc.compile(a @ b, [a, b])
+    got = f(np.array([[big, 1]] * 2), np.array([[1, 0, 3], [1, 1, 1]]))
+    assert got.tolist() == [[big + 1, 1, 3 * big + 1]] * 2
+    assert f(np.zeros((2, 0), int), np.zeros((0, 3), int)).tolist() == [[0] * 3] * 2
+
+
+# --- scalar functions -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name, attrs", [("digamma", {}), ("trigamma", {}), ("polygamma", {"order": 2}),
+                                         ("polygamma", {"order": 3}), ("erfinv", {}), ("erfcx", {})])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2"])
+def test_special_functions(name, attrs, dtype):
+    x = np.concatenate([np.linspace(-6, 12, 1001), [-0.0, np.inf, -np.inf, np.nan, 1e-300, 1e9, 1.4616321449683623]])
+    if name == "erfinv":
+        x = np.clip(x / 6, -1.1, 1.1)
+    with np.errstate(all="ignore"):
+        x = x.astype(dtype)
+    leaf = fresh_input(TensorType(x.dtype, x.shape))
+    f = function(name, [(leaf, Input("x", leaf.type))], [lookup(name)(leaf, **attrs)])
+    program = load(planned(f))
+    assert_native(program)
+    (got,), (want,) = program.run([x], {}), evaluate_function(f, [x])
+    with np.errstate(all="ignore"):
+        wrong = abs(got.astype("f8") - want) > 2 * np.finfo(dtype).eps * abs(want.astype("f8"))
+    assert not (wrong | (np.isnan(got) != np.isnan(want)) | (np.isinf(got) != np.isinf(want))).any()
+
+
+def test_all_integer_dtypes_are_checked():
+    for name in ("i1", "u1", "i4", "u8"):
+        i = sc.input("i", name, shape=("n",))
+        x = sc.input("x", "float64", shape=(100,))
+        f = sc.compile(x[i], [x, i])
+        data = np.arange(100.0)
+        assert f(data, np.array([99, 3], name)).tolist() == [99, 3]
+        with pytest.raises(IndexingError, match="100"):
+            f(data, np.array([1, 100], name))
