@@ -3,7 +3,7 @@
 from symc.ir import ops as _ops  # noqa: F401  # isort: skip  (rules are built with op records)
 from symc.opt import canonicalize as _canonicalize  # noqa: F401  # isort: skip
 from symc.opt import bounds, decompose, fold, fuse, products, remat, rules
-from symc.opt.loops import small
+from symc.opt.loops import dead, hoist, small
 from symc.opt.passes import (
     Optimized,
     Pass,
@@ -21,9 +21,15 @@ from symc.opt.provenance import Firing, Provenance
 from symc.opt.rule import Rule, all_rules, lookup_rule, rewrite, rule, temporary_rules, unregister
 
 register_pass(Pass("inline", "Checkpoints become what their regions compute.", function=remat.inline))
-register_pass(Pass("check_indices", "Gathers read only where an index was checked.", function=bounds.check_indices))
-register_pass(Pass("small_loops", "Loops on a few numbers become one kernel each.", function=small.small_loops))
-register_pass(Pass("fuse", "What kernels can compute together becomes `fused` values.", function=fuse.fuse))
+for _pass in (
+    Pass("dead_loop", "Loops and branches carry along nothing that is not used.", loops=dead.dead_loop),
+    Pass("hoist", "What is the same in every step of a loop is computed once.", loops=hoist.hoist),
+    Pass("check_indices", "Gathers read only where an index was checked.", function=bounds.check_indices,
+         bodies="inner"),
+    Pass("small_loops", "Loops on a few numbers become one kernel each.", function=small.small_loops, bodies="outer"),
+    Pass("fuse", "What kernels can compute together becomes `fused` values.", function=fuse.fuse, bodies="inner"),
+):  # fmt: skip
+    register_pass(_pass)
 
 __all__ = [
     "DEFAULT",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from symc.ir import location
 from symc.ir.function import Function
 from symc.ir.literal import print_number
+from symc.ir.location import NOWHERE
 from symc.ir.text import splat_of
+from symc.ir.traverse import every_value
 from symc.ir.value import Value
 from symc.opt.pattern import Node, Number, Pattern, Terms, Var, direct, flatten, match, table, weight
 from symc.opt.provenance import expression
@@ -27,19 +30,24 @@ def nearest_miss(r: Rule, optimized: Optimized) -> str:
         return f"{r.name} was disabled: {type(e).__name__}: {e}"
     best: tuple[int, str, Value | None, Function | None] = (0, "", None, None)
     for f in dict.fromkeys(optimized.stages.values()):
-        for v in f.values():
+        for v in every_value(f.body):
             score, why = _score(r, v)
             if score > best[0] and why:
                 best = (score, why, v, f)
     if best[2] is None or best[3] is None:
         wanted = "any op" if ANY in r.roots else " or ".join(r.roots)
         return f"{r.name} ({r.equation}) did not fire: there is no {wanted} in the graph"
-    lines = ", ".join(map(str, best[3].locations(best[2])))
+    lines = ", ".join(map(str, _lines(best[3], best[2])))
     out = f"{r.name} ({r.equation}) did not fire.\n  nearest: {expression(best[2])} : {best[2].type}" + (
         f"    {lines}" if lines else ""
     )
     out += f"\n  {best[1]}"
     return out + (f"\n  the rule runs only when asked for: +{r.name}" if OPT_IN in r.tags else "")
+
+
+def _lines(f: Function, v: Value) -> list[location.Loc]:
+    """The user lines of a value of ``f``, or of a value in its loops."""
+    return f.locations(v) or location.in_order(NOWHERE.union(*[own.get(v, NOWHERE) for own in f.inside.values()]))
 
 
 def _score(r: Rule, v: Value) -> tuple[int, str]:

@@ -9,28 +9,37 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from symc.errors import InternalError, PipelineError, did_you_mean
 from symc.ir import location
+from symc.ir.bodies import is_control
 from symc.ir.function import Function
-from symc.ir.traverse import postorder, replace
+from symc.ir.traverse import every_value, postorder, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input
 from symc.opt.pipelines import DEFAULT, Selection, parse_pipeline
 from symc.opt.provenance import Provenance
+from symc.opt.regions import FunctionPass, in_bodies, live_lines, with_lines
 from symc.opt.rewrite import Rewriter
 from symc.opt.rule import OPT_IN, Rule, all_rules, known_names
 
 
 @dataclass(frozen=True)
 class Pass:
-    """A pass: either ``families`` of rules, or a function."""
+    """A pass: either ``families`` of rules, which look into loops and branches, or a function.
+
+    ``bodies``: the function is run on the bodies of loops and branches too, "inner" ones first or "outer" ones first.
+    ``loops``: a function on loops and branches, which records what it did; it always runs on bodies too.
+    """
 
     name: str
     doc: str
     families: tuple[str, ...] = ()
     function: Callable[[Function], Function] | None = None
+    bodies: str = ""
+    loops: Callable[[Provenance, Function], Function] | None = None
 
 
 _passes: dict[str, Pass] = {}
@@ -49,11 +58,14 @@ def unregister_pass(name: str) -> None:
     _passes.pop(name, None)
 
 
-def graph_pass(name: str) -> Callable[[Callable[[Function], Function]], Callable[[Function], Function]]:
-    """Declare a pass: a function from Function to Function, for pipelines to name."""
+def graph_pass(name: str, bodies: bool = False) -> Callable[[FunctionPass], FunctionPass]:
+    """Declare a pass: a function from Function to Function, for pipelines to name.
 
-    def declare(f: Callable[[Function], Function]) -> Callable[[Function], Function]:
-        register_pass(Pass(name, (f.__doc__ or "").strip(), function=f))
+    ``bodies``: it also runs on the bodies of loops and branches, each given as a function of its params.
+    """
+
+    def declare(f: FunctionPass) -> FunctionPass:
+        register_pass(Pass(name, (f.__doc__ or "").strip(), function=f, bodies="inner" if bodies else ""))
         return f
 
     return declare
@@ -158,23 +170,40 @@ def _run(
 ) -> tuple[Function, Step]:
     """One pass. ``tried`` remembers which families do not apply to a value: an answer that no other value changes."""
     start = time.perf_counter()
-    before = len(f.values())
+    before = f.values()
     attempts = fired = 0
-    if p.function is not None:
-        new = p.function(f)
-        if not isinstance(new, Function):
-            raise PipelineError(f"pass {p.name!r} gave a {type(new).__name__}, not a Function")
-    else:
-        hints = dict(f.hints)
-        rewriter = Rewriter(selected_rules(p.families, selection), provenance, hints, strict, p.name, tried)
+    if p.families:
+        hints, inside = dict(f.hints), dict(f.inside)
+        rewriter = Rewriter(selected_rules(p.families, selection), provenance, hints, inside, strict, p.name, tried)
         results = rewriter.run(f.body.results)
         attempts, fired = rewriter.attempts, rewriter.fired
         live = postorder(results)
-        new = f.with_results(results, {v: hints[v] for v in live if v in hints})
+        new = with_lines(f.with_results(results, {v: hints[v] for v in live if v in hints}), inside)
         families = frozenset(p.families)
         if fired < rewriter.budget:
             tried.update((v, tried.get(v, families) | families) for v in live)
-    return new, Step(p.name, time.perf_counter() - start, before, len(new.values()), attempts, fired)
+    elif p.loops is not None:
+        fired = -len(provenance.firings)
+        run = partial(p.loops, provenance)
+        new = in_bodies(run, f, p.bodies == "outer") if _any_bodies(before) else f
+        fired += len(provenance.firings)
+    else:
+        new = _run_function(p, f, before)
+    if new.inside and new is not f:
+        new = live_lines(new)
+    return new, Step(p.name, time.perf_counter() - start, len(before), len(new.values()), attempts, fired)
+
+
+def _run_function(p: Pass, f: Function, values: Sequence[Value]) -> Function:
+    assert p.function is not None
+    new = in_bodies(p.function, f, p.bodies == "outer") if p.bodies and _any_bodies(values) else p.function(f)
+    if not isinstance(new, Function):
+        raise PipelineError(f"pass {p.name!r} gave a {type(new).__name__}, not a Function")
+    return new
+
+
+def _any_bodies(values: Sequence[Value]) -> bool:
+    return any(v.regions and is_control(v) for v in values)
 
 
 def _verify(name: str, f: Function) -> None:
@@ -196,25 +225,24 @@ def stabilize_values(roots: Sequence[Value], keep: Iterable[Value] = ()) -> list
     opened = replace(roots, kept, _note_again)
     hints = {v: location.noted(v) for v in postorder(opened) if location.noted(v)}
     before = dict(hints)
+    inside: location.Inside = {}
+    for v in postorder(opened):
+        location.merge_inside(inside, location.inside(v))
     rules = selected_rules(("canonicalize", "shapes", "sinking", "stability", "softmax"), Selection(()))
-    made = Rewriter(rules, hints=hints, pass_name="stabilize").run(opened)
+    made = Rewriter(rules, hints=hints, inside=inside, pass_name="stabilize").run(opened)
     for v, locs in hints.items():
         if before.get(v) != locs:
             location.note(v, locs)
-    _note_inside_again(opened, made)
+    _note_inside(made, inside)
     return replace(made, {leaf: v for v, leaf in kept.items()}, _note_again)
 
 
-def _note_inside_again(old: Sequence[Value], new: Sequence[Value]) -> None:
-    """Loops that were rebuilt have the lines of their bodies."""
-    known: location.Inside = {}
-    for v in postorder(old):
-        if v.regions:
-            location.merge_inside(known, location.inside(v))
-    if known:
-        for v in postorder(new):
-            if v.regions and not location.inside(v):
-                location.note_inside(v, known)
+def _note_inside(values: Sequence[Value], inside: location.Inside) -> None:
+    """Loops that were rebuilt have the lines of their bodies, and of the bodies in those."""
+    for v in postorder(values) if inside else ():
+        for body in v.regions:
+            wanted = [body, *(r for x in every_value(body) for r in x.regions)]
+            location.note_inside(v, {r: inside[r] for r in wanted if r in inside})
 
 
 def _note_again(old: Value, new: Value) -> None:

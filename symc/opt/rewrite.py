@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from symc.errors import InternalError
-from symc.ir.location import NOWHERE, Locs
+from symc.ir.location import NOWHERE, Inside, Locs, merge_inside
 from symc.ir.op import Op
 from symc.ir.ops.effect import has_effect, keep
 from symc.ir.text import splat_of
@@ -64,6 +64,7 @@ class Rewriter:
     rules: Sequence[Rule]
     provenance: Provenance = field(default_factory=Provenance)
     hints: dict | None = None
+    inside: Inside | None = None  # the lines of the values in regions
     strict: bool = False
     pass_name: str = ""
     tried: dict[Value, frozenset[str]] = field(default_factory=dict)  # families that did not apply to a value
@@ -178,14 +179,21 @@ class Rewriter:
             return None
 
     def _region(self, region: Region) -> Region:
-        if region not in self.regions:
-            inner = Rewriter(self.rules, self.provenance, self.hints, self.strict, self.pass_name, self.tried)
+        """A region on its own: it has its own lines. One that occurs in many places is simplified once."""
+        found = self.regions.get(region)
+        if found is None:
+            lines = None if self.inside is None else dict(self.inside.get(region, {}))
+            inner = Rewriter(self.rules, self.provenance, lines, self.inside, self.strict, self.pass_name, self.tried)
+            inner.regions = self.regions
             results = inner.run(region.results)
             self.attempts += inner.attempts
             self.visited += inner.visited
             self.fired += inner.fired
-            self.regions[region] = Region(region.params, results) if tuple(results) != region.results else region
-        return self.regions[region]
+            found = Region(region.params, results) if tuple(results) != region.results else region
+            self.regions[region] = self.regions[found] = found
+            if lines and self.inside is not None:
+                merge_inside(self.inside, {found: {v: lines[v] for v in postorder(results) if v in lines}})
+        return found
 
     # -- bookkeeping
 

@@ -1,0 +1,68 @@
+"""hoist: what is the same in every step of a loop is computed once, before it.
+
+Repeated values (broadcasts) stay inside, where they cost nothing; their source is what moves. Nothing leaves a branch:
+it might not run.
+"""
+
+from __future__ import annotations
+
+from symc.ir.bodies import is_free
+from symc.ir.function import Function
+from symc.ir.ops.control import cond
+from symc.ir.ops.effect import has_effect
+from symc.ir.traverse import postorder
+from symc.ir.value import Value
+from symc.opt.loops.dead import tidy
+from symc.opt.loops.edit import Edit, Results, depends, may_fail, runs
+from symc.opt.loops.form import Loop
+from symc.opt.provenance import Provenance
+
+
+def hoist(provenance: Provenance, f: Function) -> Function:
+    """``f`` with invariant values of loops computed outside."""
+    edit = Edit(f, provenance, "hoist")
+
+    def visit(old: Value, new: Value) -> Results | None:
+        if new.op is cond:
+            return None
+        loop = Loop(edit, new, edit.used.get(old, set()))
+        values = invariant(loop)
+        if not values:
+            return None
+        made = loop.move_out(values)
+        loop.substitute({v: loop.capture(m) for v, m in zip(values, made, strict=True)})
+        for v, m in zip(values, made, strict=True):
+            edit.record(v, m, [edit.hints.get(m, frozenset())])
+        tidy(loop)
+        return loop.build()[1]
+
+    return edit.run(visit)
+
+
+def invariant(loop: Loop) -> list[Value]:
+    """The values of the body, computed there, that depend on nothing that changes and that something changing reads."""
+    roots = loop.roots()
+    order = postorder(roots)
+    changing = depends(roots, loop.varying)
+    once = runs(loop.value)
+    leaves = set(loop.constants)
+    stays: set[Value] = set()  # invariant, and not to be computed outside
+    for v in order:
+        if v not in changing and v not in leaves and (
+            has_effect(v) or not once and may_fail(v) or any(o in stays for o in v.operands)
+        ):
+            stays.add(v)
+    inside = changing | stays
+    read: dict[Value, None] = {}
+    pending = [o for v in order if v in inside for o in v.operands] + roots
+    seen: set[Value] = set()
+    while pending:
+        v = pending.pop()
+        if v in seen or v in inside or v in leaves or is_free(v):
+            continue
+        seen.add(v)
+        if v.op.name == "broadcast":
+            pending += v.operands
+        else:
+            read[v] = None
+    return [v for v in order if v in read]

@@ -1,0 +1,97 @@
+"""Passes inside loops and branches: every body is a function of its own, with its own user lines.
+
+A body is looked into once, however often it occurs. What is fused is no body: nothing looks into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from symc.ir.bodies import is_control
+from symc.ir.function import Function, Input
+from symc.ir.location import NOWHERE, Inside, merge_inside
+from symc.ir.traverse import postorder
+from symc.ir.value import Region, Value, make
+
+FunctionPass = Callable[[Function], Function]
+
+
+def has_bodies(f: Function) -> bool:
+    """Whether there are loops or branches in ``f``."""
+    return any(v.regions and is_control(v) for v in f.values())
+
+
+def in_bodies(run: FunctionPass, f: Function, outer_first: bool = False) -> Function:
+    """``run`` on ``f`` and on every body inside it; inner bodies come first, or last."""
+    return _Bodies(run, f, outer_first).of(f)
+
+
+class _Bodies:
+    def __init__(self, run: FunctionPass, f: Function, outer_first: bool):
+        self.run, self.outer_first = run, outer_first
+        self.inside: Inside = {region: dict(lines) for region, lines in f.inside.items()}
+        self.done: dict[Region, Region] = {}
+
+    def of(self, f: Function) -> Function:
+        if self.outer_first:
+            return self.enter(self._apply(f))
+        return self._apply(self.enter(f))
+
+    def _apply(self, f: Function) -> Function:
+        out = self.run(f)
+        if out.inside is not self.inside:
+            merge_inside(self.inside, out.inside)
+        return out
+
+    def enter(self, f: Function) -> Function:
+        """``f`` with every body of it after the pass."""
+        values = f.values()
+        if not any(v.regions and is_control(v) for v in values):
+            return with_lines(f, self.inside)
+        done: dict[Value, Value] = {}
+        hints = dict(f.hints)
+        for v in values:
+            regions = tuple(map(self._region, v.regions)) if v.regions and is_control(v) else v.regions
+            operands = tuple(done[o] for o in v.operands)
+            same = operands == v.operands and regions == v.regions
+            new = done[v] = v if same else make(v.op, operands, v.attrs, regions)
+            if new is not v and v in f.hints:
+                hints[new] = hints.get(new, NOWHERE) | f.hints[v]
+        return with_lines(f.with_results([done[r] for r in f.body.results], hints), self.inside)
+
+    def _region(self, region: Region) -> Region:
+        found = self.done.get(region)
+        if found is None:
+            out = self.of(as_function(region, self.inside))
+            merge_inside(self.inside, {out.body: {v: locs for v, locs in out.hints.items() if locs}})
+            found = self.done[region] = out.body
+        return found
+
+
+def as_function(region: Region, inside: Inside) -> Function:
+    """A body as a function of its params, with its user lines."""
+    inputs = tuple(Input(f"p{k}", t) for k, t in enumerate(region.params))  # type: ignore[arg-type]
+    return Function("body", inputs, region, (), inside.get(region, {}), (), inside)
+
+
+def with_lines(new: Function, inside: Inside) -> Function:
+    """``new``, where ``inside`` are the lines of the bodies in it."""
+    return new if inside is new.inside or not (inside or new.inside) else replace(new, inside=inside)
+
+
+def live_lines(f: Function) -> Function:
+    """``f`` without lines of what is not in it any more."""
+    hints = {v: f.hints[v] for v in f.values() if v in f.hints}
+    inside: Inside = {}
+    pending, seen = [f.body], {f.body}
+    while pending:
+        for v in postorder(pending.pop().results):
+            for r in v.regions:
+                if r not in seen:
+                    seen.add(r)
+                    pending.append(r)
+                    lines = f.inside.get(r)
+                    if lines:
+                        inside[r] = {x: lines[x] for x in postorder(r.results) if x in lines}
+    return replace(f, hints=hints, inside=inside)
