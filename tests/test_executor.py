@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from symc.runtime.executor import Code, Label, Op
-from symc.runtime.executor_ir import INDEX_DTYPES, NOT_ARRAY
+from symc.runtime.executor_ir import NOT_ARRAY
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_int64))
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
@@ -146,19 +146,6 @@ def test_a_callback_stops_the_run_with_its_number() -> None:
     assert seen == [1, 2]
 
 
-def test_stop_if() -> None:
-    flag = np.zeros(1, np.uint8)
-    code = Code()
-    at, after = code.slot(flag.ctypes.data), code.slot()
-    code.emit(Op.STOP_IF, at, 5)
-    code.emit(Op.MOVE, after, after, 1)
-    run = code.finish()
-    assert run.run() == 0
-    flag[0] = 2
-    assert run.run() == 5
-    assert run.words[after] == 1
-
-
 def test_unknown_instructions_stop_the_run() -> None:
     code = Code()
     code.emit(999)
@@ -177,25 +164,6 @@ def test_arrays_are_opened_and_other_objects_are_refused() -> None:
     for other in (np.float64(3), 3.0, "x", np.zeros(1).view(np.recarray)):
         run.words[first], run.words[first + 1] = id(x), id(other)
         assert run.run() == NOT_ARRAY
-
-
-@pytest.mark.parametrize("dtype", INDEX_DTYPES)
-def test_check_finds_indices_outside(dtype: str) -> None:
-    info = np.iinfo(dtype)
-    x = np.array([0, 3, 1], dtype)
-    code = Code()
-    at, result, good = code.slot(x.ctypes.data), code.slot(), Label()
-    code.emit(Op.SET, result, 1)
-    code.emit(Op.CHECK, at, 3, INDEX_DTYPES[dtype], 4, good)
-    code.emit(Op.SET, result, 0)
-    code.place(good)
-    run = code.finish()
-    for value in {0, 3, 4, 100, int(info.max), int(info.min), -1 if info.min else 0}:
-        for place in range(3):
-            x[:] = 0, 3, 1
-            x[place] = value
-            assert run.run() == 0
-            assert run.words[result] == (0 <= value < 4), (value, place)
 
 
 def test_the_gil_is_released() -> None:

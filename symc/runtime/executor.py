@@ -87,5 +87,5 @@ class Executable:
         self.words = memory.data  # a memoryview: single words are read and written faster than through the array
 
     def run(self) -> int:
-        """0, or the number with which a STOP_IF or CALLBACK stopped it."""
+        """0, or the number with which an instruction stopped it."""
         return self._run(self._address)

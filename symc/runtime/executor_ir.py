@@ -35,9 +35,7 @@ class Op(enum.IntEnum):
     SWITCH = 11  #       (a, n, *targets)             jump to the target that the i64 at address S[a], clamped, chooses
     STORE = 12  #        (a, b)                       the i64 at address S[a] = S[b]
     OPEN = 13  #         (first, n, type)             for n slots from first on: where the data of array S[i] is
-    STOP_IF = 14  #      (a, number)                  stop and return number if the byte at address S[a] is not 0
-    CALLBACK = 15  #     (function, number)           function(number); stop if the result is not 0, and return it
-    CHECK = 16  #        (a, n, dtype, size, target)  jump if n indices of a dtype at S[a] are all in [0, size)
+    CALLBACK = 14  #     (function, number)           function(number); stop if the result is not 0: return it
     CALL = 32  #         (entry, *s)                  entry(S[s[0]], ...), with as many slots as CALL + n says
 
 
@@ -45,9 +43,6 @@ class Op(enum.IntEnum):
 NOT_ARRAY = -2
 #: Where an array object holds the address of its data: in the first field of its struct. The word before is its type.
 DATA = object.__basicsize__
-
-#: What CHECK calls the integer dtypes: twice the exponent of the width, plus one if signed.
-INDEX_DTYPES = {"u1": 0, "i1": 1, "u2": 2, "i2": 3, "u4": 4, "i4": 5, "u8": 6, "i8": 7}
 
 _lock = threading.Lock()
 _run: Callable[[int], int] | None = None
@@ -269,48 +264,9 @@ class _Interpreter:
             b.ret(self.const(NOT_ARRAY))
         self.next(3)
 
-    def stop_if(self) -> None:
-        byte, number = self.b.load(self.address(0, self.i8), typ=self.i8), self.operand(1)
-        with self.b.if_then(self.b.icmp_unsigned("!=", byte, self.ir.Constant(self.i8, 0)), likely=False):
-            self.b.ret(number)
-        self.next(2)
-
     def callback(self) -> None:
         function = self.ir.FunctionType(self.i64, [self.i64]).as_pointer()
         status = self.b.call(self.b.inttoptr(self.operand(0), function), [self.operand(1)])
         with self.b.if_then(self.b.icmp_signed("!=", status, self.const(0)), likely=False):
             self.b.ret(status)
         self.next(2)
-
-    def check(self) -> None:
-        """One loop for each dtype; one that is not known counts as outside."""
-        b, f = self.b, self.function
-        done = f.append_basic_block()
-        choice = b.switch(self.operand(2), f.append_basic_block())
-        outside = []
-        for number in INDEX_DTYPES.values():
-            block = f.append_basic_block()
-            choice.add_case(self.const(number), block)
-            b.position_at_end(block)
-            outside.append((self.outside(number), b.block))
-            b.branch(done)
-        b.position_at_end(choice.default)
-        b.branch(done)
-        b.position_at_end(done)
-        found = b.phi(self.i64)
-        for flag, block in [*outside, (self.const(1), choice.default)]:
-            found.add_incoming(flag, block)
-        self.jump_if(b.icmp_unsigned("==", found, self.const(0)), 4, 5)
-
-    def outside(self, number: int) -> Any:
-        """Nonzero if one of the indices of a dtype is outside."""
-        b, type_ = self.b, self.ir.IntType(8 << (number >> 1))
-        base, size = self.address(0, type_), self.operand(3)
-
-        def one(k: Any, flag: Any) -> Any:
-            index = b.load(b.gep(base, [k], source_etype=type_), typ=type_)
-            if type_.width < 64:
-                index = b.sext(index, self.i64) if number & 1 else b.zext(index, self.i64)
-            return b.or_(flag, b.zext(b.icmp_unsigned(">=", index, size), self.i64))
-
-        return self.count(self.operand(1), one)

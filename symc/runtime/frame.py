@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from symc.errors import InternalError
 from symc.ir.dim import evaluate
 from symc.ir.plan import Plan
 from symc.ir.types import concrete_shape
@@ -76,9 +77,12 @@ class Frame:
         for shape, dtype, o in self._fresh:
             array = out[o] if out is not None and o is not None else None
             used.append(np.empty(shape, dtype) if array is None else array)
-        if self._call(used) == NOT_ARRAY:  # a NumPy scalar, or a subclass
+        status = self._call(used)
+        if status == NOT_ARRAY:  # a NumPy scalar, or a subclass
             used = [np.asarray(a) for a in used]
-            self._call(used)
+            status = self._call(used)
+        if status:
+            raise InternalError(f"the interpreter of plans stopped with {status}")
         found = []
         for k, shape in self._returned:
             array = used[k]

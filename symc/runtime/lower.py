@@ -22,7 +22,6 @@ from symc.ir.value import Region, Value
 from symc.runtime import blas
 from symc.runtime.calls import Calls, NoElements, ReferenceStep, mark
 from symc.runtime.executor import Code, Label, Op
-from symc.runtime.executor_ir import INDEX_DTYPES
 from symc.runtime.lower_control import control
 from symc.runtime.numba_compile import Kernel
 
@@ -129,8 +128,6 @@ class Lowering:
             self._launch(plan, v, self.launches[kernel_form_of(step)], reads, writes)
         elif v.op.name == "dot" and self._product(v, *reads, *writes):
             return
-        elif v.op.name == "check_index" and v.dtype.str[1:] in INDEX_DTYPES:
-            self._check_index(plan, v, reads, writes)
         else:
             self._reference(plan, v, reads, writes)
 
@@ -168,16 +165,6 @@ class Lowering:
         places = [self.calls.place(s, o.type) for s, o in zip(reads, v.operands, strict=True)]
         results = [self.calls.place(s, t) for s, t in zip(writes, types, strict=True)]
         self.call(self.calls.add(ReferenceStep(v, places, results, plan.function.hints)))
-
-    def _check_index(self, plan: Plan, v: Value, reads: Sequence[int], writes: Sequence[int]) -> None:
-        """Look at the indices; only where one is wrong, the reference says which."""
-        good, done, dtype = Label(), Label(), INDEX_DTYPES[v.dtype.str[1:]]
-        self.code.emit(Op.CHECK, *reads, self.number(v.type.size), dtype, self.number(v.attrs["size"]), good)
-        self._reference(plan, v, reads, writes)
-        self.code.emit(Op.JUMP, done)
-        self.code.place(good)
-        self.code.emit(Op.COPY, *writes, *reads, self.number(v.type.nbytes))
-        self.code.place(done)
 
     def _product(self, v: Value, a: int, b: int, c: int) -> bool:
         """A matrix product, if BLAS computes it."""
