@@ -20,6 +20,8 @@ from symc.ir.types import TensorType
 
 #: Moving temps into result buffers compares every temp with every result; up to this many comparisons.
 HOSTED = 100_000
+#: What buffers are called inside of loops and branches.
+INSIDE = {"b": "t", "c": "k"}
 
 
 def bufferize(w: Work, sequence: Sequence[int], reuse: bool = True) -> Plan:
@@ -55,6 +57,7 @@ class _Buffers:
         self.types: dict[str, TensorType] = {}
         self.held: dict[int, str] = {}
         self.taken = set(input_names(w.function))
+        self.depth = w.depth
         for c, name, i in zip(w.inputs, input_names(w.function), w.function.inputs, strict=True):
             self._add(c, Buffer(name, "state" if i.role == "state" else "input", self.sizes[c], w.leaves[c]))
         for c, value in w.leaves.items():
@@ -66,12 +69,14 @@ class _Buffers:
         return buffer.name
 
     def fresh(self, prefix: str) -> str:
-        """The next of ``b0, b1, ...`` that no input is called."""
+        """The next of ``b0, b1, ...`` that no input is called; inside of loops ``t0, ...``, deeper ones ``t0_2, ...``."""
+        prefix = INSIDE[prefix] if self.depth else prefix
+        suffix = f"_{self.depth}" if self.depth > 1 else ""
         while True:
             k = self.counts.get(prefix, 0)
             self.counts[prefix] = k + 1
-            if f"{prefix}{k}" not in self.taken:
-                return f"{prefix}{k}"
+            if f"{prefix}{k}{suffix}" not in self.taken:
+                return f"{prefix}{k}{suffix}"
 
     def write(self, c: int, over: int | None) -> str:
         if over is None:

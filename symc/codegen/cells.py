@@ -51,7 +51,7 @@ class Work:
     ``effects``: steps that must run one after another, in this order.
     ``after``: by step, the cells that must have been written before it starts, besides those that it reads.
     ``owned``: inputs (cells) that may be overwritten. ``pairs[s]``: what step s may do in place.
-    ``nests``: the plans inside of the steps that are loops and branches.
+    ``nests``: the plans inside of the steps that are loops and branches; ``depth``: how many of them are around.
     """
 
     function: Function
@@ -70,6 +70,7 @@ class Work:
     targets: dict[int, int] = field(default_factory=dict)
     owned: set[int] = field(default_factory=set)
     nests: dict[int, Nest] = field(default_factory=dict)
+    depth: int = 0
     readers: list[list[int]] = field(default_factory=list)
     maker: list[int] = field(default_factory=list)
 
@@ -152,13 +153,13 @@ def step_fails(step: Step, fails: Callable[[Value], bool]) -> bool:
 
 def work_of(f: Function, inplace: Callable[[Value], Pairs], fails: Callable[[Value], bool] = may_fail,
             donated: frozenset[int] = frozenset(), nest: Callable[[Value], Nest] | None = None,
-            rotating: bool = False) -> Work:
+            depth: int = 0) -> Work:
     """The steps of ``f`` in postorder, then the copies that its results need.
 
-    ``nest``: how loops and branches run. ``rotating``: ``f`` is the body of a loop, whose states take each other's
-    memory after a step.
+    ``nest``: how loops and branches run. ``depth``: of how many loops and branches ``f`` is the body; the states of
+    a body take each other's memory after a step.
     """
-    w = Work(f)
+    w = Work(f, depth=depth)
     where: dict[Value, tuple[int, ...]] = {}
     ties: dict[Value, tuple[int, ...]] = {}  # views: the cells that what is made of them waits for
     for v in f.params:
@@ -188,7 +189,7 @@ def work_of(f: Function, inplace: Callable[[Value], Pairs], fails: Callable[[Val
             if any(ties.get(o) for o in v.operands):
                 w.after[len(w.values)] = tuple(dict.fromkeys(c for o in v.operands for c in ties.get(o, ())))
             where[v] = w.step(v, tuple(where[o][0] for o in v.operands), inner.pairs if inner else inplace(v))
-    _claim_results(w, [where[r][0] for r in f.body.results], rotating)
+    _claim_results(w, [where[r][0] for r in f.body.results], depth > 0)
     _link(w)
     return w
 

@@ -6,11 +6,11 @@ import bisect
 from collections.abc import Iterable
 
 from symc.codegen.cells import nominal
-from symc.codegen.compare import at_least
+from symc.codegen.compare import at_least, multiple
 from symc.codegen.memory import Held, held
 from symc.codegen.names import kernel_name
 from symc.errors import PlanError
-from symc.ir.dim import Dim, Size
+from symc.ir.dim import Size
 from symc.ir.plan import Plan, Step
 
 
@@ -48,11 +48,6 @@ def check_arena(plan: Plan) -> None:
             alive.remove(ending[gone])
             gone += 1
         alive.add(h)
-
-
-def multiple(size: Size, of: int) -> bool:
-    """Is a size known to be a multiple of a number?"""
-    return all(c % of == 0 for _, c in size.terms) if isinstance(size, Dim) else size % of == 0
 
 
 class Order:

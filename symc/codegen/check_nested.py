@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from symc.codegen.cells import Source, source
-from symc.codegen.check_arena import Order, bug, describe, multiple
+from symc.codegen.check_arena import Order, bug, describe
+from symc.codegen.compare import multiple
 from symc.errors import PlanError
 from symc.ir.dim import Size
 from symc.ir.plan import Layout, Plan, Step

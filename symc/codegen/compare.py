@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from symc.ir.dim import Call, Dim, Size, known_nonnegative
+from symc.ir.dim import Call, Dim, Monomial, Size, known_nonnegative
 
 
 @functools.lru_cache(maxsize=4096)
@@ -17,6 +17,19 @@ def at_least(a: Size, b: Size) -> bool:
     if known_nonnegative(difference):
         return True
     return any(at_least(lower, 0) for lower in _lower_bounds(difference))
+
+
+def multiple(size: Size, of: int) -> bool:
+    """Is a size known to be a multiple of a number?"""
+    if not isinstance(size, Dim):
+        return size % of == 0
+    return all(c % of == 0 or _multiple_atom(monomial, of) for monomial, c in size.terms)
+
+
+def _multiple_atom(monomial: Monomial, of: int) -> bool:
+    """Is one factor of a monomial the larger or smaller of two multiples?"""
+    return any(isinstance(a, Call) and a.fn in ("max", "min") and all(multiple(x, of) for x in a.args)
+               for a, _ in monomial)
 
 
 def _lower_bounds(x: Size) -> list[Size]:

@@ -23,13 +23,12 @@ from symc.ir.value import Region, Value
 Planner = Callable[[Function], Plan]
 
 
-def nest(v: Value, f: Function, plan: Planner) -> Nest:
-    """The plans of the regions of ``v``, a value of ``f``, and their layout."""
+def nest(v: Value, f: Function, depth: int, plan: Planner) -> Nest:
+    """The plans of the regions of ``v``, a value of ``f`` inside ``depth`` loops and branches, and their layout."""
     if v.op.name == "cond":
-        return _branches(v, f, plan)
+        return _branches(v, f, depth, plan)
     carries, rows = v.attrs["carry"], v.attrs.get("xs", 0)
-    names = [f"h{k}" if k < carries else f"x{k - carries}" if k < carries + rows else f"w{k - carries - rows}"
-             for k in range(len(v.operands))]
+    names = _names(depth, h=carries, x=rows, w=len(v.operands) - carries - rows)
     region = v.regions[-1]
     sources = read_where_it_lies(region, carries)
     computed = [k for k in range(carries) if k not in sources]
@@ -59,8 +58,14 @@ def carry_pairs(layout: Layout, given: Sequence[str]) -> tuple[tuple[int, int], 
     return tuple((k, k) for k, home in enumerate(layout.homes) if home != "operand" or given[k] not in read)
 
 
-def _branches(v: Value, f: Function, plan: Planner) -> Nest:
-    names = [f"a{k}" for k in range(len(v.operands) - 1)]
+def _names(depth: int, **counts: int) -> list[str]:
+    """``h0, h1, x0``; deeper inside ``h0_2``."""
+    suffix = f"_{depth + 1}" if depth else ""
+    return [f"{letter}{k}{suffix}" for letter, n in counts.items() for k in range(n)]
+
+
+def _branches(v: Value, f: Function, depth: int, plan: Planner) -> Nest:
+    names = _names(depth, a=len(v.operands) - 1)
     bodies = [plan(_function(f, f"branch{k}", r, names, r.results, ())) for k, r in enumerate(v.regions)]
     return _laid_out(bodies, (), (), (), False)
 

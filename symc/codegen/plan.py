@@ -44,18 +44,18 @@ class _Planner:
     nests: dict[tuple, Nest] = field(default_factory=dict)  # equal loops are planned once
 
     def plan(self, f: Function, donated: frozenset[int]) -> Plan:
-        return self._finish(work_of(f, self.inplace, self.fails, donated, lambda v: self.nest(v, f)))
+        return self._finish(work_of(f, self.inplace, self.fails, donated, lambda v: self.nest(v, f, 0)))
 
-    def nest(self, v: Value, f: Function) -> Nest:
-        key = (v.op, v.attrs, v.regions)
+    def nest(self, v: Value, f: Function, depth: int) -> Nest:
+        key = (v.op, v.attrs, v.regions, depth)
         if key not in self.nests:
-            self.nests[key] = nest(v, f, self.body)
+            self.nests[key] = nest(v, f, depth, lambda body: self.body(body, depth + 1))
         return self.nests[key]
 
-    def body(self, f: Function) -> Plan:
+    def body(self, f: Function, depth: int) -> Plan:
         """The plan of a region. A loop that fails leaves nothing that anyone sees: its states may be written at once.
         """
-        w = work_of(f, self.inplace, lambda v: False, nest=lambda v: self.nest(v, f), rotating=True)
+        w = work_of(f, self.inplace, lambda v: False, nest=lambda v: self.nest(v, f, depth), depth=depth)
         return self._finish(w)
 
     def _finish(self, w: Work) -> Plan:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from symc.codegen.bufferize import spans
 from symc.codegen.cells import nominal
-from symc.codegen.compare import at_least
+from symc.codegen.compare import at_least, multiple
 from symc.ir.dim import Dim, Size, ceildiv, maximum
 from symc.ir.plan import Plan
 
@@ -36,7 +36,7 @@ class Temp:
 
 def aligned(nbytes: Size) -> Size:
     """``nbytes`` rounded up to the alignment."""
-    return ceildiv(nbytes, ALIGN) * ALIGN
+    return nbytes if multiple(nbytes, ALIGN) else ceildiv(nbytes, ALIGN) * ALIGN
 
 
 def assign_arena(plan: Plan, share: bool = True) -> Plan:
