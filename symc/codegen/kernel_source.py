@@ -1,4 +1,4 @@
-"""The source of the kernel that a launch step of a plan runs, from its region and from what the plan wrote over what."""
+"""The source of the kernel that a launch step of a plan runs: of its region, and of what the plan wrote over what."""
 
 from __future__ import annotations
 

@@ -11,22 +11,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from symc.codegen.numba_folds import CHUNK, Accumulator, fold_parts, is_long
 from symc.codegen.numba_intrinsics import cast_template, template
+from symc.codegen.numba_puts import emit_put
+from symc.codegen.numba_text import Unsupported, combine, identity, loaded, number, rounded, stored
 from symc.codegen.scalarize import Loops
-from symc.codegen.user_functions import PREFIX
 from symc.ir.dim import Size, product
-from symc.ir.ops.kernel import fold_result
 from symc.ir.ops.put import put, put_running
 from symc.ir.traverse import postorder, region_params
-from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType
+from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Region, Value
 
-CHUNK = 1024  # elements summed before a partial sum is added: bounds the rounding error of long sums
 BLOCK = 512  # columns whose accumulators stay in cache
-
-
-class Unsupported(Exception):
-    """The backend has no rendering for this; the reference implementation computes it."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +164,7 @@ class Renderer:
             if _projection(r)[0].op.name == "generate":
                 continue
             if target is not None and r.op in (put, put_running):
-                self.emit_put(r, target[0], env, depth)
+                emit_put(self, r, target[0], env, depth)
                 continue
             expression = self.expression(r, env)
             if target is None:
@@ -180,37 +176,6 @@ class Renderer:
     def store(self, target: Target, expression: str, dtype: np.dtype, depth: int) -> None:
         k, index, shape = target
         self.line(depth, f"o{k}[{self.offset(index, shape)}] = {stored(expression, dtype)}")
-
-    # -- updates and running sums
-
-    def emit_put(self, v: Value, k: int, env: dict[Value, str], depth: int) -> None:
-        """Write, or combine with, the element of result ``k`` that the put names."""
-        kind, shape, dtype = v.attrs["kind"], v.attrs["shape"], v.dtype
-        operands = [self.expression(o, env) for o in v.operands]
-        place = self.offset(operands[len(operands) - len(shape) :], shape)
-        if v.op is put:
-            x = operands[0]
-            if kind != "set":
-                x = combine(kind, _loaded(f"o{k}[{place}]", dtype), x, dtype, exact=True)
-            self.line(depth, f"o{k}[{place}] = {stored(x, dtype)}")
-            return
-        axis, values, done = v.attrs["axis"], operands[: 1 + (kind == "linear")], operands[-len(shape) - 1]
-        p, x = self.fresh("t"), self.fresh("t")
-        self.line(depth, f"{p} = {place}")
-        self.line(depth, f"{x} = {values[-1]}")
-        if axis == len(shape) - 1:  # the innermost loop runs along it
-            before = f"r{k}"
-            self.running[before] = number(np.zeros((), dtype))
-        else:
-            step = "+" if v.attrs["reverse"] else "-"
-            before = _loaded(f"o{k}[{p} {step} {self.size(product(shape[axis + 1 :]))}]", dtype)
-        y = before if axis == len(shape) - 1 else self.fresh("t")
-        if kind == "linear":
-            then = combine("add", combine("mul", before, values[0], dtype, exact=True), x, dtype, exact=True)
-        else:
-            then = combine(kind, before, x, dtype, exact=True)
-        self.line(depth, f"{y} = {x} if {done} == 0 else {then}")
-        self.line(depth, f"o{k}[{p}] = {stored(y, dtype)}")
 
     def expression(self, v: Value, env: dict[Value, str]) -> str:
         if v in env:
@@ -229,11 +194,11 @@ class Renderer:
             self.emit_columns(loop.members[0], env, targets[loop.members[0]], depth)
             return
         folds = [v for v in loop.members if v.op.name == "fold"]
-        accumulators = {v: [_Accumulator(self, k, t) for k, t in _fold_parts(v)] for v in folds}
+        accumulators = {v: [Accumulator(self, k, t) for k, t in fold_parts(v)] for v in folds}
         every = [a for v in folds for a in accumulators[v]]
         for a in every:
             a.start(depth)
-        chunked = bool(every) and any(a.partial for a in every) and _long(loop.shape)
+        chunked = bool(every) and any(a.partial for a in every) and is_long(loop.shape)
         index, inner = self.open_loops(loop.shape, depth, every if chunked else [])
         for v in loop.members:
             scope = self.enter(v, index, env)
@@ -253,7 +218,7 @@ class Renderer:
             self.bind_folds(v, [a.result(depth) for a in accumulators[v]], env)
 
     def open_loops(self, shape: tuple[Size, ...], depth: int,
-                   chunked: list[_Accumulator]) -> tuple[tuple[str, ...], int]:
+                   chunked: list[Accumulator]) -> tuple[tuple[str, ...], int]:
         """Write loop heads; returns index names and the depth inside. The last loop of a long sum is cut in chunks."""
         index = []
         for k, s in enumerate(shape):
@@ -292,7 +257,7 @@ class Renderer:
         results = v.regions[0].results
         folds = {_projection(r)[0] for r in results}
         return len(folds) == 1 and next(iter(folds)).op.name == "fold" and all(
-            k not in ("argmax", "argmin") and t.dtype.itemsize > 2 for k, t in _fold_parts(next(iter(folds))))
+            k not in ("argmax", "argmin") and t.dtype.itemsize > 2 for k, t in fold_parts(next(iter(folds))))
 
     def emit_columns(self, v: Value, env: dict[Value, str], targets: list[tuple[int, Target]], depth: int) -> None:
         region = v.regions[0]
@@ -304,7 +269,7 @@ class Renderer:
         columns = f"for {j} in range({block}, min({block} + {BLOCK}, {n})):"
         index = (*outer, j)
         places = {k: f"o{t[0]}[{self.offset(index, shape)}]" for k, t in targets}
-        parts = _fold_parts(fold)
+        parts = fold_parts(fold)
         slots = [places[k] for k in self._fold_order(region, fold, targets)]
         self.line(d + 1, columns)
         for place, (kind, t) in zip(slots, parts, strict=True):
@@ -326,7 +291,7 @@ class Renderer:
         """For each part of the fold, which result of the loop it is. Raises Unsupported if a part is no result."""
         found = {_projection(r)[1]: k for k, r in enumerate(region.results)}
         known = {k for k, _ in targets}
-        order = [found.get(p, -1) for p in range(len(_fold_parts(fold)))]
+        order = [found.get(p, -1) for p in range(len(fold_parts(fold)))]
         if any(k not in known for k in order):
             raise Unsupported("a column fold that is no result")
         return order
@@ -344,7 +309,7 @@ class Renderer:
             return
         if v.op.name == "load":
             array, index = v.operands[0], [self.expression(i, env) for i in v.operands[1:]]
-            text = _loaded(f"{env[array]}[{self.offset(index, array.shape)}]", v.dtype)
+            text = loaded(f"{env[array]}[{self.offset(index, array.shape)}]", v.dtype)
         else:
             text = self.scalar_text(v, [self.expression(o, env) for o in v.operands])
         env[v] = self.fresh("t")
@@ -365,127 +330,6 @@ class Renderer:
 
 def _projection(v: Value) -> tuple[Value, int]:
     return (v.operands[0], v.attrs["index"]) if v.op.name == "get" else (v, 0)
-
-
-def _fold_parts(v: Value) -> list[tuple[str, TensorType]]:
-    return [(k, fold_result(k, r.type)) if k not in ("argmax", "argmin") else (k, r.type)
-            for k, r in zip(v.attrs["kinds"], v.regions[0].results, strict=True)]
-
-
-def _long(shape: tuple[Size, ...]) -> bool:
-    return bool(shape) and not (isinstance(shape[-1], int) and shape[-1] <= CHUNK)
-
-
-class _Accumulator:
-    """The running value of one fold."""
-
-    def __init__(self, owner: Renderer, kind: str, t: TensorType):
-        self.owner, self.kind, self.dtype = owner, kind, t.dtype
-        self.name = owner.fresh("s")
-        self.partial = kind == "add" and t.dtype.kind in "fc"
-        self.chunk = owner.fresh("p") if self.partial else ""
-
-    @property
-    def is_arg(self) -> bool:
-        return self.kind in ("argmax", "argmin")
-
-    def start(self, depth: int) -> None:
-        if self.is_arg:
-            self.owner.line(depth, f"{self.name} = 0")
-            self.owner.line(depth, f"{self.name}_best = {number(np.zeros((), self.dtype))}")
-        else:
-            self.owner.line(depth, f"{self.name} = {identity(self.kind, self.dtype)}")
-
-    def start_chunk(self, depth: int) -> None:
-        if self.partial:
-            self.owner.line(depth, f"{self.chunk} = {identity(self.kind, self.dtype)}")
-
-    def finish_chunk(self, depth: int) -> None:
-        if self.partial:
-            self.owner.line(depth, f"{self.name} = {self.name} + {self.chunk}")
-
-    def update(self, x: str, depth: int, chunked: bool, position: str) -> None:
-        if self.is_arg:
-            sign = ">" if self.kind == "argmax" else "<"
-            best = f"{self.name}_best"
-            better = f"{x} {sign} {best}" + (f" or ({x} != {x} and {best} == {best})" if self.dtype.kind == "f" else "")
-            self.owner.line(depth, f"if {position} == 0 or {better}:")
-            self.owner.line(depth + 1, f"{self.name} = {position}")
-            self.owner.line(depth + 1, f"{best} = {x}")
-            return
-        target = self.chunk if chunked and self.partial else self.name
-        self.owner.line(depth, f"{target} = {combine(self.kind, target, x, self.dtype)}")
-
-    def result(self, depth: int) -> str:
-        if self.dtype == np.float16 and not self.is_arg:
-            self.owner.line(depth, f"{self.name} = round_half({self.name})")
-        return self.name
-
-
-# --- dtypes in text ---------------------------------------------------------------------------------------------------
-
-
-def number(x: np.ndarray) -> str:
-    """A constant, with its dtype where Python's own would be another."""
-    kind = x.dtype.kind
-    if kind == "b":
-        return "True" if x else "False"
-    if kind == "c":
-        text = f"{DTYPE_NAMES[x.dtype]}(complex({float(x.real)!r}, {float(x.imag)!r}))"
-        return text.replace("inf", "INF").replace("nan", "NAN")
-    name = DTYPE_NAMES[np.dtype("f4")] if x.dtype == np.float16 else DTYPE_NAMES[x.dtype]
-    if kind in "iu":
-        return str(int(x)) if name == "i64" else f"{name}({int(x)})"
-    text = repr(float(x)) if x.dtype.itemsize != 4 else repr(float(str(x[()])))
-    text = text.replace("inf", "INF").replace("nan", "NAN")
-    return text if name == "f64" else f"{name}({text})"
-
-
-def identity(kind: str, dtype: np.dtype) -> str:
-    """What a fold starts from."""
-    if kind in ("add", "mul", "and", "or"):
-        return number(np.array(kind in ("mul", "and"), dtype))
-    low = kind == "maximum"
-    if dtype.kind == "f":
-        return number(np.array(-np.inf if low else np.inf, dtype))
-    if dtype.kind == "b":
-        return "False" if low else "True"
-    info = np.iinfo(dtype)
-    return number(np.array(info.min if low else info.max, dtype))
-
-
-def combine(kind: str, now: str, x: str, dtype: np.dtype, exact: bool = False) -> str:
-    """One step of a fold. Float sums and products may be reassociated (so that they vectorize) unless ``exact``."""
-    if kind in ("add", "mul") and dtype.kind == "f" and not exact:
-        return f"fold_{kind}({now}, {x})"
-    form = template(kind, dtype.kind)
-    if form is None:
-        raise Unsupported(f"a fold with {kind} of {dtype}")
-    return rounded(form.format(now, x), dtype if dtype != np.float16 else np.dtype("f4"))
-
-
-def rounded(text: str, dtype: np.dtype) -> str:
-    """Keep an expression in its dtype: Numba widens small integers, and half precision is computed in single."""
-    if dtype.kind in "iu" and dtype.itemsize < 8 or dtype.kind == "u":
-        return f"{DTYPE_NAMES[dtype]}({text})"
-    if dtype == np.float16:
-        return f"round_half({text})"
-    if text.startswith(PREFIX):
-        return f"{DTYPE_NAMES[dtype]}({text})"
-    return f"f32({text})" if dtype == np.float32 and "math." in text else text
-
-
-def _loaded(text: str, dtype: np.dtype) -> str:
-    if dtype.kind == "b":
-        return f"({text} != 0)"
-    return f"from_half({text})" if dtype == np.float16 else text
-
-
-def stored(text: str, dtype: np.dtype) -> str:
-    """An expression as it is written to memory."""
-    if dtype.kind == "b":
-        return f"u8({text})"
-    return f"to_half({text})" if dtype == np.float16 else text
 
 
 __all__ = ["Renderer", "Source", "Target", "Unsupported", "number", "render", "stored"]

@@ -1,8 +1,8 @@
 """How each scalar op is spelled in a Numba kernel: the table that a new scalar op extends by one line.
 
-An entry is a template over operand expressions (``{0}``, ``{1}``) and attributes (``{order}``), or a dict of templates by dtype kind
-(b bool, i/u integers, f floats, c complex). Names in templates are helpers of ``symc.runtime.numba_helpers``, or
-`math`.
+An entry is a template over operand expressions (``{0}``, ``{1}``) and attributes (``{order}``), or a dict of templates
+by dtype kind (b bool, i/u integers, f floats, c complex). Names in templates are helpers of
+``symc.runtime.numba_helpers``, or `math`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ TABLE: dict[str, Template] = {
     **{name: f"{name}({{0}})" for name in ("unit_uniform", "unit_normal", "unit_exponential", "normal_inverse")},
     **{name: f"{name}({{0}}, {{1}})" for name in ("below", "gamma_slope", "log_gamma_draw", "gamma_draw",
                                                  "poisson_draw")},
-    **{name: f"{name}({{0}}, {{1}}, {{2}})" for name in ("philox64", "philox32", "binomial_draw")},
+    **{name: f"{name}({{0}}, {{1}}, {{2}})" for name in ("philox64", "philox32", "binomial_draw", "wald_draw")},
     **{name: f"({{0}} {sign} {{1}})" for name, sign in _COMPARE.items()},
     **{name: f"math.{name}({{0}})" for name in _MATH},
 }

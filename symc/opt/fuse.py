@@ -220,8 +220,10 @@ class Fusion:
                 return False
         inside = set(merged)
         ends = dict.fromkeys([v for g in (*merged, target) for v in g.ends] + [v for v in joining if is_end(v)])
-        if ends and (one is not None or not self._updates_alone(ends, [*joining, *[v for g in merged for v in g.values]])):
-            return False
+        if ends:
+            others = [*joining, *[v for g in merged for v in g.values]]
+            if one is not None or not self._updates_alone(ends, others):
+                return False
         return all(self._can_compute(v, target.shape, one, rows, inside) for v in joining)
 
     def _can_compute(

@@ -82,7 +82,7 @@ def _spread(x: Value, axes: list[int], space: tuple[Size, ...]) -> Value:
 def _is_small(v: Value) -> bool:
     """Are there few multiplications for each index of the batch axes?"""
     a, b = v.operands
-    (contract_a, contract_b), (batch_a, batch_b) = v.attrs["contract"], v.attrs["batch"]
+    (_, contract_b), (batch_a, batch_b) = v.attrs["contract"], v.attrs["batch"]
     each = product([*[s for i, s in enumerate(a.shape) if i not in batch_a],
                     *[b.shape[i] for i in free_axes(b, contract_b, batch_b)]])
     return isinstance(each, int) and each <= SMALL
