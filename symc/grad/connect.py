@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from symc.grad.one_op import differentiable_operands, varies
+from symc.grad.varying import differentiable_operands, varies
 from symc.ir import location
 from symc.ir.traverse import postorder, users
 from symc.ir.value import Value

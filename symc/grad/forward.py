@@ -8,7 +8,8 @@ from typing import Any
 from symc.errors import InternalError
 from symc.grad.connect import between, connected
 from symc.grad.lines import DerivedLines
-from symc.grad.one_op import differentiable_operands, tangent_of, zeros
+from symc.grad.one_op import tangent_of, zeros
+from symc.grad.varying import differentiable_operands
 from symc.ir.types import TupleType
 from symc.ir.value import Value
 

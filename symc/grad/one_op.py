@@ -5,36 +5,24 @@ This is the only place that takes a ``Derivative`` apart.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from symc.errors import InternalError
-from symc.ir.op import Custom, Elementwise, Linear, Multilinear, splat
+from symc.grad.varying import varies
+from symc.ir.op import Custom, Elementwise, Linear, Multilinear, Regional, splat
 from symc.ir.ops.arithmetic import conjugate, mul, mulz, neg
 from symc.ir.ops.cast import cast
 from symc.ir.ops.logic import where
-from symc.ir.types import TensorType, TupleType, Type, complex_dtype, is_inexact
+from symc.ir.types import TensorType, TupleType, complex_dtype
 from symc.ir.value import Value
 
 
-def varies(t: Type) -> bool:
-    """Values of this type have tangents: floats and complex numbers do, integers and bools do not."""
-    return any(map(varies, t.items)) if isinstance(t, TupleType) else is_inexact(t.dtype)
-
-
-def differentiable_operands(v: Value) -> list[Value]:
-    """The operands whose tangents reach ``v``, if only as zeros."""
-    fact = v.op.derivative
-    if v.op.name == "get":
-        return list(v.operands) if varies(v.type) else []
-    if fact is None or not varies(v.type):
-        return []
-    operands = v.operands
-    if isinstance(fact, Linear) and fact.args is not None:
-        operands = tuple(operands[k] for k in fact.args)
-    return [o for o in operands if varies(o.type)]
+#: Of ops made of regions, by name: ``jvp(v, tangents)`` and ``vjp(v, cotangents, masked)``, one item a result. Their
+#: modules put them here, because they differentiate graphs.
+REGIONAL: dict[str, tuple[Callable[..., Sequence[Value | None]], Callable[..., Sequence[Value | None]]]] = {}
 
 
 def cotangents_of(v: Value, g: Any, needed: Sequence[bool], masked: bool) -> list[Value | None]:
@@ -60,6 +48,8 @@ def cotangents_of(v: Value, g: Any, needed: Sequence[bool], masked: bool) -> lis
         out = list(fact.transpose(g, v))
     elif isinstance(fact, Custom):
         out = list(fact.vjp(g, v))
+    elif isinstance(fact, Regional):
+        out = _regional_vjp(v, g if isinstance(g, list) else [g], needed, masked)
     else:
         raise InternalError(f"{v.op.name} has no derivative")
     if len(out) != len(v.operands):
@@ -87,7 +77,25 @@ def tangent_of(v: Value, tangents: Sequence[Value | None]) -> Any:
         return total(terms)
     if isinstance(fact, Custom):
         return fact.jvp(tangents, v)
+    if isinstance(fact, Regional):
+        parts = _regional_jvp(v, tangents)
+        return parts if isinstance(v.type, TupleType) else parts[0]
     raise InternalError(f"{v.op.name} has no derivative")
+
+
+def _regional_vjp(v: Value, parts: list[Value | None], needed: Sequence[bool], masked: bool) -> list[Value | None]:
+    if v.op.name in REGIONAL:
+        return list(REGIONAL[v.op.name][1](v, parts, masked))
+    from symc.grad.loops import LOOPS
+
+    return LOOPS[v.op.name][1](v, parts, needed, masked)
+
+
+def _regional_jvp(v: Value, tangents: Sequence[Value | None]) -> list[Value | None]:
+    from symc.grad.loops import LOOPS
+
+    rules = REGIONAL if v.op.name in REGIONAL else LOOPS
+    return list(rules[v.op.name][0](v, tangents))
 
 
 def _elementwise_tangent(fact: Elementwise, v: Value, tangents: Sequence[Value | None]) -> Value | None:
@@ -161,3 +169,6 @@ def surely_finite(v: Value) -> bool:
 def zeros(t: TensorType) -> Value:
     """The zero tangent or cotangent of a value of type ``t``."""
     return splat(0, t)
+
+
+__all__ = ["cotangents_of", "tangent_of", "varies", "zeros"]

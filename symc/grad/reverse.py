@@ -8,17 +8,30 @@ from typing import Any
 from symc.errors import InternalError
 from symc.grad.connect import between, connected
 from symc.grad.lines import DerivedLines
-from symc.grad.one_op import cotangents_of, differentiable_operands, zeros
+from symc.grad.one_op import cotangents_of, zeros
+from symc.grad.varying import differentiable_operands, selects, varies
 from symc.ir.value import Value
 
 
 def vjp(outputs: Sequence[Value], wrt: Sequence[Value], cotangents: Sequence[Value | None], *,
-        cut: bool = True) -> list[Value | None]:
+        cut: bool = True, masked: bool = False) -> list[Value | None]:
     """The cotangent of every value in ``wrt``, given those of ``outputs``: None where no output depends on it.
 
     ``wrt`` may be any values. With ``cut`` they are independent variables: nothing passes through them to one another.
     Without, a value in ``wrt`` that others in ``wrt`` are made of gets what comes through those as well.
+    ``masked``: the cotangents given may be zero because elements were not picked; what they meet may be infinite there.
     """
+    found = arrivals(outputs, wrt, cotangents, cut=cut, masked=masked)
+    if any(g is None and varies(w.type) for g, w in zip(found, wrt, strict=True)):
+        seeded = [o for o, g in zip(outputs, cotangents, strict=True) if g is not None]
+        flat = connected(seeded, wrt, cut)  # connected, but the derivative is zero everywhere
+        found = [zeros(w.type) if g is None and f else g for g, w, f in zip(found, wrt, flat, strict=True)]
+    return found
+
+
+def arrivals(outputs: Sequence[Value], wrt: Sequence[Value], cotangents: Sequence[Value | None], *,
+             cut: bool = True, masked: bool = False) -> list[Value | None]:
+    """``vjp`` with None also where there is a connection, but nothing comes through it."""
     for o, g in zip(outputs, cotangents, strict=True):
         if g is not None and g.type is not o.type:
             raise InternalError(f"vjp: the cotangent of an output of type {o.type} is {g.type}")
@@ -27,16 +40,11 @@ def vjp(outputs: Sequence[Value], wrt: Sequence[Value], cotangents: Sequence[Val
     ends = set(wrt)
     for o, g in zip(outputs, cotangents, strict=True):
         if g is not None and o in active:
-            sweep.send(o, g, False)
+            sweep.send(o, g, masked)
     for v in reversed(order):
         if v in sweep.arrived and not (cut and v in ends):
             sweep.pass_on(v, keep=v in ends)
-    found = [sweep.arrived.get(w) for w in wrt]
-    if any(g is None and w in active for g, w in zip(found, wrt, strict=True)):
-        seeded = [o for o, g in zip(outputs, cotangents, strict=True) if g is not None]
-        flat = connected(seeded, wrt, cut)  # connected, but the derivative is zero everywhere
-        found = [zeros(w.type) if g is None and f else g for g, w, f in zip(found, wrt, flat, strict=True)]
-    return found
+    return [sweep.arrived.get(w) for w in wrt]
 
 
 class _Sweep:
@@ -76,7 +84,7 @@ class _Sweep:
                 return
             if not sources:
                 return
-            masked_below = masked or "selects" in v.op.traits
+            masked_below = masked or selects(v)
             for o, c in zip(v.operands, cotangents_of(v, g, [o in sources for o in v.operands], masked), strict=True):
                 if c is None:
                     continue

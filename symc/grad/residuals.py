@@ -1,0 +1,93 @@
+"""What the backward pass of a loop reads again: for every value of a step, save it or compute it again.
+
+Saving costs memory (written once, read once, for every step); computing again costs arithmetic. Products of matrices,
+reductions, transcendental functions, loops and whatever is not known to be cheap is never computed again. Cheap
+elementwise ops and movements are, where that saves bytes: the values to save are a minimum cut, weighted with bytes,
+between what is expensive and what the backward body uses (as in the min-cut partitioner of PyTorch's AOTAutograd).
+Of cuts that weigh the same the one nearest to the uses is taken, which computes least again. A body of more than
+``LIMIT`` such values is not cut: what the backward body uses is saved as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from symc.grad.mincut import INFINITE, Network
+from symc.ir.dim import Size, evaluate, names
+from symc.ir.types import TensorType, Type
+from symc.ir.value import Value
+
+#: What a symbolic size is taken to be when bytes are compared.
+NOMINAL = 256
+LIMIT = 4000
+
+CHEAP = frozenset(
+    "add sub mul mulz neg div abs sign maximum minimum fmax fmin copysign conj real imag complex where cast not and or "
+    "xor eq ne lt le gt ge isnan isinf isfinite floor ceil trunc rint get stop_gradient grad_scale grad_clip again".split()
+)
+
+_everything: ContextVar[bool] = ContextVar("symc_recompute_everything", default=False)
+
+
+@contextmanager
+def recompute_everything() -> Iterator[None]:
+    """Derivatives that are built meanwhile save the carry of every step alone and compute the rest again."""
+    token = _everything.set(True)
+    try:
+        yield
+    finally:
+        _everything.reset(token)
+
+
+def recomputes_everything() -> bool:
+    """Whether ``recompute_everything`` is in force."""
+    return _everything.get()
+
+
+def number(size: Size) -> int:
+    """A size as a number, for comparing costs."""
+    return evaluate(size, dict.fromkeys(names(size), NOMINAL))
+
+
+def size_in_bytes(t: Type) -> int:
+    """The bytes of a value, with symbolic sizes at their nominal number."""
+    if not isinstance(t, TensorType):
+        return INFINITE
+    count = t.dtype.itemsize
+    for s in t.shape:
+        count *= max(number(s), 0)
+    return count
+
+
+def is_cheap(v: Value) -> bool:
+    """Whether computing ``v`` again costs no more than reading it."""
+    return v.op.name in CHEAP or "movement" in v.op.traits
+
+
+def choose(values: Sequence[Value], inside: Collection[Value], used: Sequence[Value], carries: Collection[Value],
+           free: Collection[Value]) -> list[Value]:
+    """The values to save, in the order of ``values`` (operands first).
+
+    ``inside``: those of ``values`` that differ between steps and can be had before the backward pass; ``used``: what
+    the backward body is made of. ``carries`` must be saved to be known; ``free`` are known anyway, with every row.
+    """
+    if _everything.get():
+        return [v for v in values if v in carries]
+    order = [v for v in values if v in inside and v not in free]
+    wanted = [v for v in dict.fromkeys(used) if v not in free]
+    if len(order) > LIMIT:
+        return [v for v in order if v in set(wanted)]
+    place = {v: k for k, v in enumerate(order)}
+    network = Network([max(size_in_bytes(v.type), 1) for v in order])
+    for v in wanted:  # paths run backwards, because the cut nearest to their beginning is found
+        network.source(place[v])
+    for v, k in place.items():
+        if v in carries or not is_cheap(v):
+            network.sink(k)
+        else:
+            for o in dict.fromkeys(v.operands):
+                if o in place:
+                    network.edge(k, place[o])
+    return [order[k] for k in network.cut()]
