@@ -12,7 +12,7 @@ from symc.ir.function import Function, Input, function
 from symc.ir.op import lookup
 from symc.ir.ops.kernel import fused
 from symc.ir.ops.leaf import array
-from symc.ir.plan import Plan
+from symc.ir.plan import Plan, Step
 from symc.ir.reference import apply
 from symc.ir.types import TensorType, TupleType, concrete_shape
 from symc.ir.value import Region, Value, fresh_input, param
@@ -136,22 +136,26 @@ class Machine:
             else:
                 self.bytes[name] = np.frombuffer(bytearray(arrays[b.value.attrs["index"]].tobytes()), np.uint8)
 
-    def view(self, name: str, t: TensorType) -> np.ndarray:
+    def view(self, memory: np.ndarray, t: TensorType) -> np.ndarray:
         n = evaluate(t.nbytes, self.sizes)
-        return self.bytes[name][:n].view(t.dtype).reshape(concrete_shape(t.shape, self.sizes))
+        return memory[:n].view(t.dtype).reshape(concrete_shape(t.shape, self.sizes))
+
+    def step(self, plan: Plan, step: Step, memory: dict[str, np.ndarray]) -> None:
+        """Run a step of a plan whose buffers are ``memory``."""
+        v = step.value
+        if step.kind == "copy":
+            n = evaluate(v.type.nbytes, self.sizes)
+            memory[step.writes[0]][:n] = memory[step.reads[0]][:n]
+            return
+        operands = [self.view(memory[name], o.type) for name, o in zip(step.reads, v.operands, strict=True)]
+        found = apply(v, operands, self.sizes, False, None)
+        if not isinstance(v.type, TupleType):
+            found = (found,)
+        for name, t, x in zip(step.writes, result_types(v), [np.array(x) for x in found], strict=True):
+            self.view(memory[name], t)[...] = x
 
     def run(self) -> list[np.ndarray]:
         for step in self.plan.steps:
-            v = step.value
-            if step.kind == "copy":
-                n = evaluate(v.type.nbytes, self.sizes)
-                self.bytes[step.writes[0]][:n] = self.bytes[step.reads[0]][:n]
-                continue
-            operands = [self.view(name, o.type) for name, o in zip(step.reads, v.operands, strict=True)]
-            found = apply(v, operands, self.sizes, False, None)
-            if not isinstance(v.type, TupleType):
-                found = (found,)
-            for name, t, x in zip(step.writes, result_types(v), [np.array(x) for x in found], strict=True):
-                self.view(name, t)[...] = x
+            self.step(self.plan, step, self.bytes)
         results = self.plan.function.body.results
-        return [self.view(name, v.type) for name, v in zip(self.plan.results, results, strict=True)]
+        return [self.view(self.bytes[name], v.type) for name, v in zip(self.plan.results, results, strict=True)]
