@@ -52,6 +52,7 @@ from symc.errors import (
 )
 from symc.function import CompiledFunction, compile
 from symc.gradcheck import verify_grad
+from symc.implicit import custom_fixed_point, custom_root
 from symc.inputs import Constant, Variable, input, matrix, scalar, tensor3, tensor4, vector
 from symc.ir import ops
 from symc.ir.parse import parse

@@ -6,6 +6,7 @@ real(sum(conj(g) * t)).
 """
 
 from symc.grad import checkpoint as _checkpoint  # noqa: F401 - puts its derivative in place
+from symc.grad import implicit as _implicit  # noqa: F401
 from symc.grad.batch import vmap
 from symc.grad.connect import connected, disconnection
 from symc.grad.forward import jvp

@@ -73,6 +73,9 @@ def reach(v: Value) -> list[int]:
     """For every result of a loop or branch the set of operands that it has a derivative by."""
     if v.op.name == "checkpoint":
         return list(connections(v.regions[0]))
+    if v.op.name == "root":  # every answer depends on what the equation does
+        answers = len(v.regions[0].results)
+        return [_union(connections(v.regions[1])) >> answers] * answers
     if v.op.name == "cond":
         tables = [connections(r) for r in v.regions]
         return [_union(masks) << 1 for masks in zip(*tables, strict=True)]

@@ -8,7 +8,6 @@ from dataclasses import replace
 from symc.ir.function import Function, Hints
 from symc.ir.location import NOWHERE, Inside, Locs, merge_inside
 from symc.ir.ops.leaf import get
-from symc.ir.ops.remat import checkpoint
 from symc.ir.traverse import every_value, postorder, region_params
 from symc.ir.types import TupleType
 from symc.ir.value import Region, Value, make
@@ -16,7 +15,7 @@ from symc.ir.value import Region, Value, make
 
 def inline(f: Function) -> Function:
     """Checkpoints, once they are differentiated, are what their regions compute: the same values as without them."""
-    if not _holds_checkpoint(f.body):
+    if not _holds_inline(f.body):
         return f
     run = _Inline(dict(f.inside))
     hints: Hints = {}
@@ -25,8 +24,8 @@ def inline(f: Function) -> Function:
     return replace(f, body=Region(f.body.params, results), hints=hints, inside=run.inside)
 
 
-def _holds_checkpoint(region: Region) -> bool:
-    return any(v.op is checkpoint for v in every_value(region))
+def _holds_inline(region: Region) -> bool:
+    return any("inline" in v.op.traits for v in every_value(region))
 
 
 class _Inline:
@@ -44,8 +43,8 @@ class _Inline:
         for v in postorder(roots, stop=leaves.__contains__):
             if v in done:
                 continue
-            if v.op is checkpoint:
-                (body,) = v.regions
+            if "inline" in v.op.traits:
+                body = v.regions[0]
                 operands = dict(zip(region_params(body), [done[o] for o in v.operands], strict=True))
                 parts[v] = self.values(body.results, operands, self.inside.get(body, {}), hints)
                 if isinstance(v.type, TupleType):
@@ -64,7 +63,7 @@ class _Inline:
         found = self.done.get(region)
         if found is None:
             found = region
-            if _holds_checkpoint(region):
+            if _holds_inline(region):
                 lines: Hints = {}
                 own = {p: p for p in region_params(region)}
                 found = Region(region.params, self.values(region.results, own, self.inside.get(region, {}), lines))

@@ -8,6 +8,7 @@ from symc.ir.ops import (
     cumulative,
     effect,
     grad_control,
+    implicit,
     index,
     kernel,
     leaf,
@@ -24,8 +25,7 @@ from symc.ir.ops import (
 
 #: The families, in the order in which the documentation shows them.
 FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, linalg, index, sort,
-            random, control, remat, effect, kernel, loop)
+            random, control, remat, implicit, effect, kernel, loop)
 
-__all__ = ["FAMILIES", "arithmetic", "cast", "compare", "control", "cumulative", "effect", "grad_control", "index",
-           "kernel", "leaf", "linalg", "logic", "loop", "math", "random", "reduce",
-           "remat", "shape", "sort"]
+__all__ = ["FAMILIES", "arithmetic", "cast", "compare", "control", "cumulative", "effect", "grad_control", "implicit",
+           "index", "kernel", "leaf", "linalg", "logic", "loop", "math", "random", "reduce", "remat", "shape", "sort"]

@@ -88,6 +88,7 @@ checkpoint = register(Op(
     _checkpoint_reference,
     Regional(),
     Extern("checkpoint"),
+    frozenset({"inline"}),
     samples=_checkpoint_samples,
     doc="The region's results. For a derivative its values are computed again; `policy` says which are kept instead: "
     "nothing, or dots (matrix products). The pass `inline` replaces it by its region.",

@@ -1,0 +1,59 @@
+"""Answers of equations: `root`, whose derivative comes from the equation and not from the loop that solved it.
+
+Its regions say how the answer is found, what the equation is, and how a linear equation with its Jacobian is solved.
+The pass `inline` replaces it by the first region.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.errors import InternalError
+from symc.ir.op import Extern, Op, Regional, lookup, register
+from symc.ir.ops.kernel import results_type
+from symc.ir.types import TensorType, Type
+from symc.ir.value import Region, param
+
+
+def _infer(*types: TensorType, regions: Sequence[Region]) -> Type:
+    answers = tuple(r.type for r in regions[0].results)
+    wanted = [types, (*answers, *types), *[(*answers, *answers, *types)] * (len(regions) - 2)]
+    for region, params in zip(regions, wanted, strict=True):
+        if region.params != params or tuple(r.type for r in region.results) != answers:
+            raise InternalError(f"root: a region of params {region.params}, not {params}")
+    return results_type(answers)
+
+
+def _reference(*arrays: np.ndarray, regions: Sequence[Any]) -> Any:
+    results = [np.array(r) for r in regions[0](*arrays)]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _samples() -> Iterator[tuple[tuple, dict]]:
+    """The square root, as the answer of x * x = a."""
+    sqrt, mul, sub, div = (lookup(name) for name in ("sqrt", "mul", "sub", "div"))
+    row = TensorType("f64", (3,))
+    a = param(0, row)
+    solve = Region((row,), [sqrt(a)])
+    x, a = param(0, row), param(1, row)
+    equation = Region((row, row), [sub(mul(x, x), a)])
+    y, x = param(0, row), param(1, row)
+    linear = Region((row, row, row), [div(y, mul(x, 2.0))])
+    for regions in ((solve, equation, linear), (solve, equation, linear, linear)):
+        yield (np.linspace(1, 2, 3),), dict(regions=regions)
+
+
+root = register(Op(
+    "root",
+    _infer,
+    _reference,
+    Regional(),
+    Extern("root"),
+    frozenset({"inline"}),
+    _samples,
+    "An answer x of the equation f(x, operands) = 0. Regions: the answer; f; the u with J u = y, given y, x and the "
+    "operands, where J is the Jacobian of f by x; and, if there is a fourth, the u with J^T u = y.",
+))  # fmt: skip
