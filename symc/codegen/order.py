@@ -43,25 +43,32 @@ def order(w: Work, exact: int = EXACT) -> list[int]:
 
 def peak(w: Work, sequence: Sequence[int], placer: Placer | None = None, numbers: Sequence[int] | None = None) -> int:
     """The most bytes (at nominal sizes) live at once, without inputs, states and constants."""
-    placer, numbers = placer or Placer(w), numbers or w.numbers()
+    return max(curve(w, sequence, placer or Placer(w), numbers or w.numbers(), w.scratch()), default=0)
+
+
+def curve(w: Work, sequence: Sequence[int], placer: Placer, numbers: Sequence[int],
+          scratch: Sequence[int]) -> list[int]:
+    """The bytes live while each step of the sequence runs, without inputs, states and constants.
+
+    ``numbers``: bytes of every cell, ``scratch``: what every step needs for itself.
+    """
     placed = placements(w, sequence, placer)
     left = [len(r) for r in w.readers]
     own = [0 if c in w.leaves else n for c, n in enumerate(numbers)]  # 0 in borrowed memory
-    scratch = w.scratch()
-    live = most = 0
+    live, out = 0, []
     for s in sequence:
         for c, over in zip(w.writes[s], placed[s], strict=True):
             if over is None:
                 live += own[c]
             else:
                 own[c], own[over] = own[over], 0
-        most = max(most, live + scratch[s])
+        out.append(live + scratch[s])
         for c in dict.fromkeys(w.reads[s]):
             left[c] -= 1
         for c in {*w.reads[s], *w.writes[s]}:
             if left[c] == 0 and c not in placer.results:
                 live, own[c] = live - own[c], 0
-    return most
+    return out
 
 
 class Edges:

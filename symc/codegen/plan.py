@@ -6,7 +6,7 @@ branches are steps with plans of their own inside (``nested``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from symc.codegen.bufferize import bufferize
@@ -33,18 +33,23 @@ def make_plan(f: Function, donated: frozenset[int] = frozenset(), reuse: bool = 
     own, for comparison. ``inplace``: which operand a result may be written over. ``fails``: which values can raise
     while they are computed; no state is written over before the last of them.
     """
-    return _Planner(reuse, inplace, fails).plan(f, donated)
+    planner = Planner(reuse, inplace, fails)
+    w = planner.work(f, donated)
+    return planner.finish(w, order(w))
 
 
 @dataclass
-class _Planner:
-    reuse: bool
-    inplace: Callable[[Value], Pairs]
-    fails: Callable[[Value], bool]
+class Planner:
+    """The parts of ``make_plan``, for who chooses the sequence of steps."""
+
+    reuse: bool = True
+    inplace: Callable[[Value], Pairs] = inplace_pairs
+    fails: Callable[[Value], bool] = may_fail
     nests: dict[tuple, Nest] = field(default_factory=dict)  # equal loops are planned once
 
-    def plan(self, f: Function, donated: frozenset[int]) -> Plan:
-        return self._finish(work_of(f, self.inplace, self.fails, donated, lambda v: self.nest(v, f, 0)))
+    def work(self, f: Function, donated: frozenset[int]) -> Work:
+        """The steps of a function."""
+        return work_of(f, self.inplace, self.fails, donated, lambda v: self.nest(v, f, 0))
 
     def nest(self, v: Value, f: Function, depth: int) -> Nest:
         key = (v.op, v.attrs, v.regions, depth)
@@ -56,7 +61,8 @@ class _Planner:
         """The plan of a region. A loop that fails leaves nothing that anyone sees: its states may be written at once.
         """
         w = work_of(f, self.inplace, lambda v: False, nest=lambda v: self.nest(v, f, depth), depth=depth)
-        return self._finish(w)
+        return self.finish(w, order(w))
 
-    def _finish(self, w: Work) -> Plan:
-        return assign_arena(bufferize(w, order(w), self.reuse), self.reuse)
+    def finish(self, w: Work, sequence: Sequence[int]) -> Plan:
+        """The plan that runs the steps in this sequence."""
+        return assign_arena(bufferize(w, sequence, self.reuse), self.reuse)
