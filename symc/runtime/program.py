@@ -89,19 +89,23 @@ class Program:
         ``out[k]``: an array to write output k into. States are written in place where the plan says so.
         """
         key = tuple(sizes.values())
-        with self._lock:
-            pool = self._frames.get(key)
-            if pool is None:
-                if len(self._frames) >= MOST_SIZES:  # each holds an arena
-                    self._frames.clear()
-                pool = self._frames[key] = []
-            frame = pool.pop() if pool else None
-        if frame is None:
+        pool = self._frames.get(key)
+        if pool is None:
+            pool = self._new_pool(key)
+        try:
+            frame = pool.pop()
+        except IndexError:  # the first call, or every frame is in use by other threads
             frame = Frame(self.plan, self.launches, self.nonempty, dict(sizes))
         try:
             return frame.run(arrays, out)
         finally:
             pool.append(frame)
+
+    def _new_pool(self, key: tuple) -> list[Frame]:
+        with self._lock:
+            if key not in self._frames and len(self._frames) >= MOST_SIZES:  # each holds an arena
+                self._frames.clear()
+            return self._frames.setdefault(key, [])
 
     def seconds(self, arrays: Sequence[np.ndarray], sizes: Sizes) -> list[float]:
         """How long each step of the plan takes in one run. Donated arrays and states are written as in any run."""
