@@ -19,7 +19,6 @@ from symc.ir.ops.logic import where
 from symc.ir.types import TensorType, TupleType, complex_dtype
 from symc.ir.value import Value
 
-
 #: Of ops made of regions, by name: ``jvp(v, tangents)`` and ``vjp(v, cotangents, masked)``, one item a result. Their
 #: modules put them here, because they differentiate graphs.
 REGIONAL: dict[str, tuple[Callable[..., Sequence[Value | None]], Callable[..., Sequence[Value | None]]]] = {}

@@ -16,6 +16,7 @@ from contextvars import ContextVar
 
 from symc.grad.mincut import INFINITE, Network
 from symc.ir.dim import Size, evaluate, names
+from symc.ir.traverse import postorder
 from symc.ir.types import TensorType, Type
 from symc.ir.value import Value
 
@@ -25,7 +26,8 @@ LIMIT = 4000
 
 CHEAP = frozenset(
     "add sub mul mulz neg div abs sign maximum minimum fmax fmin copysign conj real imag complex where cast not and or "
-    "xor eq ne lt le gt ge isnan isinf isfinite floor ceil trunc rint get stop_gradient grad_scale grad_clip again".split()
+    "xor eq ne lt le gt ge isnan isinf isfinite floor ceil trunc rint get stop_gradient grad_scale grad_clip "
+    "again".split()
 )
 
 _everything: ContextVar[bool] = ContextVar("symc_recompute_everything", default=False)
@@ -64,6 +66,21 @@ def size_in_bytes(t: Type) -> int:
 def is_cheap(v: Value) -> bool:
     """Whether computing ``v`` again costs no more than reading it."""
     return v.op.name in CHEAP or "movement" in v.op.traits
+
+
+def read_again(ends: Sequence[Value], varying: Collection[Value], later: Collection[Value],
+               carries: Collection[Value], free: Collection[Value]) -> list[Value]:
+    """What the backward body, which gives ``ends``, reads of the forward one: saved values and ``free`` ones.
+
+    ``varying``: what differs between steps; ``later``: what is known in the backward pass only.
+    """
+    order = postorder(ends)
+    early = {v for v in order if v in varying and v not in later}
+    used = [v for v in ends if v in early]
+    used += [o for v in order if v in later for o in v.operands if o in early]
+    known = {*choose(order, early, used, carries, free), *free}
+    made_of = set(postorder(used, stop=known.__contains__))
+    return [v for v in order if v in known and v in made_of]
 
 
 def choose(values: Sequence[Value], inside: Collection[Value], used: Sequence[Value], carries: Collection[Value],

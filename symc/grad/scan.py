@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from symc.grad.accumulate import Sums, add_to, sum_over_steps
 from symc.grad.forward import jvp
 from symc.grad.one_op import zeros
-from symc.grad.residuals import choose, recomputes_everything
+from symc.grad.residuals import read_again, recomputes_everything
 from symc.grad.reverse import arrivals
 from symc.grad.varying import bits, connections, selects
 from symc.grad.world import World, dependent, open_quietly, repeated, row_of, substitute
@@ -25,7 +25,7 @@ from symc.ir.bodies import close, loop_captures, make_scan
 from symc.ir.dim import Size
 from symc.ir.ops.control import scan
 from symc.ir.ops.kernel import results_of
-from symc.ir.traverse import postorder
+from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Value, fresh_input
 
 Maybe = Value | None
@@ -43,7 +43,7 @@ class Opened:
         self.operands = world.leaves(v.operands)
         first = self.carry + self.xs
         self.captured = self.operands[first:]
-        self.leaves = [*(fresh_input(t) for t in v.regions[0].params[:first]), *self.captured]
+        self.leaves = [*(fresh_input(p.type) for p in region_params(v.regions[0])[:first]), *self.captured]
         self.carries, self.rows = self.leaves[: self.carry], self.leaves[self.carry : first]
         self.results = open_quietly(v, 0, self.leaves)
 
@@ -60,40 +60,48 @@ def scan_jvp(v: Value, tangents: Sequence[Maybe]) -> list[Maybe]:
     """The tangents of all results: of one scan, in which carries move along."""
     world = World()
     s = Opened(v, world)
-    nc, nx = s.carry, s.xs
+    nc, first = s.carry, s.carry + s.xs
     given = [None if t is None else world.enter(t) for t in tangents]
-    moving = _moving(v, {k for k, t in enumerate(tangents) if t is not None})
-    leaves: list[Maybe] = [fresh_input(s.leaves[k].type) if k in moving else None for k in range(nc)]
-    xs: list[tuple[Value, Value]] = []
-    for k in range(nc, nc + nx):
-        t = given[k]
+    moved = {k for k, t in enumerate(given) if t is not None}
+    leaves = {k: fresh_input(s.leaves[k].type) for k in sorted(moving(v, moved))}
+    rows, stacks = _tangent_rows(s, given[nc:first])
+    found = jvp(s.results, s.leaves, [*[leaves.get(k) for k in range(nc)], *rows, *given[first:]])
+    ys = {k: t for k, t in enumerate(found) if k >= nc and t is not None}
+    wanted = [*[or_zeros(found[k], s.leaves[k]) for k in leaves], *ys.values()]
+    if not wanted:
+        return [None] * len(s.results)
+    carried = carries_needed(s.carries, s.results, wanted)
+    kept = [s.results[k] for k in carried]
+    made_of = set(postorder([*kept, *wanted]))
+    xs = {row: x for row, x in zip(s.rows, s.operands[nc:first], strict=True) if row in made_of} | stacks
+    starts = [*[s.operands[k] for k in carried], *[or_zeros(given[k], s.leaves[k]) for k in leaves]]
+    params = [*[s.carries[k] for k in carried], *leaves.values(), *xs]
+    out = make_scan(starts, list(xs.values()), s.length, s.reverse, params, [*kept, *wanted])
+    made = dict(zip([*leaves, *ys], results_of(out)[len(carried):], strict=True))
+    return world.leave([made.get(k) for k in range(len(s.results))])
+
+
+def _tangent_rows(s: Opened, given: Sequence[Maybe]) -> tuple[list[Maybe], dict[Value, Value]]:
+    """The tangents of the rows of a step: leaves with their stacks, or what is the same in every step."""
+    rows: list[Maybe] = []
+    stacks: dict[Value, Value] = {}
+    for leaf, t in zip(s.rows, given, strict=True):
         row = None if t is None else row_of(t)
         if t is not None and row is None:
-            row = fresh_input(s.leaves[k].type)
-            xs.append((row, t))
-        leaves.append(row)
-    found = jvp(s.results, s.leaves, [*leaves, *given[nc + nx:]])
-    new = {k: found[k] if found[k] is not None else zeros(s.leaves[k].type) for k in sorted(moving)}
-    ys = {k: found[k] for k in range(nc, len(found)) if found[k] is not None}
-    if not new and not ys:
-        return [None] * len(s.results)
-    carried = _carries_needed(s, [*new.values(), *ys.values()])
-    starts = [s.operands[k] for k in carried]
-    starts += [given[k] if given[k] is not None else zeros(s.leaves[k].type) for k in new]
-    rows = _rows_needed(s, [*[s.results[k] for k in carried], *new.values(), *ys.values()])
-    out = make_scan(
-        starts, [*[s.operands[nc + k] for k in rows], *[t for _, t in xs]], s.length, s.reverse,
-        [*[s.carries[k] for k in carried], *[leaves[k] for k in new], *[s.rows[k] for k in rows], *[r for r, _ in xs]],
-        [*[s.results[k] for k in carried], *new.values(), *ys.values()],
-    )  # fmt: skip
-    parts = iter(results_of(out)[len(carried):])
-    by = {k: next(parts) for k in [*new, *ys]}
-    return world.leave([by.get(k) for k in range(len(s.results))])
+            row = fresh_input(leaf.type)
+            stacks[row] = t
+        rows.append(row)
+    return rows, stacks
 
 
-def _moving(v: Value, moved: set[int]) -> set[int]:
+def or_zeros(v: Maybe, like: Value) -> Value:
+    """``v``, or zeros where there is none."""
+    return zeros(like.type) if v is None else v
+
+
+def moving(v: Value, moved: set[int]) -> set[int]:
     """The carries that move when these operands do."""
-    nc, body = v.attrs["carry"], connections(v.regions[0])
+    nc, body = v.attrs["carry"], connections(v.regions[-1])
     out = {k for k in moved if k < nc}
     changed = True
     while changed:
@@ -105,21 +113,16 @@ def _moving(v: Value, moved: set[int]) -> set[int]:
     return out
 
 
-def _carries_needed(s: Opened, results: Iterable[Value]) -> list[int]:
+def carries_needed(carries: Sequence[Value], new: Sequence[Value], results: Iterable[Value]) -> list[int]:
     """The carries that results of the body are made of, directly or in later steps."""
-    place = {c: k for k, c in enumerate(s.carries)}
+    place = {c: k for k, c in enumerate(carries)}
     needed: set[int] = set()
     pending = list(results)
     while pending:
         found = {place[v] for v in postorder(pending) if v in place} - needed
         needed |= found
-        pending = [s.results[k] for k in sorted(found)]
+        pending = [new[k] for k in sorted(found)]
     return sorted(needed)
-
-
-def _rows_needed(s: Opened, results: Iterable[Value]) -> list[int]:
-    made_of = set(postorder(results))
-    return [k for k, row in enumerate(s.rows) if row in made_of]
 
 
 # --- reverse mode -----------------------------------------------------------------------------------------------------
@@ -130,7 +133,8 @@ class Body:
     """The backward body, on the leaves of the forward one and of cotangents.
 
     ``carried``: carry -> (leaf of its cotangent, cotangent a step before); ``seeds``: leaves for rows of cotangents of
-    ys, with the stacks; ``rows``: x -> its cotangent in a step; ``sums``: captured -> what a step adds to its cotangent.
+    ys, with the stacks; ``rows``: x -> its cotangent in a step; ``captured``: captured value -> what a step adds to its
+    cotangent.
     """
 
     carried: dict[int, tuple[Value, Maybe]]
@@ -156,7 +160,7 @@ def scan_vjp(v: Value, cotangents: Sequence[Maybe], needed: Sequence[bool], mask
 
 def _backward_body(s: Opened, given: Sequence[Maybe], needed: Sequence[bool], masked: bool) -> Body:
     nc, first = s.carry, s.carry + s.xs
-    active = _active(s.v, given, needed)
+    active = active_carries(s.v, given, needed)
     carried = {k: fresh_input(s.leaves[k].type) for k in active}
     seeds: dict[Value, Value] = {}
     outputs, gs = [s.results[k] for k in active], list(carried.values())
@@ -178,10 +182,10 @@ def _backward_body(s: Opened, given: Sequence[Maybe], needed: Sequence[bool], ma
                 {k - first: c for k, c in others.items() if k >= first})
 
 
-def _active(v: Value, given: Sequence[Maybe], needed: Sequence[bool]) -> list[int]:
+def active_carries(v: Value, given: Sequence[Maybe], needed: Sequence[bool]) -> list[int]:
     """The carries that depend on what is needed, and that results with a cotangent depend on."""
-    nc, body = v.attrs["carry"], connections(v.regions[0])
-    down = _moving(v, {k for k, n in enumerate(needed) if n})
+    nc, body = v.attrs["carry"], connections(v.regions[-1])
+    down = moving(v, {k for k, n in enumerate(needed) if n})
     up: set[int] = set()
     pending = [k for k, g in enumerate(given) if g is not None]
     while pending:
@@ -201,7 +205,6 @@ class _Backward:
         cotangents = [*[leaf for leaf, _ in body.carried.values()], *body.seeds]
         self.later = dependent(order, cotangents)  # known in the backward pass only
         self.varying = dependent(order, [*s.steps, *cotangents])
-        self.order = order
         self.stacks: dict[Value, Value] = dict(zip(s.rows, s.operands[s.carry : s.carry + s.xs], strict=True))
         self.stacks |= body.seeds
 
@@ -212,7 +215,7 @@ class _Backward:
         self._save(sums)
         stacked = {row: leaf for row, leaf in sums.stacks.items() if row not in self.stacks}
         out: list[Maybe] = [None] * len(s.operands)
-        news = {k: zeros(leaf.type) if c is None else c for k, (leaf, c) in body.carried.items()}
+        news = {k: or_zeros(c, leaf) for k, (leaf, c) in body.carried.items()}
         totals = {leaf: v for v, leaf in sums.added.items()}
         rows = {k: c for k, c in body.rows.items() if c in self.varying}
         for k, c in body.rows.items():
@@ -241,21 +244,10 @@ class _Backward:
         s = self.s
         ends = [*[c for _, c in self.body.carried.values() if c is not None], *self.body.rows.values(),
                 *sums.stacks, *sums.added]  # fmt: skip
-        order = postorder(ends)
-        early = {v for v in order if v in self.varying and v not in self.later}
-        used = [v for v in ends if v in early]
-        used += [o for v in order if v in self.later for o in v.operands if o in early]
         ys = {y: k for k, y in enumerate(s.results) if k >= s.carry}
-        free = {*s.rows, *([] if recomputes_everything() else [y for y in ys if y in early])}
-        saved = choose(order, early, used, s.carries, free)
-        read = self._read(order, used, {*saved, *free})
+        free = {*s.rows, *([] if recomputes_everything() else [y for y in ys if y in self.varying])}
+        read = read_again(ends, self.varying, self.later, s.carries, free)
         self.stacks |= self._forward([v for v in read if v not in s.rows], ys)
-
-    @staticmethod
-    def _read(order: Sequence[Value], used: Sequence[Value], known: set[Value]) -> list[Value]:
-        """What of ``known`` the values that are used are made of."""
-        made_of = set(postorder(used, stop=known.__contains__))
-        return [v for v in order if v in known and v in made_of]
 
     def _forward(self, kept: Sequence[Value], ys: dict[Value, int]) -> dict[Value, Value]:
         """The stacks of values of the forward body."""
@@ -281,7 +273,7 @@ class _Backward:
         reached = set(postorder(results))
         rows = [v for v, leaf in known.items() if leaf in reached]
         leaves = [self.body.carried[k][0] for k in news]
-        starts = [zeros(leaf.type) if (g := self.given[k]) is None else g for k, leaf in zip(news, leaves, strict=True)]
+        starts = [or_zeros(self.given[k], leaf) for k, leaf in zip(news, leaves, strict=True)]
         starts += [zeros(leaf.type) for leaf in totals]
         params = [*leaves, *totals, *[known[v] for v in rows]]
         return results_of(make_scan(starts, [self.stacks[v] for v in rows], s.length, not s.reverse, params, results))
