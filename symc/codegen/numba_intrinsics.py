@@ -21,13 +21,14 @@ TABLE: dict[str, Template] = {
     "mul": {"b": "({0} and {1})", "*": "{0} * {1}"},
     "neg": "-{0}",
     "mulz": "({0} * {1} if {0} != 0 else zero({0}))",
-    "div": "{0} / {1}",
+    "div": {"c": "c_div({0}, {1})", "*": "{0} / {1}"},
     "floordiv": {"f": "floordiv({0}, {1})", "*": "int_floordiv({0}, {1})"},
     "mod": {"f": "mod({0}, {1})", "*": "int_mod({0}, {1})"},
     "fmod": {"f": "fmod({0}, {1})", "*": "int_fmod({0}, {1})"},
     "pow": {"f": "math.pow({0}, {1})", "*": "int_pow({0}, {1})"},
-    "abs": {"u": "{0}", "*": "abs({0})"},
-    "sign": {"u": "(1 if {0} > 0 else 0)", "i": "(1 if {0} > 0 else (-1 if {0} < 0 else 0))", "f": "sign({0})"},
+    "abs": {"u": "{0}", "c": "c_abs({0})", "*": "abs({0})"},
+    "sign": {"u": "(1 if {0} > 0 else 0)", "i": "(1 if {0} > 0 else (-1 if {0} < 0 else 0))", "f": "sign({0})",
+             "c": "c_sign({0})"},
     "maximum": {"f": "maximum({0}, {1})", "b": "({0} or {1})", "*": "({0} if {0} > {1} else {1})"},
     "minimum": {"f": "minimum({0}, {1})", "b": "({0} and {1})", "*": "({0} if {0} < {1} else {1})"},
     "fmax": {"f": "fmax({0}, {1})", "b": "({0} or {1})", "*": "({0} if {0} > {1} else {1})"},
@@ -42,12 +43,17 @@ TABLE: dict[str, Template] = {
     "shl": "shift_left({0}, {1})",
     "shr": "shift_right({0}, {1})",
     "where": "({1} if {0} else {2})",
-    "isnan": {"f": "({0} != {0})", "*": "False"},
-    "isinf": {"f": "(abs({0}) == inf({0}))", "*": "False"},
-    "isfinite": {"f": "(abs({0}) < inf({0}))", "*": "True"},
+    "isnan": {"f": "({0} != {0})", "c": "c_isnan({0})", "*": "False"},
+    "isinf": {"f": "(abs({0}) == inf({0}))", "c": "c_isinf({0})", "*": "False"},
+    "isfinite": {"f": "(abs({0}) < inf({0}))", "c": "c_isfinite({0})", "*": "True"},
     "signbit": {"f": "(math.copysign(1.0, {0}) < 0)", "u": "False", "*": "({0} < 0)"},
     **{name: f"{name}({{0}})" for name in ("floor", "ceil", "trunc", "rint")},
-    **{name: f"{name}({{0}})" for name in ("exp", "expm1", "log", "log1p", "tanh", "exp2")},
+    **{name: {"c": f"c_{name}({{0}})", "*": f"{name}({{0}})"}
+       for name in ("exp", "expm1", "log", "log1p", "tanh", "exp2")},
+    "real": "{0}.real",
+    "imag": "{0}.imag",
+    "conj": "{0}.conjugate()",
+    "complex": "complex({0}, {1})",
     "cbrt": "cbrt({0})",
     "sigmoid": "sigmoid({0})",
     "softplus": "softplus({0})",
@@ -62,7 +68,7 @@ TABLE: dict[str, Template] = {
                                                  "poisson_draw")},
     **{name: f"{name}({{0}}, {{1}}, {{2}})" for name in ("philox64", "philox32", "binomial_draw", "wald_draw")},
     **{name: f"({{0}} {sign} {{1}})" for name, sign in _COMPARE.items()},
-    **{name: f"math.{name}({{0}})" for name in _MATH},
+    **{name: {"c": f"c_{name}({{0}})", "*": f"math.{name}({{0}})"} for name in _MATH},
 }
 
 def template(op: str, kind: str) -> str | None:
@@ -75,10 +81,13 @@ def template(op: str, kind: str) -> str | None:
 
 def cast_template(source, target) -> str | None:
     """A conversion between dtypes, as NumPy's astype does it."""
-    if source.kind == "c" or target.kind == "c":
-        return None
     if target.kind == "b":
         return "({0} != 0)"
+    if target.kind == "c":
+        return DTYPE_NAMES[target] + ("({0})" if source.kind == "c" else "(complex(f64({0}), 0.0))")
+    if source.kind == "c":
+        form = cast_template(source.type(0).real.dtype, target)
+        return form and form.format("{0}.real")
     if source.kind == "f" and target.kind in "iu":
         return f"{DTYPE_NAMES[target]}(to_int({{0}}))"
     return f"{'f32' if target.itemsize == 2 and target.kind == 'f' else DTYPE_NAMES[target]}({{0}})"

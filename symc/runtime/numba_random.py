@@ -342,6 +342,22 @@ def gamma_slope(alpha, y):
     return like(alpha, slope(f64(alpha), f64(y)))
 
 
+@called
+def wald_number(bits, m, s):
+    if not (m > 0.0 and s > 0.0):
+        return math.nan
+    first, second = own_words(bits, 0)
+    z = normal_by_branch(first)
+    w = m * z * z / (2.0 * s)
+    r = 1.0 / (1.0 + w + math.sqrt(w * (2.0 + w)))
+    return m * (r if _uniform64_called(second) * (1.0 + r) <= 1.0 else 1.0 / r)
+
+
+@inlined
+def wald_draw(bits, mean, scale):
+    return like(mean, wald_number(bits, f64(mean), f64(scale)))
+
+
 # --- counts -----------------------------------------------------------------------------------------------------------
 
 

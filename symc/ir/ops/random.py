@@ -23,7 +23,7 @@ from symc.ir.ops.cast import cast
 from symc.ir.ops.elementwise import check_arity, check_same, elementwise
 from symc.ir.ops.leaf import scalar, size
 from symc.ir.ops.logic import xor
-from symc.ir.ops.math import digamma, exp, trigamma
+from symc.ir.ops.math import digamma, erfcx, exp, sqrt, trigamma
 from symc.ir.ops.shape import broadcast, reshape, slice_
 from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType
 from symc.ir.value import Value
@@ -290,6 +290,32 @@ binomial_draw = _on_bits(
     "distribution.")  # fmt: skip
 
 
+def _wald_over_mean(out: Value, bits: Value, mean: Value, scale: Value) -> Value:
+    return 2 / mean / mean * sqrt(scale * out) * out * _mills(out, mean, scale)
+
+
+def _wald_over_scale(out: Value, bits: Value, mean: Value, scale: Value) -> Value:
+    return out / scale - 2 / mean * sqrt(out / scale) * out * _mills(out, mean, scale)
+
+
+def _mills(x: Value, mean: Value, scale: Value) -> Value:
+    """P(Z > b) / p(b) for the normal density p at b = sqrt(scale / x) (x / mean + 1)."""
+    return (np.pi / 2) ** 0.5 * erfcx(0.5**0.5 * (sqrt(scale / x) * (x / mean + 1)))
+
+
+def _wald_samples() -> Iterator[tuple]:
+    for dtype in ("f64", "f32"):
+        mean, scale = (np.resize(np.array(x), 60).astype(DTYPES[dtype])
+                       for x in ((0.1, 1.0, 30.0, 1.0, -1.0, 1.0, 1.0), (1.0, 0.1, 2.0, 0.0, 1.0, -1.0, np.nan)))
+        yield _some_bits(60), mean, scale
+
+
+wald_draw = _on_bits(
+    "wald_draw", ["u64", "float", "float"], _float_type, reference.wald_draw, _wald_samples,
+    "A number of the inverse Gaussian distribution with mean y and scale z, from the stream of bits whose key is x.",
+    Elementwise((None, _wald_over_mean, _wald_over_scale), singular=True), ["implicit"])  # fmt: skip
+
+
 # --- functions of distributions ---------------------------------------------------------------------------------------
 
 
@@ -327,4 +353,4 @@ normal_inverse: Op = elementwise(
 
 __all__ = ["below", "binomial_draw", "derive_key", "gamma_draw", "gamma_moment", "gamma_slope", "log_gamma_draw",
            "normal_inverse", "philox32", "philox64", "poisson_draw", "position", "random_bits", "spread",
-           "unit_exponential", "unit_normal", "unit_uniform"]
+           "unit_exponential", "unit_normal", "unit_uniform", "wald_draw"]

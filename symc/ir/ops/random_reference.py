@@ -279,6 +279,18 @@ def gamma_slope(alpha: Array, y: Array) -> Array:
     return out.astype(np.asarray(alpha).dtype)
 
 
+def wald_draw(bits: Array, mean: Array, scale: Array) -> Array:
+    """An inverse Gaussian number: J. Michael, W. Schucany, R. Haas (1976), the smaller root without cancellation."""
+    m, s = np.asarray(mean, np.float64), np.asarray(scale, np.float64)
+    first, second = own_words(bits, 0)
+    z = unit_normal(first)
+    with np.errstate(all="ignore"):
+        w = m * z * z / (2 * s)
+        r = 1 / (1 + w + np.sqrt(w * (2 + w)))  # the smaller root, over the mean; the other is 1 / r
+        x = m * np.where(unit_uniform(second) * (1 + r) <= 1, r, 1 / r)
+    return np.where((m > 0) & (s > 0), x, np.nan).astype(np.asarray(mean).dtype)
+
+
 # --- counts -----------------------------------------------------------------------------------------------------------
 
 

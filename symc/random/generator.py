@@ -1,0 +1,65 @@
+"""``Generator``: a key that is kept between calls, for those who do not want to pass keys around.
+
+It is a shared variable and a counter of draws. Every draw in a graph has a key of its own, made of the shared key and
+the number of the draw; a compiled function that is given ``updates()`` replaces the shared key at each call.
+"""
+
+from __future__ import annotations
+
+import functools
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from symc.public import located
+from symc.random.core import DISTRIBUTIONS
+from symc.random.keys import derived, key_data
+from symc.state import SharedVariable, shared
+from symc.tensor import Tensor
+
+
+class Generator:
+    """All distributions of ``sc.random`` as methods, without their first argument.
+
+    ``rng = sc.random.Generator(0)``; ``x = rng.normal((3,))``; ``f = sc.compile(x, updates=rng.updates())``. Every
+    call of f then gives new numbers, and the same ones in every process. Without the updates every call gives the same
+    numbers.
+    """
+
+    def __init__(self, seed: Any = None, name: str = "rng"):
+        self.seed = secrets.randbits(64) if seed is None else seed
+        self.state: SharedVariable = shared(key_data(self.seed), name)
+        self._draws = 0
+
+    def key(self) -> Tensor:
+        """A fresh key."""
+        self._draws += 1
+        return Tensor(derived(self.state.value, self._draws - 1, "fold_in"))
+
+    def updates(self) -> dict[SharedVariable, Tensor]:
+        """What ``compile(updates=...)`` needs so that every call draws anew: ``{**rng.updates(), w: ...}``."""
+        return {self.state: Tensor(derived(self.state.value, 0, "advance"))}
+
+    def reset(self, seed: Any = None) -> None:
+        """Begin again with a seed; without one, with the first seed."""
+        self.seed = self.seed if seed is None else seed
+        self.state.set_value(key_data(self.seed))
+
+    def __repr__(self) -> str:
+        return f"Generator(seed={self.seed})"
+
+
+def _method(fn: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    @functools.wraps(fn)
+    def call(self: Generator, *args: Any, **kwargs: Any) -> Tensor:
+        return fn(self.key(), *args, **kwargs)
+
+    return located(call)
+
+
+def install() -> None:
+    """Give the class a method for each distribution."""
+    for name, fn in DISTRIBUTIONS.items():
+        setattr(Generator, name, _method(fn))
+
+
