@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import threading
 import time
 import tracemalloc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ import symc as sc
 from symc.codegen.check_plan import check_plan
 from symc.errors import SymcError
 from symc.opt import DEFAULT
+from symc.runtime.calls import Calls
 
 
 def native(f: Any) -> bool:
@@ -22,7 +25,7 @@ def native(f: Any) -> bool:
     program = f._prepared.program
     frames = [x for pool in program._frames.values() for x in pool]
     assert frames, "call it first"
-    return not any(x._python for x in frames)
+    return all(step == Calls.pulse for x in frames for step in x._calls.steps)
 
 
 def compiled(outputs: Any, inputs: Sequence[Any], **options: Any) -> Any:
@@ -263,7 +266,7 @@ def test_a_long_scan_takes_milliseconds() -> None:
     assert native(f)
 
 
-# --- failures, threads ------------------------------------------------------------------------------------------------
+# --- failures, signals, threads ---------------------------------------------------------------------------------------
 
 
 def test_an_error_in_the_middle_of_a_loop_leaves_states_alone() -> None:
@@ -300,6 +303,51 @@ def test_a_reduction_of_nothing_fails_only_where_it_runs() -> None:
     assert g(np.zeros((0, 0))) == 0 and g(np.ones((3, 2))) == 3
     with pytest.raises(SymcError, match="no elements"):
         g(np.zeros((3, 0)))
+
+
+@pytest.fixture
+def interrupt() -> Iterator[Callable[[float], None]]:
+    """Ctrl-C after some time."""
+    timers = []
+
+    def after(seconds: float) -> None:
+        timers.append(threading.Timer(seconds, signal.raise_signal, [signal.SIGINT]))
+        timers[-1].start()
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield after
+    for t in timers:
+        t.join()
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("python", [False, True])
+def test_a_signal_stops_a_loop(python: bool, interrupt: Callable[[float], None], noted: tuple[Any, Any, Any]) -> None:
+    k = sc.scalar("k")
+    step = (lambda c: noted[0](c) * 1.0) if python else (lambda c: c + 1)
+    f = compiled(sc.while_loop(lambda c: c < k, step, 0.0), [k])
+    assert f(3.0) == 3
+    interrupt(0.3)
+    start = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        f(1e11)
+    assert time.perf_counter() - start < 5
+    assert f(3.0) == 3
+
+
+def test_a_loop_that_writes_over_a_state_is_not_stopped_in_the_middle(interrupt: Callable[[float], None]) -> None:
+    state, k = sc.shared(np.zeros(4)), sc.scalar("k")
+    new = sc.while_loop(lambda c: c[1] < k, lambda c: (c[0] + 1, c[1] + 1), (state, 0.0))[0]
+    f = compiled([], [k], updates={state: new})
+    f(3.0)
+    start = time.perf_counter()
+    f(1e6)
+    steps = 0.7 / (time.perf_counter() - start) * 1e6 // 1
+    before = state.get_value(borrow=True)[0]
+    interrupt(0.1)
+    with contextlib.suppress(KeyboardInterrupt):
+        f(steps)
+    assert np.unique(state.get_value(borrow=True)).tolist() in ([before], [before + steps])
 
 
 def test_eight_threads_share_a_function() -> None:

@@ -11,11 +11,11 @@ import time
 import numpy as np
 import pytest
 
-from symc.runtime.executor import Code, Label, Op
-from symc.runtime.executor_ir import NOT_ARRAY
+from symc.runtime.executor import Code, Label, Op, Word
+from symc.runtime.executor_ir import FAILED, NOT_ARRAY
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_int64))
-CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 
 
 def address(f: object) -> int:
@@ -131,19 +131,51 @@ def test_routines_take_their_pointers(n: int) -> None:
     assert seen == [tuple(range(1, n + 1))]
 
 
-def test_a_callback_stops_the_run_with_its_number() -> None:
+def test_a_callback_that_does_not_succeed_stops_the_run() -> None:
     seen: list[int] = []
 
-    def note(number: int) -> int:
+    def note(number: int) -> None:
         seen.append(number)
-        return 77 if number == 2 else 0
+        if number != 2:
+            run.words[Word.FAILED] = 0
 
     callback = CALLBACK(note)
     code = Code()
+    code.data[Word.CALLBACK] = address(callback)
     for number in (1, 2, 3):
-        code.emit(Op.CALLBACK, address(callback), number)
-    assert code.finish().run() == 77
+        code.emit(Op.CALLBACK, number)
+    run = code.finish()
+    assert run.run() == FAILED
     assert seen == [1, 2]
+
+
+def test_loops_call_python_after_so_many_steps() -> None:
+    seen: list[int] = []
+
+    def note(number: int) -> None:
+        seen.append(number)
+        run.words[Word.FAILED], run.words[Word.LEFT] = 0, 3
+
+    callback = CALLBACK(note)
+    code = Code()
+    code.data[Word.CALLBACK], code.data[Word.PULSE] = address(callback), 77
+    counter, last, done = code.slot(), code.slot(), Label()
+    code.emit(Op.SET, counter, 10)
+    start = code.label()
+    code.emit(Op.LOOP, counter, start)
+    code.emit(Op.SET, last, 0)
+    start = code.label()
+    code.emit(Op.MOVE, last, last, 1)
+    code.emit(Op.JUMP_IF_LESS, last, 5, go := Label())
+    code.emit(Op.JUMP, done)
+    code.place(go)
+    code.emit(Op.AGAIN, start)
+    code.place(done)
+    run = code.finish()
+    assert run.run() == 0 and not seen  # unless it is said when
+    run.words[Word.LEFT] = 2
+    assert run.run() == 0
+    assert seen == [77] * 5  # after 2, 5, 8 steps of the first loop, then after 1 and 4 of the second
 
 
 def test_unknown_instructions_stop_the_run() -> None:

@@ -1,11 +1,14 @@
-"""Steps that run in Python: ops that have no native code run by their reference, called back from the interpreter."""
+"""Steps that run in Python: ops that have no native code run by their reference, called back from the interpreter.
+
+A long loop calls back too, a few times a second, so that Python can handle signals: Ctrl-C stops it.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +19,11 @@ from symc.ir.function import Hints
 from symc.ir.reference import apply
 from symc.ir.types import TensorType, TupleType, concrete_shape
 from symc.ir.value import Value
+from symc.runtime.executor import Code, Word
 
-_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int64)
+#: How many seconds of a loop pass from one look at signals to the next, about.
+PULSE = 0.1
 #: How many views of memory outside of the arena a frame keeps during a call.
 MOST_VIEWS = 256
 
@@ -46,7 +52,7 @@ class _Lent:
 class Calls:
     """The Python steps of a frame, by number. An exception stops the interpreter and is kept for ``raise_error``."""
 
-    def __init__(self, sizes: Mapping[str, int], arena: np.ndarray):
+    def __init__(self, sizes: Mapping[str, int], arena: np.ndarray, code: Code):
         self.sizes, self.arena = sizes, arena
         self.steps: list[Callable[[Calls], None]] = []
         self.words: Any = ()  # of the executable
@@ -56,20 +62,21 @@ class Calls:
         self._first = arena.ctypes.data
         self._fixed: dict[tuple, np.ndarray] = {}
         self._lent: dict[tuple, np.ndarray] = {}
-        me = weakref.ref(self)  # no cycle: a frame and its arena go as soon as nobody uses them
+        self._interval, self._looked = 16, 0.0
+        server = _serve(weakref.ref(self))
+        next(server)
+        self._callback = _CALLBACK(server.send)
+        code.data[Word.CALLBACK] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+        code.data[Word.PULSE] = self.add(Calls.pulse)
 
-        def call(number: int) -> int:
-            calls = me()
-            assert calls is not None
-            try:
-                calls.steps[number](calls)
-            except BaseException as e:
-                calls.error = e
-                return 1
-            return 0
-
-        self._callback = _CALLBACK(call)
-        self.address = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+    def pulse(self) -> None:
+        """Signals have been handled on the way here. Say after how many steps of loops to come again."""
+        now = time.perf_counter()
+        if now - self._looked < PULSE / 2:
+            self._interval *= 2
+        elif now - self._looked > PULSE * 2 and self._interval > 1:
+            self._interval //= 2
+        self._looked, self.words[Word.LEFT] = now, self._interval
 
     def add(self, step: Callable[[Calls], None]) -> int:
         """The number of a step."""
@@ -82,6 +89,7 @@ class Calls:
     def begin(self, owner: Any) -> None:
         """A run starts. ``owner``: keeps alive what lies outside of the arena."""
         self._owner = owner
+        self._looked, self.words[Word.LEFT] = time.perf_counter(), self._interval
 
     def end(self) -> None:
         """Let go of the caller's arrays and of results."""
@@ -89,9 +97,9 @@ class Calls:
         self._lent.clear()
 
     def raise_error(self) -> None:
+        """Raise what stopped the run. What came up outside of any step was a signal."""
         error, self.error = self.error, None
-        assert error is not None
-        raise error
+        raise KeyboardInterrupt if error is None else error
 
     def array(self, place: Place) -> np.ndarray:
         """The array that lies at a place now."""
@@ -105,6 +113,29 @@ class Calls:
                 views.clear()
             view = views[key] = np.asarray(_Lent(address, place, self.arena if inside else self._owner))
         return view
+
+
+def _serve(me: weakref.ref[Calls]) -> Generator[None, int, None]:
+    """What the interpreter calls. A generator, because Python handles signals where it is resumed, inside the `try`.
+
+    The reference is weak, so that there is no cycle: a frame and its arena go as soon as nobody uses them.
+    """
+    while True:
+        try:
+            while True:
+                number = yield
+                calls = me()
+                assert calls is not None
+                calls.steps[number](calls)
+                calls.words[Word.FAILED] = 0
+                del calls
+        except GeneratorExit:
+            return
+        except BaseException as e:
+            calls = me()
+            if calls is not None:
+                calls.error = e
+            del calls
 
 
 @dataclass(frozen=True, eq=False)

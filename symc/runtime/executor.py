@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from symc.runtime.executor_ir import ARITIES, Op, executor
+from symc.runtime.executor_ir import ARITIES, NEVER, Op, Word, executor
 
-__all__ = ["Code", "Executable", "Label", "Op"]
+__all__ = ["NEVER", "Code", "Executable", "Label", "Op", "Word"]
 
 
 class Label:
@@ -26,7 +26,8 @@ class Code:
     """A program being written. Slots are indices of data words; what is not a word of its own is put in ``blocks``."""
 
     def __init__(self) -> None:
-        self.data: list[int] = [0]  # word 0: where the code starts
+        self.data: list[int] = [0] * len(Word)
+        self.data[Word.LEFT] = NEVER
         self.words: list[int | Label] = []
         self.kept: list[Any] = []  # memory that addresses in the code point to
 
@@ -71,7 +72,7 @@ class Code:
         start = len(self.data)
         memory = np.empty(start + len(self.words), np.int64)
         memory[:start] = self.data
-        memory[0] = start
+        memory[Word.CODE] = start
         memory[start:] = [w.at if isinstance(w, Label) else w for w in self.words]
         return Executable(memory, self.kept)
 

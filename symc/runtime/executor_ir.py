@@ -1,10 +1,10 @@
 """The native interpreter of plans: one LLVM function, built once in a process through llvmlite, without Numba.
 
-``i64 run(i64 *memory)`` runs the instructions in ``memory`` and returns 0, or the number that stopped it.
-``memory[0]`` is the position of the code; everything else before it is data. An instruction is a word that says what
-to do and words that say with what: a *slot* is the index of a word of data, which holds an address or a counter; a
-*target* is a position relative to the start of the code. What the instructions do is said in ``Op``; what a plan
-becomes is decided in ``symc.runtime.lower``.
+``i64 run(i64 *memory)`` runs the instructions in ``memory`` and returns 0, or the number that stopped it. ``memory``
+begins with data, the first words of which are those in ``Word``. An instruction is a word that says what to do and
+words that say with what: a *slot* is the index of a word of data, which holds an address or a counter; a *target* is a
+position relative to the start of the code. What the instructions do is said in ``Op``; what a plan becomes is decided
+in ``symc.runtime.lower``.
 """
 
 from __future__ import annotations
@@ -28,17 +28,32 @@ class Op(enum.IntEnum):
     MOVE = 4  #          (a, b, k)                    S[a] = S[b] + k
     SET = 5  #           (a, k)                       S[a] = k
     SWAP = 6  #          (a, b)                       exchange S[a] and S[b]
-    JUMP = 7  #          (target)
+    JUMP = 7  #          (target)                     forward
     LOOP = 8  #          (a, target)                  S[a] -= 1; jump if it is still positive
     JUMP_IF_ZERO = 9  #  (a, target)                  jump if the byte at address S[a] is 0
     JUMP_IF_LESS = 10  # (a, k, target)               jump if S[a] < k
     SWITCH = 11  #       (a, n, *targets)             jump to the target that the i64 at address S[a], clamped, chooses
     STORE = 12  #        (a, b)                       the i64 at address S[a] = S[b]
     OPEN = 13  #         (first, n, type)             for n slots from first on: where the data of array S[i] is
-    CALLBACK = 14  #     (function, number)           function(number); stop if the result is not 0: return it
+    CALLBACK = 14  #     (number)                     call Python; stop with FAILED if that fails
+    AGAIN = 15  #        (target)                     jump back
     CALL = 32  #         (entry, *s)                  entry(S[s[0]], ...), with as many slots as CALL + n says
 
 
+class Word(enum.IntEnum):
+    """The first words of data."""
+
+    CODE = 0  #      where the code starts
+    FAILED = 1  #    1 while Python is called; it becomes 0 when the call has succeeded
+    LEFT = 2  #      LOOP and AGAIN count this down; at 0 Python is called with the number PULSE
+    CALLBACK = 3  #  the address of a function void(i64 number) for CALLBACK and pulses
+    PULSE = 4
+
+
+#: A number of steps that no loop takes.
+NEVER = 2**62
+#: What the run returns where Python has failed.
+FAILED = 1
 #: What OPEN returns where an object is no array.
 NOT_ARRAY = -2
 #: Where an array object holds the address of its data: in the first field of its struct. The word before is its type.
@@ -226,6 +241,7 @@ class _Interpreter:
         self.go(self.operand(0))
 
     def loop(self) -> None:
+        self.pulse()
         left = self.b.sub(self.word(0), self.const(1))
         self.b.store(left, self.slot(0))
         self.jump_if(self.b.icmp_signed(">", left, self.const(0)), 1, 2)
@@ -265,8 +281,27 @@ class _Interpreter:
         self.next(3)
 
     def callback(self) -> None:
-        function = self.ir.FunctionType(self.i64, [self.i64]).as_pointer()
-        status = self.b.call(self.b.inttoptr(self.operand(0), function), [self.operand(1)])
-        with self.b.if_then(self.b.icmp_signed("!=", status, self.const(0)), likely=False):
-            self.b.ret(status)
-        self.next(2)
+        self.python(self.operand(0))
+        self.next(1)
+
+    def again(self) -> None:
+        self.pulse()
+        self.go(self.operand(0))
+
+    def python(self, number: Any) -> None:
+        """Call Python. Whatever goes wrong there, even in the call itself, leaves the word FAILED as it is."""
+        b, failed = self.b, self.at(self.data, self.const(Word.FAILED))
+        function = self.ir.FunctionType(self.void, [self.i64]).as_pointer()
+        b.store(self.const(FAILED), failed)
+        entry = b.load(self.at(self.data, self.const(Word.CALLBACK)), typ=self.i64)
+        b.call(b.inttoptr(entry, function), [number])
+        status = b.load(failed, typ=self.i64)
+        with b.if_then(b.icmp_signed("!=", status, self.const(0)), likely=False):
+            b.ret(status)
+
+    def pulse(self) -> None:
+        b, word = self.b, self.at(self.data, self.const(Word.LEFT))
+        left = b.sub(b.load(word, typ=self.i64), self.const(1))
+        b.store(left, word)
+        with b.if_then(b.icmp_signed("==", left, self.const(0)), likely=False):
+            self.python(b.load(self.at(self.data, self.const(Word.PULSE)), typ=self.i64))

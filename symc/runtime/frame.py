@@ -33,7 +33,7 @@ class Frame:
         start = -raw.ctypes.data % ALIGN
         self._arena = raw[start : start + arena]
         self._code = Code()
-        self._calls = Calls(sizes, self._arena)
+        self._calls = Calls(sizes, self._arena, self._code)
         self._interface(plan, sizes)
         lowering = Lowering(launches, nonempty, sizes, self._code, self._calls)
         for name, buffer in plan.buffers.items():
@@ -41,10 +41,10 @@ class Frame:
                 assert buffer.value is not None
                 self._slots[name] = lowering.constant(buffer.value)
         lowering.temps(plan, self._slots, lowering.at(self._arena.ctypes.data))
-        lowering.plan(plan, self._slots, timed)
+        lowering.whole(plan, self._slots, timed)
         self._executable = self._code.finish()
         self._words = self._calls.words = self._executable.words
-        self._python = bool(self._calls.steps)
+        self._python = len(self._calls.steps) > 1 or any(s.kind == "control" for s in plan.steps)  # a loop has pulses
 
     def _interface(self, plan: Plan, sizes: Mapping[str, int]) -> None:
         """Slots for arguments and results, in a row. A call puts the array objects there, the code finds their data."""

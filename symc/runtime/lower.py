@@ -21,7 +21,7 @@ from symc.ir.types import TupleType
 from symc.ir.value import Region, Value
 from symc.runtime import blas
 from symc.runtime.calls import Calls, NoElements, ReferenceStep, mark
-from symc.runtime.executor import Code, Label, Op
+from symc.runtime.executor import NEVER, Code, Label, Op, Word
 from symc.runtime.lower_control import control
 from symc.runtime.numba_compile import Kernel
 
@@ -106,14 +106,27 @@ class Lowering:
 
     # -- steps
 
-    def plan(self, plan: Plan, slots: Slots, timed: bool = False) -> None:
-        """All steps. ``timed``: the time is noted before the first and after each."""
+    def whole(self, plan: Plan, slots: Slots, timed: bool = False) -> None:
+        """All steps of a program. ``timed``: the time is noted before the first and after each.
+
+        From the first step on that writes over an array that is not the program's own, nothing stops it any more.
+        """
         number = self.calls.add(mark) if timed else 0
+        own, safe = ("result", "temp"), True
         for k in range(len(plan.steps) + 1):
             if k:
-                self.step(plan, plan.steps[k - 1], slots)
+                step = plan.steps[k - 1]
+                if safe and any(plan.buffers[n].kind not in own for n in step.writes):
+                    self.code.emit(Op.SET, Word.LEFT, NEVER)
+                    safe = False
+                self.step(plan, step, slots)
             if timed:
-                self.code.emit(Op.CALLBACK, self.calls.address, number)
+                self.call(number)
+
+    def plan(self, plan: Plan, slots: Slots) -> None:
+        """All steps of a body."""
+        for step in plan.steps:
+            self.step(plan, step, slots)
 
     def step(self, plan: Plan, step: Step, slots: Slots) -> None:
         v = step.value
@@ -158,7 +171,7 @@ class Lowering:
 
     def call(self, number: int) -> None:
         """Run a Python step."""
-        self.code.emit(Op.CALLBACK, self.calls.address, number)
+        self.code.emit(Op.CALLBACK, number)
 
     def _reference(self, plan: Plan, v: Value, reads: Sequence[int], writes: Sequence[int]) -> None:
         types = v.type.items if isinstance(v.type, TupleType) else (v.type,)

@@ -187,7 +187,7 @@ class _While(_Loop):
             self.lowering.plan(self.body, slots)
         self.moves(slots)
         code.emit(Op.MOVE, count, count, 1)
-        code.emit(Op.JUMP, again)
+        code.emit(Op.AGAIN, again)
         code.place(done)
         self.finish()
         code.emit(Op.STORE, self.rest[0], count)

@@ -98,6 +98,9 @@ class Program:
             frame = Frame(self.plan, self.launches, self.nonempty, dict(sizes))
         try:
             return frame.run(arrays, out)
+        except KeyboardInterrupt:
+            pool = []  # where it was is not known: the frame is not used again
+            raise
         finally:
             pool.append(frame)
 
