@@ -1,9 +1,9 @@
 """Compiling kernel sources with Numba: one compile for each distinct source in a process.
 
 A kernel becomes a native function ``void entry(int64 *args)``: ``args`` holds the sizes, then the addresses of
-operands and results, then that of the byte that says of a kernel with checks whether it failed. Pointers are declared `noalias` (a buffer that is written in place is read at the same index
-first; see ``symc.codegen.inplace``), errors follow NumPy (no zero-division check, which would block vectorization),
-and of fast math only contraction is on.
+operands and results, then that of the byte that says of a kernel with checks whether it failed. Pointers are declared
+`noalias` (a buffer that is written in place is read at the same index first; see ``symc.codegen.inplace``), errors
+follow NumPy (no zero-division check, which would block vectorization), and of fast math only contraction is on.
 """
 
 from __future__ import annotations
