@@ -13,7 +13,7 @@ from symc.codegen.kernel_source import kernel_form_of
 from symc.codegen.plan import check_plan, make_plan, print_plan
 from symc.errors import IndexingError
 from symc.ir.function import Function, Input, function
-from symc.ir.op import lookup
+from symc.ir.op import all_ops, lookup
 from symc.ir.plan import Plan
 from symc.ir.reference import evaluate_function
 from symc.ir.types import TensorType
@@ -277,3 +277,41 @@ def test_all_integer_dtypes_are_checked():
         assert f(data, np.array([99, 3], name)).tolist() == [99, 3]
         with pytest.raises(IndexingError, match="100"):
             f(data, np.array([1, 100], name))
+
+
+# --- complex numbers --------------------------------------------------------------------------------------------------
+
+COMPLEX = [op for op in all_ops() if {"complex_kernel", "elementwise"} <= op.traits and op.name not in ("where", "cast")
+           and ("c" in op.facts["kinds"] or op.name == "complex")]
+PARTS = [0.0, -0.0, 1.0, -1.0, 0.5, -0.3, 30.0, np.inf, -np.inf, np.nan, 750.0]
+PLANE = np.array([complex(a, b) for a in PARTS for b in PARTS])
+
+
+@pytest.mark.parametrize("op", COMPLEX, ids=lambda op: op.name)
+def test_complex_functions_with_infinities(op):
+    """NumPy's values, of infinities, nan and signed zeros too."""
+    arrays, attrs = next(iter(op.samples()))
+    x = [np.repeat(PLANE, 121), np.tile(PLANE, 121)] if len(arrays) == 2 else [PLANE]
+    if op.name == "complex":
+        x = [np.repeat(np.array(PARTS), 11), np.tile(np.array(PARTS), 11)]
+    leaves = [fresh_input(TensorType(a.dtype, a.shape)) for a in x]
+    f = function(op.name, [(v, Input(f"x{k}", v.type)) for k, v in enumerate(leaves)], [op(*leaves, **attrs)])
+    program = load(planned(f))
+    assert_native(program)
+    (got,), (want,) = program.run(x, {}), evaluate_function(f, x)
+    for a, b in ((got.real, want.real), (got.imag, want.imag)) if want.dtype.kind == "c" else ((got, want),):
+        eps = 1e-15 if want.dtype.kind in "fc" else 0
+        scale = np.maximum(abs(want), 1e-300)  # of the whole number: a part may cancel
+        with np.errstate(all="ignore"):
+            wrong = ~((a == b) | (np.isnan(a) & np.isnan(b)) | (abs(a.astype("f8") - b) <= 4 * eps * scale))
+        assert not wrong.any(), (x[0][wrong][:3], got[wrong][:3], want[wrong][:3])
+
+
+@pytest.mark.parametrize("name", ["sum", "prod"])
+def test_complex_reductions_are_kernels(name):
+    x = np.random.default_rng(2).normal(size=(3, 5)) + 1j
+    for axes in ((0,), (1,), (0, 1)):
+        leaf = fresh_input(TensorType(x.dtype, x.shape))
+        program = load(planned(function(name, [(leaf, Input("x", leaf.type))], [lookup(name)(leaf * 2, axes=axes)])))
+        assert_native(program)
+        np.testing.assert_allclose(program.run([x], {})[0], getattr(np, name)(x * 2, axis=axes), rtol=1e-13)

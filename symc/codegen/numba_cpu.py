@@ -316,9 +316,8 @@ class Renderer:
         self.line(depth, f"{env[v]} = {text}")
 
     def scalar_text(self, v: Value, operands: list[str]) -> str:
-        kinds = {o.dtype.kind for o in v.operands}
-        if "c" in kinds | {v.dtype.kind} and (v.op.name == "cast" or len(kinds - {"b"}) > 1):
-            raise Unsupported(f"{v.op.name} on complex numbers")
+        if "c" in {v.dtype.kind, *[o.dtype.kind for o in v.operands]} and "complex_kernel" not in v.op.traits:
+            raise Unsupported(f"{v.op.name} of complex numbers")
         if v.op.name == "cast":
             form = cast_template(v.operands[0].dtype, v.dtype)
         else:

@@ -60,6 +60,8 @@ def rounded(text: str, dtype: np.dtype) -> str:
         return f"round_half({text})"
     if text.startswith(PREFIX):
         return f"{DTYPE_NAMES[dtype]}({text})"
+    if dtype == np.complex64 and text.startswith("complex("):
+        return f"c64({text})"
     return f"f32({text})" if dtype == np.float32 and "math." in text else text
 
 

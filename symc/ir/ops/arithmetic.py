@@ -34,11 +34,11 @@ def conjugate(x: Value) -> Value:
 # --- sums and products ------------------------------------------------------------------------------------------------
 
 add = elementwise("add", 2, "b" + NUMBERS, np.add, (1, 1), identity=0,
-                  traits=["complex_kernel", "commutative", "associative"], doc="x + y (for bool: or).")
-sub = elementwise("sub", 2, NUMBERS, np.subtract, (1, -1), traits=["complex_kernel"], doc="x - y.")
+                  traits=["commutative", "associative"], doc="x + y (for bool: or).")
+sub = elementwise("sub", 2, NUMBERS, np.subtract, (1, -1), doc="x - y.")
 mul = elementwise("mul", 2, "b" + NUMBERS, np.multiply, (lambda out, x, y: y, lambda out, x, y: x), identity=1,
-                  traits=["complex_kernel", "commutative", "associative"], doc="x * y (for bool: and).")
-neg = elementwise("neg", 1, NUMBERS, np.negative, (-1,), traits=["complex_kernel", "involution"], doc="-x.")
+                  traits=["commutative", "associative"], doc="x * y (for bool: and).")
+neg = elementwise("neg", 1, NUMBERS, np.negative, (-1,), traits=["involution"], doc="-x.")
 
 
 def _mulz(x, y):
@@ -85,7 +85,7 @@ def _pow_exponent(out: Value, x: Value, y: Value) -> Value:
     return mulz(out, lookup("log")(where(zero, like(x, 1), x)))
 
 
-pow_ = elementwise("pow", 2, NUMBERS, _pow, (_pow_base, _pow_exponent), singular=True, numpy=np.power,
+pow_ = elementwise("pow", 2, NUMBERS, _pow, (_pow_base, _pow_exponent), singular=True, numpy=np.power, complex_kernel=False,
                    doc="x ** y. A negative power of an integer is 0, except of 1 and -1.")
 
 # --- magnitude and sign -----------------------------------------------------------------------------------------------

@@ -32,6 +32,6 @@ def _samples():
 
 cast = register(Op(
     "cast", lambda t, dtype: TensorType(dtype, t.shape), _reference, Linear(_transpose), Element(),
-    frozenset({"elementwise"}), _samples,
+    frozenset({"elementwise", "complex_kernel"}), _samples,
     "Convert to `dtype` as NumPy's astype does; complex to real drops the imaginary part.",
 ))  # fmt: skip

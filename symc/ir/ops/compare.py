@@ -9,8 +9,8 @@ from symc.ir.ops.elementwise import elementwise
 ANY = "biufc"
 ORDERED = "biuf"
 
-eq = elementwise("eq", 2, ANY, np.equal, result="bool", traits=["complex_kernel", "commutative"], doc="x == y.")
-ne = elementwise("ne", 2, ANY, np.not_equal, result="bool", traits=["complex_kernel", "commutative"], doc="x != y.")
+eq = elementwise("eq", 2, ANY, np.equal, result="bool", traits=["commutative"], doc="x == y.")
+ne = elementwise("ne", 2, ANY, np.not_equal, result="bool", traits=["commutative"], doc="x != y.")
 lt = elementwise("lt", 2, ORDERED, np.less, result="bool", doc="x < y.")
 le = elementwise("le", 2, ORDERED, np.less_equal, result="bool", doc="x <= y.")
 gt = elementwise("gt", 2, ORDERED, np.greater, result="bool", doc="x > y.")

@@ -29,7 +29,7 @@ def _identity(name: str, kinds: str, derivative: Derivative | None, attrs: Seque
 
     return register(Op(
         name, infer, lambda x, **given: np.array(x), derivative, Element(lambda v, index, at: at(0, index)),
-        frozenset({"elementwise", "grad_control"}), samples, doc, dict(kinds=kinds, result="same"),
+        frozenset({"elementwise", "grad_control", "complex_kernel"}), samples, doc, dict(kinds=kinds, result="same"),
     ))  # fmt: skip
 
 

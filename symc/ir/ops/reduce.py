@@ -106,7 +106,7 @@ def samples(kinds: str, nonempty: bool = False, single: bool = False) -> Iterato
 # --- sum and product --------------------------------------------------------------------------------------------------
 
 sum_ = reduction("sum", "iufc", lambda x, axis: np.sum(x, axis=axis, dtype=x.dtype), Fold("add"),
-                 Linear(lambda g, v: (spread(g, v.operands[0], v.attrs["axes"]),)),
+                 Linear(lambda g, v: (spread(g, v.operands[0], v.attrs["axes"]),)), traits=("complex_kernel",),
                  doc="The sum over `axes`, in the operand's dtype.")
 
 
@@ -133,7 +133,7 @@ def _prod_vjp(g, v):
 
 
 prod = reduction("prod", "iufc", lambda x, axis: np.prod(x, axis=axis, dtype=x.dtype), Fold("mul"),
-                 Custom(_prod_jvp, _prod_vjp),
+                 Custom(_prod_jvp, _prod_vjp), traits=("complex_kernel",),
                  doc="The product over `axes`, in the operand's dtype. Its derivative divides by nothing.")
 
 # --- extremes ---------------------------------------------------------------------------------------------------------
