@@ -4,7 +4,7 @@ NumPy-like expressions become one graph, are differentiated symbolically, optimi
 native code. ``import symc as sc``; then ``sc.input``, ``sc.compile``, ``sc.grad``, and NumPy's functions by name.
 """
 
-from symc import debug, ir, linalg, numpy_api, special
+from symc import debug, ir, linalg, numpy_api, random, special
 from symc.autodiff import (
     DisconnectedWarning,
     grad,
