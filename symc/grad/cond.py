@@ -11,13 +11,13 @@ from symc.grad.forward import jvp
 from symc.grad.one_op import zeros
 from symc.grad.reverse import arrivals
 from symc.grad.varying import bits, reach, selects
-from symc.grad.world import World, open_quietly
 from symc.ir import location
 from symc.ir.bodies import close
 from symc.ir.ops.control import cond
 from symc.ir.ops.kernel import results_of
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
+from symc.ir.world import World, open_quietly
 
 Maybe = Value | None
 

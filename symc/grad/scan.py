@@ -19,7 +19,6 @@ from symc.grad.one_op import zeros
 from symc.grad.residuals import read_again, recomputes_everything
 from symc.grad.reverse import arrivals
 from symc.grad.varying import bits, connections, selects
-from symc.grad.world import World, dependent, open_quietly, repeated, row_of, substitute
 from symc.ir import location
 from symc.ir.bodies import close, loop_captures, make_scan
 from symc.ir.dim import Size
@@ -27,6 +26,7 @@ from symc.ir.ops.control import scan
 from symc.ir.ops.kernel import results_of
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Value, fresh_input
+from symc.ir.world import World, dependent, open_quietly, repeated, row_of, substitute
 
 Maybe = Value | None
 

@@ -23,7 +23,6 @@ from symc.grad.residuals import read_again
 from symc.grad.reverse import arrivals
 from symc.grad.scan import active_carries, carries_needed, moving, or_zeros
 from symc.grad.varying import selects
-from symc.grad.world import World, dependent, open_quietly, substitute
 from symc.ir.bodies import make_while
 from symc.ir.dim import Size
 from symc.ir.ops.arithmetic import floordiv, maximum, minimum
@@ -35,6 +34,7 @@ from symc.ir.ops.logic import where
 from symc.ir.ops.shape import reshape
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Value, fresh_input
+from symc.ir.world import World, dependent, open_quietly, substitute
 
 Maybe = Value | None
 #: How many carries of a loop without ``max_steps`` are kept on each of two levels.
