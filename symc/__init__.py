@@ -42,6 +42,7 @@ from symc.errors import (
     IndexingError,
     InputError,
     InternalError,
+    MemoryBudgetError,
     NonFiniteError,
     ParseError,
     PipelineError,
@@ -51,6 +52,7 @@ from symc.errors import (
     SymcError,
 )
 from symc.function import CompiledFunction, compile
+from symc.function_op import function_op
 from symc.gradcheck import verify_grad
 from symc.implicit import custom_fixed_point, custom_root
 from symc.inputs import Constant, Variable, input, matrix, scalar, tensor3, tensor4, vector

@@ -64,6 +64,10 @@ class PlanError(SymcError, RuntimeError):
     """A memory plan is impossible or wrong."""
 
 
+class MemoryBudgetError(PlanError):
+    """A function does not fit into ``max_bytes``."""
+
+
 class ParseError(SymcError, ValueError):
     """IR text does not follow the grammar."""
 

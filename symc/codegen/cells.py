@@ -190,7 +190,7 @@ def work_of(f: Function, inplace: Callable[[Value], Pairs], fails: Callable[[Val
                 w.after[len(w.values)] = tuple(dict.fromkeys(c for o in v.operands for c in ties.get(o, ())))
             where[v] = w.step(v, tuple(where[o][0] for o in v.operands), inner.pairs if inner else inplace(v))
     _claim_results(w, [where[r][0] for r in f.body.results], depth > 0)
-    _link(w)
+    link(w)
     return w
 
 
@@ -224,7 +224,8 @@ def _claim_results(w: Work, cells: list[int], rotating: bool) -> None:
                 left.remove(over)
 
 
-def _link(w: Work) -> None:
+def link(w: Work) -> None:
+    """Find the readers and the maker of every cell."""
     w.readers = [[] for _ in w.types]
     w.maker = [-1] * len(w.types)
     for s, (reads, writes) in enumerate(zip(w.reads, w.writes, strict=True)):

@@ -1,8 +1,8 @@
-"""Computing again, as passes: ``inline`` puts the regions of checkpoints in their place."""
+"""Regions put in the place of checkpoints and blocks: the passes ``inline`` and ``open_blocks``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from symc.ir.function import Function, Hints
@@ -11,39 +11,54 @@ from symc.ir.ops.leaf import get
 from symc.ir.traverse import every_value, postorder, region_params
 from symc.ir.types import TupleType
 from symc.ir.value import Region, Value, make
+from symc.opt.kernel_form import kernel_form
+
+Wanted = Callable[[Value], bool]
 
 
 def inline(f: Function) -> Function:
-    """Checkpoints, once they are differentiated, are what their regions compute: the same values as without them."""
-    if not _holds_inline(f.body):
+    """Checkpoints, once they are differentiated, are what their regions compute: the same values as without them.
+
+    So is every op with trait "inline", but for blocks that are opaque.
+    """
+    return _inlined(f, lambda v: "inline" in v.op.traits and not v.attrs.get("opaque"))
+
+
+def open_blocks(f: Function) -> Function:
+    """Opaque blocks are what their regions compute."""
+    return _inlined(f, lambda v: "inline" in v.op.traits)
+
+
+def _inlined(f: Function, wanted: Wanted) -> Function:
+    if not _holds(f.body, wanted):
         return f
-    run = _Inline(dict(f.inside))
+    run = _Inline(dict(f.inside), wanted)
     hints: Hints = {}
     results = run.values(f.body.results, {p: p for p in f.params}, f.hints, hints)
     hints.update((p, f.hints[p]) for p in f.params if p in f.hints)
     return replace(f, body=Region(f.body.params, results), hints=hints, inside=run.inside)
 
 
-def _holds_inline(region: Region) -> bool:
-    return any("inline" in v.op.traits for v in every_value(region))
+def _holds(region: Region, wanted: Wanted) -> bool:
+    return any(v.regions and wanted(v) for v in every_value(region))
 
 
 class _Inline:
-    """One run; ``inside`` are the lines in regions, for new regions too."""
+    """One run; ``inside`` are the lines in regions, for new regions too. ``wanted``: what is replaced."""
 
-    def __init__(self, inside: Inside):
-        self.inside = inside
+    def __init__(self, inside: Inside, wanted: Wanted):
+        self.inside, self.wanted = inside, wanted
         self.done: dict[Region, Region] = {}
 
     def values(self, roots: Sequence[Value], leaves: Mapping[Value, Value], known: Mapping[Value, Locs],
                hints: Hints) -> list[Value]:
-        """The roots on other leaves, without checkpoints. ``known`` are the lines of old values, ``hints`` of new."""
+        """The roots on other leaves, after replacing. ``known`` are the lines of old values, ``hints`` of new."""
         done: dict[Value, Value] = dict(leaves)
         parts: dict[Value, list[Value]] = {}
         for v in postorder(roots, stop=leaves.__contains__):
             if v in done:
                 continue
-            if "inline" in v.op.traits:
+            if v.regions and self.wanted(v):
                 body = v.regions[0]
                 operands = dict(zip(region_params(body), [done[o] for o in v.operands], strict=True))
                 parts[v] = self.values(body.results, operands, self.inside.get(body, {}), hints)
@@ -63,10 +78,21 @@ class _Inline:
         found = self.done.get(region)
         if found is None:
             found = region
-            if _holds_inline(region):
+            if _holds(region, self.wanted):
                 lines: Hints = {}
                 own = {p: p for p in region_params(region)}
                 found = Region(region.params, self.values(region.results, own, self.inside.get(region, {}), lines))
                 merge_inside(self.inside, {found: lines})
             self.done[region] = found
         return found
+
+
+def fewer_results(region: Region, kept: Sequence[int]) -> tuple[list[int], list[int], Region]:
+    """A kernel's region that gives the results ``kept`` alone.
+
+    Returns which operands it takes, in order, and which of ``kept`` its results are, in order.
+    """
+    params = region_params(region)
+    wanted = {region.results[k]: k for k in kept}
+    first, ordered, new = kernel_form(params, list(wanted))
+    return [p.attrs["index"] for p in first], [wanted[r] for r in ordered], new

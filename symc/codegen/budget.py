@@ -1,0 +1,231 @@
+"""Plans within a number of bytes: ``fit`` computes values again until the plan is small enough, or says why it cannot.
+
+What is computed again is chosen in ``recompute``. Here a choice becomes a function, in which second computations work on
+``again`` of what they read, and its plan is measured. One round halves what lies between the ends of a long chain (in
+the sense of roots: n values become about 2 sqrt(n)); when that is too much, the next round cuts the new sequence where
+it is fullest now, second computations included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from symc.codegen.cells import Work, is_view, source
+from symc.codegen.costs import cost
+from symc.codegen.memory import Held, MemoryReport, held, memory, persistent
+from symc.codegen.names import is_kernel
+from symc.codegen.order import Edges, order, topological
+from symc.codegen.plan import Planner
+from symc.codegen.recompute import Cut, Draft, Emit, choose
+from symc.errors import MemoryBudgetError
+from symc.ir.dim import evaluate
+from symc.ir.function import Function, Hints
+from symc.ir.location import NOWHERE
+from symc.ir.ops.kernel import fused, results_of
+from symc.ir.ops.remat import again
+from symc.ir.plan import Plan
+from symc.ir.traverse import rebuild
+from symc.ir.value import Region, Value
+from symc.opt.remat import fewer_results
+
+#: Rounds of cutting, and tries in a round to make up for gaps between buffers.
+ROUNDS, TRIES = 8, 4
+#: A round that gains less than this share is the last.
+GAIN = 0.01
+#: How many lifetimes an error names.
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Budget:
+    """At most ``max_bytes``, for calls in which every size name is at most the number in ``sizes``."""
+
+    max_bytes: int
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+
+def fit(f: Function, donated: frozenset[int], budget: Budget) -> tuple[Function, Plan]:
+    """A function with the same results whose plan takes at most ``budget.max_bytes``, and that plan.
+
+    Raises MemoryBudgetError when none is found.
+    """
+    planner = Planner()
+    w = planner.work(f, donated)
+    sequence = order(w)
+    plan = planner.finish(w, sequence)
+    report = memory(plan, budget.sizes)
+    lowest, fullest = report, plan
+    for _ in range(ROUNDS):
+        if report <= budget.max_bytes:
+            return f, plan
+        found = _round(planner, f, donated, budget, w, sequence)
+        if found is None:
+            break
+        before = report
+        f, w, sequence, plan = found
+        report = memory(plan, budget.sizes)
+        if report < lowest:
+            lowest, fullest = report, plan
+        if report > budget.max_bytes and report > (1 - GAIN) * before:
+            break
+    if report <= budget.max_bytes:
+        return f, plan
+    raise _too_small(fullest, lowest, budget)
+
+
+Found = tuple[Function, Work, Sequence[int], Plan]
+
+
+def _round(planner: Planner, f: Function, donated: frozenset[int], budget: Budget, w: Work,
+           sequence: Sequence[int]) -> Found | None:
+    """Compute again what is cheapest so that the plan fits; else, so that it takes least."""
+    numbers = _numbers(w, budget.sizes)
+    scratch = [evaluate(w.nests[s].nbytes, budget.sizes) if s in w.nests else 0 for s in range(len(w.values))]
+    partial = {s for s, v in enumerate(w.values) if is_kernel(v) and len(set(v.regions[0].results)) > 1
+               and len(set(v.regions[0].results)) == len(v.regions[0].results)}
+    cut = Cut(w, sequence, numbers, scratch, [cost(v, budget.sizes) for v in w.values], partial)
+    if not cut.held:
+        return None
+    fixed = sum(numbers[c] for c in w.leaves)
+    target = budget.max_bytes - fixed
+    best: Found | None = None
+    least = 0
+    for _ in range(TRIES):
+        draft = choose(cut, target)
+        g, values = Rebuilt(cut, draft).function(f)
+        found = _planned(planner, g, donated, values)
+        took = memory(found[3], budget.sizes)
+        if best is None or took < least:
+            best, least = found, took
+        if took <= budget.max_bytes or draft.most > target:
+            break
+        target -= took - budget.max_bytes  # it would fit without gaps between buffers
+    return best
+
+
+def _numbers(w: Work, sizes: Mapping[str, int]) -> list[int]:
+    known = {t: evaluate(t.nbytes, sizes) for t in dict.fromkeys(w.types)}
+    return [known[t] for t in w.types]
+
+
+def _planned(planner: Planner, g: Function, donated: frozenset[int], values: Sequence[Value]) -> Found:
+    """The plan that computes the values in this sequence."""
+    w = planner.work(g, donated)
+    at = {v: s for s, v in enumerate(w.values) if s not in w.copies}
+    sequence = [at[v] for v in dict.fromkeys(values) if v in at]
+    given = set(sequence)
+    sequence += [s for s in range(len(w.values)) if s not in given]
+    sequence = topological(w, Edges(w), sequence)
+    return g, w, sequence, planner.finish(w, sequence)
+
+
+class Rebuilt:
+    """A draft as values."""
+
+    def __init__(self, cut: Cut, draft: Draft):
+        self.w, self.draft, self.cut = cut.w, draft, cut
+        self.cells: dict[int, Value] = dict(cut.w.leaves)  # cell of the draft -> the value in it
+        self.memo: dict[tuple[Value, int], Value] = {}
+        self.pruned: dict[tuple[Region, tuple[int, ...]], tuple[list[int], list[int], Region]] = {}
+        self.home: dict[Value, tuple[int, ...]] = {v: (c,) for c, v in cut.w.leaves.items()}  # old op -> its cells
+        for s, v in enumerate(cut.w.values):
+            if s not in cut.w.copies:
+                self.home[v] = cut.w.writes[s]
+
+    def function(self, f: Function) -> tuple[Function, list[Value]]:
+        """The function, and its values in the sequence of the draft."""
+        hints: Hints = {p: f.hints[p] for p in f.params if p in f.hints}
+        sequence: list[Value] = []
+        last: Value | None = None  # a result of what ran before: second computations wait for it
+        for e in self.draft.emits:
+            if e.step in self.w.copies:
+                continue
+            old = self.w.values[e.step]
+            new = self._emitted(e, old, last)
+            for v in (new, *[self.cells[c] for c in e.writes]):
+                hints[v] = hints.get(v, NOWHERE) | f.hints.get(old, NOWHERE)
+            sequence.append(new)
+            if e.writes and not e.again:
+                last = self.cells[e.writes[0]]
+        now = {self.draft.origin[c]: c for c in range(len(self.w.types))}
+        results = [self._view(r, now[self._home(r)]) for r in f.body.results]
+        return f.with_results(results, hints), sequence
+
+    def _home(self, v: Value) -> int:
+        """The old cell that ``v`` lies in."""
+        op, k = source(v)
+        return self.home[op][k]
+
+    def _view(self, v: Value, cell: int) -> Value:
+        """What ``v``, a view of its cell, is as a view of another cell."""
+        found = self.memo.get((v, cell))
+        if found is None:
+            if is_view(v):
+                others = [self._view(o, self._home(o)) for o in v.operands[1:]]
+                found = rebuild(v, [self._view(v.operands[0], cell), *others])
+            else:
+                found = self.cells[cell]
+            self.memo[v, cell] = found
+        return found
+
+    def _emitted(self, e: Emit, old: Value, last: Value | None) -> Value:
+        operands = [self._view(o, c) for o, c in zip(old.operands, e.reads, strict=True)]
+        if e.again and all(c < len(self.w.types) for c in e.reads):
+            operands[0] = again(operands[0], *([] if last is None else [last]))
+        if len(e.results) == len(self.w.writes[e.step]):
+            new = rebuild(old, operands)
+            results = results_of(new)
+        else:
+            region = old.regions[0]
+            key = region, e.results
+            if key not in self.pruned:
+                self.pruned[key] = fewer_results(region, e.results)
+            takes, gives, smaller = self.pruned[key]
+            new = fused(*[operands[k] for k in takes], regions=[smaller])
+            by = dict(zip(gives, results_of(new), strict=True))
+            results = [by[r] for r in e.results]
+        self.cells.update(zip(e.writes, results, strict=True))
+        return new
+
+
+# --- the error --------------------------------------------------------------------------------------------------------
+
+
+def _too_small(plan: Plan, report: MemoryReport, budget: Budget) -> MemoryBudgetError:
+    fixed = evaluate(persistent(plan), budget.sizes)
+    results = sum(r.nbytes for r in report.rows if r.kind == "result")
+    rows = []
+    for h in _largest(plan, budget):
+        step = plan.steps[h.first]
+        lines = plan.function.locations(step.value)
+        size = evaluate(h.type.nbytes, budget.sizes)
+        rows.append((f"%{h.buffer}, {size:,} bytes, steps {h.first} to {h.last}", h.type, lines[0] if lines else None))
+    if fixed + results > budget.max_bytes:
+        what = f"inputs, states, constants and results alone take {fixed + results:,}"
+    else:
+        what = f"the lowest peak that was found is {int(report):,} ({fixed:,} of it inputs, states and constants)"
+    return MemoryBudgetError(
+        f"{plan.function.name}: {budget.max_bytes:,} bytes are not enough: {what}", values=rows,
+        help=f"max_bytes={int(report)} is enough; of what is held at the fullest step the largest is listed, "
+        "computed again already where that helps",
+    )
+
+
+def _largest(plan: Plan, budget: Budget) -> list[Held]:
+    """What is held at the fullest step: bytes times steps, the most first."""
+    every = [h for h in held(plan) if plan.buffers[h.buffer].kind in ("temp", "result")]
+    if not every:
+        return []
+    size = {h: evaluate(h.type.nbytes, budget.sizes) for h in every}
+    change = [0] * (len(plan.steps) + 1)
+    for h in every:
+        change[h.first] += size[h]
+        change[h.last + 1] -= size[h]
+    now, levels = 0, []
+    for d in change[:-1]:
+        now += d
+        levels.append(now)
+    at = levels.index(max(levels))
+    alive = [h for h in every if h.first <= at <= h.last]
+    return sorted(alive, key=lambda h: (-size[h] * (1 + h.last - h.first), h.first))[:SHOWN]

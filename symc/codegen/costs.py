@@ -1,0 +1,56 @@
+"""How long a step takes, roughly and for numbers instead of sizes: what choices between plans are weighed with.
+
+Nanoseconds of one core with vector units. Only ratios matter; they must be right in order of magnitude.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from symc.ir.dim import evaluate
+from symc.ir.traverse import postorder
+from symc.ir.types import TensorType, TupleType
+from symc.ir.value import Value
+
+Sizes = Mapping[str, int]
+
+#: An element of an arithmetic op, of a function that vectorizes, of one that calls the C library.
+CHEAP, FUNCTION, LIBRARY = 0.1, 0.7, 8.0
+#: A multiplication and addition of a matrix product, a byte that is read or written, a step that is called.
+MULTIPLY, BYTE, CALL = 0.06, 0.1, 100.0
+
+VECTORIZED = frozenset({"exp", "log", "expm1", "log1p", "tanh", "sigmoid", "softplus", "logaddexp", "log1mexp", "sqrt"})
+SLOW = frozenset({"sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "atan2", "pow",
+                  "erf", "erfc", "erfinv", "gammaln", "digamma"})
+
+
+def cost(v: Value, sizes: Sizes) -> float:
+    """Nanoseconds that a step takes."""
+    return CALL + BYTE * sum(_bytes(x, sizes) for x in (*v.operands, v)) + _work(v, sizes)
+
+
+def _work(v: Value, sizes: Sizes) -> float:
+    if v.op.name == "dot":
+        inner = 1
+        for axis in v.attrs["contract"][0]:
+            inner *= evaluate(v.operands[0].shape[axis], sizes)
+        return MULTIPLY * inner * _elements(v, sizes)
+    if v.regions:
+        inside = sum(_work(x, sizes) for r in v.regions for x in postorder(r.results))
+        return inside * (evaluate(v.attrs["length"], sizes) if v.op.name == "scan" else 1)
+    if not v.operands or "movement" in v.op.traits or v.op.name == "get":
+        return 0.0
+    each = FUNCTION if v.op.name in VECTORIZED else LIBRARY if v.op.name in SLOW else CHEAP
+    return each * max(_elements(x, sizes) for x in (*v.operands, v))
+
+
+def _types(v: Value) -> tuple[TensorType, ...]:
+    return v.type.items if isinstance(v.type, TupleType) else (v.type,)
+
+
+def _elements(v: Value, sizes: Sizes) -> int:
+    return max(evaluate(t.size, sizes) for t in _types(v))
+
+
+def _bytes(v: Value, sizes: Sizes) -> int:
+    return sum(evaluate(t.nbytes, sizes) for t in _types(v))
