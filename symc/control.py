@@ -60,7 +60,7 @@ def scan(step: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: Any
     def trace(carry: Carries) -> Traced:
         leaves = [_leaf(c.value.type, "a carry of scan") for c in carry]
         elements = [_leaf(element_type(x.type), "a row of scan") for x in xs_values]
-        out = _call(step, "scan: step", nest.unflatten(structure, _wrap(leaves)),
+        out = _call(step, "scan: step", nest.unflatten(structure, _carried(leaves, carry)),
                     nest.unflatten(xs_structure, _wrap(elements)))
         if not isinstance(out, tuple | list) or len(out) != 2:
             raise InputError(f"scan: step must return a pair (carry, y), not {_said(out)}",
@@ -126,15 +126,15 @@ def _with_length(x: Tensor, n: Size) -> Value:
 def _settle(what: str, starts: Sequence[Tensor], structure: Nest,
             trace: Callable[[Carries], Traced]) -> tuple[Carries, Traced]:
     """Trace until the new carries have the types of the old ones; only what began as a Python number may change."""
-    carry = [_strong(s) for s in starts]
+    carry = list(starts)
     for _ in range(TRIES):
         traced = trace(carry)
         changed = False
         for k, (start, new) in enumerate(zip(starts, traced.new, strict=True)):
-            if start.weak and not new.weak and new.dtype != carry[k].dtype:
-                wide = common_dtype([carry[k], new])
-                if wide != carry[k].dtype:
-                    carry[k], changed = Tensor(convert(start.value, wide)), True
+            if carry[k].weak and (new.dtype != carry[k].dtype or not new.weak):
+                dtype = common_dtype([carry[k], new])
+                changed |= dtype != carry[k].dtype
+                carry[k] = Tensor(convert(start.value, dtype), weak=new.weak)
         if not changed:
             break
     paths = structure.paths()
@@ -172,6 +172,11 @@ def _strong(t: Tensor) -> Tensor:
 def _leaf(t: TensorType, name: str) -> Value:
     where = location.in_order(location.here())
     return register_leaf(fresh_input(t), Leaf(name, where[0] if where else None, role="body"))
+
+
+def _carried(leaves: Sequence[Value], carry: Carries) -> list[Tensor]:
+    """The carries inside a body; what began as a Python number promotes like one, until its dtype is settled."""
+    return [Tensor(v, c.weak) for v, c in zip(leaves, carry, strict=True)]
 
 
 def _wrap(values: Sequence[Value]) -> list[Tensor]:
@@ -239,7 +244,7 @@ def while_count(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: An
 
     def trace(carry: Carries) -> Traced:
         leaves = [_leaf(c.value.type, "a carry of while_loop") for c in carry]
-        state = nest.unflatten(structure, _wrap(leaves))
+        state = nest.unflatten(structure, _carried(leaves, carry))
         go = _truth(_call(cond, "while_loop: cond", state), "while_loop: cond")
         new = _match(structure, _call(body, "while_loop: body", state), "while_loop", "the new carry")
         return Traced(leaves, new, [go])

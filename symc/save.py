@@ -25,17 +25,18 @@ from symc.ir.attrs import Array
 from symc.ir.dim import parse_dim
 from symc.ir.function import Function, Guard, Input
 from symc.ir.literal import INLINE_ELEMENTS
-from symc.ir.location import Loc
+from symc.ir.location import Inside, Loc
 from symc.ir.parse import parse
 from symc.ir.text import print_function
-from symc.ir.traverse import postorder
+from symc.ir.traverse import every_region, postorder, region_params
 from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType
+from symc.ir.value import Region, Value
 from symc.modes import restore
 from symc.nest import from_json, to_json
 from symc.signature import Slot
 from symc.state import Cell
 
-FORMAT = 1
+FORMAT = 2
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -98,8 +99,16 @@ def _meta(f: Any) -> dict[str, Any]:
 
 
 def _lines(f: Function) -> list[list[Any]]:
-    """User lines by position: the order of values is a function of the text."""
-    return [[k, _locs_json(f.hints[v])] for k, v in enumerate([*f.params, *f.values()]) if f.hints.get(v)]
+    """User lines of the body, then of each region inside it, by position: their order is a function of the text."""
+    out = []
+    for k, region in enumerate(every_region(f.body)):
+        hints = f.inside.get(region, {}) if k else f.hints
+        out.append([[j, _locs_json(hints[v])] for j, v in enumerate(_in_order(region)) if hints.get(v)])
+    return out
+
+
+def _in_order(region: Region) -> list[Value]:
+    return [*region_params(region), *postorder(region.results)]
 
 
 def _type_json(t: TensorType | None) -> Any:
@@ -175,9 +184,13 @@ def _function(text: str, arrays: Mapping[str, np.ndarray], meta: Mapping[str, An
         for i, (name, role, declared, loc) in zip(f.inputs, meta["inputs"], strict=True)
     )
     guards = tuple(Guard(parse_dim(a), parse_dim(b), _locs(locs)) for a, b, locs in meta["guards"])
-    values = [*f.params, *f.values()]
-    hints = {values[k]: _locs(locs) for k, locs in meta[lines]}
-    return replace(f, name=meta["name"], inputs=inputs, guards=guards, hints=hints)
+    inside: Inside = {}
+    for region, own in zip(every_region(f.body), meta[lines], strict=True):
+        values = _in_order(region)
+        if own:
+            inside[region] = {values[k]: _locs(locs) for k, locs in own}
+    hints = inside.pop(f.body, {})
+    return replace(f, name=meta["name"], inputs=inputs, guards=guards, hints=hints, inside=inside)
 
 
 def _type(data: Any) -> TensorType | None:

@@ -80,17 +80,20 @@ def close_over(inputs: Sequence[Value], results: Sequence[Value]) -> Region:
     return Region([v.type for v in inputs], replace(results, mapping))
 
 
+def every_region(region: Region) -> list[Region]:
+    """A region and all regions inside it, each once, in an order that depends on the text alone."""
+    out = {region: None}
+    pending = [region]
+    while pending:
+        inner = [r for v in postorder(pending.pop().results) for r in v.regions if r not in out]
+        out.update(dict.fromkeys(inner))
+        pending.extend(dict.fromkeys(inner))
+    return list(out)
+
+
 def every_value(region: Region) -> list[Value]:
     """All values of a region and of the regions inside it, operands first; a body that occurs twice is listed once."""
-    out: dict[Value, None] = {}
-    pending, seen = [region], {region}
-    while pending:
-        for v in postorder(pending.pop().results):
-            out[v] = None
-            inner = [r for r in v.regions if r not in seen]
-            pending.extend(inner)
-            seen.update(inner)
-    return list(out)
+    return list(dict.fromkeys(v for r in every_region(region) for v in postorder(r.results)))
 
 
 def is_free_leaf(v: Value) -> bool:

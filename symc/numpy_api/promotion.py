@@ -60,6 +60,8 @@ def loop_dtypes(ufunc: np.ufunc, tensors: Sequence[Tensor], out: np.dtype | None
     Raises DTypeError if there are none.
     """
     kinds = tuple(map(kind_of, tensors))
+    if all(t.weak for t in tensors):  # NumPy knows no comparison of Python numbers alone
+        kinds = tuple(t.dtype for t in tensors)
     try:
         types = _loop_types(ufunc, kinds, out)
     except TypeError as e:
@@ -67,7 +69,7 @@ def loop_dtypes(ufunc: np.ufunc, tensors: Sequence[Tensor], out: np.dtype | None
         raise DTypeError(
             f"{ufunc.__name__} is not defined for {names}", values=rows(tensors), help=_hint(e, ufunc)
         ) from None
-    strong = out is not None or any(map(_is_double, kinds))
+    strong = out is not None or any(_is_double(kind_of(t)) for t in tensors)
     return tuple(settle(d, strong) for d in types)
 
 

@@ -259,6 +259,8 @@ class _Body:
 
     def _nested(self, v: Value) -> list[Scalars]:
         operands = [self.known[o] for o in v.operands]
+        if v.op is scan and len(v.regions[0].results) > v.attrs["carry"]:
+            return _unrolled(v, operands)  # a loop inside a loop has no memory for what it makes in every step
         if v.op is not cond:
             return _loop(v, operands)
         if any(x.op in (scan, while_, cond) for r in v.regions for x in postorder(r.results)):
@@ -309,12 +311,32 @@ def _loop(v: Value, operands: Sequence[Elements]) -> list[Scalars]:
     return _made(v, flat, leaves, [body], [len(s) for s in starts] + [len(y) for y in body[n:]])
 
 
+def _unrolled(v: Value, operands: Sequence[Elements]) -> list[Scalars]:
+    """The results of a short scan, step after step."""
+    n, xs, length = v.attrs["carry"], v.attrs["xs"], v.attrs["length"]
+    if not isinstance(length, int) or not 0 < length <= MOST_ELEMENTS:
+        raise TooLarge
+    state, steps = list(operands[:n]), []
+    for t in reversed(range(length)) if v.attrs["reverse"] else range(length):
+        rows = [_row(o, scalar(t, "i64")) for o in operands[n : n + xs]]
+        made = _Body(v.regions[0], [*state, *rows, *operands[n + xs :]]).results
+        state = [_Known(x, o.shape) for x, o in zip(made[:n], operands[:n], strict=True)]
+        steps.append(made[n:])
+    in_order = reversed(steps) if v.attrs["reverse"] else steps
+    stacks = [[x for row in rows for x in row] for rows in zip(*in_order, strict=True)]
+    return [*[_scalars(x) for x in state], *stacks]
+
+
 def _row(x: Elements, index: Value) -> Elements:
     if isinstance(x, _Array):
         return _Array(x.array, *x.index, index)
     if isinstance(x, _Free):
         return _Free(x.v, *x.index, index)
-    raise TooLarge
+    t = _number(index)
+    if t is None:
+        raise TooLarge
+    width = len(x.scalars) // x.shape[0]
+    return _Known(x.scalars[t * width : (t + 1) * width], x.shape[1:])
 
 
 def _made(v: Value, starts: Scalars, leaves: Sequence[Value], parts: Sequence[list[Scalars]],
