@@ -108,9 +108,10 @@ def make_loop_function(cs: list[Choice], outputs: list[int], updates: tuple[int,
 
 
 numbers = st.integers(0, 40)
-loop_functions = st.builds(make_loop_function, st.lists(st.tuples(numbers, numbers, numbers), min_size=8, max_size=40), st.lists(st.integers(0, 9), min_size=1, max_size=4),
-                           st.tuples(st.integers(0, 3), st.integers(0, 3)), st.just((3, 4)) | st.just((0, 2)),
-                           st.booleans())
+loop_functions = st.builds(
+    make_loop_function, st.lists(st.tuples(numbers, numbers, numbers), min_size=8, max_size=40),
+    st.lists(st.integers(0, 9), min_size=1, max_size=4), st.tuples(st.integers(0, 3), st.integers(0, 3)),
+    st.just((3, 4)) | st.just((0, 2)), st.booleans())
 
 
 class LoopMachine(Machine):

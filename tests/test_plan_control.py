@@ -215,13 +215,15 @@ def test_a_carry_that_is_an_address_only_points_to_what_stays():
 
 
 def test_an_operand_that_another_carry_points_to_is_not_written_over():
-    text = LAG.replace("f64[3, 4]) {\n  %0, %1, %2 = scan %a, %a, %x", "f64[3, 4]) {\n  %3 = sort %a {axis = 0} : f64[4]\n"
-                       "  %4 = neg %3 : f64[4]\n  %5 = sort %4 {axis = 0} : f64[4]\n"
-                       "  %0, %1, %2 = scan %4, %5, %x").replace("func @f", "func @g")
-    text = text.replace("-> (f64[4], f64[4], f64[3, 4])", "-> (f64[], f64[], f64[3, 4])").replace(
-        "  return %0, %1, %2", "  %6 = sum %0 {axes = (0,)} : f64[]\n  %7 = sum %1 {axes = (0,)} : f64[]\n"
-        "  return %6, %7, %2")
+    text = LAG.replace("-> (f64[4], f64[4],", "-> (f64[], f64[],").replace(") {\n  %0, %1, %2 = scan %a, %a", """) {
+  %3 = sort %a {axis = 0} : f64[4]
+  %4 = neg %3 : f64[4]
+  %5 = sort %4 {axis = 0} : f64[4]
+  %0, %1, %2 = scan %4, %5""").replace("return %0, %1", """%6 = sum %0 {axes = (0,)} : f64[]
+  %7 = sum %1 {axes = (0,)} : f64[]
+  return %6, %7""")
     plan, step = planned(text, "scan")
-    assert step.writes[0] not in step.reads and step.writes[1] == step.reads[1]  # carry 1 starts where nobody else looks
+    # nobody else looks where carry 1 starts
+    assert step.writes[0] not in step.reads and step.writes[1] == step.reads[1]
     runs_right(plan, plan.function)
     refused(plan, step, "does not admit in place", writes=(step.reads[0], *step.writes[1:]))

@@ -107,21 +107,19 @@ def _buffer(body: Plan, at: int, names: Sequence[str], ys: int) -> str:
 
 def _moves(body: Plan, computed: Sequence[int]) -> tuple[list[tuple[str, str]], set[str]]:
     """Who takes whose memory after a step, among computed carries and second buffers; and the carries that take part
-    in exchanges of more than a carry and its own second buffer."""
+    in more than an exchange with a second buffer of their own."""
     new = body.results[len(body.results) - len(computed):]
     takes = {body.given[k]: r for k, r in zip(computed, new, strict=True) if body.given[k] != r}
     taker = {b: a for a, b in takes.items()}
-    moves, longer = list(takes.items()), set()
+    back, alone = [], set()
     for r in taker:
-        if r not in takes:  # a second buffer gets the memory at the end of the chain that starts with it
-            chain = [taker[r]]
-            while chain[-1] in taker:
-                chain.append(taker[chain[-1]])
-            moves.append((r, chain[-1]))
-            longer |= set(chain) if len(chain) > 1 else set()
-            taker = {**taker}
-    alone = {a for a, b in takes.items() if takes.get(b) is None and (b, a) in moves}
-    return moves, longer | (set(takes) - alone)
+        if r not in takes:  # a second buffer gets the memory that is left over at the end of its chain
+            last = taker[r]
+            while last in taker:
+                last = taker[last]
+            back.append((r, last))
+            alone |= {last} & {taker[r]}
+    return [*takes.items(), *back], set(takes) - alone
 
 
 def _laid_out(bodies: Sequence[Plan], places: Sequence[str], homes: tuple[str, ...],
