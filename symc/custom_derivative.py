@@ -1,7 +1,8 @@
 """Derivatives that users state: either direction alone, from which the other follows, or both.
 
-A rule works on values: ``forward(tangents, v)`` gives the tangent of every result of ``v``, ``reverse(cotangents, v)``
-the cotangent of every operand; None is zero. Both are linear in what goes in, so one is the transpose of the other.
+A rule works on values: ``forward(tangents, site)`` gives the tangent of every result of what is differentiated (a
+value, or the ``Site`` of a block), ``reverse(cotangents, site)`` the cotangent of every operand; None is zero. Both are
+linear in what goes in, so one is the transpose of the other.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from symc.grad import vjp as vjp_values
 from symc.grad.one_op import varies, zeros
 from symc.ir.dim import Dim
 from symc.ir.op import Custom, splat
+from symc.ir.ops.call import Site
 from symc.ir.traverse import replace
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value, fresh_input
@@ -22,19 +24,26 @@ from symc.numpy_api.promotion import stretch
 from symc.tensor import Tensor
 
 Values = Sequence[Value | None]
-Direction = Callable[[Values, Value], list[Value | None]]
+Direction = Callable[[Values, Any], list[Value | None]]
 
 
-def result_types(v: Value) -> tuple[TensorType, ...]:
-    """The types of the results of a value."""
-    return v.type.items if isinstance(v.type, TupleType) else (v.type,)
+def result_types(site: Value | Site) -> tuple[TensorType, ...]:
+    """The types of the results of what is differentiated."""
+    if isinstance(site, Site):
+        return site.types
+    return site.type.items if isinstance(site.type, TupleType) else (site.type,)
+
+
+def both_directions(forward: Direction | None, reverse: Direction | None) -> tuple[Direction, Direction]:
+    """Forward and reverse, from one of them at least."""
+    assert forward or reverse
+    ahead = forward or _transposed_reverse(reverse)  # type: ignore[arg-type]
+    return ahead, reverse or _transposed_forward(forward)  # type: ignore[arg-type]
 
 
 def custom_rule(forward: Direction | None, reverse: Direction | None) -> Custom:
     """The derivative fact of a record, from one direction at least."""
-    assert forward or reverse
-    ahead = forward or _transposed_reverse(reverse)  # type: ignore[arg-type]
-    back = reverse or _transposed_forward(forward)  # type: ignore[arg-type]
+    ahead, back = both_directions(forward, reverse)
 
     def jvp(tangents: Values, v: Value) -> Any:
         found = ahead(tangents, v)
@@ -47,7 +56,7 @@ def custom_rule(forward: Direction | None, reverse: Direction | None) -> Custom:
 
 
 def _transposed_reverse(reverse: Direction) -> Direction:
-    def run(tangents: Values, v: Value) -> list[Value | None]:
+    def run(tangents: Values, v: Any) -> list[Value | None]:
         leaves = [fresh_input(t) if varies(t) else None for t in result_types(v)]
         pairs = [(c, t) for c, t in zip(reverse(leaves, v), tangents, strict=True) if c is not None and t is not None]
         moved = [g for g in leaves if g is not None]
@@ -58,7 +67,7 @@ def _transposed_reverse(reverse: Direction) -> Direction:
 
 
 def _transposed_forward(forward: Direction) -> Direction:
-    def run(cotangents: Values, v: Value) -> list[Value | None]:
+    def run(cotangents: Values, v: Any) -> list[Value | None]:
         tangents = [fresh_input(o.type) if varies(o.type) else None for o in v.operands]
         moved = [t for t in tangents if t is not None]
         pairs = [(t, g) for t, g in zip(forward(tangents, v), cotangents, strict=True)

@@ -64,7 +64,8 @@ def _call(fn: Callable[..., Any], in_axes: Any, out_axes: Any, /, *args: Any, **
     filled = list(leaves)
     for k, v in zip(batched, inputs, strict=True):
         outside = tensors[k].value
-        register_leaf(v, Leaf(leaf_of(outside).name or names[k], leaf_of(outside).loc or first_line(outside)))
+        known = leaf_of(outside)
+        register_leaf(v, Leaf(known.name or names[k], known.loc or first_line(outside), role="body"))
         filled[k] = Tensor(v, tensors[k].weak)
     args, kwargs = unflatten(structure, filled)
     with user_code():

@@ -3,7 +3,7 @@
 from symc.ir import ops as _ops  # noqa: F401  # isort: skip  (rules are built with op records)
 from symc.opt import canonicalize as _canonicalize  # noqa: F401  # isort: skip
 from symc.opt import bounds, decompose, fold, fuse, products, remat, rules
-from symc.opt.loops import dead, hoist, small
+from symc.opt.loops import accumulate, dead, hoist, last, merge, push, sink, small, unroll
 from symc.opt.passes import (
     Optimized,
     Pass,
@@ -20,10 +20,21 @@ from symc.opt.pipelines import DEFAULT, FAST_COMPILE, UNFUSED
 from symc.opt.provenance import Firing, Provenance
 from symc.opt.rule import Rule, all_rules, lookup_rule, rewrite, rule, temporary_rules, unregister
 
-register_pass(Pass("inline", "Checkpoints become what their regions compute.", function=remat.inline))
+register_pass(Pass("inline", "Checkpoints and blocks become what their regions compute.", function=remat.inline))
+register_pass(Pass("open_blocks", "Opaque blocks become what their regions compute.", function=remat.open_blocks))
 for _pass in (
+    Pass("unroll", "Loops of few steps and choices that are made become ordinary values.", loops=unroll.unroll),
+    Pass("merge_scans", "Loops over the same steps become one loop, choices by one value one choice.",
+         loops=merge.merge_scans, bodies="outer"),
+    Pass("last_state", "Of results of which only the last steps are read, only those are kept.", loops=last.last_state),
     Pass("dead_loop", "Loops and branches carry along nothing that is not used.", loops=dead.dead_loop),
     Pass("hoist", "What is the same in every step of a loop is computed once.", loops=hoist.hoist),
+    Pass("push_out", "Products of rows are computed for all steps at once, before the loop.", loops=push.push_out),
+    Pass("pull_out", "Products that no carry needs are computed for all steps at once, after the loop.",
+         loops=push.pull_out),
+    Pass("accumulate", "Sums over steps of products are one product outside of the loop.",
+         loops=accumulate.accumulate),
+    Pass("sink", "What one branch alone needs is computed in that branch.", loops=sink.sink),
     Pass("check_indices", "Gathers read only where an index was checked.", function=bounds.check_indices,
          bodies="inner"),
     Pass("small_loops", "Loops on a few numbers become one kernel each.", function=small.small_loops, bodies="outer"),

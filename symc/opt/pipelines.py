@@ -21,16 +21,20 @@ from symc.errors import PipelineError, did_you_mean
 #: * stabilize and simplify run again together where one made work for the other: simplify merges numbers, stabilize may
 #:   then see a 1. Nothing is done when simplify changed nothing: no rule is tried again on a body that is as it left
 #:   it.
+#: * open_blocks comes after all that must not look across the border of an opaque block; kernels may.
 #: * decompose comes after both, and stabilize must not run after it: it would put the parts together again.
 #: * canonicalize runs once more, because the parts that ops decompose into are not canonical; and fuse compares
 #:   operands.
 #: * check_indices comes after everything that could prove an index in bounds or drop a gather.
 #: * small_loops comes after check_indices, which looks at ordinary ops, and before fuse: what it makes is a kernel.
 #: * fuse is last: what is fused is not looked into any more.
-DEFAULT = "inline,canonicalize,fold,stabilize,simplify,stabilize,decompose,canonicalize,check_indices,small_loops,fuse"
+DEFAULT = (
+    "inline,canonicalize,fold,stabilize,simplify,stabilize,open_blocks,decompose,canonicalize,check_indices,"
+    "small_loops,fuse"
+)
 
 #: The same meaning with less work: no algebra, one pass over the graph for each thing that must be done.
-FAST_COMPILE = "inline,canonicalize,stabilize,decompose,check_indices,small_loops,fuse"
+FAST_COMPILE = "inline,canonicalize,stabilize,open_blocks,decompose,check_indices,small_loops,fuse"
 
 #: Everything but fusion, for those who want to see or test values.
 UNFUSED = DEFAULT.removesuffix(",check_indices,small_loops,fuse")

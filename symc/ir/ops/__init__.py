@@ -2,6 +2,7 @@
 
 from symc.ir.ops import (
     arithmetic,
+    call,
     cast,
     compare,
     control,
@@ -16,6 +17,7 @@ from symc.ir.ops import (
     logic,
     loop,
     math,
+    put,
     random,
     reduce,
     remat,
@@ -25,7 +27,8 @@ from symc.ir.ops import (
 
 #: The families, in the order in which the documentation shows them.
 FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, linalg, index, sort,
-            random, control, remat, implicit, effect, kernel, loop)
+            random, control, call, remat, implicit, effect, kernel, put, loop)
 
-__all__ = ["FAMILIES", "arithmetic", "cast", "compare", "control", "cumulative", "effect", "grad_control", "implicit",
-           "index", "kernel", "leaf", "linalg", "logic", "loop", "math", "random", "reduce", "remat", "shape", "sort"]
+__all__ = ["FAMILIES", "arithmetic", "call", "cast", "compare", "control", "cumulative", "effect", "grad_control",
+           "implicit", "index", "kernel", "leaf", "linalg", "logic", "loop", "math", "put", "random", "reduce", "remat",
+           "shape", "sort"]
