@@ -114,5 +114,3 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Ten
     full = None if shape is None else (*user_shape(sizes(shape, "dirichlet")), a.shape[-1])
     logs = loggamma(key, a, full, dtype)
     return API["softmax"](logs, -1)
-
-

@@ -8,7 +8,7 @@ import numpy as np
 
 from symc.errors import InputError, ShapeError
 from symc.numpy_api.convert import as_tensor
-from symc.numpy_api.promotion import same_dtype
+from symc.numpy_api.promotion import broadcast_shape, same_dtype
 from symc.public import API
 from symc.random.continuous import exponential, normal
 from symc.random.core import distribution, known_data, sizes
@@ -34,7 +34,7 @@ def multivariate_normal(key: Any, mean: Any, cov: Any = None, shape: Any = None,
         raise ShapeError("multivariate_normal: the mean is a vector and the covariance a matrix",
                          values=[m.describe("mean"), low.describe("covariance")])  # fmt: skip
     if shape is None:
-        lead = API["broadcast_shapes"](m.shape[:-1], low.shape[:-2]) if low.ndim > 2 else m.shape[:-1]
+        lead = user_shape(broadcast_shape([m, API["getitem"](low, (..., 0))], "multivariate_normal")[:-1])
     else:
         lead = user_shape(sizes(shape, "multivariate_normal"))
     d = dtype if dtype is not None else (m.dtype if m.dtype.kind == "f" else None)
