@@ -17,6 +17,7 @@ from symc.deferred import contains_deferred
 from symc.errors import DTypeError, InputError, InternalError, PipelineError, ShapeError, SymcError, did_you_mean
 from symc.ir.text import print_function
 from symc.ir.types import concrete_shape
+from symc.max_bytes import budget_of, read_max_bytes
 from symc.modes import Prepared, check_options, prepare
 from symc.nest import filler, flatten, match
 from symc.signature import Signature
@@ -35,6 +36,7 @@ def compile(
     pipeline: str | None = None,
     name: str | None = None,
     threads: int | None = None,
+    max_bytes: Any = None,
 ) -> Any:
     """A callable that computes ``outputs``, a value or any nest (tuples, lists, dicts, dataclasses) of values.
 
@@ -47,6 +49,10 @@ def compile(
       against the reference), "nan_guard" (stops at the first op that makes a nan or an infinity).
     * ``pipeline``: a pipeline string instead of the mode's own.
     * ``threads``: how many threads a call may use at most; kernels run on the calling thread in this version.
+    * ``max_bytes``: the most memory that a call may take (inputs, states and results included), an int or a string such
+      as "200MB"; ``("200MB", {"n": 1000})`` where sizes are symbolic. Values are computed a second time instead of being
+      kept, at as little cost as is found; MemoryBudgetError says what takes most when that is not enough. It holds for
+      ``f.memory``, the peak of the plan, at these sizes; ``f.dump("max_bytes")`` shows what is computed again.
 
     Returns a ``CompiledFunction``; for expressions over variables of unknown type a ``DeferredFunction``, which makes
     one per signature of the call. Results are arrays of their own, 0-d ones included.
@@ -55,13 +61,15 @@ def compile(
     try:
         check_options(mode, pipeline, device, threads)
         options: dict[str, Any] = dict(mode=mode, pipeline=pipeline, name=str(name or "f"), threads=threads)
+        options["max_bytes"] = read_max_bytes(max_bytes)
         nests = [outputs, inputs, pairs(updates, "updates"), pairs(givens, "givens")]
         if contains_deferred([flatten(x)[0] for x in nests]):
             from symc.deferred_function import DeferredFunction
 
             return DeferredFunction(outputs, inputs, updates, givens, donate, options, loc)
         built = build(outputs, inputs, updates, givens, donate, options["name"], loc)
-        prepared = prepare(built.function, mode, pipeline, built.donated, threads)
+        budget = budget_of(options["max_bytes"], built.function)
+        prepared = prepare(built.function, mode, pipeline, built.donated, threads, budget)
         return CompiledFunction(built, prepared, options)
     except SymcError as e:
         e.attach((), (loc,))

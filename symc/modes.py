@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from symc.codegen.budget import Budget, fit
 from symc.codegen.plan import check_plan, make_plan
 from symc.errors import InputError, InternalError, NonFiniteError, PipelineError, SymcError, did_you_mean
 from symc.ir.function import Function
@@ -41,6 +42,12 @@ class Prepared:
     plan: Plan | None = None
     optimized: Optimized | None = None
     compiled: int = 0  # kernels that had to be compiled for it
+    whole: Function | None = None  # ``final`` before values were computed again for a budget
+
+    @property
+    def saved(self) -> Function:
+        """What the rest can be made of again."""
+        return self.whole or self.final
 
 
 def check_options(mode: str, pipeline: str | None, device: str, threads: int | None) -> None:
@@ -70,42 +77,48 @@ def check_options(mode: str, pipeline: str | None, device: str, threads: int | N
 
 
 def prepare(
-    f: Function, mode: str, pipeline: str | None, donated: frozenset[int], threads: int | None = None
+    f: Function, mode: str, pipeline: str | None, donated: frozenset[int], threads: int | None = None,
+    budget: Budget | None = None,
 ) -> Prepared:
     """Optimize, plan and load ``f``. ``donated``: arguments that a call may overwrite."""
     wanted = PIPELINES[mode] if pipeline is None else pipeline
     if not wanted:
-        return _loaded(Prepared(f, f, {"input": f}, None), mode, donated, threads)
+        return _loaded(Prepared(f, f, {"input": f}, None), mode, donated, threads, budget)
     optimized = optimize(f, wanted, verify=mode == "debug")
-    return _loaded(Prepared(f, optimized.function, optimized.stages, None, optimized=optimized), mode, donated, threads)
+    prepared = Prepared(f, optimized.function, optimized.stages, None, optimized=optimized)
+    return _loaded(prepared, mode, donated, threads, budget)
 
 
 def restore(
-    f: Function, final: Function, mode: str, pipeline: str | None, donated: frozenset[int], threads: int | None = None
+    f: Function, final: Function, mode: str, pipeline: str | None, donated: frozenset[int], threads: int | None = None,
+    budget: Budget | None = None,
 ) -> Prepared:
     """What ``prepare`` gave, from a function that was optimized before."""
     stages = {"input": f} if f.body is final.body else {"input": f, "saved": final}
-    return _loaded(Prepared(f, final, stages, None), mode, donated, threads)
+    return _loaded(Prepared(f, final, stages, None), mode, donated, threads, budget)
 
 
-def _loaded(p: Prepared, mode: str, donated: frozenset[int], threads: int | None) -> Prepared:
+def _loaded(p: Prepared, mode: str, donated: frozenset[int], threads: int | None, budget: Budget | None) -> Prepared:
     """With its plan and program."""
+    if budget is not None and mode in ("reference", "nan_guard"):
+        raise InputError(f"max_bytes: mode={mode!r} runs without a memory plan",
+                         help="mode='default', 'fast_compile' and 'debug' have one")
     if mode == "reference":
         p.program = ReferenceProgram(p.final)
     elif mode == "nan_guard":
         p.program = NanGuardProgram(p.final)
     else:
-        plan = _load(p, donated)
+        plan = _load(p, donated, budget)
         if mode == "debug":
             check_plan(plan)
             p.program = DebugProgram(p)
     return p
 
 
-def _load(p: Prepared, donated: frozenset[int]) -> Plan:
+def _load(p: Prepared, donated: frozenset[int], budget: Budget | None) -> Plan:
     """Plan and compile. What goes wrong here is a bug of symc, whatever it is called; its text makes it a test."""
     try:
-        plan = p.plan = make_plan(p.final, donated | frozenset(p.final.updates))
+        plan = p.plan = _plan(p, donated | frozenset(p.final.updates), budget)
         before = compile_count()
         p.program = load(plan)
         p.compiled = compile_count() - before
@@ -117,6 +130,16 @@ def _load(p: Prepared, donated: frozenset[int]) -> Plan:
         raise InternalError(
             f"compiling {p.final.name} failed: {type(e).__name__}: {what}", text=print_function(p.final)
         ) from e
+
+
+def _plan(p: Prepared, donated: frozenset[int], budget: Budget | None) -> Plan:
+    if budget is None:
+        return make_plan(p.final, donated)
+    smaller, plan = fit(p.final, donated, budget)
+    if smaller is not p.final:
+        p.whole, p.final = p.final, smaller
+        p.stages = {**p.stages, "max_bytes": smaller}
+    return plan
 
 
 class NanGuardProgram(ReferenceProgram):

@@ -31,6 +31,7 @@ from symc.ir.text import print_function
 from symc.ir.traverse import every_region, postorder, region_params
 from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType
 from symc.ir.value import Region, Value
+from symc.max_bytes import budget_of
 from symc.modes import restore
 from symc.nest import from_json, to_json
 from symc.signature import Slot
@@ -53,7 +54,7 @@ def save(f: Any, path: Any) -> None:
 
 def pack(f: Any, state: bool) -> bytes:
     """The file's bytes; ``state`` includes the arrays of shared variables."""
-    source, final = f._prepared.source, f._prepared.final
+    source, final = f._prepared.source, f._prepared.saved
     constants: dict[str, np.ndarray] = {}
     for g in (source, final):
         _collect(g, constants)
@@ -93,7 +94,7 @@ def _meta(f: Any) -> dict[str, Any]:
         "slots": [[s.name, to_json(s.nest)] for s in built.slots], "donated": sorted(built.donated),
         "inputs": [_input_json(i) for i in source.inputs],
         "guards": [[str(g.left), str(g.right), _locs_json(g.locs)] for g in source.guards],
-        "lines": _lines(source), "final_lines": _lines(f._prepared.final),
+        "lines": _lines(source), "final_lines": _lines(f._prepared.saved),
         "cells": [[c.name, _type_json(c.type), _loc_json(c.loc)] for c in f._cells],
     }  # fmt: skip
 
@@ -167,9 +168,9 @@ def unpack(data: bytes, cells: Sequence[Cell] | None = None) -> CompiledFunction
     slots = tuple(Slot(name, from_json(nest)) for name, nest in meta["slots"])
     built = Built(source, from_json(meta["outputs"]), slots, tuple(cells), frozenset(meta["donated"]))
     options = meta["options"]
-    return CompiledFunction(
-        built, restore(source, final, options["mode"], options["pipeline"], built.donated, options["threads"]), options
-    )
+    budget = budget_of(options.get("max_bytes"), source)
+    prepared = restore(source, final, options["mode"], options["pipeline"], built.donated, options["threads"], budget)
+    return CompiledFunction(built, prepared, options)
 
 
 def _arrays(data: bytes) -> dict[str, np.ndarray]:
