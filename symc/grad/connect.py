@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from symc.grad.varying import differentiable_operands, varies
+from symc.grad.varying import connections, differentiable_operands, varies
 from symc.ir import location
-from symc.ir.traverse import postorder, users
-from symc.ir.value import Value
+from symc.ir.bodies import open_body
+from symc.ir.op import Regional
+from symc.ir.traverse import postorder, region_params
+from symc.ir.types import TupleType
+from symc.ir.value import Value, fresh_input
 
 
 def between(outputs: Sequence[Value], wrt: Sequence[Value], cut: bool = True) -> tuple[list[Value], set[Value]]:
@@ -35,33 +38,89 @@ def connected(outputs: Sequence[Value], wrt: Sequence[Value], cut: bool = True) 
     return [w in reached for w in wrt]
 
 
-def disconnection(outputs: Sequence[Value], wrt: Value) -> list[tuple[Value, list[location.Loc]]]:
+Path = list[tuple[Value, list[location.Loc]]]
+
+
+def disconnection(outputs: Sequence[Value], wrt: Value) -> Path:
     """The path from ``wrt`` towards ``outputs`` up to and including the value where derivatives stop, with user lines.
 
-    Only ``wrt`` itself when the outputs are not made of it; empty when it is connected after all.
+    It leads into loops and branches. Only ``wrt`` itself when the outputs are not made of it; empty when it is
+    connected after all.
     """
     if connected(outputs, [wrt])[0]:
         return []
-    order = postorder(outputs)
+    order = [v for v in postorder(outputs) if not _is_several(v)]
     if wrt not in set(order):
         return [_lines(wrt)]
-    uses = users(order)
     parent: dict[Value, Value | None] = {wrt: None}
+    ends: list[tuple[Value, Value]] = []  # (value on a path, user where the path stops)
     for v in order:  # operands come first, so one sweep follows every path
-        if v in parent:
-            for user in uses.get(v, ()):
-                if user not in parent and v in differentiable_operands(user):
-                    parent[user] = v
-    for v in order:
-        for user in uses.get(v, ()):
-            if v in parent and v not in differentiable_operands(user):
-                path: list[Value] = [user]
-                at: Value | None = v
-                while at is not None:
-                    path.append(at)
-                    at = parent[at]
-                return [_lines(p) for p in reversed(path)]
-    return [_lines(wrt)]
+        passes = set(differentiable_operands(v))
+        for o in dict.fromkeys(_made_of(v)):
+            if o in parent and v not in parent and o in passes:
+                parent[v] = o
+            elif o in parent and o not in passes:
+                ends.append((o, v))
+    if not ends:
+        return [_lines(wrt)]
+    place = {v: k for k, v in enumerate(order)}
+    last, user = min(ends, key=lambda end: place[end[0]])
+    path: list[Value] = []
+    at: Value | None = last
+    while at is not None:
+        path.append(at)
+        at = parent[at]
+    return [*map(_lines, reversed(path)), *_stop(last, user)]
+
+
+def _is_several(v: Value) -> bool:
+    """A loop or branch of several results: those take its place."""
+    return isinstance(v.op.derivative, Regional) and isinstance(v.type, TupleType)
+
+
+def _made_of(v: Value) -> Sequence[Value]:
+    return v.operands[0].operands if v.op.name == "get" and _is_several(v.operands[0]) else v.operands
+
+
+def _stop(last: Value, user: Value) -> Path:
+    """Where derivatives stop between a value and its user; in the region of the user, if it has one."""
+    source = user.operands[0] if user.op.name == "get" else user
+    if source.op.name not in ("scan", "while", "cond"):
+        return [_lines(user)]
+    result = user.attrs["index"] if user.op.name == "get" else 0
+    return [_lines(source), *_inside(source, source.operands.index(last), result)]
+
+
+def _inside(v: Value, operand: int, result: int) -> Path:
+    """Where the path from an operand to a result stops in the regions; nothing if it does not get there at all."""
+    first = 1 if v.op.name == "cond" else 0
+    regions = range(len(v.regions)) if v.op.name == "cond" else [len(v.regions) - 1]
+    if operand < first:
+        return []  # it only chooses
+    for k in regions:
+        leaves = [fresh_input(p.type) for p in region_params(v.regions[k])]
+        results = open_body(v, k, leaves)
+        carries = v.attrs["carry"] if "carry" in v.attrs else 0
+        targets = _made_in_a_loop(results[result : result + 1], dict(zip(leaves, results[:carries], strict=False)))
+        reached = [operand - first]
+        for p in reached:
+            for target in targets:
+                path = disconnection([target], leaves[p])
+                if len(path) > 1:
+                    return path[1:]
+            reached += [c for c, mask in enumerate(connections(v.regions[k])[:carries])
+                        if mask >> p & 1 and c not in reached]  # fmt: skip
+    return []
+
+
+def _made_in_a_loop(results: list[Value], carried: dict[Value, Value]) -> list[Value]:
+    """Results of a body, and the new carries that they are made of in later steps."""
+    out = dict.fromkeys(results)
+    pending = list(results)
+    while pending:
+        pending = [c for c in dict.fromkeys(carried[v] for v in postorder(pending) if v in carried) if c not in out]
+        out.update(dict.fromkeys(pending))
+    return list(out)
 
 
 def _lines(v: Value) -> tuple[Value, list[location.Loc]]:
