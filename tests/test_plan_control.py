@@ -178,7 +178,7 @@ def test_the_memory_of_a_loop_is_laid_out_as_it_must_be():
     refused(plan, step, "for 1 carries", layout=replace(layout, homes=("somewhere",)))
     refused(plan, step, "not its own", scratch=step.writes[0])
     refused(plan, step, "not its own", scratch="w")
-    refused(plan, step, "to end before 0", scratch=None)
+    refused(plan, step, "has no scratch", scratch=None)
     refused(plan, step, "does not admit in place", writes=("w", step.writes[1]))
     refused(plan, step, "0 bodies for 1 regions", bodies=())
     body = step.bodies[0]

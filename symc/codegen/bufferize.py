@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from symc.codegen.cells import Work, nominal
+from symc.codegen.cells import Nest, Work, nominal
 from symc.codegen.compare import at_least
 from symc.codegen.names import is_kernel
 from symc.codegen.place import Placer, placements
@@ -36,7 +36,7 @@ def bufferize(w: Work, sequence: Sequence[int], reuse: bool = True) -> Plan:
         if s in w.nests:
             inner = w.nests[s]
             steps.append(Step("control", w.values[s], reads, writes, bodies=inner.bodies, layout=inner.layout,
-                              scratch=maker.scratch(inner.nbytes)))
+                              scratch=maker.scratch(inner)))
         else:
             kind = "copy" if s in w.copies else "launch" if is_kernel(w.values[s]) else "call"
             steps.append(Step(kind, w.values[s], reads, writes))
@@ -87,13 +87,13 @@ class _Buffers:
         return name
 
 
-    def scratch(self, nbytes: Size) -> str | None:
-        """A temp that one step alone uses."""
-        if nbytes == 0:
+    def scratch(self, inner: Nest) -> str | None:
+        """A temp that a loop or branch alone uses, if anything lies in it (perhaps of no bytes)."""
+        if not inner.layout.places and inner.layout.flag is None and not any(b.offsets for b in inner.bodies):
             return None
         name = self.fresh("b")
-        self.buffers[name] = Buffer(name, "temp", nbytes)
-        self.types[name] = TensorType("u8", (nbytes,))
+        self.buffers[name] = Buffer(name, "temp", inner.nbytes)
+        self.types[name] = TensorType("u8", (inner.nbytes,))
         return name
 
 

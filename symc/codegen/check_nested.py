@@ -94,6 +94,8 @@ class _Nested:
             raise self.wrong(f"has {len(layout.arenas)} arenas for {len(self.step.bodies)} bodies")
         if name is not None and (name in (*self.step.reads, *self.step.writes) or name not in self.plan.offsets):
             raise self.wrong(f"uses %{name} as scratch, which is not its own")
+        if name is None and (wanted or layout.flag is not None or any(b.offsets for b in self.step.bodies)):
+            raise self.wrong("has no scratch")
         total = self.plan.buffers[name].nbytes if name is not None else 0
         places = [(o, self.body.buffers[n].nbytes) for n, o in layout.places.items()]
         places += [(layout.flag, 1)] if layout.flag is not None else []
