@@ -130,9 +130,14 @@ def optimize(f: Function, pipeline: str = DEFAULT, *, strict: bool = False, veri
     out = Optimized(f, {"input": f}, Provenance())
     settled: tuple[Region, set[str]] = (f.body, set())  # a body, and families of rules of which none applies to it
     tried: dict[Value, frozenset[str]] = {}
+    looked: tuple[Region | None, bool] = (None, False)  # a body, and whether there are loops or branches in it
     for name in selection.passes:
         families = set(_passes[name].families)
-        if families and settled[0] is f.body and families <= settled[1]:
+        if _passes[name].loops is not None and looked[0] is not f.body:
+            looked = f.body, _any_bodies(f.values())
+        if families and settled[0] is f.body and families <= settled[1] or (
+            _passes[name].loops is not None and not looked[1] and out.report
+        ):
             step = Step(name, 0.0, out.report[-1].values_after, out.report[-1].values_after)
         else:
             f, step = _run(_passes[name], f, selection, out.provenance, strict, tried)

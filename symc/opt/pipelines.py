@@ -21,6 +21,16 @@ from symc.errors import PipelineError, did_you_mean
 #: * stabilize and simplify run again together where one made work for the other: simplify merges numbers, stabilize may
 #:   then see a 1. Nothing is done when simplify changed nothing: no rule is tried again on a body that is as it left
 #:   it.
+#: * unroll comes after fold, which says which choices are made, and before all that simplifies what it writes out.
+#: * merge_scans comes after stabilize, because the loop of a gradient was stabilized before it was differentiated: only
+#:   then it says the same as the user's loop. It comes before simplify, whose rules look at who else uses a value.
+#: * last_state comes after merge_scans: a stack of which a gradient needs all rows is kept once.
+#: * dead_loop comes after both, which leave carries that nobody needs, and before hoist, which then moves no dead code.
+#: * hoist comes before push_out, pull_out and accumulate: what is the same in every step is not stacked.
+#: * push_out comes before pull_out, so that a product that needs no carry is made of rows, not of stacked rows.
+#: * accumulate comes after pull_out: of what is stacked anyway sums cost nothing.
+#: * sink comes after hoist: what is the same in every step is computed once, not in a branch of every step.
+#: * simplify comes after the passes on loops, because products of all steps meet their neighbours outside.
 #: * open_blocks comes after all that must not look across the border of an opaque block; kernels may.
 #: * decompose comes after both, and stabilize must not run after it: it would put the parts together again.
 #: * canonicalize runs once more, because the parts that ops decompose into are not canonical; and fuse compares
@@ -29,12 +39,13 @@ from symc.errors import PipelineError, did_you_mean
 #: * small_loops comes after check_indices, which looks at ordinary ops, and before fuse: what it makes is a kernel.
 #: * fuse is last: what is fused is not looked into any more.
 DEFAULT = (
-    "inline,canonicalize,fold,stabilize,simplify,stabilize,open_blocks,decompose,canonicalize,check_indices,"
-    "small_loops,fuse"
+    "inline,canonicalize,fold,unroll,stabilize,"
+    "merge_scans,last_state,dead_loop,hoist,push_out,pull_out,accumulate,sink,"
+    "simplify,stabilize,open_blocks,decompose,canonicalize,check_indices,small_loops,fuse"
 )
 
 #: The same meaning with less work: no algebra, one pass over the graph for each thing that must be done.
-FAST_COMPILE = "inline,canonicalize,stabilize,open_blocks,decompose,check_indices,small_loops,fuse"
+FAST_COMPILE = "inline,canonicalize,stabilize,merge_scans,dead_loop,open_blocks,decompose,check_indices,small_loops,fuse"
 
 #: Everything but fusion, for those who want to see or test values.
 UNFUSED = DEFAULT.removesuffix(",check_indices,small_loops,fuse")

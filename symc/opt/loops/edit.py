@@ -73,7 +73,7 @@ class Edit:
     def replace(self, v: Value, out: Results) -> None:
         """``out`` are the results of ``v`` from here on."""
         self.replaced[v] = out
-        if not isinstance(v.type, TupleType):
+        if not isinstance(v.type, TupleType) and 0 in out:
             self.done[v] = out[0]
         for k, old in enumerate(results_of(v)):
             if k in out:

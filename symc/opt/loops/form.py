@@ -101,6 +101,10 @@ class Loop:
         self.captured.append(Given(self.leaf(v.type), v))
         return self.captured[-1].leaf
 
+    def reserve(self, count: int) -> None:
+        """Numbers of results below ``count`` are taken."""
+        self._key = max(self._key, count)
+
     def stack(self, v: Value) -> int:
         """Want a value of the body of every step; gives its number among the results."""
         self._key += 1
