@@ -35,8 +35,7 @@ for _pass in (
     Pass("accumulate", "Sums over steps of products are one product outside of the loop.",
          loops=accumulate.accumulate),
     Pass("sink", "What one branch alone needs is computed in that branch.", loops=sink.sink),
-    Pass("check_indices", "Gathers read only where an index was checked.", function=bounds.check_indices,
-         bodies="inner"),
+    Pass("check_indices", "Gathers read only where an index was checked.", function=bounds.check_indices),
     Pass("small_loops", "Loops on a few numbers become one kernel each.", function=small.small_loops, bodies="outer"),
     Pass("fuse", "What kernels can compute together becomes `fused` values.", function=fuse.fuse, bodies="inner"),
 ):  # fmt: skip

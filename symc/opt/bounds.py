@@ -1,36 +1,31 @@
 """Index checks: generated kernels read where an index says, so an index that may be out of bounds is checked before.
 
-What is in bounds by construction (counting up to the size, positions of sorting, constants) is not checked.
+What is in bounds by construction (counting up to the size, positions of sorting, constants, remainders) is not checked.
+Where the reason lies outside of a loop or is a longer chain, `bounded` says so to who comes later.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from symc.ir.bodies import is_control
 from symc.ir.dim import Size, known_nonnegative
 from symc.ir.function import Function
-from symc.ir.location import NOWHERE
-from symc.ir.ops.kernel import check_index
-from symc.ir.traverse import rebuild
-from symc.ir.types import DTYPES
-from symc.ir.value import Value
+from symc.ir.location import NOWHERE, Inside, merge_inside
+from symc.ir.ops.kernel import bounded, check_index
+from symc.ir.traverse import rebuild, region_params
+from symc.ir.value import Region, Value, make
+from symc.opt.ranges import UNKNOWN, Range, range_of, wrapped_index
+from symc.opt.regions import as_function, with_lines
 
 
 def in_bounds(index: Value, size: Size) -> bool:
-    """Whether every element of ``index`` is known to be in [0, size)."""
+    """Whether every element of ``index`` is known to be in [0, size), from itself and what it is a movement of."""
     while "movement" in index.op.traits and len(index.operands) == 1 or _keeps_numbers(index):
+        if index.op is bounded and known_nonnegative(size - index.attrs["size"]):
+            return True
         index = index.operands[0]
-    if index.op is check_index:
-        return known_nonnegative(size - index.attrs["size"])
-    if index.op.name == "iota" and index.dtype == DTYPES["i64"]:
-        return known_nonnegative(size - index.shape[index.attrs["axis"]])
-    if index.op.name == "constant":
-        data = index.attrs["value"].data
-        return not data.size or bool(data.min() >= 0) and known_nonnegative(size - 1 - int(data.max()))
-    if "positions" in index.op.traits:  # argsort, argmax, ...: where along an axis of the operand
-        axis = index.attrs["axis"] if "axis" in index.attrs else index.attrs["axes"][0]
-        return known_nonnegative(size - index.operands[0].shape[axis])
-    return False
+    return _inside(range_of(index, lambda o: UNKNOWN), size)
 
 
 def indices_checked(v: Value) -> bool:
@@ -52,16 +47,67 @@ def _keeps_numbers(v: Value) -> bool:
 
 
 def check_indices(f: Function) -> Function:
-    """The function with a check before every gather and scatter that a kernel could do out of bounds."""
-    done: dict[Value, Value] = {}
-    hints = dict(f.hints)
-    for v in f.values():
-        operands = [done[o] for o in v.operands]
-        for k, size in _index_operands(v):
-            if not in_bounds(operands[k], size):
-                i = operands[k] = check_index(operands[k], size=size)
-                hints[i] = hints.get(i, NOWHERE) | f.hints.get(v, NOWHERE)
-        new = done[v] = rebuild(v, operands)
-        if new is not v:
-            hints[new] = hints.get(new, NOWHERE) | f.hints.get(v, NOWHERE)
-    return f.with_results([done[r] for r in f.body.results], hints)
+    """The function, and the bodies in it, with a check before every gather and scatter that may be out of bounds."""
+    return _Checker(f, {}).run()
+
+
+class _Checker:
+    """The pass on one function. ``given``: the ranges of its params that are known."""
+
+    def __init__(self, f: Function, given: dict[Value, Range]):
+        self.f, self.given = f, given
+        self.ranges: dict[Value, Range] = {}
+        self.done: dict[Value, Value] = {}
+        self.hints = dict(f.hints)
+        self.inside: Inside = {region: dict(lines) for region, lines in f.inside.items()}
+        self.bodies: dict[tuple[Region, tuple[Range, ...]], Region] = {}
+
+    def run(self) -> Function:
+        f = self.f
+        for v in f.values():
+            self.ranges[v] = self.given[v] if v in self.given else range_of(v, self.ranges.__getitem__)
+            operands = [self.done[o] for o in v.operands]
+            for k, size in _index_operands(v):
+                operands[k] = self._index(v, v.operands[k], operands[k], size)
+            new = rebuild(v, operands)
+            if v.regions and is_control(v):
+                new = make(v.op, operands, v.attrs, [self._body(v, k) for k in range(len(v.regions))])
+            self.done[v] = new
+            if new is not v:
+                self.hints[new] = self.hints.get(new, NOWHERE) | f.hints.get(v, NOWHERE)
+        return with_lines(f.with_results([self.done[r] for r in f.body.results], self.hints), self.inside)
+
+    def _index(self, v: Value, old: Value, new: Value, size: Size) -> Value:
+        """The index ``new`` (``old`` in the function as it was), checked if that is needed."""
+        x = wrapped_index(old)
+        low = UNKNOWN[0] if x is None else self.ranges[x][0]
+        if x is not None and low is not None and known_nonnegative(low):  # nothing wraps around
+            old, new = x, self.done[x]
+        if in_bounds(new, size):
+            return new
+        known = _inside(self.ranges[old], size)
+        out = (bounded if known else check_index)(new, size=size)
+        self.hints[out] = self.hints.get(out, NOWHERE) | self.f.hints.get(v, NOWHERE)
+        return out
+
+    def _body(self, v: Value, k: int) -> Region:
+        """Region ``k`` of a loop or branch. What is captured, and what runs over rows, has the range it has outside."""
+        region = v.regions[k]
+        params = region_params(region)
+        first = len(v.operands) - len(params)  # of `cond`, the choice is no param
+        carries = v.attrs.get("carry", 0)
+        ranges = tuple(UNKNOWN if j < carries else self.ranges[o] for j, o in enumerate(v.operands[first:]))
+        found = self.bodies.get((region, ranges))
+        if found is None:
+            body = as_function(region, self.inside)
+            out = _Checker(body, dict(zip(params, ranges, strict=True))).run()
+            merge_inside(self.inside, out.inside)
+            merge_inside(self.inside, {out.body: {x: lines for x, lines in out.hints.items() if lines}})
+            found = self.bodies[region, ranges] = out.body
+        return found
+
+
+def _inside(found: Range, size: Size) -> bool:
+    """Whether a range is in [0, size)."""
+    low, high = found
+    return low is not None and high is not None and known_nonnegative(low) and known_nonnegative(size - 1 - high)

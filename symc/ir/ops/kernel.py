@@ -15,7 +15,7 @@ import numpy as np
 
 from symc.errors import IndexingError, InternalError
 from symc.ir.dim import Size
-from symc.ir.op import Element, Op, lookup, register
+from symc.ir.op import Element, Op, View, lookup, register
 from symc.ir.types import TensorType, TupleType, Type
 from symc.ir.value import Region, Value
 
@@ -163,6 +163,20 @@ check_index = register(
         lowering=Element(),
         samples=lambda: iter([((np.array([0, 2]),), dict(size=3))]),
         doc="The operand, after a check that every element is in [0, size): nothing else checks in kernels.",
+    )
+)
+
+
+bounded = register(
+    Op(
+        "bounded",
+        lambda t, size: t,
+        lambda index, size: index,
+        lowering=View(),
+        traits=frozenset({"movement"}),
+        samples=lambda: iter([((np.array([0, 2]),), dict(size=3))]),
+        doc="The operand, of which it is known (outside of this loop, perhaps) that every element is in [0, size).",
+        facts=dict(element=Element(lambda v, index, at: at(0, index))),
     )
 )
 
