@@ -67,7 +67,7 @@ _ATTRS: dict[str, Callable] = {
     "axes": lambda axes, n: _up(axes),
     "perm": lambda perm, n: (0, *_up(perm)),
     "shape": lambda shape, n: (n, *shape),
-    "size": lambda shape, n: (n, *shape),
+    "size": lambda size, n: (n, *size) if isinstance(size, tuple) else size,  # of a window; of an axis
     "start": lambda start, n: (0, *start),
     "step": lambda step, n: (1, *step),
     "low": lambda low, n: (0, *low),
