@@ -21,7 +21,7 @@ from tests.op_cases import SAMPLED, apply, cases, evaluate, inner, smooth_points
 DIFFERENTIABLE = [op for op in SAMPLED if op.derivative is not None and not op.traits & {"grad_control", "implicit"}]
 CONSTANT = [
     "eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "signbit", "and", "or", "xor", "not",
-    "shl", "shr", "argmax", "argmin", "any", "all", "argsort", "iota", "size", "check_index", "stop_gradient",
+    "shl", "shr", "argmax", "argmin", "any", "all", "argsort", "iota", "size", "check_index", "bounded", "stop_gradient",
     "position", "random_bits", "derive_key", "philox64", "philox32", "unit_uniform", "unit_normal", "unit_exponential",
     "below", "poisson_draw", "binomial_draw",
 ]

@@ -16,7 +16,7 @@ from symc.ir.dim import Size
 from symc.ir.op import Op, splat
 from symc.ir.ops.arithmetic import maximum, minimum
 from symc.ir.ops.index import dynamic_slice, dynamic_update_slice, gather, scatter
-from symc.ir.ops.kernel import check_index
+from symc.ir.ops.kernel import bounded, check_index
 from symc.ir.ops.leaf import get, iota, scalar, size
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.logic import where
@@ -163,12 +163,8 @@ def _dynamic_update_slice(v: Value, operands: Sequence[Value], flags: Flags, n: 
     return scatter(x, update, _entry(places[0]), *places, axes=tuple(range(x.ndim)), mode="set")
 
 
-def _check_index(v: Value, operands: Sequence[Value], flags: Flags, n: Size) -> Value:
-    return make(check_index, operands, v.attrs)
-
-
-def _get(v: Value, operands: Sequence[Value], flags: Flags, n: Size) -> Value:
-    return make(get, operands, v.attrs)
+def _same(v: Value, operands: Sequence[Value], flags: Flags, n: Size) -> Value:
+    return make(v.op, operands, v.attrs)
 
 
 _RULES: dict[Op, Batch] = {
@@ -179,6 +175,7 @@ _RULES: dict[Op, Batch] = {
     scatter: _scatter,
     dynamic_slice: _dynamic_slice,
     dynamic_update_slice: _dynamic_update_slice,
-    get: _get,
-    check_index: _check_index,
+    get: _same,
+    check_index: _same,
+    bounded: _same,
 }  # fmt: skip
