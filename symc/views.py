@@ -19,6 +19,7 @@ from symc.ir.types import TupleType
 from symc.ir.value import Value
 from symc.modes import Prepared
 from symc.opt import DEFAULT, Optimized, optimize, why_not
+from symc.runtime.frame import StepTime
 from symc.runtime.reference_program import ReferenceProgram
 from symc.tensor import Tensor
 
@@ -148,32 +149,35 @@ class Views:
             raise
 
     def profile(self, *args: Any, repeat: int = 5, **kwargs: Any) -> Profile:
-        """Time and bytes written by every step (kernel, library call or op) of a call, with its user lines.
+        """Time and bytes written by every step (kernel, library call or op) of a call, with its user lines; for steps
+        inside loops those of all their runs.
 
         The best of ``repeat`` runs on copies of the arguments; state stays as it is.
         """
         arrays, sizes = self._bound(args, kwargs)
-        plan, f = self._prepared.plan, self._prepared.final
-        runs = [self._seconds([a.copy() for a in arrays], sizes) for _ in range(max(1, repeat))]
+        program = self._prepared.program
+        run = self._reference_times if isinstance(program, ReferenceProgram) else program.times
+        runs = [run([a.copy() for a in arrays], sizes) for _ in range(max(1, repeat))]
         rows = []
-        for k, (v, label) in enumerate(_steps(f) if plan is None else [(s.value, step_label(s)) for s in plan.steps]):
-            rows.append((label, min(r[k] for r in runs), _bytes(v, sizes), ", ".join(map(str, f.locations(v)))))
+        inside: list[str] = []  # the loops and branches around a step
+        for k, t in enumerate(runs[0]):
+            label = " in ".join([step_label(t.step), *reversed(inside[: t.depth])])
+            inside[t.depth :] = [step_label(t.step)]
+            lines = ", ".join(map(str, t.function.locations(t.step.value)))
+            rows.append((label, min(r[k].seconds for r in runs), t.runs * _bytes(t.step.value, sizes), lines))
         return Profile(rows)
 
-    def _seconds(self, arrays: list[np.ndarray], sizes: dict[str, int]) -> list[float]:
-        """How long each step takes in one run."""
-        program = self._prepared.program
-        if not isinstance(program, ReferenceProgram):
-            return program.seconds(arrays, sizes)
-        found: list[float] = []
-        last = time.perf_counter()
+    def _reference_times(self, arrays: list[np.ndarray], sizes: dict[str, int]) -> list[StepTime]:
+        """How long each op takes in one run of a program that runs op by op."""
+        found: list[StepTime] = []
+        f, last = self._prepared.final, time.perf_counter()
 
         def note(v: Value, result: Any, operands: list[Any]) -> None:
             nonlocal last
-            found.append(time.perf_counter() - last)
+            found.append(StepTime(f, Step("call", v, (), ()), 0, 1, time.perf_counter() - last))
             last = time.perf_counter()
 
-        ReferenceProgram.run(program, arrays, sizes, observe=note)
+        ReferenceProgram.run(self._prepared.program, arrays, sizes, observe=note)
         return found
 
     # --- files and pictures -------------------------------------------------------------------------------------------
@@ -211,17 +215,11 @@ class Views:
         return self._prepared.final if stage is None else self._prepared.stages[stage]
 
 
-def _steps(f: Function) -> list[tuple[Value, str]]:
-    """What the reference runs, in order."""
-    params = set(f.params)
-    return [(v, v.op.name) for v in f.values() if v not in params]
-
-
 def step_label(step: Step) -> str:
     """What a step does, in a word: the name of its kernel or op."""
-    return (
-        kernel_name(step.value) if step.kind == "launch" else step.value.op.name if step.kind == "call" else step.kind
-    )
+    if step.kind == "launch":
+        return kernel_name(step.value)
+    return "copy" if step.kind == "copy" else step.value.op.name
 
 
 def _bytes(v: Value, sizes: dict[str, int]) -> int:

@@ -227,3 +227,40 @@ def test_an_operand_that_another_carry_points_to_is_not_written_over():
     assert step.writes[0] not in step.reads and step.writes[1] == step.reads[1]
     runs_right(plan, plan.function)
     refused(plan, step, "does not admit in place", writes=(step.reads[0], *step.writes[1:]))
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def test_scratch_counts_as_memory():
+    plan, step = planned(STEP, "scan")
+    report = memory(plan, {"t": 5})
+    inputs, results = 32 + 5 * 32 + 128, 32 + 5 * 32
+    assert report == report.lower_bound == inputs + results + 192 and report.arena == 192
+    assert next(r for r in report.rows if r.buffer == step.scratch).nbytes == 192
+    assert "peak 64*t + 384 bytes in 6 buffers" in print_plan(plan)
+    alone = memory(make_plan(parse(STEP), reuse=False, fails=CALLS_FAIL_NOT), {"t": 5})
+    assert alone.naive == report.naive and alone.arena > report.arena
+
+
+def test_a_loop_with_much_scratch_runs_when_little_else_is_alive():
+    text = """func @f(%x: f64[1000], %h: f64[4], %w: f64[4, 500]) -> (f64[]) {
+  %0 = sort %x {axis = 0} : f64[1000]
+  %1 = sum %0 {axes = (0,)} : f64[]
+  %2 = scan %h, %w, %x {carry = 1, length = 9, reverse = false, xs = 0} : f64[4] {
+  ^(%p0: f64[4], %p1: f64[4, 500], %p2: f64[1000]):
+    %0 = dot %p0, %p1 {batch = ((), ()), contract = ((0,), (0,))} : f64[500]
+    %1 = sort %0 {axis = 0} : f64[500]
+    %2 = dot %p1, %1 {batch = ((), ()), contract = ((1,), (0,))} : f64[4]
+    yield %2
+  }
+  %3 = dot %0, %0 {batch = ((), ()), contract = ((0,), (0,))} : f64[]
+  %4 = sum %2 {axes = (0,)} : f64[]
+  %5 = mul %3, %4 : f64[]
+  %6 = add %5, %1 : f64[]
+  return %6
+}"""
+    plan = make_plan(parse(text), fails=CALLS_FAIL_NOT)
+    check_plan(plan, fails=CALLS_FAIL_NOT)
+    assert plan.steps[0].kind == "control"
+    assert memory(plan, {}).arena <= 8192
