@@ -16,11 +16,13 @@ import numpy as np
 from symc.callsite import caller, user_code
 from symc.custom_derivative import both_directions, dense, fitted
 from symc.errors import GradientError, InputError, SymcError
+from symc.grad import connected
 from symc.grad.one_op import varies
 from symc.ir import location
 from symc.ir.bodies import branch_captures, built, close
 from symc.ir.ops.call import Rule, Site, call, rules
 from symc.ir.ops.kernel import results_of
+from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
 from symc.ir.value import Value, first_line, fresh_input
 from symc.leaves import Leaf, leaf_of, register_leaf
@@ -93,7 +95,7 @@ class _Block:
         if not values:
             raise InputError(f"{self.name} returns no tensors")
         captured = [v for v in branch_captures(values, made) if v not in set(inputs)]
-        rule = self._rule(frame, out, captured) if self.own else ""
+        rule = self._rule(frame, out, [v for v in captured if _matters(values, v)]) if self.own else ""
         body = close(inputs, captured, values)
         v = call(*[t.value for t in outside], *captured, name=self.name, rule=rule, opaque=self.opaque, batch=(),
                  regions=[body.region])  # fmt: skip
@@ -117,9 +119,8 @@ class _Block:
 
     # -- derivatives of its own
 
-    def _rule(self, frame: _Frame, out: Nest, captured: Sequence[Value]) -> str:
+    def _rule(self, frame: _Frame, out: Nest, varying: Sequence[Value]) -> str:
         """The name under which the derivative of such calls is known."""
-        varying = [v for v in captured if varies(v.type)]
         if varying:
             raise InputError(
                 f"{self.name} has a derivative of its own, and uses a value from outside that has one too",
@@ -221,6 +222,12 @@ def _wrapped(found: Any, argument: Nest) -> bool:
     if argument.kind not in ("tuple", "list"):
         return type(found) is tuple
     return isinstance(found, tuple) and len(found) == 1 and isinstance(found[0], tuple | list)
+
+
+def _matters(results: Sequence[Value], captured: Value) -> bool:
+    """Whether results have a derivative by a value from outside, and that by an input or a state."""
+    leaves = [v for v in postorder([captured]) if v.op.name == "input" and varies(v.type)]
+    return varies(captured.type) and connected(results, [captured])[0] and any(connected([captured], leaves))
 
 
 def _fit(x: Any, t: TensorType, name: str) -> Value | None:

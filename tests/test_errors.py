@@ -710,6 +710,61 @@ def file_that_was_not_saved():
         sc.load(path)
 
 
+# --- batches, debugging, ops ------------------------------------------------------------------------------------------
+
+
+@case
+def vmap_over_different_sizes():
+    x = sc.input("x", "f64", (2, 3))
+    y = sc.input("y", "f64", (4, 3))
+    sc.vmap(lambda a, b: a * b)(x, y)
+
+
+@case
+def vmap_along_an_axis_that_is_not_there():
+    x = sc.input("x", "f64", ("n", 3))
+    sc.vmap(lambda row: row, in_axes=2)(x)
+
+
+@case
+def vmap_whose_function_is_wrong():
+    x = sc.input("x", "f64", ("n", 3))
+    sc.vmap(lambda row: row + np.ones(2))(x)
+
+
+@case
+def debug_assertion():
+    x = sc.vector("x")
+    y = sc.sqrt(sc.debug.assert_(x, x >= 0, "no roots of negative numbers", total=x.sum()))
+    sc.compile(y)([1.0, -2.0, 4.0])
+
+
+@case
+def debug_format_that_does_not_fit():
+    x = sc.vector("x")
+    sc.debug.print(x, "{} {other}")
+
+
+@case
+def op_without_its_attribute():
+    @sc.op
+    def shifted(x, *, by):
+        return x + by
+
+    shifted(sc.vector("x"))
+
+
+@case
+def function_op_whose_derivative_misses_something():
+    x, w = sc.vector("x"), sc.vector("w")
+
+    @sc.function_op(vjp=lambda g, x: g)
+    def scaled(x):
+        return x * w
+
+    scaled(x)
+
+
 # --- text -------------------------------------------------------------------------------------------------------------
 
 

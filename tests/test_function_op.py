@@ -194,6 +194,18 @@ def test_static_arguments_reach_the_rule():
     assert [float(g) for g in got] == [2, 3, -2]
 
 
+def test_what_is_constant_to_derivatives_may_come_from_outside():
+    w, x = sc.shared(np.full(2, 3.0), "w"), sc.vector("x")
+    fixed, table = sc.stop_gradient(w), sc.asarray([1.0, 2.0])
+
+    @sc.function_op(vjp=lambda g, x: g * 10)
+    def f(x):
+        return x * fixed * table + sc.stop_gradient(w)
+
+    got = sc.compile([f(x), sc.grad(f(x).sum(), x)], [x])([1.0, 1.0])
+    assert [g.tolist() for g in got] == [[6, 9], [10, 10]]
+
+
 def test_two_functions_of_one_name_keep_their_own_rules():
     def make(k):
         @sc.function_op(vjp=lambda g, x: g * k)
