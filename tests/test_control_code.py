@@ -372,8 +372,14 @@ def test_eight_threads_share_a_function() -> None:
     assert not wrong
 
 
-def test_profiles_time_loops_as_one_step() -> None:
+def test_profiles_look_into_loops() -> None:
     h, w, x = sc.vector("h"), sc.matrix("w"), sc.matrix("x")
-    f = compiled(sc.scan(lambda c, row: (w @ c + row, None), w @ h, x)[0], [h, w, x])
-    seconds = f._prepared.program.seconds([np.ones(5), W, X], f._signature.sizes([np.ones(5), W, X]))
-    assert len(seconds) == len(f._prepared.plan.steps) and all(s >= 0 for s in seconds)
+    step = lambda c, row: (sc.cond(c[0] > 0, lambda d: w @ d - 1, lambda d: sc.exp(d), c) + row, None)
+    f = compiled(sc.scan(step, h, x)[0], [h, w, x])
+    x0 = np.random.default_rng(0).normal(size=(1000, 5))
+    rows = {name: (seconds, size) for name, seconds, size, _ in f.profile(np.ones(5), W, x0)}
+    taken = {name: size for name, (_, size) in rows.items() if name.endswith(" in cond in scan")}
+    assert sum(size for name, size in taken.items() if "dot" in name or "exp" in name) == 1000 * 40
+    (scan,) = [seconds for name, (seconds, _) in rows.items() if name == "scan"]
+    assert 0 <= scan < sum(seconds for seconds, _ in rows.values())
+    assert all(seconds < 0.1 for seconds, _ in rows.values())

@@ -5,25 +5,40 @@ A frame is prepared once and used by one call at a time: a call writes where its
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from dataclasses import dataclass
 
 import numpy as np
 
 from symc.errors import InternalError
 from symc.ir.dim import evaluate
-from symc.ir.plan import Plan
+from symc.ir.function import Function
+from symc.ir.plan import Plan, Step
 from symc.ir.types import concrete_shape
-from symc.runtime.calls import Calls
+from symc.runtime.calls import Calls, Lap
 from symc.runtime.executor import Code, Op
 from symc.runtime.executor_ir import NOT_ARRAY
-from symc.runtime.lower import Launches, Lowering, Nonempty
+from symc.runtime.lower import Launches, Lowering, Nonempty, Timing
 
 ALIGN = 64
 
 
+@dataclass(frozen=True)
+class StepTime:
+    """A step of a plan, or of the body of a loop or branch ``depth`` deep: how often it ran, how long all in all. The
+    time of a loop or branch is what its steps leave of it."""
+
+    function: Function
+    step: Step
+    depth: int
+    runs: int
+    seconds: float
+
+
 class Frame:
-    """An arena and the code of a plan. ``timed``: see ``seconds``."""
+    """An arena and the code of a plan. ``timed``: see ``times``."""
 
     def __init__(
         self, plan: Plan, launches: Launches, nonempty: Nonempty, sizes: Mapping[str, int], timed: bool = False
@@ -35,13 +50,15 @@ class Frame:
         self._code = Code()
         self._calls = Calls(sizes, self._arena, self._code)
         self._interface(plan, sizes)
-        lowering = Lowering(launches, nonempty, sizes, self._code, self._calls)
+        self._timings: list[Timing] | None = [] if timed else None
+        lowering = Lowering(launches, nonempty, sizes, self._code, self._calls, timings=self._timings)
         for name, buffer in plan.buffers.items():
             if buffer.kind == "constant":
                 assert buffer.value is not None
                 self._slots[name] = lowering.constant(buffer.value)
         lowering.temps(plan, self._slots, lowering.at(self._arena.ctypes.data))
-        lowering.whole(plan, self._slots, timed)
+        self._nothing = lowering.time_nothing() if timed else Lap()
+        lowering.whole(plan, self._slots)
         self._executable = self._code.finish()
         self._words = self._calls.words = self._executable.words
         self._python = len(self._calls.steps) > 1 or any(s.kind == "control" for s in plan.steps)  # a loop has pulses
@@ -106,9 +123,16 @@ class Frame:
         finally:
             calls.end()
 
-    def seconds(self, arrays: Sequence[np.ndarray]) -> list[float]:
-        """How long each step takes in one run of a timed frame."""
-        marks = self._calls.marks
-        marks.clear()
+    def times(self, arrays: Sequence[np.ndarray]) -> list[StepTime]:
+        """How long the steps of a timed frame take in one run. Taking the time is not counted."""
+        assert self._timings is not None
+        laps = [self._nothing, *[t.lap for t in self._timings]]
+        for lap in laps:
+            lap.runs, lap.seconds, lap.least = 0, 0.0, math.inf
+        self._calls.last = time.perf_counter()
         self.run(arrays, None)
-        return [b - a for a, b in pairwise(marks)]
+        cost = self._nothing.least
+        return [
+            StepTime(t.plan.function, t.step, t.depth, t.lap.runs, max(0.0, t.lap.seconds - t.lap.runs * cost))
+            for t in self._timings
+        ]

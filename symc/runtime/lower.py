@@ -20,7 +20,7 @@ from symc.ir.reference import apply
 from symc.ir.types import TupleType
 from symc.ir.value import Region, Value
 from symc.runtime import blas
-from symc.runtime.calls import Calls, NoElements, ReferenceStep, mark
+from symc.runtime.calls import Calls, Lap, NoElements, ReferenceStep
 from symc.runtime.executor import NEVER, Code, Label, Op, Word
 from symc.runtime.lower_control import control
 from symc.runtime.numba_compile import Kernel
@@ -41,10 +41,21 @@ Launches = Mapping[Form, Launch]
 Nonempty = Mapping[Region, Sequence[tuple[Size, Value]]]
 
 
+@dataclass(frozen=True)
+class Timing:
+    """A step of a plan, or of the body of a loop or branch ``depth`` deep, and its time."""
+
+    plan: Plan
+    step: Step
+    depth: int
+    lap: Lap
+
+
 @dataclass
 class Lowering:
     """Emits the steps of plans.
 
+    ``timings``: where to note each step, if their times are wanted; ``depth``: in how many loops and branches we are.
     ``certain``: what is emitted now will run, so that what must fail can fail before anything has run.
     ``fixed``: addresses in slots that never change; ``holders``: the slot of each.
     """
@@ -55,6 +66,8 @@ class Lowering:
     code: Code
     calls: Calls
     certain: bool = True
+    timings: list[Timing] | None = None
+    depth: int = 0
     fixed: dict[int, int] = field(default_factory=dict)
     holders: dict[int, int] = field(default_factory=dict)
     constants: dict[Value, int] = field(default_factory=dict)
@@ -106,27 +119,38 @@ class Lowering:
 
     # -- steps
 
-    def whole(self, plan: Plan, slots: Slots, timed: bool = False) -> None:
-        """All steps of a program. ``timed``: the time is noted before the first and after each.
-
-        From the first step on that writes over an array that is not the program's own, nothing stops it any more.
-        """
-        number = self.calls.add(mark) if timed else 0
+    def whole(self, plan: Plan, slots: Slots) -> None:
+        """All steps of a program. From the first that writes over an array of somebody else, nothing stops it."""
         own, safe = ("result", "temp"), True
-        for k in range(len(plan.steps) + 1):
-            if k:
-                step = plan.steps[k - 1]
-                if safe and any(plan.buffers[n].kind not in own for n in step.writes):
-                    self.code.emit(Op.SET, Word.LEFT, NEVER)
-                    safe = False
-                self.step(plan, step, slots)
-            if timed:
-                self.call(number)
+        for step in plan.steps:
+            if safe and any(plan.buffers[n].kind not in own for n in step.writes):
+                self.code.emit(Op.SET, Word.LEFT, NEVER)
+                safe = False
+            self.timed(plan, step, slots)
+
+    def time_nothing(self) -> Lap:
+        """Take the time of no step at all, often enough to know what that costs."""
+        lap = Lap()
+        number = self.calls.add(lap)
+        with self.repeat(64):
+            self.call(number)
+        return lap
 
     def plan(self, plan: Plan, slots: Slots) -> None:
         """All steps of a body."""
         for step in plan.steps:
-            self.step(plan, step, slots)
+            self.timed(plan, step, slots)
+
+    def timed(self, plan: Plan, step: Step, slots: Slots) -> None:
+        """A step, and its time if that is wanted."""
+        if self.timings is None:
+            return self.step(plan, step, slots)
+        lap = Lap()
+        self.timings.append(Timing(plan, step, self.depth, lap))
+        self.depth += 1
+        self.step(plan, step, slots)
+        self.depth -= 1
+        self.call(self.calls.add(lap))
 
     def step(self, plan: Plan, step: Step, slots: Slots) -> None:
         v = step.value

@@ -20,7 +20,7 @@ from symc.ir.dim import Size, product
 from symc.ir.plan import Plan, Step
 from symc.ir.traverse import postorder
 from symc.ir.value import Region, Value
-from symc.runtime.frame import Frame
+from symc.runtime.frame import Frame, StepTime
 from symc.runtime.lower import Launch
 from symc.runtime.numba_compile import compile_kernel
 
@@ -110,9 +110,10 @@ class Program:
                 self._frames.clear()
             return self._frames.setdefault(key, [])
 
-    def seconds(self, arrays: Sequence[np.ndarray], sizes: Sizes) -> list[float]:
-        """How long each step of the plan takes in one run. Donated arrays and states are written as in any run."""
-        return Frame(self.plan, self.launches, self.nonempty, dict(sizes), timed=True).seconds(arrays)
+    def times(self, arrays: Sequence[np.ndarray], sizes: Sizes) -> list[StepTime]:
+        """How long each step of the plan, and of the bodies in it, takes in one run. Donated arrays and states are
+        written as in any run."""
+        return Frame(self.plan, self.launches, self.nonempty, dict(sizes), timed=True).times(arrays)
 
 
 def load(plan: Plan) -> Program:
