@@ -24,7 +24,7 @@ from symc.runtime.program import Program, load
 from tests.op_cases import cases
 
 ENDS = ["scatter", "dynamic_update_slice", "cumsum", "cumprod", "linrec"]
-NATIVE = [*ENDS, "gather", "dynamic_slice", "check_index", "dot"]
+NATIVE = [*ENDS, "gather", "dynamic_slice", "check_index", "dot", "sort", "argsort"]
 
 
 def planned(f: Function, donated: tuple[int, ...] = ()) -> Plan:
@@ -94,6 +94,21 @@ def test_running_along_any_axis(dtype):
         for axis, reverse in itertools.product(range(3), (False, True)):
             arrays = [rng.integers(-2, 3, (3, 5, 4)).astype(dtype) for _ in range(arity)]
             run_sample(name, arrays, dict(axis=axis, reverse=reverse), False)
+
+
+@pytest.mark.parametrize("name", ["sort", "argsort"])
+@pytest.mark.parametrize("dtype", ["f8", "f2", "i1", "u4", "?"])
+def test_sorting_of_few(name, dtype):
+    """Stable, nan last, to the bit: zeros of both signs stay in order."""
+    rng = np.random.default_rng(9)
+    values = [0.0, -0.0, 1, -1, np.nan, np.inf, -np.inf, 2] if dtype[0] == "f" else [0, 1, 3, 5]
+    for shape, axis in (((128,), 0), ((3, 7, 2), 1), ((0, 3), 0)):
+        x = rng.choice(np.array(values), shape).astype(dtype)
+        run_sample(name, [x], dict(axis=axis), True)
+        leaf = fresh_input(TensorType(x.dtype, x.shape))
+        f = function(name, [(leaf, Input("x", leaf.type))], [lookup(name)(leaf, axis=axis)])
+        (got,), (want,) = load(planned(f)).run([x], {}), evaluate_function(f, [x])
+        assert got.tobytes() == want.tobytes()
 
 
 # --- in place ---------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Sequence
 
 from symc.codegen.names import is_kernel
-from symc.ir.op import Update
+from symc.ir.op import Sorting, Update
 from symc.ir.ops.put import is_end
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TupleType
@@ -59,17 +59,22 @@ def _flat_pairs(region: Region) -> Pairs:
 
 
 def _end_pairs(region: Region, values: Sequence[Value]) -> Pairs:
-    """An update goes over what it updates, if nothing else reads that; a running sum over what it reads in step."""
+    """An update goes over what it updates, if nothing else reads that; a running sum, or what is sorted, over what it
+    reads in step."""
     params = region_params(region)
     read = [o for v in values for o in v.operands] + list(region.results)
     out = []
     for r, result in enumerate(region.results):
         if isinstance(result.op.lowering, Update):
             out += [(k, r) for k, p in enumerate(params) if p is result.operands[0] and read.count(p) == 1]
-        elif len(region.results) == 1 and all(
+        elif len(region.results) == 1 and not _reads_lines(result) and all(
                 not v.operands or v is result or "elementwise" in v.op.traits or _repeats_scalar(v) for v in values):
             out += [(k, 0) for k, p in enumerate(params) if p.type is result.type]
     return tuple(out)
+
+
+def _reads_lines(v: Value) -> bool:
+    return isinstance(v.op.lowering, Sorting) and v.op.lowering.places
 
 
 def updated_params(region: Region) -> dict[int, int]:

@@ -13,11 +13,10 @@ import numpy as np
 
 from symc.codegen.numba_folds import CHUNK, Accumulator, fold_parts, is_long
 from symc.codegen.numba_intrinsics import cast_template, template
-from symc.codegen.numba_puts import emit_put
+from symc.codegen.numba_puts import PUTS
 from symc.codegen.numba_text import Unsupported, combine, identity, loaded, number, rounded, stored
 from symc.codegen.scalarize import Loops
 from symc.ir.dim import Size, product
-from symc.ir.ops.put import put, put_running
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Region, Value
@@ -137,7 +136,7 @@ class Renderer:
         pending: _Loop | None = None
         blocked: set[Value] = set()
         for v in postorder(region.results):
-            if v in env or v.op.name == "constant" or v.op in (put, put_running):
+            if v in env or v.op.name == "constant" or v.op in PUTS:
                 continue
             waits = any(o in blocked for o in v.operands)
             if v.op.name in ("fold", "generate"):
@@ -163,8 +162,8 @@ class Renderer:
         for r, target in zip(region.results, targets, strict=True):
             if _projection(r)[0].op.name == "generate":
                 continue
-            if target is not None and r.op in (put, put_running):
-                emit_put(self, r, target[0], env, depth)
+            if target is not None and r.op in PUTS:
+                PUTS[r.op](self, r, target[0], env, depth)
                 continue
             expression = self.expression(r, env)
             if target is None:

@@ -1,45 +1,82 @@
-"""The text of updates and running sums: what `put` and `put_running` write."""
+"""The text of updates, running sums and sorting: what `put` and its kin write."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from symc.codegen.numba_text import combine, loaded, number, stored
 from symc.ir.dim import product
-from symc.ir.ops.put import put
+from symc.ir.op import Op
+from symc.ir.ops.put import insert, insert_place, put, put_running
 from symc.ir.value import Value
 
 if TYPE_CHECKING:
     from symc.codegen.numba_cpu import Renderer
 
 
-def emit_put(out: Renderer, v: Value, k: int, env: dict[Value, str], depth: int) -> None:
+Env = dict[Value, str]
+
+
+def _put(out: Renderer, v: Value, k: int, env: Env, depth: int) -> None:
     """Write, or combine with, the element of result ``k`` that the put names."""
-    kind, shape, dtype = v.attrs["kind"], v.attrs["shape"], v.dtype
+    kind, dtype = v.attrs["kind"], v.dtype
+    x, *place = (out.expression(o, env) for o in v.operands)
+    at = f"o{k}[{out.offset(place, v.attrs['shape'])}]"
+    if kind != "set":
+        x = combine(kind, loaded(at, dtype), x, dtype, exact=True)
+    out.line(depth, f"{at} = {stored(x, dtype)}")
+
+
+def _put_running(out: Renderer, v: Value, k: int, env: Env, depth: int) -> None:
+    """Combine with the element before: in a variable, if the innermost loop runs along the axis, else in memory."""
+    kind, shape, dtype, axis = v.attrs["kind"], v.attrs["shape"], v.dtype, v.attrs["axis"]
     operands = [out.expression(o, env) for o in v.operands]
-    place = out.offset(operands[len(operands) - len(shape) :], shape)
-    if v.op is put:
-        x = operands[0]
-        if kind != "set":
-            x = combine(kind, loaded(f"o{k}[{place}]", dtype), x, dtype, exact=True)
-        out.line(depth, f"o{k}[{place}] = {stored(x, dtype)}")
-        return
-    axis, values, done = v.attrs["axis"], operands[: 1 + (kind == "linear")], operands[-len(shape) - 1]
+    values, done = operands[: 1 + (kind == "linear")], operands[-len(shape) - 1]
     p, x = out.fresh("t"), out.fresh("t")
-    out.line(depth, f"{p} = {place}")
+    out.line(depth, f"{p} = {out.offset(operands[-len(shape) :], shape)}")
     out.line(depth, f"{x} = {values[-1]}")
-    if axis == len(shape) - 1:  # the innermost loop runs along it
+    innermost = axis == len(shape) - 1
+    if innermost:
         before = f"r{k}"
         out.running[before] = number(np.zeros((), dtype))
     else:
         step = "+" if v.attrs["reverse"] else "-"
         before = loaded(f"o{k}[{p} {step} {out.size(product(shape[axis + 1 :]))}]", dtype)
-    y = before if axis == len(shape) - 1 else out.fresh("t")
+    y = before if innermost else out.fresh("t")
     if kind == "linear":
         then = combine("add", combine("mul", before, values[0], dtype, exact=True), x, dtype, exact=True)
     else:
         then = combine(kind, before, x, dtype, exact=True)
     out.line(depth, f"{y} = {x} if {done} == 0 else {then}")
     out.line(depth, f"o{k}[{p}] = {stored(y, dtype)}")
+
+
+def _insert(out: Renderer, v: Value, k: int, env: Env, depth: int) -> None:
+    """Move what is greater one place up, from the end on; equals stay in front."""
+    shape, axis = v.attrs["shape"], v.attrs["axis"]
+    value, done, *place = (out.expression(o, env) for o in v.operands)
+    p, x, j, stride = out.fresh("t"), out.fresh("t"), out.fresh("t"), out.size(product(shape[axis + 1 :]))
+    out.line(depth, f"{p} = {out.offset(place, shape)}")
+    last = f"o{k}[{p} - {stride}]"
+    if v.op is insert_place:
+        start, dtype = out.fresh("t"), v.operands[0].dtype
+        out.line(depth, f"{start} = {p} - {done} * {stride}")
+        out.line(depth, f"{x} = {loaded(f'{value}[{p}]', dtype)}")
+        greatest, new = loaded(f"{value}[{start} + {last} * {stride}]", dtype), done
+    else:
+        out.line(depth, f"{x} = {value}")
+        greatest, new = loaded(last, v.dtype), stored(x, v.dtype)
+    out.line(depth, f"{j} = {done}")
+    out.line(depth, f"while {j} > 0 and sorts_before({x}, {greatest}):")
+    out.line(depth + 1, f"o{k}[{p}] = {last}")
+    out.line(depth + 1, f"{p} -= {stride}")
+    out.line(depth + 1, f"{j} -= 1")
+    out.line(depth, f"o{k}[{p}] = {new}")
+
+
+#: How each op that ends a kernel is written: into result ``k``.
+PUTS: dict[Op, Callable[[Renderer, Value, int, Env, int], None]] = {
+    put: _put, put_running: _put_running, insert: _insert, insert_place: _insert}

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from symc.ir.attrs import Attrs
 from symc.ir.dim import Size
-from symc.ir.op import Element, Fold, Running, Update, make
+from symc.ir.op import Element, Fold, Running, Sorting, Update, make
 from symc.ir.ops.kernel import fold, generate, load, results_of
 from symc.ir.ops.leaf import constant, size
-from symc.ir.ops.put import is_end, put, put_running, space_of
+from symc.ir.ops.put import insert, insert_place, is_end, put, put_running, space_of
 from symc.ir.traverse import close_over, postorder, region_params
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input
@@ -83,7 +83,7 @@ class _Scalarizer:
     def _is_full(self, r: Value) -> bool:
         return not isinstance(r.op.lowering, Fold) and r.ndim == len(self.space)
 
-    # -- updates and running sums
+    # -- updates, running sums, sorting
 
     def _ends(self) -> Loops:
         """Loops whose results are put: one axis in another, so that places are computed as far out as they can be."""
@@ -113,6 +113,11 @@ class _Scalarizer:
 
             place = form.place(r, list(self.full), at)
             return put(at(1, self.full), *place, shape=r.shape, kind=form.kind(r))
+        if isinstance(form, Sorting):
+            axis = r.attrs["axis"]
+            first = self.arrays[r.operands[0]] if form.places else self.element(r.operands[0], self.full)
+            op = insert_place if form.places else insert
+            return op(first, self.full[axis], *self.full, shape=r.shape, axis=axis)
         assert isinstance(form, Running)
         axis, reverse = r.attrs["axis"], r.attrs["reverse"]
         index = list(self.full)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -139,11 +139,22 @@ class Running:
 
 
 @dataclass(frozen=True)
+class Sorting:
+    """The elements of the operand in order along attribute ``axis``, or (``places``) where along it they come from.
+
+    Kernels insert one element after another, which is good for few: for at most ``MOST`` along the axis.
+    """
+
+    places: bool
+    MOST: ClassVar[int] = 128
+
+
+@dataclass(frozen=True)
 class Control:
     """Control flow: one step of a plan that has a plan of its own for every region."""
 
 
-Lowering = Element | Fold | View | Extern | Decompose | Update | Running | Control
+Lowering = Element | Fold | View | Extern | Decompose | Update | Running | Sorting | Control
 
 
 @dataclass(frozen=True, eq=False)

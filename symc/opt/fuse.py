@@ -3,7 +3,9 @@
 A group works over one space: values of its full shape, folds of them over one set of axes, and, where those axes are
 the last ones, row values computed from the folds and used again at full shape (softmax, layernorm, variance: one
 kernel). Movements (broadcast, slice, transpose, pad, ...) of finished values cost nothing but an index and are repeated
-in every group that reads them.
+in every group that reads them. Updates, running sums and sorting end a kernel: they take in what makes their elements,
+and nothing in the group reads them. What an update is written into is read by nothing else there, so that it can be in
+place.
 
 Groups have levels: a group's operands come from strictly lower levels. A value may join a group only at the highest
 level among its operands, so that no cycle between kernels can arise, without any search. Afterwards a group read by one
@@ -18,14 +20,21 @@ from dataclasses import dataclass, field
 from symc.ir.dim import Size
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE
-from symc.ir.op import Element, Fold, Update
+from symc.ir.op import Update
 from symc.ir.ops.kernel import check_index, fused, results_of
 from symc.ir.ops.put import is_end, space_of
 from symc.ir.traverse import postorder, rebuild
-from symc.ir.types import TupleType
 from symc.ir.value import Value
-from symc.opt.bounds import indices_checked
 from symc.opt.kernel_form import kernel_form
+from symc.opt.kernel_ops import (
+    is_fold,
+    is_free,
+    is_kernel_op,
+    needs_memory,
+    reads_anywhere,
+    reads_in_place,
+    reads_lines,
+)
 
 Shape = tuple[Size, ...]
 
@@ -34,40 +43,6 @@ MAX_VALUES = 64
 
 #: Groups up to this size join others of their space and level even if they share no operand: fewer launches.
 SMALL = 8
-
-#: A kernel chooses the operand of a concat element by element; with many operands a copy of each is better.
-MAX_CONCAT = 8
-
-
-def is_movement(v: Value) -> bool:
-    """An op that only says where each element comes from."""
-    return "movement" in v.op.traits and element_form(v) is not None
-
-
-def element_form(v: Value) -> Element | None:
-    """How one element of ``v`` is computed, if it can be."""
-    if isinstance(v.op.lowering, Element):
-        return v.op.lowering
-    if "element" in v.op.facts and _only_unit_axes(v):
-        return v.op.facts["element"]
-    return None
-
-
-def _only_unit_axes(v: Value) -> bool:
-    return [s for s in v.shape if s != 1] == [s for s in v.operands[0].shape if s != 1]
-
-
-def is_kernel_op(v: Value) -> bool:
-    """Whether generated kernels can compute ``v``."""
-    if any(isinstance(x.type, TupleType) for x in (v, *v.operands)):
-        return False
-    if v.op.name == "concat" and len(v.operands) > MAX_CONCAT:
-        return False
-    if is_end(v):
-        return indices_checked(v)
-    if v.dtype.kind == "c" or any(o.dtype.kind == "c" for o in v.operands):
-        return is_movement(v) or not {"complex_kernel", "indexing"}.isdisjoint(v.op.traits)
-    return is_fold(v) or element_form(v) is not None
 
 
 @dataclass(eq=False)
@@ -96,10 +71,6 @@ def trailing(shape: Shape, axes: tuple[int, ...] | None) -> bool:
     return axes is not None and axes == tuple(range(len(shape) - len(axes), len(shape)))
 
 
-def is_fold(v: Value) -> bool:
-    return isinstance(v.op.lowering, Fold)
-
-
 def is_full(v: Value, shape: Shape) -> bool:
     """Whether a value of a group over ``shape`` is computed at every index, not once a row."""
     return not is_fold(v) and v.ndim == len(shape)
@@ -123,10 +94,10 @@ class Fusion:
         inlined: set[Value] = set()
         numbers: set[Value] = set()  # scalars made of sizes and constants alone
         for v in self.values:
-            if not v.operands and _is_free(v) or _is_number(v, numbers):
+            if not v.operands and is_free(v) or _is_number(v, numbers):
                 numbers.add(v)
         for v in reversed(self.values):
-            if v not in wanted and (v in numbers or _is_free(v)):
+            if v not in wanted and (v in numbers or is_free(v)):
                 inlined.add(v)
             else:
                 wanted.update(needs_memory(v))
@@ -232,7 +203,7 @@ class Fusion:
         space = self._space(v)
         full = space == shape
         if is_end(v):
-            own = [v.operands[1]] if isinstance(v.op.lowering, Update) else v.operands
+            own = [] if reads_lines(v) else [v.operands[1]] if isinstance(v.op.lowering, Update) else v.operands
             return full and all(self._can_read(o, full, shape, rows, inside) if o in own else
                                 not self._near(o, inside) for o in v.operands)
         if reads_anywhere(v) or not full and (is_fold(v) or space != rows):
@@ -368,37 +339,12 @@ class Fusion:
         hints[new] = lines
 
 
-def reads_in_place(v: Value) -> bool:
-    """Operands are read at the index at which the value is computed."""
-    form = element_form(v)
-    return is_fold(v) or form is not None and form.f is None
-
-
-def reads_anywhere(v: Value) -> bool:
-    """Operands are read at indices that depend on data: they must be finished."""
-    return "indexing" in v.op.traits and not is_end(v)
-
-
-def needs_memory(v: Value) -> Sequence[Value]:
-    """The operands that must be arrays in memory where ``v`` is computed."""
-    if not is_kernel_op(v):
-        return v.operands
-    return v.operands[:1] if reads_anywhere(v) else ()
-
-
 def _checks(g: Group) -> bool:
     return any(v.op is check_index for v in g.values)
 
 
 def _is_number(v: Value, numbers: set[Value]) -> bool:
     return bool(v.operands) and is_kernel_op(v) and not v.shape and all(o in numbers for o in v.operands)
-
-
-def _is_free(v: Value) -> bool:
-    """Costs nothing to repeat: a movement, or a leaf that is no array in memory."""
-    if v.op.name == "constant":
-        return not v.shape
-    return is_kernel_op(v) and (is_movement(v) or not v.operands)
 
 
 def fuse(f: Function) -> Function:

@@ -39,6 +39,11 @@ def fmin(x, y):
 
 
 @inlined
+def sorts_before(x, y):
+    return x < y or (y != y and x == x)
+
+
+@inlined
 def mod(x, y):
     r = fmod(x, y)
     if r != 0:

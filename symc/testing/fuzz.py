@@ -41,6 +41,8 @@ AVOIDED = {
     "bounded",
     "put",
     "put_running",
+    "insert",
+    "insert_place",
     "shl",
     "shr",
     "fmod",

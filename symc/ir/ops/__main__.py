@@ -17,6 +17,7 @@ from symc.ir.op import (
     Op,
     Regional,
     Running,
+    Sorting,
     Update,
     View,
 )
@@ -89,6 +90,7 @@ def code(op: Op) -> str:
     if isinstance(form, Extern):
         return f"extern {form.name}"
     return {Element: "element", View: "view", Decompose: "other ops", Update: "update", Running: "running",
+            Sorting: "sorting",
             Control: "control", type(None): "-"}[type(form)]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Ops that end a kernel (updates and running sums), and what the loops do there: `put`.
+"""Ops that end a kernel (updates, running sums, sorting), and what the loops do there: `put`.
 
 A put is made by code generation alone. As a value it is the scalar that comes; that it also changes the memory of a
 result is what the kernel around it means, and the reference of that is the reference of the op.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from symc.errors import InternalError
 from symc.ir.dim import Size
-from symc.ir.op import Op, Running, Update, register
+from symc.ir.op import Op, Running, Sorting, Update, register
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 
@@ -17,7 +17,7 @@ _INDEX = TensorType("i64", ())
 
 def is_end(v: Value) -> bool:
     """Does ``v`` end a kernel? Its elements are not made one by one, so nothing in the kernel can read them."""
-    return isinstance(v.op.lowering, Update | Running)
+    return isinstance(v.op.lowering, Update | Running | Sorting)
 
 
 def space_of(v: Value) -> tuple[Size, ...]:
@@ -51,4 +51,21 @@ put_running = register(Op(
     "along `axis` are done (the first is the last value alone) and the place.",
 ))  # fmt: skip
 
-__all__ = ["is_end", "put", "put_running", "space_of"]
+def _insert_infer(x: TensorType, *index: TensorType, shape: tuple[Size, ...], axis: int) -> TensorType:
+    if len(index) != len(shape) + 1 or any(p is not _INDEX for p in index):
+        raise InternalError(f"insert: {x} at {len(index) - 1} places in {len(shape)} axes")
+    return TensorType(x.dtype, ())
+
+
+insert = register(Op(
+    "insert", _insert_infer, lambda x, *index, shape, axis: x,
+    doc="Put the scalar among those before it along `axis`, which are in order. How many they are, and the place, "
+    "follow the value.",
+))  # fmt: skip
+insert_place = register(Op(
+    "insert_place", lambda x, *index, **attrs: _insert_infer(x, *index, **attrs).with_dtype(_INDEX.dtype),
+    lambda x, *index, shape, axis: index[0],
+    doc="As `insert`, of places along `axis`, ordered by the elements of the array there.",
+))  # fmt: skip
+
+__all__ = ["insert", "insert_place", "is_end", "put", "put_running", "space_of"]

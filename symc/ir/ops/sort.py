@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from symc.ir.op import Custom, Extern, Op, register
+from symc.ir.op import Custom, Op, Sorting, register
 from symc.ir.ops.cumulative import check_axis
 from symc.ir.ops.elementwise import check_kind, like
 from symc.ir.ops.index import gather, scatter
@@ -54,12 +54,12 @@ def _sort_vjp(g, v):
 
 sort = register(Op(
     "sort", _infer("sort"), lambda x, axis: np.sort(x, axis, kind="stable"), Custom(_sort_jvp, _sort_vjp),
-    Extern("sort"), samples=_samples, doc="The elements along `axis` from least to greatest.",
+    Sorting(places=False), samples=_samples, doc="The elements along `axis` from least to greatest.",
     facts=dict(kinds=ORDERED),
 ))  # fmt: skip
 argsort = register(Op(
     "argsort", _infer("argsort", DTYPES["i64"]), lambda x, axis: np.argsort(x, axis, kind="stable").astype(np.int64),
-    None, Extern("argsort"), frozenset({"positions"}), samples=_samples, facts=dict(kinds=ORDERED),
+    None, Sorting(places=True), frozenset({"positions"}), samples=_samples, facts=dict(kinds=ORDERED),
     doc="The places, as i64, that the sorted elements along `axis` come from; equals keep their order.",
 ))  # fmt: skip
 
