@@ -44,6 +44,9 @@ MAX_VALUES = 64
 #: Groups up to this size join others of their space and level even if they share no operand: fewer launches.
 SMALL = 8
 
+#: A kernel that waits for operands reads at most about this many: they are all in memory when it runs.
+MAX_HELD = 8
+
 
 @dataclass(eq=False)
 class Group:
@@ -266,8 +269,17 @@ class Fusion:
             if len(by) == 1 and None not in by:
                 target = next(iter(by))
                 assert target is not None
-                if target is not g and self._fits(by[target], target, [g, target], None, 2 * MAX_VALUES):
+                if (target is not g and self._fits(by[target], target, [g, target], None, 2 * MAX_VALUES)
+                        and not self._holds_much(g, target)):
                     self._merge(g, target)
+
+    def _holds_much(self, g: Group, target: Group) -> bool:
+        """Would ``g``, computed later, hold many arrays until then? A long sum of what comes one after another is taken
+        a few terms at a time."""
+        if g.level + 1 >= target.level:
+            return False
+        both = {v for h in (g, target) for v in h.values}
+        return len({s for v in both for s in self.sources(v) if s.shape and s.operands} - both) > MAX_HELD
 
     # -- joining groups side by side
 
