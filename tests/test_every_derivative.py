@@ -17,13 +17,14 @@ from symc.ir.types import DTYPES, TensorType, concrete_shape, is_inexact
 from symc.ir.value import fresh_input
 from tests.op_cases import SAMPLED, apply, cases, evaluate, inner, smooth_points, tangents_for
 
-#: "implicit": the derivative is that of a draw along which its distribution function stays the same (tests/test_random*).
+#: "implicit": the derivative of a draw along which its distribution function stays the same (see test_random.py).
 DIFFERENTIABLE = [op for op in SAMPLED if op.derivative is not None and not op.traits & {"grad_control", "implicit"}]
 CONSTANT = [
     "eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "signbit", "and", "or", "xor", "not",
-    "shl", "shr", "argmax", "argmin", "any", "all", "argsort", "iota", "size", "check_index", "bounded", "stop_gradient",
-    "position", "random_bits", "derive_key", "philox64", "philox32", "unit_uniform", "unit_normal", "unit_exponential",
-    "below", "poisson_draw", "binomial_draw",
+    "shl", "shr", "argmax", "argmin", "any", "all", "argsort", "iota", "size", "check_index", "bounded",
+    "stop_gradient",
+    "position", "random_bits", "derive_key", "split_key", "philox64", "philox32", "unit_uniform", "unit_normal",
+    "unit_exponential", "below", "poisson_draw", "binomial_draw",
 ]
 each = pytest.mark.parametrize(("op", "dtype"), [
     pytest.param(op, DTYPES[d], id=f"{op.name}-{d}") for op in DIFFERENTIABLE for d in ("f64", "c128")

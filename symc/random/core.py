@@ -6,6 +6,7 @@ Errors about arguments are made here, so that all distributions complain alike.
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -39,10 +40,12 @@ DISTRIBUTIONS: dict[str, Callable[..., Any]] = {}
 def distribution(fn: F) -> F:
     """A public function of a key, which also takes NumPy's and JAX's names for its arguments."""
 
+    names = list(inspect.signature(fn).parameters)
+
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
-        for alias in ALIASES.keys() & kwargs.keys():
-            if ALIASES[alias] in kwargs:
+        for alias in [a for a in ALIASES if a in kwargs]:
+            if ALIASES[alias] in names[: len(args)] or ALIASES[alias] in kwargs:
                 raise InputError(f"{fn.__name__}: {alias} and {ALIASES[alias]} are the same argument")
             kwargs[ALIASES[alias]] = kwargs.pop(alias)
         return fn(*args, **kwargs)
@@ -156,14 +159,16 @@ def prepare(name: str, key: Any, shape: Any, dtype: Any, inside: np.dtype | None
     """Check a call. A parameter is what was given, and a key of RULES; it is computed with in ``inside``, or else in
     the dtype of the result, which is that of the parameters if it is not given."""
     owner = as_key(key, name)
+    asked = None if shape is None else sizes(shape, name)
     tensors = [_parameter(name, p, item, rule) for p, (item, rule) in parameters.items()]
     if dtype is None and tensors:
         d = common_dtype([*tensors, as_tensor(1.0)])
     else:
         d = float_dtype(dtype, name)
     out = broadcast_shape(tensors, name) if tensors else ()
-    if shape is not None:
-        out = _given_shape(name, shape, out, list(parameters), tensors)
+    if asked is not None:
+        _check_fits(name, asked, out, list(parameters), tensors)
+        out = asked
     return Draw(owner, out, d, tuple(stretch(convert(t.value, inside or d), out) for t in tensors))
 
 
@@ -198,10 +203,9 @@ def known_data(t: Tensor) -> np.ndarray | None:
     return splat_of(t.value)
 
 
-def _given_shape(name: str, shape: Any, own: tuple[Size, ...], labels: Sequence[str],
-                 tensors: Sequence[Tensor]) -> tuple[Size, ...]:
-    """The shape that was asked for, into which the parameters must broadcast."""
-    asked = sizes(shape, name)
+def _check_fits(name: str, asked: tuple[Size, ...], own: tuple[Size, ...], labels: Sequence[str],
+                tensors: Sequence[Tensor]) -> None:
+    """The parameters must broadcast into the shape that was asked for."""
     fits = len(own) <= len(asked) and all(
         o == 1 or known_equal(o, a) is not False for o, a in zip(own[::-1], asked[::-1], strict=False))
     if not fits:
@@ -209,7 +213,6 @@ def _given_shape(name: str, shape: Any, own: tuple[Size, ...], labels: Sequence[
         raise ShapeError(f"{name}: parameters of shape ({', '.join(map(str, own))}) do not fit the shape "
                          f"({', '.join(map(str, asked))})", values=rows,
                          help="the shape is that of the result, not of draws for each parameter")  # fmt: skip
-    return asked
 
 
 def location_scale(draw: Draw, x: Value, loc: Any = None, scale: Any = None) -> Tensor:

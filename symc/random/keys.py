@@ -9,7 +9,7 @@ import numpy as np
 
 from symc.errors import DTypeError, InputError
 from symc.ir.ops.leaf import array
-from symc.ir.ops.random import derive_key, position
+from symc.ir.ops.random import derive_key, split_key
 from symc.ir.types import DTYPE_NAMES
 from symc.ir.value import Value
 from symc.numpy_api.convert import as_tensor, convert
@@ -51,7 +51,7 @@ def key_data(seed: Any) -> np.ndarray:
 def split(key: Any, num: Any = 2) -> Tensor:
     """``num`` independent keys as rows (an array of them, if ``num`` is a shape). Do not use ``key`` again."""
     shape = sizes(num, "split")
-    return Tensor(derive_key(as_key(key, "split"), position(shape=shape), purpose="split"))
+    return Tensor(split_key(as_key(key, "split"), shape=shape))
 
 
 @located

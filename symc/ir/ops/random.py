@@ -22,7 +22,7 @@ from symc.ir.ops.arithmetic import neg
 from symc.ir.ops.cast import cast
 from symc.ir.ops.elementwise import check_arity, check_same, elementwise
 from symc.ir.ops.leaf import scalar, size
-from symc.ir.ops.logic import xor
+from symc.ir.ops.logic import and_, shl, shr
 from symc.ir.ops.math import digamma, erfcx, exp, sqrt, trigamma
 from symc.ir.ops.shape import broadcast, reshape, slice_
 from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType
@@ -30,9 +30,11 @@ from symc.ir.value import Value
 
 U64, U32 = DTYPES["u64"], DTYPES["u32"]
 
-#: What a derived key is for: keys derived from one key for different purposes are independent.
-PURPOSES = {"seed": 0x9E6C63D0876A9A61, "split": 0xC2B2AE3D27D4EB4F, "fold_in": 0x165667B19E3779F9,
-            "advance": 0xD6E8FEB86659FD93}  # fmt: skip
+#: What a derived key is for: keys derived from one key for different purposes are independent. The numbers are those of
+#: elements far beyond any array's end: no bits of the key itself.
+PURPOSES = {"seed": 8 << 60, "split": 9 << 60, "fold_in": 10 << 60, "advance": 11 << 60}
+#: The number a key is derived for counts elements up to here, and the rest of it is added to the upper counter.
+LOW = 48
 
 
 # --- places -----------------------------------------------------------------------------------------------------------
@@ -135,16 +137,19 @@ def _derive_reference(key: np.ndarray, data: np.ndarray, purpose: str) -> np.nda
     shape = (*data.shape, 2)
     rest = (1,) * (len(shape) - key.ndim + 1)
     k, s = (key[..., w].reshape(key.shape[:-1] + rest) for w in (0, 1))
+    low = (data & U64.type(2**LOW - 1))[..., None] * U64.type(2)
     with np.errstate(over="ignore"):
-        k, s = k ^ U64.type(PURPOSES[purpose]), s + data[..., None]
-    return reference.philox64(*(np.broadcast_to(x, shape) for x in (k, s, np.arange(2, dtype=U64))))
+        s = s + (data >> U64.type(LOW))[..., None]
+    place = U64.type(PURPOSES[purpose]) + low + np.arange(2, dtype=U64)
+    return reference.philox64(*(np.ascontiguousarray(np.broadcast_to(x, shape)) for x in (k, s, place)))
 
 
 def _derive_parts(v: Value) -> Value:
     (key, data), shape = v.operands, v.shape
-    k = xor(spread(_word(key, 0), 0, shape), PURPOSES[v.attrs["purpose"]])
-    s = spread(_word(key, 1), 0, shape) + spread(data, 0, shape)
-    return philox64(k, s, spread(position(shape=(2,)), len(shape) - 1, shape))
+    low, high = shl(and_(data, 2**LOW - 1), 1), shr(data, LOW)
+    s = spread(_word(key, 1), 0, shape) + spread(high, 0, shape)
+    place = spread(position(shape=(2,)), len(shape) - 1, shape) + PURPOSES[v.attrs["purpose"]] + spread(low, 0, shape)
+    return philox64(spread(_word(key, 0), 0, shape), s, place)
 
 
 def _derive_samples() -> Iterator[tuple[tuple, dict]]:
@@ -159,6 +164,37 @@ def _derive_samples() -> Iterator[tuple[tuple, dict]]:
 derive_key = register(Op(
     "derive_key", _derive_infer, _derive_reference, None, Decompose(_derive_parts), samples=_derive_samples,
     doc="A new key for every number in the second operand (u64): the same for the same key, number and `purpose`.",
+    facts=dict(kinds="u", batch=_batched_key),
+))  # fmt: skip
+
+
+def _split_infer(key: TensorType, shape: tuple[Size, ...]) -> TensorType:
+    _check_key("split_key", key)
+    return TensorType(U64, (*key.shape[:-1], *shape, 2))
+
+
+def _split_reference(key: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    data = position.reference(shape)
+    return _derive_reference(key, np.broadcast_to(data, key.shape[:-1] + data.shape), "split")
+
+
+def _split_parts(v: Value) -> Value:
+    """As derive_key of the positions, whose places are those of the words in the result."""
+    (key,), shape, lead = v.operands, v.shape, v.operands[0].ndim - 1
+    place = position(shape=(*v.attrs["shape"], 2)) + PURPOSES["split"]
+    return philox64(spread(_word(key, 0), 0, shape), spread(_word(key, 1), 0, shape), spread(place, lead, shape))
+
+
+def _split_samples() -> Iterator[tuple[tuple, dict]]:
+    key = np.array([[3, 2**63 + 5], [2**64 - 1, 2**64 - 1]], U64)
+    for shape in ((3,), (2, 2), (), (0,)):
+        yield (key[0],), dict(shape=shape)
+    yield (key,), dict(shape=(3,))
+
+
+split_key = register(Op(
+    "split_key", _split_infer, _split_reference, None, Decompose(_split_parts), samples=_split_samples,
+    doc="New keys in `shape`, independent of each other and of all other uses of the key but `derive_key` for split.",
     facts=dict(kinds="u", batch=_batched_key),
 ))  # fmt: skip
 
@@ -352,5 +388,5 @@ normal_inverse: Op = elementwise(
     doc="z such that a standard normal number is at most z with probability x; accurate for small x.")  # fmt: skip
 
 __all__ = ["below", "binomial_draw", "derive_key", "gamma_draw", "gamma_moment", "gamma_slope", "log_gamma_draw",
-           "normal_inverse", "philox32", "philox64", "poisson_draw", "position", "random_bits", "spread",
-           "unit_exponential", "unit_normal", "unit_uniform", "wald_draw"]
+           "normal_inverse", "philox32", "philox64", "poisson_draw", "position", "random_bits", "split_key",
+           "spread",           "unit_exponential", "unit_normal", "unit_uniform", "wald_draw"]
