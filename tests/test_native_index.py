@@ -315,7 +315,7 @@ def test_complex_functions_with_infinities(op):
     assert_native(program)
     (got,), (want,) = program.run(x, {}), evaluate_function(f, x)
     for a, b in ((got.real, want.real), (got.imag, want.imag)) if want.dtype.kind == "c" else ((got, want),):
-        eps = 1e-15 if want.dtype.kind in "fc" else 0
+        eps = (1e-14 if op.name == "pow" else 1e-15) if want.dtype.kind in "fc" else 0  # products are contracted
         scale = np.maximum(abs(want), 1e-300)  # of the whole number: a part may cancel
         with np.errstate(all="ignore"):
             wrong = ~((a == b) | (np.isnan(a) & np.isnan(b)) | (abs(a.astype("f8") - b) <= 4 * eps * scale))

@@ -12,28 +12,35 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from symc.runtime.numba_llvm import INF, NAN, c128, f64, inlined, like
+from symc.runtime.numba_llvm import INF, NAN, c128, f64, floor, inlined, like
 
 LN2, LOG2E, LOG10E = math.log(2), 1 / math.log(2), 1 / math.log(10)
 
 
-def _of_c(symbol: str):
-    """A function of a ``double complex``: two floats in registers, as in ``{double, double}``."""
+def _of_c(symbol: str, arity: int = 1):
+    """A function of ``double complex``: two floats in registers, as in ``{double, double}``."""
 
-    @intrinsic
-    def function(typingctx, z):
-        def codegen(context, builder, signature, args):
-            double = ir.DoubleType()
-            pair = ir.LiteralStructType([double, double])
-            fn = builder.module.globals.get(symbol) or ir.Function(
-                builder.module, ir.FunctionType(pair, [double, double]), symbol)
-            given = context.make_complex(builder, types.complex128, value=args[0])
-            found = builder.call(fn, [given.real, given.imag])
-            out = context.make_complex(builder, types.complex128)
-            out.real, out.imag = builder.extract_value(found, 0), builder.extract_value(found, 1)
-            return out._getvalue()
+    def codegen(context, builder, signature, args):
+        double = ir.DoubleType()
+        pair = ir.LiteralStructType([double, double])
+        fn = builder.module.globals.get(symbol) or ir.Function(
+            builder.module, ir.FunctionType(pair, [double] * (2 * len(args))), symbol)
+        given = [context.make_complex(builder, types.complex128, value=a) for a in args]
+        found = builder.call(fn, [part for z in given for part in (z.real, z.imag)])
+        out = context.make_complex(builder, types.complex128)
+        out.real, out.imag = builder.extract_value(found, 0), builder.extract_value(found, 1)
+        return out._getvalue()
 
-        return types.complex128(types.complex128), codegen
+    if arity == 1:
+
+        @intrinsic
+        def function(typingctx, z):
+            return types.complex128(types.complex128), codegen
+    else:
+
+        @intrinsic
+        def function(typingctx, z, w):
+            return types.complex128(types.complex128, types.complex128), codegen
 
     return function
 
@@ -102,6 +109,35 @@ def c_div(x, y):
     ratio = c / d
     scale = 1.0 / (c * ratio + d)
     return like(x, complex((a * ratio + b) * scale, (b * ratio - a) * scale))
+
+
+_cpow = _of_c("cpow", 2)
+
+
+@inlined
+def c_pow(x, y):
+    """NumPy's power: small whole exponents multiply."""
+    a, b = c128(x), c128(y)
+    if b == 0:
+        return like(x, complex(1.0, 0.0))
+    if a == 0:
+        return like(x, complex(0.0, 0.0) if b.real > 0 else complex(NAN, NAN))
+    if b.imag != 0 or b.real != floor(b.real) or abs(b.real) >= 100:
+        return like(x, _cpow(a, b))
+    if b.real == 1:
+        return like(x, a)
+    if b.real == 2:
+        return like(x, a * a)
+    if b.real == 3:
+        return like(x, a * a * a)
+    n = int(abs(b.real))
+    out = c128(complex(1.0, 0.0))
+    while n > 0:
+        if n & 1:
+            out = out * a
+        a = a * a
+        n >>= 1
+    return like(x, out) if b.real > 0 else like(x, c_div(c128(complex(1.0, 0.0)), out))
 
 
 @inlined

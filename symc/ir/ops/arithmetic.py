@@ -86,7 +86,7 @@ def _pow_exponent(out: Value, x: Value, y: Value) -> Value:
 
 
 pow_ = elementwise("pow", 2, NUMBERS, _pow, (_pow_base, _pow_exponent), singular=True, numpy=np.power,
-                   complex_kernel=False, doc="x ** y. A negative power of an integer is 0, except of 1 and -1.")
+                   doc="x ** y. A negative power of an integer is 0, except of 1 and -1.")
 
 # --- magnitude and sign -----------------------------------------------------------------------------------------------
 

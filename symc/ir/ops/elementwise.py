@@ -55,7 +55,7 @@ def elementwise(name: str, arity: int, kinds: str, reference: Callable, derivati
                 result: str = "same", traits: Sequence[str] = (), doc: str = "", singular: bool = False,
                 identity: Any = None, numpy: np.ufunc | None = None, lowering: Lowering | None = None,
                 parts: Callable[[Value], Value] | None = None,
-                attrs: Sequence[Mapping[str, Any]] = ({},), complex_kernel: bool = True) -> Op:
+                attrs: Sequence[Mapping[str, Any]] = ({},)) -> Op:
     """Register an elementwise op.
 
     ``kinds``: dtype kinds it takes. ``result``: a key of RESULTS.
@@ -64,7 +64,6 @@ def elementwise(name: str, arity: int, kinds: str, reference: Callable, derivati
     ``numpy``: the ufunc that gives the same results (``reference`` itself, if it is one).
     ``parts``: a value of the op in terms of others, for a backend that has no such function.
     ``attrs``: attributes that the samples try; they name all that the op has.
-    ``complex_kernel``: kernels can compute it of complex numbers, if it takes them.
     """
     known = set(attrs[0])
 
@@ -83,7 +82,7 @@ def elementwise(name: str, arity: int, kinds: str, reference: Callable, derivati
     if isinstance(derivative, tuple):
         derivative = Elementwise(derivative, singular)
     facts: dict[str, Any] = dict(kinds=kinds, result=result)
-    if complex_kernel and ("c" in kinds or result == "complex"):
+    if "c" in kinds or result == "complex":
         traits = [*traits, "complex_kernel"]
     if identity is not None:
         facts["identity"] = identity if callable(identity) else lambda dtype: dtype.type(identity)
