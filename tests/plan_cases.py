@@ -148,11 +148,14 @@ class Machine:
             memory[step.writes[0]][:n] = memory[step.reads[0]][:n]
             return
         operands = [self.view(memory[name], o.type) for name, o in zip(step.reads, v.operands, strict=True)]
-        found = apply(v, operands, self.sizes, False, None)
-        if not isinstance(v.type, TupleType):
-            found = (found,)
-        for name, t, x in zip(step.writes, result_types(v), [np.array(x) for x in found], strict=True):
-            self.view(memory[name], t)[...] = x
+        results = list(enumerate(zip(step.writes, result_types(v), strict=True)))
+        apart = step.kind == "launch" and set(step.reads) & set(step.writes)
+        found: list[np.ndarray] = []
+        for r, (name, t) in reversed(results) if len(self.plan.steps) % 2 else results:
+            if apart or not found:  # a kernel may compute its results one after another, in any order
+                out = apply(v, operands, self.sizes, False, None)
+                found = [np.array(x) for x in (out if isinstance(v.type, TupleType) else (out,))]
+            self.view(memory[name], t)[...] = found[r]
 
     def run(self) -> list[np.ndarray]:
         for step in self.plan.steps:

@@ -56,7 +56,7 @@ def test_flat_kernels_write_over_operands_they_read_at_the_same_index():
     grid = TensorType("f64", (10, 4))
     assert pairs_of([F64, F64], lambda a, b: a * b + 1) == {(0, 0), (1, 0)}
     assert pairs_of([F64, scalar], lambda a, s: a * lookup("broadcast")(s, axes=(), shape=(10,))) == {(0, 0)}
-    assert pairs_of([F64, F64], lambda a, b: [a + b, -b]) == {(0, 0), (1, 0), (1, 1)}
+    assert pairs_of([F64, F64], lambda a, b: [a + b, -b]) == {(0, 0)}  # -b may be computed after a + b is written
     assert pairs_of([F64], lambda a: lookup("cast")(a, dtype=np.dtype("f4"))) == set()
     # operands read elsewhere than at the element written, or in another loop, stay whole
     assert pairs_of([row], lambda a: lookup("slice")(a, start=(3,), size=(4,), step=(-1,)) + a) == set()

@@ -29,7 +29,11 @@ def inplace_pairs(v: Value) -> Pairs:
 
 
 def fused_pairs(v: Value) -> Pairs:
-    """Pairs of a kernel: one flat loop that reads element i of the operand before it writes element i of the result."""
+    """Pairs of a kernel: one flat loop that reads element i of the operand before it writes element i of the result.
+
+    The compiler may take the loop apart, one loop for each result in any order (pointers are ``noalias``). So a result
+    is written over an operand only if no other result depends on it.
+    """
     (region,) = v.regions
     found = _of_region.get(region)
     if found is None:
@@ -53,9 +57,12 @@ def _flat_pairs(region: Region) -> Pairs:
             reach[v] = 0
             for o in v.operands:
                 reach[v] |= reach[o]
-    kept = set(region.results) if len(region.results) > 1 else set()  # a param returned as it is must stay as it is
-    return tuple((k, r) for k, p in enumerate(params) for r, result in enumerate(region.results)
-                 if p.type is result.type and p not in kept and reach[result] >> k & 1)
+    out = []
+    for k, p in enumerate(params):
+        readers = [r for r, result in enumerate(region.results) if reach[result] >> k & 1]
+        if len(readers) == 1 and p.type is region.results[readers[0]].type:
+            out.append((k, readers[0]))
+    return tuple(out)
 
 
 def _end_pairs(region: Region, values: Sequence[Value]) -> Pairs:
