@@ -330,3 +330,41 @@ def test_complex_reductions_are_kernels(name):
         program = load(planned(function(name, [(leaf, Input("x", leaf.type))], [lookup(name)(leaf * 2, axes=axes)])))
         assert_native(program)
         np.testing.assert_allclose(program.run([x], {})[0], getattr(np, name)(x * 2, axis=axes), rtol=1e-13)
+
+
+# --- in loops ---------------------------------------------------------------------------------------------------------
+
+
+def test_index_ops_in_a_loop_are_native_and_in_place():
+    """Nothing in the body calls Python; the carry is updated where it lies."""
+    x, i, y = sc.input("x", "float64", shape=("n", 4)), sc.input("i", "int64", shape=("t",)), sc.input("y", "float64",
+                                                                                                      shape=("t", 4))
+
+    def body(c, row):
+        k, v = row
+        c = c.at[k].add(sc.cumsum(sc.sort(v)))
+        return c, c[k - 1] @ sc.digamma(v + 1)
+
+    f = sc.compile(list(sc.scan(body, x, (i, y))), [x, i, y])
+    inside = f.plan.split("body(")[1]
+    assert "call " not in inside and "scatter" in inside and "in place" in inside, f.plan
+    rng = np.random.default_rng(4)
+    a, at, rows = rng.normal(size=(5, 4)), np.array([0, 4, -1, 0, 2]), rng.uniform(size=(5, 4))
+    want, dots = a.copy(), []
+    special = pytest.importorskip("scipy.special")
+    for k, v in zip(at, rows, strict=True):
+        want[k] += np.cumsum(np.sort(v))
+        dots.append(want[k - 1] @ special.digamma(v + 1))
+    got = f(a, at, rows)
+    np.testing.assert_allclose(got[0], want, rtol=1e-14)
+    np.testing.assert_allclose(got[1], dots, rtol=1e-12)
+    with pytest.raises(IndexingError, match="out of bounds for an axis of size 5"):
+        f(a, np.array([0, 1, 2, 5, 0]), rows)
+
+
+def test_a_loop_over_places_needs_no_checks():
+    x = sc.input("x", "float64", shape=("n",))
+    f = sc.compile(sc.fori_loop(1, x.shape[0], lambda t, c: c.at[t].add(c[t - 1]), x), [x])
+    assert "check_index" not in f.source
+    np.testing.assert_array_equal(f(np.arange(6.0)), np.cumsum(np.arange(6.0)))
+    assert f(np.zeros(1)).tolist() == [0]
