@@ -15,7 +15,8 @@ from symc.codegen.cells import Work, is_view, source
 from symc.codegen.costs import cost
 from symc.codegen.memory import Held, MemoryReport, held, memory, persistent
 from symc.codegen.names import is_kernel
-from symc.codegen.order import Edges, order, topological
+from symc.codegen.order import Edges, curve, greedy, order, topological, update_edges
+from symc.codegen.place import Placer
 from symc.codegen.plan import Planner
 from symc.codegen.recompute import Cut, Draft, Emit, choose
 from symc.errors import MemoryBudgetError
@@ -52,10 +53,11 @@ def fit(f: Function, donated: frozenset[int], budget: Budget) -> tuple[Function,
     """
     planner = Planner()
     w = planner.work(f, donated)
-    sequence = order(w)
-    plan = planner.finish(w, sequence)
+    plan = planner.finish(w, order(w))
     report = memory(plan, budget.sizes)
     lowest, fullest = report, plan
+    if report > budget.max_bytes:
+        sequence = _eager(w, budget.sizes)
     for _ in range(ROUNDS):
         if report <= budget.max_bytes:
             return f, plan
@@ -74,6 +76,20 @@ def fit(f: Function, donated: frozenset[int], budget: Budget) -> tuple[Function,
     raise _too_small(fullest, lowest, budget)
 
 
+def _eager(w: Work, sizes: Mapping[str, int]) -> Sequence[int]:
+    """The sequence that holds least over time. Where peaks are equal, the usual order may put off what could be done
+    at once (gradients of weights); what it holds meanwhile could not be given up."""
+    placer, numbers = Placer(w), _numbers(w, sizes)
+    late = update_edges(w, placer)
+    found = [order(w), greedy(w, late, numbers), *([greedy(w, Edges(w), numbers)] if late.any else [])]
+    areas = [sum(curve(w, sequence, placer, numbers, _scratch(w, sizes))) for sequence in found]
+    return found[areas.index(min(areas))]
+
+
+def _scratch(w: Work, sizes: Mapping[str, int]) -> list[int]:
+    return [evaluate(w.nests[s].nbytes, sizes) if s in w.nests else 0 for s in range(len(w.values))]
+
+
 Found = tuple[Function, Work, Sequence[int], Plan]
 
 
@@ -81,7 +97,7 @@ def _round(planner: Planner, f: Function, donated: frozenset[int], budget: Budge
            sequence: Sequence[int]) -> Found | None:
     """Compute again what is cheapest so that the plan fits; else, so that it takes least."""
     numbers = _numbers(w, budget.sizes)
-    scratch = [evaluate(w.nests[s].nbytes, budget.sizes) if s in w.nests else 0 for s in range(len(w.values))]
+    scratch = _scratch(w, budget.sizes)
     partial = {s for s, v in enumerate(w.values) if is_kernel(v) and len(set(v.regions[0].results)) > 1
                and len(set(v.regions[0].results)) == len(v.regions[0].results)}
     cut = Cut(w, sequence, numbers, scratch, [cost(v, budget.sizes) for v in w.values], partial)

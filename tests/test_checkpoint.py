@@ -1,0 +1,387 @@
+"""Memory of the backward pass: `checkpoint(fn)`, and `compile(max_bytes=)`. Numbers stay, bytes go."""
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import symc as sc
+from symc import nest
+from symc.codegen.budget import Budget, fit
+from symc.codegen.memory import memory
+from symc.codegen.plan import check_plan, make_plan
+from symc.errors import InputError, MemoryBudgetError, PlanError
+from symc.ir.traverse import every_value
+
+RNG = np.random.default_rng(7)
+X, W, B = RNG.normal(size=(4, 5)), RNG.normal(size=(5, 5)) * 0.5, RNG.normal(size=5)
+
+
+def leaves():
+    return (sc.input("x", "float64", shape=("n", 5)), sc.input("w", "float64", shape=(5, 5)),
+            sc.input("b", "float64", shape=(5,)))
+
+
+def layer(p, h, scale=1.0):
+    """A nest of parameters, a keyword, a nest of results with a number in it."""
+    return {"h": sc.tanh(h @ p["w"] + p["b"]) * scale, "aux": (sc.exp(-h), 3.0)}
+
+
+def net(wrap, x, w, b):
+    f, h, total = wrap(layer), x, 0
+    for i in range(3):
+        out = f({"w": w, "b": b}, h, scale=1.0 + i)
+        h = out["h"]
+        total = total + sc.mean(out["aux"][0]) * out["aux"][1]
+    return sc.sum(h * h) + total
+
+
+def block(wrap, x, w, b):
+    return wrap(lambda z: sc.tanh(z * b) @ w)(x)
+
+
+def scanned(wrap, x, w, b):
+    f = wrap(lambda h, r: sc.tanh(h @ w + r))
+
+    def step(h, r):
+        new = f(h, r)
+        return new, new.sum()
+
+    last, ys = sc.scan(step, b, x)
+    return sc.sum(last * b) + sc.sum(ys * ys)
+
+
+PROGRAMS = {
+    "gradient": lambda k, x, w, b: sc.grad(net(k, x, w, b), [x, w, b]),
+    "forward over reverse": lambda k, x, w, b: sc.hvp(net(k, x, w, b), [w, b], [w, b * 2]),
+    "reverse over reverse": lambda k, x, w, b: sc.grad(sc.sum(sc.grad(net(k, x, w, b), w) ** 2), [x, w, b]),
+    "forward": lambda k, x, w, b: sc.jvp(net(k, x, w, b), [w, x], [w * 2, x]),
+    "reverse over forward": lambda k, x, w, b: sc.grad(sc.jvp(net(k, x, w, b), [w], [w]), [w, b]),
+    "vmap": lambda k, x, w, b: sc.vmap(lambda r: block(k, r, w, b))(x),
+    "gradient of vmap": lambda k, x, w, b: sc.grad(sc.sum(sc.vmap(lambda r: block(k, r, w, b))(x) ** 2), [x, w]),
+    "vmap of gradient": lambda k, x, w, b: sc.vmap(lambda r: sc.grad(sc.sum(block(k, r, w, b) ** 2), w))(x),
+    "captured": lambda k, x, w, b: sc.grad(sc.sum(k(lambda: sc.tanh(x @ w) * sc.exp(b))()), [x, w, b]),
+    "nested": lambda k, x, w, b: sc.grad(
+        sc.sum(k(lambda z: k(lambda y: sc.tanh(y @ w))(k(sc.sin)(z)))(x)), [x, w]),
+    "in a loop": lambda k, x, w, b: sc.grad(scanned(k, x, w, b), [x, w, b]),
+    "around a loop": lambda k, x, w, b: sc.grad(k(lambda z: scanned(lambda f: f, z, w, b))(x), [x, w, b]),
+    "several results": lambda k, x, w, b: sc.grad(sc.sum(k(lambda z: (sc.sin(z), z @ w, sc.argmax(z)))(x)[1]), [x, w]),
+    "masked": lambda k, x, w, b: sc.grad(sc.sum(sc.where(x > 0, k(sc.sqrt)(x), 0.0)), x),
+}  # fmt: skip
+
+
+def plain(f):
+    return f
+
+
+def flat(results):
+    return [np.asarray(r) for r in nest.flatten(results)[0]]
+
+
+@pytest.mark.parametrize("policy", ["nothing", "dots"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_derivatives_are_those_without(name, policy):
+    args = leaves()
+    used = [args, [X, W, B]]
+    expected = flat(sc.compile(PROGRAMS[name](plain, *args), args)(*used[1]))
+    assert all(np.isfinite(e).all() for e in expected)
+    program = PROGRAMS[name](sc.checkpoint(policy=policy), *args)
+    for mode in ("default", "reference", "fast_compile"):
+        for got, want in zip(flat(sc.compile(program, args, mode=mode)(*used[1])), expected, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12, err_msg=mode)
+
+
+# --- what is kept -----------------------------------------------------------------------------------------------------
+
+
+def blocks(wrap, count, per=5, rows=64, size=32):
+    """A deep chain of products, the parts of which are wrapped; its gradient."""
+    x = sc.input("x", "float64", shape=(rows, size))
+    w = sc.input("w", "float64", shape=(size, size))
+
+    def part(h):
+        for _ in range(per):
+            h = sc.tanh(h @ w)
+        return h
+
+    h = x
+    for _ in range(count):
+        h = wrap(part)(h)
+    return [x, w], sc.grad(sc.sum(h), x)
+
+
+def count(f, op):
+    return sum(v.op.name == op for v in every_value(f._prepared.final.body))
+
+
+def test_a_chain_of_parts_holds_one_part_and_what_lies_between():
+    full, small = (sc.compile(out, ins) for ins, out in (blocks(plain, 6), blocks(sc.checkpoint, 6)))
+    array = 64 * 32 * 8
+    assert full.memory() > 30 * array  # every layer's value
+    assert small.memory() < (6 + 5 + 6) * array  # between parts, inside one, and what passes through
+    assert count(small, "dot") == count(full, "dot") + 30  # each layer once more
+    assert count(full, "again") == 0
+
+
+def test_dots_are_kept_by_that_policy():
+    full, kept, again = (sc.compile(out, ins) for ins, out in (
+        blocks(plain, 4), blocks(sc.checkpoint(policy="dots"), 4), blocks(sc.checkpoint, 4)))
+    assert count(kept, "dot") == count(full, "dot") < count(again, "dot")
+
+
+def test_a_second_computation_waits_for_the_cotangent():
+    """Else it could run right after the first one, and nothing would be gained."""
+    ins, out = blocks(sc.checkpoint, 4)
+    plan = sc.compile(out, ins)._prepared.plan
+    at = {s.value: k for k, s in enumerate(plan.steps)}
+    waiting = 0
+    for v in every_value(plan.function.body):
+        for o in v.operands:
+            if o.op.name == "again" and v in at:
+                for g in o.operands[1:]:
+                    assert at[g if g in at else g.operands[0]] < at[v]
+                    waiting += 1
+    assert waiting >= 4
+
+
+def test_the_step_of_a_loop_keeps_carries_and_rows():
+    x = sc.input("x", "float64", shape=(50, 100))
+    h0 = sc.input("h", "float64", shape=(100,))
+
+    def work(h, r):
+        for _ in range(4):
+            h = sc.sin(h * r) + sc.cos(h)
+        return h
+
+    def loss(f):
+        return sc.sum(sc.scan(lambda h, r: (f(h, r), None), h0, x)[0])
+
+    full, small = (sc.compile(sc.grad(loss(f), [x, h0]), [x, h0]) for f in (work, sc.checkpoint(work)))
+    assert small.memory() <= full.memory()
+    data = RNG.normal(size=(50, 100)), RNG.normal(size=100)
+    for got, want in zip(flat(small(*data)), flat(full(*data)), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
+    extra = small.memory() - sum(a.nbytes for a in data) * 2  # beyond arguments and results
+    assert extra < 1.2 * data[0].nbytes + 20 * 800  # one carry a step
+
+
+def test_lines_of_the_function_stay():
+    ins, out = blocks(sc.checkpoint, 2)
+    text = sc.compile(out, ins).dump()
+    products = [line for line in text.splitlines() if " = dot " in line]
+    assert len(products) > 10 and all("test_checkpoint.py" in line for line in products)
+
+
+def test_effects_take_place_once(capsys):
+    x = sc.input("x", "float64", shape=(3,))
+
+    def noisy(h):
+        return sc.sin(sc.debug.print(h, "h = {}") * 2)
+
+    f = sc.compile(sc.grad(sc.sum(sc.checkpoint(noisy)(x)), x), [x])
+    np.testing.assert_allclose(f(np.ones(3)), 2 * np.cos(2) * np.ones(3))
+    assert capsys.readouterr().out.count("h = ") <= 1
+
+
+def test_as_a_decorator():
+    @sc.checkpoint
+    def f(x):
+        """Doc."""
+        return sc.sin(x)
+
+    x = sc.scalar("x")
+    assert f.__name__ == "f" and f.__doc__ == "Doc."
+    assert sc.compile(sc.grad(f(x), x))(0.5) == pytest.approx(np.cos(0.5))
+
+
+@pytest.mark.parametrize(("make", "text"), [
+    (lambda: sc.checkpoint(3), "checkpoint takes a function, not int"),
+    (lambda: sc.checkpoint(sc.sin, policy="dot"), "did you mean 'dots'?"),
+    (lambda: sc.checkpoint(lambda x: "no")(sc.scalar("x")), "checkpoint: result is not an array: str 'no'"),
+])  # fmt: skip
+def test_mistakes(make, text):
+    with pytest.raises(InputError) as e:
+        make()
+    assert text in str(e.value)
+    assert "test_checkpoint.py" in str(e.value)
+
+
+# --- max_bytes --------------------------------------------------------------------------------------------------------
+
+
+def chain(kind, steps, size):
+    """A long chain and its gradient: elementwise on a vector, or products on a matrix."""
+    if kind == "elementwise":
+        x = h = sc.input("x", "float64", shape=(size,))
+        for _ in range(steps):
+            h = sc.tanh(h * 1.01 + 0.5)
+        return [x], [sc.grad(sc.sum(h), x)], [RNG.normal(size=size)]
+    x = h = sc.input("x", "float64", shape=(size, size))
+    w = sc.input("w", "float64", shape=(size, size))
+    for _ in range(steps):
+        h = sc.tanh(h @ w)
+    return [x, w], sc.grad(sc.sum(h), [x, w]), [RNG.normal(size=(size, size)), RNG.normal(size=(size, size)) / size**0.5]
+
+
+def again_steps(f):
+    """How many steps of the plan run for the second time (copies of a step are told by what they compute)."""
+    return len(f._prepared.plan.steps)
+
+
+def agree(f, g, data):
+    for got, want in zip(flat(f(*data)), flat(g(*data)), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(("kind", "size"), [("elementwise", 500), ("products", 16)])
+def test_a_chain_of_1000_steps_in_about_the_root_of_its_memory(kind, size):
+    ins, outs, data = chain(kind, 1000, size)
+    full = sc.compile(outs, ins)
+    array = data[0].nbytes
+    assert full.memory() > 1000 * array
+    small = sc.compile(outs, ins, max_bytes=int(7 * 1000**0.5) * array)
+    assert small.memory() <= int(7 * 1000**0.5) * array
+    check_plan(small._prepared.plan)
+    agree(small, full, data)
+    assert again_steps(small) < 2 * again_steps(full)  # nothing runs a third time
+
+
+def test_less_memory_never_costs_less():
+    ins, outs, data = chain("products", 60, 12)
+    full = sc.compile(outs, ins)
+    steps = [again_steps(full)]
+    for share in (0.9, 0.75, 0.6, 0.45, 0.3):
+        bound = int(full.memory() * share)
+        f = sc.compile(outs, ins, max_bytes=bound)
+        assert f.memory() <= bound
+        agree(f, full, data)
+        steps.append(again_steps(f))
+    assert steps == sorted(steps) and steps[-1] > steps[0]
+
+
+def test_a_budget_that_is_met_changes_nothing():
+    ins, outs, _ = chain("products", 5, 8)
+    full = sc.compile(outs, ins)
+    same = sc.compile(outs, ins, max_bytes=int(full.memory()))
+    assert same.dump() == full.dump() and "max_bytes" not in same.stages
+
+
+def test_what_a_call_takes_is_within_the_budget():
+    ins, outs, data = chain("elementwise", 100, 20_000)
+    full = sc.compile(outs, ins)
+    bound = int(full.memory() * 0.5)
+    f = sc.compile(outs, ins, max_bytes=bound)
+    assert f.memory() <= bound
+    f(*data)
+    f._program._frames.clear()  # the arena is allocated anew
+    tracemalloc.start()
+    out = f(*data)
+    took = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert flat(out)[0].shape == data[0].shape
+    assert took + data[0].nbytes <= bound * 1.02
+    assert took > 20 * data[0].nbytes  # the measure measures
+
+
+def mlp(depth, size=24):
+    x = sc.input("x", "float32", shape=("n", size))
+    y = sc.input("y", "float32", shape=("n", size))
+    params = [(sc.shared(RNG.normal(size=(size, size)).astype("float32") / 5, f"w{k}"),
+               sc.shared(np.zeros(size, "float32"), f"b{k}")) for k in range(depth)]
+    h = x
+    for w, b in params:
+        h = sc.maximum(h @ w + b, 0) * 0.2 + h * 0.8
+    loss = sc.mean((h - y) ** 2)
+    states = [p for pair in params for p in pair]
+    updates = {p: p - 0.01 * g for p, g in zip(states, sc.grad(loss, states), strict=True)}
+    return [x, y], loss, updates, states
+
+
+def test_training_a_network_of_30_layers():
+    ins, loss, updates, states = mlp(30)
+    start = [s.get_value() for s in states]
+    data = [RNG.normal(size=(256, 24)).astype("float32") for _ in range(2)]
+    runs = []
+    full = None
+    for share in (None, 0.5):
+        for s, value in zip(states, start, strict=True):
+            s.set_value(value)
+        bytes_ = None if share is None else (int(full.memory(n=256) * share), {"n": 256})
+        f = sc.compile(loss, ins, updates=updates, max_bytes=bytes_)
+        full = full or f
+        if bytes_:
+            assert f.memory(n=256) <= bytes_[0]
+        runs.append([float(f(*data)) for _ in range(3)] + [s.get_value() for s in states])
+    for got, want in zip(*runs, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-5)
+    assert runs[0][2] < runs[0][0]
+
+
+def test_impossible_says_what_takes_most():
+    ins, outs, data = chain("products", 40, 16)
+    with pytest.raises(MemoryBudgetError) as e:
+        sc.compile(outs, ins, max_bytes=10 * data[0].nbytes)
+    text = str(e.value)
+    assert isinstance(e.value, PlanError)
+    assert f"{10 * data[0].nbytes:,} bytes are not enough: the lowest peak that was found is" in text
+    assert "h = sc.tanh(h @ w)" in text and "2,048 bytes, steps" in text
+    lowest = int(text.rpartition("max_bytes=")[2].partition(" ")[0])
+    assert sc.compile(outs, ins, max_bytes=lowest).memory() <= lowest
+
+
+def test_inputs_and_results_that_do_not_fit():
+    x = sc.input("x", "float64", shape=(1000,))
+    with pytest.raises(MemoryBudgetError, match="inputs, states, constants and results alone take 16,000"):
+        sc.compile(x * 2, [x], max_bytes="10 kB")
+
+
+def test_sizes():
+    x = sc.input("x", "float64", shape=("n",))
+    h = x
+    for _ in range(300):
+        h = sc.tanh(h * 1.01 + 0.5)
+    g = sc.grad(sc.sum(h), x)
+    f = sc.compile(g, [x], max_bytes=("1 MB", {"n": 1000}))
+    assert f.memory(n=1000) <= 10**6 < sc.compile(g, [x]).memory(n=1000)
+    agree(f, sc.compile(g, [x]), [RNG.normal(size=7)])
+
+
+@pytest.mark.parametrize(("given", "text"), [
+    (0, "max_bytes must be a number of bytes, not 0"),
+    ("many", "max_bytes must be a number of bytes, not 'many'"),
+    (10**6, 'say for which sizes it must hold: max_bytes=(1000000, {"n": 1000})'),
+    ((10**6, {"m": 3}), "f has no size 'm'"),
+    ((10**6, {"n": -1}), "not {'n': -1}"),
+])  # fmt: skip
+def test_mistakes_in_max_bytes(given, text):
+    x = sc.input("x", "float64", shape=("n",))
+    with pytest.raises(InputError) as e:
+        sc.compile(x + 1, [x], max_bytes=given)
+    assert text in str(e.value) and "test_checkpoint.py" in str(e.value)
+
+
+def test_modes_without_a_plan_have_no_budget():
+    x = sc.input("x", "float64", shape=(3,))
+    with pytest.raises(InputError, match="runs without a memory plan"):
+        sc.compile(x + 1, [x], max_bytes=100, mode="reference")
+    ins, outs, data = chain("products", 12, 8)
+    f = sc.compile(outs, ins, mode="debug", max_bytes=14 * data[0].nbytes)  # every stage against the reference
+    agree(f, sc.compile(outs, ins), data)
+
+
+def test_saved_functions_keep_their_budget():
+    ins, outs, data = chain("products", 20, 8)
+    full = sc.compile(outs, ins)
+    f = sc.compile(outs, ins, max_bytes=int(full.memory() * 0.6))
+    g = pickle.loads(pickle.dumps(f))
+    assert g.memory() == f.memory() < full.memory() and g.dump() == f.dump()
+    agree(g, full, data)
+
+
+def test_a_plan_is_the_same_in_every_run():
+    ins, outs, _ = chain("products", 25, 8)
+    final = sc.compile(outs, ins)._prepared.final
+    whole = memory(make_plan(final), {})
+    texts = {str(fit(final, frozenset(), Budget(int(whole * 0.5)))[0]) for _ in range(2)}
+    assert len(texts) == 1 and "again" in texts.pop()
