@@ -54,7 +54,8 @@ def budget_of(option: list[Any] | None, f: Function) -> Budget | None:
             raise InputError(f"max_bytes: {f.name} has no size {name!r}", help=did_you_mean(name, known))
     missing = [n for n in known if n not in sizes]
     if missing:
-        rows = [(f"%{i.name}", i.type, i.loc) for i in f.inputs if any(n in missing for s in i.type.shape for n in names(s))]
+        wanted = set(missing)
+        rows = [(f"%{i.name}", i.type, i.loc) for i in f.inputs if any(wanted & names(s) for s in i.type.shape)]
         example = ", ".join(f'"{n}": 1000' for n in known)
         raise InputError(
             f"max_bytes: how many bytes {f.name} takes depends on {', '.join(missing)}", values=rows,

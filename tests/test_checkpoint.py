@@ -221,7 +221,8 @@ def chain(kind, steps, size):
     w = sc.input("w", "float64", shape=(size, size))
     for _ in range(steps):
         h = sc.tanh(h @ w)
-    return [x, w], sc.grad(sc.sum(h), [x, w]), [RNG.normal(size=(size, size)), RNG.normal(size=(size, size)) / size**0.5]
+    data = [RNG.normal(size=(size, size)), RNG.normal(size=(size, size)) / size**0.5]
+    return [x, w], sc.grad(sc.sum(h), [x, w]), data
 
 
 def again_steps(f):

@@ -1,9 +1,8 @@
 """Plans within a number of bytes: ``fit`` computes values again until the plan is small enough, or says why it cannot.
 
-What is computed again is chosen in ``recompute``. Here a choice becomes a function, in which second computations work on
-``again`` of what they read, and its plan is measured. One round halves what lies between the ends of a long chain (in
-the sense of roots: n values become about 2 sqrt(n)); when that is too much, the next round cuts the new sequence where
-it is fullest now, second computations included.
+What is computed again is chosen in ``recompute``. Here a choice becomes a function, in which second computations work
+on ``again`` of what they read, and its plan is measured. After one round a chain of n values holds about 2 sqrt(n) of
+them; when that is too much, the next round cuts the new sequence where it is fullest now, second computations included.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ CHEAP, FUNCTION, LIBRARY = 0.1, 0.7, 8.0
 MULTIPLY, BYTE, CALL = 0.06, 0.1, 100.0
 
 VECTORIZED = frozenset({"exp", "log", "expm1", "log1p", "tanh", "sigmoid", "softplus", "logaddexp", "log1mexp", "sqrt"})
-SLOW = frozenset({"sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "atan2", "pow",
-                  "erf", "erfc", "erfinv", "gammaln", "digamma"})
+SLOW = frozenset({"sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "atan2",
+                  "pow", "erf", "erfc", "erfinv", "gammaln", "digamma"})
 
 
 def cost(v: Value, sizes: Sizes) -> float:

@@ -79,7 +79,8 @@ def _checkpoint_samples() -> Iterator[tuple[tuple, dict]]:
     x, y = param(0, row), param(1, row)
     inner = mul(sin(x), y)
     for policy, results in (("nothing", [exp(inner)]), ("dots", [mul(inner, inner), y])):
-        yield (np.linspace(0.1, 1, 3), np.linspace(-1, 2, 3)), dict(policy=policy, regions=(Region((row, row), results),))
+        body = Region((row, row), results)
+        yield (np.linspace(0.1, 1, 3), np.linspace(-1, 2, 3)), dict(policy=policy, regions=(body,))
 
 
 checkpoint = register(Op(
