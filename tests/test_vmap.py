@@ -19,7 +19,7 @@ from symc.ir.value import fresh_input
 
 #: Ops without a batching rule: leaves have no operands, and code generation makes the others after any batching.
 NONE = {"constant", "input", "param", "iota", "position", "size", "fused", "generate", "fold", "load", "put",
-        "put_running", "loop", "pack"}
+        "put_running", "insert", "insert_place", "loop", "pack"}
 OPS = [op for op in all_ops() if op.samples is not None and op.name not in NONE]
 N = 3
 
