@@ -68,6 +68,13 @@ def _import_failure(venv: str, modules: tuple[str, ...]) -> str | None:
     return None if run.returncode == 0 else (run.stderr.strip().splitlines() or ["import failed"])[-1]
 
 
+#: Variables that make a library use other machine code than it would choose for this processor. Some machines set them
+#: for everybody; then some peers would be measured with instructions of ten years ago, and others not.
+CHOOSERS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "MKL_ENABLE_INSTRUCTIONS", "MKL_DEBUG_CPU_TYPE",
+            "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY", "NPY_DISABLE_CPU_FEATURES",
+            "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
+
+
 def environment(settings: Settings, dtype: str, cache: Path) -> dict[str, str]:
     """The worker's environment: equal thread counts for all, and every persistent cache inside ``cache``.
 
@@ -93,7 +100,7 @@ def environment(settings: Settings, dtype: str, cache: Path) -> dict[str, str]:
     }
     if settings.huge_pages:
         variables["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
-    return {**os.environ, **variables}
+    return {k: v for k, v in os.environ.items() if not k.startswith(CHOOSERS)} | variables
 
 
 def _pytensor_flags(dtype: str, cache: Path) -> str:

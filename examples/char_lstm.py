@@ -82,7 +82,8 @@ def adam(loss: sc.Tensor, parameters: list[sc.Tensor], rate: float) -> dict[sc.T
 
 def writer(model: Model, length: int) -> sc.CompiledFunction:
     """A function of a seed and a first letter that writes ``length`` letters: the loop draws each from the last."""
-    key, first = sc.input("key", "uint64", (2,)), sc.input("first", "int64", ())
+    seed, first = sc.input("seed", "int64", ()), sc.input("first", "int64", ())
+    key = sc.random.key(seed)
     zero = sc.zeros((1, model.hidden), "float32")
 
     def step(state, k):
@@ -92,7 +93,7 @@ def writer(model: Model, length: int) -> sc.CompiledFunction:
         return (letter, inner), letter
 
     _, letters = sc.scan(step, (first, (zero, zero)), sc.arange(length))
-    return sc.compile(letters, [key, first], name="write")
+    return sc.compile(letters, [seed, first], name="write")
 
 
 def main(updates: int = 400, hidden: int = 128, batch: int = 32, steps: int = 50, path: Path | None = None,
@@ -118,7 +119,7 @@ def main(updates: int = 400, hidden: int = 128, batch: int = 32, steps: int = 50
             progress.set_postfix(loss=f"{losses[-1]:.3f}")
 
     write = writer(model, 300)
-    sample = "".join(alphabet[k] for k in write(sc.random.seed_key(1), place["T"]))
+    sample = "".join(alphabet[k] for k in write(1, place["T"]))
     final = float(np.mean(losses[-20:]))
     if show:
         print(f"loss {losses[0]:.3f} -> {final:.3f} nats a letter ({len(alphabet)} letters)\n{sample}")

@@ -44,7 +44,7 @@ def inputs(case: Sequence) -> list[Array]:
 
 def cell(m: Any, sigmoid: Callable[[Any], Any], kind: str, state: tuple[Any, Any], z: Any) -> tuple[Any, Any]:
     """The next state, given what arrives at the gates, in a NumPy-like library ``m``."""
-    h, c = state
+    _, c = state
     if kind == "rnn":
         return m.tanh(z), c
     n = HIDDEN
