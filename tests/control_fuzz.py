@@ -1,4 +1,4 @@
-"""Random bodies of loops, nested in one another, and Python loops that mean the same: what derivatives are tested on."""
+"""Random bodies of loops, nested in one another, and Python loops that mean the same."""
 
 from __future__ import annotations
 

@@ -13,8 +13,10 @@ import pytest
 import symc as sc
 from symc.grad import connected
 from symc.grad.residuals import recompute_everything
+from symc.ir.function import Input, function
 from symc.ir.traverse import every_value, postorder
 from symc.ir.types import TensorType
+from symc.opt import UNFUSED, optimize
 from tests.control_fuzz import NESTED, Loops, Unrolled, recipe, run
 
 RNG = np.random.default_rng(7)
@@ -418,7 +420,7 @@ def test_where_a_derivative_stops_is_told_with_the_line():
         k = (x * t).astype("int64")  # it stops here
         return (c[1] * 1.0, c[1] + k), c[0]
 
-    (a, b), ys = sc.scan(step, (sc.zeros(3), sc.zeros(3, "int64")), y)
+    (a, _), ys = sc.scan(step, (sc.zeros(3), sc.zeros(3, "int64")), y)
     for result in (a, ys):
         with pytest.raises(sc.GradientError) as e:
             sc.grad(result.sum(), x)
@@ -475,3 +477,78 @@ def test_a_body_of_many_values():
     for _ in range(3000):
         y = sc.sin(y * 1.1)
     close([values(g, [x], [0.4])], [values(sc.grad(y, x), [x], [0.4])])
+
+
+def optimized_size(outputs, inputs):
+    """How many values a function has after the default pipeline, before fusion."""
+    names = [(i.value, Input(f"x{k}", i.value.type)) for k, i in enumerate(inputs)]
+    return len(every_value(optimize(function("f", names, [o.value for o in outputs]), UNFUSED).function.body))
+
+
+def lstm_cost(h0, xs, w, u, b):
+    def step(c, x):
+        z = x @ w + c[0] @ u + b
+        i, f, o, g = (z[4 * k : 4 * k + 4] for k in range(4))
+        cell = sc.special.expit(f) * c[1] + sc.special.expit(i) * sc.tanh(g)
+        return ((h := sc.special.expit(o) * sc.tanh(cell)), cell), h
+
+    _, ys = sc.scan(step, (h0, h0), xs)
+    return (ys * ys).sum()
+
+
+def rnn_cost(h0, xs, w, u, b):
+    h, ys = sc.scan(lambda h, x: ((n := sc.tanh(x @ w + h @ u + b)), n), h0, xs)
+    return h.sum() + (ys * ys).sum()
+
+
+def map_cost(h0, xs, w, u, b):
+    return sc.scan(lambda h, x: (sc.sin(h * b[:4]) + h, None), h0, length=10)[0].sum()
+
+
+@pytest.mark.parametrize("cost, most", [(rnn_cost, 2.5), (map_cost, 2.5), (lstm_cost, 2.6)])
+def test_a_second_gradient_is_not_much_larger(cost, most):
+    width = 4 if cost is rnn_cost else 16
+    shapes = [(4,), ("t", 3), (3, width), (4, width), (width,)]
+    inputs = [sc.input(f"x{k}", "float64", s) for k, s in enumerate(shapes)]
+    gradients = sc.grad(cost(*inputs), inputs[2:], disconnected="zero")
+    moves = [sc.input(f"v{k}", "float64", g.value.shape) for k, g in enumerate(gradients)]
+    slope = sum((g * m).sum() for g, m in zip(gradients, moves, strict=True))
+    first = optimized_size(gradients, inputs)
+    for second in (sc.grad(slope, inputs[2:], disconnected="zero"), sc.jvp(gradients, inputs[2:], moves)):
+        assert optimized_size(second, [*inputs, *moves]) <= most * first
+
+
+def test_a_second_gradient_goes_back_through_one_loop():
+    inputs = rnn_inputs()
+    g = sc.grad(rnn_cost(*inputs), inputs[3])
+    backward = [v for v in loops(sc.grad((g * g).sum(), inputs[3])) if v.attrs["reverse"]]
+    # the first gradient, the same with what is read of it, and one for all that was computed before it
+    assert len(backward) == 3
+
+
+def test_slices_that_make_up_a_whole_mask_nothing():
+    x = sc.input("x", "float64", (6,))
+
+    def names(*parts):
+        y = sc.sin(x)
+        return Counter(v.op.name for v in every(sc.grad(sum((sc.exp(y[p]) * k).sum() for k, p in parts), x)))
+
+    a, b, c = slice(0, 2), slice(2, 5), slice(5, 6)
+    assert names((1.0, a), (2.0, b), (3.0, c))["mulz"] == 0
+    assert names((1.0, a), (3.0, c))["mulz"] > 0
+    assert names((1.0, a), (2.0, slice(3, 6)))["mulz"] > 0
+
+
+def test_gates_of_a_cell_are_not_masked():
+    inputs = [sc.input(f"x{k}", "float64", s) for k, s in enumerate([(4,), ("t", 3), (3, 16), (4, 16), (16,)])]
+    assert "mulz" not in {v.op.name for v in every(*sc.grad(lstm_cost(*inputs), inputs[2:]))}
+
+
+# --- compiled ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed, inner", [(0, ()), (31, ("scan",)), (42, ("while",)), (53, ("cond",))])
+def test_compiled_derivatives_are_the_evaluated_ones(seed, inner):
+    p = Program(seed, inner)
+    wanted = p.derivatives(Loops(max_steps=5))
+    close(sc.compile(wanted, p.inputs)(*p.arrays), values(wanted, p.inputs, p.arrays), rtol=1e-7)

@@ -16,7 +16,7 @@ N = 3
 
 
 def check(fn, arrays, axes, rtol=1e-10):
-    """``vmap(fn)`` on batches against ``fn`` on every entry. ``arrays`` have the batch axis where ``axes`` is not None."""
+    """``vmap(fn)`` on batches against ``fn`` on every entry; an array has the batch axis where ``axes`` is not None."""
     inputs = [sc.input(f"b{k}", a.dtype, a.shape) for k, a in enumerate(arrays)]
     out = sc.vmap(fn, in_axes=tuple(axes))(*inputs)
     got = sc.compile(list(out), inputs, mode="reference")(*arrays)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from symc.grad.forward import jvp
+from symc.grad.masks import selects
 from symc.grad.one_op import zeros
 from symc.grad.reverse import arrivals
-from symc.grad.varying import bits, reach, selects
+from symc.grad.varying import bits, reach
 from symc.ir import location
 from symc.ir.bodies import close
 from symc.ir.ops.control import cond

@@ -8,8 +8,10 @@ from typing import Any
 from symc.errors import InternalError
 from symc.grad.connect import between, connected
 from symc.grad.lines import DerivedLines
+from symc.grad.masks import Masks
 from symc.grad.one_op import cotangents_of, zeros
-from symc.grad.varying import differentiable_operands, selects, varies
+from symc.grad.same_loop import through_one
+from symc.grad.varying import differentiable_operands, varies
 from symc.ir.value import Value
 
 
@@ -36,11 +38,17 @@ def arrivals(outputs: Sequence[Value], wrt: Sequence[Value], cotangents: Sequenc
         if g is not None and g.type is not o.type:
             raise InternalError(f"vjp: the cotangent of an output of type {o.type} is {g.type}")
     order, active = between(outputs, wrt, cut)
+    merged = through_one(outputs, wrt, order)
+    if merged is not None:
+        outputs, wrt = merged
+        order, active = between(outputs, wrt, cut)
     sweep = _Sweep(active)
     ends = set(wrt)
     for o, g in zip(outputs, cotangents, strict=True):
         if g is not None and o in active:
-            sweep.send(o, g, masked)
+            sweep.send(o, g)
+            if masked:
+                sweep.masks.add(o)
     for v in reversed(order):
         if v in sweep.arrived and not (cut and v in ends):
             sweep.pass_on(v, keep=v in ends)
@@ -48,46 +56,39 @@ def arrivals(outputs: Sequence[Value], wrt: Sequence[Value], cotangents: Sequenc
 
 
 class _Sweep:
-    """What has arrived so far.
-
-    ``masked`` are the values whose cotangent may be zero because elements were not picked.
-    """
+    """What has arrived so far."""
 
     def __init__(self, active: set[Value]):
         self.active = active
         self.arrived: dict[Value, Any] = {}
-        self.masked: set[Value] = set()
+        self.masks = Masks()
         self.lines = DerivedLines()
 
-    def send(self, v: Value, g: Value, masked: bool) -> None:
+    def send(self, v: Value, g: Value) -> None:
         before = self.arrived.get(v)
         self.arrived[v] = g if before is None else before + g
-        if masked:
-            self.masked.add(v)
 
-    def send_part(self, v: Value, index: int, g: Value, masked: bool) -> None:
+    def send_part(self, v: Value, index: int, g: Value) -> None:
         """To result ``index`` of an op with several results."""
         parts = self.arrived.setdefault(v, [None] * len(v.type.items))
         parts[index] = g if parts[index] is None else parts[index] + g
-        if masked:
-            self.masked.add(v)
 
     def pass_on(self, v: Value, keep: bool) -> None:
         """Send what has arrived at ``v`` to its operands."""
         g = self.arrived[v] if keep else self.arrived.pop(v)
-        masked = v in self.masked
+        masked = self.masks.is_masked(v)
         sources = {o for o in differentiable_operands(v) if o in self.active}
+        if not sources:
+            return
         with self.lines.of(v):
             if v.op.name == "get":
-                if sources:
-                    self.send_part(v.operands[0], v.attrs["index"], g, masked)
+                self.send_part(v.operands[0], v.attrs["index"], g)
+                self.masks.passed(v, v.operands[0], masked)
                 return
-            if not sources:
-                return
-            masked_below = masked or selects(v)
             for o, c in zip(v.operands, cotangents_of(v, g, [o in sources for o in v.operands], masked), strict=True):
                 if c is None:
                     continue
                 if c.type is not o.type:
                     raise InternalError(f"{v.op.name}: the cotangent of an operand of type {o.type} is {c.type}")
-                self.send(o, c, masked_below)
+                self.send(o, c)
+                self.masks.passed(v, o, masked)

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 
 from symc.grad.accumulate import Sums, add_to, sum_over_steps
 from symc.grad.forward import jvp
+from symc.grad.masks import selects
 from symc.grad.one_op import zeros
 from symc.grad.residuals import read_again, recomputes_everything
 from symc.grad.reverse import arrivals
-from symc.grad.varying import bits, connections, selects
+from symc.grad.varying import bits, connections
 from symc.ir import location
 from symc.ir.bodies import close, loop_captures, make_scan
 from symc.ir.dim import Size

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Iterable, Iterator
 
 from symc.ir.op import Linear, Regional
-from symc.ir.traverse import every_value, postorder
+from symc.ir.traverse import postorder
 from symc.ir.types import TupleType, Type, is_inexact
 from symc.ir.value import Region, Value
 
@@ -52,7 +52,6 @@ def bits(mask: int) -> Iterator[int]:
 
 
 _connections: weakref.WeakKeyDictionary[Region, tuple[int, ...]] = weakref.WeakKeyDictionary()
-_selects: weakref.WeakKeyDictionary[Region, bool] = weakref.WeakKeyDictionary()
 
 
 def connections(region: Region) -> tuple[int, ...]:
@@ -113,16 +112,4 @@ def _union(masks: Iterable[int]) -> int:
     for mask in masks:
         out |= mask
     return out
-
-
-def selects(v: Value) -> bool:
-    """Whether elements of an operand may not matter at all to ``v``, so that their cotangent is zero."""
-    return "selects" in v.op.traits or any(map(_region_selects, v.regions))
-
-
-def _region_selects(region: Region) -> bool:
-    found = _selects.get(region)
-    if found is None:
-        found = _selects[region] = any("selects" in v.op.traits for v in every_value(region))
-    return found
 

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 
 from symc.grad.accumulate import add_to
 from symc.grad.forward import jvp
+from symc.grad.masks import selects
 from symc.grad.residuals import read_again
 from symc.grad.reverse import arrivals
 from symc.grad.scan import active_carries, carries_needed, moving, or_zeros
-from symc.grad.varying import selects
 from symc.ir.bodies import make_while
 from symc.ir.dim import Size
 from symc.ir.ops.arithmetic import floordiv, maximum, minimum

@@ -1,0 +1,79 @@
+"""Where a cotangent may be zero because elements were not chosen, so that 0 times infinity must be 0 there.
+
+An op that selects (``where``, ``gather``, ``maximum``, a slice) masks the cotangents of what it selects from, and
+everything those are made of. Slices that together take a whole array choose nothing, and mask nothing.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Sequence
+
+from symc.grad.varying import differentiable_operands
+from symc.ir.dim import Size
+from symc.ir.traverse import postorder
+from symc.ir.value import Region, Value
+
+_masking: weakref.WeakKeyDictionary[Region, bool] = weakref.WeakKeyDictionary()
+
+
+class Masks:
+    """What a sweep from results to operands has found out so far."""
+
+    def __init__(self, masked: Iterable[Value] = ()):
+        self._masked = set(masked)
+        self._slices: dict[Value, list[Value]] = {}
+
+    def add(self, v: Value) -> None:
+        """The cotangent of ``v`` may be zero."""
+        self._masked.add(v)
+
+    def is_masked(self, v: Value) -> bool:
+        """Whether the cotangent of ``v`` may be zero; known when all users of ``v`` have passed theirs on."""
+        return v in self._masked or (v in self._slices and not cover(v, self._slices[v]))
+
+    def passed(self, v: Value, operand: Value, masked: bool) -> None:
+        """``v``, whose cotangent is masked or not, has sent one to an operand."""
+        if masked or not _is_part(v) and selects(v):
+            self._masked.add(operand)
+        elif _is_part(v):
+            self._slices.setdefault(operand, []).append(v)
+
+
+def _is_part(v: Value) -> bool:
+    return v.op.name == "slice" and all(s == 1 for s in v.attrs["step"])
+
+
+def selects(v: Value) -> bool:
+    """Whether elements of an operand may not matter at all to ``v``, so that their cotangent is zero."""
+    return "selects" in v.op.traits or any(map(_region_selects, v.regions))
+
+
+def _region_selects(region: Region) -> bool:
+    """Whether the cotangent of some param may be zero, when those of the results are not."""
+    found = _masking.get(region)
+    if found is None:
+        masks = Masks()
+        order = postorder(region.results)
+        for v in reversed(order):
+            masked = masks.is_masked(v)
+            for o in differentiable_operands(v):
+                masks.passed(v, o, masked)
+        found = _masking[region] = any(masks.is_masked(v) for v in order if v.op.name == "param")
+    return found
+
+
+def cover(x: Value, parts: Sequence[Value]) -> bool:
+    """Whether slices of ``x`` lie side by side along one axis and make up all of it."""
+    for axis, size in enumerate(x.shape):
+        ends: dict[Size, Size] = {}
+        for p in parts:
+            start, extent = p.attrs["start"], p.attrs["size"]
+            if all(a == axis or (start[a] == 0 and extent[a] == n) for a, n in enumerate(x.shape)):
+                ends[start[axis]] = start[axis] + extent[axis]
+        at: Size = 0
+        while at != size and at in ends:
+            at = ends.pop(at)
+        if at == size:
+            return True
+    return False
