@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from symc.errors import DTypeError
@@ -12,12 +11,12 @@ from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import ge, gt, le, lt
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.logic import shl, shr, where
-from symc.ir.ops.math import erfc, exp, expm1, log, log1mexp, log1p, sqrt, tan
-from symc.ir.ops.random import normal_inverse, random_bits
+from symc.ir.ops.math import erfc, exp, expm1, log, log1p, sqrt
+from symc.ir.ops.random import normal_inverse, random_bits, unit_normal
 from symc.ir.types import DTYPE_NAMES, DTYPES, as_dtype
 from symc.ir.value import Value
 from symc.numpy_api.convert import convert
-from symc.random.core import F64, U32, U64, Draw, as_key, distribution, location_scale, ordered, prepare, sizes
+from symc.random.core import F64, U32, U64, Draw, as_key, distribution, location_scale, more, ordered, prepare, sizes
 from symc.tensor import Tensor
 
 
@@ -132,7 +131,7 @@ def logistic(key: Any, shape: Any = None, dtype: Any = None, *, loc: Any = 0.0, 
     """loc + scale * log(u / (1 - u)) for uniform u, accurate in both tails."""
     d = prepare("logistic", key, shape, dtype, loc=(loc, "any"), scale=(scale, "nonnegative"))
     e = d.unit("unit_exponential")
-    return location_scale(d, e + log1mexp(neg(e)), *d.parameters)
+    return location_scale(d, log(expm1(e)), *d.parameters)  # e is at most 45
 
 
 @distribution
@@ -146,8 +145,10 @@ def gumbel(key: Any, shape: Any = None, dtype: Any = None, *, loc: Any = 0.0, sc
 def cauchy(key: Any, shape: Any = None, dtype: Any = None, *, loc: Any = 0.0, scale: Any = 1.0) -> Tensor:
     """Numbers with density 1 / (pi scale (1 + ((x - loc) / scale)**2))."""
     d = prepare("cauchy", key, shape, dtype, loc=(loc, "any"), scale=(scale, "nonnegative"))
-    x = _signed(d, lambda e: 1 / tan(math.pi / 2 * exp(neg(e))))
-    return location_scale(d, x, *d.parameters)
+    v = d.bits()
+    halves = (v, more(v, 0)) if d.dtype == F64 else (cast(v, dtype=U32), cast(shr(v, 32), dtype=U32))
+    x, y = (unit_normal(b) for b in halves)
+    return location_scale(d, convert(x / y, d.dtype), *d.parameters)
 
 
 @distribution

@@ -20,7 +20,7 @@ from symc.runtime.numba_special import digamma
 MASK, HALF, ONE = u64(0xFFFFFFFF), u64(32), u64(1)
 MULTIPLIER0, MULTIPLIER1 = map(u64, reference.MULTIPLIERS)
 WEYL0, WEYL1 = map(u64, reference.WEYL)
-OWN, ATTEMPTS = u64(reference.OWN), reference.ATTEMPTS
+OWN, SCRAMBLE, ATTEMPTS = u64(reference.OWN), u64(reference.SCRAMBLE), reference.ATTEMPTS
 A64, B64, C64, D64, E64, F64 = reference.NORMAL64
 A32, B32, C32, D32 = (tuple(map(f32, t)) for t in reference.NORMAL32)
 NODES, WEIGHTS = reference.legendre()
@@ -62,6 +62,8 @@ def philox32(key, stream, index):
 
 @inlined
 def own_words(bits, attempt):
+    if attempt == 0:
+        return bits, bits * SCRAMBLE
     a, b, c, d = philox_block(bits, OWN, u64(attempt))
     return (b << HALF) | a, (d << HALF) | c
 
@@ -225,7 +227,7 @@ def wide_product(x, y):
 def below_again(bits, limit):
     high, low = wide_product(bits, limit)
     threshold = (~limit + ONE) % limit
-    for attempt in range(ATTEMPTS):
+    for attempt in range(1, ATTEMPTS):
         if low >= threshold:
             break
         high, low = wide_product(own_words(bits, attempt)[0], limit)

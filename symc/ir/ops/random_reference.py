@@ -2,8 +2,8 @@
 
 Philox4x32-10 (J. Salmon and others, Parallel random numbers: as easy as 1, 2, 3, SC 2011) maps a counter of 128 bits
 and a key of 64 bits to 128 bits; for a fixed key it is a bijection. Everything else is made of such blocks: there is no
-state. A draw that may need several attempts (gamma, poisson, binomial) reads the blocks of a stream of its own, whose
-key is its 64 random bits.
+state. A draw that may need several attempts (gamma, poisson, binomial) makes the first from its 64 random bits, and
+reads the blocks of a stream of its own, whose key they are, for the others.
 
 Decisions (accept, compare) are made in float64 whatever the dtype, from formulas that do not cancel, so that two
 implementations whose logarithms differ in the last place decide alike.
@@ -22,6 +22,8 @@ MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 WEYL = 0x9E3779B9, 0xBB67AE85
 #: The upper half of the counters that an element's own stream uses.
 OWN = 0x5DEECE66D1CE4E5B
+#: A multiplier with a good lattice: G. Steele and S. Vigna (2021).
+SCRAMBLE = 0xD1342543DE82EF95
 #: Attempts before a rejection sampler gives nan or -1; each succeeds with probability above 0.7.
 ATTEMPTS = 256
 
@@ -53,7 +55,11 @@ def philox32(key: Array, stream: Array, index: Array) -> Array:
 
 
 def own_words(bits: Array, attempt: int) -> tuple[Array, Array]:
-    """Two numbers of 64 bits from block ``attempt`` of the stream whose key is ``bits``."""
+    """Two numbers of 64 bits for one attempt: first the bits and their product with a constant, which is a lattice of
+    2**64 points in the plane, then the blocks of the stream whose key is ``bits``."""
+    if attempt == 0:
+        with np.errstate(over="ignore"):
+            return bits, bits * np.uint64(SCRAMBLE)
     a, b, c, d = philox(bits, np.full_like(bits, OWN), np.full_like(bits, attempt))
     return (b << HALF) | a, (d << HALF) | c
 
@@ -158,7 +164,7 @@ def below(bits: Array, range_: Array) -> Array:
     with np.errstate(all="ignore"):
         threshold = np.where(range_ == 0, range_, (~range_ + np.uint64(1)) % np.where(range_ == 0, 1, range_))
     high = np.where(range_ == 0, bits, high)
-    for attempt in range(ATTEMPTS):
+    for attempt in range(1, ATTEMPTS):
         again = low < threshold
         if not again.any():
             break
