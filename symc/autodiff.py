@@ -21,9 +21,11 @@ from symc.ir import location
 from symc.ir.op import splat
 from symc.ir.ops import grad_control
 from symc.ir.ops.arithmetic import conjugate
+from symc.ir.ops.effect import IDENTITY
 from symc.ir.traverse import postorder, rebuild, replace
 from symc.ir.types import is_inexact
 from symc.ir.value import Value, first_line, fresh_input
+from symc.ir.world import instead_of, takes_effect
 from symc.numpy_api.convert import as_tensor, convert
 from symc.opt import stabilize_values
 from symc.public import API, public
@@ -133,23 +135,33 @@ def hvp(cost: Any, wrt: Any, v: Any, *, disconnected: str = "raise") -> Any:
 def stabilized(outputs: Sequence[Value], wrt: Sequence[Value]) -> tuple[list[Value], list[Value]]:
     """The outputs in a form that is safe to differentiate, and what became of ``wrt`` in it.
 
-    A rule may look through any value but a leaf, so values in ``wrt`` that are computed are leaves meanwhile.
+    A rule may look through any value but a leaf, so values in ``wrt`` that are computed are leaves meanwhile. So are
+    prints and checks: each takes place once, in the formula as it was written, whatever becomes of it here.
     """
-    cuts = {w: fresh_input(w.type) for w in postorder(wrt) if w in set(wrt) and w.operands}
+    wanted = {w for w in wrt if w.operands}
+    cuts = {v: fresh_input(v.type) for v in postorder([*outputs, *wrt]) if v in wanted or takes_effect(v)}
 
     def carry(old: Value, new: Value) -> None:
         location.move(old, new)
 
     with location.at(()):  # these are the user's own formulas, not made by the line that asks for the derivative
-        bodies = [rebuild(w, replace(w.operands, cuts, carry)) for w in cuts]
-        for w, body in zip(cuts, bodies, strict=True):
-            carry(w, body)
+        bodies = [_below(v, cuts, carry) for v in cuts]
         stable = stabilize_values([*replace(outputs, cuts, carry), *bodies], [w for w in wrt if w not in cuts])
         back: dict[Value, Value] = {}
-        for cut, body in zip(cuts.values(), stable[len(outputs):], strict=True):
-            (back[cut],) = replace([body], back, carry)
+        for (v, cut), body in zip(cuts.items(), stable[len(outputs):], strict=True):
+            (new,) = replace([body], back, carry)
+            back[cut] = instead_of(v, new) if takes_effect(v) else new
         roots = replace(stable[: len(outputs)], back, carry)
     return roots, [back[cuts[w]] if w in cuts else w for w in wrt]
+
+
+def _below(v: Value, cuts: dict[Value, Value], carry: Callable[[Value, Value], None]) -> Value:
+    """What is made stable in place of ``v``, on leaves: ``v`` itself, or what an effect gives back."""
+    if v.op.derivative is IDENTITY:
+        return replace(v.operands[:1], cuts, carry)[0]
+    body = rebuild(v, replace(v.operands, cuts, carry))
+    carry(v, body)
+    return body
 
 
 # --- identities with another derivative -------------------------------------------------------------------------------

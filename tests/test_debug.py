@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.ir.op import lookup
+from symc.ir.op import lookup, unregister
 from symc.opt import all_rules, optimize
 
 MODES = ["reference", "default", "fast_compile", "debug"]
@@ -125,6 +125,54 @@ def test_once_a_step_in_loops(mode):
 
     f = sc.compile(sc.scan(step, 0.0, x), [x, w], mode=mode)
     assert printed(lambda: f([1.0, 2.0], 0.5)) == ["@: c 1.00", "@: w 0.5", "@: c 2.25", "@: w 0.5"]
+
+
+@pytest.mark.parametrize("mode", ["reference", "default"])
+def test_effects_in_what_is_computed_again_take_place_once(mode):
+    seen = []
+    log = sc.op(lambda v: seen.append(float(v)), name="log_to_list", effect=True)
+    x, w = sc.vector("x"), sc.scalar("w")
+    loss, _ = sc.scan(lambda c, r: (sc.tanh(log(c * w + r)), None), w, x)
+    again = sc.checkpoint(lambda v: sc.exp(log(v)))(w)
+    f = sc.compile([loss, sc.grad(loss, w), sc.grad(again, w)], [x, w], mode=mode)
+    f([1.0, 2.0], 0.5)
+    unregister("log_to_list")
+    assert len(seen) == 3 and seen.count(0.5) == 1
+
+
+def twice(v):
+    return v, v
+
+
+LOOPS = {
+    "rows": lambda x, w: sc.scan(lambda c, r: (c + r, sc.debug.print(r * 2, "r {}")), 0.0, x),
+    "rows that nobody reads": lambda x, w: sc.scan(lambda c, r: (c + r, sc.debug.print(r * 2, "r {}")), 0.0, x)[0],
+    "the last of all": lambda x, w: sc.scan(lambda c, r: twice(sc.debug.print(c + r, "c {}")), 0.0, x)[1][-1],
+    "a known number of steps": lambda x, w: sc.scan(lambda c, _: (sc.debug.print(c * 2), None), w, length=3)[0],
+    "a constant": lambda x, w: sc.scan(lambda c, _: (c + sc.debug.print(w), None), w, length=3)[0],
+    "two loops": lambda x, w: [sc.scan(lambda c, r: (c + sc.debug.print(r, "a {}"), None), 0.0, x)[0],
+                               sc.scan(lambda c, r: (c * sc.debug.print(r, "b {}"), None), 1.0, x)[0]],
+    "a condition": lambda x, w: sc.while_loop(lambda c: sc.debug.print(c, "t {}") < 3, lambda c: c + 1, w),
+    "a map": lambda x, w: sc.map(lambda r: sc.debug.print(r, "m {}"), x),
+    "a branch in a loop": lambda x, w: sc.scan(
+        lambda c, r: (sc.cond(r > 1, lambda v: sc.debug.print(v), lambda v: v, c + r), None), 0.0, x)[0],
+    "a loop in a loop": lambda x, w: sc.scan(
+        lambda c, r: (sc.scan(lambda d, s: (sc.debug.print(d + s * r), None), c, x)[0], None), 0.0, x)[0],
+    "a gradient": lambda x, w: sc.grad(
+        sc.scan(lambda c, r: (sc.tanh(sc.debug.print(c * w + r)), None), w, x)[0], w),
+    "a batch": lambda x, w: sc.vmap(
+        lambda b: sc.scan(lambda c, r: (sc.debug.print(c + r, "{}"), None), b, x)[0])(x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_print_the_same_however_they_are_optimized(name):
+    x, w = sc.vector("x"), sc.scalar("w")
+    lines = []
+    for mode in MODES:
+        f = sc.compile(LOOPS[name](x, w), [x, w], mode=mode)
+        lines.append(printed(lambda f=f: f([1.0, 2.0], 0.5)))
+    assert lines[0] and lines.count(lines[0]) == len(MODES), lines
 
 
 @pytest.mark.parametrize("mode", ["reference", "default"])

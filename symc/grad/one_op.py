@@ -15,6 +15,8 @@ from symc.grad.varying import varies
 from symc.ir.op import Custom, Elementwise, Linear, Multilinear, Regional, splat
 from symc.ir.ops.arithmetic import conjugate, mul, mulz, neg
 from symc.ir.ops.cast import cast
+from symc.ir.ops.effect import after, has_effect
+from symc.ir.ops.kernel import results_of
 from symc.ir.ops.logic import where
 from symc.ir.types import TensorType, TupleType, complex_dtype
 from symc.ir.value import Value
@@ -48,7 +50,7 @@ def cotangents_of(v: Value, g: Any, needed: Sequence[bool], masked: bool) -> lis
     elif isinstance(fact, Custom):
         out = list(fact.vjp(g, v))
     elif isinstance(fact, Regional):
-        out = _regional_vjp(v, g if isinstance(g, list) else [g], needed, masked)
+        out = _with_effects(v, _regional_vjp(v, g if isinstance(g, list) else [g], needed, masked))
     else:
         raise InternalError(f"{v.op.name} has no derivative")
     if len(out) != len(v.operands):
@@ -77,9 +79,18 @@ def tangent_of(v: Value, tangents: Sequence[Value | None]) -> Any:
     if isinstance(fact, Custom):
         return fact.jvp(tangents, v)
     if isinstance(fact, Regional):
-        parts = _regional_jvp(v, tangents)
+        parts = _with_effects(v, _regional_jvp(v, tangents))
         return parts if isinstance(v.type, TupleType) else parts[0]
     raise InternalError(f"{v.op.name} has no derivative")
+
+
+def _with_effects(v: Value, derivatives: list[Value | None]) -> list[Value | None]:
+    """The effects inside ``v`` take place for its derivative too, which computes what it needs without them."""
+    first = next((k for k, d in enumerate(derivatives) if d is not None), None)
+    if first is None or not has_effect(v):
+        return derivatives
+    derivatives[first] = after(derivatives[first], results_of(v)[0])
+    return derivatives
 
 
 def _regional_vjp(v: Value, parts: list[Value | None], needed: Sequence[bool], masked: bool) -> list[Value | None]:

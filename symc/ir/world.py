@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from symc.ir import location
 from symc.ir.bodies import is_free, open_body
 from symc.ir.dim import Size
-from symc.ir.ops.effect import has_effect
+from symc.ir.ops.effect import IDENTITY, after, has_effect
 from symc.ir.ops.shape import broadcast
 from symc.ir.traverse import postorder, rebuild, replace
+from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input, make
 
 
@@ -81,9 +82,32 @@ def without_effects(results: Sequence[Value]) -> list[Value]:
     return [done[r] for r in results]
 
 
+def takes_effect(v: Value) -> bool:
+    """Whether ``v`` is what an effect gives, or one result of a loop or branch with effects inside."""
+    if _is_identity(v):
+        return has_effect(v)
+    return has_effect(v.operands[0] if v.op.name == "get" else v) and isinstance(v.type, TensorType)
+
+
+def instead_of(v: Value, new: Value) -> Value:
+    """``new``, which is ``v`` computed in another way (or what is shown, in another way), where ``v`` takes effect.
+
+    What is made of it, derivatives too, is computed after ``v``, and has no effect of its own.
+    """
+    if _is_identity(v):
+        return v if new is v.operands[0] else after(new, v)
+    if new is v:
+        return v
+    loop = new.operands[0] if new.op.name == "get" else new
+    operands = [o if is_free(o) else after(o, v) for o in loop.operands]
+    silent = make(loop.op, operands, loop.attrs, [_quiet_region(r) for r in loop.regions])
+    location.move(loop, silent)
+    return silent[new.attrs["index"]] if new.op.name == "get" else silent
+
+
 def _is_identity(v: Value) -> bool:
     """An effect that gives its first operand."""
-    return bool(v.op.traits & {"effect", "barrier"}) and v.op.name in ("print", "assert", "breakpoint", "after")
+    return v.op.derivative is IDENTITY
 
 
 def _quiet_region(region: Region) -> Region:
