@@ -1,4 +1,4 @@
-"""Programs without what is there for debugging: the rules of the pass ``strip_debug``."""
+"""Rules about what is there for debugging: the pass ``strip_debug`` takes it out; nothing waits for it twice."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.ir.ops.effect import assert_op, breakpoint_op, print_op
+from symc.ir.ops.effect import IDENTITY, after, assert_op, breakpoint_op, has_effect, print_op
 from symc.ir.ops.leaf import array
 from symc.ir.value import Value
 from symc.opt.pattern import leaves
@@ -29,3 +29,17 @@ def _example() -> list[Value]:
 def without_debugging(v: Value) -> Value | None:
     """Nothing is printed, checked or stopped at."""
     return v.operands[0]
+
+
+@rewrite(
+    "after",
+    exact=True,
+    family="canonicalize",
+    equation="after(x, print(x)) -> print(x)",
+    examples=lambda: [after(v.operands[0], v) for v in _example()],
+)
+def after_itself(v: Value) -> Value | None:
+    """What an effect gives back is there after it."""
+    x, *others = v.operands
+    shown = [o for o in others if has_effect(o) and o.op.derivative is IDENTITY and o.operands[0] is x]
+    return shown[0] if shown and len(others) == 1 else None
