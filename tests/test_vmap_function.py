@@ -123,6 +123,30 @@ def test_of_a_hessian():
     np.testing.assert_allclose(got, np.stack([np.diag(6 * r) for r in a]), rtol=1e-12)
 
 
+@pytest.mark.parametrize("mode", ["reference", "default"])
+def test_of_loops_and_branches(mode):
+    a, b = RNG.normal(size=(4, 3)), RNG.uniform(0.5, 3, size=4)
+    x, w = tensors(x=a, w=b)
+
+    def entry(row, s):
+        last, all_ = sc.scan(lambda c, r: (sc.tanh(c * s + r), c), s, row)
+        doubled = sc.while_loop(lambda c: c < 10, lambda c: c * 2, s, max_steps=20)
+        chosen = sc.cond(s > 1.5, lambda v: sc.sum(v), lambda v: sc.prod(v), row)
+        return last, all_, doubled, chosen
+
+    def slope(row, s):
+        last, _, doubled, chosen = entry(row, s)
+        return sc.grad(last + doubled + chosen, [row, s])
+
+    got = run([sc.vmap(entry)(x, w), sc.vmap(slope)(x, w)], {x: a, w: b}, mode)
+    row, s = sc.vector("row"), sc.scalar("s")
+    one = sc.compile([entry(row, s), slope(row, s)], [row, s], mode="reference")
+    for k in range(4):
+        values, slopes = one(a[k], b[k])
+        for g, want in zip([*got[0], *got[1]], [*values, *slopes], strict=True):
+            np.testing.assert_allclose(g[k], want, rtol=1e-10, atol=1e-12)
+
+
 def test_with_jit_on_either_side():
     a, b = RNG.normal(size=(3, 4)), RNG.normal(size=4)
     outside = sc.jit(sc.vmap(lambda row, v: row @ v, (0, None)))
