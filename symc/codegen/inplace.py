@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Sequence
 
 from symc.codegen.names import is_kernel
-from symc.ir.op import Sorting, Update
+from symc.ir.op import Abreast, Sorting, Update
 from symc.ir.ops.put import is_end
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TupleType
@@ -74,6 +74,8 @@ def _end_pairs(region: Region, values: Sequence[Value]) -> Pairs:
     for r, result in enumerate(region.results):
         if isinstance(result.op.lowering, Update):
             out += [(k, r) for k, p in enumerate(params) if p is result.operands[0] and read.count(p) == 1]
+        elif isinstance(result.op.lowering, Abreast):
+            continue
         elif len(region.results) == 1 and not _reads_lines(result) and all(
                 not v.operands or v is result or "elementwise" in v.op.traits or _repeats_scalar(v) for v in values):
             out += [(k, 0) for k, p in enumerate(params) if p.type is result.type]

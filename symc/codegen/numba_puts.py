@@ -10,7 +10,7 @@ import numpy as np
 from symc.codegen.numba_text import combine, loaded, number, stored
 from symc.ir.dim import product
 from symc.ir.op import Op
-from symc.ir.ops.put import insert, insert_place, put, put_running
+from symc.ir.ops.put import insert, insert_place, put, put_abreast, put_running
 from symc.ir.value import Value
 
 if TYPE_CHECKING:
@@ -77,6 +77,20 @@ def _insert(out: Renderer, v: Value, k: int, env: Env, depth: int) -> None:
     out.line(depth, f"o{k}[{p}] = {new}")
 
 
+def _put_abreast(out: Renderer, v: Value, k: int, env: Env, depth: int) -> None:
+    """One element in each of several blocks of result ``k``."""
+    shape, axis = v.attrs["shape"], v.attrs["axis"]
+    n = len(v.operands) - len(shape)
+    place = [out.expression(o, env) for o in v.operands[n:]]
+    whole = (*shape[:axis], shape[axis] * n, *shape[axis + 1 :])
+    block = product(shape[axis:])
+    at = out.fresh("t")
+    out.line(depth, f"{at} = {out.offset(place, whole)}")
+    for j, x in enumerate(v.operands[:n]):
+        more = "" if j == 0 else f" + {out.size(block * j)}"
+        out.line(depth, f"o{k}[{at}{more}] = {stored(out.expression(x, env), v.dtype)}")
+
+
 #: How each op that ends a kernel is written: into result ``k``.
 PUTS: dict[Op, Callable[[Renderer, Value, int, Env, int], None]] = {
-    put: _put, put_running: _put_running, insert: _insert, insert_place: _insert}
+    put: _put, put_abreast: _put_abreast, put_running: _put_running, insert: _insert, insert_place: _insert}

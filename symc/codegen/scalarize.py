@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from symc.ir.attrs import Attrs
 from symc.ir.dim import Size
-from symc.ir.op import Element, Fold, Running, Sorting, Update, make
+from symc.ir.op import Abreast, Element, Fold, Running, Sorting, Update, make
 from symc.ir.ops.kernel import fold, generate, load, results_of
 from symc.ir.ops.leaf import constant, size
-from symc.ir.ops.put import insert, insert_place, is_end, put, put_running, space_of
+from symc.ir.ops.put import insert, insert_place, is_end, put, put_abreast, put_running, space_of
 from symc.ir.traverse import close_over, postorder, region_params
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input
@@ -113,6 +113,9 @@ class _Scalarizer:
 
             place = form.place(r, list(self.full), at)
             return put(at(1, self.full), *place, shape=r.shape, kind=form.kind(r))
+        if isinstance(form, Abreast):
+            values = [self.element(o, self.full) for o in r.operands]
+            return put_abreast(*values, *self.full, shape=r.operands[0].shape, axis=r.attrs["axis"])
         if isinstance(form, Sorting):
             axis = r.attrs["axis"]
             first = self.arrays[r.operands[0]] if form.places else self.element(r.operands[0], self.full)

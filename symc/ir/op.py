@@ -128,6 +128,11 @@ class Update:
 
 
 @dataclass(frozen=True)
+class Abreast:
+    """Operands of one type side by side along attribute ``axis``: element i of each goes to a place of its own."""
+
+
+@dataclass(frozen=True)
 class Running:
     """Element i along attribute ``axis`` is made of the one before and of element i of the operands.
 
@@ -154,7 +159,7 @@ class Control:
     """Control flow: one step of a plan that has a plan of its own for every region."""
 
 
-Lowering = Element | Fold | View | Extern | Decompose | Update | Running | Sorting | Control
+Lowering = Element | Fold | View | Extern | Decompose | Update | Abreast | Running | Sorting | Control
 
 
 @dataclass(frozen=True, eq=False)

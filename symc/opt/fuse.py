@@ -22,7 +22,8 @@ from symc.ir.function import Function
 from symc.ir.location import NOWHERE
 from symc.ir.op import Update
 from symc.ir.ops.kernel import check_index, fused, results_of
-from symc.ir.ops.put import is_end, space_of
+from symc.ir.ops.put import abreast, is_end, space_of
+from symc.ir.ops.shape import concat
 from symc.ir.traverse import postorder, rebuild
 from symc.ir.value import Value
 from symc.opt.kernel_form import kernel_form
@@ -361,4 +362,26 @@ def _is_number(v: Value, numbers: set[Value]) -> bool:
 
 def fuse(f: Function) -> Function:
     """The function with everything that kernels can compute gathered in `fused` values."""
-    return Fusion(f).run()
+    return Fusion(_abreast(f)).run()
+
+
+def _abreast(f: Function) -> Function:
+    """Each `concat` of equal parts that is given memory is written part by part: no element chooses its part."""
+    if not any(map(_has_equal_parts, f.values())):
+        return f
+    inlined = Fusion(f).inlined
+    done: dict[Value, Value] = {}
+    hints = dict(f.hints)
+    for v in f.values():
+        operands = [done[o] for o in v.operands]
+        new = rebuild(v, operands)
+        if v not in inlined and _has_equal_parts(v):
+            new = abreast(*operands, axis=v.attrs["axis"])
+        done[v] = new
+        if new is not v and v in f.hints:
+            hints[new] = hints.get(new, NOWHERE) | f.hints[v]
+    return f.with_results([done[r] for r in f.body.results], hints)
+
+
+def _has_equal_parts(v: Value) -> bool:
+    return v.op is concat and is_kernel_op(v) and all(o.type is v.operands[0].type for o in v.operands)

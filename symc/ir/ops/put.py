@@ -6,9 +6,11 @@ result is what the kernel around it means, and the reference of that is the refe
 
 from __future__ import annotations
 
+import numpy as np
+
 from symc.errors import InternalError
 from symc.ir.dim import Size
-from symc.ir.op import Op, Running, Sorting, Update, register
+from symc.ir.op import Abreast, Op, Running, Sorting, Update, register
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 
@@ -17,11 +19,13 @@ _INDEX = TensorType("i64", ())
 
 def is_end(v: Value) -> bool:
     """Does ``v`` end a kernel? Its elements are not made one by one, so nothing in the kernel can read them."""
-    return isinstance(v.op.lowering, Update | Running | Sorting)
+    return isinstance(v.op.lowering, Update | Abreast | Running | Sorting)
 
 
 def space_of(v: Value) -> tuple[Size, ...]:
     """The indices at which a kernel computes ``v``."""
+    if isinstance(v.op.lowering, Abreast):
+        return v.operands[0].shape
     return v.operands[1].shape if isinstance(v.op.lowering, Update) else v.shape
 
 
@@ -35,6 +39,32 @@ put = register(Op(
     "put", _put_infer, lambda value, *place, shape, kind: value,
     doc="Write the scalar into a result of `shape` at a place (i64 scalars, in bounds), or combine what is there with "
     "it by the op `kind`.",
+))  # fmt: skip
+
+
+def _abreast_infer(*types: TensorType, axis: int) -> TensorType:
+    t = types[0]
+    if any(other is not t for other in types) or not 0 <= axis < t.ndim:
+        raise InternalError(f"abreast: {types} along axis {axis}")
+    return TensorType(t.dtype, (*t.shape[:axis], t.shape[axis] * len(types), *t.shape[axis + 1 :]))
+
+
+abreast = register(Op(
+    "abreast", _abreast_infer, lambda *xs, axis: np.concatenate(xs, axis), lowering=Abreast(),
+    doc="As `concat`, of operands of one type: a kernel computes an element of each and writes it where it belongs.",
+))  # fmt: skip
+
+
+def _put_abreast_infer(*types: TensorType, shape: tuple[Size, ...], axis: int) -> TensorType:
+    values = types[: len(types) - len(shape)]
+    if not values or any(t.ndim for t in types) or any(t is not values[0] for t in values):
+        raise InternalError(f"put_abreast: {types} in {len(shape)} axes")
+    return values[0]
+
+
+put_abreast = register(Op(
+    "put_abreast", _put_abreast_infer, lambda *values, shape, axis: values[0],
+    doc="Write scalars at a place in a row each; rows of `shape` lie side by side along `axis`.",
 ))  # fmt: skip
 
 
@@ -68,4 +98,4 @@ insert_place = register(Op(
     doc="As `insert`, of places along `axis`, ordered by the elements of the array there.",
 ))  # fmt: skip
 
-__all__ = ["insert", "insert_place", "is_end", "put", "put_running", "space_of"]
+__all__ = ["abreast", "insert", "insert_place", "is_end", "put", "put_abreast", "put_running", "space_of"]

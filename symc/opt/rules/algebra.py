@@ -5,24 +5,108 @@ Rules that make a nan or an infinity disappear (``x * 0 -> 0``) are tagged ``nan
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
+
 import numpy as np
 
 from symc.ir.attrs import Array
+from symc.ir.dim import Size
 from symc.ir.op import splat
-from symc.ir.ops.arithmetic import abs_, div, maximum, minimum, mulz
+from symc.ir.ops.arithmetic import abs_, add, div, maximum, minimum, mulz
 from symc.ir.ops.compare import ge
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.logic import where
 from symc.ir.ops.math import exp, log, sqrt
+from symc.ir.ops.shape import concat, pad, slice_
 from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.pattern import example, leaves
 from symc.opt.rule import OPT_IN, rewrite, rule
 
+#: So many terms of a sum are looked at together.
+MAX_TERMS = 32
 UNSAFE = ("nan-unsafe", OPT_IN)
 POSITIVE = {"x": (1e-8, 1e8)}
 
 # --- sums -------------------------------------------------------------------------------------------------------------
+
+
+def _padded(x: Value) -> tuple[int, Size, Size] | None:
+    """Where x lies in zeros, if it is padded with them along one axis: the axis, its start and its end."""
+    if x.op is not pad or any(x.attrs["interior"]) or splat_of(x.operands[1]) != 0:
+        return None
+    low, high, inner = x.attrs["low"], x.attrs["high"], x.operands[0].shape
+    axes = [a for a in range(x.ndim) if (low[a], high[a]) != (0, 0)]
+    return (axes[0], low[axes[0]], low[axes[0]] + inner[axes[0]]) if len(axes) == 1 else None
+
+
+def _terms(v: Value) -> list[Value]:
+    out: list[Value] = []
+    pending = [v]
+    while pending:
+        x = pending.pop()
+        if x.op.name == "add" and len(pending) + len(out) < MAX_TERMS:
+            pending.extend(reversed(x.operands))
+        else:
+            out.append(x)
+    return out
+
+
+def _pads(x: Value, *starts: int) -> Value:
+    """Elements 0 and 1, 2 and 3 ... of x, each pair in its place among zeros, added up."""
+    zero, parts = splat(0, x.type.with_shape(())), []
+    for s in starts:
+        part = slice_(x, start=(s,), size=(2,), step=(1,))
+        parts.append(pad(part * (s + 2), zero, low=(s,), high=(4 - s,), interior=(0,)))
+    return functools.reduce(lambda a, b: a + b, parts)
+
+
+@rewrite(
+    "add",
+    kinds="iufc",
+    needs=["pad"],
+    equation="pad(x, after) + pad(y, before) -> concat(x, y)",
+    examples=lambda: [_pads(leaves(1, {}, (6,))[0], *starts) for starts in ((0, 2, 4), (4, 0, 2), (2, 4))],
+)
+def pads_side_by_side(v: Value) -> Value | None:
+    """What lies side by side is put there, not added to zeros: the gradient of slices is one array, written once."""
+    terms = _terms(v)
+    starts: dict[tuple[int, Size], Value] = {}
+    for t in terms:
+        place = _padded(t)
+        if place is not None:
+            starts.setdefault(place[:2], t)
+    follower = {t: starts.get((place[0], place[2])) for t in starts.values() if (place := _padded(t)) is not None}
+    first = [t for t, after in follower.items() if after is not None and t not in follower.values()]
+    if not first:
+        return None
+    used: list[Value] = []
+    out: list[Value] = []
+    for t in first:
+        run, now = [], t
+        while now is not None:
+            run.append(now)
+            now = follower[now]
+        used += run
+        out.append(_joined(run))
+    rest = list(terms)
+    for t in used:
+        rest.remove(t)
+    return functools.reduce(add, [*out, *rest])
+
+
+def _joined(run: Sequence[Value]) -> Value:
+    axis = _padded(run[0])[0]  # type: ignore[index]
+    parts: list[Value] = []
+    for t in run:
+        x = t.operands[0]
+        parts += x.operands if x.op is concat and x.attrs["axis"] == axis else [x]
+    whole = concat(*parts, axis=axis)
+    low, high = run[0].attrs["low"], run[-1].attrs["high"]
+    if (low[axis], high[axis]) == (0, 0):
+        return whole
+    return pad(whole, run[0].operands[1], low=low, high=high, interior=run[0].attrs["interior"])
 
 
 @rule(exact=True, kinds="fc")
