@@ -27,6 +27,7 @@ from symc.ir.ops.remat import again
 from symc.ir.plan import Plan
 from symc.ir.traverse import rebuild
 from symc.ir.value import Region, Value
+from symc.opt.loops.chunks import Pair, in_chunks, pairs
 from symc.opt.remat import fewer_results
 
 #: Rounds of cutting, and tries in a round to make up for gaps between buffers.
@@ -48,31 +49,86 @@ class Budget:
 def fit(f: Function, donated: frozenset[int], budget: Budget) -> tuple[Function, Plan]:
     """A function with the same results whose plan takes at most ``budget.max_bytes``, and that plan.
 
-    Raises MemoryBudgetError when none is found.
+    Loops stay whole if that is enough; else a loop and its backward loop are done in chunks.
+    Raises MemoryBudgetError when nothing is found.
     """
     planner = Planner()
+    best = _rounds(planner, f, donated, budget)
+    if best.took > budget.max_bytes:
+        chunked = _in_chunks(planner, f, donated, budget)
+        if chunked is not f:
+            best = min(best, _rounds(planner, chunked, donated, budget), key=lambda b: b.took)
+    if best.took > budget.max_bytes:
+        raise _too_small(best.plan, best.took, budget)
+    return best.function, best.plan
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A function, its steps in a sequence, and the plan of that."""
+
+    function: Function
+    work: Work
+    sequence: Sequence[int]
+    plan: Plan
+    took: MemoryReport
+
+
+def _rounds(planner: Planner, f: Function, donated: frozenset[int], budget: Budget) -> Fitted:
+    """The first that fits, or the smallest that is found."""
     w = planner.work(f, donated)
-    plan = planner.finish(w, order(w))
-    report = memory(plan, budget.sizes)
-    lowest, fullest = report, plan
-    if report > budget.max_bytes:
-        sequence = _eager(w, budget.sizes)
+    at = best = _fitted(planner, f, w, order(w), budget)
+    if at.took > budget.max_bytes:
+        at = _fitted(planner, f, w, _eager(w, budget.sizes), budget)
     for _ in range(ROUNDS):
-        if report <= budget.max_bytes:
-            return f, plan
-        found = _round(planner, f, donated, budget, w, sequence)
-        if found is None:
+        best = min(best, at, key=lambda b: b.took)
+        if best.took <= budget.max_bytes:
             break
-        before = report
-        f, w, sequence, plan = found
-        report = memory(plan, budget.sizes)
-        if report < lowest:
-            lowest, fullest = report, plan
-        if report > budget.max_bytes and report > (1 - GAIN) * before:
+        found = _round(planner, at, donated, budget)
+        if found is None or budget.max_bytes < found.took > (1 - GAIN) * at.took:
+            best = min(best, found or at, key=lambda b: b.took)
             break
-    if report <= budget.max_bytes:
-        return f, plan
-    raise _too_small(fullest, lowest, budget)
+        at = found
+    return best
+
+
+def _fitted(planner: Planner, f: Function, w: Work, sequence: Sequence[int], budget: Budget) -> Fitted:
+    plan = planner.finish(w, sequence)
+    return Fitted(f, w, sequence, plan, memory(plan, budget.sizes))
+
+
+def _in_chunks(planner: Planner, f: Function, donated: frozenset[int], budget: Budget) -> Function:
+    """The loops that hand most to their backward loops, in chunks, as long as that helps and is needed."""
+
+    def took(g: Function) -> int:
+        w = planner.work(g, donated)
+        return memory(planner.finish(w, _eager(w, budget.sizes)), budget.sizes)
+
+    now, refused = took(f), 0
+    while now > budget.max_bytes:
+        found = sorted(pairs(f), key=lambda p: -_handed_on(p, budget.sizes))
+        counts = [(p, _chunks(p, budget.sizes)) for p in found][refused:]
+        pair, count = next(((p, k) for p, k in counts if k > 1), (None, 0))
+        if pair is None:
+            break
+        g = in_chunks(f, pair, count)
+        less = took(g)
+        if less < (1 - GAIN) * now:
+            f, now = g, less
+        else:
+            refused += 1
+    return f
+
+
+def _handed_on(p: Pair, sizes: Mapping[str, int]) -> int:
+    return sum(evaluate(s.type.nbytes, sizes) for s in p.stacks)
+
+
+def _chunks(p: Pair, sizes: Mapping[str, int]) -> int:
+    """How many chunks hold least: the carries with which they start, and what one of them hands on."""
+    starts = sum(evaluate(o.type.nbytes, sizes) for o in p.forward.operands[: p.forward.attrs["carry"]])
+    counts = [k for k in range(2, p.length // 2 + 1) if p.length % k == 0]
+    return min(counts, key=lambda k: k * starts + _handed_on(p, sizes) // k, default=1)
 
 
 def _eager(w: Work, sizes: Mapping[str, int]) -> Sequence[int]:
@@ -89,33 +145,26 @@ def _scratch(w: Work, sizes: Mapping[str, int]) -> list[int]:
     return [evaluate(w.nests[s].nbytes, sizes) if s in w.nests else 0 for s in range(len(w.values))]
 
 
-Found = tuple[Function, Work, Sequence[int], Plan]
-
-
-def _round(planner: Planner, f: Function, donated: frozenset[int], budget: Budget, w: Work,
-           sequence: Sequence[int]) -> Found | None:
+def _round(planner: Planner, at: Fitted, donated: frozenset[int], budget: Budget) -> Fitted | None:
     """Compute again what is cheapest so that the plan fits; else, so that it takes least."""
+    w = at.work
     numbers = _numbers(w, budget.sizes)
-    scratch = _scratch(w, budget.sizes)
-    partial = {s for s, v in enumerate(w.values) if is_kernel(v) and len(set(v.regions[0].results)) > 1
+    partial = {s for s, v in enumerate(w.values) if is_kernel(v) and len(v.regions[0].results) > 1
                and len(set(v.regions[0].results)) == len(v.regions[0].results)}
-    cut = Cut(w, sequence, numbers, scratch, [cost(v, budget.sizes) for v in w.values], partial)
+    costs = [cost(v, budget.sizes) for v in w.values]
+    cut = Cut(w, at.sequence, numbers, _scratch(w, budget.sizes), costs, partial)
     if not cut.held:
         return None
-    fixed = sum(numbers[c] for c in w.leaves)
-    target = budget.max_bytes - fixed
-    best: Found | None = None
-    least = 0
+    target = budget.max_bytes - sum(numbers[c] for c in w.leaves)
+    best: Fitted | None = None
     for _ in range(TRIES):
         draft = choose(cut, target)
-        g, values = Rebuilt(cut, draft).function(f)
-        found = _planned(planner, g, donated, values)
-        took = memory(found[3], budget.sizes)
-        if best is None or took < least:
-            best, least = found, took
-        if took <= budget.max_bytes or draft.most > target:
+        f, values = Rebuilt(cut, draft).function(at.function)
+        found = _planned(planner, f, donated, values, budget)
+        best = found if best is None or found.took < best.took else best
+        if best.took <= budget.max_bytes or draft.most > target:
             break
-        target -= took - budget.max_bytes  # it would fit without gaps between buffers
+        target -= found.took - budget.max_bytes  # it would fit without gaps between buffers
     return best
 
 
@@ -124,15 +173,15 @@ def _numbers(w: Work, sizes: Mapping[str, int]) -> list[int]:
     return [known[t] for t in w.types]
 
 
-def _planned(planner: Planner, g: Function, donated: frozenset[int], values: Sequence[Value]) -> Found:
+def _planned(planner: Planner, f: Function, donated: frozenset[int], values: Sequence[Value],
+             budget: Budget) -> Fitted:
     """The plan that computes the values in this sequence."""
-    w = planner.work(g, donated)
+    w = planner.work(f, donated)
     at = {v: s for s, v in enumerate(w.values) if s not in w.copies}
     sequence = [at[v] for v in dict.fromkeys(values) if v in at]
     given = set(sequence)
     sequence += [s for s in range(len(w.values)) if s not in given]
-    sequence = topological(w, Edges(w), sequence)
-    return g, w, sequence, planner.finish(w, sequence)
+    return _fitted(planner, f, w, topological(w, Edges(w), sequence), budget)
 
 
 class Rebuilt:
