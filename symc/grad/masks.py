@@ -30,18 +30,14 @@ class Masks:
 
     def is_masked(self, v: Value) -> bool:
         """Whether the cotangent of ``v`` may be zero; known when all users of ``v`` have passed theirs on."""
-        return v in self._masked or (v in self._slices and not cover(v, self._slices[v]))
+        return v in self._masked or (v in self._slices and cover(v, self._slices[v]) is None)
 
     def passed(self, v: Value, operand: Value, masked: bool) -> None:
         """``v``, whose cotangent is masked or not, has sent one to an operand."""
-        if masked or not _is_part(v) and selects(v):
+        if masked or not is_part(v) and selects(v):
             self._masked.add(operand)
-        elif _is_part(v):
+        elif is_part(v):
             self._slices.setdefault(operand, []).append(v)
-
-
-def _is_part(v: Value) -> bool:
-    return v.op.name == "slice" and all(s == 1 for s in v.attrs["step"])
 
 
 def selects(v: Value) -> bool:
@@ -63,17 +59,24 @@ def _region_selects(region: Region) -> bool:
     return found
 
 
-def cover(x: Value, parts: Sequence[Value]) -> bool:
-    """Whether slices of ``x`` lie side by side along one axis and make up all of it."""
+def is_part(v: Value) -> bool:
+    """A slice of neighbours."""
+    return v.op.name == "slice" and all(s == 1 for s in v.attrs["step"])
+
+
+def cover(x: Value, parts: Sequence[Value]) -> tuple[int, list[Value]] | None:
+    """The axis along which slices of ``x`` lie side by side and make up all of it, and these slices in order."""
     for axis, size in enumerate(x.shape):
-        ends: dict[Size, Size] = {}
+        first: dict[Size, Value] = {}
         for p in parts:
             start, extent = p.attrs["start"], p.attrs["size"]
             if all(a == axis or (start[a] == 0 and extent[a] == n) for a, n in enumerate(x.shape)):
-                ends[start[axis]] = start[axis] + extent[axis]
+                first[start[axis]] = p
         at: Size = 0
-        while at != size and at in ends:
-            at = ends.pop(at)
+        chain: list[Value] = []
+        while at != size and at in first:
+            chain.append(first.pop(at))
+            at = at + chain[-1].shape[axis]
         if at == size:
-            return True
-    return False
+            return axis, chain
+    return None

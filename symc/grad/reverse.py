@@ -8,10 +8,11 @@ from typing import Any
 from symc.errors import InternalError
 from symc.grad.connect import between, connected
 from symc.grad.lines import DerivedLines
-from symc.grad.masks import Masks
+from symc.grad.masks import Masks, cover, is_part
 from symc.grad.one_op import cotangents_of, zeros
 from symc.grad.same_loop import through_one
 from symc.grad.varying import differentiable_operands, varies
+from symc.ir.ops.shape import concat
 from symc.ir.value import Value
 
 
@@ -50,19 +51,24 @@ def arrivals(outputs: Sequence[Value], wrt: Sequence[Value], cotangents: Sequenc
             if masked:
                 sweep.masks.add(o)
     for v in reversed(order):
-        if v in sweep.arrived and not (cut and v in ends):
+        if sweep.has(v) and not (cut and v in ends):
             sweep.pass_on(v, keep=v in ends)
-    return [sweep.arrived.get(w) for w in wrt]
+    return [sweep.total(w) for w in wrt]
 
 
 class _Sweep:
-    """What has arrived so far."""
+    """What has arrived so far. ``slices``: what slices have sent to the value that they are parts of."""
 
     def __init__(self, active: set[Value]):
         self.active = active
         self.arrived: dict[Value, Any] = {}
+        self.slices: dict[Value, dict[Value, Value]] = {}
         self.masks = Masks()
         self.lines = DerivedLines()
+
+    def has(self, v: Value) -> bool:
+        """Whether anything has arrived at ``v``."""
+        return v in self.arrived or v in self.slices
 
     def send(self, v: Value, g: Value) -> None:
         before = self.arrived.get(v)
@@ -73,9 +79,25 @@ class _Sweep:
         parts = self.arrived.setdefault(v, [None] * len(v.type.items))
         parts[index] = g if parts[index] is None else parts[index] + g
 
+    def total(self, v: Value) -> Any:
+        """All that has arrived at ``v``. Slices that make up a whole are put side by side; others are padded."""
+        parts = self.slices.pop(v, {})
+        whole = cover(v, list(parts)) if parts else None
+        if whole is not None and len(whole[1]) == len(parts):
+            axis, chain = whole
+            with self.lines.of(chain[0]):
+                self.send(v, concat(*[parts[p] for p in chain], axis=axis) if len(chain) > 1 else parts[chain[0]])
+        else:
+            for p, g in parts.items():
+                with self.lines.of(p):
+                    self.send(v, *filter(None, cotangents_of(p, g, [True], False)))
+        return self.arrived.get(v)
+
     def pass_on(self, v: Value, keep: bool) -> None:
         """Send what has arrived at ``v`` to its operands."""
-        g = self.arrived[v] if keep else self.arrived.pop(v)
+        g = self.total(v)
+        if not keep:
+            self.arrived.pop(v)
         masked = self.masks.is_masked(v)
         sources = {o for o in differentiable_operands(v) if o in self.active}
         if not sources:
@@ -83,6 +105,10 @@ class _Sweep:
         with self.lines.of(v):
             if v.op.name == "get":
                 self.send_part(v.operands[0], v.attrs["index"], g)
+                self.masks.passed(v, v.operands[0], masked)
+                return
+            if is_part(v):
+                self.slices.setdefault(v.operands[0], {})[v] = g
                 self.masks.passed(v, v.operands[0], masked)
                 return
             for o, c in zip(v.operands, cotangents_of(v, g, [o in sources for o in v.operands], masked), strict=True):
