@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from symc.runtime import numba_complex, numba_llvm, numba_math, numba_random, numba_special
+from symc.runtime import numba_complex, numba_draws, numba_llvm, numba_math, numba_random, numba_special
 from symc.runtime.numba_llvm import INF, bits, f64, floor, fmod, inlined, like
 
 
@@ -144,5 +144,5 @@ def cbrt(x):
 
 
 #: Everything a kernel's source may name.
-NAMES = {k: v for m in (*map(vars, (numba_llvm, numba_math, numba_random, numba_special, numba_complex)), globals())
-         for k, v in m.items() if not k.startswith("_")}
+_MODULES = (numba_llvm, numba_math, numba_random, numba_draws, numba_special, numba_complex)
+NAMES = {k: v for m in (*map(vars, _MODULES), globals()) for k, v in m.items() if not k.startswith("_")}

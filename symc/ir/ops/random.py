@@ -17,6 +17,7 @@ import numpy as np
 from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import Size, product
 from symc.ir.op import Decompose, Derivative, Element, Elementwise, Extern, Op, register
+from symc.ir.ops import draw_reference as draws
 from symc.ir.ops import random_reference as reference
 from symc.ir.ops.arithmetic import neg
 from symc.ir.ops.cast import cast
@@ -308,20 +309,20 @@ def _gamma_partial(out: Value, bits: Value, alpha: Value) -> Value:
 
 _ALPHAS = (0.3, 0.9, 1.0, 2.5, 40.0, 1e4, 0.0, -1.0, np.nan, np.inf)
 log_gamma_draw = _on_bits(
-    "log_gamma_draw", ["u64", "float"], _float_type, partial(reference.gamma_draw, log=True), _shape_samples(_ALPHAS),
+    "log_gamma_draw", ["u64", "float"], _float_type, partial(draws.gamma_draw, log=True), _shape_samples(_ALPHAS),
     "The logarithm of a gamma number with shape y and scale 1, from the stream of bits whose key is x.",
     Elementwise((None, _log_partial), singular=True), ["implicit"])  # fmt: skip
 gamma_draw = _on_bits(
-    "gamma_draw", ["u64", "float"], _float_type, reference.gamma_draw, _shape_samples(_ALPHAS),
+    "gamma_draw", ["u64", "float"], _float_type, draws.gamma_draw, _shape_samples(_ALPHAS),
     "A gamma number with shape y and scale 1, from the stream of bits whose key is x; `log_gamma_draw` does not "
     "underflow for small y.",
     Elementwise((None, _gamma_partial), singular=True), ["implicit"])  # fmt: skip
 poisson_draw = _on_bits(
-    "poisson_draw", ["u64", "float"], _as(DTYPES["i64"]), reference.poisson_draw,
+    "poisson_draw", ["u64", "float"], _as(DTYPES["i64"]), draws.poisson_draw,
     _shape_samples((0.0, 0.1, 3.0, 9.9, 10.0, 25.0, 1000.0, 6e4, -1.0, np.nan)),
     "A Poisson count of mean y, from the stream of bits whose key is x; -1 where there is no such distribution.")
 binomial_draw = _on_bits(
-    "binomial_draw", ["u64", "float", "float"], _as(DTYPES["i64"]), reference.binomial_draw, _trial_samples,
+    "binomial_draw", ["u64", "float", "float"], _as(DTYPES["i64"]), draws.binomial_draw, _trial_samples,
     "The successes in y trials of probability z, from the stream of bits whose key is x; -1 where there is no such "
     "distribution.")  # fmt: skip
 
@@ -347,7 +348,7 @@ def _wald_samples() -> Iterator[tuple]:
 
 
 wald_draw = _on_bits(
-    "wald_draw", ["u64", "float", "float"], _float_type, reference.wald_draw, _wald_samples,
+    "wald_draw", ["u64", "float", "float"], _float_type, draws.wald_draw, _wald_samples,
     "A number of the inverse Gaussian distribution with mean y and scale z, from the stream of bits whose key is x.",
     Elementwise((None, _wald_over_mean, _wald_over_scale), singular=True), ["implicit"])  # fmt: skip
 
@@ -375,12 +376,12 @@ def _slope_over_y(out: Value, alpha: Value, y: Value) -> Value:
 
 
 gamma_moment: Op = elementwise(
-    "gamma_moment", 2, "f", reference.gamma_moment, (_over_alpha, _over_y), lowering=Extern("special"),
+    "gamma_moment", 2, "f", draws.gamma_moment, (_over_alpha, _over_y), lowering=Extern("special"),
     attrs=({"power": 0}, {"power": 1}, {"power": 2}),
     doc="The integral of log(t / exp(y))**power p(t) / (p(exp(y)) exp(y)) over t from 0 to exp(y), where p is the "
         "gamma density of shape x; for exp(y) above x, minus the integral from exp(y) on.")  # fmt: skip
 gamma_slope: Op = elementwise(
-    "gamma_slope", 2, "f", reference.gamma_slope, (_slope_over_alpha, _slope_over_y),
+    "gamma_slope", 2, "f", draws.gamma_slope, (_slope_over_alpha, _slope_over_y),
     doc="dy / dx along which the distribution function of the logarithm y of a gamma number of shape x stays the same.")
 normal_inverse: Op = elementwise(
     "normal_inverse", 1, "f", reference.normal_inverse,
