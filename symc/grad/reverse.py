@@ -90,7 +90,9 @@ class _Sweep:
         else:
             for p, g in parts.items():
                 with self.lines.of(p):
-                    self.send(v, *filter(None, cotangents_of(p, g, [True], False)))
+                    for padded in cotangents_of(p, g, [True], False):
+                        if padded is not None:
+                            self.send(v, padded)
         return self.arrived.get(v)
 
     def pass_on(self, v: Value, keep: bool) -> None:
