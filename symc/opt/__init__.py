@@ -3,7 +3,7 @@
 from symc.ir import ops as _ops  # noqa: F401  # isort: skip  (rules are built with op records)
 from symc.opt import canonicalize as _canonicalize  # noqa: F401  # isort: skip
 from symc.opt import bounds, decompose, fold, fuse, products, remat, rules
-from symc.opt.loops import accumulate, dead, hoist, last, merge, push, sink, small, unroll
+from symc.opt.loops import accumulate, dead, hoist, last, layout, merge, push, sink, small, unroll
 from symc.opt.passes import (
     Optimized,
     Pass,
@@ -28,6 +28,7 @@ for _pass in (
          loops=merge.merge_scans, bodies="outer"),
     Pass("last_state", "Of results of which only the last steps are read, only those are kept.", loops=last.last_state),
     Pass("dead_loop", "Loops and branches carry along nothing that is not used.", loops=dead.dead_loop),
+    Pass("lay_out", "A matrix that every step multiplies with is transposed once, if it must be.", loops=layout.lay_out),
     Pass("hoist", "What is the same in every step of a loop is computed once.", loops=hoist.hoist),
     Pass("push_out", "Products of rows are computed for all steps at once, before the loop.", loops=push.push_out),
     Pass("pull_out", "Products that no carry needs are computed for all steps at once, after the loop.",

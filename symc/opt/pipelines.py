@@ -26,6 +26,8 @@ from symc.errors import PipelineError, did_you_mean
 #:   then it says the same as the user's loop. It comes before simplify, whose rules look at who else uses a value.
 #: * last_state comes after merge_scans: a stack of which a gradient needs all rows is kept once.
 #: * dead_loop comes after both, which leave carries that nobody needs, and before hoist, which then moves no dead code.
+#: * lay_out comes before hoist, which takes the transposed matrix out of the loops around, too; simplify comes later and
+#:   would put a transpose back into the product that reads it.
 #: * hoist comes before push_out, pull_out and accumulate: what is the same in every step is not stacked.
 #: * push_out comes before pull_out, so that a product that needs no carry is made of rows, not of stacked rows.
 #: * accumulate comes after pull_out: of what is stacked anyway sums cost nothing.
@@ -40,7 +42,7 @@ from symc.errors import PipelineError, did_you_mean
 #: * fuse is last: what is fused is not looked into any more.
 DEFAULT = (
     "inline,canonicalize,fold,unroll,stabilize,"
-    "merge_scans,last_state,dead_loop,hoist,push_out,pull_out,accumulate,sink,"
+    "merge_scans,last_state,dead_loop,lay_out,hoist,push_out,pull_out,accumulate,sink,"
     "simplify,stabilize,open_blocks,decompose,canonicalize,check_indices,small_loops,fuse"
 )
 

@@ -267,7 +267,7 @@ class _Body:
             raise TooLarge  # a branch that is not taken must not run a loop
         which = _scalars(operands[0])[0]
         branches = [_Body(r, operands[1:]).results for r in v.regions]
-        out = branches[-1]
+        out: list[Scalars] = branches[-1]
         for k in reversed(range(len(branches) - 1)):
             take = which if which.dtype == np.dtype(bool) else lookup("le")(which, k)
             out = [[lookup("where")(take, x, y) for x, y in zip(xs, ys, strict=True)]
@@ -316,7 +316,8 @@ def _unrolled(v: Value, operands: Sequence[Elements]) -> list[Scalars]:
     n, xs, length = v.attrs["carry"], v.attrs["xs"], v.attrs["length"]
     if not isinstance(length, int) or not 0 < length <= MOST_ELEMENTS:
         raise TooLarge
-    state, steps = list(operands[:n]), []
+    state: list[Elements] = list(operands[:n])
+    steps: list[list[Scalars]] = []
     for t in reversed(range(length)) if v.attrs["reverse"] else range(length):
         rows = [_row(o, scalar(t, "i64")) for o in operands[n : n + xs]]
         made = _Body(v.regions[0], [*state, *rows, *operands[n + xs :]]).results
