@@ -244,7 +244,7 @@ class _Body:
         (ca, cb), (ba, bb) = v.attrs["contract"], v.attrs["batch"]
         terms = _places([a.shape[k] for k in ca])
         fa, fb = free_axes(v.operands[0], ca, ba), free_axes(v.operands[1], cb, bb)
-        out = []
+        out: Scalars = []
         for place in _places(v.shape):
             batch, left, right = place[: len(ba)], place[len(ba) : len(ba) + len(fa)], place[len(ba) + len(fa) :]
             total: Value | None = None

@@ -84,7 +84,8 @@ def pads_side_by_side(v: Value) -> Value | None:
     used: list[Value] = []
     out: list[Value] = []
     for t in first:
-        run, now = [], t
+        run: list[Value] = []
+        now: Value | None = t
         while now is not None:
             run.append(now)
             now = follower[now]
