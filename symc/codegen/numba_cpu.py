@@ -16,6 +16,7 @@ from symc.codegen.numba_intrinsics import cast_template, template
 from symc.codegen.numba_puts import PUTS
 from symc.codegen.numba_text import Unsupported, combine, identity, loaded, number, rounded, stored
 from symc.codegen.scalarize import Loops
+from symc.codegen.split import Range, cut, limits, part
 from symc.ir.dim import Size, product
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import DTYPES, TensorType
@@ -192,6 +193,10 @@ class Renderer:
         if self.loops.columns and loop.members[0].op.name == "generate" and self.is_column(loop.members[0]):
             self.emit_columns(loop.members[0], env, targets[loop.members[0]], depth)
             return
+        ranges = cut(loop.members[0]) if len(loop.members) == 1 and loop.members[0].op.name == "generate" else None
+        if ranges is not None:
+            self.emit_parts(loop.members[0], ranges, env, targets.get(loop.members[0], []), depth)
+            return
         folds = [v for v in loop.members if v.op.name == "fold"]
         accumulators = {v: [Accumulator(self, k, t) for k, t in fold_parts(v)] for v in folds}
         every = [a for v in folds for a in accumulators[v]]
@@ -215,6 +220,24 @@ class Renderer:
                 a.finish_chunk(depth + len(loop.shape))
         for v in folds:
             self.bind_folds(v, [a.result(depth) for a in accumulators[v]], env)
+
+    def emit_parts(self, v: Value, ranges: Sequence[Sequence[Range]], env: dict[Value, str],
+                   targets: list[tuple[int, Target]], depth: int, done: tuple[Range, ...] = (),
+                   index: tuple[str, ...] = ()) -> None:
+        """Write a loop nest whose loops are cut into ranges. ``done``, ``index``: of the loops around."""
+        if len(done) < len(ranges):
+            for axis in ranges[len(done)]:
+                i = self.fresh("i")
+                start, stop = limits(axis, v.attrs["shape"][len(done)])
+                first = "" if isinstance(start, int) and start == 0 else f"{self.size(start)}, "
+                self.line(depth, f"for {i} in range({first}{self.size(stop)}):")
+                self.emit_parts(v, ranges, env, targets, depth + 1, (*done, axis), (*index, i))
+            return
+        region = part(v.regions[0], done)
+        own: list[Target | None] = [None] * len(region.results)
+        for k, (number_, before, shape) in targets:
+            own[k] = (number_, (*before, *index), (*shape, *v.attrs["shape"]))
+        self.emit_block(region, self.enter(v, index, env), own, depth)
 
     def open_loops(self, shape: tuple[Size, ...], depth: int,
                    chunked: list[Accumulator]) -> tuple[tuple[str, ...], int]:
