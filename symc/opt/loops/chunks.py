@@ -2,16 +2,16 @@
 
 A forward loop of n steps that stacks residuals, and a loop in the other direction that reads them, become two loops over
 chunks. The first keeps the carries with which each chunk starts; the second, chunk by chunk, runs the forward steps once
-more, now with residuals, then the backward steps, and adds up the sums over time that it was followed by (``x^T g``, one
-product a chunk instead of one for all). With about sqrt(n) chunks, memory is that of sqrt(n) carries and residuals of
-sqrt(n) steps; the forward steps run twice.
+more, now with residuals, then the backward steps. What other passes took out of the loops, to be done for all steps at
+once (``rows``), is done chunk by chunk too: products that make rows, products that are made of rows, sums over steps.
+With about sqrt(n) chunks, memory is that of sqrt(n) carries and of sqrt(n) steps; the forward steps run twice.
 
 Nothing here says whether that is worth it; ``symc.codegen.budget`` does, where memory is short.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from symc.ir.function import Function, Hints
@@ -25,17 +25,21 @@ from symc.ir.traverse import postorder, users
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, param
+from symc.opt.loops.rows import RowOp, row_op
 from symc.opt.remat import without_unused_results
 
 
 @dataclass
 class Pair:
-    """``stacks``: results of the two loops that need not exist as a whole; ``sums``: what is made of them over time."""
+    """``stacks``: arrays of all steps that need not exist as a whole. ``before``: row-wise ops that make rows of the
+    loops, ``after``: those on what the backward loop gives; ``sums``: sums over steps."""
 
     forward: Value
     backward: Value
     stacks: list[Value] = field(default_factory=list)
-    sums: list[Value] = field(default_factory=list)
+    before: list[RowOp] = field(default_factory=list)
+    after: list[RowOp] = field(default_factory=list)
+    sums: list[RowOp] = field(default_factory=list)
 
     @property
     def length(self) -> int:
@@ -47,54 +51,105 @@ def stacks_of(v: Value) -> dict[int, Value]:
     return {k: r for k, r in enumerate(results_of(v)) if k >= v.attrs["carry"]}
 
 
+def _xs(v: Value) -> Sequence[Value]:
+    carry, xs = v.attrs["carry"], v.attrs["xs"]
+    return v.operands[carry : carry + xs]
+
+
+def _others(v: Value) -> Sequence[Value]:
+    """The carries and captured values that a loop takes."""
+    carry, xs = v.attrs["carry"], v.attrs["xs"]
+    return [*v.operands[:carry], *v.operands[carry + xs :]]
+
+
+# --- which loops ------------------------------------------------------------------------------------------------------
+
+
 def pairs(f: Function) -> list[Pair]:
     """The loops of a function that can be done in chunks, first to last."""
     values = f.values()
-    by = users(values)
     loops = [v for v in values if v.op is scan and isinstance(v.attrs["length"], int) and v.attrs["length"] > 3
              and not has_effect(v)]
+    by = users(values) if loops else {}
     out = []
     for v in loops:
         stacks = set(stacks_of(v).values())
         readers = [b for b in loops if b is not v and any(o in stacks for o in _xs(b))]
         if len(readers) == 1 and _opposite(v, readers[0]):
-            pair = _pair(f, v, readers[0], values, by)
+            pair = _Finder(f, v, readers[0], values, by).pair()
             if any(s in stacks for s in pair.stacks):
                 out.append(pair)
     return out
-
-
-def _xs(v: Value) -> Sequence[Value]:
-    carry, xs = v.attrs["carry"], v.attrs["xs"]
-    return v.operands[carry : carry + xs]
 
 
 def _opposite(v: Value, b: Value) -> bool:
     return v.attrs["length"] == b.attrs["length"] and v.attrs["reverse"] != b.attrs["reverse"]
 
 
-def _pair(f: Function, v: Value, b: Value, values: Sequence[Value], by: dict[Value, list[Value]]) -> Pair:
-    """What need not exist as a whole: read by the backward loop as rows, and summed over time, by nothing else."""
-    own = [*stacks_of(v).values(), *stacks_of(b).values()]
-    later: set[Value] = {b}
+class _Finder:
+    """What belongs to a pair of loops."""
+
+    def __init__(self, f: Function, v: Value, b: Value, values: Sequence[Value], by: dict[Value, list[Value]]):
+        self.v, self.b, self.values, self.by = v, b, values, by
+        self.wanted = set(f.body.results)
+        self.own = [*stacks_of(v).values(), *stacks_of(b).values()]
+        self.later = _descendants(values, b)
+        self.rows: set[Value] = set(self.own)  # arrays of all steps that a chunk of the backward loop has rows of
+        self.length: int = v.attrs["length"]
+
+    def pair(self) -> Pair:
+        after, sums = self._after()
+        readers = {op.value for op in (*after, *sums)}
+        before = self._before(readers)
+        inner = readers | {op.value for op in before}
+        made = [r for op in (*before, *after) for r in op.results]
+        stacks = [s for s in (*self.own, *made) if self._only_rows(s, inner)]
+        return Pair(self.v, self.b, stacks, before, after, sums)
+
+    def _after(self) -> tuple[list[RowOp], list[RowOp]]:
+        after, sums = [], []
+        for x in self.values:
+            op = row_op(x, self.length) if x in self.later and x is not self.b else None
+            if op and all(o in self.rows or o not in self.later for o in op.row_operands) and not any(
+                o in self.later or o in self.own for o in op.other_operands
+            ):
+                (sums if op.total else after).append(op)
+                if not op.total:
+                    self.rows.update(op.results)
+        return after, sums
+
+    def _before(self, readers: Collection[Value]) -> list[RowOp]:
+        """Row-wise ops of which nothing but rows is wanted; they must not be narrower than what they are made of."""
+        inner = {*readers}
+        found: list[RowOp] = []
+        for x in reversed(self.values):
+            op = row_op(x, self.length) if x not in self.later and x is not self.v else None
+            if op and not op.total and not any(o in self.own for o in x.operands) and all(
+                self._only_rows(r, inner) for r in op.results
+            ):
+                found.append(op)
+                inner.add(x)
+        return found[::-1]
+
+    def _only_rows(self, s: Value, inner: Collection[Value]) -> bool:
+        """Is nothing read of ``s`` but rows, by the loops and by ops that are done in chunks?"""
+        if s in self.wanted or not self.by.get(s):
+            return False
+        for u in self.by[s]:
+            if u in (self.v, self.b):
+                if s in _others(u):
+                    return False
+            elif u not in inner or s in row_op(u, self.length).other_operands:  # type: ignore[union-attr]
+                return False
+        return True
+
+
+def _descendants(values: Sequence[Value], b: Value) -> set[Value]:
+    out = {b}
     for x in values:
-        if any(o in later for o in x.operands):
-            later.add(x)
-    sums = [x for x in values if _over_time(x, v.attrs["length"])
-            and any(o in own for o in x.operands) and all(o in own or o not in later for o in x.operands)]
-    wanted, places = set(f.body.results), set(sums)
-    carries = {*b.operands[: b.attrs["carry"]], *b.operands[b.attrs["carry"] + b.attrs["xs"] :]}
-    stacks = [s for s in own if s not in wanted and s not in carries and by.get(s)
-              and all(u in places or u is b and s in _xs(b) for u in by[s])]
-    return Pair(v, b, stacks, [x for x in sums if any(o in stacks for o in x.operands)])
-
-
-def _over_time(v: Value, length: int) -> bool:
-    """A product that sums over the leading axis of both operands."""
-    if v.op.name != "dot":
-        return False
-    left, right = v.attrs["contract"]
-    return any(a == b == 0 for a, b in zip(left, right, strict=True)) and v.operands[0].shape[0] == length
+        if any(o in out for o in x.operands):
+            out.add(x)
+    return out
 
 
 # --- in chunks --------------------------------------------------------------------------------------------------------
@@ -109,13 +164,13 @@ class _Chunks:
     def __init__(self, f: Function, pair: Pair, count: int):
         self.f, self.pair, self.count = f, pair, count
         self.length = pair.length // count
+        self.dropped = set(pair.stacks)
         self.hints: Hints = dict(f.hints)
         self.inside: Inside = dict(f.inside)
 
     def run(self) -> Function:
-        v, b = self.pair.forward, self.pair.backward
-        known, starts = self._forward(v)
-        made = self._backward(v, b, known, starts)
+        known, starts = self._forward()
+        made = self._backward(known, starts)
         results = replace_values(self.f.body.results, {**known, **made}, self._carry)
         return replace(self.f, body=Region(self.f.body.params, results), hints=self.hints, inside=self.inside)
 
@@ -146,65 +201,78 @@ class _Chunks:
         attrs = {**v.attrs, "length": self.length}
         return dict(zip(kept, results_of(scan(*operands, regions=[region], **attrs)), strict=True))
 
-    def _forward(self, v: Value) -> tuple[dict[Value, Value], list[Value]]:
-        """The loop over chunks without residuals: its results for those of ``v``, and the carries at starts."""
+    def _needs(self, rows: Iterable[Value], others: Iterable[Value]) -> tuple[list[RowOp], list[Value], list[Value]]:
+        """The ops before the loops that these rows need, and of what: arrays of all steps, and other values."""
+        need, outside = dict.fromkeys(rows), dict.fromkeys(others)
+        ops = []
+        for op in reversed(self.pair.before):
+            if any(r in need for r in op.results):
+                ops.append(op)
+                need.update(dict.fromkeys(op.row_operands))
+                outside.update(dict.fromkeys(op.other_operands))
+        made = {r for op in ops for r in op.results}
+        return ops[::-1], [x for x in need if x not in made], list(outside)
+
+    def _run(self, ops: Iterable[RowOp], here: dict[Value, Value]) -> None:
+        for op in ops:
+            here.update(zip(op.results, op.on([here[o] for o in op.value.operands], self.length), strict=True))
+
+    def _forward(self) -> tuple[dict[Value, Value], list[Value]]:
+        """The loop over chunks without residuals: what its results are now, and the carries at starts."""
+        v = self.pair.forward
         nc, nx = v.attrs["carry"], v.attrs["xs"]
-        dropped = set(self.pair.stacks)
-        kept = [k for k, s in stacks_of(v).items() if s not in dropped]
-        operands = [*v.operands[:nc], *[self._split(x) for x in _xs(v)], *v.operands[nc + nx :]]
-        params = _params(operands, nc, nx)
-        inner = self._steps(v, params, kept)
+        kept = [k for k, s in stacks_of(v).items() if s not in self.dropped]
+        ops, rows, outside = self._needs(_xs(v), v.operands[nc + nx :])
+        operands = [*v.operands[:nc], *[self._split(x) for x in rows], *outside]
+        params = _params(operands, nc, len(rows))
+        here = dict(zip([*rows, *outside], params[nc:], strict=True))
+        self._run(ops, here)
+        inner = self._steps(v, [*params[:nc], *[here[o] for o in v.operands[nc:]]], kept)
         body = self._body(params, [*[inner[k] for k in range(nc)], *[inner[k] for k in kept], *params[:nc]], v)
-        attrs = {**v.attrs, "length": self.count}
-        out = scan(*operands, regions=[body], **attrs)
-        self._carry(v, out)
-        results = results_of(out)
-        old = results_of(v)
+        out = scan(*operands, carry=nc, xs=len(rows), length=self.count, reverse=v.attrs["reverse"], regions=[body])
+        results, old = results_of(out), results_of(v)
         known = {old[k]: results[k] for k in range(nc)}
         known.update((old[k], self._joined(r)) for k, r in zip(kept, results[nc : nc + len(kept)], strict=True))
-        for a, r in known.items():
+        for a, r in [(v, out), *known.items()]:
             self._carry(a, r)
         return known, results[nc + len(kept) :]
 
-    def _backward(self, v: Value, b: Value, known: dict[Value, Value], starts: Sequence[Value]) -> dict[Value, Value]:
-        """The loop over chunks that runs both loops: what it gives for results of ``b`` and sums over time."""
-        nc, nx = v.attrs["carry"], v.attrs["xs"]
-        bc, bx = b.attrs["carry"], b.attrs["xs"]
-        dropped = set(self.pair.stacks)
-        own = set(stacks_of(b).values())
-        rows = dict.fromkeys([*_xs(v), *[x for x in _xs(b) if x not in dropped]])
-        rows.update(dict.fromkeys(o for s in self.pair.sums for o in s.operands if o not in dropped and o not in own))
-        outside = dict.fromkeys([*v.operands[nc + nx :], *b.operands[bc + bx :]])
-        zeros = [fused(regions=[Region((), [splat(0, s.type)])]) for s in self.pair.sums]
+    def _backward(self, known: dict[Value, Value], starts: Sequence[Value]) -> dict[Value, Value]:
+        """The loop over chunks that runs both loops: what results of the backward loop, and of the ops after it, are
+        now."""
+        v, b, p = self.pair.forward, self.pair.backward, self.pair
+        nc, nx, bc, bx = v.attrs["carry"], v.attrs["xs"], b.attrs["carry"], b.attrs["xs"]
+        after = [*p.after, *p.sums]
+        own = {*[s for s in stacks_of(v).values() if s in self.dropped], *stacks_of(b).values(),
+               *[r for op in p.after for r in op.results]}
+        ops, rows, outside = self._needs(
+            [x for x in (*_xs(v), *_xs(b), *[o for op in after for o in op.row_operands]) if x not in own],
+            [*v.operands[nc + nx :], *b.operands[bc + bx :], *[o for op in after for o in op.other_operands]],
+        )  # fmt: skip
+        totals = [r for op in p.sums for r in op.results]
+        zeros = [fused(regions=[Region((), [splat(0, r.type)])]) for r in totals]
         first = replace_values([*b.operands[:bc], *rows, *outside], known, self._carry)
-        carries, stacks, captured = first[:bc], first[bc : bc + len(rows)], first[bc + len(rows) :]
-        operands = [*carries, *zeros, *starts, *[self._split(x) for x in stacks], *captured]
+        operands = [*first[:bc], *zeros, *starts, *[self._split(x) for x in first[bc : bc + len(rows)]],
+                    *first[bc + len(rows) :]]
         params = _params(operands, bc + len(zeros), len(starts) + len(rows))
-        at = iter(params)
-        gs, sums = [next(at) for _ in range(bc)], [next(at) for _ in zeros]
-        begin = [next(at) for _ in starts]
-        here = {x: next(at) for x in rows} | {x: next(at) for x in outside}
-        again = self._steps(v, [*begin, *[here[x] for x in _xs(v)], *[here[x] for x in v.operands[nc + nx :]]],
-                            [k for k, s in stacks_of(v).items() if s in dropped])
-        here.update((s, again[k]) for k, s in stacks_of(v).items() if s in dropped)
-        back = self._steps(b, [*gs, *[here[x] for x in b.operands[bc:]]], stacks_of(b))
+        gs, sums, begin = params[:bc], params[bc : bc + len(zeros)], params[bc + len(zeros) :][: len(starts)]
+        here = dict(zip([*rows, *outside], params[bc + len(zeros) + len(starts) :], strict=True))
+        self._run(ops, here)
+        wanted = [k for k, s in stacks_of(v).items() if s in self.dropped]
+        again = self._steps(v, [*begin, *[here[o] for o in v.operands[nc:]]], wanted)
+        here.update((s, again[k]) for k, s in stacks_of(v).items() if s in self.dropped)
+        back = self._steps(b, [*gs, *[here[o] for o in b.operands[bc:]]], stacks_of(b))
         here.update((s, back[k]) for k, s in stacks_of(b).items())
-        added = [_sum(t, s.op(*[here[o] for o in s.operands], **s.attrs))
-                 for t, s in zip(sums, self.pair.sums, strict=True)]
-        kept = [k for k, s in stacks_of(b).items() if s not in dropped]
-        body = self._body(params, [*[back[k] for k in range(bc)], *added, *[back[k] for k in kept]], b)
-        out = scan(*operands, carry=len(gs) + len(sums), xs=len(begin) + len(rows), length=self.count,
+        self._run(after, here)
+        kept = [x for x in (*stacks_of(b).values(), *[r for op in p.after for r in op.results]) if x not in self.dropped]
+        added = [_sum(t, here[r]) for t, r in zip(sums, totals, strict=True)]
+        body = self._body(params, [*[back[k] for k in range(bc)], *added, *[here[x] for x in kept]], b)
+        out = scan(*operands, carry=bc + len(zeros), xs=len(starts) + len(rows), length=self.count,
                    reverse=b.attrs["reverse"], regions=[body])
-        self._carry(b, out)
-        return self._results(b, results_of(out), kept)
-
-    def _results(self, b: Value, results: Sequence[Value], kept: Sequence[int]) -> dict[Value, Value]:
-        old, bc = results_of(b), b.attrs["carry"]
-        made = {old[k]: results[k] for k in range(bc)}
-        made.update(zip(self.pair.sums, results[bc:], strict=False))
-        last = results[bc + len(self.pair.sums) :]
-        made.update((old[k], self._joined(r)) for k, r in zip(kept, last, strict=True))
-        for a, r in made.items():
+        results = results_of(out)
+        made = dict(zip([*results_of(b)[:bc], *totals], results, strict=False))
+        made.update((x, self._joined(r)) for x, r in zip(kept, results[bc + len(totals) :], strict=True))
+        for a, r in [(b, out), *made.items()]:
             self._carry(a, r)
         return made
 
