@@ -7,6 +7,7 @@ Nests are taken apart here and put together again, dtypes and shapes of carries 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,9 @@ Carries = list[Tensor]
 #: A carry that starts from a Python number takes the dtype that the body gives it; that may take some tries.
 TRIES = 4
 KEEPS = "a carry keeps its structure in every step"
+#: The function of a loop that is being traced, for what means something else inside a loop.
+traced_loop: ContextVar[str] = ContextVar("traced_loop", default="")
+_LOOPS = ("scan", "while_loop")
 
 
 # --- scan -------------------------------------------------------------------------------------------------------------
@@ -219,7 +223,13 @@ def _call(fn: Callable[..., Any], what: str, *args: Any) -> Any:
     if not callable(fn):
         raise InputError(f"{what} must be a function, not {_said(fn)}")
     with user_code():
-        return fn(*args)
+        if not what.startswith(_LOOPS):
+            return fn(*args)
+        token = traced_loop.set(what)
+        try:
+            return fn(*args)
+        finally:
+            traced_loop.reset(token)
 
 
 # --- while ------------------------------------------------------------------------------------------------------------

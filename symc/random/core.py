@@ -40,7 +40,9 @@ DISTRIBUTIONS: dict[str, Callable[..., Any]] = {}
 def distribution(fn: F) -> F:
     """A public function of a key, which also takes NumPy's and JAX's names for its arguments."""
 
-    names = list(inspect.signature(fn).parameters)
+    signature = inspect.signature(fn)
+    names = list(signature.parameters)
+    shown = f"{fn.__name__}({', '.join(str(p).replace(': Any', '') for p in signature.parameters.values())})"
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -48,6 +50,11 @@ def distribution(fn: F) -> F:
             if ALIASES[alias] in names[: len(args)] or ALIASES[alias] in kwargs:
                 raise InputError(f"{fn.__name__}: {alias} and {ALIASES[alias]} are the same argument")
             kwargs[ALIASES[alias]] = kwargs.pop(alias)
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as e:
+            raise InputError(f"{fn.__name__}: {e}",
+                             help=f"sc.random.{shown}; methods of a Generator take no key") from None
         return fn(*args, **kwargs)
 
     DISTRIBUTIONS[fn.__name__] = public = located(call)
@@ -99,16 +106,23 @@ def _brief(item: Any) -> str:
 
 def float_dtype(dtype: Any, name: str) -> np.dtype:
     """A dtype of floats; the default float for None."""
-    d = default_float() if dtype is None else as_dtype(dtype)
+    d = default_float() if dtype is None else _dtype(dtype, name)
     if d.kind != "f":
         raise DTypeError(f"{name} gives floats, not {DTYPE_NAMES[d]}",
                          help="dtype is 'float32', 'float64' or 'float16'")
     return d
 
 
+def _dtype(dtype: Any, name: str) -> np.dtype:
+    if isinstance(dtype, int | float | list | tuple | Tensor):
+        raise DTypeError(f"{name}: {_brief(dtype)} is given where the dtype belongs",
+                         help="loc, scale, low and high are given by name")  # fmt: skip
+    return as_dtype(dtype)
+
+
 def integer_dtype(dtype: Any, name: str) -> np.dtype:
     """A dtype of integers; int64 for None."""
-    d = I64 if dtype is None else as_dtype(dtype)
+    d = I64 if dtype is None else _dtype(dtype, name)
     if d.kind not in "iu":
         raise DTypeError(f"{name} gives integers, not {DTYPE_NAMES[d]}", help="dtype is 'int64', 'int32', 'uint8', ...")
     return d

@@ -11,6 +11,8 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
+from symc.control import traced_loop
+from symc.errors import InputError
 from symc.public import located
 from symc.random.core import DISTRIBUTIONS
 from symc.random.keys import derived, key_data
@@ -23,16 +25,23 @@ class Generator:
 
     ``rng = sc.random.Generator(0)``; ``x = rng.normal((3,))``; ``f = sc.compile(x, updates=rng.updates())``. Every
     call of f then gives new numbers, and the same ones in every process. Without the updates every call gives the same
-    numbers.
+    numbers. Not for the inside of loops, where every step would see the same key.
     """
 
+    @located
     def __init__(self, seed: Any = None, name: str = "rng"):
         self.seed = secrets.randbits(64) if seed is None else seed
         self.state: SharedVariable = shared(key_data(self.seed), name)
         self._draws = 0
 
+    @located
     def key(self) -> Tensor:
         """A fresh key."""
+        loop = traced_loop.get()
+        if loop:
+            raise InputError(f"{loop}: a Generator would give the same numbers in each step",
+                             help="call key = rng.key() before the loop, and in it sc.random.fold_in(key, t) with the "
+                             "number of the step, or carry the key and split it")  # fmt: skip
         self._draws += 1
         return Tensor(derived(self.state.value, self._draws - 1, "fold_in"))
 
