@@ -26,6 +26,8 @@ from symc.opt.provenance import Provenance
 MOST_TIMES = 16
 #: or so many bytes in all.
 FEW_BYTES = 1 << 20
+#: So many stacks are looked at one by one.
+MOST_STACKS = 64
 
 
 def push_out(provenance: Provenance, f: Function) -> Function:
@@ -36,18 +38,57 @@ def push_out(provenance: Provenance, f: Function) -> Function:
         if new.op is not scan or not new.attrs["xs"]:
             return None
         loop = Loop(edit, new, edit.used.get(old, set()))
-        values = [] if loop.fixed else _before(loop)
-        if not values or not pure(loop, values):
+        if loop.fixed or not _push(loop) | _free(loop):
             return None
-        made = all_steps(loop, values, {r.leaf: r.operand for r in loop.rows}, loop.constants)
-        rows = [Given(loop.leaf(v.type), m) for v, m in zip(values, made, strict=True)]
-        loop.rows += rows
-        loop.substitute({v: r.leaf for v, r in zip(values, rows, strict=True)})
-        _record(loop, values, made)
-        tidy(loop)
         return loop.build()[1]
 
     return edit.run(visit)
+
+
+def _push(loop: Loop) -> bool:
+    """Expensive values of rows become rows."""
+    values = _before(loop)
+    if not values or not pure(loop, values):
+        return False
+    made = all_steps(loop, values, {r.leaf: r.operand for r in loop.rows}, loop.constants)
+    rows = [Given(loop.leaf(v.type), m) for v, m in zip(values, made, strict=True)]
+    loop.rows += rows
+    loop.substitute({v: r.leaf for v, r in zip(values, rows, strict=True)})
+    _record(loop, values, made)
+    tidy(loop)
+    return True
+
+
+def _free(loop: Loop) -> bool:
+    """Stacks of cheap values, made of rows that nothing else in the loop reads, leave it."""
+    moved = False
+    for k, y in list(loop.stacks.items())[:MOST_STACKS]:
+        if _reads_rows_alone(loop, y):
+            (loop.outside[k],) = all_steps(loop, [y], {r.leaf: r.operand for r in loop.rows}, loop.constants)
+            del loop.stacks[k]
+            _record(loop, [y], [loop.outside[k]])
+            moved = True
+    if moved:
+        tidy(loop)
+    return moved
+
+
+def _reads_rows_alone(loop: Loop, y: Value) -> bool:
+    """Whether a stacked value needs no carry, and takes no more memory for all steps than its stack and its rows."""
+    rows = {r.leaf for r in loop.rows}
+    varying = depends([y], loop.varying)
+    own = [v for v in postorder([y]) if v in varying]
+    read = rows.intersection(own)
+    if not read or not set(loop.varying).intersection(own) <= rows or not loop.carries:
+        return False  # (a loop without carries was written for its small memory: it stays)
+    others = [c.new for c in loop.carries] + [x for x in loop.stacks.values() if x is not y]
+    most = 2 * max(size_in_bytes(v.type) for v in (y, *read))
+    cheap = all(v in rows or can_batch(v) and _is_cheap(v) and size_in_bytes(v.type) <= most for v in own)
+    return cheap and read.isdisjoint(postorder(others)) and pure(loop, [y])
+
+
+def _is_cheap(v: Value) -> bool:
+    return not {"elementwise", "movement", "indexing"}.isdisjoint(v.op.traits) and not is_expensive(v)
 
 
 def _before(loop: Loop) -> list[Value]:
