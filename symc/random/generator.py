@@ -13,11 +13,16 @@ from typing import Any
 
 from symc.control import traced_loop
 from symc.errors import InputError
+from symc.ir.ops.random import split_key
+from symc.ir.ops.shape import reshape, slice_
 from symc.public import located
 from symc.random.core import DISTRIBUTIONS
 from symc.random.keys import derived, key_data
 from symc.state import SharedVariable, shared
 from symc.tensor import Tensor
+
+#: Keys are split off so many at a time: one kernel makes the keys of many draws.
+CHUNK = 32
 
 
 class Generator:
@@ -42,8 +47,11 @@ class Generator:
             raise InputError(f"{loop}: a Generator would give the same numbers in each step",
                              help="call key = rng.key() before the loop, and in it sc.random.fold_in(key, t) with the "
                              "number of the step, or carry the key and split it")  # fmt: skip
+        chunk, row = divmod(self._draws, CHUNK)
         self._draws += 1
-        return Tensor(derived(self.state.value, self._draws - 1, "fold_in"))
+        owner = derived(self.state.value, chunk, "fold_in") if chunk else self.state.value
+        keys = split_key(owner, shape=(CHUNK,))
+        return Tensor(reshape(slice_(keys, start=(row, 0), size=(1, 2), step=(1, 1)), shape=(2,)))
 
     def updates(self) -> dict[SharedVariable, Tensor]:
         """What ``compile(updates=...)`` needs so that every call draws anew: ``{**rng.updates(), w: ...}``."""
