@@ -13,6 +13,10 @@ from symc.codegen.memory import memory
 from symc.codegen.plan import check_plan, make_plan
 from symc.errors import InputError, MemoryBudgetError, PlanError
 from symc.ir.traverse import every_value
+from symc.ir.types import TensorType
+from symc.ir.value import fresh_input
+from symc.opt.loops.chunks import pairs
+from symc.opt.loops.rows import row_op
 
 RNG = np.random.default_rng(7)
 X, W, B = RNG.normal(size=(4, 5)), RNG.normal(size=(5, 5)) * 0.5, RNG.normal(size=5)
@@ -386,3 +390,91 @@ def test_a_plan_is_the_same_in_every_run():
     whole = memory(make_plan(final), {})
     texts = {str(fit(final, frozenset(), Budget(int(whole * 0.5)))[0]) for _ in range(2)}
     assert len(texts) == 1 and "again" in texts.pop()
+
+
+# --- loops ------------------------------------------------------------------------------------------------------------
+
+
+def rnn(steps, size, reverse=False):
+    x = sc.input("x", "float64", shape=(steps, size))
+    h0 = sc.input("h", "float64", shape=(size,))
+    w = sc.input("w", "float64", shape=(size, size))
+    last, ys = sc.scan(lambda h, r: (sc.tanh(h @ w + r), h), h0, x, reverse=reverse)
+    data = [RNG.normal(size=(steps, size)), RNG.normal(size=size), RNG.normal(size=(size, size)) / size**0.5]
+    return [x, h0, w], sc.grad(sc.sum(last), [h0, w]), data
+
+
+def lstm(steps, batch, size, reverse, layers=2):
+    x = seq = sc.input("x", "float64", shape=(steps, batch, size))
+    shapes = [(size, 4 * size), (size, 4 * size), (4 * size,)] * layers
+    params = [sc.input(f"p{k}", "float64", shape=s) for k, s in enumerate(shapes)]
+    total = 0
+    for k in range(layers):
+        w, u, b = params[3 * k : 3 * k + 3]
+
+        def step(state, row, w=w, u=u, b=b):
+            h, c = state
+            z = row @ w + h @ u + b
+            i, f, o, g = (z[:, j * size : (j + 1) * size] for j in range(4))
+            c = sc.sigmoid(f) * c + sc.sigmoid(i) * sc.tanh(g)
+            h = sc.sigmoid(o) * sc.tanh(c)
+            return (h, c), h
+
+        (_, c), seq = sc.scan(step, (sc.zeros((batch, size)), sc.zeros((batch, size))), seq, reverse=reverse)
+        total = total + sc.sum(c)
+    loss = sc.mean(seq**2) + total
+    data = [RNG.normal(size=(steps, batch, size)), *[RNG.normal(size=s) * 0.2 for s in shapes]]
+    return [x, *params], [loss, *sc.grad(loss, params)], data
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_loop_of_1000_steps_in_chunks(reverse):
+    ins, outs, data = rnn(1000, 8, reverse)
+    full = sc.compile(outs, ins)
+    stack = 1000 * 8 * 8
+    fixed = sum(a.nbytes for a in data) + data[1].nbytes + data[2].nbytes
+    assert full.memory() > fixed + 2 * stack
+    small = sc.compile(outs, ins, max_bytes=fixed + stack // 4)
+    assert small.memory() <= fixed + stack // 4
+    check_plan(small._prepared.plan)
+    agree(small, full, data)
+    assert small.dump().count("scan ") > full.dump().count("scan ")
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_layers_of_loops_in_chunks(reverse):
+    ins, outs, data = lstm(60, 4, 8, reverse)
+    full = sc.compile(outs, ins)
+    taken = []
+    for share in (0.8, 0.5):
+        small = sc.compile(outs, ins, max_bytes=int(full.memory() * share))
+        check_plan(small._prepared.plan)
+        agree(small, full, data)
+        taken.append(small.memory())
+    assert taken[1] <= full.memory() * 0.5 < taken[0] <= full.memory() * 0.8
+
+
+def test_what_is_wanted_whole_stays_whole():
+    """Stacks that are results are not taken apart."""
+    ins, outs, _ = rnn(40, 8)
+    x, h0, w = ins
+    last, ys = sc.scan(lambda h, r: (sc.tanh(h @ w + r), h), h0, x)
+    found = [pairs(sc.compile(o, ins)._prepared.final) for o in (outs, [*outs, ys])]
+    assert [len(p) for p in found] == [1, 1]
+    assert len(found[1][0].stacks) == len(found[0][0].stacks) - 1
+
+
+def test_row_ops_on_some_rows():
+    """Kernels are row-wise when every value has its steps in front; broadcasts along the steps have none."""
+    x, b = sc.input("x", "float64", shape=(6, 3)), sc.input("b", "float64", shape=(3,))
+    t = sc.input("t", "float64", shape=(6,))
+    final = sc.compile([sc.tanh(x + b) * 2], [x, b])._prepared.final
+    (op,) = [row_op(v, 6) for v in final.values() if v.op.name == "fused"]
+    assert op is not None and not op.total and op.row_operands == [final.params[0]]
+    (part,) = op.on([fresh_input(TensorType("f64", (2, 3))) if o is op.row_operands[0] else o
+                     for o in op.value.operands], 2)  # fmt: skip
+    assert part.shape == (2, 3)
+    total = sc.compile(sc.sum(x * t[:, None], axis=0), [x, t])._prepared.final
+    assert [row_op(v, 6).total for v in total.values() if v.op.name == "fused"] == [True]
+    across = sc.compile(sc.sum(x * t[:, None], axis=1), [x, t])._prepared.final
+    assert [row_op(v, 6) for v in across.values() if v.op.name == "fused"] == [None]

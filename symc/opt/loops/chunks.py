@@ -1,10 +1,11 @@
 """A loop and its backward loop, in chunks: what the steps hand to the backward pass exists for one chunk at a time.
 
-A forward loop of n steps that stacks residuals, and a loop in the other direction that reads them, become two loops over
-chunks. The first keeps the carries with which each chunk starts; the second, chunk by chunk, runs the forward steps once
-more, now with residuals, then the backward steps. What other passes took out of the loops, to be done for all steps at
-once (``rows``), is done chunk by chunk too: products that make rows, products that are made of rows, sums over steps.
-With about sqrt(n) chunks, memory is that of sqrt(n) carries and of sqrt(n) steps; the forward steps run twice.
+A forward loop of n steps that stacks residuals, and a loop in the other direction that reads them, become two loops
+over chunks. The first keeps the carries with which each chunk starts; the second, chunk by chunk, runs the forward
+steps once more, now with residuals, then the backward steps. What other passes took out of the loops, to be done for
+all steps at once (``rows``), is done chunk by chunk too: products that make rows, products that are made of rows, sums
+over steps. With about sqrt(n) chunks, memory is that of sqrt(n) carries and of sqrt(n) steps; the forward steps run
+twice.
 
 Nothing here says whether that is worth it; ``symc.codegen.budget`` does, where memory is short.
 """
@@ -107,7 +108,8 @@ class _Finder:
         return Pair(self.v, self.b, stacks, before, after, sums)
 
     def _after(self) -> tuple[list[RowOp], list[RowOp]]:
-        after, sums = [], []
+        after: list[RowOp] = []
+        sums: list[RowOp] = []
         for x in self.values:
             op = row_op(x, self.length) if x in self.later and x is not self.b else None
             if op and all(o in self.rows or o not in self.later for o in op.row_operands) and not any(
@@ -240,15 +242,10 @@ class _Chunks:
     def _backward(self, known: dict[Value, Value], starts: Sequence[Value]) -> dict[Value, Value]:
         """The loop over chunks that runs both loops: what results of the backward loop, and of the ops after it, are
         now."""
-        v, b, p = self.pair.forward, self.pair.backward, self.pair
-        nc, nx, bc, bx = v.attrs["carry"], v.attrs["xs"], b.attrs["carry"], b.attrs["xs"]
-        after = [*p.after, *p.sums]
-        own = {*[s for s in stacks_of(v).values() if s in self.dropped], *stacks_of(b).values(),
-               *[r for op in p.after for r in op.results]}
-        ops, rows, outside = self._needs(
-            [x for x in (*_xs(v), *_xs(b), *[o for op in after for o in op.row_operands]) if x not in own],
-            [*v.operands[nc + nx :], *b.operands[bc + bx :], *[o for op in after for o in op.other_operands]],
-        )  # fmt: skip
+        b, p = self.pair.backward, self.pair
+        bc = b.attrs["carry"]
+        made_after = [r for op in p.after for r in op.results]
+        ops, rows, outside = self._backward_needs(made_after)
         totals = [r for op in p.sums for r in op.results]
         zeros = [fused(regions=[Region((), [splat(0, r.type)])]) for r in totals]
         first = replace_values([*b.operands[:bc], *rows, *outside], known, self._carry)
@@ -258,15 +255,10 @@ class _Chunks:
         gs, sums, begin = params[:bc], params[bc : bc + len(zeros)], params[bc + len(zeros) :][: len(starts)]
         here = dict(zip([*rows, *outside], params[bc + len(zeros) + len(starts) :], strict=True))
         self._run(ops, here)
-        wanted = [k for k, s in stacks_of(v).items() if s in self.dropped]
-        again = self._steps(v, [*begin, *[here[o] for o in v.operands[nc:]]], wanted)
-        here.update((s, again[k]) for k, s in stacks_of(v).items() if s in self.dropped)
-        back = self._steps(b, [*gs, *[here[o] for o in b.operands[bc:]]], stacks_of(b))
-        here.update((s, back[k]) for k, s in stacks_of(b).items())
-        self._run(after, here)
-        kept = [x for x in (*stacks_of(b).values(), *[r for op in p.after for r in op.results]) if x not in self.dropped]
+        carries = self._both(begin, gs, here)
+        kept = [x for x in (*stacks_of(b).values(), *made_after) if x not in self.dropped]
         added = [_sum(t, here[r]) for t, r in zip(sums, totals, strict=True)]
-        body = self._body(params, [*[back[k] for k in range(bc)], *added, *[here[x] for x in kept]], b)
+        body = self._body(params, [*carries, *added, *[here[x] for x in kept]], b)
         out = scan(*operands, carry=bc + len(zeros), xs=len(starts) + len(rows), length=self.count,
                    reverse=b.attrs["reverse"], regions=[body])
         results = results_of(out)
@@ -275,6 +267,27 @@ class _Chunks:
         for a, r in [(b, out), *made.items()]:
             self._carry(a, r)
         return made
+
+
+    def _backward_needs(self, made_after: Sequence[Value]) -> tuple[list[RowOp], list[Value], list[Value]]:
+        v, b, p = self.pair.forward, self.pair.backward, self.pair
+        after = [*p.after, *p.sums]
+        own = {*[s for s in stacks_of(v).values() if s in self.dropped], *stacks_of(b).values(), *made_after}
+        rows = [*_xs(v), *_xs(b), *[o for op in after for o in op.row_operands]]
+        captured = [*v.operands[v.attrs["carry"] + v.attrs["xs"] :], *b.operands[b.attrs["carry"] + b.attrs["xs"] :]]
+        return self._needs([x for x in rows if x not in own],
+                           [*captured, *[o for op in after for o in op.other_operands]])
+
+    def _both(self, begin: Sequence[Value], gs: Sequence[Value], here: dict[Value, Value]) -> list[Value]:
+        """Both loops over the steps of a chunk, and the ops after them; the last carries of the backward one."""
+        v, b = self.pair.forward, self.pair.backward
+        stacks = {k: s for k, s in stacks_of(v).items() if s in self.dropped}
+        again = self._steps(v, [*begin, *[here[o] for o in v.operands[len(begin) :]]], stacks)
+        here.update((s, again[k]) for k, s in stacks.items())
+        back = self._steps(b, [*gs, *[here[o] for o in b.operands[len(gs) :]]], stacks_of(b))
+        here.update((s, back[k]) for k, s in stacks_of(b).items())
+        self._run([*self.pair.after, *self.pair.sums], here)
+        return [back[k] for k in range(len(gs))]
 
 
 def _params(operands: Sequence[Value], carry: int, xs: int) -> list[Value]:

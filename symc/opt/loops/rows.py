@@ -41,15 +41,16 @@ class RowOp:
         if v.op is not fused:
             return results_of(make(v.op, operands, v.attrs, v.regions))
         old = v.regions[0]
-        done: dict[Value, Value] = {p: param(k, o.type) for k, (p, o) in enumerate(zip(region_params(old), operands,
-                                                                                     strict=True))}
+        pairs = zip(region_params(old), operands, strict=True)
+        done: dict[Value, Value] = {p: param(k, o.type) for k, (p, o) in enumerate(pairs)}
         for x in postorder(old.results):
             if x not in done:
                 attrs = x.attrs
                 if x.op.name == "broadcast" and _has_steps(x.type, self._length):
                     attrs = type(attrs)({**attrs, "shape": (length, *x.shape[1:])})
                 done[x] = make(x.op, [done[o] for o in x.operands], attrs)
-        return results_of(fused(*operands, regions=[Region([o.type for o in operands], [done[r] for r in old.results])]))
+        region = Region([o.type for o in operands], [done[r] for r in old.results])
+        return results_of(fused(*operands, regions=[region]))
 
     @property
     def _length(self) -> int:
