@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from symc.ir.op import (
+    Abreast,
     Control,
     Custom,
     Decompose,
@@ -91,7 +92,7 @@ def code(op: Op) -> str:
         return f"extern {form.name}"
     return {Element: "element", View: "view", Decompose: "other ops", Update: "update", Running: "running",
             Sorting: "sorting",
-            Control: "control", type(None): "-"}[type(form)]  # fmt: skip
+            Abreast: "abreast", Control: "control", type(None): "-"}[type(form)]  # fmt: skip
 
 
 def escape(text: str) -> str:
