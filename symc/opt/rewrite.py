@@ -15,6 +15,7 @@ from symc.errors import InternalError
 from symc.ir.location import NOWHERE, Inside, Locs, merge_inside
 from symc.ir.op import Op
 from symc.ir.ops.effect import has_effect, keep
+from symc.ir.ops.shape import slice_
 from symc.ir.text import splat_of
 from symc.ir.traverse import postorder
 from symc.ir.value import Region, Value, make
@@ -24,6 +25,8 @@ from symc.opt.rule import ANY, Rule
 
 #: Firings allowed per value of the graph, and at least.
 BUDGET, MIN_BUDGET = 24, 400
+#: What is read in more pieces stays whole.
+MOST_PIECES = 8
 NONE: frozenset[str] = frozenset()
 
 
@@ -76,6 +79,7 @@ class Rewriter:
         self.index = Index(self.rules)
         self.done: dict[Value, Value] = {}
         self.uses: dict[Value, int] = {}
+        self.slices: dict[Value, list[Value]] = {}
         self.regions: dict[Region, Region] = {}
         self.budget = MIN_BUDGET
 
@@ -85,21 +89,33 @@ class Rewriter:
         """Whether ``v`` has one user at most (an estimate while the graph changes; never needed for correctness)."""
         return self.uses.get(v, 1) <= 1
 
+    def sliced_apart(self, v: Value) -> bool:
+        """Whether ``v`` is only read in pieces, of which no two have an element in common (an estimate as well)."""
+        pieces = self.slices.get(v, ())
+        return 1 < len(pieces) <= MOST_PIECES and self.uses.get(v) == len(pieces) and apart(pieces)
+
     # -- running
 
     def run(self, roots: Sequence[Value]) -> list[Value]:
         """The roots in normal form."""
-        values = postorder(roots)
+        values = self.look(roots)
         self.budget += BUDGET * len(values)
-        for v in values:
-            for o in v.operands:
-                self.uses[o] = self.uses.get(o, 0) + 1
-        for r in roots:
-            self.uses[r] = self.uses.get(r, 0) + 1
         for r in roots:
             self._simplify(r)
         results = [self.done[r] for r in roots]
         return keep(results, [self.done[v] for v in values if has_effect(v)])
+
+    def look(self, roots: Sequence[Value]) -> list[Value]:
+        """All values of the roots, after noting who uses them."""
+        values = postorder(roots)
+        for v in values:
+            for o in v.operands:
+                self.uses[o] = self.uses.get(o, 0) + 1
+            if v.op is slice_:
+                self.slices.setdefault(v.operands[0], []).append(v)
+        for r in roots:
+            self.uses[r] = self.uses.get(r, 0) + 1
+        return values
 
     def _simplify(self, root: Value) -> None:
         """Fill ``done`` for ``root`` and what it needs. The stack holds values to visit, and pairs (v, what v
@@ -142,6 +158,8 @@ class Rewriter:
             new = make(v.op, operands, v.attrs, regions)
             if new is not v:
                 self.uses[new] = max(self.uses.get(new, 0), self.uses.get(v, 1))
+                if v in self.slices:
+                    self.slices.setdefault(new, self.slices[v])
                 self._carry([v], new)
                 self.provenance.rebuilt(v, new)
                 return new
@@ -200,6 +218,8 @@ class Rewriter:
     def _record(self, r: Rule, old: Value, new: Value) -> None:
         uses = self.uses.get(old, 1)
         self.uses[new] = max(self.uses.get(new, 0), uses)
+        if old in self.slices:
+            self.slices.setdefault(new, self.slices[old])
         gone = _near([old])
         made = _near([new], stop=gone, depth=12)  # logsumexp has parts eight steps deep
         kept = set(_near([new]))
@@ -223,6 +243,22 @@ class Rewriter:
         if self.strict:
             raise error
         self.provenance.disable(name, error)
+
+
+def apart(pieces: Sequence[Value]) -> bool:
+    """Whether slices of one value have no element in common: along some axis they follow one another."""
+    for axis in range(pieces[0].ndim):
+        ends = []
+        for v in pieces:
+            start, size, step = (v.attrs[k][axis] for k in ("start", "size", "step"))
+            if not isinstance(start, int) or not isinstance(size, int) or step != 1:
+                break
+            ends.append((start, start + size))
+        else:
+            ends.sort()
+            if all(a[1] <= b[0] for a, b in zip(ends, ends[1:], strict=False)):
+                return True
+    return False
 
 
 def _near(roots: Sequence[Value], stop: Iterable[Value] = (), depth: int = 4, most: int = 24) -> list[Value]:

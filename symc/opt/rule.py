@@ -30,6 +30,8 @@ class Context(Protocol):
 
     def single_use(self, v: Value) -> bool: ...
 
+    def sliced_apart(self, v: Value) -> bool: ...
+
 
 @dataclass(eq=False)
 class Rule:

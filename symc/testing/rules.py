@@ -63,6 +63,7 @@ def check_rule(r: Rule) -> None:
 def sides(r: Rule, v: Value) -> tuple[Value, Value]:
     """A left side and what the rule alone makes of it."""
     context = Rewriter([])
+    context.look([v])
     for x in reversed(postorder([v])):
         new = r.apply(x, context) if x.op.name in r.roots or ANY in r.roots else None
         if isinstance(new, Value) and new is not x:

@@ -20,7 +20,7 @@ from symc.ir.ops.logic import where
 from symc.ir.ops.math import exp, log, sqrt
 from symc.ir.ops.shape import concat, pad, slice_
 from symc.ir.text import splat_of
-from symc.ir.value import Value
+from symc.ir.value import Value, make
 from symc.opt.pattern import example, leaves
 from symc.opt.rule import OPT_IN, rewrite, rule
 
@@ -344,3 +344,26 @@ def whole_power(v: Value) -> Value | None:
         square = square * square if k else square
     assert out is not None
     return out if n > 0 else div(splat(1, x.type), out)
+
+
+# --- pieces -----------------------------------------------------------------------------------------------------------
+
+
+def _halves(x: Value) -> Value:
+    """The sum of the first and the last three elements of exp(x)."""
+    first, last = (slice_(exp(x), start=(k,), size=(3,), step=(1,)) for k in (0, 3))
+    return first + last
+
+
+@rewrite(
+    "slice",
+    exact=True,
+    equation="slice(f(x, y)), slice(f(x, y)) -> f(slice(x), slice(y)), f(slice(x), slice(y))",
+    examples=lambda: [example(_halves, leaves(1, shape=(6,)))],
+)
+def pieces_of_elementwise(v: Value, context) -> Value | None:
+    """A value that is only read in pieces is computed in pieces, by the kernels that read them: gates of a cell."""
+    (x,), a = v.operands, v.attrs
+    if "elementwise" not in x.op.traits or not x.operands or x.regions or not context.sliced_apart(x):
+        return None
+    return make(x.op, [slice_(o, **a) for o in x.operands], x.attrs)
