@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from symc.ir.dim import evaluate, names
 from symc.ir.function import Function, Hints
 from symc.ir.location import NOWHERE, Inside, merge_inside
 from symc.ir.op import lookup, splat
@@ -28,6 +29,10 @@ from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, param
 from symc.opt.loops.rows import RowOp, row_op
 from symc.opt.remat import without_unused_results
+
+
+#: What a symbolic size is taken to be when arrays are compared.
+NOMINAL = 256
 
 
 @dataclass
@@ -126,7 +131,7 @@ class _Finder:
         found: list[RowOp] = []
         for x in reversed(self.values):
             op = row_op(x, self.length) if x not in self.later and x is not self.v else None
-            if op and not op.total and not any(o in self.own for o in x.operands) and all(
+            if op and not op.total and not any(o in self.own for o in x.operands) and _widens(op) and all(
                 self._only_rows(r, inner) for r in op.results
             ):
                 found.append(op)
@@ -144,6 +149,16 @@ class _Finder:
             elif u not in inner or s in row_op(u, self.length).other_operands:  # type: ignore[union-attr]
                 return False
         return True
+
+
+def _widens(op: RowOp) -> bool:
+    """Are the results at least as large as what they are made of, inputs aside? Else those should exist, not these."""
+    made = [o for o in op.row_operands if o.operands]
+    return sum(_nominal(o) for o in made) <= sum(_nominal(r) for r in op.results)
+
+
+def _nominal(v: Value) -> int:
+    return evaluate(v.type.nbytes, dict.fromkeys(names(v.type.nbytes), NOMINAL))
 
 
 def _descendants(values: Sequence[Value], b: Value) -> set[Value]:
