@@ -26,8 +26,8 @@ from symc.errors import PipelineError, did_you_mean
 #:   then it says the same as the user's loop. It comes before simplify, whose rules look at who else uses a value.
 #: * last_state comes after merge_scans: a stack of which a gradient needs all rows is kept once.
 #: * dead_loop comes after both, which leave carries that nobody needs, and before hoist, which then moves no dead code.
-#: * lay_out comes before hoist, which takes the transposed matrix out of the loops around, too; simplify comes later and
-#:   would put a transpose back into the product that reads it.
+#: * lay_out comes before hoist, which takes the transposed matrix out of the loops around, too; simplify comes later
+#:   and would put a transpose back into the product that reads it.
 #: * hoist comes before push_out, pull_out and accumulate: what is the same in every step is not stacked.
 #: * push_out comes before pull_out, so that a product that needs no carry is made of rows, not of stacked rows.
 #: * accumulate comes after pull_out: of what is stacked anyway sums cost nothing.
@@ -47,7 +47,9 @@ DEFAULT = (
 )
 
 #: The same meaning with less work: no algebra, one pass over the graph for each thing that must be done.
-FAST_COMPILE = "inline,canonicalize,stabilize,merge_scans,dead_loop,open_blocks,decompose,check_indices,small_loops,fuse"
+FAST_COMPILE = (
+    "inline,canonicalize,stabilize,merge_scans,dead_loop,open_blocks,decompose,check_indices,small_loops,fuse"
+)
 
 #: Everything but fusion, for those who want to see or test values.
 UNFUSED = DEFAULT.removesuffix(",check_indices,small_loops,fuse")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from symc.errors import InternalError
 from symc.ir.location import NOWHERE, Inside, Locs, merge_inside
@@ -256,7 +257,7 @@ def apart(pieces: Sequence[Value]) -> bool:
             ends.append((start, start + size))
         else:
             ends.sort()
-            if all(a[1] <= b[0] for a, b in zip(ends, ends[1:], strict=False)):
+            if all(a[1] <= b[0] for a, b in pairwise(ends)):
                 return True
     return False
 
