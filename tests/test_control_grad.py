@@ -4,68 +4,17 @@ from __future__ import annotations
 
 import importlib
 import itertools
-import time
-from collections import Counter
 
 import numpy as np
 import pytest
 
 import symc as sc
-from symc.grad import connected
-from symc.grad.residuals import recompute_everything
-from symc.ir.function import Input, function
-from symc.ir.traverse import every_value, postorder
+from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
-from symc.opt import UNFUSED, optimize
-from tests.control_fuzz import NESTED, Loops, Unrolled, recipe, run
-
-RNG = np.random.default_rng(7)
-
-
-def values(outputs, inputs, arrays):
-    """Numbers for a nest of outputs."""
-    return sc.compile(outputs, inputs, mode="reference")(*arrays)
-
-
-def close(got, want, **tolerance):
-    for k, (a, b) in enumerate(zip(got, want, strict=True)):
-        np.testing.assert_allclose(a, b, **{"rtol": 1e-8, "atol": 1e-10, **tolerance}, err_msg=f"result {k}")
-
+from tests.control_cases import RNG, Program, close, every, loops, rnn, rnn_arrays, rnn_inputs, values
+from tests.control_fuzz import NESTED, Loops, Unrolled
 
 # --- fuzzed bodies against Python loops -------------------------------------------------------------------------------
-
-
-class Program:
-    """A scan over a random body: a cost, its inputs, and numbers for them."""
-
-    def __init__(self, seed: int, inner: tuple[str, ...], steps: int = 3):
-        rng = np.random.default_rng(seed)
-        self.body, self.reverse = recipe(rng, inner), bool(seed % 2)
-        shapes = {"h": (3,), "xs": (steps, 3), "w": (3, 3), "u": (3,)}
-        self.inputs = [sc.input(n, "float64", s) for n, s in shapes.items()]
-        self.arrays = [rng.normal(size=s) * 0.7 for s in shapes.values()]
-        self.moves = [rng.normal(size=s) for s in shapes.values()]
-        self.weights = [rng.normal(size=3), rng.normal(size=(steps, 3))]
-
-    def cost(self, loops, inputs=None):
-        h0, xs, w, u = inputs or self.inputs
-
-        def step(carry, x):
-            h, k = carry
-            a, b = run(loops, self.body, [h, x, u], w, k % 3)
-            return (0.5 * h + sc.sin(a), k + 1), b
-
-        (h, _), ys = loops.scan(step, (h0, sc.asarray(0)), xs, reverse=self.reverse)
-        return (h * self.weights[0]).sum() + (ys * self.weights[1]).sum()
-
-    def derivatives(self, loops):
-        """Gradient, tangent, Hessian times a direction, and the same by reverse over reverse."""
-        y = self.cost(loops)
-        gradient = sc.grad(y, self.inputs, disconnected="zero")
-        slope = sum((g * m).sum() for g, m in zip(gradient, self.moves, strict=True))
-        return [y, *gradient, sc.jvp(y, self.inputs, self.moves),
-                *sc.hvp(y, self.inputs, self.moves, disconnected="zero"),
-                *sc.grad(slope, self.inputs, disconnected="zero")]
 
 
 NESTS = [(), *((n,) for n in NESTED), *itertools.product(NESTED, NESTED)]
@@ -80,19 +29,6 @@ def test_agrees_with_python_loops(seed, inner):
 
 
 # --- sizes, directions, what is there and what is not -----------------------------------------------------------------
-
-
-def rnn(h0, xs, w, u, b, **options):
-    return sc.scan(lambda h, x: ((n := sc.tanh(x @ w + h @ u + b)), n * n), h0, xs, **options)
-
-
-def rnn_inputs(length="t"):
-    shapes = {"h0": (3,), "xs": (length, 2), "w": (2, 3), "u": (3, 3), "b": (3,)}
-    return [sc.input(n, "float64", s) for n, s in shapes.items()]
-
-
-def rnn_arrays(length):
-    return [RNG.normal(size=s) for s in [(3,), (length, 2), (2, 3), (3, 3), (3,)]]
 
 
 def unrolled_rnn(n, inputs, reverse=False):
@@ -132,7 +68,7 @@ def test_finite_differences():
 
 def test_results_that_do_not_matter_cost_nothing():
     h0, xs, w, u, b = rnn_inputs()
-    final, ys = rnn(h0, xs, w, u, b)
+    final, _ = rnn(h0, xs, w, u, b)
     (g,) = [v for v in loops(sc.grad(final.sum(), h0)) if v.attrs["reverse"]]
     assert g.attrs["carry"] == 1 and g.attrs["xs"] == 1  # the cotangent; what tanh gave
     assert len(g.regions[0].results) == 1
@@ -267,283 +203,6 @@ def test_an_operand_that_one_branch_does_not_use():
     close(f(3.0, 4.0, 0), [6, 0, 12])
     close(f(3.0, 4.0, 1), [4, 3, 17])
     close(f(3.0, 4.0, 9), [0, np.cos(4), 3 * np.cos(4)])
-
-
-# --- how the loops of a derivative look -------------------------------------------------------------------------------
-
-
-def every(*outputs):
-    """All values of graphs, those in regions too."""
-    out = dict.fromkeys(postorder([o.value for o in outputs]))
-    for r in dict.fromkeys(r for v in list(out) for r in v.regions):
-        out.update(dict.fromkeys(every_value(r)))
-    return list(out)
-
-
-def loops(*outputs):
-    """The control ops of graphs, operands first."""
-    return [v for v in postorder([o.value for o in outputs]) if v.regions]
-
-
-def ops(v):
-    return Counter(o.op.name for o in postorder(v.regions[-1].results))
-
-
-def test_a_captured_weight_is_accumulated_outside():
-    inputs = rnn_inputs()
-    final, _ = rnn(*inputs)
-    w, u, b = sc.grad(final.sum(), inputs[2:])
-    backward = [v for v in loops(w, u, b) if v.attrs["reverse"]]
-    assert len(set(backward)) == 1
-    assert backward[0].attrs["carry"] == 1  # the cotangent of h; no sums
-    assert ops(backward[0])["dot"] == 1  # of the cotangent of h; the gradients of weights are not there
-    assert w.value.op.name == u.value.op.name == "dot"
-    assert w.value.attrs["contract"] == ((0,), (0,))  # time
-    assert b.value.op.name == "sum" and b.value.attrs["axes"] == (0,)
-
-
-def test_a_batch_is_contracted_together_with_time():
-    h0, xs = sc.input("h0", "float64", ("b", 3)), sc.input("xs", "float64", ("t", "b", 2))
-    w, u = sc.input("w", "float64", (2, 3)), sc.input("u", "float64", (3, 3))
-    h, _ = sc.scan(lambda h, x: (sc.tanh(x @ w - h @ u), None), h0, xs)
-    gw, gu = sc.grad(h.sum(), [w, u])
-    assert gw.value.attrs["contract"] == ((0, 1), (0, 1))
-    text = [v.op.name for v in postorder([gu.value])]
-    assert text.count("scan") == 2
-
-
-def test_an_embedding_is_scattered_once():
-    table, idx = sc.input("table", "float64", (7, 3)), sc.input("idx", "int64", ("t", 2))
-    _, ys = sc.scan(lambda c, i: (c, sc.tanh(table[i])), sc.asarray(0.0), idx)
-    g = sc.grad((ys * ys).sum(), table)
-    assert [ops(v)["scatter"] for v in loops(g)] == [0] * len(loops(g))
-    assert g.value.op.name == "scatter"
-    places = np.array([[0, 3], [3, 6], [3, 3]])
-    x = RNG.normal(size=(7, 3))
-    want = sc.grad((sc.tanh(table[places]) ** 2).sum(), table)
-    close([values(g, [table, idx], [x, places])], [values(want, [table], [x])])
-
-
-def test_a_row_of_a_captured_value():
-    x, k = sc.input("x", "float64", (100,)), sc.input("k", "int64", ("t",))
-    _, ys = sc.scan(lambda c, i: (c, sc.sin(x[i])), sc.asarray(0.0), k)
-    g = sc.grad(ys.sum(), x)
-    np.testing.assert_allclose(values(g, [x, k], [np.zeros(100), [3, 5, 3]])[[3, 4, 5]], [2, 0, 1])
-
-
-def test_elementwise_sums_are_carried():
-    x, w = sc.input("x", "float64", (3,)), sc.input("w", "float64", (3,))
-    h, _ = sc.scan(lambda h, _: (sc.sin(h * w), None), x, length=4)
-    backward = loops(sc.grad(h.sum(), w))[-1]
-    assert backward.attrs["carry"] == 2  # the cotangent of h and the gradient by w
-    assert len(backward.regions[0].results) == 2
-
-
-def test_cheap_values_are_computed_again_and_expensive_ones_saved():
-    h0, w = sc.input("h0", "float64", (3,)), sc.input("w", "float64", (3, 3))
-
-    def step(h, _):
-        a = h * 2 + 1  # cheap
-        b = sc.exp(a @ w)  # expensive
-        c = b * b + a  # cheap
-        return sc.where(c > 1, c, b * 0.5), None
-
-    final = sc.scan(step, h0, length=5)[0].sum()
-    forward, backward = [v for v in loops(sc.grad(final, h0)) if v.op.name == "scan"]
-    # exp is saved, and the mask, which is narrower than the h that it could be computed again from
-    assert sorted(str(v.dtype) for v in forward.regions[0].results) == ["bool", "float64", "float64"]
-    names = ops(backward)
-    assert names["exp"] == 0 and names["dot"] == 1 and names["mul"] + names["mulz"] > 0
-
-
-def test_narrow_values_are_preferred():
-    x = sc.input("x", "float64", (1000,))
-    h, _ = sc.scan(lambda h, r: (h * r.sum(), None), sc.asarray(1.0), sc.stack([x, x * 2]))
-    forward = loops(sc.grad(h, x))[0]
-    saved = forward.regions[0].results[1:]
-    assert {v.type.size for v in saved} == {1}
-
-
-def test_everything_can_be_computed_again_from_the_carry():
-    inputs = rnn_inputs()
-    with recompute_everything():
-        final, _ = rnn(*inputs)
-        g = sc.grad(final.sum(), inputs)
-    forward, backward = loops(*g)
-    assert len(forward.regions[0].results) == 2 + 1  # the scan's own, and the carry before every step
-    assert ops(backward)["tanh"] == 1
-    arrays = rnn_arrays(4)
-    close(values(g, inputs, arrays), values(sc.grad(final.sum(), inputs), inputs, arrays))
-
-
-def test_effects_take_place_once(capsys):
-    x = sc.input("x", "float64", ())
-    h, _ = sc.scan(lambda h, _: (sc.debug.print(sc.sin(h), "h = {}"), None), x, length=2)
-    f = sc.compile([h, sc.grad(h, x), sc.jvp(h, x, 1.0)], [x], mode="reference")
-    f(0.5)
-    assert len(capsys.readouterr().out.splitlines()) == 2
-
-
-def test_forward_mode_carries_only_what_moves():
-    h0, xs, w, u, b = rnn_inputs()
-
-    def step(c, x):
-        h, count, far = c
-        return (sc.tanh(h @ u), count + 1, far * 2), far
-
-    (h, _, _), far = sc.scan(step, (h0, sc.asarray(0), sc.asarray(1.0)), xs)
-    (tangent,) = loops(sc.jvp(h, h0, np.ones(3)))
-    assert tangent.attrs["carry"] == 2 and tangent.attrs["xs"] == 0  # h and its tangent
-    with pytest.raises(sc.GradientError, match="only through scan"):
-        sc.jvp(far, h0, np.ones(3), disconnected="raise")
-
-
-# --- connection -------------------------------------------------------------------------------------------------------
-
-
-def test_a_carry_through_which_nothing_flows_is_disconnected():
-    x, y = sc.input("x", "float64", ()), sc.input("y", "float64", ("t",))
-    (a, b), _ = sc.scan(lambda c, r: ((c[0] * r, r * 2), None), (x, x), y)
-    fixed = sc.input("fixed", "float64", (4,))
-    (_, d), _ = sc.scan(lambda c, r: ((c[0] * r, r * 2), None), (x, x), fixed)
-    assert connected([a.value, b.value], [x.value, y.value]) == [True, True]
-    assert connected([b.value], [x.value]) == [True]  # no step at all gives x
-    assert connected([d.value], [x.value, fixed.value]) == [False, True]
-    with pytest.raises(sc.GradientError, match="only through scan"):
-        sc.grad(d, x)
-
-
-def test_where_a_derivative_stops_is_told_with_the_line():
-    x, y = sc.input("x", "float64", (3,)), sc.input("y", "float64", (3,))
-
-    def step(c, t):
-        k = (x * t).astype("int64")  # it stops here
-        return (c[1] * 1.0, c[1] + k), c[0]
-
-    (a, _), ys = sc.scan(step, (sc.zeros(3), sc.zeros(3, "int64")), y)
-    for result in (a, ys):
-        with pytest.raises(sc.GradientError) as e:
-            sc.grad(result.sum(), x)
-        assert "only through cast" in str(e.value) and "# it stops here" in str(e.value)
-
-
-def test_lines_of_derivatives_inside_loops():
-    x = sc.input("x", "float64", (3,))
-    h, _ = sc.scan(lambda h, _: (sc.sin(h), None), x, length=3)  # the line
-    text = sc.compile(sc.grad(h.sum(), x), [x], mode="reference").dump(stage="input")
-    inside = [line for line in text.splitlines() if " mul " in line or " cos " in line]
-    assert inside and all("gradient of test_control_grad.py" in line for line in inside)
-
-
-# --- size and time ----------------------------------------------------------------------------------------------------
-
-
-def test_nests_grow_linearly():
-    x, w = sc.input("x", "float64", (4,)), sc.input("w", "float64", (4, 4))
-
-    def nest(depth):
-        def body(h, r):
-            return (sc.tanh(h @ w + r) if depth == 0 else sc.scan(nest(depth - 1), h, w * r)[0]), None
-
-        return body
-
-    sizes = [len(every(sc.grad(sc.scan(nest(d), x, w)[0].sum(), w))) for d in range(6)]
-    steps = np.diff(sizes)
-    assert max(steps) <= 1.5 * min(steps)
-
-
-def test_long_loops_and_chains_of_loops_build_fast():
-    x, xs, w = sc.input("x", "float64", (4,)), sc.input("xs", "float64", (1000, 4)), sc.input("w", "float64", (4, 4))
-    start = time.process_time()
-    h = x
-    for _ in range(200):
-        h, _ = sc.scan(lambda h, r: (sc.tanh(h @ w + r), None), h, xs)
-    sc.grad(h.sum(), [x, w, xs])
-    assert time.process_time() - start < 5
-
-
-def test_a_body_of_many_values():
-    x = sc.input("x", "float64", ())
-
-    def step(h, _):
-        for _ in range(1500):
-            h = sc.sin(h * 1.1)
-        return h, None
-
-    start = time.process_time()
-    g = sc.grad(sc.scan(step, x, length=2)[0], x)
-    assert time.process_time() - start < 10
-    y = x
-    for _ in range(3000):
-        y = sc.sin(y * 1.1)
-    close([values(g, [x], [0.4])], [values(sc.grad(y, x), [x], [0.4])])
-
-
-def optimized_size(outputs, inputs):
-    """How many values a function has after the default pipeline, before fusion."""
-    names = [(i.value, Input(f"x{k}", i.value.type)) for k, i in enumerate(inputs)]
-    return len(every_value(optimize(function("f", names, [o.value for o in outputs]), UNFUSED).function.body))
-
-
-def lstm_cost(h0, xs, w, u, b):
-    def step(c, x):
-        z = x @ w + c[0] @ u + b
-        i, f, o, g = (z[4 * k : 4 * k + 4] for k in range(4))
-        cell = sc.special.expit(f) * c[1] + sc.special.expit(i) * sc.tanh(g)
-        return ((h := sc.special.expit(o) * sc.tanh(cell)), cell), h
-
-    _, ys = sc.scan(step, (h0, h0), xs)
-    return (ys * ys).sum()
-
-
-def rnn_cost(h0, xs, w, u, b):
-    h, ys = sc.scan(lambda h, x: ((n := sc.tanh(x @ w + h @ u + b)), n), h0, xs)
-    return h.sum() + (ys * ys).sum()
-
-
-def map_cost(h0, xs, w, u, b):
-    return sc.scan(lambda h, x: (sc.sin(h * b[:4]) + h, None), h0, length=10)[0].sum()
-
-
-# An LSTM's gradient is very small: of five activations only outputs are read, and no weight is in the loop.
-@pytest.mark.parametrize("cost, most", [(rnn_cost, 2.5), (map_cost, 2.5), (lstm_cost, 2.7)])
-def test_a_second_gradient_is_not_much_larger(cost, most):
-    width = 4 if cost is rnn_cost else 16
-    shapes = [(4,), ("t", 3), (3, width), (4, width), (width,)]
-    inputs = [sc.input(f"x{k}", "float64", s) for k, s in enumerate(shapes)]
-    gradients = sc.grad(cost(*inputs), inputs[2:], disconnected="zero")
-    moves = [sc.input(f"v{k}", "float64", g.value.shape) for k, g in enumerate(gradients)]
-    slope = sum((g * m).sum() for g, m in zip(gradients, moves, strict=True))
-    first = optimized_size(gradients, inputs)
-    for second in (sc.grad(slope, inputs[2:], disconnected="zero"), sc.jvp(gradients, inputs[2:], moves)):
-        assert optimized_size(second, [*inputs, *moves]) <= most * first
-
-
-def test_a_second_gradient_goes_back_through_one_loop():
-    inputs = rnn_inputs()
-    g = sc.grad(rnn_cost(*inputs), inputs[3])
-    backward = [v for v in loops(sc.grad((g * g).sum(), inputs[3])) if v.attrs["reverse"]]
-    # the first gradient, the same with what is read of it, and one for all that was computed before it
-    assert len(backward) == 3
-
-
-def test_slices_that_make_up_a_whole_mask_nothing():
-    x = sc.input("x", "float64", (6,))
-
-    def names(*parts):
-        y = sc.sin(x)
-        return Counter(v.op.name for v in every(sc.grad(sum((sc.exp(y[p]) * k).sum() for k, p in parts), x)))
-
-    a, b, c = slice(0, 2), slice(2, 5), slice(5, 6)
-    whole = names((1.0, a), (2.0, b), (3.0, c))
-    assert whole["mulz"] == whole["pad"] == 0 and whole["concat"] == 1
-    assert names((1.0, a), (3.0, c))["mulz"] > 0
-    assert names((1.0, a), (2.0, slice(3, 6)))["mulz"] > 0
-
-
-def test_gates_of_a_cell_are_not_masked():
-    inputs = [sc.input(f"x{k}", "float64", s) for k, s in enumerate([(4,), ("t", 3), (3, 16), (4, 16), (16,)])]
-    assert "mulz" not in {v.op.name for v in every(*sc.grad(lstm_cost(*inputs), inputs[2:]))}
 
 
 # --- compiled ---------------------------------------------------------------------------------------------------------
