@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import subprocess
 import sys
 
@@ -411,6 +412,16 @@ def test_generators_of_one_seed_agree():
     assert sc.random.Generator().seed != sc.random.Generator().seed
 
 
+def test_a_generator_is_data():
+    rng = sc.random.Generator(11)
+    sc.compile(rng.normal((2,)), updates=rng.updates())()
+    again = pickle.loads(pickle.dumps(rng))
+    one, other = (sc.compile(r.normal((2,)), updates=r.updates()) for r in (rng, again))
+    np.testing.assert_array_equal(one(), other())
+    one()
+    assert (rng.state.get_value() != again.state.get_value()).any()
+
+
 def test_a_generator_has_every_distribution():
     rng = sc.random.Generator(0)
     for name, fn in sc.random.DISTRIBUTIONS.items():
@@ -501,6 +512,8 @@ MISTAKES = [
     (lambda k: R.categorical(k, 0.5), sc.ShapeError, "need an axis of categories"),
     (lambda k: R.dirichlet(k, 1.0), sc.ShapeError, "alpha needs an axis"),
     (lambda k: R.multinomial(k, 3, sc.vector("p")), sc.InputError, "length that is known"),
+    (lambda k: R.multinomial(k, 3, [0.7, 0.7]), sc.InputError, "must be at most 1"),
+    (lambda k: R.multinomial(k, 3, [0.7, -0.1]), sc.InputError, "must not be negative"),
     (lambda k: R.multivariate_normal(k, np.zeros(2)), sc.InputError, "either cov or cholesky"),
     (lambda k: R.multivariate_normal(k, np.zeros(2), -np.eye(2)), sc.InputError, "not positive definite"),
     (lambda k: R.bits(k, (3,), "int32"), sc.DTypeError, "bits gives unsigned integers"),

@@ -21,6 +21,7 @@ CONTINUOUS = [
     ("normal", dict(loc=1.5, scale=3.0), st.norm(1.5, 3).cdf),
     ("lognormal", dict(sigma=0.5, mean=0.3), st.lognorm(0.5, scale=np.exp(0.3)).cdf),
     ("truncated_normal", dict(lower=-1.0, upper=2.0), st.truncnorm(-1, 2).cdf),
+    ("truncated_normal", dict(lower=-np.inf, upper=np.inf), st.norm.cdf),
     ("truncated_normal", dict(lower=-np.inf, upper=-3.0), st.truncnorm(-np.inf, -3).cdf),
     ("truncated_normal", dict(lower=4.0, upper=np.inf), st.truncnorm(4, np.inf).cdf),
     ("truncated_normal", dict(lower=0.5, upper=0.6, loc=2.0, scale=3.0), st.truncnorm(0.5, 0.6, 2, 3).cdf),

@@ -101,6 +101,9 @@ def multinomial(key: Any, n: Any, pvals: Any, shape: Any = None, dtype: Any = No
     if not isinstance(length, int):
         raise InputError("multinomial: the last axis of pvals must have a length that is known",
                          values=[p.describe("pvals")])  # fmt: skip
+    data = known_data(p)
+    if data is not None and (np.any(data < 0) or np.any(np.sum(data, -1) > 1 + 1e-6)):
+        raise InputError("multinomial: pvals must not be negative, and their sum must be at most 1")
     columns = [API["getitem"](p, (..., k)) for k in range(length)]
     d = _prepare("multinomial", key, shape, n=(n, "count"), **{f"pvals_{k}": (c, "probability")
                                                               for k, c in enumerate(columns)})  # fmt: skip

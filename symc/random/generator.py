@@ -11,6 +11,8 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from symc.control import traced_loop
 from symc.errors import InputError
 from symc.ir.ops.random import split_key
@@ -62,8 +64,18 @@ class Generator:
         self.seed = self.seed if seed is None else seed
         self.state.set_value(key_data(self.seed))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.seed, self.state.cell.name, self.state.get_value(), self._draws)
+
     def __repr__(self) -> str:
         return f"Generator(seed={self.seed})"
+
+
+def _restored(seed: Any, name: str, state: np.ndarray, draws: int) -> Generator:
+    rng = Generator(seed, name)
+    rng.state.set_value(state)
+    rng._draws = draws
+    return rng
 
 
 def _method(fn: Callable[..., Tensor]) -> Callable[..., Tensor]:
