@@ -96,6 +96,27 @@ def test_cheap_values_are_computed_again_and_expensive_ones_saved():
     assert names["exp"] == 0 and names["dot"] == 1 and names["mul"] + names["mulz"] > 0
 
 
+def test_one_value_is_saved_for_all_that_is_cheap_to_compute_from_it():
+    x = sc.input("x", "float64", (3,))
+
+    def step(h, _):
+        return sc.sin(h) + (h - 3) * (h * h + 1) * (2 - h), None
+
+    forward, backward = loops(sc.grad(sc.scan(step, x, length=3)[0].sum(), x))
+    kept = forward.regions[0].results[1:]
+    assert sorted(v.op.name for v in kept) == ["cos", "param"]
+    assert ops(backward)["mul"] > 3
+
+
+def test_cotangents_that_are_the_same_in_every_step_are_no_rows():
+    x, xs = sc.input("x", "float64", (3,)), sc.input("xs", "float64", ("t", 3))
+    _, ys = sc.scan(lambda h, r: (sc.sin(h), h * r), x, xs)
+    *_, backward = loops(sc.grad(ys.sum(), x))
+    assert backward.attrs["xs"] == 2  # cos(h) and r
+    *_, backward = loops(sc.grad((ys * ys).sum(), x))
+    assert backward.attrs["xs"] == 3
+
+
 def test_narrow_values_are_preferred():
     x = sc.input("x", "float64", (1000,))
     h, _ = sc.scan(lambda h, r: (h * r.sum(), None), sc.asarray(1.0), sc.stack([x, x * 2]))

@@ -24,7 +24,7 @@ from symc.ir.ops.compare import le
 from symc.ir.ops.control import BOOL, COUNT, cond, scan, while_
 from symc.ir.ops.kernel import results_of
 from symc.ir.ops.leaf import scalar
-from symc.ir.ops.logic import and_, where
+from symc.ir.ops.logic import where
 from symc.ir.ops.reduce import any_
 from symc.ir.ops.shape import broadcast, transpose
 from symc.ir.traverse import postorder, region_params
@@ -125,7 +125,10 @@ def batch_while(v: Value, operands: Sequence[Value], flags: Flags, n: Size) -> l
 
 
 def _masked_while(v: Value, body: Body, condition: Value, results: Sequence[Value], flags: Flags) -> list[Part]:
-    """Beside the carries go which entries are not done, and their numbers of steps."""
+    """Beside the carries go which entries are not done, and their numbers of steps.
+
+    An entry that is done keeps its carry, so the condition stays false for it.
+    """
     n, nc, captured = body.n, v.attrs["carry"], body.outside[body.own :]
 
     def holds(carries: Sequence[Value]) -> Value:
@@ -142,7 +145,7 @@ def _masked_while(v: Value, body: Body, condition: Value, results: Sequence[Valu
         v.attrs["max_steps"],
         [*carries, going, count],
         any_(going, axes=(0,)),
-        [*new, and_(going, holds(new)), count + cast(going, dtype=COUNT.dtype)],
+        [*new, holds(new), count + cast(going, dtype=COUNT.dtype)],
     )
     parts = results_of(out)
     return [(x, True) for x in [*parts[:nc], parts[nc + 1]]]
