@@ -12,9 +12,12 @@ from symc.codegen.budget import Budget, fit
 from symc.codegen.memory import memory
 from symc.codegen.plan import check_plan, make_plan
 from symc.errors import InputError, MemoryBudgetError, PlanError
+from symc.ir.reference import evaluate_function
 from symc.ir.traverse import every_value
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
+from symc.ir.verify import verify
+from symc.opt import optimize
 from symc.opt.loops.chunks import pairs
 from symc.opt.loops.rows import row_op
 
@@ -478,3 +481,50 @@ def test_row_ops_on_some_rows():
     assert [row_op(v, 6).total for v in total.values() if v.op.name == "fused"] == [True]
     across = sc.compile(sc.sum(x * t[:, None], axis=1), [x, t])._prepared.final
     assert [row_op(v, 6) for v in across.values() if v.op.name == "fused"] == [None]
+
+
+# --- random programs --------------------------------------------------------------------------------------------------
+
+
+def random_program(seed, steps):
+    """Layers that read what came shortly before, some of them checkpointed; the gradient by every input."""
+    r = np.random.default_rng(seed)
+    x = sc.input("x", "float64", shape=("n", 6))
+    v, w = (sc.input(name, "float64", shape=(6, 6)) for name in "vw")
+    layers = [
+        lambda a, b: sc.tanh(a @ v), lambda a, b: sc.sin(a), lambda a, b: a * b, lambda a, b: a + b,
+        lambda a, b: sc.exp(a - sc.max(a, axis=1, keepdims=True)), lambda a, b: a - sc.mean(a, axis=0),
+        lambda a, b: sc.concatenate([a[:, :3], b[:, 3:]], axis=1), lambda a, b: (a.T * 0.5).T @ w,
+        lambda a, b: sc.maximum(a, b) * 0.9,
+    ]  # fmt: skip
+    pool = [x]
+    for _ in range(steps):
+        a, b = (pool[max(0, len(pool) - 1 - int(r.integers(0, 4)))] for _ in range(2))
+        y = layers[int(r.integers(0, len(layers)))](a, b)
+        pool.append(sc.checkpoint(lambda t: sc.tanh(sc.sin(t) @ w))(y) if r.random() < 0.1 else y)
+    cost = sc.mean(pool[-1] ** 2) + sc.mean(sc.sin(pool[len(pool) // 2]))
+    return [x, v, w], [cost, *sc.grad(cost, [x, v, w], disconnected="zero")]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs_within_budgets(seed):
+    ins, outs = random_program(seed, 25)
+    f = sc.compile(outs, ins, mode="reference")._built.function
+    final = optimize(f).function
+    sizes = {"n": 64}
+    whole = memory(make_plan(final), sizes)
+    data = [RNG.normal(size=(5, 6)), *[RNG.normal(size=(6, 6)) * 0.4 for _ in range(2)]]
+    want = evaluate_function(final, data)
+    fitted = 0
+    for share in (0.9, 0.75, 0.6, 0.45):
+        try:
+            g, plan = fit(final, frozenset(), Budget(int(whole * share), sizes))
+        except MemoryBudgetError:
+            break
+        fitted += 1
+        verify(g)
+        check_plan(plan)
+        assert memory(plan, sizes) <= int(whole * share)
+        for got, expected in zip(evaluate_function(g, data), want, strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-12)
+    assert fitted >= 1
