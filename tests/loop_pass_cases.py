@@ -19,7 +19,7 @@ from symc.ir.ops.control import element_type, scan, while_
 from symc.ir.ops.kernel import results_of
 from symc.ir.ops.linalg import matmul
 from symc.ir.ops.reduce import sum_
-from symc.ir.ops.shape import broadcast, slice_
+from symc.ir.ops.shape import broadcast, flip, slice_
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
@@ -88,6 +88,7 @@ class Maker:
         """A scan of which every carry is a state, and perhaps one a sum of weights."""
         rng = self.rng
         xs = [self.one(sequences) for _ in range(int(rng.integers(0, 3)))] if sequences else []
+        xs = [flip(x, (0,)) for x in xs] if rng.random() < 0.15 else xs
         init = [self.one(states) for _ in range(int(rng.integers(1, 4)))]
         carries = [fresh_input(STATE) for _ in init]
         rows = [fresh_input(element_type(x.type)) for x in xs]
@@ -133,7 +134,9 @@ class Maker:
             kind = self.rng.random()
             if kind < 0.4:
                 out.append(r)
-            elif kind < 0.7 and r.ndim == 3 and r.shape[0] == self.length:
+            elif kind < 0.5 and r.ndim == 3:
+                out.append(flip(r, (0,)))
+            elif kind < 0.75 and r.ndim == 3 and r.shape[0] == self.length:
                 n = 1 + int(self.rng.integers(2))
                 first = 0 if v.attrs["reverse"] else self.length - n
                 out.append(slice_(r, start=(first, 0, 0), size=(n, *r.shape[1:]), step=(1, 1, 1)))

@@ -3,7 +3,7 @@
 from symc.ir import ops as _ops  # noqa: F401  # isort: skip  (rules are built with op records)
 from symc.opt import canonicalize as _canonicalize  # noqa: F401  # isort: skip
 from symc.opt import bounds, decompose, fold, fuse, products, remat, rules
-from symc.opt.loops import accumulate, dead, hoist, last, layout, merge, push, sink, small, unroll
+from symc.opt.loops import accumulate, dead, hoist, last, layout, merge, push, sink, small, turn, unroll
 from symc.opt.passes import (
     Optimized,
     Pass,
@@ -24,6 +24,7 @@ register_pass(Pass("inline", "Checkpoints and blocks become what their regions c
 register_pass(Pass("open_blocks", "Opaque blocks become what their regions compute.", function=remat.open_blocks))
 for _pass in (
     Pass("unroll", "Loops of few steps and choices that are made become ordinary values.", loops=unroll.unroll),
+    Pass("turn", "A loop over reversed rows goes the other way.", loops=turn.turn),
     Pass("merge_scans", "Loops over the same steps become one loop, choices by one value one choice.",
          loops=merge.merge_scans, bodies="outer"),
     Pass("last_state", "Of results of which only the last steps are read, only those are kept.", loops=last.last_state),

@@ -22,6 +22,7 @@ from symc.errors import PipelineError, did_you_mean
 #:   then see a 1. Nothing is done when simplify changed nothing: no rule is tried again on a body that is as it left
 #:   it.
 #: * unroll comes after fold, which says which choices are made, and before all that simplifies what it writes out.
+#: * turn comes before merge_scans: only loops that go in one direction are merged.
 #: * merge_scans comes after stabilize, because the loop of a gradient was stabilized before it was differentiated: only
 #:   then it says the same as the user's loop. It comes before simplify, whose rules look at who else uses a value.
 #: * last_state comes after merge_scans: a stack of which a gradient needs all rows is kept once.
@@ -42,7 +43,7 @@ from symc.errors import PipelineError, did_you_mean
 #: * fuse is last: what is fused is not looked into any more.
 DEFAULT = (
     "inline,canonicalize,fold,unroll,stabilize,"
-    "merge_scans,last_state,dead_loop,lay_out,hoist,push_out,pull_out,accumulate,sink,"
+    "turn,merge_scans,last_state,dead_loop,lay_out,hoist,push_out,pull_out,accumulate,sink,"
     "simplify,stabilize,open_blocks,decompose,canonicalize,check_indices,small_loops,fuse"
 )
 

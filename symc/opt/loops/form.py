@@ -51,6 +51,7 @@ class Loop:
         self.carries = [Carry(*c) for c in zip(params[:nc], ends[:nc], results[:nc], strict=True)]
         self.rows = [Given(*g) for g in zip(params[nc : nc + nx], ends[nc : nc + nx], strict=True)]
         self.captured = [Given(*g) for g in zip(params[nc + nx :], ends[nc + nx :], strict=True)]
+        self.reverse = self.is_scan and value.attrs["reverse"]
         self.condition: Value | None = None if self.is_scan else value.regions[0].results[0]
         self.fixed = has_effect(value)  # what its results are made of must all be computed
         wanted = range(len(results_of(value))) if self.fixed else sorted(used)
@@ -151,7 +152,7 @@ class Loop:
         new = [c.new for c in self.carries]
         body = self._region(leaves, [*new, *ys])
         if self.is_scan:
-            attrs = dict(carry=len(new), xs=len(self.rows), length=self.length, reverse=self.value.attrs["reverse"])
+            attrs = dict(carry=len(new), xs=len(self.rows), length=self.length, reverse=self.reverse)
             v = scan(*operands, regions=(body,), **attrs)
         else:
             assert self.condition is not None
