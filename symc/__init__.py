@@ -25,11 +25,13 @@ from symc.control import (
     foldl,
     foldr,
     fori_loop,
-    map_ as map,
     reduce,
     scan,
     switch,
     while_loop,
+)
+from symc.control import (
+    map_ as map,
 )
 from symc.custom_op import op
 from symc.deferred import Deferred
@@ -67,6 +69,7 @@ from symc.op_check import check_op
 from symc.save import load
 from symc.special import digamma, erf, erfc, erfinv, gammaln
 from symc.state import SharedVariable, shared
+from symc.taps import taps
 from symc.tensor import Tensor
 from symc.vmap import vmap
 

@@ -29,6 +29,7 @@ from symc.numpy_api.convert import as_tensor, convert
 from symc.numpy_api.promotion import common_dtype
 from symc.public import API, public
 from symc.sizes import named_size, size_of, user_size
+from symc.taps import has_taps, without_taps
 from symc.tensor import Tensor
 
 Carries = list[Tensor]
@@ -52,9 +53,14 @@ def scan(step: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: Any
     the number of steps. Without ``xs`` (x is then None) ``length`` gives it: an int or a size. ``reverse`` visits the
     rows from the last to the first; row t of the results still belongs to row t of ``xs``.
     Returns the last carry and the ys of all steps stacked on a new leading axis.
+    A state in ``init`` given as ``sc.taps(history, offsets)`` is seen several steps back.
     ``step`` is called once (a few times if a Python number starts a carry), with symbolic values.
     Raises InputError, ShapeError or DTypeError when the new carry is not like the old one, with both lines.
     """
+    if callable(step) and has_taps(init):
+        step, init, histories = without_taps(step, init)
+        final, ys = scan(step, init, xs, length, reverse)
+        return histories(final), ys
     starts, structure = _tensors(init, "init")
     rows, xs_structure = _tensors(xs, "xs")
     n = _length(rows, xs_structure, length)
