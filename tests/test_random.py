@@ -233,6 +233,33 @@ def test_keys_in_a_loop():
     assert len(np.unique(out)) == 10
 
 
+def test_a_markov_chain_is_one_kernel():
+    """Metropolis with a carried key: the loop, its keys and its draws are native code."""
+    key = key_input()
+
+    def step(carry, _):
+        k, x = carry
+        k, a, b = sc.random.split(k, 3)
+        y = x + sc.random.normal(a, (2,))
+        accept = sc.log(sc.random.uniform(b)) < (sc.sum(x * x) - sc.sum(y * y)) / 2
+        return (k, sc.where(accept, y, x)), x
+
+    f = run(sc.scan(step, (key, sc.zeros(2)), length=50_000)[1], key)
+    testing.assert_kernels(f, 1)
+    x = f(K)
+    np.testing.assert_allclose(np.cov(x.T), np.eye(2), atol=0.1)
+    few = run(sc.scan(step, (key, sc.zeros(2)), length=50)[1], key, mode="reference")
+    np.testing.assert_allclose(x[:50], few(K), rtol=1e-9, atol=1e-12)
+
+
+def test_only_what_is_read_is_drawn():
+    key = key_input()
+    x = sc.random.normal(key, (1000, 2000))
+    f = run(x[3, 5:8], key)
+    assert f.memory() < 1000
+    np.testing.assert_array_equal(f(K), run(x, key)(K)[3, 5:8])
+
+
 # --- compiled code ----------------------------------------------------------------------------------------------------
 
 

@@ -99,7 +99,7 @@ def spread(x: Value, first: int, shape: tuple[Size, ...]) -> Value:
 def _bits_parts(v: Value) -> Value:
     (key,), shape, lead = v.operands, v.shape, v.operands[0].ndim - 1
     run = philox64 if v.dtype == U64 else philox32
-    place = position(shape=v.attrs["shape"])
+    place = position(shape=v.attrs["shape"]) if v.attrs["shape"] else scalar(0, U64)
     return run(spread(_word(key, 0), 0, shape), spread(_word(key, 1), 0, shape), spread(place, lead, shape))
 
 
