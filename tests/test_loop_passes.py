@@ -53,7 +53,8 @@ def test_every_pass_alone_and_all_together_keep_what_loops_compute():
             for step in assert_same(f, arrays, pipeline).report:
                 if step.name in fired:
                     fired[step.name] += step.fired
-    assert min(n for name, n in fired.items() if name != "lay_out") > 5, fired  # the random programs have work for every pass
+    del fired["lay_out"]
+    assert min(fired.values()) > 5, fired  # the random programs have work for every pass
 
 
 @settings(max_examples=40, deadline=None)
