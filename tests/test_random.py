@@ -252,6 +252,15 @@ def test_a_markov_chain_is_one_kernel():
     np.testing.assert_allclose(x[:50], few(K), rtol=1e-9, atol=1e-12)
 
 
+def test_draws_are_not_repeated_in_the_loops_of_a_kernel():
+    """Softmax reads its operand three times: numbers that cost more than memory are computed before."""
+    alpha, key = sc.input("alpha", "float64", ("n", 5)), key_input()
+    f = run(sc.random.dirichlet(key, alpha), key, alpha)
+    testing.assert_kernels(f, 2)
+    assert f.source.count("log_gamma_draw(") == 1
+    testing.assert_kernels(run(sc.sum(sc.random.normal(key, alpha.shape) ** 2, 1), key, alpha), 1)
+
+
 def test_only_what_is_read_is_drawn():
     key = key_input()
     x = sc.random.normal(key, (1000, 2000))

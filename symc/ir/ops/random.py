@@ -311,20 +311,21 @@ _ALPHAS = (0.3, 0.9, 1.0, 2.5, 40.0, 1e4, 0.0, -1.0, np.nan, np.inf)
 log_gamma_draw = _on_bits(
     "log_gamma_draw", ["u64", "float"], _float_type, partial(draws.gamma_draw, log=True), _shape_samples(_ALPHAS),
     "The logarithm of a gamma number with shape y and scale 1, from the stream of bits whose key is x.",
-    Elementwise((None, _log_partial), singular=True), ["implicit"])  # fmt: skip
+    Elementwise((None, _log_partial), singular=True), ["implicit", "costly"])  # fmt: skip
 gamma_draw = _on_bits(
     "gamma_draw", ["u64", "float"], _float_type, draws.gamma_draw, _shape_samples(_ALPHAS),
     "A gamma number with shape y and scale 1, from the stream of bits whose key is x; `log_gamma_draw` does not "
     "underflow for small y.",
-    Elementwise((None, _gamma_partial), singular=True), ["implicit"])  # fmt: skip
+    Elementwise((None, _gamma_partial), singular=True), ["implicit", "costly"])  # fmt: skip
 poisson_draw = _on_bits(
     "poisson_draw", ["u64", "float"], _as(DTYPES["i64"]), draws.poisson_draw,
     _shape_samples((0.0, 0.1, 3.0, 9.9, 10.0, 25.0, 1000.0, 6e4, -1.0, np.nan)),
-    "A Poisson count of mean y, from the stream of bits whose key is x; -1 where there is no such distribution.")
+    "A Poisson count of mean y, from the stream of bits whose key is x; -1 where there is no such distribution.",
+    traits=["costly"])  # fmt: skip
 binomial_draw = _on_bits(
     "binomial_draw", ["u64", "float", "float"], _as(DTYPES["i64"]), draws.binomial_draw, _trial_samples,
     "The successes in y trials of probability z, from the stream of bits whose key is x; -1 where there is no such "
-    "distribution.")  # fmt: skip
+    "distribution.", traits=["costly"])  # fmt: skip
 
 
 def _wald_over_mean(out: Value, bits: Value, mean: Value, scale: Value) -> Value:
@@ -381,7 +382,7 @@ gamma_moment: Op = elementwise(
     doc="The integral of log(t / exp(y))**power p(t) / (p(exp(y)) exp(y)) over t from 0 to exp(y), where p is the "
         "gamma density of shape x; for exp(y) above x, minus the integral from exp(y) on.")  # fmt: skip
 gamma_slope: Op = elementwise(
-    "gamma_slope", 2, "f", draws.gamma_slope, (_slope_over_alpha, _slope_over_y),
+    "gamma_slope", 2, "f", draws.gamma_slope, (_slope_over_alpha, _slope_over_y), traits=["costly"],
     doc="dy / dx along which the distribution function of the logarithm y of a gamma number of shape x stays the same.")
 normal_inverse: Op = elementwise(
     "normal_inverse", 1, "f", reference.normal_inverse,
