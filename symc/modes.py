@@ -11,7 +11,8 @@ import numpy as np
 from symc.codegen.budget import Budget, fit
 from symc.codegen.plan import check_plan, make_plan
 from symc.errors import InputError, InternalError, NonFiniteError, PipelineError, SymcError, did_you_mean
-from symc.ir.function import Function
+from symc.ir import location
+from symc.ir.function import Function, Hints
 from symc.ir.ops.effect import quiet
 from symc.ir.plan import Plan
 from symc.ir.text import print_function
@@ -143,7 +144,7 @@ def _plan(p: Prepared, donated: frozenset[int], budget: Budget | None) -> Plan:
 
 
 class NanGuardProgram(ReferenceProgram):
-    """Runs op by op and stops at the first one that makes a nan or an infinity out of finite numbers."""
+    """Runs op by op and stops at the first one that makes a nan or an infinity out of finite numbers, in loops too."""
 
     def run(
         self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int], out: Any = None, *, observe: Any = None
@@ -153,9 +154,10 @@ class NanGuardProgram(ReferenceProgram):
                 raise NonFiniteError(
                     f"nan_guard: the input {i.name} holds {_what(a)}", values=[(f"%{i.name}", i.type, i.loc)]
                 )
-        return super().run(arrays, sizes, out, observe=self._look)
+        hints = self.function.hints
+        return super().run(arrays, sizes, out, observe=lambda *found: self._look(*found, hints), within=self._look)
 
-    def _look(self, v: Value, result: Any, operands: list[Any]) -> None:
+    def _look(self, v: Value, result: Any, operands: list[Any], hints: Hints | None) -> None:
         results = result if isinstance(result, tuple | list) else (result,)
         for r in results:
             if _finite(r) or (v.op.name in ("constant", "broadcast") and not any(map(_finite, operands))):
@@ -169,7 +171,8 @@ class NanGuardProgram(ReferenceProgram):
             if v.op.name == "constant":
                 continue
             raise NonFiniteError(
-                f"nan_guard: {v.op.name} gives {_what(r)}", values=rows, where=self.function.locations(v)
+                f"nan_guard: {v.op.name} gives {_what(r)}", values=rows,
+                where=location.in_order((hints or {}).get(v, ()))
             )
 
 

@@ -536,6 +536,20 @@ def test_nan_guard_names_the_first_op_and_keeps_state():
         f([1, np.nan])
 
 
+def test_nan_guard_looks_into_loops_and_branches():
+    x = sc.vector("x")
+
+    def step(c, v):
+        w = sc.cond(v < 2, lambda: sc.log(v), lambda: v)
+        return c + w, w
+
+    f = sc.compile(sc.scan(step, 0.0, x), mode="nan_guard")
+    f([1, 3])
+    with pytest.raises(sc.NonFiniteError, match=r"log gives nan\n.*\[-1, -1\]") as e:
+        f([1, 2, -1])
+    assert "w = sc.cond(v < 2, lambda: sc.log(v), lambda: v)" in str(e.value)
+
+
 def test_dump_parses_back_and_stages_are_text():
     x = sc.vector("x")
     f = sc.compile(sc.exp(x) + 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,10 @@ from symc.ir.ops.effect import program_order
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType, TupleType, concrete_shape
 from symc.ir.value import Region, Value
+
+
+#: Called in every step of a body, after every op: the value, its result, its operands, the user's lines of the body.
+Within = Callable[[Value, Any, list[Any], "Hints | None"], None]
 
 
 def bind_sizes(types: Sequence[TensorType], shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
@@ -90,8 +94,8 @@ class RegionCall:
     """
 
     def __init__(self, region: Region, sizes: Mapping[str, int], check: bool = False,
-                 inside: location.Inside | None = None):
-        self._sizes, self._check, self._inside = sizes, check, inside
+                 inside: location.Inside | None = None, within: Within | None = None):
+        self._sizes, self._check, self._inside, self._within = sizes, check, inside, within
         self._hints = (inside or {}).get(region)
         self.types = [(r.type.dtype, concrete_shape(r.type.shape, sizes)) for r in region.results]
         self._schedule = schedule(region_params(region), region.results)
@@ -102,7 +106,9 @@ class RegionCall:
         with np.errstate(all="ignore"):
             for at, (v, slots, last) in enumerate(s.steps, len(arrays)):
                 operands = [frame[k] for k in slots]
-                frame[at] = apply(v, operands, self._sizes, self._check, self._hints, self._inside)
+                frame[at] = apply(v, operands, self._sizes, self._check, self._hints, self._inside, self._within)
+                if self._within is not None:
+                    self._within(v, frame[at], operands, self._hints)
                 for k in last:
                     frame[k] = None
         return [frame[k] for k in s.results]
@@ -135,12 +141,12 @@ def schedule(leaves: Sequence[Value], roots: Sequence[Value]) -> Schedule:
 
 
 def apply(v: Value, arrays: list[Any], sizes: Mapping[str, int], check: bool, hints: Hints | None,
-          inside: location.Inside | None = None) -> Any:
+          inside: location.Inside | None = None, within: Within | None = None) -> Any:
     """The result of one op. Raises what its reference raises: SymcErrors with the user's lines, NumPy's own errors as
     ExecutionError."""
     attrs = v.attrs.concrete(sizes) if v.attrs else {}
     if v.regions:
-        attrs["regions"] = [RegionCall(r, sizes, check, inside) for r in v.regions]
+        attrs["regions"] = [RegionCall(r, sizes, check, inside, within) for r in v.regions]
     try:
         out = v.op.reference(*arrays, **attrs)
     except SymcError as e:

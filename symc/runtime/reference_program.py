@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from symc.ir.function import Function
-from symc.ir.reference import apply, schedule
+from symc.ir.reference import Within, apply, schedule
 from symc.ir.text import print_function
 from symc.ir.value import Value
 
@@ -40,17 +40,18 @@ class ReferenceProgram:
         out: Sequence[np.ndarray | None] | None = None,
         *,
         observe: Observer | None = None,
+        within: Within | None = None,
     ) -> list[np.ndarray]:
         """Outputs, then new states: fresh arrays, except those written into ``out``.
 
-        ``observe(value, result, operands)`` is called after every op, in order.
+        ``observe(value, result, operands)`` is called after every op, in order; ``within`` after every op of a body.
         """
         steps, found = self._schedule.steps, self._schedule.results
         frame: list[Any] = [*arrays, *[None] * len(steps)]
         with np.errstate(all="ignore"):
             for at, (value, slots, last) in enumerate(steps, self._first):
                 operands = [frame[k] for k in slots]
-                frame[at] = apply(value, operands, sizes, False, self.function.hints, self.function.inside)
+                frame[at] = apply(value, operands, sizes, False, self.function.hints, self.function.inside, within)
                 if observe is not None:
                     observe(value, frame[at], operands)
                 for k in last:
