@@ -402,7 +402,7 @@ def rnn(steps, size, reverse=False):
     x = sc.input("x", "float64", shape=(steps, size))
     h0 = sc.input("h", "float64", shape=(size,))
     w = sc.input("w", "float64", shape=(size, size))
-    last, ys = sc.scan(lambda h, r: (sc.tanh(h @ w + r), h), h0, x, reverse=reverse)
+    last, _ = sc.scan(lambda h, r: (sc.tanh(h @ w + r), h), h0, x, reverse=reverse)
     data = [RNG.normal(size=(steps, size)), RNG.normal(size=size), RNG.normal(size=(size, size)) / size**0.5]
     return [x, h0, w], sc.grad(sc.sum(last), [h0, w]), data
 
@@ -461,7 +461,7 @@ def test_what_is_wanted_whole_stays_whole():
     """Stacks that are results are not taken apart."""
     ins, outs, _ = rnn(40, 8)
     x, h0, w = ins
-    last, ys = sc.scan(lambda h, r: (sc.tanh(h @ w + r), h), h0, x)
+    _, ys = sc.scan(lambda h, r: (sc.tanh(h @ w + r), h), h0, x)
     found = [pairs(sc.compile(o, ins)._prepared.final) for o in (outs, [*outs, ys])]
     assert [len(p) for p in found] == [1, 1]
     assert len(found[1][0].stacks) == len(found[0][0].stacks) - 1

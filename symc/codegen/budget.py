@@ -136,9 +136,19 @@ def _eager(w: Work, sizes: Mapping[str, int]) -> Sequence[int]:
     at once (gradients of weights); what it holds meanwhile could not be given up."""
     placer, numbers = Placer(w), _numbers(w, sizes)
     late = update_edges(w, placer)
-    found = [order(w), greedy(w, late, numbers), *([greedy(w, Edges(w), numbers)] if late.any else [])]
+    found = [order(w)]
+    for edges in [late, Edges(w)] if late.any else [late]:
+        found += [greedy(w, edges, numbers), topological(w, edges, _by_level(w))]
     areas = [sum(curve(w, sequence, placer, numbers, _scratch(w, sizes))) for sequence in found]
     return found[areas.index(min(areas))]
+
+
+def _by_level(w: Work) -> list[int]:
+    """The steps, each as soon as what it reads is there."""
+    level = [0] * len(w.values)
+    for s in range(len(w.values)):
+        level[s] = 1 + max((level[w.maker[c]] for c in w.reads[s] if w.maker[c] >= 0), default=0)
+    return sorted(range(len(level)), key=lambda s: (level[s], s))
 
 
 def _scratch(w: Work, sizes: Mapping[str, int]) -> list[int]:

@@ -283,7 +283,7 @@ class Cut:
 # --- the search -------------------------------------------------------------------------------------------------------
 
 #: How many sizes of segments are tried, and how often an interval is halved.
-SEGMENTS, HALVINGS = 14, 7
+SEGMENTS, HALVINGS = 12, 5
 
 
 def choose(cut: Cut, target: int) -> Draft:
