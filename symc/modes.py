@@ -147,15 +147,19 @@ class NanGuardProgram(ReferenceProgram):
     """Runs op by op and stops at the first one that makes a nan or an infinity out of finite numbers, in loops too."""
 
     def run(
-        self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int], out: Any = None, *, observe: Any = None
+        self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int], out: Any = None, *, observe: Any = None,
+        within: Any = None,
     ) -> list[np.ndarray]:
         for i, a in zip(self.function.inputs, arrays, strict=True):
             if not _finite(a):
                 raise NonFiniteError(
                     f"nan_guard: the input {i.name} holds {_what(a)}", values=[(f"%{i.name}", i.type, i.loc)]
                 )
-        hints = self.function.hints
-        return super().run(arrays, sizes, out, observe=lambda *found: self._look(*found, hints), within=self._look)
+
+        def look(v: Value, result: Any, operands: list[Any]) -> None:
+            self._look(v, result, operands, self.function.hints)
+
+        return super().run(arrays, sizes, out, observe=look, within=self._look)
 
     def _look(self, v: Value, result: Any, operands: list[Any], hints: Hints | None) -> None:
         results = result if isinstance(result, tuple | list) else (result,)

@@ -17,7 +17,6 @@ from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType, TupleType, concrete_shape
 from symc.ir.value import Region, Value
 
-
 #: Called in every step of a body, after every op: the value, its result, its operands, the user's lines of the body.
 Within = Callable[[Value, Any, list[Any], "Hints | None"], None]
 
