@@ -261,11 +261,11 @@ def why_not(optimized: Optimized, name: str) -> str:
 
     if name in _passes:
         ran = [s for s in optimized.report if s.name == name]
-        return (
-            f"pass {name} ran, {sum(s.fired for s in ran)} rules fired in it"
-            if ran
-            else f"pass {name} is not in the pipeline"
-        )
+        if not ran:
+            return f"pass {name} is not in the pipeline"
+        count = sum(s.fired for s in ran)
+        made = f"made {count} changes" if _passes[name].loops is not None else f"{count} rules fired in it"
+        return f"pass {name} ran, {made}"
     known = {r.name: r for r in all_rules()}
     if name not in known:
         raise PipelineError(f"no rule or pass is called {name!r}", help=did_you_mean(name, [*known, *_passes]))

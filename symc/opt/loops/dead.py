@@ -7,13 +7,13 @@ inside, where rules see them and kernels read them for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from symc.ir.bodies import is_free
 from symc.ir.function import Function
 from symc.ir.ops.control import cond
 from symc.ir.ops.shape import broadcast
-from symc.ir.traverse import postorder
+from symc.ir.traverse import postorder, users
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.loops.branches import Branches
@@ -136,18 +136,32 @@ def _free_stacks(loop: Loop) -> None:
 
 
 class _Leaves:
-    """One leaf for every array from outside; constants and repeated values are made inside of leaves."""
+    """One leaf for every array from outside; constants and repeated values are made inside of leaves.
 
-    def __init__(self, leaf: Callable[[TensorType], Value]):
-        self.leaf = leaf
+    ``uses``: who reads a leaf inside. What a library routine reads must lie in memory, so it is not made inside, where
+    it would be made in every step.
+    """
+
+    def __init__(self, leaf: Callable[[TensorType], Value], uses: Mapping[Value, Sequence[Value]]):
+        self.leaf, self.uses = leaf, uses
         self.given: dict[Value, Given] = {}
 
-    def of(self, operand: Value, known: Value | None = None) -> Value:
-        """What stands for ``operand`` inside; ``known`` is a leaf that it has already."""
+    def of(self, operand: Value, known: Value) -> Value:
+        """What stands for ``operand``, which had the leaf ``known``, inside."""
+        return self._inside(operand) if self.in_kernels(known) else self._leaf(operand, known)
+
+    def in_kernels(self, leaf: Value) -> bool:
+        """Whether only kernels read a leaf, which compute its elements as they need them."""
+        return all(map(reads_elements, self.uses.get(leaf, ())))
+
+    def _inside(self, operand: Value) -> Value:
         if is_free(operand):
             return operand
         if operand.op is broadcast:
-            return broadcast(self.of(operand.operands[0]), **operand.attrs)
+            return broadcast(self._inside(operand.operands[0]), **operand.attrs)
+        return self._leaf(operand)
+
+    def _leaf(self, operand: Value, known: Value | None = None) -> Value:
         if operand not in self.given:
             self.given[operand] = Given(self.leaf(operand.type) if known is None else known, operand)
         return self.given[operand].leaf
@@ -156,6 +170,11 @@ class _Leaves:
         """What becomes of the leaves of ``given``."""
         found = {g.leaf: self.of(g.operand, g.leaf) for g in given}
         return {leaf: v for leaf, v in found.items() if v is not leaf}
+
+
+def reads_elements(v: Value) -> bool:
+    """An op that kernels compute, element by element."""
+    return not {"elementwise", "movement", "reduction"}.isdisjoint(v.op.traits)
 
 
 def _same_in_every_row(x: Value) -> tuple[Value, tuple[int, ...]] | None:
@@ -167,14 +186,15 @@ def _same_in_every_row(x: Value) -> tuple[Value, tuple[int, ...]] | None:
 
 def _simplify_operands(loop: Loop) -> None:
     """One leaf for one operand; rows that are all the same are captured; what is free is made inside."""
-    leaves = _Leaves(loop.leaf)
+    leaves = _Leaves(loop.leaf, users(postorder(loop.roots())))
     found = leaves.all(loop.captured)
     rows: dict[Value, Given] = {}
     for r in loop.rows:
         same = _same_in_every_row(r.operand)
         if same is not None:
-            source, axes = leaves.of(same[0]), same[1]
-            found[r.leaf] = source if source.type is r.leaf.type else broadcast(source, axes=axes, shape=r.leaf.shape)
+            source, axes = same
+            row = source if source.type is r.leaf.type else broadcast(source, axes=axes, shape=r.leaf.shape)
+            found[r.leaf] = leaves.of(row, r.leaf)
         elif rows.setdefault(r.operand, r) is not r:
             found[r.leaf] = rows[r.operand].leaf
     loop.rows, loop.captured = list(rows.values()), list(leaves.given.values())
@@ -191,7 +211,7 @@ def _drop_operands(loop: Loop) -> None:
 
 def tidy_branches(b: Branches) -> None:
     """Take out of a choice what it does for nothing."""
-    leaves = _Leaves(b.leaf)
+    leaves = _Leaves(b.leaf, {})  # a branch runs once: what it reads is made there
     found = leaves.all(b.operands)
     b.operands = list(leaves.given.values())
     for k in range(b.count) if found else ():

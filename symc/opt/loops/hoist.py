@@ -1,7 +1,7 @@
 """hoist: what is the same in every step of a loop is computed once, before it.
 
-Repeated values (broadcasts) stay inside, where they cost nothing; their source is what moves. Nothing leaves a branch:
-it might not run.
+Repeated values (broadcasts) stay inside where kernels read them, which costs nothing; their source is what moves. What
+a product reads must lie in memory: it moves whole. Nothing leaves a branch: it might not run.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from symc.ir.ops.control import cond
 from symc.ir.ops.effect import has_effect
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
-from symc.opt.loops.dead import tidy
+from symc.opt.loops.dead import reads_elements, tidy
 from symc.opt.loops.edit import Edit, Results, depends, may_fail, runs
 from symc.opt.loops.form import Loop
 from symc.opt.provenance import Provenance
@@ -54,15 +54,16 @@ def invariant(loop: Loop) -> list[Value]:
             stays.add(v)
     inside = changing | stays
     read: dict[Value, None] = {}
-    pending = [o for v in order if v in inside for o in v.operands] + roots
-    seen: set[Value] = set()
+    pending = [(o, reads_elements(v)) for v in order if v in inside for o in v.operands]
+    pending += [(v, True) for v in roots]
+    seen: set[tuple[Value, bool]] = set()
     while pending:
-        v = pending.pop()
-        if v in seen or v in inside or v in leaves or is_free(v):
+        v, element = pending.pop()
+        if (v, element) in seen or v in inside or v in leaves or is_free(v) and (element or not v.operands):
             continue
-        seen.add(v)
-        if v.op.name == "broadcast":
-            pending += v.operands
+        seen.add((v, element))
+        if v.op.name == "broadcast" and element:
+            pending += [(o, True) for o in v.operands]
         else:
             read[v] = None
     return [v for v in order if v in read]
