@@ -412,3 +412,26 @@ def test_cuts_are_minimal(seed):
     best = min(sum(weights[k] for k in range(n) if m >> k & 1) for m in range(2**n)
                if not passes({k for k in range(n) if m >> k & 1}))  # fmt: skip
     assert sum(weights[k] for k in cut) == best
+
+
+def test_what_is_made_of_a_cotangent_is_not_computed_forwards():
+    x, w = sc.input("x", "float64", (3,)), sc.input("w", "float64", (3,))
+    _, ys = sc.scan(lambda h, _: (sc.sin(h), h * w), x, length=4)
+    c = sc.input("c", "float64", (3,))
+    forward, backward = loops(*sc.grad((ys * c).sum(), [x, w]))  # the cotangent of every row is c
+    assert c.value not in postorder([forward])
+    assert c.value in postorder(backward.operands)
+
+
+def test_loops_that_only_look_alike():
+    """A loop that extends another may still depend on it."""
+    p = Program(1417, ("cond", "scan"))
+    close(values(p.derivatives(Loops(max_steps=5)), p.inputs, p.arrays),
+          values(p.derivatives(Unrolled()), p.inputs, p.arrays))
+    x = sc.input("x", "float64", (3,))
+    a, _ = sc.scan(lambda h, _: (sc.sin(h), None), x, length=2)
+    b, ys = sc.scan(lambda h, _: (sc.sin(h), sc.sin(h) * a), x, length=2)
+    g = sc.grad((b * ys).sum(), x)
+    h = sc.sin(x)
+    k = sc.sin(h)
+    close([values(g, [x], [np.ones(3)])], [values(sc.grad((k * (h + k) * k).sum(), x), [x], [np.ones(3)])])

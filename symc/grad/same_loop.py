@@ -55,12 +55,13 @@ def through_one(outputs: Sequence[Value], wrt: Sequence[Value],
         parts = results_of(w)
         mapping.update(zip(results_of(v) if isinstance(v.type, TupleType) else [v], parts, strict=False))
     made = _redirected([*outputs, *wrt], mapping)
-    return made[: len(outputs)], made[len(outputs) :]
+    return None if made is None else (made[: len(outputs)], made[len(outputs) :])
 
 
-def _redirected(roots: Sequence[Value], mapping: Mapping[Value, Value]) -> list[Value]:
-    """The roots with values replaced, in what replaces them too."""
+def _redirected(roots: Sequence[Value], mapping: Mapping[Value, Value]) -> list[Value] | None:
+    """The roots with values replaced, in what replaces them too; None if something would be made of itself."""
     done: dict[Value, Value] = {}
+    begun: set[Value] = set()
     stack: list[tuple[Value, bool]] = [(mapping.get(r, r), False) for r in reversed(roots)]
     with location.at(()):
         while stack:
@@ -69,6 +70,9 @@ def _redirected(roots: Sequence[Value], mapping: Mapping[Value, Value]) -> list[
                 done[v] = rebuild(v, [done[mapping.get(o, o)] for o in v.operands])
                 location.move(v, done[v])
             elif v not in done:
+                if v in begun:
+                    return None  # its operands are being visited
+                begun.add(v)
                 stack.append((v, True))
                 stack.extend((mapping.get(o, o), False) for o in reversed(v.operands))
     return [done[mapping.get(r, r)] for r in roots]

@@ -204,7 +204,8 @@ class _Backward:
         self.s, self.body, self.given = s, body, given
         order = postorder(body.results)
         cotangents = [*[leaf for leaf, _ in body.carried.values()], *body.seeds]
-        self.later = dependent(order, cotangents)  # known in the backward pass only
+        rows = [v for v in postorder([g for g in given if g is not None]) if v.op.name == "input"]
+        self.later = dependent(order, [*cotangents, *rows])  # known in the backward pass only
         self.varying = dependent(order, [*s.steps, *cotangents])
         self.stacks: dict[Value, Value] = dict(zip(s.rows, s.operands[s.carry : s.carry + s.xs], strict=True))
         self.stacks |= body.seeds
