@@ -468,6 +468,17 @@ def test_a_generator_has_every_distribution():
     assert [x.shape for x in f()] == [(2,), (2,)]
 
 
+def test_other_names():
+    key = sc.random.PRNGKey(0)
+    assert sc.random.standard_normal(key, (2,)).value is sc.random.normal(key, (2,)).value
+    assert sc.random.Generator(0).standard_gamma(2.0, (3,)).shape == (3,)
+    with pytest.raises(AttributeError, match="did you mean 'normal'"):
+        sc.random.noraml(key)
+    with pytest.raises(AttributeError, match="permutation gives a shuffled array"):
+        sc.random.shuffle(key, np.arange(3))
+    assert set(sc.random.DISTRIBUTIONS) < set(sc.random.__all__) and set(dir(sc.random)) > set(sc.random.__all__)
+
+
 def test_a_training_step_with_dropout():
     rng = sc.random.Generator(0)
     x = sc.input("x", "float32", ("n", 8))

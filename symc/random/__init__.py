@@ -5,6 +5,9 @@ every mode, on every backend, in every process, and in whatever batch they are d
 independent keys: ``split`` and ``fold_in``, or a ``Generator``, which keeps a key between calls.
 """
 
+from typing import Any
+
+from symc.errors import did_you_mean
 from symc.random.choices import categorical, choice, permutation
 from symc.random.continuous import (
     bits,
@@ -41,14 +44,28 @@ from symc.random.generator import Generator, install
 from symc.random.keys import fold_in, key, split
 from symc.random.vectors import ball, multivariate_normal, sphere
 
-install()
-default_rng = Generator
+#: The same functions under the names of NumPy's Generator and of jax.random.
+SYNONYMS: dict[str, Any] = {
+    "standard_normal": normal,
+    "standard_exponential": exponential,
+    "standard_gamma": gamma,
+    "standard_cauchy": cauchy,
+    "standard_t": t,
+}
+standard_normal, standard_exponential, standard_gamma, standard_cauchy, standard_t = SYNONYMS.values()
+install(SYNONYMS)
+PRNGKey, default_rng = key, Generator
 
 __all__ = [
-    "DISTRIBUTIONS", "Generator", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare",
-    "choice", "default_rng", "dirichlet", "exponential", "f", "fold_in", "gamma", "generalized_normal", "geometric",
+    "DISTRIBUTIONS", "Generator", "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy",
+    "chisquare", "choice", "default_rng", "dirichlet", "exponential", "f", "fold_in", "gamma", "generalized_normal", "geometric",
     "gumbel", "integers", "key", "laplace", "loggamma", "logistic", "lognormal", "maxwell", "multinomial",
     "multivariate_normal", "negative_binomial", "normal", "pareto", "permutation", "poisson", "power", "rademacher",
-    "randint", "random", "rayleigh", "sphere", "split", "t", "triangular", "truncated_normal", "uniform", "wald",
-    "weibull",
+    "randint", "random", "rayleigh", "sphere", "split", "standard_cauchy", "standard_exponential", "standard_gamma",
+    "standard_normal", "standard_t", "t", "triangular", "truncated_normal", "uniform", "wald", "weibull",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    hint = "permutation gives a shuffled array" if name in ("shuffle", "permuted") else did_you_mean(name, __all__)
+    raise AttributeError(f"sc.random has no {name!r}: {hint}")

@@ -86,9 +86,9 @@ def _method(fn: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return located(call)
 
 
-def install() -> None:
-    """Give the class a method for each distribution."""
-    for name, fn in DISTRIBUTIONS.items():
+def install(synonyms: dict[str, Callable[..., Tensor]]) -> None:
+    """Give the class a method for each distribution, and for further names of some."""
+    for name, fn in {**DISTRIBUTIONS, **synonyms}.items():
         setattr(Generator, name, _method(fn))
 
 
