@@ -58,8 +58,8 @@ PRNGKey, default_rng = key, Generator
 
 __all__ = [
     "DISTRIBUTIONS", "Generator", "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy",
-    "chisquare", "choice", "default_rng", "dirichlet", "exponential", "f", "fold_in", "gamma", "generalized_normal", "geometric",
-    "gumbel", "integers", "key", "laplace", "loggamma", "logistic", "lognormal", "maxwell", "multinomial",
+    "chisquare", "choice", "default_rng", "dirichlet", "exponential", "f", "fold_in", "gamma", "generalized_normal",
+    "geometric", "gumbel", "integers", "key", "laplace", "loggamma", "logistic", "lognormal", "maxwell", "multinomial",
     "multivariate_normal", "negative_binomial", "normal", "pareto", "permutation", "poisson", "power", "rademacher",
     "randint", "random", "rayleigh", "sphere", "split", "standard_cauchy", "standard_exponential", "standard_gamma",
     "standard_normal", "standard_t", "t", "triangular", "truncated_normal", "uniform", "wald", "weibull",
