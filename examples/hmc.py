@@ -26,17 +26,22 @@ def log_density(w: sc.Tensor, x: sc.Tensor, y: sc.Tensor) -> sc.Tensor:
 
 def chain(x: sc.Tensor, y: sc.Tensor, key: sc.Tensor, draws: int, leaps: int,
           step: float) -> tuple[sc.Tensor, sc.Tensor]:
-    """All draws (draws, features), and whether each proposal was accepted."""
+    """All draws (draws, features), and whether each proposal was accepted. ``step`` is the longest step.
 
-    def leapfrog(_, state):
-        w, p = state
-        p = p + step / 2 * sc.grad(log_density(w, x, y), w)
-        w = w + step * p
-        return w, p + step / 2 * sc.grad(log_density(w, x, y), w)
+    Each draw has a step of its own, for where the density is steep (at the start) only short ones are accepted.
+    """
 
     def draw(w, k):
-        momentum_key, accept_key = sc.random.split(sc.random.fold_in(key, k))
+        momentum_key, step_key, accept_key = sc.random.split(sc.random.fold_in(key, k), 3)
         start = sc.random.normal(momentum_key, w.shape)
+        size = sc.random.uniform(step_key, low=0.2 * step, high=step)
+
+        def leapfrog(_, state):
+            w, p = state
+            p = p + size / 2 * sc.grad(log_density(w, x, y), w)
+            w = w + size * p
+            return w, p + size / 2 * sc.grad(log_density(w, x, y), w)
+
         proposal, end = sc.fori_loop(0, leaps, leapfrog, (w, start))
         gain = (log_density(proposal, x, y) - 0.5 * sc.sum(end * end)
                 - log_density(w, x, y) + 0.5 * sc.sum(start * start))
@@ -48,7 +53,7 @@ def chain(x: sc.Tensor, y: sc.Tensor, key: sc.Tensor, draws: int, leaps: int,
     return found, accepted
 
 
-def main(draws: int = 600, leaps: int = 12, step: float = 0.08) -> tuple[float, float]:
+def main(draws: int = 600, leaps: int = 12, step: float = 0.2) -> tuple[float, float]:
     """The accuracy of the averaged prediction on the test rows, and the rate of acceptance."""
     train, test, y_train, y_test = load()
     x, y = sc.input("x", "float64", ("n", train.shape[1])), sc.input("y", "float64", ("n",))

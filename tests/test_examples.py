@@ -7,7 +7,18 @@ import numpy as np
 import pytest
 
 import symc as sc
-from examples import custom_op, custom_rule, hello, logistic_regression, mlp_digits, rosenbrock
+from examples import (
+    char_lstm,
+    custom_op,
+    custom_rule,
+    hello,
+    hmc,
+    kalman,
+    logistic_regression,
+    mlp_digits,
+    newton,
+    rosenbrock,
+)
 
 PNG = b"\x89PNG"
 
@@ -55,3 +66,37 @@ def test_custom_rule(mode: str):
     assert "log_cosh" in rules
     expected = np.inf if mode == "reference" else 1000 - np.log(2)  # nothing is rewritten there, and cosh overflows
     np.testing.assert_allclose(loss, expected, rtol=1e-15)
+
+
+def test_char_lstm(mode: str, monkeypatch):
+    """Better than the frequencies of letters alone (3.25 nats); and a few updates are the same by the references."""
+    if mode == "default":
+        loss, text = char_lstm.main(40, batch=16, steps=25, show=False)
+        assert loss < 3.0 and len(text) == 300 and len(set(text)) > 10
+        return
+    small = partial(char_lstm.main, 3, hidden=16, batch=4, steps=8, show=False)
+    loss, text = small()
+    monkeypatch.setattr(sc, "compile", partial(sc.compile, mode="default"))
+    compiled, same = small()
+    assert loss == pytest.approx(compiled, rel=1e-5) and text[:20] == same[:20]
+
+
+def test_kalman():
+    """The variances of Durbin and Koopman (2012), table 2.1."""
+    noise, change, levels = kalman.main()
+    assert noise == pytest.approx(15099, rel=0.01) and change == pytest.approx(1469, rel=0.01)
+    assert levels.shape == (99,) and levels[:20].mean() > 1000 and levels[30:].mean() < 900
+
+
+def test_newton():
+    found, slope = newton.main(50)
+    anomaly = np.linspace(0, np.pi, 50)
+    assert np.abs(found - 0.7 * np.sin(found) - anomaly).max() < 1e-12
+    m, e = sc.vector("m"), sc.scalar("e")
+    f = sc.compile(newton.kepler(m, e), [m, e])
+    np.testing.assert_allclose(slope, (f(anomaly, 0.7 + 1e-6) - f(anomaly, 0.7 - 1e-6)) / 2e-6, rtol=1e-6, atol=1e-8)
+
+
+def test_hmc():
+    accuracy, acceptance = hmc.main(draws=100)
+    assert accuracy >= 0.94 and 0.6 < acceptance < 0.95
