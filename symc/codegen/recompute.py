@@ -298,10 +298,9 @@ def choose(cut: Cut, target: int) -> Draft:
     if not fitting:
         return min((d for d, _ in tried), key=lambda d: (d.most, d.price))
     fitting.sort(key=lambda found: (found[0].price, found[0].most))
-    widest = max(fitting, key=lambda found: found[1].segment)
     lowest = min(fitting, key=lambda found: found[0].most)
     best = fitting[0][0]
-    for choice in dict.fromkeys(c for _, c in (fitting[0], widest, lowest)):
+    for choice in dict.fromkeys(c for _, c in (fitting[0], lowest)):
         choice = _smallest(cut, target, [choice._replace(dear=d) for d in dears], choice)
         ends = sorted(cut.early[s] + 1 for s in cut.held)
         choice = _smallest(cut, target, [choice._replace(until=e) for e in ends], choice)
