@@ -100,7 +100,7 @@ def _inside(v: Value, operand: int, result: int) -> Path:
     for k in regions:
         leaves = [fresh_input(p.type) for p in region_params(v.regions[k])]
         results = open_body(v, k, leaves)
-        carries = v.attrs["carry"] if "carry" in v.attrs else 0
+        carries = v.attrs.get("carry", 0)
         targets = _made_in_a_loop(results[result : result + 1], dict(zip(leaves, results[:carries], strict=False)))
         reached = [operand - first]
         for p in reached:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from symc.grad.forward import jvp
 from symc.grad.one_op import REGIONAL, varies, zeros
 from symc.grad.reverse import vjp
-from symc.ir.world import World, open_quietly, substitute
 from symc.ir.ops.arithmetic import neg
 from symc.ir.ops.kernel import results_of
 from symc.ir.value import Value, fresh_input
+from symc.ir.world import World, open_quietly, substitute
 
 Maybe = Value | None
 SOLVE, EQUATION, LINEAR, TRANSPOSED = range(4)
