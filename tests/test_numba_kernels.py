@@ -244,6 +244,16 @@ def test_kernels_of_other_dtypes_are_other_kernels():
 
     x, y = (sc.input(name, "float64", shape=("n", 2)) for name in "xy")
     i, j = (sc.input(name, "int64", shape=("n", 3)) for name in "ij")
-    f = sc.compile((x * y, i * j), [x, y, i, j])
+    f = sc.compile((x < y, i < j), [x, y, i, j])
     assert len({k.source.split("(", 1)[1] for k in f.kernels}) == 1, "the texts are equal up to the name"
     assert len(f.kernels) == 2 and len({k.name for k in f.kernels}) == 2
+
+
+def test_integers_that_overflow_are_known_to_do_so():
+    import symc as sc
+
+    v = sc.input("v", "int64", ("n",))
+    low = -(2**63)
+    f = sc.compile([sc.abs(v - 1), v - 1 < v, sc.sign(v * 2), v + low > v], [v])
+    for a, b in zip(f([low, 2, 2**62]), ([2**63 - 1, 1, 2**62 - 1], [0, 1, 1], [0, 1, -1], [1, 0, 0]), strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -16,9 +16,9 @@ _MATH = ("log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "
          "asinh", "acosh", "atanh", "erf", "erfc", "sqrt", "lgamma")
 
 TABLE: dict[str, Template] = {
-    "add": {"b": "({0} or {1})", "*": "{0} + {1}"},
-    "sub": "{0} - {1}",
-    "mul": {"b": "({0} and {1})", "*": "{0} * {1}"},
+    "add": {"b": "({0} or {1})", "i": "wrap_add({0}, {1})", "*": "{0} + {1}"},
+    "sub": {"i": "wrap_sub({0}, {1})", "*": "{0} - {1}"},
+    "mul": {"b": "({0} and {1})", "i": "wrap_mul({0}, {1})", "*": "{0} * {1}"},
     "neg": "-{0}",
     "mulz": "({0} * {1} if {0} != 0 else zero({0}))",
     "div": {"c": "c_div({0}, {1})", "*": "{0} / {1}"},

@@ -55,6 +55,23 @@ fold_add = _reassociable("fadd")
 fold_mul = _reassociable("fmul")
 
 
+def _wrapping(instruction: str):
+    """Signed integers that overflow as NumPy's do. Numba's own operators leave the result of an overflow open."""
+
+    @intrinsic
+    def combine(typingctx, a, b):
+        def codegen(context, builder, signature, args):
+            a_, b_ = (context.cast(builder, x, t, i64) for x, t in zip(args, signature.args, strict=True))
+            return getattr(builder, instruction)(a_, b_)
+
+        return i64(a, b), codegen
+
+    return combine
+
+
+wrap_add, wrap_sub, wrap_mul = map(_wrapping, ("add", "sub", "mul"))
+
+
 @intrinsic
 def fmod(typingctx, x, y):
     """The remainder with the sign of x."""
