@@ -31,6 +31,9 @@ from symc.testing.loops import Loops, Program, Unrolled, random_program, shrink
 Arrays = Sequence[np.ndarray]
 SIZES = (3, 0, 1, 4)
 HUGE = 1e6
+#: Loops stay steps of the plan; loops stay as they were written.
+STEPS = DEFAULT + ",-small_loops,-unroll"
+PLAIN = "inline,open_blocks,decompose,check_indices,fuse"
 
 
 class Disagreement(AssertionError):
@@ -64,11 +67,15 @@ def unrolled(p: Program, n: int, arrays: Arrays) -> list[np.ndarray]:
     return sc.compile(p.outputs(Unrolled, fixed), fixed, mode="reference")(*arrays)
 
 
-def check_values(p: Program, sizes: Sequence[int] = SIZES, modes: Sequence[str] = ("default",)) -> None:
-    """Every mode gives what the program without loops gives, for several sizes, from one compilation each."""
+def check_values(p: Program, sizes: Sequence[int] = SIZES, modes: Sequence[str] = ("default",),
+                 **options: Any) -> None:
+    """Every mode gives what the program without loops gives, for several sizes, from one compilation each.
+
+    ``options`` are those of ``compile``.
+    """
     inputs = p.inputs()
     outputs = p.outputs(Loops, inputs)
-    functions = {m: sc.compile(outputs, inputs, mode=m) for m in ("reference", *modes)}
+    functions = {m: sc.compile(outputs, inputs, mode=m, **options) for m in modes}
     for f in functions.values():
         if f._prepared.plan is not None:
             check_plan(f._prepared.plan)
@@ -79,7 +86,8 @@ def check_values(p: Program, sizes: Sequence[int] = SIZES, modes: Sequence[str] 
             if sane(want):
                 for mode, f in functions.items():
                     for again in range(1 if mode == "reference" else 2):
-                        compare(f"{mode}, n={n}, data {seed}, call {again + 1}", f(*arrays), want)
+                        got = f(*[a.copy() for a in arrays] if options else arrays)
+                        compare(f"{mode}, n={n}, data {seed}, call {again + 1}", got, want)
 
 
 def source(p: Program) -> Function:
@@ -217,7 +225,9 @@ def check_batches(p: Program, entries: int = 2, n: int = 3, mode: str = "referen
 CHECKS: dict[str, Callable[[Program], None]] = {
     "values": check_values,
     "fast": lambda p: check_values(p, modes=["fast_compile"]),
-    "reference": lambda p: check_values(p, modes=[]),
+    "reference": lambda p: check_values(p, modes=["reference"]),
+    "steps": lambda p: check_values(p, pipeline=STEPS),
+    "plain": lambda p: check_values(p, pipeline=PLAIN),
     "stages": check_stages,
     "text": check_text,
     "threads": check_threads,
