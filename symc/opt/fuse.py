@@ -61,7 +61,7 @@ class Group:
     axes: tuple[int, ...] | None = None
     values: dict[Value, None] = field(default_factory=dict)
     ends: list[Value] = field(default_factory=list)
-    costly: bool = False  # whether it has values with the trait "costly"
+    costly: bool = False  # all its values have the trait "costly", or none has
     into: Group | None = None  # where it was merged
 
     def find(self) -> Group:
@@ -72,7 +72,8 @@ class Group:
 
 
 def is_costly(v: Value) -> bool:
-    """Computing it once more costs more than keeping it: it stays out of kernels with several loops."""
+    """Keeping it costs less than computing it once more, or than what its branches keep from vectorizing: it shares
+    kernels with its like alone."""
     return "costly" in v.op.traits
 
 
@@ -169,7 +170,7 @@ class Fusion:
         target.axes = axes if axes is not None else target.axes
         target.values[v] = None
         target.ends += [v] if is_end(v) else []
-        target.costly |= is_costly(v)
+        target.costly = is_costly(v)
         self.group[v] = target
 
     @staticmethod
@@ -181,7 +182,6 @@ class Fusion:
             target.axes = g.axes if target.axes is None else target.axes
             target.values.update(g.values)
             target.ends += g.ends
-            target.costly |= g.costly
             g.into = target
 
     def _fits(
@@ -197,8 +197,8 @@ class Fusion:
         if len(all_axes) > 1 or sum(len(g.values) for g in merged) >= limit:
             return False
         one = next(iter(all_axes), None)
-        if one is not None and (any(g.costly for g in merged) or any(map(is_costly, joining))):
-            return False  # every loop of the kernel would compute it again
+        if len({g.costly for g in merged} | set(map(is_costly, joining))) > 1:
+            return False
         rows = target.shape[: len(target.shape) - len(one)] if one is not None and trailing(target.shape, one) else None
         for g in merged:
             if g.shape != target.shape and (g.shape != rows or g.axes is not None):

@@ -68,8 +68,7 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, loc: Any = 0.0
     d = prepare("t", key, shape, dtype, df=(df, "positive"), loc=(loc, "any"), scale=(scale, "nonnegative"))
     df_, centre, width = d.parameters
     bits, half = d.bits(), df_ * 0.5
-    return location_scale(d, _normal(more(bits, 0), d) * sqrt(half) * exp(-0.5 * log_gamma_draw(more(bits, 1), half)),
-                          centre, width)  # fmt: skip
+    return location_scale(d, _normal(more(bits, 0), d) * sqrt(half / gamma_draw(more(bits, 1), half)), centre, width)
 
 
 def _normal(bits: Value, d: Draw) -> Value:

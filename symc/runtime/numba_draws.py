@@ -136,7 +136,7 @@ def slope(a, y):
         return math.inf
     x = math.exp(y)
     gap = y - digamma(a)
-    if x <= 1.0 and x <= a:
+    if x <= 1.0:
         total, term = 0.0, math.exp(x)
         for j in range(TERMS):
             part = term / (a + j)

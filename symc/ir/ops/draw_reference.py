@@ -63,7 +63,7 @@ def gamma_draw(bits: Array, alpha: Array, log: bool = False) -> Array:
 
 
 #: The exponent at which the integrand of `gamma_moment` is negligible, and how many nodes integrate it.
-DEPTH, NODES, TERMS = 40.0, 40, 22
+DEPTH, NODES, TERMS = 37.0, 32, 22
 
 
 @cache
@@ -76,7 +76,7 @@ def legendre() -> tuple[Array, Array]:
 def gamma_moment(alpha: Array, y: Array, power: int) -> Array:
     """m_k = -(integral of w**k exp(alpha w - x (exp(w) - 1)) over w from 0), x = exp(y).
 
-    The integral runs to -infinity for x <= alpha, else to infinity. d m_k / d alpha = m_(k+1).
+    The integral runs to -infinity for x <= max(alpha, 1), else to infinity. d m_k / d alpha = m_(k+1).
     """
     a, x = np.asarray(alpha, np.float64), np.exp(np.asarray(y, np.float64))
     with np.errstate(all="ignore"):
@@ -84,12 +84,12 @@ def gamma_moment(alpha: Array, y: Array, power: int) -> Array:
         nodes, weights = legendre()
         w = end[..., None] * nodes
         terms = w**power * np.exp(a[..., None] * w - x[..., None] * np.expm1(w))
-        out = np.where((x <= 1) & (x <= a), _moment_series(a, x, power), -end * (terms @ weights))
+        out = np.where(x <= 1, _moment_series(a, x, power), -end * (terms @ weights))
     return np.where((a > 1e-300) & (a < np.inf), out, np.nan).astype(np.asarray(alpha).dtype)
 
 
 def _moment_series(a: Array, x: Array, power: int) -> Array:
-    """The same for small x <= alpha: exp(-x exp(-v)) as a power series."""
+    """The same for x <= 1: exp(-x exp(-v)) as a power series."""
     total, term = np.zeros_like(a), np.exp(x)
     for j in range(TERMS):
         part = term / (a + j)

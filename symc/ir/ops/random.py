@@ -21,10 +21,11 @@ from symc.ir.ops import draw_reference as draws
 from symc.ir.ops import random_reference as reference
 from symc.ir.ops.arithmetic import neg
 from symc.ir.ops.cast import cast
-from symc.ir.ops.elementwise import check_arity, check_same, elementwise
+from symc.ir.ops.compare import gt
+from symc.ir.ops.elementwise import check_arity, check_same, elementwise, like
 from symc.ir.ops.leaf import scalar, size
-from symc.ir.ops.logic import and_, shl, shr
-from symc.ir.ops.math import digamma, erfcx, exp, sqrt, trigamma
+from symc.ir.ops.logic import and_, shl, shr, where
+from symc.ir.ops.math import digamma, erfcx, exp, log, sqrt, trigamma
 from symc.ir.ops.shape import broadcast, reshape, slice_
 from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType
 from symc.ir.value import Value
@@ -304,7 +305,8 @@ def _log_partial(out: Value, bits: Value, alpha: Value) -> Value:
 
 
 def _gamma_partial(out: Value, bits: Value, alpha: Value) -> Value:
-    return out * gamma_slope(alpha, log_gamma_draw(bits, alpha))
+    some = gt(out, 0)  # small shapes give numbers that are too small
+    return where(some, out * gamma_slope(alpha, log(where(some, out, like(out, 1)))), like(out, 0))
 
 
 _ALPHAS = (0.3, 0.9, 1.0, 2.5, 40.0, 1e4, 0.0, -1.0, np.nan, np.inf)
@@ -380,7 +382,7 @@ gamma_moment: Op = elementwise(
     "gamma_moment", 2, "f", draws.gamma_moment, (_over_alpha, _over_y), lowering=Extern("special"),
     attrs=({"power": 0}, {"power": 1}, {"power": 2}),
     doc="The integral of log(t / exp(y))**power p(t) / (p(exp(y)) exp(y)) over t from 0 to exp(y), where p is the "
-        "gamma density of shape x; for exp(y) above x, minus the integral from exp(y) on.")  # fmt: skip
+        "gamma density of shape x; for exp(y) above x and 1, minus the integral from exp(y) on.")  # fmt: skip
 gamma_slope: Op = elementwise(
     "gamma_slope", 2, "f", draws.gamma_slope, (_slope_over_alpha, _slope_over_y), traits=["costly"],
     doc="dy / dx along which the distribution function of the logarithm y of a gamma number of shape x stays the same.")
