@@ -17,7 +17,7 @@ from symc.callsite import user_code
 from symc.errors import DTypeError, InputError, ShapeError, SymbolicValueError, SymcError
 from symc.ir import location
 from symc.ir.bodies import built, make_cond, make_scan, make_while
-from symc.ir.dim import Size, known_equal
+from symc.ir.dim import Size, known_equal, maximum
 from symc.ir.op import lookup
 from symc.ir.ops.control import COUNT, element_type
 from symc.ir.ops.kernel import results_of
@@ -288,9 +288,7 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
     """
     low, high = size_of(lower), size_of(upper)
     if low is not None and high is not None:
-        n = high - low
-        length = max(n, 0) if isinstance(n, int) else n
-        index = API["arange"](user_size(length))
+        index = API["arange"](user_size(maximum(high - low, 0)))
         first = as_tensor(lower)
         return scan(lambda carry, i: (body(i + first, carry), None), init, index)[0]
     start, end = API["asarray"](lower), API["asarray"](upper)

@@ -75,6 +75,9 @@ def test_while_loop_and_fori_loop(mode):
     f = sc.compile(sc.fori_loop(0, n, lambda i, x: x + i, start), [n, start], mode=mode)
     assert f(10, 0) == 45 and f(0, 7) == 7 and f(-3, 7) == 7
     assert run(sc.fori_loop(0, 10, lambda i, x: x + i, start), 0, mode=mode) == 45
+    v = sc.vector("v")
+    g = sc.compile(sc.fori_loop(1, v.shape[0] - 2, lambda i, x: x + i, start), [v, start], mode=mode)
+    assert [g(np.zeros(k), 0) for k in (0, 2, 3, 6)] == [0, 0, 0, 6]
 
 
 @every_mode
