@@ -10,7 +10,7 @@ import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError, SymcError, did_you_mean
 from symc.ir import location
-from symc.ir.dim import Dim, known_equal, names, substitute
+from symc.ir.dim import Dim, Size, known_equal, known_nonnegative, names, substitute
 from symc.ir.function import Function, Guard, Input, bound_names, function, unify
 from symc.ir.location import Loc
 from symc.ir.op import lookup
@@ -272,7 +272,7 @@ def _close(
     places = {id(leaf_of(v).shared): len(args) + k for k, v in enumerate(states)}
     updates = [(places[id(cell)], v) for cell, v in zip(cells, roots[outputs:], strict=True)]
     f = function(name, interface, roots[:outputs], updates)
-    return replace(f, guards=_bound_guards(f))
+    return replace(f, guards=(*_bound_guards(f), *_least_guards(f)))
 
 
 def _bound_guards(f: Function) -> tuple[Guard, ...]:
@@ -296,3 +296,23 @@ def _bound_guards(f: Function) -> tuple[Guard, ...]:
                 help=f"list an input that has {size} in its shape: compile(..., inputs=[...])",
             )
     return tuple(out)
+
+
+def _least_guards(f: Function) -> list[Guard]:
+    """What sizes must be at least, so that slices of a known size (``x[-2]``) lie within their operands.
+
+    Those in branches and loops, which may not run, are looked at when they do (``symc.ir.requires``).
+    """
+    found: dict[tuple[Size, Size], location.Locs] = {}
+    for v in f.values():
+        if v.op.name != "slice":
+            continue
+        for n, start, size, step in zip(v.operands[0].shape, v.attrs["start"], v.shape, v.attrs["step"], strict=True):
+            if isinstance(n, int) or not isinstance(size, int) or size == 0:
+                continue
+            ends = (start, start + (size - 1) * step)
+            for spare in (x for end in ends for x in (end, n - 1 - end)):
+                if not known_nonnegative(spare):
+                    key = (n, n - spare) if isinstance(n - spare, int) else (spare, 0)
+                    found[key] = found.get(key, location.NOWHERE) | f.hints.get(v, location.NOWHERE)
+    return [Guard(a, b, locs, least=True) for (a, b), locs in found.items()]

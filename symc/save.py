@@ -93,7 +93,7 @@ def _meta(f: Any) -> dict[str, Any]:
         "format": FORMAT, "name": source.name, "options": f._options, "outputs": to_json(built.outputs),
         "slots": [[s.name, to_json(s.nest)] for s in built.slots], "donated": sorted(built.donated),
         "inputs": [_input_json(i) for i in source.inputs],
-        "guards": [[str(g.left), str(g.right), _locs_json(g.locs)] for g in source.guards],
+        "guards": [[str(g.left), str(g.right), _locs_json(g.locs), g.least] for g in source.guards],
         "lines": _lines(source), "final_lines": _lines(f._prepared.saved),
         "cells": [[c.name, _type_json(c.type), _loc_json(c.loc)] for c in f._cells],
     }  # fmt: skip
@@ -184,7 +184,7 @@ def _function(text: str, arrays: Mapping[str, np.ndarray], meta: Mapping[str, An
         Input(name, i.type, role, _type(declared), _loc(loc))
         for i, (name, role, declared, loc) in zip(f.inputs, meta["inputs"], strict=True)
     )
-    guards = tuple(Guard(parse_dim(a), parse_dim(b), _locs(locs)) for a, b, locs in meta["guards"])
+    guards = tuple(Guard(parse_dim(a), parse_dim(b), _locs(locs), *least) for a, b, locs, *least in meta["guards"])
     inside: Inside = {}
     for region, own in zip(every_region(f.body), meta[lines], strict=True):
         values = _in_order(region)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import InputError, ShapeError, SymcError, did_you_mean
+from symc.errors import IndexingError, InputError, ShapeError, SymcError, did_you_mean
 from symc.ir import location
 from symc.ir.dim import Dim, Size, evaluate, names, solve, substitute
 from symc.ir.function import Guard, Input
@@ -243,7 +243,7 @@ class Signature:
         self, guard: Guard, sizes: Mapping[str, int], shapes: tuple, source: Mapping[str, tuple[int, int]]
     ) -> None:
         left, right = evaluate(guard.left, sizes), evaluate(guard.right, sizes)
-        if left == right:
+        if left >= right if guard.least else left == right:
             return
         sides = [(guard.left, left), (guard.right, right)]
         sides.sort(key=lambda side: source.get(str(side[0]), (len(shapes), 0)))
@@ -254,6 +254,14 @@ class Signature:
             for s, n in sides
         ]
         involved = sorted({source[n][0] for s, _ in sides for n in names(s)})
+        if guard.least:
+            known = source.get(str(guard.left))
+            size = self._axis(*known, shapes) if known else f"{guard.left} = {left}"
+            raise IndexingError(
+                f"{self.function}: {size} must be at least {right}; an index is out of bounds",
+                values=[self._row(k, shapes[k]) for k in involved],
+                where=location.in_order(guard.locs),
+            )
         help = None
         if 1 in (left, right):
             help = "a size of 1 is broadcast only where it is declared: shape=(1, ...)"

@@ -201,3 +201,22 @@ def test_symbolic_mask_names_where():
     with pytest.raises(sc.SymbolicValueError, match=r"x\.at\[index\]\.set"):
         x[0] = 1.0
     assert isinstance(x[..., None], Tensor)
+
+
+@pytest.mark.parametrize("mode", ["default", "reference"])
+def test_an_index_outside_of_an_unknown_size_is_an_error_of_the_call(mode: str, tmp_path):
+    x, n = sc.input("x", "float64", ("n",)), sc.input("steps", "float64", ("m",))
+    for index, least in ((0, 1), (-1, 1), (-3, 3), (slice(-2, -1), 2)):
+        f = sc.compile(sc.sum(x[index]), [x], mode=mode)
+        assert f(np.ones(least)) == 1.0
+        if isinstance(index, slice):
+            assert f(np.ones(1)) == 0.0  # slices are clipped
+            continue
+        with pytest.raises(sc.IndexingError, match=rf"x.shape\[0\] = {least - 1} must be at least {least}"):
+            f(np.ones(least - 1))
+    looped = sc.compile(sc.scan(lambda c, r: (c + x[-2] * r * c, None), 0.0, n)[0], [x, n], mode=mode)
+    with pytest.raises(sc.IndexingError, match="at least 2"):
+        looped(np.ones(1), np.ones(1))
+    looped.save(tmp_path / "looped")
+    with pytest.raises(sc.IndexingError, match="at least 2"):
+        sc.load(tmp_path / "looped")(np.ones(1), np.ones(1))

@@ -31,14 +31,15 @@ class Input:
 
 @dataclass(frozen=True)
 class Guard:
-    """``left == right`` must hold for the sizes of a call; ``locs`` are the lines that need it."""
+    """``left == right`` must hold for the sizes of a call, or ``left >= right`` with ``least``; ``locs`` need it."""
 
     left: Size
     right: Size
     locs: Locs = location.NOWHERE
+    least: bool = False
 
     def __str__(self) -> str:
-        return f"{self.left} == {self.right}"
+        return f"{self.left} {'>=' if self.least else '=='} {self.right}"
 
 
 @dataclass(frozen=True, eq=False)
