@@ -27,8 +27,8 @@ from symc.ir.ops.remat import again
 from symc.ir.plan import Plan
 from symc.ir.traverse import rebuild
 from symc.ir.value import Region, Value
+from symc.opt.kernel_results import derived_results, fewer_results, split_results
 from symc.opt.loops.chunks import Pair, in_chunks, pairs
-from symc.opt.remat import fewer_results
 
 #: Rounds of cutting, and tries in a round to make up for gaps between buffers.
 ROUNDS, TRIES = 8, 4
@@ -53,11 +53,11 @@ def fit(f: Function, donated: frozenset[int], budget: Budget) -> tuple[Function,
     Raises MemoryBudgetError when nothing is found.
     """
     planner = Planner()
-    best = _rounds(planner, f, donated, budget)
+    best = _rounds(planner, f, donated, budget, split=True)
     if best.took > budget.max_bytes:
         chunked = _in_chunks(planner, f, donated, budget)
-        if chunked is not f:
-            best = min(best, _rounds(planner, chunked, donated, budget), key=lambda b: b.took)
+        for g, split in ((f, False), *([(chunked, True)] if chunked is not f else [])):
+            best = min(best, _rounds(planner, g, donated, budget, split), key=lambda b: b.took)
     if best.took > budget.max_bytes:
         raise _too_small(best.plan, best.took, budget)
     return best.function, best.plan
@@ -74,12 +74,13 @@ class Fitted:
     took: MemoryReport
 
 
-def _rounds(planner: Planner, f: Function, donated: frozenset[int], budget: Budget) -> Fitted:
-    """The first that fits, or the smallest that is found."""
+def _rounds(planner: Planner, f: Function, donated: frozenset[int], budget: Budget, split: bool) -> Fitted:
+    """The first that fits, or the smallest that is found. ``split``: kernels are taken apart first."""
     w = planner.work(f, donated)
     at = best = _fitted(planner, f, w, order(w), budget)
     if at.took > budget.max_bytes:
         at = _fitted(planner, f, w, _eager(w, budget.sizes), budget)
+        at = _split(planner, at, donated, budget) if split else at
     for _ in range(ROUNDS):
         best = min(best, at, key=lambda b: b.took)
         if best.took <= budget.max_bytes:
@@ -157,15 +158,10 @@ def _scratch(w: Work, sizes: Mapping[str, int]) -> list[int]:
 
 def _round(planner: Planner, at: Fitted, donated: frozenset[int], budget: Budget) -> Fitted | None:
     """Compute again what is cheapest so that the plan fits; else, so that it takes least."""
-    w = at.work
-    numbers = _numbers(w, budget.sizes)
-    partial = {s for s, v in enumerate(w.values) if is_kernel(v) and len(v.regions[0].results) > 1
-               and len(set(v.regions[0].results)) == len(v.regions[0].results)}
-    costs = [cost(v, budget.sizes) for v in w.values]
-    cut = Cut(w, at.sequence, numbers, _scratch(w, budget.sizes), costs, partial)
+    cut = _cut(at, budget)
     if not cut.held:
         return None
-    target = budget.max_bytes - sum(numbers[c] for c in w.leaves)
+    target = budget.max_bytes - sum(cut.numbers[c] for c in at.work.leaves)
     best: Fitted | None = None
     for _ in range(TRIES):
         draft = choose(cut, target)
@@ -176,6 +172,33 @@ def _round(planner: Planner, at: Fitted, donated: frozenset[int], budget: Budget
             break
         target -= found.took - budget.max_bytes  # it would fit without gaps between buffers
     return best
+
+
+def _split(planner: Planner, at: Fitted, donated: frozenset[int], budget: Budget) -> Fitted:
+    """Results of kernels that are held over the fullest step, and that other results give cheaply, apart from them."""
+    cut = _cut(at, budget)
+    chosen = {}
+    for s, cells in cut.held.items():
+        v = at.work.values[s]
+        if s in cut.partial:
+            unread = {k for k, c in enumerate(at.work.writes[s]) if c in cells
+                      and not any(r in cut.early for r in at.work.readers[c])}
+            derived = derived_results(v, unread)
+            if derived:
+                chosen[v] = derived
+    if not chosen:
+        return at
+    f = split_results(at.function, chosen)
+    w = planner.work(f, donated)
+    return _fitted(planner, f, w, _eager(w, budget.sizes), budget)
+
+
+def _cut(at: Fitted, budget: Budget) -> Cut:
+    w = at.work
+    partial = {s for s, v in enumerate(w.values) if is_kernel(v) and len(v.regions[0].results) > 1
+               and len(set(v.regions[0].results)) == len(v.regions[0].results)}
+    costs = [cost(v, budget.sizes) for v in w.values]
+    return Cut(w, at.sequence, _numbers(w, budget.sizes), _scratch(w, budget.sizes), costs, partial)
 
 
 def _numbers(w: Work, sizes: Mapping[str, int]) -> list[int]:

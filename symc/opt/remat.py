@@ -7,12 +7,10 @@ from dataclasses import replace
 
 from symc.ir.function import Function, Hints
 from symc.ir.location import NOWHERE, Inside, Locs, merge_inside
-from symc.ir.ops.kernel import fused, results_of
 from symc.ir.ops.leaf import get
 from symc.ir.traverse import every_value, postorder, region_params
 from symc.ir.types import TupleType
 from symc.ir.value import Region, Value, make
-from symc.opt.kernel_form import kernel_form
 
 Wanted = Callable[[Value], bool]
 
@@ -86,37 +84,3 @@ class _Inline:
                 merge_inside(self.inside, {found: lines})
             self.done[region] = found
         return found
-
-
-def fewer_results(region: Region, kept: Sequence[int]) -> tuple[list[int], list[int], Region]:
-    """A kernel's region that gives the results ``kept`` alone.
-
-    Returns which operands it takes, in order, and which of ``kept`` its results are, in order.
-    """
-    params = region_params(region)
-    wanted = {region.results[k]: k for k in kept}
-    first, ordered, new = kernel_form(params, list(wanted))
-    return [p.attrs["index"] for p in first], [wanted[r] for r in ordered], new
-
-
-def without_unused_results(region: Region) -> Region:
-    """A region in which kernels give the results alone that are used."""
-    used: dict[Value, set[int]] = {}
-    order = postorder(region.results)
-    for v in order:
-        if v.op is get:
-            used.setdefault(v.operands[0], set()).add(v.attrs["index"])
-    done: dict[Value, Value] = {}
-    parts: dict[Value, dict[int, Value]] = {}
-    for v in order:
-        operands = [done.get(o, o) for o in v.operands]
-        count = len(v.type.items) if isinstance(v.type, TupleType) else 1
-        if v.op is get and v.operands[0] in parts:
-            done[v] = parts[v.operands[0]][v.attrs["index"]]
-        elif v.op is fused and 0 < len(used.get(v, ())) < count and len(set(v.regions[0].results)) == count:
-            takes, gives, smaller = fewer_results(v.regions[0], sorted(used[v]))
-            new = fused(*[operands[k] for k in takes], regions=[smaller])
-            parts[v] = dict(zip(gives, results_of(new), strict=True))
-        else:
-            done[v] = make(v.op, operands, v.attrs, v.regions)
-    return Region(region.params, [done[r] for r in region.results])

@@ -27,9 +27,8 @@ from symc.ir.traverse import postorder, users
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, param
+from symc.opt.kernel_results import without_unused_results
 from symc.opt.loops.rows import RowOp, row_op
-from symc.opt.remat import without_unused_results
-
 
 #: What a symbolic size is taken to be when arrays are compared.
 NOMINAL = 256
