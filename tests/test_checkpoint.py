@@ -528,3 +528,14 @@ def test_random_programs_within_budgets(seed):
         for got, expected in zip(evaluate_function(g, data), want, strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-12)
     assert fitted >= 1
+
+
+def test_a_late_result_is_made_of_what_is_kept():
+    """`1 - tanh(z)**2` is needed in the backward pass alone, and is arithmetic on a value that is there then."""
+    ins, outs, data = chain("products", 30, 16)
+    full = sc.compile(outs, ins)
+    assert full.memory() > 2 * 30 * data[0].nbytes  # h and 1 - h**2 of every step
+    small = sc.compile(outs, ins, max_bytes=int(full.memory() * 0.75))
+    agree(small, full, data)
+    assert small.memory() <= full.memory() * 0.75
+    assert count(small, "dot") == count(full, "dot")  # no product runs twice
