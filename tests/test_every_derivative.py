@@ -17,7 +17,7 @@ from symc.ir.types import DTYPES, TensorType, concrete_shape, is_inexact
 from symc.ir.value import fresh_input
 from tests.op_cases import SAMPLED, apply, cases, evaluate, inner, smooth_points, tangents_for
 
-#: "implicit": the derivative of a draw along which its distribution function stays the same (see test_random_gradients.py).
+#: "implicit": the derivative along which the distribution function stays the same (see test_random_gradients.py).
 DIFFERENTIABLE = [op for op in SAMPLED if op.derivative is not None and not op.traits & {"grad_control", "implicit"}]
 CONSTANT = [
     "eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "signbit", "and", "or", "xor", "not",
