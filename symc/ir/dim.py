@@ -252,6 +252,15 @@ def maximum(a: Size, b: Size) -> Size:
     return _call("max", *sorted((a, b), key=str))
 
 
+def if_any(n: Size) -> Size:
+    """The number that ``n`` is if it is not 0: k for ``max(0, k)``. What is said of each of n elements may use it."""
+    if isinstance(n, Dim) and len(n.terms) == 1 and n.terms[0][1] == 1 and len(n.terms[0][0]) == 1:
+        atom, power = n.terms[0][0][0]
+        if isinstance(atom, Call) and power == 1 and atom.fn == "max" and 0 in atom.args:
+            return next((a for a in atom.args if a != 0), n)
+    return n
+
+
 _SIMPLIFYING: dict[str, Callable[[Size, Size], Size]] = {
     "floordiv": floordiv, "mod": mod, "min": minimum, "max": maximum,
 }  # fmt: skip

@@ -169,8 +169,7 @@ def _integer(item: Size, t: Tensor, axis: int) -> Size:
     place = wrapped_size(item, n)
     if known_nonnegative(place - n):
         raise IndexingError(f"index {item} is out of bounds for axis {axis} of size {n}", values=rows([t]))
-    # an index that may be too great is moved to the end, so that no memory outside is touched
-    return place if known_nonnegative(n - 1 - place) or place == 0 else maximum(minimum(place, n - 1), 0)
+    return place  # whether it is in bounds is seen in a call (``symc.ir.requires``)
 
 
 def wrapped_size(a: Size, n: Size) -> Size:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from symc.ir.dim import Size, known_nonnegative
+from symc.ir.dim import Size, if_any, known_nonnegative
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value
 
@@ -56,7 +56,7 @@ def _cast(v: Value, given: list[Range]) -> Range:
 _SIMPLE: dict[str, Callable[[Value, list[Range]], Range]] = {
     "constant": _constant,
     "size": lambda v, _: (v.attrs["value"], v.attrs["value"]),
-    "iota": lambda v, _: (0, v.shape[v.attrs["axis"]] - 1) if v.dtype == DTYPES["i64"] else UNKNOWN,
+    "iota": lambda v, _: (0, if_any(v.shape[v.attrs["axis"]]) - 1) if v.dtype == DTYPES["i64"] else UNKNOWN,
     "cast": _cast,
     "check_index": lambda v, _: (0, v.attrs["size"] - 1),
     "bounded": lambda v, _: (0, v.attrs["size"] - 1),

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import ShapeError
 from symc.ir.function import Hints
 from symc.ir.reference import apply
+from symc.ir.requires import Number, Requirement
 from symc.ir.types import TensorType, TupleType, concrete_shape
 from symc.ir.value import Value
 from symc.runtime.executor import Code, Word
@@ -159,18 +159,17 @@ class ReferenceStep:
 
 
 @dataclass(frozen=True, eq=False)
-class NoElements:
-    """Says that a reduction has no value at these sizes."""
+class Refusal:
+    """Says that an op has no value at these sizes."""
 
-    fold: Value
+    requirement: Requirement
+    number: Number
     where: Sequence[Any]
 
     def __call__(self, calls: Calls) -> None:
-        raise ShapeError(
-            f"{self.fold.op.name} of no elements has no value: {self.fold.operands[0].type} over axes "
-            f"{self.fold.attrs['axes']}",
-            where=self.where,
-        )
+        error = self.requirement.error(self.number)
+        error.attach((), self.where)
+        raise error
 
 
 @dataclass(eq=False)

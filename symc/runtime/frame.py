@@ -20,7 +20,7 @@ from symc.ir.types import concrete_shape
 from symc.runtime.calls import Calls, Lap
 from symc.runtime.executor import Code, Op
 from symc.runtime.executor_ir import NOT_ARRAY
-from symc.runtime.lower import Launches, Lowering, Nonempty, Timing
+from symc.runtime.lower import Launches, Lowering, Required, Timing
 
 ALIGN = 64
 
@@ -41,7 +41,7 @@ class Frame:
     """An arena and the code of a plan. ``timed``: see ``times``."""
 
     def __init__(
-        self, plan: Plan, launches: Launches, nonempty: Nonempty, sizes: Mapping[str, int], timed: bool = False
+        self, plan: Plan, launches: Launches, required: Required, sizes: Mapping[str, int], timed: bool = False
     ):
         arena = evaluate(plan.arena, sizes)
         raw = np.empty(arena + ALIGN, np.uint8)
@@ -51,7 +51,7 @@ class Frame:
         self._calls = Calls(sizes, self._arena, self._code)
         self._interface(plan, sizes)
         self._timings: list[Timing] | None = [] if timed else None
-        lowering = Lowering(launches, nonempty, sizes, self._code, self._calls, timings=self._timings)
+        lowering = Lowering(launches, required, sizes, self._code, self._calls, timings=self._timings)
         for name, buffer in plan.buffers.items():
             if buffer.kind == "constant":
                 assert buffer.value is not None

@@ -17,10 +17,11 @@ from symc.codegen.kernel_source import Form, kernel_form_of
 from symc.ir.dim import Size, evaluate
 from symc.ir.plan import Plan, Step
 from symc.ir.reference import apply
+from symc.ir.requires import Requirement
 from symc.ir.types import TupleType
 from symc.ir.value import Region, Value
 from symc.runtime import blas
-from symc.runtime.calls import Calls, Lap, NoElements, ReferenceStep
+from symc.runtime.calls import Calls, Lap, ReferenceStep, Refusal
 from symc.runtime.executor import NEVER, Code, Label, Op, Word
 from symc.runtime.lower_control import control
 from symc.runtime.numba_compile import Kernel
@@ -38,7 +39,7 @@ class Launch:
 
 Launches = Mapping[Form, Launch]
 #: Reductions in a region that have no value for no elements, each with the size that must not be 0.
-Nonempty = Mapping[Region, Sequence[tuple[Size, Value]]]
+Required = Mapping[Region, Sequence[Requirement]]
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Lowering:
     """
 
     launches: Launches
-    nonempty: Nonempty
+    required: Required
     sizes: Mapping[str, int]
     code: Code
     calls: Calls
@@ -170,9 +171,9 @@ class Lowering:
 
     def _fails(self, plan: Plan, v: Value) -> bool:
         """Whether a kernel has no value at these sizes, which is said when it would run."""
-        for size, fold in self.nonempty.get(v.regions[0], ()):
-            if self.number(size) == 0:
-                error = NoElements(fold, plan.function.locations(v))
+        for requirement in self.required.get(v.regions[0], ()):
+            if not requirement.holds(self.number):
+                error = Refusal(requirement, self.number, plan.function.locations(v))
                 if self.certain:
                     error(self.calls)
                 self.call(self.calls.add(error))

@@ -16,10 +16,9 @@ import numpy as np
 from symc.codegen.kernel_source import Form, kernel_form_of, kernel_source
 from symc.codegen.names import kernel_name
 from symc.codegen.numba_cpu import Unsupported
-from symc.ir.dim import Size, product
 from symc.ir.plan import Plan, Step
-from symc.ir.traverse import postorder
-from symc.ir.value import Region, Value
+from symc.ir.requires import Requirement, requirements
+from symc.ir.value import Region
 from symc.runtime.frame import Frame, StepTime
 from symc.runtime.lower import Launch
 from symc.runtime.numba_compile import compile_kernel
@@ -46,13 +45,13 @@ class Program:
         self.plan = plan
         self.launches: dict[Form, Launch] = {}  # for the launch steps that the backend can express
         tried: set[Form] = set()
-        self.nonempty: dict[Region, list[tuple[Size, Value]]] = {}
+        self.required: dict[Region, list[Requirement]] = {}
         names: dict[tuple, str] = {}
         for _, step in _launch_steps(plan):
             form = kernel_form_of(step)
             if form not in tried:
                 tried.add(form)
-                self.nonempty[form[0]] = _nonempty_folds(form[0])
+                self.required[form[0]] = requirements(form[0])
                 launch = _build(step, form, names)
                 if launch is not None:
                     self.launches[form] = launch
@@ -95,7 +94,7 @@ class Program:
         try:
             frame = pool.pop()
         except IndexError:  # the first call, or every frame is in use by other threads
-            frame = Frame(self.plan, self.launches, self.nonempty, dict(sizes))
+            frame = Frame(self.plan, self.launches, self.required, dict(sizes))
         try:
             return frame.run(arrays, out)
         except KeyboardInterrupt:
@@ -113,7 +112,7 @@ class Program:
     def times(self, arrays: Sequence[np.ndarray], sizes: Sizes) -> list[StepTime]:
         """How long each step of the plan, and of the bodies in it, takes in one run. Donated arrays and states are
         written as in any run."""
-        return Frame(self.plan, self.launches, self.nonempty, dict(sizes), timed=True).times(arrays)
+        return Frame(self.plan, self.launches, self.required, dict(sizes), timed=True).times(arrays)
 
 
 def load(plan: Plan) -> Program:
@@ -130,15 +129,6 @@ def _launch_steps(plan: Plan) -> Iterator[tuple[Plan, Step]]:
             if step.kind == "launch":
                 yield plan, step
             pending.extend(step.bodies)
-
-
-def _nonempty_folds(region: Region) -> list[tuple[Size, Value]]:
-    """Reductions that have no value for no elements, with the reduced size."""
-    return [
-        (product(v.operands[0].shape[a] for a in v.attrs["axes"]), v)
-        for v in postorder(region.results)
-        if v.op.facts.get("nonempty")
-    ]
 
 
 def _build(step: Step, form: Form, names: dict[tuple, str]) -> Launch | None:

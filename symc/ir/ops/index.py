@@ -368,4 +368,13 @@ dynamic_update_slice = register(Op(
     "The first operand with the window in the second put in at the i64 scalars that follow, moved so that it fits.",
 ))  # fmt: skip
 
+#: A window is moved so that it fits, but it is never larger than the array.
+dynamic_slice.facts["requires"] = lambda v: _larger(v, v.shape)
+dynamic_update_slice.facts["requires"] = lambda v: _larger(v, v.operands[1].shape)
+
+
+def _larger(v: Value, window: Sequence[Size]) -> list[tuple[Size, Size]]:
+    return [(n - w, 1) for n, w in zip(v.operands[0].shape, window, strict=True)]
+
+
 __all__ = ["dynamic_slice", "dynamic_update_slice", "gather", "like_shape", "scatter"]

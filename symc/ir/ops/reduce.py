@@ -77,7 +77,13 @@ def reduction(name: str, kinds: str, reference: Callable, lowering: Lowering, de
             return np.array(reference(x, axes[0] if single else tuple(axes)), result(x.dtype))
 
     return register(Op(name, infer, run, derivative, lowering, frozenset({"reduction", *traits}),
-                       lambda: samples(kinds, nonempty, single), doc, dict(kinds=kinds, nonempty=nonempty)))
+                       lambda: samples(kinds, nonempty, single), doc, dict(kinds=kinds, nonempty=nonempty)
+                       | (dict(requires=_some) if nonempty else {})))
+
+
+def _some(v: Value):
+    """There is something to reduce."""
+    return [(product(v.operands[0].shape[a] for a in v.attrs["axes"]) - 1, 1)]
 
 
 def samples(kinds: str, nonempty: bool = False, single: bool = False) -> Iterator[tuple[tuple, dict]]:

@@ -147,6 +147,9 @@ transpose: Op = register(Op(
 # --- slice ------------------------------------------------------------------------------------------------------------
 
 
+OUTSIDE = "x[k] needs an axis of more than k elements, x[-k] of at least k"
+
+
 def _slice_infer(t: TensorType, start: Shape, size: Shape, step: tuple[int, ...]) -> TensorType:
     """Element i along an axis is operand element start + i*step; the front end has put all of them in bounds."""
     if not len(start) == len(size) == len(step) == t.ndim or 0 in step:
@@ -160,6 +163,9 @@ def _slice_infer(t: TensorType, start: Shape, size: Shape, step: tuple[int, ...]
 
 
 def _slice_reference(x, start, size, step):
+    for n, a, s, d in zip(x.shape, start, size, step, strict=True):
+        if 0 not in size and not (0 <= a < n and 0 <= a + (s - 1) * d < n):
+            raise IndexingError(f"slice: {s} elements from {a} on leave an axis of size {n}", help=OUTSIDE)
     return x[np.ix_(*[a + np.arange(s) * d for a, s, d in zip(start, size, step, strict=True)])] if x.ndim else x.copy()
 
 
@@ -200,6 +206,19 @@ slice_ = register(Op(
                   ((np.arange(3.0),), dict(start=(3,), size=(0,), step=(1,)))]),
     "Along each axis `size` elements from `start` on, `step` apart (negative steps walk down).",
 ))  # fmt: skip
+
+
+def _fits(v: Value):
+    """The first and the last element along every axis are there."""
+    count = product(v.shape)
+    a = v.attrs
+    for n, start, size, step in zip(v.operands[0].shape, a["start"], a["size"], a["step"], strict=True):
+        for end in (start, start + (size - 1) * step):
+            yield end, count
+            yield n - 1 - end, count
+
+
+slice_.facts["requires"] = _fits
 
 
 def flip(x: Value, axes: tuple[int, ...]) -> Value:

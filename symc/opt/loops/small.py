@@ -15,6 +15,7 @@ import numpy as np
 
 from symc.ir.attrs import Attrs
 from symc.ir.bodies import is_free
+from symc.ir.dim import known_nonnegative
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE
 from symc.ir.op import Element, Fold, View, lookup
@@ -222,6 +223,8 @@ class _Body:
             if f is None:
                 flat = [_scalars(o) for o in operands]
                 return [make(v.op, parts, v.attrs) for parts in zip(*flat, strict=True)] if flat else [v]
+            if any(not known_nonnegative(margin) for margin, _ in v.op.facts.get("requires", lambda v: ())(v)):
+                raise TooLarge  # a kernel that is a loop loads what it is told to load
             return [_decided(f(v, [scalar(i, "i64") for i in place], lambda k, at: operands[k].at(at)))
                     for place in places]
         raise TooLarge
