@@ -102,7 +102,8 @@ def _length(rows: Sequence[Tensor], structure: Nest, length: Any) -> Size:
         return given
     for x, path in zip(rows, structure.paths(), strict=True):
         if x.ndim == 0:
-            raise ShapeError(f"scan: xs{path} is a scalar; it has no axis to go along", values=[x.describe()])
+            raise ShapeError(f"scan: xs{path} is a scalar; it has no axis to go along", values=[x.describe()],
+                             help="the number of steps is length=")
     n = rows[0].value.shape[0] if given is None else given
     for x, path in zip(rows, structure.paths(), strict=True):
         if known_equal(x.value.shape[0], n) is False:

@@ -44,11 +44,15 @@ def _nodes(f: Function) -> list[tuple[str, Value, dict[str, Any]]]:
 
 
 def _ops(region: Region) -> str:
-    """What a region computes, in a few words."""
+    """What a region computes, in a few words; kernels in it by what they compute."""
     from symc.ir.traverse import postorder
 
-    ops = [v.op.name for v in postorder(region.results) if v.op.name not in ("param", "constant", "broadcast", "get")]
-    return "{" + ", ".join(ops[:6]) + (", ..." if len(ops) > 6 else "") + "}"
+    values = postorder(region.results)
+    ops = [v for v in values if v.op.name not in ("param", "constant", "broadcast", "get")]
+    said = [("" if v.op.name == "fused" else v.op.name) + "".join(map(_ops, v.regions)) for v in ops[:6]]
+    if not ops:
+        said = [str(n) for r in region.results if (n := splat_of(r)) is not None]
+    return "{" + ", ".join(said) + (", ..." if len(ops) > 6 else "") + "}"
 
 
 def to_networkx(f: Function) -> Any:

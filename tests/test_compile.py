@@ -629,6 +629,16 @@ def test_pictures(tmp_path):
     assert "<svg" in page and "http://" not in page.replace("http://www.w3.org/2000/svg", "") and "func @pic" in page
 
 
+def test_pictures_of_loops_say_what_is_in_them():
+    x = sc.input("x", "float64", ("n", "k"))
+    body = lambda h, r: (sc.cond(sc.sum(h) > 0, lambda: sc.tanh(h @ w) + r, lambda: r), None)
+    w = sc.input("w", "float64", ("k", "k"))
+    labels = [d["label"] for _, d in sc.compile(sc.scan(body, x[0], x)[0]).to_networkx().nodes(data=True)]
+    (loop,) = [t for t in labels if t.startswith("scan")]
+    assert "cond{" in loop and "tanh" in loop and "dot" in loop
+
+
+
 def test_deep_graphs_compile_and_run():
     x = h = sc.vector("x")
     for _ in range(5000):
