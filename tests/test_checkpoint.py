@@ -539,3 +539,15 @@ def test_a_late_result_is_made_of_what_is_kept():
     agree(small, full, data)
     assert small.memory() <= full.memory() * 0.75
     assert count(small, "dot") == count(full, "dot")  # no product runs twice
+
+
+def test_a_loop_of_scalars_stays_a_kernel():
+    h = sc.scalar("h")
+
+    def step(h):
+        return sc.sin(h) * 1.1 + h * 0.3
+
+    plans = [sc.compile(sc.grad(sc.scan(lambda h, _, f=f: (f(h), None), h, None, length=50)[0], h), [h])
+             for f in (step, sc.checkpoint(step))]  # fmt: skip
+    assert [[s.kind for s in f._prepared.plan.steps] for f in plans] == [["launch", "launch"]] * 2
+    assert plans[0](0.3) == pytest.approx(plans[1](0.3), rel=1e-12)

@@ -25,6 +25,7 @@ from symc.ir.ops.kernel import fused, load, results_of
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.loop import INDEX, loop, pack
+from symc.ir.ops.remat import again
 from symc.ir.reference import run_values
 from symc.ir.traverse import close_over, postorder, rebuild, region_params
 from symc.ir.types import TensorType
@@ -204,7 +205,8 @@ class _Body:
             if len(self.made[v]) == 1 and isinstance(v.type, TensorType):
                 self.known[v] = _Known(self.made[v][0], v.shape)
             return
-        if not isinstance(v.type, TensorType) or v.dtype.kind == "c" or v.op.traits & {"effect", "barrier"}:
+        held = v.op.traits & {"effect", "barrier"} and v.op is not again  # scalars take no memory to wait in
+        if not isinstance(v.type, TensorType) or v.dtype.kind == "c" or held:
             raise TooLarge
         self.known[v] = _Known(self._scalars_of(v), v.shape)
 
