@@ -2,7 +2,7 @@
 
 An index is parsed once into ``Parsed``: what happens to every axis of x and where the axes of the result come from.
 ``getitem`` reads with it; ``symc.numpy_api.updates`` writes with it. Indices that can be seen to be out of bounds are
-errors here; symbolic ones wrap once if negative, and are checked (reference) or moved to the nearest end (compiled).
+errors here; symbolic ones wrap once if negative, and are checked in a call.
 """
 
 from __future__ import annotations
