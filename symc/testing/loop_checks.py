@@ -103,15 +103,15 @@ def check_stages(p: Program | Function, pipeline: str = DEFAULT, sizes: Sequence
     data = p.arrays if isinstance(p, Program) else arrays
     assert data is not None
     stages = optimize(f, pipeline, strict=True, verify=True).stages
-    for n in sizes:
-        given = data(n, 0)
+    for n, seed in [(n, seed) for seed in range(2) for n in sizes]:
+        given = data(n, seed)
         want = evaluate_function(f, given)
         if not sane(want):
             continue
         before: Function | None = None
         for name, g in stages.items():
             if before is None or g is not before:
-                compare(f"after {name}, n={n}", evaluate_function(g, given), want)
+                compare(f"after {name}, n={n}, data {seed}", evaluate_function(g, given), want)
             before = g
 
 
@@ -152,6 +152,50 @@ def check_threads(p: Program, threads: int = 8) -> None:
         w.join()
     if found:
         raise found[0]
+
+
+def check_states(p: Program, calls: int = 3, mode: str = "default", **options: Any) -> None:
+    """Inputs that are states, each replaced by what the program made of its kind; others may be overwritten."""
+    n = 3
+    results: list[list[np.ndarray]] = []
+    for how, more in ((mode, options), ("reference", {})):
+        fixed = p.inputs(n)
+        data = p.arrays(n)
+        states = {k: sc.shared(data[k], x.name) for k, x in enumerate(fixed) if k % 3 != 2}
+        leaves = [states.get(k, x) for k, x in enumerate(fixed)]
+        outputs = p.outputs(Loops, leaves)
+        updates, left = {}, list(outputs)
+        for s in states.values():
+            fits = [y for y in left if y.dtype == s.dtype and y.shape == s.shape]
+            if fits:
+                updates[s] = fits[0]
+                left = [y for y in left if y is not fits[0]]
+        given = [x for k, x in enumerate(fixed) if k not in states]
+        f = sc.compile(outputs, given, updates=updates, donate=given if how == mode else (), mode=how, **more)
+        got = []
+        for _ in range(calls):
+            got += f(*[data[k].copy() for k in range(len(fixed)) if k not in states])
+            got += [s.get_value() for s in states.values()]
+        results.append(got)
+    if sane(results[1]):
+        compare("states", results[0], results[1], 1e-6)
+
+
+def check_budget(p: Program, n: int = 100) -> None:
+    """Derivatives within fewer and fewer bytes, as far as it goes, are the same."""
+    fixed = p.inputs(n)
+    wrt = [x for x in fixed if x.dtype == np.float64]
+    values = sc.grad(p.cost(Loops, fixed), wrt, disconnected="zero")
+    f = sc.compile(values, fixed)
+    arrays = p.arrays(n)
+    want, peak = f(*arrays), int(f.memory())
+    for share in (0.95, 0.9, 0.8, 0.6):
+        try:
+            g = sc.compile(values, fixed, max_bytes=int(peak * share))
+        except sc.MemoryBudgetError:
+            return
+        check_plan(g._prepared.plan)
+        compare(f"{share} of the bytes", g(*arrays), want)
 
 
 def derivatives(p: Program, loops: Any, inputs: Sequence[Any], n: Any) -> list[Any]:
@@ -231,6 +275,9 @@ CHECKS: dict[str, Callable[[Program], None]] = {
     "stages": check_stages,
     "text": check_text,
     "threads": check_threads,
+    "states": check_states,
+    "states_of_steps": lambda p: check_states(p, pipeline=STEPS),
+    "budget": check_budget,
     "derivatives": check_derivatives,
     "native_derivatives": lambda p: check_derivatives(p, mode="default", stages=False),
     "batches": check_batches,
@@ -267,7 +314,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failed = 0
     for seed in range(given.first, given.last):
         for check in given.checks.split(","):
-            smooth = "derivatives" in check or "batches" in check and seed % 2 == 0
+            smooth = "derivatives" in check or check == "budget" or "batches" in check and seed % 2 == 0
             p = random_program(seed, given.depth, given.steps, smooth)
             said = failure(check, p)
             if said:

@@ -25,9 +25,10 @@ class Pool:
         self.items, self.n = list(items), n
 
     def pick(self, kind: str, k: int) -> Any:
-        """One of the newest values of a kind; a simple one if there is none."""
+        """One of the newest values of a kind, mostly of the newest two; a simple one if there is none."""
         fits = [t for own, t in self.items if own == kind]
-        return fits[-1 - k % min(len(fits), RECENT)] if fits else start(kind, self)
+        back = k % (RECENT if k % 3 == 0 else 2)
+        return fits[-1 - back % len(fits)] if fits else start(kind, self)
 
 
 def start(kind: str, pool: Pool) -> Any:

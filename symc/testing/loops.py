@@ -119,7 +119,7 @@ def random_body(rng: np.random.Generator, depth: int, steps: int, smooth: bool =
         name = names[int(rng.integers(len(names)))]
         if depth and rng.random() < loops / steps:
             name = list(NESTED)[int(rng.choice(8, p=[0.34, 0.2, 0.16, 0.06, 0.08, 0.06, 0.05, 0.05]))]
-            bodies = tuple(random_body(rng, depth - 1, int(rng.integers(1, 6)), smooth) for _ in range(NESTED[name]))
+            bodies = tuple(random_body(rng, depth - 1, int(rng.integers(2, 7)), smooth) for _ in range(NESTED[name]))
         out.append(Statement(name, tuple(int(k) for k in rng.integers(0, 60, 8)), bodies))
     return tuple(out)
 
@@ -136,12 +136,14 @@ class Program:
         return [sc.input(name, *_type(kind, n)) for name, kind in INPUTS.items()]
 
     def outputs(self, loops: Any, inputs: Sequence[Any]) -> list[Any]:
-        """The last values of every kind that the body made, built with ``Loops`` or ``Unrolled``."""
+        """What the loops gave, and the last value of every kind, built with ``Loops`` or ``Unrolled``."""
         items = list(zip(INPUTS.values(), inputs, strict=True))
-        pool = Pool(items, inputs[1].shape[0])
-        run(self.body, pool, loops, self.smooth)
-        last = dict(reversed(pool.items[len(items):]))
-        return [*last.values(), *[t for _, t in pool.items[-2:]]]
+        pool, made = Pool(items, inputs[1].shape[0]), []
+        for s in self.body:
+            before = len(pool.items)
+            run([s], pool, loops, self.smooth)
+            made += [t for _, t in pool.items[before:] if s.bodies]
+        return [*dict(pool.items[len(items):]).values(), *made] or [inputs[0] * 2.0]
 
     def cost(self, loops: Any, inputs: Sequence[Any]) -> Any:
         """One number that depends on every float output."""
@@ -177,7 +179,7 @@ def _type(kind: str, n: Any) -> tuple[str, tuple[Any, ...]]:
 # --- running ----------------------------------------------------------------------------------------------------------
 
 
-def run(body: Body, pool: Pool, loops: Any, smooth: bool) -> None:
+def run(body: Sequence[Statement], pool: Pool, loops: Any, smooth: bool) -> None:
     """Add to ``pool`` what the statements make."""
     for s in body:
         if s.bodies:
@@ -334,29 +336,45 @@ FORMS: dict[str, Callable[..., list[tuple[str, Any]]]] = {
 
 
 def smaller(body: Body) -> list[Body]:
-    """Bodies with one statement less, or one whose place its own body takes, at any depth."""
+    """Bodies with one statement less, or one whose place its own body takes, at any depth; then simpler choices."""
+    return [*_shorter(body), *_plainer(body)]
+
+
+def _shorter(body: Body) -> list[Body]:
     out: list[Body] = []
     for k, s in enumerate(body):
-        out.append(body[:k] + body[k + 1 :])
-        for j, b in enumerate(s.bodies):
-            out.append(body[:k] + b + body[k + 1 :])
-            out += [(*body[:k], replace(s, bodies=(*s.bodies[:j], c, *s.bodies[j + 1 :])), *body[k + 1 :])
-                    for c in smaller(b)]
-        if any(s.picks):
-            out += [(*body[:k], replace(s, picks=(*s.picks[:j], 0, *s.picks[j + 1 :])), *body[k + 1 :])
-                    for j, p in enumerate(s.picks) if p]
+        out += [body[:k] + body[k + 1 :], *(body[:k] + b + body[k + 1 :] for b in s.bodies)]
+        out += _with_bodies(body, k, _shorter)
     return out
+
+
+def _plainer(body: Body) -> list[Body]:
+    out: list[Body] = []
+    for k, s in enumerate(body):
+        for j, p in enumerate(s.picks):
+            if p:
+                out.append((*body[:k], replace(s, picks=(*s.picks[:j], 0, *s.picks[j + 1 :])), *body[k + 1 :]))
+        out += _with_bodies(body, k, _plainer)
+    return out
+
+
+def _with_bodies(body: Body, k: int, change: Callable[[Body], list[Body]]) -> list[Body]:
+    s = body[k]
+    return [(*body[:k], replace(s, bodies=(*s.bodies[:j], c, *s.bodies[j + 1 :])), *body[k + 1 :])
+            for j, b in enumerate(s.bodies) for c in change(b)]
 
 
 def shrink(program: Program, fails: Callable[[Program], bool], most: int = 400) -> Program:
     """A program as small as greedy steps make it for which ``fails`` still holds."""
-    tries, found = 0, True
-    while found and tries < most:
-        found = False
-        for body in smaller(program.body):
-            tries += 1
-            candidate = replace(program, body=body)
-            if tries < most and fails(candidate):
-                program, found = candidate, True
-                break
+    tries, at = 0, 0
+    while tries < most:
+        candidates = smaller(program.body)
+        if at >= len(candidates):
+            break
+        candidate = replace(program, body=candidates[at])
+        tries += 1
+        if fails(candidate):
+            program, at = candidate, 0
+        else:
+            at += 1
     return program
