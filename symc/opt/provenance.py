@@ -11,6 +11,7 @@ from symc.ir import location
 from symc.ir.literal import print_attr, print_number
 from symc.ir.location import Locs
 from symc.ir.text import splat_of
+from symc.ir.traverse import postorder
 from symc.ir.value import Value
 
 INFIX = {
@@ -112,5 +113,8 @@ def expression(v: Value, depth: int = 5) -> str:
         return f"({parts[0]} {INFIX[v.op.name]} {parts[1]})"
     if v.op.name == "neg":
         return f"-{parts[0]}"
+    if v.regions:
+        inside = sum(w.op.name not in ("param", "constant") for r in v.regions for w in postorder(r.results))
+        return f"{v.op.name}({', '.join(parts)}) {{{inside} values}}"
     shown = [f"{k}={print_attr(a)}" for k, a in v.attrs.items() if v.op.name != "constant"]
     return f"{v.op.name}({', '.join(parts + shown)})"
