@@ -282,8 +282,8 @@ class Cut:
 
 # --- the search -------------------------------------------------------------------------------------------------------
 
-#: How many sizes of segments are tried, and how often an interval is halved.
-SEGMENTS, HALVINGS = 12, 5
+#: How many sizes of segments are tried, after how many that fit no more are, and how often an interval is halved.
+SEGMENTS, ENOUGH, HALVINGS = 12, 4, 5
 
 
 def choose(cut: Cut, target: int) -> Draft:
@@ -291,9 +291,14 @@ def choose(cut: Cut, target: int) -> Draft:
     total = sum(cut.numbers[c] for cells in cut.held.values() for c in cells)
     least = max(1, min((cut.numbers[c] for cells in cut.held.values() for c in cells), default=1))
     ratio = max(2.0, total / least) ** (1 / SEGMENTS)
-    sizes = [0.0, *[least * ratio**k for k in range(SEGMENTS)], ALL]
-    tried = [(cut.draft(Choice(size)), Choice(size)) for size in sizes]
-    fitting = [(d, c) for d, c in tried if d.most <= target]
+    tried: list[tuple[Draft, Choice]] = []
+    fitting: list[tuple[Draft, Choice]] = []
+    for size in [ALL, *[least * ratio**k for k in reversed(range(SEGMENTS))], 0.0]:  # wide ones compute less again
+        choice = Choice(size)
+        tried.append((cut.draft(choice), choice))
+        fitting += tried[-1:] if tried[-1][0].most <= target else []
+        if len(fitting) == ENOUGH:
+            break
     dears = sorted({d for d in cut.dear.values() if d < ALL})
     if not fitting:
         return min((d for d, _ in tried), key=lambda d: (d.most, d.price))
