@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from symc.codegen.names import kernel_name
 from symc.errors import InputError, PlanError, SymcError, did_you_mean
 from symc.ir import location
 from symc.ir.dim import evaluate
-from symc.ir.function import Function, bound_names
+from symc.ir.function import Function, Hints, bound_names
 from symc.ir.plan import Plan, Step
+from symc.ir.traverse import postorder
 from symc.ir.types import TupleType
 from symc.ir.value import Value
 from symc.modes import Prepared
@@ -126,7 +128,8 @@ class Views:
         """Every named intermediate of one call, computed by the reference; state is read and not replaced.
 
         Keys are the names on the left of the assignments on the user's lines, or ``file:line`` where there is none;
-        of several values made on a line the last one counts.
+        of several values made on a line the last one counts. What loops and branches compute is stacked, one entry for
+        each time that the line ran (the last of them if their shapes differ).
         """
         arrays, sizes = self._bound(args, kwargs)
         f = self._prepared.source
@@ -136,8 +139,22 @@ class Views:
             if not isinstance(result, tuple | list):
                 found[v] = np.array(result)
 
-        ReferenceProgram(f).run(arrays, sizes, observe=keep)
-        return {name: found[v] for name, v in _named(f).items() if v in found}
+        inner = {id(hints): _names(postorder(region.results), hints) for region, hints in f.inside.items()}
+        runs: dict[tuple[str, location.Loc], list[np.ndarray]] = {
+            name: [] for names in inner.values() for own in names.values() for name in own}
+
+        def keep_within(v: Value, result: Any, operands: list[Any], hints: Hints | None) -> None:
+            for name in inner.get(id(hints), {}).get(v, ()) if not isinstance(result, tuple | list) else ():
+                runs[name].append(np.array(result))
+
+        ReferenceProgram(f).run(arrays, sizes, observe=keep, within=keep_within)
+        out = {i.name: found[p] for i, p in zip(f.inputs, f.params, strict=True)}
+        kept = {name: found[v] for v, names in _names(f.values(), f.hints).items() if v in found
+                for name in names if name not in runs}
+        kept |= {n: np.stack(a) if len({x.shape for x in a}) == 1 else a[-1] for n, a in runs.items() if a}
+        for (name, loc), array in kept.items():
+            out[name if name not in out else f"{name} ({loc})"] = array
+        return out
 
     def _bound(self, args: tuple, kwargs: dict) -> tuple[list[np.ndarray], dict[str, int]]:
         """Copies of the arrays a call would read, and its sizes."""
@@ -244,18 +261,15 @@ class Profile(list):
 _ASSIGNED = re.compile(r"^([A-Za-z_]\w*)\s*(?::[^=]+)?=(?!=)")
 
 
-def _named(f: Function) -> dict[str, Value]:
-    """Names for values: of inputs, then of the user's lines."""
-    out: dict[str, Value] = {i.name: p for i, p in zip(f.inputs, f.params, strict=True)}
+def _names(values: Sequence[Value], hints: Hints) -> dict[Value, list[tuple[str, location.Loc]]]:
+    """Names for values, of the user's lines (those of which a value is the last), and where they are."""
     last: dict[location.Loc, Value] = {}
-    for v in f.values():
+    for v in values:
         if v.op.name not in ("param", "constant", "get"):
-            for loc in f.locations(v):
+            for loc in location.in_order(hints.get(v, ())):
                 last[loc] = v
+    out: dict[Value, list[tuple[str, location.Loc]]] = {}
     for loc, v in last.items():
         match = _ASSIGNED.match(loc.text)
-        name = match[1] if match and not loc.role else str(loc)
-        if out.get(name, v) is not v:
-            name = f"{name} ({loc})" if match and not loc.role else name
-        out[name] = v
+        out.setdefault(v, []).append((match[1] if match and not loc.role else str(loc), loc))
     return out

@@ -580,6 +580,26 @@ def test_trace_names_intermediates_and_keeps_state():
     assert found["x"].tolist() == [0, 1] and w.get_value().tolist() == [1, 1]
 
 
+def test_trace_stacks_what_loops_compute():
+    x = sc.matrix("x")
+
+    def step(h, row):
+        hidden = sc.tanh(h @ x + row)
+        kept = sc.cond(hidden[0] > 0, lambda: hidden * 2, lambda: hidden)
+        return kept, hidden.sum()
+
+    hidden = x * 2
+    found = sc.compile([sc.scan(step, sc.zeros(2), x), hidden], [x]).trace([[1, 0], [-3, 1]])
+    h, steps = np.zeros(2), []
+    for row in found["x"]:
+        steps.append(np.tanh(h @ found["x"] + row))
+        h = steps[-1] * 2 if steps[-1][0] > 0 else steps[-1]
+    (both,) = [k for k in found if k.startswith("hidden (")]
+    np.testing.assert_allclose(found["hidden"], found["x"] * 2)
+    np.testing.assert_allclose(found[both], steps)
+    np.testing.assert_allclose(found["kept"][-1], h)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_profile_has_a_row_per_step_with_its_line(mode):
     x = sc.vector("x")
