@@ -50,7 +50,7 @@ def compile(
     * ``pipeline``: a pipeline string instead of the mode's own.
     * ``threads``: how many threads a call may use at most; kernels run on the calling thread in this version.
     * ``max_bytes``: the most memory that a call may take (inputs, states and results included), an int or a string such
-      as "200MB"; ``("200MB", {"n": 1000})`` where sizes are symbolic. Values are computed a second time instead of being
+      as "200MB"; ``("200MB", {"n": 1000})`` for symbolic sizes. Values are computed a second time instead of being
       kept, at as little cost as is found; MemoryBudgetError says what takes most when that is not enough. It holds for
       ``f.memory``, the peak of the plan, at these sizes; ``f.dump("max_bytes")`` shows what is computed again.
 

@@ -14,9 +14,11 @@ from symc.ir.types import TensorType, is_inexact
 from symc.ir.value import Value, fresh_input, make
 
 #: Ops without operands of their own, with regions, or that wait for someone: other tests build those.
-STRUCTURE = {"constant", "input", "param", "get", "fused", "generate", "fold", "load", "put", "put_running", "insert", "abreast", "put_abreast",
-             "insert_place", "loop",
-             "pack", "scan", "while", "cond", "checkpoint", "root", "call", "breakpoint"}
+STRUCTURE = {
+    "constant", "input", "param", "get", "fused", "generate", "fold", "load", "put", "put_running", "insert",
+    "abreast", "put_abreast", "insert_place", "loop", "pack", "scan", "while", "cond", "checkpoint", "root",
+    "call", "breakpoint",
+}
 CATALOGUE = [op for op in all_ops() if op.facts.get("user") is None and op.name in {
     o.name for family in symc.ir.ops.FAMILIES for o in vars(family).values() if isinstance(o, Op)}]
 SAMPLED = [op for op in CATALOGUE if op.name not in STRUCTURE]

@@ -69,7 +69,7 @@ class _Buffers:
         return buffer.name
 
     def fresh(self, prefix: str) -> str:
-        """The next of ``b0, b1, ...`` that no input is called; inside of loops ``t0, ...``, deeper ones ``t0_2, ...``."""
+        """The next of ``b0, b1, ...`` that no input is called; in loops ``t0, ...``, deeper ones ``t0_2, ...``."""
         prefix = INSIDE[prefix] if self.depth else prefix
         suffix = f"_{self.depth}" if self.depth > 1 else ""
         while True:
