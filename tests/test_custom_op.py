@@ -18,19 +18,19 @@ def clean_registry():
             unregister(o.name)
 
 
-def bump(**options):
+def hump(**options):
     @sc.op(derivative=lambda x: (1 - 2 * x * x) * sc.exp(-x * x), **options)
-    def bump(x):
+    def hump(x):
         """x * exp(-x**2)."""
         return x * np.exp(-x * x)
 
-    return bump
+    return hump
 
 
 @pytest.mark.parametrize("mode", ["reference", "default"])
 @pytest.mark.parametrize("options", [{}, {"expression": lambda x: x * sc.exp(-x * x)}])
 def test_an_elementwise_op_with_its_derivative(mode, options):
-    b = bump(**options)
+    b = hump(**options)
     sc.verify_grad(b, [np.linspace(-2, 2, 5)])
     x = sc.vector("x", "float32")
     f = sc.compile((b(x), sc.grad(b(x).sum(), x)), mode=mode)
@@ -43,8 +43,8 @@ def test_an_elementwise_op_with_its_derivative(mode, options):
 
 def test_with_an_expression_it_becomes_part_of_a_kernel():
     x = sc.vector("x")
-    opaque, open_ = sc.compile(bump()(x) + 1), sc.compile(bump(expression=lambda x: x * sc.exp(-x * x))(x) + 1)
-    assert "bump" in opaque.dump() and "bump" not in open_.dump()
+    opaque, open_ = sc.compile(hump()(x) + 1), sc.compile(hump(expression=lambda x: x * sc.exp(-x * x))(x) + 1)
+    assert "hump" in opaque.dump() and "hump" not in open_.dump()
     assert len(open_.kernels) == 1 and "call" not in open_.plan
     a = np.linspace(-1, 1, 5)
     np.testing.assert_allclose(opaque(a), open_(a), rtol=1e-14)
@@ -111,8 +111,8 @@ def test_mistakes():
         sc.op(np.add, name="add")
     with pytest.raises(sc.InputError, match="derivative= is for elementwise ops"):
         sc.op(derivative=lambda x: x, infer=lambda x: (x.dtype, x.shape))(raises)
-    bump()
-    bump()  # defining an own op again replaces it
+    hump()
+    hump()  # defining an own op again replaces it
 
     @sc.op(infer=lambda x: (x.dtype, x.shape), vjp=lambda g, x: (g, g))
     def one(x):
@@ -124,42 +124,42 @@ def test_mistakes():
     with pytest.raises(sc.InputError, match="an op cannot be called '<lambda>'"):
         sc.op(lambda x: x)
     with pytest.raises(sc.InputError, match="numba= is for elementwise ops"):
-        bump(numba=lambda x: x, expression=lambda x: x)
+        hump(numba=lambda x: x, expression=lambda x: x)
 
     with pytest.raises(sc.InputError, match="it takes 2 operands, and derivative= has 1 functions"):
         sc.op(lambda x, y: x * y, name="product", derivative=lambda x, y: y)
     with pytest.raises(sc.InputError, match="it takes 1 operands, its numba= function 2"):
-        bump(numba=lambda x, y: x)
+        hump(numba=lambda x, y: x)
     with pytest.raises(sc.InputError, match="its numba= function raises"):
-        bump(numba=raises)
+        hump(numba=raises)
 
 
 def test_a_numba_function_is_called_in_kernels():
-    b = bump(numba=lambda x: x * math.exp(-x * x))
+    b = hump(numba=lambda x: x * math.exp(-x * x))
     for dtype in ("float32", "float64"):
         x = sc.vector("x", dtype)
         f = sc.compile((b(x) * 2 + 1, sc.sum(b(x))))
-        assert len(f.kernels) == 1 and "user_bump" in f.source
+        assert len(f.kernels) == 1 and "user_hump" in f.source
         a = np.linspace(-2, 2, 5, dtype=dtype)
         whole, total = f(a)
         np.testing.assert_allclose(whole, a * np.exp(-a * a) * 2 + 1, rtol=1e-6)
         np.testing.assert_allclose(total, np.sum(a * np.exp(-a * a)), atol=1e-6)
         assert whole.dtype == dtype
     sc.verify_grad(b, [np.linspace(-2, 2, 5)])
-    with pytest.raises(sc.DTypeError, match="bump is not defined for i64"):
+    with pytest.raises(sc.DTypeError, match="hump is not defined for i64"):
         b(sc.vector("k", "int64"))
 
 
 def test_kernels_follow_a_new_definition():
     x, a = sc.vector("x"), np.ones(3)
-    first = sc.compile(bump(numba=lambda x: x)(x))
-    second = sc.compile(bump(numba=lambda x: 2 * x)(x))
+    first = sc.compile(hump(numba=lambda x: x)(x))
+    second = sc.compile(hump(numba=lambda x: 2 * x)(x))
     assert first(a).tolist() == [1, 1, 1] and second(a).tolist() == [2, 2, 2]
 
 
 def test_what_numba_cannot_compile_names_the_function():
-    b = bump(numba=lambda x: x.no_such_method())
-    with pytest.raises(sc.SymcError, match=r"(?s)Numba cannot compile user_bump.*test_custom_op.py"):
+    b = hump(numba=lambda x: x.no_such_method())
+    with pytest.raises(sc.SymcError, match=r"(?s)Numba cannot compile user_hump.*test_custom_op.py"):
         sc.compile(b(sc.vector("x")))
 
 
