@@ -298,13 +298,22 @@ def _bound_guards(f: Function) -> tuple[Guard, ...]:
     return tuple(out)
 
 
+def _made_lengths(v: Value) -> Sequence[Size]:
+    """Sizes that a value does not have from its operands."""
+    return (v.attrs["length"],) if v.op.name == "scan" else v.shape if v.op.name in ("iota", "broadcast") else ()
+
+
 def _least_guards(f: Function) -> list[Guard]:
-    """What sizes must be at least, so that slices of a known size (``x[-2]``) lie within their operands.
+    """What sizes must be at least, so that slices of a known size (``x[-2]``) lie within their operands, and that
+    loops and new arrays have no negative length (``length=n - 1``).
 
     Those in branches and loops, which may not run, are looked at when they do (``symc.ir.requires``).
     """
-    found: dict[tuple[Size, Size], location.Locs] = {}
+    found: dict[tuple[Size, Size, str], location.Locs] = {}
     for v in f.values():
+        for n in _made_lengths(v):
+            if not known_nonnegative(n):
+                found[n, 0, "length"] = found.get((n, 0, "length"), location.NOWHERE) | f.hints.get(v, location.NOWHERE)
         if v.op.name != "slice":
             continue
         for n, start, size, step in zip(v.operands[0].shape, v.attrs["start"], v.shape, v.attrs["step"], strict=True):
@@ -313,6 +322,6 @@ def _least_guards(f: Function) -> list[Guard]:
             ends = (start, start + (size - 1) * step)
             for spare in (x for end in ends for x in (end, n - 1 - end)):
                 if not known_nonnegative(spare):
-                    key = (n, n - spare) if isinstance(n - spare, int) else (spare, 0)
+                    key = (n, n - spare, "index") if isinstance(n - spare, int) else (spare, 0, "index")
                     found[key] = found.get(key, location.NOWHERE) | f.hints.get(v, location.NOWHERE)
-    return [Guard(a, b, locs, least=True) for (a, b), locs in found.items()]
+    return [Guard(a, b, locs, least) for (a, b, least), locs in found.items()]

@@ -328,6 +328,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     fns = list(branches)
     if not fns:
         raise InputError("switch: there are no branches")
+    if which.dtype == np.uint64:  # whose largest numbers are negative as int64
+        which = API["minimum"](which, len(fns) - 1)
     return _choose("switch", convert(which.value, COUNT.dtype), fns, operands, [f"branch {k}" for k in range(len(fns))])
 
 

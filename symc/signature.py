@@ -257,8 +257,11 @@ class Signature:
         if guard.least:
             known = source.get(str(guard.left))
             size = self._axis(*known, shapes) if known else f"{guard.left} = {left}"
-            raise IndexingError(
-                f"{self.function}: {size} must be at least {right}; an index is out of bounds",
+            error, why = (
+                (ShapeError, "a length is negative") if guard.least == "length" else
+                (IndexingError, "an index is out of bounds"))
+            raise error(
+                f"{self.function}: {size} must be at least {right}; {why}",
                 values=[self._row(k, shapes[k]) for k in involved],
                 where=location.in_order(guard.locs),
             )

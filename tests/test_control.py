@@ -60,6 +60,8 @@ def test_switch_and_where_and_piecewise(mode):
     x, k = sc.input("x", "float64", ()), sc.input("k", "int64", ())
     f = sc.compile(sc.switch(k, [lambda a: a, lambda a: a * 10, lambda a: a * 100], x), [k, x], mode=mode)
     assert [float(f(i, 2.0)) for i in (-5, 0, 1, 2, 9)] == [2, 2, 20, 200, 200]
+    u = sc.input("u", "uint64", ())
+    assert run(sc.switch(u, [lambda: 1, lambda: 2]), np.uint64(2**64 - 1), mode=mode) == 2
     v = sc.input("v", "float64", ("n",))
     got = run([sc.where(v > 0, v, 0.0), sc.piecewise(v, [v < 0, v >= 1], [-1.0, 1.0])], np.array([-2.0, 0.5, 3]),
               mode=mode)
@@ -78,6 +80,16 @@ def test_while_loop_and_fori_loop(mode):
     v = sc.vector("v")
     g = sc.compile(sc.fori_loop(1, v.shape[0] - 2, lambda i, x: x + i, start), [v, start], mode=mode)
     assert [g(np.zeros(k), 0) for k in (0, 2, 3, 6)] == [0, 0, 0, 6]
+
+
+@every_mode
+def test_lengths_that_turn_out_negative(mode):
+    x = sc.vector("x")
+    f = sc.compile(sc.scan(lambda c, _: (c + 1, c), 0, length=x.shape[0] - 1), [x], mode=mode)
+    assert [int(f(np.zeros(n))[0]) for n in (1, 2, 4)] == [0, 1, 3]
+    with pytest.raises(sc.ShapeError, match="- 1 = -1 must be at least 0; a length is negative") as e:
+        f([])
+    assert "length=x.shape[0] - 1" in str(e.value)
 
 
 @every_mode

@@ -31,12 +31,15 @@ class Input:
 
 @dataclass(frozen=True)
 class Guard:
-    """``left == right`` must hold for the sizes of a call, or ``left >= right`` with ``least``; ``locs`` need it."""
+    """``left == right`` must hold for the sizes of a call, or ``left >= right`` with ``least``; ``locs`` need it.
+
+    ``least`` says what for: "index" or "length".
+    """
 
     left: Size
     right: Size
     locs: Locs = location.NOWHERE
-    least: bool = False
+    least: str = ""
 
     def __str__(self) -> str:
         return f"{self.left} {'>=' if self.least else '=='} {self.right}"
@@ -115,6 +118,10 @@ def function(name: str, inputs: Sequence[tuple[Value, Input]], outputs: Sequence
         from symc.ir.traverse import replace as replace_values
 
         results = replace_values(roots, leaves, carry)
+    same = set(postorder(roots))
+    for v in postorder(results):
+        if v in same and v.operands and v.op.name != "broadcast":
+            carry(v, v)  # it depends on no input
     body = close_over([leaves[leaf] for leaf, _ in inputs], results)
     interface = tuple(replace(i, type=t, declared=i.declared or i.type)
                       for (_, i), t in zip(inputs, types, strict=True))
