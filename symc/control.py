@@ -14,6 +14,7 @@ import numpy as np
 
 from symc import nest
 from symc.callsite import user_code
+from symc.deferred import Deferred
 from symc.errors import DTypeError, InputError, ShapeError, SymbolicValueError, SymcError
 from symc.ir import location
 from symc.ir.bodies import built, make_cond, make_scan, make_while
@@ -36,6 +37,8 @@ Carries = list[Tensor]
 #: A carry that starts from a Python number takes the dtype that the body gives it; that may take some tries.
 TRIES = 4
 KEEPS = "a carry keeps its structure in every step"
+CAPTURED = ("a Variable of unknown type is known inside of a body only as a carry, a row or an operand; "
+            "or give it a dtype and a shape")
 #: The function of a loop that is being traced, for what means something else inside a loop.
 traced_loop: ContextVar[str] = ContextVar("traced_loop", default="")
 _LOOPS = ("scan", "while_loop")
@@ -205,7 +208,8 @@ def _tensors(tree: Any, what: str) -> tuple[list[Tensor], Nest]:
         try:
             out.append(as_tensor(leaf))
         except SymcError as e:
-            raise InputError(f"{what}{path} is not an array: {_said(leaf)}") from e
+            unknown = isinstance(leaf, Deferred)
+            raise InputError(f"{what}{path} is not an array: {_said(leaf)}", help=CAPTURED if unknown else None) from e
     return out, structure
 
 

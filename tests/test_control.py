@@ -329,3 +329,13 @@ def test_an_error_in_a_body_names_the_line_of_the_body():
         with pytest.raises(sc.SymcError, match="no such thing") as caught:
             run(y, np.ones((2, 3)), mode=mode)
         assert "fails(c), None" in str(caught.value), str(caught.value)
+
+
+def test_variables_of_unknown_type_are_operands_of_bodies():
+    a, b = sc.Variable("a"), sc.Variable("b")
+    f = sc.compile(sc.cond(a.sum() > 0, lambda x, y: x * y, lambda x, y: -x, a, b))
+    np.testing.assert_array_equal(f(a=np.ones(2), b=3.0), [3, 3])
+    g = sc.compile(sc.cond(a.sum() > 0, lambda: a * b, lambda: -a), [a, b])
+    with pytest.raises(sc.InputError, match="is not an array: Deferred") as e:
+        g(np.ones(2), 3.0)
+    assert "known inside of a body only as a carry, a row or an operand" in str(e.value)
