@@ -7,6 +7,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 
+#: How much of a type a row shows; a loop with many carries has a long one.
+LONGEST_TYPE = 80
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_TYPE else text[: LONGEST_TYPE - 3] + "..."
+
+
 class SymcError(Exception):
     """Base of all errors of symc.
 
@@ -28,7 +36,7 @@ class SymcError(Exception):
     def __str__(self) -> str:
         lines = [self.what]
         if self.values:
-            rows = [(f"{n} : {t}" if t is not None else n, str(loc or ""), getattr(loc, "text", ""))
+            rows = [(f"{n} : {_short(str(t))}" if t is not None else n, str(loc or ""), getattr(loc, "text", ""))
                     for n, t, loc in self.values]
             wide = max(len(r[0]) for r in rows)
             far = max(len(r[1]) for r in rows)
