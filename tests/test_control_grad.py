@@ -213,3 +213,10 @@ def test_compiled_derivatives_are_the_evaluated_ones(seed, inner):
     p = Program(seed, inner)
     wanted = p.derivatives(Loops(max_steps=5))
     close(sc.compile(wanted, p.inputs)(*p.arrays), values(wanted, p.inputs, p.arrays), rtol=1e-7)
+
+
+def test_a_result_that_a_loop_makes_of_other_things_is_not_blamed_on_the_loop():
+    x, h = sc.input("x", "float64", ("n",)), sc.input("h", "float64", ())
+    (a, _), _ = sc.scan(lambda c, v: ((sc.sin(c[0]), c[1] * v), None), (h, h), x)
+    with pytest.raises(sc.GradientError, match="the result is not made of %x"):
+        sc.grad(a, x)

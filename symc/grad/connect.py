@@ -61,16 +61,18 @@ def disconnection(outputs: Sequence[Value], wrt: Value) -> Path:
                 parent[v] = o
             elif o in parent and o not in passes:
                 ends.append((o, v))
-    if not ends:
-        return [_lines(wrt)]
     place = {v: k for k, v in enumerate(order)}
-    last, user = min(ends, key=lambda end: place[end[0]])
-    path: list[Value] = []
-    at: Value | None = last
-    while at is not None:
-        path.append(at)
-        at = parent[at]
-    return [*map(_lines, reversed(path)), *_stop(last, user)]
+    for last, user in sorted(ends, key=lambda end: place[end[0]]):
+        stop = _stop(last, user)
+        if len(stop) == 1 and stop[0][0].op.name == "scan":
+            continue  # the loop makes this result of other things
+        path: list[Value] = []
+        at: Value | None = last
+        while at is not None:
+            path.append(at)
+            at = parent[at]
+        return [*map(_lines, reversed(path)), *stop]
+    return [_lines(wrt)]
 
 
 def _is_several(v: Value) -> bool:
