@@ -21,7 +21,7 @@ from symc.ir.dim import Dim, size_name
 from symc.ir.location import Loc
 from symc.ir.types import DTYPE_NAMES, TensorType, as_dtype
 from symc.ir.value import Value, fresh_input, next_serial
-from symc.leaves import Leaf, register_leaf
+from symc.leaves import Leaf, leaf_of, register_leaf
 from symc.sizes import named_size
 from symc.tensor import Tensor
 
@@ -81,7 +81,7 @@ class SharedVariable(Tensor):
             raise
 
     def __reduce__(self):
-        return _restore, (self.value, self.cell)
+        return _unpickled, (self.value, self.cell)
 
     def __repr__(self) -> str:
         return f"SharedVariable({self.name + ': ' if self.name else ''}{self.value.type})"
@@ -90,6 +90,12 @@ class SharedVariable(Tensor):
 def _restore(value: Value, cell: Cell) -> SharedVariable:
     register_leaf(value, Leaf(cell.name, cell.loc, "state", cell))
     return SharedVariable(value, cell)
+
+
+def _unpickled(value: Value, cell: Cell) -> SharedVariable:
+    """A variable from a pickle. Where the one that was pickled is still here, this is another, with its own leaf."""
+    here = leaf_of(value).shared
+    return _restore(value, cell) if here is None or here is cell else _restore_at(cell.loc, cell)
 
 
 def variable_of(cell: Cell) -> SharedVariable:

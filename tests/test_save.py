@@ -166,3 +166,12 @@ def test_what_cannot_be_saved_says_so(tmp_path):
     with pytest.raises(sc.InputError, match="only strings and ints"):
         g.save(tmp_path / "g")
     assert not (tmp_path / "g").exists()
+
+
+def test_a_variable_unpickled_beside_the_original_is_another():
+    w = sc.shared(np.zeros(2), "w")
+    v = pickle.loads(pickle.dumps(w))
+    sc.compile([], [], updates={w: w + 1})()
+    sc.compile([], [], updates={v: v - 1, w: w + v})()
+    np.testing.assert_array_equal(w.get_value(), [1, 1])
+    np.testing.assert_array_equal(v.get_value(), [-1, -1])
