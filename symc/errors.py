@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-
 #: How much of a type a row shows; a loop with many carries has a long one.
 LONGEST_TYPE = 80
 
