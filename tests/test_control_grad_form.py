@@ -11,11 +11,10 @@ import pytest
 
 import symc as sc
 from symc.grad import connected
-from symc.grad.residuals import recompute_everything
 from symc.ir.function import Input, function
 from symc.ir.traverse import every_value, postorder
 from symc.opt import UNFUSED, optimize
-from tests.control_cases import RNG, Program, close, every, loops, ops, rnn, rnn_arrays, rnn_inputs, values
+from tests.control_cases import RNG, Program, close, every, loops, ops, rnn, rnn_inputs, values
 from tests.control_fuzz import Loops, Unrolled
 
 # --- how the loops of a derivative look -------------------------------------------------------------------------------
@@ -115,18 +114,6 @@ def test_narrow_values_are_preferred():
     forward = loops(sc.grad(h, x))[0]
     saved = forward.regions[0].results[1:]
     assert {v.type.size for v in saved} == {1}
-
-
-def test_everything_can_be_computed_again_from_the_carry():
-    inputs = rnn_inputs()
-    with recompute_everything():
-        final, _ = rnn(*inputs)
-        g = sc.grad(final.sum(), inputs)
-    forward, backward = loops(*g)
-    assert len(forward.regions[0].results) == 2 + 1  # the scan's own, and the carry before every step
-    assert ops(backward)["tanh"] == 1
-    arrays = rnn_arrays(4)
-    close(values(g, inputs, arrays), values(sc.grad(final.sum(), inputs), inputs, arrays))
 
 
 def test_effects_take_place_once(capsys):

@@ -10,9 +10,7 @@ Of cuts that weigh the same the one nearest to the uses is taken, which computes
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Collection, Sequence
 
 from symc.grad.mincut import INFINITE, Network
 from symc.ir.dim import Size, evaluate, names
@@ -29,23 +27,6 @@ CHEAP = frozenset(
     "xor eq ne lt le gt ge isnan isinf isfinite floor ceil trunc rint get stop_gradient grad_scale grad_clip "
     "again".split()
 )
-
-_everything: ContextVar[bool] = ContextVar("symc_recompute_everything", default=False)
-
-
-@contextmanager
-def recompute_everything() -> Iterator[None]:
-    """Derivatives that are built meanwhile save the carry of every step alone and compute the rest again."""
-    token = _everything.set(True)
-    try:
-        yield
-    finally:
-        _everything.reset(token)
-
-
-def recomputes_everything() -> bool:
-    """Whether ``recompute_everything`` is in force."""
-    return _everything.get()
 
 
 def number(size: Size) -> int:
@@ -90,8 +71,6 @@ def choose(values: Sequence[Value], inside: Collection[Value], used: Sequence[Va
     ``inside``: those of ``values`` that differ between steps and can be had before the backward pass; ``used``: what
     the backward body is made of. ``carries`` must be saved to be known; ``free`` are known anyway, with every row.
     """
-    if _everything.get():
-        return [v for v in values if v in carries]
     order = [v for v in values if v in inside and v not in free]
     wanted = [v for v in dict.fromkeys(used) if v not in free]
     if len(order) > LIMIT:

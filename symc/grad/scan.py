@@ -17,7 +17,7 @@ from symc.grad.accumulate import Sums, add_to, sum_over_steps
 from symc.grad.forward import jvp
 from symc.grad.masks import selects
 from symc.grad.one_op import zeros
-from symc.grad.residuals import read_again, recomputes_everything
+from symc.grad.residuals import read_again
 from symc.grad.reverse import arrivals
 from symc.grad.varying import bits, connections
 from symc.ir import location
@@ -247,7 +247,7 @@ class _Backward:
         ends = [*[c for _, c in self.body.carried.values() if c is not None], *self.body.rows.values(),
                 *sums.stacks, *sums.added]  # fmt: skip
         ys = {y: k for k, y in enumerate(s.results) if k >= s.carry}
-        free = {*s.rows, *([] if recomputes_everything() else [y for y in ys if y in self.varying])}
+        free = {*s.rows, *[y for y in ys if y in self.varying]}
         read = read_again(ends, self.varying, self.later, s.carries, free)
         self.stacks |= self._forward([v for v in read if v not in s.rows], ys)
 
