@@ -7,7 +7,8 @@ start of a loop sets them, so that a loop inside a loop starts again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
 
 def control(lowering: Lowering, step: Step, slots: Slots) -> None:
     """The code of a control step."""
-    emitter = {"scan": _Scan, "while": _While, "cond": _Cond}[step.value.op.name]
-    emitter(lowering, step, slots).emit()
+    emitters: dict[str, Callable[..., _Control]] = {"scan": _Scan, "while": _While, "cond": _Cond}
+    emitters[step.value.op.name](lowering, step, slots).emit()
 
 
-class _Control:
+class _Control(ABC):
     """What the three have in common: a step, the slots of its operands and results, its scratch memory."""
 
     def __init__(self, lowering: Lowering, step: Step, slots: Slots):
@@ -37,8 +38,9 @@ class _Control:
         self.reads, self.writes = [slots[n] for n in step.reads], [slots[n] for n in step.writes]
         self.scratch = slots[step.scratch] if step.scratch is not None else None
 
+    @abstractmethod
     def emit(self) -> None:
-        raise NotImplementedError
+        """Write the code of the step."""
 
     def place(self, name: str) -> int:
         """A slot for the place that a buffer has in the scratch memory."""
