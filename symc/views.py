@@ -64,6 +64,13 @@ class Views:
         return self._prepared.program.kernels
 
     @property
+    def calls(self) -> dict[str, int]:
+        """How often the plan calls each library routine: ``{"gemm": 1}``. What is in a loop counts once."""
+        from symc.codegen.calls import library_calls
+
+        return library_calls(self._planned())
+
+    @property
     def compile_count(self) -> int:
         """How many kernels had to be compiled for this function: those that no other function had before."""
         return self._prepared.compiled
