@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from symc.errors import PipelineError, did_you_mean
@@ -39,7 +39,9 @@ class Rule:
 
     ``exact``: the right side gives the same bits (nan equals nan) wherever the left side gives a result.
     ``kinds``: dtype kinds it is for. ``apply(v, context)`` gives the replacement, None, or a string that says why not.
-    ``examples()``: left sides as values of free leaves, from which tests and documentation are made.
+    ``examples()``: left sides as values of free leaves, from which tests and documentation are made. ``misses()``: values
+    that come near and must not be rewritten. ``written(sc)``: what a user writes, with ``sc`` for the package, where
+    that is not what the left side says; ``arises``: where the left side comes from, if no user writes it.
     """
 
     name: str
@@ -63,6 +65,9 @@ class Rule:
     needs: frozenset[str] = frozenset()  # op names that must be right below
     contextual: bool = False  # its answer depends on more than the value: who else uses what
     traits: frozenset[str] = frozenset()  # with ANY: traits the op must have
+    misses: Callable[[], Sequence[Value]] = tuple
+    written: Callable[[Any], Any] | None = None
+    arises: str = ""
 
     def __repr__(self) -> str:
         return f"<rule {self.name}>"
@@ -132,21 +137,24 @@ def rule(
     family: str | None = None,
     domain: Mapping[str, tuple[float, float]] | None = None,
     check: bool = True,
+    misses: Callable[[], Sequence[Value]] = tuple,
+    written: Callable[[Any], Any] | None = None,
+    arises: str = "",
 ) -> Any:
     """Declare a rule: a function of values that returns ``(left, right)``; its docstring says why.
 
     ``when(*values)``: a side condition. ``dtypes``: traced dtype of a variable, if not float64 (``{"c": "bool"}``).
     ``domain``: the interval of a variable in which the equation is meant, for the accuracy tests.
     Exact rules match sums and products as written; others modulo association. ``check=False`` registers a left side
-    that is not canonical (the rules of canonicalize themselves). Raises PipelineError for a rule that cannot work.
+    that is not canonical (the rules of canonicalize themselves). ``misses``, ``written``, ``arises``: for tests and
+    documentation, see ``Rule``. Raises PipelineError for a rule that cannot work.
     """
 
     def declare(f: Callable) -> Rule:
-        return register(
-            _pattern_rule(
-                f, exact, when, tags, kinds, dict(dtypes or {}), family or family_of(f), dict(domain or {}), check
-            )
+        made = _pattern_rule(
+            f, exact, when, tags, kinds, dict(dtypes or {}), family or family_of(f), dict(domain or {}), check
         )
+        return register(replace(made, misses=misses, written=written, arises=arises))
 
     return declare(fn) if fn is not None else declare
 
@@ -162,6 +170,9 @@ def rewrite(
     weight: int = 1,
     trait: str = "",
     needs: Iterable[str] = (),
+    misses: Callable[[], Sequence[Value]] = tuple,
+    written: Callable[[Any], Any] | None = None,
+    arises: str = "",
 ) -> Any:
     """Declare a structural rewrite of the ops named: ``fn(v)`` or ``fn(v, context)`` gives a value, None, or why not.
 
@@ -190,6 +201,9 @@ def rewrite(
                 needs=frozenset(needs),
                 contextual=wants_context,
                 traits=frozenset([trait] if trait else ()),
+                misses=misses,
+                written=written,
+                arises=arises,
             )
         )
 
