@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -21,7 +22,12 @@ def routine(name: str) -> int:
     """The address of a BLAS subroutine; all its arguments are pointers."""
     from scipy.linalg import cython_blas
 
-    capsule = cython_blas.__pyx_capi__[name]
+    return address_in(cython_blas.__pyx_capi__, name)
+
+
+def address_in(exported: Mapping[str, object], name: str) -> int:
+    """The address of a function that a Cython module exports."""
+    capsule = exported[name]
     return _capsule_pointer(capsule, _capsule_name(capsule))
 
 

@@ -20,7 +20,7 @@ from symc.ir.reference import apply
 from symc.ir.requires import Requirement
 from symc.ir.types import TupleType
 from symc.ir.value import Region, Value
-from symc.runtime import blas
+from symc.runtime import blas, lapack
 from symc.runtime.calls import Calls, Lap, ReferenceStep, Refusal
 from symc.runtime.executor import NEVER, Code, Label, Op, Word
 from symc.runtime.lower_control import control
@@ -166,7 +166,7 @@ class Lowering:
             self._launch(plan, v, self.launches[kernel_form_of(step)], reads, writes)
         elif v.op.name == "dot" and self._product(v, *reads, *writes):
             return
-        else:
+        elif not lapack.lower(self, v, reads, writes, lambda: self._reference(plan, v, reads, writes)):
             self._reference(plan, v, reads, writes)
 
     def _fails(self, plan: Plan, v: Value) -> bool:

@@ -1,0 +1,319 @@
+"""Linear algebra by LAPACK: SciPy's `cython_lapack` exports the addresses of its library's routines.
+
+Arrays are row-major and the library reads columns, so it sees the transpose. Each recipe asks for the factorization of
+the transpose that is, in memory, the one that was wanted; hardly anything is moved. A routine that fails hands over to
+the reference implementation, which knows how to say so. Workspaces belong to the frame; a call allocates nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from symc.ir.types import TensorType, TupleType, concrete_shape
+from symc.ir.value import Value
+from symc.runtime import lapack_ir
+from symc.runtime.blas import INT_MAX, address_in
+from symc.runtime.blas import routine as blas_routine
+from symc.runtime.executor import Label, Op
+
+if TYPE_CHECKING:
+    from symc.runtime.lower import Lowering
+
+_LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
+
+
+@cache
+def routine(name: str) -> int:
+    """The address of a LAPACK subroutine; all its arguments are pointers."""
+    from scipy.linalg import cython_lapack
+
+    return address_in(cython_lapack.__pyx_capi__, name)
+
+
+class At(int):
+    """An argument that is a slot: the routine gets the address that the slot holds."""
+
+
+#: An argument of a routine: a slot, memory of the frame, a letter, an integer, or a number of the matrices' dtype.
+Argument = At | np.ndarray | str | int | float
+
+
+class Emitter:
+    """Writes the code of one value. ``shapes``: of the operands, then of the results."""
+
+    def __init__(self, lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[int]):
+        self.lowering, self.code, self.value = lowering, lowering.code, v
+        self.reads, self.writes = [At(s) for s in reads], [At(s) for s in writes]
+        results = v.type.items if isinstance(v.type, TupleType) else (v.type,)
+        types: list[TensorType] = [*[o.type for o in v.operands], *results]  # type: ignore[list-item]
+        self.shapes = [concrete_shape(t.shape, lowering.sizes) for t in types]
+        self.dtype = v.operands[0].dtype
+        self.letter = _LETTERS[self.dtype.char]
+        self.real = np.dtype(self.dtype.char.lower())
+        self.info = np.zeros(1, np.int64)
+        self.bad = Label()
+
+    @property
+    def complex(self) -> bool:
+        return self.dtype.kind == "c"
+
+    def memory(self, *shape: int, dtype: np.dtype | None = None) -> np.ndarray:
+        """Memory of the frame."""
+        return np.empty(max(1, math.prod(shape)), self.dtype if dtype is None else dtype)
+
+    def slot(self, x: Argument, integer: type = np.int32) -> int:
+        """The slot that holds the address of an argument."""
+        if isinstance(x, At):
+            return int(x)
+        if isinstance(x, str):
+            x = np.frombuffer(x.encode(), np.uint8).copy()
+        elif isinstance(x, int):
+            x = np.array([x], integer)
+        elif isinstance(x, float):
+            x = np.array([x], self.dtype)
+        self.code.kept.append(x)
+        return self.lowering.at(x.ctypes.data)
+
+    def lapack(self, name: str, *arguments: Argument) -> None:
+        """Call a routine whose last argument says whether it failed."""
+        self.code.call(routine(self.letter + name), [self.slot(x) for x in (*arguments, self.info)])
+        self._check()
+
+    def quietly(self, name: str, *arguments: Argument) -> None:
+        """Call a routine that cannot fail."""
+        self.code.call(routine(self.letter + name), [self.slot(x) for x in arguments])
+
+    def blas(self, name: str, *arguments: Argument) -> None:
+        self.code.call(blas_routine(self.letter + name), [self.slot(x) for x in arguments])
+
+    def own(self, name: str, *arguments: Argument) -> None:
+        """Call one of our own functions."""
+        self.code.call(lapack_ir.entry(name), [self.slot(x, np.int64) for x in arguments])
+
+    def unless(self, name: str, *arguments: Argument) -> None:
+        """Call one of our own functions that looks for what makes the rest impossible."""
+        self.own(name, self.info, *arguments)
+        self._check()
+
+    def _check(self) -> None:
+        """Leave for the reference implementation unless ``info`` is 0. (A negative one is a large i64.)"""
+        good = Label()
+        self.code.emit(Op.SWITCH, self.slot(self.info), 2, good, self.bad)
+        self.code.place(good)
+
+    def copy(self, to: Argument, source: Argument, elements: int) -> None:
+        self.code.emit(Op.COPY, self.slot(to), self.slot(source), elements * self.dtype.itemsize)
+
+    def workspace(self, name: str, arguments: Sequence[Argument], extra: Sequence[Argument] = ()) -> list[Argument]:
+        """``work, lwork`` as long as the routine asks for when it is called with these arguments before them."""
+        work, info = np.zeros(2, self.dtype), np.zeros(1, np.int64)
+        nowhere = np.zeros(2, self.dtype)
+        given = [nowhere if isinstance(x, At | np.ndarray) else x for x in arguments]
+        passed = [self._data(x) for x in (*given, work, -1, *extra, info)]
+        prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(passed))
+        prototype(routine(self.letter + name))(*[x.ctypes.data for x in passed])
+        length = max(1, int(work[0].real))
+        return [self.memory(length), length]
+
+    def _data(self, x: Argument) -> np.ndarray:
+        if isinstance(x, str):
+            return np.frombuffer(x.encode(), np.uint8).copy()
+        return np.array([x], np.int32) if isinstance(x, int) else np.asarray(x)
+
+    @contextmanager
+    def each(self, batch: int, *moved: tuple[int, int]) -> Iterator[list[At]]:
+        """What is emitted inside runs for every matrix. ``moved``: (slot, number of bytes from one to the next)."""
+        if batch == 1:
+            yield [At(s) for s, _ in moved]
+            return
+        own = [self.code.slot() for _ in moved]
+        for mine, (s, _) in zip(own, moved, strict=True):
+            self.code.emit(Op.MOVE, mine, s, 0)
+        with self.lowering.repeat(batch):
+            yield [At(s) for s in own]
+            for mine, (_, nbytes) in zip(own, moved, strict=True):
+                self.code.emit(Op.MOVE, mine, mine, nbytes)
+
+    def matrices(self, k: int, ndim: int = 2, dtype: np.dtype | None = None) -> tuple[int, int]:
+        """Operand or result k as an argument of ``each``; the last ``ndim`` axes are one matrix."""
+        itemsize = (dtype or self.dtype).itemsize
+        return [*self.reads, *self.writes][k], math.prod(self.shapes[k][-ndim:]) * itemsize
+
+
+def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[int],
+          reference: Callable[[], None]) -> bool:
+    """The code of a value, if there is a recipe for it. ``reference``: emits the reference implementation."""
+    recipe = RECIPES.get(v.op.name)
+    if recipe is None or v.operands[0].dtype.char not in _LETTERS:
+        return False
+    e = Emitter(lowering, v, reads, writes)
+    if any(n > INT_MAX for shape in e.shapes for n in shape) or not all(math.prod(shape) for shape in e.shapes):
+        return False  # of no elements the reference knows what comes out
+    recipe(e)
+    end = Label()
+    lowering.code.emit(Op.JUMP, end)
+    lowering.code.place(e.bad)
+    reference()
+    lowering.code.place(end)
+    return True
+
+
+# --- recipes: what lies in memory row by row, the library sees as its transpose ---------------------------------------
+
+
+def _cholesky(e: Emitter) -> None:
+    """The upper triangle U of the transpose, A^T = U^H U, lies in memory as L = U^T, and A = L L^H."""
+    *batch, n, _ = e.shapes[0]
+    count = math.prod(batch)
+    e.copy(e.writes[0], e.reads[0], count * n * n)
+    with e.each(count, e.matrices(1)) as (c,):
+        e.lapack("potrf", "U", n, c, n)
+        if n > 1:
+            second = e.code.slot()
+            e.code.emit(Op.MOVE, second, c, e.dtype.itemsize)
+            e.quietly("laset", "L", n - 1, n - 1, 0.0, 0.0, At(second), n)
+
+
+def _solve(e: Emitter, a: Argument, b: Argument, n: int, k: int, lower_: bool, trans: str, unit: bool) -> None:
+    """op(A) X = B is X^T op(A)^T = B^T, in place in B."""
+    uplo, diagonal = "U" if lower_ else "L", "U" if unit else "N"
+    e.blas("trsm", "R", uplo, trans.upper(), diagonal, k, n, 1.0, a, n, b, k)
+
+
+def _solve_triangular(e: Emitter) -> None:
+    attrs = e.value.attrs
+    *batch, n, k = e.shapes[1]
+    count = math.prod(batch)
+    e.copy(e.writes[0], e.reads[1], count * n * k)
+    with e.each(count, e.matrices(0), e.matrices(2)) as (a, x):
+        if not attrs["unit"]:
+            e.unless(f"singular_{e.letter}", a, n)
+        _solve(e, a, x, n, k, attrs["lower"], attrs["trans"], attrs["unit"])
+
+
+def _lu_factor(e: Emitter) -> None:
+    *batch, n, _ = e.shapes[0]
+    count = math.prod(batch)
+    pivots = e.memory(n, dtype=np.dtype("i4"))
+    e.copy(e.writes[0], e.reads[0], count * n * n)
+    with e.each(count, e.matrices(1), e.matrices(2, 1, np.dtype("i8"))) as (lu, perm):
+        e.own(f"transpose_{e.letter}", lu, n)
+        e.quietly("getrf", n, n, lu, n, pivots, e.info)  # a zero pivot is a result, too
+        e.own(f"transpose_{e.letter}", lu, n)
+        e.own("order", perm, pivots, n)
+
+
+def _lu_solve(e: Emitter) -> None:
+    """A[p] = L U: L and U of rows in the order p, or their transposes, then rows put back."""
+    trans = e.value.attrs["trans"]
+    *batch, n, k = e.shapes[2]
+    count, nbytes = math.prod(batch), k * e.dtype.itemsize
+    work = e.memory(n, k)
+    with e.each(count, e.matrices(0), e.matrices(1, 1, np.dtype("i8")), e.matrices(2), e.matrices(3)) as (lu, p, b, x):
+        e.unless("outside", p, n)
+        e.unless(f"singular_{e.letter}", lu, n)
+        if trans == "n":
+            e.own("take", x, b, p, n, nbytes)
+            _solve(e, lu, x, n, k, True, "n", True)
+            _solve(e, lu, x, n, k, False, "n", False)
+        else:
+            e.copy(work, b, n * k)
+            _solve(e, lu, work, n, k, False, trans, False)
+            _solve(e, lu, work, n, k, True, trans, True)
+            e.own("put", x, work, p, n, nbytes)
+
+
+def _eigh(e: Emitter) -> None:
+    """The transpose has conjugate eigenvectors, as columns: rows in memory."""
+    vectors = e.value.op.name == "eigh"
+    *batch, n, _ = e.shapes[0]
+    count = math.prod(batch)
+    uplo, job = "U" if e.value.attrs["lower"] else "L", "V" if vectors else "N"
+    a: Argument = e.memory(n, n)
+    name = "heevd" if e.complex else "syevd"
+    work = _eigh_workspace(e, name, job, uplo, n)
+    moved = [e.matrices(0), e.matrices(1, 1, e.real), *([e.matrices(2)] if vectors else [])]
+    with e.each(count, *moved) as (source, w, *rest):
+        z = rest[0] if vectors else a
+        e.copy(z, source, n * n)
+        e.lapack(name, job, uplo, n, z, n, w, *work)
+        if vectors:
+            e.own(f"transpose_{e.letter}", z, n)
+
+
+def _eigh_workspace(e: Emitter, name: str, job: str, uplo: str, n: int) -> list[Argument]:
+    """The lengths that the documentation of ?syevd and ?heevd asks for; the blocked part of ``work`` from a query."""
+    integers = 3 + 5 * n if job == "V" else 1
+    more: list[Argument] = [e.memory(integers, dtype=np.dtype("i4")), integers]
+    if e.complex:
+        reals = 1 + 5 * n + 2 * n * n if job == "V" else max(1, n)
+        more = [e.memory(reals, dtype=e.real), reals, *more]
+    nowhere = e.memory(1)
+    work = e.workspace(name, [job, uplo, n, nowhere, n, nowhere], more)
+    if e.complex:
+        least = 2 * n + n * n if job == "V" else n + 1
+    else:
+        least = 1 + 6 * n + 2 * n * n if job == "V" else 2 * n + 1
+    length = max(least, int(work[1]))  # type: ignore[arg-type]
+    return [e.memory(length), length, *more]
+
+
+def _svd(e: Emitter) -> None:
+    """The transpose of A = U S V is V^T S U^T: its left vectors in memory are V, its right ones are U."""
+    vectors = e.value.op.name == "svd"
+    *batch, m, n = e.shapes[0]
+    count, k = math.prod(batch), min(m, n)
+    full = vectors and e.value.attrs["full"]
+    job = "N" if not vectors else "A" if full else "S"
+    a, ldvt = e.memory(m, n), m if full else k
+    integers = e.memory(8 * k, dtype=np.dtype("i4"))
+    reals = max(5 * k * k + 5 * k, 2 * max(m, n) * k + 2 * k * k + k) if vectors else 7 * k
+    real: list[Argument] = [e.memory(reals, dtype=e.real)] if e.complex else []
+    nowhere = e.memory(1)
+    work = e.workspace("gesdd", [job, n, m, a, n, nowhere, nowhere, n, nowhere, ldvt], [*real, integers])
+    if not vectors:
+        with e.each(count, e.matrices(0), e.matrices(1, 1, e.real)) as (source, s):
+            e.copy(a, source, m * n)
+            e.lapack("gesdd", job, n, m, a, n, s, nowhere, n, nowhere, ldvt, *work, *real, integers)
+        return
+    with e.each(count, e.matrices(0), e.matrices(1), e.matrices(2, 1, e.real), e.matrices(3)) as (source, u, s, v):
+        e.copy(a, source, m * n)
+        e.lapack("gesdd", job, n, m, a, n, s, v, n, u, ldvt, *work, *real, integers)
+
+
+def _qr(e: Emitter) -> None:
+    """The transpose of A = Q R is R^T Q^T, lower times orthogonal, and lies in memory as R and Q."""
+    *batch, m, n = e.shapes[0]
+    count, k, size = math.prod(batch), min(m, n), e.dtype.itemsize
+    rows = e.shapes[1][-1]  # of Q^T: m for all of Q, else k
+    a, tau = e.memory(max(m, n) * m if rows > n else m * n), e.memory(k)
+    lda = n
+    factor = e.workspace("gelqf", [n, m, a, lda, tau])
+    make = e.workspace("unglq" if e.complex else "orglq", [rows, m, k, a, max(rows, 1), tau])
+    with e.each(count, e.matrices(0), e.matrices(1), e.matrices(2)) as (source, q, r):
+        e.copy(a, source, m * n)
+        e.lapack("gelqf", n, m, a, lda, tau, *factor)
+        e.code.emit(Op.CLEAR, e.slot(r), e.shapes[2][-2] * n * size)
+        e.quietly("lacpy", "L", n, k, a, lda, r, n)
+        e.quietly("lacpy", "U", k, m, a, lda, q, rows)
+        e.lapack("unglq" if e.complex else "orglq", rows, m, k, q, rows, tau, *make)
+
+
+RECIPES: dict[str, Callable[[Emitter], None]] = {
+    "cholesky": _cholesky,
+    "solve_triangular": _solve_triangular,
+    "lu_factor": _lu_factor,
+    "lu_solve": _lu_solve,
+    "eigh": _eigh,
+    "eigvalsh": _eigh,
+    "svd": _svd,
+    "svdvals": _svd,
+    "qr": _qr,
+}
