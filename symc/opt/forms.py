@@ -1,0 +1,209 @@
+"""Forms that many rules ask for, recognised in one place: index arrays that count, masks of diagonals, unit matrices.
+
+Each function looks at a bounded number of values below the one it is given and says what it is, or None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from symc.ir.dim import Size, if_any, known_nonnegative
+from symc.ir.text import splat_of
+from symc.ir.types import DTYPES, TensorType
+from symc.ir.value import Value
+
+#: How deep a form may be hidden below movements and sums.
+DEPTH = 8
+#: Constant arrays up to this many elements are looked into.
+MOST_ELEMENTS = 4096
+
+
+# --- counting ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Steps:
+    """An i64 array whose element is ``start + step * i``, i the index along ``axis``; everywhere ``start`` without."""
+
+    axis: int | None
+    start: Size
+    step: int
+
+    def ends(self, n: Size) -> tuple[Size, Size]:
+        """The least and the greatest of the numbers, if there are n > 0 along the axis."""
+        last = self.start + (if_any(n) - 1) * self.step if self.axis is not None else self.start
+        return (self.start, last) if self.step >= 0 else (last, self.start)
+
+    def within(self, n: Size, size: Size) -> bool:
+        """Whether the numbers, n along the axis, are known to be in [0, size)."""
+        low, high = self.ends(n)
+        return known_nonnegative(low) and known_nonnegative(size - 1 - high)
+
+
+def steps_of(v: Value, depth: int = DEPTH) -> Steps | None:
+    """``v`` as a count: an iota (also a part, a multiple, moved), an evenly spaced constant, a size."""
+    if not isinstance(v.type, TensorType) or v.dtype != DTYPES["i64"] or depth == 0:
+        return None
+    name = v.op.name
+    if name == "iota":
+        return Steps(v.attrs["axis"], 0, 1)
+    if name == "size":
+        return Steps(None, v.attrs["value"], 0)
+    if name == "constant":
+        return _constant_steps(v)
+    if name in ("check_index", "bounded", "neg", "broadcast", "transpose", "slice", "reshape"):
+        inner = steps_of(v.operands[0], depth - 1)
+        return None if inner is None else _moved(v, inner)
+    if name in ("add", "sub", "mul"):
+        x, y = (steps_of(o, depth - 1) for o in v.operands)
+        return None if x is None or y is None else _combined(name, x, y)
+    return None
+
+
+def _constant_steps(v: Value) -> Steps | None:
+    data = v.attrs["value"].data
+    if data.ndim == 0:
+        return Steps(None, int(data), 0)
+    if data.ndim != 1 or not 0 < data.size <= MOST_ELEMENTS:
+        return None
+    step = int(data[1] - data[0]) if data.size > 1 else 0
+    if np.any(np.diff(data) != step):
+        return None
+    return Steps(0 if step else None, int(data[0]), step)
+
+
+def _moved(v: Value, s: Steps) -> Steps | None:
+    """The count after one movement or sign."""
+    name, a = v.op.name, s.axis
+    if name == "neg":
+        return Steps(a, -1 * s.start, -s.step)
+    if a is None or name in ("check_index", "bounded"):
+        return s
+    if name == "broadcast":
+        return Steps(v.attrs["axes"][a], s.start, s.step)
+    if name == "transpose":
+        return Steps(v.attrs["perm"].index(a), s.start, s.step)
+    if name == "slice":
+        return Steps(a, s.start + v.attrs["start"][a] * s.step, s.step * v.attrs["step"][a])
+    place = unit_axes(v)
+    if place is None or v.operands[0].shape[a] == 1:
+        return Steps(None, s.start, 0) if v.operands[0].shape[a] == 1 else None
+    return Steps(place[a], s.start, s.step)
+
+
+def _combined(name: str, x: Steps, y: Steps) -> Steps | None:
+    if name == "mul":
+        for s, factor in ((x, y), (y, x)):
+            if factor.axis is None and isinstance(factor.start, int):
+                k = factor.start
+                return Steps(s.axis if k else None, s.start * k, s.step * k)
+        return None
+    if x.axis is not None and y.axis is not None and x.axis != y.axis:
+        return None
+    sign = 1 if name == "add" else -1
+    step = x.step + sign * y.step
+    axis = x.axis if x.axis is not None else y.axis
+    return Steps(axis if step else None, x.start + sign * y.start, step)
+
+
+def unit_axes(v: Value) -> dict[int, int] | None:
+    """Of a reshape that only inserts or drops axes of size 1: the axis that each wide axis of the operand becomes."""
+    source, target = v.operands[0].shape, v.shape
+    from_, to = ([a for a, s in enumerate(shape) if s != 1] for shape in (source, target))
+    if [source[a] for a in from_] != [target[a] for a in to]:
+        return None
+    return dict(zip(from_, to, strict=True))
+
+
+# --- diagonals --------------------------------------------------------------------------------------------------------
+
+_SWAPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+
+
+@dataclass(frozen=True)
+class Band:
+    """A mask over two axes: where ``column - row`` stands in ``relation`` (eq, ne, lt, le, gt, ge) to ``offset``.
+
+    eq 0 is the main diagonal, le 0 the lower triangle, ge 0 the upper one.
+    """
+
+    row: int
+    column: int
+    relation: str
+    offset: Size
+
+
+def band_of(v: Value) -> Band | None:
+    """A comparison of the counts along two axes: what eye, diag, tril and triu select by."""
+    if v.op.name == "broadcast":
+        inner = band_of(v.operands[0])
+        places = v.attrs["axes"]
+        return inner and Band(places[inner.row], places[inner.column], inner.relation, inner.offset)
+    if v.op.name not in _SWAPPED:
+        return None
+    x, y = (steps_of(o) for o in v.operands)
+    if x is None or y is None or x.axis is None or y.axis is None or x.axis == y.axis or x.step != 1 or y.step != 1:
+        return None
+    relation = v.op.name
+    if x.axis < y.axis:
+        x, y, relation = y, x, _SWAPPED[relation]
+    assert x.axis is not None and y.axis is not None
+    return Band(y.axis, x.axis, relation, y.start - x.start)
+
+
+def on_diagonal(mask: Value) -> bool:
+    """Whether a mask is true on the main diagonal of its last two axes alone."""
+    b = band_of(mask)
+    return b is not None and (b.relation, b.offset, b.row, b.column) == ("eq", 0, mask.ndim - 2, mask.ndim - 1)
+
+
+def is_eye(v: Value) -> bool:
+    """Whether ``v`` has ones on the main diagonal of its last two axes and zeros elsewhere; it need not be square."""
+    if not isinstance(v.type, TensorType) or v.ndim < 2:
+        return False
+    if v.op.name == "cast" and v.operands[0].dtype.kind == "b":
+        return on_diagonal(v.operands[0])
+    if v.op.name == "where":
+        ones, zeros = (splat_of(o) for o in v.operands[1:])
+        return on_diagonal(v.operands[0]) and ones is not None and zeros is not None and ones == 1 and zeros == 0
+    if v.op.name == "broadcast" and v.attrs["axes"][-2:] == (v.ndim - 2, v.ndim - 1):
+        return is_eye(v.operands[0])
+    if v.op.name == "constant" and v.ndim == 2:
+        data = v.attrs["value"].data
+        return bool(data.size <= MOST_ELEMENTS and np.array_equal(data, np.eye(*data.shape, dtype=data.dtype)))
+    return False
+
+
+def diagonal_of(v: Value) -> Value | None:
+    """The line ``d`` of a square matrix that is ``diag(d)``: by ``diag``, or by a product with a unit matrix.
+
+    The product has nan beside an infinite or nan element of d; ``diag`` has zeros.
+    """
+    if not isinstance(v.type, TensorType) or v.ndim < 2 or v.shape[-1] != v.shape[-2]:
+        return None
+    if v.op.name == "where" and on_diagonal(v.operands[0]):
+        zeros = splat_of(v.operands[2])
+        return _line(v.operands[1]) if zeros is not None and zeros == 0 else None
+    if v.op.name == "mul":
+        for x, y in (v.operands, v.operands[::-1]):
+            if is_eye(x):
+                return _line(y)
+    return None
+
+
+def _line(v: Value) -> Value | None:
+    """The values on the diagonal of a matrix whose rows, or whose columns, are all the same line."""
+    if v.op.name != "broadcast":
+        return None
+    (x,), axes = v.operands, v.attrs["axes"]
+    rows, columns = v.ndim - 2, v.ndim - 1
+    if rows in axes and columns in axes or axes != tuple(range(v.ndim))[: len(axes) - 1] + axes[-1:]:
+        return None
+    if axes and axes[-1] in (rows, columns) and len(axes) == v.ndim - 1:
+        return x
+    return None
+
+
+__all__ = ["Band", "Steps", "band_of", "diagonal_of", "is_eye", "on_diagonal", "steps_of", "unit_axes"]
