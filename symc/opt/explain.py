@@ -11,6 +11,7 @@ from symc.ir.location import NOWHERE
 from symc.ir.text import splat_of
 from symc.ir.traverse import every_value
 from symc.ir.value import Value
+from symc.opt.facts import Analysis
 from symc.opt.pattern import Node, Number, Pattern, Terms, Var, direct, flatten, match, table, weight
 from symc.opt.provenance import expression
 from symc.opt.rewrite import Rewriter
@@ -68,7 +69,7 @@ def _score(r: Rule, v: Value) -> tuple[int, str]:
     bound = [m.bound.get(k) for k in range(len(r.variables))]
     if any(b is not None and b.dtype.kind not in r.kinds + "b" for b in bound):
         return full, f"the rule is for dtype kinds {r.kinds!r} only"
-    if r.when is not None and not r.when(*bound):
+    if not r.holds(bound, Analysis()):
         names = ", ".join(f"{n} = {expression(b, 3)}" for n, b in zip(r.variables, bound, strict=True) if b is not None)
         return full, f"it matches with {names}, but the side condition does not hold"
     return full, "it matches, but the pass with this rule did not see this form"

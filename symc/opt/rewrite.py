@@ -20,6 +20,7 @@ from symc.ir.ops.shape import slice_
 from symc.ir.text import splat_of
 from symc.ir.traverse import postorder
 from symc.ir.value import Region, Value, make
+from symc.opt.facts import Analysis
 from symc.opt.pattern import NUMBER, flatten, kind_of
 from symc.opt.provenance import Provenance
 from symc.opt.rule import ANY, Rule
@@ -75,6 +76,7 @@ class Rewriter:
     attempts: int = 0
     visited: int = 0
     fired: int = 0
+    facts: Analysis = field(default_factory=Analysis)
 
     def __post_init__(self) -> None:
         self.index = Index(self.rules)

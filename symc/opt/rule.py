@@ -17,6 +17,7 @@ from symc.ir.dim import size_name
 from symc.ir.op import splat
 from symc.ir.types import TensorType
 from symc.ir.value import Value
+from symc.opt.facts import Analysis
 from symc.opt.pattern import Match, Node, Pattern, Terms, compile_pattern, leaves, match, needs, roots, weight
 
 #: A rewrite of ``ANY`` is offered every value.
@@ -26,7 +27,10 @@ OPT_IN = "opt-in"
 
 
 class Context(Protocol):
-    """What a rule may ask the driver."""
+    """What a rule may ask the driver. ``facts(v)``: what is known of the numbers in ``v``."""
+
+    @property
+    def facts(self) -> Analysis: ...
 
     def single_use(self, v: Value) -> bool: ...
 
@@ -72,10 +76,19 @@ class Rule:
     def __repr__(self) -> str:
         return f"<rule {self.name}>"
 
+    def holds(self, bound: Sequence[Value | None], facts: Analysis) -> bool:
+        """Whether the side condition holds of matched values."""
+        return self.when is None or bool(self.when(*bound, facts=facts) if asks_facts(self.when) else self.when(*bound))
+
     def named(self, names: Iterable[str]) -> bool:
         """Whether the rule has one of these names, tags or families."""
         names = set(names)
         return self.name in names or self.family in names or bool(self.tags & names)
+
+
+def asks_facts(when: Callable | None) -> bool:
+    """Whether a side condition takes ``facts``: what is known of values."""
+    return when is not None and "facts" in inspect.signature(when).parameters
 
 
 _rules: dict[str, Rule] = {}
@@ -143,7 +156,9 @@ def rule(
 ) -> Any:
     """Declare a rule: a function of values that returns ``(left, right)``; its docstring says why.
 
-    ``when(*values)``: a side condition. ``dtypes``: traced dtype of a variable, if not float64 (``{"c": "bool"}``).
+    ``when(*values)``: a side condition; with a keyword ``facts``, also on what is known of values:
+    ``when=lambda x, *, facts: facts(x).positive``.
+    ``dtypes``: traced dtype of a variable, if not float64 (``{"c": "bool"}``).
     ``domain``: the interval of a variable in which the equation is meant, for the accuracy tests.
     Exact rules match sums and products as written; others modulo association. ``check=False`` registers a left side
     that is not canonical (the rules of canonicalize themselves). ``misses``, ``written``, ``arises``: for tests and
@@ -154,7 +169,7 @@ def rule(
         made = _pattern_rule(
             f, exact, when, tags, kinds, dict(dtypes or {}), family or family_of(f), dict(domain or {}), check
         )
-        return register(replace(made, misses=misses, written=written, arises=arises))
+        return register(replace(made, misses=misses, written=written, arises=arises, contextual=asks_facts(when)))
 
     return declare(fn) if fn is not None else declare
 
@@ -293,6 +308,8 @@ def _pattern_rule(
 def _matcher(
     f: Callable, p: Pattern, count: int, exact: bool, when: Callable | None, kinds: str, free: Mapping[int, str]
 ) -> Callable:
+    of_facts = asks_facts(when)
+
     def apply(v: Value, context: Context) -> Value | None:
         m = match(p, v, bitwise=exact)
         if m is None:
@@ -300,7 +317,7 @@ def _matcher(
         bound = [m.bound.get(k) for k in range(count)]
         if any(b is not None and k not in free and b.dtype.kind not in kinds for k, b in enumerate(bound)):
             return None
-        if when is not None and not when(*bound):
+        if when is not None and not (when(*bound, facts=context.facts) if of_facts else when(*bound)):
             return None
         return instantiate(f, bound, m, v)
 
