@@ -62,6 +62,7 @@ from symc.ir import ops
 from symc.ir.parse import parse
 from symc.jacobians import hessian, jacobian
 from symc.jit import jit
+from symc.lint import lint
 from symc.numpy_api import *  # noqa: F403 - NumPy's functions, constants and dtypes under their own names
 from symc.numpy_api import bool
 from symc.numpy_api.convert import default_float, set_default_float

@@ -37,6 +37,7 @@ def compile(
     name: str | None = None,
     threads: int | None = None,
     max_bytes: Any = None,
+    accuracy_report: bool = False,
 ) -> Any:
     """A callable that computes ``outputs``, a value or any nest (tuples, lists, dicts, dataclasses) of values.
 
@@ -53,6 +54,8 @@ def compile(
       as "200MB"; ``("200MB", {"n": 1000})`` for symbolic sizes. Values are computed a second time instead of being
       kept, at as little cost as is found; MemoryBudgetError says what takes most when that is not enough. It holds for
       ``f.memory``, the peak of the plan, at these sizes; ``f.dump("max_bytes")`` shows what is computed again.
+    * ``accuracy_report``: print how far the results are from the exact ones on sampled inputs, as written and as
+      optimized (``f.accuracy()`` gives the same at any time).
 
     Returns a ``CompiledFunction``; for expressions over variables of unknown type a ``DeferredFunction``, which makes
     one per signature of the call. Results are arrays of their own, 0-d ones included.
@@ -62,6 +65,7 @@ def compile(
         check_options(mode, pipeline, device, threads)
         options: dict[str, Any] = dict(mode=mode, pipeline=pipeline, name=str(name or "f"), threads=threads)
         options["max_bytes"] = read_max_bytes(max_bytes)
+        options["accuracy_report"] = bool(accuracy_report)
         nests = [outputs, inputs, pairs(updates, "updates"), pairs(givens, "givens")]
         if contains_deferred([flatten(x)[0] for x in nests]):
             from symc.deferred_function import DeferredFunction
@@ -70,7 +74,10 @@ def compile(
         built = build(outputs, inputs, updates, givens, donate, options["name"], loc)
         budget = budget_of(options["max_bytes"], built.function)
         prepared = prepare(built.function, mode, pipeline, built.donated, threads, budget)
-        return CompiledFunction(built, prepared, options)
+        compiled = CompiledFunction(built, prepared, options)
+        if accuracy_report:
+            print(compiled.accuracy())
+        return compiled
     except SymcError as e:
         e.attach((), (loc,))
         raise

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from symc.accuracy import AccuracyReport, accuracy_report
 from symc.callsite import caller
 from symc.codegen.names import kernel_name
 from symc.errors import InputError, PlanError, SymcError, did_you_mean
@@ -128,6 +129,12 @@ class Views:
         except SymcError as e:
             e.attach((), (caller(),))
             raise
+
+    def accuracy(self) -> AccuracyReport:
+        """How far the outputs are from the exact ones on sampled inputs, as written and as optimized, in ulps."""
+        f = self._built.function
+        outputs = [f"out{path}" for path in self._built.outputs.paths()]
+        return accuracy_report(f, self._prepared.program.run, outputs)
 
     # --- what it computes ---------------------------------------------------------------------------------------------
 

@@ -1,0 +1,105 @@
+"""Arguments for a function of which nothing is known but the types: numbers at which rounding shows.
+
+Floats are ordinary numbers at several scales, numbers of all magnitudes, and numbers that vary little around a large
+one. Integers are small enough to be indices. What the user assumes of an input (`sc.assume`) holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from symc.ir.dim import Dim, names
+from symc.ir.function import Function
+from symc.ir.traverse import every_value
+from symc.ir.types import TensorType, concrete_shape
+from symc.ir.value import Value
+
+#: Standard deviations of ordinary numbers.
+SCALES = (1e-9, 1e-4, 1.0, 30.0, 1e3)
+#: Means of numbers that vary by a millionth of the mean.
+CENTRES = (1.0, 1e4, 1e8)
+#: How many sets of arguments there are of numbers of all magnitudes, 1e-12 to 1e12.
+WILD = 4
+#: Sizes that names of sizes stand for, in turn.
+LENGTHS = (3, 4, 5, 2)
+
+
+class Sample(NamedTuple):
+    """Arguments and what they are: "around 1e+08"."""
+
+    label: str
+    arrays: list[np.ndarray]
+
+
+def sizes_of(f: Function) -> dict[str, int]:
+    """A small number for every size name in the inputs of a function."""
+    found = sorted({n for i in f.inputs for s in i.type.shape if isinstance(s, Dim) for n in names(s)})
+    return {n: LENGTHS[k % len(LENGTHS)] for k, n in enumerate(found)}
+
+
+def samples(f: Function, seed: int = 0) -> Iterator[Sample]:
+    """Sets of arguments for the inputs of ``f``. The same seed gives the same."""
+    rng = np.random.default_rng(seed)
+    types = [i.type for i in f.inputs]
+    promises = _assumed(f)
+
+    def arguments(draw: Any) -> list[np.ndarray]:
+        sizes = sizes_of(f)
+        return [_array(rng, t, sizes, draw, promises.get(k, {})) for k, t in enumerate(types)]
+
+    for scale in SCALES:
+        yield Sample(f"about {scale:g}", arguments(lambda shape, s=scale: rng.normal(size=shape) * s))
+    for centre in CENTRES:
+        yield Sample(
+            f"around {centre:g}", arguments(lambda shape, c=centre: c * (1 + 1e-6 * rng.normal(size=shape)))
+        )
+    for _ in range(WILD):
+        yield Sample("of all magnitudes", arguments(
+            lambda shape: 10.0 ** rng.uniform(-12, 12, shape) * rng.choice([-1, 1], shape)))
+
+
+def _array(rng: np.random.Generator, t: TensorType, sizes: Mapping[str, int], draw: Any,
+           promise: Mapping[str, Any]) -> np.ndarray:
+    shape = concrete_shape(t.shape, sizes)
+    if t.dtype.kind == "b":
+        return np.asarray(rng.random(shape) < 0.5)
+    if t.dtype.kind in "iu":
+        return np.asarray(rng.integers(0, 2, shape), t.dtype)
+    x = np.asarray(draw(shape), np.float64)
+    if t.dtype.kind == "c":
+        x = x + 1j * np.asarray(draw(shape))
+    else:
+        x = _keeping(x, promise)
+    with np.errstate(all="ignore"):
+        return np.asarray(x.astype(t.dtype))
+
+
+def _keeping(x: np.ndarray, promise: Mapping[str, Any]) -> np.ndarray:
+    """``x`` moved into the range that was promised."""
+    low, high = promise.get("low"), promise.get("high")
+    if promise.get("integer"):
+        x = np.rint(x)
+    if low is not None and high is not None and np.isfinite([low, high]).all():
+        return low + (high - low) * np.abs(x) / (1 + np.abs(x))
+    if low is not None and np.isfinite(low):
+        return np.maximum(low, 0) + np.abs(x) if low else np.abs(x)
+    if high is not None and np.isfinite(high):
+        return np.minimum(high, 0) - np.abs(x) if high else -np.abs(x)
+    return x
+
+
+def _assumed(f: Function) -> dict[int, dict[str, Any]]:
+    """What is assumed of inputs, by their index."""
+    found: dict[int, dict[str, Any]] = {}
+    for v in every_value(f.body):
+        if v.op.name == "assume" and v.operands[0].op.name == "param":
+            found.setdefault(v.operands[0].attrs["index"], {}).update(dict(v.attrs))
+    return found
+
+
+def leaves_of(f: Function, arrays: Sequence[np.ndarray]) -> dict[Value, Any]:
+    """The arguments by the params they are for."""
+    return dict(zip(f.params, arrays, strict=True))

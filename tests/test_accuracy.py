@@ -1,0 +1,119 @@
+"""Exact values by mpmath, the report of what optimization does to errors, and the linter for what no rule repairs."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+import symc as sc
+from symc.ir.op import all_ops
+from symc.ir.reference import apply
+from symc.ir.types import TensorType
+from symc.ir.value import fresh_input
+from symc.precise import is_covered, precise_step, to_precise, ulps
+
+
+def x_():
+    return sc.vector("x")
+
+
+# --- exact values -----------------------------------------------------------------------------------------------------
+
+COVERED = [op for op in all_ops() if op.samples is not None]
+
+
+def test_exact_values_agree_with_the_references():
+    """Every op that claims to be covered, on its own samples, where the reference is finite."""
+    checked = set()
+    for op in COVERED:
+        for arrays, attrs in op.samples():
+            if not arrays or any(np.asarray(a).dtype.kind == "c" or np.asarray(a).dtype == "f2" for a in arrays):
+                continue
+            leaves = [fresh_input(TensorType(np.asarray(a).dtype, np.shape(a))) for a in arrays]
+            v = op(*leaves, **attrs)
+            if not is_covered(v) or not isinstance(v.type, TensorType) or v.dtype.kind != "f":
+                continue
+            got = apply(v, [np.asarray(a) for a in arrays], {}, False, None)
+            exact = precise_step(v, [to_precise(a) for a in arrays], {})
+            assert exact.shape == got.shape, op.name
+            ordinary = np.isfinite(got) & (np.abs(got) > 1e-290)
+            for a in map(np.asarray, arrays):  # exact numbers have no signed zeros
+                if a.shape == got.shape and a.dtype.kind == "f":
+                    ordinary &= np.isfinite(a) & ~((a == 0) & np.signbit(a))
+            for g, e in zip(got[ordinary], exact[ordinary], strict=True):
+                assert mp.isnan(e) or abs(mp.mpf(float(g)) - e) <= 2e-6 * abs(e) + mp.mpf(1e-30), (op.name, g, e)
+            checked.add(op.name)
+    assert {"exp", "softplus", "logsumexp", "dot", "pad", "norm", "erfcx", "cbrt", "sum", "gather"} <= checked
+
+
+def test_ulps_count_units_of_the_dtype():
+    one = to_precise(np.array([1.0, 1.0, 0.0, 2.0, np.nan, 800.0, -np.inf]))
+    got = np.array([1.0, 1 + 3 * 2.0**-52, 5e-324, np.inf, np.nan, 800.0, -np.inf])
+    assert ulps(got, one, np.dtype("f8")).tolist() == [0, 3, 1, np.inf, 0, 0, 0]
+    beyond = np.array([mp.mpf(10) ** 400], object)
+    assert ulps(np.array([np.inf]), beyond, np.dtype("f8")).tolist() == [0]
+    assert ulps(np.array([1.0]), beyond, np.dtype("f8")).tolist() == [np.inf]
+
+
+# --- the report -------------------------------------------------------------------------------------------------------
+
+
+def test_the_report_shows_what_a_rule_repairs(capsys):
+    x = x_()
+    f = sc.compile({"loss": sc.log(1 + sc.exp(x)), "sign": x > 0}, accuracy_report=True)
+    report = f.accuracy()
+    loss, sign = report.outputs
+    assert loss.written.lost > 0 and loss.optimized.lost == 0 and loss.optimized.worst < 4
+    assert sign.why == "it is not of real numbers"
+    text = capsys.readouterr().out
+    assert "out['loss'] float64" in text and "optimized" in text and str(report) in text
+
+
+def test_the_report_does_not_touch_states():
+    x, w = x_(), sc.shared(np.ones(3), "w")
+    f = sc.compile(sc.sum(w) * x, updates={w: w * 0.5}, mode="reference")
+    f.accuracy()
+    assert w.get_value().tolist() == [1, 1, 1]
+
+
+def test_the_report_says_why_it_has_no_numbers():
+    last, _ = sc.scan(lambda c, t: (c * t, None), sc.scalar("s"), x_())
+    assert "scan has no exact counterpart" in str(sc.compile(last, mode="reference").accuracy())
+
+
+# --- the linter -------------------------------------------------------------------------------------------------------
+
+
+def test_lint_is_silent_about_what_is_stable_or_made_stable():
+    x, m = x_(), sc.matrix("m")
+    good = [sc.log(1 + sc.exp(x)), sc.mean(x * x) - sc.mean(x) ** 2, x * 2 + 1, sc.tanh(x), m @ m, x - x[::-1],
+            sc.log(sc.sum(sc.exp(m), axis=1)), sc.sum(x)]  # fmt: skip
+    for e in good:
+        assert not sc.lint(e), str(sc.lint(e))
+    assert str(sc.lint(good[0])) == "nothing found that loses digits"
+
+
+CASES = {
+    "cancels": (lambda x: sc.exp(sc.tanh(x)) - sc.exp(sc.sin(x)), "its terms cancel"),
+    "overflows": (lambda x: sc.log(sc.sum(x * x * sc.exp(x))), "overflows although the result need not"),
+    "underflows": (lambda x: sc.sqrt(sc.exp(x) * 3.0), "flows although the result need not"),
+    "magnifies": (lambda x: sc.sin(x * 1e6 + 1), "magnifies the rounding of its operands"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_lint_names_what_loses_digits_and_the_line(name):
+    build, what = CASES[name]
+    (finding, *_) = sc.lint(build(x_()))
+    assert what in finding.what and finding.digits > 2
+    assert any(loc.file.endswith("test_accuracy.py") for loc in finding.lines)
+    assert "x" in finding.expression and "x0" not in finding.expression
+
+
+def test_lint_looks_into_loops():
+    c, _ = sc.scan(lambda c, t: (sc.exp(sc.tanh(c)) - sc.exp(sc.sin(c)) + t, None), sc.scalar("s"), x_())
+    assert any("cancel" in f.what for f in sc.lint(c))
+
+
+def test_lint_needs_types():
+    with pytest.raises(sc.SymcError, match="not known before a call"):
+        sc.lint(sc.Variable("A"))
