@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from numpy.linalg import LinAlgError as _NumpyLinAlgError
+
 #: How much of a type a row shows; a loop with many carries has a long one.
 LONGEST_TYPE = 80
 
@@ -85,6 +87,10 @@ class PipelineError(SymcError, ValueError):
 
 class ExecutionError(SymcError, RuntimeError):
     """An operation failed on the numbers it was given (a singular matrix, for example)."""
+
+
+class LinAlgError(ExecutionError, _NumpyLinAlgError):
+    """A matrix has no such factorization, inverse or solution (it is singular, or not positive definite)."""
 
 
 class CheckError(SymcError, AssertionError):

@@ -110,9 +110,9 @@ class Extern:
 
 @dataclass(frozen=True)
 class Decompose:
-    """Other ops: ``f(v)`` gives the value that replaces ``v`` before fusion."""
+    """Other ops: ``f(v)`` gives the value (a list of values, for several results) that replaces ``v`` before fusion."""
 
-    f: Callable[[Value], Value]
+    f: Callable[[Value], Value | list[Value]]
 
 
 @dataclass(frozen=True)

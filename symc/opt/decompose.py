@@ -7,6 +7,8 @@ named ops, because what it leaves (a maximum, a shifted sum of exponentials) no 
 from __future__ import annotations
 
 from symc.ir.op import Decompose, lookup
+from symc.ir.ops.leaf import get
+from symc.ir.types import TupleType
 from symc.ir.value import Value
 from symc.opt.pattern import leaves
 from symc.opt.rule import rewrite
@@ -21,9 +23,14 @@ INTRINSIC = "intrinsic"
     examples=lambda: [
         lookup("logsumexp")(leaves(1, {}, (2, 3))[0], axes=(1,)),
         lookup("norm")(leaves(1, {}, (3,))[0], axes=(0,)),
+        lookup("slogdet")(leaves(1, {}, (3, 3))[0])[1],
     ],
 )
 def decompose_named(v: Value) -> Value | None:
     """Parts can be fused with their neighbours."""
-    lowering = v.op.lowering
-    return lowering.f(v) if isinstance(lowering, Decompose) else None
+    whole = v.operands[0] if v.op is get else v
+    lowering = whole.op.lowering
+    if not isinstance(lowering, Decompose) or isinstance(v.type, TupleType):
+        return None
+    found = lowering.f(whole)
+    return found[v.attrs["index"]] if isinstance(found, list) else found

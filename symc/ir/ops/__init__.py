@@ -8,6 +8,7 @@ from symc.ir.ops import (
     control,
     cumulative,
     effect,
+    factor,
     grad_control,
     implicit,
     index,
@@ -17,18 +18,22 @@ from symc.ir.ops import (
     logic,
     loop,
     math,
+    matrix_functions,
     put,
     random,
     reduce,
     remat,
     shape,
+    solve,
     sort,
+    spectral,
 )
 
 #: The families, in the order in which the documentation shows them.
-FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, linalg, index, sort,
-            random, control, call, remat, implicit, effect, kernel, put, loop)
+FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, linalg, factor,
+            solve, spectral, matrix_functions, index, sort, random, control, call, remat, implicit, effect, kernel, put,
+            loop)
 
-__all__ = ["FAMILIES", "arithmetic", "call", "cast", "compare", "control", "cumulative", "effect", "grad_control",
-           "implicit", "index", "kernel", "leaf", "linalg", "logic", "loop", "math", "put", "random", "reduce", "remat",
-           "shape", "sort"]
+__all__ = ["FAMILIES", "arithmetic", "call", "cast", "compare", "control", "cumulative", "effect", "factor",
+           "grad_control", "implicit", "index", "kernel", "leaf", "linalg", "logic", "loop", "math", "matrix_functions",
+           "put", "random", "reduce", "remat", "shape", "solve", "sort", "spectral"]

@@ -1,0 +1,154 @@
+"""Functions of matrices: the pseudoinverse and the exponential. Matrices lie in the last two axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from symc.errors import ShapeError
+from symc.ir.op import Custom, Decompose, Extern, Op, lookup, register
+from symc.ir.ops.compare import gt
+from symc.ir.ops.elementwise import like
+from symc.ir.ops.logic import where
+from symc.ir.ops.matrix import (
+    Sample,
+    adjoint,
+    batch_leading,
+    by_column,
+    check_matrix,
+    check_square,
+    checked,
+    each_dtype,
+    in_dtype,
+    inverse_or_zero,
+    normal,
+    product,
+)
+from symc.ir.ops.shape import concat, slice_
+from symc.ir.ops.spectral import NO_END, eigh, svd
+from symc.ir.types import TensorType, real_dtype
+from symc.ir.value import Value
+
+# --- pseudoinverse ----------------------------------------------------------------------------------------------------
+
+
+def _pinv_infer(t: TensorType, rtol: TensorType, hermitian: bool) -> TensorType:
+    m, n = check_matrix("pinv", t)
+    if hermitian:
+        check_square("pinv", t)
+    if rtol is not TensorType(real_dtype(t.dtype), t.shape[:-2]):
+        raise ShapeError(f"pinv: the tolerance is {rtol}, the matrix {t}")
+    return t.with_shape((*t.shape[:-2], n, m))
+
+
+def _pinv_reference(a, rtol, hermitian):
+    if not a.size:
+        return np.empty((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
+    return np.ascontiguousarray(checked("pinv", NO_END, lambda x: np.linalg.pinv(x, rtol, hermitian), a), a.dtype)
+
+
+def _inverses(s: Value, rtol: Value) -> Value:
+    """1 / s, and 0 where s is at most rtol times the largest in size."""
+    size = lookup("abs")(s)
+    top = lookup("sup")(size, axes=(s.ndim - 1,)) * rtol
+    kept = gt(size, lookup("broadcast")(top, axes=tuple(range(top.ndim)), shape=s.shape))
+    return where(kept, inverse_or_zero(s), like(s, 0))
+
+
+def _pinv_parts(v: Value) -> Value:
+    a, rtol = v.operands
+    if v.attrs["hermitian"]:
+        w, q = eigh(a, lower=True)[0], eigh(a, lower=True)[1]
+        return product(q * by_column(in_dtype(_inverses(w, rtol), a.dtype), q.shape), q, right="c")
+    f = svd(a, full=False)
+    back = adjoint(f[2])
+    return product(back * by_column(in_dtype(_inverses(f[1], rtol), a.dtype), back.shape), f[0], right="c")
+
+
+def _pinv_jvp(tangents, v):
+    """-X dA X + X X^H dA^H (1 - A X) + (1 - X A) dA^H X^H X (Golub and Pereyra 1973)."""
+    (a, _), da = v.operands, tangents[0]
+    if da is None:
+        return None
+    back = adjoint(da)
+    right = product(back, v, right="c")  # dA^H X^H
+    first = product(v, product(v, back - product(product(back, a), v), left="c"))
+    last = product(right, v)
+    return first - product(product(v, da), v) + (last - product(v, product(a, last)))
+
+
+def _pinv_vjp(g, v):
+    a = v.operands[0]
+    inner = product(product(v, g, left="c"), v, right="c")  # X^H G X^H
+    first = product(product(adjoint(g), v), v, right="c")  # G^H X X^H
+    last = product(product(v, v, left="c"), adjoint(g))  # X^H X G^H
+    return (first - product(a, product(v, first)) - inner + (last - product(product(last, v), a)), None)
+
+
+def _pinv_samples() -> Iterator[Sample]:
+    yield from each_dtype([(3, 3), (4, 2), (2, 3), (2, 2, 3, 2), (1, 1)],
+                          lambda rng, shape, c: (normal(rng, shape, c), np.full(shape[:-2], 1e-5)),
+                          [dict(hermitian=False)])
+    low = np.outer([1.0, 2.0, 3.0], [1.0, -1.0])
+    yield (low, np.array(1e-10)), dict(hermitian=False)
+    yield (np.diag([2.0, 0.0, -1.0]), np.array(1e-10)), dict(hermitian=True)
+    for shape in ((0, 0), (0, 3), (2, 0), (0, 2, 3)):
+        yield (np.ones(shape), np.full(shape[:-2], 1e-5)), dict(hermitian=False)
+
+
+pinv = register(Op(
+    "pinv", _pinv_infer, _pinv_reference, Custom(_pinv_jvp, _pinv_vjp), Decompose(_pinv_parts),
+    samples=_pinv_samples,
+    doc="The pseudoinverse. Singular values of at most the second operand (a number for each matrix) times the largest "
+    "count as zero. `hermitian`: the matrix is; its lower triangle is read. The derivative holds the rank.",
+    facts=dict(kinds="fc", batch=batch_leading),
+))  # fmt: skip
+
+# --- exponential ------------------------------------------------------------------------------------------------------
+
+
+def _expm_infer(t: TensorType) -> TensorType:
+    check_square("expm", t)
+    return t
+
+
+def _expm_reference(a):
+    from scipy.linalg import expm as run
+
+    if not a.size:
+        return np.empty_like(a)
+    return np.ascontiguousarray(checked("expm", "{}", run, a), a.dtype)
+
+
+def _along(a: Value, direction: Value) -> Value:
+    """The derivative of expm at ``a``: the upper right block of the exponential of [[a, direction], [0, a]]."""
+    n, last = a.shape[-1], a.ndim - 1
+    wide = concat(concat(a, direction, axis=last), concat(like(a, 0), a, axis=last), axis=last - 1)
+    start = (*(0,) * (last - 1), 0, n)
+    return slice_(expm(wide), start=start, size=a.shape, step=(1,) * a.ndim)
+
+
+def _expm_jvp(tangents, v):
+    return _along(v.operands[0], tangents[0])
+
+
+def _expm_vjp(g, v):
+    return (_along(adjoint(v.operands[0]), g),)
+
+
+def _square_samples() -> Iterator[Sample]:
+    yield from each_dtype([(3, 3), (2, 2, 2, 2), (1, 1)], lambda *how: (0.7 * normal(*how),))
+    yield (np.array([[0.0, 5.0], [-5.0, 0.0]]),), {}
+    yield (np.ones((0, 0)),), {}
+    yield (np.ones((0, 2, 2)),), {}
+
+
+expm = register(Op(
+    "expm", _expm_infer, _expm_reference,
+    Custom(_expm_jvp, _expm_vjp),
+    Extern("expm"), samples=_square_samples, doc="The exponential of a square matrix: sum of a^k / k!.",
+    facts=dict(kinds="fc", batch=batch_leading),
+))  # fmt: skip
+
+__all__ = ["expm", "pinv"]

@@ -1,0 +1,450 @@
+"""Systems of linear equations, inverses and determinants.
+
+Matrices lie in the last two axes; other axes are batch axes. `solve`, `inv`, `det`, `slogdet` and `cho_solve` are named
+for rules to find and are then taken apart into factorizations and solves with factors. Values are interned, so a matrix
+is factorized once, whatever is asked of it, derivatives included: those are stated with its LU factors. A matrix that
+has no inverse raises LinAlgError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.errors import LinAlgError
+from symc.ir.op import Custom, Decompose, Extern, Op, lookup, register, splat
+from symc.ir.ops.arithmetic import abs_, conjugate
+from symc.ir.ops.compare import eq, gt
+from symc.ir.ops.elementwise import like
+from symc.ir.ops.factor import lu_factor, triangular, unit_lower
+from symc.ir.ops.logic import and_, where
+from symc.ir.ops.math import log
+from symc.ir.ops.matrix import (
+    Sample,
+    Shape,
+    adjoint,
+    batch_columns,
+    batch_leading,
+    by_column,
+    by_row,
+    check_choice,
+    check_right_side,
+    check_square,
+    checked,
+    diagonal_of,
+    each_dtype,
+    eye,
+    imaginary,
+    in_dtype,
+    normal,
+    one_by_one,
+    part,
+    permuted,
+    permuted_back,
+    positive_definite,
+    product,
+    rows_and_columns,
+    side,
+    swapped,
+    total,
+    well_conditioned,
+)
+from symc.ir.ops.reduce import prod, sum_
+from symc.ir.types import TensorType, TupleType, real_dtype
+from symc.ir.value import Value
+
+SINGULAR = "the matrix is singular"
+#: What ``trans`` means: the matrix as it is, transposed, or conjugated too.
+TRANS = ("n", "t", "c")
+
+
+def _right_sides(matrices: Callable, attrs: Sequence[dict[str, Any]] = ({},)) -> Iterator[Sample]:
+    """Samples of a matrix and right sides: batches, one column, none, no rows. ``matrices``: see ``each_dtype``."""
+
+    def both(rng: np.random.Generator, shape: Shape, is_complex: bool) -> tuple[np.ndarray, ...]:
+        *batch, n, _ = shape
+        k = 1 if batch else 2 if n == 3 else 0
+        return *matrices(rng, shape, is_complex), normal(rng, (*batch, n, k), is_complex)
+
+    yield from each_dtype([(3, 3)], both, attrs)
+    yield from each_dtype([(2, 2, 3, 3), (2, 2)], both, attrs[-1:])
+    for given in attrs[-1:]:
+        for shape in ((0, 0), (0, 2, 2), (1, 1)):
+            yield (np.ones(shape), np.ones((*shape[:-1], 2))), dict(given)
+
+
+# --- triangular -------------------------------------------------------------------------------------------------------
+
+
+def _triangular_infer(a: TensorType, b: TensorType, lower: bool, trans: str, unit: bool) -> TensorType:
+    check_right_side("solve_triangular", a, b)
+    check_choice("solve_triangular", "trans", trans, TRANS)
+    return b
+
+
+def _triangular_reference(a, b, lower, trans, unit):
+    from scipy.linalg import solve_triangular as solve_one
+
+    out = np.empty_like(b, order="C")
+    if out.size:
+        checked("solve_triangular", SINGULAR, lambda: one_by_one(
+            lambda x, y: solve_one(x, y, trans="ntc".index(trans), lower=lower, unit_diagonal=unit, check_finite=False),
+            [a, b], [out]))
+    return out
+
+
+def _read(x: Value, attrs) -> Value:
+    """What is read of a matrix or its tangent; of a unit diagonal nothing."""
+    where_ = "lower" if attrs["lower"] else "upper"
+    return part(x, f"strictly {where_}" if attrs["unit"] else where_)
+
+
+def _with(t: Value, b: Value, attrs, trans: str) -> Value:
+    return triangular(t, b, lower=attrs["lower"], trans=trans, unit=attrs["unit"])
+
+
+def _backwards(solve_with, g: Value, trans: str) -> Value:
+    """``solve_with(g, trans)`` for the adjoint of the matrix that ``trans`` names."""
+    if trans == "n":
+        return solve_with(g, "c" if g.dtype.kind == "c" else "t")
+    if trans == "c" or g.dtype.kind != "c":
+        return solve_with(g, "n")
+    return conjugate(solve_with(conjugate(g), "n"))
+
+
+def _outer(trans: str, gb: Value, x: Value) -> tuple[Value, Value]:
+    """(l, r): the cotangent of A is ``-l @ r^H`` when x solves ``op(A) x = b``, and gb is the cotangent of b."""
+    if trans == "n":
+        return gb, x
+    return (x, gb) if trans == "c" else (conjugate(x), conjugate(gb))
+
+
+def _triangular_jvp(tangents, v):
+    (t, _), (dt, db), attrs = v.operands, tangents, v.attrs
+    change = None if dt is None else -product(_read(dt, attrs), v, left=attrs["trans"])
+    return _with(t, total(db, change), attrs, attrs["trans"])
+
+
+def _triangular_vjp(g, v):
+    t, attrs = v.operands[0], v.attrs
+    gb = _backwards(lambda b, trans: _with(t, b, attrs, trans), g, attrs["trans"])
+    left, right = _outer(attrs["trans"], gb, v)
+    return -_read(product(left, right, right="c"), attrs), gb
+
+
+def _triangular_samples() -> Iterator[Sample]:
+    settings = [dict(lower=lower, trans=trans, unit=unit) for lower in (True, False) for trans in TRANS
+                for unit in (False, True)]
+    yield from _right_sides(lambda rng, shape, c: (normal(rng, shape, c) + 3 * np.eye(shape[-1]),), settings)
+
+
+solve_triangular = register(Op(
+    "solve_triangular", _triangular_infer, _triangular_reference, Custom(_triangular_jvp, _triangular_vjp),
+    Extern("solve_triangular"), frozenset({"linear_solve"}), _triangular_samples,
+    "The x of op(a) @ x = b. Only the lower (or, without `lower`, the upper) triangle of a is read, and its diagonal "
+    "is taken as ones with `unit`. `trans` says what op is: 'n' nothing, 't' the transpose, 'c' conjugated too.",
+    dict(kinds="fc", batch=batch_columns),
+))  # fmt: skip
+
+# --- with the factors of LU -------------------------------------------------------------------------------------------
+
+
+def _lu_solve_infer(lu: TensorType, perm: TensorType, b: TensorType, trans: str) -> TensorType:
+    check_right_side("lu_solve", lu, b)
+    check_choice("lu_solve", "trans", trans, TRANS)
+    if perm is not TensorType("i64", lu.shape[:-1]):
+        check_right_side("lu_solve", lu, perm)  # says what does not fit
+    return b
+
+
+def _lu_solve_reference(lu, perm, b, trans):
+    from scipy.linalg import solve_triangular as solve_one
+
+    if lu.size and not np.all(np.diagonal(lu, axis1=-2, axis2=-1)):
+        raise LinAlgError(f"lu_solve: {SINGULAR}")
+    out, code = np.empty_like(b, order="C"), "ntc".index(trans)
+
+    def one(lu, order, y):
+        if trans == "n":
+            y = solve_one(lu, y[order], lower=True, unit_diagonal=True, check_finite=False)
+            return solve_one(lu, y, check_finite=False)
+        y = solve_one(lu, y, trans=code, check_finite=False)
+        x = np.empty_like(y)
+        x[order] = solve_one(lu, y, trans=code, lower=True, unit_diagonal=True, check_finite=False)
+        return x
+
+    if out.size:
+        depth = lu.ndim - 2
+        for k in np.ndindex(*lu.shape[:depth]):
+            out[k] = one(lu[k], perm[k], b[k])
+    return out
+
+
+def _lu_solve_jvp(tangents, v):
+    (lu, perm, _), (dlu, _, db), trans = v.operands, tangents, v.attrs["trans"]
+    change = None
+    if dlu is not None:
+        dl, du, lower, upper = part(dlu, "strictly lower"), part(dlu, "upper"), unit_lower(lu), part(lu, "upper")
+        if trans == "n":
+            moved = product(dl, product(upper, v)) + product(lower, product(du, v))
+            change = -permuted_back(moved, perm)
+        else:
+            x = permuted(v, perm)
+            change = -(product(du, product(lower, x, left=trans), left=trans)
+                       + product(upper, product(dl, x, left=trans), left=trans))
+    return lu_solve(lu, perm, total(db, change), trans=trans)
+
+
+def _lu_solve_vjp(g, v):
+    (lu, perm, _), trans = v.operands, v.attrs["trans"]
+    gb = _backwards(lambda b, how: lu_solve(lu, perm, b, trans=how), g, trans)
+    left, right = _outer(trans, gb, v)
+    left = permuted(left, perm)
+    gl = product(left, product(part(lu, "upper"), right), right="c")
+    gu = product(product(unit_lower(lu), left, left="c"), right, right="c")
+    return -where(side(lu.type, "strictly lower"), gl, gu), None, gb
+
+
+def _lu_solve_samples() -> Iterator[Sample]:
+    settings = [dict(trans=trans) for trans in TRANS]
+    for arrays, attrs in _right_sides(lambda *how: lu_factor.reference(well_conditioned(*how)), settings):
+        if len(arrays) == 2:
+            arrays = (arrays[0], np.zeros(arrays[0].shape[:-1], np.int64) + np.arange(arrays[0].shape[-1]), arrays[1])
+            if arrays[0].shape[-1] > 1:
+                arrays[0][...] = np.eye(arrays[0].shape[-1])
+        yield arrays, attrs
+
+
+lu_solve = register(Op(
+    "lu_solve", _lu_solve_infer, _lu_solve_reference, Custom(_lu_solve_jvp, _lu_solve_vjp),
+    Extern("lu_solve"), frozenset({"linear_solve"}), _lu_solve_samples,
+    "The x of op(a) @ x = b, given (lu, perm) of `lu_factor` of a. `trans` says what op is: 'n' nothing, 't' the "
+    "transpose, 'c' conjugated too.",
+    dict(kinds="fc", batch=batch_columns),
+))  # fmt: skip
+
+# --- with the factor of Cholesky --------------------------------------------------------------------------------------
+
+
+def _cho_solve_infer(a: TensorType, b: TensorType) -> TensorType:
+    check_right_side("cho_solve", a, b)
+    return b
+
+
+def _cho_solve_reference(l, b):
+    y = _triangular_reference(l, b, lower=True, trans="n", unit=False)
+    return _triangular_reference(l, y, lower=True, trans="c", unit=False)
+
+
+def _cho_solve_parts(v: Value) -> Value:
+    l, b = v.operands
+    return triangular(l, triangular(l, b, lower=True), lower=True, trans="c")
+
+
+def _cho_solve_jvp(tangents, v):
+    (l, _), (dl, db) = v.operands, tangents
+    change = None
+    if dl is not None:
+        dl, l0 = part(dl, "lower"), part(l, "lower")
+        change = -(product(dl, product(l0, v, left="c")) + product(l0, product(dl, v, left="c")))
+    return cho_solve(l, total(db, change))
+
+
+def _cho_solve_vjp(g, v):
+    (l, _), gb = v.operands, cho_solve(v.operands[0], g)
+    l0 = part(l, "lower")
+    gl = product(gb, product(l0, v, left="c"), right="c") + product(v, product(l0, gb, left="c"), right="c")
+    return -part(gl, "lower"), gb
+
+
+def _cho_solve_samples() -> Iterator[Sample]:
+    return _right_sides(lambda *how: (np.linalg.cholesky(positive_definite(*how)),))
+
+
+cho_solve = register(Op(
+    "cho_solve", _cho_solve_infer, _cho_solve_reference, Custom(_cho_solve_jvp, _cho_solve_vjp),
+    Decompose(_cho_solve_parts), frozenset({"linear_solve"}), _cho_solve_samples,
+    "The x of l @ l^H @ x = b, given the lower triangle l.", dict(kinds="fc", batch=batch_columns),
+))  # fmt: skip
+
+# --- solve and inverse ------------------------------------------------------------------------------------------------
+
+
+def _solve_infer(a: TensorType, b: TensorType) -> TensorType:
+    check_right_side("solve", a, b)
+    return b
+
+
+def factored(a: Value, b: Value, trans: str = "n") -> Value:
+    """The x of ``op(a) x = b`` by the LU factors of ``a``."""
+    f = lu_factor(a)
+    return lu_solve(f[0], f[1], b, trans=trans)
+
+
+def _solve_jvp(tangents, v):
+    (a, _), (da, db) = v.operands, tangents
+    return factored(a, total(db, None if da is None else -product(da, v)))
+
+
+def _solve_vjp(g, v):
+    gb = _backwards(lambda b, trans: factored(v.operands[0], b, trans), g, "n")
+    return -product(gb, v, right="c"), gb
+
+
+def _solve_samples() -> Iterator[Sample]:
+    return _right_sides(lambda *how: (well_conditioned(*how),))
+
+
+def _solve_reference(a, b):
+    if not b.size:
+        return np.empty_like(b, order="C")
+    return checked("solve", SINGULAR, np.linalg.solve, a, b)
+
+
+solve = register(Op(
+    "solve", _solve_infer, _solve_reference, Custom(_solve_jvp, _solve_vjp),
+    Decompose(lambda v: factored(v.operands[0], v.operands[1])), frozenset({"linear_solve"}), _solve_samples,
+    "The x of a @ x = b.", dict(kinds="fc", batch=batch_columns),
+))  # fmt: skip
+
+
+def _inv_infer(t: TensorType) -> TensorType:
+    check_square("inv", t)
+    return t
+
+
+def _inv_jvp(tangents, v):
+    return -product(product(v, tangents[0]), v)
+
+
+def _inv_vjp(g, v):
+    return (-product(product(v, g, left="c"), v, right="c"),)
+
+
+def _square_samples() -> Iterator[Sample]:
+    yield from each_dtype([(3, 3), (2, 2, 3, 3), (1, 1)], lambda *how: (well_conditioned(*how),))
+    yield (np.ones((0, 0)),), {}
+    yield (np.ones((0, 2, 2)),), {}
+
+
+inv = register(Op(
+    "inv", _inv_infer, lambda a: checked("inv", SINGULAR, np.linalg.inv, a),
+    Custom(_inv_jvp, _inv_vjp),
+    Decompose(lambda v: factored(v.operands[0], eye(v.type))), frozenset({"linear_solve"}), _square_samples,
+    "The inverse.", dict(kinds="fc", batch=batch_leading),
+))  # fmt: skip
+
+# --- determinants -----------------------------------------------------------------------------------------------------
+
+
+def _sign_of(perm: Value, dtype: np.dtype) -> Value:
+    """1 for an even, -1 for an odd permutation: whether pairs out of order are even or odd in number."""
+    square = perm.type.with_shape((*perm.shape, perm.shape[-1]))
+    rows, columns = rows_and_columns(square)
+    wrong = and_(gt(columns, rows), gt(by_row(perm, square.shape), by_column(perm, square.shape)))
+    count = sum_(where(wrong, splat(1, square), splat(0, square)), axes=(perm.ndim - 1, perm.ndim))
+    return in_dtype(1 - 2 * lookup("mod")(count, like(count, 2)), dtype)
+
+
+def _last(x: Value) -> tuple[int]:
+    return (x.ndim - 1,)
+
+
+def _det_parts(v: Value) -> Value:
+    f = lu_factor(v.operands[0])
+    d = diagonal_of(f[0])
+    return prod(d, axes=_last(d)) * _sign_of(f[1], v.dtype)
+
+
+def _cofactors(a: Value) -> Value:
+    """det(a) times the transposed inverse. Pivots that are zero are made tiny: so it is right for any matrix."""
+    f = lu_factor(a)
+    lu, d = f[0], diagonal_of(f[0])
+    size = lookup("sup")(abs_(d), axes=_last(d))
+    size = where(eq(size, like(size, 0)), like(size, 1), size) * float(np.finfo(a.dtype).eps)
+    tiny = in_dtype(by_row(size, d.shape), a.dtype)
+    d = where(eq(d, like(d, 0)), tiny, d)
+    lu = where(side(lu.type, "diagonal"), by_row(d, lu.shape), lu)
+    determinant = prod(d, axes=_last(d)) * _sign_of(f[1], a.dtype)
+    inverse = lu_solve(lu, f[1], eye(a.type), trans="t")
+    return inverse * _everywhere(determinant, a)
+
+
+def _everywhere(x: Value, like_: Value) -> Value:
+    """A number for each matrix, in all its elements."""
+    return lookup("broadcast")(x, axes=tuple(range(x.ndim)), shape=like_.shape)
+
+
+def _traced(a: Value, b: Value) -> Value:
+    """The sum of the products of elements: the trace of ``a^T @ b``."""
+    return sum_(a * b, axes=(a.ndim - 2, a.ndim - 1))
+
+
+def _det_jvp(tangents, v):
+    return _traced(_cofactors(v.operands[0]), tangents[0])
+
+
+def _det_vjp(g, v):
+    a = v.operands[0]
+    return (conjugate(_cofactors(a)) * _everywhere(g, a),)
+
+
+det = register(Op(
+    "det",
+    lambda t: (check_square("det", t), t.with_shape(t.shape[:-2]))[1],
+    lambda a: np.asarray(np.linalg.det(a), a.dtype),
+    Custom(_det_jvp, _det_vjp),
+    Decompose(_det_parts), samples=_square_samples,
+    doc="The determinant; 1 for a matrix without elements. Its derivative is right for singular matrices too.",
+    facts=dict(kinds="fc", batch=batch_leading),
+))  # fmt: skip
+
+
+def _slogdet_infer(t: TensorType) -> TupleType:
+    check_square("slogdet", t)
+    return TupleType([t.with_shape(t.shape[:-2]), TensorType(real_dtype(t.dtype), t.shape[:-2])])
+
+
+def _slogdet_reference(a):
+    sign, size = np.linalg.slogdet(a)
+    return np.asarray(sign, a.dtype), np.asarray(size, real_dtype(a.dtype))
+
+
+def _slogdet_parts(v: Value) -> list[Value]:
+    f = lu_factor(v.operands[0])
+    d = diagonal_of(f[0])
+    sign = prod(lookup("sign")(d), axes=_last(d)) * _sign_of(f[1], d.dtype)
+    return [sign, sum_(log(abs_(d)), axes=_last(d))]
+
+
+def _slogdet_jvp(tangents, v):
+    change = _traced(swapped(inv(v.operands[0])), tangents[0])
+    if v[0].dtype.kind != "c":
+        return [None, change]
+    return [imaginary(change) * v[0], lookup("real")(change)]
+
+
+def _slogdet_vjp(g, v):
+    (a,), (g_sign, g_size) = v.operands, g
+    if a.dtype.kind != "c":
+        return (None if g_size is None else adjoint(inv(a)) * _everywhere(g_size, a),)
+    parts = []
+    if g_size is not None:
+        parts.append(in_dtype(g_size, a.dtype))
+    if g_sign is not None:  # <g, i * imag(c) * sign> = <i * imag(conj(sign) * g), c>
+        parts.append(imaginary(conjugate(v[0]) * g_sign))
+    c = total(*parts)
+    return (None if c is None else adjoint(inv(a)) * _everywhere(c, a),)
+
+
+slogdet = register(Op(
+    "slogdet", _slogdet_infer, _slogdet_reference, Custom(_slogdet_jvp, _slogdet_vjp), Decompose(_slogdet_parts),
+    samples=_square_samples,
+    doc="(sign, logabs): the determinant is sign * exp(logabs). For a singular matrix (0, -inf), and its derivative "
+    "raises.",
+    facts=dict(kinds="fc", batch=batch_leading),
+))  # fmt: skip
+
+__all__ = ["cho_solve", "det", "inv", "lu_solve", "slogdet", "solve", "solve_triangular"]
