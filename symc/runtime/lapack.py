@@ -1,8 +1,9 @@
 """Linear algebra by LAPACK: SciPy's `cython_lapack` exports the addresses of its library's routines.
 
-Arrays are row-major and the library reads columns, so it sees the transpose. Each recipe asks for the factorization of
-the transpose that is, in memory, the one that was wanted; hardly anything is moved. A routine that fails hands over to
-the reference implementation, which knows how to say so. Workspaces belong to the frame; a call allocates nothing.
+Arrays are row-major and the library reads columns, so it sees the transpose. Where the factorization of the transpose
+is, in memory, the one that was wanted, nothing is moved (Cholesky, triangular solves, QR as LQ); elsewhere matrices are
+transposed on the way in and out, so that signs and orders of rows are NumPy's. A routine that fails hands over to the
+reference implementation, which knows how to say so. Workspaces belong to the frame; a call allocates nothing.
 """
 
 from __future__ import annotations
@@ -96,6 +97,10 @@ class Emitter:
     def own(self, name: str, *arguments: Argument) -> None:
         """Call one of our own functions."""
         self.code.call(lapack_ir.entry(name), [self.slot(x, np.int64) for x in arguments])
+
+    def transpose(self, to: Argument, source: Argument, rows: int, columns: int) -> None:
+        """Write the transpose of rows."""
+        self.own(f"transpose_{self.letter}", to, source, rows, columns)
 
     def unless(self, name: str, *arguments: Argument) -> None:
         """Call one of our own functions that looks for what makes the rest impossible."""
@@ -200,13 +205,12 @@ def _solve_triangular(e: Emitter) -> None:
 
 def _lu_factor(e: Emitter) -> None:
     *batch, n, _ = e.shapes[0]
-    count = math.prod(batch)
-    pivots = e.memory(n, dtype=np.dtype("i4"))
-    e.copy(e.writes[0], e.reads[0], count * n * n)
-    with e.each(count, e.matrices(1), e.matrices(2, 1, np.dtype("i8"))) as (lu, perm):
-        e.own(f"transpose_{e.letter}", lu, n)
-        e.quietly("getrf", n, n, lu, n, pivots, e.info)  # a zero pivot is a result, too
-        e.own(f"transpose_{e.letter}", lu, n)
+    pivots, columns = e.memory(n, dtype=np.dtype("i4")), e.memory(n, n)
+    moved = [e.matrices(0), e.matrices(1), e.matrices(2, 1, np.dtype("i8"))]
+    with e.each(math.prod(batch), *moved) as (a, lu, perm):
+        e.transpose(columns, a, n, n)
+        e.quietly("getrf", n, n, columns, n, pivots, e.info)  # a zero pivot is a result, too
+        e.transpose(lu, columns, n, n)
         e.own("order", perm, pivots, n)
 
 
@@ -231,21 +235,19 @@ def _lu_solve(e: Emitter) -> None:
 
 
 def _eigh(e: Emitter) -> None:
-    """The transpose has conjugate eigenvectors, as columns: rows in memory."""
+    """The matrix itself, not its transpose: signs and phases of vectors are those that NumPy has."""
     vectors = e.value.op.name == "eigh"
     *batch, n, _ = e.shapes[0]
-    count = math.prod(batch)
-    uplo, job = "U" if e.value.attrs["lower"] else "L", "V" if vectors else "N"
-    a: Argument = e.memory(n, n)
+    uplo, job = "L" if e.value.attrs["lower"] else "U", "V" if vectors else "N"
+    columns = e.memory(n, n)
     name = "heevd" if e.complex else "syevd"
     work = _eigh_workspace(e, name, job, uplo, n)
     moved = [e.matrices(0), e.matrices(1, 1, e.real), *([e.matrices(2)] if vectors else [])]
-    with e.each(count, *moved) as (source, w, *rest):
-        z = rest[0] if vectors else a
-        e.copy(z, source, n * n)
-        e.lapack(name, job, uplo, n, z, n, w, *work)
+    with e.each(math.prod(batch), *moved) as (a, w, *v):
+        e.transpose(columns, a, n, n)
+        e.lapack(name, job, uplo, n, columns, n, w, *work)
         if vectors:
-            e.own(f"transpose_{e.letter}", z, n)
+            e.transpose(v[0], columns, n, n)
 
 
 def _eigh_workspace(e: Emitter, name: str, job: str, uplo: str, n: int) -> list[Argument]:
@@ -266,26 +268,25 @@ def _eigh_workspace(e: Emitter, name: str, job: str, uplo: str, n: int) -> list[
 
 
 def _svd(e: Emitter) -> None:
-    """The transpose of A = U S V is V^T S U^T: its left vectors in memory are V, its right ones are U."""
+    """The matrix itself, as for ``_eigh``."""
     vectors = e.value.op.name == "svd"
     *batch, m, n = e.shapes[0]
-    count, k = math.prod(batch), min(m, n)
+    k = min(m, n)
     full = vectors and e.value.attrs["full"]
-    job = "N" if not vectors else "A" if full else "S"
-    a, ldvt = e.memory(m, n), m if full else k
+    job, p, q = "N" if not vectors else "A" if full else "S", m if full else k, n if full else k
+    a, u, vt = (e.memory(m, n), e.memory(m, p if vectors else 0), e.memory(q if vectors else 0, n))
     integers = e.memory(8 * k, dtype=np.dtype("i4"))
     reals = max(5 * k * k + 5 * k, 2 * max(m, n) * k + 2 * k * k + k) if vectors else 7 * k
-    real: list[Argument] = [e.memory(reals, dtype=e.real)] if e.complex else []
-    nowhere = e.memory(1)
-    work = e.workspace("gesdd", [job, n, m, a, n, nowhere, nowhere, n, nowhere, ldvt], [*real, integers])
-    if not vectors:
-        with e.each(count, e.matrices(0), e.matrices(1, 1, e.real)) as (source, s):
-            e.copy(a, source, m * n)
-            e.lapack("gesdd", job, n, m, a, n, s, nowhere, n, nowhere, ldvt, *work, *real, integers)
-        return
-    with e.each(count, e.matrices(0), e.matrices(1), e.matrices(2, 1, e.real), e.matrices(3)) as (source, u, s, v):
-        e.copy(a, source, m * n)
-        e.lapack("gesdd", job, n, m, a, n, s, v, n, u, ldvt, *work, *real, integers)
+    more: list[Argument] = [e.memory(reals, dtype=e.real)] if e.complex else []
+    more.append(integers)
+    work = e.workspace("gesdd", [job, m, n, a, m, u, u, m, vt, q], more)
+    moved = [e.matrices(0), e.matrices(2 if vectors else 1, 1, e.real)]
+    with e.each(math.prod(batch), *moved, *([e.matrices(1), e.matrices(3)] if vectors else [])) as (x, s, *out):
+        e.transpose(a, x, m, n)
+        e.lapack("gesdd", job, m, n, a, m, s, u, m, vt, q, *work, *more)
+        if vectors:
+            e.transpose(out[0], u, p, m)
+            e.transpose(out[1], vt, n, q)
 
 
 def _qr(e: Emitter) -> None:
