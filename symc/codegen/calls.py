@@ -11,8 +11,9 @@ def library_calls(plan: Plan) -> dict[str, int]:
     """Steps of a plan, and of the bodies in it, that are no kernels, by what they call, in alphabetical order.
 
     A step in the body of a loop counts once, however often it runs, and so does a product of many matrices (a batch).
-    Products are counted by the routine of BLAS without the letter of its type: "gemm", or "gemv" where a size says
-    that an operand is a vector. What BLAS does not compute is counted by the name of its op.
+    Products are counted by the routine of BLAS without the letter of its type: "gemm", "gemv" where a size says that
+    an operand is a vector, "syrk" for a matrix times its transpose (a small one is a gemm when it is called). What BLAS
+    does not compute is counted by the name of its op.
     """
     found: dict[str, int] = {}
     stack = [plan]
@@ -27,7 +28,5 @@ def library_calls(plan: Plan) -> dict[str, int]:
 
 def routine_of(v: Value) -> str:
     """What a step that is no kernel calls."""
-    form = as_gemm(v) if v.op.name == "dot" else None
-    if form is None:
-        return v.op.name
-    return "gemv" if 1 in (form.m, form.n) else "gemm"
+    form = as_gemm(v)
+    return v.op.name if form is None else form.routine

@@ -11,12 +11,12 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from symc.codegen.gemm import as_gemm
+from symc.codegen.gemm import as_gemm, is_product
 from symc.codegen.inplace import Pairs
 from symc.codegen.names import is_kernel
 from symc.ir.dim import Dim, Size, evaluate, names
 from symc.ir.function import Function
-from symc.ir.op import Control, Extern, View
+from symc.ir.op import Control, View
 from symc.ir.ops.effect import has_effect, program_order
 from symc.ir.ops.kernel import check_index
 from symc.ir.plan import Layout, Plan, Step
@@ -123,7 +123,7 @@ def source(v: Value) -> Source:
 def may_fail(v: Value) -> bool:
     """Can computing ``v`` raise? Kernels without index checks and matrix products cannot; any other call may, if only
     for want of memory."""
-    if isinstance(v.op.lowering, Extern) and v.op.lowering.name == "dot":
+    if is_product(v):
         return as_gemm(v) is None
     return not is_kernel(v) or checks_indices(v.regions[0])
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from symc.codegen.gemm import is_product
 from symc.ir.dim import evaluate
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType, TupleType
@@ -30,7 +31,7 @@ def cost(v: Value, sizes: Sizes) -> float:
 
 
 def _work(v: Value, sizes: Sizes) -> float:
-    if v.op.name == "dot":
+    if is_product(v):
         inner = 1
         for axis in v.attrs["contract"][0]:
             inner *= evaluate(v.operands[0].shape[axis], sizes)

@@ -1,11 +1,12 @@
-"""Which products are one BLAS call: how a `dot` reads its operands as matrices."""
+"""Which products are one BLAS call: how a `dot`, or the product in a `gemm`, reads its operands as matrices."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from symc.ir.dim import Size, product
-from symc.ir.ops.linalg import contract_first, free_axes
+from symc.ir.ops.gemm import gemm
+from symc.ir.ops.linalg import contract_first, dot, free_axes
 from symc.ir.value import Value
 
 BLAS_DTYPES = "fdFD"
@@ -15,7 +16,8 @@ BLAS_DTYPES = "fdFD"
 class Gemm:
     """C[b] = op(A[b]) @ op(B[b]) for b in range(batch), all row-major and contiguous.
 
-    op(A) is m x k: A is stored m x k, or k x m where ``trans_a``. op(B) is k x n likewise.
+    op(A) is m x k: A is stored m x k, or k x m where ``trans_a``. op(B) is k x n likewise. ``gram``: B is A, and op(B)
+    the transpose of op(A), so that the product is symmetric.
     """
 
     batch: Size
@@ -24,11 +26,24 @@ class Gemm:
     k: Size
     trans_a: bool
     trans_b: bool
+    gram: bool = False
+
+    @property
+    def routine(self) -> str:
+        """What computes it, as far as sizes are known before a call: "gemm", "gemv" or "syrk"."""
+        return "gemv" if 1 in (self.m, self.n) else "syrk" if self.gram else "gemm"
+
+
+def is_product(v: Value) -> bool:
+    """Is ``v`` a product of arrays?"""
+    return v.op is dot or v.op is gemm
 
 
 def as_gemm(v: Value) -> Gemm | None:
-    """The BLAS form of a `dot`, or None where an operand would have to be copied first."""
-    a, b = v.operands
+    """The BLAS form of a product, or None where an operand would have to be copied first."""
+    if not is_product(v):
+        return None
+    a, b, *_ = v.operands
     if v.dtype.char not in BLAS_DTYPES:
         return None
     (contract_a, contract_b), (batch_a, batch_b) = v.attrs["contract"], v.attrs["batch"]
@@ -47,4 +62,5 @@ def as_gemm(v: Value) -> Gemm | None:
         n=product(b.shape[j] for j in free_axes(b, contract_b, batch_b)),
         k=product(a.shape[i] for i in contract_a),
         trans_a=trans_a, trans_b=not trans_b,
+        gram=a is b and contract_a == contract_b and len(v.operands) == 2 + len(v.attrs.get("times", ())),
     )  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from symc.codegen.names import is_kernel
 from symc.ir.op import Abreast, Sorting, Update
+from symc.ir.ops.gemm import gemm
 from symc.ir.ops.put import is_end
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TupleType
@@ -21,6 +22,8 @@ def inplace_pairs(v: Value) -> Pairs:
     """All ``(k, r)`` such that ``v`` is right when result r lies in the memory of operand k."""
     if is_kernel(v):
         return fused_pairs(v)
+    if v.op is gemm:
+        return ((2, 0),) if v.attrs["beta"] else ()  # what is added; not what is multiplied
     if "updates_first_operand" in v.op.traits:
         return ((0, 0),)
     if "elementwise" in v.op.traits and not isinstance(v.type, TupleType):

@@ -10,7 +10,8 @@ from functools import cache, lru_cache
 import numpy as np
 
 INT_MAX = 2**31 - 1
-_PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
+#: The letter in the names of routines for a dtype.
+LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 _capsule_name = ctypes.pythonapi.PyCapsule_GetName
@@ -31,60 +32,71 @@ def address_in(exported: Mapping[str, object], name: str) -> int:
     return _capsule_pointer(capsule, _capsule_name(capsule))
 
 
-class _Constants:
+class _Integers:
     """Arguments that BLAS takes by address, kept alive together."""
 
-    def __init__(self, dtype: np.dtype, *numbers: int):
+    def __init__(self, *numbers: int):
         self.ints = np.array(numbers, np.int32)
-        self.scalars = np.array([1, 0], dtype)
-        self.one, self.zero = (self.scalars.ctypes.data + k * dtype.itemsize for k in (0, 1))
 
-    def int(self, k: int) -> int:
+    def __getitem__(self, k: int) -> int:
         return self.ints.ctypes.data + 4 * k
 
 
-_letters = np.frombuffer(b"NT", np.uint8).copy()
-_N, _T = _letters.ctypes.data, _letters.ctypes.data + 1
+_letters = np.frombuffer(b"NTUL", np.uint8).copy()
+_N, _T, _U, _L = (_letters.ctypes.data + k for k in range(4))
 
 
 @dataclass(frozen=True, eq=False)
-class Product:
-    """A call of a BLAS routine. ``arguments``: addresses, or "a", "b", "c" for an operand or the result."""
+class Routine:
+    """A call of a BLAS routine. ``arguments``: addresses, or a name for what is known later: "a", "b", "c" (operands and
+    the result), "alpha" and "beta" (addresses of numbers)."""
 
     entry: int
     arguments: tuple[int | str, ...]
-    constants: _Constants  # what the addresses point to
+    kept: _Integers  # what the addresses point to
 
 
 @lru_cache(maxsize=1024)
-def product(dtype: np.dtype, m: int, n: int, k: int, trans_a: bool, trans_b: bool) -> Product | None:
-    """C = op(A) @ op(B), row-major, none of the sizes 0; None for sizes beyond BLAS's integers.
+def product(dtype: np.dtype, m: int, n: int, k: int, trans_a: bool, trans_b: bool) -> Routine | None:
+    """C = alpha * op(A) @ op(B) + beta * C, row-major, none of the sizes 0; None for sizes beyond BLAS's integers.
 
     op(A) is m x k, stored k x m where ``trans_a``; op(B) likewise.
     """
     if max(m, n, k) > INT_MAX:
         return None
     if n == 1:
-        return _gemv(dtype, m, k, trans_a, "a", "b")
+        return gemv(dtype, m, k, trans_a, "a", "b")
     if m == 1:
-        return _gemv(dtype, n, k, not trans_b, "b", "a")
-    return _gemm(dtype, m, n, k, trans_a, trans_b)
-
-
-def _gemm(dtype: np.dtype, m: int, n: int, k: int, trans_a: bool, trans_b: bool) -> Product:
+        return gemv(dtype, n, k, not trans_b, "b", "a")
     # row-major C is column-major C^T = op(B)^T op(A)^T: swap the operands, keep their flags
-    lda, ldb = (m if trans_a else k), (k if trans_b else n)
-    c = _Constants(dtype, n, m, k, ldb, lda, n)
-    n_, m_, k_, ldb_, lda_, ldc_ = (c.int(i) for i in range(6))
+    i = _Integers(n, m, k, n if not trans_b else k, k if not trans_a else m)
     flags = (_T if trans_b else _N), (_T if trans_a else _N)
-    arguments = (*flags, n_, m_, k_, c.one, "b", ldb_, "a", lda_, c.zero, "c", ldc_)
-    return Product(routine(f"{_PREFIX[dtype.char]}gemm"), arguments, c)
+    arguments = (*flags, i[0], i[1], i[2], "alpha", "b", i[3], "a", i[4], "beta", "c", i[0])
+    return Routine(routine(f"{LETTERS[dtype.char]}gemm"), arguments, i)
 
 
-def _gemv(dtype: np.dtype, m: int, k: int, trans: bool, matrix: str, vector: str) -> Product:
-    """y = op(A) @ x, op(A) is m x k; A is stored k x m where ``trans``."""
+def gemv(dtype: np.dtype, m: int, k: int, trans: bool, matrix: str, vector: str, step: int = 1) -> Routine:
+    """y = alpha * op(A) @ x + beta * y, op(A) is m x k, stored k x m where ``trans``; elements of x lie ``step`` apart.
+    """
     rows, columns = (m, k) if trans else (k, m)  # of the column-major matrix in memory
-    c = _Constants(dtype, rows, columns, rows, 1)
-    rows_, columns_, lda_, inc = (c.int(i) for i in range(4))
-    arguments = (_N if trans else _T, rows_, columns_, c.one, matrix, lda_, vector, inc, c.zero, "c", inc)
-    return Product(routine(f"{_PREFIX[dtype.char]}gemv"), arguments, c)
+    i = _Integers(rows, columns, step, 1)
+    arguments = (_N if trans else _T, i[0], i[1], "alpha", matrix, i[0], vector, i[2], "beta", "c", i[3])
+    return Routine(routine(f"{LETTERS[dtype.char]}gemv"), arguments, i)
+
+
+@lru_cache(maxsize=1024)
+def gram(dtype: np.dtype, n: int, k: int, trans: bool) -> Routine | None:
+    """The part of C = alpha * op(A) @ op(A)^T on and below the diagonal; op(A) is n x k, stored k x n where ``trans``.
+    """
+    if max(n, k) > INT_MAX:
+        return None
+    i = _Integers(n, k, n if trans else k)
+    arguments = (_U, _N if trans else _T, i[0], i[1], "alpha", "a", i[2], "beta", "c", i[0])
+    return Routine(routine(f"{LETTERS[dtype.char]}syrk"), arguments, i)
+
+
+@lru_cache(maxsize=1024)
+def add(dtype: np.dtype, n: int, step: int = 1) -> Routine:
+    """y = alpha * x + y of n elements; those of x lie ``step`` apart."""
+    i = _Integers(n, step, 1)
+    return Routine(routine(f"{LETTERS[dtype.char]}axpy"), (i[0], "alpha", "a", i[1], "c", i[2]), i)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 #: How many pointers the routines take that can be called: BLAS, LAPACK, and what is beside it.
-ARITIES = (3, 4, 5, 6, 7, 8, 9, 11, 13, 14, 15)
+ARITIES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15)
 
 
 class Op(enum.IntEnum):

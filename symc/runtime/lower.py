@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from symc.codegen.gemm import as_gemm
 from symc.codegen.kernel_source import Form, kernel_form_of
 from symc.ir.dim import Size, evaluate
 from symc.ir.plan import Plan, Step
@@ -20,7 +19,7 @@ from symc.ir.reference import apply
 from symc.ir.requires import Requirement
 from symc.ir.types import TupleType
 from symc.ir.value import Region, Value
-from symc.runtime import blas, lapack
+from symc.runtime import lapack, products
 from symc.runtime.calls import Calls, Lap, ReferenceStep, Refusal
 from symc.runtime.executor import NEVER, Code, Label, Op, Word
 from symc.runtime.lower_control import control
@@ -164,7 +163,7 @@ class Lowering:
             self.code.emit(Op.COPY, *writes, *reads, self.number(v.type.nbytes))  # type: ignore[union-attr]
         elif step.kind == "launch" and kernel_form_of(step) in self.launches:
             self._launch(plan, v, self.launches[kernel_form_of(step)], reads, writes)
-        elif v.op.name == "dot" and self._product(v, *reads, *writes):
+        elif products.lower(self, step, reads, writes):
             return
         elif not lapack.lower(self, v, reads, writes, lambda: self._reference(plan, v, reads, writes)):
             self._reference(plan, v, reads, writes)
@@ -203,36 +202,3 @@ class Lowering:
         places = [self.calls.place(s, o.type) for s, o in zip(reads, v.operands, strict=True)]
         results = [self.calls.place(s, t) for s, t in zip(writes, types, strict=True)]
         self.call(self.calls.add(ReferenceStep(v, places, results, plan.function.hints)))
-
-    def _product(self, v: Value, a: int, b: int, c: int) -> bool:
-        """A matrix product, if BLAS computes it."""
-        form = as_gemm(v)
-        if form is None:
-            return False
-        batch, m, n, k = (self.number(s) for s in (form.batch, form.m, form.n, form.k))
-        size = v.dtype.itemsize
-        if batch * m * n * k == 0:
-            if batch * m * n:
-                self.code.emit(Op.CLEAR, c, batch * m * n * size)
-            return True
-        product = blas.product(v.dtype, m, n, k, form.trans_a, form.trans_b)
-        if product is None:
-            return False
-        self.code.kept.append(product)
-        slots = {"a": a, "b": b, "c": c}
-        if batch == 1:
-            self._blas(product, slots)
-            return True
-        steps = {"a": m * k * size, "b": k * n * size, "c": m * n * size}
-        moving = {x: self.code.slot() for x in slots}
-        for x in slots:
-            self.code.emit(Op.MOVE, moving[x], slots[x], 0)
-        with self.repeat(batch):
-            self._blas(product, moving)
-            for x in slots:
-                self.code.emit(Op.MOVE, moving[x], moving[x], steps[x])
-        return True
-
-    def _blas(self, product: blas.Product, slots: Mapping[str, int]) -> None:
-        arguments = [slots[x] if isinstance(x, str) else self.at(x) for x in product.arguments]
-        self.code.call(product.entry, arguments)

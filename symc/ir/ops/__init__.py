@@ -9,6 +9,7 @@ from symc.ir.ops import (
     cumulative,
     effect,
     factor,
+    gemm,
     grad_control,
     implicit,
     index,
@@ -30,10 +31,10 @@ from symc.ir.ops import (
 )
 
 #: The families, in the order in which the documentation shows them.
-FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, linalg, factor,
+FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, linalg, gemm, factor,
             solve, spectral, matrix_functions, index, sort, random, control, call, remat, implicit, effect, kernel, put,
             loop)
 
-__all__ = ["FAMILIES", "arithmetic", "call", "cast", "compare", "control", "cumulative", "effect", "factor",
+__all__ = ["FAMILIES", "arithmetic", "call", "cast", "compare", "control", "cumulative", "effect", "factor", "gemm",
            "grad_control", "implicit", "index", "kernel", "leaf", "linalg", "logic", "loop", "math", "matrix_functions",
            "put", "random", "reduce", "remat", "shape", "solve", "sort", "spectral"]

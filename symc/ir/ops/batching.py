@@ -15,6 +15,7 @@ from symc.ir import location
 from symc.ir.dim import Size
 from symc.ir.op import Op, splat
 from symc.ir.ops.arithmetic import maximum, minimum
+from symc.ir.ops.gemm import combine, gemm, parts, product_of
 from symc.ir.ops.index import dynamic_slice, dynamic_update_slice, gather, scatter
 from symc.ir.ops.kernel import bounded, check_index
 from symc.ir.ops.leaf import get, iota, scalar, size
@@ -112,6 +113,15 @@ def _dot(v: Value, operands: Sequence[Value], flags: Flags, n: Size) -> Value:
     return transpose(out, perm=(at, *[i for i in range(out.ndim) if i != at])) if at else out
 
 
+def _gemm(v: Value, operands: Sequence[Value], flags: Flags, n: Size) -> Value:
+    """The sum that it is, over the batch axis; `blas` makes gemms again where that is good."""
+    product = product_of(v)
+    inner = _dot(product, operands[:2], flags[:2], n) if any(flags[:2]) else dot(*operands[:2], **product.attrs)
+    given = parts(v, [x if name in v.attrs["times"] else spread(x, f, n)
+                      for name, x, f in zip(parts(v), operands, flags, strict=True)])
+    return combine(v, spread(inner, any(flags[:2]), n), given)
+
+
 def _entry(like: Value) -> Value:
     """The number of the batch entry, in the shape and dtype of batched indices."""
     return iota(shape=like.shape, axis=0, dtype=like.dtype)
@@ -171,6 +181,7 @@ _RULES: dict[Op, Batch] = {
     broadcast: _broadcast,
     pad: _pad,
     dot: _dot,
+    gemm: _gemm,
     gather: _gather,
     scatter: _scatter,
     dynamic_slice: _dynamic_slice,

@@ -14,7 +14,7 @@ from symc.ir.value import Value
 Axes = tuple[int, ...]
 
 
-def _dot_infer(a: TensorType, b: TensorType, contract: tuple[Axes, Axes], batch: tuple[Axes, Axes]) -> TensorType:
+def dot_type(a: TensorType, b: TensorType, contract: tuple[Axes, Axes], batch: tuple[Axes, Axes]) -> TensorType:
     if a.dtype != b.dtype:
         raise DTypeError(f"dot: operand dtypes differ: {a} and {b}")
     if a.dtype.kind == "b":
@@ -43,7 +43,7 @@ def contract_first(x: Value, contract: tuple[int, ...], batch: tuple[int, ...]) 
     return False if rest == [*free, *contract] else None
 
 
-def _dot_reference(a, b, contract, batch):
+def dot_reference(a, b, contract, batch):
     letters = iter("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
     left = [next(letters) for _ in a.shape]
     right = [next(letters) for _ in b.shape]
@@ -55,12 +55,12 @@ def _dot_reference(a, b, contract, batch):
     return np.asarray(np.einsum(formula, a, b, optimize=a.ndim + b.ndim > 2), dtype=a.dtype)
 
 
-def _transpose_left(g: Value, v: Value) -> Value:
+def transpose_left(g: Value, v: Value) -> Value:
     a, b = v.operands
     return _cotangent(g, a, conjugate(b), v.attrs["contract"], v.attrs["batch"], g_free_first=True)
 
 
-def _transpose_right(g: Value, v: Value) -> Value:
+def transpose_right(g: Value, v: Value) -> Value:
     a, b = v.operands
     contract, batch = v.attrs["contract"], v.attrs["batch"]
     return _cotangent(g, b, conjugate(a), contract[::-1], batch[::-1], g_free_first=False)
@@ -101,7 +101,7 @@ def _samples():
 
 
 dot = register(Op(
-    "dot", _dot_infer, _dot_reference, Multilinear((_transpose_left, _transpose_right)), Extern("dot"),
+    "dot", dot_type, dot_reference, Multilinear((transpose_left, transpose_right)), Extern("dot"),
     frozenset({"contraction"}), _samples,
     "Sum of products over the axes in `contract`; result axes are batch, left free, right free.",
 ))  # fmt: skip

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from symc.ir.ops.gemm import gemm
 from symc.ir.ops.kernel import fused, results_of
+from symc.ir.ops.linalg import dot
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, make, param
@@ -59,7 +61,7 @@ class RowOp:
 
 def row_op(v: Value, length: int) -> RowOp | None:
     """How ``v`` works on arrays of ``length`` steps, if it is row-wise or a sum."""
-    if v.op.name == "dot":
+    if v.op is dot or v.op is gemm:
         return _product(v, length)
     if v.op is fused:
         return _kernel(v, length)
@@ -71,13 +73,16 @@ def _has_steps(t: TensorType, length: int) -> bool:
 
 
 def _product(v: Value, length: int) -> RowOp | None:
-    a, b = v.operands
+    a, b, *rest = v.operands
+    adds = bool(v.attrs.get("beta"))
     (left, right), (batch, _) = v.attrs["contract"], v.attrs["batch"]
     if batch or not _has_steps(a.type, length):
         return None
     if any(i == j == 0 for i, j in zip(left, right, strict=True)) and _has_steps(b.type, length):
-        return RowOp(v, (True, True), True)
-    return RowOp(v, (True, False), False) if 0 not in left else None
+        return None if adds else RowOp(v, (True, True, *[False] * len(rest)), True)
+    if 0 in left:
+        return None
+    return RowOp(v, (True, False, *[adds and k == 0 for k in range(len(rest))]), False)
 
 
 def _kernel(v: Value, length: int) -> RowOp | None:

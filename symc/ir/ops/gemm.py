@@ -1,0 +1,133 @@
+"""A product of arrays, scaled, plus another array, scaled: ``alpha * dot(a, b) + beta * c`` in one op.
+
+The pass `blas` makes it of sums of products; nobody writes it. It means what the sum means: a nan in ``c`` stays one
+even where beta is 0.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from symc.errors import DTypeError, ShapeError
+from symc.ir.op import Custom, Extern, Op, register, splat
+from symc.ir.ops.arithmetic import add, conjugate, mul
+from symc.ir.ops.linalg import Axes, dot, dot_reference, dot_type, transpose_left, transpose_right
+from symc.ir.ops.reduce import sum_
+from symc.ir.ops.shape import broadcast
+from symc.ir.types import TensorType
+from symc.ir.value import Value
+
+#: Which of the two numbers are multiplied by an operand of rank 0, in the order of these operands.
+Times = tuple[str, ...]
+TIMES: tuple[Times, ...] = ((), ("alpha",), ("beta",), ("alpha", "beta"))
+
+
+def _infer(*types: TensorType, contract: tuple[Axes, Axes], batch: tuple[Axes, Axes], alpha: float, beta: float,
+           times: Times) -> TensorType:
+    if len(types) != 2 + bool(beta) + len(times) or times not in TIMES or ("beta" in times and not beta):
+        raise ShapeError(f"gemm: {len(types)} operands with beta = {beta} and times = {times}")
+    out = dot_type(*types[:2], contract, batch)
+    wanted = [out] * bool(beta) + [TensorType(out.dtype, ())] * len(times)
+    for given, want in zip(types[2:], wanted, strict=True):
+        if given.dtype != want.dtype:
+            raise DTypeError(f"gemm: operand dtypes differ: {given} and {want}")
+        if given.shape != want.shape:
+            raise ShapeError(f"gemm: an operand is {given}, but must be {want}")
+    return out
+
+
+def parts(v: Value, items: Sequence | None = None) -> dict:
+    """The operands of a gemm (or what there is one of for each) by what they are: a, b, c, alpha, beta."""
+    names = ["a", "b", *["c"] * bool(v.attrs["beta"]), *v.attrs["times"]]
+    return dict(zip(names, v.operands if items is None else items, strict=True))
+
+
+def product_of(v: Value) -> Value:
+    """The product alone."""
+    return dot(*v.operands[:2], contract=v.attrs["contract"], batch=v.attrs["batch"])
+
+
+def scale(x: Value, number: float, by: Value | None = None) -> Value:
+    """``number * by * x``; ``by`` has the first axes of ``x``, most often none."""
+    if by is not None:
+        x = mul(x, broadcast(by, axes=tuple(range(by.ndim)), shape=x.shape))
+    return x if number == 1 else mul(x, splat(number, x.type))
+
+
+def combine(v: Value, product: Value, given: dict[str, Value]) -> Value:
+    """The sum that a gemm is, of this product and these ``parts``."""
+    out = scale(product, v.attrs["alpha"], given.get("alpha"))
+    return add(out, scale(given["c"], v.attrs["beta"], given.get("beta"))) if v.attrs["beta"] else out
+
+
+def _reference(*arrays, contract, batch, alpha, beta, times):
+    factors = dict(zip(times, arrays[len(arrays) - len(times):], strict=True))
+    product = dot_reference(*arrays[:2], contract=contract, batch=batch)
+
+    def scaled(x, number, by):
+        x = x if by is None else x * by
+        return x if number == 1 else x * product.dtype.type(number)
+
+    out = scaled(product, alpha, factors.get("alpha"))
+    if beta:
+        out = out + scaled(arrays[2], beta, factors.get("beta"))
+    return np.asarray(out, dtype=product.dtype)
+
+
+def _jvp(tangents: Sequence[Value | None], v: Value) -> Value | None:
+    """A sum with a term for each operand that varies: the op is linear in each, but for what is added."""
+    p, product = parts(v), product_of(v)
+    alpha, beta = [(v.attrs[name], p.get(name)) for name in ("alpha", "beta")]
+    term = {
+        "a": lambda t: scale(dot(t, p["b"], **product.attrs), *alpha),
+        "b": lambda t: scale(dot(p["a"], t, **product.attrs), *alpha),
+        "c": lambda t: scale(t, *beta),
+        "alpha": lambda t: scale(product, alpha[0], t),
+        "beta": lambda t: scale(p["c"], beta[0], t),
+    }
+    found = [term[name](t) for name, t in parts(v, tangents).items() if t is not None]
+    return functools.reduce(add, found) if found else None
+
+
+def _vjp(g: Value, v: Value) -> tuple[Value, ...]:
+    p, product = parts(v), product_of(v)
+
+    def scaled(name: str) -> Value:
+        return scale(g, v.attrs[name], conjugate(p[name]) if name in p else None)
+
+    def inner(x: Value, number: float) -> Value:
+        return scale(sum_(mul(g, conjugate(x)), axes=tuple(range(g.ndim))), number)
+
+    cotangent = {
+        "a": lambda: transpose_left(scaled("alpha"), product),
+        "b": lambda: transpose_right(scaled("alpha"), product),
+        "c": lambda: scaled("beta"),
+        "alpha": lambda: inner(product, v.attrs["alpha"]),
+        "beta": lambda: inner(p["c"], v.attrs["beta"]),
+    }
+    return tuple(cotangent[name]() for name in p)
+
+
+def _samples() -> Iterator[tuple[tuple, dict]]:
+    rng = np.random.default_rng(0)
+    plain = dict(contract=((1,), (0,)), batch=((), ()))
+    a, b, c = rng.normal(size=(3, 4)), rng.normal(size=(4, 2)), rng.normal(size=(3, 2))
+    for dtype in ("f4", "f8", "c16"):
+        x, y, z = (t.astype(dtype) for t in (a, b, c))
+        s, t = np.asarray(0.5, dtype), np.asarray(-1.5, dtype)
+        yield (x, y), dict(plain, alpha=-2.0, beta=0.0, times=())
+        yield (x, y, z), dict(plain, alpha=1.0, beta=1.0, times=())
+        yield (x, y, z, s, t), dict(plain, alpha=-1.0, beta=3.0, times=("alpha", "beta"))
+    yield (a, b[:, 0], c[:, 0], np.asarray(2.0)), dict(plain, alpha=1.0, beta=0.5, times=("beta",))
+    yield ((rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 5, 4)), rng.normal(size=(2, 3, 5)), np.asarray(2.0)),
+           dict(contract=((2,), (2,)), batch=((0,), (0,)), alpha=1.0, beta=1.0, times=("alpha",)))
+    yield (np.ones((2, 0)), np.ones((0, 3)), np.ones((2, 3))), dict(plain, alpha=1.0, beta=2.0, times=())
+
+
+gemm = register(Op(
+    "gemm", _infer, _reference, Custom(_jvp, _vjp), Extern("gemm"), frozenset({"contraction"}), _samples,
+    "alpha * dot(a, b) + beta * c, without c if beta is 0; an operand multiplies each number named in `times`.",
+))  # fmt: skip

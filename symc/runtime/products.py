@@ -1,0 +1,204 @@
+"""Code of products: one BLAS call for each matrix of a batch, which scales and adds on the way.
+
+``c`` below is the result; what is added is put there first, scaled by beta unless BLAS does that, and BLAS adds to it.
+BLAS takes a 0 as the order to look at nothing (0 times nan would be 0), so numbers that are known only at run time are
+multiplied here, and alpha is compared with 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from symc.codegen.gemm import Gemm, as_gemm
+from symc.ir.ops.gemm import gemm, parts
+from symc.ir.plan import Step
+from symc.runtime import blas, blas_ir
+from symc.runtime.executor import Label, Op
+
+if TYPE_CHECKING:
+    from symc.runtime.lower import Lowering
+
+#: From this size on half of a symmetric product, and a copy of it, take less time than all of it.
+GRAM = 48
+
+
+def lower(lowering: Lowering, step: Step, reads: Sequence[int], writes: Sequence[int]) -> bool:
+    """The code of a product, if BLAS computes it."""
+    form = as_gemm(step.value)
+    if form is None:
+        return False
+    product = _Product(lowering, step, form, reads, writes[0])
+    if product.empty or product.routine is not None:
+        product.emit()
+        return True
+    return False
+
+
+class _Product:
+    """Emits one step. Attributes are numbers of elements and slots."""
+
+    def __init__(self, lowering: Lowering, step: Step, form: Gemm, reads: Sequence[int], result: int):
+        self.lowering, self.code, self.form = lowering, lowering.code, form
+        self.dtype: np.dtype = step.value.dtype
+        self.letter = blas.LETTERS[self.dtype.char]
+        self.batch, self.m, self.n, self.k = (lowering.number(s) for s in (form.batch, form.m, form.n, form.k))
+        v = step.value
+        self.given = parts(v, reads) if v.op is gemm else dict(zip("ab", reads, strict=True))
+        self.in_place = "c" in self.given and step.reads[2] == step.writes[0]
+        self.attrs = v.attrs if v.op is gemm else {"alpha": 1.0, "beta": 0.0}
+        self.c = result
+        self.square = form.gram and self.m == self.n >= GRAM
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is multiplied."""
+        return not self.batch * self.m * self.n * self.k
+
+    @cached_property
+    def routine(self) -> blas.Routine | None:
+        """What computes one matrix, none of the sizes 0; None for sizes beyond BLAS's integers."""
+        if self.square:
+            return blas.gram(self.dtype, self.m, self.k, self.form.trans_a)
+        return blas.product(self.dtype, self.m, self.n, self.k, self.form.trans_a, self.form.trans_b)
+
+    # -- pieces
+
+    def slot(self, *numbers: float) -> int:
+        """The slot of the address of numbers."""
+        data = np.array(numbers, self.dtype)
+        self.code.kept.append(data)
+        return self.lowering.at(data.ctypes.data)
+
+    def count(self, n: int) -> int:
+        data = np.array([n], np.int64)
+        self.code.kept.append(data)
+        return self.lowering.at(data.ctypes.data)
+
+    def own(self, name: str, *slots: int) -> None:
+        """Call one of our own functions."""
+        self.code.call(blas_ir.entry(f"{name}_{self.letter}"), slots)
+
+    def call(self, routine: blas.Routine, slots: Mapping[str, int]) -> None:
+        self.code.kept.append(routine)
+        self.code.call(routine.entry, [slots[x] if isinstance(x, str) else self.lowering.at(x)
+                                       for x in routine.arguments])
+
+    def factor(self, name: str) -> int:
+        """The slot of alpha or beta: a number, an operand, or their product."""
+        number = self.attrs[name]
+        if name not in self.given:
+            return self.slot(number)
+        if number == 1:
+            return self.given[name]
+        product = self.slot(0.0)
+        self.own("scaled", product, self.given[name], self.slot(number), self.count(1))
+        return product
+
+    def scale(self, to: int, source: int, factor: int, n: int) -> None:
+        """``to = factor * source``, n elements."""
+        if to == source:
+            self.own("scale", to, factor, self.count(n))
+        else:
+            self.own("scaled", to, source, factor, self.count(n))
+
+    # -- the step
+
+    def emit(self) -> None:
+        size = self.batch * self.m * self.n
+        if not size:
+            return
+        beta = self._prepare(size)
+        alpha = self.factor("alpha")
+        if not self.k:
+            self._of_nothing(size, alpha, beta)
+            return
+        if "alpha" not in self.given:
+            self._products(alpha, beta)
+            return
+        flag, zero, end = self.count(0), Label(), Label()
+        self.own("nonzero", flag, alpha)
+        self.code.emit(Op.JUMP_IF_ZERO, flag, zero)
+        self._products(alpha, beta)
+        self.code.emit(Op.JUMP, end)
+        self.code.place(zero)
+        self._times_zero(size, alpha, beta)
+        self.code.place(end)
+
+    def _prepare(self, size: int) -> float:
+        """Put what is added where the result will be; what is left of beta for BLAS to multiply it by."""
+        if "c" not in self.given:
+            return 0.0
+        source, plain = self.given["c"], "beta" not in self.given
+        if self.in_place and plain:
+            return self.attrs["beta"]
+        if plain and self.attrs["beta"] == 1:
+            self.code.emit(Op.COPY, self.c, source, size * self.dtype.itemsize)
+        else:
+            self.scale(self.c, self.c if self.in_place else source, self.factor("beta"), size)
+        return 1.0
+
+    @contextmanager
+    def _each(self) -> Iterator[dict[str, int]]:
+        """What is emitted inside runs for every matrix of the batch: the slots of a, b and c."""
+        slots = {"a": self.given["a"], "b": self.given["b"], "c": self.c}
+        if self.batch == 1:
+            yield slots
+            return
+        steps = {"a": self.m * self.k, "b": self.k * self.n, "c": self.m * self.n}
+        moving = {x: self.code.slot() for x in slots}
+        for x, s in slots.items():
+            self.code.emit(Op.MOVE, moving[x], s, 0)
+        with self.lowering.repeat(self.batch):
+            yield moving
+            for x in slots:
+                self.code.emit(Op.MOVE, moving[x], moving[x], steps[x] * self.dtype.itemsize)
+
+    def _products(self, alpha: int, beta: float) -> None:
+        """Every product of the batch, by ``routine``."""
+        assert self.routine is not None
+        with self._each() as slots:
+            self.call(self.routine, {**slots, "alpha": alpha, "beta": self.slot(beta)})
+            if self.square:
+                self.own("mirror", slots["c"], self.count(self.n))
+
+    def _of_nothing(self, size: int, alpha: int, beta: float) -> None:
+        """Sums of no terms are 0, times alpha."""
+        if "c" not in self.given:
+            self.code.emit(Op.CLEAR, self.c, size * self.dtype.itemsize)
+            if "alpha" in self.given:
+                self.scale(self.c, self.c, alpha, size)
+        elif beta != 1:
+            self.scale(self.c, self.c, self.slot(beta), size)
+
+    def _times_zero(self, size: int, alpha: int, beta: float) -> None:
+        """alpha is 0: 0 times what is not finite is nan. The product is made by rows, in memory for one row."""
+        if "c" not in self.given:
+            self._products(self.slot(1.0), 0.0)
+            self.scale(self.c, self.c, alpha, size)
+            return
+        if beta != 1:
+            self.scale(self.c, self.c, self.slot(beta), size)
+        whole, form = self.n == 1, self.form  # a matrix times a vector is one row
+        length, rows = (self.m, 1) if whole else (self.n, self.m)
+        step = self.m if form.trans_a and not whole else 1
+        row = self.slot(*[0.0] * length)
+        if whole:
+            make = blas.gemv(self.dtype, self.m, self.k, form.trans_a, "a", "b")
+        else:
+            make = blas.gemv(self.dtype, self.n, self.k, not form.trans_b, "b", "a", step)
+        one, zero = self.slot(1.0), self.slot(0.0)
+        with self._each() as slots:
+            a, c = self.code.slot(), self.code.slot()
+            self.code.emit(Op.MOVE, a, slots["a"], 0)
+            self.code.emit(Op.MOVE, c, slots["c"], 0)
+            with self.lowering.repeat(rows):
+                self.call(make, {"a": a, "b": slots["b"], "c": row, "alpha": one, "beta": zero})
+                self.scale(row, row, alpha, length)
+                self.call(blas.add(self.dtype, length), {"a": row, "c": c, "alpha": one})
+                self.code.emit(Op.MOVE, a, a, (1 if form.trans_a else self.k) * self.dtype.itemsize)
+                self.code.emit(Op.MOVE, c, c, length * self.dtype.itemsize)
