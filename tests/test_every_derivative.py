@@ -15,7 +15,7 @@ from symc.ir.ops.elementwise import like
 from symc.ir.reference import run_values
 from symc.ir.types import DTYPES, TensorType, concrete_shape, is_inexact
 from symc.ir.value import fresh_input
-from tests.op_cases import SAMPLED, apply, cases, evaluate, inner, smooth_points, tangents_for
+from tests.op_cases import SAMPLED, apply, cases, evaluate, inner, observed, smooth_points, tangents_for
 
 #: "implicit": the derivative along which the distribution function stays the same (see test_random_gradients.py).
 DIFFERENTIABLE = [op for op in SAMPLED if op.derivative is not None and not op.traits & {"grad_control", "implicit"}]
@@ -39,24 +39,25 @@ class Point:
     """An op at numbers: values, free leaves for tangents and cotangents, and their derivatives."""
 
     def __init__(self, op: Op, arrays, attrs, rng):
-        self.out, self.leaves = apply(op, arrays, attrs)
+        self.whole, self.leaves = apply(op, arrays, attrs)
+        self.outs = [o for o in observed(self.whole) if is_inexact(o.dtype)]
         self.arrays = arrays
         self.wrt = [x for x in self.leaves if is_inexact(x.dtype)]
         self.numbers = [a for a in arrays if is_inexact(a.dtype)]
         self.tangents = tangents_for(self.numbers, rng)
-        (self.value,) = evaluate([self.out], self.leaves, arrays)
+        self.values = evaluate(self.outs, self.leaves, arrays)
         self.t_leaves = [fresh_input(x.type) for x in self.wrt]
-        self.tangent = jvp([self.out], self.wrt, self.t_leaves)[0]
-        self.g_leaf = fresh_input(self.out.type)
-        self.cotangents = vjp([self.out], self.wrt,
-                              [self.g_leaf]) if is_inexact(self.out.dtype) else [None] * len(self.wrt)
-        self.g = tangents_for([self.value], rng)[0]
+        self.moved = jvp(self.outs, self.wrt, self.t_leaves)
+        self.g_leaves = [fresh_input(o.type) for o in self.outs]
+        self.cotangents = vjp(self.outs, self.wrt, self.g_leaves) if self.outs else [None] * len(self.wrt)
+        self.g = tangents_for(self.values, rng)
+        self.precise = all(o.dtype.itemsize >= 8 and o.dtype != DTYPES["c64"] for o in self.outs)
 
     def at(self, roots, step=0.0):
         """Roots at the numbers, moved by ``step`` times the tangents."""
         moved = iter([np.asarray(x + step * t, x.dtype) for x, t in zip(self.numbers, self.tangents, strict=True)])
         arrays = [next(moved) if is_inexact(a.dtype) else a for a in self.arrays]
-        return evaluate(roots, [*self.leaves, *self.t_leaves, self.g_leaf], [*arrays, *self.tangents, self.g])
+        return evaluate(roots, [*self.leaves, *self.t_leaves, *self.g_leaves], [*arrays, *self.tangents, *self.g])
 
     def difference(self, roots):
         """Central differences of roots along the tangents, and which elements of them are smooth: two steps agree."""
@@ -82,15 +83,12 @@ def test_jvp_is_the_difference(op: Op, dtype):
     rng = np.random.default_rng(1)
     compared = 0
     for p in points(op, dtype, rng):
-        if not is_inexact(p.out.dtype):
-            continue
-        (fine,), (smooth,) = p.difference([p.out])
-        got = np.zeros_like(p.value) if p.tangent is None else p.at([p.tangent])[0]
-        assert got.dtype == p.value.dtype and got.shape == p.value.shape
-        precise = 1e-6 if p.out.dtype.itemsize >= 8 and p.out.dtype != DTYPES["c64"] else None
-        if precise:
-            np.testing.assert_allclose(got[smooth], fine[smooth], rtol=precise, atol=precise)
-            compared += int(np.sum(smooth))
+        for fine, smooth, tangent, value in zip(*p.difference(p.outs), p.moved, p.values, strict=True):
+            got = np.zeros_like(value) if tangent is None else p.at([tangent])[0]
+            assert got.dtype == value.dtype and got.shape == value.shape
+            if p.precise:
+                np.testing.assert_allclose(got[smooth], fine[smooth], rtol=1e-6, atol=1e-6)
+                compared += int(np.sum(smooth))
     assert compared >= 4 or op.name == "ensure_shape"
 
 
@@ -98,23 +96,22 @@ def test_jvp_is_the_difference(op: Op, dtype):
 def test_vjp_is_the_transpose_of_jvp(op: Op, dtype):
     rng = np.random.default_rng(2)
     for p in points(op, dtype, rng):
-        if not is_inexact(p.out.dtype):
+        if not p.outs:
             continue
-        tangent = p.at([p.tangent])[0] if p.tangent is not None else np.zeros_like(p.value)
+        tangents = [np.zeros_like(x) if t is None else p.at([t])[0] for t, x in zip(p.moved, p.values, strict=True)]
         back = [np.zeros_like(x) if c is None else p.at([c])[0] for c, x in zip(p.cotangents, p.numbers, strict=True)]
         for c, x in zip(back, p.numbers, strict=True):
             assert c.dtype == x.dtype and c.shape == x.shape
-        g = np.where(np.isfinite(tangent), p.g, 0)
-        usable = "elementwise" in op.traits
-        if usable:  # outside its domain an elementwise function gives nan; leave those elements out on both sides
+        if "elementwise" in op.traits:  # outside its domain a function gives nan; leave that out on both sides
+            (tangent,), (g,) = tangents, p.g
             ok = np.isfinite(tangent) & np.all([np.isfinite(c) for c in back], axis=0)
             left = inner(np.where(ok, g, 0), np.where(ok, tangent, 0))
             right = sum(inner(np.where(ok, c, 0), np.where(ok, t, 0)) for c, t in zip(back, p.tangents, strict=True))
         else:
-            left = inner(g, tangent)
+            left = sum(inner(np.where(np.isfinite(t), g, 0), t) for g, t in zip(p.g, tangents, strict=True))
             right = sum(inner(c, t) for c, t in zip(back, p.tangents, strict=True))
-        precise = 1e-12 if p.out.dtype.itemsize >= 8 and p.out.dtype != DTYPES["c64"] else 1e-2
-        size = 1 + np.sum(np.abs(np.where(np.isfinite(tangent), tangent, 0)))
+        precise = 1e-12 if p.precise else 1e-2
+        size = 1 + sum(np.sum(np.abs(np.where(np.isfinite(t), t, 0))) for t in tangents)
         assert abs(left - right) <= precise * size * 10
 
 
@@ -124,7 +121,7 @@ def test_second_derivatives(op: Op, dtype):
     rng = np.random.default_rng(3)
     for p in points(op, dtype, rng)[:6]:
         grads = [c for c in p.cotangents if c is not None]
-        if not grads or (p.out.dtype != dtype and op.name == "cast"):
+        if not grads or (p.outs[0].dtype != dtype and op.name == "cast"):
             continue
         forward = jvp(grads, p.wrt, p.t_leaves)
         fine, smooth = p.difference(grads)
@@ -135,7 +132,7 @@ def test_second_derivatives(op: Op, dtype):
         numbers = tangents_for([np.empty(c.shape, c.dtype) for c in grads], rng)
         back = vjp(grads, p.wrt, seeds)
         again = [b if b is not None else like(x, 0) for b, x in zip(back, p.wrt, strict=True)]
-        leaves, arrays = [*p.leaves, p.g_leaf, *seeds], [*p.arrays, p.g, *numbers]
+        leaves, arrays = [*p.leaves, *p.g_leaves, *seeds], [*p.arrays, *p.g, *numbers]
         got = evaluate(again, leaves, arrays)
         ok = np.all([np.isfinite(v).all() for v in [*values, *got]])
         if ok:
@@ -152,13 +149,12 @@ def test_missing_tangents_are_zeros(op: Op):
     for arrays, attrs in smooth_points(op, DTYPES["f64"], rng)[:4]:
         p = Point(op, arrays, attrs, rng)
         for k, x in enumerate(p.wrt):
-            alone = jvp([p.out], [x], [p.t_leaves[k]])[0]
-            if alone is None:
-                continue
             zeros = [t if i == k else np.zeros_like(t) for i, t in enumerate(p.tangents)]
-            got = p.at([alone])[0]
-            p_zero = evaluate([p.tangent], [*p.leaves, *p.t_leaves], [*p.arrays, *zeros])[0]
-            np.testing.assert_allclose(got, p_zero, rtol=1e-12, atol=1e-12)
+            for alone, both in zip(jvp(p.outs, [x], [p.t_leaves[k]]), p.moved, strict=True):
+                if alone is None:
+                    continue
+                p_zero = evaluate([both], [*p.leaves, *p.t_leaves], [*p.arrays, *zeros])[0]
+                np.testing.assert_allclose(p.at([alone])[0], p_zero, rtol=1e-12, atol=1e-12)
 
 
 # --- sizes that are names ---------------------------------------------------------------------------------------------
@@ -179,17 +175,17 @@ def test_derivatives_with_named_sizes(op: Op):
     rng = np.random.default_rng(5)
     for arrays, attrs in smooth_points(op, DTYPES["f64"], rng)[:6]:
         p = Point(op, arrays, attrs, rng)
-        if not is_inexact(p.out.dtype):
+        if not p.outs:
             continue
-        sizes = {f"n{s}": s for t in [*p.leaves, p.out] for s in t.shape}
+        sizes = {f"n{s}": s for t in [*p.leaves, *p.outs] for s in t.shape}
         leaves = [fresh_input(named(x.type)) for x in p.leaves]
-        out = op(*leaves, **attrs)
-        assert concrete_shape(out.shape, sizes) == p.out.shape
+        outs = [o for o in observed(op(*leaves, **attrs)) if is_inexact(o.dtype)]
+        assert [concrete_shape(o.shape, sizes) for o in outs] == [o.shape for o in p.outs]
         wrt = [x for x in leaves if is_inexact(x.dtype)]
-        ts, g = [fresh_input(x.type) for x in wrt], fresh_input(out.type)
-        roots = [out, *jvp([out], wrt, ts), *vjp([out], wrt, [g])]
-        concrete = [p.out, p.tangent, *p.cotangents]
-        env = dict(zip([*leaves, *ts, g], [*arrays, *p.tangents, p.g], strict=True))
+        ts, gs = [fresh_input(x.type) for x in wrt], [fresh_input(o.type) for o in outs]
+        roots = [*outs, *jvp(outs, wrt, ts), *vjp(outs, wrt, gs)]
+        concrete = [*p.outs, *p.moved, *p.cotangents]
+        env = dict(zip([*leaves, *ts, *gs], [*arrays, *p.tangents, *p.g], strict=True))
         kept = [k for k, r in enumerate(roots) if r is not None]
         got = run_values([roots[k] for k in kept], env, sizes, check=True)
         for a, b in zip(got, p.at([concrete[k] for k in kept]), strict=True):

@@ -232,7 +232,7 @@ def _qr_samples() -> Iterator[Sample]:
         yield from each_dtype(shapes, lambda rng, shape, c: (normal(rng, shape, c) + 2 * np.eye(shape[-2], shape[-1]),),
                               [dict(mode=mode)])
         for shape in ((0, 0), (3, 0), (0, 3), (0, 2, 3), (2, 0, 3)):
-            yield (np.ones(shape),), dict(mode=mode)
+            yield (np.ones(shape, "f8" if mode == "reduced" else "f4"),), dict(mode=mode)
     yield (np.array([[2.0], [1.0]], "f4"),), dict(mode="complete")
 
 

@@ -20,10 +20,12 @@ from symc.ir.ops.matrix import (
     check_square,
     checked,
     each_dtype,
+    hermitian,
     in_dtype,
     inverse_or_zero,
     normal,
     product,
+    to_triangle,
 )
 from symc.ir.ops.shape import concat, slice_
 from symc.ir.ops.spectral import NO_END, eigh, svd
@@ -66,11 +68,16 @@ def _pinv_parts(v: Value) -> Value:
     return product(back * by_column(in_dtype(_inverses(f[1], rtol), a.dtype), back.shape), f[0], right="c")
 
 
+def _read(v: Value, x: Value) -> Value:
+    """The matrix, or its tangent, that is inverted."""
+    return hermitian(x, lower=True) if v.attrs["hermitian"] else x
+
+
 def _pinv_jvp(tangents, v):
     """-X dA X + X X^H dA^H (1 - A X) + (1 - X A) dA^H X^H X (Golub and Pereyra 1973)."""
-    (a, _), da = v.operands, tangents[0]
-    if da is None:
+    if tangents[0] is None:
         return None
+    a, da = _read(v, v.operands[0]), _read(v, tangents[0])
     back = adjoint(da)
     right = product(back, v, right="c")  # dA^H X^H
     first = product(v, product(v, back - product(product(back, a), v), left="c"))
@@ -79,11 +86,12 @@ def _pinv_jvp(tangents, v):
 
 
 def _pinv_vjp(g, v):
-    a = v.operands[0]
+    a = _read(v, v.operands[0])
     inner = product(product(v, g, left="c"), v, right="c")  # X^H G X^H
     first = product(product(adjoint(g), v), v, right="c")  # G^H X X^H
     last = product(product(v, v, left="c"), adjoint(g))  # X^H X G^H
-    return (first - product(a, product(v, first)) - inner + (last - product(product(last, v), a)), None)
+    ga = first - product(a, product(v, first)) - inner + (last - product(product(last, v), a))
+    return (to_triangle(ga, lower=True) if v.attrs["hermitian"] else ga, None)
 
 
 def _pinv_samples() -> Iterator[Sample]:

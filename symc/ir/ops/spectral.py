@@ -318,8 +318,9 @@ def _matrix_samples(attrs: Sequence[dict[str, Any]]) -> Iterator[Sample]:
 def _svd_samples() -> Iterator[Sample]:
     yield from _matrix_samples([dict(full=False)])
     for arrays, attrs in _matrix_samples([dict(full=True)]):
-        if arrays[0].shape[-1] == arrays[0].shape[-2] or arrays[0].dtype == np.float32 or not arrays[0].size:
-            yield arrays, attrs
+        (a,) = arrays
+        if a.shape[-1] == a.shape[-2] or a.dtype == np.float32:  # others have no derivative that tests could look at
+            yield (a,), attrs
 
 
 svd = register(Op(
