@@ -32,6 +32,7 @@ class Pass:
 
     ``bodies``: the function is run on the bodies of loops and branches too, "inner" ones first or "outer" ones first.
     ``loops``: a function on loops and branches, which records what it did; it always runs on bodies too.
+    ``records``: a function on a whole function, bodies and all, which records what it did.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Pass:
     function: Callable[[Function], Function] | None = None
     bodies: str = ""
     loops: Callable[[Provenance, Function], Function] | None = None
+    records: Callable[[Provenance, Function], Function] | None = None
 
 
 _passes: dict[str, Pass] = {}
@@ -76,21 +78,24 @@ def all_passes() -> list[Pass]:
     return [_passes[n] for n in sorted(_passes)]
 
 
+#: What every pass of rules applies besides its own: whatever it makes is canonical again.
+FORM = ("canonicalize", "shapes", "sinking", "slices", "reads", "concats")
+
 for _name, _families, _doc in (
     (
         "canonicalize",
-        ("canonicalize", "shapes", "sinking"),
+        FORM,
         "One spelling for one idea; movements merge, cancel, and sink below elementwise ops.",
     ),
-    ("fold", ("canonicalize", "shapes", "sinking", "fold"), "What depends on no input is computed."),
+    ("fold", (*FORM, "fold"), "What depends on no input is computed."),
     (
         "stabilize",
-        ("canonicalize", "shapes", "sinking", "stability", "softmax"),
+        (*FORM, "stability", "softmax"),
         "What overflows or cancels becomes a named op that does not.",
     ),
     (
         "simplify",
-        ("canonicalize", "shapes", "sinking", "algebra", "select", "linalg", "fold"),
+        (*FORM, "algebra", "select", "logic", "linalg", "indexing", "lookups", "writes", "fold"),
         "Fewer and cheaper ops for the same numbers.",
     ),
     ("decompose", ("decompose",), "Named ops become their parts."),
@@ -192,6 +197,10 @@ def _run(
         run = partial(p.loops, provenance)
         new = in_bodies(run, f, p.bodies == "outer") if _any_bodies(before) else f
         fired += len(provenance.firings)
+    elif p.records is not None:
+        fired = -len(provenance.firings)
+        new = p.records(provenance, f)
+        fired += len(provenance.firings)
     else:
         new = _run_function(p, f, before)
     if new.inside and new is not f:
@@ -233,7 +242,7 @@ def stabilize_values(roots: Sequence[Value], keep: Iterable[Value] = ()) -> list
     inside: location.Inside = {}
     for v in postorder(opened):
         location.merge_inside(inside, location.inside(v))
-    rules = selected_rules(("canonicalize", "shapes", "sinking", "stability", "softmax"), Selection(()))
+    rules = selected_rules((*FORM, "stability", "softmax"), Selection(()))
     made = Rewriter(rules, hints=hints, inside=inside, pass_name="stabilize").run(opened)
     for v, locs in hints.items():
         if before.get(v) != locs:
@@ -264,7 +273,8 @@ def why_not(optimized: Optimized, name: str) -> str:
         if not ran:
             return f"pass {name} is not in the pipeline"
         count = sum(s.fired for s in ran)
-        made = f"made {count} changes" if _passes[name].loops is not None else f"{count} rules fired in it"
+        records = _passes[name].loops or _passes[name].records
+        made = f"made {count} changes" if records is not None else f"{count} rules fired in it"
         return f"pass {name} ran, {made}"
     known = {r.name: r for r in all_rules()}
     if name not in known:

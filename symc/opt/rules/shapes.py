@@ -7,13 +7,12 @@ slices rise towards the leaves, so that only what is read is computed. All exact
 
 from __future__ import annotations
 
-from symc.ir.dim import Size
 from symc.ir.op import lookup, splat
 from symc.ir.ops.reduce import sum_
-from symc.ir.ops.shape import broadcast, concat, ensure_shape, inverse_permutation, pad, reshape, slice_, transpose
+from symc.ir.ops.shape import broadcast, ensure_shape, inverse_permutation, pad, reshape, slice_, transpose
 from symc.ir.text import splat_of
 from symc.ir.types import TensorType
-from symc.ir.value import Value, make
+from symc.ir.value import Value
 from symc.opt.pattern import leaves
 from symc.opt.rule import rewrite
 
@@ -37,6 +36,7 @@ def _exp(x: Value) -> Value:
     exact=True,
     equation="reshape(x, shape of x) -> x",
     examples=lambda: [reshape(_leaf(2, 3), shape=(2, 3)), ensure_shape(_leaf(2), shape=(2,))],
+    arises="other rules and derivatives; the front end makes none",
 )
 def same_shape(v: Value) -> Value | None:
     """It has that shape."""
@@ -48,6 +48,7 @@ def same_shape(v: Value) -> Value | None:
     exact=True,
     equation="transpose(x, (0, 1, ...)) -> x",
     examples=lambda: [transpose(_leaf(2, 3), perm=(0, 1))],
+    arises="other rules and derivatives; the front end makes none",
 )
 def same_order(v: Value) -> Value | None:
     """The axes are in that order."""
@@ -59,6 +60,7 @@ def same_order(v: Value) -> Value | None:
     exact=True,
     equation="broadcast(x) -> x where no axis is inserted",
     examples=lambda: [broadcast(_leaf(2, 3), axes=(0, 1), shape=(2, 3))],
+    arises="other rules and derivatives; the front end makes none",
 )
 def nothing_inserted(v: Value) -> Value | None:
     """Nothing is repeated."""
@@ -70,6 +72,7 @@ def nothing_inserted(v: Value) -> Value | None:
     exact=True,
     equation="slice(x, everything) -> x",
     examples=lambda: [slice_(_leaf(4), start=(0,), size=(4,), step=(1,))],
+    arises="other rules and derivatives; the front end makes none",
 )
 def whole_slice(v: Value) -> Value | None:
     """All of it, in order."""
@@ -83,20 +86,12 @@ def whole_slice(v: Value) -> Value | None:
     exact=True,
     equation="pad(x, by nothing) -> x",
     examples=lambda: [pad(_leaf(4), splat(0, TensorType("f64")), low=(0,), high=(0,), interior=(0,))],
+    arises="other rules and derivatives; the front end makes none",
 )
 def pad_by_nothing(v: Value) -> Value | None:
     """Nothing is added."""
     a = v.attrs
     return v.operands[0] if not any(s != 0 for s in (*a["low"], *a["high"], *a["interior"])) else None
-
-
-@rewrite("concat", exact=True, equation="concat(x) -> x", examples=lambda: [concat(_leaf(4), axis=0)])
-def concat_of_one(v: Value) -> Value | None:
-    """One part, or parts of which some have no elements."""
-    full = [o for o in v.operands if o.shape[v.attrs["axis"]] != 0]
-    if len(full) == len(v.operands) > 1 or not full:
-        return None
-    return full[0] if len(full) == 1 else concat(*full, axis=v.attrs["axis"])
 
 
 @rewrite(
@@ -110,6 +105,7 @@ def concat_of_one(v: Value) -> Value | None:
     tags=["signed-zero"],
     equation="sum(x, ()) -> x",
     examples=lambda: [sum_(_leaf(2), axes=())],
+    misses=lambda: [sum_(_leaf(2), axes=(0,))],
 )
 def reduce_nothing(v: Value) -> Value | None:
     """No axis is reduced (NumPy's sum of -0.0 alone is 0.0)."""
@@ -177,6 +173,7 @@ def transpose_of_transpose(v: Value) -> Value | None:
     exact=True,
     equation="transpose(x) -> reshape(x) where only size-1 axes move",
     examples=lambda: [transpose(_leaf(3, 1), perm=(1, 0))],
+    misses=lambda: [transpose(_leaf(3, 2), perm=(1, 0))],
 )
 def transpose_of_units(v: Value) -> Value | None:
     """Moving axes of size 1 moves no element."""
@@ -205,6 +202,8 @@ def broadcast_of_broadcast(v: Value) -> Value | None:
     exact=True,
     equation="broadcast(x) -> reshape(x) where only size-1 axes are inserted",
     examples=lambda: [broadcast(_leaf(3), axes=(1,), shape=(1, 3))],
+    misses=lambda: [broadcast(_leaf(3), axes=(1,), shape=(2, 3))],
+    arises="other rules and derivatives; the front end makes none",
 )
 def broadcast_of_units(v: Value) -> Value | None:
     """An axis of size 1 repeats nothing. Numbers stay splats."""
@@ -261,131 +260,3 @@ def transpose_of_broadcast(v: Value) -> Value | None:
     places = [inverse[a] for a in x.attrs["axes"]]
     order = tuple(sorted(range(len(places)), key=places.__getitem__))
     return broadcast(transpose(x.operands[0], perm=order), axes=tuple(sorted(places)), shape=v.shape)
-
-
-@rewrite(
-    "slice",
-    exact=True,
-    needs=["slice"],
-    equation="slice(slice(x)) -> slice(x)",
-    examples=lambda: [slice_(slice_(_leaf(9), start=(1,), size=(4,), step=(2,)), start=(3,), size=(3,), step=(-1,))],
-)
-def slice_of_slice(v: Value) -> Value | None:
-    """One window of a window."""
-    (x,), a = v.operands, v.attrs
-    if x.op.name != "slice":
-        return None
-    b = x.attrs
-    return slice_(
-        x.operands[0],
-        start=tuple(p + q * d for p, q, d in zip(b["start"], a["start"], b["step"], strict=True)),
-        size=v.shape,
-        step=tuple(d * e for d, e in zip(b["step"], a["step"], strict=True)),
-    )
-
-
-@rewrite(
-    "slice",
-    exact=True,
-    equation="slice(broadcast(x)) -> broadcast(slice(x))",
-    examples=lambda: [slice_(broadcast(_leaf(3), axes=(1,), shape=(4, 3)), start=(1, 1), size=(2, 2), step=(1, 1))],
-)
-def slice_of_broadcast(v: Value) -> Value | None:
-    """Only what is read is repeated."""
-    (x,), a = v.operands, v.attrs
-    if x.op.name != "broadcast":
-        return None
-    axes = x.attrs["axes"]
-    part = {k: tuple(a[k][i] for i in axes) for k in ("start", "size", "step")}
-    return broadcast(slice_(x.operands[0], **part), axes=axes, shape=v.shape)
-
-
-@rewrite(
-    "slice",
-    exact=True,
-    equation="slice(transpose(x)) -> transpose(slice(x))",
-    examples=lambda: [slice_(transpose(_leaf(3, 4), perm=(1, 0)), start=(1, 0), size=(2, 3), step=(1, 1))],
-)
-def slice_of_transpose(v: Value) -> Value | None:
-    """Only what is read is moved."""
-    (x,), a = v.operands, v.attrs
-    if x.op.name != "transpose":
-        return None
-    inverse = inverse_permutation(x.attrs["perm"])
-    return transpose(
-        slice_(x.operands[0], **{k: tuple(a[k][i] for i in inverse) for k in ("start", "size", "step")}),
-        perm=x.attrs["perm"],
-    )
-
-
-@rewrite(
-    "slice",
-    exact=True,
-    equation="slice(concat(x, y)) -> slice(x) where it lies in x",
-    examples=lambda: [slice_(concat(_leaf(3), _leaf(4), axis=0), start=(4,), size=(2,), step=(1,))],
-)
-def slice_of_concat(v: Value) -> Value | None:
-    """A window inside one part is a window of that part."""
-    (x,), a = v.operands, v.attrs
-    if x.op.name != "concat":
-        return None
-    axis = x.attrs["axis"]
-    first, last = a["start"][axis], a["start"][axis] + (a["size"][axis] - 1) * a["step"][axis]
-    at: Size = 0
-    for part in x.operands:
-        low, high = first - at, at + part.shape[axis] - 1 - last
-        if a["step"][axis] > 0 and _nonnegative(low) and _nonnegative(high):
-            return slice_(
-                part,
-                start=tuple(s - at if k == axis else s for k, s in enumerate(a["start"])),
-                size=a["size"],
-                step=a["step"],
-            )
-        at = at + part.shape[axis]
-    return None
-
-
-def _nonnegative(s: Size) -> bool:
-    from symc.ir.dim import known_nonnegative
-
-    return known_nonnegative(s)
-
-
-@rewrite(
-    "slice",
-    exact=True,
-    equation="slice(pad(x)) -> slice(x) where it lies in x",
-    examples=lambda: [
-        slice_(
-            pad(_leaf(3), splat(0, TensorType("f64")), low=(2,), high=(1,), interior=(0,)),
-            start=(3,),
-            size=(2,),
-            step=(1,),
-        )
-    ],
-)
-def slice_of_pad(v: Value) -> Value | None:
-    """A window that reads no filler."""
-    (x,), a = v.operands, v.attrs
-    if x.op.name != "pad" or any(x.attrs["interior"]) or any(k < 0 for k in a["step"]):
-        return None
-    inner = x.operands[0]
-    start = tuple(s - low for s, low in zip(a["start"], x.attrs["low"], strict=True))
-    for n, s, m, k in zip(inner.shape, start, a["size"], a["step"], strict=True):
-        if not _nonnegative(s) or not _nonnegative(n - 1 - (s + (m - 1) * k)):
-            return None
-    return slice_(inner, start=start, size=a["size"], step=a["step"])
-
-
-@rewrite(
-    "slice",
-    exact=True,
-    equation="slice(f(x, y)) -> f(slice(x), slice(y))",
-    examples=lambda: [slice_(_exp(_leaf(9)), start=(1,), size=(4,), step=(2,))],
-)
-def slice_of_elementwise(v: Value, context) -> Value | None:
-    """Only what is read is computed (where nothing else reads the rest)."""
-    (x,), a = v.operands, v.attrs
-    if "elementwise" not in x.op.traits or not x.operands or x.regions or not context.single_use(x):
-        return None
-    return make(x.op, [slice_(o, **a) for o in x.operands], x.attrs)

@@ -1,0 +1,383 @@
+"""Gathers and windows: indices that count are slices, and look-ups rise towards the leaves, past what is computed.
+
+What a gather reads must lie in memory. So a look-up goes below a computation where no more is computed than before, as
+far as sizes tell: ``exp(x)[i]`` for one index, or for as many as there are rows, is ``exp(x[i])``. An index that is
+known to be wrong is an error at the line that has it; one of a value that repeats is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from symc.ir.dim import Size, known_nonnegative, product, size_name
+from symc.ir.op import lookup, splat
+from symc.ir.ops.cast import cast
+from symc.ir.ops.index import dynamic_slice, gather
+from symc.ir.ops.kernel import check_index
+from symc.ir.ops.leaf import iota, scalar, size
+from symc.ir.ops.linalg import dot
+from symc.ir.ops.shape import broadcast, concat, flip, inverse_permutation, reshape, slice_, transpose
+from symc.ir.text import splat_of
+from symc.ir.types import DTYPES
+from symc.ir.value import Value, make
+from symc.opt.forms import Steps, steps_of, unit_axes
+from symc.opt.pattern import leaves
+from symc.opt.rule import rewrite
+from symc.opt.rules.reads import window_starts
+
+I64 = DTYPES["i64"]
+
+
+def _leaf(*shape: int) -> Value:
+    return leaves(1, {}, shape)[0]
+
+
+def _index(*shape: int) -> Value:
+    return leaves(1, {0: "i64"}, shape)[0]
+
+
+def _count(n: int, start: int = 0, step: int = 1) -> Value:
+    return iota(shape=(n,), axis=0, dtype=I64) * step + start
+
+
+def _dot(x: Value, y: Value) -> Value:
+    return dot(x, y, contract=((1,), (0,)), batch=((), ()))
+
+
+def depth_of(v: Value) -> int:
+    """How many leading axes of a gather come from its index arrays."""
+    return v.operands[1].ndim
+
+
+def other_axes(v: Value) -> list[int]:
+    """The axes of what is read that a gather takes whole, in order."""
+    return [a for a in range(v.operands[0].ndim) if a not in v.attrs["axes"]]
+
+
+def reads_no_more(v: Value) -> bool:
+    """Whether a gather is known to have no more places than the axes it indexes."""
+    x, i = v.operands[0], v.operands[1]
+    count = product(i.shape)
+    return count == 1 or known_nonnegative(product(x.shape[a] for a in v.attrs["axes"]) - count)
+
+
+# --- indices that count -----------------------------------------------------------------------------------------------
+
+
+@rewrite(
+    "gather",
+    exact=True,
+    equation="x[[1, 3, 5]] -> x[1:6:2]",
+    examples=lambda: [
+        gather(_leaf(9, 2), _count(4, 2), axes=(0,)),
+        gather(_leaf(3, 9), _count(4, 8, -2), axes=(1,)),
+        gather(_leaf(4, 9), *[broadcast(_count(2 + k), axes=(k,), shape=(2, 3)) for k in (0, 1)], axes=(0, 1)),
+    ],
+    written=lambda sc: sc.input("x", "float64", shape=(9,))[sc.arange(2, 6)],
+)
+def gather_by_count(v: Value) -> Value | None:
+    """Evenly spaced places are a slice, which is no look-up at all."""
+    x, *indices = v.operands
+    steps = [steps_of(i) for i in indices]
+    plan = _slices(v, x, steps)
+    if not plan:
+        return None
+    window, kept = plan
+    part = slice_(x, **window)
+    axes = v.attrs["axes"]
+    if kept:
+        return gather(_dropped(part, [a for a in axes if a not in kept]), *[indices[axes.index(a)] for a in kept],
+                      axes=_renumbered(kept, [a for a in axes if a not in kept]))  # fmt: skip
+    placed = {s.axis: a for s, a in zip(steps, axes, strict=True) if s is not None and s.axis is not None}
+    rest = other_axes(v)
+    single = [a for a in axes if a not in placed.values()]
+    part = transpose(part, perm=(*[placed[p] for p in sorted(placed)], *rest, *single))
+    part = reshape(part, shape=part.shape[: len(placed) + len(rest)])
+    depth = depth_of(v)
+    return broadcast(part, axes=(*sorted(placed), *range(depth, depth + len(rest))), shape=v.shape)
+
+
+def _slices(v: Value, x: Value, steps: Sequence[Steps | None]) -> tuple[dict, list[int]] | None:
+    """The window that the indices which count are, and the indexed axes that remain."""
+    shape = v.operands[1].shape
+    axes = v.attrs["axes"]
+    counting = [s.axis for s in steps if s is not None and s.axis is not None]
+    window = {"start": [0] * x.ndim, "size": list(x.shape), "step": [1] * x.ndim}
+    kept = []
+    alone = all(s is not None for s in steps) and len(set(counting)) == len(counting)
+    for s, a in zip(steps, axes, strict=True):
+        n: Size = 1 if s is None or s.axis is None else shape[s.axis]
+        if s is None or (s.axis is not None and not alone) or not s.within(n, x.shape[a]):
+            kept.append(a)
+            continue
+        for key, entry in zip(window, (s.start, n, s.step or 1), strict=True):
+            window[key][a] = entry
+    if len(kept) == len(steps) or (kept and any(s is not None and s.axis is not None and a not in kept
+                                                for s, a in zip(steps, axes, strict=True))):  # fmt: skip
+        return None
+    return {k: tuple(w) for k, w in window.items()}, kept
+
+
+def _dropped(x: Value, axes: Sequence[int]) -> Value:
+    """``x`` without some axes of size 1."""
+    return reshape(x, shape=tuple(s for a, s in enumerate(x.shape) if a not in axes))
+
+
+def _renumbered(axes: Sequence[int], gone: Sequence[int]) -> tuple[int, ...]:
+    return tuple(a - sum(g < a for g in gone) for a in axes)
+
+
+@rewrite(
+    "lt",
+    "ge",
+    exact=True,
+    kinds="i",
+    equation="iota < 0 -> false",
+    examples=lambda: [
+        make(lookup(name), (x := iota(shape=(size_name("n"),), axis=0, dtype=I64) + 2, splat(k, x.type)))
+        for name, k in (("lt", 0), ("ge", 2))
+    ],
+    written=lambda sc: (lambda x: x[sc.arange(x.shape[0] - 2) + 2])(sc.input("x", "float64", shape=("n",))),
+)
+def count_against_number(v: Value) -> Value | None:
+    """What counts up from 0 is never negative, so it never wraps around."""
+    bound, steps = splat_of(v.operands[1]), steps_of(v.operands[0])
+    if bound is None or steps is None:
+        return None
+    low, high = steps.ends(1 if steps.axis is None else v.shape[steps.axis])
+    k = int(bound)
+    if known_nonnegative(low - k):
+        return splat(v.op.name == "ge", v.type)
+    return splat(v.op.name == "lt", v.type) if known_nonnegative(k - 1 - high) else None
+
+
+# --- gathers of movements ---------------------------------------------------------------------------------------------
+
+
+@rewrite(
+    "gather",
+    exact=True,
+    needs=["broadcast"],
+    equation="broadcast(x)[i] -> broadcast(x[i])",
+    examples=lambda: [
+        gather(broadcast(_leaf(3), axes=(1,), shape=(4, 3)), _index(2), axes=(0,)),
+        gather(broadcast(_leaf(3), axes=(0,), shape=(3, 4)), _index(2), axes=(0,)),
+    ],
+    misses=lambda: [gather(_leaf(4, 3), _index(2), axes=(0,))],
+)
+def gather_of_broadcast(v: Value) -> Value | None:
+    """What repeats along the indexed axis is the same at every index."""
+    b, *indices = v.operands
+    if b.op.name != "broadcast":
+        return None
+    (x,), placed, axes, depth = b.operands, b.attrs["axes"], v.attrs["axes"], depth_of(v)
+    rest = {a: depth + k for k, a in enumerate(other_axes(v))}
+    inner = [k for k, a in enumerate(placed) if a in axes]
+    outer = tuple(rest[a] for a in placed if a in rest)
+    if not inner:
+        return broadcast(x, axes=outer, shape=v.shape)
+    if len(placed) == b.ndim:
+        return None
+    part = gather(x, *[indices[axes.index(placed[k])] for k in inner], axes=tuple(inner))
+    return broadcast(part, axes=(*range(depth), *outer), shape=v.shape)
+
+
+@rewrite(
+    "gather",
+    exact=True,
+    needs=["transpose"],
+    equation="transpose(x)[i] -> transpose(x[:, i])",
+    examples=lambda: [
+        gather(transpose(_leaf(3, 4), perm=(1, 0)), _index(2), axes=(0,)),
+        gather(transpose(_leaf(2, 3, 4), perm=(2, 1, 0)), _index(2), _index(2), axes=(0, 2)),
+    ],
+)
+def gather_of_transpose(v: Value) -> Value | None:
+    """Only what is read is moved; a gather reads memory in any order."""
+    t, *indices = v.operands
+    if t.op.name != "transpose":
+        return None
+    perm, depth = t.attrs["perm"], depth_of(v)
+    pairs = sorted((perm[a], k) for k, a in enumerate(v.attrs["axes"]))
+    part = gather(t.operands[0], *[indices[k] for _, k in pairs], axes=tuple(a for a, _ in pairs))
+    have = [a for a in range(t.ndim) if a not in dict(pairs)]
+    want = [perm[a] for a in other_axes(v)]
+    return transpose(part, perm=(*range(depth), *[depth + have.index(a) for a in want]))
+
+
+@rewrite(
+    "gather",
+    exact=True,
+    needs=["reshape"],
+    equation="reshape(x)[i] -> reshape(x[i]) where axes of size 1 come and go",
+    examples=lambda: [gather(reshape(_leaf(4, 3), shape=(4, 1, 3)), _index(2), axes=(0,))],
+)
+def gather_of_reshape(v: Value) -> Value | None:
+    """Axes of size 1 wait until what is read is there."""
+    r, *indices = v.operands
+    if r.op.name != "reshape" or (units := unit_axes(r)) is None:
+        return None
+    back = {b: a for a, b in units.items()}
+    if any(a not in back for a in v.attrs["axes"]):
+        return None
+    part = gather(r.operands[0], *indices, axes=tuple(back[a] for a in v.attrs["axes"]))
+    return reshape(part, shape=v.shape)
+
+
+@rewrite(
+    "gather",
+    exact=True,
+    needs=["slice"],
+    equation="x[a:b][i] -> x[i + a]",
+    examples=lambda: [
+        gather(slice_(_leaf(9, 2), start=(3, 0), size=(4, 2), step=(1, 1)), _index(5), axes=(0,)),
+        gather(flip(_leaf(9), (0,)), _index(5), axes=(0,)),
+    ],
+)
+def gather_of_slice(v: Value) -> Value | None:
+    """The slice need not lie in memory. Its bounds are those that are checked."""
+    s, *indices = v.operands
+    if s.op.name != "slice" or indices[0].dtype != I64:
+        return None
+    x, axes, a = s.operands[0], v.attrs["axes"], s.attrs
+    if any(s.shape[k] != x.shape[k] or a["step"][k] != 1 or a["start"][k] != 0 for k in other_axes(v)):
+        return None
+    moved = []
+    for i, k in zip(indices, axes, strict=True):
+        i = check_index(i, size=s.shape[k])
+        i = i if a["step"][k] == 1 else i * a["step"][k]
+        moved.append(i + number_like(a["start"][k], i))
+    return gather(x, *moved, axes=axes)
+
+
+def number_like(s: Size, i: Value) -> Value:
+    """A size in every element of an array like ``i``."""
+    if isinstance(s, int):
+        return splat(s, i.type)
+    return broadcast(size(value=s), axes=(), shape=i.shape) if i.shape else size(value=s)
+
+
+@rewrite(
+    "gather",
+    exact=True,
+    needs=["gather"],
+    equation="x[i][j] -> x[i[j]]",
+    examples=lambda: [gather(gather(_leaf(9, 2), _index(5), axes=(0,)), _index(3), axes=(0,))],
+)
+def gather_of_gather(v: Value, context) -> Value | None:
+    """Indices are looked up, not rows."""
+    g, *indices = v.operands
+    if g.op.name != "gather" or not context.single_use(g) or any(a >= depth_of(g) for a in v.attrs["axes"]):
+        return None
+    x, *inner = g.operands
+    return gather(x, *[gather(i, *indices, axes=v.attrs["axes"]) for i in inner], axes=g.attrs["axes"])
+
+
+@rewrite(
+    "gather",
+    exact=True,
+    needs=["iota"],
+    equation="arange(n)[i] -> i",
+    examples=lambda: [gather(iota(shape=(size_name("n"), 4), axis=k, dtype=I64), _index(3), axes=(0,)) for k in (0, 1)],
+    misses=lambda: [gather(_leaf(5, 4), _index(3), axes=(0,))],
+    arises="of unit matrices, masks and ranges of which rows are read",
+)
+def gather_of_iota(v: Value) -> Value | None:
+    """Element i of a count is i."""
+    x, *indices = v.operands
+    if x.op.name != "iota":
+        return None
+    along = x.attrs["axis"]
+    if along in v.attrs["axes"]:
+        i = check_index(indices[v.attrs["axes"].index(along)], size=x.shape[along])
+        i = i if i.dtype == v.dtype else cast(i, dtype=v.dtype)
+        return broadcast(i, axes=tuple(range(i.ndim)), shape=v.shape)
+    return iota(shape=v.shape, axis=depth_of(v) + other_axes(v).index(along), dtype=v.dtype)
+
+
+@rewrite(
+    "gather",
+    exact=True,
+    needs=["concat"],
+    equation="concat(x, y)[i] -> concat(x[i], y[i]) along another axis",
+    examples=lambda: [gather(concat(_leaf(4, 2), _leaf(4, 3), axis=1), _index(2), axes=(0,))],
+    misses=lambda: [gather(concat(_leaf(4, 2), _leaf(3, 2), axis=0), _index(2), axes=(0,))],
+)
+def gather_of_concat(v: Value, context) -> Value | None:
+    """Only the rows that are read are put side by side."""
+    c, *indices = v.operands
+    if c.op.name != "concat" or not context.single_use(c) or not reads_no_more(v):
+        return None
+    if c.attrs["axis"] in v.attrs["axes"]:
+        return None
+    axis = depth_of(v) + other_axes(v).index(c.attrs["axis"])
+    return concat(*[gather(o, *indices, **v.attrs) for o in c.operands], axis=axis)
+
+
+# --- windows whose place is data --------------------------------------------------------------------------------------
+
+
+@rewrite(
+    "dynamic_slice",
+    exact=True,
+    equation="dynamic_slice(x, 2, size) -> x[2:2+size]",
+    examples=lambda: [
+        dynamic_slice(_leaf(9), scalar(2, "i64"), size=(3,)),
+        dynamic_slice(_leaf(9), _index(), size=(9,)),
+    ],
+    written=lambda sc: sc.dynamic_slice(sc.input("x", "float64", shape=(9,)), [2], [3]),
+)
+def window_at_number(v: Value) -> Value | None:
+    """A window at a place that is known is a slice."""
+    starts = window_starts(v)
+    if starts is None:
+        return None
+    return slice_(v.operands[0], start=tuple(starts), size=v.shape, step=(1,) * v.ndim)
+
+
+@rewrite(
+    "dynamic_slice",
+    exact=True,
+    equation="dynamic_slice(f(x, y), i) -> f(dynamic_slice(x, i), dynamic_slice(y, i))",
+    examples=lambda: [dynamic_slice(lookup("exp")(_leaf(9)), _index(), size=(3,))],
+    written=lambda sc: sc.dynamic_slice(
+        sc.exp(sc.input("x", "float64", shape=(9,))), [sc.input("i", "int64", shape=())], [3]
+    ),
+)
+def window_of_elementwise(v: Value, context) -> Value | None:
+    """Only what is read is computed."""
+    x, *starts = v.operands
+    if "elementwise" not in x.op.traits or not x.operands or x.regions or not context.single_use(x):
+        return None
+    operands = [
+        broadcast(o.operands[0], axes=(), shape=v.shape) if splat_of(o) is not None and v.shape
+        else dynamic_slice(o, *starts, size=v.shape)
+        for o in x.operands
+    ]  # fmt: skip
+    return make(x.op, operands, x.attrs)
+
+
+@rewrite(
+    "dynamic_slice",
+    exact=True,
+    equation="dynamic_slice(transpose(x)) -> transpose(dynamic_slice(x)); broadcasts as well",
+    examples=lambda: [
+        dynamic_slice(transpose(_leaf(9, 4), perm=(1, 0)), _index(), _index(), size=(2, 3)),
+        dynamic_slice(broadcast(_leaf(9), axes=(1,), shape=(4, 9)), _index(), _index(), size=(2, 3)),
+    ],
+    written=lambda sc: sc.dynamic_slice(
+        sc.input("x", "float64", shape=(9, 4)).T, [sc.input("i", "int64", shape=()), 1], [2, 3]
+    ),
+)
+def window_of_movement(v: Value) -> Value | None:
+    """Only what is read is moved."""
+    m, *starts = v.operands
+    if m.op.name == "transpose":
+        back = inverse_permutation(m.attrs["perm"])
+        part = dynamic_slice(m.operands[0], *[starts[a] for a in back], size=tuple(v.shape[a] for a in back))
+        return transpose(part, perm=m.attrs["perm"])
+    if m.op.name == "broadcast":
+        axes = m.attrs["axes"]
+        part = dynamic_slice(m.operands[0], *[starts[a] for a in axes], size=tuple(v.shape[a] for a in axes))
+        return broadcast(part, axes=axes, shape=v.shape)
+    return None

@@ -1,0 +1,181 @@
+"""Reads: what is computed and then read in part is computed for that part alone.
+
+A value that others read as a whole stays as it is: its parts would be computed twice. Slices of movements are in
+``slices``; gathers, and windows whose place is data, in ``indexing``.
+"""
+
+from __future__ import annotations
+
+from symc.ir.dim import Size, known_nonnegative
+from symc.ir.op import lookup
+from symc.ir.ops.index import dynamic_update_slice, gather
+from symc.ir.ops.leaf import scalar
+from symc.ir.ops.linalg import dot, free_axes
+from symc.ir.ops.reduce import sum_
+from symc.ir.ops.shape import slice_
+from symc.ir.types import TensorType
+from symc.ir.value import Value, make
+from symc.opt.forms import steps_of
+from symc.opt.pattern import leaves
+from symc.opt.rule import rewrite
+from symc.opt.rules.slices import is_whole, window_over
+
+
+def _leaf(*shape: int) -> Value:
+    return leaves(1, {}, shape)[0]
+
+
+def _row(x: Value, k: int = 1) -> Value:
+    """Row ``k`` of x, its axis kept."""
+    return slice_(x, start=(k, *[0] * (x.ndim - 1)), size=(1, *x.shape[1:]), step=(1,) * x.ndim)
+
+
+def lines_of(x: Value) -> tuple[int, ...] | None:
+    """The axes along which an op with one array operand works; along the others it does the same for every index."""
+    if len(x.operands) != 1 or x.regions or not isinstance(x.type, TensorType) or "movement" in x.op.traits:
+        return None
+    if "reduction" in x.op.traits:
+        return x.attrs["axes"]
+    if x.shape != x.operands[0].shape or "elementwise" in x.op.traits:
+        return None
+    if "axis" in x.attrs:
+        return (x.attrs["axis"],)
+    return x.attrs["axes"] if x.op.name in ("softmax", "log_softmax") else None
+
+
+def window_starts(w: Value) -> list[Size] | None:
+    """Where the window of a dynamic update or slice starts, if that is known and nothing needs to be moved."""
+    window = w.operands[1].shape if w.op.name == "dynamic_update_slice" else w.shape
+    starts = w.operands[2:] if w.op.name == "dynamic_update_slice" else w.operands[1:]
+    found = [steps_of(s) for s in starts]
+    places: list[Size] = []
+    for s, n, k in zip(found, w.operands[0].shape, window, strict=True):
+        if n == k:
+            places.append(0)
+            continue
+        if s is None or not known_nonnegative(s.start) or not known_nonnegative(n - k - s.start):
+            return None
+        places.append(s.start)
+    return places
+
+
+# --- slices of computations -------------------------------------------------------------------------------------------
+
+
+@rewrite(
+    "slice",
+    exact=True,
+    equation="slice(f(x, y)) -> f(slice(x), slice(y))",
+    examples=lambda: [slice_(lookup("exp")(_leaf(9)), start=(1,), size=(4,), step=(2,))],
+)
+def slice_of_elementwise(v: Value, context) -> Value | None:
+    """Only what is read is computed (where nothing else reads the rest)."""
+    (x,), a = v.operands, v.attrs
+    if "elementwise" not in x.op.traits or not x.operands or x.regions or not context.single_use(x):
+        return None
+    return make(x.op, [slice_(o, **a) for o in x.operands], x.attrs)
+
+
+@rewrite(
+    "slice",
+    exact=False,
+    equation="slice(sum(x, a)) -> sum(slice(x), a); softmax, cumsum, sort along other axes as well",
+    examples=lambda: [
+        _row(sum_(_leaf(3, 4), axes=(1,))),
+        _row(lookup("sort")(_leaf(3, 4), axis=1)),
+        _row(lookup("logsumexp")(_leaf(3, 2, 4), axes=(2,))),
+    ],
+)
+def slice_of_lines(v: Value, context) -> Value | None:
+    """Only the lines that are read are worked on."""
+    (x,) = v.operands
+    axes = lines_of(x)
+    if axes is None or not (context.single_use(x) or context.sliced_apart(x)):
+        return None
+    source = x.operands[0]
+    reduced = "reduction" in x.op.traits
+    if not reduced and not all(is_whole(v, a) for a in axes):
+        return None
+    kept = [a for a in range(source.ndim) if a not in axes] if reduced else list(range(source.ndim))
+    places = [kept.index(a) if a in kept else None for a in range(source.ndim)]
+    window = window_over(v, places, source.shape)
+    if all(s == n for s, n in zip(window["size"], source.shape, strict=True)):
+        return None  # a flip reads everything
+    return make(x.op, [slice_(source, **window)], x.attrs)
+
+
+@rewrite(
+    "slice",
+    exact=False,
+    needs=["dot"],
+    equation="slice(dot(x, y)) -> dot(slice(x), slice(y))",
+    examples=lambda: [_row(dot(_leaf(3, 4), _leaf(4, 5), contract=((1,), (0,)), batch=((), ())))],
+)
+def slice_of_dot(v: Value, context) -> Value | None:
+    """Rows and columns that nobody reads are not multiplied."""
+    (x,) = v.operands
+    if x.op.name != "dot" or not context.single_use(x) or v.type is x.type:  # a flip reads everything
+        return None
+    contract, batch = x.attrs["contract"], x.attrs["batch"]
+    free = [free_axes(o, c, b) for o, c, b in zip(x.operands, contract, batch, strict=True)]
+    count = len(batch[0])
+    firsts = (count, count + len(free[0]))
+    operands = []
+    for k, o in enumerate(x.operands):
+        places = {**{a: i for i, a in enumerate(batch[k])}, **{a: firsts[k] + i for i, a in enumerate(free[k])}}
+        operands.append(slice_(o, **window_over(v, [places.get(a) for a in range(o.ndim)], o.shape)))
+    return dot(*operands, contract=contract, batch=batch)
+
+
+@rewrite(
+    "slice",
+    exact=True,
+    needs=["gather"],
+    equation="slice(gather(x, i)) -> gather(x, slice(i))",
+    examples=lambda: [_row(gather(_leaf(5, 2), leaves(1, {0: "i64"}, (4,))[0], axes=(0,)))],
+)
+def slice_of_gather(v: Value, context) -> Value | None:
+    """Only what is read is looked up."""
+    (x,) = v.operands
+    if x.op.name != "gather" or not (context.single_use(x) or context.sliced_apart(x)):
+        return None
+    source, *indices = x.operands
+    depth = indices[0].ndim
+    if all(is_whole(v, a) for a in range(depth)):
+        return None
+    window = window_over(v, range(depth), indices[0].shape)
+    inner = gather(source, *[slice_(i, **window) for i in indices], axes=x.attrs["axes"])
+    return slice_(inner, **window_over(v, [*[None] * depth, *range(depth, v.ndim)], inner.shape))
+
+
+@rewrite(
+    "slice",
+    exact=True,
+    needs=["dynamic_update_slice"],
+    equation="slice(x with y at a window) -> slice(y) inside of the window, slice(x) beside it",
+    examples=lambda: [
+        slice_(dynamic_update_slice(_leaf(9), _leaf(3), scalar(2, "i64")), start=(k,), size=(2,), step=(1,))
+        for k in (3, 0, 6)
+    ],
+    written=lambda sc: (lambda x, y: x.at[2:5].set(y)[3:5])(*[sc.input("x", "float64", shape=(n,)) for n in (9, 3)]),
+)
+def slice_of_update(v: Value) -> Value | None:
+    """What is read was just written, or was not touched."""
+    (w,) = v.operands
+    if w.op.name != "dynamic_update_slice":
+        return None
+    x, u, *_ = w.operands
+    places = window_starts(w)
+    if places is None:
+        return None
+    inside = True
+    start = []
+    for k, at in enumerate(places):
+        ends = (v.attrs["start"][k], v.attrs["start"][k] + (v.shape[k] - 1) * v.attrs["step"][k])
+        low, high = ends if v.attrs["step"][k] > 0 else ends[::-1]
+        if known_nonnegative(at - 1 - high) or known_nonnegative(low - at - u.shape[k]):
+            return slice_(x, **v.attrs)
+        whole = u.shape[k] == x.shape[k]
+        inside &= whole or (known_nonnegative(low - at) and known_nonnegative(at + u.shape[k] - 1 - high))
+        start.append(ends[0] if whole else ends[0] - at)
+    return slice_(u, start=tuple(start), size=v.attrs["size"], step=v.attrs["step"]) if inside else None

@@ -1,0 +1,288 @@
+"""Slices: they rise towards the leaves, so that only what is read is computed, and merge with other slices there.
+
+A slice of a value that others read as a whole stays where it is. Windows whose place is data, and gathers, are in
+``indexing``; what writes is in ``writes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from symc.ir.dim import Size, known_nonnegative
+from symc.ir.op import lookup
+from symc.ir.ops.leaf import iota, scalar
+from symc.ir.ops.shape import broadcast, concat, inverse_permutation, pad, reshape, slice_, transpose
+from symc.ir.types import DTYPES
+from symc.ir.value import Value
+from symc.opt.forms import unit_axes
+from symc.opt.pattern import leaves
+from symc.opt.rule import rewrite
+
+WINDOW = ("start", "size", "step")
+
+
+def _leaf(*shape: int) -> Value:
+    return leaves(1, {}, shape)[0]
+
+
+def _exp(x: Value) -> Value:
+    return lookup("exp")(x)
+
+
+def _row(x: Value, k: int = 1) -> Value:
+    """Row ``k`` of x, its axis kept."""
+    return slice_(x, start=(k, *[0] * (x.ndim - 1)), size=(1, *x.shape[1:]), step=(1,) * x.ndim)
+
+
+def is_whole(v: Value, axis: int) -> bool:
+    """Whether a slice takes all along ``axis``, in order."""
+    a = v.attrs
+    return a["start"][axis] == 0 and a["step"][axis] == 1 and a["size"][axis] == v.operands[0].shape[axis]
+
+
+def window_over(v: Value, axes: Sequence[int | None], shape: Sequence[Size]) -> dict:
+    """The window of ``v`` for a value of ``shape`` whose axis i is axis ``axes[i]`` of what is sliced; None: whole."""
+    whole = ([0] * len(shape), shape, [1] * len(shape))
+    return {
+        k: tuple(w[i] if a is None else v.attrs[k][a] for i, a in enumerate(axes))
+        for k, w in zip(WINDOW, whole, strict=True)
+    }
+
+
+# --- slices of movements ----------------------------------------------------------------------------------------------
+
+
+@rewrite(
+    "slice",
+    exact=True,
+    needs=["slice"],
+    equation="slice(slice(x)) -> slice(x)",
+    examples=lambda: [slice_(slice_(_leaf(9), start=(1,), size=(4,), step=(2,)), start=(3,), size=(3,), step=(-1,))],
+)
+def slice_of_slice(v: Value) -> Value | None:
+    """One window of a window."""
+    (x,), a = v.operands, v.attrs
+    if x.op.name != "slice":
+        return None
+    b = x.attrs
+    return slice_(
+        x.operands[0],
+        start=tuple(p + q * d for p, q, d in zip(b["start"], a["start"], b["step"], strict=True)),
+        size=v.shape,
+        step=tuple(d * e for d, e in zip(b["step"], a["step"], strict=True)),
+    )
+
+
+@rewrite(
+    "slice",
+    exact=True,
+    needs=["broadcast"],
+    equation="slice(broadcast(x)) -> broadcast(slice(x))",
+    examples=lambda: [slice_(broadcast(_leaf(3), axes=(1,), shape=(4, 3)), start=(1, 1), size=(2, 2), step=(1, 1))],
+)
+def slice_of_broadcast(v: Value) -> Value | None:
+    """Only what is read is repeated."""
+    (x,) = v.operands
+    if x.op.name != "broadcast":
+        return None
+    axes = x.attrs["axes"]
+    return broadcast(slice_(x.operands[0], **window_over(v, axes, x.operands[0].shape)), axes=axes, shape=v.shape)
+
+
+@rewrite(
+    "slice",
+    exact=True,
+    needs=["transpose"],
+    equation="slice(transpose(x)) -> transpose(slice(x))",
+    examples=lambda: [slice_(transpose(_leaf(3, 4), perm=(1, 0)), start=(1, 0), size=(2, 3), step=(1, 1))],
+)
+def slice_of_transpose(v: Value) -> Value | None:
+    """Only what is read is moved."""
+    (x,) = v.operands
+    if x.op.name != "transpose":
+        return None
+    perm = x.attrs["perm"]
+    window = window_over(v, inverse_permutation(perm), x.operands[0].shape)
+    return transpose(slice_(x.operands[0], **window), perm=perm)
+
+
+@rewrite(
+    "slice",
+    exact=True,
+    needs=["reshape"],
+    equation="slice(reshape(x)) -> reshape(slice(x)) where the sliced axes are axes of x",
+    examples=lambda: [
+        slice_(reshape(_leaf(3, 4), shape=(3, 1, 4)), start=(1, 0, 2), size=(2, 1, 2), step=(1, 1, 1)),
+        _row(reshape(_leaf(3, 4), shape=(3, 2, 2))),
+    ],
+)
+def slice_of_reshape(v: Value) -> Value | None:
+    """Only what is read is moved; slices of slices then meet."""
+    (x,) = v.operands
+    if x.op.name != "reshape":
+        return None
+    source = x.operands[0]
+    units = unit_axes(x)
+    places = {b: a for a, b in units.items()} if units is not None else _common_axes(source.shape, x.shape)
+    for a in range(x.ndim):
+        if a not in places and not is_whole(v, a):
+            return None
+    back = {a: b for b, a in places.items()}
+    window = window_over(v, [back.get(a) for a in range(source.ndim)], source.shape)
+    return reshape(slice_(source, **window), shape=v.shape)
+
+
+def _common_axes(source: Sequence[Size], target: Sequence[Size]) -> dict[int, int]:
+    """The axes that two shapes begin and end with: axis of the target, axis of the source."""
+    out: dict[int, int] = {}
+    k = 0
+    while k < min(len(source), len(target)) and source[k] == target[k]:
+        out[k] = k
+        k += 1
+    j = 1
+    while j <= min(len(source), len(target)) - k and source[-j] == target[-j]:
+        out[len(target) - j] = len(source) - j
+        j += 1
+    return out
+
+
+@rewrite(
+    "slice",
+    exact=True,
+    needs=["concat"],
+    equation="slice(concat(x, y)) -> concat(slice(x), slice(y)) of the parts that it reads",
+    examples=lambda: [
+        slice_(concat(_leaf(3), _leaf(4), axis=0), start=(4,), size=(2,), step=(1,)),
+        slice_(concat(_leaf(3), _leaf(4), _leaf(2), axis=0), start=(5,), size=(4,), step=(-1,)),
+        slice_(concat(_leaf(2, 3), _leaf(2, 3), axis=0), start=(0, 1), size=(4, 1), step=(1, 1)),
+    ],
+)
+def slice_of_concat(v: Value) -> Value | None:
+    """Parts of which nothing is read are not made; a window inside one part is a window of that part."""
+    (x,), a = v.operands, v.attrs
+    if x.op.name != "concat":
+        return None
+    axis = x.attrs["axis"]
+    if is_whole(v, axis):
+        others = window_over(v, [None if k == axis else k for k in range(v.ndim)], x.shape)
+        return concat(*[slice_(p, **_along(others, axis, 0, p.shape[axis], 1)) for p in x.operands], axis=axis)
+    start, step = a["start"][axis], a["step"][axis]
+    ends = (start, start + (v.shape[axis] - 1) * step)
+    low, high = ends if step > 0 else ends[::-1]
+    at: Size = 0
+    for part in x.operands:
+        if known_nonnegative(low - at) and known_nonnegative(at + part.shape[axis] - 1 - high):
+            return slice_(part, **_along(a, axis, start - at, v.shape[axis], step))
+        at = at + part.shape[axis]
+    return _pieces(v, x, axis) if abs(step) == 1 else None
+
+
+def _along(window, axis: int, start: Size, size: Size, step: int) -> dict:
+    """The window with other entries along one axis."""
+    new = {"start": start, "size": size, "step": step}
+    return {k: tuple(new[k] if i == axis else s for i, s in enumerate(window[k])) for k in WINDOW}
+
+
+def _pieces(v: Value, x: Value, axis: int) -> Value | None:
+    """The slices of several parts one after another; all ends must be numbers, or compare for all sizes."""
+    a, step = v.attrs, v.attrs["step"][axis]
+    start = a["start"][axis] if step > 0 else a["start"][axis] - v.shape[axis] + 1
+    stop = start + v.shape[axis]
+    pieces: list[Value] = []
+    at: Size = 0
+    for part in x.operands:
+        end = at + part.shape[axis]
+        if not known_nonnegative(start - end) and not known_nonnegative(at - stop):
+            if known_nonnegative(start - at):
+                first: Size = start - at
+            elif known_nonnegative(at - start):
+                first = 0
+            else:
+                return None
+            if known_nonnegative(end - stop):
+                last: Size = stop - at
+            elif known_nonnegative(stop - end):
+                last = part.shape[axis]
+            else:
+                return None
+            begin = first if step > 0 else last - 1
+            pieces.append(slice_(part, **_along(a, axis, begin, last - first, step)))
+        at = end
+    if not pieces or len(pieces) == len(x.operands) and all(p.type is o.type for p, o in zip(pieces, x.operands)):
+        return None
+    return concat(*pieces[::step], axis=axis)
+
+
+@rewrite(
+    "slice",
+    exact=True,
+    needs=["pad"],
+    equation="slice(pad(x)) -> slice(x) where it lies in x",
+    examples=lambda: [
+        slice_(pad(_leaf(3), scalar(0, "f64"), low=(2,), high=(1,), interior=(0,)), start=(k,), size=(2,), step=(step,))
+        for k, step in ((3, 1), (4, -1))
+    ],
+)
+def slice_of_pad(v: Value) -> Value | None:
+    """A window that reads no filler."""
+    (x,), a = v.operands, v.attrs
+    if x.op.name != "pad":
+        return None
+    inner = x.operands[0]
+    start = []
+    for k in range(v.ndim):
+        if is_whole(v, k) and x.shape[k] == inner.shape[k] and x.attrs["low"][k] == 0:
+            start.append(0)
+            continue
+        first = a["start"][k] - x.attrs["low"][k]
+        last = first + (v.shape[k] - 1) * a["step"][k]
+        low, high = (first, last) if a["step"][k] > 0 else (last, first)
+        if x.attrs["interior"][k] or not known_nonnegative(low) or not known_nonnegative(inner.shape[k] - 1 - high):
+            return None
+        start.append(first)
+    return slice_(inner, start=tuple(start), size=a["size"], step=a["step"])
+
+
+@rewrite(
+    "slice",
+    exact=True,
+    needs=["pad"],
+    equation="slice(pad(x, c)) -> c where it reads filler alone",
+    examples=lambda: [
+        slice_(pad(_leaf(3), scalar(0, "f64"), low=(2,), high=(1,), interior=(0,)), start=(k,), size=(n,), step=(1,))
+        for k, n in ((0, 2), (5, 1))
+    ],
+)
+def slice_of_filler(v: Value) -> Value | None:
+    """A number, and nothing of what is padded."""
+    (x,), a = v.operands, v.attrs
+    if x.op.name != "pad":
+        return None
+    for k in range(v.ndim):
+        ends = (a["start"][k], a["start"][k] + (v.shape[k] - 1) * a["step"][k])
+        low, high = ends if a["step"][k] > 0 else ends[::-1]
+        begin, end = x.attrs["low"][k], x.shape[k] - x.attrs["high"][k]
+        if known_nonnegative(begin - 1 - high) or known_nonnegative(low - end):
+            return broadcast(x.operands[1], axes=(), shape=v.shape) if v.ndim else x.operands[1]
+    return None
+
+
+@rewrite(
+    "slice",
+    exact=True,
+    needs=["iota"],
+    equation="slice(iota) -> iota where the first numbers are read",
+    examples=lambda: [
+        slice_(iota(shape=(5, 400), axis=0, dtype=DTYPES["i64"]), start=(0, 1), size=(3, 300), step=(1, 1))
+    ],
+    written=lambda sc: (lambda x: sc.arange(x.shape[0])[: x.shape[0] - 2])(sc.input("x", "float64", shape=("n",))),
+)
+def slice_of_iota(v: Value) -> Value | None:
+    """A shorter count."""
+    (x,), a = v.operands, v.attrs
+    if x.op.name != "iota":
+        return None
+    axis = x.attrs["axis"]
+    if a["start"][axis] != 0 or a["step"][axis] != 1:
+        return None
+    return iota(shape=v.shape, axis=axis, dtype=v.dtype)
