@@ -36,7 +36,7 @@ def lines_of(x: Value) -> tuple[int, ...] | None:
         return None
     if "reduction" in x.op.traits:
         return x.attrs["axes"]
-    if x.shape != x.operands[0].shape or "elementwise" in x.op.traits:
+    if x.op.name == "get" or x.shape != x.operands[0].shape or "elementwise" in x.op.traits:
         return None
     if "axis" in x.attrs:
         return (x.attrs["axis"],)
