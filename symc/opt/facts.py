@@ -6,8 +6,8 @@ nonnegative, not positive; a range is that of the rounded results. What is said 
 any other, so it is nonnegative. What a user declares (`sc.assume`) is believed; that promise includes "not nan".
 
 "Not known" is always a right answer, and no elements have every property. How an op's result follows from its operands
-is in the sibling modules: ``intervals`` (floats and comparisons), ``ranges`` (integers, as formulas of sizes) and
-``structures`` (matrices). An op registered elsewhere says it in its record: ``facts={"fact": f}``.
+is in the modules of ``symc.opt.transfer``, and for integers, as formulas of sizes, in ``symc.opt.ranges``. An op
+registered elsewhere says it in its record: ``facts={"fact": f}``.
 """
 
 from __future__ import annotations
@@ -176,17 +176,21 @@ class Analysis:
         return UNKNOWN if isinstance(found, tuple) else found
 
     def _of(self, v: Value) -> Any:
-        known = self.known
-        if isinstance(v.type, TupleType):
-            f = _transfer_of(v)
-            out = f(v, [known[o] for o in v.operands]) if f is not None else None
-            if isinstance(out, tuple):
-                return tuple(settle(t, x) for t, x in zip(v.type.items, out, strict=True))
-            return tuple(settle(t, UNKNOWN) for t in v.type.items)
+        from symc.opt.transfer.structures import structure_of
+
         if v.op.name == "get":
-            return known[v.operands[0]][v.attrs["index"]]
+            return self.known[v.operands[0]][v.attrs["index"]]
         f = _transfer_of(v)
-        return settle(v.type, UNKNOWN if f is None else f(v, [known[o] for o in v.operands]))
+        given = [self.known[o] for o in v.operands]
+        out = UNKNOWN if f is None else f(v, given)
+        props = structure_of(v, given, self.known)
+        if isinstance(v.type, TupleType):
+            count = len(v.type.items)
+            found = out if isinstance(out, tuple) else (out,) * count
+            more = props if isinstance(props, tuple) else (props,) * count
+            return tuple(settle(t, x, p) for t, x, p in zip(v.type.items, found, more, strict=True))
+        assert isinstance(out, Fact)
+        return settle(v.type, out, props)
 
 
 def _transfer_of(v: Value) -> Transfer | None:
@@ -196,9 +200,10 @@ def _transfer_of(v: Value) -> Transfer | None:
     return v.op.facts.get("fact") if found is None else found
 
 
-def settle(t: TensorType, f: Fact) -> Fact:
-    """``f`` with what follows from the dtype, and what its parts imply for one another."""
+def settle(t: TensorType, f: Fact, props: frozenset[str] = NONE) -> Fact:
+    """``f`` with the structure ``props``, what follows from the dtype, and what its parts imply for one another."""
     kind = t.dtype.kind
+    f = f if f.props is props else replace(f, props=props)
     if kind == "f":
         low, high = _float_end(f.low, t.dtype, np.inf), _float_end(f.high, t.dtype, -np.inf)
         inf = f.inf and (low is None or high is None or low == np.inf or high == -np.inf)
@@ -218,7 +223,7 @@ def settle(t: TensorType, f: Fact) -> Fact:
         zero = f.zero and not (at_least(f.low, 1) or at_most(f.high, -1))
         f = replace(f, nan=False, inf=False, integer=True, zero=zero)
     if f.props:
-        from symc.opt.structures import closure
+        from symc.opt.transfer.structures import closure
 
         f = replace(f, props=closure(f.props, t))
     return f
@@ -240,7 +245,7 @@ def _float_end(end: End, dtype: np.dtype, towards: float) -> float | None:
 
 
 def _register() -> None:
-    from symc.opt import intervals, structures  # noqa: F401  (they fill TRANSFER)
+    import symc.opt.transfer  # noqa: F401  (its modules fill TRANSFER)
 
 
 _register()

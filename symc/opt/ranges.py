@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from symc.ir.dim import Size, if_any, known_nonnegative
+from symc.ir.dim import Dim, Size, if_any, known_nonnegative
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value
 
@@ -26,7 +26,8 @@ def range_of(v: Value, known: Callable[[Value], Range]) -> Range:
     if v.op.name in _SIMPLE:
         return _SIMPLE[v.op.name](v, [known(o) for o in v.operands])
     if v.op.name in _ARITHMETIC:
-        return _ARITHMETIC[v.op.name](v, [known(o) for o in v.operands]) if v.dtype == DTYPES["i64"] else UNKNOWN
+        found = _ARITHMETIC[v.op.name](v, [known(o) for o in v.operands])
+        return _unwrapped(v.dtype, found) if v.op.name in _WRAPS else found
     if "positions" in v.op.traits:  # argsort, argmax, ...: where along an axis of the operand
         axis = v.attrs["axis"] if "axis" in v.attrs else v.attrs["axes"][0]
         return 0, v.operands[0].shape[axis] - 1
@@ -34,6 +35,22 @@ def range_of(v: Value, known: Callable[[Value], Range]) -> Range:
         return _hull([known(o) for o in v.operands if isinstance(o.type, TensorType) and o.dtype == v.dtype]
                      if v.op.name in ("concat", "pad") else [known(v.operands[0])])
     return UNKNOWN
+
+
+def _unwrapped(dtype: np.dtype, found: Range) -> Range:
+    """A range of sums and the like, if they cannot have wrapped around: formulas of sizes do not, in i64."""
+    return found if all(_fits(end, dtype) for end in found) else UNKNOWN
+
+
+def _fits(end: Size | None, dtype: np.dtype) -> bool:
+    if isinstance(end, Dim):
+        return dtype == DTYPES["i64"] and all(abs(factor) < MOST for _, factor in end.terms)
+    return end is not None and bool(np.iinfo(dtype).min <= end <= np.iinfo(dtype).max)
+
+
+#: Sizes times less than this are far from the ends of i64.
+MOST = 2**16
+_WRAPS = {"add", "sub", "mul", "neg"}
 
 
 #: Ops whose elements are all elements of the first operand.
