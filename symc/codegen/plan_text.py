@@ -12,7 +12,7 @@ from symc.ir.plan import Buffer, Layout, Plan, Step
 from symc.ir.text import input_names
 
 #: Longer attributes (index lists, constant data) are left out of the text of a step.
-SHOWN = 60
+SHOWN = 90
 
 
 def print_plan(plan: Plan) -> str:

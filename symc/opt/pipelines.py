@@ -40,20 +40,22 @@ from symc.errors import PipelineError, did_you_mean
 #:   operands.
 #: * check_indices comes after everything that could prove an index in bounds or drop a gather.
 #: * small_loops comes after check_indices, which looks at ordinary ops, and before fuse: what it makes is a kernel.
+#: * blas comes after decompose, which makes sums of what has a name and takes small products apart, and after
+#:   small_loops, whose kernels multiply themselves; and before fuse: the sums that it leaves belong to kernels.
 #: * fuse is last: what is fused is not looked into any more.
 DEFAULT = (
     "inline,canonicalize,fold,unroll,stabilize,"
     "turn,merge_scans,last_state,dead_loop,lay_out,hoist,push_out,pull_out,accumulate,sink,"
-    "simplify,stabilize,open_blocks,decompose,canonicalize,check_indices,small_loops,fuse"
+    "simplify,stabilize,open_blocks,decompose,canonicalize,check_indices,small_loops,blas,fuse"
 )
 
 #: The same meaning with less work: no algebra, one pass over the graph for each thing that must be done.
 FAST_COMPILE = (
-    "inline,canonicalize,stabilize,merge_scans,dead_loop,open_blocks,decompose,check_indices,small_loops,fuse"
+    "inline,canonicalize,stabilize,merge_scans,dead_loop,open_blocks,decompose,check_indices,small_loops,blas,fuse"
 )
 
 #: Everything but fusion, for those who want to see or test values.
-UNFUSED = DEFAULT.removesuffix(",check_indices,small_loops,fuse")
+UNFUSED = DEFAULT.removesuffix(",check_indices,small_loops,blas,fuse")
 
 
 @dataclass(frozen=True)

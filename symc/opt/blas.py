@@ -1,0 +1,179 @@
+"""blas: sums of products and arrays become products that add to what is there, one library call each.
+
+``0.5 * C + 2 * A @ B`` is one `gemm`, and so is any nest of sums, differences, negations, and products with numbers or
+with values of rank 0. Of a sum of several products the first writes and the others add. `gemm` goes over what it adds
+to if nobody else needs that, which only the plan knows; else its step copies it first.
+
+When it is good. A library clears C before it adds to it, so writing costs what adding costs. A gemm therefore saves
+what a kernel for the sum would do: read the product and C, and write; but for the copy of a C that is still needed. It
+loses where the sum costs nothing, because a kernel that uses it computes it on the way (``tanh(x @ W + b)``): there only
+products are added to each other. What is added but is no array (a bias that is broadcast, a sum of several arrays) is
+written by a kernel before, not after: as many kernels, and less traffic.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from symc.ir.function import Function
+from symc.ir.location import NOWHERE
+from symc.ir.op import Update, View
+from symc.ir.ops.arithmetic import add, div, mul
+from symc.ir.ops.gemm import gemm
+from symc.ir.ops.leaf import scalar
+from symc.ir.ops.linalg import dot
+from symc.ir.ops.put import is_end
+from symc.ir.types import TensorType
+from symc.ir.value import Value
+from symc.opt.kernel_ops import is_free, is_kernel_op, reads_in_place
+from symc.opt.loops.edit import Edit
+from symc.opt.provenance import Provenance
+from symc.opt.regions import in_bodies
+from symc.opt.sums import ONE, Coefficient, Sum, collect, summands
+
+#: The dtypes that libraries multiply.
+DTYPES = "fdFD"
+
+
+def blas(provenance: Provenance, f: Function) -> Function:
+    """``f`` with products that add, in the bodies of its loops and branches too."""
+    return in_bodies(partial(_merge, provenance), f)
+
+
+def _merge(provenance: Provenance, f: Function) -> Function:
+    found = find(f)
+    if not found:
+        return f
+    edit = Edit(f, provenance, "blas")
+    for v in edit.values:
+        if v in found:
+            new = edit.done[v] = _build(found[v], edit)
+            edit.record(v, new)
+        else:
+            edit.step(v)
+    return edit.finish()
+
+
+@dataclass
+class Job:
+    """A sum and the products in it that become gemms. ``target``: the array that the first one adds to, times a number;
+    None: nothing, or what else there is to add. ``apart``: a kernel adds what else there is to the products."""
+
+    sum: Sum
+    apart: bool
+    products: list[tuple[Value, Coefficient]] = field(default_factory=list)
+    target: tuple[Value, Coefficient] | None = None
+
+
+def find(f: Function) -> dict[Value, Job]:
+    """The sums of a function that are better as gemms, by what they are the value of."""
+    values = f.values()
+    users: dict[Value, list[Value]] = {v: [] for v in values}
+    for v in values:
+        for o in v.operands:
+            users[o].append(v)
+    uses = {v: len(us) for v, us in users.items()}
+    for r in f.body.results:
+        uses[r] += 1
+    results = set(f.body.results)
+    inner: set[Value] = set()
+    found = {}
+    for v in reversed(values):
+        if v in inner or v.type.__class__ is not TensorType or v.dtype.char not in DTYPES or not v.ndim or summands(v) is None:
+            continue
+        s = collect(v, lambda x: uses[x] == 1)
+        inner.update(s.nodes)
+        job = _job(s, v not in results and all(_takes_in(u, v) for u in users[v]), uses)
+        if job is not None:
+            found[v] = job
+    return found
+
+
+def _job(s: Sum, apart: bool, uses: dict[Value, int]) -> Job | None:
+    """What to do about a sum, if anything."""
+    job = Job(s, apart)
+    others = []
+    for v, c in s.leaves:
+        product = v.op is dot and bool(v.attrs["contract"][0]) and uses[v] == 1
+        if product and c is not None and c.fits(s.root.dtype):
+            job.products.append((v, c))
+        else:
+            others.append((v, c))
+    if len(others) == 1 and not apart:
+        ((v, c),) = others
+        if c is not None and c.fits(s.root.dtype) and _is_array(v, uses):
+            job.target = v, c
+    n = len(job.products)
+    if n > 1 or n == 1 and not apart and (others or not job.products[0][1].is_one):
+        return job
+    return None
+
+
+def _takes_in(user: Value, v: Value) -> bool:
+    """Whether the kernel of a user can compute ``v`` on the way."""
+    if not is_kernel_op(user):
+        return False
+    if is_end(user):
+        return not (isinstance(user.op.lowering, Update) and user.operands[0] is v)
+    return reads_in_place(user)
+
+
+def _is_array(v: Value, uses: dict[Value, int]) -> bool:
+    """Whether a value lies in memory anyway."""
+    while isinstance(v.op.lowering, View):
+        v = v.operands[0]
+    return not is_free(v) and (not is_kernel_op(v) or uses[v] > 1)
+
+
+# --- what becomes of it -----------------------------------------------------------------------------------------------
+
+
+def _build(job: Job, edit: Edit) -> Value:
+    """The value of a sum as gemms, each of which adds to the one before."""
+    chosen = {v for v, _ in job.products}
+    rest = job.sum.of(lambda v: None if v in chosen else edit.done[v], lambda v: edit.done[v])
+    start, beta = (None, ONE) if job.apart else (rest, ONE)
+    if job.target is not None:
+        start, beta = edit.done[job.target[0]], job.target[1]
+    lines = NOWHERE.union(*[edit.hints.get(n, NOWHERE) for n in job.sum.nodes])
+    for v, alpha in job.products:
+        start = _add(start, beta, edit.done[v], alpha, edit)
+        edit.note(start, lines | edit.hints.get(v, NOWHERE))
+        beta = ONE
+    assert start is not None
+    return start if rest is None or not job.apart else add(rest, start)
+
+
+def _add(start: Value | None, beta: Coefficient, product: Value, alpha: Coefficient, edit: Edit) -> Value:
+    """``beta * start + alpha * product``."""
+    if start is None and alpha.is_one:
+        return product
+    operands = [*product.operands, *([] if start is None else [start])]
+    times = []
+    for name, c in (("alpha", alpha), ("beta", beta)):
+        by = _factor(c, edit)
+        if by is not None:
+            operands.append(by)
+            times.append(name)
+    numbers = dict(alpha=_shortest(alpha.number, product.dtype),
+                   beta=0.0 if start is None else _shortest(beta.number, product.dtype))
+    return gemm(*operands, **product.attrs, **numbers, times=tuple(times))
+
+
+def _factor(c: Coefficient, edit: Edit) -> Value | None:
+    """What the number of a coefficient is multiplied by."""
+    times, over = ([edit.done[s] for s in x] for x in (c.times, c.over))
+    up = functools.reduce(mul, times) if times else None
+    down = functools.reduce(mul, over) if over else None
+    if down is None:
+        return up
+    return div(scalar(1.0, down.dtype) if up is None else up, down)
+
+
+def _shortest(x: float, dtype: np.dtype) -> float:
+    """The shortest float that is this number in ``dtype``."""
+    return float(str(dtype.type(x).real))
