@@ -34,6 +34,7 @@ from symc.control import (
     map_ as map,
 )
 from symc.custom_op import op
+from symc.debugging.bisect import bisect
 from symc.deferred import Deferred
 from symc.errors import (
     AssertError,
@@ -73,5 +74,7 @@ from symc.state import SharedVariable, shared
 from symc.taps import taps
 from symc.tensor import Tensor
 from symc.vmap import vmap
+
+from symc.debugging.public import diff  # isort: skip - NumPy's diff, and that of functions
 
 __version__ = "0.1.0"

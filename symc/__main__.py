@@ -43,6 +43,10 @@ def _parser() -> argparse.ArgumentParser:
     show = commands.add_parser("show", help="parse, verify and print IR text")
     show.add_argument("file")
     show.set_defaults(run=_show)
+    diff = commands.add_parser("diff", help="say what is different between two IR texts, but for names and order")
+    diff.add_argument("left")
+    diff.add_argument("right")
+    diff.set_defaults(run=_diff)
     commands.add_parser("passes", help="list passes").set_defaults(run=_passes)
     commands.add_parser("rules", help="print the rule catalogue").set_defaults(run=_rules)
     commands.add_parser("doctor", help="say what is installed and what works").set_defaults(run=_doctor)
@@ -77,6 +81,14 @@ def _show(args: argparse.Namespace) -> int:
         verify(f)
         print(f)
     return 0
+
+
+def _diff(args: argparse.Namespace) -> int:
+    from symc.debugging.diff import diff
+
+    found = diff(_read(args.left), _read(args.right))
+    print(found)
+    return int(not found.same)
 
 
 def _passes(args: argparse.Namespace) -> int:

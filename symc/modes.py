@@ -13,7 +13,6 @@ from symc.codegen.plan import check_plan, make_plan
 from symc.errors import InputError, InternalError, NonFiniteError, PipelineError, SymcError, did_you_mean
 from symc.ir import location
 from symc.ir.function import Function, Hints
-from symc.ir.ops.effect import quiet
 from symc.ir.plan import Plan
 from symc.ir.text import print_function
 from symc.ir.value import Value
@@ -24,12 +23,6 @@ from symc.runtime.reference_program import ReferenceProgram
 
 #: What each mode runs through, unless ``pipeline=`` says otherwise.
 PIPELINES = {"default": DEFAULT, "fast_compile": FAST_COMPILE, "debug": DEFAULT, "reference": "", "nan_guard": ""}
-
-#: How far a result may be from the reference in debug mode: a relative error per dtype.
-TOLERANCE = {2: 2e-2, 4: 1e-4, 8: 1e-8}
-
-#: How many units of rounding of the largest number may be left where results cancel.
-CANCELLED = 256
 
 
 @dataclass
@@ -84,10 +77,10 @@ def prepare(
     """Optimize, plan and load ``f``. ``donated``: arguments that a call may overwrite."""
     wanted = PIPELINES[mode] if pipeline is None else pipeline
     if not wanted:
-        return _loaded(Prepared(f, f, {"input": f}, None), mode, donated, threads, budget)
+        return _loaded(Prepared(f, f, {"input": f}, None), mode, donated, budget)
     optimized = optimize(f, wanted, verify=mode == "debug")
     prepared = Prepared(f, optimized.function, optimized.stages, None, optimized=optimized)
-    return _loaded(prepared, mode, donated, threads, budget)
+    return _loaded(prepared, mode, donated, budget, wanted)
 
 
 def restore(
@@ -96,10 +89,12 @@ def restore(
 ) -> Prepared:
     """What ``prepare`` gave, from a function that was optimized before."""
     stages = {"input": f} if f.body is final.body else {"input": f, "saved": final}
-    return _loaded(Prepared(f, final, stages, None), mode, donated, threads, budget)
+    return _loaded(Prepared(f, final, stages, None), mode, donated, budget, pipeline)
 
 
-def _loaded(p: Prepared, mode: str, donated: frozenset[int], threads: int | None, budget: Budget | None) -> Prepared:
+def _loaded(
+    p: Prepared, mode: str, donated: frozenset[int], budget: Budget | None, pipeline: str | None = None
+) -> Prepared:
     """With its plan and program."""
     if budget is not None and mode in ("reference", "nan_guard"):
         raise InputError(f"max_bytes: mode={mode!r} runs without a memory plan",
@@ -111,8 +106,11 @@ def _loaded(p: Prepared, mode: str, donated: frozenset[int], threads: int | None
     else:
         plan = _load(p, donated, budget)
         if mode == "debug":
+            from symc.debugging.debug_mode import DebugProgram
+
             check_plan(plan)
-            p.program = DebugProgram(p)
+            p.program = DebugProgram(p.source, p.final, p.stages, p.program, donated | frozenset(p.final.updates),
+                                     pipeline or DEFAULT)
     return p
 
 
@@ -197,66 +195,3 @@ def _range(a: Any) -> str:
     if not a.size or a.dtype.kind in "bc":
         return "no numbers" if not a.size else "..."
     return f"[{a.min():.6g}, {a.max():.6g}]"
-
-
-class DebugProgram:
-    """Runs the real program and the reference side by side, and names the pass or the backend that disagrees."""
-
-    def __init__(self, prepared: Prepared):
-        self._prepared = prepared
-        self._program = prepared.program
-        self._reference = ReferenceProgram(prepared.source)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._program, name)
-
-    def run(self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int], out: Any = None) -> list[np.ndarray]:
-        kept = [a.copy() for a in arrays]
-        with quiet():  # what is printed, is printed by the program itself
-            expected = self._reference.run([a.copy() for a in kept], sizes)
-        got = self._program.run(list(arrays), sizes, out)
-        wrong = _first_difference(got, expected, kept)
-        if wrong is None:
-            return got
-        for a, old in zip(arrays, kept, strict=True):  # states and donated arguments that were written in place
-            if a.flags.writeable:
-                np.copyto(a, old)
-        for name, stage in self._prepared.stages.items():
-            with quiet():
-                reached = ReferenceProgram(stage).run([a.copy() for a in kept], sizes)
-            if _first_difference(reached, expected, kept) is not None:
-                raise InternalError(
-                    f"debug: result {wrong} is wrong after the pass {name!r}", text=print_function(stage)
-                )
-        raise InternalError(
-            f"debug: the backend computes result {wrong} wrongly; every pass is right",
-            text=print_function(self._prepared.final),
-        )
-
-
-def _first_difference(got: Sequence[Any], expected: Sequence[Any], arrays: Sequence[np.ndarray]) -> int | None:
-    """The first result that is not the expected one, up to rounding in the narrowest dtype that takes part.
-
-    What cancels to nearly nothing is compared on the scale of everything that went in or came out.
-    """
-    numbers = [a for a in [*arrays, *expected] if a.dtype.kind in "fc"]
-    width = min([_width(a.dtype) for a in numbers], default=8)
-    rounding = CANCELLED * float(np.finfo(f"f{width}").eps) * max([_scale(a) for a in numbers], default=0.0)
-    for k, (g, e) in enumerate(zip(got, expected, strict=True)):
-        if g.dtype != e.dtype or g.shape != e.shape:
-            return k
-        if e.dtype.kind not in "fc":
-            same = np.array_equal(g, e)
-        else:
-            same = np.allclose(g, e, TOLERANCE[width], max(TOLERANCE[width] * _scale(e), rounding), equal_nan=True)
-        if not same:
-            return k
-    return None
-
-
-def _scale(a: np.ndarray) -> float:
-    return float(np.abs(a[np.isfinite(a)]).max(initial=0))
-
-
-def _width(d: np.dtype) -> int:
-    return d.itemsize // 2 if d.kind == "c" else d.itemsize

@@ -12,7 +12,7 @@ import numpy as np
 from symc.accuracy import AccuracyReport, accuracy_report
 from symc.callsite import caller
 from symc.codegen.names import kernel_name
-from symc.errors import InputError, PlanError, SymcError, did_you_mean
+from symc.errors import InputError, PipelineError, PlanError, SymcError, did_you_mean
 from symc.ir import location
 from symc.ir.dim import evaluate
 from symc.ir.function import Function, Hints, bound_names
@@ -121,6 +121,19 @@ class Views:
         if not found:
             return f"no rule fired on the lines of {v!r}"
         return "\n".join(f"[{f.pass_name}] {f}" for f in found)
+
+    def diff(self, first: str, second: str | None = None) -> Any:
+        """What is different between two stages, such as ``f.diff("stabilize", "simplify")``; by default the last one
+        is the second. ``sc.diff(f, g)`` compares two functions.
+        """
+        from symc.debugging.diff import diff
+
+        stages = self._prepared.stages
+        for name in (first, second):
+            if name is not None and name not in stages:
+                raise PipelineError(f"{self._signature.function} has no stage {name!r}", where=[caller()],
+                                    help=did_you_mean(name, stages))
+        return diff(stages[first], self._prepared.final if second is None else stages[second])
 
     def why_not(self, name: str) -> str:
         """Why the rule or pass ``name`` did not fire: its nearest match and the condition that failed."""

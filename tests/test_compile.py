@@ -468,7 +468,7 @@ BINARY = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(8))
 def test_random_programs_with_state_gradients_and_donation(seed):
     rng = np.random.default_rng(seed)
     shape = tuple(rng.choice([1, 2, 3, 5], 2))
@@ -484,23 +484,6 @@ def test_random_programs_with_state_gradients_and_donation(seed):
     )
     for _ in range(2):
         f(rng.normal(size=shape))  # raises where any pass, the plan or the backend differs from the reference
-
-
-def test_debug_names_the_guilty_pass_and_the_backend():
-    from symc.modes import DebugProgram, Prepared
-    from symc.runtime.reference_program import ReferenceProgram
-
-    x = sc.vector("x")
-    good = sc.compile(x + 1, mode="reference")._prepared.source
-    bad = sc.compile(x + 2, mode="reference")._prepared.source
-    arrays, sizes = [np.ones(2)], {x.value.shape[0].terms[0][0][0][0]: 2}
-    wrong_pass = DebugProgram(Prepared(good, bad, {"input": good, "canonicalize": bad}, ReferenceProgram(bad)))
-    with pytest.raises(sc.InternalError, match="result 0 is wrong after the pass 'canonicalize'") as e:
-        wrong_pass.run(arrays, sizes)
-    assert sc.parse(e.value.text).body is bad.body
-    wrong_backend = DebugProgram(Prepared(good, good, {"input": good}, ReferenceProgram(bad)))
-    with pytest.raises(sc.InternalError, match="the backend computes result 0 wrongly"):
-        wrong_backend.run(arrays, sizes)
 
 
 def test_failures_of_the_backend_are_internal_errors_with_text(monkeypatch):
