@@ -226,17 +226,23 @@ def logsumexp(a: Any, axis: Axis = None, keepdims: bool = False, b: Any = None) 
     return reduce("logsumexp", float_value(t, "logsumexp"), axis, keepdims, t)
 
 
+def _along(name: str, x: Any, axis: Axis) -> Tensor:
+    """Softmax or its logarithm: an op that keeps the shape."""
+    t = as_tensor(x)
+    v = float_value(t, name)
+    return Tensor(lookup(name)(v, axes=tuple(sorted(normal_axes(axis, v.ndim, name, t)))))
+
+
 @public()
 def softmax(x: Any, axis: Axis = None) -> Tensor:
     """exp(x) / sum(exp(x)) over ``axis``, without overflow."""
-    return API["exp"](log_softmax(x, axis))
+    return _along("softmax", x, axis)
 
 
 @public()
 def log_softmax(x: Any, axis: Axis = None) -> Tensor:
-    """x - logsumexp(x), the logarithm of softmax."""
-    t = as_tensor(x)
-    return API["subtract"](t, logsumexp(t, axis, keepdims=True))
+    """x - logsumexp(x), the logarithm of softmax, accurate for large x."""
+    return _along("log_softmax", x, axis)
 
 
 # --- running ----------------------------------------------------------------------------------------------------------

@@ -25,16 +25,17 @@ from symc.ir.ops import (
     reduce,
     remat,
     shape,
+    softmax,
     solve,
     sort,
     spectral,
 )
 
 #: The families, in the order in which the documentation shows them.
-FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, linalg, gemm, factor,
-            solve, spectral, matrix_functions, index, sort, random, control, call, remat, implicit, effect, kernel, put,
+FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, softmax, linalg,
+            gemm, factor, solve, spectral, matrix_functions, index, sort, random, control, call, remat, implicit, effect, kernel, put,
             loop)
 
 __all__ = ["FAMILIES", "arithmetic", "call", "cast", "compare", "control", "cumulative", "effect", "factor", "gemm",
            "grad_control", "implicit", "index", "kernel", "leaf", "linalg", "logic", "loop", "math", "matrix_functions",
-           "put", "random", "reduce", "remat", "shape", "solve", "sort", "spectral"]
+           "put", "random", "reduce", "remat", "shape", "softmax", "solve", "sort", "spectral"]

@@ -15,7 +15,7 @@ import numpy as np
 from symc.errors import ShapeError
 from symc.ir.dim import product
 from symc.ir.op import Custom, Decompose, Derivative, Fold, Linear, Lowering, Op, lookup, register
-from symc.ir.ops.arithmetic import abs_, complex_, conjugate, maximum, real
+from symc.ir.ops.arithmetic import abs_, complex_, conjugate, maximum, mulz, real
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import eq, isfinite, ne
 from symc.ir.ops.cumulative import cumprod, shifted
@@ -180,21 +180,37 @@ def _logsumexp(x, axis):
     return np.log(np.sum(np.exp(x - top), axis=axis)) + np.squeeze(top, axis)
 
 
-def _logsumexp_parts(v: Value) -> Value:
-    (x,), axes = v.operands, v.attrs["axes"]
+def shifted_sum(x: Value, axes: Axes) -> tuple[Value, Value, Value]:
+    """The greatest element (0 where it is infinite), x minus that, and the sum of the exponentials of the difference.
+
+    Logsumexp, softmax and its logarithm are made of these: of one x they are computed once.
+    """
     top = sup(x, axes=axes)
     top = where(isfinite(top), top, like(top, 0))
-    return log(sum_(exp(x - spread(top, x, axes)), axes=axes)) + top
+    shifted = x - spread(top, x, axes)
+    return top, shifted, sum_(exp(shifted), axes=axes)
+
+
+def _logsumexp_parts(v: Value) -> Value:
+    top, _, total = shifted_sum(v.operands[0], v.attrs["axes"])
+    return log(total) + top
+
+
+def _where_any(v: Value, change: Value) -> Value:
+    """The change of a logsumexp ``v``: none where every element is -inf."""
+    return where(eq(v, like(v, -np.inf)), like(v, 0), change)
 
 
 def _softmax(v: Value) -> Value:
-    (x,), axes = v.operands, v.attrs["axes"]
-    return exp(x - spread(where(eq(v, like(v, -np.inf)), like(v, 0), v), x, axes))
+    return lookup("softmax")(v.operands[0], axes=v.attrs["axes"])
+
+
+def _logsumexp_vjp(g: Value, v: Value) -> tuple[Value]:
+    return (mulz(spread(_where_any(v, g), v.operands[0], v.attrs["axes"]), _softmax(v)),)
 
 
 logsumexp = reduction("logsumexp", "f", _logsumexp, Decompose(_logsumexp_parts), Custom(
-    lambda t, v: sum_(t[0] * _softmax(v), axes=v.attrs["axes"]),
-    lambda g, v: (spread(g, v.operands[0], v.attrs["axes"]) * _softmax(v),)),
+    lambda t, v: _where_any(v, sum_(mulz(t[0], _softmax(v)), axes=v.attrs["axes"])), _logsumexp_vjp),
     doc="log(sum(exp(x))) over `axes`, without overflow. Its gradient is the softmax.")
 
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from symc.ir.ops.index import gather
+from symc.ir.ops.kernel import check_index
+from symc.ir.ops.leaf import iota
 from symc.ir.ops.math import exp, log, log1mexp, logaddexp
 from symc.ir.ops.reduce import logsumexp, spread, sum_
+from symc.ir.ops.softmax import log_softmax, log_softmax_at, softmax
 from symc.ir.text import splat_of
+from symc.ir.types import DTYPES
 from symc.ir.value import Value
+from symc.opt.forms import Steps, steps_of
 from symc.opt.pattern import flatten, join, leaves
+from symc.opt.ranges import wrapped_index
 from symc.opt.rule import rewrite, rule
+
+I64 = DTYPES["i64"]
 
 # --- logs of sums of exponentials -------------------------------------------------------------------------------------
 
@@ -126,36 +135,145 @@ def shift_put_back(v: Value) -> Value | None:
 # --- softmax ----------------------------------------------------------------------------------------------------------
 
 
+def _spread_along(b: Value, x: Value, axes: tuple[int, ...]) -> bool:
+    """Whether ``b`` repeats a reduction of ``x`` over axes along these."""
+    return b.op.name == "broadcast" and b.attrs["axes"] == tuple(a for a in range(x.ndim) if a not in axes)
+
+
 @rewrite(
     "div",
     "mul",
     kinds="f",
     weight=4,
     needs=["exp", "broadcast"],
-    equation="exp(x) / sum(exp(x), axes) -> exp(x - logsumexp(x, axes))",
+    equation="exp(x) / sum(exp(x), axes) -> softmax(x, axes)",
     examples=lambda: [
         (lambda e: e / spread(sum_(e, axes=(1,)), e, (1,)))(exp(_matrix())),
+        (lambda e: e / spread(sum_(e, axes=(0, 1)), e, (0, 1)))(exp(_matrix())),
         (lambda e, y: y * e / spread(sum_(e, axes=(0,)), e, (0,)))(exp(_matrix()), _matrix()),
     ],
+    misses=lambda: [
+        (lambda e, y: y / spread(sum_(e, axes=(1,)), e, (1,)))(exp(_matrix()), exp(_matrix())),
+        (lambda e: e * spread(sum_(e, axes=(1,)), e, (1,)))(exp(_matrix())),
+    ],
 )
-def softmax(v: Value) -> Value | None:
+def softmax_by_hand(v: Value) -> Value | None:
     """inf / inf for large x, 0 / 0 for very negative ones."""
     terms = flatten(v, "product")
     for i, (s, e) in enumerate(terms):
         if s < 0 or e.op.name != "exp":
             continue
         for j, (t, b) in enumerate(terms):
-            if (
-                t > 0
-                or b.op.name != "broadcast"
-                or b.operands[0].op.name != "sum"
-                or b.operands[0].operands[0] is not e
-            ):
+            if t > 0 or b.op.name != "broadcast" or b.operands[0].op.name != "sum" or b.operands[0].operands[0] is not e:
                 continue
             axes = b.operands[0].attrs["axes"]
-            if b.attrs["axes"] != tuple(a for a in range(e.ndim) if a not in axes):
-                continue
-            x, _ = without_shift(e.operands[0], axes)
-            made = exp(x - spread(logsumexp(x, axes=axes), x, axes))
-            return join([(1, made), *[term for k, term in enumerate(terms) if k not in (i, j)]], "product")
+            if _spread_along(b, e, axes):
+                made = softmax(e.operands[0], axes=axes)
+                return join([(1, made), *[term for k, term in enumerate(terms) if k not in (i, j)]], "product")
     return None
+
+
+@rewrite(
+    "sub",
+    "add",
+    kinds="f",
+    weight=3,
+    needs=["broadcast"],
+    equation="x - logsumexp(x, axes) -> log_softmax(x, axes)",
+    examples=lambda: [
+        (lambda x: x - spread(logsumexp(x, axes=(1,)), x, (1,)))(_matrix()),
+        (lambda x, y: x + y - spread(logsumexp(x, axes=(0, 1)), x, (0, 1)))(_matrix(), _matrix()),
+    ],
+    misses=lambda: [
+        (lambda x, y: x - spread(logsumexp(y, axes=(1,)), x, (1,)))(_matrix(), _matrix()),
+        (lambda x: x + spread(logsumexp(x, axes=(1,)), x, (1,)))(_matrix()),
+    ],
+)
+def log_softmax_by_hand(v: Value) -> Value | None:
+    """Both terms are rounded to the digits of x, and cancel: subtracting the greatest element first is exact."""
+    terms = flatten(v, "sum")
+    for j, (t, b) in enumerate(terms):
+        if t > 0 or b.op.name != "broadcast" or b.operands[0].op is not logsumexp:
+            continue
+        (x,), axes = b.operands[0].operands, b.operands[0].attrs["axes"]
+        i = next((k for k, (s, y) in enumerate(terms) if s > 0 and y is x), None)
+        if i is not None and _spread_along(b, x, axes):
+            made = log_softmax(x, axes=axes)
+            return join([(1, made), *[term for k, term in enumerate(terms) if k not in (i, j)]], "sum")
+    return None
+
+
+@rewrite(
+    "softmax",
+    "log_softmax",
+    kinds="f",
+    needs=["sub"],
+    equation="softmax(x - m, axes) -> softmax(x, axes) where m does not vary along the axes; so for log_softmax",
+    examples=lambda: [
+        op(_matrix() - _rows(leaves(1, {}, (3,))[0]), axes=(1,)) for op in (softmax, log_softmax)
+    ],
+    misses=lambda: [softmax(_matrix() - _rows(leaves(1, {}, (3,))[0]), axes=(0,))],
+)
+def softmax_of_shifted(v: Value) -> Value | None:
+    """A shift that was made by hand: softmax makes its own."""
+    x, m = without_shift(v.operands[0], v.attrs["axes"])
+    return None if m is None else v.op(x, axes=v.attrs["axes"])
+
+
+@rewrite(
+    "log",
+    kinds="f",
+    equation="log(softmax(x, axes)) -> log_softmax(x, axes)",
+    needs=["softmax"],
+    examples=lambda: [log(softmax(_matrix(), axes=(1,)))],
+)
+def log_of_softmax(v: Value) -> Value | None:
+    """A small probability underflows where its log is ordinary, one near 1 has lost the digits of its log."""
+    (s,) = v.operands
+    return log_softmax(s.operands[0], axes=s.attrs["axes"]) if s.op is softmax else None
+
+
+@rewrite(
+    "exp",
+    kinds="f",
+    equation="exp(log_softmax(x, axes)) -> softmax(x, axes)",
+    needs=["log_softmax"],
+    examples=lambda: [exp(log_softmax(_matrix(), axes=(1,)))],
+)
+def exp_of_log_softmax(v: Value) -> Value | None:
+    """Each undoes the other: no log, and one exponential."""
+    (s,) = v.operands
+    return softmax(s.operands[0], axes=s.attrs["axes"]) if s.op is log_softmax else None
+
+
+@rewrite(
+    "gather",
+    kinds="fiu",
+    needs=["log_softmax"],
+    equation="log_softmax(x, 1)[arange(n), y] -> log_softmax_at(x, y)",
+    examples=lambda: [
+        gather(log_softmax(_matrix(), axes=(1,)), iota(shape=(3,), axis=0, dtype=I64), _labels(3), axes=(0, 1)),
+        gather(log_softmax(leaves(1, {}, (5,))[0], axes=(0,)), _labels(), axes=(0,)),
+    ],
+    misses=lambda: [
+        gather(log_softmax(_matrix(), axes=(1,)), _labels(3), iota(shape=(3,), axis=0, dtype=I64), axes=(0, 1)),
+        gather(log_softmax(_matrix(), axes=(1,)), _labels(3), axes=(0,)),
+    ],
+)
+def cross_entropy(v: Value) -> Value | None:
+    """Cross-entropy with labels: its gradient is probabilities minus one-hot rows, without a scatter."""
+    s, *indices = v.operands
+    if s.op is not log_softmax or len(s.attrs["axes"]) != 1 or v.attrs["axes"] != tuple(range(s.ndim)):
+        return None
+    (x,), (axis,) = s.operands, s.attrs["axes"]
+    if v.shape != tuple(n for a, n in enumerate(x.shape) if a != axis):
+        return None
+    for a, i in enumerate(indices[:axis] + indices[axis + 1 :]):
+        count = wrapped_index(i)
+        if steps_of(i if count is None else count) != Steps(a, 0, 1):
+            return None
+    return log_softmax_at(x, check_index(indices[axis], size=x.shape[axis]), axis=axis)
+
+
+def _labels(*shape: int) -> Value:
+    return leaves(1, {0: "i64"}, shape)[0]
