@@ -1,11 +1,13 @@
-"""``sc.linalg``: the linear algebra functions, under the names of ``numpy.linalg``."""
+"""``sc.linalg``: linear algebra, under the names of ``numpy.linalg`` and of what ``scipy.linalg`` has besides."""
 
-from symc import numpy_api as _functions
+from symc import numpy_api as _numpy_api
+from symc.errors import LinAlgError
 from symc.public import API as _API
 
-NAMES = (
+#: What ``sc`` has under the same names.
+_SHARED = (
     "cross",
-    "diagonal",
+    "kron",
     "matmul",
     "matrix_norm",
     "matrix_power",
@@ -14,10 +16,9 @@ NAMES = (
     "norm",
     "outer",
     "tensordot",
-    "trace",
     "vecdot",
     "vector_norm",
 )
-globals().update({_n: _API[_n] for _n in NAMES})
-__all__ = list(NAMES)
-assert _functions
+_found = {**{_n: _API[_n] for _n in _SHARED}, **_numpy_api.LINALG}
+globals().update(_found)
+__all__ = ["LinAlgError", *sorted(_found)]

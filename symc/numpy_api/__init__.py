@@ -9,12 +9,15 @@ from symc.ir.types import DTYPES as _DTYPES
 from symc.numpy_api import (
     convert,
     creation,
+    decompositions,
     dtypes,
     elementwise,
+    equations,
     indexing,
     joining,
     linear,
     manipulation,
+    matrices,
     missing,
     padding,
     polynomials,
@@ -28,8 +31,8 @@ from symc.numpy_api import (
 from symc.public import API as _API
 
 _FAMILIES = (  # imported for what they register
-    convert, creation, dtypes, elementwise, indexing, joining, linear, manipulation, missing, padding, polynomials,
-    reductions, selection, sorting, statistics, ufuncs, updates,
+    convert, creation, decompositions, dtypes, elementwise, equations, indexing, joining, linear, manipulation,
+    matrices, missing, padding, polynomials, reductions, selection, sorting, statistics, ufuncs, updates,
 )
 for _d in _DTYPES.values():
     globals()[_d.name] = _d
@@ -39,7 +42,10 @@ CONSTANTS = ("pi", "e", "inf", "nan", "euler_gamma", "newaxis")
 
 #: Functions that Python's operators and indexing call; they have no name of their own for users.
 _INTERNAL = {"getitem", "operator_pow", "make_complex"}
-_OWN = {n: f for n, f in _API.items() if n not in _INTERNAL and f.__module__.startswith(__name__)}
+_ALL = {n: f for n, f in _API.items() if n not in _INTERNAL and f.__module__.startswith(__name__)}
+_OWN = {n: f for n, f in _ALL.items() if not n.startswith(matrices.PREFIX)}
+#: The functions that ``sc.linalg`` alone has, by their names there.
+LINALG = {n.removeprefix(matrices.PREFIX): f for n, f in _ALL.items() if n.startswith(matrices.PREFIX)}
 globals().update(_OWN)
 FUNCTIONS = tuple(sorted(_OWN))
 __all__ = [*CONSTANTS, *sorted(_d.name for _d in _DTYPES.values() if _d.name != "bool"), *FUNCTIONS]

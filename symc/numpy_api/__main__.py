@@ -32,6 +32,8 @@ TITLES = {
     "indexing": "Indexing",
     "selection": "Selecting and assembling",
     "linear": "Products and norms",
+    "decompositions": "Linear algebra: factorizations and eigenvalues (`sc.linalg`)",
+    "equations": "Linear algebra: equations, inverses, determinants (`sc.linalg`)",
     "sorting": "Sorting and searching",
     "statistics": "Statistics and differences",
     "polynomials": "Polynomials and convolution",
@@ -61,12 +63,14 @@ def page() -> str:
     names: dict[Callable, list[str]] = {}
     for name in numpy_api.FUNCTIONS:
         names.setdefault(API[name], []).append(name)
+    for name, fn in numpy_api.LINALG.items():
+        names.setdefault(fn, []).append(f"linalg.{name}")
     families: dict[str, list[str]] = {t: [] for t in TITLES}
     for fn, own in names.items():
         family = "ufuncs" if fn.__name__ in ufuncs else inspect.unwrap(fn).__module__.rsplit(".", 1)[-1]
         doc = (fn.__doc__ or "").strip().splitlines()[0].replace("|", "\\|")
         families[family].append(f"| {_code(own)} | {_code(numpy_of.get(fn, ()))} | {doc} |")
-    lines = [HEAD, f"{len(names)} functions under {len(numpy_api.FUNCTIONS)} names."]
+    lines = [HEAD, f"{len(names)} functions under {len(numpy_api.FUNCTIONS) + len(numpy_api.LINALG)} names."]
     for key, title in TITLES.items():
         lines += ["", f"## {title}", "", "| `sc.` | NumPy | |", "|---|---|---|", *families[key]]
     return "\n".join(lines) + "\n"

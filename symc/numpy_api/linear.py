@@ -1,4 +1,4 @@
-"""Products of arrays: dot, matmul, einsum, tensordot and their relatives; norms. Factorizations are not here."""
+"""Products of arrays: dot, matmul, einsum, tensordot and their relatives; norms."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from symc.public import API, public
 from symc.tensor import Tensor
 
 
-@public()
+@public(np.linalg.matmul)
 def matmul(x1: Any, x2: Any, /) -> Tensor:
     """The matrix product; leading axes broadcast, a vector is a row on the left and a column on the right."""
     a, b = same_dtype([x1, x2], "matmul")
@@ -53,18 +53,16 @@ def _asserted(x: Labelled, label: Label, m: Any) -> Labelled:
     return Labelled(lookup("ensure_shape")(x.value, shape=want), x.labels)
 
 
-@public(np.dot, np.linalg.multi_dot)
-def dot(a: Any, b: Any = None) -> Tensor:
+@public(np.dot)
+def dot(a: Any, b: Any) -> Tensor:
     """The sum of products over the last axis of a and the last but one (or only) axis of b."""
-    if b is None:  # multi_dot takes a list
-        return multi_dot(a)
     x, y = same_dtype([a, b], "dot")
     if not x.ndim or not y.ndim:
         return API["multiply"](a, b)
     return _over(x, y, [x.ndim - 1], [max(y.ndim - 2, 0)], "dot")
 
 
-@public()
+@public(np.linalg.multi_dot)
 def multi_dot(arrays: Sequence[Any]) -> Tensor:
     """The product of several matrices, in the order that takes the fewest operations for the sizes known."""
     parts = same_dtype(arrays, "multi_dot")
@@ -95,7 +93,7 @@ def _over(x: Tensor, y: Tensor, axes_x: Sequence[int], axes_y: Sequence[int], na
     return Tensor(contract([one, Labelled(y.value, tuple(ly))], out, name))
 
 
-@public(np.tensordot)
+@public(np.tensordot, np.linalg.tensordot)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
     """The sum of products over the last ``axes`` of a and first of b, or over the pairs of axes given."""
     x, y = same_dtype([a, b], "tensordot")
@@ -201,10 +199,12 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
 
 @public(np.linalg.matrix_power)
 def matrix_power(a: Any, n: int) -> Tensor:
-    """A square matrix to a whole power, by repeated squaring."""
+    """A square matrix to a whole power, by repeated squaring; of its inverse, for a negative one."""
     t = as_tensor(a)
-    if not isinstance(n, int) or n < 0:
+    if not isinstance(n, int):
         raise ShapeError(f"matrix_power: the power must be a whole number, not {n!r}")
+    if n < 0:
+        return matrix_power(API["linalg.inv"](t), -n)
     if t.ndim < 2 or known_equal(t.value.shape[-1], t.value.shape[-2]) is False:
         raise ShapeError("matrix_power: a square matrix is needed", values=rows([t]))
     out, square = None, t
@@ -307,6 +307,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
         axes = tuple(sorted(axes))
         out = lookup("norm")(v, axes=axes)
         return Tensor(expanded(out, axes) if keepdims else out)
+    if len(axes) == 2 and ord in (2, -2, "nuc"):
+        return _spectral_norm(t, ord, axes, keepdims)
     size = API["absolute"](Tensor(convert(t.value, loop_dtypes(np.sqrt, [t])[0])))
     if len(axes) == 1:
         return _vector_norm(size, ord, axes[0], keepdims)
@@ -314,12 +316,19 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
         raise DTypeError(
             f"norm: order {ord!r} is not available for matrices",
             values=rows([t]),
-            help="orders: None, 'fro', 1, -1, inf, -inf",
+            help="orders: None, 'fro', 'nuc', 1, -1, 2, -2, inf, -inf",
         )
     summed, best = axes if ord in (1, -1) else axes[::-1]
     total = API["sum"](size, summed, keepdims=True)
     out = API["max" if ord > 0 else "min"](total, best, keepdims=True)
     return out if keepdims else API["squeeze"](out, axes)
+
+
+def _spectral_norm(t: Tensor, ord: Any, axes: Sequence[int], keepdims: bool) -> Tensor:
+    """Of the singular values the largest, the least, or the sum."""
+    s = API["linalg.svdvals"](API["moveaxis"](t, axes, (-2, -1)))
+    out = API["sum" if ord == "nuc" else "max" if ord == 2 else "min"](s, -1)
+    return Tensor(expanded(out.value, axes)) if keepdims else out
 
 
 def _vector_norm(size: Tensor, ord: Any, axis: int, keepdims: bool) -> Tensor:

@@ -53,10 +53,7 @@ def _factor(cov: Tensor) -> Tensor:
             return as_tensor(np.linalg.cholesky(data if data.dtype.kind == "f" else data.astype("float64")))
         except np.linalg.LinAlgError:
             raise InputError("multivariate_normal: the covariance is not positive definite") from None
-    if "cholesky" in API:
-        return API["cholesky"](cov)
-    raise InputError("multivariate_normal: the covariance is not a constant matrix", values=[cov.describe("cov")],
-                     help="give its Cholesky factor: cholesky=L, a lower triangular matrix with cov = L @ L.T")
+    return API["linalg.cholesky"](cov)
 
 
 @distribution
