@@ -21,6 +21,7 @@ TITLES = {
     "indexing": "Indexing",
     "lookups": "Look-ups",
     "writes": "Writes",
+    "sparse": "Sparse arrays",
     "linalg": "Products of arrays",
     "decompose": "Decomposition",
     "debug": "Debugging",

@@ -95,7 +95,7 @@ for _name, _families, _doc in (
     ),
     (
         "simplify",
-        (*FORM, "algebra", "select", "logic", "linalg", "indexing", "lookups", "writes", "fold"),
+        (*FORM, "algebra", "select", "logic", "linalg", "indexing", "lookups", "writes", "sparse", "fold"),
         "Fewer and cheaper ops for the same numbers.",
     ),
     ("decompose", ("decompose",), "Named ops become their parts."),

@@ -16,11 +16,12 @@ from symc.opt.rules import (
     sinking,
     slices,
     softmax,
+    sparse,
     stability,
     writes,
 )
 
 __all__ = [
     "algebra", "canonicalize", "concats", "debug", "indexing", "linalg", "logic", "lookups", "reads", "remat", "select",
-    "shapes", "sinking", "slices", "softmax", "stability", "writes",
+    "shapes", "sinking", "slices", "softmax", "sparse", "stability", "writes",
 ]  # fmt: skip
