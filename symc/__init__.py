@@ -5,6 +5,7 @@ native code. ``import symc as sc``; then ``sc.input``, ``sc.compile``, ``sc.grad
 """
 
 from symc import debug, ir, linalg, numpy_api, random, special
+from symc.assumptions import assume
 from symc.autodiff import (
     DisconnectedWarning,
     grad,
@@ -45,6 +46,7 @@ from symc.errors import (
     IndexingError,
     InputError,
     InternalError,
+    LinAlgError,
     MemoryBudgetError,
     NonFiniteError,
     ParseError,

@@ -99,7 +99,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Tensor:
     t, y = _moved(as_tensor(a), axes), as_tensor(b)
     shape = t.shape[y.ndim:]
     n = _count(shape)
-    if known_equal(t.value.size, y.value.size * y.value.size) is False:
+    if known_equal(t.value.type.size, y.value.type.size * y.value.type.size) is False:
         raise ShapeError("tensorsolve: the first axes of a must have as many elements as the others, and as b",
                          values=rows([t, y]))
     return API["reshape"](solve(API["reshape"](t, (_count(y.shape), n)), API["ravel"](y)), shape)

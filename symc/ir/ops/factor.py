@@ -73,7 +73,7 @@ def _square(name: str):
 
 
 def _cholesky_reference(a):
-    return checked("cholesky", "the matrix is not positive definite", np.linalg.cholesky, a)
+    return checked("the matrix is not positive definite", np.linalg.cholesky, a)
 
 
 def _halved(x: Value) -> Value:

@@ -71,14 +71,14 @@ def check_choice(name: str, attribute: str, given: Any, known: Sequence[Any]) ->
 Arrays = Sequence[np.ndarray]
 
 
-def checked(name: str, why: str, run: Callable[..., Any], *arrays: np.ndarray) -> Any:
-    """``run(*arrays)``; what the library calls a LinAlgError says ``why`` (which may hold ``{}`` for its words)."""
+def checked(why: str, run: Callable[..., Any], *arrays: np.ndarray) -> Any:
+    """``run(*arrays)``; where the library raises LinAlgError, the error says ``why``."""
     try:
         return run(*arrays)
     except np.linalg.LinAlgError as e:
         if isinstance(e, LinAlgError):
             raise
-        raise LinAlgError(f"{name}: {why.format(str(e).lower().rstrip('.'))}") from e
+        raise LinAlgError(why) from e
 
 
 def one_by_one(run: Callable[..., Any], arrays: Arrays, results: Sequence[np.ndarray]) -> None:

@@ -55,7 +55,7 @@ from symc.ir.ops.reduce import prod, sum_
 from symc.ir.types import TensorType, TupleType, real_dtype
 from symc.ir.value import Value
 
-SINGULAR = "the matrix is singular"
+SINGULAR = "the matrix is singular: equations with it have no solution, or many"
 #: What ``trans`` means: the matrix as it is, transposed, or conjugated too.
 TRANS = ("n", "t", "c")
 
@@ -89,7 +89,7 @@ def _triangular_reference(a, b, lower, trans, unit):
 
     out = np.empty_like(b, order="C")
     if out.size:
-        checked("solve_triangular", SINGULAR, lambda: one_by_one(
+        checked(SINGULAR, lambda: one_by_one(
             lambda x, y: solve_one(x, y, trans="ntc".index(trans), lower=lower, unit_diagonal=unit, check_finite=False),
             [a, b], [out]))
     return out
@@ -163,7 +163,7 @@ def _lu_solve_reference(lu, perm, b, trans):
     from scipy.linalg import solve_triangular as solve_one
 
     if lu.size and not np.all(np.diagonal(lu, axis1=-2, axis2=-1)):
-        raise LinAlgError(f"lu_solve: {SINGULAR}")
+        raise LinAlgError(SINGULAR)
     out, code = np.empty_like(b, order="C"), "ntc".index(trans)
 
     def one(lu, order, y):
@@ -300,7 +300,7 @@ def _solve_samples() -> Iterator[Sample]:
 def _solve_reference(a, b):
     if not b.size:
         return np.empty_like(b, order="C")
-    return checked("solve", SINGULAR, np.linalg.solve, a, b)
+    return checked(SINGULAR, np.linalg.solve, a, b)
 
 
 solve = register(Op(
@@ -330,7 +330,7 @@ def _square_samples() -> Iterator[Sample]:
 
 
 inv = register(Op(
-    "inv", _inv_infer, lambda a: checked("inv", SINGULAR, np.linalg.inv, a),
+    "inv", _inv_infer, lambda a: checked(SINGULAR, np.linalg.inv, a),
     Custom(_inv_jvp, _inv_vjp),
     Decompose(lambda v: factored(v.operands[0], eye(v.type))), frozenset({"linear_solve"}), _square_samples,
     "The inverse.", dict(kinds="fc", batch=batch_leading),

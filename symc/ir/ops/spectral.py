@@ -78,7 +78,7 @@ def _eigh_infer(t: TensorType, lower: bool) -> TupleType:
 
 
 def _eigh_reference(a, lower):
-    w, v = checked("eigh", NO_END, lambda x: np.linalg.eigh(x, "L" if lower else "U"), a)
+    w, v = checked(NO_END, lambda x: np.linalg.eigh(x, "L" if lower else "U"), a)
     return w, np.ascontiguousarray(v)
 
 
@@ -125,7 +125,7 @@ def _eigvalsh_infer(t: TensorType, lower: bool) -> TensorType:
 
 
 def _eigvalsh_reference(a, lower):
-    return checked("eigvalsh", NO_END, lambda x: np.linalg.eigvalsh(x, "L" if lower else "U"), a)
+    return checked(NO_END, lambda x: np.linalg.eigvalsh(x, "L" if lower else "U"), a)
 
 
 def _eigvalsh_jvp(tangents, v):
@@ -155,7 +155,7 @@ def _eig_infer(t: TensorType) -> TupleType:
 
 
 def _eig_reference(a):
-    w, v = checked("eig", NO_END, np.linalg.eig, a)
+    w, v = checked(NO_END, np.linalg.eig, a)
     return np.ascontiguousarray(w, complex_dtype(a.dtype)), np.ascontiguousarray(v, complex_dtype(a.dtype))
 
 
@@ -207,7 +207,7 @@ def _eigvals_infer(t: TensorType) -> TensorType:
 
 
 def _eigvals_reference(a):
-    return np.asarray(checked("eigvals", NO_END, np.linalg.eigvals, a)).astype(complex_dtype(a.dtype))
+    return np.asarray(checked(NO_END, np.linalg.eigvals, a)).astype(complex_dtype(a.dtype))
 
 
 def _eigvals_jvp(tangents, v):
@@ -237,7 +237,7 @@ def _svd_infer(t: TensorType, full: bool) -> TupleType:
 
 
 def _svd_reference(a, full):
-    u, s, vh = checked("svd", NO_END, lambda x: np.linalg.svd(x, full_matrices=full), a)
+    u, s, vh = checked(NO_END, lambda x: np.linalg.svd(x, full_matrices=full), a)
     return np.ascontiguousarray(u), np.ascontiguousarray(s), np.ascontiguousarray(vh)
 
 
@@ -281,10 +281,10 @@ def _svd_jvp(tangents, v):
 
 def _svd_vjp(g, v):
     (gu, gs, gvh), (u, s, vh) = g, _reduced(v)
-    gaps, r, inner, out = _svd_gaps(s, u.dtype), inverse_or_zero(s), None, None
-    if gs is not None:
-        inner = diagonal_matrix(in_dtype(gs, u.dtype))
-    phases = None
+    gaps, r = _svd_gaps(s, u.dtype), inverse_or_zero(s)
+    inner: Any = None if gs is None else diagonal_matrix(in_dtype(gs, u.dtype))
+    out: Any = None
+    phases: Any = None
     if gu is not None:
         along = product(u, gu, left="c")
         w = gaps * along
@@ -338,7 +338,7 @@ def _svdvals_infer(t: TensorType) -> TensorType:
 
 
 def _svdvals_reference(a):
-    return checked("svdvals", NO_END, lambda x: np.linalg.svd(x, compute_uv=False), a)
+    return checked(NO_END, lambda x: np.linalg.svd(x, compute_uv=False), a)
 
 
 def _svdvals_jvp(tangents, v):
