@@ -313,7 +313,14 @@ def small_power(v: Value) -> Value | None:
 # --- casts ------------------------------------------------------------------------------------------------------------
 
 
-@rewrite("cast", exact=True, equation="cast(x: t, t) -> x", examples=lambda: [cast(_two()[0], dtype=np.dtype("f8"))])
+@rewrite(
+    "cast",
+    exact=True,
+    equation="cast(x: t, t) -> x",
+    examples=lambda: [cast(_two()[0], dtype=np.dtype("f8"))],
+    misses=lambda: [cast(_two()[0], dtype=np.dtype("f4"))],
+    arises="other rules and derivatives; the front end makes none",
+)
 def cast_to_same(v: Value) -> Value | None:
     """A conversion to the dtype a value has."""
     return v.operands[0] if v.operands[0].dtype == v.dtype else None

@@ -10,6 +10,7 @@ import numpy as np
 
 from symc.errors import SymcError
 from symc.ir.attrs import Array, Attrs
+from symc.ir.dim import size_name
 from symc.ir.op import lookup
 from symc.ir.ops.leaf import array, scalar, size
 from symc.ir.reference import run_values
@@ -21,7 +22,8 @@ from symc.opt.rule import rewrite
 SMALL = 1024
 
 
-@rewrite("size", exact=True, equation="size(3) -> 3", examples=lambda: [size(value=3)])
+@rewrite("size", exact=True, equation="size(3) -> 3", examples=lambda: [size(value=3)],
+         misses=lambda: [size(value=size_name("n"))], arises="sizes that become known")
 def size_is_known(v: Value) -> Value | None:
     """A size that is a number."""
     n = v.attrs["value"]

@@ -238,6 +238,7 @@ def divide_self(x):
     kinds="f",
     equation="mulz(2, x) -> 2 * x",
     examples=lambda: [example(lambda x: mulz(like(x, 2), x), leaves(1))],
+    arises="gradients",
 )
 def mulz_of_number(v: Value) -> Value | None:
     """Only a factor of 0 needs care: any other number just multiplies."""
@@ -307,6 +308,7 @@ def exp_of_minus_log(x):
     needs=["exp"],
     equation="exp(x) * exp(y) -> exp(x + y)",
     examples=lambda: [example(lambda x, y: exp(x) * exp(y), leaves(2))],
+    tags=["conditioned"],
 )
 def product_of_exp(v: Value, context) -> Value | None:
     """One exponential for two, and no overflow between them."""

@@ -25,6 +25,8 @@ def _example() -> list[Value]:
     kinds="biufc",
     equation="print(x) -> x; assert(x, c) -> x; breakpoint(x) -> x",
     examples=_example,
+    misses=lambda: [after(*leaves(2, {}, (3,)))],
+    written=lambda sc: [sc.debug.print(sc.vector("x")), sc.debug.assert_(sc.vector("y"), sc.scalar("z") > 0)],
 )
 def without_debugging(v: Value) -> Value | None:
     """Nothing is printed, checked or stopped at."""
@@ -37,6 +39,7 @@ def without_debugging(v: Value) -> Value | None:
     family="canonicalize",
     equation="after(x, print(x)) -> print(x)",
     examples=lambda: [after(v.operands[0], v) for v in _example()],
+    arises="values that wait for a print or a check of themselves",
 )
 def after_itself(v: Value) -> Value | None:
     """What an effect gives back is there after it."""

@@ -33,6 +33,7 @@ def _examples() -> list[Value]:
     equation="again(number) -> number; again(broadcast(x), g) -> broadcast(again(x, g)); again(x, 1, broadcast(g)) -> "
     "again(x, g)",
     examples=_examples,
+    arises="checkpoints",
 )
 def again_of_movements(v: Value) -> Value | None:
     """Numbers and movements cost nothing: they are not kept for a second computation, nor must they be in memory."""

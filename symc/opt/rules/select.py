@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from symc.ir.dim import size_name
 from symc.ir.op import splat
-from symc.ir.ops.compare import lt
-from symc.ir.ops.leaf import iota
-from symc.ir.ops.logic import not_, where
+from symc.ir.ops.logic import and_, not_, or_, where
 from symc.ir.text import splat_of
-from symc.ir.types import DTYPES, TensorType
+from symc.ir.types import TensorType
 from symc.ir.value import Value, make
 from symc.opt.pattern import example, is_number, leaves
 from symc.opt.rule import rewrite, rule
@@ -56,6 +53,82 @@ def where_of_where_first(c, x, y, z):
 def where_of_where_second(c, x, y, z):
     """The inner condition is known not to hold."""
     return where(c, x, where(c, y, z)), where(c, x, z)
+
+
+@rewrite(
+    "where",
+    exact=True,
+    needs=["where"],
+    equation="where(c, where(d, x, y), y) -> where(c & d, x, y); where(c, x, where(d, x, y)) -> where(c | d, x, y)",
+    examples=lambda: [
+        example(f, leaves(4, {0: "bool", 1: "bool"}, (3,)))
+        for f in (
+            lambda c, d, x, y: where(c, where(d, x, y), y),
+            lambda c, d, x, y: where(c, where(d, y, x), y),
+            lambda c, d, x, y: where(c, x, where(d, x, y)),
+            lambda c, d, x, y: where(c, x, where(d, y, x)),
+        )
+    ],
+)
+def choice_of_choice(v: Value, context) -> Value | None:
+    """One choice by both conditions."""
+    c, x, y = v.operands
+    if x.op.name == "where" and context.single_use(x):
+        d, a, b = x.operands
+        return where(and_(c, d), a, b) if b is y else where(and_(c, not_(d)), b, a) if a is y else None
+    if y.op.name == "where" and context.single_use(y):
+        d, a, b = y.operands
+        return where(or_(c, d), a, b) if a is x else where(or_(c, not_(d)), b, a) if b is x else None
+    return None
+
+
+@rewrite(
+    "where",
+    exact=True,
+    equation="where(c, f(x, z), f(y, z)) -> f(where(c, x, y), z)",
+    examples=lambda: [
+        example(lambda c, x, y, z: where(c, _op("exp")(x), _op("exp")(y)), _choice()),
+        example(lambda c, x, y, z: where(c, x / z, y / z), _choice()),
+    ],
+)
+def choice_of_one_op(v: Value, context) -> Value | None:
+    """The operand is chosen, and the work is done once."""
+    c, x, y = v.operands
+    if x.op is not y.op or x.attrs != y.attrs or "elementwise" not in x.op.traits or x.regions or x.op is where:
+        return None
+    if not (context.single_use(x) and context.single_use(y)):
+        return None
+    different = [k for k, (a, b) in enumerate(zip(x.operands, y.operands, strict=True)) if a is not b]
+    if len(different) != 1:
+        return None
+    k = different[0]
+    pair = (x.operands[k], y.operands[k])
+    if pair[0].type is not pair[1].type or any(splat_of(o) is not None for o in pair):
+        return None
+    return make(x.op, [where(c, *pair) if j == k else o for j, o in enumerate(x.operands)], x.attrs)
+
+
+@rewrite(
+    exact=True,
+    trait="elementwise",
+    needs=["where"],
+    equation="f(where(c, 1, 2), 3) -> where(c, f(1, 3), f(2, 3))",
+    examples=lambda: [
+        example(lambda c, x, y, z: _op("exp")(where(c, splat(1.0, x.type), splat(2.0, x.type))), _choice()),
+        example(lambda c, x, y, z: where(c, splat(1.0, x.type), splat(2.0, x.type)) * 3, _choice()),
+    ],
+)
+def choice_of_numbers(v: Value) -> Value | None:
+    """A choice of numbers stays one."""
+    if "elementwise" not in v.op.traits or v.op is where or v.regions:
+        return None
+    chosen = [o for o in v.operands if splat_of(o) is None]
+    if not chosen or any(o.op is not where or o.operands[0] is not chosen[0].operands[0] for o in chosen):
+        return None
+    if any(splat_of(b) is None for o in chosen for b in o.operands[1:]):
+        return None
+    sides = [make(v.op, [o if splat_of(o) is not None else o.operands[k] for o in v.operands], v.attrs) for k in (1, 2)]
+    return where(chosen[0].operands[0], *sides)
 
 
 @rewrite(
@@ -135,21 +208,6 @@ def same_integers(v: Value) -> Value | None:
 def never_below_itself(v: Value) -> Value | None:
     """Nothing is below itself (but a float may differ from itself: nan)."""
     if v.operands[0] is not v.operands[1] or (v.op.name == "ne" and v.operands[0].dtype.kind == "f"):
-        return None
-    return splat(False, TensorType("bool", v.shape))
-
-
-@rewrite(
-    "lt",
-    exact=True,
-    kinds="i",
-    equation="iota < 0 -> false",
-    examples=lambda: [(lambda x: lt(x, 0))(iota(shape=(size_name("n"),), axis=0, dtype=DTYPES["i64"]))],
-)
-def count_is_not_negative(v: Value) -> Value | None:
-    """Counting starts at 0, so an index that counts never wraps around."""
-    bound = splat_of(v.operands[1])
-    if v.operands[0].op is not iota or bound is None or bound > 0:
         return None
     return splat(False, TensorType("bool", v.shape))
 

@@ -190,7 +190,8 @@ def reduce_of_reduce(v: Value, context) -> Value | None:
 
 @rewrite(
     "sum",
-    exact=True,
+    exact=False,  # the sum of nothing is 0.0, and of -0.0 too
+    tags=["signed-zero"],
     needs=["neg"],
     equation="sum(-x) -> -sum(x)",
     kinds="fc",
