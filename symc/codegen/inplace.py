@@ -32,10 +32,11 @@ def inplace_pairs(v: Value) -> Pairs:
 
 
 def fused_pairs(v: Value) -> Pairs:
-    """Pairs of a kernel: one flat loop that reads element i of the operand before it writes element i of the result.
+    """Pairs of a kernel: element i of the operand is read for element i of the result alone, before that is written.
 
-    The compiler may take the loop apart, one loop for each result in any order (pointers are ``noalias``). So a result
-    is written over an operand only if no other result depends on it.
+    What else the kernel reads, and in which loops, does not matter: it lies elsewhere. The compiler may take loops
+    apart, one for each result in any order (pointers are ``noalias``). So a result is written over an operand only if
+    no other result depends on it.
     """
     (region,) = v.regions
     found = _of_region.get(region)
@@ -48,22 +49,20 @@ def _flat_pairs(region: Region) -> Pairs:
     values = postorder(region.results)
     if any(is_end(r) for r in region.results):
         return _end_pairs(region, values)
-    shape = region.results[0].shape
-    if any(r.shape != shape for r in region.results):
-        return ()  # several loops: a later one could read what an earlier one wrote over
-    if any(v.operands and "elementwise" not in v.op.traits and not _repeats_scalar(v) for v in values):
-        return ()
     params = region_params(region)
     reach: dict[Value, int] = {p: 1 << k for k, p in enumerate(params)}  # which params a value depends on, as bits
+    elsewhere = 0  # the params that are read at other indices than those at which they are used: folded, moved, repeated
     for v in values:
         if v not in reach:
             reach[v] = 0
             for o in v.operands:
                 reach[v] |= reach[o]
+            if "elementwise" not in v.op.traits:
+                elsewhere |= reach[v]
     out = []
     for k, p in enumerate(params):
         readers = [r for r, result in enumerate(region.results) if reach[result] >> k & 1]
-        if len(readers) == 1 and p.type is region.results[readers[0]].type:
+        if len(readers) == 1 and not elsewhere >> k & 1 and p.type is region.results[readers[0]].type:
             out.append((k, readers[0]))
     return tuple(out)
 

@@ -1,13 +1,13 @@
 """blas: sums of products and arrays become products that add to what is there, one library call each.
 
 ``0.5 * C + 2 * A @ B`` is one `gemm`, and so is any nest of sums, differences, negations, and products with numbers or
-with values of rank 0. Of a sum of several products the first writes and the others add. `gemm` goes over what it adds
-to if nobody else needs that, which only the plan knows; else its step copies it first.
+with values of rank 0. Of a sum of several products the first writes and the others add. `gemm` goes over what it
+adds to if nobody else needs that, which only the plan knows; else its step copies it first.
 
 When it is good. A library clears C before it adds to it, so writing costs what adding costs. A gemm therefore saves
 what a kernel for the sum would do: read the product and C, and write; but for the copy of a C that is still needed. It
-loses where the sum costs nothing, because a kernel that uses it computes it on the way (``tanh(x @ W + b)``): there only
-products are added to each other. What is added but is no array (a bias that is broadcast, a sum of several arrays) is
+loses where the sum costs nothing, because a kernel that uses it computes it on the way (``tanh(x @ W + b)``): there
+only products are added to each other. What is added but is no array (a bias that is broadcast, a sum of arrays) is
 written by a kernel before, not after: as many kernels, and less traffic.
 """
 
@@ -27,7 +27,7 @@ from symc.ir.ops.gemm import gemm
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.put import is_end
-from symc.ir.types import TensorType
+from symc.ir.ops.shape import reshape
 from symc.ir.value import Value
 from symc.opt.kernel_ops import is_free, is_kernel_op, reads_in_place
 from symc.opt.loops.edit import Edit
@@ -83,7 +83,7 @@ def find(f: Function) -> dict[Value, Job]:
     inner: set[Value] = set()
     found = {}
     for v in reversed(values):
-        if v in inner or v.type.__class__ is not TensorType or v.dtype.char not in DTYPES or not v.ndim or summands(v) is None:
+        if v in inner or summands(v) is None or v.dtype.char not in DTYPES or not v.ndim:
             continue
         s = collect(v, lambda x: uses[x] == 1)
         inner.update(s.nodes)
@@ -98,8 +98,9 @@ def _job(s: Sum, apart: bool, uses: dict[Value, int]) -> Job | None:
     job = Job(s, apart)
     others = []
     for v, c in s.leaves:
-        product = v.op is dot and bool(v.attrs["contract"][0]) and uses[v] == 1
-        if product and c is not None and c.fits(s.root.dtype):
+        product = _product(v)
+        alone = product.op is dot and bool(product.attrs["contract"][0]) and uses[v] == uses[product] == 1
+        if alone and c is not None and c.fits(s.root.dtype):
             job.products.append((v, c))
         else:
             others.append((v, c))
@@ -111,6 +112,11 @@ def _job(s: Sum, apart: bool, uses: dict[Value, int]) -> Job | None:
     if n > 1 or n == 1 and not apart and (others or not job.products[0][1].is_one):
         return job
     return None
+
+
+def _product(v: Value) -> Value:
+    """What ``v`` is in another shape."""
+    return v.operands[0] if v.op is reshape else v
 
 
 def _takes_in(user: Value, v: Value) -> bool:
@@ -148,11 +154,14 @@ def _build(job: Job, edit: Edit) -> Value:
     return start if rest is None or not job.apart else add(rest, start)
 
 
-def _add(start: Value | None, beta: Coefficient, product: Value, alpha: Coefficient, edit: Edit) -> Value:
-    """``beta * start + alpha * product``."""
+def _add(start: Value | None, beta: Coefficient, v: Value, alpha: Coefficient, edit: Edit) -> Value:
+    """``beta * start + alpha * v`` for a product ``v``, which may be in another shape."""
+    product = _product(v)
     if start is None and alpha.is_one:
-        return product
-    operands = [*product.operands, *([] if start is None else [start])]
+        return v
+    operands = list(product.operands)
+    if start is not None:
+        operands.append(start if product is v else reshape(start, shape=product.shape))
     times = []
     for name, c in (("alpha", alpha), ("beta", beta)):
         by = _factor(c, edit)
@@ -161,7 +170,8 @@ def _add(start: Value | None, beta: Coefficient, product: Value, alpha: Coeffici
             times.append(name)
     numbers = dict(alpha=_shortest(alpha.number, product.dtype),
                    beta=0.0 if start is None else _shortest(beta.number, product.dtype))
-    return gemm(*operands, **product.attrs, **numbers, times=tuple(times))
+    out = gemm(*operands, **product.attrs, **numbers, times=tuple(times))
+    return out if product is v else reshape(out, shape=v.shape)
 
 
 def _factor(c: Coefficient, edit: Edit) -> Value | None:

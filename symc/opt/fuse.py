@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from symc.ir.dim import Size
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE
-from symc.ir.op import Update
+from symc.ir.op import Update, View
 from symc.ir.ops.kernel import check_index, fused, results_of
 from symc.ir.ops.put import abreast, is_end, space_of
 from symc.ir.ops.shape import concat
@@ -111,7 +111,7 @@ class Fusion:
             if v not in wanted and (v in numbers or is_free(v)):
                 inlined.add(v)
             else:
-                wanted.update(needs_memory(v))
+                wanted.update(v.operands if isinstance(v.op.lowering, View) else needs_memory(v))
         return inlined
 
     def sources(self, v: Value) -> list[Value]:
@@ -136,9 +136,9 @@ class Fusion:
                 self.level[v] = 0
             elif v.op.name == "get":
                 self.level[v] = self.level[v.operands[0]]
-            elif is_kernel_op(v):
+            elif is_kernel_op(v) and not isinstance(v.op.lowering, View):
                 self._place(v)
-            else:
+            else:  # a view, too, that must lie in memory: it lies where its operand does
                 self.level[v] = 1 + max((self._level(s) for s in self.sources(v)), default=0)
         self._sink()
         self._join_siblings()

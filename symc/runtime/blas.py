@@ -48,8 +48,8 @@ _N, _T, _U, _L = (_letters.ctypes.data + k for k in range(4))
 
 @dataclass(frozen=True, eq=False)
 class Routine:
-    """A call of a BLAS routine. ``arguments``: addresses, or a name for what is known later: "a", "b", "c" (operands and
-    the result), "alpha" and "beta" (addresses of numbers)."""
+    """A call of a BLAS routine. ``arguments``: addresses, or a name for what is known later: "a", "b", "c" (operands
+    and the result), "alpha" and "beta" (addresses of numbers)."""
 
     entry: int
     arguments: tuple[int | str, ...]

@@ -6,9 +6,6 @@ from typing import Any
 
 from symc.runtime import native_ir
 
-#: Elements of a square block that is turned over at a time.
-BLOCK = 16
-
 
 def entry(name: str) -> int:
     """The address of a function of this module.
@@ -60,25 +57,34 @@ class _Functions(native_ir.Functions):
             b.store(b.zext(b.or_(*found) if parts == 2 else found[0], byte), self.at(flag, self.const(0), byte))
 
     def mirror(self, letter: str) -> None:
-        """Block by block, so that both sides stay in the cache."""
-        real, parts = self.parts(letter)
-        element = self.ir.IntType(parts * (32 if letter in "sc" else 64))
+        """Block by block, of as many rows as fit in a line of the cache, through memory of its own: rows of matrices
+        often lie a power of two apart, where few of them fit into the cache together."""
+        bits = (64 if letter in "dz" else 32) * (2 if letter in "cz" else 1)
+        element, side = self.ir.IntType(bits), max(4, 512 // bits)
         with self.function(f"mirror_{letter}", 2) as (a, size):
-            b, n, block = self.b, self.number(size), self.const(BLOCK)
+            b, n, block = self.b, self.number(size), self.const(side)
+            own = b.bitcast(b.alloca(element, side * side), self.i64.as_pointer())
 
             def least(x: Any, y: Any) -> Any:
                 return b.select(b.icmp_signed("<", x, y), x, y)
 
-            def copy(i: Any, j: Any) -> None:
-                x = self.load(a, b.add(b.mul(i, n), j), element)
-                b.store(x, self.at(a, b.add(b.mul(j, n), i), element))
+            def move(source: tuple[Any, Any, Any, Any], to: tuple[Any, Any, Any, Any]) -> None:
+                (x, i, j, width), (y, k, m, other) = source, to
+                found = self.load(x, b.add(b.mul(i, width), j), element)
+                b.store(found, self.at(y, b.add(b.mul(k, other), m), element))
 
             def square(rows: Any, columns: Any) -> None:
                 first, start = b.mul(rows, block), b.mul(columns, block)
-                self.count(first, least(b.add(first, block), n), lambda i: self.count(
-                    start, least(b.add(start, block), i), lambda j: copy(i, j)))
+                height, width = least(block, b.sub(n, first)), least(block, b.sub(n, start))
+                zero = self.const(0)
+                self.count(zero, height, lambda i: self.count(zero, width, lambda j: move(
+                    (a, b.add(first, i), b.add(start, j), n), (own, j, i, block))))
+                on_diagonal = b.icmp_signed("==", rows, columns)
+                self.count(zero, width, lambda j: self.count(
+                    b.select(on_diagonal, j, zero), height, lambda i: move(
+                        (own, j, i, block), (a, b.add(start, j), b.add(first, i), n))))
 
-            blocks = b.sdiv(b.add(n, self.const(BLOCK - 1)), block)
+            blocks = b.sdiv(b.add(n, self.const(side - 1)), block)
             self.count(self.const(0), blocks, lambda r: self.count(
                 self.const(0), b.add(r, self.const(1)), lambda c: square(r, c)))
 

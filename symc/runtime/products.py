@@ -23,8 +23,9 @@ from symc.runtime.executor import Label, Op
 if TYPE_CHECKING:
     from symc.runtime.lower import Lowering
 
-#: From this size on half of a symmetric product, and a copy of it, take less time than all of it.
-GRAM = 48
+#: Where all sizes are at least this, half of a symmetric product, and a copy of it, take less time than all of it: on
+#: one core 34 instead of 51 us for f64 128 x 128, 0.22 instead of 0.36 ms for 256 x 256. With k = 32 they take more.
+GRAM = 128
 
 
 def lower(lowering: Lowering, step: Step, reads: Sequence[int], writes: Sequence[int]) -> bool:
@@ -52,7 +53,7 @@ class _Product:
         self.in_place = "c" in self.given and step.reads[2] == step.writes[0]
         self.attrs = v.attrs if v.op is gemm else {"alpha": 1.0, "beta": 0.0}
         self.c = result
-        self.square = form.gram and self.m == self.n >= GRAM
+        self.square = form.gram and min(self.m, self.k) >= GRAM
 
     @property
     def empty(self) -> bool:
