@@ -31,7 +31,7 @@ from symc.opt import optimize
 from symc.opt.pipelines import UNFUSED
 from symc.opt.provenance import expression
 from symc.opt.regions import as_function
-from symc.precise import NotPrecise, is_covered, precise_step, to_precise, ulps
+from symc.precise import NotPrecise, precise_step, to_precise, ulps
 from symc.sampling import Sample, leaves_of, samples, sizes_of
 
 #: Named ops stay what they are: rules know them, and so does the reader.
@@ -132,8 +132,11 @@ def _step(v: Value, got: dict[Value, Any], exact: dict[Value, Any], sizes: Any, 
         got[v] = apply(v, [got[o] for o in v.operands], sizes, False, None)
     if not isinstance(v.type, TensorType):
         return
-    known = is_covered(v) and all(o in exact for o in v.operands)
-    exact[v] = precise_step(v, [exact[o] for o in v.operands], sizes) if known else to_precise(got[v])
+    known = all(o in exact for o in v.operands)
+    try:
+        exact[v] = precise_step(v, [exact[o] for o in v.operands], sizes) if known else to_precise(got[v])
+    except NotPrecise:
+        known, exact[v] = False, to_precise(got[v])
     if known and v.dtype.kind == "f" and v.operands:
         rounded = [_rounded(exact[o], o) for o in v.operands]
         with quiet(), np.errstate(all="ignore"):

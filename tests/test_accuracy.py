@@ -9,7 +9,7 @@ from symc.ir.op import all_ops
 from symc.ir.reference import apply
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
-from symc.precise import is_covered, precise_step, to_precise, ulps
+from symc.precise import NotPrecise, precise_step, to_precise, ulps
 
 
 def x_():
@@ -30,10 +30,13 @@ def test_exact_values_agree_with_the_references():
                 continue
             leaves = [fresh_input(TensorType(np.asarray(a).dtype, np.shape(a))) for a in arrays]
             v = op(*leaves, **attrs)
-            if not is_covered(v) or not isinstance(v.type, TensorType) or v.dtype.kind != "f":
+            if not isinstance(v.type, TensorType) or v.dtype.kind != "f":
+                continue
+            try:
+                exact = precise_step(v, [to_precise(a) for a in arrays], {})
+            except NotPrecise:
                 continue
             got = apply(v, [np.asarray(a) for a in arrays], {}, False, None)
-            exact = precise_step(v, [to_precise(a) for a in arrays], {})
             assert exact.shape == got.shape, op.name
             ordinary = np.isfinite(got) & (np.abs(got) > 1e-290)
             for a in map(np.asarray, arrays):  # exact numbers have no signed zeros

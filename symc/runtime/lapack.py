@@ -189,6 +189,9 @@ def _cholesky(e: Emitter) -> None:
 def _solve(e: Emitter, a: Argument, b: Argument, n: int, k: int, lower_: bool, trans: str, unit: bool) -> None:
     """op(A) X = B is X^T op(A)^T = B^T, in place in B."""
     uplo, diagonal = "U" if lower_ else "L", "U" if unit else "N"
+    if k == 1 and trans != "c":
+        e.blas("trsv", uplo, "T" if trans == "n" else "N", diagonal, n, a, n, b, 1)
+        return
     e.blas("trsm", "R", uplo, trans.upper(), diagonal, k, n, 1.0, a, n, b, k)
 
 
