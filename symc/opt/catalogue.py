@@ -22,6 +22,7 @@ TITLES = {
     "lookups": "Look-ups",
     "writes": "Writes",
     "sparse": "Sparse arrays",
+    "branches": "Branches",
     "linalg": "Products of arrays",
     "decompose": "Decomposition",
     "debug": "Debugging",

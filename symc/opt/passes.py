@@ -87,7 +87,7 @@ for _name, _families, _doc in (
         FORM,
         "One spelling for one idea; movements merge, cancel, and sink below elementwise ops.",
     ),
-    ("fold", (*FORM, "fold"), "What depends on no input is computed."),
+    ("fold", (*FORM, "branches", "fold"), "What depends on no input is computed."),
     (
         "stabilize",
         (*FORM, "stability", "softmax"),
@@ -95,7 +95,7 @@ for _name, _families, _doc in (
     ),
     (
         "simplify",
-        (*FORM, "algebra", "select", "logic", "linalg", "indexing", "lookups", "writes", "sparse", "fold"),
+        (*FORM, "algebra", "select", "logic", "linalg", "indexing", "lookups", "writes", "sparse", "branches", "fold"),
         "Fewer and cheaper ops for the same numbers.",
     ),
     ("decompose", ("decompose",), "Named ops become their parts."),

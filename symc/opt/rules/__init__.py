@@ -3,6 +3,7 @@
 from symc.opt import canonicalize  # isort: skip  (patterns are normalised by it, so it comes first)
 from symc.opt.rules import (
     algebra,
+    branches,
     concats,
     debug,
     indexing,
@@ -22,6 +23,6 @@ from symc.opt.rules import (
 )
 
 __all__ = [
-    "algebra", "canonicalize", "concats", "debug", "indexing", "linalg", "logic", "lookups", "reads", "remat", "select",
-    "shapes", "sinking", "slices", "softmax", "sparse", "stability", "writes",
+    "algebra", "branches", "canonicalize", "concats", "debug", "indexing", "linalg", "logic", "lookups", "reads",
+    "remat", "select", "shapes", "sinking", "slices", "softmax", "sparse", "stability", "writes",
 ]  # fmt: skip
