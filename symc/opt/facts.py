@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from symc.ir.dim import Dim, Size, known_nonnegative
-from symc.ir.traverse import postorder
+from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType, TupleType
-from symc.ir.value import Value
+from symc.ir.value import Region, Value
 
 NONE: frozenset[str] = frozenset()
 End = Size | float | None
@@ -70,6 +70,10 @@ class Fact:
     def has(self, name: str) -> bool:
         """Whether the structure ``name`` is known."""
         return name in self.props
+
+    def with_props(self, props: frozenset[str]) -> Fact:
+        """The same with another structure."""
+        return self if props == self.props else replace(self, props=props)
 
 
 UNKNOWN = Fact()
@@ -141,6 +145,11 @@ def either(facts: Iterable[Fact]) -> Fact:
     )
 
 
+def join(a: Fact, b: Fact) -> Fact:
+    """What is known of a value that is one of two as a whole."""
+    return a if a is b else either([a, b]).with_props(a.props & b.props)
+
+
 Transfer = Callable[[Value, list[Any]], "Fact | tuple[Fact, ...]"]
 #: How the fact of a result follows from those of the operands, by op.
 TRANSFER: dict[str, Transfer] = {}
@@ -165,6 +174,8 @@ class Analysis:
 
     def __init__(self, given: Mapping[Value, Fact] | None = None):
         self.known: dict[Value, Any] = dict(given or {})
+        self.bodies: dict[tuple[Region, tuple[Fact, ...]], tuple[Fact, ...]] = {}  # of loops and branches
+        self.depth = 0
 
     def __call__(self, v: Value) -> Fact:
         found = self.known.get(v)
@@ -175,22 +186,38 @@ class Analysis:
             found = self.known[v]
         return UNKNOWN if isinstance(found, tuple) else found
 
+    def inside(self, given: Mapping[Value, Fact]) -> Analysis:
+        """The analysis of a body, given what is known of its params."""
+        out = Analysis(given)
+        out.bodies, out.depth = self.bodies, self.depth + 1
+        return out
+
+    def of_region(self, v: Value, k: int) -> Analysis:
+        """The analysis of region ``k`` of ``v``."""
+        from symc.opt.transfer.control import params_of
+
+        if not v.regions[k].params:
+            return self.inside({})
+        return self.inside(dict(zip(region_params(v.regions[k]), params_of(v, self)[k], strict=True)))
+
     def _of(self, v: Value) -> Any:
         from symc.opt.transfer.structures import structure_of
 
         if v.op.name == "get":
             return self.known[v.operands[0]][v.attrs["index"]]
-        f = _transfer_of(v)
-        given = [self.known[o] for o in v.operands]
-        out = UNKNOWN if f is None else f(v, given)
-        props = structure_of(v, given, self.known)
-        if isinstance(v.type, TupleType):
-            count = len(v.type.items)
-            found = out if isinstance(out, tuple) else (out,) * count
-            more = props if isinstance(props, tuple) else (props,) * count
-            return tuple(settle(t, x, p) for t, x, p in zip(v.type.items, found, more, strict=True))
-        assert isinstance(out, Fact)
-        return settle(v.type, out, props)
+        if v.op.name in ("scan", "while", "cond"):
+            from symc.opt.transfer.control import facts_of_control
+
+            return facts_of_control(v, self)
+        f, given = _transfer_of(v), [self.known[o] for o in v.operands]
+        out, props = UNKNOWN if f is None else f(v, given), structure_of(v, given, self.known)
+        if not isinstance(v.type, TupleType):
+            assert isinstance(out, Fact)
+            return settle(v.type, out, props)
+        count = len(v.type.items)
+        found = out if isinstance(out, tuple) else (out,) * count
+        more = props if isinstance(props, tuple) else (props,) * count
+        return tuple(settle(t, x, p) for t, x, p in zip(v.type.items, found, more, strict=True))
 
 
 def _transfer_of(v: Value) -> Transfer | None:
@@ -251,5 +278,5 @@ def _register() -> None:
 _register()
 
 __all__ = ["TRANSFER", "UNKNOWN", "Analysis", "Fact", "above", "at_least", "at_most", "both", "either", "implies",
-           "settle", "transfer"]  # fmt: skip
+           "join", "settle", "transfer"]  # fmt: skip
 

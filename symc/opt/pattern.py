@@ -15,6 +15,7 @@ import numpy as np
 
 from symc.ir.attrs import Array, Attrs
 from symc.ir.op import Op, splat
+from symc.ir.ops.assume import assume
 from symc.ir.text import splat_of
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
@@ -98,6 +99,13 @@ def example(f: Callable[..., Value], values: Sequence[Value]) -> Value:
     return f(*values)
 
 
+def bare(v: Value) -> Value:
+    """``v`` without what is assumed of it."""
+    while v.op is assume:
+        (v,) = v.operands
+    return v
+
+
 def flatten(v: Value, kind: str, limit: int = MAX_TERMS) -> list[Term]:
     """The signed terms of a nest of sums or products; factors of 1 are left out."""
     ops = table(kind)
@@ -105,6 +113,8 @@ def flatten(v: Value, kind: str, limit: int = MAX_TERMS) -> list[Term]:
     stack: list[Term] = [(1, v)]
     while stack:
         sign, x = stack.pop()
+        if x.op is assume and (bare(x).op.name in ops or bare(x).op.name == "neg"):
+            x = bare(x)
         if x.op.name in ops and len(stack) + len(out) + 2 <= limit:
             first, second = ops[x.op.name]
             stack += [(sign * second, x.operands[1]), (sign * first, x.operands[0])]
@@ -228,7 +238,9 @@ def _match(p: Pattern, v: Value, bound: dict[int, Value], bitwise: bool) -> Iter
                 yield {**bound, p.index: v}
         elif seen is v:
             yield bound
-    elif isinstance(p, Number):
+        return
+    v = bare(v)
+    if isinstance(p, Number):
         if is_number(v, p.value, bitwise):
             yield bound
     elif isinstance(p, Node):

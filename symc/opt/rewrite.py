@@ -15,13 +15,14 @@ from itertools import pairwise
 from symc.errors import InternalError
 from symc.ir.location import NOWHERE, Inside, Locs, merge_inside
 from symc.ir.op import Op
+from symc.ir.ops.assume import assume
 from symc.ir.ops.effect import has_effect, keep
 from symc.ir.ops.shape import slice_
 from symc.ir.text import splat_of
-from symc.ir.traverse import postorder
+from symc.ir.traverse import postorder, rebuild
 from symc.ir.value import Region, Value, make
-from symc.opt.facts import Analysis
-from symc.opt.pattern import NUMBER, flatten, kind_of
+from symc.opt.facts import Analysis, Fact
+from symc.opt.pattern import NUMBER, bare, flatten, kind_of
 from symc.opt.provenance import Provenance
 from symc.opt.rule import ANY, Rule
 
@@ -30,6 +31,8 @@ BUDGET, MIN_BUDGET = 24, 400
 #: What is read in more pieces stays whole.
 MOST_PIECES = 8
 NONE: frozenset[str] = frozenset()
+#: Families whose rules are not worth an assumption: what they make of values is said of assumptions, too.
+KEEPS_ASSUMPTIONS = frozenset({"canonicalize", "assumptions"})
 
 
 class Index:
@@ -56,7 +59,7 @@ def ingredients(v: Value) -> set[str]:
     """The op names that a left side can find right below ``v``; ``#`` stands for a number."""
     kind = kind_of(v.op.name)
     below = [x for _, x in flatten(v, kind)] if kind else []
-    out = {o.op.name for o in (*v.operands, *below)}
+    out = {bare(o).op.name for o in (*v.operands, *below)}
     if not out.isdisjoint(("constant", "broadcast")) and any(splat_of(o) is not None for o in (*v.operands, *below)):
         out.add(NUMBER)
     return out
@@ -83,7 +86,7 @@ class Rewriter:
         self.done: dict[Value, Value] = {}
         self.uses: dict[Value, int] = {}
         self.slices: dict[Value, list[Value]] = {}
-        self.regions: dict[Region, Region] = {}
+        self.regions: dict[tuple[Region, tuple[Fact, ...]], Region] = {}
         self.budget = MIN_BUDGET
 
     # -- what rules may ask
@@ -156,7 +159,7 @@ class Rewriter:
     def _step(self, v: Value) -> Value:
         """``v`` on simplified operands, or what one rule makes of it."""
         operands = tuple(self.done[o] for o in v.operands)
-        regions = tuple(self._region(r) for r in v.regions)
+        regions = tuple(self._region(v, k, operands) for k in range(len(v.regions)))
         if operands != v.operands or regions != v.regions:
             new = make(v.op, operands, v.attrs, regions)
             if new is not v:
@@ -173,6 +176,17 @@ class Rewriter:
 
     def _apply(self, v: Value) -> Value:
         rules = self.index.of(v.op, self.tried.get(v, NONE))
+        new = self._first(rules, v)
+        if new is v and any(o.op is assume for o in v.operands):
+            # patterns look through assumptions; rewrites are offered the operands as they are without
+            rules = [r for r in rules if r.pattern is None and r.family not in KEEPS_ASSUMPTIONS]
+            without = rebuild(v, [bare(o) for o in v.operands])
+            new = self._first(rules, without)
+            new = v if new is without else new
+        return new
+
+    def _first(self, rules: Sequence[Rule], v: Value) -> Value:
+        """What the first rule that fires makes of ``v``, or ``v``."""
         below = ingredients(v) if rules and v.operands else set()
         for r in rules:
             if not r.needs <= below or r.name in self.provenance.disabled:
@@ -199,19 +213,24 @@ class Rewriter:
             self.provenance.disable(r.name, e)
             return None
 
-    def _region(self, region: Region) -> Region:
-        """A region on its own: it has its own lines. One that occurs in many places is simplified once."""
-        found = self.regions.get(region)
+    def _region(self, v: Value, k: int, operands: Sequence[Value]) -> Region:
+        """Region ``k`` of ``v``, on its own: it has its own lines. One that occurs in many places, of whose params the
+        same is known, is simplified once."""
+        region = v.regions[k]
+        facts = self.facts.of_region(rebuild(v, operands), k)
+        key = (region, tuple(facts.known.values()))
+        found = self.regions.get(key)
         if found is None:
             lines = None if self.inside is None else dict(self.inside.get(region, {}))
-            inner = Rewriter(self.rules, self.provenance, lines, self.inside, self.strict, self.pass_name, self.tried)
+            inner = Rewriter(self.rules, self.provenance, lines, self.inside, self.strict, self.pass_name, self.tried,
+                             facts=facts)
             inner.regions = self.regions
             results = inner.run(region.results)
             self.attempts += inner.attempts
             self.visited += inner.visited
             self.fired += inner.fired
             found = Region(region.params, results) if tuple(results) != region.results else region
-            self.regions[region] = self.regions[found] = found
+            self.regions[key] = self.regions[found, key[1]] = found
             if lines and self.inside is not None:
                 merge_inside(self.inside, {found: {v: lines[v] for v in postorder(results) if v in lines}})
         return found
@@ -227,6 +246,7 @@ class Rewriter:
         made = _near([new], stop=gone, depth=12)  # logsumexp has parts eight steps deep
         kept = set(_near([new]))
         lines = self._carry([v for v in gone if v is old or v not in kept], *[v for v in made if v not in self.done])
+        self._carry_inside(gone, made, lines)
         self.provenance.fired(r.name, self.pass_name, old, new, lines)
 
     def _carry(self, olds: Sequence[Value], *news: Value) -> Locs:
@@ -238,6 +258,15 @@ class Rewriter:
                 for v in news:
                     self.hints[v] = self.hints.get(v, NOWHERE) | lines
         return lines
+
+    def _carry_inside(self, gone: Sequence[Value], made: Sequence[Value], lines: Locs) -> None:
+        """Regions that a rule rebuilt have the lines of those that they were made of; what is new in them, its."""
+        if self.inside is None:
+            return
+        before = [self.inside[r] for v in gone for r in v.regions if r in self.inside]
+        for r in (r for v in made for r in v.regions if before and r not in self.inside):
+            known = {x: next((b[x] for b in before if x in b), lines) for x in postorder(r.results) if x.operands}
+            merge_inside(self.inside, {r: {x: locs for x, locs in known.items() if locs}})
 
     def _cycle(self, v: Value) -> None:
         """Rules undo each other: the last one is taken back, and is not tried again."""

@@ -10,7 +10,7 @@ from symc.ir.dim import Dim, if_any, known_nonnegative
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
-from symc.opt.facts import UNKNOWN, End, Fact, at_least, at_most, either, transfer
+from symc.opt.facts import UNKNOWN, End, Fact, at_least, at_most, both, either, transfer
 from symc.opt.transfer.ends import INF, ends, ranged
 
 
@@ -169,3 +169,10 @@ def _rounded(x: float, dtype: np.dtype) -> float:
     with np.errstate(all="ignore"):
         return float(dtype.type(x))
 
+
+
+@transfer("assume", "check_assumption")
+def _assume(v: Value, given: list[Fact]) -> Fact:
+    a = v.attrs
+    said = a["low"] is not None or a["high"] is not None or a["finite"] or a["integer"]
+    return both(given[0], Fact(a["low"], a["high"], not said, not a["finite"], not a["nonzero"], a["integer"]))

@@ -212,6 +212,11 @@ def _same(v: Value, given: list[Fact]) -> frozenset[str]:
     return given[0].props
 
 
+@structure("assume", "check_assumption")
+def _assume(v: Value, given: list[Fact]) -> frozenset[str]:
+    return given[0].props | frozenset(v.attrs["structure"])
+
+
 @structure("cast")
 def _cast(v: Value, given: list[Fact]) -> frozenset[str]:
     source, target = v.operands[0].dtype, v.dtype
@@ -259,6 +264,8 @@ def _are_transposes(x: Value, y: Value) -> bool:
 def _elementwise(v: Value, given: list[Fact]) -> frozenset[str]:
     if not v.ndim:
         return NONE
+    if v.op.name == "where" and given[0].low == given[0].high:
+        return given[1 if given[0].low else 2].props
     out = _row(v, given)
     if v.ndim < 2 or v.shape[-1] != v.shape[-2]:
         return out | (_zeros(v, given) if v.ndim >= 2 else NONE)
