@@ -12,7 +12,7 @@ from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import Value, make
 from symc.opt.forms import unit_axes
-from symc.opt.pattern import leaves
+from symc.opt.pattern import example, leaves
 from symc.opt.rule import rewrite
 
 #: A concatenation of concatenations is opened up to this many parts.
@@ -113,8 +113,9 @@ def concat_of_adjacent_slices(v: Value) -> Value | None:
     needs=["gather"],
     equation="concat(x[i], x[j]) -> x[concat(i, j)]",
     examples=lambda: [
-        (lambda x, i, j: concat(gather(x, i, axes=(0,)), gather(x, j, axes=(0,)), axis=0))(
-            _leaf(5, 2), *leaves(2, {0: "i64", 1: "i64"}, (3,))
+        example(
+            lambda x, i, j: concat(gather(x, i, axes=(0,)), gather(x, j, axes=(0,)), axis=0),
+            [_leaf(5, 2), *leaves(2, {0: "i64", 1: "i64"}, (3,))],
         )
     ],
 )
@@ -255,8 +256,8 @@ _PAIRS = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum", "any"
     needs=["concat"],
     equation="sum(stack(x, y), 0) -> x + y",
     examples=lambda: [
-        (lambda x, y, z: sum_(concat(x, y, z, axis=0), axes=(0,)))(*leaves(3, {}, (1, 4))),
-        (lambda x, y: lookup("max")(concat(x, y, axis=1), axes=(0, 1)))(*leaves(2, {}, (3, 1))),
+        example(lambda x, y, z: sum_(concat(x, y, z, axis=0), axes=(0,)), leaves(3, {}, (1, 4))),
+        example(lambda x, y: lookup("max")(concat(x, y, axis=1), axes=(0, 1)), leaves(2, {}, (3, 1))),
     ],
 )
 def reduce_of_stack(v: Value) -> Value | None:

@@ -8,6 +8,7 @@ known to be wrong is an error at the line that has it; one of a value that repea
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from symc.ir.dim import Size, known_nonnegative, product, size_name
 from symc.ir.op import lookup, splat
@@ -102,7 +103,7 @@ def _slices(v: Value, x: Value, steps: Sequence[Steps | None]) -> tuple[dict, li
     shape = v.operands[1].shape
     axes = v.attrs["axes"]
     counting = [s.axis for s in steps if s is not None and s.axis is not None]
-    window = {"start": [0] * x.ndim, "size": list(x.shape), "step": [1] * x.ndim}
+    window: dict[str, list[Any]] = {"start": [0] * x.ndim, "size": list(x.shape), "step": [1] * x.ndim}
     kept = []
     alone = all(s is not None for s in steps) and len(set(counting)) == len(counting)
     for s, a in zip(steps, axes, strict=True):

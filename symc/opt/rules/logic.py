@@ -14,7 +14,7 @@ from symc.ir.ops.reduce import all_, any_
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value, make
-from symc.opt.pattern import is_number, leaves
+from symc.opt.pattern import example, is_number, leaves
 from symc.opt.rule import rewrite, rule
 
 BOTH = {"c": "bool", "d": "bool"}
@@ -178,7 +178,7 @@ _MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "
     needs=["neg"],
     equation="-x < -y -> x > y; -x < 2 -> x > -2",
     examples=lambda: [
-        (lambda x, y: lt(-x, -y))(*leaves(2, {}, (3,))),
+        example(lambda x, y: lt(-x, -y), leaves(2, {}, (3,))),
         (lambda x: eq(-x, splat(2.0, x.type)))(leaves(1, {}, (3,))[0]),
     ],
 )

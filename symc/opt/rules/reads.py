@@ -16,7 +16,7 @@ from symc.ir.ops.shape import slice_
 from symc.ir.types import TensorType
 from symc.ir.value import Value, make
 from symc.opt.forms import steps_of
-from symc.opt.pattern import leaves
+from symc.opt.pattern import example, leaves
 from symc.opt.rule import rewrite
 from symc.opt.rules.slices import is_whole, window_over
 
@@ -157,7 +157,9 @@ def slice_of_gather(v: Value, context) -> Value | None:
         slice_(dynamic_update_slice(_leaf(9), _leaf(3), scalar(2, "i64")), start=(k,), size=(2,), step=(1,))
         for k in (3, 0, 6)
     ],
-    written=lambda sc: (lambda x, y: x.at[2:5].set(y)[3:5])(*[sc.input("x", "float64", shape=(n,)) for n in (9, 3)]),
+    written=lambda sc: example(
+        lambda x, y: x.at[2:5].set(y)[3:5], [sc.input("x", "float64", shape=(n,)) for n in (9, 3)]
+    ),
 )
 def slice_of_update(v: Value) -> Value | None:
     """What is read was just written, or was not touched."""

@@ -16,7 +16,7 @@ from symc.ir.ops.reduce import sum_
 from symc.ir.ops.shape import broadcast, pad
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
-from symc.opt.pattern import is_number
+from symc.opt.pattern import example, is_number
 from symc.opt.rule import rewrite
 from symc.opt.rules.writes import _index, _leaf, _put, _three, _user, _zeros, names_no_place_twice
 
@@ -35,12 +35,12 @@ def is_sparse(v: Value, modes: Sequence[str] = ("add",)) -> bool:
     needs=["scatter"],
     equation="x + zeros.at[i].add(y) -> x.at[i].add(y); x - zeros.at[i].add(y) -> x.at[i].add(-y)",
     examples=lambda: [
-        (lambda x, u, i: x + _put(_zeros(x), u, i, "add"))(*_three()),
-        (lambda x, u, i: x - _put(_zeros(x), u, i, "add"))(*_three()),
-        (lambda x, u, i: _put(_zeros(x), u, i, "add") - x)(*_three()),
-        (lambda x, u, i: _put(_zeros(x), u, i, "add") + _put(_zeros(x), u, _index(4), "add"))(*_three()),
+        example(lambda x, u, i: x + _put(_zeros(x), u, i, "add"), _three()),
+        example(lambda x, u, i: x - _put(_zeros(x), u, i, "add"), _three()),
+        example(lambda x, u, i: _put(_zeros(x), u, i, "add") - x, _three()),
+        example(lambda x, u, i: _put(_zeros(x), u, i, "add") + _put(_zeros(x), u, _index(4), "add"), _three()),
     ],
-    written=lambda sc: (lambda x, y, i: x + sc.zeros(9).at[i].add(y))(*_user(sc, "xyi")),
+    written=lambda sc: example(lambda x, y, i: x + sc.zeros(9).at[i].add(y), _user(sc, "xyi")),
 )
 def add_of_sparse(v: Value, context) -> Value | None:
     """The elements that are named are added in place; no array of zeros is made, nor added."""
@@ -60,8 +60,8 @@ def add_of_sparse(v: Value, context) -> Value | None:
     exact=False,
     needs=["scatter"],
     equation="x + zeros.at[i].set(y) -> x.at[i].set(x[i] + y)",
-    examples=lambda: [(lambda x, u, i: x + _put(_zeros(x), u, i))(*_three())],
-    written=lambda sc: (lambda x, y, i: x + sc.zeros(9).at[i].set(y))(*_user(sc, "xyi")),
+    examples=lambda: [example(lambda x, u, i: x + _put(_zeros(x), u, i), _three())],
+    written=lambda sc: example(lambda x, y, i: x + sc.zeros(9).at[i].set(y), _user(sc, "xyi")),
 )
 def add_of_sparse_set(v: Value, context) -> Value | None:
     """The elements that are named are changed; where one is named twice, by the last."""
@@ -108,10 +108,11 @@ def add_of_window(v: Value, context) -> Value | None:
     needs=["scatter"],
     equation="zeros.at[i].add(y) * 3 -> zeros.at[i].add(y * 3)",
     examples=lambda: [
-        (lambda x, u, i: _put(_zeros(x), u, i, mode) * 3)(*_three()) for mode in ("add", "set")
-    ] + [(lambda x, u, i: -_put(_zeros(x), u, i, "add"))(*_three())],
-    written=lambda sc: (lambda x, i: x - 0.1 * sc.grad(sc.sum(x[i] ** 3), x))(*_user(sc, "xi")),
-)  # fmt: skip
+        *[_put(_zeros(x), u, i, mode) * 3 for x, u, i in [_three()] for mode in ("add", "set")],
+        example(lambda x, u, i: -_put(_zeros(x), u, i, "add"), _three()),
+    ],
+    written=lambda sc: example(lambda x, i: x - 0.1 * sc.grad(sc.sum(x[i] ** 3), x), _user(sc, "xi")),
+)
 def scaled_sparse(v: Value, context) -> Value | None:
     """A step of gradient descent on rows that were looked up touches those rows alone."""
     s = v.operands[0]
@@ -131,9 +132,9 @@ def scaled_sparse(v: Value, context) -> Value | None:
     exact=False,
     needs=["scatter"],
     equation="sum(zeros.at[i].add(y), 0) -> sum(y, 0)",
-    examples=lambda: [(lambda x, u, i: sum_(_put(_zeros(x), u, i, "add"), axes=a))(*_three()) for a in ((0,), (0, 1))],
-    written=lambda sc: (lambda x, i: sc.sum(sc.grad(sc.sum(x[i] ** 3), x)))(*_user(sc, "xi")),
-)  # fmt: skip
+    examples=lambda: [sum_(_put(_zeros(x), u, i, "add"), axes=a) for x, u, i in [_three()] for a in ((0,), (0, 1))],
+    written=lambda sc: example(lambda x, i: sc.sum(sc.grad(sc.sum(x[i] ** 3), x)), _user(sc, "xi")),
+)
 def sum_of_sparse(v: Value) -> Value | None:
     """Where they were put does not matter."""
     (s,), axes = v.operands, v.attrs["axes"]

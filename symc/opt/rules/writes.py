@@ -17,7 +17,7 @@ from symc.ir.text import splat_of
 from symc.ir.types import DTYPES
 from symc.ir.value import Value, make
 from symc.opt.forms import steps_of
-from symc.opt.pattern import is_number, leaves
+from symc.opt.pattern import example, is_number, leaves
 from symc.opt.rule import rewrite
 from symc.opt.rules.indexing import number_like
 from symc.opt.rules.reads import window_starts
@@ -78,11 +78,9 @@ def names_no_place_twice(v: Value) -> bool:
     needs=["scatter"],
     equation="x.at[i].set(y).at[i].set(z) -> x.at[i].set(z)",
     examples=lambda: [
-        (lambda x, u, i: _put(_put(x, u, i, mode), _leaf(4, 2), i))(*_three()) for mode in ("set", "add", "mul")
+        _put(_put(x, u, i, mode), _leaf(4, 2), i) for x, u, i in [_three()] for mode in ("set", "add", "mul")
     ],
-    written=lambda sc: (lambda x, i: x.at[i].set(1.0).at[i].set(2.0))(
-        sc.input("x", "float64", shape=(9,)), sc.input("i", "int64", shape=(3,))
-    ),
+    written=lambda sc: example(lambda x, i: x.at[i].set(1.0).at[i].set(2.0), _user(sc, "xi")),
 )
 def dead_store(v: Value) -> Value | None:
     """What is overwritten before anybody reads it."""
@@ -100,10 +98,8 @@ _MERGED = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum"}
     exact=False,
     needs=["scatter"],
     equation="x.at[i].add(y).at[i].add(z) -> x.at[i].add(y + z)",
-    examples=lambda: [(lambda x, u, i: _put(_put(x, u, i, mode), _leaf(4, 2), i, mode))(*_three()) for mode in _MERGED],
-    written=lambda sc: (lambda x, i: x.at[i].add(x[:3]).at[i].add(2.0))(
-        sc.input("x", "float64", shape=(9,)), sc.input("i", "int64", shape=(3,))
-    ),
+    examples=lambda: [_put(_put(x, u, i, mode), _leaf(4, 2), i, mode) for x, u, i in [_three()] for mode in _MERGED],
+    written=lambda sc: example(lambda x, i: x.at[i].add(x[:3]).at[i].add(2.0), _user(sc, "xi")),
 )
 def merged_updates(v: Value, context) -> Value | None:
     """One update for two."""
@@ -151,7 +147,7 @@ def dead_window(v: Value) -> Value | None:
     equation="x.at[:].set(y) -> y",
     examples=lambda: [dynamic_update_slice(_leaf(9), _leaf(9), scalar(0, "i64"))],
     misses=lambda: [dynamic_update_slice(_leaf(9), _leaf(8), scalar(0, "i64"))],
-    written=lambda sc: (lambda x, y, i: sc.exp(x).at[:].set(x * 2))(*_user(sc, "xyi")),
+    written=lambda sc: example(lambda x, y, i: sc.exp(x).at[:].set(x * 2), _user(sc, "xyi")),
 )
 def whole_update(v: Value) -> Value | None:
     """Everything is overwritten."""
@@ -183,10 +179,8 @@ def update_of_number(v: Value) -> Value | None:
     exact=True,
     needs=["gather"],
     equation="x.at[i].set(x[i]) -> x",
-    examples=lambda: [(lambda x, u, i: _put(x, gather(x, i, axes=(0,)), i))(*_three())],
-    written=lambda sc: (lambda x, i: x.at[i].set(x[i]))(
-        sc.input("x", "float64", shape=(9,)), sc.input("i", "int64", shape=(3,))
-    ),
+    examples=lambda: [example(lambda x, u, i: _put(x, gather(x, i, axes=(0,)), i), _three())],
+    written=lambda sc: example(lambda x, i: x.at[i].set(x[i]), _user(sc, "xi")),
 )
 def set_to_itself(v: Value) -> Value | None:
     """Nothing changes."""
@@ -224,11 +218,9 @@ def window_set_to_itself(v: Value) -> Value | None:
     tags=["signed-zero"],
     equation="x.at[i].add(0) -> x",
     examples=lambda: [
-        (lambda x, u, i: _put(x, splat(k, u.type), i, mode))(*_three()) for mode, k in (("add", 0), ("mul", 1))
+        _put(x, splat(k, u.type), i, mode) for x, u, i in [_three()] for mode, k in (("add", 0), ("mul", 1))
     ],
-    written=lambda sc: (lambda x, i: x.at[i].add(0.0))(
-        sc.input("x", "float64", shape=(9,)), sc.input("i", "int64", shape=(3,))
-    ),
+    written=lambda sc: example(lambda x, i: x.at[i].add(0.0), _user(sc, "xi")),
 )
 def update_by_nothing(v: Value) -> Value | None:
     """Zeros are added, or everything is multiplied by 1 (0 turns -0.0 into 0.0)."""
@@ -243,12 +235,10 @@ def update_by_nothing(v: Value) -> Value | None:
     needs=["#"],
     equation="full(n, c).at[i].set(c) -> full(n, c)",
     examples=lambda: [
-        (lambda x, u, i: _put(splat(2, x.type), splat(2, u.type), i))(*_three()),
+        example(lambda x, u, i: _put(splat(2, x.type), splat(2, u.type), i), _three()),
         (lambda x: dynamic_update_slice(splat(2, x.type), splat(2, _leaf(3).type), _index()))(_leaf(9)),
     ],
-    written=lambda sc: (lambda x, i: sc.ones(9).at[i].set(1.0) + x)(
-        sc.input("x", "float64", shape=(9,)), sc.input("i", "int64", shape=(3,))
-    ),
+    written=lambda sc: example(lambda x, i: sc.ones(9).at[i].set(1.0) + x, _user(sc, "xi")),
 )
 def number_set_to_itself(v: Value) -> Value | None:
     """The number that is there already."""
@@ -267,11 +257,11 @@ def number_set_to_itself(v: Value) -> Value | None:
     exact=False,
     equation="x.at[[2, 3, 4]].set(y) -> x.at[2:5].set(y)",
     examples=lambda: [
-        (lambda x: _put(x, _leaf(4, 2), iota(shape=(4,), axis=0, dtype=I64) * step + 3, mode))(_leaf(9, 2))
+        _put(_leaf(9, 2), _leaf(4, 2), iota(shape=(4,), axis=0, dtype=I64) * step + 3, mode)
         for mode, step in (("set", 1), ("set", -1), ("add", 1), ("max", 1))
     ],
-    written=lambda sc: (lambda x, y: x.at[sc.arange(2, 6)].add(y))(
-        *[sc.input("x", "float64", shape=(n,)) for n in (9, 4)]
+    written=lambda sc: example(
+        lambda x, y: x.at[sc.arange(2, 6)].add(y), [sc.input("x", "float64", shape=(n,)) for n in (9, 4)]
     ),
 )
 def update_by_count(v: Value) -> Value | None:
@@ -304,7 +294,7 @@ def update_by_count(v: Value) -> Value | None:
     examples=lambda: [
         gather(_put(_leaf(9, 2), _leaf(2), i := _index(), mode), i, axes=(0,)) for mode in ("set", "add", "max")
     ],
-    misses=lambda: [(lambda x, u, i: gather(_put(x, u, i), i, axes=(0,)))(*_three())],
+    misses=lambda: [example(lambda x, u, i: gather(_put(x, u, i), i, axes=(0,)), _three())],
     written=lambda sc: (lambda x, i: x.at[i].set(2.0)[i])(
         sc.input("x", "float64", shape=(9,)), sc.input("i", "int64", shape=())
     ),
