@@ -6,9 +6,9 @@ adds to if nobody else needs that, which only the plan knows; else its step copi
 
 When it is good. A library clears C before it adds to it, so writing costs what adding costs. A gemm therefore saves
 what a kernel for the sum would do: read the product and C, and write; but for the copy of a C that is still needed. It
-loses where the sum costs nothing, because a kernel that uses it computes it on the way (``tanh(x @ W + b)``): there
-only products are added to each other. What is added but is no array (a bias that is broadcast, a sum of arrays) is
-written by a kernel before, not after: as many kernels, and less traffic.
+loses where the sum costs nothing, because a kernel that uses it computes it on the way (``tanh(x @ W + b)``). And what
+is added must be an array already: a bias that is broadcast, or a sum of several arrays, takes a kernel before the
+product or after it, and after it was as fast or faster. In these cases only products are added to each other.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from symc.opt.kernel_ops import is_free, is_kernel_op, reads_in_place
 from symc.opt.loops.edit import Edit
 from symc.opt.provenance import Provenance
 from symc.opt.regions import in_bodies
-from symc.opt.sums import ONE, Coefficient, Sum, collect, summands
+from symc.opt.sums import ONE, Coefficient, Sum, collect, summands, together
 
 #: The dtypes that libraries multiply.
 DTYPES = "fdFD"
@@ -60,13 +60,13 @@ def _merge(provenance: Provenance, f: Function) -> Function:
 
 @dataclass
 class Job:
-    """A sum and the products in it that become gemms. ``target``: the array that the first one adds to, times a number;
-    None: nothing, or what else there is to add. ``apart``: a kernel adds what else there is to the products."""
+    """A sum and the products in it that become gemms. ``target``: the array that the first one adds to, times a number.
+    ``apart``: a kernel adds what else there is to the products."""
 
     sum: Sum
-    apart: bool
     products: list[tuple[Value, Coefficient]] = field(default_factory=list)
     target: tuple[Value, Coefficient] | None = None
+    apart: bool = False
 
 
 def find(f: Function) -> dict[Value, Job]:
@@ -93,25 +93,33 @@ def find(f: Function) -> dict[Value, Job]:
     return found
 
 
-def _job(s: Sum, apart: bool, uses: dict[Value, int]) -> Job | None:
-    """What to do about a sum, if anything."""
-    job = Job(s, apart)
-    others = []
+def _job(s: Sum, in_kernel: bool, uses: dict[Value, int]) -> Job | None:
+    """What to do about a sum, if anything. ``in_kernel``: kernels compute it on the way."""
+    job = Job(s)
+    others: dict[Value, list[Coefficient | None]] = {}
     for v, c in s.leaves:
         product = _product(v)
         alone = product.op is dot and bool(product.attrs["contract"][0]) and uses[v] == uses[product] == 1
         if alone and c is not None and c.fits(s.root.dtype):
             job.products.append((v, c))
         else:
-            others.append((v, c))
-    if len(others) == 1 and not apart:
-        ((v, c),) = others
-        if c is not None and c.fits(s.root.dtype) and _is_array(v, uses):
-            job.target = v, c
+            others.setdefault(v, []).append(c)
+    if others and not in_kernel:
+        job.target = _target(others, uses)
+    job.apart = in_kernel or (bool(others) and job.target is None)
     n = len(job.products)
-    if n > 1 or n == 1 and not apart and (others or not job.products[0][1].is_one):
+    if n > 1 or n == 1 and not job.apart and (others or not job.products[0][1].is_one):
         return job
     return None
+
+
+def _target(others: dict[Value, list[Coefficient | None]], uses: dict[Value, int]) -> tuple[Value, Coefficient] | None:
+    """The only array among ``others``, and what it is multiplied by."""
+    if len(others) > 1:
+        return None
+    ((v, coefficients),) = others.items()
+    c = together(coefficients)
+    return (v, c) if c is not None and c.fits(v.dtype) and _is_array(v, uses) else None
 
 
 def _product(v: Value) -> Value:
@@ -140,9 +148,8 @@ def _is_array(v: Value, uses: dict[Value, int]) -> bool:
 
 def _build(job: Job, edit: Edit) -> Value:
     """The value of a sum as gemms, each of which adds to the one before."""
-    chosen = {v for v, _ in job.products}
-    rest = job.sum.of(lambda v: None if v in chosen else edit.done[v], lambda v: edit.done[v])
-    start, beta = (None, ONE) if job.apart else (rest, ONE)
+    start: Value | None = None
+    beta = ONE
     if job.target is not None:
         start, beta = edit.done[job.target[0]], job.target[1]
     lines = NOWHERE.union(*[edit.hints.get(n, NOWHERE) for n in job.sum.nodes])
@@ -151,7 +158,11 @@ def _build(job: Job, edit: Edit) -> Value:
         edit.note(start, lines | edit.hints.get(v, NOWHERE))
         beta = ONE
     assert start is not None
-    return start if rest is None or not job.apart else add(rest, start)
+    if not job.apart:
+        return start
+    chosen = {v for v, _ in job.products}
+    rest = job.sum.of(lambda v: None if v in chosen else edit.done[v], lambda v: edit.done[v])
+    return start if rest is None else add(rest, start)
 
 
 def _add(start: Value | None, beta: Coefficient, v: Value, alpha: Coefficient, edit: Edit) -> Value:

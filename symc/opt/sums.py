@@ -5,7 +5,7 @@ coefficient. A coefficient is a number times values of rank 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -126,6 +126,14 @@ def _times(c: Coefficient, s: Value, over: bool) -> Coefficient | None:
     if over or not all(map(is_size, c.times)):
         return None
     return Coefficient(c.number, (*c.times, s), c.over)
+
+
+def together(coefficients: Sequence[Coefficient | None]) -> Coefficient | None:
+    """The coefficient of one value that occurs with all these, if they differ in their numbers alone."""
+    first = coefficients[0]
+    if first is None or any(c is None or (c.times, c.over) != (first.times, first.over) for c in coefficients):
+        return None
+    return Coefficient(sum(c.number for c in coefficients if c is not None), first.times, first.over)
 
 
 def is_size(s: Value) -> bool:
