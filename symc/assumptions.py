@@ -9,7 +9,7 @@ import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError, did_you_mean
 from symc.ir.dim import known_equal
-from symc.ir.ops.assume import NOTHING, OF_ANY_MATRIX, OF_ROWS
+from symc.ir.ops.assume import ELEMENTS, NOTHING, OF_ANY_MATRIX, OF_ROWS
 from symc.ir.ops.assume import assume as assume_op
 from symc.numpy_api.convert import as_tensor
 from symc.opt.facts import Analysis, Fact, above, both, settle
@@ -18,16 +18,6 @@ from symc.tensor import Tensor
 
 __all__ = ["assume"]
 
-#: Promises about every element: what they say of it.
-_ELEMENTS: dict[str, dict[str, Any]] = {
-    "positive": dict(low=0, nonzero=True),
-    "nonnegative": dict(low=0),
-    "negative": dict(high=0, nonzero=True),
-    "nonpositive": dict(high=0),
-    "nonzero": dict(nonzero=True),
-    "finite": dict(finite=True),
-    "integer": dict(integer=True),
-}
 #: Promises about structure, by what users call it.
 _STRUCTURES = {
     "symmetric": "symmetric",
@@ -57,10 +47,10 @@ _OTHER_NAMES = {"lower": "lower_triangular", "upper": "upper_triangular", "tril"
 def assume(x: Any, **promises: Any) -> Tensor:
     """``x``, about which something is promised that rules may rely on: ``sc.assume(x, positive=True)``.
 
-    Of every element: ``positive``, ``nonnegative``, ``negative``, ``nonpositive``, ``nonzero``, ``finite``, ``integer``,
-    ``between=(low, high)`` (both ends belong to it). All but ``nonzero`` promise that nothing is nan.
-    Of the matrices in the last two axes: ``symmetric``, ``hermitian``, ``psd`` (positive semidefinite), ``pd`` (positive
-    definite), ``lower_triangular``, ``upper_triangular``, ``diagonal``, ``unit_diagonal``, ``orthogonal``,
+    Of every element: ``positive``, ``nonnegative``, ``negative``, ``nonpositive``, ``nonzero``, ``finite``,
+    ``integer``, ``between=(low, high)`` (both ends belong to it). All but ``nonzero`` promise that nothing is nan.
+    Of the matrices in the last two axes: ``symmetric``, ``hermitian``, ``psd`` (positive semidefinite), ``pd``
+    (positive definite), ``lower_triangular``, ``upper_triangular``, ``diagonal``, ``unit_diagonal``, ``orthogonal``,
     ``permutation``. Of what lies along the last axis: ``unique``, ``sorted``.
 
     Use the result in place of x. A promise that does not hold makes results wrong; ``mode="debug"`` and
@@ -72,7 +62,7 @@ def assume(x: Any, **promises: Any) -> Tensor:
         _check_name(name, given)
     attrs = dict(NOTHING)
     for name in promises:
-        for key, said in _ELEMENTS.get(name, {}).items():
+        for key, said in ELEMENTS.get(name, {}).items():
             attrs[key] = said
     _check_opposites(promises, t)
     attrs["structure"] = tuple(sorted({_STRUCTURES[n] for n in promises if n in _STRUCTURES}))
@@ -83,8 +73,8 @@ def assume(x: Any, **promises: Any) -> Tensor:
 
 
 def _check_name(name: str, given: Any) -> None:
-    if name not in _ELEMENTS and name not in _STRUCTURES and name != "between":
-        known = [*_ELEMENTS, "between", *_STRUCTURES]
+    if name not in ELEMENTS and name not in _STRUCTURES and name != "between":
+        known = [*ELEMENTS, "between", *_STRUCTURES]
         hint = f"it is called {_OTHER_NAMES[name]}" if name in _OTHER_NAMES else did_you_mean(name, known)
         raise InputError(f"assume: nothing is known of {name!r}", help=hint or "known are: " + ", ".join(known))
     if name != "between" and given is not True:
@@ -130,7 +120,7 @@ def _check_meaning(attrs: dict[str, Any], promises: dict[str, Any], t: Tensor) -
     row = [t.describe("x")]
     ranged = attrs["low"] is not None or attrs["high"] is not None or attrs["integer"]
     if ranged and kind in "bc":
-        name = next(n for n in promises if n == "between" or n in _ELEMENTS and n not in ("nonzero", "finite"))
+        name = next(n for n in promises if n == "between" or n in ELEMENTS and n not in ("nonzero", "finite"))
         raise DTypeError(f"assume: {name} has no meaning for {t.dtype}", values=row)
     for name in promises:
         structure = _STRUCTURES.get(name)

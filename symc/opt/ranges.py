@@ -123,7 +123,12 @@ def _remainder(v: Value, given: list[Range]) -> Range:
 
 
 def _quotient(v: Value, given: list[Range]) -> Range:
-    return (0, given[0][1]) if _not_below(given[0][0], 0) and _not_below(given[1][0], 1) else UNKNOWN
+    (a, b), (c, _) = given
+    if not _not_below(a, 0) or c is None or not _not_below(c, 1):
+        return UNKNOWN
+    if isinstance(b, int) and isinstance(c, int):
+        return 0, b // c
+    return 0, 0 if _not_below(c, None if b is None else b + 1) else b
 
 
 def _masked(v: Value, given: list[Range]) -> Range:

@@ -59,7 +59,9 @@ def ingredients(v: Value) -> set[str]:
     """The op names that a left side can find right below ``v``; ``#`` stands for a number."""
     kind = kind_of(v.op.name)
     below = [x for _, x in flatten(v, kind)] if kind else []
-    out = {bare(o).op.name for o in (*v.operands, *below)}
+    out = {o.op.name for o in (*v.operands, *below)}
+    if "assume" in out:
+        out |= {bare(o).op.name for o in (*v.operands, *below)}
     if not out.isdisjoint(("constant", "broadcast")) and any(splat_of(o) is not None for o in (*v.operands, *below)):
         out.add(NUMBER)
     return out

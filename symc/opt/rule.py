@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from symc.errors import PipelineError, did_you_mean
 from symc.ir.dim import size_name
 from symc.ir.op import splat
+from symc.ir.ops.assume import promised
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.facts import Analysis
@@ -153,11 +154,13 @@ def rule(
     misses: Callable[[], Sequence[Value]] = tuple,
     written: Callable[[Any], Any] | None = None,
     arises: str = "",
+    assumes: Mapping[str, str] | None = None,
 ) -> Any:
     """Declare a rule: a function of values that returns ``(left, right)``; its docstring says why.
 
     ``when(*values)``: a side condition; with a keyword ``facts``, also on what is known of values:
     ``when=lambda x, *, facts: facts(x).positive``.
+    ``assumes``: a fact that a variable must have (``{"x": "positive"}``); in examples it is promised.
     ``dtypes``: traced dtype of a variable, if not float64 (``{"c": "bool"}``).
     ``domain``: the interval of a variable in which the equation is meant, for the accuracy tests.
     Exact rules match sums and products as written; others modulo association. ``check=False`` registers a left side
@@ -167,11 +170,48 @@ def rule(
 
     def declare(f: Callable) -> Rule:
         made = _pattern_rule(
-            f, exact, when, tags, kinds, dict(dtypes or {}), family or family_of(f), dict(domain or {}), check
+            f, exact, _with_facts(f, when, assumes), tags, kinds, dict(dtypes or {}), family or family_of(f),
+            dict(domain or {}), check,
         )
-        return register(replace(made, misses=misses, written=written, arises=arises, contextual=asks_facts(when)))
+        made = replace(made, misses=misses, written=written, arises=arises, contextual=asks_facts(made.when))
+        return register(_assuming(made, assumes) if assumes else made)
 
     return declare(fn) if fn is not None else declare
+
+
+def _with_facts(f: Callable, when: Callable | None, assumes: Mapping[str, str] | None) -> Callable | None:
+    """The side condition, with what is assumed of variables."""
+    if not assumes:
+        return when
+    names = list(inspect.signature(f).parameters)
+    wanted = [(names.index(n), fact) for n, fact in assumes.items()]
+
+    def holds(*bound: Value, facts: Analysis) -> bool:
+        return all(getattr(facts(bound[k]), fact) for k, fact in wanted) and (when is None or when(*bound))
+
+    return holds
+
+
+def _assuming(r: Rule, assumes: Mapping[str, str]) -> Rule:
+    """``r``, in whose examples the facts it needs are promised."""
+
+    def examples() -> list[Value]:
+        out = []
+        for shape in ((), (3,), (size_name("n"), 2)):
+            dtypes = dict(enumerate(r.dtypes.get(n, default_dtype(r.kinds)) for n in r.variables))
+            given = leaves(len(r.variables), dtypes, shape)
+            given = [promised(x, assumes[n]) if n in assumes else x for n, x in zip(r.variables, given, strict=True)]
+            assert r.build is not None
+            out.append(r.build(*given)[0])
+        return out
+
+    condition = ", ".join(f"{n} {fact}" for n, fact in assumes.items())
+    return replace(r, examples=examples, equation=f"{r.equation} for {condition}")
+
+
+def default_dtype(kinds: str) -> str:
+    """What the variables of a rule are traced as."""
+    return "f64" if "f" in kinds else "bool" if kinds == "b" else "i64"
 
 
 def rewrite(
@@ -265,8 +305,7 @@ def _pattern_rule(
     check: bool,
 ) -> Rule:
     names = tuple(inspect.signature(f).parameters)
-    default = "f64" if "f" in kinds else "bool" if kinds == "b" else "i64"
-    by_index = {k: dtypes.get(n, default) for k, n in enumerate(names)}
+    by_index = {k: dtypes.get(n, default_dtype(kinds)) for k, n in enumerate(names)}
     variables = leaves(len(names), by_index)
     lhs, rhs = f(*variables)
     canonical = _canonical(lhs) if check else lhs

@@ -102,6 +102,16 @@ STRUCTURES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
     "unique": ("without repetitions along the last axis", _unique),
     "sorted": ("in ascending order along the last axis", _sorted),
 }
+#: What signs and the like say of elements, as attributes.
+ELEMENTS: dict[str, dict[str, Any]] = {
+    "positive": dict(low=0, nonzero=True),
+    "nonnegative": dict(low=0),
+    "negative": dict(high=0, nonzero=True),
+    "nonpositive": dict(high=0),
+    "nonzero": dict(nonzero=True),
+    "finite": dict(finite=True),
+    "integer": dict(integer=True),
+}
 #: Those that are about rows; the others are about matrices, and all but the triangles about square ones.
 OF_ROWS = frozenset({"unique", "sorted"})
 OF_ANY_MATRIX = frozenset({"lower", "upper", "unit"})
@@ -154,8 +164,8 @@ assume: Op = register(Op(
     IDENTITY,
     View(),
     samples=_samples,
-    doc="x, of which the attributes are promised: what rules that need a sign, a range or a structure rely on. The pass "
-    "`forget_assumptions` replaces it by x.",
+    doc="x, of which the attributes are promised: what rules that need a sign, a range or a structure rely on. The "
+    "pass `forget_assumptions` replaces it by x.",
     facts={"batch": _batch},
 ))  # fmt: skip
 
@@ -174,11 +184,12 @@ def _claims(x: np.ndarray, low: Any, high: Any, nonzero: bool, finite: bool, int
     """Every claim in words, and where it holds."""
     if low is not None:
         strict = nonzero and low == 0
-        yield ("positive" if strict else "nonnegative" if low == 0 else f"at least {low}"), x > 0 if strict else x >= low
+        words = "positive" if strict else "nonnegative" if low == 0 else f"at least {low}"
+        yield words, x > 0 if strict else x >= low
     if high is not None:
         strict = nonzero and high == 0
-        yield ("negative" if strict else "nonpositive" if high == 0 else f"at most {high}"), (
-            x < 0 if strict else x <= high)
+        words = "negative" if strict else "nonpositive" if high == 0 else f"at most {high}"
+        yield words, x < 0 if strict else x <= high
     if nonzero:
         yield "nonzero", x != 0
     if finite:
@@ -213,4 +224,15 @@ check_assumption: Op = register(Op(
     {"batch": _batch},
 ))  # fmt: skip
 
-__all__ = ["NOTHING", "OF_ANY_MATRIX", "OF_ROWS", "STRUCTURES", "assume", "check_assumption"]
+
+
+def promised(x: Value, *names: str, **attrs: Any) -> Value:
+    """``assume`` with some attributes, and with what names of ELEMENTS and STRUCTURES say."""
+    out = {**NOTHING, **attrs, "structure": tuple(sorted(n for n in names if n in STRUCTURES))}
+    for n in names:
+        out.update(ELEMENTS.get(n, {}))
+    return assume(x, **out)
+
+
+__all__ = ["ELEMENTS", "NOTHING", "OF_ANY_MATRIX", "OF_ROWS", "STRUCTURES", "assume", "check_assumption",
+           "promised"]

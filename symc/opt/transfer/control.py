@@ -1,8 +1,8 @@
 """Facts inside loops and branches, and of their results.
 
-What is captured, and what runs over rows, has in a body the facts it has outside. Of a carry a fact is tried: what holds
-at the start and after one step, then only its sign; what the body keeps is an invariant, and what it does not keep
-is not known.
+What is captured, and what runs over rows, has in a body the facts it has outside. Of a carry a fact is tried: what
+holds at the start and after one step, then only its sign; what the body keeps is an invariant, and what it does not
+keep is not known.
 """
 
 from __future__ import annotations

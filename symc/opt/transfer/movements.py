@@ -173,6 +173,11 @@ def _rounded(x: float, dtype: np.dtype) -> float:
 
 @transfer("assume", "check_assumption")
 def _assume(v: Value, given: list[Fact]) -> Fact:
+    return both(given[0], promises(v))
+
+
+def promises(v: Value) -> Fact:
+    """What an `assume` says, without what is known besides; its structure is stated in ``structures``."""
     a = v.attrs
     said = a["low"] is not None or a["high"] is not None or a["finite"] or a["integer"]
-    return both(given[0], Fact(a["low"], a["high"], not said, not a["finite"], not a["nonzero"], a["integer"]))
+    return Fact(a["low"], a["high"], not said, not a["finite"], not a["nonzero"], a["integer"])
