@@ -163,6 +163,8 @@ class _Traced:
             results = run_values(_trace(self.fn, leaves), env, {})
         except SymcError:
             return None
+        if any(r.dtype.kind != "c" for r in results):  # the size of complex numbers, or no function of them at all
+            return None
         return sum(float(np.sum(np.imag(r) * w)) for r, w in zip(results, self.weights, strict=True)) / h
 
 

@@ -15,6 +15,12 @@ from symc.errors import DTypeError, InputError, LinAlgError, ShapeError
 rng = np.random.default_rng(0)
 
 
+@pytest.fixture(autouse=True)
+def same_numbers_in_any_order_of_tests():
+    global rng
+    rng = np.random.default_rng(0)
+
+
 def run(fn, *arrays, mode="reference", symbolic=False):
     """``fn`` of inputs like the arrays, at the arrays."""
     shapes = [tuple(f"{'abc'[k]}{n}" for n in range(x.ndim)) if symbolic else x.shape for k, x in enumerate(arrays)]
@@ -116,7 +122,8 @@ def test_eigenvalues_are_complex(dtype):
 
 @pytest.mark.parametrize(("a", "b"), [
     ((3, 3), (3,)), ((3, 3), (3, 2)), ((2, 3, 3), (3,)), ((2, 3, 3), (3, 2)), ((3, 3), (2, 3, 3)),
-    ((3, 3), (4, 2, 3, 1)), ((2, 1, 3, 3), (4, 3, 2)), ((1, 1), (1,)), ((0, 0), (0,)), ((0, 0), (0, 2)), ((2, 2), (2, 0)), ((0, 2, 2), (2,)),
+    ((3, 3), (4, 2, 3, 1)), ((2, 1, 3, 3), (4, 3, 2)),
+    ((1, 1), (1,)), ((0, 0), (0,)), ((0, 0), (0, 2)), ((2, 2), (2, 0)), ((0, 2, 2), (2,)),
     ((2, 2), (0, 2, 1)),
 ])  # fmt: skip
 def test_solve_as_numpy(a, b):
