@@ -16,7 +16,7 @@ from symc.errors import SymcError
 from symc.ir.function import Function
 from symc.ir.ops.effect import quiet
 from symc.ir.reference import run_region
-from symc.precise import NotPrecise, precise_values, to_precise, ulps
+from symc.precise import PRECISION, NotPrecise, precise_values, to_precise, ulps
 from symc.sampling import Sample, leaves_of, samples, sizes_of
 
 
@@ -103,8 +103,11 @@ def _measurable(f: Function, k: int, o: OutputAccuracy) -> bool:
 
 
 def _exact(f: Function, k: int, s: Sample) -> np.ndarray:
+    import mpmath as mp
+
     env = {p: to_precise(a) for p, a in leaves_of(f, s.arrays).items()}
-    return precise_values([f.outputs[k]], env, sizes_of(f))[0]
+    with mp.workprec(PRECISION):
+        return precise_values([f.outputs[k]], env, sizes_of(f))[0]
 
 
 def _compare(f: Function, run: Any, s: Sample, outputs: list[OutputAccuracy], wanted: Sequence[int]) -> None:

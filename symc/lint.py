@@ -31,7 +31,7 @@ from symc.opt import optimize
 from symc.opt.pipelines import UNFUSED
 from symc.opt.provenance import expression
 from symc.opt.regions import as_function
-from symc.precise import NotPrecise, precise_step, to_precise, ulps
+from symc.precise import PRECISION, NotPrecise, precise_step, to_precise, ulps
 from symc.sampling import Sample, leaves_of, samples, sizes_of
 
 #: Named ops stay what they are: rules know them, and so does the reader.
@@ -68,7 +68,7 @@ class LintReport(list[Finding]):
 def lint(outputs: Any) -> LintReport:
     """Say which expressions of ``outputs`` (a value, or any nest of values) lose digits, and how.
 
-    What a rule repairs is not reported: it is computed in another way. Needs mpmath. Raises ImportError without it.
+    What a rule repairs is not reported: it is computed in another way.
     """
     loc = caller()
     if contains_deferred([flatten(outputs)[0]]):
@@ -79,11 +79,14 @@ def lint(outputs: Any) -> LintReport:
     except SymcError as e:
         e.attach((), (loc,))
         raise
+    import mpmath as mp
+
     f = optimize(written, PIPELINE).function
     found: dict[Value, Finding] = {}
-    for part in _parts(f):
-        for s in samples(part):
-            _look(part, s, found)
+    with mp.workprec(PRECISION):
+        for part in _parts(f):
+            for s in samples(part):
+                _look(part, s, found)
     return LintReport(sorted(found.values(), key=lambda x: (-x.digits, x.expression)))
 
 

@@ -1,8 +1,10 @@
 """Values of graphs with as many digits as wanted, by mpmath: what rounding is measured against.
 
 Arrays hold mpmath numbers as objects; integers and booleans are Python's. An op means the real function it is named
-after: no rounding, no overflow, no signed zeros. Where there is no real value (log of a negative number, 0 / 0) there
-is a nan. Ops with parts of their own (logsumexp) are computed by them; loops, draws and ops of users are not covered.
+after: no rounding, no overflow, no signed zeros. Where there is no real value (log of a negative number, 0 / 0), or one
+far beyond the range of any dtype would take more digits than are there (sin of 1e300), there is a nan. Ops with parts
+of their own (logsumexp) are computed by them; loops, draws and ops of users are not covered. The caller says with how
+many digits: ``with mp.workprec(PRECISION)``.
 """
 
 from __future__ import annotations
@@ -22,8 +24,10 @@ from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 
-#: Bits that numbers have unless the caller works with another precision.
+#: Bits that are enough wherever a float64 comes out: 1 + 1e-200 is not 1.
 PRECISION = 900
+#: Numbers above two to this power are beyond the range of every dtype, whatever they are.
+BEYOND = 1200
 #: Ops whose references only move elements, or compare and select them: they are right for objects as they are.
 MOVING = frozenset({
     "reshape", "transpose", "broadcast", "slice", "concat", "gather", "dynamic_slice", "ensure_shape", "where", "iota",
@@ -58,13 +62,6 @@ def precise_values(roots: Sequence[Value], env: dict[Value, Any], sizes: Mapping
 
 def precise_step(v: Value, operands: Sequence[Any], sizes: Mapping[str, int]) -> Any:
     """The result of one op on exact operands."""
-    import mpmath as mp
-
-    with mp.workprec(max(PRECISION, mp.mp.prec)):
-        return _step(v, operands, sizes)
-
-
-def _step(v: Value, operands: Sequence[Any], sizes: Mapping[str, int]) -> Any:
     name = v.op.name
     if name == "constant":
         return to_precise(v.attrs["value"].data)
@@ -81,10 +78,12 @@ def _step(v: Value, operands: Sequence[Any], sizes: Mapping[str, int]) -> Any:
     if name == "pad":
         return _pad(v, operands, sizes)
     if "elementwise" in v.op.traits and name in _functions() and not v.attrs:
-        return _map(_guarded(_functions()[name]), *operands)
+        return _map(_guarded(name, _functions()[name]), *operands)
     if isinstance(v.op.lowering, Decompose):
         env = dict(zip(v.operands, operands, strict=True))
-        return precise_values([v.op.lowering.f(v)], env, sizes)[0]
+        parts = v.op.lowering.f(v)
+        found = precise_values([parts] if isinstance(parts, Value) else parts, env, sizes)
+        return found[0] if isinstance(parts, Value) else tuple(found)
     raise NotPrecise(f"{name} has no exact counterpart")
 
 
@@ -106,11 +105,23 @@ def _map(f: Callable, *arrays: Any) -> np.ndarray:
     return flat.reshape(first.shape)
 
 
-def _guarded(f: Callable) -> Callable:
-    """``f``, or nan where it has no real value."""
+#: What costs nothing, of numbers of any size.
+CHEAP = frozenset({
+    "add", "sub", "mul", "div", "mulz", "neg", "abs", "log", "log1p", "sqrt", "hypot", "maximum", "minimum", "fmax",
+    "fmin", "eq", "ne", "lt", "le", "gt", "ge", "sign", "cbrt", "log2", "log10",
+})  # fmt: skip
+
+
+def _guarded(name: str, f: Callable) -> Callable:
+    """``f``, or nan where it has no real value or one that is not worth its digits."""
     import mpmath as mp
 
     def guarded(*xs: Any) -> Any:
+        reals = [x for x in xs if isinstance(x, mp.mpf)]
+        if name not in CHEAP and any(mp.isfinite(x) and x and mp.mag(x) > BEYOND for x in reals):
+            if name == "exp":
+                return mp.inf if xs[0] > 0 else mp.mpf(0)
+            return mp.nan
         try:
             found = f(*xs)
         except (ZeroDivisionError, ValueError, OverflowError, TypeError, mp.libmp.NoConvergence):

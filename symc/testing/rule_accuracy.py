@@ -13,7 +13,7 @@ from symc.ir.value import Value
 from symc.opt.pattern import leaves as new_leaves
 from symc.opt.provenance import expression
 from symc.opt.rule import Rule
-from symc.testing.exact import NotReal, exact_values
+from symc.precise import NotPrecise, precise_values, to_precise
 from symc.testing.rule_forms import CANNOT, free_leaves, retyped
 
 #: The error in units in the last place that a right side is never blamed for.
@@ -113,14 +113,9 @@ def true_value(v: Value, leaves: Sequence[Value], arrays: Sequence[np.ndarray]) 
     """``v`` by mpmath, nan where it is no real number or more digits would be needed; None for ops it does not know."""
     import mpmath as mp
 
-    from symc.testing.rules import SIZES
-
     try:
-        with mp.workprec(BITS):
-            true = exact_values(v, leaves, arrays, SIZES)
-        with mp.workprec(FEWER_BITS):
-            fewer = exact_values(v, leaves, arrays, SIZES)
-    except NotReal:
+        true, fewer = (_precise(v, leaves, arrays, bits) for bits in (BITS, FEWER_BITS))
+    except NotPrecise:
         return None
     out = np.empty(true.shape, object)
     with mp.workprec(BITS):
@@ -128,6 +123,16 @@ def true_value(v: Value, leaves: Sequence[Value], arrays: Sequence[np.ndarray]) 
             a, b = true[place], fewer[place]
             out[place] = a if abs(a - b) <= abs(a) * mp.mpf(2) ** -80 else mp.nan
     return out
+
+
+def _precise(v: Value, leaves: Sequence[Value], arrays: Sequence[np.ndarray], bits: int) -> np.ndarray:
+    import mpmath as mp
+
+    from symc.testing.rules import SIZES
+
+    with mp.workprec(bits):
+        env = {x: to_precise(a) for x, a in zip(leaves, arrays, strict=True)}
+        return precise_values([v], env, SIZES)[0]
 
 
 def conditions(
