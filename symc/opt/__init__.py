@@ -2,7 +2,7 @@
 
 from symc.ir import ops as _ops  # noqa: F401  # isort: skip  (rules are built with op records)
 from symc.opt import canonicalize as _canonicalize  # noqa: F401  # isort: skip
-from symc.opt import blas, bounds, decompose, fold, fuse, products, remat, rules
+from symc.opt import blas, bounds, decompose, fold, fuse, pack, products, remat, rules
 from symc.opt.loops import accumulate, dead, hoist, last, layout, merge, push, sink, small, turn, unroll
 from symc.opt.passes import (
     Optimized,
@@ -31,6 +31,7 @@ for _pass in (
     Pass("dead_loop", "Loops and branches carry along nothing that is not used.", loops=dead.dead_loop),
     Pass("lay_out", "A matrix that every step multiplies with is transposed once, if it must be.",
          loops=layout.lay_out),
+    Pass("pack", "Products that share an operand, and sums of products, become one product.", records=pack.pack),
     Pass("hoist", "What is the same in every step of a loop is computed once.", loops=hoist.hoist),
     Pass("push_out", "Products of rows are computed for all steps at once, before the loop.", loops=push.push_out),
     Pass("pull_out", "Products that no carry needs are computed for all steps at once, after the loop.",
@@ -63,6 +64,7 @@ __all__ = [
     "graph_pass",
     "lookup_rule",
     "optimize",
+    "pack",
     "products",
     "register_pass",
     "rewrite",

@@ -27,6 +27,10 @@ from symc.errors import PipelineError, did_you_mean
 #:   then it says the same as the user's loop. It comes before simplify, whose rules look at who else uses a value.
 #: * last_state comes after merge_scans: a stack of which a gradient needs all rows is kept once.
 #: * dead_loop comes after both, which leave carries that nobody needs, and before hoist, which then moves no dead code.
+#: * pack comes before hoist, which takes the weights that it puts side by side out of loops; before push_out, which moves
+#:   one product where there were many; and before lay_out, which lays out what it put together. It runs again after the
+#:   passes on loops: products of all steps meet others outside. Simplify comes later: it computes what is only read in
+#:   parts in parts.
 #: * lay_out comes before hoist, which takes the transposed matrix out of the loops around, too; simplify comes later
 #:   and would put a transpose back into the product that reads it.
 #: * hoist comes before push_out, pull_out and accumulate: what is the same in every step is not stacked.
@@ -45,8 +49,8 @@ from symc.errors import PipelineError, did_you_mean
 #: * fuse is last: what is fused is not looked into any more.
 DEFAULT = (
     "inline,canonicalize,fold,unroll,stabilize,"
-    "turn,merge_scans,last_state,dead_loop,lay_out,hoist,push_out,pull_out,accumulate,sink,"
-    "simplify,stabilize,open_blocks,decompose,canonicalize,check_indices,small_loops,blas,fuse"
+    "turn,merge_scans,last_state,dead_loop,pack,lay_out,hoist,push_out,pull_out,accumulate,sink,"
+    "pack,simplify,stabilize,open_blocks,decompose,canonicalize,check_indices,small_loops,blas,fuse"
 )
 
 #: The same meaning with less work: no algebra, one pass over the graph for each thing that must be done.

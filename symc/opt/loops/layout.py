@@ -6,6 +6,8 @@ of this size twice as fast where rows are read as rows. One transpose before the
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE
 from symc.ir.ops.control import cond
@@ -14,7 +16,7 @@ from symc.ir.ops.shape import transpose
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
 from symc.opt.loops.dead import tidy
-from symc.opt.loops.edit import Edit, Results
+from symc.opt.loops.edit import Edit, Results, depends, runs
 from symc.opt.loops.form import Loop
 from symc.opt.provenance import Provenance
 
@@ -27,7 +29,9 @@ def lay_out(provenance: Provenance, f: Function) -> Function:
         if new.op is cond or new.attrs.get("length") == 1:
             return None
         loop = Loop(edit, new, edit.used.get(old, set()))
-        across = {v: k for v in postorder(loop.roots()) if (k := reads_across(v, loop)) is not None}
+        values = postorder(loop.roots())
+        once = set(values) - depends(loop.roots(), loop.varying) if runs(new) else set(loop.constants)
+        across = {v: k for v in values if (k := reads_across(v, once)) is not None}
         if not across:
             return None
         changed: dict[Value, Value] = {}
@@ -47,13 +51,13 @@ def lay_out(provenance: Provenance, f: Function) -> Function:
     return edit.run(visit)
 
 
-def reads_across(v: Value, loop: Loop) -> int | None:
-    """Which operand of a product of matrices is a captured matrix that is contracted across its rows."""
+def reads_across(v: Value, once: Collection[Value]) -> int | None:
+    """Which operand of a product of matrices is contracted across its rows and the same in every step (``once``)."""
     if v.op is not dot or v.dtype.kind != "f" or v.attrs["batch"] != ((), ()):
         return None
     for k, rows in ((0, 0), (1, 1)):
         matrix, other = v.operands[k], v.operands[1 - k]
         wide = free_axes(other, v.attrs["contract"][1 - k], ())
-        if matrix.ndim == 2 and wide and matrix in loop.constants and v.attrs["contract"][k] == (rows,):
+        if matrix.ndim == 2 and wide and matrix in once and v.attrs["contract"][k] == (rows,):
             return k
     return None

@@ -10,6 +10,7 @@ from symc.opt.rules import (
     linalg,
     logic,
     lookups,
+    packing,
     reads,
     remat,
     select,
@@ -23,6 +24,6 @@ from symc.opt.rules import (
 )
 
 __all__ = [
-    "algebra", "branches", "canonicalize", "concats", "debug", "indexing", "linalg", "logic", "lookups", "reads",
+    "algebra", "branches", "canonicalize", "concats", "debug", "indexing", "linalg", "logic", "lookups", "packing", "reads",
     "remat", "select", "shapes", "sinking", "slices", "softmax", "sparse", "stability", "writes",
 ]  # fmt: skip
