@@ -42,7 +42,7 @@ for _pass in (
     Pass("check_indices", "Gathers read only where an index was checked.", function=bounds.check_indices),
     Pass("small_loops", "Loops on a few numbers become one kernel each.", function=small.small_loops, bodies="outer"),
     Pass("blas", "Sums of products become products that add to what is there.", records=blas.blas),
-    Pass("fuse", "What kernels can compute together becomes `fused` values.", function=fuse.fuse, bodies="inner"),
+    Pass("fuse", "What kernels can compute together becomes `fused` values.", records=fuse.fuse_all),
 ):  # fmt: skip
     register_pass(_pass)
 

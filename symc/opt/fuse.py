@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from symc.ir.dim import Size
 from symc.ir.function import Function
@@ -36,6 +37,8 @@ from symc.opt.kernel_ops import (
     reads_in_place,
     reads_lines,
 )
+from symc.opt.provenance import Provenance
+from symc.opt.regions import in_bodies
 
 Shape = tuple[Size, ...]
 
@@ -90,8 +93,9 @@ def is_full(v: Value, shape: Shape) -> bool:
 class Fusion:
     """One run of the pass over one function."""
 
-    def __init__(self, f: Function):
+    def __init__(self, f: Function, provenance: Provenance | None = None):
         self.f = f
+        self.provenance = provenance
         self.values = f.values()
         self.position = {v: k for k, v in enumerate(self.values)}
         self.group: dict[Value, Group] = {}
@@ -360,6 +364,8 @@ class Fusion:
             done[old] = projection
             hints[projection] = hints.get(projection, NOWHERE) | lines
         hints[new] = lines
+        if self.provenance is not None:
+            self.provenance.kernels.update((v, new) for v in inside if v not in self.provenance.kernels)
 
 
 def _checks(g: Group) -> bool:
@@ -370,9 +376,14 @@ def _is_number(v: Value, numbers: set[Value]) -> bool:
     return bool(v.operands) and is_kernel_op(v) and not v.shape and all(o in numbers for o in v.operands)
 
 
-def fuse(f: Function) -> Function:
+def fuse(f: Function, provenance: Provenance | None = None) -> Function:
     """The function with everything that kernels can compute gathered in `fused` values."""
-    return Fusion(_abreast(f)).run()
+    return Fusion(_abreast(f), provenance).run()
+
+
+def fuse_all(provenance: Provenance, f: Function) -> Function:
+    """``fuse``, in the bodies of loops and branches too; records which kernel computes what."""
+    return in_bodies(partial(fuse, provenance=provenance), f)
 
 
 def _abreast(f: Function) -> Function:

@@ -3,7 +3,7 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -50,6 +50,7 @@ class Provenance:
 
     firings: list[Firing] = field(default_factory=list)
     disabled: dict[str, Exception] = field(default_factory=dict)
+    kernels: dict[Value, Value] = field(default_factory=dict)  # the kernel that computes a value, last of all
     _source: dict[Value, list[Value]] = field(default_factory=dict)  # what a value was before it was rebuilt
     _made_by: dict[Value, list[Firing]] = field(default_factory=dict)
 
@@ -66,6 +67,14 @@ class Provenance:
     def disable(self, rule: str, error: Exception) -> None:
         """Record that a rule failed and is not tried again."""
         self.disabled.setdefault(rule, error)
+
+    def later(self) -> dict[Value, list[Value]]:
+        """What every value became when it was rebuilt on other operands."""
+        out: dict[Value, list[Value]] = {}
+        for new, olds in self._source.items():
+            for old in olds:
+                out.setdefault(old, []).append(new)
+        return out
 
     def count(self, rule: str) -> int:
         """How often a rule fired."""
@@ -99,22 +108,46 @@ class Provenance:
         return "\n".join(lines)
 
 
-def expression(v: Value, depth: int = 5) -> str:
-    """A value as mathematics, to a depth: ``log(1 + exp(x0))``."""
+#: How tightly an operator binds its operands: (all of them), (a second one).
+BINDS = {"+": (4, 5), "-": (4, 5), "*": (6, 7), "/": (6, 7), "**": (9, 8)}
+COMPARED, NEGATED, ATOM = 2, 8, 10
+
+
+def expression(v: Value, depth: int = 5, names: Mapping[Value, str] | None = None) -> str:
+    """A value as mathematics, to a depth: ``log(1.0 + exp(x0))``. ``names`` are those of params and free leaves."""
+    return _expression(v, depth, names or {})[0]
+
+
+def _expression(v: Value, depth: int, names: Mapping[Value, str]) -> tuple[str, int]:
+    """The text, and how tightly its outermost operator binds."""
     number = splat_of(v)
     if number is not None:
-        return print_number(number)
+        return print_number(number), ATOM
+    if v in names:
+        return names[v], ATOM
     if v.op.name in ("param", "input"):
-        return f"x{v.attrs['index']}" if v.op.name == "param" else f"v{v.attrs['serial']}"
+        return (f"x{v.attrs['index']}" if v.op.name == "param" else f"v{v.attrs['serial']}"), ATOM
     if depth == 0:
-        return "..."
-    parts = [expression(o, depth - 1) for o in v.operands]
+        return "...", ATOM
+    parts = [_expression(o, depth - 1, names) for o in v.operands]
     if v.op.name in INFIX:
-        return f"({parts[0]} {INFIX[v.op.name]} {parts[1]})"
+        sign = INFIX[v.op.name]
+        first, second = BINDS.get(sign, (COMPARED + 1, COMPARED + 1))
+        text = f"{_within(parts[0], first)} {sign} {_within(parts[1], second)}"
+        return text, min(first, second)
     if v.op.name == "neg":
-        return f"-{parts[0]}"
+        return f"-{_within(parts[0], NEGATED)}", NEGATED
+    texts = [t for t, _ in parts]
+    if v.op.name == "get":
+        return f"{texts[0]}[{v.attrs['index']}]", ATOM
     if v.regions:
         inside = sum(w.op.name not in ("param", "constant") for r in v.regions for w in postorder(r.results))
-        return f"{v.op.name}({', '.join(parts)}) {{{inside} values}}"
-    shown = [f"{k}={print_attr(a)}" for k, a in v.attrs.items() if v.op.name != "constant"]
-    return f"{v.op.name}({', '.join(parts + shown)})"
+        return f"{v.op.name}({', '.join(texts)}) {{{inside} values}}", ATOM
+    shown = [f"{k}={print_attr(a)}" for k, a in v.attrs.items()
+             if v.op.name != "constant" and a is not False and a is not None]
+    return f"{v.op.name}({', '.join(texts + shown)})", ATOM
+
+
+def _within(part: tuple[str, int], least: int) -> str:
+    text, binds = part
+    return text if binds >= least else f"({text})"
