@@ -5,6 +5,7 @@ Each function looks at a bounded number of values below the one it is given and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,6 +118,20 @@ def unit_axes(v: Value) -> dict[int, int] | None:
     return dict(zip(from_, to, strict=True))
 
 
+def common_axes(source: Sequence[Size], target: Sequence[Size]) -> dict[int, int]:
+    """The axes that two shapes begin and end with: axis of the target, axis of the source."""
+    out: dict[int, int] = {}
+    k = 0
+    while k < min(len(source), len(target)) and source[k] == target[k]:
+        out[k] = k
+        k += 1
+    j = 1
+    while j <= min(len(source), len(target)) - k and source[-j] == target[-j]:
+        out[len(target) - j] = len(source) - j
+        j += 1
+    return out
+
+
 # --- diagonals --------------------------------------------------------------------------------------------------------
 
 _SWAPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
@@ -206,4 +221,4 @@ def _line(v: Value) -> Value | None:
     return None
 
 
-__all__ = ["Band", "Steps", "band_of", "diagonal_of", "is_eye", "on_diagonal", "steps_of", "unit_axes"]
+__all__ = ["Band", "Steps", "band_of", "common_axes", "diagonal_of", "is_eye", "on_diagonal", "steps_of", "unit_axes"]

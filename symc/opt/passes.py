@@ -19,6 +19,7 @@ from symc.ir.function import Function
 from symc.ir.traverse import every_value, postorder, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input
+from symc.opt.facts import Analysis
 from symc.opt.pipelines import DEFAULT, Selection, parse_pipeline
 from symc.opt.provenance import Provenance
 from symc.opt.regions import FunctionPass, in_bodies, live_lines, with_lines
@@ -81,6 +82,10 @@ def all_passes() -> list[Pass]:
 #: What every pass of rules applies besides its own: whatever it makes is canonical again.
 FORM = ("canonicalize", "shapes", "sinking", "slices", "reads", "concats")
 
+#: What is stabilized before it is differentiated, too.
+STABLE = ("assumptions", "exponentials", "logs", "logsumexp", "softmax", "error_function", "hyperbolic", "lengths",
+          "moments", "inverses")
+
 for _name, _families, _doc in (
     (
         "canonicalize",
@@ -90,15 +95,18 @@ for _name, _families, _doc in (
     ("fold", (*FORM, "branches", "fold"), "What depends on no input is computed."),
     (
         "stabilize",
-        (*FORM, "stability", "softmax"),
+        (*FORM, *STABLE),
         "What overflows or cancels becomes a named op that does not.",
     ),
     (
         "simplify",
-        (*FORM, "algebra", "select", "logic", "linalg", "indexing", "lookups", "writes", "sparse", "branches", "fold"),
+        (*FORM, "assumptions", "assumed", "algebra", "collect", "powers", "reductions", "select", "logic", "linalg",
+         "inverses", "structure", "factors", "indexing", "lookups", "writes", "sparse", "branches", "fold"),
         "Fewer and cheaper ops for the same numbers.",
     ),
+    ("forget_assumptions", ("forget",), "What is assumed is believed no more."),
     ("decompose", ("decompose",), "Named ops become their parts."),
+    ("place", ("placing",), "Movements that met nothing are done before the work, where they are an index."),
     ("strip_debug", ("debug",), "Nothing is printed, checked or stopped at."),
 ):
     register_pass(Pass(_name, _doc, _families))
@@ -135,6 +143,7 @@ def optimize(f: Function, pipeline: str = DEFAULT, *, strict: bool = False, veri
     out = Optimized(f, {"input": f}, Provenance())
     settled: tuple[Region, set[str]] = (f.body, set())  # a body, and families of rules of which none applies to it
     tried: dict[Value, frozenset[str]] = {}
+    facts = Analysis()
     looked: tuple[Region | None, bool] = (None, False)  # a body, and whether there are loops or branches in it
     for name in selection.passes:
         families = set(_passes[name].families)
@@ -145,7 +154,7 @@ def optimize(f: Function, pipeline: str = DEFAULT, *, strict: bool = False, veri
         ):
             step = Step(name, 0.0, out.report[-1].values_after, out.report[-1].values_after)
         else:
-            f, step = _run(_passes[name], f, selection, out.provenance, strict, tried)
+            f, step = _run(_passes[name], f, selection, out.provenance, strict, tried, facts)
             settled = (f.body, families | settled[1] if f.body is settled[0] else families)
         if verify:
             _verify(name, f)
@@ -176,7 +185,8 @@ def selected_rules(families: Sequence[str], selection: Selection) -> list[Rule]:
 
 
 def _run(
-    p: Pass, f: Function, selection: Selection, provenance: Provenance, strict: bool, tried: dict[Value, frozenset[str]]
+    p: Pass, f: Function, selection: Selection, provenance: Provenance, strict: bool,
+    tried: dict[Value, frozenset[str]], facts: Analysis
 ) -> tuple[Function, Step]:
     """One pass. ``tried`` remembers which families do not apply to a value: an answer that no other value changes."""
     start = time.perf_counter()
@@ -184,7 +194,8 @@ def _run(
     attempts = fired = 0
     if p.families:
         hints, inside = dict(f.hints), dict(f.inside)
-        rewriter = Rewriter(selected_rules(p.families, selection), provenance, hints, inside, strict, p.name, tried)
+        rewriter = Rewriter(selected_rules(p.families, selection), provenance, hints, inside, strict, p.name, tried,
+                            facts=facts)
         results = rewriter.run(f.body.results)
         attempts, fired = rewriter.attempts, rewriter.fired
         live = postorder(results)
@@ -242,7 +253,7 @@ def stabilize_values(roots: Sequence[Value], keep: Iterable[Value] = ()) -> list
     inside: location.Inside = {}
     for v in postorder(opened):
         location.merge_inside(inside, location.inside(v))
-    rules = selected_rules((*FORM, "stability", "softmax"), Selection(()))
+    rules = selected_rules((*FORM, *STABLE), Selection(()))
     made = Rewriter(rules, hints=hints, inside=inside, pass_name="stabilize").run(opened)
     for v, locs in hints.items():
         if before.get(v) != locs:

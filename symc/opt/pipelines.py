@@ -38,10 +38,15 @@ from symc.errors import PipelineError, did_you_mean
 #: * accumulate comes after pull_out: of what is stacked anyway sums cost nothing.
 #: * sink comes after hoist: what is the same in every step is computed once, not in a branch of every step.
 #: * simplify comes after the passes on loops, because products of all steps meet their neighbours outside.
+#: * forget_assumptions comes when every rule that relies on one has had its chance. Simplify runs again, because an
+#:   assumption stood between what now meets; it does nothing where there was none.
+#: * chains comes after simplify, which has put transposes into the products, and after hoist: a product of matrices that
+#:   are the same in every step is computed once.
 #: * open_blocks comes after all that must not look across the border of an opaque block; kernels may.
 #: * decompose comes after both, and stabilize must not run after it: it would put the parts together again.
 #: * canonicalize runs once more, because the parts that ops decompose into are not canonical; and fuse compares
 #:   operands.
+#: * place comes after canonicalize for the last time, which would undo it: movements sink as long as they may cancel.
 #: * check_indices comes after everything that could prove an index in bounds or drop a gather.
 #: * small_loops comes after check_indices, which looks at ordinary ops, and before fuse: what it makes is a kernel.
 #: * blas comes after decompose, which makes sums of what has a name and takes small products apart, and after
@@ -50,12 +55,14 @@ from symc.errors import PipelineError, did_you_mean
 DEFAULT = (
     "inline,canonicalize,fold,unroll,stabilize,"
     "turn,merge_scans,last_state,dead_loop,pack,lay_out,hoist,push_out,pull_out,accumulate,sink,"
-    "pack,simplify,stabilize,open_blocks,decompose,canonicalize,check_indices,small_loops,blas,fuse"
+    "pack,simplify,stabilize,forget_assumptions,simplify,"
+    "chains,open_blocks,decompose,canonicalize,place,check_indices,small_loops,blas,fuse"
 )
 
 #: The same meaning with less work: no algebra, one pass over the graph for each thing that must be done.
 FAST_COMPILE = (
-    "inline,canonicalize,stabilize,merge_scans,dead_loop,open_blocks,decompose,check_indices,small_loops,blas,fuse"
+    "inline,canonicalize,stabilize,forget_assumptions,merge_scans,dead_loop,"
+    "open_blocks,decompose,check_indices,small_loops,blas,fuse"
 )
 
 #: Everything but fusion, for those who want to see or test values.

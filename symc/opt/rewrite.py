@@ -97,10 +97,25 @@ class Rewriter:
         """Whether ``v`` has one user at most (an estimate while the graph changes; never needed for correctness)."""
         return self.uses.get(v, 1) <= 1
 
+    def present(self, v: Value) -> bool:
+        """Whether ``v`` is computed anyway (an estimate as well)."""
+        return v in self.uses
+
     def sliced_apart(self, v: Value) -> bool:
-        """Whether ``v`` is only read in pieces, of which no two have an element in common (an estimate as well)."""
+        """Whether ``v`` is only read in pieces, of which no two have an element in common (an estimate as well).
+
+        A rule asks this to read the operands of ``v`` in those pieces instead, so they have as many users from now on.
+        """
         pieces = self.slices.get(v, ())
-        return 1 < len(pieces) <= MOST_PIECES and self.uses.get(v) == len(pieces) and apart(pieces)
+        if not 1 < len(pieces) <= MOST_PIECES or self.uses.get(v) != len(pieces) or not apart(pieces):
+            return False
+        for o in v.operands:
+            if self.single_use(o):
+                self.slices.setdefault(o, list(pieces))
+            while self.single_use(o):
+                self.uses[o] = len(pieces)
+                o = o.operands[0] if "movement" in o.op.traits and o.operands else o
+        return True
 
     # -- running
 

@@ -55,7 +55,7 @@ SIZES = {"n": 4, "batch": 2}
 #: What makes forms canonical.
 CANONICAL = FORM
 #: Families whose rules do not run beside all others: they take apart what others put together.
-APART = ("decompose", "debug")
+APART = ("decompose", "debug", "placing")
 
 
 def check_rule(r: Rule) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from symc.ir.op import splat
 from symc.ir.ops.linalg import dot, free_axes
+from symc.ir.ops.reduce import sum_
 from symc.ir.ops.shape import broadcast, transpose
+from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.pattern import example, leaves
 from symc.opt.rule import rewrite
@@ -96,3 +99,60 @@ def dot_of_broadcast(v: Value) -> Value | None:
         dropped = {first + free.index(a) for a in inserted}
         return broadcast(small, axes=tuple(a for a in range(v.ndim) if a not in dropped), shape=v.shape)
     return None
+
+
+@rewrite(
+    "dot",
+    exact=False,
+    needs=["broadcast"],
+    weight=2,
+    equation="dot(x, broadcast(y)) -> dot(sum(x), y) where contracted axes are inserted",
+    examples=lambda: [
+        _dot(leaves(1, {}, (300, 40))[0], splat(2.0, TensorType("f64", (40, 50)))),
+        _dot(broadcast(leaves(1, {}, (30,))[0], axes=(0,), shape=(30, 400)), leaves(1, {}, (400, 50))[0]),
+    ],
+)
+def product_with_repeated(v: Value) -> Value | None:
+    """What is multiplied with the same number is added up first."""
+    contract, batch = v.attrs["contract"], v.attrs["batch"]
+    for k in (1, 0):
+        b = v.operands[k]
+        if b.op.name != "broadcast":
+            continue
+        gone = [n for n, a in enumerate(contract[k]) if a not in b.attrs["axes"]]
+        if gone:
+            small = [_without(o, [c[n] for n in gone]) for o, c in zip(v.operands, contract, strict=True)]
+            parts = [b.operands[0] if j == k else o for j, o in enumerate(v.operands)]
+            parts = [_repeated(b, small[k]) if j == k else _summed(o, small[j]) for j, o in enumerate(parts)]
+            left = [[a for n, a in enumerate(c) if n not in gone] for c in contract]
+            places = [[tuple(small[j].index(a) for a in axes) for j, axes in enumerate(pair)] for pair in (left, batch)]
+            return _product(v, *parts, *[(p[0], p[1]) for p in places])
+    return None
+
+
+def _without(x: Value, axes: list[int]) -> list[int]:
+    """The axes that stay."""
+    return [a for a in range(x.ndim) if a not in axes]
+
+
+def _repeated(b: Value, kept: list[int]) -> Value:
+    """A broadcast over some of its axes, all that its operand has among them."""
+    axes = tuple(kept.index(a) for a in b.attrs["axes"])
+    return broadcast(b.operands[0], axes=axes, shape=tuple(b.shape[a] for a in kept))
+
+
+def _summed(x: Value, kept: list[int]) -> Value:
+    return sum_(x, axes=tuple(a for a in range(x.ndim) if a not in kept))
+
+
+def _product(v: Value, x: Value, y: Value, contract: tuple, batch: tuple) -> Value:
+    """The product, elementwise if nothing is contracted."""
+    if contract[0]:
+        return dot(x, y, contract=contract, batch=batch)
+    n, out = len(batch[0]), []
+    for k, o in enumerate((x, y)):
+        free = free_axes(o, (), batch[k])
+        first = n if k == 0 else v.ndim - len(free)
+        moved = transpose(o, perm=(*batch[k], *free))
+        out.append(broadcast(moved, axes=(*range(n), *range(first, first + len(free))), shape=v.shape))
+    return out[0] * out[1]

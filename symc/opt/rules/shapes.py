@@ -13,6 +13,7 @@ from symc.ir.ops.shape import broadcast, ensure_shape, inverse_permutation, pad,
 from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import Value
+from symc.opt.forms import common_axes, unit_axes
 from symc.opt.pattern import leaves
 from symc.opt.rule import rewrite
 
@@ -243,6 +244,58 @@ def reshape_of_repeated(v: Value) -> Value | None:
     return (
         broadcast(x.operands[0], axes=(), shape=v.shape) if x.op.name == "broadcast" and not x.attrs["axes"] else None
     )
+
+
+@rewrite(
+    "reshape",
+    exact=True,
+    needs=["broadcast"],
+    equation="reshape(broadcast(x)) -> broadcast(reshape(x)) where repeated axes stay or are all that changes",
+    examples=lambda: [
+        reshape(broadcast(_leaf(3), axes=(1,), shape=(2, 3)), shape=(2, 1, 3)),
+        reshape(broadcast(_leaf(3), axes=(2,), shape=(2, 5, 3)), shape=(10, 3)),
+        reshape(broadcast(_leaf(4, 3), axes=(1, 2), shape=(2, 4, 3)), shape=(2, 12)),
+    ],
+)
+def reshape_of_broadcast(v: Value) -> Value | None:
+    """Repeated elements are counted in another way, not written out."""
+    (b,) = v.operands
+    if b.op.name != "broadcast" or not b.attrs["axes"]:
+        return None
+    (x,), placed = b.operands, b.attrs["axes"]
+    units = unit_axes(v)
+    if units is not None:
+        axes = tuple(units[a] for a in placed if b.shape[a] != 1)
+        inner = reshape(x, shape=tuple(n for n in x.shape if n != 1))
+        return broadcast(inner, axes=axes, shape=v.shape)
+    places = {source: target for target, source in common_axes(b.shape, v.shape).items()}
+    changed = [a for a in range(b.ndim) if a not in places]
+    new = [a for a in range(v.ndim) if a not in places.values()]
+    if not any(a in placed for a in changed):
+        return broadcast(x, axes=tuple(places[a] for a in placed), shape=v.shape)
+    if all(a in placed for a in changed):
+        axes = tuple(sorted((*[places[a] for a in placed if a in places], *new)))
+        return broadcast(reshape(x, shape=tuple(v.shape[a] for a in axes)), axes=axes, shape=v.shape)
+    return None
+
+
+@rewrite(
+    "transpose",
+    exact=True,
+    needs=["reshape"],
+    equation="transpose(reshape(x)) -> reshape(transpose(x)) where axes of size 1 come and go",
+    examples=lambda: [transpose(reshape(_leaf(2, 3), shape=(2, 1, 3)), perm=(2, 1, 0))],
+)
+def transpose_of_reshape(v: Value) -> Value | None:
+    """The transpose meets others, and products that absorb it."""
+    (r,) = v.operands
+    if r.op.name != "reshape" or (units := unit_axes(r)) is None:
+        return None
+    x = r.operands[0]
+    back = {b: a for a, b in units.items()}
+    wide = [back[p] for p in v.attrs["perm"] if p in back]
+    order = (*wide, *[a for a in range(x.ndim) if a not in wide])
+    return reshape(transpose(x, perm=order), shape=v.shape)
 
 
 @rewrite(

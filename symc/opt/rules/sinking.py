@@ -17,6 +17,7 @@ from symc.ir.ops.reduce import sum_
 from symc.ir.ops.shape import broadcast, reshape, transpose
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
+from symc.opt.forms import common_axes, unit_axes
 from symc.opt.pattern import leaves
 from symc.opt.rule import rewrite
 
@@ -170,6 +171,36 @@ def reduce_of_transpose(v: Value) -> Value | None:
     left = [a for a in range(t.ndim) if a not in reduced]
     out = v.op(t.operands[0], axes=reduced)
     return transpose(out, perm=tuple(left.index(p) for a, p in enumerate(perm) if a not in axes))
+
+
+@rewrite(
+    *FOLDS,
+    exact=False,
+    needs=["reshape"],
+    equation="sum(reshape(x)) -> reshape(sum(x)) where whole axes of x are reduced",
+    examples=lambda: [
+        sum_(reshape(_leaf(2, 6), shape=(4, 3)), axes=(0, 1)),
+        sum_(reshape(_leaf(2, 6), shape=(2, 1, 6)), axes=(0,)),
+        sum_(reshape(_leaf(4, 2, 6), shape=(4, 12)), axes=(1,)),
+    ],
+)
+def reduce_of_reshape(v: Value) -> Value | None:
+    """What is reduced need not be put in another shape first."""
+    (r,), axes = v.operands, v.attrs["axes"]
+    if r.op.name != "reshape":
+        return None
+    x, units = r.operands[0], unit_axes(r)
+    if units is not None:
+        back = {b: a for a, b in units.items()}
+        reduced = [back[a] for a in axes if a in back]
+    else:
+        places = common_axes(x.shape, r.shape)
+        changed = {a for a in range(r.ndim) if a not in places}
+        if changed & set(axes) and not changed <= set(axes):
+            return None
+        source = [a for a in range(x.ndim) if a not in places.values()]
+        reduced = [places[a] for a in axes if a in places] + (source if changed <= set(axes) else [])
+    return reshape(v.op(x, axes=tuple(sorted(reduced))), shape=v.shape)
 
 
 @rewrite(

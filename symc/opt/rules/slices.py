@@ -14,7 +14,7 @@ from symc.ir.ops.leaf import iota, scalar
 from symc.ir.ops.shape import broadcast, concat, inverse_permutation, pad, reshape, slice_, transpose
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
-from symc.opt.forms import unit_axes
+from symc.opt.forms import common_axes, unit_axes
 from symc.opt.pattern import leaves
 from symc.opt.rule import rewrite
 
@@ -123,27 +123,13 @@ def slice_of_reshape(v: Value) -> Value | None:
         return None
     source = x.operands[0]
     units = unit_axes(x)
-    places = {b: a for a, b in units.items()} if units is not None else _common_axes(source.shape, x.shape)
+    places = {b: a for a, b in units.items()} if units is not None else common_axes(source.shape, x.shape)
     for a in range(x.ndim):
         if a not in places and not is_whole(v, a):
             return None
     back = {a: b for b, a in places.items()}
     window = window_over(v, [back.get(a) for a in range(source.ndim)], source.shape)
     return reshape(slice_(source, **window), shape=v.shape)
-
-
-def _common_axes(source: Sequence[Size], target: Sequence[Size]) -> dict[int, int]:
-    """The axes that two shapes begin and end with: axis of the target, axis of the source."""
-    out: dict[int, int] = {}
-    k = 0
-    while k < min(len(source), len(target)) and source[k] == target[k]:
-        out[k] = k
-        k += 1
-    j = 1
-    while j <= min(len(source), len(target)) - k and source[-j] == target[-j]:
-        out[len(target) - j] = len(source) - j
-        j += 1
-    return out
 
 
 @rewrite(
