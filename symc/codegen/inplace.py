@@ -51,7 +51,7 @@ def _flat_pairs(region: Region) -> Pairs:
         return _end_pairs(region, values)
     params = region_params(region)
     reach: dict[Value, int] = {p: 1 << k for k, p in enumerate(params)}  # which params a value depends on, as bits
-    elsewhere = 0  # the params that are read at other indices than those at which they are used: folded, moved, repeated
+    elsewhere = 0  # the params that are read at other indices than that at which a result is made: folded, moved
     for v in values:
         if v not in reach:
             reach[v] = 0

@@ -10,9 +10,10 @@ from symc.codegen.names import kernel_name
 from symc.ir.literal import print_attr
 from symc.ir.plan import Buffer, Layout, Plan, Step
 from symc.ir.text import input_names
+from symc.ir.value import Value
 
 #: Longer attributes (index lists, constant data) are left out of the text of a step.
-SHOWN = 90
+SHOWN = 80
 
 
 def print_plan(plan: Plan) -> str:
@@ -122,8 +123,7 @@ def _step(plan: Plan, at: int, step: Step, lanes: bool) -> str:
         what = "copy" if step.kind == "copy" else f"call {step.value.op.name}"
     text = f"[{step.lane}] {_names(step.writes)} <- {what}" + (" " + _names(step.reads) if step.reads else "")
     if step.kind in ("call", "control") and step.value.attrs:
-        attrs = "{" + ", ".join(f"{k} = {print_attr(a)}" for k, a in step.value.attrs.items()) + "}"
-        text += " " + attrs if len(attrs) <= SHOWN else " {...}"
+        text += " " + _attrs(step.value)
     text += f" scratch %{step.scratch}" if step.scratch is not None else ""
     notes = [*(["in place"] if set(step.reads) & set(step.writes) else []),
              *(["donated"] if any(plan.buffers[n].kind in ("state", "input") for n in step.writes) else []),
@@ -131,6 +131,16 @@ def _step(plan: Plan, at: int, step: Step, lanes: bool) -> str:
     locs = ", ".join(map(str, plan.function.locations(step.value)))
     comment = " | ".join([t for t in (", ".join(notes), locs) if t])
     return text + (f"      // {comment}" if comment else "")
+
+
+def _attrs(v: Value) -> str:
+    """The attributes, as far as there is room: empty ones (no batch axes) go first."""
+    every = [(k, a) for k, a in v.attrs.items()]
+    for shown in (every, [(k, a) for k, a in every if a not in ((), ((), ()))]):
+        text = "{" + ", ".join(f"{k} = {print_attr(a)}" for k, a in shown) + "}"
+        if len(text) <= SHOWN:
+            return text
+    return "{...}"
 
 
 def _names(names: Iterable[str]) -> str:
