@@ -291,8 +291,8 @@ def product_of_roots(v: Value, context) -> Value | None:
     needs=["pow"],
     tags=["powers"],
     equation="(x**a)**b -> x**(a*b) for x nonnegative and numbers whose product is exact",
-    examples=lambda: [(lambda x: pow_(pow_(x, like(x, 2.5)), like(x, 10.0)))(_line("nonnegative"))],
-    misses=lambda: [(lambda x: pow_(pow_(x, like(x, 2.5)), like(x, 10.0)))(leaves(1, {}, (3,))[0])],
+    examples=lambda: [(lambda x: pow_(pow_(x, like(x, 1.125)), like(x, 24.0)))(_line("nonnegative"))],
+    misses=lambda: [(lambda x: pow_(pow_(x, like(x, 1.125)), like(x, 24.0)))(leaves(1, {}, (3,))[0])],
 )
 def power_of_power(v: Value, context) -> Value | None:
     """One power for two; the first may overflow where both together do not."""

@@ -72,8 +72,16 @@ def _places(v: Value, given: list[Fact]) -> Fact:
 def _movement(v: Value, given: list[Fact]) -> Fact:
     """Elements of operands of this dtype (indices and starts are others, or come after the first)."""
     name = v.op.name
+    if name == "gather" and v.operands[0].op.name == "cholesky" and is_diagonal(v):
+        return Fact(0.0, None, False, True, False)
     several = {"concat": len(given), "pad": 2, "dynamic_update_slice": 2}.get(name, 1)
     return either(given[:several]) if several > 1 else given[0]
+
+
+def is_diagonal(v: Value) -> bool:
+    """Whether a gather takes the diagonal of matrices in the last two axes: both places are the same."""
+    n = v.operands[0].ndim
+    return v.attrs["axes"][-2:] == (n - 2, n - 1) and v.operands[-1] is v.operands[-2]
 
 
 @transfer("where")
@@ -171,6 +179,10 @@ def _rounded(x: float, dtype: np.dtype) -> float:
 
 
 
+#: What no matrix with an infinity or a nan is.
+FINITE = frozenset({"psd", "pd", "orthogonal", "permutation", "identity"})
+
+
 @transfer("assume", "check_assumption")
 def _assume(v: Value, given: list[Fact]) -> Fact:
     return both(given[0], promises(v))
@@ -179,5 +191,6 @@ def _assume(v: Value, given: list[Fact]) -> Fact:
 def promises(v: Value) -> Fact:
     """What an `assume` says, without what is known besides; its structure is stated in ``structures``."""
     a = v.attrs
-    said = a["low"] is not None or a["high"] is not None or a["finite"] or a["integer"]
-    return Fact(a["low"], a["high"], not said, not a["finite"], not a["nonzero"], a["integer"])
+    finite = a["finite"] or not FINITE.isdisjoint(a["structure"])
+    said = a["low"] is not None or a["high"] is not None or finite or a["integer"]
+    return Fact(a["low"], a["high"], not said, not finite, not a["nonzero"], a["integer"])

@@ -1,0 +1,257 @@
+"""Inverses and determinants of any matrix: what is solved for, what is never multiplied out, what never overflows.
+
+What structure is good for is in ``structure``. Gradients are made of inverses, too: of inv(A) it is -A^-T g A^-T, which
+ends as two solves with the factors that are there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from symc.ir.dim import product as product_of
+from symc.ir.op import splat
+from symc.ir.ops.arithmetic import abs_, sign
+from symc.ir.ops.compare import lt
+from symc.ir.ops.linalg import dot, free_axes
+from symc.ir.ops.logic import where
+from symc.ir.ops.math import log
+from symc.ir.ops.matrix import product, swapped
+from symc.ir.ops.shape import reshape, transpose
+from symc.ir.ops.solve import det, factored, inv, slogdet, solve
+from symc.ir.value import Value
+from symc.opt.pattern import bare, leaves
+from symc.opt.rule import rewrite
+
+Axes = tuple[int, ...]
+
+
+def _square(*shape: int) -> Value:
+    return leaves(1, {}, shape or (3, 3))[0]
+
+
+def _dot(a: Value, b: Value, i: int = 1, j: int = 0) -> Value:
+    return dot(a, b, contract=((i,), (j,)), batch=((), ()))
+
+
+def transposed_of(v: Value) -> Value | None:
+    """The y of which ``v`` is the transposed matrices."""
+    v = bare(v)
+    n = v.ndim
+    if v.op is not transpose or v.attrs["perm"] != (*range(n - 2), n - 1, n - 2):
+        return None
+    return v.operands[0]
+
+
+# --- products with inverses -------------------------------------------------------------------------------------------
+
+
+@rewrite(
+    "dot",
+    kinds="fc",
+    equation="inv(A) @ b -> solve(A, b); b @ inv(A) -> solve(A.T, b.T).T",
+    examples=lambda: [
+        _dot(inv(_square()), _square()),
+        _dot(_square(), inv(_square())),
+        _dot(inv(_square()), leaves(1, {}, (3,))[0]),
+        _dot(_dot(inv(_square()), _square(), 0, 0), inv(_square()), 1, 1),
+        product(inv(_square(2, 3, 3)), _square(2, 3, 4), left="t"),
+    ],
+    misses=lambda: [_dot(_square(), _square())],
+)
+def inverse_times(v: Value) -> Value | None:
+    """Solving is more accurate than multiplying with an inverse, and costs less."""
+    contract, batch = v.attrs["contract"], v.attrs["batch"]
+    for k in (0, 1):
+        m, b = bare(v.operands[k]), v.operands[1 - k]
+        n = m.ndim - 2
+        if m.op is not inv or len(contract[k]) != 1 or batch[k] != tuple(range(n)) or batch[1 - k] != batch[k]:
+            continue
+        trans = "n" if contract[k][0] == n + 1 else "t"
+        return _solved(m.operands[0], b, contract[1 - k][0], batch[1 - k], trans, left=k == 0)
+    return None
+
+
+def _solved(a: Value, b: Value, axis: int, batch: Axes, trans: str, left: bool) -> Value:
+    """``op(a)^-1 @ b`` over ``axis`` of b, in the order of axes that the product had."""
+    free = free_axes(b, (axis,), batch)
+    columns = _in_order(b, (*batch, axis, *free))
+    wide = [b.shape[i] for i in free]
+    lead = [b.shape[i] for i in batch]
+    x = with_matrix(a, reshape_to(columns, (*lead, b.shape[axis], product_of(wide))), trans)
+    x = reshape_to(x, (*lead, b.shape[axis], *wide))
+    if left or not free:
+        return x
+    n = len(batch)
+    return _in_order(x, (*range(n), *range(n + 1, x.ndim), n))
+
+
+def _in_order(x: Value, perm: Axes) -> Value:
+    return x if perm == tuple(range(x.ndim)) else transpose(x, perm=perm)
+
+
+def reshape_to(x: Value, shape: tuple) -> Value:
+    """``x`` in another shape, if it has another one."""
+    return x if x.shape == tuple(shape) else reshape(x, shape=tuple(shape))
+
+
+def with_matrix(a: Value, b: Value, trans: str) -> Value:
+    """The x of ``op(a) @ x = b``."""
+    return solve(a, b) if trans == "n" else factored(a, b, trans)
+
+
+@rewrite(
+    "solve",
+    kinds="fc",
+    equation="solve(inv(A), b) -> A @ b; solve(A.T, b) -> lu_solve(lu_factor(A), b, trans='t')",
+    examples=lambda: [solve(inv(_square()), _square()), solve(swapped(_square()), _square())],
+    misses=lambda: [solve(_square(), _square())],
+)
+def solve_with_inverse(v: Value) -> Value | None:
+    """A product for a solve; and one factorization serves a matrix and its transpose."""
+    a, b = v.operands
+    if bare(a).op is inv:
+        return product(bare(a).operands[0], b)
+    y = transposed_of(a)
+    return factored(y, b, "t") if y is not None else None
+
+
+@rewrite(
+    "inv",
+    kinds="fc",
+    equation="inv(inv(A)) -> A; inv(A.T) -> inv(A).T",
+    examples=lambda: [inv(inv(_square())), inv(swapped(_square(2, 3, 3)))],
+    misses=lambda: [inv(_square())],
+)
+def inverse_of_inverse(v: Value) -> Value | None:
+    """Two inverses are none; and one factorization serves a matrix and its transpose."""
+    (a,) = v.operands
+    if bare(a).op is inv:
+        return bare(a).operands[0]
+    y = transposed_of(a)
+    return swapped(inv(y)) if y is not None else None
+
+
+# --- determinants -----------------------------------------------------------------------------------------------------
+
+
+@rewrite(
+    "det",
+    kinds="fc",
+    equation="det(A.T) -> det(A); det(inv(A)) -> 1 / det(A)",
+    examples=lambda: [det(swapped(_square())), det(inv(_square()))],
+    misses=lambda: [det(_square())],
+)
+def det_of_transpose(v: Value) -> Value | None:
+    """One factorization serves a matrix, its transpose and its inverse."""
+    (a,) = v.operands
+    if bare(a).op is inv:
+        return 1 / det(bare(a).operands[0])
+    y = transposed_of(a)
+    return det(y) if y is not None else None
+
+
+def square_factors(a: Value) -> tuple[Value, Value] | None:
+    """The square matrices whose product ``a`` is."""
+    from symc.opt.transfer.structures import factors_of
+
+    found = factors_of(bare(a))
+    if found is None:
+        return None
+    x, tx, y, ty = found
+    if x.shape[-1] != x.shape[-2] or y.shape[-1] != y.shape[-2]:
+        return None
+    return (swapped(x) if tx else x), (swapped(y) if ty else y)
+
+
+@rewrite(
+    "det",
+    kinds="fc",
+    needs=["dot"],
+    equation="det(A @ B) -> det(A) * det(B) for square A and B",
+    examples=lambda: [det(_dot(_square(), _square()))],
+    misses=lambda: [det(_dot(_square(3, 2), _square(2, 3)))],
+)
+def det_of_product(v: Value, context) -> Value | None:
+    """Two factorizations cost less than a product and one; and of a product with itself there is only one."""
+    found = square_factors(v.operands[0])
+    if found is None or not context.single_use(v.operands[0]):
+        return None
+    return det(found[0]) * det(found[1])
+
+
+@rewrite(
+    "log",
+    kinds="f",
+    needs=["abs"],
+    equation="log(abs(det(A))) -> slogdet(A)[1]",
+    examples=lambda: [log(abs_(det(_square()))), log(abs_(det(_square(2, 3, 3))))],
+)
+def log_of_abs_det(v: Value) -> Value | None:
+    """A determinant overflows where its log is ordinary: a density of hundreds of dimensions."""
+    x = bare(v.operands[0])
+    d = bare(x.operands[0]) if x.op is abs_ else None
+    return slogdet(d.operands[0])[1] if d is not None and d.op is det else None
+
+
+@rewrite(
+    "log",
+    kinds="f",
+    needs=["det"],
+    equation="log(det(A)) -> slogdet(A)[1], and nan where the determinant is negative",
+    examples=lambda: [log(det(_square()))],
+)
+def log_of_det(v: Value, context) -> Value | None:
+    """A determinant overflows where its log is ordinary."""
+    d = v.operands[0]
+    if bare(d).op is not det:
+        return None
+    s = slogdet(bare(d).operands[0])
+    if context.facts(d).nonnegative:
+        return s[1]
+    return where(lt(s[0], 0), splat(np.nan, v.type), s[1])
+
+
+@rewrite(
+    "sign",
+    kinds="fc",
+    needs=["det"],
+    equation="sign(det(A)) -> slogdet(A)[0]",
+    examples=lambda: [sign(det(_square()))],
+)
+def sign_of_det(v: Value) -> Value | None:
+    """A determinant overflows, or vanishes, where its sign is plain."""
+    d = bare(v.operands[0])
+    return slogdet(d.operands[0])[0] if d.op is det else None
+
+
+@rewrite(
+    "get",
+    kinds="fc",
+    needs=["slogdet"],
+    equation="slogdet(A.T) -> slogdet(A); slogdet(inv(A)) -> (sign, -logabs) of A; slogdet(A @ B) -> sign * sign, "
+    "logabs + logabs",
+    examples=lambda: [
+        slogdet(swapped(_square()))[1],
+        slogdet(inv(_square()))[1],
+        slogdet(inv(_square()))[0],
+        slogdet(_dot(_square(), _square()))[1],
+    ],
+    misses=lambda: [slogdet(_square())[1], slogdet(_dot(_square(3, 2), _square(2, 3)))[1]],
+)
+def slogdet_of_transpose(v: Value, context) -> Value | None:
+    """One factorization serves a matrix, its transpose and its inverse; a product need not be multiplied out."""
+    s, k = v.operands[0], v.attrs["index"]
+    if s.op is not slogdet:
+        return None
+    (a,) = s.operands
+    if bare(a).op is inv:
+        inner = slogdet(bare(a).operands[0])
+        return -inner[1] if k else (inner[0] if v.dtype.kind != "c" else 1 / inner[0])
+    y = transposed_of(a)
+    if y is not None:
+        return slogdet(y)[k]
+    found = square_factors(a)
+    if found is None or not context.single_use(a):
+        return None
+    x, y = slogdet(found[0])[k], slogdet(found[1])[k]
+    return x + y if k else x * y
