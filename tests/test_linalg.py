@@ -350,6 +350,31 @@ def test_a_matrix_is_factorized_once():
         np.testing.assert_allclose(g, w, rtol=1e-10)
 
 
+@pytest.mark.parametrize(("values", "vectors"), [("eigvalsh", "eigh"), ("eigvals", "eig"), ("svdvals", "svd")])
+def test_eigenvalues_come_with_their_vectors(values, vectors):
+    """The gradient needs vectors; alone, the values are computed without."""
+    a = sc.input("a", "float64", (3, 3))
+    out = getattr(sc.linalg, values)(a)
+    cost = (sc.abs(out) ** 3).sum()
+    assert calls_of(sc.compile(cost, [a]), values) == 1
+    f = sc.compile([cost, sc.grad(cost, a)], [a])
+    assert calls_of(f, values + " ") == 0 and calls_of(f, vectors + " ") == 1
+    n = normal(3, 3)
+    for got, want in zip(f(n), sc.compile([cost, sc.grad(cost, a)], [a], mode="reference")(n), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
+
+
+def test_equations_with_the_transpose_share_the_factors():
+    a, b = sc.input("a", "float64", (3, 3)), sc.input("b", "float64", (3, 2))
+    f = sc.compile([np.linalg.solve(a, b), np.linalg.solve(a.T, b), np.linalg.det(a)], [a, b])
+    assert calls_of(f, "lu_factor") == 1
+    n, m = normal(3, 3), normal(3, 2)
+    for got, want in zip(f(n, m), [np.linalg.solve(n, m), np.linalg.solve(n.T, m), np.linalg.det(n)], strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-10)
+    alone = sc.compile(np.linalg.solve(a.T, b), [a, b])
+    np.testing.assert_allclose(alone(n, m), np.linalg.solve(n.T, m))
+
+
 def test_right_sides_of_one_matrix_are_columns():
     a, b = sc.input("a", "float64", (3, 3)), sc.input("b", "float64", (5, 3, 2))
     f = sc.compile(np.linalg.solve(a, b), [a, b])

@@ -2,7 +2,7 @@
 
 from symc.ir import ops as _ops  # noqa: F401  # isort: skip  (rules are built with op records)
 from symc.opt import canonicalize as _canonicalize  # noqa: F401  # isort: skip
-from symc.opt import blas, bounds, decompose, fold, fuse, pack, products, remat, rules
+from symc.opt import blas, bounds, decompose, fold, fuse, pack, products, remat, rules, shared_factors
 from symc.opt.loops import accumulate, dead, hoist, last, layout, merge, push, sink, small, turn, unroll
 from symc.opt.passes import (
     Optimized,
@@ -41,6 +41,8 @@ for _pass in (
     Pass("sink", "What one branch alone needs is computed in that branch.", loops=sink.sink),
     Pass("check_indices", "Gathers read only where an index was checked.", function=bounds.check_indices),
     Pass("small_loops", "Loops on a few numbers become one kernel each.", function=small.small_loops, bodies="outer"),
+    Pass("share_factors", "What a factorization that is needed anyway gives too is taken from it.",
+         records=shared_factors.share_factors),
     Pass("blas", "Sums of products become products that add to what is there.", records=blas.blas),
     Pass("fuse", "What kernels can compute together becomes `fused` values.", records=fuse.fuse_all),
 ):  # fmt: skip

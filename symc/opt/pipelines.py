@@ -46,6 +46,7 @@ from symc.errors import PipelineError, did_you_mean
 #: * decompose comes after both, and stabilize must not run after it: it would put the parts together again.
 #: * canonicalize runs once more, because the parts that ops decompose into are not canonical; and fuse compares
 #:   operands.
+#: * share_factors comes after decompose, which makes factorizations of what has a name.
 #: * place comes after canonicalize for the last time, which would undo it: movements sink as long as they may cancel.
 #: * check_indices comes after everything that could prove an index in bounds or drop a gather.
 #: * small_loops comes after check_indices, which looks at ordinary ops, and before fuse: what it makes is a kernel.
@@ -56,7 +57,7 @@ DEFAULT = (
     "inline,canonicalize,fold,unroll,stabilize,"
     "turn,merge_scans,last_state,dead_loop,pack,lay_out,hoist,push_out,pull_out,accumulate,sink,"
     "pack,simplify,stabilize,forget_assumptions,simplify,"
-    "chains,open_blocks,decompose,canonicalize,place,check_indices,small_loops,blas,fuse"
+    "chains,open_blocks,decompose,canonicalize,share_factors,place,check_indices,small_loops,blas,fuse"
 )
 
 #: The same meaning with less work: no algebra, one pass over the graph for each thing that must be done.
