@@ -47,6 +47,9 @@ def _parser() -> argparse.ArgumentParser:
     diff.add_argument("left")
     diff.add_argument("right")
     diff.set_defaults(run=_diff)
+    from symc.testing.fuzz.command import arguments
+
+    arguments(commands.add_parser("fuzz", help="run random programs every way there is, and compare"))
     commands.add_parser("passes", help="list passes").set_defaults(run=_passes)
     commands.add_parser("rules", help="print the rule catalogue").set_defaults(run=_rules)
     commands.add_parser("doctor", help="say what is installed and what works").set_defaults(run=_doctor)

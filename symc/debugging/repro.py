@@ -23,14 +23,21 @@ MOST_LITERALS = 200
 PASS = '''
     program = optimize(function, {pipeline!r}).function
     got = evaluate_function(program, arrays)
+    difference = Trusted(function, arrays).difference(got)
 '''
 NATIVE = '''
     program = Native(function, frozenset({donated!r}))
     got = program.run(arrays)
     again = program.run(arrays)
-    assert Trusted(function, arrays).difference(again) is None, "the second call differs"
+    difference = Trusted(function, arrays).difference(got) or Trusted(function, arrays).difference(again)
+'''
+CHECK = '''
+    guilt = CHECKS[{check!r}](Trial(function, [tuple(arrays)], frozenset({donated!r}), 0.0))
+    difference = None if guilt is None else guilt.difference or guilt.error
 '''
 IMPORTS = {
+    "check": "from symc.testing.fuzz import derivatives  # noqa: F401 - declares checks\n"
+             "from symc.testing.fuzz.checks import CHECKS, Trial",
     "pass": "from symc.debugging.trust import Trusted\nfrom symc.ir.reference import evaluate_function\n"
             "from symc.opt import optimize",
     "native": "from symc.debugging.native import Native\nfrom symc.debugging.trust import Trusted",
@@ -57,8 +64,7 @@ def arrays_and_constants():
 def test_results_are_the_references():
     arrays, constants = arrays_and_constants()
     function = sc.parse(TEXT, constants)
-{run}    difference = Trusted(function, arrays).difference(got)
-    assert difference is None, difference
+{run}    assert difference is None, difference
 
 
 if __name__ == "__main__":
@@ -67,18 +73,24 @@ if __name__ == "__main__":
 '''
 
 
-def write_repro(path: str | os.PathLike[str], s: Sample, headline: str, details: str, *, pipeline: str | None) -> Path:
-    """Write a script about a function that is wrong after ``pipeline``, or (None) natively; the path written."""
+def write_repro(path: str | os.PathLike[str], s: Sample, headline: str, details: str, *, pipeline: str | None,
+                check: str | None = None) -> Path:
+    """Write a script about a function that is wrong after ``pipeline``, or (None) natively; the path written.
+
+    ``check``: the name of a check of the fuzzer that it fails instead.
+    """
     path = Path(path)
     constants = _constants(s)
     literal = sum(a.size for a in [*s.arrays, *constants.values()]) <= MOST_LITERALS
     if not literal:
         named = {f"input_{k}": a for k, a in enumerate(s.arrays)} | {f"constant_{d}": a for d, a in constants.items()}
         np.savez(path.with_suffix(".npz"), **named)  # type: ignore[arg-type]
-    run = NATIVE.format(donated=sorted(s.donated)) if pipeline is None else PASS.format(pipeline=pipeline)
+    kind = "check" if check is not None else "native" if pipeline is None else "pass"
+    body = {"check": CHECK, "native": NATIVE, "pass": PASS}[kind]
+    run = body.format(donated=sorted(s.donated), pipeline=pipeline, check=check)
     text = SCRIPT.format(
         headline=headline.replace('"""', "'''"), details=details.replace('"""', "'''").replace("\\", "/").strip(),
-        imports=IMPORTS["native" if pipeline is None else "pass"], run=run.lstrip("\n"),
+        imports=IMPORTS[kind], run=run.lstrip("\n"),
         text=print_function(s.function, locations=False), stdlib="" if literal else "from pathlib import Path\n\n",
         data=_literals(s.arrays, constants) if literal else _from_file(path.with_suffix(".npz").name, len(s.arrays)),
     )

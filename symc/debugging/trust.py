@@ -186,11 +186,22 @@ def _short(a: np.ndarray) -> np.ndarray:
         return ~np.isfinite(scaled) | ((scaled == np.rint(scaled)) & (scaled < 2**14))
 
 
+#: Ops whose infinities are no overflow, but poles; and those whose zeros may be underflow.
+POLES = frozenset({"log", "log1p", "log2", "log10", "log1mexp", "atanh", "lgamma", "digamma", "erfinv", "trigamma",
+                   "polygamma", "normal_inverse"})  # fmt: skip
+UNDERFLOW = frozenset({"exp", "exp2", "sigmoid", "softplus", "softmax", "mul", "div", "pow", "erfc", "erfcx", "prod",
+                       "cumprod", "square", "mulz"})  # fmt: skip
+
+
 def moved(f: Function, arrays: Sequence[np.ndarray], seed: int) -> list[Any]:
-    """The results with every number moved by a few units in the last place, each value in its own way."""
+    """The results with every number moved by a few units in the last place, each value in its own way.
+
+    With odd seeds, infinities that are overflow and zeros that are underflow are large and small numbers besides: what
+    depends on them is not promised.
+    """
     rng = np.random.default_rng([20_011, seed])
 
-    def move(a: Any, operands: Sequence[Any], name: str) -> Any:
+    def move(a: Any, operands: Sequence[np.ndarray], name: str) -> Any:
         a = np.asarray(a)
         if a.dtype.kind not in "fc" or not a.size:
             return a
@@ -201,7 +212,8 @@ def moved(f: Function, arrays: Sequence[np.ndarray], seed: int) -> list[Any]:
         keep = _short(a)
         if name and name not in EXACT_ON_SHORT or not all(_short(o).all() for o in operands if o.dtype.kind in "fc"):
             keep = ~np.isfinite(a) | (a == 0)
-        return np.where(keep, a, out).astype(a.dtype)
+        out = np.where(keep, a, out).astype(a.dtype)
+        return _unsaturated(out, operands, name, rng) if seed % 2 and name and a.dtype.kind == "f" else out
 
     def compute(v: Value, operands: list[Any], attrs: dict[str, Any]) -> Any:
         out = by_reference(v, operands, attrs)
@@ -214,6 +226,26 @@ def moved(f: Function, arrays: Sequence[np.ndarray], seed: int) -> list[Any]:
 
     start = [move(a, (), "") for a in map(np.asarray, arrays)]
     return evaluate(f, start, compute)
+
+
+def _unsaturated(a: np.ndarray, operands: Sequence[np.ndarray], name: str, rng: np.random.Generator) -> np.ndarray:
+    """Overflow becomes a large number, underflow a small one; each a random one."""
+    inexact = [o for o in operands if o.dtype.kind in "fc"]
+    alike = all(o.shape == a.shape for o in inexact)
+    finite, nonzero = np.ones(a.shape, bool), np.ones(a.shape, bool)
+    for o in inexact:
+        finite &= np.isfinite(o) if alike else np.isfinite(o).all()
+        nonzero &= (o != 0) if alike else bool((o != 0).all())
+    if name in ("div", "pow") and alike and inexact:
+        finite &= inexact[-1 if name == "div" else 0] != 0
+    if name not in POLES:
+        large = float(np.finfo(a.dtype).max) * rng.uniform(0.01, 0.5, a.shape)
+        a = np.where(np.isinf(a) & finite, np.copysign(large, a), a).astype(a.dtype)
+    if name in UNDERFLOW:
+        always = name in ("exp", "exp2", "sigmoid", "softplus", "softmax", "erfc", "erfcx")
+        small = float(np.finfo(a.dtype).tiny) * rng.uniform(0.01, 0.9, a.shape)
+        a = np.where((a == 0) & finite & (nonzero | always), np.copysign(small, a), a).astype(a.dtype)
+    return a
 
 
 def wide(f: Function, arrays: Sequence[np.ndarray]) -> list[Any]:
@@ -258,3 +290,12 @@ def _wide_op(v: Value, operands: list[Any], attrs: dict[str, Any]) -> Any:
         for x, o in zip(operands, v.operands, strict=True)
     ]
     return by_reference(v, narrow, attrs)
+
+
+def allowed_between(trusted: Trusted, j: int, k: int) -> float:
+    """How far apart two results may be (numbers) that should be one number, each computed in its own way."""
+    total = 0.0
+    for r in (j, k):
+        allowed, _ = trusted._bounds(r, trusted.reference[r], MORE_RUNS)
+        total += float(allowed)
+    return total

@@ -1,0 +1,233 @@
+"""Many programs, one after another: counts what they reach, aims at what they did not, and writes down what fails."""
+
+from __future__ import annotations
+
+import re
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from symc.debugging.guilt import BROKEN, Guilt, text_of
+from symc.debugging.repro import write_repro
+from symc.ir.ops.effect import quiet
+from symc.opt import all_passes
+from symc.testing.fuzz import derivatives as _derivatives  # noqa: F401 - declares its checks
+from symc.testing.fuzz import front as _front  # noqa: F401 - declares its generator
+from symc.testing.fuzz.checks import Trial, run
+from symc.testing.fuzz.generators import aimed_rules, sampled_ops
+from symc.testing.fuzz.programs import Program, Reached, make
+
+#: How often each generator is taken, and each check is run, of a hundred.
+WEIGHTS = {"rules": 34, "front": 22, "mixed": 16, "ops": 14, "straight": 8, "loops": 6}
+SHARES = {"passes": 100, "fast_passes": 25, "again": 15, "text": 20, "files": 8, "gradients": 30, "differences": 15,
+          "batches": 25}  # fmt: skip
+NATIVE_SHARES = {"native": 60, "fast_native": 20, "plain_native": 30, "memory": 20}
+#: Of how many programs kernels are compiled when everything is tried.
+NATIVE_PROGRAMS = 25
+#: Checks that cost too much for programs with loops in them.
+NOT_FOR_LOOPS = frozenset({"gradients", "differences", "batches", "again"})
+
+
+@dataclass
+class Failure:
+    """A program that failed a check, and what was made of it."""
+
+    program: str
+    check: str
+    guilt: Guilt
+
+    def key(self) -> tuple[str, ...]:
+        """Failures with one key are taken for one mistake."""
+        g = self.guilt
+        return g.kind, g.name if g.kind != "kernel" else "", g.rule, re.sub(r"\d+", "", g.error)[:60]
+
+    def __str__(self) -> str:
+        g = self.guilt
+        said = g.difference if g.difference is not None else g.error
+        out = [f"{self.program}, check {self.check}: {headline(g)}", f"  {said}"]
+        if g.change:
+            out.append(f"  it turned {g.change}")
+        return "\n".join(out + ([text_of(g.sample)] if g.sample is not None else []))
+
+
+def headline(g: Guilt) -> str:
+    return f"check {g.name!r} fails" if g.kind == "check" else g.headline()
+
+
+@dataclass
+class Summary:
+    """What a campaign did."""
+
+    seed: int
+    programs: int = 0
+    values: int = 0
+    calls: int = 0
+    skipped: int = 0
+    seconds: float = 0.0
+    checks: Counter[str] = field(default_factory=Counter)
+    made: Counter[str] = field(default_factory=Counter)
+    reached: Reached = field(default_factory=Reached)
+    failures: dict[tuple[str, ...], Failure] = field(default_factory=dict)
+    repeated: Counter[tuple[str, ...]] = field(default_factory=Counter)
+
+    def __str__(self) -> str:
+        minutes, seconds = divmod(round(self.seconds), 60)
+        lines = [
+            f"{self.programs} programs of {self.values} values, on {self.calls} sets of arrays, in {minutes} min "
+            f"{seconds} s; seed {self.seed}",
+            "made by: " + ", ".join(f"{n} {k}" for n, k in sorted(self.made.items())),
+            "checks: " + ", ".join(f"{n} {k}" for n, k in sorted(self.checks.items())),
+            _coverage("passes", self.reached.passes, [p.name for p in all_passes()]),
+            _coverage("rules", self.reached.rules, aimed_rules()),
+            _coverage("ops", self.reached.ops, list(sampled_ops())),
+        ]
+        if self.skipped:
+            lines.append(f"{self.skipped} programs could not be made or are defined for none of their arrays")
+        total = sum(self.repeated.values())
+        lines.append("nothing is wrong" if not total else f"{len(self.failures)} mistakes in {total} programs")
+        return "\n".join(lines)
+
+
+def _coverage(what: str, counts: dict[str, int], names: list[str]) -> str:
+    never = [n for n in names if not counts.get(n)]
+    total = sum(counts.get(n, 0) for n in names)
+    tail = f"; never: {', '.join(never)}" if never else ""
+    return f"{what}: {len(names) - len(never)} of {len(names)} ({total} times){tail}"
+
+
+@dataclass
+class Campaign:
+    """Goes through programs until time is over or there were enough. The same seed gives the same programs.
+
+    ``backend``: "reference" (no kernels), "native" (kernels for every program) or "all" (kernels for some).
+    ``out``: where failing programs are written, as ``.ir`` and as tests. ``say``: is told what is found, at once.
+    """
+
+    seed: int = 0
+    minutes: float = 5.0
+    programs: int | None = None
+    backend: str = "all"
+    out: Path | None = None
+    say: Callable[[str], None] = print
+    shrink_seconds: float = 20.0
+    generators: tuple[str, ...] = ()
+
+    def run(self) -> Summary:
+        """All of it."""
+        out = Summary(self.seed)
+        start = time.monotonic()
+        while time.monotonic() - start < 60 * self.minutes and out.programs + out.skipped != self.programs:
+            self.one(out, out.programs + out.skipped)
+        out.seconds = time.monotonic() - start
+        return out
+
+    def one(self, out: Summary, k: int) -> None:
+        """Program ``k``."""
+        rng = np.random.default_rng([self.seed, k])
+        name = self._name(rng, out.reached, self.seed * 1_000_003 + k)
+        try:
+            program = make(name)
+        except BROKEN as e:
+            out.skipped += 1
+            if not isinstance(e, ValueError | TypeError | LookupError):
+                self.say(f"{name} could not be made: {type(e).__name__}: {e}")
+            return
+        with warnings.catch_warnings(), quiet():
+            warnings.simplefilter("ignore")
+            self.try_one(program, out, rng)
+
+    def _name(self, rng: np.random.Generator, reached: Reached, seed: int) -> str:
+        names = [g for g in WEIGHTS if not self.generators or g in self.generators]
+        weights = np.array([WEIGHTS[g] for g in names], float)
+        kind = str(rng.choice(names, p=weights / weights.sum()))
+        if kind == "rules":
+            return f"rules:{seed}:{reached.least('rules', aimed_rules(), rng)}"
+        return f"ops:{seed}:{reached.least('ops', sampled_ops(), rng)}" if kind == "ops" else f"{kind}:{seed}"
+
+    def try_one(self, program: Program, out: Summary, rng: np.random.Generator) -> None:
+        """All checks that are this program's turn; a failure ends it."""
+        trial = Trial(program.function, program.data, program.donated, self.shrink_seconds)
+        if not trial.trusted:
+            out.skipped += 1
+            self._aimed(program, out)
+            return
+        out.programs += 1
+        out.made[program.name.partition(":")[0]] += 1
+        out.values += len(program.function.values())
+        out.calls += len(trial.trusted)
+        for check in self._turn(program, rng):
+            out.checks[check] += 1
+            guilt = run(check, trial)
+            if guilt is not None:
+                self._failed(Failure(program.name, check, guilt), out)
+                break
+        self._note(program, trial, out)
+
+    def _turn(self, program: Program, rng: np.random.Generator) -> list[str]:
+        share = {"reference": 0, "native": 100, "all": NATIVE_PROGRAMS}[self.backend]
+        turn = [c for c, p in SHARES.items() if 100 * rng.random() < p]
+        if 100 * rng.random() < share:
+            own = [c for c, p in NATIVE_SHARES.items() if 100 * rng.random() < p]
+            turn += own or ["native"]
+        if program.source is not None:
+            turn = [c for c in turn if c not in NOT_FOR_LOOPS]
+        return turn
+
+    def _note(self, program: Program, trial: Trial, out: Summary) -> None:
+        reached = out.reached
+        for op in {v.op.name for v in program.function.values()}:
+            reached.ops[op] = reached.ops.get(op, 0) + 1
+        try:
+            optimized = trial.optimized
+        except BROKEN:
+            return
+        for f in optimized.provenance.firings:
+            reached.rules[f.rule] = reached.rules.get(f.rule, 0) + 1
+        before = None
+        for name, stage in optimized.stages.items():
+            if before is not None and stage.body is not before.body:
+                base = name.partition(".")[0]
+                reached.passes[base] = reached.passes.get(base, 0) + 1
+            before = stage
+        self._aimed(program, out)
+
+    def _aimed(self, program: Program, out: Summary) -> None:
+        """What was aimed at counts as reached a little, so that the aim moves on."""
+        kind, _, *aim = program.name.split(":", 2)
+        if aim:
+            table = out.reached.tried.setdefault(kind, {})
+            table[aim[0]] = table.get(aim[0], 0) + 1
+
+    def _failed(self, failure: Failure, out: Summary) -> None:
+        key = failure.key()
+        out.repeated[key] += 1
+        if key in out.failures:
+            return
+        out.failures[key] = failure
+        self.say(str(failure))
+        if self.out is not None and failure.guilt.sample is not None:
+            for path in write(failure, self.out):
+                self.say(f"  written: {path}")
+
+
+def write(failure: Failure, folder: Path) -> list[Path]:
+    """The smallest function as ``.ir``, and a test that fails as long as the mistake is there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    g = failure.guilt
+    assert g.sample is not None
+    stem = re.sub(r"\W+", "_", "_".join(x for x in (failure.check, g.rule or g.name, failure.program) if x))[:90]
+    ir = folder / f"{stem}.ir"
+    ir.write_text(text_of(g.sample), "utf-8")
+    said = str(g.difference if g.difference is not None else g.error)
+    script = write_repro(folder / f"test_{stem}.py", g.sample, headline(g),
+    f"Found: {said}\nProgram: {failure.program}",
+                         pipeline=g.pipeline if g.kind == "pass" and g.name in g.pipeline else None,
+                         check=failure.check if g.kind == "check" or g.error.count(" in ") else None)
+    return [ir, script]
+
+

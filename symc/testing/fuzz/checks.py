@@ -1,0 +1,290 @@
+"""What must hold of every program: all ways to run it give what the reference gives.
+
+A check takes a trial (a function, sets of arrays, what a call may overwrite) and gives None, or a ``Guilt`` with the
+smallest function it found. Whatever the reference itself refuses (an index out of bounds, a singular matrix) is not
+compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from symc.build import Built
+from symc.debugging.guilt import (
+    BROKEN,
+    Guilt,
+    attempt,
+    blame_backend,
+    blame_pass,
+    wrong_stage,
+)
+from symc.debugging.native import Native, lowered
+from symc.debugging.observe import evaluate
+from symc.debugging.sample import Sample
+from symc.debugging.shrink import shrink
+from symc.debugging.trust import Difference, Trusted
+from symc.errors import ExecutionError
+from symc.function import CompiledFunction
+from symc.ir.function import Function
+from symc.ir.parse import parse
+from symc.ir.reference import evaluate_function
+from symc.ir.text import print_function
+from symc.ir.verify import verify
+from symc.modes import prepare
+from symc.nest import LEAF, Nest
+from symc.opt import DEFAULT, FAST_COMPILE, Optimized, optimize
+from symc.save import pack, unpack
+from symc.signature import Slot
+
+Arrays = tuple[np.ndarray, ...]
+#: How long a failing program may be made smaller.
+SECONDS = 20.0
+
+
+@dataclass
+class Trial:
+    """A function on sets of arrays. What several checks need is computed once."""
+
+    function: Function
+    data: Sequence[Arrays]
+    donated: frozenset[int] = field(default_factory=frozenset)
+    seconds: float = SECONDS
+
+    @cached_property
+    def trusted(self) -> list[Trusted]:
+        """The reference, for every set of arrays that it accepts."""
+        out = []
+        for arrays in self.data:
+            try:
+                evaluate_function(self.function, [a.copy() for a in arrays], check=True)
+                out.append(Trusted(self.function, arrays))
+            except REFUSED:
+                continue
+        return out
+
+    @cached_property
+    def optimized(self) -> Optimized:
+        return optimize(self.function, DEFAULT, strict=True, verify=True)
+
+    @cached_property
+    def fast(self) -> Optimized:
+        return optimize(self.function, FAST_COMPILE, strict=True, verify=True)
+
+    def sample(self, arrays: Sequence[np.ndarray]) -> Sample:
+        return Sample(self.function, tuple(arrays), self.donated)
+
+
+#: What a reference says of operands for which an op has no meaning.
+REFUSED = (ExecutionError, ValueError, IndexError, np.linalg.LinAlgError, ZeroDivisionError, OverflowError, MemoryError)
+Check = Callable[[Trial], Guilt | None]
+CHECKS: dict[str, Check] = {}
+#: Checks that compile kernels, which takes a hundred times as long.
+NATIVE: set[str] = set()
+
+
+def check(name: str, native: bool = False) -> Callable[[Check], Check]:
+    def declare(c: Check) -> Check:
+        CHECKS[name] = c
+        if native:
+            NATIVE.add(name)
+        return c
+
+    return declare
+
+
+def run(name: str, t: Trial) -> Guilt | None:
+    """One check; an error that it raises is a failure of its own, and made small as well."""
+    try:
+        return CHECKS[name](t)
+    except BROKEN as e:
+        error = _error(e)
+        small = _smaller(t, t.data[0], lambda s: _error_of(name, s) == error) if t.data else None
+        return Guilt("backend" if name in NATIVE else "pass", f"error in check {name!r}", error=f"{error}: {_brief(e)}",
+                     pipeline=DEFAULT, sample=small)
+
+
+def _error(e: BaseException) -> str:
+    return type(e).__name__ + " in " + _place(e)
+
+
+def _place(e: BaseException) -> str:
+    """The function of symc that raised, so that shrinking keeps the same error."""
+    tb = e.__traceback__
+    while tb is not None and tb.tb_next is not None:
+        tb = tb.tb_next
+    return tb.tb_frame.f_code.co_name if tb is not None else ""
+
+
+def _brief(e: BaseException) -> str:
+    return str(e).strip().partition("\n")[0][:300]
+
+
+def _error_of(name: str, s: Sample) -> str:
+    try:
+        CHECKS[name](Trial(s.function, [s.arrays], s.donated, 0.0))
+    except BROKEN as e:
+        return _error(e)
+    return ""
+
+
+def _smaller(t: Trial, arrays: Sequence[np.ndarray], fails: Callable[[Sample], bool]) -> Sample:
+    return shrink(t.sample(arrays), fails, t.seconds)
+
+
+def simple(name: str, t: Trial, arrays: Sequence[np.ndarray], found: Difference | str,
+           fails: Callable[[Sample], bool]) -> Guilt:
+    """A failure of a check that no pass or kernel is known to be guilty of."""
+    guilt = Guilt("check", name, sample=_smaller(t, arrays, fails) if t.seconds else t.sample(arrays))
+    if isinstance(found, str):
+        guilt.error = found
+    else:
+        guilt.difference = found
+    return guilt
+
+
+# --- passes -----------------------------------------------------------------------------------------------------------
+
+
+def _stages(t: Trial, stages: dict[str, Function], pipeline: str) -> Guilt | None:
+    for trusted in t.trusted:
+        found = wrong_stage(stages, trusted)
+        if found is not None:
+            return blame_pass(*found, trusted, pipeline, t.seconds)
+    return None
+
+
+@check("passes")
+def passes(t: Trial) -> Guilt | None:
+    """Every prefix of the default pipeline, by the reference."""
+    return _stages(t, t.optimized.stages, DEFAULT)
+
+
+@check("fast_passes")
+def fast_passes(t: Trial) -> Guilt | None:
+    """Every prefix of the pipeline of ``mode="fast_compile"``."""
+    return _stages(t, t.fast.stages, FAST_COMPILE)
+
+
+@check("again")
+def again(t: Trial) -> Guilt | None:
+    """What the whole pipeline made is the same when it is made again; optimizing it once more keeps its meaning."""
+    if optimize(t.function, DEFAULT).function.body is not t.optimized.function.body:
+        return simple("again", t, t.data[0], "two runs of the pipeline give two functions", lambda s: False)
+    before = t.optimized.stages.get("simplify", t.function)
+    stages = optimize(before, DEFAULT).stages
+    return _stages(Trial(before, [tuple(x.arrays) for x in t.trusted[:1]], seconds=t.seconds), stages, DEFAULT)
+
+
+# --- text and files ---------------------------------------------------------------------------------------------------
+
+
+@check("text")
+def text(t: Trial) -> Guilt | None:
+    """The text of every stage reads back as the same object."""
+    for f in dict.fromkeys(t.optimized.stages.values()):
+        wrong = _text_is_wrong(f)
+        if wrong:
+            return simple("text", Trial(f, t.data, t.donated, t.seconds), t.data[0], wrong,
+                          lambda s: bool(_text_is_wrong(s.function)))
+    return None
+
+
+def _text_is_wrong(f: Function) -> str:
+    back = parse(print_function(f))
+    verify(back)
+    if back.body is f.body:
+        return ""
+    return "" if print_function(back, locations=False) == print_function(f, locations=False) and _nans(f) else (
+        "the text does not give the function back")
+
+
+def _nans(f: Function) -> bool:
+    """Whether the function has constants that are not compared bit for bit in text."""
+    from symc.ir.attrs import Array
+
+    return any(isinstance(a, Array) and a.data.dtype.kind in "fc" and np.isnan(a.data).any()
+               for v in f.values() for a in v.attrs.values())
+
+
+@check("files")
+def files(t: Trial) -> Guilt | None:
+    """A saved function computes the same when it is loaded."""
+    for trusted in t.trusted[:2]:
+        found = _file_is_wrong(Sample(t.function, tuple(trusted.arrays)))
+        if found is not None:
+            return simple("files", t, trusted.arrays, found, lambda s: _file_is_wrong(s) is not None)
+    return None
+
+
+def compiled(f: Function, mode: str = "reference", pipeline: str | None = None) -> CompiledFunction:
+    """A function object of an IR function without states."""
+    slots = tuple(Slot(i.name) for i in f.inputs)
+    built = Built(f, Nest("tuple", (LEAF,) * len(f.outputs)), slots, (), frozenset())
+    options = dict(mode=mode, pipeline=pipeline, name=f.name, threads=None, max_bytes=None)
+    return CompiledFunction(built, prepare(f, mode, pipeline, frozenset()), options)
+
+
+def _file_is_wrong(s: Sample) -> Difference | str | None:
+    if s.function.updates:
+        return None
+    trusted = Trusted(s.function, s.arrays)
+    return attempt(lambda: list(unpack(pack(compiled(s.function), True))(*s.arrays)), trusted)
+
+
+# --- the backend ------------------------------------------------------------------------------------------------------
+
+
+def _natively(t: Trial, final: Function) -> Guilt | None:
+    programs: dict[bool, Native] = {}
+    for trusted in t.trusted:
+        def run(trusted: Trusted = trusted) -> list[np.ndarray]:
+            if not programs:
+                programs[True] = Native(final, t.donated)
+            return programs[True].run(trusted.arrays)
+
+        found = attempt(run, trusted) or attempt(run, trusted)
+        if found is not None:
+            before = attempt(lambda trusted=trusted: evaluate(final, trusted.arrays), trusted)  # type: ignore[misc]
+            if before is not None:
+                continue  # a pass is wrong: another check says which
+            return blame_backend(final, found, trusted, t.donated, t.seconds)
+    return None
+
+
+@check("native", native=True)
+def native(t: Trial) -> Guilt | None:
+    """The default pipeline, plan and kernels; every call twice."""
+    return _natively(t, t.optimized.function)
+
+
+@check("fast_native", native=True)
+def fast_native(t: Trial) -> Guilt | None:
+    """``mode="fast_compile"``."""
+    return _natively(t, t.fast.function)
+
+
+@check("plain_native", native=True)
+def plain_native(t: Trial) -> Guilt | None:
+    """Kernels of the function as it is written."""
+    return _natively(t, lowered(t.function))
+
+
+@check("memory", native=True)
+def memory(t: Trial) -> Guilt | None:
+    """Where values lie does not matter: not a bit is different without reuse of memory or donation."""
+    final = t.optimized.function
+    programs = [Native(final, t.donated), Native(final, t.donated, reuse=False), Native(final)]
+    for trusted in t.trusted[:2]:
+        first, *others = [p.run(trusted.arrays) for p in programs]
+        for results in others:
+            for k, (a, b) in enumerate(zip(first, results, strict=True)):
+                if not np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"):
+                    return Guilt("plan", f"result {k} depends on where values lie",
+                                 sample=Sample(final, tuple(trusted.arrays), t.donated))
+    return None
+
+

@@ -1,0 +1,49 @@
+"""``python -m symc fuzz``: the command line of the fuzzer."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--minutes", type=float, default=5.0, help="how long (default: 5)")
+    parser.add_argument("--programs", type=int, default=None, help="stop after so many programs")
+    parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same programs")
+    parser.add_argument("--backend", choices=["reference", "native", "all"], default="all",
+                        help="compile no programs, all of them, or some (default: all, which compiles some)")
+    parser.add_argument("--out", type=Path, default=Path("fuzz-failures"),
+                        help="folder for failing programs, as .ir and as tests (default: fuzz-failures)")
+    parser.add_argument("--generators", default="", help="of rules, front, mixed, ops, straight, loops; default: all")
+    parser.add_argument("--replay", metavar="NAME", help="run every check on one program, such as mixed:17")
+    parser.set_defaults(run=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run; the exit status is 1 when something is wrong."""
+    from symc.testing.fuzz.campaign import Campaign
+
+    if args.replay:
+        return replay(args.replay)
+    chosen = tuple(g for g in args.generators.split(",") if g)
+    summary = Campaign(args.seed, args.minutes, args.programs, args.backend, args.out, generators=chosen).run()
+    print(summary)
+    return int(bool(summary.failures))
+
+
+def replay(name: str) -> int:
+    """Every check on one program."""
+    from symc.testing.fuzz.campaign import Failure
+    from symc.testing.fuzz.checks import CHECKS, Trial, run
+    from symc.testing.fuzz.programs import make
+
+    program = make(name)
+    trial = Trial(program.function, program.data, program.donated)
+    print(program.function)
+    wrong = 0
+    for check in CHECKS:
+        guilt = run(check, trial)
+        wrong += guilt is not None
+        print(f"{check}: " + ("right" if guilt is None else str(Failure(name, check, guilt))), flush=True)
+    return int(wrong > 0)

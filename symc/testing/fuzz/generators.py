@@ -1,0 +1,224 @@
+"""The generators: programs of ops, of samples of ops, of left sides of rules, in NumPy's manner, and with loops."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.ir.attrs import Attrs
+from symc.ir.op import Op, all_ops, lookup, splat
+from symc.ir.ops.kernel import results_of
+from symc.ir.text import splat_of
+from symc.ir.traverse import postorder, replace
+from symc.ir.types import DTYPES, TensorType, TupleType
+from symc.ir.value import Value, fresh_input, make
+from symc.opt.rule import Rule, all_rules, lookup_rule
+from symc.testing.fuzz.grower import MISTAKES, Grower
+from symc.testing.fuzz.programs import STYLES, Program, closed, data_for, generator
+from symc.testing.fuzz.straight import random_function
+
+#: Families whose left sides users do not write, and whose rules make other things than the same numbers.
+NOT_AIMED = frozenset({"decompose", "debug", "remat"})
+#: Ops that wait for someone, print, or have bodies: other generators make those that can be made.
+STRUCTURE = frozenset({
+    "constant", "input", "param", "get", "fused", "generate", "fold", "load", "put", "put_running", "insert", "abreast",
+    "put_abreast", "insert_place", "loop", "pack", "scan", "while", "cond", "checkpoint", "root", "call", "breakpoint",
+    "print", "assert", "bounded", "check_index", "after", "again", "below", "gemm",
+})  # fmt: skip
+#: The most samples of an op that are tried, and the most elements of one.
+MOST_SAMPLES, MOST_ELEMENTS = 400, 400
+
+
+@generator("straight")
+def straight(seed: int, aim: str = "") -> Program:
+    """Elementwise ops, movements, reductions and products of one float dtype."""
+    rng = np.random.default_rng(seed)
+    f = random_function(seed, int(rng.integers(6, 22)), "f32" if rng.random() < 0.25 else "f64")
+    return Program(f"straight:{seed}", f, data_for(f, rng))
+
+
+@generator("mixed")
+def mixed(seed: int, aim: str = "") -> Program:
+    """Many dtypes at once, indices, masks, scatters, casts."""
+    rng = np.random.default_rng(seed)
+    grower = Grower(rng)
+    grower.grow(int(rng.integers(4, 18)))
+    return _finished(f"mixed:{seed}", rng, grower)
+
+
+def _finished(name: str, rng: np.random.Generator, grower: Grower, results: Sequence[Value] = ()) -> Program:
+    made = [v for v in grower.pool if v.operands]
+    chosen = [*results, *made[-2:]] or grower.pool[:1]
+    f = closed(grower.leaves, chosen)
+    donated = frozenset(k for k in range(len(f.inputs)) if rng.random() < 0.15)
+    return Program(name, f, data_for(f, rng), donated)
+
+
+# --- samples of ops ---------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def sampled_ops() -> tuple[str, ...]:
+    """The ops that state samples of legal operands."""
+    return tuple(op.name for op in all_ops() if op.samples is not None and op.name not in STRUCTURE
+                 and op.facts.get("user") is None)
+
+
+@functools.cache
+def _samples(op: Op) -> list[tuple[list[np.ndarray], dict[str, Any]]]:
+    assert op.samples is not None
+    found = [([np.asarray(a) for a in arrays], attrs) for arrays, attrs in op.samples()]
+    small = [s for s in found if sum(a.size for a in s[0]) <= MOST_ELEMENTS and "regions" not in s[1]]
+    return small[:: max(1, len(small) // MOST_SAMPLES)]
+
+
+@generator("ops")
+def ops(seed: int, aim: str = "") -> Program:
+    """One op on operands that its record names as legal, each behind something that changes nothing; then others."""
+    rng = np.random.default_rng(seed)
+    names = sampled_ops()
+    op = lookup(aim if aim in names else str(rng.choice(names)))
+    known = _samples(op)
+    arrays, attrs = known[int(rng.integers(len(known)))]
+    leaves = [fresh_input(TensorType(a.dtype, a.shape)) for a in arrays]
+    grower = Grower(rng, tuple(dict.fromkeys([*_names(arrays), "bool"])))
+    own = list(grower.leaves)
+    grower.leaves, grower.pool = [*leaves, *own], [*grower.pool, *leaves]
+    operands = [_unchanged(rng, x) if rng.random() < 0.4 else x for x in leaves]
+    made = make(op, operands, Attrs(attrs))
+    results = results_of(made)
+    grower.pool += results
+    grower.grow(int(rng.integers(0, 7)))
+    name = f"ops:{seed}" + (f":{aim}" if aim else "")
+    program = _finished(name, rng, grower, results)
+    fixed = dict(zip(leaves, arrays, strict=True))  # what other operands would do is not legal for every op
+    data = [tuple(np.array(fixed.get(v, a)) for v, a in zip(grower.leaves, row,
+    strict=False)) + row[len(grower.leaves) :]
+            for row in program.data[:3]]
+    return Program(name, program.function, tuple(data), program.donated)
+
+
+def _names(arrays: Sequence[np.ndarray]) -> list[str]:
+    from symc.ir.types import DTYPE_NAMES
+
+    return [DTYPE_NAMES[a.dtype] for a in arrays] or ["f64"]
+
+
+def _unchanged(rng: np.random.Generator, x: Value) -> Value:
+    """``x`` behind ops that give the same numbers."""
+    op = lookup
+    forms = [lambda: op("transpose")(op("transpose")(x, perm=tuple(range(x.ndim))[::-1]),
+             perm=tuple(range(x.ndim))[::-1]),
+             lambda: op("reshape")(op("reshape")(x, shape=(x.type.size,)), shape=x.shape),
+             lambda: op("where")(op("eq")(x, x), x, x), lambda: op("maximum")(x, x), lambda: op("neg")(op("neg")(x)),
+             lambda: op("slice")(op("concat")(x, x, axis=0), start=(0,) * x.ndim, size=x.shape, step=(1,) * x.ndim),
+             lambda: op("stop_gradient")(x), lambda: x * 1,
+             lambda: op("cast")(op("cast")(x, dtype=DTYPES["f64"]), dtype=x.dtype) if x.dtype.kind == "f" else x]
+    try:
+        return forms[int(rng.integers(len(forms)))]()
+    except MISTAKES:
+        return x
+
+
+# --- left sides of rules ----------------------------------------------------------------------------------------------
+
+
+def aimed_rules() -> list[str]:
+    """The rules whose left sides can be made."""
+    return [r.name for r in all_rules() if r.family not in NOT_AIMED and "opt-in" not in r.tags]
+
+
+@functools.cache
+def _examples(r: Rule) -> list[Value]:
+    try:
+        return [v for v in r.examples() if not isinstance(v.type, TupleType)]
+    except MISTAKES:
+        return []
+
+
+@generator("rules")
+def rules(seed: int, aim: str = "") -> Program:
+    """The left side of a rule on random operands, in the midst of other things."""
+    rng = np.random.default_rng(seed)
+    names = aimed_rules()
+    r = lookup_rule(aim if aim in names else str(rng.choice(names)))
+    found = _examples(r)
+    if not found:
+        return straight(seed, "")
+    left = found[int(rng.integers(len(found)))]
+    if rng.random() < 0.25:
+        narrow = _in_f32(left)
+        left = left if narrow is None else narrow
+    leaves = [v for v in postorder([left]) if v.op.name == "input"]
+    dtypes = tuple(dict.fromkeys([*_type_names(leaves), "bool"]))
+    grower = Grower(rng, dtypes)
+    grower.leaves, grower.pool = [], []
+    mapping = {v: _operand(rng, grower, v) for v in leaves}
+    (value,) = replace([left], mapping)
+    grower.pool += [value, value]
+    if rng.random() < 0.7:
+        grower.grow(int(rng.integers(1, 6)))
+    return _finished(f"rules:{seed}:{r.name}", rng, grower, [value] if rng.random() < 0.8 else [])
+
+
+def _type_names(leaves: Sequence[Value]) -> list[str]:
+    from symc.ir.types import DTYPE_NAMES
+
+    return [DTYPE_NAMES[v.dtype] for v in leaves] or ["f64"]
+
+
+def _operand(rng: np.random.Generator, grower: Grower, v: Value) -> Value:
+    """Something for a variable of a rule: an input, one that another variable has, or a computed value."""
+    same = [x for x in grower.pool if x.type is v.type]
+    if same and rng.random() < 0.15:
+        return same[int(rng.integers(len(same)))]
+    x = grower.leaf(v.type)
+    if v.dtype.kind != "f" or rng.random() < 0.5:
+        return x
+    forms = [lambda: lookup("exp")(x), lambda: lookup("abs")(x) + 0.5, lambda: lookup("neg")(x),
+             lambda: x * grower.like(x.type), lambda: lookup("sigmoid")(x), lambda: lookup("maximum")(x, 0.0 * x),
+             lambda: lookup("tanh")(x), lambda: x + 1.0]
+    try:
+        return forms[int(rng.integers(len(forms)))]()
+    except MISTAKES:
+        return x
+
+
+def _in_f32(v: Value) -> Value | None:
+    """A left side over float32 inputs, if its numbers are splats."""
+    f64, f32 = DTYPES["f64"], DTYPES["f32"]
+    done: dict[Value, Value] = {}
+    try:
+        for x in postorder([v]):
+            number = splat_of(x)
+            if x.op.name == "input":
+                done[x] = fresh_input(x.type.with_dtype(f32)) if x.dtype == f64 else x
+            elif number is not None and x.dtype == f64:
+                done[x] = splat(number[()], x.type.with_dtype(f32))
+            elif x.op.name in ("constant", "cast") and x.dtype == f64:
+                return None
+            else:
+                done[x] = make(x.op, [done[o] for o in x.operands], x.attrs, x.regions)
+        return done[v]
+    except MISTAKES:
+        return None
+
+
+# --- loops ------------------------------------------------------------------------------------------------------------
+
+
+@generator("loops")
+def loops(seed: int, aim: str = "") -> Program:
+    """Loops and branches in one another."""
+    from symc.testing.loop_checks import source
+    from symc.testing.loops import random_program
+
+    p = random_program(seed, smooth=seed % 3 == 0)
+    data = tuple(tuple(p.arrays(n, k)) for k, n in enumerate((3, 1, 0, 4)))
+    return Program(f"loops:{seed}", source(p), data, source=p)
+
+
+__all__ = ["STYLES", "aimed_rules", "sampled_ops"]
