@@ -8,6 +8,7 @@ from symc.ir.ops import (
     compare,
     control,
     cumulative,
+    determinant,
     effect,
     factor,
     gemm,
@@ -34,9 +35,10 @@ from symc.ir.ops import (
 
 #: The families, in the order in which the documentation shows them.
 FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, softmax, linalg,
-            gemm, factor, solve, spectral, matrix_functions, index, sort, random, control, call, remat, implicit,
-            effect, assume, kernel, put, loop)
+            gemm, factor, solve, determinant, spectral, matrix_functions, index, sort, random, control, call, remat,
+            implicit, effect, assume, kernel, put, loop)
 
-__all__ = ["FAMILIES", "arithmetic", "assume", "call", "cast", "compare", "control", "cumulative", "effect", "factor",
-           "gemm", "grad_control", "implicit", "index", "kernel", "leaf", "linalg", "logic", "loop", "math",
-           "matrix_functions", "put", "random", "reduce", "remat", "shape", "softmax", "solve", "sort", "spectral"]
+__all__ = ["FAMILIES", "arithmetic", "assume", "call", "cast", "compare", "control", "cumulative", "determinant",
+           "effect", "factor", "gemm", "grad_control", "implicit", "index", "kernel", "leaf", "linalg", "logic", "loop",
+           "math", "matrix_functions", "put", "random", "reduce", "remat", "shape", "softmax", "solve", "sort",
+           "spectral"]

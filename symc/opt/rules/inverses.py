@@ -12,12 +12,13 @@ from symc.ir.dim import product as product_of
 from symc.ir.op import splat
 from symc.ir.ops.arithmetic import abs_, sign
 from symc.ir.ops.compare import lt
+from symc.ir.ops.determinant import det, slogdet
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.logic import where
 from symc.ir.ops.math import log
 from symc.ir.ops.matrix import product, swapped
 from symc.ir.ops.shape import reshape, transpose
-from symc.ir.ops.solve import det, factored, inv, slogdet, solve
+from symc.ir.ops.solve import factored, inv, solve
 from symc.ir.value import Value
 from symc.opt.pattern import bare, leaves
 from symc.opt.rule import rewrite

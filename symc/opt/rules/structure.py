@@ -11,13 +11,14 @@ from symc.ir.dim import size_name
 from symc.ir.op import splat
 from symc.ir.ops.arithmetic import abs_, conjugate, sign
 from symc.ir.ops.assume import assume, promised
+from symc.ir.ops.determinant import det, slogdet
 from symc.ir.ops.factor import cholesky, lu_factor, triangular
 from symc.ir.ops.math import exp, log, sqrt
 from symc.ir.ops.matrix import adjoint, by_row, diagonal_matrix, diagonal_of, eye, product, swapped
 from symc.ir.ops.matrix_functions import expm
 from symc.ir.ops.reduce import prod, sum_
 from symc.ir.ops.shape import broadcast, reshape
-from symc.ir.ops.solve import cho_solve, det, factored, inv, slogdet, solve
+from symc.ir.ops.solve import cho_solve, factored, inv, solve
 from symc.ir.value import Value
 from symc.opt import forms
 from symc.opt.facts import Analysis

@@ -1,0 +1,143 @@
+"""Determinants, by LU factors that equations with the same matrix share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from symc.ir.op import Custom, Decompose, Op, lookup, register, splat
+from symc.ir.ops.arithmetic import abs_, conjugate
+from symc.ir.ops.compare import eq, gt
+from symc.ir.ops.elementwise import like
+from symc.ir.ops.factor import lu_factor
+from symc.ir.ops.logic import and_, where
+from symc.ir.ops.math import log
+from symc.ir.ops.matrix import (
+    adjoint,
+    batch_leading,
+    by_column,
+    by_row,
+    check_square,
+    diagonal_of,
+    eye,
+    imaginary,
+    in_dtype,
+    rows_and_columns,
+    side,
+    swapped,
+    total,
+)
+from symc.ir.ops.reduce import prod, sum_
+from symc.ir.ops.solve import inv, lu_solve, square_samples
+from symc.ir.types import TensorType, TupleType, real_dtype
+from symc.ir.value import Value
+
+
+def _sign_of(perm: Value, dtype: np.dtype) -> Value:
+    """1 for an even, -1 for an odd permutation: whether pairs out of order are even or odd in number."""
+    square = perm.type.with_shape((*perm.shape, perm.shape[-1]))
+    rows, columns = rows_and_columns(square)
+    wrong = and_(gt(columns, rows), gt(by_row(perm, square.shape), by_column(perm, square.shape)))
+    count = sum_(where(wrong, splat(1, square), splat(0, square)), axes=(perm.ndim - 1, perm.ndim))
+    return in_dtype(1 - 2 * lookup("mod")(count, like(count, 2)), dtype)
+
+
+def _last(x: Value) -> tuple[int]:
+    return (x.ndim - 1,)
+
+
+def _det_parts(v: Value) -> Value:
+    f = lu_factor(v.operands[0])
+    d = diagonal_of(f[0])
+    return prod(d, axes=_last(d)) * _sign_of(f[1], v.dtype)
+
+
+def _cofactors(a: Value) -> Value:
+    """det(a) times the transposed inverse. Pivots that are zero are made tiny: so it is right for any matrix."""
+    f = lu_factor(a)
+    lu, d = f[0], diagonal_of(f[0])
+    size = lookup("sup")(abs_(d), axes=_last(d))
+    size = where(eq(size, like(size, 0)), like(size, 1), size) * float(np.finfo(a.dtype).eps)
+    tiny = in_dtype(by_row(size, d.shape), a.dtype)
+    d = where(eq(d, like(d, 0)), tiny, d)
+    lu = where(side(lu.type, "diagonal"), by_row(d, lu.shape), lu)
+    determinant = prod(d, axes=_last(d)) * _sign_of(f[1], a.dtype)
+    inverse = lu_solve(lu, f[1], eye(a.type), trans="t")
+    return inverse * _everywhere(determinant, a)
+
+
+def _everywhere(x: Value, like_: Value) -> Value:
+    """A number for each matrix, in all its elements."""
+    return lookup("broadcast")(x, axes=tuple(range(x.ndim)), shape=like_.shape)
+
+
+def _traced(a: Value, b: Value) -> Value:
+    """The sum of the products of elements: the trace of ``a^T @ b``."""
+    return sum_(a * b, axes=(a.ndim - 2, a.ndim - 1))
+
+
+def _det_jvp(tangents, v):
+    return _traced(_cofactors(v.operands[0]), tangents[0])
+
+
+def _det_vjp(g, v):
+    a = v.operands[0]
+    return (conjugate(_cofactors(a)) * _everywhere(g, a),)
+
+
+det = register(Op(
+    "det",
+    lambda t: (check_square("det", t), t.with_shape(t.shape[:-2]))[1],
+    lambda a: np.asarray(np.linalg.det(a), a.dtype),
+    Custom(_det_jvp, _det_vjp),
+    Decompose(_det_parts), samples=square_samples,
+    doc="The determinant; 1 for a matrix without elements. Its derivative is right for singular matrices too.",
+    facts=dict(kinds="fc", batch=batch_leading),
+))  # fmt: skip
+
+
+def _slogdet_infer(t: TensorType) -> TupleType:
+    check_square("slogdet", t)
+    return TupleType([t.with_shape(t.shape[:-2]), TensorType(real_dtype(t.dtype), t.shape[:-2])])
+
+
+def _slogdet_reference(a):
+    sign, size = np.linalg.slogdet(a)
+    return np.asarray(sign, a.dtype), np.asarray(size, real_dtype(a.dtype))
+
+
+def _slogdet_parts(v: Value) -> list[Value]:
+    f = lu_factor(v.operands[0])
+    d = diagonal_of(f[0])
+    sign = prod(lookup("sign")(d), axes=_last(d)) * _sign_of(f[1], d.dtype)
+    return [sign, sum_(log(abs_(d)), axes=_last(d))]
+
+
+def _slogdet_jvp(tangents, v):
+    change = _traced(swapped(inv(v.operands[0])), tangents[0])
+    if v[0].dtype.kind != "c":
+        return [None, change]
+    return [imaginary(change) * v[0], lookup("real")(change)]
+
+
+def _slogdet_vjp(g, v):
+    (a,), (g_sign, g_size) = v.operands, g
+    if a.dtype.kind != "c":
+        return (None if g_size is None else adjoint(inv(a)) * _everywhere(g_size, a),)
+    parts = []
+    if g_size is not None:
+        parts.append(in_dtype(g_size, a.dtype))
+    if g_sign is not None:  # <g, i * imag(c) * sign> = <i * imag(conj(sign) * g), c>
+        parts.append(imaginary(conjugate(v[0]) * g_sign))
+    c = total(*parts)
+    return (None if c is None else adjoint(inv(a)) * _everywhere(c, a),)
+
+
+slogdet = register(Op(
+    "slogdet", _slogdet_infer, _slogdet_reference, Custom(_slogdet_jvp, _slogdet_vjp), Decompose(_slogdet_parts),
+    samples=square_samples,
+    doc="(sign, logabs): the determinant is sign * exp(logabs). For a singular matrix (0, -inf), and its derivative "
+    "raises.",
+    facts=dict(kinds="fc", batch=batch_leading),
+))  # fmt: skip
+
+__all__ = ["det", "slogdet"]
