@@ -19,7 +19,7 @@ from symc.ir.ops.assume import assume
 from symc.ir.text import splat_of
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
-from symc.ir.value import Value, fresh_input
+from symc.ir.value import Value, fresh_input, make
 
 #: The ops whose nests are one collection of terms: (op, sign of its first operand, sign of its second).
 SUM = {"add": (1, 1), "sub": (1, -1)}
@@ -181,9 +181,16 @@ def compile_pattern(lhs: Value, variables: Sequence[Value], terms: bool) -> Patt
     return made[lhs]
 
 
-def _freedom(p: Pattern) -> int:
-    """Patterns that say most are tried first."""
-    return {Number: 1, Var: 2}.get(type(p), 0)
+def _freedom(p: Pattern) -> tuple[int, bool]:
+    """Patterns that say most are tried first; -x after x, so that it is known what the sign is of."""
+    return {Number: 1, Var: 2}.get(type(p), 0), _has_negated(p)
+
+
+def _has_negated(p: Pattern) -> bool:
+    if isinstance(p, Terms):
+        return any(_has_negated(q) for _, q in p.terms)
+    return isinstance(p, Node) and (
+        p.op.name == "neg" and isinstance(p.operands[0], Var) or any(map(_has_negated, p.operands)))
 
 
 def weight(p: Pattern) -> int:
@@ -246,12 +253,32 @@ def _match(p: Pattern, v: Value, bound: dict[int, Value], bitwise: bool) -> Iter
     elif isinstance(p, Node):
         if v.op is p.op and v.attrs == p.attrs and len(v.operands) == len(p.operands):
             yield from _match_operands(p, v, bound, bitwise)
+        elif p.op.name == "neg" and isinstance(p.operands[0], Var):
+            yield from _match_negated(p.operands[0], v, bound)
     elif v.op.name in table(p.kind):
         near, far = direct(v, p.kind), flatten(v, p.kind)
         for terms in [near] if len(far) == len(near) else [near, far]:
             for got, rest in _match_terms(p.terms, terms, bound, bitwise, p.kind):
                 if not rest:
                     yield got
+
+
+def _match_negated(p: Var, v: Value, bound: dict[int, Value]) -> Iterator[dict[int, Value]]:
+    """-x is v: where x is known to be v with the other sign, or v has a sign that canonicalize put into a number."""
+    seen = bound.get(p.index)
+    if seen is not None:
+        if seen.op.name == "neg" and seen.operands[0] is v or _opposite(seen) is v:
+            yield bound
+    elif (other := _opposite(v)) is not None and splat_of(v.operands[1]) < 0 and not p.boolean:
+        yield {**bound, p.index: other}
+
+
+def _opposite(v: Value) -> Value | None:
+    """Minus v, if v is a product or a quotient with a number."""
+    number = splat_of(v.operands[1]) if v.op.name in PRODUCT else None
+    if number is None or number.dtype.kind not in "fi":
+        return None
+    return make(v.op, (v.operands[0], splat(Array(-number), v.operands[1].type)))
 
 
 def _match_operands(p: Node, v: Value, bound: dict[int, Value], bitwise: bool) -> Iterator[dict[int, Value]]:

@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
-from symc.ir.op import Op
+from symc.ir.op import Decompose, Op
 from symc.ir.ops.arithmetic import abs_, hypot, maximum, mulz, neg
-from symc.ir.ops.compare import eq, gt, isinf
+from symc.ir.ops.compare import eq, gt, isinf, lt
 from symc.ir.ops.elementwise import elementwise, like
 from symc.ir.ops.logic import and_, where
 from symc.ir.value import Value
@@ -99,11 +99,29 @@ erf = elementwise("erf", 1, "f", special("erf"), (lambda out, x: TWO_OVER_SQRT_P
                   doc="The error function.")
 erfc = elementwise("erfc", 1, "f", special("erfc"), (lambda out, x: -TWO_OVER_SQRT_PI * exp(-x * x),),
                    doc="1 - erf(x), accurate for large x.")
-erfcx = elementwise("erfcx", 1, "f", special("erfcx"), (lambda out, x: 2 * mulz(out, x) - TWO_OVER_SQRT_PI,),
+
+
+def _erfcx_partial(out: Value, x: Value) -> Value:
+    """2*x*erfcx(x) - 2/sqrt(pi), which cancels for large x; there, by the asymptotic series."""
+    large = gt(x, 20.0 if x.dtype.itemsize > 4 else 5.0)
+    t = 0.5 / (where(large, x, like(x, 20)) * where(large, x, like(x, 20)))
+    series = like(x, 1)
+    for k in range(15, 1, -2):
+        series = 1 - k * t * series
+    return where(large, -TWO_OVER_SQRT_PI * t * series, 2 * mulz(out, x) - TWO_OVER_SQRT_PI)
+
+
+erfcx = elementwise("erfcx", 1, "f", special("erfcx"), (_erfcx_partial,),
                     doc="exp(x*x) * erfc(x), without overflow for large x.")
 erfinv = elementwise("erfinv", 1, "f", special("erfinv"), (lambda out, x: exp(out * out) / TWO_OVER_SQRT_PI,),
                      singular=True, doc="The inverse of erf.")
-lgamma = elementwise("lgamma", 1, "f", special("gammaln"), (lambda out, x: digamma(x),), singular=True,
+
+
+def _lgamma(x):
+    return np.where(np.isneginf(x), np.inf, special("gammaln")(x))  # SciPy says -inf at -inf, C and the limit inf
+
+
+lgamma = elementwise("lgamma", 1, "f", _lgamma, (lambda out, x: digamma(x),), singular=True,
                      doc="The logarithm of |gamma(x)|.")
 digamma: Op = elementwise("digamma", 1, "f", special("digamma"), (lambda out, x: trigamma(x),), singular=True,
                           doc="The derivative of lgamma.")
@@ -167,12 +185,75 @@ softplus = elementwise("softplus", 1, "f", _softplus, (lambda out, x: sigmoid(x)
                        doc="log(1 + exp(x)), without overflow.")
 sigmoid: Op = elementwise("sigmoid", 1, "f", _sigmoid, (lambda out, x: out * (1 - out),),
                           parts=_sigmoid_parts, doc="1 / (1 + exp(-x)).")
-log1mexp = elementwise("log1mexp", 1, "f", _log1mexp, (lambda out, x: -1 / expm1(-x),), singular=True,
+log1mexp = elementwise("log1mexp", 1, "f", _log1mexp, (lambda out, x: exp(x) / expm1(x),), singular=True,
                        parts=_log1mexp_parts, doc="log(1 - exp(x)) for x <= 0, accurate at both ends.")
 logaddexp = elementwise("logaddexp", 2, "f", np.logaddexp,
                         (lambda out, x, y: _logaddexp_share(x, y), lambda out, x, y: _logaddexp_share(y, x)),
                         singular=True, traits=["commutative"], parts=_logaddexp_parts,
                         doc="log(exp(x) + exp(y)), without overflow.")
+
+
+def _log_cosh(x):
+    size, t = np.abs(x), np.tanh(x)
+    return np.where(size < 1, np.log1p(-(t * t)) * -0.5, size + np.log1p(np.exp(-2 * size)) - LN2)
+
+
+def _log_cosh_parts(v: Value) -> Value:
+    (x,) = v.operands
+    size, t = abs_(x), tanh(x)
+    return where(lt(size, 1), log1p(-(t * t)) * -0.5, size + log1p(exp(size * -2)) - LN2)
+
+
+log_cosh = elementwise("log_cosh", 1, "f", _log_cosh, (lambda out, x: tanh(x),), lowering=Decompose(_log_cosh_parts),
+                       doc="log(cosh(x)), without overflow, and accurate near 0.")
+
+
+def _spherical_j0(x):
+    safe = np.where(x == 0, np.ones_like(x), x)
+    return np.where(x == 0, np.ones_like(x), np.sin(safe) / safe)
+
+
+def _nonzero(x: Value) -> Value:
+    return where(eq(x, 0), like(x, 1), x)
+
+
+def _spherical_j0_parts(v: Value) -> Value:
+    (x,) = v.operands
+    return where(eq(x, 0), like(x, 1), sin(x) / _nonzero(x))
+
+
+#: The series of the spherical Bessel function j1 is x/3 (1 - x²/10 (1 - x²/28 (1 - ...))).
+_J1_SERIES = tuple(2 * k * (2 * k + 3) for k in range(1, 10))
+
+
+def _j1_series(x, one):
+    total = one
+    for k in reversed(_J1_SERIES):
+        total = one - x * x / k * total
+    return x / 3 * total
+
+
+def _spherical_j1(x):
+    small, safe = np.abs(x) < 1, np.where(x == 0, np.ones_like(x), x)
+    return np.where(small, _j1_series(np.where(small, x, np.zeros_like(x)), np.ones_like(x)),
+                    (np.sin(safe) / safe - np.cos(safe)) / safe)
+
+
+def _spherical_j1_parts(v: Value) -> Value:
+    (x,) = v.operands
+    small, safe = lt(abs_(x), 1), _nonzero(x)
+    return where(small, _j1_series(where(small, x, like(x, 0)), like(x, 1)), (sin(safe) / safe - cos(safe)) / safe)
+
+
+def _spherical_j1_partial(out: Value, x: Value) -> Value:
+    return where(eq(x, 0), like(x, 1 / 3), spherical_j0(x) - 2 * out / _nonzero(x))
+
+
+spherical_j0 = elementwise("spherical_j0", 1, "f", _spherical_j0, (lambda out, x: -spherical_j1(x),),
+                           lowering=Decompose(_spherical_j0_parts), doc="sin(x) / x, and 1 at 0.")
+spherical_j1: Op = elementwise("spherical_j1", 1, "f", _spherical_j1, (_spherical_j1_partial,),
+                               lowering=Decompose(_spherical_j1_parts),
+                               doc="(sin(x) / x - cos(x)) / x, minus the derivative of sin(x) / x, accurate near 0.")
 
 # --- rounding ---------------------------------------------------------------------------------------------------------
 

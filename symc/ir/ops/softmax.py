@@ -88,7 +88,7 @@ log_softmax = _register(
            lambda g, v: (g - mulz(_total(g, v), _probabilities(v)),)),
     "x - logsumexp(x) along `axes`; exact digits are kept for large x, because x - max(x) comes first.")
 
-# --- its logarithm at one place in each row -----------------------------------------------------------------------------
+# --- its logarithm at one place in each row ---------------------------------------------------------------------------
 
 
 def _at_infer(t: TensorType, i: TensorType, axis: int) -> TensorType:

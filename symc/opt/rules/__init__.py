@@ -11,6 +11,7 @@ from symc.opt.rules import (
     debug,
     error_function,
     exponentials,
+    factors,
     hyperbolic,
     indexing,
     inverses,
@@ -38,8 +39,8 @@ from symc.opt.rules import (
 )
 
 __all__ = [
-    "algebra", "assumed", "assumptions", "branches", "canonicalize", "collect", "concats", "debug", "error_function",
-    "exponentials", "hyperbolic", "indexing", "inverses", "lengths", "linalg", "logic", "logs", "logsumexp", "lookups", "moments",
-    "packing", "placing", "powers", "reads", "reductions", "remat", "select", "shapes", "sinking", "slices",
-    "softmax", "sparse", "structure", "writes",
+    "algebra", "assumed", "assumptions", "branches", "canonicalize", "collect", "concats", "debug",
+    "error_function", "exponentials", "factors", "hyperbolic", "indexing", "inverses", "lengths", "linalg", "logic",
+    "logs", "logsumexp", "lookups", "moments", "packing", "placing", "powers", "reads", "reductions", "remat",
+    "select", "shapes", "sinking", "slices", "softmax", "sparse", "structure", "writes",
 ]  # fmt: skip

@@ -14,10 +14,8 @@ from symc.ir.attrs import Array
 from symc.ir.dim import Size
 from symc.ir.op import splat
 from symc.ir.ops.arithmetic import abs_, add, div, maximum, minimum, mulz
-from symc.ir.ops.compare import ge
 from symc.ir.ops.elementwise import like
-from symc.ir.ops.logic import where
-from symc.ir.ops.math import exp, log, sqrt
+from symc.ir.ops.math import exp
 from symc.ir.ops.shape import concat, pad, slice_
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
@@ -258,12 +256,6 @@ def abs_of_abs(x):
     return abs_(abs_(x)), abs_(x)
 
 
-@rule
-def sqrt_of_square(x):
-    """The square overflows or underflows where |x| is ordinary."""
-    return sqrt(x * x), abs_(x)
-
-
 @rule(exact=True)
 def square_of_abs(x):
     """A square has no sign."""
@@ -280,72 +272,6 @@ def max_of_negated(x, y):
 def min_of_negated(x, y):
     """One sign for two."""
     return minimum(-x, -y), -maximum(x, y)
-
-
-# --- exponentials and powers ------------------------------------------------------------------------------------------
-
-
-def where_nonnegative(x: Value) -> Value:
-    """x, and nan where it is negative."""
-    return where(ge(x, 0), x, splat(np.nan, x.type))
-
-
-@rule
-def exp_of_log(x):
-    """Each undoes the other where the log exists."""
-    return exp(log(x)), where_nonnegative(x)
-
-
-@rule(domain=POSITIVE)
-def exp_of_minus_log(x):
-    """A division for two transcendental functions (nan for negative x stays nan)."""
-    return exp(-log(x)), 1 / where_nonnegative(x)
-
-
-@rewrite(
-    "mul",
-    kinds="f",
-    needs=["exp"],
-    equation="exp(x) * exp(y) -> exp(x + y)",
-    examples=lambda: [example(lambda x, y: exp(x) * exp(y), leaves(2))],
-    tags=["conditioned"],
-)
-def product_of_exp(v: Value, context) -> Value | None:
-    """One exponential for two, and no overflow between them."""
-    x, y = v.operands
-    if x.op.name == y.op.name == "exp" and x is not y and context.single_use(x) and context.single_use(y):
-        return exp(x.operands[0] + y.operands[0])
-    return None
-
-
-#: A whole power up to this becomes multiplications.
-MAX_POWER = 8
-
-
-@rewrite(
-    "pow",
-    kinds="fi",
-    needs=["#"],
-    tags=["powers"],
-    equation="x**5 -> x * (x*x) * (x*x)",
-    examples=lambda: [example(lambda x, y: x**5, leaves(2)), example(lambda x, y: x**-3, leaves(2))],
-)
-def whole_power(v: Value) -> Value | None:
-    """A few multiplications for pow."""
-    x, number = v.operands[0], splat_of(v.operands[1])
-    if number is None or splat_of(x) is not None or not np.isfinite(number) or number != int(number):
-        return None
-    n = int(number)
-    if not 2 <= abs(n) <= MAX_POWER or (n < 0 and x.dtype.kind != "f"):
-        return None
-    out, square, k = None, x, abs(n)
-    while k:
-        if k & 1:
-            out = square if out is None else out * square
-        k >>= 1
-        square = square * square if k else square
-    assert out is not None
-    return out if n > 0 else div(splat(1, x.type), out)
 
 
 # --- pieces -----------------------------------------------------------------------------------------------------------

@@ -1,42 +1,22 @@
-"""Softmax and its relatives: logs of sums of exponentials, which overflow or vanish where the log is ordinary."""
+"""Softmax, its logarithm, and cross-entropy, however they are spelled."""
 
 from __future__ import annotations
 
 from symc.ir.ops.index import gather
 from symc.ir.ops.kernel import check_index
 from symc.ir.ops.leaf import iota
-from symc.ir.ops.math import exp, log, log1mexp, logaddexp
+from symc.ir.ops.math import exp, log
 from symc.ir.ops.reduce import logsumexp, spread, sum_
 from symc.ir.ops.softmax import log_softmax, log_softmax_at, softmax
-from symc.ir.text import splat_of
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.opt.forms import Steps, steps_of
 from symc.opt.pattern import flatten, join, leaves
 from symc.opt.ranges import wrapped_index
-from symc.opt.rule import rewrite, rule
+from symc.opt.rule import rewrite
+from symc.opt.rules.logsumexp import without_shift
 
 I64 = DTYPES["i64"]
-
-# --- logs of sums of exponentials -------------------------------------------------------------------------------------
-
-
-@rule
-def log_add_exp(x, y):
-    """The exponentials overflow or underflow where the log is ordinary."""
-    return log(exp(x) + exp(y)), logaddexp(x, y)
-
-
-@rule
-def log_add_exp3(x, y, z):
-    """The same for three terms."""
-    return log(exp(x) + exp(y) + exp(z)), logaddexp(logaddexp(x, y), z)
-
-
-@rule(domain={"x": (-300, 300), "y": (-300, 300)})
-def log_sub_exp(x, y):
-    """exp(x) - exp(y) overflows, and cancels for equal arguments."""
-    return log(exp(x) - exp(y)), x + log1mexp(y - x)
 
 
 def _matrix() -> Value:
@@ -45,91 +25,6 @@ def _matrix() -> Value:
 
 def _rows(x: Value) -> Value:
     return spread(x, _matrix(), (1,))
-
-
-def without_shift(x: Value, axes: tuple[int, ...]) -> tuple[Value, Value | None]:
-    """``x`` as ``y - m`` where m does not vary along ``axes``: (y, m reduced), else (x, None)."""
-    if x.op.name == "sub" and x.operands[1].op.name == "broadcast":
-        y, b = x.operands
-        if b.attrs["axes"] == tuple(a for a in range(x.ndim) if a not in axes):
-            return y, b.operands[0]
-    return x, None
-
-
-@rewrite(
-    "log",
-    kinds="f",
-    weight=3,
-    equation="log(sum(exp(x), axes)) -> logsumexp(x, axes)",
-    examples=lambda: [log(sum_(exp(_matrix()), axes=(1,))), log(sum_(exp(_matrix()), axes=(0, 1)))],
-)
-def log_sum_exp(v: Value) -> Value | None:
-    """exp(x) overflows or vanishes where the log of its sum is ordinary."""
-    (s,) = v.operands
-    if s.op.name == "sum" and s.operands[0].op.name == "exp":
-        return logsumexp(s.operands[0].operands[0], axes=s.attrs["axes"])
-    return None
-
-
-@rewrite(
-    "log",
-    kinds="f",
-    weight=4,
-    equation="log(sum(exp(x), axes) / n) -> logsumexp(x, axes) - log(n)",
-    examples=lambda: [log(sum_(exp(_matrix()), axes=(1,)) / 3), log(sum_(exp(_matrix()), axes=(1,)) / 4)],
-)
-def log_mean_exp(v: Value) -> Value | None:
-    """The same for a mean, or any multiple of the sum that does not depend on x."""
-    (q,) = v.operands
-    if q.op.name not in ("div", "mul"):
-        return None
-    s, n = q.operands
-    if s.op.name != "sum" or s.operands[0].op.name != "exp" or not _is_constant_like(n):
-        return None
-    total = logsumexp(s.operands[0].operands[0], axes=s.attrs["axes"])
-    return total - log(n) if q.op.name == "div" else total + log(n)
-
-
-def _is_constant_like(v: Value) -> bool:
-    """A positive number that the user did not compute from data: a splat, or a size."""
-    number = splat_of(v)
-    if number is not None:
-        return bool(number > 0)
-    while v.op.name in ("cast", "broadcast"):
-        v = v.operands[0]
-    return v.op.name == "size"
-
-
-@rewrite(
-    "logsumexp",
-    kinds="f",
-    equation="logsumexp(x - m, axes) -> logsumexp(x, axes) - m",
-    examples=lambda: [logsumexp(_matrix() - _rows(leaves(1, {}, (3,))[0]), axes=(1,))],
-)
-def logsumexp_of_shifted(v: Value) -> Value | None:
-    """A shift that was made by hand: logsumexp makes its own."""
-    x, m = without_shift(v.operands[0], v.attrs["axes"])
-    return None if m is None else logsumexp(x, axes=v.attrs["axes"]) - m
-
-
-@rewrite(
-    "add",
-    "sub",
-    kinds="f",
-    needs=["logsumexp"],
-    equation="m + (logsumexp(x) - m) -> logsumexp(x)",
-    examples=lambda: [(lambda x, m: m + (logsumexp(x, axes=(1,)) - m))(_matrix(), leaves(1, {}, (3,))[0])],
-)
-def shift_put_back(v: Value) -> Value | None:
-    """The other half of a shift by hand: m + log(sum(exp(x - m)))."""
-    terms = flatten(v, "sum")
-    if not any(x.op.name == "logsumexp" for _, x in terms):
-        return None
-    for i, (s, x) in enumerate(terms):
-        for j, (t, y) in enumerate(terms):
-            if x is y and s > 0 > t and x.op.name != "logsumexp":
-                return join([term for k, term in enumerate(terms) if k not in (i, j)], "sum")
-    return None
 
 
 # --- softmax ----------------------------------------------------------------------------------------------------------
@@ -164,9 +59,10 @@ def softmax_by_hand(v: Value) -> Value | None:
         if s < 0 or e.op.name != "exp":
             continue
         for j, (t, b) in enumerate(terms):
-            if t > 0 or b.op.name != "broadcast" or b.operands[0].op.name != "sum" or b.operands[0].operands[0] is not e:
+            total = b.operands[0] if t < 0 and b.op.name == "broadcast" else None
+            if total is None or total.op is not sum_ or total.operands[0] is not e:
                 continue
-            axes = b.operands[0].attrs["axes"]
+            axes = total.attrs["axes"]
             if _spread_along(b, e, axes):
                 made = softmax(e.operands[0], axes=axes)
                 return join([(1, made), *[term for k, term in enumerate(terms) if k not in (i, j)]], "product")

@@ -1,0 +1,154 @@
+"""Lengths and roots: squares overflow, and differences of roots cancel."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from symc.ir.attrs import Array
+from symc.ir.op import splat
+from symc.ir.ops.arithmetic import abs_, hypot, maximum
+from symc.ir.ops.compare import eq, le
+from symc.ir.ops.linalg import dot
+from symc.ir.ops.logic import where
+from symc.ir.ops.math import sqrt
+from symc.ir.ops.reduce import norm, sum_
+from symc.ir.text import splat_of
+from symc.ir.value import Value
+from symc.opt.pattern import example, flatten, join, leaves
+from symc.opt.rule import rewrite, rule
+
+
+def _matrix() -> Value:
+    return leaves(1, {}, (3, 4))[0]
+
+
+# --- lengths ----------------------------------------------------------------------------------------------------------
+
+
+@rule
+def sqrt_of_square(x):
+    """The square overflows or underflows where |x| is ordinary."""
+    return sqrt(x * x), abs_(x)
+
+
+@rule
+def sqrt_of_two_squares(x, y):
+    """The squares overflow or underflow where the length is ordinary."""
+    return sqrt(x * x + y * y), hypot(x, y)
+
+
+@rule
+def sqrt_of_square_plus_one(x):
+    """The square overflows where the length is ordinary."""
+    return sqrt(x * x + 1), hypot(x, 1.0)
+
+
+def _square_of(x: Value) -> Value | None:
+    """What ``x`` is the square of the absolute value of."""
+    if x.op.name != "mul" or x.operands[0] is not x.operands[1]:
+        return None
+    base = x.operands[0]
+    return base.operands[0] if base.op is abs_ else base
+
+
+@rewrite(
+    "sqrt",
+    kinds="f",
+    needs=["sum"],
+    equation="sqrt(sum(x * x, axes)) -> norm(x, axes); so for |x| of complex x",
+    examples=lambda: [
+        (lambda x: sqrt(sum_(x * x, axes=(1,))))(_matrix()),
+        (lambda z: sqrt(sum_(abs_(z) * abs_(z), axes=(0, 1))))(leaves(1, {0: "c128"}, (3, 4))[0]),
+    ],
+    misses=lambda: [(lambda x, y: sqrt(sum_(x * y, axes=(1,))))(_matrix(), _matrix())],
+)
+def sqrt_of_sum_of_squares(v: Value) -> Value | None:
+    """The squares overflow or underflow where the length is ordinary; norm has a gradient of 0 at 0."""
+    (s,) = v.operands
+    x = _square_of(s.operands[0]) if s.op is sum_ else None
+    return None if x is None else norm(x, axes=s.attrs["axes"])
+
+
+def _dot(x: Value, axes: tuple[int, ...], batch: tuple[int, ...] = ()) -> Value:
+    return dot(x, x, contract=(axes, axes), batch=(batch, batch))
+
+
+@rewrite(
+    "sqrt",
+    kinds="f",
+    needs=["dot"],
+    equation="sqrt(dot(x, x)) -> norm(x)",
+    examples=lambda: [
+        sqrt(_dot(leaves(1, {}, (3,))[0], (0,))),
+        sqrt(_dot(_matrix(), (1,), (0,))),
+    ],
+    misses=lambda: [
+        (lambda x: sqrt(dot(x, x, contract=((1,), (1,)), batch=((), ()))))(_matrix()),
+        (lambda x, y: sqrt(dot(x, y, contract=((0,), (0,)), batch=((), ()))))(*leaves(2, {}, (3,))),
+    ],
+)
+def sqrt_of_dot(v: Value) -> Value | None:
+    """The squares overflow or underflow where the length is ordinary; norm has a gradient of 0 at 0."""
+    (d,) = v.operands
+    if d.op is not dot or d.operands[0] is not d.operands[1]:
+        return None
+    (x, _), (axes, same), (batch, batched) = d.operands, d.attrs["contract"], d.attrs["batch"]
+    if axes != same or batch != batched or list(batch) != sorted(batch) or len(axes) + len(batch) != x.ndim:
+        return None
+    return norm(x, axes=tuple(sorted(axes)))
+
+
+@rule
+def sqrt_of_clipped(x):
+    """A rounding error below 0 is no root; and where it is cut off the gradient is 0, not 0 * inf."""
+    return sqrt(maximum(x, 0.0)), where(le(x, 0), splat(0, x.type), sqrt(x))
+
+
+# --- differences of roots ---------------------------------------------------------------------------------------------
+
+
+def _plus_number(x: Value) -> tuple[Value, float]:
+    """``x`` as y + c."""
+    number = splat_of(x.operands[1]) if x.op.name == "add" else None
+    return (x, 0.0) if number is None else (x.operands[0], float(number))
+
+
+@rewrite(
+    "sub",
+    "add",
+    kinds="f",
+    needs=["sqrt"],
+    equation="sqrt(x + 1) - sqrt(x) -> 1 / (sqrt(x + 1) + sqrt(x))",
+    tags=["conditioned"],
+    examples=lambda: [
+        example(lambda x, y: sqrt(x + 1) - sqrt(x), leaves(2)),
+        example(lambda x, y: y + sqrt(x + 0.5) - sqrt(x - 2), leaves(2)),
+    ],
+    misses=lambda: [
+        example(lambda x, y: sqrt(x + 1) - sqrt(y), leaves(2)),
+        example(lambda x, y: sqrt(x + 1) + sqrt(x), leaves(2)),
+    ],
+)
+def difference_of_roots(v: Value) -> Value | None:
+    """Cancels for large x."""
+    terms = flatten(v, "sum")
+    for i, (s, a) in enumerate(terms):
+        for j, (t, b) in enumerate(terms):
+            if s > 0 > t and a.op is sqrt and b.op is sqrt:
+                (x, c), (y, d) = _plus_number(a.operands[0]), _plus_number(b.operands[0])
+                if x is y and c != d:
+                    made = splat(Array(np.asarray(c - d, v.dtype)), v.type) / (a + b)
+                    return join([(1, made), *[term for k, term in enumerate(terms) if k not in (i, j)]], "sum")
+    return None
+
+
+@rule
+def sqrt_minus_one(x):
+    """Cancels near 0."""
+    return sqrt(1 + x) - 1, where(eq(x, np.inf), x, x / (1 + sqrt(1 + x)))
+
+
+@rule(domain={"x": (1e-8, 1e300), "y": (1e-8, 1e300)})
+def difference_over_roots(x, y):
+    """Numerator and denominator cancel, and the quotient is a sum."""
+    return (x - y) / (sqrt(x) - sqrt(y)), sqrt(x) + sqrt(y)

@@ -1,0 +1,280 @@
+"""Logs of sums of exponentials, which overflow or vanish where the log is ordinary."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from symc.ir.op import splat
+from symc.ir.ops.compare import eq, isfinite
+from symc.ir.ops.elementwise import like
+from symc.ir.ops.grad_control import stop_gradient
+from symc.ir.ops.linalg import dot, free_axes
+from symc.ir.ops.logic import where
+from symc.ir.ops.math import exp, log, log1mexp, log1p, logaddexp
+from symc.ir.ops.reduce import logsumexp, spread, sum_, sup
+from symc.ir.ops.shape import broadcast
+from symc.ir.text import splat_of
+from symc.ir.value import Value
+from symc.opt.pattern import Term, example, flatten, join, leaves
+from symc.opt.rule import rewrite, rule
+from symc.opt.rules.logs import exponent_of
+
+Axes = tuple[int, ...]
+
+
+def _matrix() -> Value:
+    return leaves(1, {}, (3, 4))[0]
+
+
+def _rows(x: Value) -> Value:
+    return spread(x, _matrix(), (1,))
+
+
+def without_shift(x: Value, axes: Axes) -> tuple[Value, Value | None]:
+    """``x`` as ``y - m`` where m does not vary along ``axes``: (y, m reduced), else (x, None)."""
+    if x.op.name == "sub" and x.operands[1].op.name == "broadcast":
+        y, b = x.operands
+        if b.attrs["axes"] == tuple(a for a in range(x.ndim) if a not in axes):
+            return y, b.operands[0]
+    return x, None
+
+
+# --- sums of a few ----------------------------------------------------------------------------------------------------
+
+
+def _log_of_term(x: Value, context) -> tuple[Value | None, bool]:
+    """The log of a positive product of exponentials and what is known to be positive, and whether one is there."""
+    number = splat_of(x)
+    if number is not None:
+        return (splat(np.log(number), x.type), False) if 0 < number < np.inf else (None, False)
+    parts: list[Term] = []
+    several = False
+    for s, y in flatten(x, "product"):
+        e = exponent_of(y)
+        several = several or e is not None
+        if e is None:
+            if not context.facts(y).positive:
+                return None, False
+            n = splat_of(y)
+            e = log(y) if n is None else splat(np.log(n), y.type)
+        parts.append((s, e))
+    return join(parts, "sum"), several
+
+
+@rewrite(
+    "log",
+    "log1p",
+    kinds="f",
+    needs=["add"],
+    weight=4,
+    tags=["conditioned"],
+    equation="log(exp(x) + 3 * exp(y) + 2) -> logaddexp(logaddexp(x, y + log(3)), log(2))",
+    examples=lambda: [
+        example(lambda x, y: log(exp(x) + exp(y)), leaves(2)),
+        example(lambda x, y: log(exp(x) + exp(y) * 3.0 + exp(x * y) + 2.0), leaves(2)),
+        example(lambda x, y: log1p(exp(x) + exp(y)), leaves(2)),
+        log(sum_(exp(_matrix()), axes=(1,)) + exp(leaves(1, {}, (3,))[0])),
+    ],
+    misses=lambda: [
+        example(lambda x, y: log(exp(x) + y), leaves(2)),
+        example(lambda x, y: log(exp(x) + exp(y) + -2.0), leaves(2)),
+    ],
+)
+def log_add_exp(v: Value, context) -> Value | None:
+    """The exponentials overflow or underflow where the log is ordinary."""
+    (a,) = v.operands
+    if a.op.name != "add":
+        return None
+    logs: list[Value] = []
+    exponentials = False
+    for s, x in flatten(a, "sum"):
+        found, is_exp = _log_of_term(x, context) if s > 0 else (None, False)
+        if found is None:
+            return None
+        exponentials = exponentials or is_exp
+        logs.append(found)
+    if not exponentials:
+        return None
+    return functools.reduce(logaddexp, [*logs, like(a, 0)] if v.op is log1p else logs)
+
+
+@rule(domain={"x": (-300, 300), "y": (-300, 300)})
+def log_sub_exp(x, y):
+    """exp(x) - exp(y) overflows, and cancels for equal arguments."""
+    return log(exp(x) - exp(y)), x + log1mexp(y - x)
+
+
+# --- sums over axes ---------------------------------------------------------------------------------------------------
+
+
+@rewrite(
+    "log",
+    kinds="f",
+    weight=3,
+    needs=["sum"],
+    equation="log(sum(exp(x), axes)) -> logsumexp(x, axes)",
+    examples=lambda: [
+        log(sum_(exp(_matrix()), axes=(1,))),
+        log(sum_(exp(_matrix()), axes=(0, 1))),
+    ],
+    misses=lambda: [log(sum_(_matrix(), axes=(1,)))],
+)
+def log_sum_exp(v: Value) -> Value | None:
+    """exp(x) overflows or vanishes where the log of its sum is ordinary."""
+    (s,) = v.operands
+    return exponent_of(s) if s.op is sum_ else None
+
+
+def _shifted(e: Value, w: Value | None, axes: Axes, context) -> tuple[Value, Value]:
+    """The greatest exponent that counts, and the exponents minus that.
+
+    No derivative comes through the shift: what is made of it does not depend on it.
+    """
+    if w is not None and not context.facts(w).nonzero:
+        e = where(eq(w, 0), like(e, -np.inf), e)
+    top = sup(e, axes=axes)
+    top = stop_gradient(where(isfinite(top), top, like(top, 0)))
+    return top, e - spread(top, e, axes)
+
+
+def _is_shifted(e: Value, axes: Axes) -> bool:
+    """Whether the greatest exponent has been subtracted already."""
+    _, m = without_shift(e, axes)
+    while m is not None and m.op in (stop_gradient, where):
+        m = m.operands[-1] if m.op is stop_gradient else m.operands[1]
+    return m is not None and m.op is sup
+
+
+def _exponential_and_weight(x: Value) -> tuple[Value, Value] | None:
+    """``x`` as exp(e) * w: (e, w)."""
+    exponents: list[Term] = []
+    weights: list[Term] = []
+    for s, y in flatten(x, "product"):
+        e = exponent_of(y)
+        if e is None:
+            weights.append((s, y))
+        else:
+            exponents.append((s, e))
+    return (join(exponents, "sum"), join(weights, "product")) if exponents and weights else None
+
+
+@rewrite(
+    "log",
+    kinds="f",
+    weight=3,
+    needs=["sum"],
+    tags=["conditioned"],
+    equation="log(sum(w * exp(x), axes)) -> m + log(sum(w * exp(x - m), axes)), m the greatest x where w is not 0",
+    examples=lambda: [
+        log(sum_(exp(_matrix()) * _matrix(), axes=(1,))),
+        log(sum_(exp(_matrix()) / _rows(leaves(1, {}, (3,))[0]) * _matrix(), axes=(0,))),
+    ],
+    misses=lambda: [log(sum_(_matrix() * _matrix(), axes=(1,)))],
+)
+def log_sum_weighted_exp(v: Value, context) -> Value | None:
+    """exp(x) overflows or vanishes where the log of the sum is ordinary, whatever the weights, negative ones too."""
+    (s,) = v.operands
+    found = _exponential_and_weight(s.operands[0]) if s.op is sum_ else None
+    axes = s.attrs.get("axes", ())
+    if found is None or _is_shifted(found[0], axes):
+        return None
+    e, w = found
+    e, given = without_shift(e, axes)
+    top, shifted = _shifted(e, w, axes, context)
+    made = log(sum_(w * exp(shifted), axes=axes)) + top
+    return made if given is None else made - given
+
+
+@rewrite(
+    "log",
+    kinds="f",
+    weight=3,
+    needs=["dot"],
+    tags=["conditioned"],
+    equation="log(exp(x) @ w) -> m + log(exp(x - m) @ w), m the greatest x; w positive, or vectors",
+    examples=lambda: [
+        log(_product(exp(leaves(1, {}, (4,))[0]), leaves(1, {}, (4,))[0])),
+        log(_product(exp(_matrix()), exp(leaves(1, {}, (4,))[0]) + 1)),
+        log(_product(exp(leaves(1, {}, (4,))[0]) + 1, exp(_matrix()), 0, 1)),
+    ],
+    misses=lambda: [log(_product(exp(_matrix()), leaves(1, {}, (4, 2))[0]))],
+)
+def log_dot_exp(v: Value, context) -> Value | str | None:
+    """exp(x) overflows or vanishes where the log of the product is ordinary."""
+    (d,) = v.operands
+    if d.op is not dot or d.attrs["batch"] != ((), ()):
+        return None
+    for k in (0, 1):
+        e, w, axes = exponent_of(d.operands[k]), d.operands[1 - k], d.attrs["contract"][k]
+        if e is None:
+            continue
+        if w.ndim == e.ndim == 1 and w is not d.operands[k]:
+            return log(sum_(d.operands[k] * w, axes=(0,)))
+        if not context.facts(w).positive or _is_shifted(e, axes):
+            return "the weights may be 0 or negative"
+        top, shifted = _shifted(e, None, tuple(sorted(axes)), context)
+        operands = list(d.operands)
+        operands[k] = exp(shifted)
+        free = len(free_axes(w, d.attrs["contract"][1 - k], ()))
+        place = tuple(range(top.ndim)) if k == 0 else tuple(range(free, v.ndim))
+        return log(dot(*operands, **d.attrs)) + (broadcast(top, axes=place, shape=v.shape) if free else top)
+    return None
+
+
+def _product(x: Value, y: Value, i: int = -1, j: int = 0) -> Value:
+    return dot(x, y, contract=((i % x.ndim,), (j,)), batch=((), ()))
+
+
+# --- logsumexp --------------------------------------------------------------------------------------------------------
+
+
+@rewrite(
+    "logsumexp",
+    kinds="f",
+    equation="logsumexp(x - m, axes) -> logsumexp(x, axes) - m",
+    examples=lambda: [logsumexp(_matrix() - _rows(leaves(1, {}, (3,))[0]), axes=(1,))],
+    misses=lambda: [logsumexp(_matrix() - _rows(leaves(1, {}, (3,))[0]), axes=(0,))],
+)
+def logsumexp_of_shifted(v: Value) -> Value | None:
+    """A shift that was made by hand: logsumexp makes its own."""
+    x, m = without_shift(v.operands[0], v.attrs["axes"])
+    return None if m is None else logsumexp(x, axes=v.attrs["axes"]) - m
+
+
+@rewrite(
+    "logsumexp",
+    kinds="f",
+    needs=["logsumexp"],
+    equation="logsumexp(logsumexp(x, a), b) -> logsumexp(x, a and b)",
+    examples=lambda: [logsumexp(logsumexp(leaves(1, {}, (3, 4, 2))[0], axes=(1,)), axes=(1,))],
+)
+def logsumexp_of_logsumexp(v: Value, context) -> Value | None:
+    """One reduction for two."""
+    (x,) = v.operands
+    if x.op is not logsumexp or not context.single_use(x):
+        return None
+    inner = x.attrs["axes"]
+    kept = [a for a in range(x.operands[0].ndim) if a not in inner]
+    return logsumexp(x.operands[0], axes=tuple(sorted((*inner, *[kept[a] for a in v.attrs["axes"]]))))
+
+
+@rewrite(
+    "add",
+    "sub",
+    kinds="f",
+    needs=["logsumexp"],
+    equation="m + (logsumexp(x) - m) -> logsumexp(x)",
+    examples=lambda: [(lambda x, m: m + (logsumexp(x, axes=(1,)) - m))(_matrix(), leaves(1, {}, (3,))[0])],
+)
+def shift_put_back(v: Value) -> Value | None:
+    """The other half of a shift by hand: m + log(sum(exp(x - m)))."""
+    terms = flatten(v, "sum")
+    if not any(x.op is logsumexp for _, x in terms):
+        return None
+    for i, (s, x) in enumerate(terms):
+        for j, (t, y) in enumerate(terms):
+            if x is y and s > 0 > t and x.op is not logsumexp:
+                return join([term for k, term in enumerate(terms) if k not in (i, j)], "sum")
+    return None

@@ -1,0 +1,247 @@
+"""Variances and covariances: a mean of products minus a product of means loses what is small against the mean."""
+
+from __future__ import annotations
+
+from symc.ir.dim import Size, product
+from symc.ir.op import splat
+from symc.ir.ops.cast import cast
+from symc.ir.ops.leaf import size
+from symc.ir.ops.reduce import spread, sum_
+from symc.ir.ops.shape import broadcast
+from symc.ir.text import splat_of
+from symc.ir.types import TensorType
+from symc.ir.value import Value
+from symc.opt.pattern import flatten, join, leaves
+from symc.opt.rule import rewrite
+
+Axes = tuple[int, ...]
+
+
+def _matrix() -> Value:
+    return leaves(1, {}, (3, 4))[0]
+
+
+def _is_count(n: Value, count: Size, inverse: bool = False) -> bool:
+    """Whether ``n`` is this number of elements, or 1 divided by it."""
+    number = splat_of(n)
+    if number is not None:
+        if not isinstance(count, int) or count <= 0:
+            return False
+        return bool(number == (number.dtype.type(1) / number.dtype.type(count) if inverse else count))
+    while n.op.name in ("cast", "broadcast"):
+        n = n.operands[0]
+    return not inverse and n.op.name == "size" and n.attrs["value"] == count
+
+
+def count_of(s: Value) -> Size:
+    """How many elements a sum is over."""
+    return product(s.operands[0].shape[a] for a in s.attrs["axes"])
+
+
+def _mean_of(v: Value) -> Value | None:
+    """The sum that ``v`` is, divided by how many elements there are."""
+    if v.op.name not in ("div", "mul"):
+        return None
+    s, n = v.operands
+    if s.op is sum_ and _is_count(n, count_of(s), inverse=v.op.name == "mul"):
+        return s
+    return None
+
+
+def _weighted_mean_of(v: Value) -> tuple[Value, Value] | None:
+    """The sums of ``sum(w * x) / sum(w)``."""
+    if v.op.name != "div":
+        return None
+    s, t = v.operands
+    return (s, t) if s.op is t.op is sum_ and s.attrs == t.attrs and s.operands[0].op.name == "mul" else None
+
+
+def number_like(count: Size, t: TensorType) -> Value:
+    """A number of elements in every element of a type."""
+    if isinstance(count, int):
+        return splat(count, t)
+    number = cast(size(value=count), dtype=t.dtype)
+    return broadcast(number, axes=(), shape=t.shape) if t.shape else number
+
+
+def _centred(x: Value, s: Value) -> Value:
+    """x minus its mean along the axes of the sum ``s``, in every element."""
+    mean = sum_(x, axes=s.attrs["axes"])
+    return x - spread(mean / number_like(count_of(s), mean.type), x, s.attrs["axes"])
+
+
+def _examples() -> list[Value]:
+    def mean(x: Value) -> Value:
+        return sum_(x, axes=(1,)) / 4
+
+    def mean3(x: Value) -> Value:
+        return sum_(x, axes=(0,)) / 3
+
+    x, y = _matrix(), _matrix()
+    return [
+        mean(x * x) - mean(x) * mean(x),
+        mean3(x * x) - mean3(x) * mean3(x),
+        mean3(x * y) - mean3(x) * mean3(y),
+        mean(x) + mean(x * y) - mean(x) * mean(y),
+    ]
+
+
+@rewrite(
+    "sub",
+    "add",
+    kinds="f",
+    needs=["mul"],
+    equation="mean(x * y) - mean(x) * mean(y) -> mean((x - mean(x)) * (y - mean(y)))",
+    examples=_examples,
+    misses=lambda: [
+        (lambda x: sum_(x * x, axes=(1,)) / 4 - (sum_(x, axes=(1,)) / 3) * (sum_(x, axes=(1,)) / 3))(_matrix()),
+        (lambda x, y: sum_(x * x, axes=(1,)) / 4 - (sum_(x, axes=(1,)) / 4) * (sum_(y, axes=(1,)) / 4))(
+            _matrix(), _matrix()
+        ),
+    ],
+)
+def variance(v: Value) -> Value | None:
+    """The difference cancels where the mean is large against the spread: of 1e8 + {0, 1, 2} nothing right is left."""
+    terms = flatten(v, "sum")
+    for i, (s, squares) in enumerate(terms):
+        whole = _mean_of(squares) if s > 0 else None
+        if whole is None or whole.operands[0].op.name != "mul":
+            continue
+        for j, (t, square) in enumerate(terms):
+            if t < 0 and square.op.name == "mul" and _are_means(square.operands, whole):
+                x, y = whole.operands[0].operands
+                total = sum_(_centred(x, whole) * _centred(y, whole), axes=whole.attrs["axes"])
+                made = total / number_like(count_of(whole), total.type)
+                return join([(1, made), *[term for k, term in enumerate(terms) if k not in (i, j)]], "sum")
+    return None
+
+
+def _are_means(means: tuple[Value, ...], whole: Value) -> bool:
+    """Whether these are the means of the two factors in ``whole``, over the same axes, in either order."""
+    sums = [_mean_of(m) for m in means]
+    if any(s is None or s.attrs != whole.attrs for s in sums):
+        return False
+    found, wanted = [s.operands[0] for s in sums if s is not None], list(whole.operands[0].operands)
+    return found[0] is wanted[0] and found[1] is wanted[1] or found[0] is wanted[1] and found[1] is wanted[0]
+
+
+# --- sums of squares about the mean -----------------------------------------------------------------------------------
+
+
+def _total_examples() -> list[Value]:
+    x = _matrix()
+    s = sum_(x, axes=(1,))
+    return [
+        sum_(x * x, axes=(1,)) - s * s / 4,
+        sum_(x * x, axes=(1,)) - (s / 4) * (s / 4) * 4,
+        sum_(x * x, axes=(1,)) - s * (s / 4),
+    ]
+
+
+@rewrite(
+    "sub",
+    "add",
+    kinds="f",
+    needs=["sum"],
+    equation="sum(x * x) - sum(x)**2 / n -> sum((x - mean(x))**2); so for sum(x * x) - n * mean(x)**2",
+    examples=_total_examples,
+    misses=lambda: [
+        (lambda x: sum_(x * x, axes=(1,)) - sum_(x, axes=(1,)) * sum_(x, axes=(1,)) / 3)(_matrix()),
+        (lambda x: sum_(x * x, axes=(1,)) - sum_(x, axes=(1,)) * sum_(x, axes=(1,)))(_matrix()),
+    ],
+)
+def squares_about_mean(v: Value) -> Value | None:
+    """The difference cancels where the mean is large against the spread."""
+    terms = flatten(v, "sum")
+    for i, (s, whole) in enumerate(terms):
+        if s < 0 or whole.op is not sum_ or whole.operands[0].op.name != "mul":
+            continue
+        for j, (t, square) in enumerate(terms):
+            if t < 0 and _is_product_over_count(square, whole):
+                x, y = whole.operands[0].operands
+                made = sum_(_centred(x, whole) * _centred(y, whole), axes=whole.attrs["axes"])
+                return join([(1, made), *[term for k, term in enumerate(terms) if k not in (i, j)]], "sum")
+    return None
+
+
+def _is_product_over_count(v: Value, whole: Value) -> bool:
+    """Whether ``v`` is sum(x) * sum(y) / n, x and y the factors in ``whole``, however n is spread over them."""
+    wanted = [sum_(x, axes=whole.attrs["axes"]) for x in whole.operands[0].operands]
+    count = count_of(whole)
+    left, number = 0, 1.0
+    for s, x in flatten(v, "product"):
+        if x in wanted and s > 0:
+            wanted.remove(x)
+        elif (n := splat_of(x)) is not None and float(n) > 0:
+            number *= float(n) ** s
+        elif _is_count(x, count):
+            left += s
+        else:
+            return False
+    if wanted:
+        return False
+    if isinstance(count, int):
+        return abs(number * count - 1) <= 8 * float(_eps(v)) and left == 0
+    return number == 1.0 and left == -1
+
+
+def _eps(v: Value) -> float:
+    import numpy as np
+
+    return float(np.finfo(v.dtype).eps)
+
+
+# --- weighted ---------------------------------------------------------------------------------------------------------
+
+
+def _weighted_examples() -> list[Value]:
+    x, w = _matrix(), _matrix()
+    total = sum_(w, axes=(1,))
+    mean = sum_(w * x, axes=(1,)) / total
+    return [sum_(w * (x * x), axes=(1,)) / total - mean * mean]
+
+
+@rewrite(
+    "sub",
+    "add",
+    kinds="f",
+    needs=["div", "mul"],
+    equation="sum(w * x * x) / sum(w) - (sum(w * x) / sum(w))**2 -> sum(w * (x - mean)**2) / sum(w)",
+    examples=_weighted_examples,
+    misses=lambda: [
+        (lambda x, w: sum_(w * (x * x), axes=(1,)) / sum_(w, axes=(1,)) - sum_(w * x, axes=(1,)))(_matrix(), _matrix())
+    ],
+)
+def weighted_variance(v: Value) -> Value | None:
+    """The difference cancels where the mean is large against the spread."""
+    terms = flatten(v, "sum")
+    for i, (s, squares) in enumerate(terms):
+        whole = _weighted_mean_of(squares) if s > 0 else None
+        for j, (t, square) in enumerate(terms if whole is not None else ()):
+            if t > 0 or square.op.name != "mul" or square.operands[0] is not square.operands[1]:
+                continue
+            mean = _weighted_mean_of(square.operands[0])
+            x = None if mean is None or whole is None or mean[1] is not whole[1] else _weighted(mean[0], whole)
+            if x is None or whole is None:
+                continue
+            axes, w = whole[0].attrs["axes"], whole[1].operands[0]
+            d = x - spread(square.operands[0], x, axes)
+            made = sum_(w * (d * d), axes=axes) / whole[1]
+            return join([(1, made), *[term for k, term in enumerate(terms) if k not in (i, j)]], "sum")
+    return None
+
+
+def _weighted(first: Value, whole: tuple[Value, Value]) -> Value | None:
+    """The x of ``first`` = sum(w * x), when ``whole`` is (sum(w * x * x), sum(w))."""
+    w = whole[1].operands[0]
+    factors = list(first.operands[0].operands)
+    if w not in factors:
+        return None
+    factors.remove(w)
+    (x,) = factors
+    squares = [f for s, f in flatten(whole[0].operands[0], "product") if s > 0]
+    for f in (w, x, x):
+        if f not in squares:
+            return None
+        squares.remove(f)
+    return None if squares else x
