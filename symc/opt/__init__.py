@@ -2,7 +2,7 @@
 
 from symc.ir import ops as _ops  # noqa: F401  # isort: skip  (rules are built with op records)
 from symc.opt import canonicalize as _canonicalize  # noqa: F401  # isort: skip
-from symc.opt import blas, bounds, decompose, fold, fuse, pack, products, remat, rules, shared_factors
+from symc.opt import blas, bounds, chains, decompose, fold, fuse, pack, products, remat, rules, shared_factors
 from symc.opt.loops import accumulate, dead, hoist, last, layout, merge, push, sink, small, turn, unroll
 from symc.opt.passes import (
     Optimized,
@@ -39,6 +39,7 @@ for _pass in (
     Pass("accumulate", "Sums over steps of products are one product outside of the loop.",
          loops=accumulate.accumulate),
     Pass("sink", "What one branch alone needs is computed in that branch.", loops=sink.sink),
+    Pass("chains", "Products of several matrices are multiplied in the order that costs least.", records=chains.chains),
     Pass("check_indices", "Gathers read only where an index was checked.", function=bounds.check_indices),
     Pass("small_loops", "Loops on a few numbers become one kernel each.", function=small.small_loops, bodies="outer"),
     Pass("share_factors", "What a factorization that is needed anyway gives too is taken from it.",
@@ -60,6 +61,7 @@ __all__ = [
     "all_passes",
     "all_rules",
     "blas",
+    "chains",
     "decompose",
     "fold",
     "fuse",
