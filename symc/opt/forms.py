@@ -170,6 +170,8 @@ def band_of(v: Value) -> Band | None:
 
 def on_diagonal(mask: Value) -> bool:
     """Whether a mask is true on the main diagonal of its last two axes alone."""
+    if mask.op.name == "constant" and mask.ndim == 2 and mask.dtype.kind == "b":
+        return is_eye(mask)
     b = band_of(mask)
     return b is not None and (b.relation, b.offset, b.row, b.column) == ("eq", 0, mask.ndim - 2, mask.ndim - 1)
 

@@ -1,6 +1,7 @@
-"""Factorizations that serve twice, and cheaper ones for matrices of which something is known.
+"""Cheaper factorizations for matrices of which something is known.
 
-Solves, inverses and determinants share the factors of a matrix without rules: they are made of `lu_factor` of it.
+What is factorized twice is not a matter of rules: equal factorizations are one value, solves, inverses and determinants
+are made of the same `lu_factor`, and the pass ``share_factors`` looks for the rest.
 """
 
 from __future__ import annotations
@@ -8,10 +9,10 @@ from __future__ import annotations
 from symc.ir.ops.arithmetic import abs_
 from symc.ir.ops.assume import promised
 from symc.ir.ops.cast import cast
-from symc.ir.ops.matrix import diagonal_matrix, product
+from symc.ir.ops.matrix import diagonal_matrix
 from symc.ir.ops.shape import slice_
 from symc.ir.ops.sort import sort
-from symc.ir.ops.spectral import eig, eigh, eigvals, eigvalsh, svd, svdvals
+from symc.ir.ops.spectral import eig, eigh, eigvals, eigvalsh, svdvals
 from symc.ir.value import Value
 from symc.opt.pattern import leaves
 from symc.opt.rule import rewrite
@@ -21,48 +22,6 @@ from symc.opt.rules.structure import line_of
 def _square(*names: str) -> Value:
     x = leaves(1, {}, (3, 3))[0]
     return promised(x, *names) if names else x
-
-
-@rewrite(
-    "eigvalsh",
-    kinds="fc",
-    equation="eigvalsh(A) -> eigh(A)[0] where eigh(A) is computed anyway",
-    examples=lambda: [(lambda a: product(eigh(a, lower=True)[1], diagonal_matrix(eigvalsh(a, lower=True))))(_square())],
-    misses=lambda: [eigvalsh(_square(), lower=True)],
-)
-def eigenvalues_are_there(v: Value, context) -> Value | None:
-    """One factorization for two."""
-    whole = eigh(v.operands[0], **v.attrs)
-    return whole[0] if context.present(whole) else None
-
-
-@rewrite(
-    "svdvals",
-    kinds="fc",
-    equation="svdvals(A) -> svd(A)[1] where svd(A) is computed anyway",
-    examples=lambda: [(lambda a: product(svd(a, full=False)[0], diagonal_matrix(svdvals(a))))(_square())],
-    misses=lambda: [svdvals(_square())],
-)
-def singular_values_are_there(v: Value, context) -> Value | None:
-    """One factorization for two."""
-    for full in (False, True):
-        whole = svd(v.operands[0], full=full)
-        if context.present(whole):
-            return whole[1]
-    return None
-
-
-@rewrite(
-    "eigvals",
-    kinds="fc",
-    equation="eigvals(A) -> eig(A)[0] where eig(A) is computed anyway",
-    examples=lambda: [(lambda a: product(eig(a)[1], diagonal_matrix(eigvals(a))))(_square())],
-    misses=lambda: [eigvals(_square())],
-)
-def all_eigenvalues_are_there(v: Value, context) -> Value | None:
-    """One factorization for two."""
-    whole = eig(v.operands[0])
-    return whole[0] if context.present(whole) else None
 
 
 @rewrite(

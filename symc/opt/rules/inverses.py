@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from symc.ir.attrs import Array
 from symc.ir.dim import product as product_of
 from symc.ir.op import splat
 from symc.ir.ops.arithmetic import abs_, sign
 from symc.ir.ops.compare import lt
 from symc.ir.ops.determinant import det, slogdet
+from symc.ir.ops.factor import triangular
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.logic import where
 from symc.ir.ops.math import log
 from symc.ir.ops.matrix import product, swapped
 from symc.ir.ops.shape import reshape, transpose
 from symc.ir.ops.solve import factored, inv, solve
-from symc.ir.value import Value
+from symc.ir.text import splat_of
+from symc.ir.value import Value, make
 from symc.opt.pattern import bare, leaves
 from symc.opt.rule import rewrite
 
@@ -114,6 +117,62 @@ def solve_with_inverse(v: Value) -> Value | None:
         return product(bare(a).operands[0], b)
     y = transposed_of(a)
     return factored(y, b, "t") if y is not None else None
+
+
+SOLVES = ("solve", "lu_solve", "cho_solve", "solve_triangular")
+
+
+def number_and_rest(b: Value) -> tuple[Value, Value] | None:
+    """A right side as (c, y): c * y, where each matrix of c repeats one number."""
+    if b.op is reshape:
+        inner = number_and_rest(b.operands[0]) if b.operands[0].op.name in ("neg", "mul") else None
+        number = None if inner is None else splat_of(inner[0])
+        return None if inner is None or number is None else (
+            splat(Array(number), b.type), reshape(inner[1], shape=b.shape))
+    if b.op.name == "neg":
+        return splat(-1, b.type), b.operands[0]
+    if b.op.name == "mul":
+        for k in (1, 0):
+            c = b.operands[k]
+            if c.op.name == "broadcast" and all(a < b.ndim - 2 for a in c.attrs["axes"]):
+                return c, b.operands[1 - k]
+    return None
+
+
+@rewrite(
+    *SOLVES,
+    kinds="fci",
+    equation="solve(A, c * b) -> c * solve(A, b) for a number c; so for every solve",
+    examples=lambda: [solve(_square(), 2.0 * _square()), triangular(_square(), -_square(), lower=True)],
+    misses=lambda: [solve(_square(), _square() * _square())],
+)
+def number_out_of_solve(v: Value) -> Value | None:
+    """A right side and its multiple are solved for once; and what comes after may take the number."""
+    found = number_and_rest(v.operands[-1])
+    if found is None:
+        return None
+    c, rest = found
+    return make(v.op, (*v.operands[:-1], rest), v.attrs) * c
+
+
+@rewrite(
+    *SOLVES,
+    kinds="fci",
+    needs=["dot"],
+    equation="solve(A, outer(x, y)) -> outer(solve(A, x), y); so for every solve",
+    examples=lambda: [solve(_square(), dot(*leaves(2, {}, (3,)), contract=((), ()), batch=((), ())))],
+    misses=lambda: [solve(_square(), _dot(_square(3, 5), _square(5, 3)))],
+)
+def outer_out_of_solve(v: Value) -> Value | None:
+    """One column for many (the gradient of a solve is such a product)."""
+    b = bare(v.operands[-1])
+    if b.op is not dot or b.attrs["contract"][0] or b.ndim != len(b.attrs["batch"][0]) + 2:
+        return None
+    (x, y), batch = b.operands, b.attrs["batch"]
+    if batch[0] != tuple(range(len(batch[0]))) or x.ndim != len(batch[0]) + 1:
+        return None
+    column = make(v.op, (*v.operands[:-1], reshape(x, shape=(*x.shape, 1))), v.attrs)
+    return dot(reshape(column, shape=x.shape), y, contract=((), ()), batch=batch)
 
 
 @rewrite(

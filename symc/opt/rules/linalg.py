@@ -130,6 +130,25 @@ def product_with_repeated(v: Value) -> Value | None:
     return None
 
 
+@rewrite(
+    "dot",
+    exact=True,
+    equation="dot(x, number) -> x * number; with a number for each entry of a batch, too",
+    examples=lambda: [
+        dot(leaves(1, {}, (3,))[0], leaves(1)[0], contract=((), ()), batch=((), ())),
+        dot(leaves(1, {}, (2,))[0], leaves(1, {}, (2, 4))[0], contract=((), ()), batch=((0,), (0,))),
+    ],
+    misses=lambda: [dot(*leaves(2, {}, (3,)), contract=((), ()), batch=((), ()))],
+    arises="the gradient of a product of vectors",
+)
+def product_with_number(v: Value) -> Value | None:
+    """Nothing is added up, and no two axes meet: a kernel computes it."""
+    contract, batch = v.attrs["contract"], v.attrs["batch"]
+    if contract[0] or not any(o.ndim == len(b) for o, b in zip(v.operands, batch, strict=True)):
+        return None
+    return _product(v, *v.operands, contract, batch)
+
+
 def _without(x: Value, axes: list[int]) -> list[int]:
     """The axes that stay."""
     return [a for a in range(x.ndim) if a not in axes]

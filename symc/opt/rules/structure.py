@@ -17,7 +17,7 @@ from symc.ir.ops.math import exp, log, sqrt
 from symc.ir.ops.matrix import adjoint, by_row, diagonal_matrix, diagonal_of, eye, product, swapped
 from symc.ir.ops.matrix_functions import expm
 from symc.ir.ops.reduce import prod, sum_
-from symc.ir.ops.shape import broadcast, reshape
+from symc.ir.ops.shape import broadcast, reshape, transpose
 from symc.ir.ops.solve import cho_solve, factored, inv, solve
 from symc.ir.value import Value
 from symc.opt import forms
@@ -347,3 +347,36 @@ def expm_of_diagonal(v: Value, context) -> Value | None:
     (a,) = v.operands
     return diagonal_matrix(exp(line_of(a))) if context.facts(a).has("diagonal") else None
 
+
+# --- products ---------------------------------------------------------------------------------------------------------
+
+
+@rewrite(
+    "dot",
+    kinds="fc",
+    weight=3,
+    equation="diag(d) @ x -> d[:, None] * x; x @ diag(d) -> x * d; eye @ x -> x",
+    examples=lambda: [
+        product(diagonal_matrix(leaves(1, {}, (3,))[0]), _right()),
+        product(_right(), diagonal_matrix(leaves(1, {}, (2,))[0])),
+        product(eye(_square(shape=(size_name("n"),) * 2).type), _square(shape=(size_name("n"), 2))),
+        product(_square(shape=(4, 20, 30)), diagonal_matrix(leaves(1, {}, (4, 30))[0])),
+    ],
+    misses=lambda: [product(_square(), _right())],
+)
+def product_with_diagonal(v: Value) -> Value | None:
+    """Zeros are not multiplied, nor is what an infinity beside them would make: nan."""
+    contract, batch = v.attrs["contract"], v.attrs["batch"]
+    for k in (0, 1):
+        d, x = bare(v.operands[k]), v.operands[1 - k]
+        n, c = d.ndim - 2, contract[1 - k]
+        if len(c) != 1 or batch[k] != tuple(range(n)) or batch[1 - k] != batch[k] or contract[k][0] < n:
+            continue
+        line = None if forms.is_eye(d) and d.shape[-1] == d.shape[-2] else forms.diagonal_of(d)
+        if line is None and not (forms.is_eye(d) and d.shape[-1] == d.shape[-2]):
+            continue
+        out = x if line is None else x * broadcast(line, axes=(*batch[k], c[0]), shape=x.shape)
+        rest = [a for a in range(n, x.ndim) if a != c[0]]
+        perm = (*range(n), c[0], *rest) if k == 0 else (*range(n), *rest, c[0])
+        return out if perm == tuple(range(x.ndim)) else transpose(out, perm=perm)
+    return None
