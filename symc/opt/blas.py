@@ -60,8 +60,9 @@ def _merge(provenance: Provenance, f: Function) -> Function:
 
 @dataclass
 class Job:
-    """A sum and the products in it that become gemms. ``target``: the array that the first one adds to, times a number.
-    ``apart``: a kernel adds what else there is to the products."""
+    """A sum and the products in it that become gemms, those first that can be computed first: what is added last keeps
+    its operands alive for longest. ``target``: the array that the first one adds to, times a number. ``apart``: a
+    kernel adds what else there is to the products."""
 
     sum: Sum
     products: list[tuple[Value, Coefficient]] = field(default_factory=list)
@@ -79,6 +80,9 @@ def find(f: Function) -> dict[Value, Job]:
     uses = {v: len(us) for v, us in users.items()}
     for r in f.body.results:
         uses[r] += 1
+    height: dict[Value, int] = {}
+    for v in values:
+        height[v] = 1 + max((height[o] for o in v.operands), default=0)
     results = set(f.body.results)
     inner: set[Value] = set()
     found = {}
@@ -89,6 +93,7 @@ def find(f: Function) -> dict[Value, Job]:
         inner.update(s.nodes)
         job = _job(s, v not in results and all(_takes_in(u, v) for u in users[v]), uses)
         if job is not None:
+            job.products.sort(key=lambda p: height[p[0]])
             found[v] = job
     return found
 
