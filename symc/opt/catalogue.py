@@ -25,6 +25,7 @@ TITLES = {
     "collect": "Collecting terms and factors",
     "powers": "Powers",
     "reductions": "Reductions",
+    "there_and_back": "There and back",
     "select": "Choices",
     "logic": "Logic",
     "indexing": "Indexing",

@@ -34,6 +34,9 @@ class Pass:
     ``bodies``: the function is run on the bodies of loops and branches too, "inner" ones first or "outer" ones first.
     ``loops``: a function on loops and branches, which records what it did; it always runs on bodies too.
     ``records``: a function on a whole function, bodies and all, which records what it did.
+    ``reasons``: of the functions before and after, what the pass left alone, and why in words.
+    ``makes``: the names of the ops that only this pass makes.
+    ``needs``: passes that must have run before; ``undone_by``: passes that must not run after it.
     """
 
     name: str
@@ -43,6 +46,10 @@ class Pass:
     bodies: str = ""
     loops: Callable[[Provenance, Function], Function] | None = None
     records: Callable[[Provenance, Function], Function] | None = None
+    reasons: Callable[[Function, Function], Iterable[tuple[Value | None, str]]] | None = None
+    makes: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    undone_by: tuple[str, ...] = ()
 
 
 _passes: dict[str, Pass] = {}
@@ -74,6 +81,11 @@ def graph_pass(name: str, bodies: bool = False) -> Callable[[FunctionPass], Func
     return declare
 
 
+def find_pass(name: str) -> Pass | None:
+    """The pass called ``name``, if there is one."""
+    return _passes.get(name)
+
+
 def all_passes() -> list[Pass]:
     """Every pass, by name."""
     return [_passes[n] for n in sorted(_passes)]
@@ -83,8 +95,8 @@ def all_passes() -> list[Pass]:
 FORM = ("canonicalize", "shapes", "sinking", "slices", "reads", "concats")
 
 #: What is stabilized before it is differentiated, too.
-STABLE = ("assumptions", "exponentials", "logs", "logsumexp", "softmax", "error_function", "hyperbolic", "lengths",
-          "moments", "inverses")
+STABLE = ("assumptions", "exponentials", "logs", "logsumexp", "softmax", "error_function", "hyperbolic",
+          "there_and_back", "lengths", "moments", "inverses")
 
 for _name, _families, _doc in (
     (
@@ -273,24 +285,6 @@ def _note_inside(values: Sequence[Value], inside: location.Inside) -> None:
 def _note_again(old: Value, new: Value) -> None:
     """A rebuilt value has the lines of the old one."""
     location.move(old, new)
-
-
-def why_not(optimized: Optimized, name: str) -> str:
-    """Why a rule did not fire: the nearest match and what was different, or the condition that failed."""
-    from symc.opt.explain import nearest_miss
-
-    if name in _passes:
-        ran = [s for s in optimized.report if s.name == name]
-        if not ran:
-            return f"pass {name} is not in the pipeline"
-        count = sum(s.fired for s in ran)
-        records = _passes[name].loops or _passes[name].records
-        made = f"made {count} changes" if records is not None else f"{count} rules fired in it"
-        return f"pass {name} ran, {made}"
-    known = {r.name: r for r in all_rules()}
-    if name not in known:
-        raise PipelineError(f"no rule or pass is called {name!r}", help=did_you_mean(name, [*known, *_passes]))
-    return nearest_miss(known[name], optimized)
 
 
 def run_pass(name: str, f: Function, **options: Any) -> Function:

@@ -35,6 +35,7 @@ from symc.opt.rules import (
     softmax,
     sparse,
     structure,
+    there_and_back,
     writes,
 )
 
@@ -42,5 +43,5 @@ __all__ = [
     "algebra", "assumed", "assumptions", "branches", "canonicalize", "collect", "concats", "debug",
     "error_function", "exponentials", "factors", "hyperbolic", "indexing", "inverses", "lengths", "linalg", "logic",
     "logs", "logsumexp", "lookups", "moments", "packing", "placing", "powers", "reads", "reductions", "remat",
-    "select", "shapes", "sinking", "slices", "softmax", "sparse", "structure", "writes",
+    "select", "shapes", "sinking", "slices", "softmax", "sparse", "structure", "there_and_back", "writes",
 ]  # fmt: skip
