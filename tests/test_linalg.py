@@ -144,6 +144,17 @@ def test_solve_as_numpy(a, b):
                     x @ x.conj().mT, y, want=want)
 
 
+def test_what_is_assumed_of_a_matrix_is_read_of_it():
+    b = normal(3, 2)
+    for a, how, read in ((normal(3, 3), "lower triangular", np.tril), (normal(3, 3), "upper triangular", np.triu),
+                         (definite(3, 3), "pos", np.tril), (normal(3, 3), "gen", lambda x: x)):  # fmt: skip
+        want = np.linalg.solve(read(a) if how != "pos" else a, b)
+        garbage = a + 100 * (np.ones((3, 3)) - np.abs(np.sign(read(np.ones((3, 3))))))
+        compare(lambda a, b, how=how: sc.linalg.solve(a, b, assume_a=how), garbage, b, want=want)
+    with pytest.raises(InputError, match="did you mean 'lower triangular'"):
+        sc.linalg.solve(normal(2, 2), normal(2), assume_a="lower trianglar")
+
+
 def test_unit_diagonals_are_not_read():
     a, b = normal(3, 3), normal(3)
     want = scipy.linalg.solve_triangular(a, b, unit_diagonal=True)

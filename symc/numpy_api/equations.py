@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from symc.errors import InputError, ShapeError
+from symc.errors import InputError, ShapeError, did_you_mean
 from symc.ir.dim import known_equal
 from symc.ir.op import lookup
 from symc.ir.ops.matrix import adjoint
@@ -31,11 +31,28 @@ class SlogdetResult(NamedTuple):
 # --- solutions --------------------------------------------------------------------------------------------------------
 
 
+#: What ``assume_a`` may say, in SciPy's words, and the op that solves such equations with its attributes.
+ASSUMED: dict[str, tuple[str, dict[str, Any]]] = {
+    "gen": ("solve", {}),
+    "pos": ("cho_solve", {}),
+    "lower triangular": ("solve_triangular", {"lower": True, "trans": "n", "unit": False}),
+    "upper triangular": ("solve_triangular", {"lower": False, "trans": "n", "unit": False}),
+}
+
+
 @linalg(np.linalg.solve)
-def solve(a: Any, b: Any) -> Tensor:
-    """The x of a @ x = b."""
+def solve(a: Any, b: Any, *, assume_a: str = "gen") -> Tensor:
+    """The x of a @ x = b.
+
+    ``assume_a``, as in SciPy: "gen", "pos" (hermitian and positive definite: its lower triangle is read),
+    "lower triangular" or "upper triangular" (that triangle is read).
+    """
     a, b = alike([square(a, "solve"), floats(b, "solve")], "solve")
-    return solved("solve", "solve", [a], b)
+    if assume_a not in ASSUMED:
+        raise InputError(f"solve: assume_a={assume_a!r} is not known", help=did_you_mean(assume_a, ASSUMED))
+    op, attrs = ASSUMED[assume_a]
+    a = Tensor(lookup("cholesky")(a.value)) if op == "cho_solve" else a
+    return solved("solve", op, [a], b, **attrs)
 
 
 _TRANS = {0: "n", 1: "t", 2: "c", "N": "n", "T": "t", "C": "c"}
