@@ -24,10 +24,12 @@ from symc.opt.rule import OPT_IN, rewrite, rule
 
 #: So many terms are looked at together.
 MOST = 8
+#: So many, for numbers to meet: those of the layers of a network stay apart, so that equal layers stay equal.
+FEW = 4
 UNSAFE = ("nan-unsafe", OPT_IN)
 
 
-def opened(v: Value, kind: str, context) -> list[Term]:
+def opened(v: Value, kind: str, context, most: int = MOST) -> list[Term]:
     """The signed terms of a nest, through what has no other user; in the order in which they are written."""
     ops = table(kind)
     out: list[Term] = []
@@ -35,7 +37,7 @@ def opened(v: Value, kind: str, context) -> list[Term]:
     while stack:
         sign, x = stack.pop()
         own = x is v or context.single_use(x)
-        if x.op.name in ops and own and len(stack) + len(out) + 2 <= MOST:
+        if x.op.name in ops and own and len(stack) + len(out) + 2 <= most:
             first, second = ops[x.op.name]
             stack += [(sign * second, x.operands[1]), (sign * first, x.operands[0])]
         elif kind == "sum" and x.op.name == "neg" and own:
@@ -85,7 +87,7 @@ def collect_terms(v: Value, context) -> Value | None:
         with np.errstate(all="ignore"):
             groups.setdefault(base, []).append(coefficient if s > 0 else np.asarray(-coefficient, v.dtype))
         plain[base] = x
-    if all(len(g) == 1 for g in groups.values()):
+    if all(len(g) == 1 for base, g in groups.items() if base is not None or len(terms) > FEW):
         return None
     out: list[Term] = []
     for base, numbers in groups.items():
@@ -134,7 +136,7 @@ def _term(base: Value | None, total: np.ndarray, whole: Value | None, first: np.
 )
 def collect_factors(v: Value, context) -> Value | None:
     """Numbers in a product meet (not where they would overflow or vanish)."""
-    terms = opened(v, "product", context)
+    terms = opened(v, "product", context, FEW)
     numbers = [(s, n) for s, x in terms if (n := splat_of(x)) is not None]
     rest = [(s, x) for s, x in terms if splat_of(x) is None]
     if len(numbers) < 2 or not rest:

@@ -17,7 +17,7 @@ from symc.ir.ops.reduce import logsumexp, spread, sum_, sup
 from symc.ir.ops.shape import broadcast
 from symc.ir.text import splat_of
 from symc.ir.value import Value
-from symc.opt.pattern import Term, example, flatten, join, leaves
+from symc.opt.pattern import Term, example, flatten, is_number, join, leaves
 from symc.opt.rule import rewrite, rule
 from symc.opt.rules.logs import exponent_of
 
@@ -95,8 +95,8 @@ def log_add_exp(v: Value, context) -> Value | None:
             return None
         exponentials = exponentials or is_exp
         logs.append(found)
-    if not exponentials:
-        return None
+    if not exponentials or v.op is log and len(logs) == 2 and any(is_number(x, 1) for x in a.operands):
+        return None  # 1 + exp(x) is for log1p
     return functools.reduce(logaddexp, [*logs, like(a, 0)] if v.op is log1p else logs)
 
 
