@@ -28,6 +28,7 @@ TITLES = {
     "there_and_back": "There and back",
     "select": "Choices",
     "logic": "Logic",
+    "composed": "Composed matrices",
     "indexing": "Indexing",
     "lookups": "Look-ups",
     "writes": "Writes",

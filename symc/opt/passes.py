@@ -113,7 +113,7 @@ for _name, _families, _doc in (
     (
         "simplify",
         (*FORM, "assumptions", "assumed", "algebra", "collect", "powers", "reductions", "select", "logic", "linalg",
-         "inverses", "structure", "factors", "indexing", "lookups", "writes", "sparse", "branches", "fold"),
+         "inverses", "structure", "composed", "factors", "indexing", "lookups", "writes", "sparse", "branches", "fold"),
         "Fewer and cheaper ops for the same numbers.",
     ),
     ("forget_assumptions", ("forget",), "What is assumed is believed no more."),

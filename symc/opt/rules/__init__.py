@@ -7,6 +7,7 @@ from symc.opt.rules import (
     assumptions,
     branches,
     collect,
+    composed,
     concats,
     debug,
     error_function,
@@ -40,7 +41,7 @@ from symc.opt.rules import (
 )
 
 __all__ = [
-    "algebra", "assumed", "assumptions", "branches", "canonicalize", "collect", "concats", "debug",
+    "algebra", "assumed", "assumptions", "branches", "canonicalize", "collect", "composed", "concats", "debug",
     "error_function", "exponentials", "factors", "hyperbolic", "indexing", "inverses", "lengths", "linalg", "logic",
     "logs", "logsumexp", "lookups", "moments", "packing", "placing", "powers", "reads", "reductions", "remat",
     "select", "shapes", "sinking", "slices", "softmax", "sparse", "structure", "there_and_back", "writes",
