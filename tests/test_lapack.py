@@ -1,0 +1,140 @@
+"""Linear algebra in the native interpreter: without Python, in batches and loops; and what happens when it fails."""
+
+import contextlib
+
+import numpy as np
+import pytest
+
+import symc as sc
+from symc.errors import LinAlgError
+from symc.ir.function import Function, Input
+from symc.ir.op import lookup
+from symc.ir.ops.kernel import results_of
+from symc.ir.reference import apply
+from symc.ir.traverse import close_over
+from symc.ir.types import TensorType
+from symc.ir.value import fresh_input
+from symc.modes import prepare
+from symc.runtime import calls, lapack
+
+RNG = np.random.default_rng(0)
+SYMMETRIC = ("cholesky", "eigh", "eigvalsh")
+
+
+@pytest.fixture
+def python_steps(monkeypatch):
+    """The ops that ran by their reference."""
+    ran = []
+    run = calls.ReferenceStep.__call__
+    monkeypatch.setattr(calls.ReferenceStep, "__call__", lambda self, c: (ran.append(self.value.op.name), run(self, c)))
+    return ran
+
+
+def program(v, leaves):
+    roots = [v] if isinstance(v.type, TensorType) else results_of(v)
+    interface = tuple(Input(f"x{k}", x.type, declared=x.type) for k, x in enumerate(leaves))
+    return prepare(Function("f", interface, close_over(leaves, roots)), "default", "", frozenset()).program
+
+
+@pytest.mark.parametrize("name", sorted(lapack.RECIPES))
+def test_every_sample_is_computed_natively_and_agrees(name, python_steps):
+    op = lookup(name)
+    seen = set()
+    for arrays, attrs in op.samples():
+        leaves = [fresh_input(TensorType(a.dtype, a.shape)) for a in arrays]
+        v = op(*leaves, **attrs)
+        python_steps.clear()
+        got = program(v, leaves).run([np.ascontiguousarray(a) for a in arrays], {}, None)
+        want = apply(v, list(arrays), {}, False, None)
+        if all(a.size for a in arrays):
+            assert not python_steps
+            seen.add(arrays[0].dtype.char)
+        for g, w in zip(got, want if isinstance(want, tuple) else (want,), strict=True):
+            assert g.shape == w.shape and g.dtype == w.dtype
+            tolerance = 2e-4 if g.dtype.char in "fF" else 1e-9
+            if name == "eigh":  # vectors have signs and phases of their own
+                g, w = np.abs(g), np.abs(w)
+            np.testing.assert_allclose(g, w, rtol=tolerance, atol=tolerance)
+    assert {"f", "d"} <= seen
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (7, 3), (3, 7), (40, 40), (2, 65, 33)])
+def test_factors_give_the_matrix_back(shape):
+    a = RNG.normal(size=shape) + 1j * RNG.normal(size=shape)
+    for dtype in "dD":
+        x = a.astype(dtype) if dtype == "D" else a.real.copy()
+        t = sc.input("t", dtype, shape=shape)
+        for mode in ("reduced", "complete"):
+            q, r = sc.compile(tuple(sc.linalg.qr(t, mode=mode)))(x)
+            np.testing.assert_allclose(q @ r, x, atol=1e-12)
+            np.testing.assert_allclose(np.tril(r, -1), 0)
+        for full in (False, True):
+            u, s, v = sc.compile(tuple(sc.linalg.svd(t, full_matrices=full)))(x)
+            k = s.shape[-1]
+            np.testing.assert_allclose((u[..., :k] * s[..., None, :]) @ v[..., :k, :], x, atol=1e-12)
+            inner = u.conj().swapaxes(-1, -2) @ u
+            assert np.allclose(inner, np.eye(inner.shape[-1]), atol=1e-12)
+
+
+def test_one_program_serves_every_size(python_steps):
+    a, b = sc.matrix("a"), sc.matrix("b")
+    f = sc.compile(sc.linalg.solve(a, b))
+    for n, k in ((1, 1), (2, 5), (30, 1), (65, 3)):
+        x, y = RNG.normal(size=(n, n)) + n * np.eye(n), RNG.normal(size=(n, k))
+        np.testing.assert_allclose(f(x, y), np.linalg.solve(x, y), rtol=1e-9)
+    assert not python_steps
+
+
+def test_loops_and_branches_call_no_python(python_steps):
+    a, b = sc.matrix("a"), sc.vector("b")
+
+    def step(x, t):
+        return sc.cond(t > 2, lambda: sc.linalg.solve(a, x), lambda: x * 2.0), None
+
+    last, _ = sc.scan(step, b, sc.arange(6))
+    x, y = RNG.normal(size=(4, 4)) + 4 * np.eye(4), RNG.normal(size=4)
+    want = y * 8
+    for _ in range(3):
+        want = np.linalg.solve(x, want)
+    np.testing.assert_allclose(sc.compile(last, [a, b])(x, y), want, rtol=1e-12)
+    assert not python_steps
+
+
+def test_failures_name_the_op_and_the_next_call_works():
+    a = sc.matrix("a")
+    f = sc.compile(sc.linalg.cholesky(a))
+    good = np.array([[4.0, 0.0], [2.0, 5.0]])
+    for _ in range(2):
+        with pytest.raises(LinAlgError, match="not positive definite") as e:
+            f(-good)
+        assert "test_lapack.py" in str(e.value) and isinstance(e.value, np.linalg.LinAlgError)
+        np.testing.assert_allclose(f(good), [[2, 0], [1, 2]])
+
+
+def test_a_failure_inside_a_batch_stops_it():
+    a = sc.tensor3("a")
+    f = sc.compile(sc.linalg.inv(a))
+    x = np.stack([np.eye(2), np.zeros((2, 2)), np.eye(2)])
+    with pytest.raises(np.linalg.LinAlgError, match="singular"):
+        f(x)
+    np.testing.assert_allclose(f(x[[0, 2]]), x[[0, 2]])
+
+
+def test_an_order_that_is_none_is_not_followed():
+    """A permutation may come from the user: rows out of bounds are an error, not memory of somebody else."""
+    lu, p, b = (sc.input(name, dtype, shape=shape) for name, dtype, shape in
+                (("lu", "float64", ("n", "n")), ("p", "int64", ("n",)), ("b", "float64", ("n", "k"))))
+    f = sc.compile(sc.linalg.lu_solve((lu, p), b))
+    np.testing.assert_allclose(f(np.eye(2), [1, 0], [[1.0], [2.0]]), [[2], [1]])
+    for wrong in ([0, 2], [-7, 0]):
+        with pytest.raises(sc.SymcError):
+            f(np.eye(2), wrong, [[1.0], [2.0]])
+
+
+def test_nan_does_not_hang():
+    a = sc.matrix("a")
+    x = np.full((3, 3), np.nan)
+    for value in (sc.linalg.svdvals(a), sc.linalg.eigvalsh(a), sc.linalg.svd(a)[0]):
+        f = sc.compile(value)
+        with contextlib.suppress(np.linalg.LinAlgError):
+            assert np.isnan(f(x)).all()
