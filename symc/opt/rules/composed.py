@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from symc.ir.dim import Size
 from symc.ir.op import splat
+from symc.ir.ops.assume import promised
 from symc.ir.ops.cast import cast
 from symc.ir.ops.determinant import det, slogdet
 from symc.ir.ops.factor import cholesky
@@ -359,3 +360,20 @@ def pad_of_blocks(v: Value, context) -> Value | None:
     if any(v.attrs["interior"]) or not context.single_use(m):
         return None
     return concat(*[pad(row, fill, **v.attrs) for row in m.operands], axis=0)
+
+
+@rewrite(
+    "transpose",
+    exact=True,
+    equation="A.T -> A for A symmetric",
+    examples=lambda: [transpose(promised(_matrix(3, 3), "symmetric"), perm=(1, 0))],
+    misses=lambda: [transpose(_matrix(3, 3), perm=(1, 0))],
+    written=lambda sc: sc.assume(sc.input("x", "float64", shape=(3, 3)), symmetric=True).T,
+)
+def transpose_of_symmetric(v: Value, context) -> Value | None:
+    """It is its own transpose."""
+    (x,), n = v.operands, v.ndim
+    swapped = (*range(n - 2), n - 1, n - 2)
+    if n < 2 or v.attrs["perm"] != swapped or v.type is not x.type:
+        return None
+    return x if context.facts(x).has("symmetric") else None
