@@ -231,6 +231,16 @@ def vector_with_two_axes():
     sc.vector("x", shape=(2, 3))
 
 
+@case
+def inverse_of_a_matrix_that_is_not_square():
+    np.linalg.inv(sc.input("x", "f64", (2, 3)))
+
+
+@case
+def vectors_in_the_last_axis_of_right_sides():
+    np.linalg.solve(sc.input("a", "f64", (3, 3)), sc.input("b", "f64", (10, 3)))
+
+
 # --- derivatives ------------------------------------------------------------------------------------------------------
 
 
@@ -708,6 +718,20 @@ def file_that_was_not_saved():
         path = Path(folder) / "f.symc"
         path.write_text("hello")
         sc.load(path)
+
+
+@case
+def singular_matrix():
+    a, b = sc.matrix("a"), sc.vector("b")
+    f = sc.compile(np.linalg.solve(a, b), [a, b])
+    f(np.ones((2, 2)), np.ones(2))
+
+
+@case
+def covariance_that_is_not_positive_definite():
+    a = sc.matrix("a")
+    low = np.linalg.cholesky(a)
+    sc.compile(sc.log(sc.linalg.diagonal(low)).sum(), [a])(-np.eye(2))
 
 
 # --- batches, debugging, ops ------------------------------------------------------------------------------------------

@@ -73,7 +73,8 @@ def _square(name: str):
 
 
 def _cholesky_reference(a):
-    return checked("the matrix is not positive definite", np.linalg.cholesky, a)
+    return checked("the matrix is not positive definite", np.linalg.cholesky, a,
+                   help="where it should be, and rounding says otherwise, add a small number to its diagonal")
 
 
 def _halved(x: Value) -> Value:

@@ -71,14 +71,14 @@ def check_choice(name: str, attribute: str, given: Any, known: Sequence[Any]) ->
 Arrays = Sequence[np.ndarray]
 
 
-def checked(why: str, run: Callable[..., Any], *arrays: np.ndarray) -> Any:
-    """``run(*arrays)``; where the library raises LinAlgError, the error says ``why``."""
+def checked(why: str, run: Callable[..., Any], *arrays: np.ndarray, help: str | None = None) -> Any:
+    """``run(*arrays)``; where the library raises LinAlgError, the error says ``why``, and what helps."""
     try:
         return run(*arrays)
     except np.linalg.LinAlgError as e:
         if isinstance(e, LinAlgError):
             raise
-        raise LinAlgError(why) from e
+        raise LinAlgError(why, help=help) from e
 
 
 def one_by_one(run: Callable[..., Any], arrays: Arrays, results: Sequence[np.ndarray]) -> None:

@@ -44,6 +44,7 @@ from symc.ir.types import TensorType
 from symc.ir.value import Value
 
 SINGULAR = "the matrix is singular: equations with it have no solution, or many"
+ANY = "sc.linalg.lstsq and pinv take any matrix"
 #: What ``trans`` means: the matrix as it is, transposed, or conjugated too.
 TRANS = ("n", "t", "c")
 
@@ -79,7 +80,7 @@ def _triangular_reference(a, b, lower, trans, unit):
     if out.size:
         checked(SINGULAR, lambda: one_by_one(
             lambda x, y: solve_one(x, y, trans="ntc".index(trans), lower=lower, unit_diagonal=unit, check_finite=False),
-            [a, b], [out]))
+            [a, b], [out]), help=ANY)
     return out
 
 
@@ -151,7 +152,7 @@ def _lu_solve_reference(lu, perm, b, trans):
     from scipy.linalg import solve_triangular as solve_one
 
     if lu.size and not np.all(np.diagonal(lu, axis1=-2, axis2=-1)):
-        raise LinAlgError(SINGULAR)
+        raise LinAlgError(SINGULAR, help=ANY)
     out, code = np.empty_like(b, order="C"), "ntc".index(trans)
 
     def one(lu, order, y):
@@ -288,7 +289,7 @@ def _solve_samples() -> Iterator[Sample]:
 def _solve_reference(a, b):
     if not b.size:
         return np.empty_like(b, order="C")
-    return checked(SINGULAR, np.linalg.solve, a, b)
+    return checked(SINGULAR, np.linalg.solve, a, b, help=ANY)
 
 
 solve = register(Op(
@@ -318,7 +319,7 @@ def square_samples() -> Iterator[Sample]:
 
 
 inv = register(Op(
-    "inv", _inv_infer, lambda a: checked(SINGULAR, np.linalg.inv, a),
+    "inv", _inv_infer, lambda a: checked(SINGULAR, np.linalg.inv, a, help=ANY),
     Custom(_inv_jvp, _inv_vjp),
     Decompose(lambda v: factored(v.operands[0], eye(v.type))), frozenset({"linear_solve"}), square_samples,
     "The inverse.", dict(kinds="fc", batch=batch_leading),
