@@ -29,13 +29,17 @@ from symc.tensor import Tensor
 
 @dataclass(frozen=True)
 class Built:
-    """``cells`` are the states of the function, in the order of its state inputs (which come after the arguments)."""
+    """``cells`` are the states of the function, in the order of its state inputs (which come after the arguments).
+
+    ``leaves`` are the users' values that became its params, where they are at hand.
+    """
 
     function: Function
     outputs: Nest
     slots: tuple[Slot, ...]
     cells: tuple[Cell, ...]
     donated: frozenset[int]
+    leaves: tuple[Value, ...] = ()
 
 
 def build(outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, name: str, loc: Loc) -> Built:
@@ -57,7 +61,8 @@ def build(outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, nam
             if variable.value not in states:
                 states.append(variable.value)
         closed = _close(name, args, states, roots, len(roots) - len(changes), cells)
-    return Built(closed, nest, slots, tuple(leaf_of(v).shared for v in states), _donated(donate, args))
+    shared = tuple(leaf_of(v).shared for v in states)
+    return Built(closed, nest, slots, shared, _donated(donate, args), (*args, *states))
 
 
 # --- outputs, updates, givens -----------------------------------------------------------------------------------------

@@ -24,7 +24,6 @@ from symc.modes import Prepared
 from symc.opt import DEFAULT, Optimized, optimize, why_not
 from symc.runtime.frame import StepTime
 from symc.runtime.reference_program import ReferenceProgram
-from symc.tensor import Tensor
 
 
 class Views:
@@ -52,7 +51,8 @@ class Views:
         """The plan's text: buffers, steps and their order."""
         from symc.codegen.plan import print_plan
 
-        return print_plan(self._planned())
+        plans = [self._prepared.first, self._planned()]  # what is kept between calls comes first
+        return "\n".join(print_plan(p) for p in plans if p is not None)
 
     @property
     def source(self) -> str:
@@ -111,16 +111,19 @@ class Views:
             self._prepared.optimized = optimize(self._prepared.source, self._options["pipeline"] or DEFAULT)
         return self._prepared.optimized
 
-    def explain(self, v: Tensor | None = None) -> str:
-        """Which rules fired in which pass, and on which user lines; with ``v`` only on the lines that made it."""
-        provenance = self._optimized().provenance
-        if v is None:
-            return provenance.explain()
-        lines = {(loc.file, loc.line) for loc in location.noted(v.value)}
-        found = [f for f in provenance.firings if any((loc.file, loc.line) in lines for loc in f.lines)]
-        if not found:
-            return f"no rule fired on the lines of {v!r}"
-        return "\n".join(f"[{f.pass_name}] {f}" for f in found)
+    def explain(self, v: Any = None) -> str:
+        """What the optimizer did: every rule and pass that changed something, with the user's lines.
+
+        With ``v`` what became of one value, and why: a tensor, the index or name of an output, the name of a state, or
+        a line such as "model.py:12". Each step shows the value before and after, and the law behind it.
+        """
+        from symc.explaining import explain
+
+        try:
+            return explain(self._built, self._prepared, self._optimized(), v)
+        except SymcError as e:
+            e.attach((), (caller(),))
+            raise
 
     def diff(self, first: str, second: str | None = None) -> Any:
         """What is different between two stages, such as ``f.diff("stabilize", "simplify")``; by default the last one
@@ -136,7 +139,8 @@ class Views:
         return diff(stages[first], self._prepared.final if second is None else stages[second])
 
     def why_not(self, name: str) -> str:
-        """Why the rule or pass ``name`` did not fire: its nearest match and the condition that failed."""
+        """Why a rule, a family of rules, a pass, or an op such as "gemm" did not happen: what came nearest, and the
+        condition that failed."""
         try:
             return why_not(self._optimized(), name)
         except SymcError as e:

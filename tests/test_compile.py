@@ -612,7 +612,7 @@ def test_explain_shows_rules_with_lines():
     assert "softplus" in f.explain(y) and "softplus" in f.dump()
     assert "did not fire" in f.why_not("exp_of_log") or "fired" in f.why_not("exp_of_log")
     assert "pass fuse ran" in f.why_not("fuse")
-    with pytest.raises(sc.PipelineError, match="no rule or pass is called 'fuze'") as e:
+    with pytest.raises(sc.PipelineError, match="no rule, pass or op is called 'fuze'") as e:
         f.why_not("fuze")
     assert "did you mean 'fuse'?" in str(e.value) and "test_compile.py:" in str(e.value)
 

@@ -171,9 +171,9 @@ def test_what_the_passes_did_can_be_explained():
     loss, inputs, weights = rnn()
     out = optimized([loss, *sc.grad(loss, weights)], inputs)
     text = out.provenance.explain()
-    assert "[merge_scans] merge_scans: scan(" in text and "[push_out] push_out: dot(" in text
+    assert "[merge_scans] merge_scans: scan(" in text and "[push_out] push_out: " in text
     assert text.count("test_loop_passes.py") > 3
-    assert why_not(out, "push_out") == "pass push_out ran, made 1 changes"
+    assert why_not(out, "push_out").startswith("pass push_out ran, made 1 changes")
     (product,) = [v for v in out.stages["push_out"].values() if v.op is dot and v.operands[0].op.name == "param"
                   and v.ndim == 3]  # fmt: skip
     assert "push_out" in out.provenance.explain(product)

@@ -137,15 +137,43 @@ def _expression(v: Value, depth: int, names: Mapping[Value, str]) -> tuple[str, 
         return text, min(first, second)
     if v.op.name == "neg":
         return f"-{_within(parts[0], NEGATED)}", NEGATED
+    if _is_matmul(v):
+        return f"{_within(parts[0], 6)} @ {_within(parts[1], 7)}", 6
     texts = [t for t, _ in parts]
+    if v.op.name == "slice":
+        return f"{_within(parts[0], ATOM)}[{_window(v)}]", ATOM
     if v.op.name == "get":
         return f"{texts[0]}[{v.attrs['index']}]", ATOM
     if v.regions:
         inside = sum(w.op.name not in ("param", "constant") for r in v.regions for w in postorder(r.results))
         return f"{v.op.name}({', '.join(texts)}) {{{inside} values}}", ATOM
     shown = [f"{k}={print_attr(a)}" for k, a in v.attrs.items()
-             if v.op.name != "constant" and a is not False and a is not None]
+             if v.op.name != "constant" and a is not False and a is not None and a != ((), ()) and not (a == () and v.ndim)]
     return f"{v.op.name}({', '.join(texts + shown)})", ATOM
+
+
+def _window(v: Value) -> str:
+    """A slice as Python writes it."""
+    out = []
+    for start, size, step, whole in zip(
+        v.attrs["start"], v.attrs["size"], v.attrs["step"], v.operands[0].shape, strict=True
+    ):
+        if start == 0 and size == whole and step == 1:
+            out.append(":")
+        elif isinstance(start, int) and isinstance(size, int):
+            stop = start + size * step
+            out.append(f"{start}:{stop if stop >= 0 else ''}" + (f":{step}" if step != 1 else ""))
+        else:
+            out.append(f"{start}:{start + size * step}" + (f":{step}" if step != 1 else ""))
+    return ", ".join(out)
+
+
+def _is_matmul(v: Value) -> bool:
+    """Whether a product is what users write as ``x @ y``."""
+    if v.op.name != "dot" or v.attrs["batch"] != ((), ()):
+        return False
+    x, y = v.operands
+    return v.attrs["contract"] == ((x.ndim - 1,), (max(y.ndim - 2, 0),)) and y.ndim <= 2 and x.ndim > 0
 
 
 def _within(part: tuple[str, int], least: int) -> str:
