@@ -17,9 +17,11 @@ from symc.deferred import contains_deferred
 from symc.errors import DTypeError, InputError, InternalError, PipelineError, ShapeError, SymcError, did_you_mean
 from symc.ir.text import print_function
 from symc.ir.types import concrete_shape
+from symc.keeping import Keeping
 from symc.max_bytes import budget_of, read_max_bytes
 from symc.modes import Prepared, check_options, prepare
 from symc.nest import filler, flatten, match
+from symc.runtime.kept_program import KeptProgram
 from symc.signature import Signature
 from symc.state import Cell, SharedVariable
 
@@ -101,6 +103,8 @@ class CompiledFunction(views.Views):
         self._locked = sorted(self._cells, key=lambda c: c.serial)
         first = len(self._built.function.inputs) - len(self._cells)
         self._updated = [self._cells[k - first] for k in self._built.function.updates]
+        if isinstance(self._program, KeptProgram):
+            self._run = Keeping(self._program, [self._cells[k - first] for k in self._program.reads]).run
 
     # --- calling ------------------------------------------------------------------------------------------------------
 
@@ -133,6 +137,8 @@ class CompiledFunction(views.Views):
             arrays += [c.array for c in self._cells]
             self._keep_apart(arrays)
             sizes = self._signature.sizes(arrays)
+            for cell in self._updated:
+                cell.version += 1
             if out is None:
                 results = self._run(arrays, sizes, None)
                 filled = self._fill(results[: self._outputs])

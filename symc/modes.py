@@ -10,6 +10,7 @@ import numpy as np
 
 from symc.codegen.budget import Budget, fit
 from symc.codegen.plan import check_plan, make_plan
+from symc.codegen.prologue import split
 from symc.errors import InputError, InternalError, NonFiniteError, PipelineError, SymcError, did_you_mean
 from symc.ir import location
 from symc.ir.function import Function, Hints
@@ -17,6 +18,7 @@ from symc.ir.plan import Plan
 from symc.ir.text import print_function
 from symc.ir.value import Value
 from symc.opt import DEFAULT, FAST_COMPILE, Optimized, optimize
+from symc.runtime.kept_program import KeptProgram
 from symc.runtime.numba_compile import compile_count
 from symc.runtime.program import load
 from symc.runtime.reference_program import ReferenceProgram
@@ -34,6 +36,7 @@ class Prepared:
     stages: dict[str, Function]
     program: Any
     plan: Plan | None = None
+    first: Plan | None = None  # the plan of what is kept between calls
     optimized: Optimized | None = None
     compiled: int = 0  # kernels that had to be compiled for it
     whole: Function | None = None  # ``final`` before values were computed again for a budget
@@ -78,6 +81,8 @@ def prepare(
     wanted = PIPELINES[mode] if pipeline is None else pipeline
     if not wanted:
         return _loaded(Prepared(f, f, {"input": f}, None), mode, donated, budget)
+    if budget is not None and "keep" in wanted.split(","):
+        wanted += ",-keep"  # what is kept takes memory between calls
     optimized = optimize(f, wanted, verify=mode == "debug")
     prepared = Prepared(f, optimized.function, optimized.stages, None, optimized=optimized)
     return _loaded(prepared, mode, donated, budget, wanted)
@@ -117,9 +122,15 @@ def _loaded(
 def _load(p: Prepared, donated: frozenset[int], budget: Budget | None) -> Plan:
     """Plan and compile. What goes wrong here is a bug of symc, whatever it is called; its text makes it a test."""
     try:
-        plan = p.plan = _plan(p, donated | frozenset(p.final.updates), budget)
+        written = donated | frozenset(p.final.updates)
         before = compile_count()
-        p.program = load(plan)
+        parts = split(p.final) if budget is None else None
+        if parts is None:
+            plan = p.plan = _plan(p, written, budget)
+            p.program = load(plan)
+        else:
+            p.first, plan = make_plan(parts.first, frozenset()), make_plan(parts.rest, written)
+            p.plan, p.program = plan, KeptProgram(parts, p.first, plan)
         p.compiled = compile_count() - before
         return plan
     except (SymcError, MemoryError):

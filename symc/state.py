@@ -31,13 +31,14 @@ _serials = itertools.count()
 class Cell:
     """The storage of a shared variable. ``lock`` is held by whoever reads or replaces ``array``."""
 
-    __slots__ = ("__weakref__", "array", "borrowed", "leaf", "loc", "lock", "name", "serial", "type")
+    __slots__ = ("__weakref__", "array", "borrowed", "leaf", "loc", "lock", "name", "serial", "type", "version")
 
     def __init__(self, array: np.ndarray, type_: TensorType, name: str, loc: Loc | None = None):
         self.array, self.type, self.name, self.loc = array, type_, name, loc
         self.lock = threading.RLock()
         self.borrowed = False  # someone outside holds the array itself
         self.leaf: weakref.ref[Value] | None = None
+        self.version = 0  # counts changes of the array
         self.serial = next(_serials)  # functions take the locks of several cells in this order
 
     def __reduce__(self):
@@ -46,13 +47,16 @@ class Cell:
 
     def get(self, borrow: bool) -> np.ndarray:
         with self.lock:
-            self.borrowed |= borrow
+            if borrow and not self.borrowed:
+                self.borrowed = True
+                self.version += 1  # from here on it may change without being counted
             return self.array if borrow else self.array.copy()
 
     def set(self, value: Any, borrow: bool) -> None:
         array = own(value, self.type, self.name, borrow)
         with self.lock:
             self.array, self.borrowed = array, self.borrowed or borrow
+            self.version += 1
 
 
 class SharedVariable(Tensor):

@@ -19,6 +19,7 @@ from symc.ir.function import Function
 from symc.ir.location import NOWHERE, Inside, merge_inside
 from symc.ir.traverse import rebuild
 from symc.ir.value import Region, Value, make
+from symc.opt.keep import unchanged_states
 from symc.opt.loops.pieces import join_rows, join_stacks
 from symc.opt.pack_groups import candidates, packed, sharing
 from symc.opt.pack_parts import Scene
@@ -29,7 +30,9 @@ from symc.opt.regions import as_function, with_lines
 
 def pack(provenance: Provenance, f: Function) -> Function:
     """``f`` with fewer and larger products, in the bodies of its loops and branches too."""
-    return _Pack(provenance, f.inside).of(f, dict(zip(f.params, range(len(f.params)), strict=True)), f.params, ())
+    unchanged = set(unchanged_states(f))  # what is made of them is kept between calls
+    varying = [p for p in f.params if p not in unchanged]
+    return _Pack(provenance, f.inside).of(f, dict(zip(f.params, range(len(f.params)), strict=True)), varying, ())
 
 
 class _Pack:

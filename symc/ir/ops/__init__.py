@@ -15,6 +15,7 @@ from symc.ir.ops import (
     grad_control,
     implicit,
     index,
+    kept,
     kernel,
     leaf,
     linalg,
@@ -36,9 +37,9 @@ from symc.ir.ops import (
 #: The families, in the order in which the documentation shows them.
 FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, softmax, linalg,
             gemm, factor, solve, determinant, spectral, matrix_functions, index, sort, random, control, call, remat,
-            implicit, effect, assume, kernel, put, loop)
+            kept, implicit, effect, assume, kernel, put, loop)
 
 __all__ = ["FAMILIES", "arithmetic", "assume", "call", "cast", "compare", "control", "cumulative", "determinant",
-           "effect", "factor", "gemm", "grad_control", "implicit", "index", "kernel", "leaf", "linalg", "logic", "loop",
-           "math", "matrix_functions", "put", "random", "reduce", "remat", "shape", "softmax", "solve", "sort",
-           "spectral"]
+           "effect", "factor", "gemm", "grad_control", "implicit", "index", "kept", "kernel", "leaf", "linalg",
+           "logic", "loop", "math", "matrix_functions", "put", "random", "reduce", "remat", "shape", "softmax",
+           "solve", "sort", "spectral"]

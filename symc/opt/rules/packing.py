@@ -42,8 +42,8 @@ def reshape_of_part(v: Value) -> Value | None:
     start, whole = part.attrs["start"][k], x.shape[k]
     if not isinstance(inner, int) or not isinstance(start, int) or not isinstance(whole, int):
         return None
-    if inner < 1 or start % inner or whole % inner:
-        return None
+    if inner < 2 or start % inner or whole % inner:
+        return None  # axes of size 1 are for slice_of_reshape, which goes the other way
     shape = (*x.shape[:k], whole // inner, *v.shape[k + 1 :])
     return slice_(reshape(x, shape=shape), start=tuple(start // inner if a == k else 0 for a in range(v.ndim)),
                   size=v.shape, step=(1,) * v.ndim)

@@ -1,0 +1,63 @@
+"""What a program keeps between calls, as a function of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from symc.ir.function import Function, Hints, Input
+from symc.ir.ops.kept import kept
+from symc.ir.traverse import postorder, replace
+from symc.ir.value import Region, Value, param
+
+
+@dataclass(frozen=True)
+class Split:
+    """``first`` computes what is kept, of the inputs numbered ``reads``; ``rest`` takes it after its own inputs."""
+
+    first: Function
+    reads: tuple[int, ...]
+    rest: Function
+
+
+def split(f: Function) -> Split | None:
+    """The function in two, or None if it keeps nothing."""
+    values = [v for v in f.values() if v.op is kept]
+    if not values:
+        return None
+    made = [v.operands[0] for v in values]
+    used = set(postorder(made))
+    reads = tuple(k for k, p in enumerate(f.params) if p in used)
+    leaves = [f.params[k] for k in reads]
+    lines: Hints = {}
+
+    def carry(old: Value, new: Value) -> None:
+        if old in f.hints:
+            lines[new] = f.hints[old]
+
+    results = replace(made, {p: param(k, p.type) for k, p in enumerate(leaves)}, carry)
+    lines.update({v: f.hints[v] for v in postorder(results) if v in f.hints})
+    first = Function(f"{f.name}_kept", tuple(f.inputs[k] for k in reads), Region([p.type for p in leaves], results),
+                     hints=lines, inside=f.inside)
+    taken = {i.name for i in f.inputs}
+    extra = []
+    for v in values:
+        name = next(n for n in (f"kept{k}" for k in range(len(taken) + 1)) if n not in taken)
+        taken.add(name)
+        extra.append(Input(name, v.type, declared=v.type))  # type: ignore[arg-type]
+    return Split(first, reads, _taking(f, values, extra))
+
+
+def _taking(f: Function, values: list[Value], extra: list[Input]) -> Function:
+    """``f`` with what is kept as further inputs."""
+    count = len(f.inputs)
+    given = {v: param(count + k, v.type) for k, v in enumerate(values)}
+    hints = dict(f.hints)
+
+    def carry(old: Value, new: Value) -> None:
+        if old in hints:
+            hints[new] = hints[old]
+
+    results = replace(f.body.results, given, carry)
+    body = Region([*f.body.params, *[v.type for v in values]], results)
+    return dataclasses.replace(f, inputs=(*f.inputs, *extra), body=body, hints=hints)
