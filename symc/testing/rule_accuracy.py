@@ -14,6 +14,7 @@ from symc.opt.pattern import leaves as new_leaves
 from symc.opt.provenance import expression
 from symc.opt.rule import Rule
 from symc.precise import NotPrecise, precise_values, to_precise
+from symc.testing.promises import kept
 from symc.testing.rule_forms import CANNOT, free_leaves, retyped
 
 #: The error in units in the last place that a right side is never blamed for.
@@ -94,6 +95,7 @@ def _check_structure(r: Rule, dtype: str) -> None:
                 (np.abs(a) if k % 2 else a) * a.dtype.type(10.0**k) if a.dtype.kind == "f" else a
                 for a in ordinary(r, leaves, k + 5)
             ]
+            arrays = kept(left, leaves, arrays)
             try:
                 true = true_value(left, leaves, arrays)
                 got = [evaluate(s, leaves, arrays) for s in (left, right)]

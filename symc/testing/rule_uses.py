@@ -199,6 +199,8 @@ def _pad(sc: Any, x: Value, operands: list[Any]) -> Any:
 
 def _gather(sc: Any, x: Value, operands: list[Any]) -> Any:
     axes = x.attrs["axes"]
+    if axes == tuple(range(x.operands[0].ndim)):
+        return operands[0][tuple(operands[1:])]
     if len(axes) != 1:
         raise Unwritten("an index for several axes")
     return operands[0][(*(slice(None),) * axes[0], operands[1])]
@@ -213,6 +215,41 @@ def _product(sc: Any, x: Value, operands: list[Any]) -> Any:
     gone = [left[i] for i in x.attrs["contract"][0]]
     out = [*shared, *(c for c in left if c not in shared + gone), *(c for c in right if c not in shared + gone)]
     return sc.einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", *operands)
+
+
+def _promised(sc: Any, x: Value, operands: list[Any]) -> Any:
+    """`sc.assume` with the names that users have for it."""
+    a = x.attrs
+    names = {"lower": "lower_triangular", "upper": "upper_triangular", "unit": "unit_diagonal"}
+    said = {names.get(n, n): True for n in a["structure"]} | {n: True for n in ("finite", "integer") if a[n]}
+    low, high = a["low"], a["high"]
+    if (low, high) in ((0, None), (None, 0)):
+        sign = ("positive", "negative") if a["nonzero"] else ("nonnegative", "nonpositive")
+        said[sign[0] if low == 0 else sign[1]] = True
+    elif a["nonzero"]:
+        said["nonzero"] = True
+    if low is not None and high is not None or low or high:
+        said["between"] = (-np.inf if low is None else low, np.inf if high is None else high)
+    return sc.assume(operands[0], **said)
+
+
+def _result(sc: Any, x: Value, operands: list[Any]) -> Any:
+    return operands[0][x.attrs["index"]]
+
+
+def _right_side(sc: Any, x: Value, operands: list[Any]) -> Any:
+    a = x.attrs
+    if x.op.name == "solve_triangular":
+        return sc.linalg.solve_triangular(
+            *operands, trans=a["trans"].upper(), lower=a["lower"], unit_diagonal=a["unit"]
+        )
+    if x.op.name == "lu_solve":
+        return sc.linalg.lu_solve(tuple(operands[:2]), operands[2], trans=a["trans"].upper())
+    return sc.linalg.cho_solve((operands[0], True), operands[1])
+
+
+def _of_matrix(sc: Any, x: Value, operands: list[Any]) -> Any:
+    return getattr(sc.linalg, x.op.name)(*operands)
 
 
 INFIX: Mapping[str, Callable[..., Any]] = {
@@ -233,6 +270,14 @@ FORMS: Mapping[str, Callable[[Any, Value, list[Any]], Any]] = {
     "transpose": lambda sc, x, o: sc.transpose(o[0], x.attrs["perm"]),
     "reshape": lambda sc, x, o: sc.reshape(o[0], _user_shape(x.attrs["shape"])),
     "concat": lambda sc, x, o: sc.concatenate(o, axis=x.attrs["axis"]),
+    "assume": _promised,
+    "get": _result,
+    **dict.fromkeys(("solve_triangular", "lu_solve", "cho_solve"), _right_side),
+    **dict.fromkeys(("solve", "inv", "det", "slogdet", "cholesky", "lu_factor", "eig", "eigvals", "svdvals", "expm"),
+                    _of_matrix),
+    "eigvalsh": lambda sc, x, o: sc.linalg.eigvalsh(o[0], UPLO="L" if x.attrs["lower"] else "U"),
+    "eigh": lambda sc, x, o: sc.linalg.eigh(o[0], UPLO="L" if x.attrs["lower"] else "U"),
+    "svd": lambda sc, x, o: sc.linalg.svd(o[0], full_matrices=x.attrs["full"]),
     "norm": lambda sc, x, o: sc.linalg.norm(o[0], axis=x.attrs["axes"]),
     "sort": lambda sc, x, o: sc.sort(o[0], axis=x.attrs["axis"]),
     "argsort": lambda sc, x, o: sc.argsort(o[0], axis=x.attrs["axis"]),

@@ -164,13 +164,14 @@ def extreme_decided(v: Value, context) -> Value | None:
 @rewrite(
     "floor", "ceil", "trunc", "rint",
     exact=True,
+    tags=["after-gradients"],
     kinds="f",
     equation="floor(x) -> x for whole numbers x; so for ceil, trunc, rint",
     examples=lambda: [floor(_line("integer")), lookup("rint")(floor(leaves(1, {}, (3,))[0]) * 3.0)],
     misses=lambda: [floor(_line("finite"))],
 )  # fmt: skip
 def rounded_integer(v: Value, context) -> Value | None:
-    """There is nothing to round."""
+    """There is nothing to round (but that the derivative of a rounded number is 0)."""
     return v.operands[0] if context.facts(v.operands[0]).integer else None
 
 
@@ -193,7 +194,7 @@ def remainder_of_smaller(v: Value, context) -> Value | None:
 
 @rewrite(
     "cast",
-    exact=True,
+    tags=["signed-zero", "after-gradients"],
     needs=["cast"],
     equation="cast(cast(x, i64), f64) -> x for whole numbers x in range",
     examples=lambda: [

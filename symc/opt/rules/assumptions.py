@@ -82,6 +82,7 @@ def assumption_below_movement(v: Value) -> Value | None:
     family="forget",
     equation="assume(x) -> x",
     examples=lambda: [promised(_matrix(), "positive", "lower")],
+    misses=lambda: [abs_(_matrix())],
     arises=BY_ASSUME,
 )
 def forget_assumption(v: Value) -> Value:

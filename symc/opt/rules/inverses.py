@@ -19,7 +19,7 @@ from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.logic import where
 from symc.ir.ops.math import log
 from symc.ir.ops.matrix import product, swapped
-from symc.ir.ops.shape import reshape, transpose
+from symc.ir.ops.shape import broadcast, reshape, transpose
 from symc.ir.ops.solve import factored, inv, solve
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
@@ -123,7 +123,7 @@ SOLVES = ("solve", "lu_solve", "cho_solve", "solve_triangular")
 
 
 def number_and_rest(b: Value) -> tuple[Value, Value] | None:
-    """A right side as (c, y): c * y, where each matrix of c repeats one number."""
+    """A right side as (c, y): c * y, where the rows of each matrix of c are all the same: a number for every column."""
     if b.op is reshape:
         inner = number_and_rest(b.operands[0]) if b.operands[0].op.name in ("neg", "mul") else None
         number = None if inner is None else splat_of(inner[0])
@@ -134,7 +134,7 @@ def number_and_rest(b: Value) -> tuple[Value, Value] | None:
     if b.op.name == "mul":
         for k in (1, 0):
             c = b.operands[k]
-            if c.op.name == "broadcast" and all(a < b.ndim - 2 for a in c.attrs["axes"]):
+            if c.op.name == "broadcast" and b.ndim - 2 not in c.attrs["axes"]:
                 return c, b.operands[1 - k]
     return None
 
@@ -142,8 +142,12 @@ def number_and_rest(b: Value) -> tuple[Value, Value] | None:
 @rewrite(
     *SOLVES,
     kinds="fci",
-    equation="solve(A, c * b) -> c * solve(A, b) for a number c; so for every solve",
-    examples=lambda: [solve(_square(), 2.0 * _square()), triangular(_square(), -_square(), lower=True)],
+    equation="solve(A, c * b) -> c * solve(A, b) for a number c, or one for every column; so for every solve",
+    examples=lambda: [
+        solve(_square(), 2.0 * _square()),
+        triangular(_square(), -_square(), lower=True),
+        solve(_square(), _square() * broadcast(leaves(1, {}, (3,))[0], axes=(1,), shape=(3, 3))),
+    ],
     misses=lambda: [solve(_square(), _square() * _square())],
 )
 def number_out_of_solve(v: Value) -> Value | None:
@@ -162,6 +166,7 @@ def number_out_of_solve(v: Value) -> Value | None:
     equation="solve(A, outer(x, y)) -> outer(solve(A, x), y); so for every solve",
     examples=lambda: [solve(_square(), dot(*leaves(2, {}, (3,)), contract=((), ()), batch=((), ())))],
     misses=lambda: [solve(_square(), _dot(_square(3, 5), _square(5, 3)))],
+    arises="the gradient of a solve by its matrix",
 )
 def outer_out_of_solve(v: Value) -> Value | None:
     """One column for many (the gradient of a solve is such a product)."""
@@ -173,6 +178,24 @@ def outer_out_of_solve(v: Value) -> Value | None:
         return None
     column = make(v.op, (*v.operands[:-1], reshape(x, shape=(*x.shape, 1))), v.attrs)
     return dot(reshape(column, shape=x.shape), y, contract=((), ()), batch=batch)
+
+
+@rewrite(
+    *SOLVES,
+    kinds="fci",
+    needs=["broadcast"],
+    equation="solve(A, x[:, None]) -> solve(A, x)[:, None] for many equal columns; so for every solve",
+    examples=lambda: [solve(_square(), broadcast(leaves(1, {}, (3,))[0], axes=(0,), shape=(3, 5)))],
+    misses=lambda: [solve(_square(), broadcast(leaves(1, {}, (5,))[0], axes=(1,), shape=(3, 5)))],
+)
+def equal_columns_once(v: Value) -> Value | None:
+    """One column for many (the gradient of a sum)."""
+    b = v.operands[-1]
+    if b.op is not broadcast or b.shape[-1] == 1 or b.attrs["axes"] != tuple(range(b.ndim - 1)):
+        return None
+    x = b.operands[0]
+    column = make(v.op, (*v.operands[:-1], reshape(x, shape=(*x.shape, 1))), v.attrs)
+    return broadcast(reshape(column, shape=x.shape), axes=b.attrs["axes"], shape=b.shape)
 
 
 @rewrite(

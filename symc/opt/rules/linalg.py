@@ -132,7 +132,7 @@ def product_with_repeated(v: Value) -> Value | None:
 
 @rewrite(
     "dot",
-    exact=True,
+    tags=["signed-zero"],
     equation="dot(x, number) -> x * number; with a number for each entry of a batch, too",
     examples=lambda: [
         dot(leaves(1, {}, (3,))[0], leaves(1)[0], contract=((), ()), batch=((), ())),

@@ -167,6 +167,7 @@ def triangular_of_transpose(v: Value) -> Value | None:
         triangular(diagonal_matrix(_positive_line()), _right(), lower=True),
         triangular(eye(_square().type), _right(), lower=True),
     ],
+    written=lambda sc: sc.linalg.solve_triangular(sc.diag(sc.vector("d")), sc.matrix("b"), lower=True),
     misses=lambda: [triangular(_square(), _right(), lower=True)],
 )
 def triangular_of_diagonal(v: Value, context) -> Value | None:
@@ -340,6 +341,7 @@ def orthogonal_times_transpose(v: Value, context) -> Value | None:
     kinds="f",
     equation="expm(diag(d)) -> diag(exp(d))",
     examples=lambda: [expm(diagonal_matrix(leaves(1, {}, (3,))[0]))],
+    written=lambda sc: sc.linalg.expm(sc.diag(sc.vector("d"))),
     misses=lambda: [expm(_square("symmetric"))],
 )
 def expm_of_diagonal(v: Value, context) -> Value | None:
@@ -363,6 +365,12 @@ def expm_of_diagonal(v: Value, context) -> Value | None:
         product(_square(shape=(4, 20, 30)), diagonal_matrix(leaves(1, {}, (4, 30))[0])),
     ],
     misses=lambda: [product(_square(), _right())],
+    written=lambda sc: [
+        sc.diag(sc.input("d", shape=(70,))) @ sc.input("x", shape=(70, 20)),
+        sc.input("x", shape=(20, 70)) @ sc.diag(sc.input("d", shape=(70,))),
+        sc.eye(70) @ sc.input("x", shape=(70, 20)),
+        sc.input("x", shape=(20, 70)) @ (sc.eye(70) * sc.input("d", shape=(70,))),
+    ],
 )
 def product_with_diagonal(v: Value) -> Value | None:
     """Zeros are not multiplied, nor is what an infinity beside them would make: nan."""
