@@ -10,10 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from symc.errors import ShapeError
-from symc.ir.dim import Size, evaluate, known_equal, names
+from symc.grad.residuals import number
+from symc.ir.dim import Size, known_equal
 from symc.ir.op import lookup
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
+from symc.numpy_api.contraction_path import contraction_path
 from symc.numpy_api.convert import convert
 from symc.numpy_api.manipulation import permuted, reshaped
 from symc.numpy_api.promotion import rows
@@ -149,8 +151,7 @@ def _placed(x: Labelled, labels: tuple[Label, ...], other: Labelled) -> Value:
 def contract(operands: Sequence[Labelled], output: Sequence[Label], name: str = "einsum") -> Value:
     """The sum of products of all operands over the labels that are not in ``output``, pair by pair."""
     work = list(operands)
-    while len(work) > 1:
-        i, j = _best_pair(work, output) if len(work) > 2 else (0, 1)
+    for i, j in _path(work, output):
         keep = {*output, *[n for k, x in enumerate(work) if k not in (i, j) for n in x.labels]}
         result = product(work[i], work[j], keep, name)
         work = [x for k, x in enumerate(work) if k not in (i, j)] + [result]
@@ -158,29 +159,17 @@ def contract(operands: Sequence[Labelled], output: Sequence[Label], name: str = 
     return last.ordered(output)
 
 
-def _best_pair(work: Sequence[Labelled], output: Sequence[Label]) -> tuple[int, int]:
-    """The pair whose product shrinks what is held the most; sizes that are not known count as 64."""
-    best: tuple[int, int, int] | None = None
-    for i in range(len(work)):
-        for j in range(i + 1, len(work)):
-            others = {*output, *[n for k, x in enumerate(work) if k not in (i, j) for n in x.labels]}
-            sizes = {n: _guess(x.size(n)) for x in (work[i], work[j]) for n in x.labels}
-            result = 1
-            for n, s in sizes.items():
-                result *= s if n in others else 1
-            cost = result - sum(_volume(x) for x in (work[i], work[j]))
-            if best is None or cost < best[0]:
-                best = (cost, i, j)
-    assert best is not None
-    return best[1:]
-
-
-def _guess(size: Size) -> int:
-    return evaluate(size, dict.fromkeys(names(size), 64))
-
-
-def _volume(x: Labelled) -> int:
-    total = 1
-    for s in x.value.shape:
-        total *= _guess(s)
-    return total
+def _path(operands: Sequence[Labelled], output: Sequence[Label]) -> list[tuple[int, int]]:
+    """The pairs in which operands are multiplied, as positions in a list at whose end the product goes."""
+    bits: dict[Label, int] = {}
+    sizes: dict[int, int] = {}
+    sets = []
+    for x in operands:
+        own = 0
+        for label, s in zip(x.labels, x.value.shape, strict=True):
+            bit = bits.setdefault(label, 1 << len(bits))
+            sizes[bit] = max(sizes.get(bit, 1), number(s))
+            own |= bit if s != 1 else 0  # (an axis of size 1 is dropped, or is as good as none)
+        sets.append(own)
+    wanted = sum(bits.get(n, 0) for n in dict.fromkeys(output))
+    return contraction_path(sets, wanted, sizes)
