@@ -25,6 +25,8 @@ from symc.runtime.reference_program import ReferenceProgram
 
 #: What each mode runs through, unless ``pipeline=`` says otherwise.
 PIPELINES = {"default": DEFAULT, "fast_compile": FAST_COMPILE, "debug": DEFAULT, "reference": "", "nan_guard": ""}
+#: Modes that look at what is assumed by a pass (debug does so by itself, before the real program runs).
+CHECKED = ("nan_guard",)
 
 
 @dataclass
@@ -79,6 +81,8 @@ def prepare(
 ) -> Prepared:
     """Optimize, plan and load ``f``. ``donated``: arguments that a call may overwrite."""
     wanted = PIPELINES[mode] if pipeline is None else pipeline
+    if mode in CHECKED:
+        wanted = f"check_assumptions,{wanted}"
     if not wanted:
         return _loaded(Prepared(f, f, {"input": f}, None), mode, donated, budget)
     if budget is not None and "keep" in wanted.split(","):

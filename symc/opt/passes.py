@@ -116,6 +116,7 @@ for _name, _families, _doc in (
          "inverses", "structure", "composed", "factors", "indexing", "lookups", "writes", "sparse", "branches", "fold"),
         "Fewer and cheaper ops for the same numbers.",
     ),
+    ("check_assumptions", ("checking",), "What is assumed is checked when the program runs."),
     ("forget_assumptions", ("forget",), "What is assumed is believed no more."),
     ("decompose", ("decompose",), "Named ops become their parts."),
     ("place", ("placing",), "Movements that met nothing are done before the work, where they are an index."),

@@ -196,19 +196,19 @@ def _with_facts(f: Callable, when: Callable | None, assumes: Mapping[str, str] |
 
 def _assuming(r: Rule, assumes: Mapping[str, str]) -> Rule:
     """``r``, in whose examples the facts it needs are promised."""
+    sides = r.build
+    assert sides is not None
+
+    def build(*given: Value) -> Any:
+        return sides(*(promised(x, assumes[n]) if n in assumes else x for n, x in zip(r.variables, given, strict=True)))
 
     def examples() -> list[Value]:
-        out = []
-        for shape in ((), (3,), (size_name("n"), 2)):
-            dtypes = dict(enumerate(r.dtypes.get(n, default_dtype(r.kinds)) for n in r.variables))
-            given = leaves(len(r.variables), dtypes, shape)
-            given = [promised(x, assumes[n]) if n in assumes else x for n, x in zip(r.variables, given, strict=True)]
-            assert r.build is not None
-            out.append(r.build(*given)[0])
-        return out
+        dtypes = dict(enumerate(r.dtypes.get(n, default_dtype(r.kinds)) for n in r.variables))
+        shapes = ((), (3,), (size_name("n"), 2))
+        return [build(*leaves(len(r.variables), dtypes, shape))[0] for shape in shapes]
 
     condition = ", ".join(f"{n} {fact}" for n, fact in assumes.items())
-    return replace(r, examples=examples, equation=f"{r.equation} for {condition}")
+    return replace(r, build=build, examples=examples, equation=f"{r.equation} for {condition}")
 
 
 def default_dtype(kinds: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from symc.ir.ops.arithmetic import abs_
-from symc.ir.ops.assume import assume, promised
+from symc.ir.ops.assume import assume, check_assumption, promised
 from symc.ir.ops.shape import broadcast, reshape, transpose
 from symc.ir.traverse import rebuild
 from symc.ir.value import Value
@@ -88,3 +88,17 @@ def assumption_below_movement(v: Value) -> Value | None:
 def forget_assumption(v: Value) -> Value:
     """Nothing is left of it in a program that runs."""
     return v.operands[0]
+
+
+@rewrite(
+    "assume",
+    exact=True,
+    family="checking",
+    equation="assume(x) -> check_assumption(x)",
+    examples=lambda: [promised(_matrix(), "positive", "lower")],
+    misses=lambda: [abs_(_matrix())],
+    arises=BY_ASSUME,
+)
+def assumption_checked(v: Value) -> Value:
+    """In modes that look for mistakes a promise is looked at."""
+    return check_assumption(v.operands[0], **v.attrs)
