@@ -11,6 +11,14 @@ import scipy.linalg
 
 import symc as sc
 from symc.errors import DTypeError, InputError, LinAlgError, ShapeError
+from symc.ir.attrs import Attrs
+from symc.ir.batch import batch_graph
+from symc.ir.op import Op
+from symc.ir.ops import determinant, factor, matrix_functions, solve, spectral
+from symc.ir.ops.kernel import results_of
+from symc.ir.reference import run_values
+from symc.ir.types import TensorType
+from symc.ir.value import fresh_input, make
 
 rng = np.random.default_rng(0)
 
@@ -408,12 +416,30 @@ def test_vmap_solves_all_right_sides_at_once():
                and hasattr(v.type, "shape"))
 
 
-@pytest.mark.parametrize("name", ["cholesky", "qr", "svd", "eigh", "eig", "inv", "slogdet", "expm", "pinv", "svdvals"])
-def test_vmap_is_a_batch(name):
-    fn = getattr(sc.linalg, name)
-    stack = definite(3, 2, 2)
-    for g, w in zip(flat(run(sc.vmap(fn), stack)), flat(run(fn, stack)), strict=True):
-        np.testing.assert_allclose(g, w, rtol=1e-10, atol=1e-12)
+OPS = [op for family in (factor, solve, determinant, spectral, matrix_functions) for op in vars(family).values()
+       if isinstance(op, Op) and op.name in family.__all__]
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_a_batch_is_every_entry(op):
+    """One more leading axis for some operands or all of them."""
+    for arrays, attrs in list(op.samples())[:40]:
+        arrays = [np.asarray(a) for a in arrays]
+        if arrays[0].dtype != "f8":
+            continue
+        stacks = [np.stack([a, (1.5 * a).astype(a.dtype) if a.dtype.kind == "f" else a]) for a in arrays]
+        count = len(arrays)
+        for some in {*[tuple(k == only for k in range(count)) for only in range(count)], (True,) * count}:
+            given = [s if b else a for s, a, b in zip(stacks, arrays, some, strict=True)]
+            leaves = [fresh_input(TensorType(a.dtype, a.shape)) for a in arrays]
+            wide = [fresh_input(TensorType(a.dtype, a.shape)) for a in given]
+            batched = {x: (w, b) for x, w, b in zip(leaves, wide, some, strict=True)}
+            out = batch_graph(results_of(make(op, leaves, Attrs(attrs))), batched, 2)
+            got = run_values([v for v, _ in out], dict(zip(wide, given, strict=True)), {}, check=True)
+            for k in range(2):
+                one = op.reference(*[g[k] if b else g for g, b in zip(given, some, strict=True)], **attrs)
+                for g, (_, b), w in zip(got, out, one if isinstance(one, tuple) else (one,), strict=True):
+                    np.testing.assert_allclose(g[k] if b else g, w, rtol=1e-10, atol=1e-12)
 
 
 def test_draws_with_a_covariance_that_is_computed():
