@@ -184,9 +184,9 @@ def _add(start: Value | None, beta: Coefficient, v: Value, alpha: Coefficient, e
         if by is not None:
             operands.append(by)
             times.append(name)
-    numbers = dict(alpha=_shortest(alpha.number, product.dtype),
-                   beta=0.0 if start is None else _shortest(beta.number, product.dtype))
-    out = gemm(*operands, **product.attrs, **numbers, times=tuple(times))
+    number = _shortest(alpha.number, product.dtype)
+    other = 0.0 if start is None else _shortest(beta.number, product.dtype)
+    out = gemm(*operands, **product.attrs, alpha=number, beta=other, times=tuple(times))
     return out if product is v else reshape(out, shape=v.shape)
 
 

@@ -29,7 +29,7 @@ def _infer(*types: TensorType, contract: tuple[Axes, Axes], batch: tuple[Axes, A
            times: Times) -> TensorType:
     if len(types) != 2 + bool(beta) + len(times) or times not in TIMES or ("beta" in times and not beta):
         raise ShapeError(f"gemm: {len(types)} operands with beta = {beta} and times = {times}")
-    out = dot_type(*types[:2], contract, batch)
+    out = dot_type(types[0], types[1], contract, batch)
     wanted = [out] * bool(beta) + [TensorType(out.dtype, ())] * len(times)
     for given, want in zip(types[2:], wanted, strict=True):
         if given.dtype != want.dtype:
@@ -65,7 +65,7 @@ def combine(v: Value, product: Value, given: dict[str, Value]) -> Value:
 
 def _reference(*arrays, contract, batch, alpha, beta, times):
     factors = dict(zip(times, arrays[len(arrays) - len(times):], strict=True))
-    product = dot_reference(*arrays[:2], contract=contract, batch=batch)
+    product = dot_reference(arrays[0], arrays[1], contract, batch)
 
     def scaled(x, number, by):
         x = x if by is None else x * by
