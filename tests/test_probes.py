@@ -1,7 +1,7 @@
 """Probes: forms that users write are right where they overflow, vanish or cancel, and so are their gradients.
 
-The cases are data, in ``probe_cases``. Each runs through the default pipeline in f32 and f64 and is compared with mpmath
-in units in the last place.
+The cases are data, in ``probe_cases``. Each runs through the default pipeline in f32 and f64 and is compared with
+mpmath in units in the last place.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import mpmath as mp
 import numpy as np
 import pytest
-from tests.probe_cases import EACH, ROWS, Probe
 
 import symc as sc
 from symc.build import build
 from symc.ir.reference import evaluate_function
 from symc.opt import UNFUSED, optimize
+from tests.probe_cases import EACH, ROWS, Probe
 
 #: Digits in which exp(700) + exp(-700) and second differences of it are exact, and the step of the differences.
 BITS, STEP = 2300, mp.mpf(10) ** -200
@@ -73,9 +73,25 @@ def check_each(p: Probe, dtype: str) -> None:
         for q, got in zip(points, r, strict=True):
             at = tuple(mp.mpf(float(c)) for c in q)
             n = sum(order)
-            true = p.true(*at) if not n else derivative(p.true, at if len(at) > 1 else at[0], order if len(at) > 1 else n)
+            true = (
+                p.true(*at) if not n else derivative(p.true, at if len(at) > 1 else at[0], order if len(at) > 1 else n)
+            )
             wrong = errors(got, mp.re(true), dtype, floor=p.floor if n else 0)
             assert wrong <= p.ulps, f"derivative {order} at {q}: {got} is {wrong:.3g} ulps from {mp.nstr(true, 17)}"
+
+
+def weighted(p, weights, at, k):
+    """The weighted sum of the results, as a function of number k."""
+
+    def total(t):
+        return mp.fsum(w * v for w, v in zip(weights, listed(p, [*at[:k], t, *at[k + 1 :]]), strict=True))
+
+    return total
+
+
+def listed(p, xs):
+    out = p.true(xs)
+    return out if isinstance(out, list) else [out]
 
 
 def check_row(p: Probe, dtype: str) -> None:
@@ -88,18 +104,11 @@ def check_row(p: Probe, dtype: str) -> None:
             outputs.append(sc.grad((y * sc.array(weights, dtype)).sum(), x))
         found = results(outputs, [x], [row])
         at = [mp.mpf(float(c)) for c in row]
-
-        def listed(xs):
-            out = p.true(xs)
-            return out if isinstance(out, list) else [out]
-
-        for got, true in zip(np.atleast_1d(found[0]), listed(at), strict=True):
+        for got, true in zip(np.atleast_1d(found[0]), listed(p, at), strict=True):
             wrong = errors(got, true, dtype)
             assert wrong <= p.ulps, f"at {row}: {got} is {wrong:.3g} ulps from {mp.nstr(true, 17)}"
         for r in found[1:]:
-            slopes = [derivative(lambda t, k=k: mp.fsum(w * v for w, v in zip(weights, listed([*at[:k], t, *at[k + 1:]]),
-                                                                              strict=True)), at[k], 1)
-                      for k in range(len(at))]  # fmt: skip
+            slopes = [derivative(weighted(p, weights, at, k), at[k], 1) for k in range(len(at))]
             scale = max(abs(s) for s in slopes)
             for got, true in zip(r, slopes, strict=True):
                 wrong = errors(got, true, dtype, scale=scale)
@@ -132,7 +141,10 @@ def test_kernels_are_as_right_as_the_reference(name):
     value, slope = f(points)
     with mp.workprec(BITS):
         for k, at in enumerate(points):
-            for got, true, floor in ((value[k], p.true(mp.mpf(at)), 0), (slope[k], derivative(p.true, mp.mpf(at), 1), p.floor)):
+            for got, true, floor in (
+                (value[k], p.true(mp.mpf(at)), 0),
+                (slope[k], derivative(p.true, mp.mpf(at), 1), p.floor),
+            ):
                 wrong = errors(got, mp.re(true), "float64", floor=floor)
                 assert wrong <= 2 * p.ulps, f"at {at}: {got} is {wrong:.3g} ulps from {mp.nstr(true, 17)}"
 
@@ -142,7 +154,7 @@ def test_probes_fire_at_any_rank_and_in_loops(shape):
     at = np.full(shape, 800.0)
     x = sc.input("x", "float64", shape)
     rows = sc.input("rows", "float64", (2, *shape))
-    softplus = lambda x: sc.log(1 + sc.exp(x))  # noqa: E731
+    softplus = lambda x: sc.log(1 + sc.exp(x))
     _, stacked = sc.scan(lambda c, row: (c, softplus(row)), sc.zeros(()), rows)
     found = results([softplus(x), sc.grad(softplus(x).sum(), x), stacked, sc.grad(stacked.sum(), rows)], [x, rows],
                     [at, np.stack([at, at])])  # fmt: skip

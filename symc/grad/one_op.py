@@ -12,6 +12,7 @@ import numpy as np
 
 from symc.errors import InternalError
 from symc.grad.varying import varies
+from symc.grad.zeros import zeros_stay
 from symc.ir.op import Custom, Elementwise, Linear, Multilinear, Regional, splat
 from symc.ir.ops.arithmetic import conjugate, mul, mulz, neg
 from symc.ir.ops.cast import cast
@@ -49,6 +50,8 @@ def cotangents_of(v: Value, g: Any, needed: Sequence[bool], masked: bool) -> lis
         out = list(fact.transpose(g, v))
     elif isinstance(fact, Custom):
         out = list(fact.vjp(g, v))
+        if masked and isinstance(g, Value):
+            out = zeros_stay(out, g, v)
     elif isinstance(fact, Regional):
         out = _with_effects(v, _regional_vjp(v, g if isinstance(g, list) else [g], needed, masked))
     else:
@@ -113,7 +116,8 @@ def _elementwise_tangent(fact: Elementwise, v: Value, tangents: Sequence[Value |
     for partial, t in zip(fact.partials, tangents, strict=True):
         p = partial(v, *v.operands) if callable(partial) else partial
         if t is not None and p is not None:
-            terms.append(scale(t, p, v.dtype, fact.singular))
+            chosen = "selects" in v.op.traits and isinstance(p, Value) and p.dtype == t.dtype
+            terms.append(mulz(p, t) if chosen else scale(t, p, v.dtype, fact.singular))  # what was not chosen: 0 * inf
     return total(terms)
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +28,8 @@ SUM = {"add": (1, 1), "sub": (1, -1)}
 PRODUCT = {"mul": (1, 1), "div": (1, -1)}
 #: What a number is called among op names.
 NUMBER = "#"
+#: How `needs` says that a sum or a product of any kind must be below.
+NESTS = {"sum": "+", "product": "*"}
 #: A nest is opened up to this many terms, so that matching one value costs a bounded amount.
 MAX_TERMS = 6
 
@@ -60,6 +64,10 @@ class Terms:
 
     kind: str  # "sum" or "product"
     terms: tuple[tuple[int, Pattern], ...]
+
+    @cached_property
+    def needs(self) -> frozenset[str]:
+        return needs(self)
 
 
 Pattern = Var | Number | Node | Terms
@@ -106,8 +114,45 @@ def bare(v: Value) -> Value:
     return v
 
 
+class Recent(dict):
+    """Answers about values that are asked for again and again, one after another: the latest few."""
+
+    MOST = 256
+
+    def keep(self, key: Any, answer: Any) -> Any:
+        if len(self) >= self.MOST:
+            self.clear()
+        self[key] = answer
+        return answer
+
+
+_flat, _below = Recent(), Recent()
+
+
 def flatten(v: Value, kind: str, limit: int = MAX_TERMS) -> list[Term]:
-    """The signed terms of a nest of sums or products; factors of 1 are left out."""
+    """The signed terms of a nest of sums or products; factors of 1 are left out. Not to be changed."""
+    found = _flat.get((v, kind, limit))
+    return found if found is not None else _flat.keep((v, kind, limit), _flatten(v, kind, limit))
+
+
+def ingredients(v: Value) -> set[str]:
+    """The op names that a left side can find right below ``v``; ``#`` stands for a number, ``+`` for a sum, ``*`` for a
+    product. Not to be changed."""
+    out = _below.get(v)
+    if out is not None:
+        return out
+    kind = kind_of(v.op.name)
+    below = [*v.operands, *(x for _, x in flatten(v, kind))] if kind else v.operands
+    out = {o.op.name for o in below}
+    if "assume" in out:
+        out |= {bare(o).op.name for o in below}
+    if not out.isdisjoint(("constant", "broadcast")) and any(splat_of(o) is not None for o in below):
+        out.add(NUMBER)
+    out |= {NESTS[k] for name in out if (k := kind_of(name))}
+    return _below.keep(v, out)
+
+
+def _flatten(v: Value, kind: str, limit: int) -> list[Term]:
     ops = table(kind)
     out: list[Term] = []
     stack: list[Term] = [(1, v)]
@@ -155,11 +200,16 @@ def is_number(v: Value, number: float | np.ndarray, bitwise: bool = False) -> bo
         return False
     if type(number) is int and not bitwise:
         return data.item() == number  # a small whole number is itself in every dtype
-    with np.errstate(all="ignore"):
-        want = np.asarray(number).astype(data.dtype)
+    want = _number_in(np.asarray(number).tobytes(), np.asarray(number).dtype, data.dtype)
     if bitwise:
         return data.tobytes() == want.tobytes()
     return bool(data == want)
+
+
+@lru_cache(maxsize=1024)
+def _number_in(number: bytes, dtype: np.dtype, target: np.dtype) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return np.frombuffer(number, dtype)[0].astype(target)
 
 
 def compile_pattern(lhs: Value, variables: Sequence[Value], terms: bool) -> Pattern:
@@ -206,7 +256,13 @@ def needs(p: Pattern) -> frozenset[str]:
     """Op names that must be right below a match (see ``rewrite.ingredients``): most candidates fail this, at little
     cost."""
     below = p.operands if isinstance(p, Node) else [t for _, t in p.terms] if isinstance(p, Terms) else ()
-    return frozenset(NUMBER if isinstance(q, Number) else q.op.name for q in below if isinstance(q, Number | Node))
+    return frozenset(_mark(q) for q in below if not isinstance(q, Var))
+
+
+def _mark(p: Pattern) -> str:
+    if isinstance(p, Terms):
+        return NESTS[p.kind]
+    return p.op.name if isinstance(p, Node) else NUMBER
 
 
 def roots(p: Pattern) -> tuple[str, ...]:
@@ -255,7 +311,7 @@ def _match(p: Pattern, v: Value, bound: dict[int, Value], bitwise: bool) -> Iter
             yield from _match_operands(p, v, bound, bitwise)
         elif p.op.name == "neg" and isinstance(p.operands[0], Var):
             yield from _match_negated(p.operands[0], v, bound)
-    elif v.op.name in table(p.kind):
+    elif v.op.name in table(p.kind) and p.needs <= ingredients(v):
         near, far = direct(v, p.kind), flatten(v, p.kind)
         for terms in [near] if len(far) == len(near) else [near, far]:
             for got, rest in _match_terms(p.terms, terms, bound, bitwise, p.kind):
@@ -269,7 +325,7 @@ def _match_negated(p: Var, v: Value, bound: dict[int, Value]) -> Iterator[dict[i
     if seen is not None:
         if seen.op.name == "neg" and seen.operands[0] is v or _opposite(seen) is v:
             yield bound
-    elif (other := _opposite(v)) is not None and splat_of(v.operands[1]) < 0 and not p.boolean:
+    elif not p.boolean and (other := _opposite(v)) is not None and np.all(splat_of(v.operands[1]) < 0):  # type: ignore
         yield {**bound, p.index: other}
 
 

@@ -52,7 +52,7 @@ def _mulz_second(g: Value, v: Value) -> Value:
 
 
 mulz: Op = elementwise("mulz", 2, "fc", _mulz,
-                       Multilinear((lambda g, v: mulz(g, conjugate(v.operands[1])), _mulz_second)),
+                       Multilinear((lambda g, v: mulz(g, conjugate(v.operands[1])), _mulz_second)), traits=["selects"],
                        doc="x * y, and 0 where x is 0 even if y is infinite or nan: how a zero cotangent stays zero.")
 
 # --- quotients, remainders, powers ------------------------------------------------------------------------------------

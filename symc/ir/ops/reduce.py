@@ -153,7 +153,7 @@ def _share(v: Value) -> Value:
     return hit / spread(maximum(count, like(count, 1)), x, axes)
 
 
-_EXTREME = Custom(lambda t, v: sum_(t[0] * _share(v), axes=v.attrs["axes"]),
+_EXTREME = Custom(lambda t, v: sum_(mulz(_share(v), t[0]), axes=v.attrs["axes"]),
                   lambda g, v: (spread(g, v.operands[0], v.attrs["axes"]) * _share(v),))
 
 max_ = reduction("max", "biuf", np.max, Fold("maximum"), _EXTREME, nonempty=True, traits=("selects",),

@@ -8,6 +8,7 @@ nan, as 0 / 0 is; a zero cotangent stays zero there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -59,7 +60,7 @@ def _softmax_parts(v: Value) -> Value:
     return exp(shifted) / spread(total, x, axes)
 
 
-def _softmax_change(g: Value, v: Value) -> Value:
+def _softmax_change(g: Any, v: Value) -> Value:
     """The Jacobian is symmetric: this is its product with a tangent or a cotangent."""
     return mulz(g - _total(mulz(g, v), v), v)
 

@@ -182,8 +182,8 @@ def difference_of_shifted(v: Value) -> Value | None:
 FACTORED = (mul, div, mulz, dot)
 
 
-def _factored(x: Value, y: Value, context) -> Callable[[int, int], Value] | None:
-    """A function of two signs: the sum of two products with a common factor, as one product."""
+def _factored(x: Value, y: Value, s: int, t: int, context) -> Value | None:
+    """The sum of two products with a common factor, with their signs, as one product."""
     if x is y or x.op is not y.op or x.op not in FACTORED or not (context.single_use(x) and context.single_use(y)):
         return None
     (a, b), (c, d) = x.operands, y.operands
@@ -191,16 +191,16 @@ def _factored(x: Value, y: Value, context) -> Callable[[int, int], Value] | None
         pairs = [(a, b, d)] * (a is c) + [(a, b, c)] * (a is d) + [(b, a, d)] * (b is c) + [(b, a, c)] * (b is d)
         for shared, p, q in pairs:
             if dot not in (p.op, q.op, shared.op) and splat_of(p) is None and splat_of(q) is None:
-                return lambda s, t, shared=shared, p=p, q=q: join([(s, p), (t, q)], "sum") * shared
+                return join([(s, p), (t, q)], "sum") * shared
     if x.op is div and b is d:
-        return lambda s, t: join([(s, a), (t, c)], "sum") / b
+        return join([(s, a), (t, c)], "sum") / b
     if x.op is mulz and a is c:
-        return lambda s, t: mulz(a, join([(s, b), (t, d)], "sum"))
+        return mulz(a, join([(s, b), (t, d)], "sum"))
     if x.op is dot and x.attrs == y.attrs:
         if a is c and b.type is d.type:
-            return lambda s, t: dot(a, join([(s, b), (t, d)], "sum"), **x.attrs)
+            return dot(a, join([(s, b), (t, d)], "sum"), **x.attrs)
         if b is d and a.type is c.type:
-            return lambda s, t: dot(join([(s, a), (t, c)], "sum"), b, **x.attrs)
+            return dot(join([(s, a), (t, c)], "sum"), b, **x.attrs)
     return None
 
 
@@ -219,12 +219,12 @@ def _matrix_product(x: Value, y: Value) -> Value:
         example(lambda a, x, y: x / a - y / a, leaves(3)),
         example(lambda a, x, y: mulz(a, x) - mulz(a, y), leaves(3)),
         example(lambda a, x, y: x + a * exp(x) + y + a * exp(y), leaves(3)),
-        (lambda a, x, y: _matrix_product(a, x) + _matrix_product(a, y))(*leaves(3, {}, (3, 3))),
+        example(lambda a, x, y: _matrix_product(a, x) + _matrix_product(a, y), leaves(3, {}, (3, 3))),
     ],
     misses=lambda: [
         example(lambda a, x, y: a * x + y * exp(x), leaves(3)),
         example(lambda a, x, y: a / x + a / y, leaves(3)),
-        (lambda a, x, y: a * _matrix_product(x, y) + a * x)(*leaves(3, {}, (3, 3))),
+        example(lambda a, x, y: a * _matrix_product(x, y) + a * x, leaves(3, {}, (3, 3))),
     ],
 )
 def common_factor(v: Value, context) -> Value | None:
@@ -232,11 +232,10 @@ def common_factor(v: Value, context) -> Value | None:
     terms = opened(v, "sum", context)
     for j, (t, y) in enumerate(terms):
         for i, (s, x) in enumerate(terms[:j]):
-            made = _factored(x, y, context)
+            sign = 1 if s > 0 or t > 0 else -1
+            made = _factored(x, y, s * sign, t * sign, context)
             if made is not None:
-                sign = 1 if s > 0 or t > 0 else -1
-                out = (sign, made(s * sign, t * sign))
-                return join([out, *[term for k, term in enumerate(terms) if k not in (i, j)]], "sum")
+                return join([(sign, made), *[term for k, term in enumerate(terms) if k not in (i, j)]], "sum")
     return None
 
 

@@ -77,7 +77,8 @@ def log_of_half_erfc(x):
 
 def _scaled(x: Value) -> tuple[float, list[Value]]:
     """A product as a number and the other factors."""
-    number, rest = 1.0, []
+    number = 1.0
+    rest: list[Value] = []
     sign = -1.0 if x.op.name == "neg" else 1.0
     for s, y in flatten(x.operands[0] if sign < 0 else x, "product"):
         n = splat_of(y)

@@ -84,7 +84,7 @@ def _dot(x: Value, axes: tuple[int, ...], batch: tuple[int, ...] = ()) -> Value:
     ],
     misses=lambda: [
         (lambda x: sqrt(dot(x, x, contract=((1,), (1,)), batch=((), ()))))(_matrix()),
-        (lambda x, y: sqrt(dot(x, y, contract=((0,), (0,)), batch=((), ()))))(*leaves(2, {}, (3,))),
+        example(lambda x, y: sqrt(dot(x, y, contract=((0,), (0,)), batch=((), ()))), leaves(2, {}, (3,))),
     ],
 )
 def sqrt_of_dot(v: Value) -> Value | None:
