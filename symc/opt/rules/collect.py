@@ -87,7 +87,7 @@ def collect_terms(v: Value, context) -> Value | None:
         with np.errstate(all="ignore"):
             groups.setdefault(base, []).append(coefficient if s > 0 else np.asarray(-coefficient, v.dtype))
         plain[base] = x
-    if all(len(g) == 1 for base, g in groups.items() if base is not None or len(terms) > FEW):
+    if all(len(g) == 1 for base, g in groups.items() if base is not None or len(terms) <= FEW):
         return None
     out: list[Term] = []
     for base, numbers in groups.items():
