@@ -74,7 +74,7 @@ class Function:
 
     def values(self) -> list[Value]:
         """Every value of the body, operands first."""
-        return postorder(self.body.results)
+        return list(self.body.values)
 
     def with_results(self, results: Sequence[Value], hints: Mapping[Value, Locs] | None = None) -> Function:
         """The same interface around other results (made of the same params)."""

@@ -123,10 +123,11 @@ class Value:
 class Region:
     """A closed body: ``results`` reach only ``param`` values 0..n-1 of the types in ``params``."""
 
-    __slots__ = ("__weakref__", "_fingerprint", "params", "results")
+    __slots__ = ("__weakref__", "_fingerprint", "_values", "params", "results")
     params: tuple[Type, ...]
     results: tuple[Value, ...]
     _fingerprint: bytes | None
+    _values: tuple[Value, ...] | None
 
     def __new__(cls, params: Iterable[Type], results: Iterable[Value]) -> Region:
         key = (tuple(params), tuple(results))
@@ -135,9 +136,18 @@ class Region:
             if found is None:
                 found = object.__new__(cls)
                 found.params, found.results = key
-                found._fingerprint = None
+                found._fingerprint = found._values = None
                 _regions[key] = found
         return found
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """Every value of the body, operands first; found once."""
+        if self._values is None:
+            from symc.ir.traverse import postorder
+
+            self._values = tuple(postorder(self.results))
+        return self._values
 
     @property
     def fingerprint(self) -> bytes:

@@ -21,9 +21,9 @@ from symc.ir.traverse import every_value, postorder
 from symc.ir.value import Value
 from symc.opt.facts import Analysis
 from symc.opt.passes import Pass, all_passes, find_pass
-from symc.opt.pattern import Node, Number, Pattern, Terms, Var, direct, flatten, match, table, weight
+from symc.opt.pattern import Node, Number, Pattern, Terms, Var, direct, flatten, ingredients, match, table, weight
 from symc.opt.provenance import expression
-from symc.opt.rewrite import Rewriter, ingredients
+from symc.opt.rewrite import Rewriter
 from symc.opt.rule import ANY, OPT_IN, Rule, all_rules, asks_facts
 from symc.opt.story import SPELLING, lines_of, names_of
 

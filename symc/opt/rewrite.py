@@ -20,14 +20,17 @@ from symc.ir.ops.effect import has_effect, keep
 from symc.ir.ops.shape import slice_
 from symc.ir.text import splat_of
 from symc.ir.traverse import postorder, rebuild
+from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, make
 from symc.opt.facts import Analysis, Fact
-from symc.opt.pattern import NUMBER, bare, flatten, kind_of
+from symc.opt.pattern import Node, Pattern, Terms, bare, ingredients
 from symc.opt.provenance import Provenance
 from symc.opt.rule import ANY, Rule
 
 #: Firings allowed per value of the graph, and at least.
 BUDGET, MIN_BUDGET = 24, 400
+#: Ops whose result has the dtype of every operand, among those of which equations for integers are made.
+KEEP_KIND = {"add", "sub", "mul", "div", "neg", "pow", "floordiv", "mod", "fmod", "maximum", "minimum"}
 #: What is read in more pieces stays whole.
 MOST_PIECES = 8
 NONE: frozenset[str] = frozenset()
@@ -40,31 +43,28 @@ class Index:
 
     def __init__(self, rules: Iterable[Rule]):
         self.rules = sorted(rules, key=lambda r: -r.weight)
-        self.by_op: dict[tuple[Op, frozenset[str]], list[Rule]] = {}
+        self.by_op: dict[tuple[Op, frozenset[str], str], list[Rule]] = {}
 
-    def of(self, op: Op, tried: frozenset[str]) -> list[Rule]:
-        """The rules that may start at ``op``, but for those of families tried before whose answer cannot change."""
-        found = self.by_op.get((op, tried))
+    def of(self, v: Value, tried: frozenset[str]) -> list[Rule]:
+        """The rules that may start at ``v``, but for those of families tried before whose answer cannot change."""
+        op, kind = v.op, v.type.dtype.kind if isinstance(v.type, TensorType) else ""
+        found = self.by_op.get((op, tried, kind))
         if found is None:
-            found = self.by_op[op, tried] = [
+            found = self.by_op[op, tried, kind] = [
                 r
                 for r in self.rules
                 if (op.name in r.roots or (ANY in r.roots and r.traits <= op.traits))
                 and (r.contextual or r.family not in tried)
+                and (kind in r.kinds or r.pattern is None or not keeps_kind(r.pattern))
             ]
         return found
 
 
-def ingredients(v: Value) -> set[str]:
-    """The op names that a left side can find right below ``v``; ``#`` stands for a number."""
-    kind = kind_of(v.op.name)
-    below = [x for _, x in flatten(v, kind)] if kind else []
-    out = {o.op.name for o in (*v.operands, *below)}
-    if "assume" in out:
-        out |= {bare(o).op.name for o in (*v.operands, *below)}
-    if not out.isdisjoint(("constant", "broadcast")) and any(splat_of(o) is not None for o in (*v.operands, *below)):
-        out.add(NUMBER)
-    return out
+def keeps_kind(p: Pattern) -> bool:
+    """Whether what matches has the dtype kind of what its variables are."""
+    if isinstance(p, Node):
+        return p.op.name in KEEP_KIND and all(map(keeps_kind, p.operands))
+    return not isinstance(p, Terms) or all(keeps_kind(q) for _, q in p.terms)
 
 
 @dataclass
@@ -192,7 +192,7 @@ class Rewriter:
         return self._apply(v)
 
     def _apply(self, v: Value) -> Value:
-        rules = self.index.of(v.op, self.tried.get(v, NONE))
+        rules = self.index.of(v, self.tried.get(v, NONE))
         new = self._first(rules, v)
         if new is v and any(o.op is assume for o in v.operands):
             # patterns look through assumptions; rewrites are offered the operands as they are without
