@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import symc as sc
+from symc.build import build
+from symc.callsite import caller
 from symc.codegen.calls import library_calls
+from symc.ir.types import TensorType
+from symc.ir.value import fresh_input
+from symc.opt import run_pass
+from symc.opt.loops.rows import row_op
 from symc.testing import assert_no_alloc
 
 SHAPES = {"A": "mk", "B": "kn", "C": "mn", "D": "mn", "E": "mk", "F": "nk", "u": "k", "v": "m", "w": "n",
@@ -519,6 +527,42 @@ def test_a_budget_of_bytes():
     given = [rng.normal(size=(64, 64)) * 0.1 for _ in range(7)]
     for a, b in zip(f(*given), free(*given), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10)
+
+
+def test_what_adds_to_rows_is_computed_for_some_rows_at_a_time():
+    """A budget takes loops in parts, and with them what makes their rows."""
+    a, b, c, s = leaves("ABCs")
+    f = sc.compile(c + 2 * (a @ b), [a, b, c])._prepared.final
+    (v,) = [v for v in f.values() if v.op.name == "gemm"]
+    op = row_op(v, v.operands[0].shape[0])
+    assert op is not None and op.rows == (True, False, True) and not op.total
+    part = op.on([fresh_input(TensorType("f64", (2, *o.shape[1:]))) if r else o
+                  for o, r in zip(v.operands, op.rows, strict=True)], 2)[0]  # fmt: skip
+    assert part.shape == (2, *v.shape[1:])
+    g = sc.compile(s * (a.T @ c), [a, c, s])._prepared.final
+    (v,) = [v for v in g.values() if v.op.name == "gemm"]
+    op = row_op(v, v.operands[0].shape[0])
+    assert op is not None and op.rows == (True, True, False) and op.total
+    d = sc.input("d", "float64", shape=("n", "n"))
+    h = sc.compile(d + c.T @ c, [c, d])._prepared.final
+    (v,) = [v for v in h.values() if v.op.name == "gemm"]
+    assert row_op(v, v.operands[0].shape[0]) is None  # a part would add what is added once more
+
+
+def test_long_sums_take_linear_time():
+    """400 and 1,600 products: every one is looked at a few times, and added to one buffer."""
+    seconds = []
+    for n in (400, 1600):
+        xs = [sc.input(f"x{k}", "float64", shape=(9, 9)) for k in range(40)]
+        total = xs[0]
+        for k in range(n):
+            total = total - (k + 1) * (xs[k % 40] @ xs[k // 40]) / 2
+        f = build([total], xs, None, None, (), "f", caller()).function
+        start = time.process_time()
+        made = run_pass("blas", f)
+        seconds.append(time.process_time() - start)
+        assert sum(v.op.name == "gemm" for v in made.values()) > 300
+    assert seconds[1] < 12 * seconds[0] + 0.2
 
 
 def test_an_exception_leaves_states_as_they_were():
