@@ -276,11 +276,19 @@ class _Alignment:
         if a.op is not b.op or a.attrs != b.attrs or len(a.operands) != len(b.operands):
             self._change(a, b)
             return list(zip(a.operands, b.operands, strict=True)) if len(a.operands) == len(b.operands) else []
+        places = self._operands(a, b)
+        if any(self._both_known(x, y) for x, y in places):
+            self._change(a, b)  # it reads other values, which both sides have
+            return places
         self.out.moved += 1
         for r, q in zip(a.regions, b.regions, strict=False):
             if self.keys.region(r) != self.keys.region(q):
                 self._bodies(a, r, q)
-        return self._operands(a, b)
+        return places
+
+    def _both_known(self, a: Value, b: Value) -> bool:
+        ka, kb = self.left.keys[a], self.right.keys[b]
+        return ka != kb and ka in self.common and kb in self.common
 
     def _change(self, a: Value, b: Value) -> None:
         self.out.changed.append((self.left.row(a, self.where), self.right.row(b, self.where)))

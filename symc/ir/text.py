@@ -98,7 +98,7 @@ class _Printer:
 
     def _inlined(self, values: Sequence[Value]) -> set[Value]:
         """Values that are written where they are used: number constants and their splats."""
-        return {v for v in values if splat_of(v) is not None}
+        return {v for v in values if splat_of(v) is not None and (v.shape or v.op.name == "constant")}
 
     def _operand(self, v: Value, written: Mapping[Value, str]) -> str:
         name = written.get(v)

@@ -116,12 +116,15 @@ class Campaign:
     say: Callable[[str], None] = print
     shrink_seconds: float = 20.0
     generators: tuple[str, ...] = ()
+    until: Callable[[Summary], bool] = lambda summary: False  # stop when it says so
 
     def run(self) -> Summary:
         """All of it."""
         out = Summary(self.seed)
         start = time.monotonic()
         while time.monotonic() - start < 60 * self.minutes and out.programs + out.skipped != self.programs:
+            if self.until(out):
+                break
             self.one(out, out.programs + out.skipped)
         out.seconds = time.monotonic() - start
         return out

@@ -156,7 +156,8 @@ def rules(seed: int, aim: str = "") -> Program:
     dtypes = tuple(dict.fromkeys([*_type_names(leaves), "bool"]))
     grower = Grower(rng, dtypes)
     grower.leaves, grower.pool = [], []
-    mapping = {v: _operand(rng, grower, v) for v in leaves}
+    assumed = {v.operands[0] for v in postorder([left]) if v.op.name == "assume"}
+    mapping = {v: grower.leaf(v.type) if v in assumed else _operand(rng, grower, v) for v in leaves}
     (value,) = replace([left], mapping)
     grower.pool += [value, value]
     if rng.random() < 0.7:
