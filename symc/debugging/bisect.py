@@ -25,7 +25,7 @@ class BisectReport:
     """What was found. ``bool(report)`` says that something is wrong; ``print(report)`` tells all of it.
 
     ``kind``: "nothing", "program", "pass", "kernel", "plan" or "backend". ``name``: of the pass or kernel.
-    ``rule``, ``firing``: the rule, and the how manieth of its firings in the pass. ``value``, ``lines``: the first
+    ``rule``, ``firing``: the rule, and which of its firings in the pass it is, from 1. ``value``, ``lines``: the first
     wrong value of the user's and its lines. ``text``: the smallest IR that shows it. ``write(path)``: as a script.
     """
 

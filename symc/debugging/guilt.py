@@ -35,8 +35,8 @@ class Guilt:
     """Who is wrong, and the smallest function that shows it.
 
     ``kind``: "nothing", "program" (the function as written does not give what was expected), "pass", "kernel", "plan"
-    or "backend" (no kernel alone). ``name``: of the pass, kernel or op. ``firing``: the how manieth firing of ``rule``
-    in the pass, from 1; ``step``: the how manieth of all firings in it.
+    or "backend" (no kernel alone). ``name``: of the pass, kernel or op. ``firing``: which firing of ``rule`` in the
+    pass it is, from 1; ``step``: which of all firings in it.
     """
 
     kind: str = "nothing"
