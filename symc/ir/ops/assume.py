@@ -17,7 +17,7 @@ import numpy as np
 
 from symc.errors import AssertError, InternalError
 from symc.ir.dim import Size
-from symc.ir.op import Extern, Op, View, register
+from symc.ir.op import Custom, Extern, Op, View, register
 from symc.ir.ops.effect import IDENTITY
 from symc.ir.types import TensorType
 from symc.ir.value import Value
@@ -161,7 +161,7 @@ assume: Op = register(Op(
     "assume",
     _infer,
     lambda x, **promised: np.array(x),
-    IDENTITY,
+    Custom(lambda tangents, v: tangents[0], lambda g, v: (g,)),
     View(),
     samples=_samples,
     doc="x, of which the attributes are promised: what rules that need a sign, a range or a structure rely on. The "

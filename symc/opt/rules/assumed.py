@@ -16,6 +16,7 @@ from symc.ir.ops.assume import promised
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import ge, isnan, lt
 from symc.ir.ops.elementwise import like
+from symc.ir.ops.leaf import array
 from symc.ir.ops.logic import where
 from symc.ir.ops.math import floor, log, sigmoid, sqrt
 from symc.ir.text import splat_of
@@ -110,6 +111,20 @@ def condition_decided(v: Value, context) -> Value | None:
         return None  # a check that is compared is there to fail
     f = context.facts(v)
     return splat(bool(f.low), v.type) if f.low is not None and f.low == f.high else None
+
+
+@rewrite(
+    "where",
+    exact=True,
+    equation="where(c, x, y) -> x where c is known to hold everywhere, y where it holds nowhere",
+    examples=lambda: [where(array(np.array([True, True, True])), *leaves(2, {}, (3,)))],
+    misses=lambda: [where(array(np.array([True, False, True])), *leaves(2, {}, (3,)))],
+    arises="comparisons of constants",
+)
+def choice_decided(v: Value, context) -> Value | None:
+    """The answer is the same everywhere."""
+    f = context.facts(v.operands[0])
+    return v.operands[1 if f.low else 2] if f.low is not None and f.low == f.high else None
 
 
 @rewrite(

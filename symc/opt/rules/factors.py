@@ -30,7 +30,7 @@ def _square(*names: str) -> Value:
     kinds="fc",
     needs=["eig"],
     tags=["unordered"],
-    equation="eig(A) -> eigh(A) for A hermitian",
+    equation="eig(A) -> eigh(A) for A hermitian; its eigenvalues alone -> eigvalsh(A)",
     examples=lambda: [sum_(eig(_square("symmetric"))[0], axes=(0,))],
     misses=lambda: [eig(_square())[0]],
 )
@@ -39,7 +39,8 @@ def eig_of_hermitian(v: Value, context) -> Value | None:
     e = v.operands[0]
     if e.op is not eig or not context.facts(e.operands[0]).has("hermitian"):
         return None
-    return cast(eigh(e.operands[0], lower=True)[v.attrs["index"]], dtype=v.dtype)
+    (a,) = e.operands
+    return cast(eigh(a, lower=True)[1] if v.attrs["index"] else eigvalsh(a, lower=True), dtype=v.dtype)
 
 
 @rewrite(

@@ -97,6 +97,8 @@ def _mulz(v: Value, given: list[Fact]) -> Fact:
 def _div(v: Value, given: list[Fact]) -> Fact:
     x, y = given
     nan = x.nan or y.nan or (x.zero and y.zero) or (x.inf and y.inf)
+    if y.zero and y.nonnegative and never_minus_zero(v.operands[1]):
+        return Fact(0.0 if x.nonnegative else None, 0.0 if x.nonpositive else None, nan)
     if y.zero:  # x / -0.0 has the other sign
         return Fact(nan=nan)
     (a, b), (c, d) = ends(x), ends(y)
@@ -105,6 +107,15 @@ def _div(v: Value, given: list[Fact]) -> Fact:
     c, d = (max(c, 0.0), d) if d > 0 else (c, min(d, -0.0))
     corners = [_quotient(v.dtype, p, q, d > 0) for p in (a, b) for q in (c, d)]
     return Fact(min(corners), max(corners), nan, True, x.zero or not _no_underflow(v.dtype, x, y))
+
+
+def never_minus_zero(v: Value) -> bool:
+    """Whether a zero among the elements has surely no sign: counts, distances, exponentials, squares."""
+    while v.op.name in ("broadcast", "reshape", "transpose"):
+        (v,) = v.operands
+    if v.op.name == "cast":
+        return v.operands[0].dtype.kind in "iub"
+    return v.op.name in ("abs", "exp", "sigmoid", "norm") or (v.op.name == "mul" and v.operands[0] is v.operands[1])
 
 
 def _quotient(dtype: np.dtype, p: float, q: float, positive: bool) -> float:
