@@ -31,17 +31,25 @@ def accumulate(provenance: Provenance, f: Function) -> Function:
             return None
         loop = Loop(edit, new, edit.used.get(old, set()))
         wanted = set() if loop.fixed else set(loop.finals.values())
-        found = {c.leaf: x for c in loop.carries if c.leaf in wanted and (x := _added(loop, c)) is not None}
+        uses, count = _uses(loop) if wanted else ({}, {})
+        found = {c.leaf: x for c in loop.carries if c.leaf in wanted and (x := _added(c, uses, count)) is not None}
         return _take_out(loop, found) if found else None
 
     return edit.run(visit)
 
 
-def _added(loop: Loop, c: Carry) -> Value | None:
-    """What every step adds to a carry that is used for nothing else."""
+def _uses(loop: Loop) -> tuple[dict[Value, list[Value]], dict[Value, int]]:
+    """Who uses each value of the body, and how many do, results included."""
     roots = loop.roots()
     uses = users(postorder(roots))
-    count = {v: len(us) + sum(r is v for r in roots) for v, us in uses.items()}
+    count = {v: len(us) for v, us in uses.items()}
+    for r in roots:
+        count[r] += 1
+    return uses, count
+
+
+def _added(c: Carry, uses: dict[Value, list[Value]], count: dict[Value, int]) -> Value | None:
+    """What every step adds to a carry that is used for nothing else."""
     v, total = c.leaf, None
     while v is not c.new:
         if count.get(v) != 1 or not uses[v]:
@@ -66,9 +74,8 @@ def _take_out(loop: Loop, found: dict[Value, Value]) -> Results | None:
             standing[y] = leaf = fresh_input(TensorType(y.dtype, (loop.length, *y.shape)))
             kept[leaf] = y
     plan = sum_over_steps(list(found.values()), varying, loop.length, standing)
-    stacked = {*kept, *plan.stacks.values()}
-    chosen = {leaf: x for (leaf, x), r in zip(found.items(), plan.results, strict=True)
-              if not stacked.isdisjoint(postorder([r]))}  # fmt: skip
+    of_stacks = depends(plan.results, [*kept, *plan.stacks.values()])
+    chosen = {leaf: x for (leaf, x), r in zip(found.items(), plan.results, strict=True) if r in of_stacks}
     if not chosen or not pure(loop, list(chosen.values())):
         return None
     plan = sum_over_steps(list(chosen.values()), varying, loop.length, standing)
