@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from symc.ir.ops.effect import quiet
 from symc.opt import all_passes
 from symc.testing.fuzz import derivatives as _derivatives  # noqa: F401 - declares its checks
 from symc.testing.fuzz import front as _front  # noqa: F401 - declares its generator
+from symc.testing.fuzz import looped
 from symc.testing.fuzz.checks import Trial, run
 from symc.testing.fuzz.generators import aimed_rules, sampled_ops
 from symc.testing.fuzz.programs import Program, Reached, make
@@ -40,6 +42,7 @@ class Failure:
     program: str
     check: str
     guilt: Guilt
+    source: Any = None  # a small program with loops, where there is no function
 
     def key(self) -> tuple[str, ...]:
         """Failures with one key are taken for one mistake."""
@@ -52,6 +55,8 @@ class Failure:
         out = [f"{self.program}, check {self.check}: {headline(g)}", f"  {said}"]
         if g.change:
             out.append(f"  it turned {g.change}")
+        if self.source is not None:
+            out.append(f"  {self.source}")
         return "\n".join(out + ([text_of(g.sample)] if g.sample is not None else []))
 
 
@@ -169,7 +174,20 @@ class Campaign:
             if guilt is not None:
                 self._failed(Failure(program.name, check, guilt), out)
                 break
+        if program.source is not None:
+            self._without_loops(program, out, rng)
         self._note(program, trial, out)
+
+    def _without_loops(self, program: Program, out: Summary, rng: np.random.Generator) -> None:
+        """Compare loops with the same program without."""
+        native = {"reference": False, "native": True, "all": bool(rng.random() < 0.3)}[self.backend]
+        for check in looped.turn(program.source, rng, native):
+            out.checks[f"loops: {check}"] += 1
+            found = looped.run(check, program.source)
+            if found is not None:
+                guilt, small = found
+                self._failed(Failure(program.name, check, guilt, small), out)
+                break
 
     def _turn(self, program: Program, rng: np.random.Generator) -> list[str]:
         share = {"reference": 0, "native": 100, "all": NATIVE_PROGRAMS}[self.backend]
@@ -213,7 +231,7 @@ class Campaign:
             return
         out.failures[key] = failure
         self.say(str(failure))
-        if self.out is not None and failure.guilt.sample is not None:
+        if self.out is not None and (failure.guilt.sample is not None or failure.source is not None):
             for path in write(failure, self.out):
                 self.say(f"  written: {path}")
 
@@ -222,8 +240,9 @@ def write(failure: Failure, folder: Path) -> list[Path]:
     """The smallest function as ``.ir``, and a test that fails as long as the mistake is there."""
     folder.mkdir(parents=True, exist_ok=True)
     g = failure.guilt
-    assert g.sample is not None
     stem = re.sub(r"\W+", "_", "_".join(x for x in (failure.check, g.rule or g.name, failure.program) if x))[:90]
+    if g.sample is None:
+        return [looped.write(folder / f"test_{stem}.py", headline(g), failure.check, failure.source)]
     ir = folder / f"{stem}.ir"
     ir.write_text(text_of(g.sample), "utf-8")
     said = str(g.difference if g.difference is not None else g.error)

@@ -1,0 +1,221 @@
+"""Evaluations of a function that say what its results are worth: with numbers moved a little, and in wider numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.debugging.observe import by_reference, evaluate
+from symc.ir.function import Function
+from symc.ir.types import TensorType, TupleType
+from symc.ir.value import Value
+
+#: Ops that lose nothing: their results are not moved, so that equal numbers stay equal.
+EXACT = frozenset({
+    "param", "get", "constant", "broadcast", "reshape", "transpose", "slice", "pad", "concat", "gather", "where", "neg",
+    "abs", "conj", "real", "imag", "complex", "maximum", "minimum", "fmax", "fmin", "max", "min", "floor", "ceil",
+    "rint", "trunc", "sign", "copysign", "sort", "dynamic_slice", "dynamic_update_slice", "ensure_shape", "scan",
+    "while", "cond", "checkpoint", "call", "print", "assert", "after", "stop_gradient", "grad_scale", "random_bits",
+    "unit_uniform", "iota", "size", "assume", "again", "isnan", "breakpoint",
+})  # fmt: skip
+#: Ops that are exact on short numbers (few bits), which tests are full of: 0, 1, -2.5.
+EXACT_ON_SHORT = frozenset({"add", "sub", "mul", "sum", "dot", "cumsum", "cast", "scatter", "mulz", "sqrt"})
+#: By how many units in the last place numbers are moved.
+MOVED = 4.0
+WIDER: dict[str, Any] = {"float16": np.float64, "float32": np.float64, "float64": np.longdouble,
+                         "complex64": np.complex128, "complex128": np.clongdouble}
+
+
+def _short(a: np.ndarray) -> np.ndarray:
+    """Numbers of few bits, and those that are not finite."""
+    with np.errstate(all="ignore"):
+        part = np.abs(a.real) + np.abs(a.imag) if a.dtype.kind == "c" else np.abs(a)
+        scaled = part.astype(np.float64) * 16
+        return ~np.isfinite(scaled) | ((scaled == np.rint(scaled)) & (scaled < 2**14))
+
+
+#: What run k does besides moving numbers, by k % 3: nothing; overflow and underflow become large and small numbers;
+#: a nan that comes of 0 * inf, inf - inf, 0 / 0 or inf / inf becomes a number, and -0.0 becomes 0.0.
+KIND_SATURATED, KIND_NAN = 1, 2
+#: Ops whose infinities are no overflow, but poles; and those whose zeros may be underflow.
+POLES = frozenset({"log", "log1p", "log2", "log10", "log1mexp", "atanh", "lgamma", "digamma", "erfinv", "trigamma",
+                   "polygamma", "normal_inverse"})  # fmt: skip
+UNDERFLOW = frozenset({"exp", "exp2", "sigmoid", "softplus", "softmax", "mul", "div", "pow", "erfc", "erfcx", "prod",
+                       "cumprod", "square", "mulz"})  # fmt: skip
+
+
+def moved(f: Function, arrays: Sequence[np.ndarray], seed: int) -> list[Any]:
+    """The results with every number moved by a few units in the last place, each value in its own way.
+
+    What else a run does, see ``KIND_SATURATED``: what depends on that is not promised. A nan of an indeterminate form
+    is not promised either: ``x * log(x)`` may be 0 at 0. A nan of a log, a root, or an input is.
+    """
+    rng = np.random.default_rng([20_011, seed])
+
+    def move(a: Any, operands: Sequence[np.ndarray], name: str) -> Any:
+        a = np.asarray(a)
+        if a.dtype.kind not in "fc" or not a.size:
+            return a
+        size = MOVED * float(np.finfo(a.dtype).eps)
+        with np.errstate(all="ignore"):
+            step = (rng.random(a.shape) * 2 - 1) * size
+            out = (a + a * step.astype(a.real.dtype)).astype(a.dtype)
+        keep = _short(a)
+        if name and name not in EXACT_ON_SHORT or not all(_short(o).all() for o in operands if o.dtype.kind in "fc"):
+            keep = ~np.isfinite(a) | (a == 0)
+        out = np.where(keep, a, out).astype(a.dtype)
+        if name and a.dtype.kind == "f" and seed % 3 == KIND_SATURATED:
+            return _unsaturated(out, operands, name, rng)
+        if seed % 3 == KIND_NAN:
+            return (_determined(out, operands, rng) if name in INDETERMINATE else out) + a.dtype.type(0)
+        return out
+
+    def compute(v: Value, operands: list[Any], attrs: dict[str, Any]) -> Any:
+        if v.op.name in NORMWISE:
+            operands = [_moved_in_norm(o, rng) for o in operands]
+        out = by_reference(v, operands, attrs)
+        if v.op.name in EXACT:
+            return out
+        if v.op.name in NORMWISE:
+            several = isinstance(v.type, TupleType)
+            out = tuple(_moved_in_norm(a, rng) for a in out) if several else _moved_in_norm(out, rng)
+        known = [np.asarray(o) for o in operands if not isinstance(o, tuple | list)]
+        if isinstance(v.type, TupleType):
+            parts = [move(a, known, v.op.name) for a in out]
+            return tuple(_turned(v.op.name, parts, rng) if v.op.name in VECTORS and seed % 3 else parts)
+        if v.op.name == "eigvals" and seed % 3:
+            out = rng.permutation(out, axis=-1)
+        return move(out, known, v.op.name)
+
+    start = [move(a, (), "") for a in map(np.asarray, arrays)]
+    return evaluate(f, start, compute)
+
+
+#: Ops with indeterminate forms: a nan of theirs that no operand has comes of two infinities, zeros, or one of each.
+INDETERMINATE = frozenset({"add", "sub", "mul", "mulz", "div", "dot", "gemm", "sum", "prod", "cumsum", "cumprod",
+                           "pow", "mod", "fmod", "logaddexp", "logsumexp", "softmax", "log_softmax", "norm", "solve",
+                           "linrec"})  # fmt: skip
+
+
+#: Ops that are right up to rounding of the largest number of a matrix, not of each.
+NORMWISE = frozenset({"inv", "solve", "det", "slogdet", "lu_factor", "lu_solve", "cholesky", "cho_solve", "qr", "svd",
+                      "solve_triangular", "svdvals", "eigh", "eigvalsh", "eig", "eigvals", "expm", "pinv"})  # fmt: skip
+
+
+def _moved_in_norm(a: Any, rng: np.random.Generator) -> Any:
+    """A matrix whose elements are moved by a few units in the last place of the largest.
+
+    What is not finite is any number: which elements of a solution become nan, no library says.
+    """
+    a = np.asarray(a)
+    if a.dtype.kind not in "fc" or a.ndim < 2 or not a.size:
+        return a
+    if not np.isfinite(a).all():
+        return rng.uniform(0.5, 1.5, a.shape).astype(a.dtype)
+    with np.errstate(all="ignore"):
+        size = MOVED * float(np.finfo(a.dtype).eps) * np.abs(a).max(axis=(-2, -1), keepdims=True)
+        return (a + (rng.random(a.shape) * 2 - 1) * size).astype(a.dtype)
+
+
+#: Ops whose vectors have no sign of their own: which results are columns, and which are rows.
+VECTORS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
+    "eig": ((1,), ()), "eigh": ((1,), ()), "svd": ((0,), (2,)), "qr": ((0,), (1,))}  # fmt: skip
+
+
+def _turned(name: str, parts: list[np.ndarray], rng: np.random.Generator) -> list[np.ndarray]:
+    """Vectors in other directions, and the eigenvalues of ``eig`` in another order: nobody may rely on those."""
+    columns, rows = VECTORS[name]
+    n = max(max(parts[k].shape[-2:]) for k in (*columns, *rows))
+    signs = rng.choice([-1.0, 1.0], n)
+    out = list(parts)
+    for k in columns:
+        out[k] = (out[k] * signs[: out[k].shape[-1]]).astype(out[k].dtype)
+    for k in rows:
+        out[k] = (out[k] * signs[: out[k].shape[-2], None]).astype(out[k].dtype)
+    if name == "eig" and n:
+        order = rng.permutation(parts[0].shape[-1])
+        out = [out[0][..., order], out[1][..., order]]
+    return out
+
+
+def _determined(a: np.ndarray, operands: Sequence[np.ndarray], rng: np.random.Generator) -> np.ndarray:
+    """A nan that no operand has becomes a number."""
+    given = np.zeros(a.shape, bool)
+    for o in operands:
+        if o.dtype.kind in "fc":
+            given |= np.isnan(o) if o.shape == a.shape else np.isnan(o).any()
+    return np.where(np.isnan(a) & ~given, rng.uniform(0.5, 1.5, a.shape), a).astype(a.dtype)
+
+
+def _unsaturated(a: np.ndarray, operands: Sequence[np.ndarray], name: str, rng: np.random.Generator) -> np.ndarray:
+    """Overflow becomes a large number, underflow a small one; each a random one."""
+    inexact = [o for o in operands if o.dtype.kind in "fc"]
+    alike = all(o.shape == a.shape for o in inexact)
+    finite, nonzero = np.ones(a.shape, bool), np.ones(a.shape, bool)
+    for o in inexact:
+        finite &= np.isfinite(o) if alike else np.isfinite(o).all()
+        nonzero &= (o != 0) if alike else bool((o != 0).all())
+    if name in ("div", "pow") and alike and inexact:
+        finite &= inexact[-1 if name == "div" else 0] != 0
+    if name not in POLES:
+        large = float(np.finfo(a.dtype).max) * rng.uniform(0.01, 0.5, a.shape)
+        a = np.where(np.isinf(a) & finite, np.copysign(large, a), a).astype(a.dtype)
+    if name in UNDERFLOW:
+        always = name in ("exp", "exp2", "sigmoid", "softplus", "softmax", "erfc", "erfcx")
+        small = float(np.finfo(a.dtype).tiny) * rng.uniform(0.01, 0.9, a.shape)
+        a = np.where((a == 0) & finite & (nonzero | always), np.copysign(small, a), a).astype(a.dtype)
+    return a
+
+
+def wide(f: Function, arrays: Sequence[np.ndarray], unsaturated: bool = False) -> list[Any]:
+    """The results in wider numbers, as far as the references of the ops can compute in them.
+
+    ``unsaturated``: what overflows or underflows even so is a random number instead.
+    """
+    rng = np.random.default_rng(20_012)
+
+    def widened(a: Any, t: TensorType) -> Any:
+        want = WIDER.get(t.dtype.name)
+        a = np.asarray(a)
+        return a if want is None or a.dtype == want or a.dtype.kind not in "fc" else a.astype(want)
+
+    def compute(v: Value, operands: list[Any], attrs: dict[str, Any]) -> Any:
+        out = _wide_op(v, operands, attrs)
+        if isinstance(v.type, TupleType):
+            return tuple(widened(a, t) for a, t in zip(out, v.type.items, strict=True))
+        out = widened(out, v.type)
+        if unsaturated and out.dtype.kind == "f" and v.op.name not in EXACT:
+            known = [np.asarray(o) for o in operands if not isinstance(o, tuple | list)]
+            return _unsaturated(out, known, v.op.name, rng)
+        return out
+
+    start = [widened(a, i.type) for a, i in zip(arrays, f.inputs, strict=True)]
+    return evaluate(f, start, compute)
+
+
+#: References that must see numbers of the declared dtype: bits, loops (whose stacks have it), and casts.
+NARROW = frozenset({"random_bits", "nextafter", "position", "scan", "while", "call", "root", "loop", "cond",
+                    "checkpoint"})  # fmt: skip
+
+
+def _wide_op(v: Value, operands: list[Any], attrs: dict[str, Any]) -> Any:
+    if v.op.name == "cast":
+        target = np.dtype(WIDER.get(attrs["dtype"].name, attrs["dtype"]))
+        return np.asarray(operands[0]).astype(target)
+    if v.op.name not in NARROW:
+        try:
+            out = by_reference(v, operands, attrs)
+            expected = v.type.items if isinstance(v.type, TupleType) else (v.type,)
+            arrays = out if isinstance(v.type, TupleType) else (out,)
+            if all(np.asarray(a).dtype.kind == t.dtype.kind for a, t in zip(arrays, expected, strict=True)):
+                return out
+        except Exception:  # a reference may know the declared dtypes only
+            pass
+    narrow = [
+        tuple(np.asarray(a).astype(t.dtype) for a, t in zip(x, o.type.items, strict=True))
+        if isinstance(o.type, TupleType) else np.asarray(x).astype(o.type.dtype)
+        for x, o in zip(operands, v.operands, strict=True)
+    ]
+    return by_reference(v, narrow, attrs)
