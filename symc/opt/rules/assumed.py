@@ -116,6 +116,7 @@ def condition_decided(v: Value, context) -> Value | None:
 @rewrite(
     "where",
     exact=True,
+    weight=0,
     equation="where(c, x, y) -> x where c is known to hold everywhere, y where it holds nowhere",
     examples=lambda: [where(array(np.array([True, True, True])), *leaves(2, {}, (3,)))],
     misses=lambda: [where(array(np.array([True, False, True])), *leaves(2, {}, (3,)))],

@@ -38,7 +38,8 @@ def _matrix(*shape: int) -> Value:
 def block_diagonal(parts: Sequence[Value]) -> Value:
     """Matrices along the diagonal of a matrix of zeros."""
     width: Size = sum((p.shape[1] for p in parts[1:]), parts[0].shape[1])
-    rows, left = [], 0
+    left: Size = 0
+    rows = []
     for p in parts:
         high = (0, width - left - p.shape[1])
         rows.append(pad(p, scalar(0, p.dtype), low=(0, left), high=high, interior=(0, 0)))
@@ -103,7 +104,8 @@ def rows_of(x: Value, start: Size, size: Size, axis: int = 0) -> Value:
 
 
 def _split(x: Value, sizes: Sequence[Size], axis: int) -> list[Value]:
-    out, at = [], 0
+    at: Size = 0
+    out = []
     for n in sizes:
         out.append(rows_of(x, at, n, axis))
         at = at + n

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from symc.ir.op import splat
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.reduce import sum_
@@ -10,6 +12,8 @@ from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.pattern import example, leaves
 from symc.opt.rule import rewrite
+
+Axes = tuple[int, ...]
 
 
 def _matrices() -> list[Value]:
@@ -126,7 +130,7 @@ def product_with_repeated(v: Value) -> Value | None:
             parts = [_repeated(b, small[k]) if j == k else _summed(o, small[j]) for j, o in enumerate(parts)]
             left = [[a for n, a in enumerate(c) if n not in gone] for c in contract]
             places = [[tuple(small[j].index(a) for a in axes) for j, axes in enumerate(pair)] for pair in (left, batch)]
-            return _product(v, *parts, *[(p[0], p[1]) for p in places])
+            return _product(v, parts, places[0], places[1])
     return None
 
 
@@ -146,7 +150,7 @@ def product_with_number(v: Value) -> Value | None:
     contract, batch = v.attrs["contract"], v.attrs["batch"]
     if contract[0] or not any(o.ndim == len(b) for o, b in zip(v.operands, batch, strict=True)):
         return None
-    return _product(v, *v.operands, contract, batch)
+    return _product(v, v.operands, contract, batch)
 
 
 def _without(x: Value, axes: list[int]) -> list[int]:
@@ -164,12 +168,12 @@ def _summed(x: Value, kept: list[int]) -> Value:
     return sum_(x, axes=tuple(a for a in range(x.ndim) if a not in kept))
 
 
-def _product(v: Value, x: Value, y: Value, contract: tuple, batch: tuple) -> Value:
+def _product(v: Value, parts: Sequence[Value], contract: Sequence[Axes], batch: Sequence[Axes]) -> Value:
     """The product, elementwise if nothing is contracted."""
     if contract[0]:
-        return dot(x, y, contract=contract, batch=batch)
+        return dot(*parts, contract=tuple(contract), batch=tuple(batch))
     n, out = len(batch[0]), []
-    for k, o in enumerate((x, y)):
+    for k, o in enumerate(parts):
         free = free_axes(o, (), batch[k])
         first = n if k == 0 else v.ndim - len(free)
         moved = transpose(o, perm=(*batch[k], *free))

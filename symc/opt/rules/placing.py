@@ -58,8 +58,8 @@ def _transposed(x: Value, perm: tuple[int, ...], context: Context) -> Value:
         inverse = inverse_permutation(perm)
         places = [inverse[a] for a in x.attrs["axes"]]
         order = tuple(sorted(range(len(places)), key=places.__getitem__))
-        inner = x.operands[0] if order == tuple(range(len(places))) else transpose(x.operands[0], perm=order)
-        return broadcast(inner, axes=tuple(sorted(places)), shape=tuple(x.shape[p] for p in perm))
+        part = x.operands[0] if order == tuple(range(len(places))) else transpose(x.operands[0], perm=order)
+        return broadcast(part, axes=tuple(sorted(places)), shape=tuple(x.shape[p] for p in perm))
     out = transpose(x, perm=perm)
     swapped = transpose_of_dot.apply(out, context)
     return swapped if isinstance(swapped, Value) else out
