@@ -169,6 +169,29 @@ def test_batches():
             np.testing.assert_allclose(f(a, b, d, np.float64(number)), want, atol=1e-12)
 
 
+SHARED = {
+    "mk,bkn->bmn": (0, 0), "mk,bkn->mbn": (0, 1), "bkm,kn->bmn": (0, 0), "bkm,nk->bmn": (0, 0), "km,abkn->abmn": (0, 0),
+    "bmk,kn->bmn": (0, 0), "mjk,bjkn->bmn": (0, 0), "bkm,k->bm": (0, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("formula", SHARED)
+def test_one_matrix_for_a_whole_batch(formula):
+    """It is multiplied with every matrix of the batch where that lies; nothing is moved."""
+    (left, right), result = formula.split("->")[0].split(","), formula.split("->")[1]
+    x, y, c = (sc.input(n, "float64", shape=tuple(s)) for n, s in zip("xyc", (left, right, result), strict=True))
+    f = sc.compile(sc.einsum(formula, x, y), [x, y])
+    kernels, moved = SHARED[formula]
+    assert sum(f.calls.values()) == 1 and len(f.kernels) == kernels + moved, f.plan
+    g = sc.compile(c - 2 * sc.einsum(formula, x, y), [x, y, c])
+    assert sum(g.calls.values()) == 1 and len(g.kernels) <= 1
+    rng = np.random.default_rng(0)
+    for sizes in ({**SIZES, "a": 2, "b": 3, "j": 4}, {**SIZES, "a": 2, "b": 3, "j": 4, "k": 0, "m": 1}):
+        a, b, d = (rng.normal(size=[sizes[i] for i in s]) for s in (left, right, result))
+        np.testing.assert_allclose(f(a, b), np.einsum(formula, a, b), atol=1e-12)
+        np.testing.assert_allclose(g(a, b, d), d - 2 * np.einsum(formula, a, b), atol=1e-12)
+
+
 def test_axes_that_are_rows_together():
     x, w = sc.input("x", "float64", shape=("b", "t", "k")), sc.input("w", "float64", shape=("k", "n"))
     c = sc.input("c", "float64", shape=("b", "t", "n"))

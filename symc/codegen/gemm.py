@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from symc.ir.dim import Size, product
-from symc.ir.ops.gemm import gemm
+from symc.ir.ops.gemm import gemm, shared
 from symc.ir.ops.linalg import contract_first, dot, free_axes
 from symc.ir.value import Value
 
@@ -17,7 +17,7 @@ class Gemm:
     """C[b] = op(A[b]) @ op(B[b]) for b in range(batch), all row-major and contiguous.
 
     op(A) is m x k: A is stored m x k, or k x m where ``trans_a``. op(B) is k x n likewise. ``gram``: B is A, and op(B)
-    the transpose of op(A), so that the product is symmetric.
+    the transpose of op(A), so that the product is symmetric. ``shared``: "a" or "b" is one matrix for the whole batch.
     """
 
     batch: Size
@@ -27,6 +27,7 @@ class Gemm:
     trans_a: bool
     trans_b: bool
     gram: bool = False
+    shared: str = ""
 
     @property
     def routine(self) -> str:
@@ -47,8 +48,9 @@ def as_gemm(v: Value) -> Gemm | None:
     if v.dtype.char not in BLAS_DTYPES:
         return None
     (contract_a, contract_b), (batch_a, batch_b) = v.attrs["contract"], v.attrs["batch"]
-    leading = tuple(range(len(batch_a)))
-    if batch_a != leading or batch_b != leading:
+    leading = tuple(range(len(batch_a or batch_b)))
+    one = shared((batch_a, batch_b)) if v.op is gemm else None
+    if (batch_a != leading and one != 0) or (batch_b != leading and one != 1):
         return None
     trans_a = contract_first(a, contract_a, batch_a)
     trans_b = contract_first(b, contract_b, batch_b)
@@ -57,10 +59,12 @@ def as_gemm(v: Value) -> Gemm | None:
     if not free_axes(a, contract_a, batch_a):
         trans_a = False
     return Gemm(
-        batch=product(a.shape[i] for i in batch_a),
+        batch=product((b if one == 0 else a).shape[i] for i in leading),
         m=product(a.shape[i] for i in free_axes(a, contract_a, batch_a)),
         n=product(b.shape[j] for j in free_axes(b, contract_b, batch_b)),
         k=product(a.shape[i] for i in contract_a),
         trans_a=trans_a, trans_b=not trans_b,
-        gram=a is b and contract_a == contract_b and len(v.operands) == 2 + len(v.attrs.get("times", ())),
+        shared="" if one is None else "ab"[one],
+        gram=a is b and one is None and contract_a == contract_b
+        and len(v.operands) == 2 + len(v.attrs.get("times", ())),
     )  # fmt: skip

@@ -104,7 +104,7 @@ def _job(s: Sum, in_kernel: bool, uses: dict[Value, int]) -> Job | None:
     others: dict[Value, list[Coefficient | None]] = {}
     for v, c in s.leaves:
         product = _product(v)
-        alone = product.op is dot and bool(product.attrs["contract"][0]) and uses[v] == uses[product] == 1
+        alone = _adds(product) and uses[v] == uses[product] == 1
         if alone and c is not None and c.fits(s.root.dtype):
             job.products.append((v, c))
         else:
@@ -125,6 +125,13 @@ def _target(others: dict[Value, list[Coefficient | None]], uses: dict[Value, int
     ((v, coefficients),) = others.items()
     c = together(coefficients)
     return (v, c) if c is not None and c.fits(v.dtype) and _is_array(v, uses) else None
+
+
+def _adds(v: Value) -> bool:
+    """Whether it is a product that could add to something."""
+    if v.op is gemm:
+        return not v.attrs["beta"] and not v.attrs["times"]
+    return v.op is dot and bool(v.attrs["contract"][0])
 
 
 def _product(v: Value) -> Value:
@@ -184,9 +191,10 @@ def _add(start: Value | None, beta: Coefficient, v: Value, alpha: Coefficient, e
         if by is not None:
             operands.append(by)
             times.append(name)
-    number = _shortest(alpha.number, product.dtype)
+    number = _shortest(alpha.number * product.attrs.get("alpha", 1.0), product.dtype)
     other = 0.0 if start is None else _shortest(beta.number, product.dtype)
-    out = gemm(*operands, **product.attrs, alpha=number, beta=other, times=tuple(times))
+    axes = {k: product.attrs[k] for k in ("contract", "batch")}
+    out = gemm(*operands, **axes, alpha=number, beta=other, times=tuple(times))
     return out if product is v else reshape(out, shape=v.shape)
 
 

@@ -151,12 +151,13 @@ class _Product:
             yield slots
             return
         steps = {"a": self.m * self.k, "b": self.k * self.n, "c": self.m * self.n}
-        moving = {x: self.code.slot() for x in slots}
-        for x, s in slots.items():
-            self.code.emit(Op.MOVE, moving[x], s, 0)
+        steps.pop(self.form.shared, None)
+        moving = {x: self.code.slot() for x in steps}
+        for x in moving:
+            self.code.emit(Op.MOVE, moving[x], slots[x], 0)
         with self.lowering.repeat(self.batch):
-            yield moving
-            for x in slots:
+            yield {**slots, **moving}
+            for x in moving:
                 self.code.emit(Op.MOVE, moving[x], moving[x], steps[x] * self.dtype.itemsize)
 
     def _products(self, alpha: int, beta: float) -> None:

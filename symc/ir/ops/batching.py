@@ -115,8 +115,14 @@ def _dot(v: Value, operands: Sequence[Value], flags: Flags, n: Size) -> Value:
 
 def _gemm(v: Value, operands: Sequence[Value], flags: Flags, n: Size) -> Value:
     """The sum that it is, over the batch axis; `blas` makes gemms again where that is good."""
-    product = product_of(v)
-    inner = _dot(product, operands[:2], flags[:2], n) if any(flags[:2]) else dot(*operands[:2], **product.attrs)
+    product, pair = product_of(v), list(operands[:2])
+    for k, full in enumerate(product.operands):
+        if full is not v.operands[k]:  # the same in every entry of the gemm's own batch
+            lead = full.ndim - v.operands[k].ndim
+            axes = tuple(range(lead, full.ndim))
+            pair[k] = (broadcast(pair[k], axes=(0, *_up(axes)), shape=(n, *full.shape)) if flags[k]
+                       else broadcast(pair[k], axes=axes, shape=full.shape))
+    inner = _dot(product, pair, flags[:2], n) if any(flags[:2]) else product
     given = parts(v, [x if name in v.attrs["times"] else spread(x, f, n)
                       for name, x, f in zip(parts(v), operands, flags, strict=True)])
     return combine(v, spread(inner, any(flags[:2]), n), given)

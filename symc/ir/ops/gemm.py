@@ -1,13 +1,13 @@
 """A product of arrays, scaled, plus another array, scaled: ``alpha * dot(a, b) + beta * c`` in one op.
 
 The pass `blas` makes it of sums of products; nobody writes it. It means what the sum means: a nan in ``c`` stays one
-even where beta is 0.
+even where beta is 0. Only one of ``a`` and ``b`` may have batch axes: the other is then the same for every entry.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -29,7 +29,7 @@ def _infer(*types: TensorType, contract: tuple[Axes, Axes], batch: tuple[Axes, A
            times: Times) -> TensorType:
     if len(types) != 2 + bool(beta) + len(times) or times not in TIMES or ("beta" in times and not beta):
         raise ShapeError(f"gemm: {len(types)} operands with beta = {beta} and times = {times}")
-    out = dot_type(types[0], types[1], contract, batch)
+    out = _product_type(types[0], types[1], contract, batch)
     wanted = [out] * bool(beta) + [TensorType(out.dtype, ())] * len(times)
     for given, want in zip(types[2:], wanted, strict=True):
         if given.dtype != want.dtype:
@@ -39,15 +39,52 @@ def _infer(*types: TensorType, contract: tuple[Axes, Axes], batch: tuple[Axes, A
     return out
 
 
+def shared(batch: tuple[Axes, Axes]) -> int | None:
+    """Which operand is the same for every entry of the batch, if one is."""
+    return None if bool(batch[0]) == bool(batch[1]) else int(bool(batch[0]))
+
+
+def _product_type(a: TensorType, b: TensorType, contract: tuple[Axes, Axes], batch: tuple[Axes, Axes]) -> TensorType:
+    k = shared(batch)
+    if k is not None:
+        own, other = batch[1 - k], (a, b)[1 - k]
+        lead = tuple(other.shape[i] for i in own)
+        a, b = [t.with_shape((*lead, *t.shape)) if i == k else t for i, t in enumerate((a, b))]
+        contract, batch = _spread_axes(contract, batch, k)
+    return dot_type(a, b, contract, batch)
+
+
+def _spread_axes(contract: tuple[Axes, Axes], batch: tuple[Axes, Axes], k: int) -> tuple:
+    """The axes when operand k has the batch axes in front."""
+    n = len(batch[1 - k])
+    moved = tuple(c + n for c in contract[k]), tuple(range(n))
+    return tuple(tuple(moved[j] if i == k else axes[i] for i in (0, 1)) for j, axes in enumerate((contract, batch)))
+
+
+def spread_attrs(v: Value) -> dict:
+    """``contract`` and ``batch`` of the product of a gemm when both operands have the batch axes."""
+    contract, batch = v.attrs["contract"], v.attrs["batch"]
+    k = shared(batch)
+    if k is not None:
+        contract, batch = _spread_axes(contract, batch, k)
+    return {"contract": contract, "batch": batch}
+
+
 def parts(v: Value, items: Sequence | None = None) -> dict:
     """The operands of a gemm (or what there is one of for each) by what they are: a, b, c, alpha, beta."""
     names = ["a", "b", *["c"] * bool(v.attrs["beta"]), *v.attrs["times"]]
     return dict(zip(names, v.operands if items is None else items, strict=True))
 
 
-def product_of(v: Value) -> Value:
-    """The product alone."""
-    return dot(*v.operands[:2], contract=v.attrs["contract"], batch=v.attrs["batch"])
+def product_of(v: Value, a: Value | None = None, b: Value | None = None) -> Value:
+    """The product alone, of other operands if they are given."""
+    pair = [v.operands[0] if a is None else a, v.operands[1] if b is None else b]
+    k = shared(v.attrs["batch"])
+    if k is not None:
+        lead = tuple(pair[1 - k].shape[i] for i in v.attrs["batch"][1 - k])
+        n, x = len(lead), pair[k]
+        pair[k] = broadcast(x, axes=tuple(range(n, n + x.ndim)), shape=(*lead, *x.shape))
+    return dot(*pair, **spread_attrs(v))
 
 
 def scale(x: Value, number: float, by: Value | None = None) -> Value:
@@ -65,7 +102,11 @@ def combine(v: Value, product: Value, given: dict[str, Value]) -> Value:
 
 def _reference(*arrays, contract, batch, alpha, beta, times):
     factors = dict(zip(times, arrays[len(arrays) - len(times):], strict=True))
-    product = dot_reference(arrays[0], arrays[1], contract, batch)
+    pair, k = list(arrays[:2]), shared(batch)
+    if k is not None:
+        pair[k] = np.broadcast_to(pair[k], (*(pair[1 - k].shape[i] for i in batch[1 - k]), *pair[k].shape))
+        contract, batch = _spread_axes(contract, batch, k)
+    product = dot_reference(*pair, contract, batch)
 
     def scaled(x, number, by):
         x = x if by is None else x * by
@@ -82,8 +123,8 @@ def _jvp(tangents: Sequence[Value | None], v: Value) -> Value | None:
     p, product = parts(v), product_of(v)
     alpha, beta = [(v.attrs[name], p.get(name)) for name in ("alpha", "beta")]
     term = {
-        "a": lambda t: scale(dot(t, p["b"], **product.attrs), *alpha),
-        "b": lambda t: scale(dot(p["a"], t, **product.attrs), *alpha),
+        "a": lambda t: scale(product_of(v, a=t), *alpha),
+        "b": lambda t: scale(product_of(v, b=t), *alpha),
         "c": lambda t: scale(t, *beta),
         "alpha": lambda t: scale(product, alpha[0], t),
         "beta": lambda t: scale(p["c"], beta[0], t),
@@ -101,9 +142,14 @@ def _vjp(g: Value, v: Value) -> tuple[Value, ...]:
     def inner(x: Value, number: float) -> Value:
         return scale(sum_(mul(g, conjugate(x)), axes=tuple(range(g.ndim))), number)
 
+    def of_operand(k: int, transpose: Callable[[Value, Value], Value]) -> Value:
+        found = transpose(scaled("alpha"), product)
+        lead = tuple(range(found.ndim - v.operands[k].ndim))
+        return sum_(found, axes=lead) if lead else found
+
     cotangent = {
-        "a": lambda: transpose_left(scaled("alpha"), product),
-        "b": lambda: transpose_right(scaled("alpha"), product),
+        "a": lambda: of_operand(0, transpose_left),
+        "b": lambda: of_operand(1, transpose_right),
         "c": lambda: scaled("beta"),
         "alpha": lambda: inner(product, v.attrs["alpha"]),
         "beta": lambda: inner(p["c"], v.attrs["beta"]),
@@ -124,6 +170,10 @@ def _samples() -> Iterator[tuple[tuple, dict]]:
     yield (a, b[:, 0], c[:, 0], np.asarray(2.0)), dict(plain, alpha=1.0, beta=0.5, times=("beta",))
     yield ((rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 5, 4)), rng.normal(size=(2, 3, 5)), np.asarray(2.0)),
            dict(contract=((2,), (2,)), batch=((0,), (0,)), alpha=1.0, beta=1.0, times=("alpha",)))
+    yield ((a, rng.normal(size=(2, 4, 5)), rng.normal(size=(2, 3, 5))),
+           dict(contract=((1,), (1,)), batch=((), (0,)), alpha=2.0, beta=1.0, times=()))
+    yield ((rng.normal(size=(2, 4, 3)), rng.normal(size=(5, 4))),
+           dict(contract=((1,), (1,)), batch=((0,), ()), alpha=-1.0, beta=0.0, times=()))
     yield (np.ones((2, 0)), np.ones((0, 3)), np.ones((2, 3))), dict(plain, alpha=1.0, beta=2.0, times=())
 
 

@@ -75,8 +75,8 @@ def _has_steps(t: TensorType, length: int) -> bool:
 def _product(v: Value, length: int) -> RowOp | None:
     a, b, *rest = v.operands
     adds = bool(v.attrs.get("beta"))
-    (left, right), (batch, _) = v.attrs["contract"], v.attrs["batch"]
-    if batch or not _has_steps(a.type, length):
+    left, right = v.attrs["contract"]
+    if any(v.attrs["batch"]) or not _has_steps(a.type, length):
         return None
     if any(i == j == 0 for i, j in zip(left, right, strict=True)) and _has_steps(b.type, length):
         return None if adds else RowOp(v, (True, True, *[False] * len(rest)), True)
