@@ -248,8 +248,8 @@ def write(failure: Failure, folder: Path) -> list[Path]:
     said = str(g.difference if g.difference is not None else g.error)
     script = write_repro(folder / f"test_{stem}.py", g.sample, headline(g),
     f"Found: {said}\nProgram: {failure.program}",
-                         pipeline=g.pipeline if g.kind == "pass" and g.name in g.pipeline else None,
-                         check=failure.check if g.kind == "check" or g.error.count(" in ") else None)
+                         pipeline=g.pipeline if g.kind == "pass" else None,
+                         check=failure.check if g.kind == "check" else None)
     return [ir, script]
 
 

@@ -103,8 +103,7 @@ def run(name: str, t: Trial) -> Guilt | None:
     except BROKEN as e:
         error = _error(e)
         small = _smaller(t, t.data[0], lambda s: _error_of(name, s) == error) if t.data else None
-        return Guilt("backend" if name in NATIVE else "pass", f"error in check {name!r}", error=f"{error}: {_brief(e)}",
-                     pipeline=DEFAULT, sample=small)
+        return Guilt("check", name, error=f"{error}: {_brief(e)}", sample=small)
 
 
 def _error(e: BaseException) -> str:
