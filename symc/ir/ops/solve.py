@@ -73,14 +73,25 @@ def _triangular_infer(a: TensorType, b: TensorType, lower: bool, trans: str, uni
     return b
 
 
-def _triangular_reference(a, b, lower, trans, unit):
-    from scipy.linalg import solve_triangular as solve_one
+def _solved(a: np.ndarray, b: np.ndarray, *, lower: bool, trans: str = "n", unit: bool = False) -> np.ndarray:
+    """By BLAS, which uses no threads for small matrices; LAPACK's trtrs does, and waits for them."""
+    from scipy.linalg import get_blas_funcs
 
+    (trsm,) = get_blas_funcs(("trsm",), (a, b))
+    return trsm(1.0, a, b, lower=lower, trans_a="ntc".index(trans), diag=unit) if b.size else b
+
+
+def _refuse_zeros(a: np.ndarray) -> None:
+    """Raise LinAlgError for a zero on a diagonal that is divided by."""
+    if a.size and not np.all(np.diagonal(a, axis1=-2, axis2=-1)):
+        raise LinAlgError(SINGULAR, help=ANY)
+
+
+def _triangular_reference(a, b, lower, trans, unit):
     out = np.empty_like(b, order="C")
-    if out.size:
-        checked(SINGULAR, lambda: one_by_one(
-            lambda x, y: solve_one(x, y, trans="ntc".index(trans), lower=lower, unit_diagonal=unit, check_finite=False),
-            [a, b], [out]), help=ANY)
+    if not unit:
+        _refuse_zeros(a)
+    one_by_one(lambda x, y: _solved(x, y, lower=lower, trans=trans, unit=unit), [a, b], [out])
     return out
 
 
@@ -149,25 +160,18 @@ def _lu_solve_infer(lu: TensorType, perm: TensorType, b: TensorType, trans: str)
 
 
 def _lu_solve_reference(lu, perm, b, trans):
-    from scipy.linalg import solve_triangular as solve_one
-
-    if lu.size and not np.all(np.diagonal(lu, axis1=-2, axis2=-1)):
-        raise LinAlgError(SINGULAR, help=ANY)
-    out, code = np.empty_like(b, order="C"), "ntc".index(trans)
+    _refuse_zeros(lu)
+    out = np.empty_like(b, order="C")
 
     def one(lu, order, y):
         if trans == "n":
-            y = solve_one(lu, y[order], lower=True, unit_diagonal=True, check_finite=False)
-            return solve_one(lu, y, check_finite=False)
-        y = solve_one(lu, y, trans=code, check_finite=False)
+            return _solved(lu, _solved(lu, y[order], lower=True, unit=True), lower=False)
         x = np.empty_like(y)
-        x[order] = solve_one(lu, y, trans=code, lower=True, unit_diagonal=True, check_finite=False)
+        x[order] = _solved(lu, _solved(lu, y, lower=False, trans=trans), lower=True, trans=trans, unit=True)
         return x
 
-    if out.size:
-        depth = lu.ndim - 2
-        for k in np.ndindex(*lu.shape[:depth]):
-            out[k] = one(lu[k], perm[k], b[k])
+    for k in np.ndindex(*lu.shape[: lu.ndim - 2]):
+        out[k] = one(lu[k], perm[k], b[k])
     return out
 
 
