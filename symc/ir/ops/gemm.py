@@ -106,7 +106,7 @@ def _reference(*arrays, contract, batch, alpha, beta, times):
     if k is not None:
         pair[k] = np.broadcast_to(pair[k], (*(pair[1 - k].shape[i] for i in batch[1 - k]), *pair[k].shape))
         contract, batch = _spread_axes(contract, batch, k)
-    product = dot_reference(*pair, contract, batch)
+    product = dot_reference(pair[0], pair[1], contract, batch)
 
     def scaled(x, number, by):
         x = x if by is None else x * by
