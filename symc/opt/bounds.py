@@ -15,8 +15,10 @@ from symc.ir.location import NOWHERE, Inside, merge_inside
 from symc.ir.ops.kernel import bounded, check_index
 from symc.ir.traverse import rebuild, region_params
 from symc.ir.value import Region, Value, make
+from symc.opt.facts import Analysis, Fact
 from symc.opt.ranges import UNKNOWN, Range, range_of, wrapped_index
 from symc.opt.regions import as_function, with_lines
+from symc.opt.transfer.ends import whole
 
 
 def in_bounds(index: Value, size: Size) -> bool:
@@ -48,24 +50,22 @@ def _keeps_numbers(v: Value) -> bool:
 
 def check_indices(f: Function) -> Function:
     """The function, and the bodies in it, with a check before every gather and scatter that may be out of bounds."""
-    return _Checker(f, {}).run()
+    return _Checker(f, Analysis()).run()
 
 
 class _Checker:
-    """The pass on one function. ``given``: the ranges of its params that are known."""
+    """The pass on one function. ``facts``: what is known of its values, from what is known of its params."""
 
-    def __init__(self, f: Function, given: dict[Value, Range]):
-        self.f, self.given = f, given
-        self.ranges: dict[Value, Range] = {}
+    def __init__(self, f: Function, facts: Analysis):
+        self.f, self.facts = f, facts
         self.done: dict[Value, Value] = {}
         self.hints = dict(f.hints)
         self.inside: Inside = {region: dict(lines) for region, lines in f.inside.items()}
-        self.bodies: dict[tuple[Region, tuple[Range, ...]], Region] = {}
+        self.bodies: dict[tuple[Region, tuple[Fact, ...]], Region] = {}
 
     def run(self) -> Function:
         f = self.f
         for v in f.values():
-            self.ranges[v] = self.given[v] if v in self.given else range_of(v, self.ranges.__getitem__)
             operands = [self.done[o] for o in v.operands]
             for k, size in _index_operands(v):
                 operands[k] = self._index(v, v.operands[k], operands[k], size)
@@ -80,30 +80,26 @@ class _Checker:
     def _index(self, v: Value, old: Value, new: Value, size: Size) -> Value:
         """The index ``new`` (``old`` in the function as it was), checked if that is needed."""
         x = wrapped_index(old)
-        low = UNKNOWN[0] if x is None else self.ranges[x][0]
-        if x is not None and low is not None and known_nonnegative(low):  # nothing wraps around
+        if x is not None and self.facts(x).nonnegative:  # nothing wraps around
             old, new = x, self.done[x]
         if in_bounds(new, size):
             return new
-        known = _inside(self.ranges[old], size)
+        known = _inside(whole(self.facts(old)), size)
         out = (bounded if known else check_index)(new, size=size)
         self.hints[out] = self.hints.get(out, NOWHERE) | self.f.hints.get(v, NOWHERE)
         return out
 
     def _body(self, v: Value, k: int) -> Region:
-        """Region ``k`` of a loop or branch. What is captured, and what runs over rows, has the range it has outside."""
+        """Region ``k`` of a loop or branch, with what is known in it."""
         region = v.regions[k]
-        params = region_params(region)
-        first = len(v.operands) - len(params)  # of `cond`, the choice is no param
-        carries = v.attrs.get("carry", 0)
-        ranges = tuple(UNKNOWN if j < carries else self.ranges[o] for j, o in enumerate(v.operands[first:]))
-        found = self.bodies.get((region, ranges))
+        facts = self.facts.of_region(v, k)
+        given = tuple(facts(p) for p in region_params(region))
+        found = self.bodies.get((region, given))
         if found is None:
-            body = as_function(region, self.inside)
-            out = _Checker(body, dict(zip(params, ranges, strict=True))).run()
+            out = _Checker(as_function(region, self.inside), facts).run()
             merge_inside(self.inside, out.inside)
             merge_inside(self.inside, {out.body: {x: lines for x, lines in out.hints.items() if lines}})
-            found = self.bodies[region, ranges] = out.body
+            found = self.bodies[region, given] = out.body
         return found
 
 
