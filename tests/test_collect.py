@@ -25,7 +25,7 @@ BIG = [sc.matrix(name, shape=(64, 64)) for name in "pqr"]
 FORMS = [
     ("numbers of a sum", lambda x, y, z: x + 2 + y + 3, X, ["add", "add"], ""),
     ("numbers of a product", lambda x, y, z: 2 * x / 4, X, ["mul"], ""),
-    ("numbers of two products", lambda x, y, z: (2 * x) * (3 * y), X, ["mul", "mul"], ""),
+    ("numbers around a quotient", lambda x, y, z: 3 / x * 7, X, ["div"], ""),
     ("like terms", lambda x, y, z: 3 * x + y + 2 * x, X, ["mul", "add"], ""),
     ("like terms that leave one", lambda x, y, z: 3 * x - 2 * x, X, [], ""),
     ("a common factor", lambda x, y, z: x * z + y * z, X, ["add", "mul"], ""),

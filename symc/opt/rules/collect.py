@@ -24,8 +24,9 @@ from symc.opt.rule import OPT_IN, rewrite, rule
 
 #: So many terms are looked at together.
 MOST = 8
-#: So many, for numbers to meet: those of the layers of a network stay apart, so that equal layers stay equal.
-FEW = 4
+#: So many, for numbers of sums and of products to meet: those of the layers of a network stay apart, so that equal
+#: layers stay equal kernels.
+FEW, FEWER = 4, 3
 UNSAFE = ("nan-unsafe", OPT_IN)
 
 
@@ -45,6 +46,11 @@ def opened(v: Value, kind: str, context, most: int = MOST) -> list[Term]:
         else:
             out.append((sign, x))
     return out
+
+
+def _below(v: Value, *names: str) -> bool:
+    """Whether an operand is one of these ops: without, there is nothing to open or to collect."""
+    return any(o.op.name in names for o in v.operands)
 
 
 def _splat(number: np.ndarray, like: Value) -> Value:
@@ -76,6 +82,8 @@ def _ordinary(number: np.ndarray) -> bool:
 )
 def collect_terms(v: Value, context) -> Value | None:
     """Numbers meet, and multiples of one thing are one multiple (not where they would cancel or overflow)."""
+    if not _below(v, "add", "sub", "neg", "mul"):
+        return None
     terms = opened(v, "sum", context)
     groups: dict[Value | None, list[np.ndarray]] = {}
     plain: dict[Value | None, Value] = {}
@@ -126,16 +134,18 @@ def _term(base: Value | None, total: np.ndarray, whole: Value | None, first: np.
     "div",
     kinds="f",
     tags=["reassociate"],
-    equation="(x * 2) * (y * 3) -> x * y * 6; x * 2 / y / 4 -> x / y * 0.5",
+    equation="3 / x * 7 -> 21 / x; 6 / (x * 3) -> 2 / x",
     examples=lambda: [
-        example(lambda x, y: (x * 2) * (y * 3), leaves(2)),
-        example(lambda x, y: x * 3 / y / 7, leaves(2)),
+        example(lambda x, y: 3 / x * 7, leaves(2)),
+        example(lambda x, y: 6 / (x * 3), leaves(2)),
     ],
     misses=lambda: [example(lambda x, y: x * 2 / y, leaves(2)), example(lambda x, y: 3 / (x * y), leaves(2))],
 )
 def collect_factors(v: Value, context) -> Value | None:
     """Numbers in a product meet (not where they would overflow or vanish)."""
-    terms = opened(v, "product", context, FEW)
+    if not _below(v, "mul", "div"):
+        return None
+    terms = opened(v, "product", context, FEWER)
     numbers = [(s, n) for s, x in terms if (n := splat_of(x)) is not None]
     rest = [(s, x) for s, x in terms if splat_of(x) is None]
     if len(numbers) < 2 or not rest:
@@ -228,7 +238,11 @@ def _matrix_product(x: Value, y: Value) -> Value:
 )
 def common_factor(v: Value, context) -> Value | None:
     """One product for two: cheaper, and what cancels does so before it is rounded."""
+    if not _below(v, "add", "sub", "neg", *(op.name for op in FACTORED)):
+        return None
     terms = opened(v, "sum", context)
+    if sum(x.op in FACTORED for _, x in terms) < 2:
+        return None
     for j, (t, y) in enumerate(terms):
         for i, (s, x) in enumerate(terms[:j]):
             sign = 1 if s > 0 or t > 0 else -1
@@ -252,6 +266,9 @@ def _without_pair(terms: list[Term], may: Callable[[Value], bool]) -> list[Term]
 
 
 def _cancelled(v: Value, kind: str, context, may: Callable[[Value], bool]) -> Value | None:
+    inverse, *nested = ("sub", "add", "neg") if kind == "sum" else ("div", "mul")
+    if not _below(v, inverse, *nested) or v.op.name != inverse and not _below(v, inverse):
+        return None
     rest = _without_pair(opened(v, kind, context), may)
     if rest is None:
         return None
