@@ -34,8 +34,8 @@ from symc.opt.regions import as_function
 from symc.precise import PRECISION, NotPrecise, precise_step, to_precise, ulps
 from symc.sampling import Sample, leaves_of, samples, sizes_of
 
-#: Named ops stay what they are: rules know them, and so does the reader.
-PIPELINE = UNFUSED.split(",open_blocks")[0]
+#: Named ops stay what they are: rules know them, and so does the reader. So do promises, which samples must keep.
+PIPELINE = UNFUSED.split(",forget_assumptions")[0]
 #: A value with a larger error, from operands that were right, is looked at; in units in the last place.
 LOCAL = 64.0
 #: A result with a larger error suffers.
