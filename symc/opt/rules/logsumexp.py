@@ -233,19 +233,6 @@ def _product(x: Value, y: Value, i: int = -1, j: int = 0) -> Value:
 @rewrite(
     "logsumexp",
     kinds="f",
-    equation="logsumexp(x - m, axes) -> logsumexp(x, axes) - m",
-    examples=lambda: [logsumexp(_matrix() - _rows(leaves(1, {}, (3,))[0]), axes=(1,))],
-    misses=lambda: [logsumexp(_matrix() - _rows(leaves(1, {}, (3,))[0]), axes=(0,))],
-)
-def logsumexp_of_shifted(v: Value) -> Value | None:
-    """A shift that was made by hand: logsumexp makes its own."""
-    x, m = without_shift(v.operands[0], v.attrs["axes"])
-    return None if m is None else logsumexp(x, axes=v.attrs["axes"]) - m
-
-
-@rewrite(
-    "logsumexp",
-    kinds="f",
     needs=["logsumexp"],
     equation="logsumexp(logsumexp(x, a), b) -> logsumexp(x, a and b)",
     examples=lambda: [logsumexp(logsumexp(leaves(1, {}, (3, 4, 2))[0], axes=(1,)), axes=(1,))],
@@ -260,21 +247,26 @@ def logsumexp_of_logsumexp(v: Value, context) -> Value | None:
     return logsumexp(x.operands[0], axes=tuple(sorted((*inner, *[kept[a] for a in v.attrs["axes"]]))))
 
 
+def _put_back(x: Value, m: Value) -> Value:
+    return m + logsumexp(x - _rows(m), axes=(1,))
+
+
 @rewrite(
     "add",
     "sub",
     kinds="f",
     needs=["logsumexp"],
-    equation="m + (logsumexp(x) - m) -> logsumexp(x)",
-    examples=lambda: [(lambda x, m: m + (logsumexp(x, axes=(1,)) - m))(_matrix(), leaves(1, {}, (3,))[0])],
+    equation="m + logsumexp(x - m) -> logsumexp(x)",
+    examples=lambda: [_put_back(_matrix(), leaves(1, {}, (3,))[0])],
 )
 def shift_put_back(v: Value) -> Value | None:
-    """The other half of a shift by hand: m + log(sum(exp(x - m)))."""
+    """A shift that was made by hand and is put back; logsumexp makes its own. (Alone, the shifted one is the more
+    accurate: a large m is not in its result.)"""
     terms = flatten(v, "sum")
-    if not any(x.op is logsumexp for _, x in terms):
-        return None
     for i, (s, x) in enumerate(terms):
-        for j, (t, y) in enumerate(terms):
-            if x is y and s > 0 > t and x.op is not logsumexp:
-                return join([term for k, term in enumerate(terms) if k not in (i, j)], "sum")
+        y, m = without_shift(x.operands[0], x.attrs["axes"]) if x.op is logsumexp and s > 0 else (x, None)
+        for j, (t, other) in enumerate(terms):
+            if m is not None and other is m and t > 0:
+                rest = [term for k, term in enumerate(terms) if k not in (i, j)]
+                return join([*rest, (1, logsumexp(y, axes=x.attrs["axes"]))], "sum")
     return None
