@@ -26,8 +26,12 @@ TITLES = {
     "powers": "Powers",
     "reductions": "Reductions",
     "there_and_back": "There and back",
+    "assumed": "Signs and ranges",
     "select": "Choices",
     "logic": "Logic",
+    "inverses": "Inverses and determinants",
+    "structure": "Structure of matrices",
+    "factors": "Factorizations",
     "composed": "Composed matrices",
     "indexing": "Indexing",
     "lookups": "Look-ups",
@@ -37,6 +41,9 @@ TITLES = {
     "linalg": "Products of arrays",
     "decompose": "Decomposition",
     "placing": "Placing",
+    "assumptions": "Assumptions",
+    "forget": "Without assumptions",
+    "checking": "Checked assumptions",
     "debug": "Debugging",
 }
 

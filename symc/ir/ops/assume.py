@@ -72,7 +72,7 @@ def _sorted(a: np.ndarray) -> np.ndarray:
 
 
 def _triangle(a: np.ndarray, lower: bool) -> np.ndarray:
-    inside = np.tri(*a.shape[-2:], dtype=bool) if lower else np.tri(*a.shape[:-3:-1], dtype=bool).T
+    inside = np.tri(*a.shape[-2:], dtype=np.bool_) if lower else np.tri(*a.shape[:-3:-1], dtype=np.bool_).T
     return (a == 0) | inside
 
 
@@ -95,7 +95,7 @@ STRUCTURES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
     "lower": ("zero above the diagonal", lambda a: _triangle(a, True)),
     "upper": ("zero below the diagonal", lambda a: _triangle(a, False)),
     "diagonal": ("zero off the diagonal", lambda a: _triangle(a, True) & _triangle(a, False)),
-    "unit": ("one on the diagonal", lambda a: ~np.eye(*a.shape[-2:], dtype=bool) | (a == 1)),
+    "unit": ("one on the diagonal", lambda a: ~np.eye(*a.shape[-2:], dtype=np.bool_) | (a == 1)),
     "orthogonal": ("the inverse of its (conjugate) transpose", lambda a: _near(a @ _adjoint(a), _eye(a))),
     "permutation": ("the unit matrix with rows in another order", _one_each),
     "identity": ("the unit matrix", lambda a: a == _eye(a)),
