@@ -62,10 +62,13 @@ def dot_as_sum(v: Value) -> Value | None:
     n, m, k = len(batch_a), len(left), len(contract_a)
     # axes of the space: batch, left, contracted and right, so that the innermost is the last axis of b where it can be
     across = not is_small(v) and not is_outer(v) and bool(right) and b.ndim - 1 in right and v.dtype.itemsize > 2
-    right_at, contract_at = (n + m + k, n + m) if across else (n + m, n + m + len(right))
+    down = not right and bool(left) and a.ndim - 1 in left  # the columns of a are summed: read row by row
+    left_at = n + k if down else n
+    right_at = n + m + k if across else n + m
+    contract_at = n if down else n + m if across else n + m + len(right)
     shape: dict[int, Size] = {}
     spread = []
-    for x, parts in ((a, ((batch_a, 0), (left, n), (contract_a, contract_at))),
+    for x, parts in ((a, ((batch_a, 0), (left, left_at), (contract_a, contract_at))),
                      (b, ((batch_b, 0), (right, right_at), (contract_b, contract_at)))):
         place = {axis: first + i for axes, first in parts for i, axis in enumerate(axes)}
         shape.update({p: x.shape[axis] for axis, p in place.items()})
