@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 
@@ -27,7 +28,8 @@ def main(args: argparse.Namespace) -> int:
     if args.replay:
         return replay(args.replay)
     chosen = tuple(g for g in args.generators.split(",") if g)
-    summary = Campaign(args.seed, args.minutes, args.programs, args.backend, args.out, generators=chosen).run()
+    say = partial(print, flush=True)  # what is found is seen at once, in a file too
+    summary = Campaign(args.seed, args.minutes, args.programs, args.backend, args.out, say, generators=chosen).run()
     print(summary)
     return int(bool(summary.failures))
 
