@@ -1,11 +1,11 @@
 """When packing products pays: what it saves, and what it copies, in nanoseconds of one core.
 
 The figures were measured (OpenBLAS, one thread of an AMD EPYC, float32, 1 to 2048 rows, 32 to 512 columns); only their
-ratios matter. A product reads the operand that it shares once more: BLAS copies it into blocks of its own, about 0.1 ns
-an element. Four products of 128 columns take 3 to 5 % longer than one of 512, four of 32 columns 10 to 100 %, the more
-the fewer rows there are, because of the calls. Concatenating weights, or taking results apart where no kernel does that
-on the way, costs as much for each element. Hence without free copies a shared operand needs several times as many rows
-as a part has columns; what is concatenated once for many steps or calls always pays.
+ratios matter. A product reads the operand that it shares once more: BLAS copies it into blocks of its own, 0.05 to
+0.12 ns an element. Four products of 128 columns take 3 to 5 % longer than one of 512, four of 32 columns 10 to 100 %,
+the more the fewer rows there are, because of the calls. Concatenating weights, or taking results apart where no kernel
+does that on the way, costs 0.12 ns an element. Hence without free copies a shared operand needs several times as many
+rows as a part has columns; what is concatenated once for many steps or calls always pays.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from symc.ir.value import Value
 #: A call of a library, and the step of the plan around it.
 CALL = 250.0
 #: Reading an element of the shared operand in one product more.
-SHARED = 0.1
+SHARED = 0.07
 #: Copying an element, a kernel's launch included in ``LAUNCH``.
 COPIED = 0.12
 LAUNCH = 150.0
