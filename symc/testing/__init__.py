@@ -1,38 +1,41 @@
-"""Tools for tests, symc's own and users': FileCheck for IR, checks of rules, random programs, and a few assertions.
+"""Tools for tests, symc's own and users': assertions about compiled functions, checks of rules and passes, FileCheck for
+IR, random programs.
 
-The pytest plugin is ``symc.testing.plugin``; it collects ``.ir`` files wherever symc is installed.
+The pytest plugin is ``symc.testing.plugin``; it collects ``.ir`` files and has fixtures wherever symc is installed.
+docs/testing.md shows how all of it is used.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
+from symc.testing.assertions import (
+    assert_calls,
+    assert_dump,
+    assert_fires,
+    assert_in_place,
+    assert_kernels,
+    assert_no_alloc,
+    assert_not_fires,
+    assert_rewrites,
+    check_pass,
+)
 from symc.testing.filecheck import CheckError, check_text
 
-__all__ = ["CheckError", "assert_dump", "assert_kernels", "assert_no_alloc", "check_rule", "check_text"]
-
-
-def assert_dump(f: Any, checks: str, stage: str | None = None) -> None:
-    """The text of a compiled function (or IR function) has what the CHECK lines in ``checks`` want."""
-    check_text(f.dump(stage=stage) if hasattr(f, "dump") else str(f), checks, getattr(f, "name", ""))
-
-
-def assert_kernels(f: Any, count: int) -> None:
-    """A compiled function runs exactly this many generated kernels."""
-    kernels = list(f.kernels)
-    if len(kernels) != count:
-        raise CheckError(
-            f"{getattr(f, 'name', f)} has {len(kernels)} kernels, not {count}:\n" + "\n".join(map(str, kernels))
-        )
-
-
-def assert_no_alloc(f: Any) -> None:
-    """The plan of a compiled function allocates nothing but results."""
-    plan = str(f.plan)
-    found = re.findall(r"^\s*alloc (?!.*\(result\)).*$", plan, re.M)
-    if found:
-        raise CheckError(f"{getattr(f, 'name', f)} allocates:\n" + "\n".join(found) + f"\nits plan is\n{plan}")
+__all__ = [
+    "CheckError",
+    "assert_calls",
+    "assert_dump",
+    "assert_fires",
+    "assert_in_place",
+    "assert_kernels",
+    "assert_no_alloc",
+    "assert_not_fires",
+    "assert_rewrites",
+    "check_pass",
+    "check_rule",
+    "check_text",
+]
 
 
 def check_rule(rule: Any) -> None:

@@ -1,10 +1,12 @@
-"""The pytest plugin: collects ``.ir`` files. Each case of a file (see ``symc.testing.filecheck``) is one test.
+"""The pytest plugin: collects ``.ir`` files, and has the assertions of ``symc.testing`` as fixtures.
 
-symc itself is imported when the first file is collected, so that the plugin costs other projects nothing.
+Each case of a file (see ``symc.testing.filecheck``) is one test. What is needed for that is imported when the first
+file is collected or the first fixture is asked for.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,33 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     if file_path.suffix == ".ir" and "// RUN:" in file_path.read_text(encoding="utf-8"):
         return IRFile.from_parent(parent, path=file_path)
     return None
+
+
+def _assertion(name: str) -> Any:
+    def fixture() -> Any:
+        return getattr(importlib.import_module("symc.testing"), name)
+
+    fixture.__doc__ = f"``symc.testing.{name}``."
+    return pytest.fixture(name=name)(fixture)
+
+
+(assert_calls, assert_dump, assert_fires, assert_in_place, assert_kernels, assert_no_alloc, assert_not_fires,
+ assert_rewrites, check_pass, check_rule) = map(_assertion, (
+    "assert_calls", "assert_dump", "assert_fires", "assert_in_place", "assert_kernels", "assert_no_alloc",
+    "assert_not_fires", "assert_rewrites", "check_pass", "check_rule"))  # fmt: skip
+
+
+@pytest.fixture
+def own_rules() -> Iterator[None]:
+    """Rules and passes that the test registers are gone after it."""
+    from symc.opt import all_passes, temporary_rules, unregister_pass
+
+    before = {p.name for p in all_passes()}
+    with temporary_rules():
+        yield
+    for p in all_passes():
+        if p.name not in before:
+            unregister_pass(p.name)
 
 
 class IRFile(pytest.File):
