@@ -42,7 +42,8 @@ def as_function(*values: Value, leaves: Sequence[Value] | None = None) -> Functi
 
 def pipeline_of(r: Rule) -> str:
     """The default pipeline as far as rules go; with the rule, if it must be asked for."""
-    return ("strip_debug," if r.family == "debug" else "") + UNFUSED + (f",+{r.name}" if OPT_IN in r.tags else "")
+    first = {"debug": "strip_debug,", "checking": "check_assumptions,"}.get(r.family, "")
+    return first + UNFUSED + (f",+{r.name}" if OPT_IN in r.tags else "")
 
 
 def fired(r: Rule, v: Value) -> Optimized:

@@ -95,7 +95,7 @@ def forget_assumption(v: Value) -> Value:
     exact=True,
     family="checking",
     equation="assume(x) -> check_assumption(x)",
-    examples=lambda: [promised(_matrix(), "positive", "lower")],
+    examples=lambda: [promised(_matrix(), "positive"), promised(_matrix(), "lower")],
     misses=lambda: [abs_(_matrix())],
     arises=BY_ASSUME,
 )

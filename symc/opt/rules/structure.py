@@ -88,8 +88,8 @@ def _repeated(a: Value, b: Value) -> Value:
 @rewrite(
     "solve",
     kinds="fc",
-    equation="solve(A, b) by the structure of A: a triangle, cho_solve(cholesky(A), b) for pd, A.T @ b for orthogonal, "
-    "b / d for diag(d), b for the unit matrix",
+    equation="solve(A, b) -> solve_triangular(A, b) for a triangle, cho_solve(cholesky(A), b) for pd, A.T @ b for "
+    "orthogonal, b / d for diag(d), b for the unit matrix",
     examples=lambda: [
         solve(_square("lower"), _right()),
         solve(_square("upper", "unit"), _right()),
@@ -120,7 +120,7 @@ def structured_solve(v: Value, context) -> Value | str | None:
     "lu_solve",
     kinds="fci",
     needs=["get"],
-    equation="lu_solve(lu_factor(A), b) by the structure of A, as solve(A, b)",
+    equation="lu_solve(lu_factor(A), b) -> what solve(A, b) becomes by the structure of A",
     examples=lambda: [
         factored(_square("pd"), _right(), "t"),
         factored(_square("lower"), _right(), "t"),
@@ -181,7 +181,7 @@ def triangular_of_diagonal(v: Value, context) -> Value | None:
 @rewrite(
     "inv",
     kinds="fc",
-    equation="inv(A) by the structure of A: 1 / d for diag(d), A.T for orthogonal, solve(A, eye) for a triangle or pd",
+    equation="inv(A) -> diag(1 / d) for diag(d), A.T for orthogonal, solve(A, eye) for a triangle or pd",
     examples=lambda: [
         inv(diagonal_matrix(_positive_line())),
         inv(_square("orthogonal")),
