@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import replace as replace_fields
 from typing import Any
 
 import numpy as np
 
 from symc.ir.attrs import Attrs
+from symc.ir.function import Function
 from symc.ir.op import Op, all_ops, lookup, splat
 from symc.ir.ops.kernel import results_of
 from symc.ir.text import splat_of
 from symc.ir.traverse import postorder, replace
 from symc.ir.types import DTYPES, TensorType, TupleType
-from symc.ir.value import Value, fresh_input, make
+from symc.ir.value import Region, Value, fresh_input, make
 from symc.opt.rule import Rule, all_rules, lookup_rule
 from symc.testing.fuzz.grower import MISTAKES, Grower
 from symc.testing.fuzz.programs import STYLES, Program, closed, data_for, generator
@@ -53,8 +55,20 @@ def _finished(name: str, rng: np.random.Generator, grower: Grower, results: Sequ
     made = [v for v in grower.pool if v.operands]
     chosen = [*results, *made[-2:]] or grower.pool[:1]
     f = closed(grower.leaves, chosen)
+    if rng.random() < 0.25:
+        f = with_state(f, rng)
     donated = frozenset(k for k in range(len(f.inputs)) if rng.random() < 0.15)
     return Program(name, f, data_for(f, rng), donated)
+
+
+def with_state(f: Function, rng: np.random.Generator) -> Function:
+    """A function of which an input is a state that a result, or a number, replaces in each call."""
+    k = int(rng.integers(len(f.inputs)))
+    t = f.inputs[k].type
+    fits = [v for v in f.values() if v.type is t and v.op.name != "constant"]
+    new = fits[-1] if rng.random() < 0.8 else splat(1, t)
+    inputs = tuple(replace_fields(i, role="state") if j == k else i for j, i in enumerate(f.inputs))
+    return replace_fields(f, inputs=inputs, body=Region(f.body.params, [*f.body.results, new]), updates=(k,))
 
 
 # --- samples of ops ---------------------------------------------------------------------------------------------------
