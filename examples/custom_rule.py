@@ -1,35 +1,32 @@
 """A rewrite rule of your own: two expressions, a claim about rounding, its test, and what it changes."""
 
-import math
-
 import numpy as np
 
 import symc as sc
 from symc import testing
-from symc.ir.ops.arithmetic import abs_
-from symc.ir.ops.math import cosh, log, softplus
+from symc.ir.ops.math import atan
 from symc.opt import rule
 
 
-@rule(exact=False, domain={"x": (0.1, 300)})
-def log_cosh(x):
-    """cosh overflows at 711, where its logarithm is only 710."""
-    return log(cosh(x)), abs_(x) + softplus(-2 * abs_(x)) - math.log(2)
+@rule(domain={"x": (-1e6, 1e6)})
+def angle_between_steps(x):
+    """Angles that are nearly equal cancel: at 1e9 they agree in all their digits."""
+    return atan(x + 1) - atan(x), atan(1 / (1 + x * (x + 1)))
 
 
 def test_rule() -> None:
     """The rule fires, comes to an end, keeps types, and is as accurate as it claims."""
-    testing.check_rule(log_cosh)
+    testing.check_rule(angle_between_steps)
 
 
 def main() -> tuple[float, str]:
-    """A loss at errors of 1000, and the rules that fired in it."""
-    error = sc.vector("error")
-    loss = sc.compile(sc.mean(sc.log(sc.cosh(error))))
-    return float(loss(np.full(5, 1000.0))), str(loss.explain())
+    """The angle at which a step of 1 is seen from a distance of 1e9, and the rules that fired."""
+    distance = sc.scalar("distance")
+    angle = sc.compile(sc.atan(distance + 1) - sc.atan(distance))
+    return float(angle(np.float64(1e9))), str(angle.explain())
 
 
 if __name__ == "__main__":
     test_rule()
     value, rules = main()
-    print(f"loss {value:.3f}\n{rules}")
+    print(f"angle {value:.6g}\n{rules}")

@@ -68,7 +68,7 @@ def _array(rng: np.random.Generator, t: TensorType, sizes: Mapping[str, int], dr
         return np.asarray(rng.random(shape) < 0.5)
     if t.dtype.kind in "iu":
         return np.asarray(rng.integers(0, 2, shape), t.dtype)
-    x = np.asarray(draw(shape), np.float64)
+    x: Any = np.asarray(draw(shape), np.float64)
     if t.dtype.kind == "c":
         x = x + 1j * np.asarray(draw(shape))
     else:

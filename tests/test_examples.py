@@ -63,10 +63,10 @@ def test_custom_op():
 
 def test_custom_rule(mode: str):
     custom_rule.test_rule()
-    loss, rules = custom_rule.main()
-    assert "log_cosh" in rules
-    expected = np.inf if mode == "reference" else 1000 - np.log(2)  # nothing is rewritten there, and cosh overflows
-    np.testing.assert_allclose(loss, expected, rtol=1e-15)
+    angle, rules = custom_rule.main()
+    assert "angle_between_steps" in rules
+    expected = 0 if mode == "reference" else 1 / (1 + 1e9 * (1e9 + 1))  # nothing is rewritten there
+    np.testing.assert_allclose(angle, expected, rtol=1e-15)
 
 
 def test_char_lstm(mode: str, monkeypatch):
