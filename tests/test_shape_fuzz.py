@@ -20,8 +20,9 @@ class Program:
         self.inputs = [sc.input("x", "float64", shape=(n, 4)), sc.input("y", "float64", shape=(n, 4)),
                        sc.input("v", "float64", shape=(4,)), sc.input("i", "int64", shape=(3,)),
                        sc.input("k", "int64", shape=()), sc.input("c", "bool", shape=(4,))]
-        self.arrays = [self.rng.normal(size=(5, 4)), self.rng.normal(size=(5, 4)), self.rng.normal(size=4),
-                       self.rng.integers(-4, 4, 3), np.array(self.rng.integers(-4, 4)), self.rng.random(4) < 0.5]  # fmt: skip
+        normal, whole = self.rng.normal, self.rng.integers
+        self.arrays = [normal(size=(5, 4)), normal(size=(5, 4)), normal(size=4),
+                       whole(-4, 4, 3), np.array(whole(-4, 4)), self.rng.random(4) < 0.5]  # fmt: skip
         self.pool = list(self.inputs[:3])
 
     def pick(self, ndim=None):
@@ -39,8 +40,8 @@ class Program:
 
     def index(self):
         x, (i, k) = self.pick(), self.inputs[3:5]
-        return x[[slice(1, None), slice(None, None, -1), slice(None, -1), slice(0, 3), 0, -1, i, k, slice(1, 4, 2), None,
-                  sc.arange(1, 3), np.array([2, 0, 0])][self.rng.integers(12)]]  # fmt: skip
+        slices = [slice(1, None), slice(None, None, -1), slice(None, -1), slice(0, 3), slice(1, 4, 2)]
+        return x[[*slices, 0, -1, i, k, None, sc.arange(1, 3), np.array([2, 0, 0])][self.rng.integers(12)]]
 
     def column(self):
         x, (i, k) = self.pick(2), self.inputs[3:5]
@@ -48,7 +49,8 @@ class Program:
 
     def both(self):
         x, (i, k) = self.pick(2), self.inputs[3:5]
-        return x[[(i, i), (k, slice(1, 3)), (k, k), (sc.arange(2), sc.arange(2)), (slice(1, 3), i)][self.rng.integers(5)]]
+        places = [(i, i), (k, slice(1, 3)), (k, k), (sc.arange(2), sc.arange(2)), (slice(1, 3), i)]
+        return x[places[self.rng.integers(5)]]
 
     def put(self):
         x, (i, k) = self.pick(), self.inputs[3:5]
@@ -93,6 +95,9 @@ def check(outputs, p):
         wanted = evaluate_function(f, p.arrays)
     except SymcError:
         return 0  # sizes that do not fit
+    if any(isinstance(n, int) and n != m for i, a in zip(f.inputs, p.arrays, strict=True)
+           for n, m in zip(i.type.shape, a.shape, strict=True)):  # fmt: skip
+        return 0  # a size turned out to be another number
     out = optimize(f, strict=True, verify=True)
     for name, stage in out.stages.items():
         for a, b in zip(evaluate_function(stage, p.arrays), wanted, strict=True):
