@@ -25,6 +25,7 @@ from symc.ir.text import splat_of
 from symc.ir.value import Value, make
 from symc.opt.pattern import bare, leaves
 from symc.opt.rule import rewrite
+from symc.opt.transfer.products import factors_of
 
 Axes = tuple[int, ...]
 
@@ -232,8 +233,6 @@ def det_of_transpose(v: Value) -> Value | None:
 
 def square_factors(a: Value) -> tuple[Value, Value] | None:
     """The square matrices whose product ``a`` is."""
-    from symc.opt.transfer.structures import factors_of
-
     found = factors_of(bare(a))
     if found is None:
         return None

@@ -25,7 +25,7 @@ from symc.opt.facts import Analysis
 from symc.opt.pattern import bare, leaves
 from symc.opt.rule import rewrite
 from symc.opt.rules.inverses import transposed_of
-from symc.opt.transfer.structures import factors_of
+from symc.opt.transfer.products import factors_of
 
 
 def _square(*names: str, shape: tuple = (3, 3)) -> Value:

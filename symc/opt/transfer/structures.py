@@ -52,7 +52,9 @@ def structure(*names: str) -> Callable[[Structure], Structure]:
 def structure_of(v: Value, given: list[Any], known: Mapping[Value, Any]) -> Any:
     """The structure of a value, given the facts of its operands; ``known`` are those of what these are made of."""
     if v.op.name == "dot":
-        return _dot(v, given, known)
+        from symc.opt.transfer.products import of_dot
+
+        return of_dot(v, given, known)
     f = _TABLE.get(v.op.name)
     if f is not None:
         return f(v, given)
@@ -371,63 +373,3 @@ def _cumsum(v: Value, given: list[Fact]) -> frozenset[str]:
     if v.dtype.kind not in "iu" or v.attrs["axis"] != v.ndim - 1 or v.attrs["reverse"]:
         return NONE
     return ROW if given[0].positive else frozenset({"sorted"}) if given[0].nonnegative else NONE
-
-
-# --- products of matrices ---------------------------------------------------------------------------------------------
-
-
-def factors_of(v: Value) -> tuple[Value, bool, Value, bool] | None:
-    """A dot as a product of matrices: (A, its transpose is meant, B, likewise), with leading batch axes or none."""
-    if v.op.name != "dot":
-        return None
-    (ca, cb), (ba, bb) = v.attrs["contract"], v.attrs["batch"]
-    a, b = v.operands
-    n = len(ba)
-    if len(ca) != 1 or ba != tuple(range(n)) or bb != ba or a.ndim != n + 2 or b.ndim != n + 2:
-        return None
-    return a, ca[0] == n, b, cb[0] == n + 1
-
-
-def _unconjugated(x: Value) -> Value:
-    return x.operands[0] if x.op.name == "conj" else x
-
-
-def _dot(v: Value, given: list[Fact], known: Mapping[Value, Any]) -> frozenset[str]:
-    found = factors_of(v)
-    if found is None:
-        return NONE
-    a, ta, b, tb = found
-    x, y = (transposed(f.props) if t else f.props for f, t in zip(given, (ta, tb), strict=True))
-    both = x & y & {"lower", "upper", "diagonal", "orthogonal", "permutation", "identity"}
-    if "unit" in x & y and both & {"lower", "upper"}:
-        both |= {"unit"}
-    for first, second in ((x, y), (y, x)):
-        if "identity" in first:
-            both |= second
-    if ta != tb:
-        if a is b:
-            both |= {"symmetric"} if v.dtype.kind == "c" else {"symmetric", "psd"}
-        elif v.dtype.kind == "c" and _unconjugated(a) is _unconjugated(b):
-            both |= {"psd"}
-    return both | _congruent(v, known)
-
-
-def _congruent(v: Value, known: Mapping[Value, Any]) -> frozenset[str]:
-    """x S x^T is symmetric, or psd, if S is."""
-    found = factors_of(v)
-    assert found is not None
-    a, ta, b, tb = found
-    if v.dtype.kind == "c":
-        return NONE
-    for p, q, p_turned, q_turned, left in ((a, b, ta, tb, True), (b, a, tb, ta, False)):
-        inner = factors_of(p)
-        if inner is None:
-            continue
-        m, tm, n, tn = inner
-        if p_turned:  # (M N)^T is N^T M^T
-            m, tm, n, tn = n, not tn, m, not tm
-        x, tx, s = (m, tm, n) if left else (n, tn, m)
-        if x is q and tx != q_turned:
-            f = known.get(s)
-            return f.props & {"symmetric", "hermitian", "psd"} if isinstance(f, Fact) else NONE
-    return NONE
