@@ -66,7 +66,7 @@ def with_state(f: Function, rng: np.random.Generator) -> Function:
     k = int(rng.integers(len(f.inputs)))
     t = f.inputs[k].type
     fits = [v for v in f.values() if v.type is t and v.op.name != "constant"]
-    new = fits[-1] if rng.random() < 0.8 else splat(1, t)
+    new = fits[-1] if fits and rng.random() < 0.8 else splat(1, t)
     inputs = tuple(replace_fields(i, role="state") if j == k else i for j, i in enumerate(f.inputs))
     return replace_fields(f, inputs=inputs, body=Region(f.body.params, [*f.body.results, new]), updates=(k,))
 
