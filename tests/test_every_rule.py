@@ -15,7 +15,19 @@ from symc.ir.ops.shape import broadcast
 from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
-from symc.opt import UNFUSED, all_rules, lookup_rule, optimize, rewrite, rule, temporary_rules, unregister, why_not
+from symc.opt import (
+    UNFUSED,
+    all_passes,
+    all_rules,
+    lookup_rule,
+    optimize,
+    rewrite,
+    rule,
+    temporary_rules,
+    unregister,
+    why_not,
+)
+from symc.opt.catalogue import TITLES, before_and_after
 from symc.testing import check_rule
 from symc.testing.rule_uses import as_function
 
@@ -34,6 +46,14 @@ def leaf(dtype="f64", *shape):
 def test_claims(r):
     check_rule(r)
     assert r.doc and "->" in r.equation
+
+
+@pytest.mark.parametrize("r", RULES, ids=names(RULES))
+def test_the_catalogue_says_what_why_and_where(r):
+    """A rule without an equation, an example before and after, a reason, a title or a pass is no rule for users."""
+    assert "->" in r.equation and len(r.doc) > 8 and before_and_after(r)
+    assert all(before != after or "{" in before for before, after in before_and_after(r))
+    assert r.family in TITLES and any(r.family in p.families for p in all_passes())
 
 
 # --- the checks themselves find what is wrong: each of these rules is, in one way ------------------------------------

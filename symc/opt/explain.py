@@ -227,13 +227,14 @@ def condition(r: Rule, bound: Sequence[Value | None], facts: Analysis) -> str:
             v, what = asked.unknown[-1]
             say = {"low": "bounded below", "high": "bounded above", "props": "of that structure"}.get(what, what)
             return f"{names.get(v) or expression(v, 2)} is not known to be {say} (sc.assume says so)"
-    return f"the side condition does not hold{_source(r.when)}"
+    written = source_of(r.when)
+    return "the side condition does not hold" + (f": {written}" if written else "")
 
 
-def _source(when: Callable[..., Any]) -> str:
-    """The condition as it is written, where that can be found."""
+def source_of(when: Callable[..., Any]) -> str:
+    """A condition as it is written, where that can be found."""
     if when.__name__ != "<lambda>":
-        return f": {_first_line(when.__doc__) if when.__doc__ else when.__name__.strip('_').replace('_', ' ')}"
+        return _first_line(when.__doc__) if when.__doc__ else when.__name__.strip("_").replace("_", " ")
     try:
         text = " ".join(inspect.getsource(when).split())
     except (OSError, TypeError):
@@ -244,8 +245,8 @@ def _source(when: Callable[..., Any]) -> str:
     for k, c in enumerate(body):
         depth += (c in "([{") - (c in ")]}")
         if depth < 0 or depth == 0 and c == ",":
-            return f": {body[:k]}"
-    return f": {body}"
+            return body[:k]
+    return body
 
 
 # --- passes and ops ---------------------------------------------------------------------------------------------------

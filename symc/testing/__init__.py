@@ -1,5 +1,5 @@
-"""Tools for tests, symc's own and users': assertions about compiled functions, checks of rules and passes, FileCheck for
-IR, random programs.
+"""Tools for tests, symc's own and users': assertions about compiled functions, checks of rules and passes, FileCheck
+for IR, random programs.
 
 The pytest plugin is ``symc.testing.plugin``; it collects ``.ir`` files and has fixtures wherever symc is installed.
 docs/testing.md shows how all of it is used.

@@ -199,4 +199,4 @@ def _check_lines(name: str, f: Function, g: Function) -> None:
     known = {v for v in f.values()}
     lost = [v for v in g.body.results if v.operands and v not in known and not g.hints.get(v)]
     if lost:
-        raise CheckError(f"{name} loses the user's lines of {expression(lost[0])}: note them with with_results(.., hints)")
+        raise CheckError(f"{name} loses the user's lines of {expression(lost[0])}: with_results(.., hints) notes them")
