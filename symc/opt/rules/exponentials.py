@@ -122,7 +122,7 @@ def log_minus_expm1(x):
     return log(-expm1(x)), log1mexp(x)
 
 
-@rule(domain={"x": (1e-8, 1e300)})
+@rule(domain={"x": (1e-8, 1e30)})
 def log_of_expm1(x):
     """exp(x) - 1 overflows where its log is x."""
     return log(expm1(x)), x + log1mexp(-x)
