@@ -7,13 +7,14 @@ import pytest
 
 import symc as sc
 from symc.build import build
+from symc.callsite import caller
 from symc.ir.reference import evaluate_function
 from symc.opt import UNFUSED, optimize
 from symc.opt.provenance import expression
 
 
 def optimized(y, inputs, extra=""):
-    f = build([y], inputs, None, None, (), "f", None).function
+    f = build([y], inputs, None, None, (), "f", caller()).function
     return f, optimize(f, UNFUSED.removesuffix(",place") + extra, strict=True, verify=True).function
 
 
@@ -78,7 +79,7 @@ def test_forms(form):
 def test_what_might_be_infinite_does_not_cancel():
     x, y, _ = X
     for form in (x + y - x, x * y / x):
-        f, g = optimized(form, [x, y])
+        _, g = optimized(form, [x, y])
         with np.errstate(all="ignore"):
             assert np.isnan(evaluate_function(g, [np.full(4, np.inf), np.ones(4)])[0]).all()
 
@@ -94,7 +95,7 @@ def test_what_is_known_to_be_finite_cancels():
 def test_what_others_read_is_not_computed_twice():
     x, y, z = X
     p, q = x * z, y * z
-    f = build([p + q, p, q], X, None, None, (), "f", None).function
+    f = build([p + q, p, q], X, None, None, (), "f", caller()).function
     g = optimize(f, UNFUSED).function
     assert sum(v.op.name == "mul" for v in g.values()) == 2
 

@@ -12,6 +12,7 @@ import pytest
 
 import symc as sc
 from symc.build import build
+from symc.callsite import caller
 from symc.ir.reference import evaluate_function
 from symc.opt import UNFUSED, optimize
 from tests.probe_cases import EACH, ROWS, Probe
@@ -23,7 +24,7 @@ WEIGHTS = (1.0, 0.5, 2.0)
 
 def results(outputs, inputs, arrays):
     """The values of tensors by the default pipeline and the reference."""
-    f = build(outputs, inputs, None, None, (), "f", None).function
+    f = build(outputs, inputs, None, None, (), "f", caller()).function
     with np.errstate(all="ignore"):
         return evaluate_function(optimize(f, UNFUSED, strict=True).function, arrays)
 
