@@ -97,8 +97,21 @@ def _diff(args: argparse.Namespace) -> int:
 def _passes(args: argparse.Namespace) -> int:
     from symc.opt import DEFAULT, all_passes
 
-    for p in all_passes():
-        print(f"{p.name:14} {p.doc.splitlines()[0] if p.doc else ''}")
+    order = DEFAULT.split(",")
+    passes = {p.name: p for p in all_passes()}
+    width = max(map(len, passes)) + 1
+    print("The default pipeline, in order:")
+    for k, name in enumerate(order, 1):
+        p = passes[name]
+        again = " (again)" if name in order[: k - 1] else ""
+        print(f"{k:4} {name:{width}} {p.doc.splitlines()[0]}{again}")
+        if p.families and not again:
+            print(f"     {'':{width}} rules: {', '.join(p.families)}")
+        if p.undone_by and not again:
+            print(f"     {'':{width}} not after it: {', '.join(p.undone_by)}")
+    print("\nOn request:")
+    for name in sorted(set(passes) - set(order)):
+        print(f"     {name:{width}} {passes[name].doc.splitlines()[0] if passes[name].doc else ''}")
     print(f"\ndefault: {DEFAULT}")
     return 0
 

@@ -19,7 +19,7 @@ from symc.ir.text import print_function
 from symc.ir.types import concrete_shape
 from symc.keeping import Keeping
 from symc.max_bytes import budget_of, read_max_bytes
-from symc.modes import Prepared, check_options, prepare
+from symc.modes import Prepared, check_options, chosen, prepare
 from symc.nest import filler, flatten, match
 from symc.runtime.kept_program import KeptProgram
 from symc.signature import Signature
@@ -64,6 +64,7 @@ def compile(
     """
     loc = caller()
     try:
+        mode, pipeline = chosen(mode, pipeline)
         check_options(mode, pipeline, device, threads)
         options: dict[str, Any] = dict(mode=mode, pipeline=pipeline, name=str(name or "f"), threads=threads)
         options["max_bytes"] = read_max_bytes(max_bytes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,13 @@ from symc.runtime.reference_program import ReferenceProgram
 
 #: What each mode runs through, unless ``pipeline=`` says otherwise.
 PIPELINES = {"default": DEFAULT, "fast_compile": FAST_COMPILE, "debug": DEFAULT, "reference": "", "nan_guard": ""}
+
+#: What other packages call these modes.
+OTHER_NAMES = {"fast_run": "default", "debugmode": "debug", "nanguardmode": "nan_guard"}
+
+#: The environment variable that says what the default mode and pipeline are: ``SYMC_FLAGS="mode=debug"``, or
+#: ``SYMC_FLAGS="pipeline=canonicalize,fuse"``; several are separated by semicolons.
+FLAGS = "SYMC_FLAGS"
 #: Modes that look at what is assumed by a pass (debug does so by itself, before the real program runs).
 CHECKED = ("nan_guard",)
 
@@ -47,6 +55,28 @@ class Prepared:
     def saved(self) -> Function:
         """What the rest can be made of again."""
         return self.whole or self.final
+
+
+def chosen(mode: str, pipeline: str | None) -> tuple[str, str | None]:
+    """The mode and pipeline of a function: what the call says, else what ``SYMC_FLAGS`` says. ``FAST_RUN`` and other
+    names in use elsewhere are understood."""
+    flags = _flags(os.environ.get(FLAGS, ""))
+    if mode == "default":
+        mode = flags.get("mode", mode)
+    if pipeline is None and mode in ("default", "debug"):
+        pipeline = flags.get("pipeline")
+    small = mode.lower() if isinstance(mode, str) else ""
+    return OTHER_NAMES.get(small, small if small in PIPELINES else mode), pipeline
+
+
+def _flags(text: str) -> dict[str, str]:
+    found = {}
+    for part in filter(None, (p.strip() for p in text.split(";"))):
+        name, equals, value = part.partition("=")
+        if not equals or name.strip() not in ("mode", "pipeline"):
+            raise PipelineError(f"{FLAGS}: {part!r} is no flag", help="mode=debug; pipeline=canonicalize,fold,fuse")
+        found[name.strip()] = value.strip()
+    return found
 
 
 def check_options(mode: str, pipeline: str | None, device: str, threads: int | None) -> None:

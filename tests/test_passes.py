@@ -370,3 +370,46 @@ def test_the_rule_catalogue_in_the_docs_is_current():
     assert (ROOT / "docs" / "rules.md").read_text(encoding="utf-8") == markdown(), (
         "run: python -m symc rules > docs/rules.md"
     )
+
+
+# --- order and modes --------------------------------------------------------------------------------------------------
+
+
+def test_a_pipeline_that_undoes_itself_is_warned_of():
+    import warnings
+
+    f = build(lambda x: log(1 + exp(x)))
+    with pytest.warns(UserWarning, match="stabilize comes after decompose, which it undoes"):
+        optimize(f, "canonicalize,decompose,stabilize")
+    with pytest.warns(UserWarning, match="put blas before fuse"):
+        optimize(f, "fuse,blas")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for pipeline in (DEFAULT, UNFUSED, "decompose,canonicalize", "fuse"):
+            optimize(f, pipeline)
+
+
+def test_modes_have_the_names_of_other_packages_and_flags(monkeypatch):
+    import symc as sc
+
+    x = sc.vector("x")
+    for name, mode in (("FAST_RUN", "default"), ("FAST_COMPILE", "fast_compile"), ("DebugMode", "debug")):
+        assert f"mode '{mode}'" in repr(sc.compile(x + 1, mode=name))
+    monkeypatch.setenv("SYMC_FLAGS", "mode=reference")
+    assert "mode 'reference'" in repr(sc.compile(x + 1))
+    assert "mode 'fast_compile'" in repr(sc.compile(x + 1, mode="fast_compile"))
+    monkeypatch.setenv("SYMC_FLAGS", "pipeline=canonicalize,fuse")
+    assert list(sc.compile(x + 1).stages) == ["input", "canonicalize", "fuse"]
+    monkeypatch.setenv("SYMC_FLAGS", "mod=debug")
+    with pytest.raises(PipelineError, match="'mod=debug' is no flag"):
+        sc.compile(x + 1)
+    with pytest.raises(PipelineError, match="unknown mode 'fastrun'"):
+        monkeypatch.setenv("SYMC_FLAGS", "")
+        sc.compile(x + 1, mode="fastrun")
+
+
+def test_the_command_lists_passes_in_order(capsys):
+    assert main(["passes"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    names = [line.split()[1] for line in lines if line[:4].strip().isdigit()]
+    assert names == DEFAULT.split(",") and any("not after it: stabilize" in line for line in lines)

@@ -2,7 +2,21 @@
 
 from symc.ir import ops as _ops  # noqa: F401  # isort: skip  (rules are built with op records)
 from symc.opt import canonicalize as _canonicalize  # noqa: F401  # isort: skip
-from symc.opt import blas, bounds, chains, decompose, fold, fuse, keep, pack, products, reasons, remat, rules, shared_factors
+from symc.opt import (
+    blas,
+    bounds,
+    chains,
+    decompose,
+    fold,
+    fuse,
+    keep,
+    pack,
+    products,
+    reasons,
+    remat,
+    rules,
+    shared_factors,
+)
 from symc.opt.explain import why_not
 from symc.opt.loops import accumulate, dead, hoist, last, layout, merge, push, sink, small, turn, unroll
 from symc.opt.passes import (
@@ -53,7 +67,8 @@ for _pass in (
          reasons=reasons.of_blas, makes=("gemm",)),
     Pass("keep", "What depends on states alone that do not change is kept between calls.", records=keep.keep),
     Pass("fuse", "What kernels can compute together becomes `fused` values.", records=fuse.fuse_all,
-         reasons=reasons.of_fuse, makes=("fused",)),
+         reasons=reasons.of_fuse, makes=("fused",),
+         undone_by=("check_indices", "small_loops", "blas", "pack", "chains", "decompose", "simplify", "stabilize")),
 ):  # fmt: skip
     register_pass(_pass)
 

@@ -7,6 +7,7 @@ it after each one. What a pipeline is, and why its passes stand in their order, 
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -36,7 +37,7 @@ class Pass:
     ``records``: a function on a whole function, bodies and all, which records what it did.
     ``reasons``: of the functions before and after, what the pass left alone, and why in words.
     ``makes``: the names of the ops that only this pass makes.
-    ``needs``: passes that must have run before; ``undone_by``: passes that must not run after it.
+    ``undone_by``: passes that must not run after it, because they would undo it or find nothing to look at.
     """
 
     name: str
@@ -48,7 +49,6 @@ class Pass:
     records: Callable[[Provenance, Function], Function] | None = None
     reasons: Callable[[Function, Function], Iterable[tuple[Value | None, str]]] | None = None
     makes: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()
     undone_by: tuple[str, ...] = ()
 
 
@@ -122,7 +122,7 @@ for _name, _families, _doc in (
     ("place", ("placing",), "Movements that met nothing are done before the work, where they are an index."),
     ("strip_debug", ("debug",), "Nothing is printed, checked or stopped at."),
 ):
-    register_pass(Pass(_name, _doc, _families))
+    register_pass(Pass(_name, _doc, _families, undone_by=("stabilize",) if _name == "decompose" else ()))
 
 
 @dataclass(frozen=True)
@@ -153,6 +153,7 @@ def optimize(f: Function, pipeline: str = DEFAULT, *, strict: bool = False, veri
     Raises PipelineError for an unknown pass, rule or tag.
     """
     selection = parse_pipeline(pipeline, _passes, known_names())
+    check_order(selection.passes)
     out = Optimized(f, {"input": f}, Provenance())
     settled: tuple[Region, set[str]] = (f.body, set())  # a body, and families of rules of which none applies to it
     tried: dict[Value, frozenset[str]] = {}
@@ -175,6 +176,17 @@ def optimize(f: Function, pipeline: str = DEFAULT, *, strict: bool = False, veri
         out.report.append(step)
     out.function = f
     return out
+
+
+def check_order(names: Sequence[str]) -> None:
+    """Warn of passes in an order that cannot work."""
+    for k, name in enumerate(names):
+        late = [n for n in names[k + 1 :] if n in _passes[name].undone_by]
+        if late:
+            warnings.warn(
+                f"pipeline: {late[0]} comes after {name}, which it undoes or which leaves it nothing to look at; "
+                f"put {late[0]} before {name}", stacklevel=2)
+            return
 
 
 def _stage_name(name: str, stages: Iterable[str]) -> str:
