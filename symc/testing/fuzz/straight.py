@@ -12,7 +12,7 @@ from symc.errors import SymcError
 from symc.ir.dim import size_name
 from symc.ir.function import Function, Input
 from symc.ir.op import Op, all_ops, lookup, splat
-from symc.ir.traverse import close_over
+from symc.ir.traverse import close_over, postorder
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
 from symc.opt.rule import all_rules
@@ -143,7 +143,8 @@ def _left_side(rng: np.random.Generator, pool: list[Value], x: Value) -> Value |
     r = rules[int(rng.integers(len(rules)))] if rules else None
     if r is None or r.build is None:
         return None
-    return r.build(x, *[_like(rng, pool, x.type) for _ in r.variables[1:]])[0]
+    left = r.build(x, *[_like(rng, pool, x.type) for _ in r.variables[1:]])[0]
+    return None if any(v.op.name == "assume" for v in postorder([left])) else left  # nobody keeps what it promises
 
 
 def _movement(rng: np.random.Generator, pool: list[Value], x: Value) -> Value | None:
