@@ -75,7 +75,9 @@ def _of_name(built: Any, f: Function, name: str) -> tuple[list[Value], str]:
         values = _written_on(f, lambda loc: loc.line == int(found[2]) and loc.file.endswith(found[1]))
         if values:
             return values, f"line {name}"
-    raise InputError(f"explain: {f.name} has no output, state or line {name!r}", help=did_you_mean(name, [*paths, *new]))
+    raise InputError(
+        f"explain: {f.name} has no output, state or line {name!r}", help=did_you_mean(name, [*paths, *new])
+    )
 
 
 def _written_on(f: Function, here: Any) -> list[Value]:

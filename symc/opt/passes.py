@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from symc.errors import InternalError, PipelineError, did_you_mean
+from symc.errors import InternalError, PipelineError
 from symc.ir import location
 from symc.ir.bodies import is_control
 from symc.ir.function import Function

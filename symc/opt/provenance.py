@@ -147,8 +147,9 @@ def _expression(v: Value, depth: int, names: Mapping[Value, str]) -> tuple[str, 
     if v.regions:
         inside = sum(w.op.name not in ("param", "constant") for r in v.regions for w in postorder(r.results))
         return f"{v.op.name}({', '.join(texts)}) {{{inside} values}}", ATOM
-    shown = [f"{k}={print_attr(a)}" for k, a in v.attrs.items()
-             if v.op.name != "constant" and a is not False and a is not None and a != ((), ()) and not (a == () and v.ndim)]
+    said = {} if v.op.name == "constant" else v.attrs
+    shown = [f"{k}={print_attr(a)}" for k, a in said.items()
+             if a is not False and a is not None and a != ((), ()) and not (a == () and v.ndim)]  # fmt: skip
     return f"{v.op.name}({', '.join(texts + shown)})", ATOM
 
 

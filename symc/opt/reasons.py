@@ -1,7 +1,7 @@
 """What the passes that are no rules left alone, and why: read off the functions before and after, when somebody asks.
 
-A reason is a value (of the function before or after; None for all of it), and words. ``register_pass(Pass(..., reasons=f))``: ``f(before,
-after)`` gives them, the best first.
+A reason is a value (of the function before or after; None for all of it), and words. A pass is registered with
+``reasons=f``: ``f(before, after)`` gives them, the best first.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ from symc.ir.op import Op
 from symc.ir.ops.assume import assume
 from symc.ir.ops.effect import has_effect, keep
 from symc.ir.ops.shape import slice_
-from symc.ir.text import splat_of
 from symc.ir.traverse import postorder, rebuild
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, make

@@ -222,7 +222,8 @@ def _promised(sc: Any, x: Value, operands: list[Any]) -> Any:
     """`sc.assume` with the names that users have for it."""
     a = x.attrs
     names = {"lower": "lower_triangular", "upper": "upper_triangular", "unit": "unit_diagonal"}
-    said = {names.get(n, n): True for n in a["structure"]} | {n: True for n in ("finite", "integer") if a[n]}
+    said: dict[str, Any] = {names.get(n, n): True for n in a["structure"]}
+    said |= {n: True for n in ("finite", "integer") if a[n]}
     low, high = a["low"], a["high"]
     if (low, high) in ((0, None), (None, 0)):
         sign = ("positive", "negative") if a["nonzero"] else ("nonnegative", "nonpositive")
