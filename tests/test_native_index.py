@@ -217,15 +217,15 @@ def test_one_compile_serves_all_sizes():
 
 
 def test_equal_updates_share_a_kernel():
-    x, i, u = (sc.input(n, d, shape=s) for n, d, s in (("x", "float64", ("n", 3)), ("i", "int64", ("k",)),
-                                                        ("u", "float64", ("k", 3))))
+    x, u = sc.input("x", "float64", shape=("n", 3)), sc.input("u", "float64", shape=("k", 3))
+    places = [sc.input(f"i{k}", "int64", shape=("k",)) for k in range(4)]
     y = x
-    for _ in range(4):
+    for i in places:
         y = y.at[i].add(u)
-    f = sc.compile(y, [x, i, u])
+    f = sc.compile(y, [x, u, *places])
     assert sum(k.launches for k in f.kernels if "scatter" in k.name) == 4
     assert sorted(k.launches for k in f.kernels if "scatter" in k.name) == [1, 3]  # the first copies x
-    got = f(np.zeros((2, 3)), np.array([1, 1]), np.ones((2, 3)))
+    got = f(np.zeros((2, 3)), np.ones((2, 3)), *[np.array([1, 1])] * 4)
     np.testing.assert_array_equal(got, [[0] * 3, [8] * 3])
 
 

@@ -107,8 +107,8 @@ def sign_of_product(v: Value, context) -> Value | None:
 )  # fmt: skip
 def condition_decided(v: Value, context) -> Value | None:
     """The answer is the same for all numbers in the ranges of the operands."""
-    if v.dtype.kind != "b" or splat_of(v) is not None or any(o.op.name == "check_index" for o in v.operands):
-        return None  # a check that is compared is there to fail
+    if v.dtype.kind != "b" or splat_of(v) is not None or _is_check(v):
+        return None
     f = context.facts(v)
     return splat(bool(f.low), v.type) if f.low is not None and f.low == f.high else None
 
@@ -124,8 +124,17 @@ def condition_decided(v: Value, context) -> Value | None:
 )
 def choice_decided(v: Value, context) -> Value | None:
     """The answer is the same everywhere."""
+    if _is_check(v.operands[0]):
+        return None
     f = context.facts(v.operands[0])
     return v.operands[1 if f.low else 2] if f.low is not None and f.low == f.high else None
+
+
+def _is_check(v: Value) -> bool:
+    """A check of an index that is compared, and moved then, is there to fail."""
+    while "movement" in v.op.traits and len(v.operands) == 1:
+        v = v.operands[0]
+    return any(o.op.name == "check_index" for o in v.operands)
 
 
 @rewrite(

@@ -7,7 +7,9 @@ from symc.ir.ops.kernel import check_index
 from symc.ir.ops.leaf import iota
 from symc.ir.ops.math import exp, log
 from symc.ir.ops.reduce import logsumexp, spread, sum_
+from symc.ir.ops.shape import broadcast, reshape, slice_
 from symc.ir.ops.softmax import log_softmax, log_softmax_at, softmax
+from symc.ir.traverse import rebuild
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.opt.forms import Steps, steps_of
@@ -67,6 +69,44 @@ def softmax_by_hand(v: Value) -> Value | None:
                 made = softmax(e.operands[0], axes=axes)
                 return join([(1, made), *[term for k, term in enumerate(terms) if k not in (i, j)]], "product")
     return None
+
+
+def _part(e: Value, axis: int = 1, size: int = 1) -> Value:
+    """The first elements of ``e`` along an axis."""
+    sizes = tuple(size if a == axis else n for a, n in enumerate(e.shape))
+    return slice_(e, start=(0,) * e.ndim, size=sizes, step=(1,) * e.ndim)
+
+
+@rewrite(
+    "div",
+    kinds="f",
+    weight=4,
+    needs=["slice"],
+    equation="exp(x)[k] / sum(exp(x), axes) -> softmax(x, axes)[k]",
+    examples=lambda: [
+        (lambda e: _part(e) / reshape(sum_(e, axes=(1,)), shape=(3, 1)))(exp(_matrix())),
+        (lambda e: _part(e, size=2) / broadcast(sum_(e, axes=(1,)), axes=(0,), shape=(3, 2)))(exp(_matrix())),
+    ],
+    misses=lambda: [
+        (lambda e, y: _part(e) / reshape(sum_(y, axes=(1,)), shape=(3, 1)))(exp(_matrix()), exp(_matrix())),
+    ],
+)
+def softmax_read_in_part(v: Value) -> Value | None:
+    """What is read of a softmax is divided alone; it is inf / inf all the same."""
+    part, below = v.operands
+    total = below.operands[0] if below.op in (reshape, broadcast) else below
+    e = part.operands[0] if part.op is slice_ else part
+    if part is e or e.op is not exp or total.op is not sum_ or total.operands[0] is not e:
+        return None
+    axes = total.attrs["axes"]
+    kept = tuple(a for a in range(e.ndim) if a not in axes)
+    if any(part.shape[a] != e.shape[a] or part.attrs["start"][a] != 0 or part.attrs["step"][a] != 1 for a in kept):
+        return None
+    if below.op is broadcast and below.attrs["axes"] != kept:
+        return None
+    if below.op is reshape and any(part.shape[a] != 1 for a in axes):
+        return None
+    return rebuild(part, [softmax(e.operands[0], axes=axes)])
 
 
 @rewrite(
