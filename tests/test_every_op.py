@@ -30,7 +30,7 @@ def test_catalogue_is_complete():
         "erf", "erfc", "erfcx", "erfinv", "lgamma", "digamma", "trigamma", "polygamma", "softplus", "sigmoid",
         "log1mexp", "logaddexp", "floor", "ceil", "trunc", "rint", "sum", "prod", "max", "min", "any", "all",
         "argmax", "argmin", "sup", "logsumexp", "norm", "cumsum", "cumprod", "linrec", "gather", "scatter",
-        "dynamic_slice", "dynamic_update_slice", "sort", "argsort", "dot", "gemm", "softmax",
+        "dynamic_slice", "dynamic_update_slice", "sort", "argsort", "dot", "gemm", "kept", "softmax",
         "log_softmax", "log_softmax_at", "log_cosh", "spherical_j0", "spherical_j1", "assume", "check_assumption",
         "cholesky", "lu_factor", "qr", "solve_triangular", "lu_solve", "cho_solve", "solve", "inv", "det", "slogdet",
         "eigh", "eigvalsh", "eig", "eigvals", "svd", "svdvals", "pinv", "expm", "broadcast", "reshape",
