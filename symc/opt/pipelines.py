@@ -27,8 +27,8 @@ from symc.errors import PipelineError, did_you_mean
 #:   then it says the same as the user's loop. It comes before simplify, whose rules look at who else uses a value.
 #: * last_state comes after merge_scans: a stack of which a gradient needs all rows is kept once.
 #: * dead_loop comes after both, which leave carries that nobody needs, and before hoist, which then moves no dead code.
-#: * pack comes before hoist, which takes the weights that it puts side by side out of loops; before push_out, which moves
-#:   one product where there were many; and before lay_out, which lays out what it put together. It runs again after the
+#: * pack comes before hoist, which takes the weights that it puts side by side out of loops; before push_out, which
+#:   moves one product where there were many; and before lay_out, which lays out what it put together. It runs again after the
 #:   passes on loops: products of all steps meet others outside. Simplify comes later: it computes what is only read in
 #:   parts in parts.
 #: * lay_out comes before hoist, which takes the transposed matrix out of the loops around, too; simplify comes later
@@ -40,8 +40,8 @@ from symc.errors import PipelineError, did_you_mean
 #: * simplify comes after the passes on loops, because products of all steps meet their neighbours outside.
 #: * forget_assumptions comes when every rule that relies on one has had its chance. Simplify runs again, because an
 #:   assumption stood between what now meets; it does nothing where there was none.
-#: * chains comes after simplify, which has put transposes into the products, and after hoist: a product of matrices that
-#:   are the same in every step is computed once.
+#: * chains comes after simplify, which has put transposes into the products, and after hoist: a product of matrices
+#:   that are the same in every step is computed once.
 #: * open_blocks comes after all that must not look across the border of an opaque block; kernels may.
 #: * decompose comes after both, and stabilize must not run after it: it would put the parts together again.
 #: * canonicalize runs once more, because the parts that ops decompose into are not canonical; and fuse compares

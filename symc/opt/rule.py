@@ -47,8 +47,8 @@ class Rule:
     ``exact``: the right side gives the same bits (nan equals nan) wherever the left side gives a result.
     ``kinds``: dtype kinds it is for. ``apply(v, context)`` gives the replacement, None, or a string that says why not.
     ``examples()``: left sides as values of free leaves, from which tests and documentation are made. ``misses()``:
-    values that come near and must not be rewritten. ``written(sc)``: what a user writes, with ``sc`` for the package, where
-    that is not what the left side says; ``arises``: where the left side comes from, if no user writes it.
+    values that come near and must not be rewritten. ``written(sc)``: what a user writes, with ``sc`` for the package,
+    where that is not what the left side says; ``arises``: where the left side comes from, if no user writes it.
     """
 
     name: str
