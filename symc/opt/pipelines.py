@@ -28,9 +28,9 @@ from symc.errors import PipelineError, did_you_mean
 #: * last_state comes after merge_scans: a stack of which a gradient needs all rows is kept once.
 #: * dead_loop comes after both, which leave carries that nobody needs, and before hoist, which then moves no dead code.
 #: * pack comes before hoist, which takes the weights that it puts side by side out of loops; before push_out, which
-#:   moves one product where there were many; and before lay_out, which lays out what it put together. It runs again after the
-#:   passes on loops: products of all steps meet others outside. Simplify comes later: it computes what is only read in
-#:   parts in parts.
+#:   moves one product where there were many; and before lay_out, which lays out what it put together. It runs again
+#:   after the passes on loops: products of all steps meet others outside. Simplify comes later: what is only read in
+#:   parts it computes in parts.
 #: * lay_out comes before hoist, which takes the transposed matrix out of the loops around, too; simplify comes later
 #:   and would put a transpose back into the product that reads it.
 #: * hoist comes before push_out, pull_out and accumulate: what is the same in every step is not stacked.

@@ -12,6 +12,7 @@ import numpy as np
 
 from symc.errors import InternalError
 from symc.ir.op import Linear, Op, View, register
+from symc.ir.ops.batching import spread
 from symc.ir.types import TensorType, TupleType, Type
 
 
@@ -36,4 +37,5 @@ kept = register(Op(
     frozenset({"barrier"}),
     _samples,
     "The operand, which states alone decide that the program does not change: computed once and kept between calls.",
+    {"batch": lambda v, operands, flags, n: kept(spread(operands[0], flags[0], n))},
 ))  # fmt: skip

@@ -89,12 +89,14 @@ def reshaped_before_work(v: Value, context) -> Value | None:
 def _reshaped(x: Value, v: Value, units: dict[int, int]) -> Value:
     """``x`` in the shape of ``v``; what is repeated stays repeated."""
     if splat_of(x) is not None:
-        return broadcast(x.operands[0], axes=(), shape=v.shape) if x.operands else broadcast(x, axes=(), shape=v.shape)
+        number = x.operands[0] if x.operands else x
+        return broadcast(number, axes=(), shape=v.shape) if v.shape else number
     if x.op is broadcast:
         inner = x.operands[0]
         axes = tuple(units[a] for a in x.attrs["axes"] if a in units)
         narrow = tuple(n for n in inner.shape if n != 1)
-        return broadcast(inner if narrow == inner.shape else reshape(inner, shape=narrow), axes=axes, shape=v.shape)
+        part = inner if narrow == inner.shape else reshape(inner, shape=narrow)
+        return broadcast(part, axes=axes, shape=v.shape) if part.shape != v.shape else part
     if x.op is reshape:
         x = x.operands[0]
         return x if x.shape == v.shape else reshape(x, shape=v.shape)
