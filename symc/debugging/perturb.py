@@ -37,7 +37,7 @@ def _short(a: np.ndarray) -> np.ndarray:
 
 
 #: What run k does besides moving numbers, by k % 3: nothing; overflow and underflow become large and small numbers;
-#: a nan that comes of 0 * inf, inf - inf, 0 / 0 or inf / inf becomes a number, and -0.0 becomes 0.0.
+#: a nan that comes of 0 * inf, inf - inf, 0 / 0 or inf / inf becomes a number, and zeros become 0.0, or -0.0.
 KIND_SATURATED, KIND_NAN = 1, 2
 #: Ops whose infinities are no overflow, but poles; and those whose zeros may be underflow.
 POLES = frozenset({"log", "log1p", "log2", "log10", "log1mexp", "atanh", "lgamma", "digamma", "erfinv", "trigamma",
@@ -69,15 +69,21 @@ def moved(f: Function, arrays: Sequence[np.ndarray], seed: int) -> list[Any]:
         if name and a.dtype.kind == "f" and seed % 3 == KIND_SATURATED:
             return _unsaturated(out, operands, name, rng)
         if seed % 3 == KIND_NAN:
-            return (_determined(out, operands, rng) if name in INDETERMINATE else out) + a.dtype.type(0)
+            out = (_determined(out, operands, rng) if name in INDETERMINATE else out) + a.dtype.type(0)
+            return np.where(out == 0, -out, out) if seed % 2 else out
         return out
 
     def compute(v: Value, operands: list[Any], attrs: dict[str, Any]) -> Any:
         if v.op.name in NORMWISE:
             operands = [_moved_in_norm(o, rng) for o in operands]
+        if v.op.name in ("add", "sub"):
+            operands = [_unrounded(a, rng) if o.op.name == "mul" else a
+                        for o, a in zip(v.operands, operands, strict=True)]
         out = by_reference(v, operands, attrs)
         if v.op.name in EXACT:
             return out
+        if v.op.name in ("eq", "ne"):
+            return _undecided(out, *operands, rng)
         if v.op.name in NORMWISE:
             several = isinstance(v.type, TupleType)
             out = tuple(_moved_in_norm(a, rng) for a in out) if several else _moved_in_norm(out, rng)
@@ -102,6 +108,26 @@ INDETERMINATE = frozenset({"add", "sub", "mul", "mulz", "div", "dot", "gemm", "s
 #: Ops that are right up to rounding of the largest number of a matrix, not of each.
 NORMWISE = frozenset({"inv", "solve", "det", "slogdet", "lu_factor", "lu_solve", "cholesky", "cho_solve", "qr", "svd",
                       "solve_triangular", "svdvals", "eigh", "eigvalsh", "eig", "eigvals", "expm", "pinv"})  # fmt: skip
+
+
+def _unrounded(product: Any, rng: np.random.Generator) -> np.ndarray:
+    """A product that is added may be one that was not rounded (a fused multiply-add), in this sum alone."""
+    product = np.asarray(product)
+    if product.dtype.kind not in "fc":
+        return product
+    with np.errstate(all="ignore"):
+        exact = product + product * ((rng.random(product.shape) - 0.5) * np.finfo(product.dtype).eps)
+    return np.where(_short(product), product, exact).astype(product.dtype)
+
+
+def _undecided(answer: Any, x: Any, y: Any, rng: np.random.Generator) -> np.ndarray:
+    """Whether numbers are equal: any answer where they are not, but only rounding says so."""
+    x, y = np.asarray(x), np.asarray(y)
+    if x.dtype.kind not in "fc":
+        return np.asarray(answer)
+    with np.errstate(all="ignore"):
+        near = (x != y) & (np.abs(x - y) <= 64 * MOVED * np.finfo(x.dtype).eps * np.maximum(np.abs(x), np.abs(y)))
+    return np.where(near, rng.random(x.shape) < 0.5, answer)
 
 
 def _moved_in_norm(a: Any, rng: np.random.Generator) -> Any:
