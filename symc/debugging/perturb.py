@@ -83,7 +83,7 @@ def moved(f: Function, arrays: Sequence[np.ndarray], seed: int) -> list[Any]:
         if v.op.name in EXACT:
             return out
         if v.op.name in ("eq", "ne"):
-            return _undecided(out, *operands, rng)
+            return _undecided(out, operands[0], operands[1], rng)
         if v.op.name in NORMWISE:
             several = isinstance(v.type, TupleType)
             out = tuple(_moved_in_norm(a, rng) for a in out) if several else _moved_in_norm(out, rng)

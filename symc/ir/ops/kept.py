@@ -37,5 +37,5 @@ kept = register(Op(
     frozenset({"barrier"}),
     _samples,
     "The operand, which states alone decide that the program does not change: computed once and kept between calls.",
-    {"batch": lambda v, operands, flags, n: kept(spread(operands[0], flags[0], n))},
+    {"batch": lambda v, operands, flags, n: v.op(spread(operands[0], flags[0], n))},
 ))  # fmt: skip
