@@ -18,7 +18,7 @@ from symc.ir.traverse import inline
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
 from symc.opt import DEFAULT, optimize
-from symc.testing.fuzz.checks import Trial, blame_pass, check, simple
+from symc.testing.fuzz.checks import REFUSED, Trial, blame_pass, check, simple
 
 #: How many rows a batch has.
 ROWS = 3
@@ -88,11 +88,19 @@ def gradients(t: Trial) -> Guilt | None:
         return None
     stages = optimize(g, DEFAULT, strict=True, verify=True).stages
     for trusted in t.trusted[:2]:
-        own = Trusted(g, gradient_arrays(t.function, g, trusted.arrays))
-        wrong = wrong_stage(stages, own)
-        if wrong is not None:
+        own = _trusted(g, gradient_arrays(t.function, g, trusted.arrays))
+        wrong = None if own is None else wrong_stage(stages, own)
+        if own is not None and wrong is not None:
             return blame_pass(*wrong, own, DEFAULT, t.seconds)
     return None
+
+
+def _trusted(g: Function, arrays: Sequence[np.ndarray]) -> Trusted | None:
+    """None where the gradient does not exist, and says so (that of a determinant of a singular matrix)."""
+    try:
+        return Trusted(g, arrays)
+    except REFUSED:
+        return None
 
 
 def _differentiated(f: Function) -> Function | None:
@@ -107,7 +115,9 @@ def gradients_disagree(s: Sample) -> str:
     g = _differentiated(s.function)
     if g is None:
         return ""
-    trusted = Trusted(g, gradient_arrays(s.function, g, s.arrays))
+    trusted = _trusted(g, gradient_arrays(s.function, g, s.arrays))
+    if trusted is None:
+        return ""
     left, right = (float(a) for a in trusted.reference[:2])
     if not np.isfinite([left, right]).all():
         return ""
@@ -149,9 +159,12 @@ def differences_disagree(s: Sample) -> str:
         out = evaluate(s.function, moved)
         return float(sum(np.sum(np.asarray(out[k]) * c) for k, c in zip(results, cots, strict=True)))
 
-    with np.errstate(all="ignore"):
-        slopes = [(at(e) - at(-e)) / (2 * e) for e in (1e-4, 1e-5, 1e-6)]
-        tangent = float(evaluate(g, arrays)[0])
+    try:
+        with np.errstate(all="ignore"):
+            slopes = [(at(e) - at(-e)) / (2 * e) for e in (1e-4, 1e-5, 1e-6)]
+            tangent = float(evaluate(g, arrays)[0])
+    except REFUSED:
+        return ""
     if not np.isfinite([*slopes, tangent]).all():
         return ""
     spread = max(slopes) - min(slopes)
