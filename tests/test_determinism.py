@@ -2,11 +2,14 @@
 
 import difflib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import symc as sc
 
 ROOT = Path(__file__).parent.parent
 
@@ -89,3 +92,19 @@ def test_hash_seeds_change_nothing(names):
     if first != second:
         lines = list(difflib.unified_diff(first.splitlines(), second.splitlines(), lineterm="", n=1))
         pytest.fail("\n".join(lines[:30]))
+
+
+def test_a_program_does_not_depend_on_what_was_made_before():
+    """Neither the graph, nor the gradient, nor what they become: leaves are numbered through, and only order counts."""
+
+    def text():
+        e = sc.input("e", "float64", shape=(50, 8))
+        a, b, c = (sc.input(k, "int64", shape=("n",)) for k in "abc")
+        f = sc.compile(sc.grad(sc.sum(sc.tanh(e[a]) * e[b] + sc.exp(e[c])), e), [e, a, b, c])
+        return re.sub(r"\s*//.*", "", f.dump("input") + f.dump() + f.plan)
+
+    texts = set()
+    for _ in range(6):
+        texts.add(text())
+        sc.vector("another")
+    assert len(texts) == 1

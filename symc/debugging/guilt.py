@@ -63,7 +63,7 @@ class Guilt:
             "kernel": f"the backend is wrong: {self.name} computes it wrongly, every pass is right",
             "plan": f"the memory plan is wrong: {self.name}; every pass and every kernel is right",
             "backend": "the backend is wrong; every pass and every kernel alone is right",
-        }[self.kind]
+        }.get(self.kind, f"check {self.name!r} fails")
 
 
 def modifiers(pipeline: str) -> str:

@@ -8,6 +8,8 @@ makes a graph smaller or leaves its cost as it was; what trades one cost for ano
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from symc.ir.attrs import Array
@@ -19,7 +21,7 @@ from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import Value, make
 from symc.opt.pattern import example, is_number, leaves
-from symc.opt.rule import rewrite, rule
+from symc.opt.rule import Context, rewrite, rule
 
 SIGNED = "ifc"
 NUMBERS = "iufc"
@@ -69,6 +71,16 @@ def commutative_order(v: Value) -> Value | None:
     if first > second or (first == second and x.fingerprint > y.fingerprint):
         return make(v.op, (y, x), v.attrs)
     return None
+
+
+def _numbers_last(v: Value, context: Context) -> Value | None:
+    x, y = v.operands if len(v.operands) == 2 else (v, v)
+    return make(v.op, (y, x), v.attrs) if splat_of(x) is not None and splat_of(y) is None else None
+
+
+#: The same for graphs under construction: fingerprints of their leaves tell when these were made, and a program must
+#: not depend on what was made before it.
+NUMBERS_LAST = replace(commutative_order, apply=_numbers_last)
 
 
 # --- signs ------------------------------------------------------------------------------------------------------------

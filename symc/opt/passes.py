@@ -22,6 +22,7 @@ from symc.ir.function import Function
 from symc.ir.traverse import every_value, postorder, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input
+from symc.opt.canonicalize import NUMBERS_LAST
 from symc.opt.facts import Analysis
 from symc.opt.pipelines import DEFAULT, Selection, parse_pipeline
 from symc.opt.provenance import Provenance
@@ -298,7 +299,8 @@ def stabilize_values(roots: Sequence[Value], keep: Iterable[Value] = ()) -> list
     inside: location.Inside = {}
     for v in postorder(opened):
         location.merge_inside(inside, location.inside(v))
-    rules = selected_rules((*FORM, *STABLE), Selection(()))
+    rules = [NUMBERS_LAST if r.name == NUMBERS_LAST.name else r
+             for r in selected_rules((*FORM, *STABLE), Selection(()))]
     made = Rewriter(rules, hints=hints, inside=inside, pass_name="stabilize").run(opened)
     for v, locs in hints.items():
         if before.get(v) != locs:
