@@ -31,7 +31,7 @@ from symc.opt.catalogue import TITLES, before_and_after
 from symc.testing import check_rule
 from symc.testing.rule_uses import as_function
 
-RULES = all_rules()
+RULES = [r for r in all_rules() if r.family != "user"]  # an example declares one
 
 
 def names(rules):
