@@ -129,6 +129,12 @@ class Recent(dict):
 _flat, _below = Recent(), Recent()
 
 
+def forget() -> None:
+    """Let go of the values, and of the graphs and data below them."""
+    _flat.clear()
+    _below.clear()
+
+
 def flatten(v: Value, kind: str, limit: int = MAX_TERMS) -> list[Term]:
     """The signed terms of a nest of sums or products; factors of 1 are left out. Not to be changed."""
     found = _flat.get((v, kind, limit))

@@ -22,7 +22,7 @@ from symc.ir.traverse import postorder, rebuild
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, make
 from symc.opt.facts import Analysis, Fact
-from symc.opt.pattern import Node, Pattern, Terms, bare, ingredients
+from symc.opt.pattern import Node, Pattern, Terms, bare, forget, ingredients
 from symc.opt.provenance import Provenance
 from symc.opt.rule import ANY, Rule
 
@@ -125,6 +125,7 @@ class Rewriter:
         for r in roots:
             self._simplify(r)
         results = [self.done[r] for r in roots]
+        forget()
         return keep(results, [self.done[v] for v in values if has_effect(v)])
 
     def look(self, roots: Sequence[Value]) -> list[Value]:

@@ -7,6 +7,7 @@ written and compiled, through llvmlite, without Numba.
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -50,7 +51,7 @@ def _compile(functions: type[Functions]) -> dict[str, int]:
     return {name: engine.get_function_address(f"symc_{name}") for name in builder.names}
 
 
-class Functions:
+class Functions(ABC):
     """Writes the functions of a module. Indices are 64 bits wide."""
 
     vectorized = False  # for loops over many numbers; compiling takes longer
@@ -62,9 +63,9 @@ class Functions:
         words = self.i64.as_pointer()
         self.memcpy = ir.Function(module, ir.FunctionType(words, [words, words, self.i64]), "memcpy")
 
+    @abstractmethod
     def write(self) -> None:
         """Write all functions of the module."""
-        raise NotImplementedError
 
     def const(self, k: int) -> Any:
         return self.ir.Constant(self.i64, k)
