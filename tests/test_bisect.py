@@ -247,6 +247,47 @@ def test_what_jumps_is_not_promised():
     assert t.difference([np.array(1)]) is not None
 
 
+def test_the_sign_of_a_zero_is_not_promised():
+    t = trusted(lambda x: 1 / abs(x * 0.0), np.array([-2.5]))
+    assert t.difference([np.array([-np.inf])]) is None
+    t = trusted(lambda x: sc.atan2(x * 0.0, sc.minimum(x, 0.0)), np.array([2.5]))
+    assert t.difference([np.array([-np.pi])]) is None
+    t = trusted(lambda x: 1 / abs(x), np.array([-2.5]))
+    assert t.difference([np.array([-0.4])]) is not None
+
+
+def test_what_cancels_in_wide_numbers_too_is_not_sure():
+    t = trusted(lambda x: sc.log(sc.sqrt(x * x + 1) - x), np.array([3.5e9, 1.0]))
+    good = -np.arcsinh(t.arrays[0])
+    assert np.isinf(t.want[0][0]) and t.difference([good]) is None
+    assert t.difference([good * (1, 1 + 1e-9)]) is not None
+
+
+def test_a_comparison_that_underflow_decides_is_not_promised():
+    t = trusted(lambda x, y: sc.log(sc.exp(x)) > y, np.array([-1e5, -1e5, 1.0]), np.array([-1e6, -1e4, 2.0]))
+    assert list(t.want[0]) == [False, False, False]
+    assert t.difference([np.array([True, False, False])]) is None
+    assert t.difference([np.array([False, False, True])]) is not None
+    t = trusted(lambda x: sc.log(x) > -1e6, np.array([0.0, 1.0]))
+    assert t.difference([np.array([True, True])]) is not None  # this zero is what was given
+
+
+def test_zeros_of_a_factorization_may_be_exact():
+    t = trusted(lambda x: x / sc.linalg.inv(x), np.array([[0.2, 0.0], [1.1, 0.3]]))
+    got = t.want[0].copy()
+    got[0, 1] = np.nan
+    assert t.difference([got]) is None
+    got[1, 0] = np.nan
+    assert t.difference([got]) is not None
+
+
+def test_a_sum_of_products_may_be_fused_for_one_user_only():
+    x = np.array([493240.05, 3.0])
+    t = trusted(lambda x: sc.log(sc.exp(x * x - sc.stop_gradient(x * x).max())) - (x * x - (x * x).max()), x)
+    assert t.want[0][0] == 0 and t.difference([t.want[0] - (1.4e-5, 0)]) is None
+    assert t.difference([t.want[0] - (1.4e-1, 0)]) is not None
+
+
 def test_a_type_is_a_difference():
     t = trusted(lambda x: x + 1, np.ones(2))
     assert "float32[2], not float64[2]" in str(t.difference([np.full(2, 2.0, "float32")]))

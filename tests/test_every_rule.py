@@ -5,10 +5,12 @@ import pytest
 
 from symc.errors import InternalError, PipelineError
 from symc.ir.dim import size_name
+from symc.ir.function import Input, function
 from symc.ir.op import splat
 from symc.ir.ops.arithmetic import abs_, maximum, minimum, neg
 from symc.ir.ops.cast import cast
 from symc.ir.ops.grad_control import stop_gradient
+from symc.ir.ops.linalg import dot
 from symc.ir.ops.math import atan, atan2, cos, cosh, exp, log, log1p, sigmoid, sin, softplus, sqrt, tanh
 from symc.ir.ops.reduce import prod, sum_
 from symc.ir.ops.shape import broadcast
@@ -406,6 +408,32 @@ def test_probes_are_right_where_the_users_form_is_not(name):
 
     (naive,), (got,) = [evaluate_function(g, [np.asarray(at)]) for g in (f, optimize(f, UNFUSED).function)]
     assert np.isclose(got, want, rtol=1e-12, atol=0) and not np.isclose(naive, want, rtol=1e-6, atol=0)
+
+
+def logs_of_weighted_sums():
+    x, vector, matrix = leaf("f64", 3), leaf("f64", 3), leaf("f64", 3, 2)
+    columns = broadcast(x, axes=(0,), shape=(3, 2))
+    product = dot(exp(x), exp(matrix) + 1, contract=((0,), (0,)), batch=((), ()))
+    return [(x, vector, log(sum_(exp(x) * vector, axes=(0,)))), (x, matrix, log(product)),
+            (x, matrix, log(sum_(exp(columns) * matrix, axes=(0,))))]
+
+
+@pytest.mark.parametrize("k", range(3))
+def test_an_infinite_weight_makes_no_nan(k):
+    """exp(x - m) may be 0, and inf * 0 is nan."""
+    from symc.ir.reference import evaluate_function
+
+    x, w, y = logs_of_weighted_sums()[k]
+    f = function("f", [(x, Input("x", x.type)), (w, Input("w", w.type))], [y])
+    g = optimize(f, UNFUSED, strict=True)
+    assert {"log_dot_exp", "log_sum_weighted_exp"} & {x.rule for x in g.provenance.firings}
+    weights = np.array([[1.0, 1.0], [np.inf, 2.0], [1.0, 3.0]])
+    for exponents in ([500.0, -500.0, 0.0], [1.0, 2.0, 3.0]):
+        arrays = [np.array(exponents), np.log(weights) if k == 1 else weights if k else weights[:, 0]]
+        with np.errstate(all="ignore"):
+            (want,), (got,) = evaluate_function(f, arrays), evaluate_function(g.function, arrays)
+        np.testing.assert_allclose(got, want, 1e-13)
+        assert np.ravel(got)[0] == np.inf
 
 
 def test_idempotent_order_ops_fold_for_ties():

@@ -20,6 +20,9 @@ EXACT = frozenset({
     "while", "cond", "checkpoint", "call", "print", "assert", "after", "stop_gradient", "grad_scale", "random_bits",
     "unit_uniform", "iota", "size", "assume", "again", "isnan", "breakpoint",
 })  # fmt: skip
+#: Those of them whose zeros are computed: which sign such a zero has, a rule that is not exact may change.
+SIGNED = frozenset({"abs", "neg", "maximum", "minimum", "fmax", "fmin", "max", "min", "floor", "ceil", "rint", "trunc",
+                    "sign", "copysign", "where"})  # fmt: skip
 #: Ops that are exact on short numbers (few bits), which tests are full of: 0, 1, -2.5.
 EXACT_ON_SHORT = frozenset({"add", "sub", "mul", "sum", "dot", "cumsum", "cast", "scatter", "mulz", "sqrt"})
 #: By how many units in the last place numbers are moved.
@@ -42,6 +45,7 @@ KIND_SATURATED, KIND_NAN = 1, 2
 #: Ops whose infinities are no overflow, but poles; and those whose zeros may be underflow.
 POLES = frozenset({"log", "log1p", "log2", "log10", "log1mexp", "atanh", "lgamma", "digamma", "erfinv", "trigamma",
                    "polygamma", "normal_inverse"})  # fmt: skip
+LOGS = frozenset({"log", "log2", "log10"})
 UNDERFLOW = frozenset({"exp", "exp2", "sigmoid", "softplus", "softmax", "mul", "div", "pow", "erfc", "erfcx", "prod",
                        "cumprod", "square", "mulz"})  # fmt: skip
 
@@ -53,15 +57,14 @@ def moved(f: Function, arrays: Sequence[np.ndarray], seed: int) -> list[Any]:
     is not promised either: ``x * log(x)`` may be 0 at 0. A nan of a log, a root, or an input is.
     """
     rng = np.random.default_rng([20_011, seed])
+    #: Sums of products, and what the products may be off by: each user may have a sum of its own.
+    unrounded: dict[Value, Any] = {}
 
     def move(a: Any, operands: Sequence[np.ndarray], name: str) -> Any:
         a = np.asarray(a)
         if a.dtype.kind not in "fc" or not a.size:
             return a
-        size = MOVED * float(np.finfo(a.dtype).eps)
-        with np.errstate(all="ignore"):
-            step = (rng.random(a.shape) * 2 - 1) * size
-            out = (a + a * step.astype(a.real.dtype)).astype(a.dtype)
+        out = _stepped(a, rng)
         keep = _short(a)
         if name and name not in EXACT_ON_SHORT or not all(_short(o).all() for o in operands if o.dtype.kind in "fc"):
             keep = ~np.isfinite(a) | (a == 0)
@@ -69,19 +72,20 @@ def moved(f: Function, arrays: Sequence[np.ndarray], seed: int) -> list[Any]:
         if name and a.dtype.kind == "f" and seed % 3 == KIND_SATURATED:
             return _unsaturated(out, operands, name, rng)
         if seed % 3 == KIND_NAN:
-            out = (_determined(out, operands, rng) if name in INDETERMINATE else out) + a.dtype.type(0)
-            return np.where(out == 0, -out, out) if seed % 2 else out
+            return _signed(_determined(out, operands, rng) if name in INDETERMINATE else out, seed, rng)
         return out
 
     def compute(v: Value, operands: list[Any], attrs: dict[str, Any]) -> Any:
         if v.op.name in NORMWISE:
             operands = [_moved_in_norm(o, rng) for o in operands]
-        if v.op.name in ("add", "sub"):
-            operands = [_unrounded(a, rng) if o.op.name == "mul" else a
+        if not unrounded.keys().isdisjoint(v.operands):
+            operands = [_within(a, unrounded[o], rng) if o in unrounded else a
                         for o, a in zip(v.operands, operands, strict=True)]
+        if v.op.name in ("add", "sub") and any(o.op.name == "mul" for o in v.operands):
+            unrounded[v] = sum(_rounding(a) for o, a in zip(v.operands, operands, strict=True) if o.op.name == "mul")
         out = by_reference(v, operands, attrs)
         if v.op.name in EXACT:
-            return out
+            return _signed(out, seed, rng) if v.op.name in SIGNED and seed % 3 == KIND_NAN else out
         if v.op.name in ("eq", "ne"):
             return _undecided(out, operands[0], operands[1], rng)
         if v.op.name in NORMWISE:
@@ -99,6 +103,26 @@ def moved(f: Function, arrays: Sequence[np.ndarray], seed: int) -> list[Any]:
     return evaluate(f, start, compute)
 
 
+def _stepped(a: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Numbers moved by a few units in the last place."""
+    size = MOVED * np.finfo(a.dtype).eps
+    with np.errstate(all="ignore"):
+        step = (rng.random(a.shape) * 2 - 1) * size
+        return (a + a * step.astype(a.real.dtype)).astype(a.dtype)
+
+
+def _signed(a: Any, seed: int, rng: np.random.Generator) -> np.ndarray:
+    """Zeros are 0.0 in the first run of this kind, -0.0 in the second, and of any sign in the others."""
+    a = np.asarray(a)
+    if a.dtype.kind not in "fc":
+        return a
+    out = a + a.dtype.type(0)
+    if seed // 3 == 0:
+        return out
+    flipped = (out == 0) if seed // 3 == 1 else (out == 0) & (rng.random(a.shape) < 0.5)
+    return np.where(flipped, -out, out)
+
+
 #: Ops with indeterminate forms: a nan of theirs that no operand has comes of two infinities, zeros, or one of each.
 INDETERMINATE = frozenset({"add", "sub", "mul", "mulz", "div", "dot", "gemm", "sum", "prod", "cumsum", "cumprod",
                            "pow", "mod", "fmod", "logaddexp", "logsumexp", "softmax", "log_softmax", "norm", "solve",
@@ -110,14 +134,24 @@ NORMWISE = frozenset({"inv", "solve", "det", "slogdet", "lu_factor", "lu_solve",
                       "solve_triangular", "svdvals", "eigh", "eigvalsh", "eig", "eigvals", "expm", "pinv"})  # fmt: skip
 
 
-def _unrounded(product: Any, rng: np.random.Generator) -> np.ndarray:
-    """A product that is added may be one that was not rounded (a fused multiply-add), in this sum alone."""
+def _rounding(product: Any) -> np.ndarray:
+    """How far a product that is added may be from the rounded one: in a fused multiply-add it is not rounded.
+
+    Which sums are fused is decided where they are computed, and a kernel may compute one several times.
+    """
     product = np.asarray(product)
     if product.dtype.kind not in "fc":
-        return product
+        return np.zeros(product.shape, product.dtype)
     with np.errstate(all="ignore"):
-        exact = product + product * ((rng.random(product.shape) - 0.5) * np.finfo(product.dtype).eps)
-    return np.where(_short(product), product, exact).astype(product.dtype)
+        size = np.abs(product) * (np.finfo(product.dtype).eps / 2)
+    return np.where(_short(product) | ~np.isfinite(size), 0, size)
+
+
+def _within(total: Any, size: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Numbers that are off by at most ``size``."""
+    total = np.asarray(total)
+    with np.errstate(all="ignore"):
+        return (total + (rng.random(total.shape) * 2 - 1) * size).astype(total.dtype)
 
 
 def _undecided(answer: Any, x: Any, y: Any, rng: np.random.Generator) -> np.ndarray:
@@ -133,7 +167,8 @@ def _undecided(answer: Any, x: Any, y: Any, rng: np.random.Generator) -> np.ndar
 def _moved_in_norm(a: Any, rng: np.random.Generator) -> Any:
     """A matrix whose elements are moved by a few units in the last place of the largest.
 
-    What is not finite is any number: which elements of a solution become nan, no library says.
+    What is no larger than that may be 0 as well: it is in a library that knows of zeros (the other triangle of an
+    inverse). What is not finite is any number: which elements of a solution become nan, no library says.
     """
     a = np.asarray(a)
     if a.dtype.kind not in "fc" or a.ndim < 2 or not a.size:
@@ -142,7 +177,8 @@ def _moved_in_norm(a: Any, rng: np.random.Generator) -> Any:
         return rng.uniform(0.5, 1.5, a.shape).astype(a.dtype)
     with np.errstate(all="ignore"):
         size = MOVED * float(np.finfo(a.dtype).eps) * np.abs(a).max(axis=(-2, -1), keepdims=True)
-        return (a + (rng.random(a.shape) * 2 - 1) * size).astype(a.dtype)
+        out = (a + (rng.random(a.shape) * 2 - 1) * size).astype(a.dtype)
+    return np.where((np.abs(out) <= size) & (rng.random(a.shape) < 0.5), 0, out).astype(a.dtype)
 
 
 #: Ops whose vectors have no sign of their own: which results are columns, and which are rows.
@@ -185,6 +221,8 @@ def _unsaturated(a: np.ndarray, operands: Sequence[np.ndarray], name: str, rng: 
         nonzero &= (o != 0) if alike else bool((o != 0).all())
     if name in ("div", "pow") and alike and inexact:
         finite &= inexact[-1 if name == "div" else 0] != 0
+    if name in LOGS and alike and inexact:
+        return _log_of_saturated(a, inexact[0], rng)
     if name not in POLES:
         large = float(np.finfo(a.dtype).max) * rng.uniform(0.01, 0.5, a.shape)
         a = np.where(np.isinf(a) & finite, np.copysign(large, a), a).astype(a.dtype)
@@ -195,12 +233,23 @@ def _unsaturated(a: np.ndarray, operands: Sequence[np.ndarray], name: str, rng: 
     return a
 
 
-def wide(f: Function, arrays: Sequence[np.ndarray], unsaturated: bool = False) -> list[Any]:
+def _log_of_saturated(a: np.ndarray, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The log of what stands for an overflow or an underflow: nobody knows its size, but that it is beyond the log of
+    the greatest or least number."""
+    limits = np.finfo(a.dtype)
+    least = np.log(float(limits.max))
+    size = least * np.exp((least - np.log(least)) ** rng.random(a.shape) - 1)  # of every order of magnitude of orders
+    beyond = np.where(x < limits.tiny, -size, size).astype(a.dtype)
+    return np.where((x > 0) & np.isfinite(x) & ((x < limits.tiny) | (x > limits.max * 0.01)), beyond, a)
+
+
+def wide(f: Function, arrays: Sequence[np.ndarray], seed: int | None = None) -> list[Any]:
     """The results in wider numbers, as far as the references of the ops can compute in them.
 
-    ``unsaturated``: what overflows or underflows even so is a random number instead.
+    ``seed``: what overflows or underflows even so is a random number instead, and every other result is moved by a few
+    units in the last place of the wider numbers.
     """
-    rng = np.random.default_rng(20_012)
+    rng = np.random.default_rng([20_012, seed or 0])
 
     def widened(a: Any, t: TensorType) -> Any:
         want = WIDER.get(t.dtype.name)
@@ -212,9 +261,9 @@ def wide(f: Function, arrays: Sequence[np.ndarray], unsaturated: bool = False) -
         if isinstance(v.type, TupleType):
             return tuple(widened(a, t) for a, t in zip(out, v.type.items, strict=True))
         out = widened(out, v.type)
-        if unsaturated and out.dtype.kind == "f" and v.op.name not in EXACT:
+        if seed is not None and out.dtype.kind == "f" and v.op.name not in EXACT:
             known = [np.asarray(o) for o in operands if not isinstance(o, tuple | list)]
-            return _unsaturated(out, known, v.op.name, rng)
+            return _unsaturated(_stepped(out, rng), known, v.op.name, rng)
         return out
 
     start = [widened(a, i.type) for a, i in zip(arrays, f.inputs, strict=True)]

@@ -32,6 +32,8 @@ ASTRAY = {2: np.inf, 4: 1e-2, 8: 5e-3}
 #: Units in the last place of a result that are never looked at.
 FREE = 256.0
 RUNS, MORE_RUNS = 6, 40
+#: How many wider evaluations, moved as well, have to agree with the first.
+WIDE_RUNS = 3
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Trusted:
         self.want = self.reference if expected is None else [np.asarray(a) for a in expected]
         self._given = expected is not None
         self._runs: list[list[np.ndarray]] = []
-        self._wide: list[tuple[np.ndarray, np.ndarray]] | None = None
+        self._wide: list[list[np.ndarray]] | None = None
 
     def difference(self, got: Sequence[Any]) -> Difference | None:
         """The first wrong result, or None."""
@@ -154,17 +156,20 @@ class Trusted:
         return np.where(np.isfinite(allowed), allowed, 0.0), promised
 
     def _in_wide(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Result ``k`` in wider numbers, and where it is finite and nothing overflowed there either."""
+        """Result ``k`` in wider numbers, and where it is finite, nothing overflowed and nothing cancelled there either."""
         if self._wide is None:
-            runs = [wide(self.function, self.arrays), wide(self.function, self.arrays, unsaturated=True)]
-            self._wide = [(np.asarray(a), np.asarray(b)) for a, b in zip(*runs, strict=True)]
-        a, b = self._wide[k]
+            runs = [wide(self.function, self.arrays, seed) for seed in (None, *range(WIDE_RUNS))]
+            self._wide = [[np.asarray(a) for a in results] for results in zip(*runs, strict=True)]
+        a, *others = self._wide[k]
         if a.shape != self.want[k].shape:
             return self.reference[k], np.zeros(self.want[k].shape, bool)
         if a.dtype.kind != "f":
             return a, np.zeros(a.shape, bool)
         with np.errstate(all="ignore"):
-            return a, np.isfinite(a) & (np.abs(a - b) <= 1e-6 * np.abs(a))
+            sure = np.isfinite(a)
+            for b in others:
+                sure &= np.abs(a - b) <= 1e-6 * np.abs(a)
+            return a, sure
 
 
 def _first(k: int, wrong: np.ndarray, got: np.ndarray, want: np.ndarray, allowed: np.ndarray) -> Difference:

@@ -11,7 +11,7 @@ from symc.ir.ops.compare import eq, isfinite
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.grad_control import stop_gradient
 from symc.ir.ops.linalg import dot, free_axes
-from symc.ir.ops.logic import where
+from symc.ir.ops.logic import and_, where
 from symc.ir.ops.math import exp, log, log1mexp, log1p, logaddexp
 from symc.ir.ops.reduce import logsumexp, spread, sum_, sup
 from symc.ir.ops.shape import broadcast
@@ -130,12 +130,24 @@ def log_sum_exp(v: Value) -> Value | None:
 def _shifted(e: Value, w: Value | None, axes: Axes, context) -> tuple[Value, Value]:
     """The greatest exponent that counts, and the exponents minus that.
 
-    No derivative comes through the shift: what is made of it does not depend on it.
+    No derivative comes through the shift: what is made of it does not depend on it. Where a weight is infinite nothing
+    is shifted: inf * exp(x) is inf, but exp(x - m) may be 0.
     """
-    if w is not None and not context.facts(w).nonzero:
-        e = where(eq(w, 0), like(e, -np.inf), e)
-    top = sup(e, axes=axes)
-    top = stop_gradient(where(isfinite(top), top, like(top, 0)))
+    ends = e
+    if w is not None:
+        if not context.facts(w).nonzero:
+            e = ends = where(eq(w, 0), like(e, -np.inf), e)
+        if not context.facts(w).finite:
+            ends = where(isfinite(w), e, like(e, np.inf))
+    return _shift(sup(ends, axes=axes), None, e, axes)
+
+
+def _shift(top: Value, weight: Value | None, e: Value, axes: Axes) -> tuple[Value, Value]:
+    """The shift by ``top`` where it is finite and the greatest ``weight`` of all is; the exponents minus that."""
+    finite = isfinite(top)
+    if weight is not None:
+        finite = and_(finite, broadcast(isfinite(weight), axes=(), shape=top.shape) if top.ndim else isfinite(weight))
+    top = stop_gradient(where(finite, top, like(top, 0)))
     return top, e - spread(top, e, axes)
 
 
@@ -214,7 +226,8 @@ def log_dot_exp(v: Value, context) -> Value | str | None:
             return log(sum_(d.operands[k] * w, axes=(0,)))
         if not context.facts(w).positive or _is_shifted(e, axes):
             return "the weights may be 0 or negative"
-        top, shifted = _shifted(e, None, tuple(sorted(axes)), context)
+        greatest = None if context.facts(w).finite else sup(w, axes=tuple(range(w.ndim)))
+        top, shifted = _shift(sup(e, axes=tuple(sorted(axes))), greatest, e, tuple(sorted(axes)))
         operands = list(d.operands)
         operands[k] = exp(shifted)
         free = len(free_axes(w, d.attrs["contract"][1 - k], ()))
