@@ -2,40 +2,19 @@
 
 NumPy-like expressions become one graph, are differentiated symbolically, optimized, given memory by a plan, and run as
 native code. ``import symc as sc``; then ``sc.input``, ``sc.compile``, ``sc.grad``, and NumPy's functions by name.
+
+What builds expressions is imported here. The rest (the optimizer, the code generators, derivatives, random numbers,
+tools) is imported when one of its names in ``_LATER`` is first asked for, so that a program starts fast; to programs
+and type checkers that makes no difference.
 """
 
-from symc import debug, ir, linalg, numpy_api, random, special
-from symc.assumptions import assume
-from symc.autodiff import (
-    DisconnectedWarning,
-    grad,
-    grad_clip,
-    grad_scale,
-    hvp,
-    jvp,
-    reverse_grad,
-    stop_gradient,
-    value_and_grad,
-    vjp,
-    zero_grad,
-)
-from symc.checkpoint import checkpoint
-from symc.control import (
-    associative_scan,
-    cond,
-    foldl,
-    foldr,
-    fori_loop,
-    reduce,
-    scan,
-    switch,
-    while_loop,
-)
-from symc.control import (
-    map_ as map,
-)
-from symc.custom_op import op
-from symc.debugging.bisect import bisect
+import sys as _sys
+from importlib import import_module as _import
+from types import ModuleType as _Module
+from typing import TYPE_CHECKING
+from typing import Any as _Any
+
+from symc import ir, numpy_api
 from symc.deferred import Deferred
 from symc.errors import (
     AssertError,
@@ -56,27 +35,124 @@ from symc.errors import (
     SymbolicValueError,
     SymcError,
 )
-from symc.function import CompiledFunction, compile
-from symc.function_op import function_op
-from symc.gradcheck import verify_grad
-from symc.implicit import custom_fixed_point, custom_root
 from symc.inputs import Constant, Variable, input, matrix, scalar, tensor3, tensor4, vector
 from symc.ir import ops
-from symc.ir.parse import parse
-from symc.jacobians import hessian, jacobian
-from symc.jit import jit
-from symc.lint import lint
 from symc.numpy_api import *  # noqa: F403 - NumPy's functions, constants and dtypes under their own names
 from symc.numpy_api import bool
 from symc.numpy_api.convert import default_float, set_default_float
-from symc.op_check import check_op
-from symc.save import load
-from symc.special import digamma, erf, erfc, erfinv, gammaln
 from symc.state import SharedVariable, shared
-from symc.taps import taps
 from symc.tensor import Tensor
-from symc.vmap import vmap
-
-from symc.debugging.public import diff  # isort: skip - NumPy's diff, and that of functions
 
 __version__ = "0.1.0"
+
+#: Names that are imported when they are first asked for, by the module that has them. ``a=b``: it is called b there.
+_LATER = {
+    "assumptions": "assume",
+    "autodiff": "DisconnectedWarning grad grad_clip grad_scale hvp jvp reverse_grad stop_gradient value_and_grad vjp "
+    "zero_grad",
+    "checkpoint": "checkpoint",
+    "control": "associative_scan cond foldl foldr fori_loop map=map_ reduce scan switch while_loop",
+    "custom_op": "op",
+    "debugging.bisect": "bisect",
+    "debugging.public": "diff",  # NumPy's diff, and that of functions
+    "function": "CompiledFunction compile",
+    "function_op": "function_op",
+    "gradcheck": "verify_grad",
+    "implicit": "custom_fixed_point custom_root",
+    "ir.parse": "parse",
+    "jacobians": "hessian jacobian",
+    "jit": "jit",
+    "lint": "lint",
+    "op_check": "check_op",
+    "save": "load",
+    "special": "digamma erf erfc erfinv gammaln",
+    "taps": "taps",
+    "vmap": "vmap",
+}
+_WHERE = {
+    name: (f"{__name__}.{module}", there or name)
+    for module, names in _LATER.items()
+    for name, _, there in (item.partition("=") for item in names.split())
+}
+#: Modules that are part of what users name.
+_MODULES = ("debug", "linalg", "random", "special")
+
+if TYPE_CHECKING:
+    from symc import debug, linalg, random, special
+    from symc.assumptions import assume
+    from symc.autodiff import (
+        DisconnectedWarning,
+        grad,
+        grad_clip,
+        grad_scale,
+        hvp,
+        jvp,
+        reverse_grad,
+        stop_gradient,
+        value_and_grad,
+        vjp,
+        zero_grad,
+    )
+    from symc.checkpoint import checkpoint
+    from symc.control import (
+        associative_scan,
+        cond,
+        foldl,
+        foldr,
+        fori_loop,
+        reduce,
+        scan,
+        switch,
+        while_loop,
+    )
+    from symc.control import (
+        map_ as map,
+    )
+    from symc.custom_op import op
+    from symc.debugging.bisect import bisect
+    from symc.debugging.public import diff
+    from symc.function import CompiledFunction, compile
+    from symc.function_op import function_op
+    from symc.gradcheck import verify_grad
+    from symc.implicit import custom_fixed_point, custom_root
+    from symc.ir.parse import parse
+    from symc.jacobians import hessian, jacobian
+    from symc.jit import jit
+    from symc.lint import lint
+    from symc.op_check import check_op
+    from symc.save import load
+    from symc.special import digamma, erf, erfc, erfinv, gammaln
+    from symc.taps import taps
+    from symc.vmap import vmap
+else:
+    for _name in _WHERE:
+        globals().pop(_name, None)  # NumPy's diff, and packages called like a function
+
+    def __getattr__(name: str) -> _Any:
+        """What comes later, and modules of the package by name."""
+        if name in _WHERE:
+            module, there = _WHERE[name]
+            found = getattr(_import(module), there)
+            globals()[name] = found
+            return found
+        if not name.startswith("_"):
+            whole = f"{__name__}.{name}"
+            try:
+                return _import(whole)
+            except ModuleNotFoundError as e:
+                if e.name != whole:
+                    raise
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_WHERE, *_MODULES})
+
+    class _Package(_Module):
+        """Importing a module sets it on its package: not where a function is called like the module it is in."""
+
+        def __setattr__(self, name: str, value: _Any) -> None:
+            if not (name in _WHERE and isinstance(value, _Module)):
+                super().__setattr__(name, value)
+
+    _sys.modules[__name__].__class__ = _Package
+    __all__ = [n for n in __dir__() if not n.startswith("_") and n != "TYPE_CHECKING"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -122,6 +121,8 @@ class InternalError(SymcError, RuntimeError):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint for a misspelt name: the nearest known one, else the whole list."""
+    import difflib  # nothing was misspelt in most programs
+
     known = sorted(known)
     near = difflib.get_close_matches(name, known, 1, 0.6)
     if near:

@@ -7,9 +7,17 @@ from pathlib import Path
 
 import pytest
 
+import symc as sc
+
 PACKAGE = Path(__file__).resolve().parent.parent / "symc"
 LAYERS = ["errors", "ir", "grad", "opt", "codegen", "runtime", "front"]
-HEAVY = ["numba", "llvmlite", "scipy", "networkx", "cupy", "matplotlib", "sklearn", "pytest", "hypothesis"]
+HEAVY = ["numba", "llvmlite", "scipy", "networkx", "cupy", "matplotlib", "sklearn", "pytest", "hypothesis", "mpmath"]
+#: What a program that only builds expressions does not load: each of these takes as long as much of what it does load.
+LATER = [
+    "symc.opt", "symc.codegen", "symc.runtime", "symc.debugging", "symc.testing", "symc.grad", "symc.random",
+    "symc.function", "symc.lint", "symc.accuracy", "symc.explaining", "symc.save", "symc.ir.parse", "symc.ir.text",
+    "hashlib", "uuid", "json", "difflib", "fractions", "decimal", "zipfile", "pathlib", "secrets",
+]  # fmt: skip
 
 
 def layer(parts: tuple[str, ...]) -> int:
@@ -69,7 +77,49 @@ def test_the_check_itself_sees_an_import_to_the_right(source):
     assert len(violations(PACKAGE / "ir" / "example.py", source)) == 1
 
 
+def loaded_by(code: str, names: list[str]) -> list[str]:
+    """Which modules are there after ``code``, besides those that NumPy loads by itself."""
+    code = f"import sys, numpy; before = set(sys.modules); {code}; print(*[m for m in {names!r} if m in sys.modules "\
+           "and m not in before])"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
+                          cwd=PACKAGE.parent).stdout.split()
+
+
 def test_import_is_light():
-    code = f"import sys; import symc; print([m for m in {HEAVY!r} if m in sys.modules])"
+    assert loaded_by("import symc", [*HEAVY, *LATER]) == []
+    assert loaded_by("import symc as sc; x = sc.input('x', 'f64', shape=('n',)); y = sc.sum(sc.exp(x) @ x + 1)",
+                     [*HEAVY, *LATER]) == []
+
+
+def test_what_is_said_to_be_light_can_be_heavy():
+    assert loaded_by("import symc as sc; sc.compile, sc.random, sc.grad", LATER)[:3] == [
+        "symc.opt", "symc.codegen", "symc.runtime"]
+
+
+def test_names_that_come_later_are_those_that_type_checkers_see():
+    tree = ast.parse((PACKAGE / "__init__.py").read_text("utf-8"))
+    (block,) = [n for n in tree.body if isinstance(n, ast.If)]
+    seen = {}
+    for node in block.body:
+        assert isinstance(node, ast.ImportFrom)
+        for alias in node.names:
+            seen[alias.asname or alias.name] = (node.module, alias.name)
+    modules = {n for n, (module, _) in seen.items() if module == "symc"}
+    assert modules == set(sc._MODULES)
+    assert {n: w for n, w in seen.items() if n not in modules} == sc._WHERE
+
+
+def test_every_public_name_is_there():
+    code = """
+import symc, symc.jit, symc.lint, symc.grad.reverse, symc.checkpoint, types
+from symc import *
+missing = [n for n in {*symc._WHERE, *symc._MODULES, "sum", "Tensor", "ops"} if n not in globals()]
+shadowed = [n for n in symc._WHERE if isinstance(getattr(symc, n), types.ModuleType)]
+print(missing, shadowed, set(symc._WHERE) <= set(dir(symc)), symc.map(lambda r: r, symc.asarray([1.0])).shape)
+try:
+    symc.no_such_name
+except AttributeError as e:
+    print(e)
+"""
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent)
-    assert out.stdout.strip() == "[]"
+    assert out.stdout == "[] [] True (1,)\nmodule 'symc' has no attribute 'no_such_name'\n", out.stderr

@@ -13,13 +13,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from symc.grad.mincut import INFINITE, Network
-from symc.ir.dim import Size, evaluate, names
+from symc.ir.dim import number
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType, Type
 from symc.ir.value import Value
 
-#: What a symbolic size is taken to be when bytes are compared.
-NOMINAL = 256
 LIMIT = 4000
 
 CHEAP = frozenset(
@@ -27,11 +25,6 @@ CHEAP = frozenset(
     "xor eq ne lt le gt ge isnan isinf isfinite floor ceil trunc rint get stop_gradient grad_scale grad_clip "
     "again".split()
 )
-
-
-def number(size: Size) -> int:
-    """A size as a number, for comparing costs."""
-    return evaluate(size, dict.fromkeys(names(size), NOMINAL))
 
 
 def size_in_bytes(t: Type) -> int:

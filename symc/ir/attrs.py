@@ -6,7 +6,6 @@ None, bool, int, float, str, Dim, dtype, TensorType, Array (constant data) and t
 
 from __future__ import annotations
 
-import hashlib
 import struct
 import threading
 import weakref
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from symc.ir.digest import SIZE, blake2b
 from symc.ir.dim import Dim, evaluate, substitute
 from symc.ir.types import TensorType, as_dtype, substitute_type
 
@@ -34,7 +34,7 @@ class Array:
         array = array.astype(as_dtype(array.dtype), order="C", copy=True)
         # array.shape, not the copy's data pointer: a 0-d array keeps its rank
         head = f"{array.dtype.str}{array.shape}".encode()
-        digest = hashlib.blake2b(head + array.tobytes(), digest_size=16).digest()
+        digest = blake2b(head + array.tobytes(), digest_size=SIZE).digest()
         with _lock:
             found = _arrays.get(digest)
             if found is None:

@@ -298,6 +298,15 @@ def evaluate(x: Size, sizes: Mapping[str, int]) -> int:
     return total
 
 
+#: What a symbolic size is taken to be when costs are compared.
+NOMINAL = 256
+
+
+def number(size: Size) -> int:
+    """A size as a number, for comparing costs."""
+    return evaluate(size, dict.fromkeys(names(size), NOMINAL)) if isinstance(size, Dim) else int(size)
+
+
 def _atom_number(atom: Atom, sizes: Mapping[str, int]) -> int:
     if isinstance(atom, str):
         return sizes[atom]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import struct
 from typing import Any
@@ -53,6 +52,8 @@ def print_attr(value: Any) -> str:
     if isinstance(value, float):
         return print_float(value)
     if isinstance(value, str):
+        import json
+
         return json.dumps(value)
     if isinstance(value, tuple):
         return "(" + ", ".join(map(print_attr, value)) + (",)" if len(value) == 1 else ")")

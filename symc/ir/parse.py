@@ -13,7 +13,6 @@ dense    ::= "dense" "(" type "," number ","... ")" | "dense" "(" type "," "#"di
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -179,6 +178,8 @@ class _Parser:
         if token in ("none", "true", "false"):
             return {"none": None, "true": True, "false": False}[self.next()]
         if token.startswith('"'):
+            import json
+
             return json.loads(self.next())
         body = self.tokens[self.at + 1] if token == "-" else token
         if body in ("inf", "nan") or ("." in body or "e" in body.lower()) and body[:1].isdigit():

@@ -6,8 +6,8 @@ written where they are used, as ``1.0:f64[n]``. User lines follow in comments.
 
 from __future__ import annotations
 
+import os
 import re
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -142,7 +142,7 @@ class _Printer:
 
 # --- pickling: graphs travel as flat tables of records, at any depth --------------------------------------------------
 
-_process = uuid.uuid4().hex
+_process = os.urandom(16).hex()
 _foreign: dict[tuple[str, int], Value] = {}
 
 

@@ -8,7 +8,6 @@ their params are one object as well.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import threading
 import weakref
@@ -22,6 +21,7 @@ import numpy as np
 from symc.errors import InternalError, SymcError
 from symc.ir import location
 from symc.ir.attrs import EMPTY, Array, Attrs
+from symc.ir.digest import SIZE, blake2b
 from symc.ir.dim import Size
 from symc.ir.types import TensorType, TupleType, Type
 
@@ -153,7 +153,7 @@ class Region:
     def fingerprint(self) -> bytes:
         """A digest of params and results."""
         if self._fingerprint is None:
-            h = hashlib.blake2b(" ".join(map(str, self.params)).encode(), digest_size=16)
+            h = blake2b(" ".join(map(str, self.params)).encode(), digest_size=SIZE)
             for r in self.results:
                 h.update(r.fingerprint)
             self._fingerprint = h.digest()
@@ -260,7 +260,7 @@ def param(index: int, type_: Type) -> Value:
 
 
 def _digest(v: Value) -> bytes:
-    h = hashlib.blake2b(f"{v.op.name} {v.type}".encode(), digest_size=16)
+    h = blake2b(f"{v.op.name} {v.type}".encode(), digest_size=SIZE)
     for name, entry in v.attrs.items():
         h.update(name.encode() + attr_bytes(entry))
     for o in v.operands:

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from symc.errors import ShapeError
-from symc.grad.residuals import number
-from symc.ir.dim import Size, known_equal
+from symc.ir.dim import Size, known_equal, number
 from symc.ir.op import lookup
 from symc.ir.types import DTYPES
 from symc.ir.value import Value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -123,6 +122,8 @@ def _check_arguments(found: Callable, func: Callable, args: tuple, kwargs: dict[
 
 
 def _near(name: str) -> str:
+    import difflib
+
     close = difflib.get_close_matches(name, API, 1, 0.7)
     return f"did you mean sc.{close[0]}?" if close else "docs/numpy.md lists the functions that are"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +17,9 @@ from symc.numpy_api.manipulation import expanded, normal_axes
 from symc.numpy_api.promotion import loop_dtypes, rows, same_dtype
 from symc.public import API, public
 from symc.tensor import Tensor
+
+#: What axes can be called in a subscript.
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @public(np.linalg.matmul)
@@ -66,7 +68,7 @@ def dot(a: Any, b: Any) -> Tensor:
 def multi_dot(arrays: Sequence[Any]) -> Tensor:
     """The product of several matrices, in the order that takes the fewest operations for the sizes known."""
     parts = same_dtype(arrays, "multi_dot")
-    names = string.ascii_letters
+    names = LETTERS
     labels = [list(names[i : i + t.ndim]) for i, t in enumerate(parts)]
     if parts[0].ndim == 1:
         labels = [[names[0]], *[list(names[i : i + t.ndim]) for i, t in enumerate(parts[1:])]]
@@ -273,7 +275,7 @@ def _from_text(text: str) -> tuple[list[list[Any]], list[Any] | None]:
             if part.startswith("..."):
                 out.append(Ellipsis)
                 part = part[3:]
-            elif part[0] in string.ascii_letters:
+            elif part[0] in LETTERS:
                 out.append(part[0])
                 part = part[1:]
             else:

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from symc.grad.residuals import number
-from symc.ir.dim import Size, evaluate, known_nonnegative, names, size_name, substitute
+from symc.ir.dim import Size, evaluate, known_nonnegative, names, number, size_name, substitute
 from symc.opt.chain_factors import Factor, Tree
 
 #: An order is dropped if another is cheaper at the nominal sizes, and never more than so many times as dear.

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from symc.grad.residuals import number
-from symc.ir.dim import Size
+from symc.ir.dim import Size, number
 from symc.ir.function import Function
 from symc.ir.traverse import users
 from symc.ir.value import Value

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from symc.grad.residuals import number
+from symc.ir.dim import number
 from symc.ir.function import Function, Hints
 from symc.ir.location import NOWHERE, Locs
 from symc.ir.op import lookup

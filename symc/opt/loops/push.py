@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from symc.grad.residuals import number, size_in_bytes
+from symc.grad.residuals import size_in_bytes
+from symc.ir.dim import number
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE
 from symc.ir.ops.control import scan
