@@ -5,23 +5,20 @@ What a program is made of is decided elsewhere: ``build`` closes the graph, ``mo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from symc import views
 from symc.build import Built, build, pairs
+from symc.calling import CALL_SIGNATURE, Calling
 from symc.callsite import caller
 from symc.deferred import contains_deferred
-from symc.errors import DTypeError, InputError, InternalError, PipelineError, ShapeError, SymcError, did_you_mean
+from symc.errors import InputError, PipelineError, SymcError, did_you_mean
 from symc.ir.text import print_function
-from symc.ir.types import concrete_shape
-from symc.keeping import Keeping
 from symc.max_bytes import budget_of, read_max_bytes
 from symc.modes import Prepared, check_options, chosen, prepare
-from symc.nest import filler, flatten, match
-from symc.runtime.kept_program import KeptProgram
+from symc.nest import flatten
 from symc.signature import Signature
 from symc.state import Cell, SharedVariable
 
@@ -89,108 +86,29 @@ def compile(
 class CompiledFunction(views.Views):
     """A compiled function. Call it by position or by name; ``out=`` takes buffers in the nest of the outputs."""
 
+    #: What a call calls, found here by the interpreter itself: at first ``Calling.call``, later perhaps native code.
+    __slots__ = ("__call__",)
+
     def __init__(self, built: Built, prepared: Prepared, options: Mapping[str, Any]):
         self._built, self._prepared, self._options = built, prepared, dict(options)
         f = built.function
         self._signature = Signature(f.name, built.slots, f.inputs, f.guards, built.donated)
         self._program = prepared.program
-        self._run = prepared.program.run
-        self._fill = filler(built.outputs)
-        self._outputs = len(f.outputs)
         self._bind_cells(built.cells)
 
     def _bind_cells(self, cells: Sequence[Cell]) -> None:
         self._cells = tuple(cells)
-        self._locked = sorted(self._cells, key=lambda c: c.serial)
-        first = len(self._built.function.inputs) - len(self._cells)
-        self._updated = [self._cells[k - first] for k in self._built.function.updates]
-        if isinstance(self._program, KeptProgram):
-            self._run = Keeping(self._program, [self._cells[k - first] for k in self._program.reads]).run
+        self._calling = Calling(self._built, self._prepared, self._signature, cells)
+        self.__call__: Callable[..., Any] = self._calling.call
+        self.__signature__ = CALL_SIGNATURE
+        me = weakref.ref(self)
 
-    # --- calling ------------------------------------------------------------------------------------------------------
+        def install(entry: Callable[..., Any]) -> None:
+            f = me()
+            if f is not None:
+                f.__call__ = entry
 
-    def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
-        try:
-            arrays = self._signature.arrays(args, kwargs)
-            if self._cells:
-                return self._call_with_state(arrays, out)
-            sizes = self._signature.sizes(arrays)
-            if out is None:
-                return self._fill(self._run(arrays, sizes, None))
-            return self._call_into(arrays, sizes, out)[0]
-        except SymcError as e:
-            e.attach((), (caller(),))
-            raise
-        except MemoryError as e:
-            e.add_note(f"in {caller()}: {self.name}")
-            raise
-        except Exception as e:
-            text = print_function(self._prepared.final)
-            raise InternalError(f"{self.name}: {type(e).__name__}: {e}", where=[caller()], text=text) from e
-
-    def _call_with_state(self, arrays: list[np.ndarray], out: Any) -> Any:
-        """Hold the locks of all states; replace them when everything has succeeded."""
-        taken = []
-        try:
-            for cell in self._locked:
-                cell.lock.acquire()
-                taken.append(cell)
-            arrays += [c.array for c in self._cells]
-            self._keep_apart(arrays)
-            sizes = self._signature.sizes(arrays)
-            for cell in self._updated:
-                cell.version += 1
-            if out is None:
-                results = self._run(arrays, sizes, None)
-                filled = self._fill(results[: self._outputs])
-            else:
-                filled, results = self._call_into(arrays, sizes, out)
-            for cell, new in zip(self._updated, results[self._outputs :], strict=True):
-                cell.array = new
-            return filled
-        finally:
-            for cell in reversed(taken):
-                cell.lock.release()
-
-    def _keep_apart(self, arrays: list[np.ndarray]) -> None:
-        """An argument that lies in the memory of a borrowed state is copied, as the state may be written in place."""
-        first = len(arrays) - len(self._cells)
-        for cell in self._cells:
-            if cell.borrowed:
-                for k in range(first):
-                    if np.may_share_memory(arrays[k], cell.array):
-                        arrays[k] = arrays[k].copy()
-
-    def _call_into(self, arrays: list[np.ndarray], sizes: Mapping[str, int], out: Any) -> tuple[Any, list[np.ndarray]]:
-        """Write the outputs into the caller's buffers; by way of fresh arrays where one overlaps what is read."""
-        buffers = self._buffers(out, sizes)
-        direct: list[np.ndarray | None] = []
-        for k, b in enumerate(buffers):
-            others = [*arrays, *buffers[:k], *buffers[k + 1 :]]
-            direct.append(b if b.flags.carray and not any(np.may_share_memory(b, a) for a in others) else None)
-        results = self._run(arrays, sizes, direct)
-        for b, d, r in zip(buffers, direct, results):
-            if d is None or r is not d:
-                np.copyto(b, r)
-        return self._fill(buffers), results
-
-    def _buffers(self, out: Any, sizes: Mapping[str, int]) -> list[np.ndarray]:
-        nest = self._built.outputs
-        what = f"{self.name}: out"
-        buffers = match(nest, out, what)
-        for b, path, v in zip(buffers, nest.paths(what), self._built.function.outputs, strict=True):
-            if not isinstance(b, np.ndarray):
-                raise InputError(f"{path} must be an array to write into, not {type(b).__name__}")
-            if not b.flags.writeable:
-                raise InputError(f"{path} is read-only")
-            if b.dtype != v.dtype:
-                raise DTypeError(f"{path} has dtype {b.dtype}, the result is {v.dtype}")
-            if b.shape != concrete_shape(v.shape, sizes):
-                raise ShapeError(f"{path} has shape {b.shape}, the result has {concrete_shape(v.shape, sizes)}")
-        for k, b in enumerate(buffers):
-            if any(np.may_share_memory(b, c) and np.shares_memory(b, c) for c in buffers[:k]):
-                raise InputError(f"{what}: two of the buffers overlap")
-        return buffers
+        self._calling.install = install
 
     # --- what it is ---------------------------------------------------------------------------------------------------
 

@@ -111,7 +111,7 @@ class Signature:
         self.count = sum(s.nest.count for s in self.slots)
         self._dtypes = [i.type.dtype for i in self.inputs[: self.count]]
         self._types = [i.declared or i.type for i in self.inputs]
-        self._simple = all(s.nest.kind == "leaf" for s in self.slots)
+        self.simple = all(s.nest.kind == "leaf" for s in self.slots)
         self._sizes: dict[tuple, dict[str, int]] = {}
         self.arguments = Arguments(function, slots, [self._row(k) for k in range(self.count)])
 
@@ -120,14 +120,14 @@ class Signature:
     def arrays(self, args: tuple, kwargs: Mapping[str, Any]) -> list[np.ndarray]:
         """The arrays of a call, in input order: contiguous, aligned, of the declared dtypes. The caller's own are kept
         where they are so already; they are never written unless donated."""
-        if not kwargs and self._simple and len(args) == self.count:
+        if not kwargs and self.simple and len(args) == self.count:
             for a, d in zip(args, self._dtypes):
                 if type(a) is not np.ndarray or a.dtype is not d or not a.flags.carray:
                     break
             else:
                 return list(args) if not self.donated else self._protect(list(args))
         given = self.arguments.bind(args, kwargs)
-        if not self._simple:
+        if not self.simple:
             given = [
                 leaf
                 for k, (slot, item) in enumerate(zip(self.slots, given, strict=True))

@@ -499,7 +499,7 @@ def test_failures_of_the_backend_are_internal_errors_with_text(monkeypatch):
     with pytest.raises(sc.InternalError, match="compiling f failed: ZeroDivisionError: told to fail") as e:
         sc.compile(x + 1)
     assert sc.parse(e.value.text).body is f._prepared.final.body and "test_compile.py:" in str(e.value)
-    f._run = broken
+    f._calling.run = broken
     with pytest.raises(sc.InternalError, match="f: ZeroDivisionError: told to fail") as e:
         f([1])
     assert sc.parse(e.value.text).body is f._prepared.final.body and "test_compile.py:" in str(e.value)

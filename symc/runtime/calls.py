@@ -135,7 +135,7 @@ def _serve(me: weakref.ref[Calls]) -> Generator[None, int, None]:
             return
         except BaseException as e:
             calls = me()
-            if calls is not None:
+            if calls is not None and calls._owner is not None:  # else an entry runs: it does not raise, it calls again
                 calls.error = e
             del calls
 

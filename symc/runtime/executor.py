@@ -80,13 +80,13 @@ class Code:
 class Executable:
     """Code in memory. ``words[slot]`` may be read and written between runs; one run at a time."""
 
-    __slots__ = ("_address", "_kept", "_memory", "_run", "words")
+    __slots__ = ("_kept", "_memory", "_run", "address", "words")
 
     def __init__(self, memory: np.ndarray, kept: list[Any]):
         self._memory, self._kept, self._run = memory, kept, executor()
-        self._address = memory.ctypes.data
+        self.address = memory.ctypes.data
         self.words = memory.data  # a memoryview: single words are read and written faster than through the array
 
     def run(self) -> int:
         """0, or the number with which an instruction stopped it."""
-        return self._run(self._address)
+        return self._run(self.address)

@@ -17,7 +17,7 @@ from symc.ir.dim import evaluate
 from symc.ir.function import Function
 from symc.ir.plan import Plan, Step
 from symc.ir.types import concrete_shape
-from symc.runtime.calls import Calls, Lap
+from symc.runtime.calls import Calls, Lap, Refusal
 from symc.runtime.executor import Code, Op
 from symc.runtime.executor_ir import NOT_ARRAY
 from symc.runtime.lower import Launches, Lowering, Required, Timing
@@ -35,6 +35,18 @@ class StepTime:
     depth: int
     runs: int
     seconds: float
+
+
+@dataclass(frozen=True)
+class Interface:
+    """How native code runs a frame: the address of its code; its first slot; which arguments are put into the slots
+    from there on; for each result its slot, counted from there, and its shape. ``arena``: bytes."""
+
+    address: int
+    first: int
+    given: tuple[int, ...]
+    results: tuple[tuple[int, tuple[int, ...]], ...]
+    arena: int
 
 
 class Frame:
@@ -61,7 +73,8 @@ class Frame:
         lowering.whole(plan, self._slots)
         self._executable = self._code.finish()
         self._words = self._calls.words = self._executable.words
-        self._python = len(self._calls.steps) > 1 or any(s.kind == "control" for s in plan.steps)  # a loop has pulses
+        self._loops = any(s.kind == "control" for s in plan.steps)
+        self._python = self._loops or len(self._calls.steps) > 1  # a loop has pulses
 
     def _interface(self, plan: Plan, sizes: Mapping[str, int]) -> None:
         """Slots for arguments and results, in a row. A call puts the array objects there, the code finds their data."""
@@ -105,6 +118,20 @@ class Frame:
             array = used[k]
             found.append(array if array.shape == shape else array.reshape(shape))
         return found
+
+    def interface(self) -> Interface | None:
+        """None where a run needs Python: for steps (a refusal aside: it stops the run), for signals in loops, for
+        results that are not all fresh arrays of their own."""
+        slots = [k for k, _ in self._returned]
+        if self._loops or any(k < len(self._given) for k in slots) or sorted(slots) != [
+            len(self._given) + k for k in range(len(self._fresh))
+        ]:
+            return None
+        if not all(isinstance(s, Refusal) for s in self._calls.steps[1:]):
+            return None
+        return Interface(
+            self._executable.address, self._first, tuple(self._given), tuple(self._returned), self._arena.nbytes
+        )
 
     def _call(self, used: Sequence[np.ndarray]) -> int:
         words, k = self._words, self._first

@@ -87,14 +87,7 @@ class Program:
 
         ``out[k]``: an array to write output k into. States are written in place where the plan says so.
         """
-        key = tuple(sizes.values())
-        pool = self._frames.get(key)
-        if pool is None:
-            pool = self._new_pool(key)
-        try:
-            frame = pool.pop()
-        except IndexError:  # the first call, or every frame is in use by other threads
-            frame = Frame(self.plan, self.launches, self.required, dict(sizes))
+        pool, frame = self._taken(sizes)
         try:
             return frame.run(arrays, out)
         except KeyboardInterrupt:
@@ -102,6 +95,21 @@ class Program:
             raise
         finally:
             pool.append(frame)
+
+    def lend(self, sizes: Sizes) -> Frame:
+        """A frame that no run will use: whoever has it may."""
+        return self._taken(sizes)[1]
+
+    def _taken(self, sizes: Sizes) -> tuple[list[Frame], Frame]:
+        """A frame, and the pool to put it back into."""
+        key = tuple(sizes.values())
+        pool = self._frames.get(key)
+        if pool is None:
+            pool = self._new_pool(key)
+        try:
+            return pool, pool.pop()
+        except IndexError:  # the first call, or every frame is in use by other threads
+            return pool, Frame(self.plan, self.launches, self.required, dict(sizes))
 
     def _new_pool(self, key: tuple) -> list[Frame]:
         with self._lock:

@@ -1,0 +1,178 @@
+"""From the arguments of a call to its results: the way in Python, which serves every call and makes every error.
+
+Calls with plain arrays of shapes met before may be served by native code (``symc.runtime.entry``), which hands all
+others to ``Calling.call``. A ``Calling`` does not know the function it belongs to, so nothing here keeps itself alive.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.build import Built
+from symc.callsite import caller
+from symc.errors import DTypeError, InputError, InternalError, ShapeError, SymcError
+from symc.ir.text import print_function
+from symc.ir.types import concrete_shape
+from symc.keeping import Keeping
+from symc.modes import Prepared
+from symc.nest import filler, match
+from symc.runtime.kept_program import KeptProgram
+from symc.runtime.program import Program
+from symc.signature import Signature
+from symc.state import Cell
+
+#: How many tuples of shapes are noted as met once.
+MET = 64
+
+
+class Calling:
+    """What a compiled function does when it is called. ``install``: what a native entry is given to."""
+
+    def __init__(self, built: Built, prepared: Prepared, signature: Signature, cells: Sequence[Cell]):
+        self._built, self._prepared, self._signature = built, prepared, signature
+        self.name, self.run = built.function.name, prepared.program.run
+        self._fill = filler(built.outputs)
+        self._count = len(built.function.outputs)
+        self._cells = tuple(cells)
+        self._locked = sorted(self._cells, key=lambda c: c.serial)
+        first = len(built.function.inputs) - len(self._cells)
+        self._updated = [self._cells[k - first] for k in built.function.updates]
+        if isinstance(prepared.program, KeptProgram):
+            self.run = Keeping(prepared.program, [self._cells[k - first] for k in prepared.program.reads]).run
+        self._program = prepared.program if isinstance(prepared.program, Program) else None
+        self.install: Callable[[Callable[..., Any]], None] | None = None
+        self._entry: Any = None
+        self._met: set[tuple] = set()
+        self._learning = threading.Lock()
+        self._learns = self._program is not None and signature.simple and not (self._cells or signature.donated)
+
+    def call(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        """Every kind of call."""
+        try:
+            arrays = self._signature.arrays(args, kwargs)
+            if self._cells:
+                return self._call_with_state(arrays, out)
+            sizes = self._signature.sizes(arrays)
+            if out is not None:
+                return self._call_into(arrays, sizes, out)[0]
+            filled = self._fill(self.run(arrays, sizes, None))
+            if self._learns and len(args) == len(arrays):
+                self._learn(args, arrays, sizes)
+            return filled
+        except SymcError as e:
+            e.attach((), (caller(),))
+            raise
+        except MemoryError as e:
+            e.add_note(f"in {caller()}: {self.name}")
+            raise
+        except Exception as e:
+            text = print_function(self._prepared.final)
+            raise InternalError(f"{self.name}: {type(e).__name__}: {e}", where=[caller()], text=text) from e
+
+    def _learn(self, args: tuple, arrays: Sequence[np.ndarray], sizes: Mapping[str, int]) -> None:
+        """Let an entry serve calls like this one, if its arguments are plain arrays and their shapes come again."""
+        if any(a is not b for a, b in zip(args, arrays, strict=True)):
+            return
+        shapes = tuple([a.shape for a in arrays])
+        if shapes not in self._met:
+            if len(self._met) >= MET:
+                self._met.clear()
+            self._met.add(shapes)
+        elif self._learning.acquire(blocking=False):
+            try:
+                self._prepare(shapes, sizes)
+            finally:
+                self._learning.release()
+
+    def _prepare(self, shapes: tuple, sizes: Mapping[str, int]) -> None:
+        from symc.runtime import entry
+
+        assert self._program is not None
+        if self._entry is not None and not self._entry.wants(shapes):
+            return
+        found = entry.prepared(shapes, self._program.plan, self._program.lend(sizes), sizes)
+        native = entry.supported() if found is not None and self._count <= entry.MOST_RESULTS else None
+        if found is None or native is None:
+            self._learns = False
+            return
+        if self._entry is None:
+            f = self._built.function
+            arguments = [(i.type.dtype, i.type.ndim) for i in f.inputs]
+            self._entry = entry.Entry(arguments, [(v.dtype, len(v.shape)) for v in f.outputs], native)
+            fill = None if self._built.outputs.kind == "leaf" else self._fill
+            if self.install is not None:
+                self.install(self._entry.builtin(self.call, fill))
+        self._entry.add(found)
+
+    def _call_with_state(self, arrays: list[np.ndarray], out: Any) -> Any:
+        """Hold the locks of all states; replace them when everything has succeeded."""
+        taken = []
+        try:
+            for cell in self._locked:
+                cell.lock.acquire()
+                taken.append(cell)
+            arrays += [c.array for c in self._cells]
+            self._keep_apart(arrays)
+            sizes = self._signature.sizes(arrays)
+            for cell in self._updated:
+                cell.version += 1
+            if out is None:
+                results = self.run(arrays, sizes, None)
+                filled = self._fill(results[: self._count])
+            else:
+                filled, results = self._call_into(arrays, sizes, out)
+            for cell, new in zip(self._updated, results[self._count :], strict=True):
+                cell.array = new
+            return filled
+        finally:
+            for cell in reversed(taken):
+                cell.lock.release()
+
+    def _keep_apart(self, arrays: list[np.ndarray]) -> None:
+        """An argument that lies in the memory of a borrowed state is copied, as the state may be written in place."""
+        first = len(arrays) - len(self._cells)
+        for cell in self._cells:
+            if cell.borrowed:
+                for k in range(first):
+                    if np.may_share_memory(arrays[k], cell.array):
+                        arrays[k] = arrays[k].copy()
+
+    def _call_into(self, arrays: list[np.ndarray], sizes: Mapping[str, int], out: Any) -> tuple[Any, list[np.ndarray]]:
+        """Write the outputs into the caller's buffers; by way of fresh arrays where one overlaps what is read."""
+        buffers = self._buffers(out, sizes)
+        direct: list[np.ndarray | None] = []
+        for k, b in enumerate(buffers):
+            others = [*arrays, *buffers[:k], *buffers[k + 1 :]]
+            direct.append(b if b.flags.carray and not any(np.may_share_memory(b, a) for a in others) else None)
+        results = self.run(arrays, sizes, direct)
+        for b, d, r in zip(buffers, direct, results):
+            if d is None or r is not d:
+                np.copyto(b, r)
+        return self._fill(buffers), results
+
+    def _buffers(self, out: Any, sizes: Mapping[str, int]) -> list[np.ndarray]:
+        nest = self._built.outputs
+        what = f"{self.name}: out"
+        buffers = match(nest, out, what)
+        for b, path, v in zip(buffers, nest.paths(what), self._built.function.outputs, strict=True):
+            if not isinstance(b, np.ndarray):
+                raise InputError(f"{path} must be an array to write into, not {type(b).__name__}")
+            if not b.flags.writeable:
+                raise InputError(f"{path} is read-only")
+            if b.dtype != v.dtype:
+                raise DTypeError(f"{path} has dtype {b.dtype}, the result is {v.dtype}")
+            if b.shape != concrete_shape(v.shape, sizes):
+                raise ShapeError(f"{path} has shape {b.shape}, the result has {concrete_shape(v.shape, sizes)}")
+        for k, b in enumerate(buffers):
+            if any(np.may_share_memory(b, c) and np.shares_memory(b, c) for c in buffers[:k]):
+                raise InputError(f"{what}: two of the buffers overlap")
+        return buffers
+
+
+#: How a compiled function may be called, for those who ask its object.
+CALL_SIGNATURE = inspect.Signature(list(inspect.signature(Calling.call).parameters.values())[1:])

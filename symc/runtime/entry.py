@@ -1,0 +1,256 @@
+"""Calls without Python between: a builtin for a compiled function, and what it knows of shapes met before.
+
+The builtin serves calls with plain arrays whose shapes were met before; it hands everything else to ``slow``, which is
+Python. The native code is the same for all functions (``symc.runtime.entry_ir``); here its data is written. Where the
+interpreter or NumPy is not as that code expects, there are no entries, and ``slow`` serves all calls.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symc.ir.dim import evaluate
+from symc.ir.op import Abreast, Control, Element, Fold, Update, View
+from symc.ir.plan import Plan
+from symc.ir.traverse import every_value
+from symc.ir.types import TensorType, TupleType
+from symc.ir.value import Value
+from symc.runtime.entry_ir import ARRAY, ITEM, MOST_RECORDS, MOST_RESULTS, Block, Record, build
+from symc.runtime.executor import Code, Op
+from symc.runtime.executor_ir import executor
+from symc.runtime.frame import Frame
+
+__all__ = ["MOST_RESULTS", "Entry", "Prepared", "prepared", "supported"]
+
+#: A frame with a larger arena is not set aside for an entry: what a call costs is small beside such work.
+MOST_ARENA = 1 << 20
+#: Up to how many operations on an element other threads are kept waiting: 0.1 ms at most, where 5 ms are usual.
+SHORT = 20_000
+#: When all places are taken, every so many shapes that are new replace others.
+PATIENCE = 16
+#: Flags of arrays: contiguous and aligned.
+WANTED = 0x1 | 0x100
+_FASTCALL_WITH_KEYWORDS = 0x80 | 0x2
+
+
+class _Method(ctypes.Structure):
+    """``PyMethodDef``"""
+
+    _fields_ = (("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int),
+                ("doc", ctypes.c_char_p))
+
+
+@dataclass(frozen=True, eq=False)
+class _Native:
+    """What all entries of a process share."""
+
+    method: _Method
+    empty: int  # the address of PyArray_Empty
+    kept: Any
+
+    def builtin(self, this: tuple) -> Callable[..., Any]:
+        new = ctypes.pythonapi["PyCFunction_NewEx"]  # an object of its own: others may have given it other types
+        new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+        return new(ctypes.addressof(self.method), this, None)
+
+
+_lock = threading.Lock()
+_native: _Native | bool | None = False  # False: not tried
+
+
+def supported() -> _Native | None:
+    """The native code, if it works here."""
+    global _native
+    if _native is False:
+        with _lock:
+            if _native is False:
+                _native = _load() if _as_expected() else None
+    assert not isinstance(_native, bool)
+    return _native
+
+
+def _as_expected() -> bool:
+    """CPython with its lock, 64 bits, objects of two words; arrays and tuples laid out as the entry reads them."""
+    if sys.implementation.name != "cpython" or not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return False
+    if struct.calcsize("P") != 8 or object.__basicsize__ != 16 or sys.byteorder != "little":
+        return False
+    item = object()
+    pair = (item, item)
+    if ctypes.c_int64.from_address(id(pair) + 8 * ITEM).value != id(item):
+        return False
+    samples: list[np.ndarray] = [np.zeros((3, 5)), np.zeros((2, 3, 4), np.float32)[:, 1:], np.zeros((), np.int8)]
+    return all(_is_laid_out(a) for a in [*samples, np.zeros(7)[::2]])
+
+
+def _is_laid_out(a: np.ndarray) -> bool:
+    def word(name: str, type_: Any = ctypes.c_int64) -> int:
+        return type_.from_address(id(a) + 8 * ARRAY[name]).value
+
+    if (word("type"), word("descr"), word("data")) != (id(np.ndarray), id(a.dtype), a.ctypes.data):
+        return False
+    if (word("nd", ctypes.c_int32), word("flags", ctypes.c_int32)) != (a.ndim, a.flags.num):
+        return False
+    shape = (ctypes.c_int64 * a.ndim).from_address(word("dims")) if a.ndim else ()
+    return tuple(shape) == a.shape and (a.flags.num & WANTED == WANTED) == (a.flags.c_contiguous and a.flags.aligned)
+
+
+def _load() -> _Native | None:
+    """Compile, and let it serve some calls whose results are known."""
+    try:
+        address, engine = build()
+        native = _Native(_Method(b"__call__", address, _FASTCALL_WITH_KEYWORDS, None), _numpy_empty(), engine)
+        return native if _copies(native) else None
+    except Exception:  # whatever is not here or not as expected: there is another way
+        return None
+
+
+def _numpy_empty() -> int:
+    """Where ``PyArray_Empty`` is: entry 184 of the table that every extension module is given."""
+    try:
+        from numpy._core import _multiarray_umath as core  # type: ignore[attr-defined]
+    except ImportError:
+        from numpy.core import _multiarray_umath as core  # type: ignore[attr-defined, no-redef]
+    get = ctypes.pythonapi["PyCapsule_GetPointer"]
+    get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    table = ctypes.cast(get(core._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
+    if table[2] != id(np.ndarray) or not table[184]:
+        raise RuntimeError("the table of NumPy's functions is another one")
+    return table[184] or 0
+
+
+def _copies(native: _Native) -> bool:
+    """An entry that copies an array, tried on some."""
+    code = Code()
+    first = code.slots([0, 0])
+    code.emit(Op.OPEN, first, 2, id(np.ndarray))
+    code.emit(Op.COPY, first + 1, first, 48)
+    executable = code.finish()
+    d = np.dtype("float64")
+    entry = Entry([(d, 2)], [(d, 2)], native)
+    call = entry.builtin(lambda *args, **kwargs: (args, kwargs), None)
+    entry.add(Prepared(((2, 3),), executable, executable.address, first, [0], [(1, (2, 3))], False))
+    entry.add(Prepared(((3, 2),), executable, executable.address, first, [0], [(1, (3, 2))], True))
+    for shape in ((2, 3), (3, 2)):
+        a = np.arange(6.0).reshape(shape)
+        copy = call(a)
+        if type(copy) is not np.ndarray or copy.dtype is not d or copy.shape != shape or not np.array_equal(copy, a):
+            return False
+        if sys.getrefcount(copy) != sys.getrefcount(a) or not (copy.flags.owndata and copy.flags.carray):
+            return False
+    other = np.zeros((2, 2))
+    return call(other)[0][0] is other and call(x=1) == ((), {"x": 1}) and call() == ((), {})
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A frame for some shapes. ``first``: its first slot; ``given``: the indices of the arguments that are put into
+    slots from there on; ``results``: for each result its slot, counted from the first, and its shape."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    frame: Any
+    address: int
+    first: int
+    given: Sequence[int]
+    results: Sequence[tuple[int, tuple[int, ...]]]
+    release: bool
+
+
+def prepared(shapes: tuple, plan: Plan, frame: Frame, sizes: Mapping[str, int]) -> Prepared | None:
+    """A frame of a plan as an entry uses it; None if it needs more than to be run."""
+    face = frame.interface()
+    if face is None or face.arena > MOST_ARENA:
+        return None
+    release = _work(plan, sizes) > SHORT
+    return Prepared(shapes, frame, face.address, face.first, face.given, face.results, release)
+
+
+class Entry:
+    """What the builtin of a function reads. ``arguments`` and ``results``: dtype and rank of each."""
+
+    def __init__(
+        self, arguments: Sequence[tuple[np.dtype, int]], results: Sequence[tuple[np.dtype, int]], native: _Native
+    ):
+        self._native = native
+        self._block = block = np.zeros(Block.ROWS + 3 * len(arguments) + 2 * len(results), np.int64)
+        run = ctypes.cast(executor(), ctypes.c_void_p).value or 0  # type: ignore[arg-type]
+        block[Block.RUN], block[Block.EMPTY] = run, native.empty
+        block[Block.ARRAY], block[Block.ARGS], block[Block.RESULTS] = id(np.ndarray), len(arguments), len(results)
+        rows = [w for d, n in arguments for w in (id(d), n, WANTED)] + [w for d, n in results for w in (id(d), n)]
+        block[Block.ROWS :] = rows
+        self._dtypes = [d for d, _ in (*arguments, *results)]
+        self._records: list[tuple[np.ndarray, Prepared]] = []
+        self._retired: list[tuple[np.ndarray, Prepared]] = []
+        self._turn = 0
+
+    def builtin(self, slow: Callable[..., Any], fill: Callable[[Any], Any] | None) -> Callable[..., Any]:
+        """The builtin, once. ``fill`` makes a tuple of results what is returned; None if there is one result, which is
+        returned alone. It keeps ``slow``; nothing here keeps it, as ``slow`` may know the entry."""
+        block = self._block
+        block[Block.SLOW], block[Block.TUPLE] = id(slow), fill is not None
+        block[Block.FILL] = 0 if fill is None or fill is tuple else id(fill)
+        return self._native.builtin((block, slow, fill, self))
+
+    def wants(self, shapes: tuple) -> bool:
+        """Whether a frame for these shapes is to be added."""
+        if any(p.shapes == shapes for _, p in self._records):
+            return False
+        self._turn += len(self._records) == MOST_RECORDS
+        return len(self._records) < MOST_RECORDS or not self._turn % PATIENCE
+
+    def add(self, p: Prepared) -> None:
+        """Serve calls with these shapes, in place of others if there are too many."""
+        words = [0, p.address, p.address + 8 * p.first, int(p.release), len(p.given)]
+        assert len(words) == Record.ROWS
+        words += [n for shape in p.shapes for n in shape]
+        words += p.given
+        for slot, shape in p.results:
+            words += [slot, *shape]
+        new = (np.array(words, np.int64), p)
+        address = new[0].ctypes.data
+        if len(self._records) < MOST_RECORDS:
+            self._records.append(new)
+            self._block[Block.RECORDS + len(self._records) - 1] = address
+            return
+        k = self._turn // PATIENCE % MOST_RECORDS
+        self._retired.append(self._records[k])
+        self._records[k] = new
+        self._block[Block.RECORDS + k] = address  # from here on no call finds the old one, but one may still run it
+        self._retired[:] = [r for r in self._retired if r[0][Record.BUSY]]
+
+
+def _work(plan: Plan, sizes: Mapping[str, int]) -> float:
+    """About how many operations on an element a run takes, rather too many."""
+    return sum(
+        _operations(v, sizes)
+        for step in plan.steps
+        for v in [step.value, *[v for r in step.value.regions for v in every_value(r)]]
+    )
+
+
+def _operations(v: Value, sizes: Mapping[str, int]) -> float:
+    how = v.op.lowering
+    if isinstance(how, Control):
+        return math.inf
+    try:
+        elements = max((_elements(x.type, sizes) for x in (v, *v.operands)), default=0)
+    except KeyError:  # a size that is known inside a region alone
+        return math.inf
+    if how is None:  # of fused ops the region is counted
+        return 0.0 if v.regions else elements
+    return elements if isinstance(how, Element | View | Fold | Update | Abreast) else elements**1.5
+
+
+def _elements(t: Any, sizes: Mapping[str, int]) -> int:
+    if isinstance(t, TupleType):
+        return sum(_elements(i, sizes) for i in t.items)
+    return math.prod(evaluate(s, sizes) for s in t.shape) if isinstance(t, TensorType) else 0
