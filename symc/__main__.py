@@ -52,6 +52,9 @@ def _parser() -> argparse.ArgumentParser:
     arguments(commands.add_parser("fuzz", help="run random programs every way there is, and compare"))
     commands.add_parser("passes", help="list passes").set_defaults(run=_passes)
     commands.add_parser("rules", help="print the rule catalogue").set_defaults(run=_rules)
+    cache = commands.add_parser("cache", help="say what machine code is kept on disk")
+    cache.add_argument("--clear", action="store_true", help="remove it")
+    cache.set_defaults(run=_cache)
     commands.add_parser("doctor", help="say what is installed and what works").set_defaults(run=_doctor)
     return parser
 
@@ -120,6 +123,20 @@ def _rules(args: argparse.Namespace) -> int:
     from symc.opt.catalogue import markdown
 
     sys.stdout.write(markdown())
+    return 0
+
+
+def _cache(args: argparse.Namespace) -> int:
+    from symc.runtime import object_cache
+
+    place = object_cache.folder()
+    if place is None:
+        print(f"nothing is kept: {object_cache.FOLDER}={object_cache.OFF}")
+    elif args.clear:
+        print(f"removed {object_cache.clear()} kernels from {place}")
+    else:
+        sizes = [s.st_size for _, s in object_cache.entries()]
+        print(f"{len(sizes)} kernels, {sum(sizes):,} bytes of at most {object_cache.LIMIT:,}, in {place}")
     return 0
 
 

@@ -20,7 +20,7 @@ from symc.ir.text import print_function
 from symc.ir.value import Value
 from symc.opt import DEFAULT, FAST_COMPILE, Optimized, optimize
 from symc.runtime.kept_program import KeptProgram
-from symc.runtime.numba_compile import compile_count
+from symc.runtime.kernels import compile_count
 from symc.runtime.program import load
 from symc.runtime.reference_program import ReferenceProgram
 

@@ -19,7 +19,7 @@ from symc.ir.reference import evaluate_function
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
 from symc.opt import optimize
-from symc.runtime.numba_compile import compile_count
+from symc.runtime.kernels import compile_count
 from symc.runtime.program import Program, load
 from tests.op_cases import cases
 

@@ -22,8 +22,8 @@ from symc.ir.value import Region, Value
 from symc.runtime import lapack, products
 from symc.runtime.calls import Calls, Lap, ReferenceStep, Refusal
 from symc.runtime.executor import NEVER, Code, Label, Op, Word
+from symc.runtime.kernels import Kernel
 from symc.runtime.lower_control import control
-from symc.runtime.numba_compile import Kernel
 
 Slots = dict[str, int]  # of the buffers of a plan
 

@@ -1,18 +1,10 @@
-"""Compiling kernel sources with Numba: one compile for each distinct source in a process.
-
-A kernel becomes a native function ``void entry(int64 *args)``: ``args`` holds the sizes, then the addresses of
-operands and results, then that of the byte that says of a kernel with checks whether it failed. Pointers are declared
-`noalias` (a buffer that is written in place is read at the same index first; see ``symc.codegen.inplace``), errors
-follow NumPy (no zero-division check, which would block vectorization), and of fast math only contraction is on.
-"""
+"""Compiling kernel texts with Numba: the backend that knows complex numbers and a user's functions, and the yardstick
+for the other (``llvm_compile``)."""
 
 from __future__ import annotations
 
-import ctypes
 import linecache
-import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,39 +14,9 @@ from symc.codegen.user_functions import called_in
 from symc.errors import ExecutionError, SymcError
 from symc.ir.location import Loc
 
-_lock = threading.RLock()
-_compiled: dict[tuple, Kernel] = {}
 
-ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-
-
-@dataclass(frozen=True, eq=False)
-class Kernel:
-    """Native code of one source. ``call(address of args)`` runs it without the GIL."""
-
-    name: str
-    source: Source
-    address: int
-    call: Any
-    library: Any  # keeps the machine code alive
-
-
-def compile_count() -> int:
-    """How many kernels this process has compiled."""
-    return len(_compiled)
-
-
-def compile_kernel(source: Source, name: str) -> Kernel:
-    """The kernel for a source: compiled at most once."""
-    key = (source.text, source.operands, source.results)
-    with _lock:
-        kernel = _compiled.get(key)
-        if kernel is None:
-            kernel = _compiled[key] = _compile(source, name)
-        return kernel
-
-
-def _compile(source: Source, name: str) -> Kernel:
+def compile_text(source: Source, name: str) -> tuple[Any, int]:
+    """What keeps the machine code of a kernel alive, and its address."""
     from numba.core import types
     from numba.core.compiler_lock import global_compiler_lock
     from numba.core.errors import NumbaError
@@ -64,10 +26,9 @@ def _compile(source: Source, name: str) -> Kernel:
     arguments = (types.int64,) * len(source.sizes) + tuple(_pointer(d) for d in pointers)
     with global_compiler_lock:
         try:
-            library, address = _native(function, arguments)
+            return _native(function, arguments)
         except NumbaError as e:
             raise _blamed(source, e) or e from e
-    return Kernel(name, source, address, ENTRY(address), library)
 
 
 def _define(source: Source, name: str) -> Callable[..., None]:

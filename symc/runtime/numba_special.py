@@ -6,25 +6,14 @@ Imported only when a kernel is compiled; SciPy only when a kernel that calls it 
 
 from __future__ import annotations
 
-import ctypes
 import math
 
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 from symc.runtime.numba_llvm import INF, f64, floor, inlined, like
-
-
-def _address(export: str) -> int:
-    from scipy.special import cython_special
-
-    capsule = cython_special.__pyx_capi__[export]
-    api = ctypes.pythonapi
-    api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    return api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
+from symc.runtime.scipy_functions import add_symbol
 
 
 def _of_scipy(export: str):
@@ -33,8 +22,7 @@ def _of_scipy(export: str):
     @intrinsic
     def function(typingctx, x):
         def codegen(context, builder, signature, args):
-            symbol = f"symc_scipy_{export.strip('_')}"
-            binding.add_symbol(symbol, _address(export))
+            symbol = add_symbol(export)
             double, flag = ir.DoubleType(), ir.IntType(32)  # the flag is Cython's: do not look for an override
             fn = builder.module.globals.get(symbol) or ir.Function(
                 builder.module, ir.FunctionType(double, [double, flag]), symbol)

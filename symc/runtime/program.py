@@ -20,8 +20,8 @@ from symc.ir.plan import Plan, Step
 from symc.ir.requires import Requirement, requirements
 from symc.ir.value import Region
 from symc.runtime.frame import Frame, StepTime
+from symc.runtime.kernels import compile_kernel
 from symc.runtime.lower import Launch
-from symc.runtime.numba_compile import compile_kernel
 
 #: For how many combinations of sizes a program keeps prepared frames.
 MOST_SIZES = 64

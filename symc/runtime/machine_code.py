@@ -1,0 +1,77 @@
+"""The machine code of kernels: read from disk, or made by ``llvm_compile`` and kept there; loaded through llvmlite.
+
+A process that finds all of its kernels on disk imports neither Numba nor the compiler of kernel texts.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from symc.codegen.numba_cpu import Source
+from symc.runtime import object_cache, scipy_functions
+
+
+def compile_text(source: Source) -> int:
+    """The address of a kernel: ``void entry(int64 *args)``. Raises Unsupported for what LLVM's text cannot say yet."""
+    dtypes = ",".join(d.str for d in source.operands + source.results)
+    name = object_cache.key([_generator(), source.text, dtypes, str(len(source.operands)), str(source.fails)])
+    entry = object_cache.read(name)
+    if entry is None:
+        from symc.runtime.llvm_compile import object_code
+
+        entry = object_code(source, f"symc_{name}", _machine())
+        object_cache.write(name, entry)
+    for export in entry.exports:
+        scipy_functions.add_symbol(export)
+    return _loader().load(entry.code, f"symc_{name}")
+
+
+def _new_machine() -> Any:
+    """This processor."""
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    features = binding.get_host_cpu_features().flatten()
+    target = binding.Target.from_default_triple()
+    return target.create_target_machine(cpu=binding.get_host_cpu_name(), features=features, opt=3, jit=True)
+
+
+_machine = functools.cache(_new_machine)
+
+
+@functools.cache
+def _generator() -> str:
+    """What decides, beside the text of a kernel, what its machine code is: this compiler, LLVM, and the processor."""
+    import llvmlite
+    from llvmlite import binding
+
+    here = Path(__file__).parent
+    sources = sorted([*here.glob("llvm_*.py"), *here.glob("numba_*.py")])
+    digest = hashlib.sha256(b"\0".join(p.read_bytes() for p in sources)).hexdigest()
+    versions = [llvmlite.__version__, *map(str, binding.llvm_version_info)]
+    return "\n".join([digest, *versions, binding.get_default_triple(), binding.get_host_cpu_name(),
+                      binding.get_host_cpu_features().flatten()])
+
+
+class _Loader:
+    """Machine code in memory, for as long as the process lives: kernels are shared by content."""
+
+    def __init__(self) -> None:
+        from llvmlite import binding
+
+        empty = binding.parse_assembly("", binding.create_context())
+        self.engine = binding.create_mcjit_compiler(empty, _new_machine())  # which the engine owns from here on
+
+    def load(self, code: bytes, symbol: str) -> int:
+        from llvmlite import binding
+
+        self.engine.add_object_file(binding.object_file.ObjectFileRef.from_data(code))
+        self.engine.finalize_object()
+        return self.engine.get_function_address(symbol)
+
+
+_loader = functools.cache(_Loader)

@@ -1,0 +1,153 @@
+"""Machine code on disk, so that a process does not compile what another has: entries by content, in a private folder.
+
+A cache of machine code is code. The folder belongs to its user and nobody else may write there; an entry is a file of
+that user whose checksum covers its key and its contents; whatever differs (damaged, cut off, of another user, another
+processor or another version) is not read, and made again. Files are written under another name and renamed, so
+processes never see half of one. A folder that cannot be used means that nothing is kept, which costs time only.
+
+The folder is ``$SYMC_CACHE_DIR``, else ``symc`` in the user's cache folder; ``SYMC_CACHE_DIR=off`` keeps nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER, OFF = "SYMC_CACHE_DIR", "off"
+MAGIC = b"symc object 1\n"
+SUFFIX = ".o"
+#: The most bytes that are kept; what was not used for longest goes first.
+LIMIT = 256 * 2**20
+_DIGEST = hashlib.sha256().digest_size
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Machine code, and the SciPy functions it calls."""
+
+    code: bytes
+    exports: tuple[str, ...] = ()
+
+
+def folder() -> Path | None:
+    """Where entries are; None if nothing is kept."""
+    named = os.environ.get(FOLDER)
+    if named == OFF:
+        return None
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "symc"
+
+
+def key(parts: Sequence[str]) -> str:
+    """The name of an entry: of everything that decides what its code is."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def read(name: str) -> Entry | None:
+    """The entry of this name, if it is there, ours, and whole."""
+    place = folder()
+    if place is None or not _is_private(place):
+        return None
+    path = place / f"{name}{SUFFIX}"
+    try:
+        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as f:
+            if not _is_ours(os.fstat(f.fileno())):
+                return None
+            data = f.read()
+        os.utime(path)
+    except OSError:
+        return None
+    return _decoded(name, data)
+
+
+def write(name: str, entry: Entry) -> None:
+    """Keep an entry; do nothing where that is not possible."""
+    place = folder()
+    if place is None:
+        return
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _is_private(place):
+            return
+        handle, temporary = tempfile.mkstemp(dir=place, prefix="new-")
+        try:
+            with open(handle, "wb") as f:
+                f.write(_encoded(name, entry))
+            os.replace(temporary, place / f"{name}{SUFFIX}")
+        except OSError:
+            os.unlink(temporary)
+            raise
+        _bound(place)
+    except OSError:
+        return
+
+
+def _encoded(name: str, entry: Entry) -> bytes:
+    body = "\0".join(entry.exports).encode() + b"\n" + entry.code
+    return MAGIC + hashlib.sha256(name.encode() + body).digest() + body
+
+
+def _decoded(name: str, data: bytes) -> Entry | None:
+    start = len(MAGIC) + _DIGEST
+    body = data[start:]
+    if not data.startswith(MAGIC) or hashlib.sha256(name.encode() + body).digest() != data[len(MAGIC) : start]:
+        return None
+    exports, _, code = body.partition(b"\n")
+    return Entry(code, tuple(filter(None, exports.decode().split("\0"))))
+
+
+def _is_private(place: Path) -> bool:
+    """Whether a folder is this user's, and nobody else may write there."""
+    try:
+        return _is_ours(os.stat(place))
+    except OSError:
+        return False
+
+
+def _is_ours(found: os.stat_result) -> bool:
+    if not hasattr(os, "getuid"):  # folders of users are private there
+        return True
+    return found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+# --- upkeep -----------------------------------------------------------------------------------------------------------
+
+
+def entries() -> Iterator[tuple[Path, os.stat_result]]:
+    """The files that are kept."""
+    place = folder()
+    if place is None or not place.is_dir():
+        return
+    for path in sorted(place.glob(f"*{SUFFIX}")):
+        try:
+            yield path, path.stat()
+        except OSError:  # another process removed it
+            continue
+
+
+def clear() -> int:
+    """Remove all entries; how many there were."""
+    count = 0
+    for path, _ in entries():
+        path.unlink(missing_ok=True)
+        count += 1
+    return count
+
+
+def _bound(place: Path) -> None:
+    """Remove the entries that were not used for longest, if there are too many bytes. One write in 64 looks."""
+    if os.urandom(1)[0] % 64:
+        return
+    found = sorted(entries(), key=lambda e: e[1].st_mtime, reverse=True)
+    total = 0
+    for path, s in found:
+        total += s.st_size
+        if total > LIMIT:
+            path.unlink(missing_ok=True)
