@@ -272,6 +272,19 @@ def test_a_comparison_that_underflow_decides_is_not_promised():
     assert t.difference([np.array([True, True])]) is not None  # this zero is what was given
 
 
+def test_an_order_that_overflow_decides_is_not_promised():
+    t = trusted(lambda x: sc.argsort(sc.exp(x) / sc.exp(x).sum()), np.array([1.8e5, 1.9e7, 97.0]))
+    assert list(t.want[0]) == [2, 0, 1] and t.difference([np.array([0, 2, 1])]) is None
+    t = trusted(lambda x: sc.argsort(sc.exp(x) / sc.exp(x).sum()), np.array([1.8, 19.0, 97.0]))
+    assert t.difference([np.array([1, 0, 2])]) is not None
+
+
+def test_the_sign_of_a_nan_is_not_promised():
+    t = trusted(lambda x: sc.signbit(sc.exp(sc.log(x))), np.array([np.nan, 1.0]))
+    assert t.difference([~t.want[0] & [True, False]]) is None
+    assert t.difference([~t.want[0]]) is not None
+
+
 def test_zeros_of_a_factorization_may_be_exact():
     t = trusted(lambda x: x / sc.linalg.inv(x), np.array([[0.2, 0.0], [1.1, 0.3]]))
     got = t.want[0].copy()

@@ -410,6 +410,18 @@ def test_probes_are_right_where_the_users_form_is_not(name):
     assert np.isclose(got, want, rtol=1e-12, atol=0) and not np.isclose(naive, want, rtol=1e-6, atol=0)
 
 
+def test_an_exponential_is_not_negative():
+    """Not for the log of -0.0 either, whatever rules make of the sign of zero."""
+    from symc.ir.reference import evaluate_function
+
+    x = leaf("f64", 4)
+    f = optimize(function("f", [(x, Input("x", x.type))], [exp(-log(maximum(x, x * 0.0)))]), UNFUSED, strict=True)
+    assert "exp_of_minus_log" in {x.rule for x in f.provenance.firings}
+    with np.errstate(all="ignore"):
+        (got,) = evaluate_function(f.function, [np.array([-1.0, 0.0, 2.0, -0.0])])
+    assert list(got) == [np.inf, np.inf, 0.5, np.inf]
+
+
 def logs_of_weighted_sums():
     x, vector, matrix = leaf("f64", 3), leaf("f64", 3), leaf("f64", 3, 2)
     columns = broadcast(x, axes=(0,), shape=(3, 2))

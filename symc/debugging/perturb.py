@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,12 +45,62 @@ KIND_SATURATED, KIND_NAN = 1, 2
 #: Ops whose infinities are no overflow, but poles; and those whose zeros may be underflow.
 POLES = frozenset({"log", "log1p", "log2", "log10", "log1mexp", "atanh", "lgamma", "digamma", "erfinv", "trigamma",
                    "polygamma", "normal_inverse"})  # fmt: skip
-LOGS = frozenset({"log", "log2", "log10"})
 UNDERFLOW = frozenset({"exp", "exp2", "sigmoid", "softplus", "softmax", "mul", "div", "pow", "erfc", "erfcx", "prod",
                        "cumprod", "square", "mulz"})  # fmt: skip
 
 
-def moved(f: Function, arrays: Sequence[np.ndarray], seed: int) -> list[Any]:
+class Decisions:
+    """Where numbers that decide something (a comparison, an order, a cast to whole numbers) are 0 or not finite.
+
+    In a run in which overflow and underflow are numbers, such a number may be any other: nobody knows the size of what
+    overflowed, and a comparison with it decides nothing.
+    """
+
+    def __init__(self) -> None:
+        self._found: list[tuple[Value, list[np.ndarray | None]]] = []
+
+    def note(self, v: Value, operands: Sequence[Any]) -> None:
+        """The operands of a value in the run that the others are compared with."""
+        if _decides(v):
+            self._found.append((v, [_lost(a) for a in operands]))
+
+    def follow(self, rng: np.random.Generator) -> Callable[[Value, list[Any]], list[Any]]:
+        """Operands as another run may have them; for its values in turn, as long as it goes the same way."""
+        steps = iter(self._found)
+
+        def undecided(v: Value, operands: list[Any]) -> list[Any]:
+            before, lost = next(steps, (None, [])) if _decides(v) else (None, [])
+            if before is not v or all(x is None for x in lost):
+                return operands
+            return [a if x is None or x.shape != np.shape(a) else _of_any_size(np.asarray(a), x, rng)
+                    for a, x in zip(operands, lost, strict=True)]
+
+        return undecided
+
+
+def _decides(v: Value) -> bool:
+    """Whether a value says something about real numbers, but is none."""
+    kinds = [t.dtype.kind for t in (v.type.items if isinstance(v.type, TupleType) else (v.type,))]
+    return not v.regions and not set(kinds) & set("fc") and any(
+        not isinstance(o.type, TupleType) and o.type.dtype.kind == "f" for o in v.operands)
+
+
+def _lost(a: Any) -> np.ndarray | None:
+    a = np.asarray(a)
+    if a.dtype.kind != "f":
+        return None
+    where = ~np.isfinite(a) | (a == 0)
+    return where if where.any() else None
+
+
+def _of_any_size(a: np.ndarray, lost: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Numbers of any size and sign where they were lost, and are finite and not 0 in this run."""
+    with np.errstate(all="ignore"):
+        size = np.exp((rng.random(a.shape) * 2 - 1) * float(np.log(np.finfo(a.dtype).max)))
+        return np.where(lost & np.isfinite(a) & (a != 0), rng.choice([-1, 1], a.shape) * size, a).astype(a.dtype)
+
+
+def moved(f: Function, arrays: Sequence[np.ndarray], seed: int, decisions: Decisions | None = None) -> list[Any]:
     """The results with every number moved by a few units in the last place, each value in its own way.
 
     What else a run does, see ``KIND_SATURATED``: what depends on that is not promised. A nan of an indeterminate form
@@ -59,6 +109,7 @@ def moved(f: Function, arrays: Sequence[np.ndarray], seed: int) -> list[Any]:
     rng = np.random.default_rng([20_011, seed])
     #: Sums of products, and what the products may be off by: each user may have a sum of its own.
     unrounded: dict[Value, Any] = {}
+    undecided = decisions.follow(rng) if decisions is not None and seed % 3 == KIND_SATURATED else None
 
     def move(a: Any, operands: Sequence[np.ndarray], name: str) -> Any:
         a = np.asarray(a)
@@ -78,6 +129,8 @@ def moved(f: Function, arrays: Sequence[np.ndarray], seed: int) -> list[Any]:
     def compute(v: Value, operands: list[Any], attrs: dict[str, Any]) -> Any:
         if v.op.name in NORMWISE:
             operands = [_moved_in_norm(o, rng) for o in operands]
+        if undecided is not None:
+            operands = undecided(v, operands)
         if not unrounded.keys().isdisjoint(v.operands):
             operands = [_within(a, unrounded[o], rng) if o in unrounded else a
                         for o, a in zip(v.operands, operands, strict=True)]
@@ -112,14 +165,16 @@ def _stepped(a: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _signed(a: Any, seed: int, rng: np.random.Generator) -> np.ndarray:
-    """Zeros are 0.0 in the first run of this kind, -0.0 in the second, and of any sign in the others."""
+    """Zeros are 0.0 in the first run of this kind, -0.0 in the second, and of any sign in the others; so are nans."""
     a = np.asarray(a)
     if a.dtype.kind not in "fc":
         return a
     out = a + a.dtype.type(0)
     if seed // 3 == 0:
         return out
-    flipped = (out == 0) if seed // 3 == 1 else (out == 0) & (rng.random(a.shape) < 0.5)
+    flipped = (out == 0) | (out != out)
+    if seed // 3 > 1:
+        flipped &= rng.random(a.shape) < 0.5
     return np.where(flipped, -out, out)
 
 
@@ -221,8 +276,6 @@ def _unsaturated(a: np.ndarray, operands: Sequence[np.ndarray], name: str, rng: 
         nonzero &= (o != 0) if alike else bool((o != 0).all())
     if name in ("div", "pow") and alike and inexact:
         finite &= inexact[-1 if name == "div" else 0] != 0
-    if name in LOGS and alike and inexact:
-        return _log_of_saturated(a, inexact[0], rng)
     if name not in POLES:
         large = float(np.finfo(a.dtype).max) * rng.uniform(0.01, 0.5, a.shape)
         a = np.where(np.isinf(a) & finite, np.copysign(large, a), a).astype(a.dtype)
@@ -231,16 +284,6 @@ def _unsaturated(a: np.ndarray, operands: Sequence[np.ndarray], name: str, rng: 
         small = float(np.finfo(a.dtype).tiny) * rng.uniform(0.01, 0.9, a.shape)
         a = np.where((a == 0) & finite & (nonzero | always), np.copysign(small, a), a).astype(a.dtype)
     return a
-
-
-def _log_of_saturated(a: np.ndarray, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The log of what stands for an overflow or an underflow: nobody knows its size, but that it is beyond the log of
-    the greatest or least number."""
-    limits = np.finfo(a.dtype)
-    least = np.log(float(limits.max))
-    size = least * np.exp((least - np.log(least)) ** rng.random(a.shape) - 1)  # of every order of magnitude of orders
-    beyond = np.where(x < limits.tiny, -size, size).astype(a.dtype)
-    return np.where((x > 0) & np.isfinite(x) & ((x < limits.tiny) | (x > limits.max * 0.01)), beyond, a)
 
 
 def wide(f: Function, arrays: Sequence[np.ndarray], seed: int | None = None) -> list[Any]:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from symc.debugging.observe import evaluate
-from symc.debugging.perturb import KIND_SATURATED, moved, wide
+from symc.debugging.perturb import KIND_SATURATED, Decisions, moved, wide
 from symc.errors import AssertError, ExecutionError
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE, in_order
@@ -55,8 +55,9 @@ class Difference:
         return f"result {self.result}{where} is {self.got}, not {self.want}{bound}"
 
 
-def _as_promised(f: Function, v: Value, operands: list[Any], attrs: dict[str, Any]) -> Any:
-    """The result of an op of ``f``; what is assumed is checked."""
+def _as_promised(f: Function, decisions: Decisions, v: Value, operands: list[Any], attrs: dict[str, Any]) -> Any:
+    """The result of an op of ``f``; what is assumed is checked, and what decides something is noted."""
+    decisions.note(v, operands)
     if v.op.name != "assume":
         return v.op.reference(*operands, **attrs)
     try:
@@ -82,7 +83,8 @@ class Trusted:
     def __init__(self, f: Function, arrays: Sequence[np.ndarray], *, expected: Sequence[Any] | None = None,
                  tolerance: float | None = None):
         self.function, self.arrays, self.tolerance = f, [np.asarray(a) for a in arrays], tolerance
-        self.reference = [np.asarray(a) for a in evaluate(f, arrays, partial(_as_promised, f))]
+        self._decisions = Decisions()
+        self.reference = [np.asarray(a) for a in evaluate(f, arrays, partial(_as_promised, f, self._decisions))]
         self.want = self.reference if expected is None else [np.asarray(a) for a in expected]
         self._given = expected is not None
         self._runs: list[list[np.ndarray]] = []
@@ -132,7 +134,7 @@ class Trusted:
         """What rounding may change of each number, and where there is a promise."""
         while len(self._runs) < runs:
             try:
-                self._runs.append(moved(self.function, self.arrays, len(self._runs)))
+                self._runs.append(moved(self.function, self.arrays, len(self._runs), self._decisions))
             except REFUSED:  # on the edge of what an op accepts: nothing is promised
                 self._runs.append([np.full_like(a, np.nan if a.dtype.kind in "fc" else 99) for a in self.reference])
         have, all_runs = self.reference[k], [np.asarray(r[k]) for r in self._runs]
@@ -156,7 +158,7 @@ class Trusted:
         return np.where(np.isfinite(allowed), allowed, 0.0), promised
 
     def _in_wide(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Result ``k`` in wider numbers, and where it is finite, nothing overflowed and nothing cancelled there either."""
+        """Result ``k`` in wider numbers, and where it is finite and neither overflow nor cancellation decides it."""
         if self._wide is None:
             runs = [wide(self.function, self.arrays, seed) for seed in (None, *range(WIDE_RUNS))]
             self._wide = [[np.asarray(a) for a in results] for results in zip(*runs, strict=True)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from symc.ir.op import splat
 from symc.ir.ops.arithmetic import abs_, maximum, mulz, pow_, sign
-from symc.ir.ops.compare import ge, lt
+from symc.ir.ops.compare import eq, ge, gt, lt
 from symc.ir.ops.index import gather
 from symc.ir.ops.logic import where
 from symc.ir.ops.math import exp, log, log1p, sqrt
@@ -222,7 +222,7 @@ def exp_of_log(x):
 @rule(domain=POSITIVE)
 def exp_of_minus_log(x):
     """A division for two transcendental functions (nan for negative x stays nan, and inf for -0.0 inf)."""
-    return exp(-log(x)), 1 / abs_(where_nonnegative(x))
+    return exp(-log(x)), where(gt(x, 0), 1 / x, where(eq(x, 0), splat(np.inf, x.type), splat(np.nan, x.type)))
 
 
 @rule(domain={"x": (-0.999, 1e8)})
