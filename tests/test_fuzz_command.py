@@ -184,6 +184,11 @@ def test_a_wrong_derivative_is_found():
     assert isinstance(p, Program) and {"text", "files", "batches", "gradients", "again", "memory"} <= set(CHECKS)
 
 
+def test_finite_differences_are_not_asked_about_declared_derivatives():
+    f = sc.parse("func @f(%x: f64[2]) -> (f64[2]) {\n  %0 = stop_gradient %x : f64[2]\n  return %0\n}\n")
+    assert run("differences", Trial(f, [(np.array([1.0, 2.0]),)])) is None
+
+
 def test_errors_of_passes_are_failures():
     with temporary_rules():
 
