@@ -49,20 +49,22 @@ class Calling:
         self._entry: Any = None
         self._met: set[tuple] = set()
         self._learning = threading.Lock()
-        self._learns = self._program is not None and signature.simple and not (self._cells or signature.donated)
+        distinct = len(set(self._cells)) == len(self._cells)
+        self._learns = self._program is not None and signature.simple and distinct and not signature.donated
 
     def call(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         """Every kind of call."""
         try:
             arrays = self._signature.arrays(args, kwargs)
             if self._cells:
-                return self._call_with_state(arrays, out)
-            sizes = self._signature.sizes(arrays)
-            if out is not None:
-                return self._call_into(arrays, sizes, out)[0]
-            filled = self._fill(self.run(arrays, sizes, None))
-            if self._learns and len(args) == len(arrays):
-                self._learn(args, arrays, sizes)
+                filled = self._call_with_state(arrays, out)
+            else:
+                sizes = self._signature.sizes(arrays)
+                if out is not None:
+                    return self._call_into(arrays, sizes, out)[0]
+                filled = self._fill(self.run(arrays, sizes, None))
+            if self._learns and out is None and not kwargs:
+                self._learn(args, arrays)
             return filled
         except SymcError as e:
             e.attach((), (caller(),))
@@ -74,9 +76,9 @@ class Calling:
             text = print_function(self._prepared.final)
             raise InternalError(f"{self.name}: {type(e).__name__}: {e}", where=[caller()], text=text) from e
 
-    def _learn(self, args: tuple, arrays: Sequence[np.ndarray], sizes: Mapping[str, int]) -> None:
+    def _learn(self, args: tuple, arrays: Sequence[np.ndarray]) -> None:
         """Let an entry serve calls like this one, if its arguments are plain arrays and their shapes come again."""
-        if any(a is not b for a, b in zip(args, arrays, strict=True)):
+        if any(a is not b for a, b in zip(args, arrays)):  # behind the arguments are states
             return
         shapes = tuple([a.shape for a in arrays])
         if shapes not in self._met:
@@ -85,7 +87,7 @@ class Calling:
             self._met.add(shapes)
         elif self._learning.acquire(blocking=False):
             try:
-                self._prepare(shapes, sizes)
+                self._prepare(shapes, self._signature.sizes(arrays))
             finally:
                 self._learning.release()
 
@@ -95,19 +97,28 @@ class Calling:
         assert self._program is not None
         if self._entry is not None and not self._entry.wants(shapes):
             return
-        found = entry.prepared(shapes, self._program.plan, self._program.lend(sizes), sizes)
-        native = entry.supported() if found is not None and self._count <= entry.MOST_RESULTS else None
+        frame = self._program.lend(sizes)
+        found = entry.prepared(shapes, self._program.plan, frame, sizes)
+        native = entry.supported() if found is not None else None
         if found is None or native is None:
             self._learns = False
             return
         if self._entry is None:
-            f = self._built.function
-            arguments = [(i.type.dtype, i.type.ndim) for i in f.inputs]
-            self._entry = entry.Entry(arguments, [(v.dtype, len(v.shape)) for v in f.outputs], native)
+            self._entry = self._new_entry(frame, native)
             fill = None if self._built.outputs.kind == "leaf" else self._fill
             if self.install is not None:
                 self.install(self._entry.builtin(self.call, fill))
         self._entry.add(found)
+
+    def _new_entry(self, frame: Any, native: Any) -> Any:
+        from symc.runtime import entry
+
+        face = frame.interface()
+        arguments = [(i.type.dtype, i.type.ndim) for i in self._built.function.inputs]
+        made = [(d, len(shape)) for d, (_, shape) in zip(face.dtypes, face.made, strict=True)]
+        updated = list(zip(self._updated, face.updated, strict=True))
+        states = entry.States(self._cells, self._locked, updated) if self._cells else None
+        return entry.Entry(arguments, made, self._count, states, native)
 
     def _call_with_state(self, arrays: list[np.ndarray], out: Any) -> Any:
         """Hold the locks of all states; replace them when everything has succeeded."""

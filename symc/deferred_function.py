@@ -165,7 +165,7 @@ class DeferredFunction(Specializing):
         quick, compiled = self._seen(args) if not kwargs else (None, None)
         if compiled is not None:
             self._last = compiled
-            return compiled(*args, out=out)
+            return compiled(*args) if out is None else compiled(*args, out=out)  # a keyword takes the slow way
         try:
             given = self._arguments.bind(args, kwargs)
             arrays = [self._array(k, item) for k, item in enumerate(given)]

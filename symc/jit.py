@@ -49,7 +49,7 @@ class JitFunction(Specializing):
         quick, compiled = self._seen(args) if not (kwargs or self._static) else (None, None)
         if compiled is not None:
             self._last = compiled
-            return compiled(*args, out=out)
+            return compiled(*args) if out is None else compiled(*args, out=out)  # a keyword takes the slow way
         loc = caller()
         try:
             bound = self._signature_of.bind(*args, **kwargs)

@@ -304,10 +304,8 @@ def test_other_layouts_of_objects_are_seen(monkeypatch):
 
 def test_what_does_not_lend_itself_stays_in_python():
     x = sc.input("x", "float64", shape=("n",))
-    w = sc.shared(np.zeros(3), "w")
     data = np.ones(3)
     for f in (
-        sc.compile(sc.sum(x), [x], updates={w: w + 1.0}),
         sc.compile(x + 1.0, [x], donate=[x]),
         sc.compile(x + 1.0, [x], mode="reference"),
         sc.compile(x + 1.0, [(x,)]),
@@ -315,4 +313,110 @@ def test_what_does_not_lend_itself_stays_in_python():
         for _ in range(4):
             f(data.copy() if f._signature.simple else (data.copy(),))
         assert type(f.__call__) is not type(len)
-    assert w.get_value()[0] == 4.0
+
+
+# --- states -----------------------------------------------------------------------------------------------------------
+
+
+def step():
+    """A function that reads one state, writes one in place, and replaces one."""
+    x = sc.input("x", "float64", shape=(3,))
+    scale, total, last = (sc.shared(np.full(3, v), n) for v, n in ((2.0, "scale"), (0.0, "total"), (0.0, "last")))
+    f = sc.compile(sc.sum(last) + x * scale, [x], updates={total: total + x, last: x[::-1] + last[::-1] * 0.5})
+    return f, scale, total, last
+
+
+def test_states_are_read_and_replaced(monkeypatch):
+    f, scale, total, last = step()
+    seen = watched(f, monkeypatch)
+    sums, before = np.zeros(3), np.zeros(3)
+    for k in range(20):
+        x = RNG.normal(size=3)
+        if k == 9:
+            scale.set_value(np.full(3, 5.0))
+            before = np.arange(3.0)
+            last.set_value(before)
+        found = f(x)
+        assert np.allclose(found, before.sum() + x * (2.0 if k < 9 else 5.0))
+        sums, before = sums + x, x[::-1] + before[::-1] * 0.5
+        assert np.allclose(total.get_value(), sums) and np.allclose(last.get_value(), before)
+    assert len(seen) == (2 if NATIVE else 20)
+    assert total.cell.version == 20 and last.cell.version == 21 and scale.cell.version == 1
+    counts = [sys.getrefcount(v.cell.array) for v in (scale, total, last)]
+    x = np.ones(3)
+    for _ in range(2000):
+        f(x)
+    assert counts == [sys.getrefcount(v.cell.array) for v in (scale, total, last)] and sys.getrefcount(x) == 2
+
+
+def test_only_updates():
+    w = sc.shared(np.zeros(2), "w")
+    f = sc.compile((), [], updates={w: w + 1.0})
+    assert [f() for _ in range(5)] == [()] * 5 and w.get_value()[0] == 5.0
+
+
+def test_borrowed_states_take_the_other_way(monkeypatch):
+    f, _, total, _ = step()
+    served(f, np.ones(3))
+    seen = watched(f, monkeypatch)
+    inside = total.get_value(borrow=True)
+    want = inside + inside
+    f(inside)  # an argument that is the state itself
+    assert np.allclose(total.get_value(), want) and len(seen) == 1
+
+
+def test_a_state_that_is_held_is_waited_for():
+    f, _, total, _ = step()
+    x = np.ones(3)
+    served(f, x)
+    thread = threading.Thread(target=f, args=(x,))
+    with total.cell.lock:
+        thread.start()
+        thread.join(0.1)
+        assert thread.is_alive()
+    thread.join()
+    assert total.get_value()[0] == 3.0
+
+
+def test_states_that_do_not_fit_are_refused():
+    x, w = sc.input("x", "float64", shape=("n",)), sc.shared(np.ones(3), "w", shape=("n",))
+    f = sc.compile(x * w, [x])
+    served(f, np.ones(3))
+    w.set_value(np.ones(4))
+    for _ in range(3):
+        with pytest.raises(sc.ShapeError):
+            f(np.ones(3))
+        assert f(np.ones(4)).shape == (4,)
+
+
+def test_copies_with_other_states():
+    f, _, total, _ = step()
+    served(f, np.ones(3))
+    other = sc.shared(np.zeros(3), "other")
+    g = f.copy({total: other})
+    for _ in range(4):
+        g(np.ones(3))
+        f(np.ones(3))
+    assert other.get_value()[0] == 4.0 and total.get_value()[0] == 6.0
+
+
+@pytest.mark.parametrize("n", [3, 50_000])
+def test_concurrent_updates_are_all_done(n):
+    x, w = sc.input("x", "float64", shape=(n,)), sc.shared(np.zeros(n), "w")
+    f = sc.compile(sc.sum(w), [x], updates={w: w + x})
+    served(f, np.ones(n))
+    threads = [threading.Thread(target=lambda: [f(np.ones(n)) for _ in range(100)]) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert (w.get_value() == 802.0).all() and w.cell.version == 802
+
+
+def test_what_is_kept_of_states_notices_updates_by_other_functions():
+    x, w = sc.input("x", "float64", shape=(3,)), sc.shared(np.eye(3) * 2.0, "w")
+    solve = sc.compile(sc.linalg.solve(w, x), [x])
+    grow = sc.compile((), [], updates={w: w * 2.0})
+    for k in range(1, 6):
+        assert np.allclose(solve(np.ones(3)), 0.5 / 2 ** (k - 1))
+        grow()

@@ -24,12 +24,12 @@ from symc.ir.plan import Plan
 from symc.ir.traverse import every_value
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value
-from symc.runtime.entry_ir import ARRAY, ITEM, MOST_RECORDS, MOST_RESULTS, Block, Record, build
+from symc.runtime.entry_ir import ARRAY, ITEM, MOST_ARGUMENTS, MOST_RECORDS, MOST_RESULTS, Block, Record, build
 from symc.runtime.executor import Code, Op
 from symc.runtime.executor_ir import executor
 from symc.runtime.frame import Frame
 
-__all__ = ["MOST_RESULTS", "Entry", "Prepared", "prepared", "supported"]
+__all__ = ["Entry", "Prepared", "States", "prepared", "supported"]
 
 #: A frame with a larger arena is not set aside for an entry: what a call costs is small beside such work.
 MOST_ARENA = 1 << 20
@@ -39,6 +39,10 @@ SHORT = 20_000
 PATIENCE = 16
 #: Flags of arrays: contiguous and aligned.
 WANTED = 0x1 | 0x100
+#: Of those of states too: writeable.
+STATE = 0x400
+#: What the words from ``Block.FALSE`` on point to.
+_OBJECTS = (False, True, 1, sys.intern("array"), sys.intern("version"), sys.intern("borrowed"))
 _FASTCALL_WITH_KEYWORDS = 0x80 | 0x2
 
 
@@ -136,7 +140,7 @@ def _copies(native: _Native) -> bool:
     code.emit(Op.COPY, first + 1, first, 48)
     executable = code.finish()
     d = np.dtype("float64")
-    entry = Entry([(d, 2)], [(d, 2)], native)
+    entry = Entry([(d, 2)], [(d, 2)], 1, None, native)
     call = entry.builtin(lambda *args, **kwargs: (args, kwargs), None)
     entry.add(Prepared(((2, 3),), executable, executable.address, first, [0], [(1, (2, 3))], False))
     entry.add(Prepared(((3, 2),), executable, executable.address, first, [0], [(1, (3, 2))], True))
@@ -153,41 +157,68 @@ def _copies(native: _Native) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A frame for some shapes. ``first``: its first slot; ``given``: the indices of the arguments that are put into
-    slots from there on; ``results``: for each result its slot, counted from the first, and its shape."""
+    """A frame for some shapes. ``first``: its first slot; ``given``: the indices of the arguments and states that are
+    put into slots from there on; ``made``: for each array that is made its slot, counted from the first, and shape."""
 
     shapes: tuple[tuple[int, ...], ...]
     frame: Any
     address: int
     first: int
     given: Sequence[int]
-    results: Sequence[tuple[int, tuple[int, ...]]]
+    made: Sequence[tuple[int, tuple[int, ...]]]
     release: bool
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """Objects with ``lock``, ``array``, ``version`` and ``borrowed``: in the order of their arrays, and in the order in
+    which they are locked. ``updated``: some of them, each with the index of the new array among those that are made;
+    -1 if the array is written in place."""
+
+    cells: Sequence[Any]
+    locked: Sequence[Any]
+    updated: Sequence[tuple[Any, int]]
 
 
 def prepared(shapes: tuple, plan: Plan, frame: Frame, sizes: Mapping[str, int]) -> Prepared | None:
     """A frame of a plan as an entry uses it; None if it needs more than to be run."""
     face = frame.interface()
-    if face is None or face.arena > MOST_ARENA:
+    if face is None or face.arena > MOST_ARENA or len(face.made) > MOST_RESULTS or len(shapes) > MOST_ARGUMENTS:
         return None
     release = _work(plan, sizes) > SHORT
-    return Prepared(shapes, frame, face.address, face.first, face.given, face.results, release)
+    return Prepared(shapes, frame, face.address, face.first, face.given, face.made, release)
 
 
 class Entry:
-    """What the builtin of a function reads. ``arguments`` and ``results``: dtype and rank of each."""
+    """What the builtin of a function reads. ``arguments`` (then states) and ``made`` (results, then arrays of states):
+    dtype and rank of each."""
 
     def __init__(
-        self, arguments: Sequence[tuple[np.dtype, int]], results: Sequence[tuple[np.dtype, int]], native: _Native
+        self,
+        arguments: Sequence[tuple[np.dtype, int]],
+        made: Sequence[tuple[np.dtype, int]],
+        results: int,
+        states: States | None,
+        native: _Native,
     ):
         self._native = native
-        self._block = block = np.zeros(Block.ROWS + 3 * len(arguments) + 2 * len(results), np.int64)
+        count = 0 if states is None else len(states.cells)
+        flags = [WANTED] * (len(arguments) - count) + [WANTED | STATE] * count
+        rows = [w for (d, n), wanted in zip(arguments, flags, strict=True) for w in (id(d), n, wanted)]
+        rows += [w for d, n in made for w in (id(d), n)]
+        self._kept: list[Any] = [states, [d for d, _ in (*arguments, *made)]]
+        if states is not None:
+            methods = [m for c in states.locked for m in (c.lock.acquire, c.lock.release)]
+            rows += [id(x) for x in (*methods, *states.cells)] + [w for c, k in states.updated for w in (id(c), k)]
+            self._kept.append(methods)
+        self._block = block = np.zeros(Block.ROWS + len(rows), np.int64)
+        block[Block.ROWS :] = rows
+        block[Block.STATES], block[Block.UPDATED] = count, 0 if states is None else len(states.updated)
+        block[Block.FALSE : Block.RECORDS] = [id(x) for x in _OBJECTS]
         run = ctypes.cast(executor(), ctypes.c_void_p).value or 0  # type: ignore[arg-type]
         block[Block.RUN], block[Block.EMPTY] = run, native.empty
-        block[Block.ARRAY], block[Block.ARGS], block[Block.RESULTS] = id(np.ndarray), len(arguments), len(results)
-        rows = [w for d, n in arguments for w in (id(d), n, WANTED)] + [w for d, n in results for w in (id(d), n)]
-        block[Block.ROWS :] = rows
-        self._dtypes = [d for d, _ in (*arguments, *results)]
+        block[Block.ARRAY], block[Block.ARGS] = id(np.ndarray), len(arguments) - count
+        block[Block.MADE], block[Block.RESULTS] = len(made), results
         self._records: list[tuple[np.ndarray, Prepared]] = []
         self._retired: list[tuple[np.ndarray, Prepared]] = []
         self._turn = 0
@@ -213,7 +244,7 @@ class Entry:
         assert len(words) == Record.ROWS
         words += [n for shape in p.shapes for n in shape]
         words += p.given
-        for slot, shape in p.results:
+        for slot, shape in p.made:
             words += [slot, *shape]
         new = (np.array(words, np.int64), p)
         address = new[0].ctypes.data

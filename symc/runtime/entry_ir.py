@@ -5,19 +5,21 @@ function takes and gives is data. ``self`` is a tuple; its first item is an arra
 *record* is what was prepared for one combination of shapes. The words of both are named here and written in
 ``symc.runtime.entry``.
 
-A call looks at the arguments; looks for a record with their shapes that is not in use; allocates results; puts array
-objects into the slots of the plan's code and runs it. Whatever is not as expected, whatever fails: the function
-``SLOW`` is called with the same arguments, and makes the result or the error. So the entry itself raises nothing.
+A call takes the locks of states, if there are any, and their arrays, as further arguments; looks at the arguments;
+looks for a record with their shapes that is not in use; allocates results; puts array objects into the slots of the
+plan's code and runs it. Whatever is not as expected, whatever fails: the function ``SLOW`` is called with the same
+arguments, and makes the result or the error. So the entry itself raises nothing.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
 from typing import Any
 
-#: How many records a block has place for, and how many results a function may have.
-MOST_RECORDS, MOST_RESULTS = 8, 64
+from symc.runtime.words_ir import Words
+
+#: How many records a block has place for, how many arrays may be made, how many arguments and states there may be.
+MOST_RECORDS, MOST_RESULTS, MOST_ARGUMENTS = 8, 64, 128
 #: Where the fields of array objects lie, in words of 8 bytes (``nd`` and ``flags`` are the first half of theirs).
 ARRAY = {"type": 1, "data": 2, "nd": 3, "dims": 4, "strides": 5, "base": 6, "descr": 7, "flags": 8}
 #: Where a tuple has its first item.
@@ -25,23 +27,34 @@ ITEM = 3
 
 
 class Block(enum.IntEnum):
-    """Words of a block. After them: (descr, nd, flags) for each argument, (descr, nd) for each result."""
+    """Words of a block. After them: (descr, nd, flags) for each argument, then each state; (descr, nd) for each array
+    that is made; (acquire, release), methods of the lock of each state, in the order to take them; each state, in the
+    order of its array; (state, k) for each that is updated: by what array k of those made, or in place if k < 0."""
 
     SLOW = 0  #     what is called where this is not enough
     RUN = 1  #      the address of the interpreter of plans
     ARRAY = 2  #    the type of arrays
     EMPTY = 3  #    NumPy's PyArray_Empty
     ARGS = 4  #     how many arguments
-    RESULTS = 5  #  how many results
-    TUPLE = 6  #    1: results are returned as a tuple; 0: there is one
-    FILL = 7  #     what the tuple is given to, or 0
-    RECORDS = 8  #  addresses of records, 0 after the last
+    MADE = 5  #     how many arrays are made: results, then those of states
+    RESULTS = 6  #  how many results
+    TUPLE = 7  #    1: results are returned as a tuple; 0: there is one
+    FILL = 8  #     what the tuple is given to, or 0
+    STATES = 9  #   how many states
+    UPDATED = 10  # how many of them are updated
+    FALSE = 11  #   Python's False, True, 1, and the names of a state's attributes
+    TRUE = 12
+    ONE = 13
+    CELL_ARRAY = 14
+    CELL_VERSION = 15
+    CELL_BORROWED = 16
+    RECORDS = 17  # addresses of records, 0 after the last
     ROWS = RECORDS + MOST_RECORDS + 1
 
 
 class Record(enum.IntEnum):
-    """Words of a record. After them: the dims of all arguments; for each slot that an argument is put into, the index
-    of the argument; for each result the index of its slot, and its dims."""
+    """Words of a record. After them: the dims of all arguments and states; for each slot that one of them is put into,
+    its index among them; for each array that is made the index of its slot, and its dims."""
 
     BUSY = 0  #     1 while a call uses it
     MEMORY = 1  #   what the interpreter runs
@@ -61,6 +74,9 @@ PYTHON = {
     "PyTuple_New": "pp",
     "PyTuple_SetItem": "ippp",
     "PyObject_Vectorcall": "ppppp",
+    "PyObject_GetAttr": "ppp",
+    "PyObject_SetAttr": "ippp",
+    "PyNumber_Add": "ppp",
 }
 
 
@@ -75,7 +91,7 @@ def build() -> tuple[int, Any]:
     for name in PYTHON:
         binding.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
     module = ir.Module("symc_entry")
-    _Entry(module, ir).write()
+    _Entry(module, ir, PYTHON, "symc_entry").write()
     parsed = binding.parse_assembly(str(module), binding.create_context())
     machine = binding.Target.from_default_triple().create_target_machine(opt=2, jit=True)
     engine = binding.create_mcjit_compiler(parsed, machine)
@@ -83,56 +99,141 @@ def build() -> tuple[int, Any]:
     return engine.get_function_address("symc_entry"), engine
 
 
-class _Entry:
-    """Writes the function. Objects and addresses are pointers to words."""
-
-    def __init__(self, module: Any, ir: Any):
-        self.ir, self.i64, self.i32 = ir, ir.IntType(64), ir.IntType(32)
-        self.word = word = self.i64.as_pointer()
-        types = {"p": word, "i": self.i32, "v": ir.VoidType()}
-        self.python = {
-            name: ir.Function(module, ir.FunctionType(types[s[0]], [types[t] for t in s[1:]]), name)
-            for name, s in PYTHON.items()
-        }
-        self.f = ir.Function(module, ir.FunctionType(word, [word, word, self.i64, word]), "symc_entry")
-        self.b = ir.IRBuilder(self.f.append_basic_block("entry"))
-        self.null = ir.Constant(word, None)
+class _Entry(Words):
+    """Writes the function."""
 
     def write(self) -> None:
         b = self.b
         this, self.args, self.nargs, self.names = self.f.args
-        self.results = b.alloca(self.i64, MOST_RESULTS)
-        self.slow = self.f.append_basic_block("slow")
+        self.results, own = (b.alloca(self.i64, n) for n in (MOST_RESULTS, MOST_ARGUMENTS))
+        self.state = b.alloca(self.i64, 3)  # how many locks are held, how many arrays of states; an argument
+        self.slow, self.back = self.f.append_basic_block("slow"), self.f.append_basic_block("back")
         self.block = self.object(self.object(this, ITEM), ARRAY["data"])
+        self.need(b.icmp_unsigned("==", self.names, self.null), self.slow)
+        self.need(self.equal(self.nargs, self.load(self.block, Block.ARGS)), self.slow)
+        self.store(self.state, 0, 0)
+        self.store(self.state, 1, 0)
+        self.places()
+        self.arrays = b.select(self.equal(self.states, self.const(0)), self.args, own)
+        with b.if_then(b.icmp_unsigned("!=", self.states, self.const(0))):
+            self.take()
         self.look()
         record = self.find()
         self.store(record, Record.BUSY, 1)
         made = self.allocate(record)
+        self.count_changes(made)
         self.run(record, made)
+        self.replace()
+        self.let_go()
+        self.give()
+        b.position_at_end(self.back)
+        self.call("PyErr_Clear")
+        self.let_go()
+        b.branch(self.slow)
         b.position_at_end(self.slow)
         slow = self.object(self.block, Block.SLOW)
         b.ret(self.call("PyObject_Vectorcall", slow, self.args, self.pointer(self.nargs), self.names))
 
     # -- the parts
 
+    def places(self) -> None:
+        """Where in the block is what."""
+        b = self.b
+        self.states = self.load(self.block, Block.STATES)
+        self.total = b.add(self.nargs, self.states)
+        self.rows = self.at(self.block, self.const(Block.ROWS))
+        self.made_rows = self.at(self.rows, b.mul(self.total, self.const(3)))
+        self.locks = self.at(self.made_rows, b.shl(self.load(self.block, Block.MADE), self.const(1)))
+        self.cells = self.at(self.locks, b.shl(self.states, self.const(1)))
+        self.updates = self.at(self.cells, self.states)
+
+    def take(self) -> None:
+        """Take the locks of the states if they are free; put their arrays behind the arguments."""
+        b = self.b
+        self.each(self.nargs, lambda k: b.store(self.load(self.args, k), self.at(self.arrays, k)))
+        argument = self.at(self.state, self.const(2))
+
+        def lock(k: Any) -> None:
+            b.store(self.load(self.block, Block.FALSE), argument)
+            acquire = self.object(self.locks, b.shl(k, self.const(1)))
+            found = self.call("PyObject_Vectorcall", acquire, argument, self.pointer(self.const(1)), self.null)
+            self.call("Py_DecRef", found)
+            self.need(self.equal(b.ptrtoint(found, self.i64), self.load(self.block, Block.TRUE)), self.back)
+            b.store(b.add(k, self.const(1)), self.state)
+
+        def array(k: Any) -> None:
+            found = self.attribute(self.object(self.cells, k), Block.CELL_ARRAY, self.back)
+            b.store(b.ptrtoint(found, self.i64), self.at(self.arrays, b.add(self.nargs, k)))
+            b.store(b.add(k, self.const(1)), self.at(self.state, self.const(1)))
+
+        def borrowed(k: Any) -> None:
+            state = self.object(self.updates, b.shl(k, self.const(1)))
+            found = self.attribute(state, Block.CELL_BORROWED, self.back)
+            self.call("Py_DecRef", found)
+            self.need(self.equal(b.ptrtoint(found, self.i64), self.load(self.block, Block.FALSE)), self.back)
+
+        self.each(self.states, lock)
+        self.each(self.states, array)
+        self.each(self.load(self.block, Block.UPDATED), borrowed)
+
+    def let_go(self) -> None:
+        """Of what ``take`` took."""
+        b = self.b
+        held, own = self.load(self.state, 0), self.load(self.state, 1)
+        self.each(own, lambda k: self.call("Py_DecRef", self.object(self.arrays, b.add(self.nargs, k))))
+
+        def release(k: Any) -> None:
+            method = self.object(self.locks, b.or_(b.shl(k, self.const(1)), self.const(1)))
+            self.call("Py_DecRef", self.call("PyObject_Vectorcall", method, self.state, self.null, self.null))
+
+        self.each(held, release)
+
+    def count_changes(self, made: Any) -> None:
+        """One more version of each state that is updated."""
+        b = self.b
+
+        def one(k: Any) -> None:
+            state = self.object(self.updates, b.shl(k, self.const(1)))
+            self.left.add_incoming(made, b.block)
+            version = self.attribute(state, Block.CELL_VERSION, self.failed)
+            following = self.call("PyNumber_Add", version, self.object(self.block, Block.ONE))
+            self.call("Py_DecRef", version)
+            self.left.add_incoming(made, b.block)
+            self.need(b.icmp_unsigned("!=", following, self.null), self.failed)
+            self.call("PyObject_SetAttr", state, self.object(self.block, Block.CELL_VERSION), following)
+            self.call("Py_DecRef", following)
+
+        self.each(self.load(self.block, Block.UPDATED), one)
+
+    def replace(self) -> None:
+        """The arrays of states that were not written in place."""
+        b = self.b
+
+        def one(k: Any) -> None:
+            row = b.shl(k, self.const(1))
+            index = self.load(self.updates, b.or_(row, self.const(1)))
+            with b.if_then(b.icmp_signed(">=", index, self.const(0))):
+                array, name = self.object(self.results, index), self.object(self.block, Block.CELL_ARRAY)
+                self.call("PyObject_SetAttr", self.object(self.updates, row), name, array)
+                self.call("Py_DecRef", array)
+
+        self.each(self.load(self.block, Block.UPDATED), one)
+
     def look(self) -> None:
         """Are the arguments arrays of the right dtype, rank and layout?"""
         b = self.b
-        self.need(b.icmp_unsigned("==", self.names, self.null), self.slow)
-        self.need(self.equal(self.nargs, self.load(self.block, Block.ARGS)), self.slow)
         array = self.load(self.block, Block.ARRAY)
-        self.rows = self.at(self.block, self.const(Block.ROWS))
 
         def one(k: Any, row: Any) -> Any:
-            argument = self.object(self.args, k)
-            self.need(self.equal(self.load(argument, ARRAY["type"]), array), self.slow)
-            self.need(self.equal(self.load(argument, ARRAY["descr"]), self.load(row, 0)), self.slow)
-            self.need(self.equal(self.half(argument, ARRAY["nd"]), self.load(row, 1)), self.slow)
+            argument = self.object(self.arrays, k)
+            self.need(self.equal(self.load(argument, ARRAY["type"]), array), self.back)
+            self.need(self.equal(self.load(argument, ARRAY["descr"]), self.load(row, 0)), self.back)
+            self.need(self.equal(self.half(argument, ARRAY["nd"]), self.load(row, 1)), self.back)
             wanted = self.load(row, 2)
-            self.need(self.equal(b.and_(self.half(argument, ARRAY["flags"]), wanted), wanted), self.slow)
+            self.need(self.equal(b.and_(self.half(argument, ARRAY["flags"]), wanted), wanted), self.back)
             return self.at(row, self.const(3))
 
-        self.results_rows = self.count(self.nargs, self.rows, one)
+        self.count(self.total, self.rows, one)
 
     def find(self) -> Any:
         """The record for the shapes of the arguments."""
@@ -144,11 +245,11 @@ class _Entry:
         place = b.phi(self.i64)
         place.add_incoming(self.const(Block.RECORDS), before)
         record = self.object(self.block, place)
-        self.need(b.icmp_unsigned("!=", record, self.null), self.slow)
+        self.need(b.icmp_unsigned("!=", record, self.null), self.back)
         self.need(self.equal(self.load(record, Record.BUSY), self.const(0)), following)
 
         def argument(k: Any, state: Any) -> Any:
-            array = self.object(self.args, k)
+            array = self.object(self.arrays, k)
             dims = self.object(array, ARRAY["dims"])
 
             def axis(j: Any, at: Any) -> Any:
@@ -157,7 +258,7 @@ class _Entry:
 
             return self.count(self.half(array, ARRAY["nd"]), state, axis)
 
-        self.given = self.count(self.nargs, self.at(record, self.const(Record.ROWS)), argument)
+        self.given = self.count(self.total, self.at(record, self.const(Record.ROWS)), argument)
         found = b.block
         b.position_at_end(following)
         place.add_incoming(b.add(place, self.const(1)), following)
@@ -166,22 +267,22 @@ class _Entry:
         return record
 
     def allocate(self, record: Any) -> Any:
-        """Arguments and new arrays into the slots. The number of results; if there is no memory, the slow way."""
+        """Arguments and new arrays into the slots. The number of these; if there is no memory, the slow way."""
         b = self.b
         slots, n = self.object(record, Record.SLOTS), self.load(record, Record.GIVEN)
 
         def argument(k: Any, at: Any) -> Any:
-            b.store(self.load(self.args, self.load(at, 0)), self.at(slots, k))
+            b.store(self.load(self.arrays, self.load(at, 0)), self.at(slots, k))
             return self.at(at, self.const(1))
 
         places = self.count(n, self.given, argument)
         empty = self.ir.FunctionType(self.word, [self.i32, self.word, self.word, self.i32])
         make = b.inttoptr(self.load(self.block, Block.EMPTY), empty.as_pointer())
-        m = self.load(self.block, Block.RESULTS)
+        m = self.load(self.block, Block.MADE)
         failed = self.f.append_basic_block("failed")
 
         def result(k: Any, at: Any) -> Any:
-            row = self.at(self.results_rows, b.shl(k, self.const(1)))
+            row = self.at(self.made_rows, b.shl(k, self.const(1)))
             descr, nd = self.object(row, 0), self.load(row, 1)
             self.call("Py_IncRef", descr)  # the new array takes it
             dims = self.at(at, self.const(1))
@@ -196,10 +297,10 @@ class _Entry:
         here = b.block
         b.position_at_end(failed)
         self.left = b.phi(self.i64)  # how many there are to give back
-        self.count(self.left, self.null, lambda k, _: (self.call("Py_DecRef", self.object(self.results, k)), _)[1])
-        self.store(record, Record.BUSY, 0)
         self.call("PyErr_Clear")
-        b.branch(self.slow)
+        self.each(self.left, lambda k: self.call("Py_DecRef", self.object(self.results, k)))
+        self.store(record, Record.BUSY, 0)
+        b.branch(self.back)
         b.position_at_end(here)
         self.failed = failed
         self.count(m, places, result)
@@ -228,11 +329,11 @@ class _Entry:
         self.left.add_incoming(m, done)
         self.need(self.equal(status, self.const(0)), self.failed)
         self.store(record, Record.BUSY, 0)
-        self.give(m)
 
-    def give(self, m: Any) -> None:
+    def give(self) -> None:
         """Return the results, in a tuple unless there is one alone, through ``FILL`` if there is one."""
         b, f = self.b, self.f
+        m = self.load(self.block, Block.RESULTS)
         lone, several = f.append_basic_block("lone"), f.append_basic_block("several")
         b.cbranch(self.equal(self.load(self.block, Block.TUPLE), self.const(0)), lone, several)
         b.position_at_end(lone)
@@ -240,14 +341,10 @@ class _Entry:
         b.position_at_end(several)
         found = self.call("PyTuple_New", self.pointer(m))
         with b.if_then(b.icmp_unsigned("==", found, self.null), likely=False):
-            self.count(m, self.null, lambda k, _: (self.call("Py_DecRef", self.object(self.results, k)), _)[1])
+            self.each(m, lambda k: self.call("Py_DecRef", self.object(self.results, k)))
             b.ret(self.null)
-
-        def item(k: Any, nothing: Any) -> Any:
-            self.call("PyTuple_SetItem", found, self.pointer(k), self.object(self.results, k))  # takes the reference
-            return nothing
-
-        self.count(m, self.null, item)
+        # it takes the reference
+        self.each(m, lambda k: self.call("PyTuple_SetItem", found, self.pointer(k), self.object(self.results, k)))
         fill = self.object(self.block, Block.FILL)
         with b.if_then(b.icmp_unsigned("!=", fill, self.null)):
             b.store(b.ptrtoint(found, self.i64), self.results)
@@ -256,56 +353,8 @@ class _Entry:
             b.ret(filled)
         b.ret(found)
 
-    # -- pieces
-
-    def const(self, k: int) -> Any:
-        return self.ir.Constant(self.i64, int(k))
-
-    def pointer(self, word: Any) -> Any:
-        return self.b.inttoptr(word, self.word)
-
-    def at(self, base: Any, index: Any) -> Any:
-        return self.b.gep(base, [index], source_etype=self.i64)
-
-    def load(self, base: Any, index: Any) -> Any:
-        return self.b.load(self.at(base, self.const(index) if isinstance(index, int) else index), typ=self.i64)
-
-    def object(self, base: Any, index: Any) -> Any:
-        return self.pointer(self.load(base, index))
-
-    def half(self, base: Any, index: int) -> Any:
-        """The int in the first four bytes of a word."""
-        at = self.b.bitcast(self.at(base, self.const(index)), self.i32.as_pointer())
-        return self.b.zext(self.b.load(at, typ=self.i32), self.i64)
-
-    def store(self, base: Any, index: int, word: int) -> None:
-        self.b.store(self.const(word), self.at(base, self.const(index)))
-
-    def equal(self, a: Any, c: Any) -> Any:
-        return self.b.icmp_unsigned("==", a, c)
-
-    def call(self, name: str, *arguments: Any) -> Any:
-        return self.b.call(self.python[name], arguments)
-
-    def need(self, condition: Any, otherwise: Any) -> None:
-        """Go to the block ``otherwise`` unless it holds."""
-        further = self.f.append_basic_block()
-        self.b.cbranch(condition, further, otherwise)
-        self.b.position_at_end(further)
-
-    def count(self, n: Any, start: Any, body: Callable[[Any, Any], Any]) -> Any:
-        """``found = body(k, found)`` for k < n, from ``start`` on; a pointer."""
-        b, f = self.b, self.f
-        before, test, inside, done = b.block, *(f.append_basic_block() for _ in range(3))
-        b.branch(test)
-        b.position_at_end(test)
-        k, found = b.phi(self.i64), b.phi(self.word)
-        b.cbranch(b.icmp_signed("<", k, n), inside, done)
-        b.position_at_end(inside)
-        new = body(k, found)
-        for phi, first, after in ((k, self.const(0), b.add(k, self.const(1))), (found, start, new)):
-            phi.add_incoming(first, before)
-            phi.add_incoming(after, b.block)
-        b.branch(test)
-        b.position_at_end(done)
+    def attribute(self, owner: Any, name: int, otherwise: Any) -> Any:
+        """A new reference; to the block ``otherwise`` if there is none."""
+        found = self.call("PyObject_GetAttr", owner, self.object(self.block, name))
+        self.need(self.b.icmp_unsigned("!=", found, self.null), otherwise)
         return found

@@ -40,12 +40,16 @@ class StepTime:
 @dataclass(frozen=True)
 class Interface:
     """How native code runs a frame: the address of its code; its first slot; which arguments are put into the slots
-    from there on; for each result its slot, counted from there, and its shape. ``arena``: bytes."""
+    from there on; for each array that is made (outputs, then new arrays of states) its slot, counted from there, its
+    shape and dtype; for each state that is updated the index of its new array, -1 where it is written in place.
+    ``arena``: bytes."""
 
     address: int
     first: int
     given: tuple[int, ...]
-    results: tuple[tuple[int, tuple[int, ...]], ...]
+    made: tuple[tuple[int, tuple[int, ...]], ...]
+    dtypes: tuple[np.dtype, ...]
+    updated: tuple[int, ...]
     arena: int
 
 
@@ -81,6 +85,7 @@ class Frame:
         given: list[tuple[str, int]] = []
         fresh: list[tuple[str, tuple[int, ...], np.dtype, int | None]] = []
         outputs = plan.results[: len(plan.function.outputs)]
+        self._updates = list(plan.function.updates)
         for name, b in plan.buffers.items():
             if b.kind in ("input", "state"):
                 assert b.value is not None
@@ -120,18 +125,23 @@ class Frame:
         return found
 
     def interface(self) -> Interface | None:
-        """None where a run needs Python: for steps (a refusal aside: it stops the run), for signals in loops, for
-        results that are not all fresh arrays of their own."""
-        slots = [k for k, _ in self._returned]
-        if self._loops or any(k < len(self._given) for k in slots) or sorted(slots) != [
-            len(self._given) + k for k in range(len(self._fresh))
-        ]:
+        """None where a run needs Python: for steps (a refusal aside, which stops a run that writes no state), for
+        signals in loops, for results that are not all fresh arrays of their own."""
+        steps, given = self._calls.steps[1:], len(self._given)
+        if self._loops or not all(isinstance(s, Refusal) for s in steps) or (steps and self._updates):
             return None
-        if not all(isinstance(s, Refusal) for s in self._calls.steps[1:]):
+        outputs = len(self._returned) - len(self._updates)
+        made, updated = list(self._returned[:outputs]), []
+        for (k, shape), state in zip(self._returned[outputs:], self._updates, strict=True):
+            in_place = k < given and self._given[k] == state
+            updated.append(-1 if in_place else len(made))
+            if not in_place:
+                made.append((k, shape))
+        if sorted(k for k, _ in made) != list(range(given, given + len(self._fresh))):
             return None
-        return Interface(
-            self._executable.address, self._first, tuple(self._given), tuple(self._returned), self._arena.nbytes
-        )
+        dtypes = tuple(self._fresh[k - given][1] for k, _ in made)
+        address, arena = self._executable.address, self._arena.nbytes
+        return Interface(address, self._first, tuple(self._given), tuple(made), dtypes, tuple(updated), arena)
 
     def _call(self, used: Sequence[np.ndarray]) -> int:
         words, k = self._words, self._first
