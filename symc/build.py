@@ -12,6 +12,7 @@ from symc.errors import DTypeError, InputError, ShapeError, SymcError, did_you_m
 from symc.ir import location
 from symc.ir.dim import Dim, Size, known_equal, known_nonnegative, names, substitute
 from symc.ir.function import Function, Guard, Input, bound_names, function, unify
+from symc.ir.garbage import no_collections
 from symc.ir.location import Loc
 from symc.ir.op import lookup
 from symc.ir.traverse import every_value, postorder
@@ -42,6 +43,7 @@ class Built:
     leaves: tuple[Value, ...] = ()
 
 
+@no_collections()
 def build(outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, name: str, loc: Loc) -> Built:
     """Check and close. Raises SymcErrors that carry the user's lines."""
     with location.at((loc,)):
@@ -57,9 +59,7 @@ def build(outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, nam
         slots, args = _arguments(inputs, [v for v in free if leaf_of(v).role == "arg"])
         _check_complete(args, free, loc)
         states = [v for v in free if leaf_of(v).role == "state"]
-        for variable in _targets(updates):
-            if variable.value not in states:
-                states.append(variable.value)
+        states = list(dict.fromkeys([*states, *[variable.value for variable in _targets(updates)]]))
         closed = _close(name, args, states, roots, len(roots) - len(changes), cells)
     shared = tuple(leaf_of(v).shared for v in states)
     return Built(closed, nest, slots, shared, _donated(donate, args), (*args, *states))
@@ -104,6 +104,7 @@ def _targets(updates: Any) -> list[SharedVariable]:
 def _updates(updates: Any) -> list[tuple[Cell, Value]]:
     """New values of the states, in the states' types."""
     out: list[tuple[Cell, Value]] = []
+    known: set[int] = set()
     for target, item in pairs(updates, "updates"):
         if not isinstance(target, SharedVariable):
             raise InputError(
@@ -111,8 +112,9 @@ def _updates(updates: Any) -> list[tuple[Cell, Value]]:
                 where=location.in_order(location.here()),
                 help="only state can be updated; make it with sc.shared(value, name)",
             )
-        if any(cell is target.cell for cell, _ in out):
+        if id(target.cell) in known:
             raise InputError(f"updates: {target.name or 'a variable'} is updated twice", values=[target.describe()])
+        known.add(id(target.cell))
         out.append((target.cell, _fit(as_tensor(item), target, "update")))
     return out
 

@@ -12,10 +12,12 @@ from symc.grad.masks import Masks, cover, is_part
 from symc.grad.one_op import cotangents_of, zeros
 from symc.grad.same_loop import through_one
 from symc.grad.varying import differentiable_operands, varies
+from symc.ir.garbage import no_collections
 from symc.ir.ops.shape import concat
 from symc.ir.value import Value
 
 
+@no_collections()
 def vjp(outputs: Sequence[Value], wrt: Sequence[Value], cotangents: Sequence[Value | None], *,
         cut: bool = True, masked: bool = False) -> list[Value | None]:
     """The cotangent of every value in ``wrt``, given those of ``outputs``: None where no output depends on it.

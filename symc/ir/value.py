@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 _lock = threading.RLock()
 _values: weakref.WeakValueDictionary[tuple, Value] = weakref.WeakValueDictionary()
 _regions: weakref.WeakValueDictionary[tuple, Region] = weakref.WeakValueDictionary()
-_serials = itertools.count()
+#: Serials below are for the variables of rules: how a rule is written down must not depend on when it was read.
+RESERVED = 4096
+_serials = itertools.count(RESERVED)
+_reserved = itertools.count()
 _scopes: ContextVar[tuple[set[Value], ...]] = ContextVar("symc_built", default=())
 
 
@@ -245,6 +248,12 @@ def first_line(value: Value) -> location.Loc | None:
 def next_serial() -> int:
     """A number that no free leaf has yet: the order in which leaves are created."""
     return next(_serials)
+
+
+def reserved_serial() -> int:
+    """A serial that no program depends on having: of the reserved ones, as long as there are any."""
+    found = next(_reserved)
+    return found if found < RESERVED else next_serial()
 
 
 def fresh_input(type_: TensorType, serial: int | None = None) -> Value:

@@ -8,9 +8,9 @@ changes no bit.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 
+from symc.ir.digest import blake2b
 from symc.ir.text import splat_of
 from symc.ir.traverse import close_over, postorder, rebuild
 from symc.ir.value import Region, Value, attr_bytes
@@ -57,7 +57,7 @@ def _attributes(v: Value) -> Iterable[bytes]:
 
 
 def _digest(head: str, parts: Iterable[bytes]) -> bytes:
-    h = hashlib.blake2b(head.encode(), digest_size=8)
+    h = blake2b(head.encode(), digest_size=8)
     for part in parts:
         h.update(part)
     return h.digest()

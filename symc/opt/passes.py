@@ -6,11 +6,9 @@ it after each one. What a pipeline is, and why its passes stand in their order, 
 
 from __future__ import annotations
 
-import gc
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -19,16 +17,18 @@ from symc.errors import InternalError, PipelineError
 from symc.ir import location
 from symc.ir.bodies import is_control
 from symc.ir.function import Function
+from symc.ir.garbage import no_collections
 from symc.ir.traverse import every_value, postorder, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input
 from symc.opt.canonicalize import NUMBERS_LAST
 from symc.opt.facts import Analysis
+from symc.opt.pattern import answers_kept
 from symc.opt.pipelines import DEFAULT, Selection, parse_pipeline
 from symc.opt.provenance import Provenance
 from symc.opt.regions import FunctionPass, in_bodies, live_lines, with_lines
 from symc.opt.rewrite import Rewriter
-from symc.opt.rule import OPT_IN, Rule, all_rules, known_names
+from symc.opt.rule import OPT_IN, Rule, all_rules, known_names, remembered
 
 
 @dataclass(frozen=True)
@@ -157,21 +157,8 @@ def optimize(f: Function, pipeline: str = DEFAULT, *, strict: bool = False, veri
     """
     selection = parse_pipeline(pipeline, _passes, known_names())
     check_order(selection.passes)
-    with _no_collections():
+    with no_collections(), answers_kept():
         return _optimize(f, selection, strict, verify)
-
-
-@contextmanager
-def _no_collections() -> Iterator[None]:
-    """No search for cycles of garbage meanwhile: graphs have none, and are walked whole in each search, which takes a
-    third of the time for large ones."""
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            gc.enable()
 
 
 def _optimize(f: Function, selection: Selection, strict: bool, verify: bool) -> Optimized:
@@ -180,16 +167,20 @@ def _optimize(f: Function, selection: Selection, strict: bool, verify: bool) -> 
     tried: dict[Value, frozenset[str]] = {}
     facts = Analysis()
     looked: tuple[Region | None, bool] = (None, False)  # a body, and whether there are loops or branches in it
+    left: dict[str, Function] = {}  # what a pass on whole functions left as it was: it would again
     for name in selection.passes:
         families = set(_passes[name].families)
         if _passes[name].loops is not None and looked[0] is not f.body:
             looked = f.body, _any_bodies(f.values())
         if families and settled[0] is f.body and families <= settled[1] or (
             _passes[name].loops is not None and not looked[1] and out.report
-        ):
+        ) or left.get(name) is f and out.report:
             step = Step(name, 0.0, out.report[-1].values_after, out.report[-1].values_after)
         else:
+            before = f
             f, step = _run(_passes[name], f, selection, out.provenance, strict, tried, facts)
+            if f is before and _passes[name].records is not None:
+                left[name] = f
             settled = (f.body, families | settled[1] if f.body is settled[0] else families)
         if verify:
             _verify(name, f)
@@ -220,14 +211,15 @@ def _stage_name(name: str, stages: Iterable[str]) -> str:
     return out
 
 
-def selected_rules(families: Sequence[str], selection: Selection) -> list[Rule]:
+def selected_rules(families: Sequence[str], selection: Selection) -> tuple[Rule, ...]:
     """The rules of some families (and users' rules with "simplify"), without what the pipeline excludes."""
-    wanted = [*families, *(("user",) if "algebra" in families else ())]
-    return [
+    wanted = (*families, *(("user",) if "algebra" in families else ()))
+    without, also = selection.without, selection.also
+    return remembered((wanted, without, also), lambda: tuple(
         r
         for r in all_rules(*wanted)
-        if not r.named(selection.without) and (OPT_IN not in r.tags or r.named(selection.also))
-    ]
+        if not (without and r.named(without)) and (OPT_IN not in r.tags or r.named(also))
+    ))
 
 
 def _run(
@@ -248,7 +240,13 @@ def _run(
         new = with_lines(f.with_results(results, {v: hints[v] for v in live if v in hints}), inside)
         families = frozenset(p.families)
         if fired < rewriter.budget:
-            tried.update((v, tried.get(v, families) | families) for v in live)
+            unions: dict[frozenset[str] | None, frozenset[str]] = {None: families}
+            for v in live:
+                known = tried.get(v)
+                union = unions.get(known)
+                if union is None:
+                    union = unions[known] = families | (known or families)
+                tried[v] = union
     elif p.loops is not None:
         fired = -len(provenance.firings)
         run = partial(p.loops, provenance)
@@ -299,8 +297,8 @@ def stabilize_values(roots: Sequence[Value], keep: Iterable[Value] = ()) -> list
     inside: location.Inside = {}
     for v in postorder(opened):
         location.merge_inside(inside, location.inside(v))
-    rules = [NUMBERS_LAST if r.name == NUMBERS_LAST.name else r
-             for r in selected_rules((*FORM, *STABLE), Selection(()))]
+    rules = remembered("stabilize_values", lambda: tuple(
+        NUMBERS_LAST if r.name == NUMBERS_LAST.name else r for r in selected_rules((*FORM, *STABLE), Selection(()))))
     made = Rewriter(rules, hints=hints, inside=inside, pass_name="stabilize").run(opened)
     for v, locs in hints.items():
         if before.get(v) != locs:

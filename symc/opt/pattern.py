@@ -9,6 +9,7 @@ modulo spelling: sums and products are compared as collections of terms (``a - b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -21,7 +22,7 @@ from symc.ir.ops.assume import assume
 from symc.ir.text import splat_of
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
-from symc.ir.value import Value, fresh_input, make
+from symc.ir.value import Value, fresh_input, make, reserved_serial
 
 #: The ops whose nests are one collection of terms: (op, sign of its first operand, sign of its second).
 SUM = {"add": (1, 1), "sub": (1, -1)}
@@ -102,6 +103,11 @@ def leaves(count: int, dtypes: dict[int, str] | None = None, shape: tuple = ()) 
     return [fresh_input(TensorType((dtypes or {}).get(k, "f64"), shape)) for k in range(count)]
 
 
+def variables_of_rule(count: int, dtypes: dict[int, str]) -> list[Value]:
+    """The values that a rule's equation is written down with. In which order it has its operands is up to them."""
+    return [fresh_input(TensorType(dtypes.get(k, "f64"), ()), reserved_serial()) for k in range(count)]
+
+
 def example(f: Callable[..., Value], values: Sequence[Value]) -> Value:
     """``f`` on leaves: a left side for tests and documentation."""
     return f(*values)
@@ -117,22 +123,35 @@ def bare(v: Value) -> Value:
 class Recent(dict):
     """Answers about values that are asked for again and again, one after another: the latest few."""
 
-    MOST = 256
+    MOST, MOST_KEPT = 256, 1 << 16
 
     def keep(self, key: Any, answer: Any) -> Any:
-        if len(self) >= self.MOST:
+        if len(self) >= (self.MOST_KEPT if _keeping else self.MOST):
             self.clear()
         self[key] = answer
         return answer
 
 
 _flat, _below = Recent(), Recent()
+_keeping: list[None] = []
 
 
 def forget() -> None:
-    """Let go of the values, and of the graphs and data below them."""
-    _flat.clear()
-    _below.clear()
+    """Let go of the values, and of the graphs and data below them, unless they are kept for what follows."""
+    if not _keeping:
+        _flat.clear()
+        _below.clear()
+
+
+@contextmanager
+def answers_kept() -> Iterator[None]:
+    """Many runs over one graph: what was found out about its values is kept till the end."""
+    _keeping.append(None)
+    try:
+        yield
+    finally:
+        _keeping.pop()
+        forget()
 
 
 def flatten(v: Value, kind: str, limit: int = MAX_TERMS) -> list[Term]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 
 from symc.errors import InternalError
@@ -41,8 +42,16 @@ class Index:
     """Rules by the op they start at; those that say most come first, else in order of registration."""
 
     def __init__(self, rules: Iterable[Rule]):
-        self.rules = sorted(rules, key=lambda r: -r.weight)
+        self.by_root: dict[str, list[tuple[int, Rule]]] = {ANY: []}
+        for place in enumerate(sorted(rules, key=lambda r: -r.weight)):
+            for root in place[1].roots:
+                self.by_root.setdefault(root, []).append(place)
         self.by_op: dict[tuple[Op, frozenset[str], str], list[Rule]] = {}
+
+    def _starting(self, op: Op) -> list[Rule]:
+        """The rules that may start at an op, in order."""
+        everywhere = [(k, r) for k, r in self.by_root[ANY] if r.traits <= op.traits]
+        return [r for _, r in sorted({*self.by_root.get(op.name, ()), *everywhere}, key=lambda place: place[0])]
 
     def of(self, v: Value, tried: frozenset[str]) -> list[Rule]:
         """The rules that may start at ``v``, but for those of families tried before whose answer cannot change."""
@@ -51,12 +60,17 @@ class Index:
         if found is None:
             found = self.by_op[op, tried, kind] = [
                 r
-                for r in self.rules
-                if (op.name in r.roots or (ANY in r.roots and r.traits <= op.traits))
-                and (r.contextual or r.family not in tried)
+                for r in self._starting(op)
+                if (r.contextual or r.family not in tried)
                 and (kind in r.kinds or r.pattern is None or not keeps_kind(r.pattern))
             ]
         return found
+
+
+@lru_cache(maxsize=64)
+def index_of(rules: tuple[Rule, ...]) -> Index:
+    """The index of a set of rules; the same few sets come again in every program."""
+    return Index(rules)
 
 
 def keeps_kind(p: Pattern) -> bool:
@@ -83,7 +97,7 @@ class Rewriter:
     facts: Analysis = field(default_factory=Analysis)
 
     def __post_init__(self) -> None:
-        self.index = Index(self.rules)
+        self.index = index_of(tuple(self.rules))
         self.done: dict[Value, Value] = {}
         self.uses: dict[Value, int] = {}
         self.slices: dict[Value, list[Value]] = {}
@@ -122,8 +136,9 @@ class Rewriter:
         """The roots in normal form."""
         values = self.look(roots)
         self.budget += BUDGET * len(values)
-        for r in roots:
-            self._simplify(r)
+        for v in values:  # operands first
+            if v not in self.done:
+                self._simplify(v)
         results = [self.done[r] for r in roots]
         forget()
         return keep(results, [self.done[v] for v in values if has_effect(v)])
@@ -141,11 +156,15 @@ class Rewriter:
         return values
 
     def _simplify(self, root: Value) -> None:
-        """Fill ``done`` for ``root`` and what it needs. The stack holds values to visit, and pairs (v, what v
-        became)."""
+        """Fill ``done`` for ``root``, whose operands are done, and for what comes of it. The stack holds values to
+        visit, and pairs (v, what v became)."""
         done = self.done
-        active: set[Value] = set()
-        stack: list[Value | tuple[Value, Value]] = [root]
+        new = self._step(root)
+        if new is root or new in done:
+            done[root] = done.get(new, new)
+            return
+        active = {root}
+        stack: list[Value | tuple[Value, Value]] = [(root, new), new]
         while stack:
             item = stack[-1]
             if isinstance(item, tuple):
@@ -175,8 +194,9 @@ class Rewriter:
 
     def _step(self, v: Value) -> Value:
         """``v`` on simplified operands, or what one rule makes of it."""
-        operands = tuple(self.done[o] for o in v.operands)
-        regions = tuple(self._region(v, k, operands) for k in range(len(v.regions)))
+        done = self.done
+        operands = tuple([done[o] for o in v.operands])
+        regions = tuple([self._region(v, k, operands) for k in range(len(v.regions))]) if v.regions else ()
         if operands != v.operands or regions != v.regions:
             new = make(v.op, operands, v.attrs, regions)
             if new is not v:
@@ -193,8 +213,8 @@ class Rewriter:
 
     def _apply(self, v: Value) -> Value:
         rules = self.index.of(v, self.tried.get(v, NONE))
-        new = self._first(rules, v)
-        if new is v and any(o.op is assume for o in v.operands):
+        new = self._first(rules, v) if rules else v
+        if new is v and any([o.op is assume for o in v.operands]):
             # patterns look through assumptions; rewrites are offered the operands as they are without
             rules = [r for r in rules if r.pattern is None and r.family not in KEEPS_ASSUMPTIONS]
             without = rebuild(v, [bare(o) for o in v.operands])
@@ -204,9 +224,15 @@ class Rewriter:
 
     def _first(self, rules: Sequence[Rule], v: Value) -> Value:
         """What the first rule that fires makes of ``v``, or ``v``."""
-        below = ingredients(v) if rules and v.operands else set()
+        below: set[str] | None = None if v.operands else set()
+        disabled = self.provenance.disabled
         for r in rules:
-            if not r.needs <= below or r.name in self.provenance.disabled:
+            if r.needs:
+                if below is None:
+                    below = ingredients(v)
+                if not r.needs <= below:
+                    continue
+            if r.name in disabled:
                 continue
             self.attempts += 1
             new = self._attempt(r, v)
