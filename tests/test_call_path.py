@@ -7,6 +7,7 @@ import copy
 import dataclasses
 import gc
 import inspect
+import pathlib
 import pickle
 import sys
 import threading
@@ -272,15 +273,25 @@ def test_shapes_change_while_others_run():
 
 
 def test_no_memory_is_an_error_of_the_call():
-    x = sc.input("x", "float64", shape=("n", "n"))
-    f = sc.compile(sc.stack([sc.sum(x), sc.sum(x)]), [x])
-    served(f, np.ones((2, 2)))
-    a = sc.input("a", "float64", shape=(1,))
-    big = sc.compile(sc.broadcast_to(a, (1 << 40, 1 << 10)), [a])
-    for _ in range(4):
-        with pytest.raises(MemoryError) as e:
-            big(np.ones(1))
-        assert any("test_call_path.py:" in note for note in e.value.__notes__)
+    import resource
+
+    x = sc.input("x", "float64", shape=("n",))
+    w = sc.shared(0.0, "w")
+    f = sc.compile((sc.sum(x), x[:, None] * x), [x], updates={w: w + 1.0})
+    data = np.ones(4000)
+    served(f, data)
+    taken = int(pathlib.Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (taken + (64 << 20), limits[1]))
+    try:
+        for _ in range(3):
+            with pytest.raises(MemoryError) as e:
+                f(data)
+            assert any("test_call_path.py:" in note for note in e.value.__notes__)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+    total, product = f(data)
+    assert total == 4000 and product.shape == (4000, 4000) and w.get_value() == 3.0
 
 
 def test_without_native_code_everything_works(monkeypatch):
