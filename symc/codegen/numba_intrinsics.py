@@ -12,8 +12,9 @@ from symc.ir.types import DTYPE_NAMES
 Template = str | dict[str, str]
 
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-_MATH = ("log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
-         "asinh", "acosh", "atanh", "erf", "erfc", "sqrt", "lgamma")
+_MATH = ("sin", "cos", "tan", "sqrt", "lgamma")  # of the C library
+_OWN = ("exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "tanh", "sinh", "cosh", "asinh", "acosh", "atanh",
+        "asin", "acos", "atan", "erf", "erfc")
 
 TABLE: dict[str, Template] = {
     "add": {"b": "({0} or {1})", "i": "wrap_add({0}, {1})", "*": "{0} + {1}"},
@@ -25,7 +26,7 @@ TABLE: dict[str, Template] = {
     "floordiv": {"f": "floordiv({0}, {1})", "*": "int_floordiv({0}, {1})"},
     "mod": {"f": "mod({0}, {1})", "*": "int_mod({0}, {1})"},
     "fmod": {"f": "fmod({0}, {1})", "*": "int_fmod({0}, {1})"},
-    "pow": {"f": "math.pow({0}, {1})", "c": "c_pow({0}, {1})", "*": "int_pow({0}, {1})"},
+    "pow": {"f": "pow({0}, {1})", "c": "c_pow({0}, {1})", "*": "int_pow({0}, {1})"},
     "abs": {"u": "{0}", "c": "c_abs({0})", "*": "abs({0})"},
     "sign": {"u": "(1 if {0} > 0 else 0)", "i": "(1 if {0} > 0 else (-1 if {0} < 0 else 0))", "f": "sign({0})",
              "c": "c_sign({0})"},
@@ -35,7 +36,7 @@ TABLE: dict[str, Template] = {
     "fmin": {"f": "fmin({0}, {1})", "b": "({0} and {1})", "*": "({0} if {0} < {1} else {1})"},
     "copysign": "copysign({0}, {1})",
     "hypot": "hypot({0}, {1})",
-    "atan2": "math.atan2({0}, {1})",
+    "atan2": "atan2({0}, {1})",
     "and": {"b": "({0} and {1})", "*": "{0} & {1}"},
     "or": {"b": "({0} or {1})", "*": "{0} | {1}"},
     "xor": {"b": "({0} != {1})", "*": "{0} ^ {1}"},
@@ -49,7 +50,7 @@ TABLE: dict[str, Template] = {
     "signbit": {"f": "(math.copysign(1.0, {0}) < 0)", "u": "False", "*": "({0} < 0)"},
     **{name: f"{name}({{0}})" for name in ("floor", "ceil", "trunc", "rint")},
     **{name: {"c": f"c_{name}({{0}})", "*": f"{name}({{0}})"}
-       for name in ("exp", "expm1", "log", "log1p", "tanh", "exp2")},
+       for name in _OWN},
     "real": "{0}.real",
     "imag": "{0}.imag",
     "conj": "{0}.conjugate()",

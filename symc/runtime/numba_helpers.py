@@ -9,8 +9,19 @@ from __future__ import annotations
 
 import math
 
-from symc.runtime import numba_complex, numba_draws, numba_llvm, numba_math, numba_random, numba_special
-from symc.runtime.numba_llvm import INF, bits, f64, floor, fmod, inlined, like
+from symc.runtime import (
+    numba_angles,
+    numba_complex,
+    numba_draws,
+    numba_error,
+    numba_hyperbolic,
+    numba_llvm,
+    numba_math,
+    numba_power,
+    numba_random,
+    numba_special,
+)
+from symc.runtime.numba_llvm import INF, bits, floor, fmod, inlined, like
 
 
 @inlined
@@ -114,35 +125,7 @@ def shift_right(x, y):
     return like(x, x >> y) if 0 <= y < bits(x) else (like(x, -1) if x < 0 else like(x, 0))
 
 
-@inlined
-def hypot(x, y):
-    a, b = abs(x), abs(y)
-    if a == inf(a) or b == inf(b):
-        return inf(a)
-    big, small = (a, b) if a > b else (b, a)
-    if small != small or a != a:
-        return a + b
-    if big == 0:
-        return big
-    r = small / big
-    return big * math.sqrt(like(x, 1) + r * r)
-
-
-@inlined
-def exp2(x):
-    return math.pow(like(x, 2), x)
-
-
-@inlined
-def cbrt(x):
-    if x == 0 or x != x or abs(x) == inf(x):
-        return x
-    a = abs(f64(x))
-    y = math.pow(a, 1.0 / 3.0)
-    y = y - (y * y * y - a) / (3.0 * y * y)
-    return math.copysign(like(x, y), x)
-
-
 #: Everything a kernel's source may name.
-_MODULES = (numba_llvm, numba_math, numba_random, numba_draws, numba_special, numba_complex)
+_MODULES = (numba_llvm, numba_math, numba_power, numba_error, numba_hyperbolic, numba_angles, numba_random, numba_draws,
+            numba_special, numba_complex)
 NAMES = {k: v for m in (*map(vars, _MODULES), globals()) for k, v in m.items() if not k.startswith("_")}

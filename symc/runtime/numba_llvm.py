@@ -11,7 +11,7 @@ import math
 import numba
 from llvmlite import ir
 from numba import njit, types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 INF, NAN = math.inf, math.nan
 u8, i8, u16, i16, u32, i32 = numba.uint8, numba.int8, numba.uint16, numba.int16, numba.uint32, numba.int32
@@ -25,6 +25,21 @@ OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True
 def inlined(function):
     """Compile a helper for use inside kernels."""
     return njit(function, nogil=True, **OPTIONS)
+
+
+def by_width(stub, narrow, wide, arity=1):
+    """Let ``stub`` mean ``narrow`` for float32 operands and ``wide`` for others."""
+    if arity == 1:
+
+        @overload(stub, jit_options=OPTIONS)
+        def choose(x):
+            return narrow if x == types.float32 else wide
+
+    else:
+
+        @overload(stub, jit_options=OPTIONS)
+        def choose_by_both(x, y):
+            return narrow if x == types.float32 and y == types.float32 else wide
 
 
 @intrinsic
@@ -101,6 +116,14 @@ def _llvm(name: str, arity: int):
 
         return unary
 
+    if arity == 3:
+
+        @intrinsic
+        def ternary(typingctx, x, y, z):
+            return x(x, x, x), codegen_for(x)
+
+        return ternary
+
     @intrinsic
     def binary(typingctx, x, y):
         return x(x, x), codegen_for(x)
@@ -112,6 +135,7 @@ maximum = _llvm("llvm.maximum", 2)  # nan if either is
 minimum = _llvm("llvm.minimum", 2)
 copysign = _llvm("llvm.copysign", 2)
 rint = _llvm("llvm.rint", 1)
+fma = _llvm("llvm.fma", 3)  # x * y + z, rounded once
 floor, ceil, trunc = _llvm("llvm.floor", 1), _llvm("llvm.ceil", 1), _llvm("llvm.trunc", 1)
 
 
