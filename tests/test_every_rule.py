@@ -74,8 +74,8 @@ def test_no_right_side_contains_its_left_side_again(r):
 
 
 def test_an_equation_does_not_depend_on_when_a_rule_was_read():
-    code = "import symc as sc; {}; from symc.opt import all_rules; print([(r.name, r.pattern, sorted(r.needs)) for r in " \
-           "all_rules()])"
+    code = "import symc as sc; {}; from symc.opt import all_rules; " \
+           "print([(r.name, r.pattern, sorted(r.needs)) for r in all_rules()])"
     first, late = (subprocess.run([sys.executable, "-c", code.format(before)], capture_output=True, text=True,
                                   check=True).stdout
                    for before in ("pass", "[sc.input(f'x{k}', 'f64') for k in range(777)]"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 import numpy as np
 
@@ -61,6 +60,8 @@ def _outwards(dtype: np.dtype, a: float, b: float) -> Ends:
     if math.isinf(out):
         top = float(np.finfo(dtype).max)
         return (top, INF) if out > 0 else (-INF, -top)
+    from fractions import Fraction
+
     exact, near = Fraction(a) * Fraction(b), Fraction(out)
     one = dtype.type(out)
     low = out if near <= exact else float(np.nextafter(one, dtype.type(-INF)))
