@@ -20,9 +20,9 @@ CHEAP, FUNCTION, LIBRARY = 0.1, 0.7, 8.0
 #: A multiplication and addition of a matrix product, a byte that is read or written, a step that is called.
 MULTIPLY, BYTE, CALL = 0.06, 0.1, 100.0
 
-VECTORIZED = frozenset({"exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "tanh", "sinh", "cosh", "asinh", "acosh",
-                        "atanh", "asin", "acos", "atan", "atan2", "erf", "erfc", "pow", "cbrt", "hypot", "sigmoid",
-                        "softplus", "logaddexp", "log1mexp", "sqrt"})
+VECTORIZED = frozenset({"exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "tanh", "sinh", "cosh", "asinh",
+                        "acosh", "atanh", "asin", "acos", "atan", "atan2", "erf", "erfc", "pow", "cbrt", "hypot",
+                        "sigmoid", "softplus", "logaddexp", "log1mexp", "sqrt"})
 SLOW = frozenset({"sin", "cos", "tan", "erfinv", "gammaln", "digamma"})
 
 

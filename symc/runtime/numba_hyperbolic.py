@@ -84,6 +84,7 @@ def acosh(x):
     t = like(x, 1) if large else x - like(x, 1)
     y = log1p_finite(x - like(x, 1) if large else t + math.sqrt(t + t + t * t))
     y = y + (like(x, 0.6931471805599453) if large else like(x, 0))
+    y = like(x, NAN) if x < like(x, 1) else y
     return y if x < like(x, INF) else x
 
 

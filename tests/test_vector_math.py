@@ -1,0 +1,85 @@
+"""The functions that vectorize inside kernels: their stated accuracy against mpmath, and special values as NumPy's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import symc as sc
+
+#: Ulp that symc.runtime's numba_power, numba_error, numba_hyperbolic and numba_angles state: f64, f32.
+STATED = {"erf": (2.4, 3.0), "erfc": (2.5, 3.0), "exp2": (1.0, 1.0), "log2": (1.7, 1.7), "log10": (1.6, 2.2),
+          "cbrt": (0.8, 1.2), "sinh": (1.8, 1.8), "cosh": (1.8, 1.8), "arcsinh": (2.0, 2.0), "arccosh": (2.0, 2.0),
+          "arctanh": (2.2, 2.2), "arctan": (1.5, 1.5), "arcsin": (2.0, 2.0), "arccos": (1.5, 1.5),
+          "power": (1.3, 0.6), "hypot": (1.1, 0.6), "arctan2": (2.0, 0.6)}
+OF_TWO = ("power", "hypot", "arctan2")
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 1e30, -1e30, 1e-40, -1e-40, np.inf, -np.inf, np.nan]
+
+
+def run(names, *arrays):
+    leaves = [sc.input(n, a.dtype.name, shape=("n",)) for n, a in zip("xy", arrays, strict=False)]
+    f = sc.compile(tuple(getattr(sc, n)(*leaves) for n in names), leaves)
+    return dict(zip(names, f(*arrays), strict=True))
+
+
+def exact(name):
+    import mpmath
+
+    named = {"exp2": lambda x: mpmath.power(2, x), "log2": lambda x: mpmath.log(x, 2), "arctan2": mpmath.atan2,
+             "cbrt": lambda x: mpmath.cbrt(x) if x >= 0 else -mpmath.cbrt(-x)}
+    return named.get(name) or getattr(mpmath, name.replace("arc", "a"))
+
+
+def check_accuracy(names, dtype, arrays):
+    import mpmath
+
+    got = run(names, *arrays)
+    with mpmath.workprec(160):
+        for name in names:
+            function, stated, seen = exact(name), STATED[name][dtype == "f4"], 0
+            for k, xs in enumerate(zip(*arrays, strict=True)):
+                if name in ("log2", "log10") and not xs[0] > 0:
+                    continue
+                want = function(*(mpmath.mpf(float(x)) for x in xs))
+                near = np.dtype(dtype).type(float(want)) if isinstance(want, mpmath.mpf) else np.inf
+                if not np.isfinite(near):
+                    continue
+                seen += 1
+                error = abs(mpmath.mpf(float(got[name][k])) - want) / float(np.spacing(abs(near)))
+                assert error <= stated, (name, xs, got[name][k], near, float(error))
+            assert seen > 200, name
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_functions_of_one_number_keep_their_stated_accuracy(dtype):
+    rng = np.random.default_rng(0)
+    top = 88 if dtype == "f4" else 709
+    x = np.concatenate([rng.uniform(-top, top, 200), rng.normal(size=300) * 2, rng.uniform(-1, 1, 300),
+                        1 + rng.normal(size=100) * 1e-2, np.exp2(rng.uniform(-120, 120, 100))]).astype(dtype)
+    with np.errstate(all="ignore"):
+        check_accuracy([n for n in STATED if n not in OF_TWO], dtype, [x])
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_functions_of_two_numbers_keep_their_stated_accuracy(dtype):
+    rng = np.random.default_rng(1)
+    n, top = 600, 80 if dtype == "f4" else 700
+    x = np.exp2(np.concatenate([rng.uniform(-100, 100, n), rng.normal(size=n)])).astype(dtype)
+    y = (rng.uniform(-top, top, 2 * n) / np.maximum(abs(np.log(x.astype("f8"))), 0.1)).astype(dtype)
+    check_accuracy(OF_TWO, dtype, [x, y])
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_special_values_are_those_of_numpy(dtype):
+    from scipy import special
+
+    x = np.array(SPECIAL, dtype)
+    a, b = (np.ascontiguousarray(v.ravel()) for v in np.meshgrid(x, x))
+    got = run([n for n in STATED if n not in OF_TWO], x) | run(OF_TWO, a, b)
+    with np.errstate(all="ignore"):
+        for name, y in got.items():
+            want = getattr(np, name, None) or getattr(special, name)
+            want = want(a, b) if name in OF_TWO else want(x)
+            np.testing.assert_allclose(y, want, rtol=8 * np.finfo(dtype).eps, atol=0, err_msg=name)
+            known = ~np.isnan(want)
+            np.testing.assert_array_equal(np.signbit(y[known]), np.signbit(want[known]), err_msg=name)
