@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import numpy as np
 
+from symc.runtime.scipy_functions import address
+
 INT_MAX = 2**31 - 1
 #: The letter in the names of routines for a dtype.
 LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
-_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-_capsule_name = ctypes.pythonapi.PyCapsule_GetName
-_capsule_name.restype, _capsule_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-
 
 @cache
 def routine(name: str) -> int:
     """The address of a BLAS subroutine; all its arguments are pointers."""
-    from scipy.linalg import cython_blas
-
-    return address_in(cython_blas.__pyx_capi__, name)
-
-
-def address_in(exported: Mapping[str, object], name: str) -> int:
-    """The address of a function that a Cython module exports."""
-    capsule = exported[name]
-    return _capsule_pointer(capsule, _capsule_name(capsule))
+    return address("scipy.linalg.cython_blas", name)
 
 
 class _Integers:

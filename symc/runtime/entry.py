@@ -59,7 +59,6 @@ class _Native:
 
     method: _Method
     empty: int  # the address of PyArray_Empty
-    kept: Any
 
     def builtin(self, this: tuple) -> Callable[..., Any]:
         new = ctypes.pythonapi["PyCFunction_NewEx"]  # an object of its own: others may have given it other types
@@ -111,8 +110,8 @@ def _is_laid_out(a: np.ndarray) -> bool:
 def _load() -> _Native | None:
     """Compile, and let it serve some calls whose results are known."""
     try:
-        address, engine = build()
-        native = _Native(_Method(b"__call__", address, _FASTCALL_WITH_KEYWORDS, None), _numpy_empty(), engine)
+        address = build()
+        native = _Native(_Method(b"__call__", address, _FASTCALL_WITH_KEYWORDS, None), _numpy_empty())
         return native if _copies(native) else None
     except Exception:  # whatever is not here or not as expected: there is another way
         return None

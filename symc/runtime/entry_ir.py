@@ -16,6 +16,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from symc.runtime.machine_code import load_module
 from symc.runtime.words_ir import Words
 
 #: How many records a block has place for, how many arrays may be made, how many arguments and states there may be.
@@ -80,24 +81,24 @@ PYTHON = {
 }
 
 
-def build() -> tuple[int, Any]:
-    """The address of the function, and what keeps it."""
+def build() -> int:
+    """The address of the function."""
     import ctypes
 
-    from llvmlite import binding, ir
+    from llvmlite import binding
 
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
     for name in PYTHON:
         binding.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
+    # level 0 would take 25 ms less to compile, which is done once a machine, and 20 ns more in each call
+    return load_module("entry", _text, 2)("symc_entry")
+
+
+def _text() -> str:
+    from llvmlite import ir
+
     module = ir.Module("symc_entry")
     _Entry(module, ir, PYTHON, "symc_entry").write()
-    parsed = binding.parse_assembly(str(module), binding.create_context())
-    # better code would save 20 of 120 ns in a call and take 25 ms more to compile
-    machine = binding.Target.from_default_triple().create_target_machine(opt=0, jit=True)
-    engine = binding.create_mcjit_compiler(parsed, machine)
-    engine.finalize_object()
-    return engine.get_function_address("symc_entry"), engine
+    return str(module)
 
 
 class _Entry(Words):

@@ -9,10 +9,13 @@ in ``symc.runtime.lower``.
 
 from __future__ import annotations
 
+import ctypes
 import enum
 import threading
 from collections.abc import Callable
 from typing import Any
+
+from symc.runtime.machine_code import load_module
 
 #: How many pointers the routines take that can be called: BLAS, LAPACK, and what is beside it.
 ARITIES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15)
@@ -61,7 +64,6 @@ DATA = object.__basicsize__
 
 _lock = threading.Lock()
 _run: Callable[[int], int] | None = None
-_keep: list[Any] = []  # the machine code
 
 
 def executor() -> Callable[[int], int]:
@@ -70,23 +72,9 @@ def executor() -> Callable[[int], int]:
     if _run is None:
         with _lock:
             if _run is None:
-                _run = _compile(_module())
+                address = load_module("executor", _module, 2)("symc_run")
+                _run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(address)
     return _run
-
-
-def _compile(text: str) -> Callable[[int], int]:
-    import ctypes
-
-    from llvmlite import binding
-
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    module = binding.parse_assembly(text, binding.create_context())
-    machine = binding.Target.from_default_triple().create_target_machine(opt=2, jit=True)
-    engine = binding.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    _keep.append(engine)
-    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(engine.get_function_address("symc_run"))
 
 
 def _module() -> str:

@@ -20,9 +20,10 @@ import numpy as np
 from symc.ir.types import TensorType, TupleType, concrete_shape
 from symc.ir.value import Value
 from symc.runtime import lapack_ir
-from symc.runtime.blas import INT_MAX, address_in
+from symc.runtime.blas import INT_MAX
 from symc.runtime.blas import routine as blas_routine
 from symc.runtime.executor import Label, Op
+from symc.runtime.scipy_functions import address
 
 if TYPE_CHECKING:
     from symc.runtime.lower import Lowering
@@ -33,9 +34,7 @@ _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 @cache
 def routine(name: str) -> int:
     """The address of a LAPACK subroutine; all its arguments are pointers."""
-    from scipy.linalg import cython_lapack
-
-    return address_in(cython_lapack.__pyx_capi__, name)
+    return address("scipy.linalg.cython_lapack", name)
 
 
 class At(int):

@@ -25,6 +25,14 @@ def object_code(source: Source, symbol: str, machine: Any) -> Entry:
     return Entry(machine.emit_object(optimized(text, machine)), scipy_functions.called_in(text))
 
 
+def module_code(text: str, machine: Any, vectorize: bool) -> bytes:
+    """The code of a module of native functions."""
+    from llvmlite import binding
+
+    return machine.emit_object(optimized(text, machine) if vectorize
+                               else binding.parse_assembly(text, binding.create_context()))
+
+
 def kernel_ir(source: Source) -> str:
     """The LLVM text of a kernel, before it is optimized. Raises Unsupported."""
     (tree,) = ast.parse(source.text).body

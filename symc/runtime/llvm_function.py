@@ -328,6 +328,8 @@ class _Function:
         if e.id not in self.scope:
             raise Unsupported(f"the name {e.id}")
         found = self.scope[e.id]
+        if isinstance(found, np.ndarray):
+            return tuple(found.tolist())
         return found if isinstance(found, tuple) else literal(found)
 
     def of_Attribute(self, e: ast.Attribute) -> Scalar:
@@ -349,6 +351,11 @@ class _Function:
         raise Unsupported("this operator")
 
     def of_BinOp(self, e: ast.BinOp) -> Scalar:
+        if isinstance(e.op, ast.Pow):
+            x, y = self.scalar(e.left), self.scalar(e.right)
+            if x.number is None or y.number is None:
+                raise Unsupported("** of what is no number")
+            return literal(x.number**y.number)
         if type(e.op) not in _SIGNS:
             raise Unsupported(type(e.op).__name__)
         return binary(self.emit, _SIGNS[type(e.op)], self.scalar(e.left), self.scalar(e.right))

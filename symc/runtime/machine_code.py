@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from symc.codegen.numba_cpu import Source
 from symc.runtime import object_cache, scipy_functions
+
+_modules: list[_Loader] = []  # for as long as the process lives
 
 
 def compile_text(source: Source) -> int:
@@ -29,7 +32,29 @@ def compile_text(source: Source) -> int:
     return _loader().load(entry.code, f"symc_{name}")
 
 
-def _new_machine() -> Any:
+_kept: list[_Loader] = []  # machine code of modules
+
+
+def load_module(name: str, write: Callable[[], str], level: int) -> Callable[[str], int]:
+    """Native functions of our own: the addresses by symbol of a module. ``write`` gives its LLVM text, on a miss.
+
+    ``name`` tells modules apart; what else decides the text are the sources of this folder. ``level``: how much LLVM
+    does for it, up to 3 (the passes that vectorize loops).
+    """
+    key = object_cache.key([_generator(), "module", name, str(level)])
+    entry = object_cache.read(key)
+    if entry is None:
+        from symc.runtime.llvm_compile import module_code
+
+        entry = object_cache.Entry(module_code(write(), _new_machine(level), level == 3))
+        object_cache.write(key, entry)
+    loader = _Loader()  # of its own: symbols need not be unique
+    loader.add(entry.code)
+    _modules.append(loader)  # an address alone keeps nothing
+    return loader.engine.get_function_address
+
+
+def _new_machine(level: int = 3) -> Any:
     """This processor."""
     from llvmlite import binding
 
@@ -37,7 +62,7 @@ def _new_machine() -> Any:
     binding.initialize_native_asmprinter()
     features = binding.get_host_cpu_features().flatten()
     target = binding.Target.from_default_triple()
-    return target.create_target_machine(cpu=binding.get_host_cpu_name(), features=features, opt=3, jit=True)
+    return target.create_target_machine(cpu=binding.get_host_cpu_name(), features=features, opt=level, jit=True)
 
 
 _machine = functools.cache(_new_machine)
@@ -45,12 +70,11 @@ _machine = functools.cache(_new_machine)
 
 @functools.cache
 def _generator() -> str:
-    """What decides, beside the text of a kernel, what its machine code is: this compiler, LLVM, and the processor."""
+    """What decides, beside a text, what its machine code is: the sources here, LLVM, and the processor."""
     import llvmlite
     from llvmlite import binding
 
-    here = Path(__file__).parent
-    sources = sorted([*here.glob("llvm_*.py"), *here.glob("numba_*.py")])
+    sources = sorted(Path(__file__).parent.glob("*.py"))
     digest = hashlib.sha256(b"\0".join(p.read_bytes() for p in sources)).hexdigest()
     versions = [llvmlite.__version__, *map(str, binding.llvm_version_info)]
     return "\n".join([digest, *versions, binding.get_default_triple(), binding.get_host_cpu_name(),
@@ -66,11 +90,14 @@ class _Loader:
         empty = binding.parse_assembly("", binding.create_context())
         self.engine = binding.create_mcjit_compiler(empty, _new_machine())  # which the engine owns from here on
 
-    def load(self, code: bytes, symbol: str) -> int:
+    def add(self, code: bytes) -> None:
         from llvmlite import binding
 
         self.engine.add_object_file(binding.object_file.ObjectFileRef.from_data(code))
         self.engine.finalize_object()
+
+    def load(self, code: bytes, symbol: str) -> int:
+        self.add(code)
         return self.engine.get_function_address(symbol)
 
 

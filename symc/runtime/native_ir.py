@@ -12,49 +12,41 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from symc.runtime.machine_code import load_module
+
 _lock = threading.Lock()
-_entries: dict[str, int] = {}
-_keep: list[Any] = []  # the machine code
+_addresses: dict[type[Functions], Callable[[str], int]] = {}
 
 
 def entry(name: str, module: type[Functions]) -> int:
-    """The address of a function of a module. ``module`` is compiled where no module before it had the function."""
-    if name not in _entries:
-        with _lock:
-            if name not in _entries:
-                _entries.update(_compile(module))
-    return _entries[name]
+    """The address of a function of a module, which is compiled once."""
+    with _lock:
+        if module not in _addresses:
+            level = 3 if module.vectorized else 2
+            _addresses[module] = load_module(module.title(), lambda: _text(module), level)
+    address = _addresses[module](f"symc_{name}")
+    assert address, name
+    return address
 
 
-def _compile(functions: type[Functions]) -> dict[str, int]:
-    from llvmlite import binding, ir
+def _text(functions: type[Functions]) -> str:
+    from llvmlite import ir
 
     module = ir.Module("symc_native")
-    builder = functions(module, ir)
-    builder.write()
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    parsed = binding.parse_assembly(str(module), binding.create_context())
-    target = binding.Target.from_default_triple()
-    if functions.vectorized:
-        features = binding.get_host_cpu_features().flatten()
-        machine = target.create_target_machine(cpu=binding.get_host_cpu_name(), features=features, opt=3, jit=True)
-        options = binding.create_pipeline_tuning_options(speed_level=3)
-        options.loop_vectorization = True
-        passes = binding.create_pass_builder(machine, options)
-        passes.getModulePassManager().run(parsed, passes)
-    else:
-        machine = target.create_target_machine(opt=2, jit=True)
-    engine = binding.create_mcjit_compiler(parsed, machine)
-    engine.finalize_object()
-    _keep.append(engine)
-    return {name: engine.get_function_address(f"symc_{name}") for name in builder.names}
+    functions(module, ir).write()
+    return str(module)
 
 
 class Functions(ABC):
     """Writes the functions of a module. Indices are 64 bits wide."""
 
     vectorized = False  # for loops over many numbers; compiling takes longer
+    letter = ""  # the kind of numbers, where there is a module for each
+
+    @classmethod
+    def title(cls) -> str:
+        """What tells the module apart from others."""
+        return f"{cls.__module__}.{cls.letter}"
 
     def __init__(self, module: Any, ir: Any):
         self.module, self.ir, self.i64, self.i32 = module, ir, ir.IntType(64), ir.IntType(32)

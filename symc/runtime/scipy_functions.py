@@ -1,29 +1,77 @@
-"""SciPy's scalar functions as external functions of native code, by the addresses that ``cython_special`` exports."""
+"""Functions of SciPy's compiled modules by address: BLAS, LAPACK, and special functions of one number.
+
+Cython modules export the addresses of their functions. A module is loaded alone, without the package around it, whose
+import takes ten times as long (0.3 s for ``scipy.linalg``); a later import of the package finds the same module.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import functools
+import importlib
+import importlib.util
 import re
+import sys
+from collections.abc import Mapping
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
+from pathlib import Path
 
 PREFIX = "symc_scipy_"
+_SPECIAL = "scipy.special.cython_special"
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+_name = ctypes.pythonapi.PyCapsule_GetName
+_name.restype, _name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+
+
+def address(module: str, export: str) -> int:
+    """The address of a function that a Cython module exports."""
+    capsule = _exports(module)[export]
+    return _pointer(capsule, _name(capsule))
+
+
+@functools.cache
+def _exports(module: str) -> Mapping[str, object]:
+    if module in sys.modules:
+        return sys.modules[module].__pyx_capi__
+    spec = _spec(module)
+    if spec is not None and spec.loader is not None:
+        try:
+            alone = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(alone)
+            return alone.__pyx_capi__
+        except (ImportError, AttributeError):  # it needs the rest of its package
+            pass
+        finally:
+            sys.modules.pop(module, None)  # so that the package, when it is imported, takes it in
+    return importlib.import_module(module).__pyx_capi__
+
+
+def _spec(module: str) -> ModuleSpec | None:
+    """Where the file of a module is, found without importing its package."""
+    top, *inner = module.split(".")
+    found = importlib.util.find_spec(top)
+    for place in (found.submodule_search_locations or ()) if found is not None else ():
+        for suffix in EXTENSION_SUFFIXES:
+            path = Path(place, *inner[:-1], inner[-1] + suffix)
+            if path.exists():
+                return importlib.util.spec_from_file_location(module, path)
+    return None
+
+
+# --- special functions, as external functions of native code ----------------------------------------------------------
 
 
 def symbol(export: str) -> str:
-    """What native code calls an export, once it has an address."""
+    """What native code calls an export of ``cython_special``, once it has an address."""
     return PREFIX + export.strip("_")
 
 
 def add_symbol(export: str) -> str:
     """Let native code call an export; returns its symbol."""
     from llvmlite import binding
-    from scipy.special import cython_special
 
-    capsule = cython_special.__pyx_capi__[export]
-    api = ctypes.pythonapi
-    api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    binding.add_symbol(symbol(export), api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule)))
+    binding.add_symbol(symbol(export), address(_SPECIAL, export))
     return symbol(export)
 
 
