@@ -231,12 +231,12 @@ def poisson_count(bits, m):
     if not 0.0 <= m <= 1e18:
         return -1
     if m < 10.0:
-        rest, mass, k = unit_uniform(own_words(bits, 0)[0]), math.exp(-m), 0
-        while rest >= mass and mass > 0.0 and k < 999:
-            k += 1
+        rest, mass, count = unit_uniform(own_words(bits, 0)[0]), math.exp(-m), 0
+        while rest >= mass and mass > 0.0 and count < 999:
+            count += 1
             rest -= mass
-            mass *= m / k
-        return k
+            mass *= m / count
+        return count
     b = 0.931 + 2.53 * math.sqrt(m)
     a = -0.059 + 0.02483 * b
     log_hat = math.log(1.1239 + 1.1328 / (b - 3.4))
