@@ -14,7 +14,8 @@ import numpy as np
 from symc.codegen.numba_cpu import Source
 from symc.codegen.numba_text import Unsupported
 from symc.runtime import scipy_functions
-from symc.runtime.llvm_function import Module, Pointer
+from symc.runtime.llvm_expressions import Pointer
+from symc.runtime.llvm_function import Module
 from symc.runtime.llvm_scalars import Scalar
 from symc.runtime.object_cache import Entry
 

@@ -1,0 +1,152 @@
+"""The compiler of kernel texts means what Numba means by the same text, and says what it does not know."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from symc.codegen.numba_cpu import Source
+from symc.codegen.numba_text import Unsupported
+from symc.runtime.kernels import compile_kernel, only
+from symc.runtime.llvm_compile import kernel_ir
+
+F8, F4, I8, I4, U8, B1 = (np.dtype(c) for c in ("f8", "f4", "i8", "i4", "u8", "u1"))
+
+
+def source(lines: str, operands: tuple, results: tuple) -> Source:
+    """A kernel of size n0 over operands a0, ... and results o0, ...."""
+    names = ["n0", *[f"a{k}" for k in range(len(operands))], *[f"o{k}" for k in range(len(results))]]
+    body = "".join(f"    {line}\n" for line in lines.strip("\n").split("\n"))
+    return Source(f"def kernel({', '.join(names)}):\n{body}", ("n",), operands, results)  # type: ignore[arg-type]
+
+
+def run(text: Source, backend: str, *arrays: np.ndarray, n: int | None = None) -> list[np.ndarray]:
+    with only(backend):
+        kernel = compile_kernel(text, "kernel")
+    size = len(arrays[0]) if n is None else n
+    out = [np.full(max(size, 1), 77, d) for d in text.results]
+    words = np.array([size, *[a.ctypes.data for a in (*arrays, *out)]], np.int64)
+    kernel.call(words.ctypes.data)
+    return out
+
+
+WHOLE = np.array([-9, -7, -1, 0, 1, 2, 7, 9, 2**62, -(2**62)])
+PROGRAMS = {
+    "while, break, continue, changing operands": ("""
+for i in range(n0):
+    x = a0[i]
+    k = 0
+    while True:
+        k += 1
+        if k == 3:
+            continue
+        if k > 6 or x > 1e3:
+            break
+        x = x * 2.0 + k
+    o0[i] = x
+""", (F8,), (F8,), [np.array([0.5, -2.0, 1e6, np.nan])]),
+    "division downwards": ("""
+for i in range(n0):
+    o0[i] = a0[i] // a1[i]
+    o1[i] = a0[i] % a1[i]
+""", (I8, I8), (I8, I8), [np.repeat(WHOLE, 4), np.tile([3, -3, 7, -1 - 1], 10)]),
+    "integers of 32 bits in 64": ("""
+for i in range(n0):
+    o0[i] = i32(a0[i] * a0[i] - 5)
+    o1[i] = a0[i] + 1
+""", (I4,), (I4, I8), [np.array([2**31 - 1, -(2**31), 3], "i4")]),
+    "unsigned numbers": ("""
+for i in range(n0):
+    x = a0[i]
+    o0[i] = ~x >> u64(3) ^ x
+    o1[i] = 1 if x > 5 else 0
+""", (U8,), (U8, I8), [np.array([0, 6, 2**64 - 1], "u8")]),
+    "backwards, from the last": ("""
+s = 0.0
+for i in range(n0 - 1, -1, -1):
+    s = s + a0[i]
+    o0[i] = s
+""", (F8,), (F8,), [np.arange(5.0)]),
+    "memory is read only where the test before says so": ("""
+for i in range(n0):
+    j = i
+    while j > 0 and o0[j - 1] > a0[i]:
+        o0[j] = o0[j - 1]
+        j -= 1
+    o0[j] = a0[i]
+""", (F8,), (F8,), [np.array([3.0, 1.0, 2.0, -1.0])]),
+    "f32 stays f32 beside its own, and is f64 beside others": ("""
+for i in range(n0):
+    o0[i] = a0[i] * f32(0.1) + a0[i]
+    o1[i] = a0[i] * 0.1
+    o2[i] = a0[i] + i
+""", (F4,), (F4, F8, F8), [np.array([1.0, 1e-8, 3e38], "f4")]),
+    "comparisons with nan, chains, not": ("""
+for i in range(n0):
+    x = a0[i]
+    o0[i] = u8(-1.0 < x <= 1.0)
+    o1[i] = u8(not x < 1.0)
+    o2[i] = u8(x != x or x == 1)
+""", (F8,), (B1, B1, B1), [np.array([np.nan, 1.0, -1.0, np.inf, -0.0])]),
+    "several results of a helper": ("""
+for i in range(n0):
+    a, b = wide_product(a0[i], a0[i])
+    o0[i] = a
+    o1[i] = b
+""", (U8,), (U8, U8), [np.array([3, 2**63 + 11, 2**64 - 1], "u8")]),
+    "a loop over a table in memory": ("""
+for i in range(n0):
+    o0[i] = polygamma(2, a0[i])
+""", (F8,), (F8,), [np.array([0.5, 3.0, 40.0])]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_both_compilers_agree(name: str) -> None:
+    lines, operands, results, arrays = PROGRAMS[name]
+    text = source(lines, operands, results)
+    for a, b in zip(run(text, "llvm", *arrays), run(text, "numba", *arrays), strict=True):
+        if a.dtype.kind == "f":
+            np.testing.assert_allclose(a, b, rtol=4 * np.finfo(a.dtype).eps)
+        else:
+            np.testing.assert_array_equal(a, b)
+
+
+def test_a_size_of_zero_writes_nothing() -> None:
+    text = source("for i in range(n0):\n    o0[i] = a0[i]", (F8,), (F8,))
+    assert run(text, "llvm", np.zeros(1), n=0)[0].tolist() == [77.0]
+
+
+@pytest.mark.parametrize("line, what", [
+    ("o0[0] = a0[0] ** 2.5", "no number"),
+    ("o0[0] = unknown(a0[0])", "unknown"),
+    ("o0[0] = complex(a0[0], 1.0)", "complex"),
+    ("o0[0] = a0[0].real", "real"),
+    ("o0[0] = round(a0[0], ndigits=2)", "keywords"),
+    ("o0[0] = [a0[0]][0]", "List"),
+    ("x = 1\nx = 2.5\no0[0] = x", "x is i64 and f64"),
+    ("o0[0] = 'text'", "str"),
+    ("with a0:\n    pass", "With"),
+    ("o0[0] = nowhere", "nowhere"),
+])  # fmt: skip
+def test_what_is_not_known_is_said(line: str, what: str) -> None:
+    with pytest.raises(Unsupported, match=what):
+        kernel_ir(source(line, (F8,), (F8,)))
+
+
+def test_what_llvm_does_not_know_numba_compiles() -> None:
+    text = source("o0[0] = complex(a0[0], 2.0).imag", (F8,), (F8,))
+    kernel = compile_kernel(text, "kernel")
+    assert kernel.backend == "numba"
+    with only("llvm"), pytest.raises(Unsupported):
+        compile_kernel(text, "kernel")
+
+
+def test_equal_texts_are_one_kernel() -> None:
+    text = source("o0[0] = a0[0] + 41.0", (F8,), (F8,))
+    assert compile_kernel(text, "one") is compile_kernel(text, "two")
+
+
+def test_the_text_does_not_depend_on_the_process() -> None:
+    text = source("for i in range(n0):\n    o0[i] = exp(tanh(a0[i])) + hypot(a0[i], 1.0)", (F8,), (F8,))
+    assert kernel_ir(text) == kernel_ir(text)
