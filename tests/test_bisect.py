@@ -294,6 +294,27 @@ def test_zeros_of_a_factorization_may_be_exact():
     assert t.difference([got]) is not None
 
 
+def test_what_wide_numbers_refuse_is_no_error():
+    t = trusted(lambda x: sc.linalg.svd(sc.diag(sc.exp(x)), compute_uv=False), np.array([0.0, 0.0, 1.5e11]))
+    t.difference([np.array([np.inf, 1.0, 1.0])])
+
+
+def test_a_truth_value_that_underflow_decides_is_not_promised():
+    t = trusted(lambda x: sc.exp(x).prod().astype("bool"), np.array([1.5e5, -4.5e9]))
+    assert t.want[0] and t.difference([np.array(False)]) is None
+
+
+def test_a_log_of_a_sum_is_right_up_to_rounding_of_the_sum():
+    t = trusted(lambda x: sc.special.log_softmax(x), np.array([-9.5e-04, 1.96487165e+01, 2.3e-10]))
+    off = np.array([0, 4e-16, 0])
+    assert t.difference([t.want[0] + off]) is None and t.difference([t.want[0] * (1, 1 + 1e-4, 1)]) is not None
+
+
+def test_infinite_right_sides_are_not_promised():
+    t = trusted(lambda x, y: sc.linalg.inv(x) @ y, np.array([[5.0, 1.0], [1.0, 3.0]]), np.array([np.inf, 1.0]))
+    assert t.difference([np.full(2, np.nan)]) is None
+
+
 def test_a_sum_of_products_may_be_fused_for_one_user_only():
     x = np.array([493240.05, 3.0])
     t = trusted(lambda x: sc.log(sc.exp(x * x - sc.stop_gradient(x * x).max())) - (x * x - (x * x).max()), x)

@@ -9,6 +9,7 @@ import numpy as np
 
 from symc.debugging.observe import by_reference, evaluate
 from symc.ir.function import Function
+from symc.ir.op import Element
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value
 
@@ -94,10 +95,11 @@ def _lost(a: Any) -> np.ndarray | None:
 
 
 def _of_any_size(a: np.ndarray, lost: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Numbers of any size and sign where they were lost, and are finite and not 0 in this run."""
+    """Numbers of any size and sign, or 0, where they were lost, and are finite and not 0 in this run."""
     with np.errstate(all="ignore"):
         size = np.exp((rng.random(a.shape) * 2 - 1) * float(np.log(np.finfo(a.dtype).max)))
-        return np.where(lost & np.isfinite(a) & (a != 0), rng.choice([-1, 1], a.shape) * size, a).astype(a.dtype)
+        size *= rng.choice([-1, 0, 1], a.shape)
+        return np.where(lost & np.isfinite(a) & (a != 0), size, a).astype(a.dtype)
 
 
 def moved(f: Function, arrays: Sequence[np.ndarray], seed: int, decisions: Decisions | None = None) -> list[Any]:
@@ -127,13 +129,17 @@ def moved(f: Function, arrays: Sequence[np.ndarray], seed: int, decisions: Decis
         return out
 
     def compute(v: Value, operands: list[Any], attrs: dict[str, Any]) -> Any:
-        if v.op.name in NORMWISE:
+        if v.op.name in NORMWISE or v.op.name == "dot" and any(o.op.name == "inv" for o in v.operands) and not all(
+                np.isfinite(a).all() for a in operands):  # a product with an inverse is a solution
             operands = [_moved_in_norm(o, rng) for o in operands]
         if undecided is not None:
             operands = undecided(v, operands)
         if not unrounded.keys().isdisjoint(v.operands):
-            operands = [_within(a, unrounded[o], rng) if o in unrounded else a
-                        for o, a in zip(v.operands, operands, strict=True)]
+            exact = operands
+            operands, other = [[_within(a, unrounded[o], rng) if o in unrounded else a
+                                for o, a in zip(v.operands, exact, strict=True)] for _ in range(2)]
+            if isinstance(v.op.lowering, Element):  # a kernel computes it again for each user, too
+                unrounded[v] = _apart(by_reference(v, operands, attrs), by_reference(v, other, attrs))
         if v.op.name in ("add", "sub") and any(o.op.name == "mul" for o in v.operands):
             unrounded[v] = sum(_rounding(a) for o, a in zip(v.operands, operands, strict=True) if o.op.name == "mul")
         out = by_reference(v, operands, attrs)
@@ -144,6 +150,8 @@ def moved(f: Function, arrays: Sequence[np.ndarray], seed: int, decisions: Decis
         if v.op.name in NORMWISE:
             several = isinstance(v.type, TupleType)
             out = tuple(_moved_in_norm(a, rng) for a in out) if several else _moved_in_norm(out, rng)
+        if v.op.name in LOGS_OF_SUMS:
+            out = _within(out, MOVED * np.finfo(np.asarray(out).dtype).eps, rng)
         known = [np.asarray(o) for o in operands if not isinstance(o, tuple | list)]
         if isinstance(v.type, TupleType):
             parts = [move(a, known, v.op.name) for a in out]
@@ -189,6 +197,10 @@ NORMWISE = frozenset({"inv", "solve", "det", "slogdet", "lu_factor", "lu_solve",
                       "solve_triangular", "svdvals", "eigh", "eigvalsh", "eig", "eigvals", "expm", "pinv"})  # fmt: skip
 
 
+#: Logs of sums that are at least 1: right up to rounding of that sum, not of what is left of it near 0.
+LOGS_OF_SUMS = frozenset({"log_softmax", "log_softmax_at", "logsumexp"})
+
+
 def _rounding(product: Any) -> np.ndarray:
     """How far a product that is added may be from the rounded one: in a fused multiply-add it is not rounded.
 
@@ -202,9 +214,21 @@ def _rounding(product: Any) -> np.ndarray:
     return np.where(_short(product) | ~np.isfinite(size), 0, size)
 
 
-def _within(total: Any, size: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _apart(x: Any, y: Any) -> np.ndarray:
+    """How far numbers are apart; 0 where they are none."""
+    x, y = np.asarray(x), np.asarray(y)
+    if x.dtype.kind not in "fc":
+        return np.zeros(x.shape)
+    with np.errstate(all="ignore"):
+        size = np.abs(x - y)
+    return np.where(np.isfinite(size), size, 0)
+
+
+def _within(total: Any, size: Any, rng: np.random.Generator) -> np.ndarray:
     """Numbers that are off by at most ``size``."""
     total = np.asarray(total)
+    if total.dtype.kind not in "fc":
+        return total
     with np.errstate(all="ignore"):
         return (total + (rng.random(total.shape) * 2 - 1) * size).astype(total.dtype)
 
@@ -226,10 +250,12 @@ def _moved_in_norm(a: Any, rng: np.random.Generator) -> Any:
     inverse). What is not finite is any number: which elements of a solution become nan, no library says.
     """
     a = np.asarray(a)
-    if a.dtype.kind not in "fc" or a.ndim < 2 or not a.size:
+    if a.dtype.kind not in "fc" or not a.ndim or not a.size:
         return a
     if not np.isfinite(a).all():
         return rng.uniform(0.5, 1.5, a.shape).astype(a.dtype)
+    if a.ndim < 2:
+        return a
     with np.errstate(all="ignore"):
         size = MOVED * float(np.finfo(a.dtype).eps) * np.abs(a).max(axis=(-2, -1), keepdims=True)
         out = (a + (rng.random(a.shape) * 2 - 1) * size).astype(a.dtype)

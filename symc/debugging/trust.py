@@ -157,10 +157,17 @@ class Trusted:
                 promised &= ~(distance > allowed)
         return np.where(np.isfinite(allowed), allowed, 0.0), promised
 
+    def _wide_run(self, seed: int | None) -> list[Any]:
+        """Results in wider numbers; nan where an op refuses those."""
+        try:
+            return wide(self.function, self.arrays, seed)
+        except REFUSED:
+            return [np.full(a.shape, np.nan) if a.dtype.kind in "fc" else a for a in self.reference]
+
     def _in_wide(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Result ``k`` in wider numbers, and where it is finite and neither overflow nor cancellation decides it."""
         if self._wide is None:
-            runs = [wide(self.function, self.arrays, seed) for seed in (None, *range(WIDE_RUNS))]
+            runs = [self._wide_run(seed) for seed in (None, *range(WIDE_RUNS))]
             self._wide = [[np.asarray(a) for a in results] for results in zip(*runs, strict=True)]
         a, *others = self._wide[k]
         if a.shape != self.want[k].shape:
