@@ -103,6 +103,15 @@ def test_a_folder_that_cannot_be_used_keeps_nothing(place, monkeypatch):
     assert object_cache.folder() is None and read(NAME) is None
 
 
+def test_a_read_only_disk_is_read(place, monkeypatch):
+    def fails(*_):
+        raise OSError("read-only")
+
+    write(NAME, ENTRY)
+    monkeypatch.setattr(os, "utime", fails)
+    assert read(NAME) == ENTRY
+
+
 def test_a_full_disk_leaves_nothing_behind(place, monkeypatch):
     def fails(*_):
         raise OSError("no space left")

@@ -1,7 +1,7 @@
-"""Kernels as small readable Python functions over pointers and sizes, for Numba to compile.
+"""Kernels as small readable Python functions over pointers and sizes.
 
 A kernel's arguments are sizes, then operands, then results. Equal sources are one kernel, whatever sizes are called in
-the graph. This module makes text; ``symc.runtime.cpu`` compiles it.
+the graph. This module makes text; ``symc.runtime.kernels`` compiles it.
 """
 
 from __future__ import annotations

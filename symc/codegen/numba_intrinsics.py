@@ -1,4 +1,4 @@
-"""How each scalar op is spelled in a Numba kernel: the table that a new scalar op extends by one line.
+"""How each scalar op is spelled in the text of a kernel: the table that a new scalar op extends by one line.
 
 An entry is a template over operand expressions (``{0}``, ``{1}``) and attributes (``{order}``), or a dict of templates
 by dtype kind (b bool, i/u integers, f floats, c complex). Names in templates are helpers of

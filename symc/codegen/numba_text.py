@@ -1,4 +1,4 @@
-"""Numbers, dtypes and folds as the text of a Numba kernel."""
+"""Numbers, dtypes and folds as the text of a kernel."""
 
 from __future__ import annotations
 

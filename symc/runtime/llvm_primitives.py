@@ -150,8 +150,7 @@ def _unknown(emit: Emit, declare: Declare, xs: Sequence[Any]) -> Scalar:
     raise Unsupported("complex numbers")
 
 
-_MATH = ("log", "exp", "log1p", "expm1", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
-         "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "lgamma")
+_MATH = ("log", "exp", "log1p", "expm1", "sin", "cos", "tan", "lgamma")
 
 #: By the name that a text calls it.
 PRIMITIVES: dict[str, Primitive] = {
@@ -182,10 +181,9 @@ PRIMITIVES: dict[str, Primitive] = {
     "float32_of": _bits("i32", "f32"),
     "math.sqrt": _intrinsic("sqrt", 1),
     "math.copysign": _intrinsic("copysign", 2),
-    "math.floor": _intrinsic("floor", 1),
     **{f"math.{name}": _library(name) for name in _MATH},
     "math.gamma": _library("tgamma"),
-    **{f"math.{name}": _library(name, 2) for name in ("pow", "atan2", "hypot", "fmod")},
+    "math.pow": _library("pow", 2),
     **{f"_{name}": _of_scipy(f"__pyx_fuse_{k}{name}") for k, name in ((1, "psi"), (0, "erfinv"), (1, "erfcx"))},
     "c64": _unknown,
     "c128": _unknown,

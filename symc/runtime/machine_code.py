@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,9 +31,6 @@ def compile_text(source: Source) -> int:
     for export in entry.exports:
         scipy_functions.add_symbol(export)
     return _loader().load(entry.code, f"symc_{name}")
-
-
-_kept: list[_Loader] = []  # machine code of modules
 
 
 def load_module(name: str, write: Callable[[], str], level: int) -> Callable[[str], int]:
@@ -70,13 +68,16 @@ _machine = functools.cache(_new_machine)
 
 @functools.cache
 def _generator() -> str:
-    """What decides, beside a text, what its machine code is: the sources here, LLVM, and the processor."""
+    """What decides, beside a text, what its machine code is: the sources here and what helpers take constants from,
+    LLVM, the processor, and the interpreter, as some modules read its objects."""
     import llvmlite
     from llvmlite import binding
 
-    sources = sorted(Path(__file__).parent.glob("*.py"))
+    here = Path(__file__).parent
+    sources = sorted([*here.glob("*.py"), *here.parent.glob("ir/ops/*_reference.py")])
     digest = hashlib.sha256(b"\0".join(p.read_bytes() for p in sources)).hexdigest()
-    versions = [llvmlite.__version__, *map(str, binding.llvm_version_info)]
+    versions = [str(sys.implementation.cache_tag), getattr(sys, "abiflags", ""), llvmlite.__version__]
+    versions += map(str, binding.llvm_version_info)
     return "\n".join([digest, *versions, binding.get_default_triple(), binding.get_host_cpu_name(),
                       binding.get_host_cpu_features().flatten()])
 

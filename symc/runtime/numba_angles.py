@@ -114,11 +114,9 @@ def _atan2_32(x, y):
     return f32(_in_double(x, y))
 
 
-def _asin64(x):
-    a = abs(x)
-    far = a > 0.5
-    z = (1.0 - a) * 0.5 if far else x * x
-    s = math.sqrt(z) if far else a
+@inlined
+def arcsine64(z):
+    """(asin(s) - s) / (s * z) for z = s * s up to 1/4."""
     p = 0.03190895431565523
     p = p * z + -0.016219312164274975
     p = p * z + 0.019525056888220076
@@ -131,7 +129,15 @@ def _asin64(x):
     p = p * z + 0.04464285682862587
     p = p * z + 0.07500000000336603
     p = p * z + 0.1666666666666541
-    off = s * (z * p)
+    return p
+
+
+def _asin64(x):
+    a = abs(x)
+    far = a > 0.5
+    z = (1.0 - a) * 0.5 if far else x * x
+    s = math.sqrt(z) if far else a
+    off = s * (z * arcsine64(z))
     return copysign(HALF_PI - (2.0 * s + (2.0 * off - HALF_PI_LOW)) if far else s + off, x)
 
 
@@ -140,22 +146,20 @@ def _acos64(x):
     far = a > 0.5
     z = (1.0 - a) * 0.5 if far else x * x
     s = math.sqrt(z) if far else x
-    p = 0.03190895431565523
-    p = p * z + -0.016219312164274975
-    p = p * z + 0.019525056888220076
-    p = p * z + 0.00652916567288879
-    p = p * z + 0.012168933540888173
-    p = p * z + 0.013885277989287698
-    p = p * z + 0.017359700471391442
-    p = p * z + 0.022371758332906107
-    p = p * z + 0.030381959125185563
-    p = p * z + 0.04464285682862587
-    p = p * z + 0.07500000000336603
-    p = p * z + 0.1666666666666541
-    off = s * (z * p)
+    off = s * (z * arcsine64(z))
     twice = 2.0 * s + 2.0 * off
     wide = PI - (2.0 * s + (2.0 * off - PI_LOW)) if x < 0.0 else twice
     return wide if far else HALF_PI - (s + (off - HALF_PI_LOW))
+
+
+@inlined
+def arcsine32(z):
+    p = f32(0.0421588)
+    p = p * z + f32(0.024184862)
+    p = p * z + f32(0.04546908)
+    p = p * z + f32(0.0749531)
+    p = p * z + f32(0.16666752)
+    return p
 
 
 def _asin32(x):
@@ -163,12 +167,7 @@ def _asin32(x):
     far = a > f32(0.5)
     z = (f32(1.0) - a) * f32(0.5) if far else x * x
     s = math.sqrt(z) if far else a
-    p = f32(0.0421588)
-    p = p * z + f32(0.024184862)
-    p = p * z + f32(0.04546908)
-    p = p * z + f32(0.0749531)
-    p = p * z + f32(0.16666752)
-    off = s * (z * p)
+    off = s * (z * arcsine32(z))
     y = f32(HALF_PI) - (f32(2.0) * s + (f32(2.0) * off - f32(-4.371139e-08))) if far else s + off
     return copysign(y, x)
 
@@ -178,12 +177,7 @@ def _acos32(x):
     far = a > f32(0.5)
     z = (f32(1.0) - a) * f32(0.5) if far else x * x
     s = math.sqrt(z) if far else x
-    p = f32(0.0421588)
-    p = p * z + f32(0.024184862)
-    p = p * z + f32(0.04546908)
-    p = p * z + f32(0.0749531)
-    p = p * z + f32(0.16666752)
-    off = s * (z * p)
+    off = s * (z * arcsine32(z))
     twice = f32(2.0) * s + f32(2.0) * off
     wide = f32(PI) - (f32(2.0) * s + (f32(2.0) * off - f32(-8.742278e-08))) if x < f32(0.0) else twice
     return wide if far else f32(HALF_PI) - (s + (off - f32(-4.371139e-08)))

@@ -26,6 +26,7 @@ from symc.runtime.numba_llvm import (
     floor,
     fma,
     i32,
+    inlined,
 )
 from symc.runtime.numba_llvm import by_width as _by_width
 from symc.runtime.numba_math import LN2_HI64, LN2_LO64, MAGIC32, MAGIC64, at_least, at_most, log, split64, split64_twice
@@ -152,13 +153,20 @@ def _exp2_32(x):
     return (f32(1.0) + r * p) * scale * again
 
 
-def _log2_64(x):
-    """The exponent, and the logarithm of the mantissa: whole for powers of two."""
+@inlined
+def _parts64(x):
+    """x = 2**k * m, m in [sqrt(1/2), sqrt(2))."""
     tiny = x < 2.2250738585072014e-308
     a = x * 18014398509481984.0 if tiny else x
     b = bits64(a) + (0x3FF0000000000000 - 0x3FE6A09E667F3BCD)
     m = float64_of((b & 0x000FFFFFFFFFFFFF) + 0x3FE6A09E667F3BCD)
     k = (float64_of(((b >> 52) - 1023) + 0x4338000000000000) - MAGIC64) - (54.0 if tiny else 0.0)
+    return k, m
+
+
+def _log2_64(x):
+    """The exponent, and the logarithm of the mantissa: whole for powers of two."""
+    k, m = _parts64(x)
     y = log(m)
     y = k + fma(y, 1.4426950408889634, y * 2.0355273740931033e-17)
     y = y if x > 0.0 else (-INF if x == 0.0 else NAN)
@@ -166,11 +174,7 @@ def _log2_64(x):
 
 
 def _log10_64(x):
-    tiny = x < 2.2250738585072014e-308
-    a = x * 18014398509481984.0 if tiny else x
-    b = bits64(a) + (0x3FF0000000000000 - 0x3FE6A09E667F3BCD)
-    m = float64_of((b & 0x000FFFFFFFFFFFFF) + 0x3FE6A09E667F3BCD)
-    k = (float64_of(((b >> 52) - 1023) + 0x4338000000000000) - MAGIC64) - (54.0 if tiny else 0.0)
+    k, m = _parts64(x)
     y = log(m)
     y = k * 0.30102999566395283 + fma(y, 0.4342944819032518, y * 1.098319650216765e-17 + k * 2.8363394551044964e-14)
     y = y if x > 0.0 else (-INF if x == 0.0 else NAN)

@@ -10,6 +10,7 @@ The folder is ``$SYMC_CACHE_DIR``, else ``symc`` in the user's cache folder; ``S
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
@@ -61,9 +62,10 @@ def read(name: str) -> Entry | None:
             if not _is_ours(os.fstat(f.fileno())):
                 return None
             data = f.read()
-        os.utime(path)
     except OSError:
         return None
+    with contextlib.suppress(OSError):  # on a disk that is read-only nothing is removed either
+        os.utime(path)
     return _decoded(name, data)
 
 
