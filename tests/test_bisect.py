@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.codegen import numba_intrinsics
+from symc.codegen.cpu import intrinsics
 from symc.debugging.trust import Trusted
 from symc.ir.op import lookup
 from symc.ir.traverse import replace as replace_values
@@ -49,7 +49,7 @@ def wrong_pass() -> Iterator[str]:
 
 @pytest.fixture
 def wrong_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(numba_intrinsics.TABLE, "atan", "math.tan({0})")
+    monkeypatch.setitem(intrinsics.TABLE, "atan", "math.tan({0})")
 
 
 def network(**options):

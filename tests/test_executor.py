@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from symc.runtime.executor import Code, Label, Op, Word
-from symc.runtime.executor_ir import FAILED, NOT_ARRAY
+from symc.runtime.native.executor_ir import FAILED, NOT_ARRAY
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_int64))
 CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int64)

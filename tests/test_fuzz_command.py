@@ -11,7 +11,7 @@ import pytest
 
 import symc as sc
 from symc.__main__ import main
-from symc.codegen import numba_intrinsics
+from symc.codegen.cpu import intrinsics
 from symc.debugging.sample import Sample, computed
 from symc.debugging.shrink import shrink
 from symc.ir.op import lookup
@@ -152,7 +152,7 @@ def pass_failure(t: Trial, name: str) -> Sample | None:
 
 
 def test_a_wrong_kernel_is_found_and_made_small(monkeypatch, tmp_path):
-    monkeypatch.setitem(numba_intrinsics.TABLE, "floor", "ceil({0})")
+    monkeypatch.setitem(intrinsics.TABLE, "floor", "ceil({0})")
     x = sc.input("x", shape=("n", 3))
     y = sc.sum(sc.floor(x * 3), axis=0)
     f = sc.compile([y, sc.sort(x, axis=0)], [x], mode="reference")._prepared.source

@@ -9,10 +9,10 @@ import sys
 import numpy as np
 import pytest
 
-from symc.codegen.numba_cpu import Source
-from symc.codegen.numba_text import Unsupported
+from symc.codegen.cpu.render import Source
+from symc.codegen.cpu.text import Unsupported
+from symc.runtime.compilers.llvm_compile import kernel_ir
 from symc.runtime.kernels import compile_kernel, only
-from symc.runtime.llvm_compile import kernel_ir
 
 F8, F4, I8, I4, U8, B1 = (np.dtype(c) for c in ("f8", "f4", "i8", "i4", "u8", "u1"))
 
@@ -153,8 +153,8 @@ def test_equal_texts_are_one_kernel() -> None:
 
 PROGRAM = """
 import numpy as np
-from symc.codegen.numba_cpu import Source
-from symc.runtime.llvm_compile import kernel_ir
+from symc.codegen.cpu.render import Source
+from symc.runtime.compilers.llvm_compile import kernel_ir
 d = (np.dtype("f8"),)
 body = "    for i in range(n0):\\n        o0[i] = exp(tanh(a0[i])) + hypot(a0[i], 1.0) + polygamma(1, a0[i])\\n"
 print(kernel_ir(Source("def kernel(n0, a0, o0):\\n" + body, ("n",), d, d)))

@@ -21,7 +21,7 @@ import numpy as np
 import symc as sc
 x = sc.input("x", "float64", shape=("n",))
 f = sc.compile(sc.tanh(x) * 2.0 + sc.sum(x), [x])
-print(repr(f(np.arange(5.0)).tolist()), "numba" in sys.modules, "symc.runtime.llvm_function" in sys.modules)
+print(repr(f(np.arange(5.0)).tolist()), "numba" in sys.modules, "symc.runtime.compilers.llvm_function" in sys.modules)
 """
 
 

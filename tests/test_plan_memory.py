@@ -24,7 +24,7 @@ from symc.ir.plan import Step
 from symc.ir.types import TensorType
 from symc.ir.value import Region, fresh_input, param
 from symc.opt.fuse import fuse
-from symc.runtime.executor_ir import executor
+from symc.runtime.native.executor_ir import executor
 from symc.runtime.program import load
 from tests.plan_cases import SIZES, Machine, functions, planned, some_arrays
 

@@ -7,7 +7,7 @@ import pytest
 
 import symc as sc
 
-#: Ulp that symc.runtime's numba_power, numba_error, numba_hyperbolic and numba_angles state: f64, f32.
+#: Ulp that symc.runtime.library's power, error, hyperbolic and angles state: f64, f32.
 STATED = {"erf": (2.4, 3.0), "erfc": (2.5, 3.0), "exp2": (1.0, 1.0), "log2": (1.7, 1.7), "log10": (1.6, 2.2),
           "cbrt": (0.8, 1.2), "sinh": (1.8, 1.8), "cosh": (1.8, 1.8), "arcsinh": (2.0, 2.0), "arccosh": (2.0, 2.0),
           "arctanh": (2.2, 2.2), "arctan": (1.5, 1.5), "arcsin": (2.0, 2.0), "arccos": (1.5, 1.5),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from symc.codegen.collapse import collapse
+from symc.codegen.cpu.loops import is_loop_kernel, render_loop
+from symc.codegen.cpu.render import Source, render
 from symc.codegen.inplace import updated_params
-from symc.codegen.numba_cpu import Source, render
-from symc.codegen.numba_loop import is_loop_kernel, render_loop
 from symc.codegen.scalarize import scalarize
 from symc.ir.plan import Step
 from symc.ir.value import Region

@@ -1,7 +1,7 @@
 """Scalar functions that users give for ops of their own, by the name that kernels call them.
 
 This is the part of the backend's table of intrinsics that grows at run time (``sc.op(numba=...)``). It holds Python
-functions; ``symc.runtime.numba_compile`` compiles those that a kernel's text calls.
+functions; ``symc.runtime.compilers.numba_compile`` compiles those that a kernel's text calls.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from symc.codegen.numba_intrinsics import TABLE
+from symc.codegen.cpu.intrinsics import TABLE
 
 PREFIX = "user_"
 _functions: dict[str, Callable[..., Any]] = {}

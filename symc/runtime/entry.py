@@ -1,7 +1,7 @@
 """Calls without Python between: a builtin for a compiled function, and what it knows of shapes met before.
 
 The builtin serves calls with plain arrays whose shapes were met before; it hands everything else to ``slow``, which is
-Python. The native code is the same for all functions (``symc.runtime.entry_ir``); here its data is written. Where the
+Python. The native code is the same for all functions (``native.entry_ir``); here its data is written. Where the
 interpreter or NumPy is not as that code expects, there are no entries, and ``slow`` serves all calls.
 """
 
@@ -24,10 +24,10 @@ from symc.ir.plan import Plan
 from symc.ir.traverse import every_value
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value
-from symc.runtime.entry_ir import ARRAY, ITEM, MOST_ARGUMENTS, MOST_RECORDS, MOST_RESULTS, Block, Record, build
 from symc.runtime.executor import Code, Op
-from symc.runtime.executor_ir import executor
 from symc.runtime.frame import Frame
+from symc.runtime.native.entry_ir import ARRAY, ITEM, MOST_ARGUMENTS, MOST_RECORDS, MOST_RESULTS, Block, Record, build
+from symc.runtime.native.executor_ir import executor
 
 __all__ = ["Entry", "Prepared", "States", "prepared", "supported"]
 

@@ -1,6 +1,6 @@
 """Code for the native interpreter: data words, instructions and labels, put together into one array that runs.
 
-What the instructions do is in ``symc.runtime.executor_ir``; which ones a plan needs, in ``symc.runtime.lower``.
+What the instructions do is in ``symc.runtime.native.executor_ir``; which ones a plan needs, in ``symc.runtime.lower``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.runtime.executor_ir import ARITIES, NEVER, Op, Word, executor
+from symc.runtime.native.executor_ir import ARITIES, NEVER, Op, Word, executor
 
 __all__ = ["NEVER", "Code", "Executable", "Label", "Op", "Word"]
 

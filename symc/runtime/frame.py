@@ -19,8 +19,8 @@ from symc.ir.plan import Plan, Step
 from symc.ir.types import concrete_shape
 from symc.runtime.calls import Calls, Lap, Refusal
 from symc.runtime.executor import Code, Op
-from symc.runtime.executor_ir import NOT_ARRAY
 from symc.runtime.lower import Launches, Lowering, Required, Timing
+from symc.runtime.native.executor_ir import NOT_ARRAY
 
 ALIGN = 64
 

@@ -18,9 +18,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from symc.codegen.numba_cpu import Source
-from symc.codegen.numba_text import Unsupported
-from symc.runtime import machine_code, numba_compile
+from symc.codegen.cpu.render import Source
+from symc.codegen.cpu.text import Unsupported
+from symc.runtime import machine_code
+from symc.runtime.compilers import numba_compile
 
 _lock = threading.RLock()
 _compiled: dict[tuple, Kernel] = {}

@@ -19,10 +19,10 @@ import numpy as np
 
 from symc.ir.types import TensorType, TupleType, concrete_shape
 from symc.ir.value import Value
-from symc.runtime import lapack_ir
 from symc.runtime.blas import INT_MAX
 from symc.runtime.blas import routine as blas_routine
 from symc.runtime.executor import Label, Op
+from symc.runtime.native import lapack_ir
 from symc.runtime.scipy_functions import address
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from symc.codegen.numba_cpu import Source
+from symc.codegen.cpu.render import Source
 from symc.runtime import object_cache, scipy_functions
 
 _modules: list[_Loader] = []  # for as long as the process lives
@@ -24,7 +24,7 @@ def compile_text(source: Source) -> int:
     name = object_cache.key([_generator(), source.text, dtypes, str(len(source.operands)), str(source.fails)])
     entry = object_cache.read(name)
     if entry is None:
-        from symc.runtime.llvm_compile import object_code
+        from symc.runtime.compilers.llvm_compile import object_code
 
         entry = object_code(source, f"symc_{name}", _machine())
         object_cache.write(name, entry)
@@ -42,7 +42,7 @@ def load_module(name: str, write: Callable[[], str], level: int) -> Callable[[st
     key = object_cache.key([_generator(), "module", name, str(level)])
     entry = object_cache.read(key)
     if entry is None:
-        from symc.runtime.llvm_compile import module_code
+        from symc.runtime.compilers.llvm_compile import module_code
 
         entry = object_cache.Entry(module_code(write(), _new_machine(level), level == 3))
         object_cache.write(key, entry)
@@ -74,7 +74,7 @@ def _generator() -> str:
     from llvmlite import binding
 
     here = Path(__file__).parent
-    sources = sorted([*here.glob("*.py"), *here.parent.glob("ir/ops/*_reference.py")])
+    sources = sorted([*here.rglob("*.py"), *here.parent.glob("ir/ops/*_reference.py")])
     digest = hashlib.sha256(b"\0".join(p.read_bytes() for p in sources)).hexdigest()
     versions = [str(sys.implementation.cache_tag), getattr(sys, "abiflags", ""), llvmlite.__version__]
     versions += map(str, binding.llvm_version_info)

@@ -17,8 +17,9 @@ import numpy as np
 from symc.codegen.gemm import Gemm, as_gemm
 from symc.ir.ops.gemm import gemm, parts
 from symc.ir.plan import Step
-from symc.runtime import blas, blas_ir
+from symc.runtime import blas
 from symc.runtime.executor import Label, Op
+from symc.runtime.native import blas_ir
 
 if TYPE_CHECKING:
     from symc.runtime.lower import Lowering

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from symc.codegen.cpu.render import Unsupported
 from symc.codegen.kernel_source import Form, kernel_form_of, kernel_source
 from symc.codegen.names import kernel_name
-from symc.codegen.numba_cpu import Unsupported
 from symc.ir.plan import Plan, Step
 from symc.ir.requires import Requirement, requirements
 from symc.ir.value import Region

@@ -1,0 +1,75 @@
+"""Folds inside a kernel: what they keep while they run, and in which parts long sums are cut."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from symc.codegen.cpu.text import combine, identity, number
+from symc.ir.dim import Size
+from symc.ir.ops.kernel import fold_result
+from symc.ir.types import TensorType
+from symc.ir.value import Value
+
+if TYPE_CHECKING:
+    from symc.codegen.cpu.render import Renderer
+
+CHUNK = 1024  # elements summed before a partial sum is added: bounds the rounding error of long sums
+
+
+def fold_parts(v: Value) -> list[tuple[str, TensorType]]:
+    """The kind and element type of everything that a fold folds."""
+    return [(k, fold_result(k, r.type)) if k not in ("argmax", "argmin") else (k, r.type)
+            for k, r in zip(v.attrs["kinds"], v.regions[0].results, strict=True)]
+
+
+def is_long(shape: tuple[Size, ...]) -> bool:
+    """May the last axis be longer than a chunk?"""
+    return bool(shape) and not (isinstance(shape[-1], int) and shape[-1] <= CHUNK)
+
+
+class Accumulator:
+    """The running value of one fold."""
+
+    def __init__(self, owner: Renderer, kind: str, t: TensorType):
+        self.owner, self.kind, self.dtype = owner, kind, t.dtype
+        self.name = owner.fresh("s")
+        self.partial = kind == "add" and t.dtype.kind in "fc"
+        self.chunk = owner.fresh("p") if self.partial else ""
+
+    @property
+    def is_arg(self) -> bool:
+        return self.kind in ("argmax", "argmin")
+
+    def start(self, depth: int) -> None:
+        if self.is_arg:
+            self.owner.line(depth, f"{self.name} = 0")
+            self.owner.line(depth, f"{self.name}_best = {number(np.zeros((), self.dtype))}")
+        else:
+            self.owner.line(depth, f"{self.name} = {identity(self.kind, self.dtype)}")
+
+    def start_chunk(self, depth: int) -> None:
+        if self.partial:
+            self.owner.line(depth, f"{self.chunk} = {identity(self.kind, self.dtype)}")
+
+    def finish_chunk(self, depth: int) -> None:
+        if self.partial:
+            self.owner.line(depth, f"{self.name} = {self.name} + {self.chunk}")
+
+    def update(self, x: str, depth: int, chunked: bool, position: str) -> None:
+        if self.is_arg:
+            sign = ">" if self.kind == "argmax" else "<"
+            best = f"{self.name}_best"
+            better = f"{x} {sign} {best}" + (f" or ({x} != {x} and {best} == {best})" if self.dtype.kind == "f" else "")
+            self.owner.line(depth, f"if {position} == 0 or {better}:")
+            self.owner.line(depth + 1, f"{self.name} = {position}")
+            self.owner.line(depth + 1, f"{best} = {x}")
+            return
+        target = self.chunk if chunked and self.partial else self.name
+        self.owner.line(depth, f"{target} = {combine(self.kind, target, x, self.dtype)}")
+
+    def result(self, depth: int) -> str:
+        if self.dtype == np.float16 and not self.is_arg:
+            self.owner.line(depth, f"{self.name} = round_half({self.name})")
+        return self.name

@@ -1,0 +1,356 @@
+"""Kernels as small readable Python functions over pointers and sizes.
+
+A kernel's arguments are sizes, then operands, then results. Equal sources are one kernel, whatever sizes are called in
+the graph. This module makes text; ``symc.runtime.kernels`` compiles it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from symc.codegen.cpu.folds import CHUNK, Accumulator, fold_parts, is_long
+from symc.codegen.cpu.intrinsics import cast_template, template
+from symc.codegen.cpu.puts import PUTS
+from symc.codegen.cpu.text import Unsupported, combine, identity, loaded, number, rounded, stored
+from symc.codegen.scalarize import Loops
+from symc.codegen.split import Range, cut, limits, part
+from symc.ir.dim import Size, product
+from symc.ir.traverse import postorder, region_params
+from symc.ir.types import DTYPES, TensorType
+from symc.ir.value import Region, Value
+
+BLOCK = 512  # columns whose accumulators stay in cache
+
+
+@dataclass(frozen=True)
+class Source:
+    """A kernel's text. ``sizes``: what the size arguments are, in order; ``types``: dtypes of operands and results.
+
+    ``fails``: the last argument is the address of a byte, which the kernel sets: 1 where its reference raises, else 0.
+    """
+
+    text: str
+    sizes: tuple[Size, ...]
+    operands: tuple[np.dtype, ...]
+    results: tuple[np.dtype, ...]
+    fails: bool = False
+
+
+def render(name: str, loops: Loops, over: Collection[int] = ()) -> Source:
+    """The source of a kernel called ``name``. ``over``: updated results that lie in the memory of what they update.
+
+    Raises Unsupported for ops or dtypes the backend cannot express.
+    """
+    return Renderer(name, loops, over).run()
+
+
+@dataclass
+class _Loop:
+    """A loop nest being written: several folds and generates over one extent."""
+
+    shape: tuple[Size, ...]
+    members: list[Value] = field(default_factory=list)
+
+
+Target = tuple[int, tuple[str, ...], tuple[Size, ...]]  # result number, index so far, shape so far
+
+
+class Renderer:
+    """Writes the text of one kernel."""
+
+    def __init__(self, name: str, loops: Loops, over: Collection[int]):
+        self.name, self.loops, self.over = name, loops, over
+        self.fails = False
+        self.lines: list[str] = []
+        self.sizes: dict[Size, str] = {}
+        self.count = 0
+        self.names: dict[Value, str] = {}
+        self.running: dict[str, str] = {}  # variables that hold the running value of a result: name -> first value
+
+    def run(self) -> Source:
+        region = self.loops.region
+        self.names = {p: f"a{k}" for k, p in enumerate(region_params(region))}
+        types = [r.type for r in region.results]
+        for k, start in self.loops.starts.items():
+            self.emit_start(k, start)
+        self.emit_block(region, dict(self.names), [(k, (), ()) for k in range(len(types))], 1)
+        arguments = [*self.sizes.values(), *self.names.values(), *[f"o{k}" for k in range(len(types))]]
+        operands = tuple(p.dtype for p in region.params)  # type: ignore[union-attr]
+        head = []
+        if self.fails:
+            arguments.append("failed")
+            head.append("    bad = False")
+            self.line(1, "failed[0] = u8(bad)")
+        head.insert(0, f"def {self.name}({', '.join(arguments)}):")
+        head += [f"    {name} = {zero}" for name, zero in self.running.items()]
+        text = "\n".join(head + self.lines) + "\n"
+        return Source(text, tuple(self.sizes), operands, tuple(t.dtype for t in types), self.fails)
+
+    def emit_start(self, k: int, start: int | Region) -> None:
+        """Write what an updated result holds before; nothing where it lies in the memory of that."""
+        if isinstance(start, Region):
+            self.emit_block(start, {p: f"a{j}" for j, p in enumerate(region_params(start))}, [(k, (), ())], 1)
+        elif k not in self.over:
+            i = self.fresh("i")
+            whole = region_params(self.loops.region)[start].type
+            assert isinstance(whole, TensorType)
+            self.line(1, f"for {i} in range({self.size(product(whole.shape))}):")
+            self.line(2, f"o{k}[{i}] = a{start}[{i}]")
+
+    # -- text
+
+    def line(self, depth: int, text: str) -> None:
+        self.lines.append("    " * depth + text)
+
+    def fresh(self, prefix: str) -> str:
+        name = f"{prefix}{self.count}"
+        self.count += 1
+        return self.fresh(prefix) if name in DTYPES else name  # i8 is a dtype
+
+    def size(self, s: Size) -> str:
+        """A size as an expression: a number, an argument, or arithmetic on arguments' names."""
+        if isinstance(s, int):
+            return str(s)
+        return self.sizes.setdefault(s, f"n{len(self.sizes)}")
+
+    def offset(self, index: Sequence[str], shape: Sequence[Size]) -> str:
+        """The row-major position of an index."""
+        terms = []
+        for k, i in enumerate(index):
+            stride = product(shape[k + 1 :])
+            if i != "0" and stride != 0:
+                terms.append(i if stride == 1 else f"{i} * {self.size(stride)}")
+        return " + ".join(terms) or "0"
+
+    # -- blocks
+
+    def emit_block(self, region: Region, env: dict[Value, str], targets: list[Target | None], depth: int) -> list[str]:
+        """Write the values of a region. Results go to their targets; those without one are returned as expressions."""
+        loop_targets: dict[Value, list[tuple[int, Target]]] = {}
+        for r, target in zip(region.results, targets, strict=True):
+            source, k = _projection(r)
+            if target is not None and source.op.name == "generate":
+                loop_targets.setdefault(source, []).append((k, target))
+        pending: _Loop | None = None
+        blocked: set[Value] = set()
+        for v in postorder(region.results):
+            if v in env or v.op.name == "constant" or v.op in PUTS:
+                continue
+            waits = any(o in blocked for o in v.operands)
+            if v.op.name in ("fold", "generate"):
+                if pending is None or waits or pending.shape != v.attrs["shape"] or self.loops.columns:
+                    self.flush(pending, env, loop_targets, depth)
+                    blocked, pending = set(), _Loop(v.attrs["shape"])
+                pending.members.append(v)
+                blocked.add(v)
+            elif v.op.name == "get":
+                if waits:
+                    blocked.add(v)
+            else:
+                if waits:
+                    self.flush(pending, env, loop_targets, depth)
+                    blocked, pending = set(), None
+                self.emit_scalar(v, env, depth)
+        self.flush(pending, env, loop_targets, depth)
+        return self.emit_results(region, env, targets, depth)
+
+    def emit_results(self, region: Region, env: dict[Value, str], targets: list[Target | None],
+                     depth: int) -> list[str]:
+        out = []
+        for r, target in zip(region.results, targets, strict=True):
+            if _projection(r)[0].op.name == "generate":
+                continue
+            if target is not None and r.op in PUTS:
+                PUTS[r.op](self, r, target[0], env, depth)
+                continue
+            expression = self.expression(r, env)
+            if target is None:
+                out.append(expression)
+            else:
+                self.store(target, expression, r.dtype, depth)
+        return out
+
+    def store(self, target: Target, expression: str, dtype: np.dtype, depth: int) -> None:
+        k, index, shape = target
+        self.line(depth, f"o{k}[{self.offset(index, shape)}] = {stored(expression, dtype)}")
+
+    def expression(self, v: Value, env: dict[Value, str]) -> str:
+        if v in env:
+            return env[v]
+        if v.op.name == "constant":
+            return number(v.attrs["value"].data)
+        raise Unsupported(f"{v.op.name} as a scalar")
+
+    # -- loops
+
+    def flush(self, loop: _Loop | None, env: dict[Value, str], targets: dict[Value, list], depth: int) -> None:
+        """Write a pending loop nest and bind the results of its folds."""
+        if loop is None:
+            return
+        if self.loops.columns and loop.members[0].op.name == "generate" and self.is_column(loop.members[0]):
+            self.emit_columns(loop.members[0], env, targets[loop.members[0]], depth)
+            return
+        ranges = cut(loop.members[0]) if len(loop.members) == 1 and loop.members[0].op.name == "generate" else None
+        if ranges is not None:
+            self.emit_parts(loop.members[0], ranges, env, targets.get(loop.members[0], []), depth)
+            return
+        folds = [v for v in loop.members if v.op.name == "fold"]
+        accumulators = {v: [Accumulator(self, k, t) for k, t in fold_parts(v)] for v in folds}
+        every = [a for v in folds for a in accumulators[v]]
+        for a in every:
+            a.start(depth)
+        chunked = bool(every) and any(a.partial for a in every) and is_long(loop.shape)
+        index, inner = self.open_loops(loop.shape, depth, every if chunked else [])
+        for v in loop.members:
+            scope = self.enter(v, index, env)
+            if v in accumulators:
+                found = self.emit_block(v.regions[0], scope, [None] * len(accumulators[v]), inner)
+                for a, x in zip(accumulators[v], found, strict=True):
+                    a.update(x, inner, chunked, self.offset(index, loop.shape))
+            else:
+                own: list[Target | None] = [None] * len(v.regions[0].results)
+                for k, (number_, before, shape) in targets.get(v, []):
+                    own[k] = (number_, (*before, *index), (*shape, *loop.shape))
+                self.emit_block(v.regions[0], scope, own, inner)
+        if chunked:
+            for a in every:
+                a.finish_chunk(depth + len(loop.shape))
+        for v in folds:
+            self.bind_folds(v, [a.result(depth) for a in accumulators[v]], env)
+
+    def emit_parts(self, v: Value, ranges: Sequence[Sequence[Range]], env: dict[Value, str],
+                   targets: list[tuple[int, Target]], depth: int, done: tuple[Range, ...] = (),
+                   index: tuple[str, ...] = ()) -> None:
+        """Write a loop nest whose loops are cut into ranges. ``done``, ``index``: of the loops around."""
+        if len(done) < len(ranges):
+            for axis in ranges[len(done)]:
+                i = self.fresh("i")
+                start, stop = limits(axis, v.attrs["shape"][len(done)])
+                first = "" if isinstance(start, int) and start == 0 else f"{self.size(start)}, "
+                self.line(depth, f"for {i} in range({first}{self.size(stop)}):")
+                self.emit_parts(v, ranges, env, targets, depth + 1, (*done, axis), (*index, i))
+            return
+        region = part(v.regions[0], done)
+        own: list[Target | None] = [None] * len(region.results)
+        for k, (number_, before, shape) in targets:
+            own[k] = (number_, (*before, *index), (*shape, *v.attrs["shape"]))
+        self.emit_block(region, self.enter(v, index, env), own, depth)
+
+    def open_loops(self, shape: tuple[Size, ...], depth: int,
+                   chunked: list[Accumulator]) -> tuple[tuple[str, ...], int]:
+        """Write loop heads; returns index names and the depth inside. The last loop of a long sum is cut in chunks."""
+        index = []
+        for k, s in enumerate(shape):
+            i = self.fresh("i")
+            index.append(i)
+            if chunked and k == len(shape) - 1:
+                c, n = self.fresh("c"), self.size(s)
+                self.line(depth, f"for {c} in range(0, {n}, {CHUNK}):")
+                for a in chunked:
+                    a.start_chunk(depth + 1)
+                self.line(depth + 1, f"for {i} in range({c}, min({c} + {CHUNK}, {n})):")
+                depth += 2
+            else:
+                self.line(depth, f"for {i} in range({self.size(s)}):")
+                depth += 1
+        return tuple(index), depth
+
+    def enter(self, v: Value, index: Sequence[str], env: dict[Value, str]) -> dict[Value, str]:
+        """What a loop's region sees: its index, then what it captured."""
+        params = region_params(v.regions[0])
+        seen = [*index, *[self.expression(o, env) for o in v.operands]]
+        return dict(zip(params, seen, strict=True))
+
+    @staticmethod
+    def bind_folds(v: Value, names: list[str], env: dict[Value, str]) -> None:
+        if len(names) == 1:
+            env[v] = names[0]
+        else:
+            for k, name in enumerate(names):
+                env[v[k]] = name
+
+    # -- sums over rows, columns side by side
+
+    def is_column(self, v: Value) -> bool:
+        """Every result is a fold whose running value can live in the result's memory."""
+        results = v.regions[0].results
+        folds = {_projection(r)[0] for r in results}
+        return len(folds) == 1 and next(iter(folds)).op.name == "fold" and all(
+            k not in ("argmax", "argmin") and t.dtype.itemsize > 2 for k, t in fold_parts(next(iter(folds))))
+
+    def emit_columns(self, v: Value, env: dict[Value, str], targets: list[tuple[int, Target]], depth: int) -> None:
+        region = v.regions[0]
+        fold = _projection(region.results[0])[0]
+        shape = v.attrs["shape"]
+        outer, d = self.open_loops(shape[:-1], depth, [])
+        block, j, n = self.fresh("c"), self.fresh("i"), self.size(shape[-1])
+        self.line(d, f"for {block} in range(0, {n}, {BLOCK}):")
+        columns = f"for {j} in range({block}, min({block} + {BLOCK}, {n})):"
+        index = (*outer, j)
+        places = {k: f"o{t[0]}[{self.offset(index, shape)}]" for k, t in targets}
+        parts = fold_parts(fold)
+        slots = [places[k] for k in self._fold_order(region, fold, targets)]
+        self.line(d + 1, columns)
+        for place, (kind, t) in zip(slots, parts, strict=True):
+            self.line(d + 2, f"{place} = {stored(identity(kind, t.dtype), t.dtype)}")
+        rows, inner = self.open_loops(fold.attrs["shape"], d + 1, [])
+        self.line(inner, columns)
+        scope = self.enter(v, index, env)
+        for u in postorder(region.results):
+            if u not in scope and u.op.name not in ("fold", "get", "constant"):
+                self.emit_scalar(u, scope, inner + 1)
+        body = self.enter(fold, rows, scope)
+        found = self.emit_block(fold.regions[0], body, [None] * len(parts), inner + 1)
+        for place, x, (kind, t) in zip(slots, found, parts, strict=True):
+            now = f"({place} != 0)" if t.dtype.kind == "b" else place
+            self.line(inner + 1, f"{place} = {stored(combine(kind, now, x, t.dtype, exact=True), t.dtype)}")
+
+    @staticmethod
+    def _fold_order(region: Region, fold: Value, targets: list[tuple[int, Target]]) -> list[int]:
+        """For each part of the fold, which result of the loop it is. Raises Unsupported if a part is no result."""
+        found = {_projection(r)[1]: k for k, r in enumerate(region.results)}
+        known = {k for k, _ in targets}
+        order = [found.get(p, -1) for p in range(len(fold_parts(fold)))]
+        if any(k not in known for k in order):
+            raise Unsupported("a column fold that is no result")
+        return order
+
+    # -- scalars
+
+    def emit_scalar(self, v: Value, env: dict[Value, str], depth: int) -> None:
+        if v.op.name == "size":
+            env[v] = self.size(v.attrs["value"])
+            return
+        if v.op.name == "check_index":
+            x = env[v] = self.expression(v.operands[0], env)
+            self.fails = True
+            self.line(depth, f"bad = bad | ({x} < 0) | ({x} >= {self.size(v.attrs['size'])})")
+            return
+        if v.op.name == "load":
+            array, index = v.operands[0], [self.expression(i, env) for i in v.operands[1:]]
+            text = loaded(f"{env[array]}[{self.offset(index, array.shape)}]", v.dtype)
+        else:
+            text = self.scalar_text(v, [self.expression(o, env) for o in v.operands])
+        env[v] = self.fresh("t")
+        self.line(depth, f"{env[v]} = {text}")
+
+    def scalar_text(self, v: Value, operands: list[str]) -> str:
+        if "c" in {v.dtype.kind, *[o.dtype.kind for o in v.operands]} and "complex_kernel" not in v.op.traits:
+            raise Unsupported(f"{v.op.name} of complex numbers")
+        if v.op.name == "cast":
+            form = cast_template(v.operands[0].dtype, v.dtype)
+        else:
+            form = template(v.op.name, v.operands[-1].dtype.kind)
+        if form is None:
+            raise Unsupported(f"{v.op.name} of {v.operands[0].dtype}")
+        return rounded(form.format(*operands, **v.attrs), v.dtype)
+
+
+def _projection(v: Value) -> tuple[Value, int]:
+    return (v.operands[0], v.attrs["index"]) if v.op.name == "get" else (v, 0)
+
+
+__all__ = ["Renderer", "Source", "Target", "Unsupported", "number", "render", "stored"]

@@ -1,0 +1,79 @@
+"""Numbers, dtypes and folds as the text of a kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from symc.codegen.cpu.intrinsics import template
+from symc.codegen.user_functions import PREFIX
+from symc.ir.types import DTYPE_NAMES
+
+
+class Unsupported(Exception):
+    """The backend has no rendering for this; the reference implementation computes it."""
+
+
+def number(x: np.ndarray) -> str:
+    """A constant, with its dtype where Python's own would be another."""
+    kind = x.dtype.kind
+    if kind == "b":
+        return "True" if x else "False"
+    if kind == "c":
+        text = f"{DTYPE_NAMES[x.dtype]}(complex({float(x.real)!r}, {float(x.imag)!r}))"
+        return text.replace("inf", "INF").replace("nan", "NAN")
+    name = DTYPE_NAMES[np.dtype("f4")] if x.dtype == np.float16 else DTYPE_NAMES[x.dtype]
+    if kind in "iu":
+        return str(int(x)) if name == "i64" else f"{name}({int(x)})"
+    text = repr(float(x)) if x.dtype.itemsize != 4 else repr(float(str(x[()])))
+    text = text.replace("inf", "INF").replace("nan", "NAN")
+    return text if name == "f64" else f"{name}({text})"
+
+
+def identity(kind: str, dtype: np.dtype) -> str:
+    """What a fold starts from."""
+    if kind in ("add", "mul", "and", "or"):
+        return number(np.array(kind in ("mul", "and"), dtype))
+    low = kind == "maximum"
+    if dtype.kind == "f":
+        return number(np.array(-np.inf if low else np.inf, dtype))
+    if dtype.kind == "b":
+        return "False" if low else "True"
+    info = np.iinfo(dtype)
+    return number(np.array(info.min if low else info.max, dtype))
+
+
+def combine(kind: str, now: str, x: str, dtype: np.dtype, exact: bool = False) -> str:
+    """One step of a fold. Float sums and products may be reassociated (so that they vectorize) unless ``exact``."""
+    if kind in ("add", "mul") and dtype.kind == "f" and not exact:
+        return f"fold_{kind}({now}, {x})"
+    form = template(kind, dtype.kind)
+    if form is None:
+        raise Unsupported(f"a fold with {kind} of {dtype}")
+    return rounded(form.format(now, x), dtype if dtype != np.float16 else np.dtype("f4"))
+
+
+def rounded(text: str, dtype: np.dtype) -> str:
+    """Keep an expression in its dtype: Numba widens small integers, and half precision is computed in single."""
+    if dtype.kind in "iu" and dtype.itemsize < 8 or dtype.kind == "u":
+        return f"{DTYPE_NAMES[dtype]}({text})"
+    if dtype == np.float16:
+        return f"round_half({text})"
+    if text.startswith(PREFIX):
+        return f"{DTYPE_NAMES[dtype]}({text})"
+    if dtype == np.complex64 and text.startswith("complex("):
+        return f"c64({text})"
+    return f"f32({text})" if dtype == np.float32 and "math." in text else text
+
+
+def loaded(text: str, dtype: np.dtype) -> str:
+    """A read of memory as a value."""
+    if dtype.kind == "b":
+        return f"({text} != 0)"
+    return f"from_half({text})" if dtype == np.float16 else text
+
+
+def stored(text: str, dtype: np.dtype) -> str:
+    """An expression as it is written to memory."""
+    if dtype.kind == "b":
+        return f"u8({text})"
+    return f"to_half({text})" if dtype == np.float16 else text

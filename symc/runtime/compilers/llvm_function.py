@@ -1,0 +1,244 @@
+"""A compiler of kernel texts: functions in a small typed subset of Python, to LLVM's text.
+
+A kernel (``symc.codegen.cpu.render``) and the helpers it calls are straight lines, `for` over ranges, `while`, `if`,
+conditional expressions, and calls. Every name has one type, that of its first assignment; operands say the types of
+calls. What is outside of this raises Unsupported, and Numba compiles the kernel.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from symc.codegen.cpu.text import Unsupported
+from symc.runtime.compilers.llvm_expressions import SIGNS, Expressions, Pointer, Value, llvm_type
+from symc.runtime.compilers.llvm_library import Helper, library
+from symc.runtime.compilers.llvm_scalars import LLVM, Scalar, binary, cast, common, constant, literal
+
+
+class Module:
+    """The text of one LLVM module: functions, and what they declare."""
+
+    def __init__(self) -> None:
+        self.declared: dict[str, str] = {}
+        self.tables: dict[str, str] = {}
+        self.functions: list[str] = []
+        self.compiled: dict[tuple, tuple[str, Any]] = {}  # (helper, types of operands) -> (symbol, type of result)
+
+    def declare(self, name: str, result: str, operands: Sequence[str]) -> None:
+        self.declared[name] = f"declare {result} @{name}({', '.join(operands)})"
+
+    def table(self, numbers: tuple, t: str) -> str:
+        """A constant array in memory."""
+        text = ", ".join(f"{LLVM[t]} {constant(t, x).ref}" for x in numbers)
+        return self.tables.setdefault(f"[{len(numbers)} x {LLVM[t]}] [{text}]", f"@table{len(self.tables)}")
+
+    def helper(self, helper: Helper, types: tuple[str, ...]) -> tuple[str, Any]:
+        key = (helper.module, helper.name, types)
+        if key not in self.compiled:
+            symbol = f"{helper.module}.{helper.name}.{'.'.join(types)}"
+            names = [a.arg for a in helper.tree.args.args]
+            operands = {n: Scalar(t, f"%{n}") for n, t in zip(names, types, strict=True)}
+            f = _Function(self, helper.scope, operands, helper.module)
+            f.body(helper.tree.body)
+            result = f.result
+            if result is None:
+                raise Unsupported(f"{helper.name} returns nothing")
+            head = ", ".join(f"{LLVM[t]} %{n}" for n, t in zip(names, types, strict=True))
+            how = "noinline" if helper.called else "alwaysinline"
+            head = f"define internal {llvm_type(result)} @{symbol}({head}) {how} nounwind"
+            self.functions.append(f"{head} {{\n{f.text()}}}\n")
+            self.compiled[key] = symbol, result
+        return self.compiled[key]
+
+    def kernel(self, tree: ast.FunctionDef, operands: Mapping[str, Value]) -> None:
+        """A kernel, called ``kernel``, and its entry, which takes the address of its arguments as 64-bit words."""
+        f = _Function(self, library().constants, operands)
+        f.body(tree.body)
+        kinds = ["ptr" if isinstance(v, Pointer) else "i64" for v in operands.values()]
+        head = ", ".join(f"ptr noalias nocapture {v.ref}" if isinstance(v, Pointer) else f"i64 {v.ref}"
+                         for v in operands.values())
+        self.functions.append(f"define internal void @kernel({head}) noinline nounwind {{\n{f.text()}}}\n")
+        lines = []
+        for k, kind in enumerate(kinds):
+            lines.append(f"  %p{k} = getelementptr i64, ptr %words, i64 {k}\n  %a{k} = load {kind}, ptr %p{k}\n")
+        call = ", ".join(f"{kind} %a{k}" for k, kind in enumerate(kinds))
+        lines.append(f"  call void @kernel({call})\n  ret void\n")
+        self.functions.append(f"define void @entry(ptr %words) nounwind {{\n{''.join(lines)}}}\n")
+
+    def text(self) -> str:
+        tables = [f"{name} = private unnamed_addr constant {data}" for data, name in self.tables.items()]
+        return "\n".join([*self.declared.values(), *tables, *self.functions])
+
+
+class _Function(Expressions):
+    """Writes the body of one function."""
+
+    # -- statements
+
+    def body(self, statements: Sequence[ast.stmt]) -> None:
+        once, self.assigned = _assigned(statements)
+        for name in self.given & (once | self.assigned):  # an operand that changes
+            self.assigned.add(name)
+            self.name(name, self.names[name])
+        self.statements(statements)
+
+    def statements(self, statements: Sequence[ast.stmt]) -> None:
+        for s in statements:
+            if not self.open:
+                return
+            write = getattr(self, f"on_{type(s).__name__}", None)
+            if write is None:
+                raise Unsupported(type(s).__name__)
+            write(s)
+
+    def on_Pass(self, s: ast.Pass) -> None:
+        pass
+
+    def on_Expr(self, s: ast.Expr) -> None:
+        if not isinstance(s.value, ast.Constant):
+            raise Unsupported("an expression as a statement")
+
+    def on_Assign(self, s: ast.Assign) -> None:
+        (target,) = s.targets
+        value = [self.value(e) for e in s.value.elts] if isinstance(s.value, ast.Tuple) else self.value(s.value)
+        self.assign(target, value)
+
+    def on_AugAssign(self, s: ast.AugAssign) -> None:
+        now = self.value(ast.copy_location(_as_load(s.target), s.target))
+        self.assign(s.target, binary(self.emit, SIGNS[type(s.op)], now, self.scalar(s.value)))
+
+    def assign(self, target: ast.expr, value: Value) -> None:
+        if isinstance(target, ast.Tuple):
+            for t, v in zip(target.elts, value, strict=True):
+                self.assign(t, v)
+        elif isinstance(target, ast.Subscript):
+            pointer, address = self.place_of(target)
+            x = cast(self.emit, value, pointer.element)
+            self.do(f"store {LLVM[pointer.element]} {x.ref}, ptr {address}")
+        elif isinstance(target, ast.Name):
+            self.name(target.id, value)
+        else:
+            raise Unsupported("this target")
+
+    def name(self, name: str, value: Value) -> None:
+        """Bind a name: to a value, or, if that changes, to memory (which LLVM makes registers of again)."""
+        if name not in self.assigned or not isinstance(value, Scalar):
+            self.names[name] = value
+            return
+        if name not in self.variables:
+            address = f"%m{len(self.variables)}.{name}"
+            self.variables[name] = value.type, address
+            self.head.append(f"  {address} = alloca {LLVM[value.type]}\n")
+        t, address = self.variables[name]
+        if t != value.type and common(Scalar(t, ""), value) != t:
+            raise Unsupported(f"{name} is {t} and {value.type}")
+        self.do(f"store {LLVM[t]} {cast(self.emit, value, t).ref}, ptr {address}")
+
+    def on_Return(self, s: ast.Return) -> None:
+        assert s.value is not None
+        found: Any = [self.scalar(e) for e in s.value.elts] if isinstance(s.value, ast.Tuple) else self.value(s.value)
+        several = isinstance(found, list | tuple)
+        types = tuple(x.type for x in found) if several else found.type
+        if self.result is None:
+            self.result = types
+        if several:
+            whole = "undef"
+            for k, (x, t) in enumerate(zip(found, self.result, strict=True)):
+                part = f"{LLVM[t]} {cast(self.emit, x, t).ref}"
+                whole = self.emit(f"insertvalue {llvm_type(self.result)} {whole}, {part}, {k}")
+            self.do(f"ret {llvm_type(self.result)} {whole}")
+        else:
+            if common(Scalar(self.result, ""), found) != self.result and found.type != self.result:
+                raise Unsupported(f"results {self.result} and {found.type}")
+            self.do(f"ret {LLVM[self.result]} {cast(self.emit, found, self.result).ref}")
+        self.open = False
+
+    def on_If(self, s: ast.If) -> None:
+        yes, no, after = self.label(), self.label(), self.label()
+        self.branch(self.scalar(s.test), yes, no if s.orelse else after)
+        self.place(yes)
+        self.statements(s.body)
+        self.go(after)
+        if s.orelse:
+            self.place(no)
+            self.statements(s.orelse)
+            self.go(after)
+        self.place(after)
+
+    def on_While(self, s: ast.While) -> None:
+        test, inside, after = self.label(), self.label(), self.label()
+        self.place(test)
+        self.branch(self.scalar(s.test), inside, after)
+        self.place(inside)
+        self.inside(s.body, test, after)
+        self.go(test)
+        self.place(after)
+
+    def inside(self, body: Sequence[ast.stmt], again: str, after: str) -> None:
+        self.loops.append((again, after))
+        self.statements(body)
+        self.loops.pop()
+
+    def on_Break(self, s: ast.Break) -> None:
+        self.go(self.loops[-1][1])
+
+    def on_Continue(self, s: ast.Continue) -> None:
+        self.go(self.loops[-1][0])
+
+    def on_For(self, s: ast.For) -> None:
+        if not isinstance(s.target, ast.Name):
+            raise Unsupported("this loop")
+        if not (isinstance(s.iter, ast.Call) and getattr(s.iter.func, "id", "") == "range"):
+            numbers = self.value(s.iter)
+            if not isinstance(numbers, tuple) or _jumps(s.body):
+                raise Unsupported("a loop over this")
+            for x in numbers:
+                self.names[s.target.id] = literal(x)
+                self.statements(s.body)
+            return
+        bounds = [cast(self.emit, self.scalar(a), "i64") for a in s.iter.args]
+        start, stop, step = {1: (constant("i64", 0), *bounds, constant("i64", 1)),
+                             2: (*bounds, constant("i64", 1))}.get(len(bounds), tuple(bounds))
+        if step.number is None:
+            raise Unsupported("a step that is no number")
+        self.count_loop(s, start, stop, int(step.number))
+
+    def count_loop(self, s: ast.For, start: Scalar, stop: Scalar, step: int) -> None:
+        assert isinstance(s.target, ast.Name)
+        before, test, inside, again, after = self.block, *(self.label() for _ in range(4))
+        self.place(test)
+        i, following = f"%i{test}", f"%n{test}"
+        self.do(f"{i} = phi i64 [ {start.ref}, %{before} ], [ {following}, %{again} ]")
+        more = self.emit(f"icmp {'slt' if step > 0 else 'sgt'} i64 {i}, {stop.ref}")
+        self.branch(Scalar("bool", more), inside, after)
+        self.place(inside)
+        self.names[s.target.id] = Scalar("i64", i)
+        self.inside(s.body, again, after)
+        self.place(again)
+        self.do(f"{following} = add nsw i64 {i}, {step}")
+        self.do(f"br label %{test}")
+        self.open = False
+        self.place(after)
+
+def _as_load(target: ast.expr) -> ast.expr:
+    if isinstance(target, ast.Name):
+        return ast.Name(target.id, ast.Load())
+    assert isinstance(target, ast.Subscript)
+    return ast.Subscript(target.value, target.slice, ast.Load())
+
+
+def _assigned(statements: Sequence[ast.stmt]) -> tuple[set[str], set[str]]:
+    """Names that are assigned once, and those that are assigned more often."""
+    once: set[str] = set()
+    often: set[str] = set()
+    for s in statements:
+        for node in ast.walk(s):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                (often if node.id in once else once).add(node.id)
+    return once - often, often
+
+
+def _jumps(body: Sequence[ast.stmt]) -> bool:
+    return any(isinstance(n, ast.Break | ast.Continue) for s in body for n in ast.walk(s))

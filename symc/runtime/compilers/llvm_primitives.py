@@ -1,0 +1,191 @@
+"""What kernel texts call that is no helper in Python: conversions, LLVM's intrinsics, functions of the C library.
+
+``numba_primitives`` says the same to Numba. A primitive is a function of (emit, declare, scalars) that returns a
+scalar; ``declare(name, result, operands)`` makes an external function known to the module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from symc.codegen.cpu.text import Unsupported
+from symc.runtime.compilers.llvm_scalars import (
+    CONTRACT,
+    FLOATS,
+    LLVM,
+    REASSOCIATE,
+    Emit,
+    Scalar,
+    binary,
+    cast,
+    compare,
+    constant,
+    select,
+    width,
+)
+from symc.runtime.scipy_functions import symbol
+
+Declare = Callable[[str, str, Sequence[str]], None]
+Primitive = Callable[[Emit, Declare, Sequence[Scalar]], Scalar]
+
+
+def _cast_to(t: str) -> Primitive:
+    return lambda emit, declare, xs: cast(emit, xs[0], t)
+
+
+def _like(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:
+    x, number = xs
+    return cast(emit, number, x.type)
+
+
+def _fold(instruction: str) -> Primitive:
+    def combine(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:
+        a, b = xs
+        b = cast(emit, b, a.type)
+        return Scalar(a.type, emit(f"{instruction} {REASSOCIATE} {LLVM[a.type]} {a.ref}, {b.ref}"))
+
+    return combine
+
+
+def _wrapping(sign: str) -> Primitive:
+    def combine(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:
+        a, b = (cast(emit, x, "i64") for x in xs)
+        return binary(emit, sign, a, b, wraps=True)
+
+    return combine
+
+
+def _intrinsic(name: str, arity: int) -> Primitive:
+    """An LLVM intrinsic on floats of either width, with operands of the type of the first."""
+
+    def apply(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:
+        x = xs[0] if xs[0].type in FLOATS else cast(emit, xs[0], "f64")
+        t = LLVM[x.type]
+        symbol = f"llvm.{name}.{x.type}"
+        declare(symbol, t, [t] * arity)
+        operands = ", ".join(f"{t} {cast(emit, y, x.type).ref}" for y in (x, *xs[1:]))
+        return Scalar(x.type, emit(f"call {CONTRACT} {t} @{symbol}({operands})"))
+
+    return apply
+
+
+def _library(name: str, arity: int = 1) -> Primitive:
+    """A function of the C library, which has one for each width."""
+
+    def apply(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:
+        t = "f32" if all(x.type == "f32" for x in xs) else "f64"
+        symbol = name + "f" * (t == "f32")
+        declare(symbol, LLVM[t], [LLVM[t]] * arity)
+        operands = ", ".join(f"{LLVM[t]} {cast(emit, x, t).ref}" for x in xs)
+        return Scalar(t, emit(f"call {LLVM[t]} @{symbol}({operands})"))
+
+    return apply
+
+
+def _bits(source: str, target: str) -> Primitive:
+    return lambda emit, declare, xs: Scalar(
+        target, emit(f"bitcast {LLVM[source]} {cast(emit, xs[0], source).ref} to {LLVM[target]}"))
+
+
+def _absolute(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:
+    (x,) = xs
+    if x.type in FLOATS:
+        return _intrinsic("fabs", 1)(emit, declare, xs)
+    if x.type[0] == "u":
+        return x
+    x = cast(emit, x, "i64")
+    return select(emit, compare(emit, "<", x, constant("i64", 0)), binary(emit, "-", constant("i64", 0), x, True), x)
+
+
+def _extreme(sign: str) -> Primitive:
+    def choose(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:
+        x, y = xs
+        return select(emit, compare(emit, sign, x, y), x, y)
+
+    return choose
+
+
+def _to_int(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:
+    """Toward zero; the least i64 outside its range."""
+    x = cast(emit, xs[0], "f64")
+    low, high = constant("f64", -(2.0**63)).ref, constant("f64", 2.0**63).ref
+    inside = emit(f"and i1 {emit(f'fcmp oge double {x.ref}, {low}')}, {emit(f'fcmp olt double {x.ref}, {high}')}")
+    safe = emit(f"select i1 {inside}, double {x.ref}, double 0.0")
+    found = emit(f"fptosi double {safe} to i64")
+    return Scalar("i64", emit(f"select i1 {inside}, i64 {found}, i64 {-(2**63)}"))
+
+
+def _from_half(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:
+    half = emit(f"bitcast i16 {cast(emit, xs[0], 'u16').ref} to half")
+    return Scalar("f32", emit(f"fpext half {half} to float"))
+
+
+def _to_half(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:
+    half = emit(f"fptrunc float {cast(emit, xs[0], 'f32').ref} to half")
+    return Scalar("u16", emit(f"bitcast half {half} to i16"))
+
+
+def _remainder(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:
+    x, y = xs
+    return Scalar(x.type, emit(f"frem {LLVM[x.type]} {x.ref}, {cast(emit, y, x.type).ref}"))
+
+
+def _width(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:
+    return constant("i64", width(xs[0].type))
+
+
+def _of_scipy(export: str) -> Primitive:
+    """A function of one double of ``scipy.special.cython_special``; the flag says not to look for an override."""
+
+    def apply(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:
+        name = symbol(export)
+        declare(name, "double", ["double", "i32"])
+        return Scalar("f64", emit(f"call double @{name}(double {cast(emit, xs[0], 'f64').ref}, i32 0)"))
+
+    return apply
+
+
+def _unknown(emit: Emit, declare: Declare, xs: Sequence[Any]) -> Scalar:
+    raise Unsupported("complex numbers")
+
+
+_MATH = ("log", "exp", "log1p", "expm1", "sin", "cos", "tan", "lgamma")
+
+#: By the name that a text calls it.
+PRIMITIVES: dict[str, Primitive] = {
+    **{t: _cast_to(t) for t in LLVM if t != "bool"},
+    "int": _cast_to("i64"),
+    "like": _like,
+    "abs": _absolute,
+    "min": _extreme("<"),
+    "max": _extreme(">"),
+    "bits": _width,
+    "fold_add": _fold("fadd"),
+    "fold_mul": _fold("fmul"),
+    "wrap_add": _wrapping("+"),
+    "wrap_sub": _wrapping("-"),
+    "wrap_mul": _wrapping("*"),
+    "maximum": _intrinsic("maximum", 2),
+    "minimum": _intrinsic("minimum", 2),
+    "copysign": _intrinsic("copysign", 2),
+    "fma": _intrinsic("fma", 3),
+    **{name: _intrinsic(name, 1) for name in ("rint", "floor", "ceil", "trunc")},
+    "fmod": _remainder,
+    "from_half": _from_half,
+    "to_half": _to_half,
+    "to_int": _to_int,
+    "bits64": _bits("f64", "i64"),
+    "float64_of": _bits("i64", "f64"),
+    "bits32": _bits("f32", "i32"),
+    "float32_of": _bits("i32", "f32"),
+    "math.sqrt": _intrinsic("sqrt", 1),
+    "math.copysign": _intrinsic("copysign", 2),
+    **{f"math.{name}": _library(name) for name in _MATH},
+    "math.gamma": _library("tgamma"),
+    "math.pow": _library("pow", 2),
+    **{f"_{name}": _of_scipy(f"__pyx_fuse_{k}{name}") for k, name in ((1, "psi"), (0, "erfinv"), (1, "erfcx"))},
+    "c64": _unknown,
+    "c128": _unknown,
+    "complex": _unknown,
+}

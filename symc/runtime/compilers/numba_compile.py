@@ -1,0 +1,104 @@
+"""Compiling kernel texts with Numba: the backend that knows complex numbers and a user's functions, and the yardstick
+for the other (``llvm_compile``)."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from symc.codegen.cpu.render import Source
+from symc.codegen.user_functions import called_in
+from symc.errors import ExecutionError, SymcError
+from symc.ir.location import Loc
+from symc.runtime.library import MODULES
+
+
+def compile_text(source: Source, name: str) -> tuple[Any, int]:
+    """What keeps the machine code of a kernel alive, and its address."""
+    from numba.core import types
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.errors import NumbaError
+
+    function = _define(source, name)
+    pointers = source.operands + source.results + (np.dtype("u1"),) * source.fails
+    arguments = (types.int64,) * len(source.sizes) + tuple(_pointer(d) for d in pointers)
+    with global_compiler_lock:
+        try:
+            return _native(function, arguments)
+        except NumbaError as e:
+            raise _blamed(source, e) or e from e
+
+
+def _define(source: Source, name: str) -> Callable[..., None]:
+    """The Python function of a source. Its text is ours, made from IR; the debugger and tracebacks can show it."""
+    from numba import njit
+
+    file = f"<symc kernel {name}>"
+    linecache.cache[file] = (len(source.text), None, source.text.splitlines(True), file)
+    users = {n: njit(nogil=True, error_model="numpy")(f) for n, f in called_in(source.text).items()}
+    scope = {**_names(), **users}
+    exec(compile(source.text, file, "exec"), scope)
+    return scope[name]
+
+
+@functools.cache
+def _names() -> dict[str, Any]:
+    """Everything a kernel's source may name. The modules import Numba: this is the first moment that needs it."""
+    modules = ["symc.runtime.compilers.numba_primitives", *(f"symc.runtime.library.{m}" for m in MODULES)]
+    found = [vars(importlib.import_module(m)) for m in modules]
+    return {k: v for names in found for k, v in names.items() if not k.startswith("_")}
+
+
+def _blamed(source: Source, e: Exception) -> SymcError | None:
+    """The error for a user's function that Numba cannot compile; None if the kernel calls none."""
+    users = called_in(source.text)
+    lines = [Loc(f.__code__.co_filename, f.__code__.co_firstlineno) for f in users.values()]
+    what = f"Numba cannot compile {' or '.join(users)}: {str(e).strip().splitlines()[-1]}"
+    return (
+        ExecutionError(what, where=lines, help="sc.op(numba=) takes a function of scalars that numba.njit compiles")
+        if users
+        else None
+    )
+
+
+def _pointer(dtype: np.dtype) -> Any:
+    from numba.core import types
+    from numba.np import numpy_support
+
+    stored: Any = {"?": np.dtype("u1"), "e": np.dtype("u2")}.get(dtype.char, dtype)
+    return types.CPointer(numpy_support.from_dtype(stored))
+
+
+def _native(function: Callable[..., None], arguments: tuple[Any, ...]) -> tuple[Any, int]:
+    from llvmlite import ir
+    from numba.core import compiler, cpu_options, types
+    from numba.core.registry import cpu_target
+
+    flags: Any = compiler.Flags()
+    flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.noalias = True
+    flags.error_model = "numpy"
+    flags.fastmath = cpu_options.FastMathOptions({"contract"})
+    context = cpu_target.target_context
+    result = compiler.compile_extra(cpu_target.typing_context, context, function, arguments, types.void, flags, {})
+    library = context.codegen().create_library(f"entry of {result.fndesc.mangled_name}")
+    module = library.create_ir_module("entry")
+    words = ir.IntType(64).as_pointer()
+    entry = ir.Function(module, ir.FunctionType(ir.VoidType(), [words]), f"entry_{result.fndesc.mangled_name}")
+    builder = ir.IRBuilder(entry.append_basic_block())
+    values = []
+    for k, t in enumerate(arguments):
+        word = builder.load(builder.gep(entry.args[0], [ir.Constant(ir.IntType(64), k)]))
+        values.append(builder.inttoptr(word, context.get_value_type(t)) if isinstance(t, types.CPointer) else word)
+    context.call_conv.call_function(
+        builder, context.declare_function(module, result.fndesc), types.void, arguments, values
+    )
+    builder.ret_void()
+    library.add_ir_module(module)
+    library.add_linking_library(result.library)
+    library.finalize()
+    return library, library.get_pointer_to_function(entry.name)

@@ -1,0 +1,170 @@
+# mypy: ignore-errors
+"""The error function and its complement, branch-free, in f32 and f64 (the style of ``library.math``).
+
+f64: erf(x) = -expm1(-x Q(x)), where x Q(x) = -log(erfc(x)) is smooth, so that one polynomial of degree 23 serves all of
+[0, 5.92]. erfc(x) = exp(-x**2) P(t) / (1 + 2x) with t = (x - K) / (x + K): degree 22 on [0, 27.3] (K = 4), for f32
+degree 10 on [0, 10.1] (K = 3); x**2 is taken in two parts, the second of which
+corrects the exponential; for abs(x) < 1/2 it is 1 - erf by Taylor's series. erf in f32: degree 8 on [0, 3.93].
+Coefficients: own minimax fits (Remez's exchange), weighted for the relative error.
+
+Errors in ulp, f64 / f32 (measured, and held by a test): erf 2.4 / 3.0, erfc 2.5 / 3.0.
+"""
+
+from __future__ import annotations
+
+from symc.runtime.compilers.numba_primitives import bits32, bits64, copysign, f32, float32_of, float64_of, fma, i32
+from symc.runtime.compilers.numba_primitives import by_width as _by_width
+from symc.runtime.library.math import (
+    LN2_HI64,
+    LN2_LO64,
+    MAGIC32,
+    MAGIC64,
+    at_most,
+    power_series32,
+    power_series64,
+    scaled32,
+    split64_twice,
+)
+
+
+def erf(x):
+    """The error function; typed by the overload below."""
+
+
+def erfc(x):
+    """1 - erf(x), accurate where it is small; typed by the overload below."""
+
+
+def _erf64(x):
+    a = at_most(abs(x), 5.93)
+    p = -3.592225844293322e-15
+    p = p * a + 1.6148828519349403e-13
+    p = p * a + -3.364370320955044e-12
+    p = p * a + 4.3018066904690214e-11
+    p = p * a + -3.7607249112765294e-10
+    p = p * a + 2.3605201887764024e-09
+    p = p * a + -1.0773360858629836e-08
+    p = p * a + 3.4584830977248666e-08
+    p = p * a + -6.573332845244009e-08
+    p = p * a + -1.1709039115410259e-08
+    p = p * a + 5.706345146427353e-07
+    p = p * a + -2.0371923002608347e-06
+    p = p * a + 3.1329680065737036e-06
+    p = p * a + 3.1696644945072974e-06
+    p = p * a + -2.957566038530993e-05
+    p = p * a + 6.442046667997797e-05
+    p = p * a + 2.5904502561349976e-05
+    p = p * a + -0.0005901324311632303
+    p = p * a + 0.0016962076701119765
+    p = p * a + -0.00020919485396157157
+    p = p * a + -0.019128446993090995
+    p = p * a + 0.10277260330131524
+    p = p * a + 0.6366197723675909
+    p = p * a + 1.1283791670955126
+    y = -(a * p)
+    k = (y * 1.4426950408889634 + MAGIC64) - MAGIC64
+    r = (y - k * LN2_HI64) - k * LN2_LO64
+    s = float64_of(bits64(k + (MAGIC64 + 1023.0)) << 52)
+    q = r + (r * r) * power_series64(r)
+    return copysign((1.0 - s) - q * s, x)
+
+
+def _erfc64(x):
+    a = at_most(abs(x), 27.5)
+    t = (a - 4.0) / (a + 4.0)
+    p = -1.8000823524822058e-09
+    p = p * t + -1.3649740391876405e-08
+    p = p * t + -7.842061072301638e-09
+    p = p * t + 1.1515954988503164e-07
+    p = p * t + 6.288802093703342e-08
+    p = p * t + -8.34765151154397e-07
+    p = p * t + 3.0127373953645975e-07
+    p = p * t + 5.717497836777853e-06
+    p = p * t + -1.1224821854531571e-05
+    p = p * t + -2.4402953551309234e-05
+    p = p * t + 0.00015062229034119902
+    p = p * t + -0.00019925557963358125
+    p = p * t + -0.0007577733614802615
+    p = p * t + 0.005031969770626181
+    p = p * t + -0.016197734054711112
+    p = p * t + 0.03716751556069995
+    p = p * t + -0.06633036581203985
+    p = p * t + 0.09373283499691457
+    p = p * t + -0.10103906603632351
+    p = p * t + 0.06809705425473354
+    p = p * t + 0.015379652102620139
+    p = p * t + -0.13962111684056286
+    p = p * t + 1.2329951186255526
+    square = a * a
+    q, s1, s2 = split64_twice(-square, -fma(a, a, -square))
+    p = p / fma(2.0, a, 1.0)
+    y = (p + p * q) * s1 * s2
+    z = x * x
+    near = -1.2290555301717926e-09
+    near = near * z + 1.4807192815879218e-08
+    near = near * z + -1.6365844691234924e-07
+    near = near * z + 1.6462114365889246e-06
+    near = near * z + -1.492565035840625e-05
+    near = near * z + 0.00012055332981789664
+    near = near * z + -0.0008548327023450852
+    near = near * z + 0.005223977625442188
+    near = near * z + -0.026866170645131252
+    near = near * z + 0.11283791670955126
+    near = near * z + -0.37612638903183754
+    near = near * z + 1.1283791670955126
+    y = y if x > 0.0 else 2.0 - y
+    return 1.0 - x * near if a < 0.5 else y
+
+
+def _erf32(x):
+    a = at_most(abs(x), f32(3.93))
+    p = f32(-9.256149e-06)
+    p = p * a + f32(0.000117641015)
+    p = p * a + f32(-0.0006328382)
+    p = p * a + f32(0.0016670327)
+    p = p * a + f32(-0.00016040272)
+    p = p * a + f32(-0.01915306)
+    p = p * a + f32(0.10277783)
+    p = p * a + f32(0.6366194)
+    p = p * a + f32(1.1283792)
+    y = -(a * p)
+    k = (y * f32(1.44269504) + MAGIC32) - MAGIC32
+    r = (y - k * f32(0.693359375)) - k * f32(-2.12194440e-4)
+    s = float32_of(i32(bits32(k + (MAGIC32 + f32(127.0))) << 23))
+    q = r + (r * r) * power_series32(r)
+    return copysign((f32(1.0) - s) - q * s, x)
+
+
+def _erfc32(x):
+    a = at_most(abs(x), f32(10.2))
+    t = (a - f32(3.0)) / (a + f32(3.0))
+    p = f32(-0.00026814867)
+    p = p * t + f32(-0.0007776276)
+    p = p * t + f32(0.0020018038)
+    p = p * t + f32(0.002567412)
+    p = p * t + f32(-0.023797514)
+    p = p * t + f32(0.06829576)
+    p = p * t + f32(-0.11927098)
+    p = p * t + f32(0.12964642)
+    p = p * t + f32(-0.047562398)
+    p = p * t + f32(-0.13562115)
+    p = p * t + f32(1.253008)
+    square = a * a
+    k = (square * f32(-1.44269504) + MAGIC32) - MAGIC32
+    r = (-square - k * f32(0.693359375)) - k * f32(-2.12194440e-4)
+    q, s1, s2 = scaled32(k, r - fma(a, a, -square))
+    p = p / fma(f32(2.0), a, f32(1.0))
+    y = (p + p * q) * s1 * s2
+    z = x * x
+    near = f32(-0.000854832702)
+    near = near * z + f32(0.00522397763)
+    near = near * z + f32(-0.0268661706)
+    near = near * z + f32(0.112837917)
+    near = near * z + f32(-0.376126389)
+    near = near * z + f32(1.12837917)
+    y = y if x > f32(0.0) else f32(2.0) - y
+    return f32(1.0) - x * near if a < f32(0.5) else y
+
+
+_by_width(erf, _erf32, _erf64)
+_by_width(erfc, _erfc32, _erfc64)

@@ -1,0 +1,113 @@
+# mypy: ignore-errors
+"""The names that kernel sources use: scalar functions that NumPy has and Numba has not, or has with other edge cases.
+
+Imported only when a kernel is compiled (it imports numba). Every function keeps the dtype of its operand: `like` makes
+constants of it, since a bare 1.0 would widen float32.
+"""
+
+from __future__ import annotations
+
+import math
+
+from symc.runtime.compilers.numba_primitives import INF, bits, floor, fmod, inlined, like
+
+
+@inlined
+def zero(x):
+    return like(x, 0)
+
+
+@inlined
+def inf(x):
+    return like(x, INF)
+
+
+@inlined
+def sign(x):
+    return like(x, 1) if x > 0 else (like(x, -1) if x < 0 else x + zero(x))
+
+
+@inlined
+def fmax(x, y):
+    return y if x != x else (x if y != y or x >= y else y)
+
+
+@inlined
+def fmin(x, y):
+    return y if x != x else (x if y != y or x <= y else y)
+
+
+@inlined
+def sorts_before(x, y):
+    return x < y or (y != y and x == x)
+
+
+@inlined
+def mod(x, y):
+    r = fmod(x, y)
+    if r != 0:
+        return r + y if (y < 0) != (r < 0) else r
+    return math.copysign(zero(x), y) if r == 0 else r
+
+
+@inlined
+def floordiv(x, y):
+    if y == 0:
+        return x / y
+    r = fmod(x, y)
+    q = (x - r) / y
+    if r != 0 and (y < 0) != (r < 0):
+        q = q - like(x, 1)
+    if q == 0:
+        return math.copysign(zero(x), x / y)
+    f = floor(q)
+    return f + like(x, 1) if q - f > 0.5 else f
+
+
+@inlined
+def int_floordiv(x, y):
+    if y == 0:
+        return like(x, 0)
+    if y == like(y, -1) and y < 0:
+        return like(x, -x)
+    return like(x, x // y)
+
+
+@inlined
+def int_mod(x, y):
+    if y == 0 or (y == like(y, -1) and y < 0):
+        return like(x, 0)
+    return like(x, x % y)
+
+
+@inlined
+def int_fmod(x, y):
+    r = int_mod(x, y)
+    return like(x, r - y) if r != 0 and (x < 0) != (y < 0) else r
+
+
+@inlined
+def int_pow(x, y):
+    if y < 0:
+        if x == 1:
+            return like(x, 1)
+        if x == like(x, -1):
+            return like(x, 1) if y % 2 == 0 else x
+        return like(x, 0)
+    result = like(x, 1)
+    while y > 0:
+        if y & 1:
+            result = like(x, result * x)
+        x = like(x, x * x)
+        y = like(y, y >> 1)
+    return result
+
+
+@inlined
+def shift_left(x, y):
+    return like(x, x << y) if 0 <= y < bits(x) else like(x, 0)
+
+
+@inlined
+def shift_right(x, y):
+    return like(x, x >> y) if 0 <= y < bits(x) else (like(x, -1) if x < 0 else like(x, 0))

@@ -1,0 +1,99 @@
+# mypy: ignore-errors
+"""Special functions inside kernels: SciPy's own, called by symbol, and those that SciPy has only as array functions.
+
+Imported only when a kernel is compiled; SciPy only when a kernel that calls it is.
+"""
+
+from __future__ import annotations
+
+import math
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from symc.runtime.compilers.numba_primitives import INF, f64, floor, inlined, like
+from symc.runtime.scipy_functions import add_symbol
+
+
+def _of_scipy(export: str):
+    """The function of one double that ``scipy.special.cython_special`` exports under this name."""
+
+    @intrinsic
+    def function(typingctx, x):
+        def codegen(context, builder, signature, args):
+            symbol = add_symbol(export)
+            double, flag = ir.DoubleType(), ir.IntType(32)  # the flag is Cython's: do not look for an override
+            fn = builder.module.globals.get(symbol) or ir.Function(
+                builder.module, ir.FunctionType(double, [double, flag]), symbol)
+            return builder.call(fn, [*args, ir.Constant(flag, 0)])
+
+        return types.float64(types.float64), codegen
+
+    return function
+
+
+_psi, _erfinv, _erfcx = (_of_scipy(f"__pyx_fuse_{k}") for k in ("1psi", "0erfinv", "1erfcx"))
+
+#: (2k)! / B(2k), k = 1, 2, ...: of the tail in Euler and Maclaurin's formula.
+_TAIL = (12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1.8924375803183791606e9, 7.47242496e10,
+         -2.950130727918164224e12, 1.1646782814350067249e14, -4.5979787224074726105e15, 1.8152105401943546773e17,
+         -7.1661652561756670113e18)
+
+
+@inlined
+def digamma(x):
+    return like(x, _psi(f64(x)))
+
+
+@inlined
+def erfinv(x):
+    return like(x, _erfinv(f64(x)))
+
+
+@inlined
+def erfcx(x):
+    return like(x, _erfcx(f64(x)))
+
+
+@inlined
+def _hurwitz(s, q):
+    """The sum of (q + k)**-s over k = 0, 1, ..., for an integer s > 1."""
+    if q > 1e8:
+        return (1.0 / (s - 1.0) + 0.5 / q) * math.pow(q, 1.0 - s)
+    if q <= 0.0 and q == floor(q):
+        return INF
+    if q != q:
+        return q
+    total = math.pow(q, -s)
+    a = q
+    b = total
+    k = 0
+    while k < 9 or a <= 9.0:
+        k += 1
+        a += 1.0
+        b = math.pow(a, -s)
+        total += b
+        if abs(b) < 1.1102230246251565e-16 * abs(total):
+            return total
+    total += b * a / (s - 1.0) - 0.5 * b
+    rising = 1.0
+    w = 0.0
+    for t in _TAIL:
+        rising *= s + w
+        b /= a
+        term = rising * b / t
+        total += term
+        if abs(term) < 1.1102230246251565e-16 * abs(total):
+            return total
+        rising *= s + w + 1.0
+        b /= a
+        w += 2.0
+    return total
+
+
+@inlined
+def polygamma(order, x):
+    n = f64(order)
+    sign = 1.0 if order % 2 == 1 else -1.0
+    return like(x, sign * math.gamma(n + 1.0) * _hurwitz(n + 1.0, f64(x)))

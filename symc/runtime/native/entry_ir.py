@@ -1,0 +1,362 @@
+"""The native entry of compiled functions: one LLVM function, built once in a process through llvmlite, without Numba.
+
+It has the signature of a builtin (``METH_FASTCALL | METH_KEYWORDS``) and is the same for every function: what a
+function takes and gives is data. ``self`` is a tuple; its first item is an array of 64-bit words, the *block*; a
+*record* is what was prepared for one combination of shapes. The words of both are named here and written in
+``symc.runtime.entry``.
+
+A call takes the locks of states, if there are any, and their arrays, as further arguments; looks at the arguments;
+looks for a record with their shapes that is not in use; allocates results; puts array objects into the slots of the
+plan's code and runs it. Whatever is not as expected, whatever fails: the function ``SLOW`` is called with the same
+arguments, and makes the result or the error. So the entry itself raises nothing.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from symc.runtime.machine_code import load_module
+from symc.runtime.native.words_ir import Words
+
+#: How many records a block has place for, how many arrays may be made, how many arguments and states there may be.
+MOST_RECORDS, MOST_RESULTS, MOST_ARGUMENTS = 8, 64, 128
+#: Where the fields of array objects lie, in words of 8 bytes (``nd`` and ``flags`` are the first half of theirs).
+ARRAY = {"type": 1, "data": 2, "nd": 3, "dims": 4, "strides": 5, "base": 6, "descr": 7, "flags": 8}
+#: Where a tuple has its first item.
+ITEM = 3
+
+
+class Block(enum.IntEnum):
+    """Words of a block. After them: (descr, nd, flags) for each argument, then each state; (descr, nd) for each array
+    that is made; (acquire, release), methods of the lock of each state, in the order to take them; each state, in the
+    order of its array; (state, k) for each that is updated: by what array k of those made, or in place if k < 0."""
+
+    SLOW = 0  #     what is called where this is not enough
+    RUN = 1  #      the address of the interpreter of plans
+    ARRAY = 2  #    the type of arrays
+    EMPTY = 3  #    NumPy's PyArray_Empty
+    ARGS = 4  #     how many arguments
+    MADE = 5  #     how many arrays are made: results, then those of states
+    RESULTS = 6  #  how many results
+    TUPLE = 7  #    1: results are returned as a tuple; 0: there is one
+    FILL = 8  #     what the tuple is given to, or 0
+    STATES = 9  #   how many states
+    UPDATED = 10  # how many of them are updated
+    FALSE = 11  #   Python's False, True, 1, and the names of a state's attributes
+    TRUE = 12
+    ONE = 13
+    CELL_ARRAY = 14
+    CELL_VERSION = 15
+    CELL_BORROWED = 16
+    RECORDS = 17  # addresses of records, 0 after the last
+    ROWS = RECORDS + MOST_RECORDS + 1
+
+
+class Record(enum.IntEnum):
+    """Words of a record. After them: the dims of all arguments and states; for each slot that one of them is put into,
+    its index among them; for each array that is made the index of its slot, and its dims."""
+
+    BUSY = 0  #     1 while a call uses it
+    MEMORY = 1  #   what the interpreter runs
+    SLOTS = 2  #    the address of the first slot
+    RELEASE = 3  #  1: other threads may run meanwhile
+    GIVEN = 4  #    how many slots arguments are put into
+    ROWS = 5
+
+
+#: What is called by name: result, then arguments ("p": a pointer or word, "i": an int, "v": nothing).
+PYTHON = {
+    "Py_IncRef": "vp",
+    "Py_DecRef": "vp",
+    "PyErr_Clear": "v",
+    "PyEval_SaveThread": "p",
+    "PyEval_RestoreThread": "vp",
+    "PyTuple_New": "pp",
+    "PyTuple_SetItem": "ippp",
+    "PyObject_Vectorcall": "ppppp",
+    "PyObject_GetAttr": "ppp",
+    "PyObject_SetAttr": "ippp",
+    "PyNumber_Add": "ppp",
+}
+
+
+def build() -> int:
+    """The address of the function."""
+    import ctypes
+
+    from llvmlite import binding
+
+    for name in PYTHON:
+        binding.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
+    # level 0 would take 25 ms less to compile, which is done once a machine, and 20 ns more in each call
+    return load_module("entry", _text, 2)("symc_entry")
+
+
+def _text() -> str:
+    from llvmlite import ir
+
+    module = ir.Module("symc_entry")
+    _Entry(module, ir, PYTHON, "symc_entry").write()
+    return str(module)
+
+
+class _Entry(Words):
+    """Writes the function."""
+
+    def write(self) -> None:
+        b = self.b
+        this, self.args, self.nargs, self.names = self.f.args
+        self.results, own = (b.alloca(self.i64, n) for n in (MOST_RESULTS, MOST_ARGUMENTS))
+        self.state = b.alloca(self.i64, 3)  # how many locks are held, how many arrays of states; an argument
+        self.slow, self.back = self.f.append_basic_block("slow"), self.f.append_basic_block("back")
+        self.block = self.object(self.object(this, ITEM), ARRAY["data"])
+        self.need(b.icmp_unsigned("==", self.names, self.null), self.slow)
+        self.need(self.equal(self.nargs, self.load(self.block, Block.ARGS)), self.slow)
+        self.store(self.state, 0, 0)
+        self.store(self.state, 1, 0)
+        self.places()
+        self.arrays = b.select(self.equal(self.states, self.const(0)), self.args, own)
+        with b.if_then(b.icmp_unsigned("!=", self.states, self.const(0))):
+            self.take()
+        self.look()
+        record = self.find()
+        self.store(record, Record.BUSY, 1)
+        made = self.allocate(record)
+        self.count_changes(made)
+        self.run(record, made)
+        self.replace()
+        self.let_go()
+        self.give()
+        b.position_at_end(self.back)
+        self.call("PyErr_Clear")
+        self.let_go()
+        b.branch(self.slow)
+        b.position_at_end(self.slow)
+        slow = self.object(self.block, Block.SLOW)
+        b.ret(self.call("PyObject_Vectorcall", slow, self.args, self.pointer(self.nargs), self.names))
+
+    # -- the parts
+
+    def places(self) -> None:
+        """Where in the block is what."""
+        b = self.b
+        self.states = self.load(self.block, Block.STATES)
+        self.total = b.add(self.nargs, self.states)
+        self.rows = self.at(self.block, self.const(Block.ROWS))
+        self.made_rows = self.at(self.rows, b.mul(self.total, self.const(3)))
+        self.locks = self.at(self.made_rows, b.shl(self.load(self.block, Block.MADE), self.const(1)))
+        self.cells = self.at(self.locks, b.shl(self.states, self.const(1)))
+        self.updates = self.at(self.cells, self.states)
+
+    def take(self) -> None:
+        """Take the locks of the states if they are free; put their arrays behind the arguments."""
+        b = self.b
+        self.each(self.nargs, lambda k: b.store(self.load(self.args, k), self.at(self.arrays, k)))
+        argument = self.at(self.state, self.const(2))
+
+        def lock(k: Any) -> None:
+            b.store(self.load(self.block, Block.FALSE), argument)
+            acquire = self.object(self.locks, b.shl(k, self.const(1)))
+            found = self.call("PyObject_Vectorcall", acquire, argument, self.pointer(self.const(1)), self.null)
+            self.call("Py_DecRef", found)
+            self.need(self.equal(b.ptrtoint(found, self.i64), self.load(self.block, Block.TRUE)), self.back)
+            b.store(b.add(k, self.const(1)), self.state)
+
+        def array(k: Any) -> None:
+            found = self.attribute(self.object(self.cells, k), Block.CELL_ARRAY, self.back)
+            b.store(b.ptrtoint(found, self.i64), self.at(self.arrays, b.add(self.nargs, k)))
+            b.store(b.add(k, self.const(1)), self.at(self.state, self.const(1)))
+
+        def borrowed(k: Any) -> None:
+            state = self.object(self.updates, b.shl(k, self.const(1)))
+            found = self.attribute(state, Block.CELL_BORROWED, self.back)
+            self.call("Py_DecRef", found)
+            self.need(self.equal(b.ptrtoint(found, self.i64), self.load(self.block, Block.FALSE)), self.back)
+
+        self.each(self.states, lock)
+        self.each(self.states, array)
+        self.each(self.load(self.block, Block.UPDATED), borrowed)
+
+    def let_go(self) -> None:
+        """Of what ``take`` took."""
+        b = self.b
+        held, own = self.load(self.state, 0), self.load(self.state, 1)
+        self.each(own, lambda k: self.call("Py_DecRef", self.object(self.arrays, b.add(self.nargs, k))))
+
+        def release(k: Any) -> None:
+            method = self.object(self.locks, b.or_(b.shl(k, self.const(1)), self.const(1)))
+            self.call("Py_DecRef", self.call("PyObject_Vectorcall", method, self.state, self.null, self.null))
+
+        self.each(held, release)
+
+    def count_changes(self, made: Any) -> None:
+        """One more version of each state that is updated."""
+        b = self.b
+
+        def one(k: Any) -> None:
+            state = self.object(self.updates, b.shl(k, self.const(1)))
+            self.left.add_incoming(made, b.block)
+            version = self.attribute(state, Block.CELL_VERSION, self.failed)
+            following = self.call("PyNumber_Add", version, self.object(self.block, Block.ONE))
+            self.call("Py_DecRef", version)
+            self.left.add_incoming(made, b.block)
+            self.need(b.icmp_unsigned("!=", following, self.null), self.failed)
+            self.call("PyObject_SetAttr", state, self.object(self.block, Block.CELL_VERSION), following)
+            self.call("Py_DecRef", following)
+
+        self.each(self.load(self.block, Block.UPDATED), one)
+
+    def replace(self) -> None:
+        """The arrays of states that were not written in place."""
+        b = self.b
+
+        def one(k: Any) -> None:
+            row = b.shl(k, self.const(1))
+            index = self.load(self.updates, b.or_(row, self.const(1)))
+            with b.if_then(b.icmp_signed(">=", index, self.const(0))):
+                array, name = self.object(self.results, index), self.object(self.block, Block.CELL_ARRAY)
+                self.call("PyObject_SetAttr", self.object(self.updates, row), name, array)
+                self.call("Py_DecRef", array)
+
+        self.each(self.load(self.block, Block.UPDATED), one)
+
+    def look(self) -> None:
+        """Are the arguments arrays of the right dtype, rank and layout?"""
+        b = self.b
+        array = self.load(self.block, Block.ARRAY)
+
+        def one(k: Any, row: Any) -> Any:
+            argument = self.object(self.arrays, k)
+            self.need(self.equal(self.load(argument, ARRAY["type"]), array), self.back)
+            self.need(self.equal(self.load(argument, ARRAY["descr"]), self.load(row, 0)), self.back)
+            self.need(self.equal(self.half(argument, ARRAY["nd"]), self.load(row, 1)), self.back)
+            wanted = self.load(row, 2)
+            self.need(self.equal(b.and_(self.half(argument, ARRAY["flags"]), wanted), wanted), self.back)
+            return self.at(row, self.const(3))
+
+        self.count(self.total, self.rows, one)
+
+    def find(self) -> Any:
+        """The record for the shapes of the arguments."""
+        b, f = self.b, self.f
+        before = b.block
+        search, following = f.append_basic_block("search"), f.append_basic_block("following")
+        b.branch(search)
+        b.position_at_end(search)
+        place = b.phi(self.i64)
+        place.add_incoming(self.const(Block.RECORDS), before)
+        record = self.object(self.block, place)
+        self.need(b.icmp_unsigned("!=", record, self.null), self.back)
+        self.need(self.equal(self.load(record, Record.BUSY), self.const(0)), following)
+
+        def argument(k: Any, state: Any) -> Any:
+            array = self.object(self.arrays, k)
+            dims = self.object(array, ARRAY["dims"])
+
+            def axis(j: Any, at: Any) -> Any:
+                self.need(self.equal(self.load(dims, j), self.load(at, 0)), following)
+                return self.at(at, self.const(1))
+
+            return self.count(self.half(array, ARRAY["nd"]), state, axis)
+
+        self.given = self.count(self.total, self.at(record, self.const(Record.ROWS)), argument)
+        found = b.block
+        b.position_at_end(following)
+        place.add_incoming(b.add(place, self.const(1)), following)
+        b.branch(search)
+        b.position_at_end(found)
+        return record
+
+    def allocate(self, record: Any) -> Any:
+        """Arguments and new arrays into the slots. The number of these; if there is no memory, the slow way."""
+        b = self.b
+        slots, n = self.object(record, Record.SLOTS), self.load(record, Record.GIVEN)
+
+        def argument(k: Any, at: Any) -> Any:
+            b.store(self.load(self.arrays, self.load(at, 0)), self.at(slots, k))
+            return self.at(at, self.const(1))
+
+        places = self.count(n, self.given, argument)
+        empty = self.ir.FunctionType(self.word, [self.i32, self.word, self.word, self.i32])
+        make = b.inttoptr(self.load(self.block, Block.EMPTY), empty.as_pointer())
+        m = self.load(self.block, Block.MADE)
+        failed = self.f.append_basic_block("failed")
+
+        def result(k: Any, at: Any) -> Any:
+            row = self.at(self.made_rows, b.shl(k, self.const(1)))
+            descr, nd = self.object(row, 0), self.load(row, 1)
+            self.call("Py_IncRef", descr)  # the new array takes it
+            dims = self.at(at, self.const(1))
+            array = b.call(make, [b.trunc(nd, self.i32), dims, descr, self.ir.Constant(self.i32, 0)])
+            self.left.add_incoming(k, b.block)
+            self.need(b.icmp_unsigned("!=", array, self.null), failed)
+            word = b.ptrtoint(array, self.i64)
+            b.store(word, self.at(self.results, k))
+            b.store(word, self.at(slots, self.load(at, 0)))
+            return self.at(dims, nd)
+
+        here = b.block
+        b.position_at_end(failed)
+        self.left = b.phi(self.i64)  # how many there are to give back
+        self.call("PyErr_Clear")
+        self.each(self.left, lambda k: self.call("Py_DecRef", self.object(self.results, k)))
+        self.store(record, Record.BUSY, 0)
+        b.branch(self.back)
+        b.position_at_end(here)
+        self.failed = failed
+        self.count(m, places, result)
+        return m
+
+    def run(self, record: Any, m: Any) -> None:
+        b, f = self.b, self.f
+        run = self.ir.FunctionType(self.i64, [self.word]).as_pointer()
+        run = b.inttoptr(self.load(self.block, Block.RUN), run)
+        memory = self.object(record, Record.MEMORY)
+        open_, done = f.append_basic_block("open"), f.append_basic_block("done")
+        hold = f.append_basic_block("hold")
+        b.cbranch(self.equal(self.load(record, Record.RELEASE), self.const(0)), hold, open_)
+        b.position_at_end(hold)
+        held = b.call(run, [memory])
+        b.branch(done)
+        b.position_at_end(open_)
+        thread = self.call("PyEval_SaveThread")
+        opened = b.call(run, [memory])
+        self.call("PyEval_RestoreThread", thread)
+        b.branch(done)
+        b.position_at_end(done)
+        status = b.phi(self.i64)
+        status.add_incoming(held, hold)
+        status.add_incoming(opened, open_)
+        self.left.add_incoming(m, done)
+        self.need(self.equal(status, self.const(0)), self.failed)
+        self.store(record, Record.BUSY, 0)
+
+    def give(self) -> None:
+        """Return the results, in a tuple unless there is one alone, through ``FILL`` if there is one."""
+        b, f = self.b, self.f
+        m = self.load(self.block, Block.RESULTS)
+        lone, several = f.append_basic_block("lone"), f.append_basic_block("several")
+        b.cbranch(self.equal(self.load(self.block, Block.TUPLE), self.const(0)), lone, several)
+        b.position_at_end(lone)
+        b.ret(self.object(self.results, 0))
+        b.position_at_end(several)
+        found = self.call("PyTuple_New", self.pointer(m))
+        with b.if_then(b.icmp_unsigned("==", found, self.null), likely=False):
+            self.each(m, lambda k: self.call("Py_DecRef", self.object(self.results, k)))
+            b.ret(self.null)
+        # it takes the reference
+        self.each(m, lambda k: self.call("PyTuple_SetItem", found, self.pointer(k), self.object(self.results, k)))
+        fill = self.object(self.block, Block.FILL)
+        with b.if_then(b.icmp_unsigned("!=", fill, self.null)):
+            b.store(b.ptrtoint(found, self.i64), self.results)
+            filled = self.call("PyObject_Vectorcall", fill, self.results, self.pointer(self.const(1)), self.null)
+            self.call("Py_DecRef", found)
+            b.ret(filled)
+        b.ret(found)
+
+    def attribute(self, owner: Any, name: int, otherwise: Any) -> Any:
+        """A new reference; to the block ``otherwise`` if there is none."""
+        found = self.call("PyObject_GetAttr", owner, self.object(self.block, name))
+        self.need(self.b.icmp_unsigned("!=", found, self.null), otherwise)
+        return found

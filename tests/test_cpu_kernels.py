@@ -1,0 +1,274 @@
+"""Generated kernels give what the references give: every op with a scalar form, every dtype, edge values.
+
+Every kernel is compiled by both backends, and what the first does not know is listed here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import symc.ir.ops  # noqa: F401
+from symc.codegen.collapse import collapse
+from symc.codegen.cpu.render import render
+from symc.codegen.scalarize import scalarize
+from symc.ir.function import Input, function
+from symc.ir.op import Element, Fold, all_ops
+from symc.ir.parse import parse
+from symc.ir.reference import bind_sizes, run_region
+from symc.ir.traverse import postorder
+from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType, concrete_shape
+from symc.ir.value import Region, fresh_input
+from symc.opt.fuse import fuse
+from symc.runtime.kernels import compile_kernel, only
+
+#: Units in the last place by which the functions of the platform's libm may differ from NumPy's and SciPy's.
+ULPS = {"f2": 2, "f4": 32, "f8": 64}
+
+
+def run_kernel(
+    region: Region, arrays: list[np.ndarray], sizes: dict[str, int], backend: str = "llvm"
+) -> list[np.ndarray]:
+    """Compile a fused region and run it on fresh results."""
+    source = render("kernel", scalarize(collapse(region)))
+    with only(backend):
+        kernel = compile_kernel(source, "kernel")
+    assert kernel.backend == backend
+    out = [np.empty(concrete_shape(r.shape, sizes), r.dtype) for r in region.results]
+    from symc.ir.dim import evaluate
+
+    words = np.array([evaluate(s, sizes) for s in source.sizes] + [a.ctypes.data for a in (*arrays, *out)], np.int64)
+    kernel.call(words.ctypes.data)
+    return out
+
+
+def check_function(text_or_function, arrays: list[np.ndarray], ulps: int = 4) -> int:
+    """Fuse, compare every kernel with its reference on the values that reach it; the number of kernels."""
+    f = parse(text_or_function) if isinstance(text_or_function, str) else text_or_function
+    g = fuse(f)
+    sizes = bind_sizes([i.type for i in f.inputs], [a.shape for a in arrays])
+    env = dict(zip(g.params, arrays, strict=True))
+    count = 0
+    for v in g.values():
+        if v in env:
+            continue
+        if v.op.name == "fused":
+            count += 1
+            operands = [np.ascontiguousarray(env[o]).reshape(np.shape(env[o])) for o in v.operands]
+            want = run_region(v.regions[0], operands, sizes)
+            for backend in backends(v.regions[0]):
+                for a, b in zip(run_kernel(v.regions[0], operands, sizes, backend), want, strict=True):
+                    assert_close(a, b, ulps)
+            env[v] = want[0] if len(want) == 1 else tuple(want)
+        else:
+            env[v] = v.op.reference(*[env[o] for o in v.operands], **v.attrs.concrete(sizes))
+    return count
+
+
+def backends(region: Region) -> tuple[str, ...]:
+    """Numba alone knows complex numbers."""
+    known = {t.dtype.kind for t in region.params} | {u.dtype.kind for u in postorder(region.results)}
+    return ("numba",) if "c" in known else ("llvm", "numba")
+
+
+def assert_close(got: np.ndarray, want: np.ndarray, ulps: int) -> None:
+    assert got.dtype == want.dtype and got.shape == want.shape
+    if got.dtype.kind not in "fc":
+        np.testing.assert_array_equal(got, want)
+        return
+    eps = np.finfo(got.dtype).eps
+    with np.errstate(all="ignore"):
+        same = (got == want) | (np.isnan(got) & np.isnan(want))
+        near = abs(got - want) <= ulps * eps * abs(want) + np.finfo(got.dtype).tiny * ulps
+    assert np.all(same | near), (got[~(same | near)][:5], want[~(same | near)][:5])
+
+
+def _elementwise_cases():
+    for dtype in DTYPES.values():
+        for arity in (1, 2, 3):
+            ops = [
+                op
+                for op in all_ops()
+                if op.lowering == Element() and "elementwise" in op.traits and _sample(op, dtype, arity)
+            ]
+            if dtype.kind == "c":
+                ops = [op for op in ops if "complex_kernel" in op.traits]
+            if ops:
+                yield pytest.param(dtype, arity, ops, id=f"{DTYPE_NAMES[dtype]}-{arity}")
+
+
+def _sample(op, dtype, arity):
+    if op.samples is None:  # an op that another test registered
+        return None
+    for arrays, attrs in op.samples():
+        if len(arrays) == arity and arrays[-1].dtype == dtype and arrays[0].ndim == 1 and "shape" not in attrs:
+            return arrays, attrs
+    return None
+
+
+@pytest.mark.parametrize("dtype, arity, ops", list(_elementwise_cases()))
+def test_elementwise_ops(dtype, arity, ops):
+    """All ops of one dtype and arity, as the results of one function (so of few kernels)."""
+    groups: dict[tuple, list] = {}
+    for op in ops:
+        arrays, attrs = _sample(op, dtype, arity)
+        key = tuple((a.dtype.str, a.tobytes()) for a in arrays)
+        groups.setdefault(key, [arrays]).append((op, attrs))
+    for arrays, *members in groups.values():
+        leaves = [fresh_input(TensorType(a.dtype, a.shape)) for a in arrays]
+        outputs = [op(*leaves, **attrs) for op, attrs in members]
+        f = function("ops", [(x, Input(f"x{k}", x.type)) for k, x in enumerate(leaves)], outputs)
+        assert check_function(f, [np.array(a) for a in arrays], ULPS.get(dtype.str[1:], 4)) >= 1
+
+
+@pytest.mark.parametrize("op", [op for op in all_ops() if isinstance(op.lowering, Fold)], ids=lambda op: op.name)
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "?", "f2", "u1"])
+def test_reductions(op, dtype):
+    seen = 0
+    for arrays, attrs in op.samples():
+        (x,) = arrays
+        if x.dtype != np.dtype(dtype) or attrs["axes"] == ():
+            continue
+        seen += 1
+        if seen > 8:
+            break
+        leaf = fresh_input(TensorType(x.dtype, x.shape))
+        f = function("reduce", [(leaf, Input("x", leaf.type))], [op(leaf, **attrs)])
+        check_function(f, [np.ascontiguousarray(x)], 8)
+
+
+SHAPES = """
+func @softmax(%x: f64[n, m], %b: f64[m]) -> (f64[n, m], f64[n]) {
+  %0 = broadcast %b {axes = (1,), shape = (n, m)} : f64[n, m]
+  %1 = add %x, %0 : f64[n, m]
+  %2 = max %1 {axes = (1,)} : f64[n]
+  %3 = broadcast %2 {axes = (0,), shape = (n, m)} : f64[n, m]
+  %4 = sub %1, %3 : f64[n, m]
+  %5 = exp %4 : f64[n, m]
+  %6 = sum %5 {axes = (1,)} : f64[n]
+  %7 = broadcast %6 {axes = (0,), shape = (n, m)} : f64[n, m]
+  %8 = div %5, %7 : f64[n, m]
+  return %8, %6
+}
+"""
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (2, 3000), (0, 4), (5, 1)])
+def test_softmax_is_one_kernel_at_any_size(shape):
+    rng = np.random.default_rng(0)
+    assert check_function(SHAPES, [rng.normal(size=shape), rng.normal(size=shape[1])], 16) == 1
+
+
+COLUMNS = """
+func @moments(%x: f32[n, m]) -> (f32[m], f32[m], f32[n, m]) {
+  %0 = mul %x, %x : f32[n, m]
+  %1 = sum %x {axes = (0,)} : f32[m]
+  %2 = sum %0 {axes = (0,)} : f32[m]
+  return %1, %2, %0
+}
+"""
+
+
+def test_sums_down_columns_share_a_loop_and_full_results_get_their_own_kernel():
+    assert check_function(COLUMNS, [np.arange(35, dtype="f4").reshape(5, 7)]) == 2
+
+
+MOVED = """
+func @moved(%x: f64[n, m], %y: f64[m, n]) -> (f64[m, n], f64[n, m], f64[n, m]) {
+  %0 = transpose %x {perm = (1, 0)} : f64[m, n]
+  %1 = mul %0, %y : f64[m, n]
+  %2 = slice %x {start = (n - 1, 0), size = (n, m), step = (-1, 1)} : f64[n, m]
+  %3 = pad %2, 0.0:f64[] {low = (1, 0), high = (0, 2), interior = (0, 0)} : f64[n + 1, m + 2]
+  %4 = slice %3 {start = (1, 0), size = (n, m), step = (1, 1)} : f64[n, m]
+  %5 = add %4, %x : f64[n, m]
+  %6 = iota {axis = 1, dtype = f64, shape = (n, m)} : f64[n, m]
+  %7 = add %6, %x : f64[n, m]
+  return %1, %5, %7
+}
+"""
+
+
+def test_movements_are_read_through_their_index():
+    x = np.arange(12.0).reshape(3, 4)
+    assert check_function(MOVED, [x, x.T.copy()]) == 2
+
+
+def test_equal_sources_compile_once():
+    from symc.runtime.kernels import compile_count
+
+    body = "  %0 = mul %x, %x : f64[{0}]\n  %1 = add %0, 3.25:f64[{0}] : f64[{0}]\n  return %1\n"
+    text = "func @f(%x: f64[{0}]) -> (f64[{0}]) {{\n" + body + "}}"
+    check_function(text.format("n"), [np.arange(4.0)])
+    before = compile_count()
+    for n in range(5):
+        check_function(text.format("other"), [np.arange(float(n))])
+    assert compile_count() == before
+
+
+def test_sum_of_many_is_accurate():
+    x = np.full(1_000_003, 0.1, "f4")
+    text = "func @f(%x: f32[n]) -> (f32[]) {\n  %0 = sum %x {axes = (0,)} : f32[]\n  return %0\n}"
+    f = fuse(parse(text))
+    (got,) = run_kernel(next(v for v in f.values() if v.op.name == "fused").regions[0], [x], {"n": len(x)})
+    assert abs(got - x.astype("f8").sum()) < 1e-5 * x.astype("f8").sum()
+
+
+#: The accuracy that symc.runtime.library.math states, in ulp.
+ACCURACY = {"exp": 1.1, "log": 1.0, "expm1": 2.0, "log1p": 1.5, "tanh": 2.7, "sigmoid": 2.5, "softplus": 2.2}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_functions_keep_their_stated_accuracy(dtype):
+    """Against mpmath, from denormals to the ends of the range."""
+    import mpmath
+
+    exact = {
+        "exp": mpmath.exp,
+        "log": mpmath.log,
+        "expm1": mpmath.expm1,
+        "log1p": mpmath.log1p,
+        "tanh": mpmath.tanh,
+        "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+        "softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
+    }
+    rng = np.random.default_rng(0)
+    top = 87 if dtype == "f4" else 708
+    spread = np.concatenate([rng.uniform(-top, top, 1500), rng.normal(size=1500), rng.normal(size=1000) * 1e-3]).astype(
+        dtype
+    )
+    t = {"f4": "f32", "f8": "f64"}[dtype]
+    lines = "\n".join(f"  %{k} = {name} %x : {t}[n]" for k, name in enumerate(exact))
+    names = ", ".join(f"%{k}" for k in range(len(exact)))
+    f = fuse(parse(f"func @f(%x: {t}[n]) -> ({', '.join([t + '[n]'] * len(exact))}) {{\n{lines}\n  return {names}\n}}"))
+    (kernel,) = [v for v in f.values() if v.op.name == "fused"]
+    place = [r.attrs["index"] for r in f.outputs]  # a kernel orders its results by what they are
+    got = run_kernel(kernel.regions[0], [spread], {"n": len(spread)})
+    positive = run_kernel(kernel.regions[0], [np.exp(spread / 2)], {"n": len(spread)})
+    with mpmath.workprec(160):
+        for k, (name, function) in enumerate(exact.items()):
+            x, y = (np.exp(spread / 2), positive[place[k]]) if name in ("log", "log1p") else (spread, got[place[k]])
+            want = [function(mpmath.mpf(float(v))) for v in x]
+            ulp = np.spacing(np.abs(np.array([float(w) for w in want], dtype))).astype("f8")
+            error = np.array([abs(float(mpmath.mpf(float(a)) - w)) for a, w in zip(y, want, strict=True)]) / ulp
+            assert error.max() <= ACCURACY[name], (name, error.max(), x[error.argmax()])
+
+
+def test_kernels_of_other_dtypes_are_other_kernels():
+    """Equal texts over other dtypes are compiled apart, and counted apart."""
+    import symc as sc
+
+    x, y = (sc.input(name, "float64", shape=("n", 2)) for name in "xy")
+    i, j = (sc.input(name, "int64", shape=("n", 3)) for name in "ij")
+    f = sc.compile((x < y, i < j), [x, y, i, j])
+    assert len({k.source.split("(", 1)[1] for k in f.kernels}) == 1, "the texts are equal up to the name"
+    assert len(f.kernels) == 2 and len({k.name for k in f.kernels}) == 2
+
+
+def test_integers_that_overflow_are_known_to_do_so():
+    import symc as sc
+
+    v = sc.input("v", "int64", ("n",))
+    low = -(2**63)
+    f = sc.compile([sc.abs(v - 1), v - 1 < v, sc.sign(v * 2), v + low > v], [v])
+    for a, b in zip(f([low, 2, 2**62]), ([2**63 - 1, 1, 2**62 - 1], [0, 1, 1], [0, 1, -1], [1, 0, 0]), strict=True):
+        np.testing.assert_array_equal(a, b)
