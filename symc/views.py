@@ -22,8 +22,8 @@ from symc.ir.types import TupleType
 from symc.ir.value import Value
 from symc.modes import Prepared
 from symc.opt import DEFAULT, Optimized, optimize, why_not
-from symc.runtime.frame import StepTime
 from symc.runtime.reference_program import ReferenceProgram
+from symc.runtime.timing import StepTime
 
 
 class Views:

@@ -6,7 +6,6 @@ A long loop calls back too, a few times a second, so that Python can handle sign
 from __future__ import annotations
 
 import ctypes
-import math
 import time
 import weakref
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -58,8 +57,6 @@ class Calls:
         self.steps: list[Callable[[Calls], None]] = []
         self.words: Any = ()  # of the executable
         self.error: BaseException | None = None
-        self.laps: list[Lap] = []
-        self.last = 0.0
         self._owner: Any = None
         self._first = arena.ctypes.data
         self._fixed: dict[tuple, np.ndarray] = {}
@@ -170,20 +167,3 @@ class Refusal:
         error = self.requirement.error(self.number)
         error.attach((), self.where)
         raise error
-
-
-@dataclass(eq=False)
-class Lap:
-    """How often a step ran and how long, all in all: the time between the end of what was before and its own end.
-
-    ``least``: the shortest time.
-    """
-
-    runs: int = 0
-    seconds: float = 0.0
-    least: float = math.inf
-
-    def __call__(self, calls: Calls) -> None:
-        now = time.perf_counter() - calls.last
-        self.runs, self.seconds, self.least = self.runs + 1, self.seconds + now, min(self.least, now)
-        calls.last = time.perf_counter()

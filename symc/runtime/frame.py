@@ -5,8 +5,6 @@ A frame is prepared once and used by one call at a time: a call writes where its
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,27 +12,15 @@ import numpy as np
 
 from symc.errors import InternalError
 from symc.ir.dim import evaluate
-from symc.ir.function import Function
-from symc.ir.plan import Plan, Step
+from symc.ir.plan import Plan
 from symc.ir.types import concrete_shape
-from symc.runtime.calls import Calls, Lap, Refusal
+from symc.runtime.calls import Calls, Refusal
 from symc.runtime.executor import Code, Op
-from symc.runtime.lower import Launches, Lowering, Required, Timing
+from symc.runtime.lower import Launches, Lowering, Required
 from symc.runtime.native.executor_ir import NOT_ARRAY
+from symc.runtime.timing import Event, Laps, StepTime
 
 ALIGN = 64
-
-
-@dataclass(frozen=True)
-class StepTime:
-    """A step of a plan, or of the body of a loop or branch ``depth`` deep: how often it ran, how long all in all. The
-    time of a loop or branch is what its steps leave of it."""
-
-    function: Function
-    step: Step
-    depth: int
-    runs: int
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -66,14 +52,15 @@ class Frame:
         self._code = Code()
         self._calls = Calls(sizes, self._arena, self._code)
         self._interface(plan, sizes)
-        self._timings: list[Timing] | None = [] if timed else None
-        lowering = Lowering(launches, required, sizes, self._code, self._calls, timings=self._timings)
+        self._laps = Laps(self._code, len(plan.steps)) if timed else None
+        lowering = Lowering(launches, required, sizes, self._code, self._calls, laps=self._laps)
         for name, buffer in plan.buffers.items():
             if buffer.kind == "constant":
                 assert buffer.value is not None
                 self._slots[name] = lowering.constant(buffer.value)
         lowering.temps(plan, self._slots, lowering.at(self._arena.ctypes.data))
-        self._nothing = lowering.time_nothing() if timed else Lap()
+        if self._laps is not None:
+            self._laps.start()
         lowering.whole(plan, self._slots)
         self._executable = self._code.finish()
         self._words = self._calls.words = self._executable.words
@@ -160,16 +147,15 @@ class Frame:
         finally:
             calls.end()
 
-    def times(self, arrays: Sequence[np.ndarray]) -> list[StepTime]:
-        """How long the steps of a timed frame take in one run. Taking the time is not counted."""
-        assert self._timings is not None
-        laps = [self._nothing, *[t.lap for t in self._timings]]
-        for lap in laps:
-            lap.runs, lap.seconds, lap.least = 0, 0.0, math.inf
-        self._calls.last = time.perf_counter()
+    def times(self, arrays: Sequence[np.ndarray], log: bool = False) -> list[StepTime]:
+        """How long the steps of a timed frame take in one run. Taking the time is not counted. ``log``: for ``events``.
+        """
+        assert self._laps is not None
+        self._laps.reset(self._words, log)
         self.run(arrays, None)
-        cost = self._nothing.least
-        return [
-            StepTime(t.plan.function, t.step, t.depth, t.lap.runs, max(0.0, t.lap.seconds - t.lap.runs * cost))
-            for t in self._timings
-        ]
+        return self._laps.times(self._words)
+
+    def events(self) -> list[Event]:
+        """What the last run of ``times`` logged."""
+        assert self._laps is not None
+        return self._laps.events(self._words)

@@ -9,8 +9,8 @@ import numpy as np
 from symc.codegen.prologue import Split
 from symc.ir.dim import names
 from symc.ir.plan import Plan
-from symc.runtime.frame import StepTime
 from symc.runtime.program import KernelRecord, Program, Sizes
+from symc.runtime.timing import StepTime
 
 
 class KeptProgram:

@@ -20,10 +20,11 @@ from symc.ir.requires import Requirement
 from symc.ir.types import TupleType
 from symc.ir.value import Region, Value
 from symc.runtime import lapack, products
-from symc.runtime.calls import Calls, Lap, ReferenceStep, Refusal
+from symc.runtime.calls import Calls, ReferenceStep, Refusal
 from symc.runtime.executor import NEVER, Code, Label, Op, Word
 from symc.runtime.kernels import Kernel
 from symc.runtime.lower_control import control
+from symc.runtime.timing import Laps
 
 Slots = dict[str, int]  # of the buffers of a plan
 
@@ -41,21 +42,11 @@ Launches = Mapping[Form, Launch]
 Required = Mapping[Region, Sequence[Requirement]]
 
 
-@dataclass(frozen=True)
-class Timing:
-    """A step of a plan, or of the body of a loop or branch ``depth`` deep, and its time."""
-
-    plan: Plan
-    step: Step
-    depth: int
-    lap: Lap
-
-
 @dataclass
 class Lowering:
     """Emits the steps of plans.
 
-    ``timings``: where to note each step, if their times are wanted; ``depth``: in how many loops and branches we are.
+    ``laps``: where to note each step, if their times are wanted; ``depth``: in how many loops and branches we are.
     ``certain``: what is emitted now will run, so that what must fail can fail before anything has run.
     ``fixed``: addresses in slots that never change; ``holders``: the slot of each.
     """
@@ -66,7 +57,7 @@ class Lowering:
     code: Code
     calls: Calls
     certain: bool = True
-    timings: list[Timing] | None = None
+    laps: Laps | None = None
     depth: int = 0
     fixed: dict[int, int] = field(default_factory=dict)
     holders: dict[int, int] = field(default_factory=dict)
@@ -128,14 +119,6 @@ class Lowering:
                 safe = False
             self.timed(plan, step, slots)
 
-    def time_nothing(self) -> Lap:
-        """Take the time of no step at all, often enough to know what that costs."""
-        lap = Lap()
-        number = self.calls.add(lap)
-        with self.repeat(64):
-            self.call(number)
-        return lap
-
     def plan(self, plan: Plan, slots: Slots) -> None:
         """All steps of a body."""
         for step in plan.steps:
@@ -143,14 +126,13 @@ class Lowering:
 
     def timed(self, plan: Plan, step: Step, slots: Slots) -> None:
         """A step, and its time if that is wanted."""
-        if self.timings is None:
+        if self.laps is None:
             return self.step(plan, step, slots)
-        lap = Lap()
-        self.timings.append(Timing(plan, step, self.depth, lap))
+        number = self.laps.note(plan, step, self.depth)
         self.depth += 1
         self.step(plan, step, slots)
         self.depth -= 1
-        self.call(self.calls.add(lap))
+        self.laps.lap(number)
 
     def step(self, plan: Plan, step: Step, slots: Slots) -> None:
         v = step.value

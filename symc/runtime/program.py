@@ -19,9 +19,10 @@ from symc.codegen.names import kernel_name
 from symc.ir.plan import Plan, Step
 from symc.ir.requires import Requirement, requirements
 from symc.ir.value import Region
-from symc.runtime.frame import Frame, StepTime
+from symc.runtime.frame import Frame
 from symc.runtime.kernels import compile_kernel
 from symc.runtime.lower import Launch
+from symc.runtime.timing import StepTime
 
 #: For how many combinations of sizes a program keeps prepared frames.
 MOST_SIZES = 64

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import platform
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -40,6 +41,7 @@ class Op(enum.IntEnum):
     OPEN = 13  #         (first, n, type)             for n slots from first on: where the data of array S[i] is
     CALLBACK = 14  #     (number)                     call Python; stop with FAILED if that fails
     AGAIN = 15  #        (target)                     jump back
+    LAP = 16  #          (a, limit)                   a lap of the clock, see `Lap`; logged as one of the first `limit`
     CALL = 32  #         (entry, *s)                  entry(S[s[0]], ...), with as many slots as CALL + n says
 
 
@@ -51,6 +53,17 @@ class Word(enum.IntEnum):
     LEFT = 2  #      LOOP and AGAIN count this down; at 0 Python is called with the number PULSE
     CALLBACK = 3  #  the address of a function void(i64 number) for CALLBACK and pulses
     PULSE = 4
+    CLOCK = 5  #     what the clock showed at the last lap
+    LOGGED = 6  #    how many laps are in the log
+    LOG = 7  #       the address of the log: for each lap its slot and what the clock showed
+
+
+class Lap(enum.IntEnum):
+    """The words of laps, from the slot a on: the time from the lap before, of whatever slot, to here."""
+
+    RUNS = 0  #   how many
+    TICKS = 1  #  all in all
+    LEAST = 2  #  the shortest
 
 
 #: A number of steps that no loop takes.
@@ -77,6 +90,12 @@ def executor() -> Callable[[int], int]:
     return _run
 
 
+def counter() -> str:
+    """LLVM's name of a clock that user code may read: of time on ARM, of cycles (at a constant rate) elsewhere."""
+    arm = platform.machine().lower() in ("aarch64", "arm64")
+    return "llvm.readsteadycounter" if arm else "llvm.readcyclecounter"
+
+
 def _module() -> str:
     from llvmlite import ir
 
@@ -95,6 +114,7 @@ class _Interpreter:
         self.function = ir.Function(module, ir.FunctionType(self.i64, [words]), "symc_run")
         self.data = self.function.args[0]
         self.memmove = ir.Function(module, ir.FunctionType(words, [words, words, self.i64]), "memmove")
+        self.clock = ir.Function(module, ir.FunctionType(self.i64, []), counter())
         self.memset = ir.Function(module, ir.FunctionType(words, [words, ir.IntType(32), self.i64]), "memset")
         self.b = ir.IRBuilder(self.function.append_basic_block("entry"))
 
@@ -271,6 +291,26 @@ class _Interpreter:
     def callback(self) -> None:
         self.python(self.operand(0))
         self.next(1)
+
+    def lap(self) -> None:
+        b, now = self.b, self.b.call(self.clock, [])
+        last, lap = self.at(self.data, self.const(Word.CLOCK)), self.slot(0)
+        runs, ticks, least = (self.at(lap, self.const(k)) for k in Lap)
+        time = b.sub(now, b.load(last, typ=self.i64))
+        b.store(now, last)
+        b.store(b.add(b.load(runs, typ=self.i64), self.const(1)), runs)
+        b.store(b.add(b.load(ticks, typ=self.i64), time), ticks)
+        before = b.load(least, typ=self.i64)
+        b.store(b.select(b.icmp_signed("<", time, before), time, before), least)
+        count = self.at(self.data, self.const(Word.LOGGED))
+        logged = b.load(count, typ=self.i64)
+        with b.if_then(b.icmp_signed("<", logged, self.operand(1))):
+            log = b.inttoptr(b.load(self.at(self.data, self.const(Word.LOG)), typ=self.i64), self.i64.as_pointer())
+            entry = self.at(log, b.mul(logged, self.const(2)))
+            b.store(self.operand(0), entry)
+            b.store(now, self.at(entry, self.const(1)))
+            b.store(b.add(logged, self.const(1)), count)
+        self.next(2)
 
     def again(self) -> None:
         self.pulse()
