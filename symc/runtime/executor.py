@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from symc.runtime.native.executor_ir import ARITIES, NEVER, Op, Word, executor
+from symc.runtime.native.executor_ir import ARITIES, NEVER, Lap, Op, Word, executor
 
-__all__ = ["NEVER", "Code", "Executable", "Label", "Op", "Word"]
+__all__ = ["NEVER", "Code", "Executable", "Label", "Lap", "Op", "Word"]
 
 
 class Label:
