@@ -204,7 +204,7 @@ class Views:
         """
         arrays, sizes = self._bound(args, kwargs)
         program = self._prepared.program
-        run = self._reference_times if isinstance(program, ReferenceProgram) else program.times
+        run = self._reference_times if isinstance(program, ReferenceProgram) else lambda a, n: program.timer(n).times(a)
         runs = [run([a.copy() for a in arrays], sizes) for _ in range(max(1, repeat))]
         rows = []
         inside: list[str] = []  # the loops and branches around a step

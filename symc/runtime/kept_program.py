@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from symc.codegen.prologue import Split
 from symc.ir.dim import names
 from symc.ir.plan import Plan
 from symc.runtime.program import KernelRecord, Program, Sizes
-from symc.runtime.timing import StepTime
+from symc.runtime.timing import StepTime, Timer
 
 
 class KeptProgram:
@@ -39,6 +39,11 @@ class KeptProgram:
         """As ``Program.run``; ``known``: what is kept, if it is."""
         return self.rest.run([*arrays, *(self.known(arrays, sizes) if known is None else known)], sizes, out)
 
-    def times(self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int]) -> list[StepTime]:
-        """The steps of a call that finds what is kept."""
-        return self.rest.times([*arrays, *self.known(arrays, sizes)], sizes)
+    def timer(self, sizes: Sizes) -> Timer:
+        """What times a call that finds what is kept."""
+        frame = self.rest.timer(sizes)
+
+        def times(arrays: Sequence[np.ndarray], log: bool = False) -> list[StepTime]:
+            return frame.times([*arrays, *self.known(arrays, sizes)], log)
+
+        return Timer(times, frame.events)

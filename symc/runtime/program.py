@@ -22,7 +22,6 @@ from symc.ir.value import Region
 from symc.runtime.frame import Frame
 from symc.runtime.kernels import compile_kernel
 from symc.runtime.lower import Launch
-from symc.runtime.timing import StepTime
 
 #: For how many combinations of sizes a program keeps prepared frames.
 MOST_SIZES = 64
@@ -110,18 +109,22 @@ class Program:
         try:
             return pool, pool.pop()
         except IndexError:  # the first call, or every frame is in use by other threads
-            return pool, Frame(self.plan, self.launches, self.required, dict(sizes))
+            return pool, Frame(self._lowered[key])
 
     def _new_pool(self, key: tuple) -> list[Frame]:
         with self._lock:
-            if key not in self._frames and len(self._frames) >= MOST_SIZES:  # each holds an arena
+            if key in self._frames:
+                return self._frames[key]
+            if len(self._frames) >= MOST_SIZES:  # each holds an arena
                 self._frames.clear()
-            return self._frames.setdefault(key, [])
+                self._lowered.clear()
+            self._lowered[key], _ = lower(self.plan, self.launches, self.required, sizes)
+            self._frames[key] = []
+            return self._frames[key]
 
-    def times(self, arrays: Sequence[np.ndarray], sizes: Sizes) -> list[StepTime]:
-        """How long each step of the plan, and of the bodies in it, takes in one run. Donated arrays and states are
-        written as in any run."""
-        return Frame(self.plan, self.launches, self.required, dict(sizes), timed=True).times(arrays)
+    def timer(self, sizes: Sizes) -> Frame:
+        """What runs the plan and times each step of it, and of the bodies in it."""
+        return Frame(self.plan, self.launches, self.required, dict(sizes), timed=True)
 
 
 def load(plan: Plan) -> Program:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,15 @@ class Event:
 
 
 @dataclass(frozen=True)
+class Timer:
+    """Something that times steps: ``times(arrays, log)`` in a run, ``events()`` after one that was logged. Donated
+    arrays and states are written as in any run."""
+
+    times: Callable[..., list[StepTime]]
+    events: Callable[[], list[Event]]
+
+
+@dataclass(frozen=True)
 class _Timed:
     plan: Plan
     step: Step
@@ -60,10 +69,7 @@ class Laps:
     def __init__(self, code: Code, top: int):
         self._code, self._steps = code, list[_Timed]()
         self._inside, self._all = MOST_LOGGED, MOST_LOGGED + top + 1
-        log = np.empty((self._all, 2), np.int64)
-        code.kept.append(log)
-        code.data[Word.LOG] = log.ctypes.data
-        self._log = log
+        self._log: np.ndarray = np.empty((self._all, 2), np.int64)
         self._nothing = code.slots([0] * len(Lap))
 
     def start(self) -> None:
@@ -85,7 +91,7 @@ class Laps:
         """Before a run."""
         for slot in (self._nothing, *[t.slot for t in self._steps]):
             words[slot + Lap.RUNS], words[slot + Lap.TICKS], words[slot + Lap.LEAST] = 0, 0, NEVER
-        words[Word.LOGGED] = 0 if log else NEVER
+        words[Word.LOGGED], words[Word.LOG] = 0 if log else NEVER, self._log.ctypes.data
 
     def times(self, words: Any) -> list[StepTime]:
         """After a run: every step, those of loops and branches after them, in the sequence of the plan."""
