@@ -7,6 +7,7 @@ from symc.ir.ops import (
     cast,
     compare,
     control,
+    conv,
     cumulative,
     determinant,
     effect,
@@ -23,6 +24,7 @@ from symc.ir.ops import (
     loop,
     math,
     matrix_functions,
+    pool,
     put,
     random,
     reduce,
@@ -32,14 +34,15 @@ from symc.ir.ops import (
     solve,
     sort,
     spectral,
+    windows,
 )
 
 #: The families, in the order in which the documentation shows them.
 FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, softmax, linalg,
-            gemm, factor, solve, determinant, spectral, matrix_functions, index, sort, random, control, call, remat,
-            kept, implicit, effect, assume, kernel, put, loop)
+            gemm, windows, conv, pool, factor, solve, determinant, spectral, matrix_functions, index, sort, random,
+            control, call, remat, kept, implicit, effect, assume, kernel, put, loop)
 
-__all__ = ["FAMILIES", "arithmetic", "assume", "call", "cast", "compare", "control", "cumulative", "determinant",
-           "effect", "factor", "gemm", "grad_control", "implicit", "index", "kept", "kernel", "leaf", "linalg",
-           "logic", "loop", "math", "matrix_functions", "put", "random", "reduce", "remat", "shape", "softmax",
-           "solve", "sort", "spectral"]
+__all__ = ["FAMILIES", "arithmetic", "assume", "call", "cast", "compare", "control", "conv", "cumulative",
+           "determinant", "effect", "factor", "gemm", "grad_control", "implicit", "index", "kept", "kernel", "leaf",
+           "linalg", "logic", "loop", "math", "matrix_functions", "pool", "put", "random", "reduce", "remat", "shape",
+           "softmax", "solve", "sort", "spectral", "windows"]

@@ -1,0 +1,328 @@
+"""Convolution, and its two transposes: each is linear in both operands, and differentiating any gives the other two.
+
+Layouts are x: [samples, channels, *sizes], w: [filters, channels / groups, *window], y: [samples, filters, *counts].
+Filters are not flipped. Where windows lie is said as in `windows`: padding is a `pad` before. With ``groups``, the
+channels and the filters fall into that many parts, and each part of the filters sees its part of the channels.
+
+For a backend that has nothing better, each is a loop over samples of one product of matrices: the windows of one sample
+are copied side by side (and stay in the cache), then multiplied. So memory does not grow with the number of samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.errors import DTypeError, ShapeError
+from symc.ir.dim import Size, floordiv
+from symc.ir.op import Decompose, Multilinear, Op, register, splat
+from symc.ir.ops.arithmetic import add
+from symc.ir.ops.cast import cast
+from symc.ir.ops.control import scan
+from symc.ir.ops.elementwise import check_arity, check_kind
+from symc.ir.ops.linalg import dot
+from symc.ir.ops.shape import reshape, transpose
+from symc.ir.ops.windows import Steps, add_windows, check_steps, counts, windows
+from symc.ir.types import DTYPES, TensorType
+from symc.ir.value import Region, Value, param
+
+Sizes = tuple[Size, ...]
+
+# --- types ------------------------------------------------------------------------------------------------------------
+
+
+def _check(name: str, types: Sequence[TensorType], rank: int, groups: int, **steps: Steps) -> None:
+    check_arity(name, types, 2)
+    check_steps(name, rank, **steps)
+    for t in types:
+        check_kind(name, t, "f")
+        if t.ndim != rank + 2:
+            raise ShapeError(f"{name}: {t} has {t.ndim} axes, not {rank + 2}")
+        if t.dtype != types[0].dtype:
+            raise DTypeError(f"{name}: operands are {types[0]} and {t}")
+    if groups < 1:
+        raise ShapeError(f"{name}: {groups} groups")
+
+
+def _same(name: str, what: str, have: Sequence[Size], want: Sequence[Size]) -> None:
+    if tuple(have) != tuple(want):
+        raise ShapeError(f"{name}: {what} {tuple(map(str, have))} is not {tuple(map(str, want))}")
+
+
+def _part(n: Size, groups: int) -> Size:
+    if groups > 1 and not (isinstance(n, int) and n % groups == 0):
+        raise ShapeError(f"conv: {n} channels or filters cannot be taken in {groups} groups")
+    return floordiv(n, groups)
+
+
+def ints(sizes: Sequence[Size]) -> Steps:
+    """The sizes of a window, which must be numbers."""
+    if not all(isinstance(s, int) for s in sizes):
+        raise ShapeError(f"conv: the window ({', '.join(map(str, sizes))}) must be numbers")
+    return tuple(sizes)  # type: ignore[arg-type]
+
+
+def _conv_infer(*types: TensorType, stride: Steps, dilation: Steps, groups: int) -> TensorType:
+    _check("conv", types, len(stride), groups, stride=stride, dilation=dilation)
+    x, w = types
+    _same("conv: channels of", "a group", (_part(x.shape[1], groups),), (w.shape[1],))
+    _part(w.shape[0], groups)
+    return x.with_shape((x.shape[0], w.shape[0], *counts("conv", x.shape[2:], ints(w.shape[2:]), stride, dilation)))
+
+
+def _input_infer(*types: TensorType, size: Sizes, stride: Steps, dilation: Steps, groups: int) -> TensorType:
+    _check("conv_input", types, len(size), groups, stride=stride, dilation=dilation)
+    g, w = types
+    _same("conv_input", "filters", (g.shape[1],), (w.shape[0],))
+    _same("conv_input", "windows", g.shape[2:], counts("conv_input", size, ints(w.shape[2:]), stride, dilation))
+    _part(w.shape[0], groups)
+    return g.with_shape((g.shape[0], w.shape[1] * groups, *size))
+
+
+def _filter_infer(*types: TensorType, window: Steps, stride: Steps, dilation: Steps, groups: int) -> TensorType:
+    _check("conv_filter", types, len(window), groups, window=window, stride=stride, dilation=dilation)
+    x, g = types
+    _same("conv_filter", "samples", (x.shape[0],), (g.shape[0],))
+    _same("conv_filter", "windows", g.shape[2:], counts("conv_filter", x.shape[2:], window, stride, dilation))
+    _part(g.shape[1], groups)
+    return x.with_shape((g.shape[1], _part(x.shape[1], groups), *window))
+
+
+# --- as products with windows -----------------------------------------------------------------------------------------
+#
+# For one sample, or for all in one: ``lead`` is how many axes of samples there are, 0 or 1. The axes of a product are
+# [group], then filters or channels and window, then windows.
+
+
+def _grouped(x: Value, axis: int, groups: int) -> Value:
+    """An axis as groups and parts."""
+    if groups == 1:
+        return x
+    return reshape(x, shape=(*x.shape[:axis], groups, _part(x.shape[axis], groups), *x.shape[axis + 1 :]))
+
+
+def _columns(x: Value, lead: int, window: Steps, stride: Steps, dilation: Steps, groups: int) -> Value:
+    """[samples, group, channels, *window, *windows]"""
+    return _grouped(windows(x, window=window, stride=stride, dilation=dilation), lead, groups)
+
+
+def _front(x: Value, to: int, axis: int) -> Value:
+    """``x`` with an axis moved to another place."""
+    order = [a for a in range(x.ndim) if a != axis]
+    order.insert(to, axis)
+    return x if order == list(range(x.ndim)) else transpose(x, perm=tuple(order))
+
+
+def _plain_conv(x: Value, w: Value, lead: int, groups: int, stride: Steps, dilation: Steps) -> Value:
+    m, group = len(stride), int(groups > 1)
+    columns = _columns(x, lead, ints(w.shape[2:]), stride, dilation, groups)
+    inner = _run(1 + group, m + 1)
+    y = dot(_grouped(w, 0, groups), columns, contract=(inner, _run(lead + group, m + 1)),
+            batch=((0,), (lead,)) if group else ((), ()))
+    # [group], filters, [samples], windows
+    if lead:
+        y = _front(y, 0, 1 + group)
+    return reshape(y, shape=(*y.shape[:lead], w.shape[0], *y.shape[lead + 1 + group :])) if group else y
+
+
+def _plain_input(g: Value, w: Value, lead: int, groups: int, size: Sizes, stride: Steps, dilation: Steps) -> Value:
+    m, group = len(stride), int(groups > 1)
+    columns = dot(_grouped(w, 0, groups), _grouped(g, lead, groups), contract=((group,), (lead + group,)),
+                  batch=((0,), (lead,)) if group else ((), ()))
+    # [group], channels, window, [samples], windows
+    if lead:
+        columns = _front(columns, 0, group + 1 + m)
+    rest = columns.shape[lead + group + 1 :]
+    if group:
+        columns = reshape(columns, shape=(*columns.shape[:lead], groups * w.shape[1], *rest))
+    zero = splat(0, TensorType(g.dtype, (*columns.shape[: lead + 1], *size)))
+    return add_windows(zero, columns, window=ints(w.shape[2:]), stride=stride, dilation=dilation)
+
+
+def _plain_filter(x: Value, g: Value, lead: int, groups: int, window: Steps, stride: Steps, dilation: Steps) -> Value:
+    m, group = len(stride), int(groups > 1)
+    columns = _columns(x, lead, window, stride, dilation, groups)
+    own, other = _run(lead + group + 1, m), _run(lead + group + 1 + m, m)
+    if lead:
+        own, other = (0, *own), (0, *other)
+    w = dot(_grouped(g, lead, groups), columns, contract=(own, other), batch=((lead,), (lead,)) if group else ((), ()))
+    return reshape(w, shape=(groups * w.shape[1], *w.shape[2:])) if group else w
+
+
+def _run(first: int, n: int) -> tuple[int, ...]:
+    return tuple(range(first, first + n))
+
+
+# --- one sample after another -----------------------------------------------------------------------------------------
+
+
+def _each_sample(plain: Callable[..., Value]) -> Callable[[Value], Value]:
+    """A loop that makes the result of each sample from the first operand's; the filter is the same for all."""
+    def parts(v: Value) -> Value:
+        x, w = v.operands
+        if v.dtype == DTYPES["f16"]:
+            return _in_single(v)
+        row = TensorType(x.dtype, x.shape[1:])
+        body = Region((row, w.type), [plain(param(0, row), param(1, w.type), lead=0, **v.attrs)])  # type: ignore[arg-type]
+        return scan(x, w, carry=0, xs=1, length=x.shape[0], reverse=False, regions=(body,))
+
+    return parts
+
+
+def _all_samples(v: Value) -> Value:
+    """A loop that adds up what each sample gives for the filter."""
+    if v.dtype == DTYPES["f16"]:
+        return _in_single(v)
+    types = (v.type, *[TensorType(o.dtype, o.shape[1:]) for o in v.operands])
+    total, x, g = (param(k, t) for k, t in enumerate(types))
+    body = Region(types, [add(total, _plain_filter(x, g, lead=0, **v.attrs))])  # type: ignore[arg-type]
+    n = v.operands[0].shape[0]
+    return scan(splat(0, v.type), *v.operands, carry=1, xs=2, length=n, reverse=False, regions=(body,))
+
+
+def _in_single(v: Value) -> Value:
+    """Sums are not rounded to half precision on the way."""
+    return cast(v.op(*[cast(o, dtype=DTYPES["f32"]) for o in v.operands], **v.attrs), dtype=v.dtype)
+
+
+# --- batches ----------------------------------------------------------------------------------------------------------
+
+
+def _batch(plain: Callable[..., Value], merge: bool) -> Callable:
+    """How an op runs over one more axis: its samples become more samples where only they differ (``merge``), else the
+    products with windows gain an axis."""
+    def rule(v: Value, operands: Sequence[Value], flags: Sequence[bool], n: Size) -> Value:
+        from symc.ir.batch import batch_graph
+
+        if merge and not flags[1]:
+            x = operands[0]
+            flat = v.op(reshape(x, shape=(n * x.shape[1], *x.shape[2:])), operands[1], **v.attrs)
+            return reshape(flat, shape=(n, *v.shape))
+        whole = plain(*v.operands, lead=1, **v.attrs)
+        leaves = {o: (b, f) for o, b, f in zip(v.operands, operands, flags, strict=True)}
+        return batch_graph([whole], leaves, n)[0][0]
+
+    return rule
+
+
+# --- references: what each element of the window contributes --------------------------------------------------------
+
+
+def _taps(size: Sequence[int], channels: int, filters: int, window: Steps, stride: Steps, dilation: Steps,
+          groups: int) -> Iterator[tuple[tuple, tuple, tuple]]:
+    """For each group and element of the window, where it is in x, in w and in y."""
+    out = counts("conv", size, window, stride, dilation)
+    c, o = channels // groups, filters // groups
+    for p in range(groups):
+        for at in np.ndindex(*window):
+            seen = tuple(slice(i * d, i * d + (n - 1) * s + 1, s)  # type: ignore[operator]
+                         for i, d, n, s in zip(at, dilation, out, stride, strict=True))
+            own = slice(p * o, p * o + o)
+            yield (slice(None), slice(p * c, p * c + c), *seen), (own, slice(None), *at), (slice(None), own)
+
+
+def _wide(*arrays: np.ndarray) -> list[np.ndarray]:
+    return [a.astype("f4") if a.dtype == np.float16 else a for a in arrays]
+
+
+def _conv_reference(x, w, stride, dilation, groups):
+    a, b = _wide(x, w)
+    shape: Any = (len(x), len(w), *counts("conv", x.shape[2:], w.shape[2:], stride, dilation))
+    out = np.zeros(shape, a.dtype)
+    for i, k, o in _taps(x.shape[2:], x.shape[1], len(w), w.shape[2:], stride, dilation, groups):
+        out[o] += np.einsum("nc...,oc->no...", a[i], b[k])
+    return out.astype(x.dtype)
+
+
+def _input_reference(g, w, size, stride, dilation, groups):
+    a, b = _wide(g, w)
+    out = np.zeros((len(g), w.shape[1] * groups, *size), a.dtype)
+    for i, k, o in _taps(size, out.shape[1], len(w), w.shape[2:], stride, dilation, groups):
+        out[i] += np.einsum("no...,oc->nc...", a[o], b[k])
+    return out.astype(g.dtype)
+
+
+def _filter_reference(x, g, window, stride, dilation, groups):
+    a, b = _wide(x, g)
+    out = np.zeros((g.shape[1], x.shape[1] // groups, *window), a.dtype)
+    for i, k, o in _taps(x.shape[2:], x.shape[1], g.shape[1], window, stride, dilation, groups):
+        summed = (0, *range(2, x.ndim))
+        out[k] = np.tensordot(b[o], a[i], (summed, summed))
+    return out.astype(x.dtype)
+
+
+# --- samples ----------------------------------------------------------------------------------------------------------
+
+#: samples, channels, sizes; filters, window, stride, dilation, groups
+_CASES: tuple[tuple, ...] = (
+    (2, 3, (5, 6), 4, (3, 2), (1, 1), (1, 1), 1),
+    (2, 4, (7, 5), 6, (2, 2), (2, 1), (1, 2), 2),
+    (1, 3, (4, 4), 3, (3, 3), (1, 1), (1, 1), 3),
+    (2, 3, (5,), 2, (1,), (2,), (1,), 1),
+    (2, 2, (3, 2), 3, (1, 1), (1, 1), (1, 1), 1),
+    (1, 2, (4, 3, 3), 2, (2, 2, 3), (1, 1, 1), (2, 1, 1), 1),
+    (0, 2, (3, 3), 2, (2, 2), (1, 1), (1, 1), 1),
+)
+
+
+def _samples(pick: Callable[..., tuple]) -> Callable[[], Iterator[tuple[tuple, dict]]]:
+    def samples() -> Iterator[tuple[tuple, dict]]:
+        rng = np.random.default_rng(5)
+        for dtype in ("f8", "f4", "f2"):
+            for n, c, size, o, window, stride, dilation, groups in _CASES if dtype == "f8" else _CASES[:2]:
+                out = counts("conv", size, window, stride, dilation)
+                x, w, g = ((rng.integers(-4, 5, shape) / 2).astype(dtype)  # whose sums of products are exact
+                           for shape in ((n, c, *size), (o, c // groups, *window), (n, o, *out)))
+                operands, own = pick(x, w, g)
+                yield operands, dict(own, stride=stride, dilation=dilation, groups=groups)
+
+    return samples
+
+
+# --- the ops ----------------------------------------------------------------------------------------------------------
+
+
+def _steps(v: Value) -> dict:
+    return {name: v.attrs[name] for name in ("stride", "dilation", "groups")}
+
+
+def _size(x: Value) -> dict:
+    return {"size": x.shape[2:]}
+
+
+def _window(w: Value) -> dict:
+    return {"window": ints(w.shape[2:])}
+
+
+conv: Op = register(Op(
+    "conv", _conv_infer, _conv_reference,
+    Multilinear((lambda g, v: conv_input(g, v.operands[1], **_size(v.operands[0]), **_steps(v)),
+                 lambda g, v: conv_filter(v.operands[0], g, **_window(v.operands[1]), **_steps(v)))),
+    Decompose(_each_sample(_plain_conv)), frozenset({"contraction"}), _samples(lambda x, w, g: ((x, w), {})),
+    "For each sample and filter w, the sum of products with every window of x.",
+    dict(kinds="f", batch=_batch(_plain_conv, merge=True)),
+))  # fmt: skip
+
+conv_input: Op = register(Op(
+    "conv_input", _input_infer, _input_reference,
+    Multilinear((lambda g, v: conv(g, v.operands[1], **_steps(v)),
+                 lambda g, v: conv_filter(g, v.operands[0], **_window(v.operands[1]), **_steps(v)))),
+    Decompose(_each_sample(_plain_input)), frozenset({"contraction"}),
+    _samples(lambda x, w, g: ((g, w), {"size": x.shape[2:]})),
+    "The transpose of `conv` by its first operand, which has sizes `size`: a transposed convolution.",
+    dict(kinds="f", batch=_batch(_plain_input, merge=True)),
+))  # fmt: skip
+
+conv_filter: Op = register(Op(
+    "conv_filter", _filter_infer, _filter_reference,
+    Multilinear((lambda g, v: conv_input(v.operands[1], g, **_size(v.operands[0]), **_steps(v)),
+                 lambda g, v: conv(v.operands[0], g, **_steps(v)))),
+    Decompose(_all_samples), frozenset({"contraction"}),
+    _samples(lambda x, w, g: ((x, g), {"window": w.shape[2:]})),
+    "The transpose of `conv` by its second operand, which has the sizes `window`: x with a cotangent of the result.",
+    dict(kinds="f", batch=_batch(_plain_filter, merge=False)),
+))  # fmt: skip
+
+__all__ = ["conv", "conv_filter", "conv_input"]

@@ -1,0 +1,159 @@
+"""Sliding windows over the last axes of an array, and their transpose, which adds windows up where they lie.
+
+Convolution and pooling are made of these two: a convolution is a product with windows (`conv`), pooling a reduction of
+them (`pool`). Attributes, one entry an axis of the window: ``window`` its extent, ``stride`` how far the next one is,
+``dilation`` how far its own elements are apart. Every window lies inside the array; who wants padding pads first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from symc.errors import DTypeError, InternalError, ShapeError
+from symc.ir.dim import Size, floordiv, known_nonnegative
+from symc.ir.op import Element, Linear, Op, Update, register, splat
+from symc.ir.types import TensorType
+from symc.ir.value import Value
+
+Steps = tuple[int, ...]
+
+
+def span(window: int, dilation: int) -> int:
+    """From the first to the last element of a window along an axis."""
+    return (window - 1) * dilation + 1
+
+
+def count(n: Size, window: int, stride: int, dilation: int) -> Size:
+    """How many windows lie on an axis of n elements."""
+    return floordiv(n - span(window, dilation), stride) + 1
+
+
+def check_steps(name: str, rank: int, **steps: Steps) -> None:
+    """Each must have one positive number for each of ``rank`` axes."""
+    for what, given in steps.items():
+        if len(given) != rank or any(k < 1 for k in given):
+            raise InternalError(f"{name}: {what} {given} is not {rank} positive numbers")
+
+
+def counts(name: str, shape: Sequence[Size], window: Steps, stride: Steps, dilation: Steps) -> tuple[Size, ...]:
+    """How many windows lie along each axis of ``shape``, at least one."""
+    check_steps(name, len(shape), window=window, stride=stride, dilation=dilation)
+    for n, k, d in zip(shape, window, dilation, strict=True):
+        if known_nonnegative(span(k, d) - 1 - n):
+            raise ShapeError(f"{name}: a window that spans {span(k, d)} elements does not fit an axis of size {n}")
+    return tuple(count(n, k, s, d) for n, k, s, d in zip(shape, window, stride, dilation, strict=True))
+
+
+def _infer(t: TensorType, window: Steps, stride: Steps, dilation: Steps) -> TensorType:
+    lead = t.ndim - len(window)
+    if lead < 0:
+        raise ShapeError(f"windows: {t} has fewer than {len(window)} axes")
+    return t.with_shape((*t.shape[:lead], *window, *counts("windows", t.shape[lead:], window, stride, dilation)))
+
+
+def _view(x: np.ndarray, window: Steps, stride: Steps, dilation: Steps) -> np.ndarray:
+    """A view with the axes of the result, writable where ``x`` is."""
+    lead = x.ndim - len(window)
+    out = [(n - span(k, d)) // s + 1 for n, k, s, d in zip(x.shape[lead:], window, stride, dilation, strict=True)]
+    if min(out) < 1:
+        raise ShapeError(f"windows: a window {window}, dilation {dilation}, does not fit an array of shape {x.shape}")
+    own = x.strides[lead:]
+    steps = [n * d for n, d in zip(own, dilation, strict=True)] + [n * s for n, s in zip(own, stride, strict=True)]
+    return np.lib.stride_tricks.as_strided(x, (*x.shape[:lead], *window, *out), (*x.strides[:lead], *steps))
+
+
+def _element(v: Value, index: Sequence[Value], at) -> Value:
+    return at(0, _places(v, index))
+
+
+def _places(v: Value, index: Sequence[Value]) -> list[Value]:
+    """Where in the array an element of a window lies."""
+    a = v.attrs
+    m = len(a["window"])
+    lead, inner, outer = index[: len(index) - 2 * m], index[len(index) - 2 * m : len(index) - m], index[-m:]
+    steps = zip(inner, outer, a["dilation"], a["stride"], strict=True)
+    return [*lead, *[_times(i, d) + _times(o, s) for i, o, d, s in steps]]
+
+
+def _times(i: Value, n: int) -> Value:
+    return i if n == 1 else i * n
+
+
+def _steps(v: Value) -> dict:
+    return {name: v.attrs[name] for name in ("window", "stride", "dilation")}
+
+
+def _transpose(g: Value, v: Value) -> tuple[Value]:
+    return (add_windows(splat(0, v.operands[0].type), g, **_steps(v)),)
+
+
+def _samples() -> Iterator[tuple[tuple, dict]]:
+    x = np.arange(2 * 5 * 6, dtype="f8").reshape(2, 5, 6)
+    for window, stride, dilation in (((2, 3), (1, 1), (1, 1)), ((2, 2), (2, 2), (1, 1)), ((3, 2), (2, 1), (1, 3)),
+                                     ((1, 1), (3, 2), (1, 1)), ((2,), (1,), (2,))):
+        yield (x,), dict(window=window, stride=stride, dilation=dilation)
+    yield (x.astype("f4"),), dict(window=(5, 6), stride=(1, 1), dilation=(1, 1))
+    yield (np.arange(7),), dict(window=(3,), stride=(2,), dilation=(1,))
+    yield (x[:0],), dict(window=(2, 2), stride=(1, 1), dilation=(1, 1))
+
+
+def _fit(v: Value) -> list[tuple[Size, Size]]:
+    """There is at least one window along every axis."""
+    shape = v.operands[0].shape
+    lead = len(shape) - len(v.attrs["window"])
+    return [(n - span(k, d), 1) for n, k, d in zip(shape[lead:], v.attrs["window"], v.attrs["dilation"], strict=True)]
+
+
+windows = register(Op(
+    "windows", _infer, lambda x, window, stride, dilation: np.array(_view(x, window, stride, dilation), order="C"),
+    Linear(_transpose), Element(_element), frozenset({"movement", "selects"}), _samples,
+    "Sliding windows over the last axes: leading axes, then those of a window, then which window.",
+    dict(requires=_fit),
+))  # fmt: skip
+
+
+def _add_infer(t: TensorType, y: TensorType, **steps: Steps) -> TensorType:
+    if y.dtype != t.dtype:
+        raise DTypeError(f"add_windows: {y} into {t}")
+    want = _infer(t, **steps)
+    if y.shape != want.shape:
+        raise ShapeError(f"add_windows: windows of {t} are {want}, not {y}")
+    return t
+
+
+def _add_reference(x, y, window, stride, dilation):
+    out, m = np.array(x), len(window)
+    view = _view(out, window, stride, dilation)
+    for index in np.ndindex(*window):  # the elements of one window lie apart from those of any other with this index
+        at = (slice(None),) * (x.ndim - m) + index
+        view[at] += y[at]
+    return out
+
+
+def _add_transpose(g: Value, v: Value) -> tuple[Value, Value]:
+    return g, windows(g, **_steps(v))
+
+
+def _add_samples() -> Iterator[tuple[tuple, dict]]:
+    rng = np.random.default_rng(0)
+    for (x,), steps in _samples():
+        shape = _view(x, **steps).shape
+        yield (x, rng.integers(-4, 5, shape).astype(x.dtype)), steps
+
+
+def _add_batch(v: Value, operands, flags, n) -> Value:
+    from symc.ir.ops.batching import spread
+
+    return add_windows(*[spread(o, f, n) for o, f in zip(operands, flags, strict=True)], **_steps(v))
+
+
+add_windows = register(Op(
+    "add_windows", _add_infer, _add_reference, Linear(_add_transpose),
+    Update(lambda v, index, at: _places(v, index), lambda v: "add"), samples=_add_samples,
+    doc="The first operand with the windows in the second added where `windows` reads them.",
+    facts=dict(batch=_add_batch, requires=_fit),
+))  # fmt: skip
+
+__all__ = ["add_windows", "check_steps", "count", "counts", "span", "windows"]
