@@ -98,7 +98,7 @@ class Calling:
         if self._entry is not None and not self._entry.wants(shapes):
             return
         frame = self._program.lend(sizes)
-        found = entry.prepared(shapes, self._program.plan, frame, sizes)
+        found = entry.prepared(shapes, frame)
         native = entry.supported() if found is not None else None
         if found is None or native is None:
             self._learns = False
@@ -113,10 +113,11 @@ class Calling:
     def _new_entry(self, frame: Any, native: Any) -> Any:
         from symc.runtime import entry
 
-        face = frame.interface()
+        lowered = frame.lowered
+        slots, new = lowered.made()
         arguments = [(i.type.dtype, i.type.ndim) for i in self._built.function.inputs]
-        made = [(d, len(shape)) for d, (_, shape) in zip(face.dtypes, face.made, strict=True)]
-        updated = list(zip(self._updated, face.updated, strict=True))
+        made = [(lowered.fresh[k - len(lowered.given)].dtype, len(shape)) for k, shape in slots]
+        updated = list(zip(self._updated, new, strict=True))
         states = entry.States(self._cells, self._locked, updated) if self._cells else None
         return entry.Entry(arguments, made, self._count, states, native)
 

@@ -11,7 +11,7 @@ import numpy as np
 import symc as sc
 from symc.opt import DEFAULT
 from symc.runtime.executor import Code, Lap, Op, Word
-from symc.runtime.frame import Frame
+from symc.runtime.frame import TimedFrame
 from symc.runtime.timing import MOST_LOGGED, tick_seconds
 
 
@@ -20,11 +20,11 @@ def compiled(outputs: Any, inputs: Sequence[Any]) -> Any:
     return sc.compile(outputs, list(inputs), pipeline=DEFAULT + ",-small_loops")
 
 
-def timed(f: Any, *arrays: np.ndarray) -> tuple[Frame, list[np.ndarray]]:
+def timed(f: Any, *arrays: np.ndarray) -> tuple[TimedFrame, list[np.ndarray]]:
     """A timed frame of a function, and the arrays to run it on."""
     given, sizes = f._bound(arrays, {})
     program = f._prepared.program
-    return Frame(program.plan, program.launches, program.required, sizes, timed=True), given
+    return program.timer(sizes), given
 
 
 def test_a_tick_is_as_long_as_the_systems_clock_says() -> None:
@@ -66,7 +66,7 @@ def test_a_log_nests_what_loops_run_in_the_loops() -> None:
     assert all(e.begin >= loop.end or e.end <= loop.begin for e in events
                if times[e.index].depth == 0 and e is not loop)
     frame.times(given)
-    assert frame._words[Word.LOGGED] > MOST_LOGGED  # nothing is logged when nobody asks
+    assert frame.words[Word.LOGGED] > MOST_LOGGED  # nothing is logged when nobody asks
 
 
 def test_a_full_log_keeps_what_is_outside_of_loops() -> None:
@@ -84,6 +84,6 @@ def test_code_that_is_not_timed_reads_no_clock() -> None:
     f = compiled(sc.sort(sc.exp(x)) * 2, [x])
     program = f._prepared.program
     given, sizes = f._bound((np.ones(3),), {})
-    frame = Frame(program.plan, program.launches, program.required, sizes)
+    frame = program.lend(sizes)
     frame.run(given, None)
-    assert frame._words[Word.CLOCK] == 0
+    assert frame.words[Word.CLOCK] == 0

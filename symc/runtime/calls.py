@@ -17,9 +17,9 @@ import numpy as np
 from symc.ir.function import Hints
 from symc.ir.reference import apply
 from symc.ir.requires import Number, Requirement
-from symc.ir.types import TensorType, TupleType, concrete_shape
+from symc.ir.types import TupleType
 from symc.ir.value import Value
-from symc.runtime.executor import Code, Word
+from symc.runtime.executor import Word
 
 _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 #: How many seconds of a loop pass from one look at signals to the next, about.
@@ -50,12 +50,11 @@ class _Lent:
 
 
 class Calls:
-    """The Python steps of a frame, by number. An exception stops the interpreter and is kept for ``raise_error``."""
+    """The Python steps of a frame, by number; the first is ``pulse``. An exception stops the interpreter and is kept for
+    ``raise_error``."""
 
-    def __init__(self, sizes: Mapping[str, int], arena: np.ndarray, code: Code):
-        self.sizes, self.arena = sizes, arena
-        self.steps: list[Callable[[Calls], None]] = []
-        self.words: Any = ()  # of the executable
+    def __init__(self, steps: Sequence[CallStep], sizes: Mapping[str, int], arena: np.ndarray, words: Any):
+        self.steps, self.sizes, self.arena, self.words = steps, sizes, arena, words
         self.error: BaseException | None = None
         self._owner: Any = None
         self._first = arena.ctypes.data
@@ -65,8 +64,8 @@ class Calls:
         server = _serve(weakref.ref(self))
         next(server)
         self._callback = _CALLBACK(server.send)
-        code.data[Word.CALLBACK] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
-        code.data[Word.PULSE] = self.add(Calls.pulse)
+        words[Word.CALLBACK] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+        words[Word.PULSE] = 0
 
     def pulse(self) -> None:
         """Signals have been handled on the way here. Say after how many steps of loops to come again."""
@@ -76,14 +75,6 @@ class Calls:
         elif now - self._looked > PULSE * 2 and self._interval > 1:
             self._interval //= 2
         self._looked, self.words[Word.LEFT] = now, self._interval
-
-    def add(self, step: Callable[[Calls], None]) -> int:
-        """The number of a step."""
-        self.steps.append(step)
-        return len(self.steps) - 1
-
-    def place(self, slot: int, t: TensorType) -> Place:
-        return Place(slot, concrete_shape(t.shape, self.sizes), t.dtype)
 
     def begin(self, owner: Any) -> None:
         """A run starts. ``owner``: keeps alive what lies outside of the arena."""
@@ -112,6 +103,9 @@ class Calls:
                 views.clear()
             view = views[key] = np.asarray(_Lent(address, place, self.arena if inside else self._owner))
         return view
+
+
+CallStep = Callable[[Calls], None]
 
 
 def _serve(me: weakref.ref[Calls]) -> Generator[None, int, None]:
@@ -163,7 +157,7 @@ class Refusal:
     number: Number
     where: Sequence[Any]
 
-    def __call__(self, calls: Calls) -> None:
+    def __call__(self, calls: Calls | None = None) -> None:
         error = self.requirement.error(self.number)
         error.attach((), self.where)
         raise error

@@ -8,22 +8,15 @@ interpreter or NumPy is not as that code expects, there are no entries, and ``sl
 from __future__ import annotations
 
 import ctypes
-import math
 import struct
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from symc.ir.dim import evaluate
-from symc.ir.op import Abreast, Control, Element, Fold, Update, View
-from symc.ir.plan import Plan
-from symc.ir.traverse import every_value
-from symc.ir.types import TensorType, TupleType
-from symc.ir.value import Value
 from symc.runtime.executor import Code, Op
 from symc.runtime.frame import Frame
 from symc.runtime.native.entry_ir import ARRAY, ITEM, MOST_ARGUMENTS, MOST_RECORDS, MOST_RESULTS, Block, Record, build
@@ -179,13 +172,13 @@ class States:
     updated: Sequence[tuple[Any, int]]
 
 
-def prepared(shapes: tuple, plan: Plan, frame: Frame, sizes: Mapping[str, int]) -> Prepared | None:
-    """A frame of a plan as an entry uses it; None if it needs more than to be run."""
-    face = frame.interface()
-    if face is None or face.arena > MOST_ARENA or len(face.made) > MOST_RESULTS or len(shapes) > MOST_ARGUMENTS:
+def prepared(shapes: tuple, frame: Frame) -> Prepared | None:
+    """A frame as an entry uses it; None if it needs more than to be run."""
+    lowered = frame.lowered
+    found = lowered.made()
+    if found is None or lowered.arena > MOST_ARENA or len(found[0]) > MOST_RESULTS or len(shapes) > MOST_ARGUMENTS:
         return None
-    release = _work(plan, sizes) > SHORT
-    return Prepared(shapes, frame, face.address, face.first, face.given, face.made, release)
+    return Prepared(shapes, frame, frame.address, lowered.first, lowered.given, found[0], lowered.work > SHORT)
 
 
 class Entry:
@@ -256,31 +249,3 @@ class Entry:
         self._records[k] = new
         self._block[Block.RECORDS + k] = address  # from here on no call finds the old one, but one may still run it
         self._retired[:] = [r for r in self._retired if r[0][Record.BUSY]]
-
-
-def _work(plan: Plan, sizes: Mapping[str, int]) -> float:
-    """About how many operations on an element a run takes, rather too many."""
-    return sum(
-        _operations(v, sizes)
-        for step in plan.steps
-        for v in [step.value, *[v for r in step.value.regions for v in every_value(r)]]
-    )
-
-
-def _operations(v: Value, sizes: Mapping[str, int]) -> float:
-    how = v.op.lowering
-    if isinstance(how, Control):
-        return math.inf
-    try:
-        elements = max((_elements(x.type, sizes) for x in (v, *v.operands)), default=0)
-    except KeyError:  # a size that is known inside a region alone
-        return math.inf
-    if how is None:  # of fused ops the region is counted
-        return 0.0 if v.regions else elements
-    return elements if isinstance(how, Element | View | Fold | Update | Abreast) else elements**1.5
-
-
-def _elements(t: Any, sizes: Mapping[str, int]) -> int:
-    if isinstance(t, TupleType):
-        return sum(_elements(i, sizes) for i in t.items)
-    return math.prod(evaluate(s, sizes) for s in t.shape) if isinstance(t, TensorType) else 0

@@ -1,18 +1,29 @@
 """Code for the native interpreter: data words, instructions and labels, put together into one array that runs.
 
 What the instructions do is in ``symc.runtime.native.executor_ir``; which ones a plan needs, in ``symc.runtime.lower``.
+
+Code is written once and may run in many places: what it points to is memory of its own (``Code.keep``), its arena, or
+something with a name (``Symbol``), and a ``Template`` knows which words are such addresses. An ``Executable`` is a copy
+of the words with the addresses of one arena and of its own memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from symc.runtime.image import Symbol
 from symc.runtime.native.executor_ir import ARITIES, NEVER, Lap, Op, Word, executor
 
-__all__ = ["NEVER", "Code", "Executable", "Label", "Lap", "Op", "Word"]
+__all__ = [
+    "ARENA", "NDARRAY", "NEVER", "Address", "Code", "Executable", "Label", "Lap", "Op", "Symbol", "Template", "Word",
+    "aligned",
+]
+
+ALIGN = 64
 
 
 class Label:
@@ -22,14 +33,31 @@ class Label:
         self.at = -1
 
 
+NDARRAY = Symbol(id(np.ndarray), "ndarray")
+
+
+class Address(NamedTuple):
+    """Where something will be: in the arena (-1) or in block ``space`` of what the code keeps, how many bytes from its
+    start."""
+
+    space: int
+    offset: int = 0
+
+
+ARENA = Address(-1)
+
+
 class Code:
-    """A program being written. Slots are indices of data words; what is not a word of its own is put in ``blocks``."""
+    """A program being written. Slots are indices of data words; what is not a word of its own is put in blocks."""
 
     def __init__(self) -> None:
         self.data: list[int] = [0] * len(Word)
         self.data[Word.LEFT] = NEVER
         self.words: list[int | Label] = []
-        self.kept: list[Any] = []  # memory that addresses in the code point to
+        self._blocks: list[tuple[np.ndarray, bool]] = []
+        self._addresses: dict[int, Address] = {}  # by slot
+        self._holders: dict[Address, int] = {}
+        self._kept: dict[int, int] = {}  # slots of what is kept, by identity
 
     def slot(self, value: int = 0) -> int:
         """A new word of data."""
@@ -41,6 +69,26 @@ class Code:
         first = len(self.data)
         self.data.extend(values)
         return first
+
+    def keep(self, array: np.ndarray, shared: bool = False) -> int:
+        """The slot that always holds the address of an array. Every executable has a copy of it, unless it is
+        ``shared``: never written."""
+        if id(array) not in self._kept:
+            assert array.flags.c_contiguous
+            self._blocks.append((array, shared))
+            self._kept[id(array)] = self.at(Address(len(self._blocks) - 1))
+        return self._kept[id(array)]
+
+    def at(self, address: Address) -> int:
+        """The slot that always holds an address."""
+        if address not in self._holders:
+            slot = self._holders[address] = self.slot()
+            self._addresses[slot] = address
+        return self._holders[address]
+
+    def address_of(self, slot: int) -> Address | None:
+        """The address that a slot always holds, if it is such a slot."""
+        return self._addresses.get(slot)
 
     def emit(self, op: int, *operands: int | Label) -> None:
         """Add an instruction."""
@@ -66,27 +114,85 @@ class Code:
         label.at = len(self.words)
         return label
 
-    def finish(self) -> Executable:
-        """What runs."""
+    def template(self) -> Template:
+        """What was written, to be run anywhere."""
         self.emit(Op.HALT)
         start = len(self.data)
-        memory = np.empty(start + len(self.words), np.int64)
-        memory[:start] = self.data
-        memory[Word.CODE] = start
-        memory[start:] = [w.at if isinstance(w, Label) else w for w in self.words]
-        return Executable(memory, self.kept)
+        code = [w.at if isinstance(w, Label) else w for w in self.words]
+        words = np.array([*self.data, *code], np.int64)
+        words[Word.CODE] = start
+        symbols = [(start + k, w) for k, w in enumerate(code) if isinstance(w, Symbol)]
+        starts, pool = _pooled([a for a, shared in self._blocks if not shared])
+        firsts = iter(starts)
+        own = {k: next(firsts) for k, (_, shared) in enumerate(self._blocks) if not shared}
+        arena, kept, constants = [], [], []
+        for slot, (space, offset) in self._addresses.items():
+            if space == ARENA.space:
+                arena.append((slot, offset))
+            elif space in own:
+                kept.append((slot, own[space] + offset))
+            else:
+                constants.append((slot, self._blocks[space][0], offset))
+        return Template(words, tuple(symbols), _pairs(arena), _pairs(kept), pool, tuple(constants))
+
+    def finish(self) -> Executable:
+        """What runs, of code that has no arena."""
+        return Executable(self.template(), 0)
+
+
+def _pooled(arrays: Sequence[np.ndarray]) -> tuple[list[int], np.ndarray]:
+    """Arrays one after the other, and where each starts."""
+    starts, end = [], 0
+    for a in arrays:
+        starts.append(end)
+        end += -(-a.nbytes // ALIGN) * ALIGN
+    pool = np.zeros(end, np.uint8)
+    for start, a in zip(starts, arrays):
+        pool[start : start + a.nbytes] = a.reshape(-1).view(np.uint8)
+    return starts, pool
+
+
+def _pairs(pairs: list[tuple[int, int]]) -> np.ndarray:
+    return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Template:
+    """Words (data, then instructions) and what the addresses among them are: ``symbols`` (in the words already);
+    ``arena`` and ``kept``, rows of (index of the word, bytes from the start) of the arena and of ``pool``, what the
+    memory of the code holds before it runs; ``constants``, arrays that are only read."""
+
+    words: np.ndarray
+    symbols: tuple[tuple[int, Symbol], ...]
+    arena: np.ndarray
+    kept: np.ndarray
+    pool: np.ndarray
+    constants: tuple[tuple[int, np.ndarray, int], ...]
 
 
 class Executable:
     """Code in memory. ``words[slot]`` may be read and written between runs; one run at a time."""
 
-    __slots__ = ("_kept", "_memory", "_run", "address", "words")
+    __slots__ = ("_constants", "_memory", "_pool", "_run", "address", "words")
 
-    def __init__(self, memory: np.ndarray, kept: list[Any]):
-        self._memory, self._kept, self._run = memory, kept, executor()
+    def __init__(self, template: Template, arena: int):
+        memory, pool = template.words.copy(), aligned(template.pool.nbytes)
+        pool[:] = template.pool
+        for rows, start in ((template.arena, arena), (template.kept, pool.ctypes.data)):
+            memory[rows[:, 0]] = rows[:, 1] + start
+        for slot, array, offset in template.constants:
+            memory[slot] = array.ctypes.data + offset
+        self._memory, self._pool, self._constants, self._run = memory, pool, template.constants, executor()
         self.address = memory.ctypes.data
-        self.words = memory.data  # a memoryview: single words are read and written faster than through the array
+        self.words: Any = memory.data  # a memoryview: single words are read and written faster than through the array
 
     def run(self) -> int:
         """0, or the number with which an instruction stopped it."""
         return self._run(self.address)
+
+
+def aligned(nbytes: int) -> np.ndarray:
+    """Memory that starts at a multiple of a cache line."""
+    raw = np.empty(nbytes + ALIGN, np.uint8)
+    start = -raw.ctypes.data % ALIGN
+    return raw[start : start + nbytes]

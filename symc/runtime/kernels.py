@@ -76,5 +76,5 @@ def _compile(source: Source, name: str) -> Kernel:
         except Unsupported:
             if _backend == "llvm":
                 raise
-    library, address = numba_compile.compile_text(source, name)
-    return Kernel(name, source, "numba", address, ENTRY(address), library)
+    library, entry = numba_compile.compile_text(source, name)
+    return Kernel(name, source, "numba", entry, ENTRY(entry), library)

@@ -22,8 +22,9 @@ from symc.ir.value import Value
 from symc.runtime.blas import INT_MAX
 from symc.runtime.blas import routine as blas_routine
 from symc.runtime.executor import Label, Op
+from symc.runtime.image import Symbol
 from symc.runtime.native import lapack_ir
-from symc.runtime.scipy_functions import address
+from symc.runtime.symbols import symbol
 
 if TYPE_CHECKING:
     from symc.runtime.lower import Lowering
@@ -32,9 +33,9 @@ _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
 @cache
-def routine(name: str) -> int:
+def routine(name: str) -> Symbol:
     """The address of a LAPACK subroutine; all its arguments are pointers."""
-    return address("scipy.linalg.cython_lapack", name)
+    return symbol("lapack", name)
 
 
 class At(int):
@@ -73,13 +74,10 @@ class Emitter:
         if isinstance(x, At):
             return int(x)
         if isinstance(x, str):
-            x = np.frombuffer(x.encode(), np.uint8).copy()
-        elif isinstance(x, int):
-            x = np.array([x], integer)
-        elif isinstance(x, float):
-            x = np.array([x], self.dtype)
-        self.code.kept.append(x)
-        return self.lowering.at(x.ctypes.data)
+            return self.lowering.literal(ord(x), np.uint8)
+        if isinstance(x, int):
+            return self.lowering.literal(x, integer)
+        return self.lowering.literal(x, self.dtype) if isinstance(x, float) else self.code.keep(x)
 
     def lapack(self, name: str, *arguments: Argument) -> None:
         """Call a routine whose last argument says whether it failed."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -17,14 +18,16 @@ from symc.ir.dim import Size, evaluate
 from symc.ir.plan import Plan, Step
 from symc.ir.reference import apply
 from symc.ir.requires import Requirement
-from symc.ir.types import TupleType
+from symc.ir.types import TupleType, concrete_shape
 from symc.ir.value import Region, Value
 from symc.runtime import lapack, products
-from symc.runtime.calls import Calls, ReferenceStep, Refusal
-from symc.runtime.executor import NEVER, Code, Label, Op, Word
+from symc.runtime.calls import Calls, CallStep, Place, ReferenceStep, Refusal
+from symc.runtime.executor import ARENA, NDARRAY, NEVER, Address, Code, Label, Op, Word
 from symc.runtime.kernels import Kernel
 from symc.runtime.lower_control import control
+from symc.runtime.lowered import Fresh, Lowered
 from symc.runtime.timing import Laps
+from symc.runtime.work import work
 
 Slots = dict[str, int]  # of the buffers of a plan
 
@@ -48,30 +51,30 @@ class Lowering:
 
     ``laps``: where to note each step, if their times are wanted; ``depth``: in how many loops and branches we are.
     ``certain``: what is emitted now will run, so that what must fail can fail before anything has run.
-    ``fixed``: addresses in slots that never change; ``holders``: the slot of each.
+    ``constants``, ``literals``: the slots that hold the addresses of constants, and of single numbers.
     """
 
     launches: Launches
     required: Required
     sizes: Mapping[str, int]
     code: Code
-    calls: Calls
+    steps: list[CallStep] = field(default_factory=lambda: [Calls.pulse])
     certain: bool = True
     laps: Laps | None = None
     depth: int = 0
-    fixed: dict[int, int] = field(default_factory=dict)
-    holders: dict[int, int] = field(default_factory=dict)
     constants: dict[Value, int] = field(default_factory=dict)
+    literals: dict[tuple[str, bytes], int] = field(default_factory=dict)
 
     def number(self, size: Size) -> int:
         return evaluate(size, self.sizes)
 
-    def at(self, address: int) -> int:
-        """The slot that always holds this address."""
-        if address not in self.holders:
-            slot = self.holders[address] = self.code.slot(address)
-            self.fixed[slot] = address
-        return self.holders[address]
+    def literal(self, number: Any, dtype: Any) -> int:
+        """The slot that holds the address of a number that nobody writes."""
+        data = np.array([number], dtype)
+        key = data.dtype.str, data.tobytes()
+        if key not in self.literals:
+            self.literals[key] = self.code.keep(data)
+        return self.literals[key]
 
     def constant(self, value: Value) -> int:
         """The slot of a constant."""
@@ -81,9 +84,7 @@ class Lowering:
                 if value.op.name == "constant"
                 else apply(value, [], self.sizes, False, None)
             )
-            array = np.ascontiguousarray(data)
-            self.code.kept.append(array)
-            self.constants[value] = self.at(array.ctypes.data)
+            self.constants[value] = self.code.keep(np.ascontiguousarray(data), shared=True)
         return self.constants[value]
 
     def temps(self, plan: Plan, slots: Slots, base: int) -> None:
@@ -93,8 +94,9 @@ class Lowering:
 
     def offset(self, base: int, k: int) -> int:
         """A slot that holds the address ``k`` bytes after that of another, now and as long as that does not change."""
-        if base in self.fixed:
-            return self.at(self.fixed[base] + k)
+        address = self.code.address_of(base)
+        if address is not None:
+            return self.code.at(Address(address.space, address.offset + k))
         slot = self.code.slot()
         self.code.emit(Op.MOVE, slot, base, k)
         return slot
@@ -156,8 +158,8 @@ class Lowering:
             if not requirement.holds(self.number):
                 error = Refusal(requirement, self.number, plan.function.locations(v))
                 if self.certain:
-                    error(self.calls)
-                self.call(self.calls.add(error))
+                    error()
+                self.call(error)
                 return True
         return False
 
@@ -167,20 +169,72 @@ class Lowering:
             self.code.launch(launch.kernel.address, numbers, [*reads, *writes])
             return
         failed = np.zeros(1, np.uint8)
-        self.code.kept.append(failed)
-        slot, good = self.at(failed.ctypes.data), Label()
+        slot, good = self.code.keep(failed), Label()
         self.code.launch(launch.kernel.address, numbers, [*reads, *writes, slot])
         self.code.emit(Op.JUMP_IF_ZERO, slot, good)
         self.code.emit(Op.CLEAR, slot, 1)
         self._reference(plan, v, reads, writes)  # which raises the error
         self.code.place(good)
 
-    def call(self, number: int) -> None:
+    def call(self, step: CallStep) -> None:
         """Run a Python step."""
-        self.code.emit(Op.CALLBACK, number)
+        self.steps.append(step)
+        self.code.emit(Op.CALLBACK, len(self.steps) - 1)
 
     def _reference(self, plan: Plan, v: Value, reads: Sequence[int], writes: Sequence[int]) -> None:
+        def place(slot: int, t: Any) -> Place:
+            return Place(slot, concrete_shape(t.shape, self.sizes), t.dtype)
+
         types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
-        places = [self.calls.place(s, o.type) for s, o in zip(reads, v.operands, strict=True)]
-        results = [self.calls.place(s, t) for s, t in zip(writes, types, strict=True)]
-        self.call(self.calls.add(ReferenceStep(v, places, results, plan.function.hints)))
+        places = [place(s, o.type) for s, o in zip(reads, v.operands, strict=True)]
+        results = [place(s, t) for s, t in zip(writes, types, strict=True)]
+        self.call(ReferenceStep(v, places, results, plan.function.hints))
+
+
+def lower(plan: Plan, launches: Launches, required: Required, sizes: Mapping[str, int],
+          timed: bool = False) -> tuple[Lowered, Laps | None]:
+    """A whole plan. ``timed``: with a lap of the clock after every step."""
+    code = Code()
+    interface, slots = _interface(code, plan, sizes)
+    laps = Laps(code, len(plan.steps)) if timed else None
+    lowering = Lowering(launches, required, sizes, code, laps=laps)
+    for name, buffer in plan.buffers.items():
+        if buffer.kind == "constant":
+            assert buffer.value is not None
+            slots[name] = lowering.constant(buffer.value)
+    lowering.temps(plan, slots, code.at(ARENA))
+    if laps is not None:
+        laps.start()
+    lowering.whole(plan, slots)
+    loops = any(s.kind == "control" for s in plan.steps)
+    arena = evaluate(plan.arena, sizes)
+    found = Lowered(code.template(), dict(sizes), arena, steps=lowering.steps, loops=loops, work=work(plan, sizes),
+                    **interface)
+    return found, laps
+
+
+def _interface(code: Code, plan: Plan, sizes: Mapping[str, int]) -> tuple[dict[str, Any], Slots]:
+    """Slots for arguments and results, in a row. A call puts the array objects there, the code finds their data."""
+    given: list[tuple[str, int]] = []
+    fresh: list[tuple[str, Fresh]] = []
+    outputs = plan.results[: len(plan.function.outputs)]
+    for name, b in plan.buffers.items():
+        if b.kind in ("input", "state"):
+            assert b.value is not None
+            given.append((name, b.value.attrs["index"]))
+        elif b.kind == "result":
+            t = plan.types[name]
+            output = outputs.index(name) if name in outputs else None
+            fresh.append((name, Fresh(concrete_shape(t.shape, sizes), t.dtype, output)))
+    names = [g[0] for g in given] + [f[0] for f in fresh]
+    first = code.slots([0] * len(names))
+    code.emit(Op.OPEN, first, len(names), NDARRAY)
+    results = zip(plan.results, plan.function.body.results, strict=True)
+    interface = dict(
+        first=first,
+        given=tuple(index for _, index in given),
+        fresh=tuple(f for _, f in fresh),
+        returned=tuple((names.index(name), concrete_shape(v.shape, sizes)) for name, v in results),
+        updates=tuple(plan.function.updates),
+    )
+    return interface, {name: first + k for k, name in enumerate(names)}

@@ -1,24 +1,32 @@
-"""The machine code of kernels: read from disk, or made by ``llvm_compile`` and kept there; loaded through llvmlite.
+"""The machine code of kernels: read from disk, or made by ``llvm_compile`` and kept there.
 
-A process that finds all of its kernels on disk imports neither Numba nor the compiler of kernel texts.
+Object files are linked to images where ``compilers.elf`` can do that; a process that finds all of its kernels so on disk
+imports neither a compiler nor llvmlite. Elsewhere llvmlite loads the object files.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import platform
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from symc.codegen.cpu.render import Source
-from symc.runtime import object_cache, scipy_functions
+from symc.runtime import image, object_cache, scipy_functions
+from symc.runtime.image import Symbol
+from symc.runtime.object_cache import Entry
 
+#: Whether object files are linked here: what ``compilers.elf`` knows.
+LINKED = sys.platform == "linux" and platform.machine() == "x86_64"
+
+_kernels: dict[str, int] = {}  # addresses by name
 _modules: list[_Loader] = []  # for as long as the process lives
 
 
-def compile_text(source: Source) -> int:
+def compile_text(source: Source) -> Symbol:
     """The address of a kernel: ``void entry(int64 *args)``. Raises Unsupported for what LLVM's text cannot say yet."""
     dtypes = ",".join(d.str for d in source.operands + source.results)
     name = object_cache.key([_generator(), source.text, dtypes, str(len(source.operands)), str(source.fails)])
@@ -26,11 +34,63 @@ def compile_text(source: Source) -> int:
     if entry is None:
         from symc.runtime.compilers.llvm_compile import object_code
 
-        entry = object_code(source, f"symc_{name}", _machine())
+        entry = _linked(object_code(source, f"symc_{name}", _machine()))
         object_cache.write(name, entry)
+    return _kernel(name, entry)
+
+
+def kept_kernel(name: str) -> Symbol:
+    """A kernel whose machine code is on disk. Raises LookupError if it is not there any more."""
+    entry = object_cache.read(name)
+    if entry is None:
+        raise LookupError(name)
+    return _kernel(name, entry)
+
+
+def _kernel(name: str, entry: Entry) -> Symbol:
+    symbol = f"symc_{name}"
+    if name not in _kernels:
+        _kernels[name] = _loaded(entry, _loader)(symbol)
+    return Symbol(_kernels[name], f"kernel {name}")
+
+
+def _linked(entry: Entry) -> Entry:
+    """With an image in place of an object file, if that can be."""
+    from symc.codegen.cpu.text import Unsupported
+    from symc.runtime.compilers.elf import link
+
+    if not LINKED:
+        return entry
+    try:
+        return Entry(link(entry.code).encoded(), entry.exports, linked=True)
+    except Unsupported:
+        return entry
+
+
+def _loaded(entry: Entry, loader: Callable[[], _Loader]) -> Callable[[str], int]:
+    """The addresses of functions by name. ``loader``: for an object file."""
+    if entry.linked:
+        return image.load(image.Image.decoded(entry.code), _called).__getitem__
     for export in entry.exports:
         scipy_functions.add_symbol(export)
-    return _loader().load(entry.code, f"symc_{name}")
+    found = loader()
+    found.add(entry.code)
+    return found.engine.get_function_address
+
+
+def _called(name: str) -> int:
+    """The address of a function that machine code calls."""
+    export = scipy_functions.export_of(name)
+    if export is not None:
+        return scipy_functions.special(export)
+    try:
+        return image.in_process(name)
+    except LookupError:  # one that comes with LLVM
+        from llvmlite import binding
+
+        address = binding.address_of_symbol(name)
+        assert address, name
+        return address
 
 
 def load_module(name: str, write: Callable[[], str], level: int) -> Callable[[str], int]:
@@ -44,15 +104,17 @@ def load_module(name: str, write: Callable[[], str], level: int) -> Callable[[st
     if entry is None:
         from symc.runtime.compilers.llvm_compile import module_code
 
-        entry = object_cache.Entry(module_code(write(), _new_machine(level), level == 3))
+        entry = _linked(Entry(module_code(write(), _new_machine(level), level == 3)))
         object_cache.write(key, entry)
-    loader = _Loader()  # of its own: symbols need not be unique
-    loader.add(entry.code)
-    _modules.append(loader)  # an address alone keeps nothing
-    return loader.engine.get_function_address
+
+    def loader() -> _Loader:
+        _modules.append(_Loader())  # of its own: symbols need not be unique. An address alone keeps nothing
+        return _modules[-1]
+
+    return _loaded(entry, loader)
 
 
-def _new_machine(level: int = 3) -> Any:
+def _new_machine(level: int = 3, linked: bool = LINKED) -> Any:
     """This processor."""
     from llvmlite import binding
 
@@ -60,7 +122,8 @@ def _new_machine(level: int = 3) -> Any:
     binding.initialize_native_asmprinter()
     features = binding.get_host_cpu_features().flatten()
     target = binding.Target.from_default_triple()
-    return target.create_target_machine(cpu=binding.get_host_cpu_name(), features=features, opt=level, jit=True)
+    how: dict[str, Any] = dict(reloc="pic", codemodel="small") if linked else dict(jit=True)
+    return target.create_target_machine(cpu=binding.get_host_cpu_name(), features=features, opt=level, **how)
 
 
 _machine = functools.cache(_new_machine)
@@ -89,17 +152,13 @@ class _Loader:
         from llvmlite import binding
 
         empty = binding.parse_assembly("", binding.create_context())
-        self.engine = binding.create_mcjit_compiler(empty, _new_machine())  # which the engine owns from here on
+        self.engine = binding.create_mcjit_compiler(empty, _new_machine(linked=False))  # which the engine owns from here on
 
     def add(self, code: bytes) -> None:
         from llvmlite import binding
 
         self.engine.add_object_file(binding.object_file.ObjectFileRef.from_data(code))
         self.engine.finalize_object()
-
-    def load(self, code: bytes, symbol: str) -> int:
-        self.add(code)
-        return self.engine.get_function_address(symbol)
 
 
 _loader = functools.cache(_Loader)

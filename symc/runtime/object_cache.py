@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER, OFF = "SYMC_CACHE_DIR", "off"
-MAGIC = b"symc object 1\n"
+MAGIC = b"symc object 2\n"
 SUFFIX = ".o"
 #: The most bytes that are kept; what was not used for longest goes first.
 LIMIT = 256 * 2**20
@@ -29,10 +29,11 @@ _DIGEST = hashlib.sha256().digest_size
 
 @dataclass(frozen=True)
 class Entry:
-    """Machine code, and the SciPy functions it calls."""
+    """Machine code, and the SciPy functions it calls. ``linked``: it is an image, not an object file."""
 
     code: bytes
     exports: tuple[str, ...] = ()
+    linked: bool = False
 
 
 def folder() -> Path | None:
@@ -92,7 +93,7 @@ def write(name: str, entry: Entry) -> None:
 
 
 def _encoded(name: str, entry: Entry) -> bytes:
-    body = "\0".join(entry.exports).encode() + b"\n" + entry.code
+    body = "\0".join(["image" if entry.linked else "object", *entry.exports]).encode() + b"\n" + entry.code
     return MAGIC + hashlib.sha256(name.encode() + body).digest() + body
 
 
@@ -102,7 +103,8 @@ def _decoded(name: str, data: bytes) -> Entry | None:
     if not data.startswith(MAGIC) or hashlib.sha256(name.encode() + body).digest() != data[len(MAGIC) : start]:
         return None
     exports, _, code = body.partition(b"\n")
-    return Entry(code, tuple(filter(None, exports.decode().split("\0"))))
+    kind, *names = exports.decode().split("\0")
+    return Entry(code, tuple(names), kind == "image")
 
 
 def _is_private(place: Path) -> bool:

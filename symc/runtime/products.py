@@ -72,23 +72,23 @@ class _Product:
 
     def slot(self, *numbers: float) -> int:
         """The slot of the address of numbers."""
-        data = np.array(numbers, self.dtype)
-        self.code.kept.append(data)
-        return self.lowering.at(data.ctypes.data)
+        return self.code.keep(np.array(numbers, self.dtype))
 
     def count(self, n: int) -> int:
-        data = np.array([n], np.int64)
-        self.code.kept.append(data)
-        return self.lowering.at(data.ctypes.data)
+        return self.code.keep(np.array([n], np.int64))
 
     def own(self, name: str, *slots: int) -> None:
         """Call one of our own functions."""
         self.code.call(blas_ir.entry(f"{name}_{self.letter}"), slots)
 
     def call(self, routine: blas.Routine, slots: Mapping[str, int]) -> None:
-        self.code.kept.append(routine)
-        self.code.call(routine.entry, [slots[x] if isinstance(x, str) else self.lowering.at(x)
-                                       for x in routine.arguments])
+        self.code.call(routine.entry, [self._argument(x, slots) for x in routine.arguments])
+
+    def _argument(self, x: int | str, slots: Mapping[str, int]) -> int:
+        """The slot of an argument of BLAS: what is known here by name, a letter, or an integer."""
+        if isinstance(x, int):
+            return self.lowering.literal(x, np.int32)
+        return slots[x] if x in slots else self.lowering.literal(ord(x), np.uint8)
 
     def factor(self, name: str) -> int:
         """The slot of alpha or beta: a number, an operand, or their product."""

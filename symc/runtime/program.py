@@ -19,9 +19,10 @@ from symc.codegen.names import kernel_name
 from symc.ir.plan import Plan, Step
 from symc.ir.requires import Requirement, requirements
 from symc.ir.value import Region
-from symc.runtime.frame import Frame
+from symc.runtime.frame import Frame, TimedFrame
 from symc.runtime.kernels import compile_kernel
-from symc.runtime.lower import Launch
+from symc.runtime.lower import Launch, lower
+from symc.runtime.lowered import Lowered
 
 #: For how many combinations of sizes a program keeps prepared frames.
 MOST_SIZES = 64
@@ -55,6 +56,7 @@ class Program:
                 launch = _build(step, form, names)
                 if launch is not None:
                     self.launches[form] = launch
+        self._lowered: dict[tuple, Lowered] = {}
         self._frames: dict[tuple, list[Frame]] = {}
         self._lock = threading.Lock()
 
@@ -105,13 +107,13 @@ class Program:
         key = tuple(sizes.values())
         pool = self._frames.get(key)
         if pool is None:
-            pool = self._new_pool(key)
+            pool = self._new_pool(key, sizes)
         try:
             return pool, pool.pop()
         except IndexError:  # the first call, or every frame is in use by other threads
             return pool, Frame(self._lowered[key])
 
-    def _new_pool(self, key: tuple) -> list[Frame]:
+    def _new_pool(self, key: tuple, sizes: Sizes) -> list[Frame]:
         with self._lock:
             if key in self._frames:
                 return self._frames[key]
@@ -122,9 +124,11 @@ class Program:
             self._frames[key] = []
             return self._frames[key]
 
-    def timer(self, sizes: Sizes) -> Frame:
+    def timer(self, sizes: Sizes) -> TimedFrame:
         """What runs the plan and times each step of it, and of the bodies in it."""
-        return Frame(self.plan, self.launches, self.required, dict(sizes), timed=True)
+        lowered, laps = lower(self.plan, self.launches, self.required, sizes, timed=True)
+        assert laps is not None
+        return TimedFrame(lowered, laps)
 
 
 def load(plan: Plan) -> Program:

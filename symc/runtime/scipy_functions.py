@@ -71,8 +71,18 @@ def add_symbol(export: str) -> str:
     """Let native code call an export; returns its symbol."""
     from llvmlite import binding
 
-    binding.add_symbol(symbol(export), address(_SPECIAL, export))
+    binding.add_symbol(symbol(export), special(export))
     return symbol(export)
+
+
+def special(export: str) -> int:
+    """The address of an export of ``cython_special``."""
+    return address(_SPECIAL, export)
+
+
+def export_of(symbol: str) -> str | None:
+    """The export that native code calls so, if it is one."""
+    return f"__{symbol.removeprefix(PREFIX)}" if symbol.startswith(PREFIX) else None
 
 
 def called_in(text: str) -> tuple[str, ...]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from symc.runtime.image import Symbol
 from symc.runtime.native import native_ir
 
 
-def entry(name: str) -> int:
-    """The address of a function of this module.
+def entry(name: str) -> Symbol:
+    """A function of this module.
 
     ``scale_<letter>(x, number, n)`` multiplies n elements; ``scaled_<letter>(to, from, number, n)`` does that from one
     array to another. All are multiplied: 0 times nan is nan. ``nonzero_<letter>(flag, number)`` sets a byte.

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from symc.runtime.image import Symbol
 from symc.runtime.native import native_ir
 
 
-def entry(name: str) -> int:
-    """The address of a function of this module.
+def entry(name: str) -> Symbol:
+    """A function of this module.
 
     ``transpose_<letter>(to, from, m, n)`` writes the transpose of the m rows of ``from``. ``order(perm, pivots, n)``
     makes LAPACK's exchanges (1-based, 32 bits) the order of the rows they lead to. ``take(to, from, perm, n, nbytes)``

@@ -12,21 +12,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from symc.runtime.image import Symbol
 from symc.runtime.machine_code import load_module
 
 _lock = threading.Lock()
 _addresses: dict[type[Functions], Callable[[str], int]] = {}
 
 
-def entry(name: str, module: type[Functions]) -> int:
-    """The address of a function of a module, which is compiled once."""
+def entry(name: str, module: type[Functions]) -> Symbol:
+    """A function of a module, which is compiled once."""
     with _lock:
         if module not in _addresses:
             level = 3 if module.vectorized else 2
             _addresses[module] = load_module(module.title(), lambda: _text(module), level)
     address = _addresses[module](f"symc_{name}")
     assert address, name
-    return address
+    return Symbol(address, f"own {module.__module__} {name}")
 
 
 def _text(functions: type[Functions]) -> str:

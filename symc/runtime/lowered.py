@@ -1,0 +1,70 @@
+"""A plan lowered at given sizes: code for the interpreter, and how calls put arrays in and take results out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from symc.runtime.calls import CallStep, Refusal
+from symc.runtime.executor import Template
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """An array that a call makes. ``output``: which output it is, None for one that becomes a state's."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    output: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Lowered:
+    """Many frames may run it.
+
+    A call puts array objects into the slots from ``first`` on: the arguments and states in ``given``, by index, then
+    those in ``fresh``. ``returned``: for each result (outputs, then states) which of these arrays it is, and the shape
+    that it is seen in. ``updates``: which arguments are states that are updated. ``arena``: bytes. ``steps``: the
+    Python steps, by number. ``loops``: whether there are loops, which look for signals. ``work``: about how many
+    operations on an element it takes.
+    """
+
+    template: Template
+    sizes: Mapping[str, int]
+    arena: int
+    first: int
+    given: tuple[int, ...]
+    fresh: tuple[Fresh, ...]
+    returned: tuple[tuple[int, tuple[int, ...]], ...]
+    updates: tuple[int, ...]
+    steps: Sequence[CallStep]
+    loops: bool
+    work: float
+
+    @property
+    def python(self) -> bool:
+        """Whether a run may need Python."""
+        return self.loops or len(self.steps) > 1  # a loop has pulses
+
+    def made(self) -> tuple[tuple[tuple[int, tuple[int, ...]], ...], tuple[int, ...]] | None:
+        """For each array that is made (outputs, then new arrays of states) which of those put in it is, and its shape;
+        for each state that is updated the index of its new array, -1 where it is written in place.
+
+        None where a run needs Python: for steps (a refusal aside, which stops a run that writes no state), for signals
+        in loops, for results that are not all fresh arrays of their own.
+        """
+        steps, given = self.steps[1:], len(self.given)
+        if self.loops or not all(isinstance(s, Refusal) for s in steps) or (steps and self.updates):
+            return None
+        outputs = len(self.returned) - len(self.updates)
+        made, updated = list(self.returned[:outputs]), []
+        for (k, shape), state in zip(self.returned[outputs:], self.updates, strict=True):
+            in_place = k < given and self.given[k] == state
+            updated.append(-1 if in_place else len(made))
+            if not in_place:
+                made.append((k, shape))
+        if sorted(k for k, _ in made) != list(range(given, given + len(self.fresh))):
+            return None
+        return tuple(made), tuple(updated)
