@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from symc.accuracy import AccuracyReport, accuracy_report
 from symc.callsite import caller
-from symc.codegen.names import kernel_name
 from symc.errors import InputError, PipelineError, PlanError, SymcError, did_you_mean
 from symc.ir import location
-from symc.ir.dim import evaluate
 from symc.ir.function import Function, Hints, bound_names
-from symc.ir.plan import Plan, Step
+from symc.ir.plan import Plan
 from symc.ir.traverse import postorder
-from symc.ir.types import TupleType
 from symc.ir.value import Value
 from symc.modes import Prepared
 from symc.opt import DEFAULT, Optimized, optimize, why_not
 from symc.runtime.reference_program import ReferenceProgram
-from symc.runtime.timing import StepTime
+
+if TYPE_CHECKING:
+    from symc.profiling.report import Profile
 
 
 class Views:
@@ -197,36 +195,20 @@ class Views:
             raise
 
     def profile(self, *args: Any, repeat: int = 5, **kwargs: Any) -> Profile:
-        """Time and bytes written by every step (kernel, library call or op) of a call, with its user lines; for steps
-        inside loops those of all their runs.
+        """Time, bytes and operations of every step (kernel, library call or op) of a call, with its user lines; of
+        steps inside loops those of all their runs. It prints as a table that compares them with what this machine can
+        do.
 
-        The best of ``repeat`` runs on copies of the arguments; state stays as it is.
+        The best of ``repeat`` runs on copies of the arguments; state stays as it is. ``.by_line()`` divides the time
+        among the user's lines, ``.to_chrome(path)`` writes a trace for a browser, ``.to_json()`` is all of it.
         """
+        from symc.profiling.lines import Shares
+        from symc.profiling.measure import profile
+
         arrays, sizes = self._bound(args, kwargs)
         program = self._prepared.program
-        run = self._reference_times if isinstance(program, ReferenceProgram) else lambda a, n: program.timer(n).times(a)
-        runs = [run([a.copy() for a in arrays], sizes) for _ in range(max(1, repeat))]
-        rows = []
-        inside: list[str] = []  # the loops and branches around a step
-        for k, t in enumerate(runs[0]):
-            label = " in ".join([step_label(t.step), *reversed(inside[: t.depth])])
-            inside[t.depth :] = [step_label(t.step)]
-            lines = ", ".join(map(str, t.function.locations(t.step.value)))
-            rows.append((label, min(r[k].seconds for r in runs), t.runs * _bytes(t.step.value, sizes), lines))
-        return Profile(rows)
-
-    def _reference_times(self, arrays: list[np.ndarray], sizes: dict[str, int]) -> list[StepTime]:
-        """How long each op takes in one run of a program that runs op by op."""
-        found: list[StepTime] = []
-        f, last = self._prepared.final, time.perf_counter()
-
-        def note(v: Value, result: Any, operands: list[Any]) -> None:
-            nonlocal last
-            found.append(StepTime(f, Step("call", v, (), ()), 0, 1, time.perf_counter() - last))
-            last = time.perf_counter()
-
-        ReferenceProgram.run(self._prepared.program, arrays, sizes, observe=note)
-        return found
+        shares = Shares(None if self._prepared.plan is None else self._optimized())
+        return profile(self._signature.function, program, arrays, sizes, max(1, repeat), shares, ())
 
     # --- files and pictures -------------------------------------------------------------------------------------------
 
@@ -261,32 +243,6 @@ class Views:
 
     def _stage(self, stage: str | None) -> Function:
         return self._prepared.final if stage is None else self._prepared.stages[stage]
-
-
-def step_label(step: Step) -> str:
-    """What a step does, in a word: the name of its kernel or op."""
-    if step.kind == "launch":
-        return kernel_name(step.value)
-    return "copy" if step.kind == "copy" else step.value.op.name
-
-
-def _bytes(v: Value, sizes: dict[str, int]) -> int:
-    types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
-    return sum(evaluate(t.nbytes, sizes) for t in types)
-
-
-class Profile(list):
-    """Rows ``(step, seconds, bytes, lines)``; prints as a table, slowest first."""
-
-    def __str__(self) -> str:
-        total = sum(r[1] for r in self) or 1.0
-        wide = max([len(r[0]) for r in self], default=4)
-        lines = [f"{'time':>10}  {'share':>6}  {'bytes':>12}  {'step':{wide}}  lines"]
-        for op, seconds, size, where in sorted(self, key=lambda r: -r[1]):
-            lines.append(
-                f"{seconds * 1e6:8.1f}us  {100 * seconds / total:5.1f}%  {size:12,}  {op:{wide}}  {where}".rstrip()
-            )
-        return "\n".join(lines)
 
 
 _ASSIGNED = re.compile(r"^([A-Za-z_]\w*)\s*(?::[^=]+)?=(?!=)")

@@ -28,17 +28,18 @@ SLOW = frozenset({"sin", "cos", "tan", "erfinv", "gammaln", "digamma"})
 
 def cost(v: Value, sizes: Sizes) -> float:
     """Nanoseconds that a step takes."""
-    return CALL + BYTE * sum(_bytes(x, sizes) for x in (*v.operands, v)) + _work(v, sizes)
+    return CALL + BYTE * sum(_bytes(x, sizes) for x in (*v.operands, v)) + work(v, sizes)
 
 
-def _work(v: Value, sizes: Sizes) -> float:
+def work(v: Value, sizes: Sizes) -> float:
+    """Nanoseconds of computing alone, without memory and without being called."""
     if is_product(v):
         inner = 1
         for axis in v.attrs["contract"][0]:
             inner *= evaluate(v.operands[0].shape[axis], sizes)
         return MULTIPLY * inner * _elements(v, sizes)
     if v.regions:
-        inside = sum(_work(x, sizes) for r in v.regions for x in postorder(r.results))
+        inside = sum(work(x, sizes) for r in v.regions for x in postorder(r.results))
         return inside * (evaluate(v.attrs["length"], sizes) if v.op.name == "scan" else 1)
     if not v.operands or "movement" in v.op.traits or v.op.name == "get":
         return 0.0

@@ -1,0 +1,123 @@
+"""What this machine can do, measured when somebody asks: bytes copied in a second, from caches and from memory, and
+floating-point operations of a matrix product.
+
+Measured in a fraction of a second, once for a processor, and kept on disk with the machine code of kernels. A machine
+that is busy measures low: ``machine_limits(again=True)`` measures once more, and the better numbers stay.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import time
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from symc.runtime import object_cache
+from symc.runtime.executor import Code, Op
+
+#: The bytes that a measured copy reads and writes, all in all; the last is in no cache.
+FOOTPRINTS = (2**15, 2**18, 2**21, 2**24, 2**27)
+#: Rows and columns of the matrices that are multiplied: a product that takes less than the time slice of a thread.
+ORDER = 256
+
+
+@dataclass(frozen=True)
+class Limits:
+    """``copy``: pairs of (bytes in use, bytes a second); ``float32`` and ``float64``: operations a second."""
+
+    copy: tuple[tuple[int, float], ...]
+    float32: float
+    float64: float
+
+    def bandwidth(self, nbytes: int) -> float:
+        """Bytes a second for a step that moves ``nbytes``: of the measured copies the smallest of at least that."""
+        return next((rate for size, rate in self.copy if nbytes <= size), self.copy[-1][1])
+
+    def arithmetic(self, dtype: np.dtype) -> float:
+        """Operations a second on numbers of this type."""
+        return self.float32 if dtype.char in "fF" else self.float64
+
+    def better(self, other: Limits) -> Limits:
+        """The greater of each number."""
+        copy = tuple((size, max(a, b)) for (size, a), (_, b) in zip(self.copy, other.copy, strict=True))
+        return Limits(copy, max(self.float32, other.float32), max(self.float64, other.float64))
+
+    def __str__(self) -> str:
+        cache, memory = self.copy[1][1], self.copy[-1][1]
+        return (f"copy {cache / 1e9:.0f} GB/s in cache, {memory / 1e9:.0f} in memory; products "
+                f"{self.float32 / 1e9:.0f} GFLOP/s in float32, {self.float64 / 1e9:.0f} in float64")
+
+
+def machine_limits(again: bool = False) -> Limits:
+    """The limits of this machine."""
+    if again:
+        _kept.cache_clear()
+        _keep(measure().better(known) if (known := _read()) is not None else measure())
+    return _kept()
+
+
+@functools.cache
+def _kept() -> Limits:
+    known = _read()
+    if known is None:
+        known = measure()
+        _keep(known)
+    return known
+
+
+def _name() -> str:
+    from llvmlite import binding
+
+    return object_cache.key(["limits", str(FOOTPRINTS), str(ORDER), binding.get_host_cpu_name(), str(os.cpu_count())])
+
+
+def _read() -> Limits | None:
+    entry = object_cache.read(_name())
+    if entry is None:
+        return None
+    found = json.loads(entry.code)
+    return Limits(tuple((size, rate) for size, rate in found["copy"]), found["float32"], found["float64"])
+
+
+def _keep(limits: Limits) -> None:
+    object_cache.write(_name(), object_cache.Entry(json.dumps(asdict(limits)).encode()))
+
+
+def measure() -> Limits:
+    """The limits, measured now, on the calling thread as a call would be."""
+    return Limits(tuple((n, _copy_rate(n)) for n in FOOTPRINTS), _product_rate("float32"), _product_rate("float64"))
+
+
+def _copy_rate(footprint: int) -> float:
+    half = footprint // 2
+    a, b = np.ones(half, np.uint8), np.ones(half, np.uint8)
+    code, times = Code(), max(1, 2**22 // footprint)
+    to, source, counter = code.slot(), code.slot(), code.slot()
+    code.emit(Op.SET, counter, times)
+    start = code.label()
+    code.emit(Op.COPY, to, source, half)
+    code.emit(Op.LOOP, counter, start)
+    executable = code.finish()
+    executable.words[to], executable.words[source] = a.ctypes.data, b.ctypes.data
+    best = min(_seconds(executable.run) for _ in range(9))
+    return times * footprint / best
+
+
+def _product_rate(dtype: str) -> float:
+    import symc as sc
+
+    x, y = sc.input("x", dtype, (ORDER, ORDER)), sc.input("y", dtype, (ORDER, ORDER))
+    f = sc.compile(x @ y, [x, y], mode="default", pipeline="canonicalize,fuse")
+    ones = np.ones((ORDER, ORDER), dtype)
+    timer = f._prepared.program.timer({})
+    best = min(sum(t.seconds for t in timer.times([ones, ones])) for _ in range(25))
+    return 2 * ORDER**3 / best
+
+
+def _seconds(run: object) -> float:
+    begin = time.perf_counter()
+    run()  # type: ignore[operator]
+    return time.perf_counter() - begin
