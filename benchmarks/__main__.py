@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from benchmarks import report, venvs
 from benchmarks.peers import PEERS, Settings, missing
 
 RESULTS = Path(__file__).resolve().parent / "results"
+KEPT = Path(__file__).resolve().parent / ".kept"
 
 
 def main() -> int:
@@ -41,11 +43,14 @@ def _parse() -> argparse.Namespace:
     add("-p", "--peers", type=_names, metavar="NAME,..", help="only these peers")
     add("-x", "--without", type=_names, default=[], metavar="NAME,..", help="not these peers")
     add("-t", "--threads", type=int, default=1)
-    add("--huge-pages", action="store_true", help="let every peer's allocator use huge pages (glibc)")
+    add("--pages", choices=("default", "huge", "both"), default="both",
+        help="pages of every peer's allocator (glibc); both, the default, means: for cases with large arrays")
     add("--rounds", type=int, default=5, help="slices of steady calls of each peer (default 5)")
     add("--seconds", type=float, default=0.3, help="length of a slice (default 0.3)")
     add("--timeout", type=float, default=240, help="seconds to wait for a build (default 240)")
     add("--no-warm", action="store_true", help="skip the second process that finds a warm compile cache")
+    add("--starts", type=int, default=1, help="cold and warm starts of each peer, the shortest counts (default 1)")
+    add("--fresh", action="store_true", help="measure cold starts of slow compilers again")
     add("--tag", default="latest", help="folder under results/ (default latest)")
     add("--subject", default="symc", choices=PEERS, metavar="PEER", help="whose ratios to print (default symc)")
     add("--show", action="store_true", help="print the tables of results/TAG, measure nothing")
@@ -63,8 +68,8 @@ def _measure(arguments: argparse.Namespace, folder: Path) -> list[report.Documen
     from benchmarks.runner import Options, run_case
     from benchmarks.workloads import load_all
 
-    settings = Settings(arguments.threads, arguments.huge_pages)
-    options = Options(settings, arguments.rounds, arguments.seconds, arguments.timeout, not arguments.no_warm)
+    if arguments.fresh:
+        shutil.rmtree(KEPT, ignore_errors=True)
     workloads = load_all()
     chosen = _checked(arguments.workloads, workloads, "workload")
     available = _available(arguments)
@@ -74,12 +79,17 @@ def _measure(arguments: argparse.Namespace, folder: Path) -> list[report.Documen
         names = [name for name in workload.peers(case) if name in available]
         if arguments.case not in case.name or not names:
             continue
-        stem = f"{workload.name}.{case.name}.{settings.suffix}"
-        with open(folder / f"{stem}.log", "w") as log:
-            document = run_case(workload, case, names, options, log)
-        (folder / f"{stem}.json").write_text(json.dumps(document, indent=1) + "\n")
-        print(report.case_table(document), flush=True)
-        documents.append(document)
+        both = [False, True] if case.large else [False]
+        for huge_pages in {"default": [False], "huge": [True], "both": both}[arguments.pages]:
+            settings = Settings(arguments.threads, huge_pages)
+            options = Options(settings, arguments.rounds, arguments.seconds, arguments.timeout, not arguments.no_warm,
+                              arguments.starts, KEPT)
+            stem = f"{workload.name}.{case.name}.{settings.suffix}"
+            with open(folder / f"{stem}.log", "w") as log:
+                document = run_case(workload, case, names, options, log)
+            (folder / f"{stem}.json").write_text(json.dumps(document, indent=1) + "\n")
+            print(report.case_table(document), flush=True)
+            documents.append(document)
     return documents
 
 

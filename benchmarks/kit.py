@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.workload import Array, Arrays, Run
+from benchmarks.workload import Array, Arrays, Built, Run
 
 prange = range
 """Loops of Numba kernels count with this name; `jit` makes it Numba's own before the kernel is compiled."""
@@ -28,6 +28,49 @@ def torch_function(run: Run[Any], function: Callable[..., Any]) -> Callable[...,
     import torch
 
     return torch.compile(function, fullgraph=True) if run.peer == "torch.compile" else function
+
+
+def torch_value_and_grad(run: Run[Any], formula: Callable[..., Any], leaves: Sequence[Any]) -> Callable[..., Any]:
+    """A function of PyTorch that returns ``formula(*inputs)`` and its gradients by ``leaves``, as users write it."""
+    import torch
+
+    forward = torch_function(run, formula)
+    leaves = [leaf.requires_grad_(True) for leaf in leaves]
+
+    def with_gradients(*inputs: Any) -> Any:
+        value = forward(*inputs)
+        return value, *torch.autograd.grad(value, leaves)
+
+    return with_gradients
+
+
+def casadi_built(run: Run[Any], symbols: Sequence[Any], outputs: Sequence[Any], arrays: Arrays,
+                 shapes: Sequence[tuple[int, ...]]) -> Built:
+    """A CasADi function; as ``casadi-buffer`` one that reads and writes the same buffers in every call.
+
+    CasADi's results are columns; ``shapes`` says what the check compares them as.
+    """
+    import casadi
+
+    def shaped(result: Any) -> list[Array]:
+        results = result if isinstance(result, list | tuple) else [result]
+        return [np.asarray(r).reshape(shape) for r, shape in zip(results, shapes)]
+
+    function = casadi.Function("f", list(symbols), list(outputs))
+    if run.peer == "casadi":
+        return Built(function, arrays, shaped)
+    buffer, evaluate = function.buffer()
+    results = [np.zeros(function.numel_out(i)) for i in range(function.n_out())]
+    for i, array in enumerate(arrays):
+        buffer.set_arg(i, memoryview(array))
+    for i, result in enumerate(results):
+        buffer.set_res(i, memoryview(result))
+
+    def call(keep: Any = buffer) -> list[Array]:
+        evaluate()
+        return results
+
+    return Built(call, [], shaped)
 
 
 def pytensor_function(run: Run[Any], inputs: Sequence[Any], outputs: Any, **options: Any) -> Callable[..., Any]:

@@ -23,6 +23,10 @@ class Peer:
     venv: str = "main"
     compiles: bool = False
     """It compiles and keeps a persistent cache, so a second process tells the warm compile time from the cold one."""
+    slow: bool = False
+    """Compiling takes seconds to minutes: its cache and its cold numbers are kept from run to run."""
+    by_hand: bool = False
+    """Loops written by hand for each case, not a compiler of array programs: a yardstick in a column of its own."""
 
 
 PEERS = {
@@ -30,14 +34,15 @@ PEERS = {
     for peer in (
         Peer("symc", ("symc",), compiles=True),
         Peer("numpy", ("numpy", "scipy.special")),
-        Peer("numba", ("numba",), compiles=True),
+        Peer("numba", ("numba",), compiles=True, by_hand=True),
         Peer("numexpr", ("numexpr",)),
         Peer("jax", ("jax", "jax.numpy"), compiles=True),
         Peer("torch", ("torch",), venv="torch"),
-        Peer("torch.compile", ("torch",), venv="torch", compiles=True),
-        Peer("pytensor", ("pytensor", "pytensor.tensor"), venv="pytensor", compiles=True),
-        Peer("pytensor-c", ("pytensor", "pytensor.tensor"), venv="pytensor", compiles=True),
+        Peer("torch.compile", ("torch",), venv="torch", compiles=True, slow=True),
+        Peer("pytensor", ("pytensor", "pytensor.tensor"), venv="pytensor", compiles=True, slow=True),
+        Peer("pytensor-c", ("pytensor", "pytensor.tensor"), venv="pytensor", compiles=True, slow=True),
         Peer("casadi", ("casadi",)),
+        Peer("casadi-buffer", ("casadi",)),
         Peer("autograd", ("autograd", "autograd.numpy")),
     )
 }

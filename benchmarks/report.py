@@ -42,11 +42,12 @@ COLUMNS = (
     Column("CPU", "cpu_s", seconds),
     Column("median", "median_s", seconds),
     Column("min", "min_s", seconds),
-    Column("compile cold", "compile_cold_s", seconds, floor=1e-4, compiling=True),
-    Column("compile warm", "compile_warm_s", seconds, floor=1e-4, compiling=True),
+    Column("compile cold", "compile_cold_cpu_s", seconds, floor=1e-4, compiling=True),
+    Column("compile warm", "compile_warm_cpu_s", seconds, floor=1e-4, compiling=True),
+    Column("start warm", "start_warm_cpu_s", seconds, compiling=True),
     Column("memory cold", "memory_cold_mib", mebibytes, floor=1.0),
     Column("memory warm", "memory_warm_mib", mebibytes, floor=1.0),
-    Column("import", "import_s", seconds),
+    Column("import", "import_cpu_s", seconds),
 )
 
 

@@ -38,9 +38,9 @@ def main(job: Job) -> None:
 
 def _serve(job: Job, send: Callable[[Message], None]) -> None:
     try:
-        import_seconds = _timed_import(PEERS[job["peer"]].modules)
+        imported = _timed_import(PEERS[job["peer"]].modules)
         session = Session(job)
-        send({"import_s": import_seconds, **session.start()})
+        send({**imported, **session.start()})
         for line in sys.stdin:
             request = json.loads(line)
             send(session.check() if "check" in request else session.run(request["seconds"]))
@@ -68,17 +68,16 @@ class Session:
         from benchmarks.measure import PeakMemory, Timer
 
         memory = PeakMemory()
-        start = time.perf_counter()
+        cpu, start = _cpu_seconds(), time.perf_counter()
         self.built = self._build()
-        built = time.perf_counter()
         result = self._call()
         self.kit.wait(self.peer, result)
-        called = time.perf_counter()
+        ready = {"ready_s": time.perf_counter() - start, "ready_cpu_s": _cpu_seconds() - cpu}
         rise = memory.rise()
         accuracy = self._compare(result)
         self.timer = Timer(self._call, lambda last: self.kit.wait(self.peer, last), self.job["threads"])
         self.timer.warm_up(0.02)
-        return {"build_s": built - start, "first_s": called - built, "memory_mib": rise, **accuracy, **self._versions()}
+        return {**ready, "memory_mib": rise, **accuracy, **self._versions()}
 
     def run(self, seconds: float) -> Message:
         wall, cpu = self.timer.run(seconds)
@@ -137,11 +136,17 @@ def _write_reference(job: Job) -> None:
     np.savez(job["reference"], *outputs)
 
 
-def _timed_import(modules: Sequence[str]) -> float:
-    start = time.perf_counter()
+def _timed_import(modules: Sequence[str]) -> Message:
+    cpu, start = _cpu_seconds(), time.perf_counter()
     for name in modules:
         importlib.import_module(name)
-    return time.perf_counter() - start
+    return {"import_s": time.perf_counter() - start, "import_cpu_s": _cpu_seconds() - cpu}
+
+
+def _cpu_seconds() -> float:
+    """CPU time of this process, its threads, and the compilers that it started and waited for."""
+    used = os.times()
+    return time.process_time() + used.children_user + used.children_system
 
 
 def _take_stdout() -> Callable[[Message], None]:

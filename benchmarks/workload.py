@@ -25,6 +25,8 @@ class Case:
     tolerance: float
     units: int = 1
     """Work items in one call (elements, steps), for the time-per-unit column."""
+    large: bool = False
+    """Arrays so large that page faults show: measured with the pages that ``malloc`` uses by default and huge ones."""
     skip: tuple[str, ...] = ()
     """Peers that this case is not worth waiting for."""
 

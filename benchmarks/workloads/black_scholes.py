@@ -20,8 +20,8 @@ SIZE = 1_000_000
 RATE, VOLATILITY, HALF_ROOT = 0.02, 0.3, math.sqrt(0.5)
 WORKLOAD: Workload[Case] = Workload("black_scholes", "Black-Scholes calls and puts, a million options")
 WORKLOAD.add(
-    Case("f32", "float32", 3e-6, units=SIZE),
-    Case("f64", "float64", 1e-12, units=SIZE),
+    Case("f32", "float32", 3e-6, units=SIZE, large=True),
+    Case("f64", "float64", 1e-12, units=SIZE, large=True),
 )
 
 

@@ -1,4 +1,7 @@
-"""Fusion: ten cheap elementwise operations, which cost one pass over memory when fused and ten when not."""
+"""Fusion: ten cheap elementwise operations, which cost one pass over memory when fused and ten when not.
+
+At ten million elements memory decides, at ten thousand arithmetic and the call.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ from benchmarks import kit
 from benchmarks.kit import prange
 from benchmarks.workload import Array, Case, Run, Workload
 
-SIZE = 1_000_000
-WORKLOAD: Workload[Case] = Workload("chain", "a chain of ten elementwise operations, a million elements")
+WORKLOAD: Workload[Case] = Workload("chain", "a polynomial: a chain of ten elementwise operations")
 WORKLOAD.add(
-    Case("f64", "float64", 1e-13, units=SIZE),
-    Case("f32", "float32", 2e-6, units=SIZE),
+    Case("1e7-f64", "float64", 1e-13, units=10**7, large=True),
+    Case("1e7-f32", "float32", 2e-6, units=10**7, large=True),
+    Case("1e4-f64", "float64", 1e-13, units=10**4),
 )
 
 
@@ -26,7 +29,7 @@ def formula(x: Any) -> Any:
 
 @WORKLOAD.inputs
 def inputs(case: Case) -> list[Array]:
-    return [np.random.default_rng(0).uniform(-1.2, 1.2, SIZE).astype(case.dtype)]
+    return [np.random.default_rng(0).uniform(-1.2, 1.2, case.units).astype(case.dtype)]
 
 
 @WORKLOAD.reference

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import kit
-from benchmarks.workload import Array, Case, Run, Workload
+from benchmarks.workload import Array, Built, Case, Run, Workload
 
 STEPS, H = 1000, 0.005
 WORKLOAD: Workload[Case] = Workload("lorenz", f"{STEPS} Runge-Kutta steps of the Lorenz equations")
@@ -87,13 +87,12 @@ def jax_builder(run: Run[Case], x: Any) -> Callable[..., Any]:
 
 
 @WORKLOAD.peer("casadi")
-def casadi_builder(run: Run[Case], x: Array) -> Callable[..., Any]:
+def casadi_builder(run: Run[Case], x: Array) -> Built:
     import casadi
 
     state = casadi.SX.sym("x", 3)
     step = casadi.Function("step", [state], [casadi.vertcat(*rk4((state[0], state[1], state[2])))])
-    loop = step.fold(STEPS)
-    return lambda x: np.asarray(loop(x)).reshape(3)
+    return Built(step.fold(STEPS), [x], lambda result: np.asarray(result).reshape(3))
 
 
 @WORKLOAD.peer("pytensor", "pytensor-c")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import kit
-from benchmarks.workload import Array, Case, Run, Workload
+from benchmarks.workload import Array, Built, Case, Run, Workload
 
 WORKLOAD: Workload[Case] = Workload("small_call", "sum(x*y + 1) of ten elements")
 WORKLOAD.add(Case("n10-f64", "float64", 1e-12))
@@ -70,6 +70,14 @@ def torch_builder(run: Run[Case], x: Any, y: Any) -> Callable[..., Any]:
 def pytensor_builder(run: Run[Case], x: Array, y: Array) -> Callable[..., Any]:
     symbols = kit.pytensor_inputs([x, y])
     return kit.pytensor_function(run, symbols, formula(*symbols))
+
+
+@WORKLOAD.peer("casadi", "casadi-buffer")
+def casadi_builder(run: Run[Case], x: Array, y: Array) -> Built:
+    import casadi
+
+    symbols = [casadi.SX.sym(name, SIZE) for name in "xy"]
+    return kit.casadi_built(run, symbols, [casadi.sum1(symbols[0] * symbols[1] + 1)], [x, y], [()])
 
 
 @WORKLOAD.peer("symc")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,23 @@ from benchmarks import kit
 from benchmarks.kit import prange
 from benchmarks.workload import Array, Case, Run, Workload
 
-ROWS, COLUMNS = 4096, 1024
-WORKLOAD: Workload[Case] = Workload("softmax", f"softmax of the rows of a {ROWS} x {COLUMNS} matrix")
-WORKLOAD.add(Case(f"{ROWS}x{COLUMNS}-f32", "float32", 2e-6, units=ROWS * COLUMNS))
+
+@dataclass(frozen=True)
+class Matrix(Case):
+    rows: int = 0
+    columns: int = 0
+
+
+WORKLOAD: Workload[Matrix] = Workload("softmax", "softmax of the rows of a matrix")
+WORKLOAD.add(
+    Matrix("4096x1024-f32", "float32", 2e-6, units=4096 * 1024, large=True, rows=4096, columns=1024),
+    Matrix("20x10-f32", "float32", 2e-6, rows=20, columns=10),
+)
 
 
 @WORKLOAD.inputs
-def inputs(case: Case) -> list[Array]:
-    return [np.random.default_rng(0).normal(0, 2, (ROWS, COLUMNS)).astype(case.dtype)]
+def inputs(case: Matrix) -> list[Array]:
+    return [np.random.default_rng(0).normal(0, 2, (case.rows, case.columns)).astype(case.dtype)]
 
 
 def formula(x: Array) -> Array:
@@ -28,12 +38,12 @@ def formula(x: Array) -> Array:
 
 
 @WORKLOAD.reference
-def reference(case: Case, x: Array) -> Array:
+def reference(case: Matrix, x: Array) -> Array:
     return formula(x)
 
 
 @WORKLOAD.peer("numpy")
-def numpy_builder(run: Run[Case], x: Array) -> Callable[..., Any]:
+def numpy_builder(run: Run[Matrix], x: Array) -> Callable[..., Any]:
     return formula
 
 
@@ -55,12 +65,12 @@ def kernel(x: Array) -> Array:
 
 
 @WORKLOAD.peer("numba")
-def numba_builder(run: Run[Case], x: Array) -> Callable[..., Any]:
+def numba_builder(run: Run[Matrix], x: Array) -> Callable[..., Any]:
     return kit.jit(run, kernel)
 
 
 @WORKLOAD.peer("numexpr")
-def numexpr_builder(run: Run[Case], x: Array) -> Callable[..., Any]:
+def numexpr_builder(run: Run[Matrix], x: Array) -> Callable[..., Any]:
     """numexpr for the elementwise parts; its reductions cannot feed an expression, so NumPy does those."""
     import numexpr
 
@@ -72,21 +82,21 @@ def numexpr_builder(run: Run[Case], x: Array) -> Callable[..., Any]:
 
 
 @WORKLOAD.peer("jax")
-def jax_builder(run: Run[Case], x: Any) -> Callable[..., Any]:
+def jax_builder(run: Run[Matrix], x: Any) -> Callable[..., Any]:
     import jax
 
     return jax.jit(lambda x: jax.nn.softmax(x, axis=1))
 
 
 @WORKLOAD.peer("torch", "torch.compile")
-def torch_builder(run: Run[Case], x: Any) -> Callable[..., Any]:
+def torch_builder(run: Run[Matrix], x: Any) -> Callable[..., Any]:
     import torch
 
     return kit.torch_function(run, lambda x: torch.softmax(x, 1))
 
 
 @WORKLOAD.peer("pytensor", "pytensor-c")
-def pytensor_builder(run: Run[Case], x: Array) -> Callable[..., Any]:
+def pytensor_builder(run: Run[Matrix], x: Array) -> Callable[..., Any]:
     import pytensor.tensor as pt
 
     symbols = kit.pytensor_inputs([x])
@@ -94,7 +104,7 @@ def pytensor_builder(run: Run[Case], x: Array) -> Callable[..., Any]:
 
 
 @WORKLOAD.peer("symc")
-def symc_builder(run: Run[Case], x: Array) -> Callable[..., Any]:
+def symc_builder(run: Run[Matrix], x: Array) -> Callable[..., Any]:
     """The same NumPy formula, traced: NumPy's functions work on symbolic values."""
     import symc as sc
 
