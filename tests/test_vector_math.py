@@ -11,6 +11,7 @@ import symc as sc
 STATED = {"erf": (2.4, 3.0), "erfc": (2.5, 3.0), "exp2": (1.0, 1.0), "log2": (1.7, 1.7), "log10": (1.6, 2.2),
           "cbrt": (0.8, 1.2), "sinh": (1.8, 1.8), "cosh": (1.8, 1.8), "arcsinh": (2.0, 2.0), "arccosh": (2.0, 2.0),
           "arctanh": (2.2, 2.2), "arctan": (1.5, 1.5), "arcsin": (2.0, 2.0), "arccos": (1.5, 1.5),
+          "sin": (1.5, 1.6), "cos": (1.5, 1.6), "tan": (3.1, 3.1),
           "power": (1.3, 0.6), "hypot": (1.1, 0.6), "arctan2": (2.0, 0.6)}
 OF_TWO = ("power", "hypot", "arctan2")
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 1e30, -1e30, 1e-40, -1e-40, np.inf, -np.inf, np.nan]

@@ -12,9 +12,9 @@ from symc.ir.types import DTYPE_NAMES
 Template = str | dict[str, str]
 
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-_MATH = ("sin", "cos", "tan", "sqrt", "lgamma")  # of the C library
+_MATH = ("sqrt", "lgamma")  # of the C library
 _OWN = ("exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "tanh", "sinh", "cosh", "asinh", "acosh", "atanh",
-        "asin", "acos", "atan", "erf", "erfc")
+        "asin", "acos", "atan", "sin", "cos", "tan", "erf", "erfc")
 
 TABLE: dict[str, Template] = {
     "add": {"b": "({0} or {1})", "i": "wrap_add({0}, {1})", "*": "{0} + {1}"},

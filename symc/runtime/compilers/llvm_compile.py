@@ -16,6 +16,7 @@ from symc.codegen.cpu.text import Unsupported
 from symc.runtime import scipy_functions
 from symc.runtime.compilers.llvm_expressions import Pointer
 from symc.runtime.compilers.llvm_function import Module
+from symc.runtime.compilers.llvm_rarely import MARK, link_bodies
 from symc.runtime.compilers.llvm_scalars import Scalar
 from symc.runtime.object_cache import Entry
 
@@ -58,10 +59,14 @@ def optimized(text: str, machine: Any) -> Any:
     """The module of a text, after LLVM's passes."""
     from llvmlite import binding
 
-    module = binding.parse_assembly(text, binding.create_context())
+    context = binding.create_context()
+    first, _, bodies = text.partition(MARK)
+    module = binding.parse_assembly(first, context)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     options = binding.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = options.loop_unrolling = True
     passes = binding.create_pass_builder(machine, options)
     passes.getModulePassManager().run(module, passes)
+    if bodies:
+        link_bodies(module, bodies, context, machine)
     return module

@@ -170,12 +170,25 @@ class Expressions:
 
     def of_IfExp(self, e: ast.IfExp) -> Value:
         condition = self.truth(self.scalar(e.test))
+        rare = self.rare(e.body)
+        if rare is not None:
+            assert isinstance(e.body, ast.Call)
+            xs = [self.scalar(a) for a in e.body.args]
+            usual = self.scalar(e.orelse)
+            return Scalar(usual.type, self.emit(self.module.rarely(condition, rare, usual, xs)))
         if any(map(_is_dear, (e.body, e.orelse))):
             return self.choice(condition, e.body, e.orelse)
         if isinstance(e.body, ast.Tuple) and isinstance(e.orelse, ast.Tuple):
             pairs = zip(e.body.elts, e.orelse.elts, strict=True)
             return [select(self.emit, condition, self.scalar(a), self.scalar(b)) for a, b in pairs]
         return select(self.emit, condition, self.scalar(e.body), self.scalar(e.orelse))
+
+    def rare(self, e: ast.expr) -> Helper | None:
+        """The helper for rare operands that an expression calls, where loops are to be vectorized around it."""
+        if self.module.afterwards is None or not isinstance(e, ast.Call):
+            return None
+        helper = library().find(getattr(e.func, "id", ""), self.file, narrow=False)
+        return helper if helper is not None and helper.rarely else None
 
     def choice(self, condition: Scalar, body: ast.expr, orelse: ast.expr) -> Scalar:
         """Either of two, by a branch: for what takes long to compute."""

@@ -14,6 +14,7 @@ from typing import Any
 from symc.codegen.cpu.text import Unsupported
 from symc.runtime.compilers.llvm_expressions import SIGNS, Expressions, Pointer, Value, llvm_type
 from symc.runtime.compilers.llvm_library import Helper, library
+from symc.runtime.compilers.llvm_rarely import MARK, Rarely
 from symc.runtime.compilers.llvm_scalars import LLVM, Scalar, binary, cast, common, constant, literal
 
 #: Loops of this many steps, or of a number that is not known, are not unrolled once they are vectorized.
@@ -29,6 +30,8 @@ class Module:
         self.functions: list[str] = []
         self.compiled: dict[tuple, tuple[str, Any]] = {}  # (helper, types of operands) -> (symbol, type of result)
         self.loops = 0
+        self.rare = Rarely()
+        self.afterwards: Module | None = None  # what is linked in after vectorization; none in that module itself
 
     def declare(self, name: str, result: str, operands: Sequence[str]) -> None:
         self.declared[name] = f"declare {result} @{name}({', '.join(operands)})"
@@ -56,8 +59,18 @@ class Module:
             self.compiled[key] = symbol, result
         return self.compiled[key]
 
+    def rarely(self, condition: Scalar, helper: Helper, usual: Scalar, xs: Sequence[Scalar]) -> str:
+        """The call that gives what a helper gives where the condition holds, and the usual result elsewhere."""
+        assert self.afterwards is not None
+        symbol, result = self.afterwards.helper(helper, tuple(x.type for x in xs))
+        if result != usual.type:
+            raise Unsupported(f"{helper.name} gives {result}, not {usual.type}")
+        operands = (condition, usual, *xs)
+        return self.rare.call(symbol, [x.type for x in operands], [x.ref for x in operands])
+
     def kernel(self, tree: ast.FunctionDef, operands: Mapping[str, Value]) -> None:
         """A kernel, called ``kernel``, and its entry, which takes the address of its arguments as 64-bit words."""
+        self.afterwards = Module()
         f = _Function(self, library().constants, operands)
         f.body(tree.body)
         kinds = ["ptr" if isinstance(v, Pointer) else "i64" for v in operands.values()]
@@ -84,7 +97,11 @@ class Module:
         tables = [f"{name} = private unnamed_addr constant {data}" for data, name in self.tables.items()]
         notes = ['!0 = !{!"llvm.loop.vectorize.followup_all", !1}', '!1 = !{!"llvm.loop.unroll.disable"}']
         notes += [f"!{k} = distinct !{{!{k}, !0}}" for k in range(2, self.loops + 2)]
-        return "\n".join([*self.declared.values(), *tables, *self.functions, *notes, ""])
+        text = "\n".join([*self.declared.values(), *tables, *self.functions, *notes, ""])
+        if not self.rare.found:
+            return text
+        assert self.afterwards is not None
+        return f"{self.rare.declarations()}\n{text}{MARK}{self.afterwards.text()}{self.rare.bodies()}"
 
 
 class _Function(Expressions):

@@ -27,13 +27,15 @@ _OF_NUMBA = ("vars", "njit", "_function", "_of_c", "_of_scipy", "OPTIONS")
 
 @dataclass
 class Helper:
-    """A function. ``scope``: the constants of its module; ``called``: it is too large to be inlined."""
+    """A function. ``scope``: the constants of its module; ``called``: it is too large to be inlined; ``rarely``: that
+    too, and loops are vectorized around the branch that calls it."""
 
     module: str
     name: str
     tree: ast.FunctionDef
     scope: dict[str, Any]
     called: bool = False
+    rarely: bool = False
 
 
 @dataclass
@@ -77,8 +79,8 @@ def _read(path: Path, found: Library) -> None:
             _constant(node, scope, found)
         elif isinstance(node, ast.FunctionDef):
             how = [d.id for d in node.decorator_list if isinstance(d, ast.Name)]
-            if how in (["inlined"], ["called"], []):
-                helper = Helper(module, node.name, node, scope, how == ["called"])
+            if how in (["inlined"], ["called"], ["rarely"], []):
+                helper = Helper(module, node.name, node, scope, how in (["called"], ["rarely"]), how == ["rarely"])
                 found.local[module, node.name] = found.public[node.name] = helper
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             call = node.value

@@ -27,6 +27,12 @@ def inlined(function):
     return njit(function, nogil=True, **OPTIONS)
 
 
+def rarely(function):
+    """Compile a helper for operands that are hardly ever met: called in one side of a conditional expression, around
+    which the other compiler vectorizes loops."""
+    return njit(function, nogil=True, error_model="numpy", fastmath={"contract"})
+
+
 def by_width(stub, narrow, wide, arity=1):
     """Let ``stub`` mean ``narrow`` for float32 operands and ``wide`` for others."""
     if arity == 1:

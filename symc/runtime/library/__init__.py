@@ -4,4 +4,4 @@
 """
 
 #: The modules, each after those whose constants and functions it uses.
-MODULES = ("math", "power", "error", "hyperbolic", "angles", "random", "draws", "special", "complex", "helpers")
+MODULES = ("math", "power", "error", "hyperbolic", "angles", "trig", "random", "draws", "special", "complex", "helpers")

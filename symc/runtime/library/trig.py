@@ -1,0 +1,168 @@
+# mypy: ignore-errors
+"""Sine, cosine and tangent, in f32 and f64, that vectorize (the style of ``library.math``).
+
+abs(x) = k * pi/2 + r by fused products with pi/2 in three parts (Cody and Waite). The first is exact, the second rounds
+once, the third is added last: r is right to half a unit also where it is near 0. The low bits of k choose the
+polynomial, sine or cosine, and the sign; what sin, cos and tan of one number share is one computation in a kernel.
+Beyond 2**30 (f32: 100,000) k is no longer exact, and the C library computes the element: a side that loops vectorize
+around. Coefficients: own minimax fits.
+
+Errors in ulp, f64 / f32 (measured, and held by a test): sin, cos 1.5 / 1.6, tan 3.1 / 3.1.
+"""
+
+from __future__ import annotations
+
+import math
+
+from symc.runtime.compilers.numba_primitives import (
+    bits32,
+    bits64,
+    f32,
+    float32_of,
+    float64_of,
+    fma,
+    i32,
+    inlined,
+    rarely,
+)  # fmt: skip
+from symc.runtime.compilers.numba_primitives import by_width as _by_width
+from symc.runtime.library.math import MAGIC32, MAGIC64
+
+FAR64, FAR32 = 2.0**30, f32(1e5)
+SIGN64, SIGN32 = -(2**63), -(2**31)
+
+
+def sin(x):
+    """The sine; typed by the overload below."""
+
+
+def cos(x):
+    """The cosine; typed by the overload below."""
+
+
+def tan(x):
+    """The tangent; typed by the overload below."""
+
+
+@rarely
+def far_sin64(x):
+    return math.sin(x)
+
+
+@rarely
+def far_cos64(x):
+    return math.cos(x)
+
+
+@rarely
+def far_tan64(x):
+    return math.tan(x)
+
+
+@rarely
+def far_sin32(x):
+    return f32(math.sin(x))
+
+
+@rarely
+def far_cos32(x):
+    return f32(math.cos(x))
+
+
+@rarely
+def far_tan32(x):
+    return f32(math.tan(x))
+
+
+@inlined
+def quarters64(a):
+    """The quarter turns next to a >= 0, in the low bits of an integer, and the sine and cosine of the rest."""
+    shifted = a * 0.6366197723675814 + MAGIC64
+    k = shifted - MAGIC64
+    r = fma(-k, 6.123233995736766e-17, fma(-k, 1.5707963267948966, a))
+    low = k * 1.4973849048591698e-33
+    z = r * r
+    p = 1.5889680878226466e-10
+    p = p * z + -2.5050636018005998e-08
+    p = p * z + 2.7557312918276535e-06
+    p = p * z + -0.00019841269827603448
+    p = p * z + 0.008333333333319703
+    p = p * z + -0.1666666666666662
+    q = -1.1354079870979785e-11
+    q = q * z + 2.0875615445278593e-09
+    q = q * z + -2.755731355773254e-07
+    q = q * z + 2.4801587286730506e-05
+    q = q * z + -0.0013888888888869723
+    q = q * z + 0.041666666666666574
+    q = q * z + -0.5
+    return bits64(shifted), r + fma(r * z, p, low), 1.0 + z * q
+
+
+@inlined
+def quarters32(a):
+    shifted = a * f32(0.63661975) + MAGIC32
+    k = shifted - MAGIC32
+    r = fma(-k, f32(-4.371139e-08), fma(-k, f32(1.5707964), a))
+    low = k * f32(1.7151245e-15)
+    z = r * r
+    p = f32(-0.00019505144)
+    p = p * z + f32(0.008332093)
+    p = p * z + f32(-0.16666654)
+    q = f32(2.4412078e-05)
+    q = q * z + f32(-0.001388713)
+    q = q * z + f32(0.04166664)
+    q = q * z + f32(-0.5)
+    return bits32(shifted), r + fma(r * z, p, low), f32(1.0) + z * q
+
+
+def _sin64(x):
+    a = abs(x)
+    k, s, c = quarters64(a)
+    y = c if k & 1 != 0 else s
+    y = float64_of(bits64(y) ^ (((k << 62) ^ bits64(x)) & SIGN64))
+    return far_sin64(x) if a >= FAR64 else y
+
+
+def _cos64(x):
+    a = abs(x)
+    k, s, c = quarters64(a)
+    y = s if k & 1 != 0 else c
+    y = float64_of(bits64(y) ^ (((k + 1) << 62) & SIGN64))
+    return far_cos64(x) if a >= FAR64 else y
+
+
+def _tan64(x):
+    a = abs(x)
+    k, s, c = quarters64(a)
+    y = (c if k & 1 != 0 else s) / (s if k & 1 != 0 else c)
+    y = float64_of(bits64(y) ^ (((k << 63) ^ bits64(x)) & SIGN64))
+    return far_tan64(x) if a >= FAR64 else y
+
+
+def _sin32(x):
+    a = abs(x)
+    k, s, c = quarters32(a)
+    y = c if k & 1 != 0 else s
+    y = float32_of(i32(bits32(y) ^ (((k << 30) ^ bits32(x)) & SIGN32)))
+    return far_sin32(x) if a >= FAR32 else y
+
+
+def _cos32(x):
+    a = abs(x)
+    k, s, c = quarters32(a)
+    y = s if k & 1 != 0 else c
+    y = float32_of(i32(bits32(y) ^ (((k + 1) << 30) & SIGN32)))
+    return far_cos32(x) if a >= FAR32 else y
+
+
+def _tan32(x):
+    a = abs(x)
+    k, s, c = quarters32(a)
+    y = (c if k & 1 != 0 else s) / (s if k & 1 != 0 else c)
+    y = float32_of(i32(bits32(y) ^ (((k << 31) ^ bits32(x)) & SIGN32)))
+    return far_tan32(x) if a >= FAR32 else y
+
+
+_by_width(sin, _sin32, _sin64)
+_by_width(cos, _cos32, _cos64)
+_by_width(tan, _tan32, _tan64)

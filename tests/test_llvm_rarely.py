@@ -1,0 +1,53 @@
+"""Loops are vectorized around a branch that is rarely taken, and take it for the elements that need it."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import symc as sc
+from symc.codegen.cpu.render import Source
+from symc.runtime.compilers.llvm_compile import kernel_ir, optimized
+from symc.runtime.kernels import only
+from symc.runtime.machine_code import _new_machine
+
+
+def vectors(line: str, dtype: str) -> tuple[int, str]:
+    """How many products of vectors a loop over ``line`` has once it is optimized, and its text."""
+    d = (np.dtype(dtype),)
+    text = f"def kernel(n0, a0, o0):\n    for i in range(n0):\n        x = a0[i]\n        o0[i] = {line}\n"
+    found = str(optimized(kernel_ir(Source(text, ("n",), d, d)), _new_machine()))
+    return len(re.findall(r"fmul contract <\d+ x ", found)), found
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_a_loop_is_vectorized_around_the_branch(dtype):
+    count, text = vectors("sin(x) * cos(x) + tan(x)", dtype)
+    assert count > 5
+    assert not re.search(r"call .*@rarely", text), "every branch is inlined"
+
+
+def test_sine_and_cosine_share_their_reduction():
+    alone, _ = vectors("sin(x)", "f8")
+    both, _ = vectors("sin(x) + cos(x)", "f8")
+    assert alone <= both <= alone + 2
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numba"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_elements_that_need_it_take_the_branch(backend, dtype):
+    x = sc.input("x", dtype, ("n",))
+    with only(backend):
+        f = sc.compile([sc.sin(x), sc.cos(x) + sc.tan(x)], [x])
+        rng = np.random.default_rng(0)
+        for n in [*range(20), 33, 64, 100]:
+            far = rng.random(n) < rng.choice([0.02, 0.5, 1.0])
+            a = np.where(far, 10.0 ** rng.uniform(10, 30, n), rng.normal(size=n))
+            a = a.astype(dtype)
+            wide = a.astype("f8")
+            eps = 8 * np.finfo(a.dtype).eps
+            s, ct = f(a)
+            np.testing.assert_allclose(s, np.sin(wide), rtol=eps)
+            np.testing.assert_allclose(ct, np.cos(wide) + np.tan(wide), rtol=eps * 40, atol=eps)
