@@ -7,7 +7,6 @@ last place of the output's dtype; a result that is not finite where the exact on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from symc.errors import SymcError
 from symc.ir.function import Function
 from symc.ir.ops.effect import quiet
+from symc.ir.record import dataclass, field
 from symc.ir.reference import run_region
 from symc.precise import PRECISION, NotPrecise, precise_values, to_precise, ulps
 from symc.sampling import Sample, leaves_of, samples, sizes_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from symc.ir.function import Function, Guard, Input, bound_names, function, unif
 from symc.ir.garbage import no_collections
 from symc.ir.location import Loc
 from symc.ir.op import lookup
+from symc.ir.record import dataclass, replace
 from symc.ir.traverse import every_value, postorder
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import DTYPE_NAMES, TensorType

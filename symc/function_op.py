@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from symc.ir import location
 from symc.ir.bodies import branch_captures, built, close
 from symc.ir.ops.call import Rule, Site, call, rules
 from symc.ir.ops.kernel import results_of
+from symc.ir.record import dataclass, field
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
 from symc.ir.value import Value, first_line, fresh_input

@@ -7,7 +7,6 @@ derivative, not a backend.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from symc.grad import jvp, vjp
 from symc.grad.one_op import zeros
 from symc.ir.op import lookup
 from symc.ir.ops.leaf import array
+from symc.ir.record import dataclass
 from symc.ir.reference import run_values
 from symc.ir.types import TensorType, is_inexact
 from symc.ir.value import Value, fresh_input

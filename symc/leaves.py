@@ -7,10 +7,10 @@ The registry is weak in the leaves: it keeps no graph alive. A leaf of a shared 
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
 from typing import Any
 
 from symc.ir.location import Loc
+from symc.ir.record import dataclass
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from symc.ir.bodies import is_control
 from symc.ir.function import Function
 from symc.ir.location import Loc
 from symc.ir.ops.effect import quiet
+from symc.ir.record import dataclass
 from symc.ir.reference import apply
 from symc.ir.traverse import every_value
 from symc.ir.types import TensorType

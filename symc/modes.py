@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from symc.errors import InputError, InternalError, NonFiniteError, PipelineError
 from symc.ir import location
 from symc.ir.function import Function, Hints
 from symc.ir.plan import Plan
+from symc.ir.record import dataclass
 from symc.ir.text import print_function
 from symc.ir.value import Value
 from symc.opt import DEFAULT, FAST_COMPILE, Optimized, optimize

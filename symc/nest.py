@@ -8,10 +8,10 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from symc.errors import InputError
+from symc.ir.record import dataclass
 
 
 @dataclass(frozen=True)

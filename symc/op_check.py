@@ -7,7 +7,6 @@ kernels with the function, derivatives with finite differences, batches with sin
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from symc.inputs import input
 from symc.ir.attrs import Attrs
 from symc.ir.dim import size_name
 from symc.ir.op import Decompose, Element, Op, lookup
+from symc.ir.record import dataclass
 from symc.ir.types import TensorType, TupleType, concrete_shape
 from symc.ir.value import make
 from symc.tensor import Tensor

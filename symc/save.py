@@ -12,7 +12,6 @@ import json
 import os
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from symc.ir.function import Function, Guard, Input
 from symc.ir.literal import INLINE_ELEMENTS
 from symc.ir.location import Inside, Loc
 from symc.ir.parse import parse
+from symc.ir.record import replace
 from symc.ir.text import print_function
 from symc.ir.traverse import every_region, postorder, region_params
 from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType

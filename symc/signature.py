@@ -7,7 +7,6 @@ unusual (keywords, lists, other dtypes or layouts) takes the slow path, where ev
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from symc.errors import IndexingError, InputError, ShapeError, SymcError, did_yo
 from symc.ir import location
 from symc.ir.dim import Dim, Size, evaluate, names, solve, substitute
 from symc.ir.function import Guard, Input
+from symc.ir.record import dataclass
 from symc.ir.types import TensorType
 from symc.nest import LEAF, Nest, match
 from symc.state import concrete, converted

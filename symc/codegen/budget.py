@@ -8,7 +8,6 @@ them; when that is too much, the next round cuts the new sequence where it is fu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from symc.codegen.cells import Work, is_view, source
 from symc.codegen.costs import cost
@@ -25,6 +24,7 @@ from symc.ir.location import NOWHERE
 from symc.ir.ops.kernel import fused, results_of
 from symc.ir.ops.remat import again
 from symc.ir.plan import Plan
+from symc.ir.record import dataclass, field
 from symc.ir.traverse import rebuild
 from symc.ir.value import Region, Value
 from symc.opt.kernel_results import derived_results, fewer_results, split_results

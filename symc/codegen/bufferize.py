@@ -7,7 +7,6 @@ one, everything that is returned into a fresh buffer. Temps get names here and t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from symc.codegen.cells import Nest, Work, nominal
 from symc.codegen.compare import at_least
@@ -15,6 +14,7 @@ from symc.codegen.names import is_kernel
 from symc.codegen.place import Placer, placements
 from symc.ir.dim import Size
 from symc.ir.plan import Buffer, Plan, Step
+from symc.ir.record import replace
 from symc.ir.text import input_names
 from symc.ir.types import TensorType
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from symc.codegen.gemm import as_gemm, is_product
 from symc.codegen.inplace import Pairs
@@ -20,6 +19,7 @@ from symc.ir.op import Control, View
 from symc.ir.ops.effect import has_effect, program_order
 from symc.ir.ops.kernel import check_index
 from symc.ir.plan import Layout, Plan, Step
+from symc.ir.record import dataclass, field
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Region, Value

@@ -9,7 +9,6 @@ What is wrong here is a bug of symc.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from symc.codegen.cells import Source, may_fail, source, step_fails
 from symc.codegen.check_arena import bug, check_arena, describe
@@ -21,6 +20,7 @@ from symc.codegen.memory import result_types
 from symc.codegen.nested import carry_pairs
 from symc.errors import PlanError
 from symc.ir.plan import Plan, Step
+from symc.ir.record import dataclass
 from symc.ir.value import Value
 
 

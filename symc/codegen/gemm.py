@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from symc.ir.dim import Size, product
 from symc.ir.ops.gemm import gemm, shared
 from symc.ir.ops.linalg import contract_first, dot, free_axes
+from symc.ir.record import dataclass
 from symc.ir.value import Value
 
 BLAS_DTYPES = "fdFD"

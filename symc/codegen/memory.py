@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from symc.codegen.cells import NOMINAL
 from symc.ir.dim import Size, evaluate, names
 from symc.ir.plan import Plan
+from symc.ir.record import dataclass
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value
 

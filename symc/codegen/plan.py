@@ -7,7 +7,6 @@ branches are steps with plans of their own inside (``nested``).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from symc.codegen.bufferize import bufferize
 from symc.codegen.cells import Nest, Work, may_fail, work_of
@@ -21,6 +20,7 @@ from symc.codegen.reuse import assign_arena
 from symc.ir.function import Function
 from symc.ir.garbage import no_collections
 from symc.ir.plan import Plan
+from symc.ir.record import dataclass, field
 from symc.ir.value import Value
 
 __all__ = ["MemoryReport", "check_plan", "make_plan", "memory", "print_plan"]

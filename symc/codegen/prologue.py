@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
-
 from symc.ir.function import Function, Hints, Input
 from symc.ir.ops.kept import kept
-from symc.ir.traverse import postorder, replace
+from symc.ir.record import dataclass, replace
+from symc.ir.traverse import postorder
+from symc.ir.traverse import replace as replace_values
 from symc.ir.value import Region, Value, param
 
 
@@ -35,7 +34,7 @@ def split(f: Function) -> Split | None:
         if old in f.hints:
             lines[new] = f.hints[old]
 
-    results = replace(made, {p: param(k, p.type) for k, p in enumerate(leaves)}, carry)
+    results = replace_values(made, {p: param(k, p.type) for k, p in enumerate(leaves)}, carry)
     lines.update({v: f.hints[v] for v in postorder(results) if v in f.hints})
     first = Function(f"{f.name}_kept", tuple(f.inputs[k] for k in reads), Region([p.type for p in leaves], results),
                      hints=lines, inside=f.inside)
@@ -58,6 +57,6 @@ def _taking(f: Function, values: list[Value], extra: list[Input]) -> Function:
         if old in hints:
             hints[new] = hints[old]
 
-    results = replace(f.body.results, given, carry)
+    results = replace_values(f.body.results, given, carry)
     body = Region([*f.body.params, *[v.type for v in values]], results)
-    return dataclasses.replace(f, inputs=(*f.inputs, *extra), body=body, hints=hints)
+    return replace(f, inputs=(*f.inputs, *extra), body=body, hints=hints)

@@ -18,13 +18,13 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from symc.codegen.cells import Work, link
 from symc.codegen.order import curve, topological, update_edges
 from symc.codegen.place import Placer
 from symc.ir.ops.effect import has_effect
+from symc.ir.record import dataclass, field
 
 ALL = math.inf
 

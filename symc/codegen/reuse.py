@@ -10,13 +10,13 @@ import bisect
 import functools
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
 from symc.codegen.bufferize import spans
 from symc.codegen.cells import nominal
 from symc.codegen.compare import at_least, multiple
 from symc.ir.dim import Dim, Size, ceildiv, maximum
 from symc.ir.plan import Plan
+from symc.ir.record import dataclass, field, replace
 
 #: Every temp starts at a multiple of this many bytes.
 ALIGN = 64

@@ -7,7 +7,6 @@ index, and everything else is computed outside and captured. Row statistics (max
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from symc.ir.attrs import Attrs
 from symc.ir.dim import Size
@@ -15,6 +14,7 @@ from symc.ir.op import Abreast, Element, Fold, Running, Sorting, Update, make
 from symc.ir.ops.kernel import fold, generate, load, results_of
 from symc.ir.ops.leaf import constant, size
 from symc.ir.ops.put import insert, insert_place, is_end, put, put_abreast, put_running, space_of
+from symc.ir.record import dataclass, field
 from symc.ir.traverse import close_over, postorder, region_params
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from symc.ir.function import Function
 from symc.ir.plan import Plan, Step
+from symc.ir.record import dataclass, field
 from symc.ir.text import splat_of
 from symc.ir.traverse import every_value
 

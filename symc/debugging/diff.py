@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from symc.callsite import caller
@@ -24,6 +23,7 @@ from symc.ir import location
 from symc.ir.function import Function, Hints, Input
 from symc.ir.location import Loc
 from symc.ir.parse import parse
+from symc.ir.record import dataclass, field
 from symc.ir.text import splat_of
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Region, Value, attr_bytes

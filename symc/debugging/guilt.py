@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from symc.errors import SymcError
 from symc.ir.function import Function
 from symc.ir.location import Loc
 from symc.ir.ops.kernel import results_of
+from symc.ir.record import dataclass, field
 from symc.ir.text import print_function
 from symc.ir.types import TupleType
 from symc.ir.value import Value, fresh_input

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from symc.debugging.observe import sizes_of
 from symc.ir import location
 from symc.ir.dim import names
 from symc.ir.function import Function, Hints, Input, bound_names
+from symc.ir.record import dataclass, field, replace
 from symc.ir.traverse import every_value, postorder, substitute_region, substitute_sizes
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import TensorType, TupleType, substitute_type

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +18,7 @@ from symc.debugging.observe import every_array, first_entries, sizes_of
 from symc.debugging.sample import Fails, Sample, body_sample, tensors, tensors_below, walk_down
 from symc.errors import SymcError
 from symc.ir.op import splat
+from symc.ir.record import replace
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input

@@ -11,7 +11,6 @@ numbers too (float32 in float64, float64 in the platform's long double), and wha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,6 +22,7 @@ from symc.errors import AssertError, ExecutionError
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE, in_order
 from symc.ir.op import lookup
+from symc.ir.record import dataclass
 from symc.ir.value import Value
 
 #: How many times what results spread over they may be off.

@@ -9,7 +9,6 @@ movements) is done once, after the loop. What is left is added up in a carry.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from symc.ir.ops.leaf import size as size_value
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.reduce import sum_
 from symc.ir.ops.shape import broadcast
+from symc.ir.record import dataclass, field
 from symc.ir.traverse import rebuild, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input

@@ -11,7 +11,6 @@ makes one loop of both.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from symc.grad.accumulate import Sums, add_to, sum_over_steps
 from symc.grad.forward import jvp
@@ -25,6 +24,7 @@ from symc.ir.bodies import close, loop_captures, make_scan
 from symc.ir.dim import Size
 from symc.ir.ops.control import scan
 from symc.ir.ops.kernel import results_of
+from symc.ir.record import dataclass
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Value, fresh_input
 from symc.ir.world import World, dependent, open_quietly, repeated, row_of, substitute

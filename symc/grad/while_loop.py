@@ -15,7 +15,6 @@ the loop took, and needs the carry before every step:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from symc.grad.accumulate import add_to
 from symc.grad.forward import jvp
@@ -32,6 +31,7 @@ from symc.ir.ops.kernel import results_of
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.logic import where
 from symc.ir.ops.shape import reshape
+from symc.ir.record import dataclass
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Value, fresh_input
 from symc.ir.world import World, dependent, open_quietly, substitute

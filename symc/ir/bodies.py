@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from symc.ir import location
 from symc.ir.dim import Size
@@ -20,6 +19,7 @@ from symc.ir.location import Inside, Locs
 from symc.ir.op import Control, Regional
 from symc.ir.ops.control import cond, scan, while_
 from symc.ir.ops.effect import has_effect
+from symc.ir.record import dataclass
 from symc.ir.traverse import postorder, region_params, replace
 from symc.ir.value import Region, Value, built_values, param
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from symc.ir import location
 from symc.ir.dim import Size, known_equal, names, solve, substitute
 from symc.ir.location import Locs
+from symc.ir.record import dataclass, field, replace
 from symc.ir.traverse import close_over, postorder, region_params, substitute_region, substitute_sizes
 from symc.ir.types import TensorType, substitute_type
 from symc.ir.value import Region, Value, param

@@ -7,13 +7,13 @@ Python numbers become constants of the dtype and shape of the first operand.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from symc.errors import InternalError, SymcError, did_you_mean
 from symc.ir.attrs import EMPTY, Array, Attrs
+from symc.ir.record import dataclass, field
 from symc.ir.types import Type
 from symc.ir.value import Region, Value, make
 

@@ -5,10 +5,9 @@ This file is data; ``symc.codegen`` decides what goes in, ``print_plan`` writes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from symc.ir.dim import Size
 from symc.ir.function import Function
+from symc.ir.record import dataclass, field
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from symc.ir import location
 from symc.ir.dim import Dim, names, solve
 from symc.ir.function import Function, Hints
 from symc.ir.ops.effect import program_order
+from symc.ir.record import dataclass
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType, TupleType, concrete_shape
 from symc.ir.value import Region, Value

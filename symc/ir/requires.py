@@ -7,11 +7,11 @@ Generated kernels do not check; where the sizes are known, before the kernel run
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from symc.errors import IndexingError, ShapeError, SymcError
 from symc.ir.dim import Size, known_nonnegative
 from symc.ir.ops.shape import OUTSIDE
+from symc.ir.record import dataclass
 from symc.ir.traverse import postorder
 from symc.ir.value import Region, Value
 

@@ -7,11 +7,11 @@ known), or one of them has size 1 and is dropped. Products without a sum are ele
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from symc.errors import ShapeError
 from symc.ir.dim import Size, known_equal, number
 from symc.ir.op import lookup
+from symc.ir.record import dataclass
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.numpy_api.contraction_path import contraction_path

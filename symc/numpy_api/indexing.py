@@ -8,7 +8,6 @@ errors here; symbolic ones wrap once if negative, and are checked in a call.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from symc.errors import IndexingError
 from symc.ir.dim import Size, ceildiv, known_equal, known_nonnegative, maximum, minimum
 from symc.ir.op import lookup
 from symc.ir.ops.leaf import array
+from symc.ir.record import dataclass, field
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.numpy_api.convert import as_tensor, convert

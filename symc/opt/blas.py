@@ -14,7 +14,6 @@ product or after it, and after it was as fast or faster. In these cases only pro
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -28,6 +27,7 @@ from symc.ir.ops.leaf import scalar
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.put import is_end
 from symc.ir.ops.shape import reshape
+from symc.ir.record import dataclass, field
 from symc.ir.value import Value
 from symc.opt.kernel_ops import is_free, is_kernel_op, reads_in_place
 from symc.opt.loops.edit import Edit

@@ -8,8 +8,6 @@ makes a graph smaller or leaves its cost as it was; what trades one cost for ano
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from symc.ir.attrs import Array
@@ -17,6 +15,7 @@ from symc.ir.op import splat
 from symc.ir.ops.arithmetic import div, mul, neg
 from symc.ir.ops.cast import cast
 from symc.ir.ops.math import sqrt
+from symc.ir.record import replace
 from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import Value, make

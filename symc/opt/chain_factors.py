@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from symc.ir.dim import Size, product
 from symc.ir.ops.arithmetic import div, mul, neg
 from symc.ir.ops.linalg import dot, free_axes
+from symc.ir.record import dataclass, field
 from symc.ir.value import Value
 
 Axes = tuple[int, ...]

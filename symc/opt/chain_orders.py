@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from symc.ir.dim import Size, evaluate, known_nonnegative, names, number, size_name, substitute
+from symc.ir.record import dataclass
 from symc.opt.chain_factors import Factor, Tree
 
 #: An order is dropped if another is cheaper at the nominal sizes, and never more than so many times as dear.

@@ -6,11 +6,11 @@ Each function looks at a bounded number of values below the one it is given and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from symc.ir.dim import Size, if_any, known_nonnegative
+from symc.ir.record import dataclass
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value

@@ -15,7 +15,6 @@ other group alone moves into it. Both steps are linear in the size of the graph.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
 from symc.ir.dim import Size
@@ -25,6 +24,7 @@ from symc.ir.op import Update, View
 from symc.ir.ops.kernel import check_index, fused, results_of
 from symc.ir.ops.put import abreast, is_end, space_of
 from symc.ir.ops.shape import concat
+from symc.ir.record import dataclass, field
 from symc.ir.traverse import postorder, rebuild
 from symc.ir.value import Value
 from symc.opt.kernel_form import kernel_form

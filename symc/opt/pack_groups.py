@@ -8,11 +8,11 @@ linear in the size of the graph, and needs no search.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from symc.ir.dim import Size
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.shape import reshape, slice_
+from symc.ir.record import dataclass
 from symc.ir.value import Value
 from symc.opt.pack_costs import MARGIN, copies, saved_by_sharing
 from symc.opt.pack_parts import Parts, Scene, arrange, is_product

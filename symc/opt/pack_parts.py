@@ -8,12 +8,12 @@ others are copied.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from symc.ir.function import Function
 from symc.ir.ops.effect import has_effect
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.shape import concat, reshape, slice_
+from symc.ir.record import dataclass, field
 from symc.ir.traverse import users
 from symc.ir.types import TensorType
 from symc.ir.value import Value

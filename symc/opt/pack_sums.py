@@ -8,10 +8,10 @@ to what is there already is as good, and copies nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from symc.ir.ops.arithmetic import add, neg, sub
 from symc.ir.ops.linalg import dot
+from symc.ir.record import dataclass
 from symc.ir.value import Value
 from symc.opt.kernel_ops import MAX_CONCAT
 from symc.opt.pack_costs import MARGIN, saved_by_joining

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -18,6 +17,7 @@ from symc.ir import location
 from symc.ir.bodies import is_control
 from symc.ir.function import Function
 from symc.ir.garbage import no_collections
+from symc.ir.record import dataclass, field
 from symc.ir.traverse import every_value, postorder, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -19,6 +18,7 @@ import numpy as np
 from symc.ir.attrs import Array, Attrs
 from symc.ir.op import Op, splat
 from symc.ir.ops.assume import assume
+from symc.ir.record import dataclass
 from symc.ir.text import splat_of
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType

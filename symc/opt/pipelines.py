@@ -7,9 +7,9 @@ rule or tag that runs only when asked for: ``"canonicalize,fold,stabilize,-power
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from symc.errors import PipelineError, did_you_mean
+from symc.ir.record import dataclass
 
 #: Why this order:
 #: * inline is before everything: the first computation of a checkpoint is then the same values as without it.

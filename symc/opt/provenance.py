@@ -4,12 +4,12 @@ it."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from symc.ir import location
 from symc.ir.literal import print_attr, print_number
 from symc.ir.location import Locs
+from symc.ir.record import dataclass, field
 from symc.ir.text import splat_of
 from symc.ir.traverse import postorder
 from symc.ir.value import Value

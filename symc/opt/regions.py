@@ -6,11 +6,11 @@ A body is looked into once, however often it occurs. What is fused is no body: n
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from symc.ir.bodies import is_control
 from symc.ir.function import Function, Input
 from symc.ir.location import NOWHERE, Inside, merge_inside
+from symc.ir.record import replace
 from symc.ir.traverse import postorder
 from symc.ir.value import Region, Value, make
 

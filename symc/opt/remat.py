@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from symc.ir.function import Function, Hints
 from symc.ir.location import NOWHERE, Inside, Locs, merge_inside
 from symc.ir.ops.leaf import get
+from symc.ir.record import replace
 from symc.ir.traverse import every_value, postorder, region_params
 from symc.ir.types import TupleType
 from symc.ir.value import Region, Value, make

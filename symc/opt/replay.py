@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from symc.ir.function import Function
+from symc.ir.record import replace
 from symc.ir.value import Value
 from symc.opt.passes import all_passes, selected_rules
 from symc.opt.pipelines import parse_pipeline

@@ -9,7 +9,6 @@ to the size of the graph bounds the work even of rules that undo each other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 
@@ -19,6 +18,7 @@ from symc.ir.op import Op
 from symc.ir.ops.assume import assume
 from symc.ir.ops.effect import has_effect, keep
 from symc.ir.ops.shape import slice_
+from symc.ir.record import dataclass, field
 from symc.ir.traverse import postorder, rebuild
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, make

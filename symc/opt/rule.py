@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, Protocol
 
@@ -17,6 +16,7 @@ from symc.errors import PipelineError, did_you_mean
 from symc.ir.dim import size_name
 from symc.ir.op import splat
 from symc.ir.ops.assume import promised
+from symc.ir.record import dataclass, field, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.facts import Analysis

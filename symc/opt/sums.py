@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from symc.ir.ops.arithmetic import add, div, mul, neg, sub
+from symc.ir.record import dataclass, field
 from symc.ir.text import splat_of
 from symc.ir.traverse import rebuild
 from symc.ir.value import Value

@@ -9,7 +9,6 @@ import functools
 import inspect
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,6 +17,7 @@ from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import Size, known_equal
 from symc.ir.op import lookup, splat
 from symc.ir.ops.random import philox64, random_bits
+from symc.ir.record import dataclass
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPE_NAMES, DTYPES, as_dtype
 from symc.ir.value import Value

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import numpy as np
 
+from symc.ir.record import dataclass
 from symc.runtime.image import Symbol
 from symc.runtime.symbols import symbol
 

@@ -9,12 +9,12 @@ import ctypes
 import time
 import weakref
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from symc.ir.function import Hints
+from symc.ir.record import dataclass
 from symc.ir.reference import apply
 from symc.ir.requires import Number, Requirement
 from symc.ir.types import TupleType

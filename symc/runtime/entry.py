@@ -12,11 +12,11 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from symc.ir.record import dataclass
 from symc.runtime.executor import Code, Op
 from symc.runtime.frame import Frame
 from symc.runtime.native.entry_ir import ARRAY, ITEM, MOST_ARGUMENTS, MOST_RECORDS, MOST_RESULTS, Block, Record, build

@@ -10,11 +10,11 @@ of the words with the addresses of one arena and of its own memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from symc.ir.record import dataclass
 from symc.runtime.image import Symbol
 from symc.runtime.native.executor_ir import ARITIES, NEVER, Lap, Op, Word, executor
 

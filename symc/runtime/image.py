@@ -10,7 +10,8 @@ import ctypes
 import functools
 import mmap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from symc.ir.record import dataclass
 
 READ_AND_EXECUTE = 5
 

@@ -15,11 +15,11 @@ import ctypes
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from symc.codegen.cpu.render import Source
 from symc.codegen.cpu.text import Unsupported
+from symc.ir.record import dataclass
 from symc.runtime import machine_code
 from symc.runtime.compilers import numba_compile
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from symc.codegen.kernel_source import Form, kernel_form_of
 from symc.ir.dim import Size, evaluate
 from symc.ir.plan import Plan, Step
+from symc.ir.record import dataclass, field
 from symc.ir.reference import apply
 from symc.ir.requires import Requirement
 from symc.ir.types import TupleType, concrete_shape

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from symc.ir.record import dataclass
 from symc.runtime.calls import CallStep, Refusal
 from symc.runtime.executor import Template
 

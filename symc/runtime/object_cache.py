@@ -16,8 +16,9 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from symc.ir.record import dataclass
 
 FOLDER, OFF = "SYMC_CACHE_DIR", "off"
 MAGIC = b"symc object 2\n"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from symc.codegen.cpu.render import Unsupported
 from symc.codegen.kernel_source import Form, kernel_form_of, kernel_source
 from symc.codegen.names import kernel_name
 from symc.ir.plan import Plan, Step
+from symc.ir.record import dataclass, replace
 from symc.ir.requires import Requirement, requirements
 from symc.ir.value import Region
 from symc.runtime.frame import Frame, TimedFrame

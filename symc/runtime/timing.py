@@ -9,13 +9,13 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from symc.ir.function import Function
 from symc.ir.plan import Plan, Step
+from symc.ir.record import dataclass
 from symc.runtime.executor import NEVER, Code, Lap, Op, Word
 
 #: How many laps a log has room for.

@@ -158,9 +158,8 @@ def _passes() -> Sequence[Any]:
 
 def _with_lines(f: Function) -> Function:
     """Every value on a line of its own."""
-    from dataclasses import replace
-
     from symc.ir.location import Loc
+    from symc.ir.record import replace
 
     values = [v for v in f.values() if v.operands]
     return replace(f, hints={v: frozenset([Loc("program.py", k)]) for k, v in enumerate(values, 1)})

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from symc.errors import SymcError
 from symc.ir.function import Function
+from symc.ir.record import dataclass
 
 _DIRECTIVE = re.compile(r"//\s*(CHECK(?:-NEXT|-SAME|-DAG|-NOT)?):\s?(.*)$")
 _PARTS = re.compile(r"\{\{(.*?)\}\}|\[\[(\w+)(?::(.*?))?\]\]")

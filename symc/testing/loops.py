@@ -8,11 +8,11 @@ choices); both mean the same. What must hold of a program is in ``symc.testing.l
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from symc.ir.record import dataclass, replace
 from symc.testing.loop_ops import OPS, SMOOTH, Pool, sc
 
 Body = tuple["Statement", ...]

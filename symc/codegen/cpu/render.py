@@ -7,7 +7,6 @@ the graph. This module makes text; ``symc.runtime.kernels`` compiles it.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from symc.codegen.cpu.text import Unsupported, combine, identity, loaded, number
 from symc.codegen.scalarize import Loops
 from symc.codegen.split import Range, cut, limits, part
 from symc.ir.dim import Size, product
+from symc.ir.record import dataclass, field
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Region, Value

@@ -8,7 +8,6 @@ every further axis which operands have it, so that the rule of a single entry ca
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from symc.errors import GradientError, InternalError, did_you_mean
 from symc.ir.op import Custom, Extern, Op, lookup, register
 from symc.ir.ops.kernel import results_type
+from symc.ir.record import dataclass
 from symc.ir.types import TensorType, Type
 from symc.ir.value import Region, Value, param
 

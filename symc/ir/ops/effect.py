@@ -12,7 +12,6 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from symc.errors import AssertError, InternalError
 from symc.ir.dim import Size
 from symc.ir.op import Custom, Extern, Op, register
 from symc.ir.ops.shape import broadcast
+from symc.ir.record import dataclass
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value

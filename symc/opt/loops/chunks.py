@@ -13,7 +13,6 @@ Nothing here says whether that is worth it; ``symc.codegen.budget`` does, where 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 
 from symc.ir.dim import evaluate, names
 from symc.ir.function import Function, Hints
@@ -23,6 +22,7 @@ from symc.ir.ops.control import scan
 from symc.ir.ops.effect import has_effect
 from symc.ir.ops.kernel import fused, results_of
 from symc.ir.ops.shape import reshape
+from symc.ir.record import dataclass, field, replace
 from symc.ir.traverse import postorder, users
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import TensorType

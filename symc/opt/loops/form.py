@@ -7,13 +7,13 @@ is a ``param`` of any number; numbers are given out anew when the loop is built.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from symc.ir.function import Hints
 from symc.ir.location import NOWHERE
 from symc.ir.ops.control import scan, while_
 from symc.ir.ops.effect import has_effect
 from symc.ir.ops.kernel import results_of
+from symc.ir.record import dataclass
 from symc.ir.traverse import region_params, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, param

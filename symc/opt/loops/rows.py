@@ -7,11 +7,11 @@ of such operands (and of operands that have no steps); it is a *sum* when its re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from symc.ir.ops.gemm import gemm
 from symc.ir.ops.kernel import fused, results_of
 from symc.ir.ops.linalg import dot
+from symc.ir.record import dataclass
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, make, param

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from symc.codegen.cpu.text import Unsupported
+from symc.ir.record import dataclass, field
 from symc.runtime.image import Image
 
 HEADER = b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian

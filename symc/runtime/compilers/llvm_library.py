@@ -10,13 +10,13 @@ from __future__ import annotations
 import ast
 import functools
 import math
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import symc.runtime.library
+from symc.ir.record import dataclass, field
 from symc.runtime.library import MODULES
 
 _DTYPES = {f"{k}{8 * w}": np.dtype(f"{k}{w}").type for k, w in

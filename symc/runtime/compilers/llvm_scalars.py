@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from symc.codegen.cpu.text import Unsupported
+from symc.ir.record import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from symc.debugging.guilt import BROKEN, Guilt, text_of
 from symc.debugging.repro import write_repro
 from symc.ir.ops.effect import quiet
+from symc.ir.record import dataclass, field
 from symc.opt import all_passes
 from symc.testing.fuzz import derivatives as _derivatives  # noqa: F401 - declares its checks
 from symc.testing.fuzz import front as _front  # noqa: F401 - declares its generator

@@ -8,7 +8,6 @@ compared.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -31,6 +30,7 @@ from symc.errors import ExecutionError
 from symc.function import CompiledFunction
 from symc.ir.function import Function
 from symc.ir.parse import parse
+from symc.ir.record import dataclass, field
 from symc.ir.reference import evaluate_function
 from symc.ir.text import print_function
 from symc.ir.verify import verify

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import replace as replace_fields
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from symc.ir.attrs import Attrs
 from symc.ir.function import Function
 from symc.ir.op import Op, all_ops, lookup, splat
 from symc.ir.ops.kernel import results_of
+from symc.ir.record import replace as replace_fields
 from symc.ir.text import splat_of
 from symc.ir.traverse import postorder, replace
 from symc.ir.types import DTYPES, TensorType, TupleType

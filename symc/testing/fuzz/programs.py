@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from symc.ir.dim import size_name
 from symc.ir.function import Function, Input, bound_names, function
+from symc.ir.record import dataclass, field
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType, TupleType, concrete_shape
 from symc.ir.value import Value, fresh_input
