@@ -7,6 +7,7 @@ from symc.codegen.cpu.loops import is_loop_kernel, render_loop
 from symc.codegen.cpu.render import Source, render
 from symc.codegen.inplace import updated_params
 from symc.codegen.scalarize import scalarize
+from symc.ir.phases import phase
 from symc.ir.plan import Step
 from symc.ir.value import Region
 
@@ -21,6 +22,7 @@ def kernel_form_of(step: Step) -> Form:
     return region, tuple(over)
 
 
+@phase("kernel text")
 def kernel_source(form: Form) -> Source:
     """The text of the kernel, called ``kernel``. Raises Unsupported where the backend has no rendering."""
     region, over = form

@@ -19,6 +19,7 @@ from symc.codegen.plan_text import print_plan
 from symc.codegen.reuse import assign_arena
 from symc.ir.function import Function
 from symc.ir.garbage import no_collections
+from symc.ir.phases import phase
 from symc.ir.plan import Plan
 from symc.ir.record import dataclass, field
 from symc.ir.value import Value
@@ -26,6 +27,7 @@ from symc.ir.value import Value
 __all__ = ["MemoryReport", "check_plan", "make_plan", "memory", "print_plan"]
 
 
+@phase("plan")
 @no_collections()
 def make_plan(f: Function, donated: frozenset[int] = frozenset(), reuse: bool = True,
               inplace: Callable[[Value], Pairs] = inplace_pairs, fails: Callable[[Value], bool] = may_fail) -> Plan:

@@ -16,7 +16,8 @@ def trace_text(name: str, rows: Sequence[Any], events: Sequence[tuple[int, float
     found = [_named(COMPILE, f"compile {name}"), _named(CALL, f"call {name}")]
     start = min((p.begin for p in phases), default=0.0)
     for p in phases:
-        found.append(_event(COMPILE, f"{p.name} {p.what}".strip(), p.begin - start, p.end - start, {"note": p.note}))
+        label = f"{p.name} {p.what}".strip()
+        found.append(_event(COMPILE, label, p.begin - start, p.end - start, {"own us": round(p.own * 1e6, 1)}))
     for index, begin, end in events:
         row = rows[index]
         runs = max(row.runs, 1)
