@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,20 +20,33 @@ from symc.runtime.reference_program import ReferenceProgram
 from symc.runtime.timing import Event, StepTime, Timer
 
 
+#: A run is this many seconds long, if it can be made so of this many calls.
+ENOUGH, MOST_CALLS = 1e-4, 100
+
+
 def profile(name: str, program: Any, arrays: Sequence[np.ndarray], sizes: Mapping[str, int], repeat: int,
             shares: Shares, phases: Sequence[Any]) -> Profile:
-    """The best time of every step in ``repeat`` runs, after one that does not count; the last is traced."""
+    """The best time of every step in ``repeat`` runs, after one that does not count and before one that is traced. What
+    takes next to no time runs many times for each."""
     timer = _reference_timer(program, sizes) if isinstance(program, ReferenceProgram) else program.timer(sizes)
-    timer.times([a.copy() for a in arrays])
-    runs = [timer.times([a.copy() for a in arrays], k == repeat - 1) for k in range(repeat)]
+    once = timer.times(_copied(arrays))
+    often = max(1, min(MOST_CALLS, int(ENOUGH / max(sum(t.seconds for t in once), 1e-9))))
+    runs = [timer.times(*[_copied(arrays) for _ in range(often)]) for _ in range(repeat)]
+    once = timer.times(_copied(arrays), log=True)
     rows = []
     inside: list[str] = []  # the loops and branches around a step
-    for k, t in enumerate(runs[-1]):
+    for k, t in enumerate(once):
         label = " in ".join([step_label(t.step), *reversed(inside[: t.depth])])
         inside[t.depth :] = [step_label(t.step)]
         lines = ", ".join(map(str, t.function.locations(t.step.value)))
-        rows.append(ProfileRow(label, min(r[k].seconds for r in runs), lines, _measured(t, sizes, shares)))
+        seconds = min(r[k].seconds for r in runs) / often
+        rows.append(ProfileRow(label, seconds, lines, _measured(t, sizes, shares)))
     return Profile(rows, name, [(e.index, e.begin, e.end) for e in timer.events()], phases)
+
+
+def _copied(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """For one run, which may write over them."""
+    return [a.copy() for a in arrays]
 
 
 def _measured(t: StepTime, sizes: Mapping[str, int], shares: Shares) -> Measured:
@@ -57,7 +71,11 @@ def _reference_timer(program: ReferenceProgram, sizes: Mapping[str, int]) -> Tim
     """For a program that runs op by op."""
     events: list[Event] = []
 
-    def times(arrays: Sequence[np.ndarray], log: bool = False) -> list[StepTime]:
+    def times(*calls: Sequence[np.ndarray], log: bool = False) -> list[StepTime]:
+        runs = [one(arrays) for arrays in calls]
+        return [replace(ts[0], seconds=sum(t.seconds for t in ts)) for ts in zip(*runs)]
+
+    def one(arrays: Sequence[np.ndarray]) -> list[StepTime]:
         found: list[StepTime] = []
         events.clear()
         start = last = time.perf_counter()

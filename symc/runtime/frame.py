@@ -79,10 +79,12 @@ class TimedFrame(Frame):
         super().__init__(lowered)
         self._laps = laps
 
-    def times(self, arrays: Sequence[np.ndarray], log: bool = False) -> list[StepTime]:
-        """How long the steps take in one run. Taking the time is not counted. ``log``: for ``events``."""
+    def times(self, *calls: Sequence[np.ndarray], log: bool = False) -> list[StepTime]:
+        """How long the steps take in runs with these arrays, all in all. Taking the time is not counted. ``log``: for
+        ``events``."""
         self._laps.reset(self.words, log)
-        self.run(arrays, None)
+        for arrays in calls:
+            self.run(arrays, None)
         return self._laps.times(self.words)
 
     def events(self) -> list[Event]:

@@ -43,7 +43,7 @@ class KeptProgram:
         """What times a call that finds what is kept."""
         frame = self.rest.timer(sizes)
 
-        def times(arrays: Sequence[np.ndarray], log: bool = False) -> list[StepTime]:
-            return frame.times([*arrays, *self.known(arrays, sizes)], log)
+        def times(*calls: Sequence[np.ndarray], log: bool = False) -> list[StepTime]:
+            return frame.times(*[[*arrays, *self.known(arrays, sizes)] for arrays in calls], log=log)
 
         return Timer(times, frame.events)

@@ -1,7 +1,8 @@
 """How long the steps of a plan take: laps of a clock that the native interpreter reads after each step.
 
 A timed frame is one whose code has a LAP after every step; other frames know nothing of it. A lap costs about as much
-as reading the clock, which is measured in the same run and taken off; what is left is never less than a tick.
+as reading the clock, which is measured and taken off; what is left of a run is never less than a tick. Where the clock
+shows tens of ticks at once, the time of a step of a few nanoseconds is right in the sum of many runs only.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from symc.runtime.executor import NEVER, Code, Lap, Op, Word
 
 #: How many laps a log has room for.
 MOST_LOGGED = 20_000
-#: How often nothing is timed before a run.
+#: How often nothing is timed, in a row and how many times over, to know what that costs.
 CALIBRATIONS = 32
 
 
@@ -48,8 +49,8 @@ class Event:
 
 @dataclass(frozen=True)
 class Timer:
-    """Something that times steps: ``times(arrays, log)`` in a run, ``events()`` after one that was logged. Donated
-    arrays and states are written as in any run."""
+    """Something that times steps: ``times(arrays, ..., log=)`` in runs with these arrays, ``events()`` after one that
+    was logged. Donated arrays and states are written as in any run."""
 
     times: Callable[..., list[StepTime]]
     events: Callable[[], list[Event]]
@@ -70,12 +71,11 @@ class Laps:
         self._code, self._steps = code, list[_Timed]()
         self._inside, self._all = MOST_LOGGED, MOST_LOGGED + top + 1
         self._log: np.ndarray = np.empty((self._all, 2), np.int64)
-        self._nothing = code.slots([0] * len(Lap))
+        self._start = code.slots([0] * len(Lap))
 
     def start(self) -> None:
-        """Code that times nothing, to know what that costs; the last of these laps says in the log when it starts."""
-        for k in range(CALIBRATIONS):
-            self._code.emit(Op.LAP, self._nothing, self._all if k == CALIBRATIONS - 1 else 0)
+        """Code for the start of the first step."""
+        self._code.emit(Op.LAP, self._start, self._all)
 
     def note(self, plan: Plan, step: Step, depth: int) -> int:
         """The number of a step whose laps follow."""
@@ -88,24 +88,24 @@ class Laps:
         self._code.emit(Op.LAP, timed.slot, self._inside if timed.depth else self._all)
 
     def reset(self, words: Any, log: bool) -> None:
-        """Before a run."""
-        for slot in (self._nothing, *[t.slot for t in self._steps]):
+        """Before runs."""
+        for slot in (self._start, *[t.slot for t in self._steps]):
             words[slot + Lap.RUNS], words[slot + Lap.TICKS], words[slot + Lap.LEAST] = 0, 0, NEVER
         words[Word.LOGGED], words[Word.LOG] = 0 if log else NEVER, self._log.ctypes.data
 
     def times(self, words: Any) -> list[StepTime]:
-        """After a run: every step, those of loops and branches after them, in the sequence of the plan."""
-        tick, cost = tick_seconds(), words[self._nothing + Lap.LEAST]
+        """After runs: every step, those of loops and branches before these, in the sequence of the plan."""
+        now = clock()
         found = []
         for t in self._steps:
             runs, ticks = words[t.slot + Lap.RUNS], words[t.slot + Lap.TICKS]
-            own = max(ticks - runs * cost, 1) if runs else 0
-            found.append(StepTime(t.plan.function, t.step, t.depth, runs, own * tick))
+            seconds = max(ticks - runs * now.lap, runs) * now.tick
+            found.append(StepTime(t.plan.function, t.step, t.depth, runs, seconds))
         return found
 
     def events(self, words: Any) -> list[Event]:
         """After a run that was logged: what ran when, as far as there was room in the log."""
-        tick, index = tick_seconds(), {t.slot: k for k, t in enumerate(self._steps)}
+        tick, index = clock().tick, {t.slot: k for k, t in enumerate(self._steps)}
         entries: Sequence[tuple[int, int]] = self._log[: words[Word.LOGGED]].tolist()
         start = last = entries[0][1]
         open_: list[tuple[int, int]] = []  # begin and depth of runs whose loop or branch has not ended
@@ -120,23 +120,36 @@ class Laps:
         return sorted(found, key=lambda e: (e.begin, -e.end))
 
 
+@dataclass(frozen=True)
+class Clock:
+    """How long a tick of the clock is, in seconds, and how many ticks a lap takes that times nothing."""
+
+    tick: float
+    lap: float
+
+
 @functools.cache
-def tick_seconds() -> float:
-    """How long a tick of the clock is."""
+def clock() -> Clock:
+    """The clock of this machine, compared with that of the system."""
     code = Code()
-    lap = code.slots([0] * len(Lap))
-    code.emit(Op.LAP, lap, 0)
+    first, lap = code.slots([0] * len(Lap)), code.slots([0] * len(Lap))
+    code.emit(Op.LAP, first, 0)
+    for _ in range(CALIBRATIONS):
+        code.emit(Op.LAP, lap, 0)
     executable = code.finish()
 
     def read() -> Iterator[tuple[float, float, int]]:
-        for _ in range(8):
+        for _ in range(CALIBRATIONS):
+            executable.words[lap + Lap.TICKS] = 0
             before = time.perf_counter()
             executable.run()
             after = time.perf_counter()
+            costs.append(executable.words[lap + Lap.TICKS] / CALIBRATIONS)
             yield after - before, (before + after) / 2, executable.words[Word.CLOCK]
 
-    _, first, a = min(read())
-    while time.perf_counter() < first + 0.005:
+    costs: list[float] = []
+    _, start, a = min(read())
+    while time.perf_counter() < start + 0.005:
         pass
-    _, second, b = min(read())
-    return (second - first) / max(b - a, 1)
+    _, end, b = min(read())
+    return Clock((end - start) / max(b - a, 1), min(costs))
