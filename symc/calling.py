@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,12 +19,13 @@ from symc.errors import DTypeError, InputError, InternalError, ShapeError, SymcE
 from symc.ir.text import print_function
 from symc.ir.types import concrete_shape
 from symc.keeping import Keeping
-from symc.modes import Prepared
 from symc.nest import filler, match
-from symc.runtime.kept_program import KeptProgram
-from symc.runtime.program import Program
+from symc.runtime.frames import Frames
 from symc.signature import Signature
 from symc.state import Cell
+
+if TYPE_CHECKING:
+    from symc.prepared import Prepared
 
 #: How many tuples of shapes are noted as met once.
 MET = 64
@@ -42,9 +43,9 @@ class Calling:
         self._locked = sorted(self._cells, key=lambda c: c.serial)
         first = len(built.function.inputs) - len(self._cells)
         self._updated = [self._cells[k - first] for k in built.function.updates]
-        if isinstance(prepared.program, KeptProgram):
+        self._program = prepared.program if isinstance(prepared.program, Frames) else None
+        if hasattr(type(prepared.program), "known"):  # a KeptProgram
             self.run = Keeping(prepared.program, [self._cells[k - first] for k in prepared.program.reads]).run
-        self._program = prepared.program if isinstance(prepared.program, Program) else None
         self.install: Callable[[Callable[..., Any]], None] | None = None
         self._entry: Any = None
         self._met: set[tuple] = set()

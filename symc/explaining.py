@@ -13,9 +13,9 @@ from symc.ir.function import Function
 from symc.ir.plan import Plan
 from symc.ir.traverse import postorder, replace
 from symc.ir.value import Value
-from symc.modes import Prepared
 from symc.opt import Optimized
 from symc.opt.story import overview, story
+from symc.prepared import Prepared
 from symc.tensor import Tensor
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from symc import views
 from symc.build import Built, build, pairs
@@ -15,12 +15,17 @@ from symc.calling import CALL_SIGNATURE, Calling
 from symc.callsite import caller
 from symc.deferred import contains_deferred
 from symc.errors import InputError, PipelineError, SymcError, did_you_mean
+from symc.ir.phases import Record, recording
 from symc.ir.text import print_function
 from symc.max_bytes import budget_of, read_max_bytes
-from symc.modes import Prepared, check_options, chosen, prepare
+from symc.modes import check_options, chosen
 from symc.nest import flatten
 from symc.signature import Signature
 from symc.state import Cell, SharedVariable
+from symc.warm import prepare
+
+if TYPE_CHECKING:
+    from symc.prepared import Prepared
 
 
 def compile(
@@ -71,10 +76,13 @@ def compile(
             from symc.deferred_function import DeferredFunction
 
             return DeferredFunction(outputs, inputs, updates, givens, donate, options, loc)
-        built = build(outputs, inputs, updates, givens, donate, options["name"], loc)
-        budget = budget_of(options["max_bytes"], built.function)
-        prepared = prepare(built.function, mode, pipeline, built.donated, threads, budget)
-        compiled = CompiledFunction(built, prepared, options)
+        record = Record()
+        with recording(record):
+            built = record.run("build", "",
+                               lambda: build(outputs, inputs, updates, givens, donate, options["name"], loc))
+            budget = budget_of(options["max_bytes"], built.function)
+            prepared = prepare(built.function, mode, pipeline, built.donated, threads, budget)
+        compiled = CompiledFunction(built, prepared, options, record)
         if accuracy_report:
             print(compiled.accuracy())
         return compiled
@@ -89,8 +97,9 @@ class CompiledFunction(views.Views):
     #: What a call calls, found here by the interpreter itself: at first ``Calling.call``, later perhaps native code.
     __slots__ = ("__call__",)
 
-    def __init__(self, built: Built, prepared: Prepared, options: Mapping[str, Any]):
+    def __init__(self, built: Built, prepared: Prepared, options: Mapping[str, Any], record: Record | None = None):
         self._built, self._prepared, self._options = built, prepared, dict(options)
+        self._record = record or Record()
         f = built.function
         self._signature = Signature(f.name, built.slots, f.inputs, f.guards, built.donated)
         self._program = prepared.program

@@ -8,12 +8,14 @@ without being counted: what is made of it is computed in every call.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symc.runtime.kept_program import KeptProgram
 from symc.state import Cell
+
+if TYPE_CHECKING:
+    from symc.runtime.kept_program import KeptProgram
 
 
 class Keeping:

@@ -1,31 +1,13 @@
-"""From a closed function to something that runs, by mode: which passes, which backend, which checks."""
+"""The modes in which a function is compiled, what they are called elsewhere, and what may be asked of ``compile``."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
 
-import numpy as np
+from symc.errors import InputError, PipelineError, did_you_mean
 
-from symc.codegen.budget import Budget, fit
-from symc.codegen.plan import check_plan, make_plan
-from symc.codegen.prologue import split
-from symc.errors import InputError, InternalError, NonFiniteError, PipelineError, SymcError, did_you_mean
-from symc.ir import location
-from symc.ir.function import Function, Hints
-from symc.ir.plan import Plan
-from symc.ir.record import dataclass
-from symc.ir.text import print_function
-from symc.ir.value import Value
-from symc.opt import DEFAULT, FAST_COMPILE, Optimized, optimize
-from symc.runtime.kept_program import KeptProgram
-from symc.runtime.kernels import compile_count
-from symc.runtime.program import load
-from symc.runtime.reference_program import ReferenceProgram
-
-#: What each mode runs through, unless ``pipeline=`` says otherwise.
-PIPELINES = {"default": DEFAULT, "fast_compile": FAST_COMPILE, "debug": DEFAULT, "reference": "", "nan_guard": ""}
+#: Every mode. What each runs through is in ``symc.prepared``.
+MODES = ("default", "fast_compile", "debug", "reference", "nan_guard")
 
 #: What other packages call these modes.
 OTHER_NAMES = {"fast_run": "default", "debugmode": "debug", "nanguardmode": "nan_guard"}
@@ -33,28 +15,6 @@ OTHER_NAMES = {"fast_run": "default", "debugmode": "debug", "nanguardmode": "nan
 #: The environment variable that says what the default mode and pipeline are: ``SYMC_FLAGS="mode=debug"``, or
 #: ``SYMC_FLAGS="pipeline=canonicalize,fuse"``; several are separated by semicolons.
 FLAGS = "SYMC_FLAGS"
-#: Modes that look at what is assumed by a pass (debug does so by itself, before the real program runs).
-CHECKED = ("nan_guard",)
-
-
-@dataclass
-class Prepared:
-    """A function at every stage, its plan where there is one, and the program that runs it."""
-
-    source: Function
-    final: Function
-    stages: dict[str, Function]
-    program: Any
-    plan: Plan | None = None
-    first: Plan | None = None  # the plan of what is kept between calls
-    optimized: Optimized | None = None
-    compiled: int = 0  # kernels that had to be compiled for it
-    whole: Function | None = None  # ``final`` before values were computed again for a budget
-
-    @property
-    def saved(self) -> Function:
-        """What the rest can be made of again."""
-        return self.whole or self.final
 
 
 def chosen(mode: str, pipeline: str | None) -> tuple[str, str | None]:
@@ -66,7 +26,7 @@ def chosen(mode: str, pipeline: str | None) -> tuple[str, str | None]:
     if pipeline is None and mode in ("default", "debug"):
         pipeline = flags.get("pipeline")
     small = mode.lower() if isinstance(mode, str) else ""
-    return OTHER_NAMES.get(small, small if small in PIPELINES else mode), pipeline
+    return OTHER_NAMES.get(small, small if small in MODES else mode), pipeline
 
 
 def _flags(text: str) -> dict[str, str]:
@@ -81,8 +41,8 @@ def _flags(text: str) -> dict[str, str]:
 
 def check_options(mode: str, pipeline: str | None, device: str, threads: int | None) -> None:
     """Raise for a mode or device that does not exist or cannot be used here."""
-    if not isinstance(mode, str) or mode not in PIPELINES:
-        raise PipelineError(f"unknown mode {mode!r}", help=did_you_mean(str(mode), PIPELINES))
+    if not isinstance(mode, str) or mode not in MODES:
+        raise PipelineError(f"unknown mode {mode!r}", help=did_you_mean(str(mode), MODES))
     if pipeline is not None and not isinstance(pipeline, str):
         raise PipelineError(
             f"a pipeline is a string of pass names, not {pipeline!r}", help="such as 'canonicalize,fold,stabilize,fuse'"
@@ -103,140 +63,3 @@ def check_options(mode: str, pipeline: str | None, device: str, threads: int | N
             else "device='cpu' works everywhere",
         )
     raise InputError(f"unknown device {device!r}", help="devices are 'cpu' and 'cuda'")
-
-
-def prepare(
-    f: Function, mode: str, pipeline: str | None, donated: frozenset[int], threads: int | None = None,
-    budget: Budget | None = None,
-) -> Prepared:
-    """Optimize, plan and load ``f``. ``donated``: arguments that a call may overwrite."""
-    wanted = PIPELINES[mode] if pipeline is None else pipeline
-    if mode in CHECKED:
-        wanted = f"check_assumptions,{wanted}"
-    if not wanted:
-        return _loaded(Prepared(f, f, {"input": f}, None), mode, donated, budget)
-    if budget is not None and "keep" in wanted.split(","):
-        wanted += ",-keep"  # what is kept takes memory between calls
-    optimized = optimize(f, wanted, verify=mode == "debug")
-    prepared = Prepared(f, optimized.function, optimized.stages, None, optimized=optimized)
-    return _loaded(prepared, mode, donated, budget, wanted)
-
-
-def restore(
-    f: Function, final: Function, mode: str, pipeline: str | None, donated: frozenset[int], threads: int | None = None,
-    budget: Budget | None = None,
-) -> Prepared:
-    """What ``prepare`` gave, from a function that was optimized before."""
-    stages = {"input": f} if f.body is final.body else {"input": f, "saved": final}
-    return _loaded(Prepared(f, final, stages, None), mode, donated, budget, pipeline)
-
-
-def _loaded(
-    p: Prepared, mode: str, donated: frozenset[int], budget: Budget | None, pipeline: str | None = None
-) -> Prepared:
-    """With its plan and program."""
-    if budget is not None and mode in ("reference", "nan_guard"):
-        raise InputError(f"max_bytes: mode={mode!r} runs without a memory plan",
-                         help="mode='default', 'fast_compile' and 'debug' have one")
-    if mode == "reference":
-        p.program = ReferenceProgram(p.final)
-    elif mode == "nan_guard":
-        p.program = NanGuardProgram(p.final)
-    else:
-        plan = _load(p, donated, budget)
-        if mode == "debug":
-            from symc.debugging.debug_mode import DebugProgram
-
-            check_plan(plan)
-            p.program = DebugProgram(p.source, p.final, p.stages, p.program, donated | frozenset(p.final.updates),
-                                     pipeline or DEFAULT)
-    return p
-
-
-def _load(p: Prepared, donated: frozenset[int], budget: Budget | None) -> Plan:
-    """Plan and compile. What goes wrong here is a bug of symc, whatever it is called; its text makes it a test."""
-    try:
-        written = donated | frozenset(p.final.updates)
-        before = compile_count()
-        parts = split(p.final) if budget is None else None
-        if parts is None:
-            plan = p.plan = _plan(p, written, budget)
-            p.program = load(plan)
-        else:
-            p.first, plan = make_plan(parts.first, frozenset()), make_plan(parts.rest, written)
-            p.plan, p.program = plan, KeptProgram(parts, p.first, plan)
-        p.compiled = compile_count() - before
-        return plan
-    except (SymcError, MemoryError):
-        raise
-    except Exception as e:
-        what = str(e).strip().partition("\n")[0]
-        raise InternalError(
-            f"compiling {p.final.name} failed: {type(e).__name__}: {what}", text=print_function(p.final)
-        ) from e
-
-
-def _plan(p: Prepared, donated: frozenset[int], budget: Budget | None) -> Plan:
-    if budget is None:
-        return make_plan(p.final, donated)
-    smaller, plan = fit(p.final, donated, budget)
-    if smaller is not p.final:
-        p.whole, p.final = p.final, smaller
-        p.stages = {**p.stages, "max_bytes": smaller}
-    return plan
-
-
-class NanGuardProgram(ReferenceProgram):
-    """Runs op by op and stops at the first one that makes a nan or an infinity out of finite numbers, in loops too."""
-
-    def run(
-        self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int], out: Any = None, *, observe: Any = None,
-        within: Any = None,
-    ) -> list[np.ndarray]:
-        for i, a in zip(self.function.inputs, arrays, strict=True):
-            if not _finite(a):
-                raise NonFiniteError(
-                    f"nan_guard: the input {i.name} holds {_what(a)}", values=[(f"%{i.name}", i.type, i.loc)]
-                )
-
-        def look(v: Value, result: Any, operands: list[Any]) -> None:
-            self._look(v, result, operands, self.function.hints)
-
-        return super().run(arrays, sizes, out, observe=look, within=self._look)
-
-    def _look(self, v: Value, result: Any, operands: list[Any], hints: Hints | None) -> None:
-        results = result if isinstance(result, tuple | list) else (result,)
-        for r in results:
-            if _finite(r) or (v.op.name in ("constant", "broadcast") and not any(map(_finite, operands))):
-                continue
-            if not all(_finite(a) for a in operands):
-                continue  # it was said to be so on purpose: a constant, or a choice that `where` undoes
-            rows = [
-                (f"operand {k}, in {_range(a)}", o.type, None)
-                for k, (o, a) in enumerate(zip(v.operands, operands, strict=True))
-            ]
-            if v.op.name == "constant":
-                continue
-            raise NonFiniteError(
-                f"nan_guard: {v.op.name} gives {_what(r)}", values=rows,
-                where=location.in_order((hints or {}).get(v, ()))
-            )
-
-
-def _finite(a: Any) -> bool:
-    a = np.asarray(a) if not isinstance(a, tuple | list) else np.zeros(())
-    return a.dtype.kind not in "fc" or bool(np.isfinite(a).all())
-
-
-def _what(a: Any) -> str:
-    a = np.asarray(a)
-    bad = np.argwhere(~np.isfinite(a))[0]
-    number = a[tuple(bad)]
-    return f"{number}" + (f" at index {tuple(map(int, bad))}" if a.ndim else "")
-
-
-def _range(a: Any) -> str:
-    a = np.asarray(a)
-    if not a.size or a.dtype.kind in "bc":
-        return "no numbers" if not a.size else "..."
-    return f"[{a.min():.6g}, {a.max():.6g}]"

@@ -26,14 +26,15 @@ from symc.ir.function import Function, Guard, Input
 from symc.ir.literal import INLINE_ELEMENTS
 from symc.ir.location import Inside, Loc
 from symc.ir.parse import parse
+from symc.ir.phases import Record, recording
 from symc.ir.record import replace
 from symc.ir.text import print_function
 from symc.ir.traverse import every_region, postorder, region_params
 from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType
 from symc.ir.value import Region, Value
 from symc.max_bytes import budget_of
-from symc.modes import restore
 from symc.nest import from_json, to_json
+from symc.prepared import restore
 from symc.signature import Slot
 from symc.state import Cell
 
@@ -169,8 +170,11 @@ def unpack(data: bytes, cells: Sequence[Cell] | None = None) -> CompiledFunction
     built = Built(source, from_json(meta["outputs"]), slots, tuple(cells), frozenset(meta["donated"]))
     options = meta["options"]
     budget = budget_of(options.get("max_bytes"), source)
-    prepared = restore(source, final, options["mode"], options["pipeline"], built.donated, options["threads"], budget)
-    return CompiledFunction(built, prepared, options)
+    record = Record()
+    with recording(record):
+        prepared = restore(source, final, options["mode"], options["pipeline"], built.donated, options["threads"],
+                           budget)
+    return CompiledFunction(built, prepared, options, record)
 
 
 def _arrays(data: bytes) -> dict[str, np.ndarray]:

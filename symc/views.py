@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symc.accuracy import AccuracyReport, accuracy_report
 from symc.callsite import caller
 from symc.errors import InputError, PipelineError, PlanError, SymcError, did_you_mean
 from symc.ir import location
 from symc.ir.function import Function, Hints, bound_names
+from symc.ir.phases import Record
 from symc.ir.plan import Plan
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
-from symc.modes import Prepared
-from symc.opt import DEFAULT, Optimized, optimize, why_not
-from symc.runtime.reference_program import ReferenceProgram
 
 if TYPE_CHECKING:
+    from symc.accuracy import AccuracyReport
+    from symc.opt import Optimized
+    from symc.prepared import Prepared
+    from symc.profiling.compiling import CompileProfile
     from symc.profiling.report import Profile
 
 
@@ -32,6 +33,7 @@ class Views:
     _signature: Any
     _cells: tuple
     _options: dict[str, Any]
+    _record: Record
 
     # --- what will run ------------------------------------------------------------------------------------------------
 
@@ -74,6 +76,14 @@ class Views:
         """How many kernels had to be compiled for this function: those that no other function had before."""
         return self._prepared.compiled
 
+    @property
+    def compile_profile(self) -> CompileProfile:
+        """What compiling took, by phase, pass and kernel; prints as a table. What is compiled for the sizes of a call
+        is in it after that call."""
+        from symc.profiling.compiling import CompileProfile
+
+        return CompileProfile(self._record.phases)
+
     def memory(self, *args: Any, **sizes: int) -> int:
         """Peak bytes of a call, before anything runs; ``.naive`` and ``.lower_bound`` beside it.
 
@@ -105,6 +115,8 @@ class Views:
 
     def _optimized(self) -> Optimized:
         """What the optimizer did; done again where it is not at hand (a loaded function, a mode without passes)."""
+        from symc.opt import DEFAULT, optimize
+
         if self._prepared.optimized is None:
             self._prepared.optimized = optimize(self._prepared.source, self._options["pipeline"] or DEFAULT)
         return self._prepared.optimized
@@ -139,6 +151,8 @@ class Views:
     def why_not(self, name: str) -> str:
         """Why a rule, a family of rules, a pass, or an op such as "gemm" did not happen: what came nearest, and the
         condition that failed."""
+        from symc.opt import why_not
+
         try:
             return why_not(self._optimized(), name)
         except SymcError as e:
@@ -147,6 +161,8 @@ class Views:
 
     def accuracy(self) -> AccuracyReport:
         """How far the outputs are from the exact ones on sampled inputs, as written and as optimized, in ulps."""
+        from symc.accuracy import accuracy_report
+
         f = self._built.function
         outputs = [f"out{path}" for path in self._built.outputs.paths()]
         return accuracy_report(f, self._prepared.program.run, outputs)
@@ -160,6 +176,8 @@ class Views:
         of several values made on a line the last one counts. What loops and branches compute is stacked, one entry for
         each time that the line ran (the last of them if their shapes differ).
         """
+        from symc.runtime.reference_program import ReferenceProgram
+
         arrays, sizes = self._bound(args, kwargs)
         f = self._prepared.source
         found: dict[Value, np.ndarray] = dict(zip(f.params, arrays, strict=True))
@@ -187,6 +205,7 @@ class Views:
 
     def _bound(self, args: tuple, kwargs: dict) -> tuple[list[np.ndarray], dict[str, int]]:
         """Copies of the arrays a call would read, and its sizes."""
+
         try:
             arrays = [a.copy() for a in self._signature.arrays(args, kwargs)] + [c.get(False) for c in self._cells]
             return arrays, self._signature.sizes(arrays)
@@ -208,7 +227,7 @@ class Views:
         arrays, sizes = self._bound(args, kwargs)
         program = self._prepared.program
         shares = Shares(None if self._prepared.plan is None else self._optimized())
-        return profile(self._signature.function, program, arrays, sizes, max(1, repeat), shares, ())
+        return profile(self._signature.function, program, arrays, sizes, max(1, repeat), shares, self._record.phases)
 
     # --- files and pictures -------------------------------------------------------------------------------------------
 

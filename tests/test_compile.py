@@ -487,7 +487,7 @@ def test_random_programs_with_state_gradients_and_donation(seed):
 
 
 def test_failures_of_the_backend_are_internal_errors_with_text(monkeypatch):
-    from symc import modes
+    from symc import prepared
 
     x = sc.vector("x")
     f = sc.compile(x + 1)
@@ -495,7 +495,7 @@ def test_failures_of_the_backend_are_internal_errors_with_text(monkeypatch):
     def broken(*args, **kwargs):
         raise ZeroDivisionError("told to fail")
 
-    monkeypatch.setattr(modes, "load", broken)
+    monkeypatch.setattr(prepared, "load", broken)
     with pytest.raises(sc.InternalError, match="compiling f failed: ZeroDivisionError: told to fail") as e:
         sc.compile(x + 1)
     assert sc.parse(e.value.text).body is f._prepared.final.body and "test_compile.py:" in str(e.value)
@@ -601,7 +601,7 @@ def test_many_sizes_do_not_pile_up():
     f = sc.compile(sc.exp(x).cumsum() + sc.exp(x))
     for n in range(200):
         f(np.ones(n))
-    assert len(f._prepared.program._frames) <= 64
+    assert len(f._prepared.program._pools) <= 64
 
 
 def test_explain_shows_rules_with_lines():

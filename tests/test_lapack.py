@@ -14,7 +14,7 @@ from symc.ir.reference import apply
 from symc.ir.traverse import close_over
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
-from symc.modes import prepare
+from symc.prepared import prepare
 from symc.runtime import calls, lapack
 
 RNG = np.random.default_rng(0)

@@ -10,14 +10,16 @@ from collections.abc import Sequence
 
 from symc.ir.attrs import Attrs
 from symc.ir.dim import Size
-from symc.ir.op import Abreast, Element, Fold, Running, Sorting, Update, make
+from symc.ir.op import Abreast, Element, Fold, Running, Sorting, Update, make, splat
 from symc.ir.ops.kernel import fold, generate, load, results_of
 from symc.ir.ops.leaf import constant, size
 from symc.ir.ops.put import insert, insert_place, is_end, put, put_abreast, put_running, space_of
+from symc.ir.ops.reduce import identity
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import close_over, postorder, region_params
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input
+from symc.opt.late_folds import late_folds
 
 Shape = tuple[Size, ...]
 Index = tuple[Value, ...]
@@ -46,9 +48,11 @@ class _Scalarizer:
     def __init__(self, region: Region):
         self.region = region
         self.arrays = {p: fresh_input(p.type) for p in region_params(region)}
-        self.folds = [v for v in postorder(region.results) if isinstance(v.op.lowering, Fold)]
+        self.late = late_folds(region)
+        folds = [v for v in postorder(region.results) if isinstance(v.op.lowering, Fold)]
+        self.folds = [v for v in folds if v not in self.late]
         self.memo: dict[tuple[Value, Index], Value] = {}
-        space = self.folds[0].operands[0].shape if self.folds else space_of(region.results[0])
+        space = folds[0].operands[0].shape if folds else space_of(region.results[0])
         axes = self.folds[0].attrs["axes"] if self.folds else ()
         self.space: Shape = space
         leaves = [fresh_input(_INDEX) for _ in space]
@@ -65,7 +69,7 @@ class _Scalarizer:
             self._make_folds(level)
         results = self.region.results
         full = [r for r in results if self._is_full(r)]
-        if any(is_end(r) for r in results):
+        if self.late or any(is_end(r) for r in results):
             return self._ends()
         rows = [None if self._is_full(r) else self.element(r, self.outer) for r in results]
         if not self.folds:
@@ -87,15 +91,31 @@ class _Scalarizer:
 
     def _ends(self) -> Loops:
         """Loops whose results are put: one axis in another, so that places are computed as far out as they can be."""
-        yields = [self._end(r) if is_end(r) else self.element(r, self.full) for r in self.region.results]
+        made: dict[int, Value] = {}
+        rows: dict[int, Value] = {}
+        for k, r in enumerate(self.region.results):
+            if r in self.late or is_end(r):
+                made[k] = self._late(r) if r in self.late else self._end(r)
+            elif self._is_full(r):
+                made[k] = self.element(r, self.full)
+            else:
+                rows[k] = self.element(r, self.outer)
         for a in reversed(range(len(self.space))):
-            yields = results_of(self._loop(generate, self.full[a : a + 1], yields, shape=self.space[a : a + 1]))
+            if self.folds and a == len(self.outer) - 1:
+                made.update(rows)
+            if made:
+                loop = self._loop(generate, self.full[a : a + 1], list(made.values()), shape=self.space[a : a + 1])
+                made = dict(zip(made, results_of(loop), strict=True))
+        made.update(rows if self.folds and not self.outer else {})
+        yields = [made[k] for k in range(len(self.region.results))]
         params = list(region_params(self.region))
         starts: dict[int, int | Region] = {}
         for k, r in enumerate(self.region.results):
             if isinstance(r.op.lowering, Update):
                 before = r.operands[0]
                 starts[k] = params.index(before) if before in self.arrays else self._filled(before)
+            elif r in self.late:
+                starts[k] = self._filled(splat(identity(r.op.lowering.kind, r.dtype), r.type))  # type: ignore[union-attr]
         return Loops(close_over(list(self.arrays.values()), yields), False, starts)
 
     def _filled(self, v: Value) -> Region:
@@ -104,6 +124,12 @@ class _Scalarizer:
         found = self.element(v, index)
         whole = self._loop(generate, index, [found], shape=v.shape) if index else found
         return close_over(list(self.arrays.values()), [whole])
+
+    def _late(self, r: Value) -> Value:
+        """An element of what is folded, combined with the result."""
+        place = [i for a, i in enumerate(self.full) if a not in r.attrs["axes"]]
+        found = self.element(r.operands[0], self.full)
+        return put(found, *place, shape=r.shape, kind=r.op.lowering.kind)  # type: ignore[union-attr]
 
     def _end(self, r: Value) -> Value:
         form = r.op.lowering

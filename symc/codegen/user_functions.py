@@ -28,6 +28,11 @@ def add(op: str, function: Callable[..., Any], arity: int, attributes: Iterable[
     TABLE[op] = {"f": f"{name}({', '.join(f'{{{i}}}' for i in (*range(arity), *attributes))})"}
 
 
+def is_users(op: str) -> bool:
+    """Whether kernels compute an op with a user's function."""
+    return f"{PREFIX}{op}" in _functions
+
+
 def called_in(text: str) -> dict[str, Callable[..., Any]]:
     """The functions that a kernel's text calls, by name."""
     return {name: _functions[name] for name in re.findall(rf"\b{PREFIX}\w+(?=\()", text) if name in _functions}

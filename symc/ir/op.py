@@ -242,6 +242,20 @@ def register(op: Op) -> Op:
     return op
 
 
+_builtin: frozenset[Op] = frozenset()
+
+
+def seal() -> None:
+    """What is registered now is symc's own."""
+    global _builtin
+    _builtin = frozenset(_registry.values())
+
+
+def is_builtin(op: Op) -> bool:
+    """Whether a record is symc's own."""
+    return op in _builtin
+
+
 def unregister(name: str) -> None:
     """Take a user's op out again (tests do)."""
     _registry.pop(name, None)

@@ -13,10 +13,11 @@ from functools import partial
 from typing import Any
 
 from symc.errors import InternalError, PipelineError
-from symc.ir import location
+from symc.ir import extensions, location
 from symc.ir.bodies import is_control
 from symc.ir.function import Function
 from symc.ir.garbage import no_collections
+from symc.ir.phases import phase
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import every_value, postorder, replace
 from symc.ir.types import TensorType
@@ -62,6 +63,8 @@ def register_pass(p: Pass) -> Pass:
     """Add a pass. Its name must be new."""
     if p.name in _passes:
         raise PipelineError(f"a pass is already called {p.name!r}")
+    how = p.function or p.loops or p.records
+    extensions.note(p.name, extensions.PACKAGE if how is None else extensions.file_of(how))
     _passes[p.name] = p
     return p
 
@@ -150,6 +153,7 @@ class Optimized:
     report: list[Step] = field(default_factory=list)
 
 
+@phase("optimize")
 def optimize(f: Function, pipeline: str = DEFAULT, *, strict: bool = False, verify: bool = False) -> Optimized:
     """Run a pipeline. ``strict``: a failing rule raises. ``verify``: check the IR after every pass.
 
@@ -222,6 +226,7 @@ def selected_rules(families: Sequence[str], selection: Selection) -> tuple[Rule,
     ))
 
 
+@phase("pass", lambda p, *_: p.name)
 def _run(
     p: Pass, f: Function, selection: Selection, provenance: Provenance, strict: bool,
     tried: dict[Value, frozenset[str]], facts: Analysis

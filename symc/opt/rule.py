@@ -13,6 +13,7 @@ from functools import cache, cached_property
 from typing import Any, Protocol
 
 from symc.errors import PipelineError, did_you_mean
+from symc.ir import extensions
 from symc.ir.dim import size_name
 from symc.ir.op import splat
 from symc.ir.ops.assume import promised
@@ -140,6 +141,7 @@ def register(r: Rule) -> Rule:
         raise PipelineError(
             f"a rule is already called {r.name!r}", help="give it another name, or unregister the first"
         )
+    extensions.note(r.name, r.source[0] or extensions.file_of(r.apply))
     _rules[r.name] = r
     _answers.clear()
     if r.family == "canonicalize":  # (while the others are registered, each is compared with the same of these)
@@ -151,6 +153,7 @@ def unregister(name: str) -> None:
     """Take a rule out."""
     if name not in _rules:
         raise PipelineError(f"no rule is called {name!r}", help=did_you_mean(name, _rules))
+    extensions.note(name)
     del _rules[name]
     _answers.clear()
     _canonical_rules.cache_clear()

@@ -9,6 +9,7 @@ of the words with the addresses of one arena and of its own memory.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ import numpy as np
 from symc.ir.record import dataclass
 from symc.runtime.image import Symbol
 from symc.runtime.native.executor_ir import ARITIES, NEVER, Lap, Op, Word, executor
+from symc.runtime.native.pool_ir import MOST_WORDS, words
 
 __all__ = [
     "ARENA", "NDARRAY", "NEVER", "Address", "Code", "Executable", "Label", "Lap", "Op", "Symbol", "Template", "Word",
@@ -105,6 +107,15 @@ class Code:
         first = self.slots([*numbers, *[0] * len(slots)])
         self.emit(Op.LAUNCH, entry, first, first + len(numbers), len(slots), *slots)
 
+    def launch_in_pieces(self, entry: int, numbers: Sequence[int], slots: Sequence[int], grain: int) -> None:
+        """As ``launch``, by several threads: the first two numbers are a range, 0 and its end, and may be any part of
+        it that begins at a multiple of ``grain``."""
+        count = len(numbers) + len(slots)
+        if count > MOST_WORDS:
+            return self.launch(entry, numbers, slots)
+        first = self.slots([*numbers, *[0] * len(slots)])
+        self.emit(Op.PIECES, entry, first, first + len(numbers), len(slots), count, numbers[1], grain, *slots)
+
     def label(self) -> Label:
         """A label for this place."""
         return self.place(Label())
@@ -175,13 +186,16 @@ class Executable:
 
     __slots__ = ("_constants", "_memory", "_pool", "_run", "address", "words")
 
-    def __init__(self, template: Template, arena: int):
+    def __init__(self, template: Template, arena: int, threads: int = 1):
         memory, pool = template.words.copy(), aligned(template.pool.nbytes)
         pool[:] = template.pool
         for rows, start in ((template.arena, arena), (template.kept, pool.ctypes.data)):
             memory[rows[:, 0]] = rows[:, 1] + start
         for slot, array, offset in template.constants:
             memory[slot] = array.ctypes.data + offset
+        if threads > 1:
+            memory[Word.POOL] = ctypes.addressof(words())
+        memory[Word.THREADS] = threads
         self._memory, self._pool, self._constants, self._run = memory, pool, template.constants, executor()
         self.address = memory.ctypes.data
         self.words: Any = memory.data  # a memoryview: single words are read and written faster than through the array

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 class Frame:
     """An arena, and the code of a plan with its addresses."""
 
-    def __init__(self, lowered: Lowered):
+    def __init__(self, lowered: Lowered, threads: int = 1):
         self.lowered = lowered
         self._arena = aligned(lowered.arena)
-        self._executable = Executable(lowered.template, self._arena.ctypes.data)
+        self._executable = Executable(lowered.template, self._arena.ctypes.data, threads)
         self.words = self._executable.words
         self._calls = Calls(lowered.steps, lowered.sizes, self._arena, self.words)
         self._python = lowered.python
@@ -75,8 +75,8 @@ class Frame:
 class TimedFrame(Frame):
     """A frame whose code has a lap of the clock after every step."""
 
-    def __init__(self, lowered: Lowered, laps: Laps):
-        super().__init__(lowered)
+    def __init__(self, lowered: Lowered, laps: Laps, threads: int = 1):
+        super().__init__(lowered, threads)
         self._laps = laps
 
     def times(self, *calls: Sequence[np.ndarray], log: bool = False) -> list[StepTime]:

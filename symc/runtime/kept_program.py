@@ -16,9 +16,9 @@ from symc.runtime.timing import StepTime, Timer
 class KeptProgram:
     """``rest``, with what ``first`` computes. Whoever calls it may keep what ``known`` gives (``symc.keeping``)."""
 
-    def __init__(self, parts: Split, first: Plan, rest: Plan):
+    def __init__(self, parts: Split, first: Plan, rest: Plan, threads: int = 1):
         self.reads = parts.reads
-        self.first, self.rest = Program(first), Program(rest)
+        self.first, self.rest = Program(first, threads), Program(rest, threads)
         self.plan = rest
         self._names = sorted({n for i in parts.first.inputs for s in i.type.shape for n in names(s)})
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from symc.codegen.cpu.pieces import WORTH
+from symc.codegen.cpu.render import Source
 from symc.codegen.kernel_source import Form, kernel_form_of
 from symc.ir.dim import Size, evaluate
 from symc.ir.plan import Plan, Step
@@ -34,10 +36,10 @@ Slots = dict[str, int]  # of the buffers of a plan
 
 @dataclass(frozen=True)
 class Launch:
-    """How a region is launched: a kernel, and what its size arguments are among this region's sizes."""
+    """How a region is launched: a kernel, and the region's own source, equal to the kernel's but for names of sizes."""
 
     kernel: Kernel
-    sizes: tuple[Size, ...]
+    source: Source
 
 
 Launches = Mapping[Form, Launch]
@@ -164,17 +166,24 @@ class Lowering:
         return False
 
     def _launch(self, plan: Plan, v: Value, launch: Launch, reads: Sequence[int], writes: Sequence[int]) -> None:
-        numbers = [self.number(s) for s in launch.sizes]
         if not launch.kernel.source.fails:
-            self.code.launch(launch.kernel.address, numbers, [*reads, *writes])
+            self._run(launch, [*reads, *writes])
             return
         failed = np.zeros(1, np.uint8)
         slot, good = self.code.keep(failed), Label()
-        self.code.launch(launch.kernel.address, numbers, [*reads, *writes, slot])
+        self._run(launch, [*reads, *writes, slot])
         self.code.emit(Op.JUMP_IF_ZERO, slot, good)
         self.code.emit(Op.CLEAR, slot, 1)
         self._reference(plan, v, reads, writes)  # which raises the error
         self.code.place(good)
+
+    def _run(self, launch: Launch, slots: Sequence[int]) -> None:
+        """Run a kernel, in pieces if it takes long enough."""
+        numbers, pieces, entry = launch.source.whole(self.number), launch.source.pieces, launch.kernel.address
+        if pieces is None or numbers[1] < 2 * pieces.grain or self.number(pieces.picoseconds) < 1000 * WORTH:
+            self.code.launch(entry, numbers, slots)
+        else:
+            self.code.launch_in_pieces(entry, numbers, slots, pieces.grain)
 
     def call(self, step: CallStep) -> None:
         """Run a Python step."""

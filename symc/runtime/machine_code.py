@@ -7,17 +7,18 @@ imports neither a compiler nor llvmlite. Elsewhere llvmlite loads the object fil
 from __future__ import annotations
 
 import functools
-import hashlib
 import platform
 import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from symc.codegen.cpu.render import Source
-from symc.runtime import image, object_cache, scipy_functions
+from symc.ir.phases import phase
+from symc.runtime import image, object_cache, scipy_functions, version
 from symc.runtime.image import Symbol
 from symc.runtime.object_cache import Entry
+
+if TYPE_CHECKING:
+    from symc.codegen.cpu.render import Source
 
 #: Whether object files are linked here: what ``compilers.elf`` knows.
 LINKED = sys.platform == "linux" and platform.machine() == "x86_64"
@@ -26,10 +27,11 @@ _kernels: dict[str, int] = {}  # addresses by name
 _modules: list[_Loader] = []  # for as long as the process lives
 
 
+@phase("find on disk")
 def compile_text(source: Source) -> Symbol:
     """The address of a kernel: ``void entry(int64 *args)``. Raises Unsupported for what LLVM's text cannot say yet."""
     dtypes = ",".join(d.str for d in source.operands + source.results)
-    name = object_cache.key([_generator(), source.text, dtypes, str(len(source.operands)), str(source.fails)])
+    name = object_cache.key([version.of_compilers(), source.text, dtypes, str(len(source.operands)), str(source.fails)])
     entry = object_cache.read(name)
     if entry is None:
         from symc.runtime.compilers.llvm_compile import object_code
@@ -54,6 +56,7 @@ def _kernel(name: str, entry: Entry) -> Symbol:
     return Symbol(_kernels[name], f"kernel {name}")
 
 
+@phase("link")
 def _linked(entry: Entry) -> Entry:
     """With an image in place of an object file, if that can be."""
     from symc.codegen.cpu.text import Unsupported
@@ -67,6 +70,7 @@ def _linked(entry: Entry) -> Entry:
         return entry
 
 
+@phase("load")
 def _loaded(entry: Entry, loader: Callable[[], _Loader]) -> Callable[[str], int]:
     """The addresses of functions by name. ``loader``: for an object file."""
     if entry.linked:
@@ -93,13 +97,14 @@ def _called(name: str) -> int:
         return address
 
 
+@phase("native module", lambda name, *_: name)
 def load_module(name: str, write: Callable[[], str], level: int) -> Callable[[str], int]:
     """Native functions of our own: the addresses by symbol of a module. ``write`` gives its LLVM text, on a miss.
 
     ``name`` tells modules apart; what else decides the text are the sources of this folder. ``level``: how much LLVM
     does for it, up to 3 (the passes that vectorize loops).
     """
-    key = object_cache.key([_generator(), "module", name, str(level)])
+    key = object_cache.key([version.of_compilers(), "module", name, str(level)])
     entry = object_cache.read(key)
     if entry is None:
         from symc.runtime.compilers.llvm_compile import module_code
@@ -129,22 +134,6 @@ def _new_machine(level: int = 3, linked: bool = LINKED) -> Any:
 _machine = functools.cache(_new_machine)
 
 
-@functools.cache
-def _generator() -> str:
-    """What decides, beside a text, what its machine code is: the sources here and what helpers take constants from,
-    LLVM, the processor, and the interpreter, as some modules read its objects."""
-    import llvmlite
-    from llvmlite import binding
-
-    here = Path(__file__).parent
-    sources = sorted([*here.rglob("*.py"), *here.parent.glob("ir/ops/*_reference.py")])
-    digest = hashlib.sha256(b"\0".join(p.read_bytes() for p in sources)).hexdigest()
-    versions = [str(sys.implementation.cache_tag), getattr(sys, "abiflags", ""), llvmlite.__version__]
-    versions += map(str, binding.llvm_version_info)
-    return "\n".join([digest, *versions, binding.get_default_triple(), binding.get_host_cpu_name(),
-                      binding.get_host_cpu_features().flatten()])
-
-
 class _Loader:
     """Machine code in memory, for as long as the process lives: kernels are shared by content."""
 
@@ -152,7 +141,8 @@ class _Loader:
         from llvmlite import binding
 
         empty = binding.parse_assembly("", binding.create_context())
-        self.engine = binding.create_mcjit_compiler(empty, _new_machine(linked=False))  # which the engine owns from here on
+        # the engine owns its target machine from here on
+        self.engine = binding.create_mcjit_compiler(empty, _new_machine(linked=False))
 
     def add(self, code: bytes) -> None:
         from llvmlite import binding

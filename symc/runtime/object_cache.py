@@ -54,7 +54,23 @@ def key(parts: Sequence[str]) -> str:
 
 
 def read(name: str) -> Entry | None:
-    """The entry of this name, if it is there, ours, and whole."""
+    """The machine code of this name, if it is there, ours, and whole."""
+    data = read_data(name)
+    if data is None:
+        return None
+    head, _, code = data.partition(b"\n")
+    kind, *names = head.decode().split("\0")
+    return Entry(code, tuple(names), kind == "image")
+
+
+def write(name: str, entry: Entry) -> None:
+    """Keep machine code; do nothing where that is not possible."""
+    head = "\0".join(["image" if entry.linked else "object", *entry.exports])
+    write_data(name, head.encode() + b"\n" + entry.code)
+
+
+def read_data(name: str) -> bytes | None:
+    """The data of this name, if they are there, ours, and whole."""
     place = folder()
     if place is None or not _is_private(place):
         return None
@@ -71,8 +87,8 @@ def read(name: str) -> Entry | None:
     return _decoded(name, data)
 
 
-def write(name: str, entry: Entry) -> None:
-    """Keep an entry; do nothing where that is not possible."""
+def write_data(name: str, data: bytes) -> None:
+    """Keep data; do nothing where that is not possible."""
     place = folder()
     if place is None:
         return
@@ -83,7 +99,7 @@ def write(name: str, entry: Entry) -> None:
         handle, temporary = tempfile.mkstemp(dir=place, prefix="new-")
         try:
             with open(handle, "wb") as f:
-                f.write(_encoded(name, entry))
+                f.write(MAGIC + _checksum(name, data) + data)
             os.replace(temporary, place / f"{name}{SUFFIX}")
         except OSError:
             os.unlink(temporary)
@@ -93,19 +109,14 @@ def write(name: str, entry: Entry) -> None:
         return
 
 
-def _encoded(name: str, entry: Entry) -> bytes:
-    body = "\0".join(["image" if entry.linked else "object", *entry.exports]).encode() + b"\n" + entry.code
-    return MAGIC + hashlib.sha256(name.encode() + body).digest() + body
-
-
-def _decoded(name: str, data: bytes) -> Entry | None:
+def _decoded(name: str, data: bytes) -> bytes | None:
     start = len(MAGIC) + _DIGEST
     body = data[start:]
-    if not data.startswith(MAGIC) or hashlib.sha256(name.encode() + body).digest() != data[len(MAGIC) : start]:
-        return None
-    exports, _, code = body.partition(b"\n")
-    kind, *names = exports.decode().split("\0")
-    return Entry(code, tuple(names), kind == "image")
+    return body if data.startswith(MAGIC) and _checksum(name, body) == data[len(MAGIC) : start] else None
+
+
+def _checksum(name: str, body: bytes) -> bytes:
+    return hashlib.sha256(name.encode() + body).digest()
 
 
 def _is_private(place: Path) -> bool:

@@ -117,7 +117,7 @@ class _Product:
         beta = self._prepare(size)
         alpha = self.factor("alpha")
         if not self.k:
-            self._of_nothing(size, alpha, beta)
+            self._of_nothing(size, beta)
             return
         if "alpha" not in self.given:
             self._products(alpha, beta)
@@ -169,12 +169,10 @@ class _Product:
             if self.square:
                 self.own("mirror", slots["c"], self.count(self.n))
 
-    def _of_nothing(self, size: int, alpha: int, beta: float) -> None:
-        """Sums of no terms are 0, times alpha."""
+    def _of_nothing(self, size: int, beta: float) -> None:
+        """Sums of no terms are 0, whatever alpha is."""
         if "c" not in self.given:
             self.code.emit(Op.CLEAR, self.c, size * self.dtype.itemsize)
-            if "alpha" in self.given:
-                self.scale(self.c, self.c, alpha, size)
         elif beta != 1:
             self.scale(self.c, self.c, self.slot(beta), size)
 

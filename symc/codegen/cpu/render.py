@@ -1,17 +1,19 @@
 """Kernels as small readable Python functions over pointers and sizes.
 
-A kernel's arguments are sizes, then operands, then results. Equal sources are one kernel, whatever sizes are called in
-the graph. This module makes text; ``symc.runtime.kernels`` compiles it.
+A kernel's arguments are sizes, then operands, then results. One whose outermost loop may be run in pieces begins with
+where a piece begins and ends (``pieces.py``). Equal sources are one kernel, whatever sizes are called in the graph.
+This module makes text; ``symc.runtime.kernels`` compiles it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
-from symc.codegen.cpu.folds import CHUNK, Accumulator, fold_parts, is_long
+from symc.codegen.cpu.folds import BLOCK, CHUNK, Accumulator, fold_parts, is_long
 from symc.codegen.cpu.intrinsics import cast_template, template
+from symc.codegen.cpu.pieces import ARGUMENTS, Pieces, pieces
 from symc.codegen.cpu.puts import PUTS
 from symc.codegen.cpu.text import Unsupported, combine, identity, loaded, number, rounded, stored
 from symc.codegen.scalarize import Loops
@@ -22,14 +24,13 @@ from symc.ir.traverse import postorder, region_params
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Region, Value
 
-BLOCK = 512  # columns whose accumulators stay in cache
-
 
 @dataclass(frozen=True)
 class Source:
     """A kernel's text. ``sizes``: what the size arguments are, in order; ``types``: dtypes of operands and results.
 
-    ``fails``: the last argument is the address of a byte, which the kernel sets: 1 where its reference raises, else 0.
+    ``fails``: the last argument is the address of a byte, which the kernel sets to 1 where its reference raises.
+    ``pieces``: the first two arguments are the piece of the outermost loop to run.
     """
 
     text: str
@@ -37,6 +38,17 @@ class Source:
     operands: tuple[np.dtype, ...]
     results: tuple[np.dtype, ...]
     fails: bool = False
+    pieces: Pieces | None = None
+
+    @property
+    def numbers(self) -> int:
+        """How many arguments are numbers: they come first."""
+        return len(ARGUMENTS) * (self.pieces is not None) + len(self.sizes)
+
+    def whole(self, number: Callable[[Size], int]) -> list[int]:
+        """These arguments, for all of the outermost loop."""
+        piece = [] if self.pieces is None else [0, number(self.pieces.units)]
+        return piece + [number(s) for s in self.sizes]
 
 
 def render(name: str, loops: Loops, over: Collection[int] = ()) -> Source:
@@ -69,6 +81,7 @@ class Renderer:
         self.count = 0
         self.names: dict[Value, str] = {}
         self.running: dict[str, str] = {}  # variables that hold the running value of a result: name -> first value
+        self.pieces = pieces(loops)
 
     def run(self) -> Source:
         region = self.loops.region
@@ -77,17 +90,19 @@ class Renderer:
         for k, start in self.loops.starts.items():
             self.emit_start(k, start)
         self.emit_block(region, dict(self.names), [(k, (), ()) for k in range(len(types))], 1)
-        arguments = [*self.sizes.values(), *self.names.values(), *[f"o{k}" for k in range(len(types))]]
+        arguments = [*ARGUMENTS] if self.pieces else []
+        arguments += [*self.sizes.values(), *self.names.values(), *[f"o{k}" for k in range(len(types))]]
         operands = tuple(p.dtype for p in region.params)  # type: ignore[union-attr]
         head = []
         if self.fails:
             arguments.append("failed")
             head.append("    bad = False")
-            self.line(1, "failed[0] = u8(bad)")
+            self.line(1, "if bad:")
+            self.line(2, "failed[0] = u8(1)")
         head.insert(0, f"def {self.name}({', '.join(arguments)}):")
         head += [f"    {name} = {zero}" for name, zero in self.running.items()]
         text = "\n".join(head + self.lines) + "\n"
-        return Source(text, tuple(self.sizes), operands, tuple(t.dtype for t in types), self.fails)
+        return Source(text, tuple(self.sizes), operands, tuple(t.dtype for t in types), self.fails, self.pieces)
 
     def emit_start(self, k: int, start: int | Region) -> None:
         """Write what an updated result holds before; nothing where it lies in the memory of that."""
@@ -229,8 +244,12 @@ class Renderer:
             for axis in ranges[len(done)]:
                 i = self.fresh("i")
                 start, stop = limits(axis, v.attrs["shape"][len(done)])
-                first = "" if isinstance(start, int) and start == 0 else f"{self.size(start)}, "
-                self.line(depth, f"for {i} in range({first}{self.size(stop)}):")
+                whole = isinstance(start, int) and start == 0
+                if depth == 1 and self.pieces:
+                    first = "begin, " if whole else f"max({self.size(start)}, begin), "
+                    self.line(depth, f"for {i} in range({first}min({self.size(stop)}, end)):")
+                else:
+                    self.line(depth, f"for {i} in range({'' if whole else f'{self.size(start)}, '}{self.size(stop)}):")
                 self.emit_parts(v, ranges, env, targets, depth + 1, (*done, axis), (*index, i))
             return
         region = part(v.regions[0], done)
@@ -254,9 +273,13 @@ class Renderer:
                 self.line(depth + 1, f"for {i} in range({c}, min({c} + {CHUNK}, {n})):")
                 depth += 2
             else:
-                self.line(depth, f"for {i} in range({self.size(s)}):")
+                self.line(depth, f"for {i} in range({self.extent(s, depth)}):")
                 depth += 1
         return tuple(index), depth
+
+    def extent(self, s: Size, depth: int) -> str:
+        """What a loop over an axis runs over: a piece of it if it is the outermost."""
+        return ", ".join(ARGUMENTS) if depth == 1 and self.pieces else self.size(s)
 
     def enter(self, v: Value, index: Sequence[str], env: dict[Value, str]) -> dict[Value, str]:
         """What a loop's region sees: its index, then what it captured."""
@@ -286,8 +309,9 @@ class Renderer:
         fold = _projection(region.results[0])[0]
         shape = v.attrs["shape"]
         outer, d = self.open_loops(shape[:-1], depth, [])
-        block, j, n = self.fresh("c"), self.fresh("i"), self.size(shape[-1])
-        self.line(d, f"for {block} in range(0, {n}, {BLOCK}):")
+        block, j = self.fresh("c"), self.fresh("i")
+        first, n = ARGUMENTS if d == 1 and self.pieces else ("0", self.size(shape[-1]))
+        self.line(d, f"for {block} in range({first}, {n}, {BLOCK}):")
         columns = f"for {j} in range({block}, min({block} + {BLOCK}, {n})):"
         index = (*outer, j)
         places = {k: f"o{t[0]}[{self.offset(index, shape)}]" for k, t in targets}

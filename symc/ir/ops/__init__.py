@@ -1,5 +1,6 @@
 """All op records. Importing this package registers every one of them; each family is one file."""
 
+from symc.ir.op import seal
 from symc.ir.ops import (
     arithmetic,
     assume,
@@ -41,6 +42,8 @@ from symc.ir.ops import (
 FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, softmax, linalg,
             gemm, windows, conv, pool, factor, solve, determinant, spectral, matrix_functions, index, sort, random,
             control, call, remat, kept, implicit, effect, assume, kernel, put, loop)
+
+seal()
 
 __all__ = ["FAMILIES", "arithmetic", "assume", "call", "cast", "compare", "control", "conv", "cumulative",
            "determinant", "effect", "factor", "gemm", "grad_control", "implicit", "index", "kept", "kernel", "leaf",

@@ -13,6 +13,7 @@ import numpy as np
 
 from symc.codegen.cpu.render import Source
 from symc.codegen.cpu.text import Unsupported
+from symc.ir.phases import phase
 from symc.runtime import scipy_functions
 from symc.runtime.compilers.llvm_expressions import Pointer
 from symc.runtime.compilers.llvm_function import Module
@@ -21,12 +22,14 @@ from symc.runtime.compilers.llvm_scalars import Scalar
 from symc.runtime.object_cache import Entry
 
 
+@phase("LLVM: code")
 def object_code(source: Source, symbol: str, machine: Any) -> Entry:
     """The code of a kernel whose entry is called ``symbol``, for a target machine of llvmlite."""
     text = kernel_ir(source).replace("@entry(", f"@{symbol}(")
     return Entry(machine.emit_object(optimized(text, machine)), scipy_functions.called_in(text))
 
 
+@phase("LLVM: code")
 def module_code(text: str, machine: Any, vectorize: bool) -> bytes:
     """The code of a module of native functions."""
     from llvmlite import binding
@@ -35,11 +38,12 @@ def module_code(text: str, machine: Any, vectorize: bool) -> bytes:
                                else binding.parse_assembly(text, binding.create_context()))
 
 
+@phase("LLVM: text")
 def kernel_ir(source: Source) -> str:
     """The LLVM text of a kernel, before it is optimized. Raises Unsupported."""
     (tree,) = ast.parse(source.text).body
     assert isinstance(tree, ast.FunctionDef)
-    kinds: list[str | None] = [None] * len(source.sizes)
+    kinds: list[str | None] = [None] * source.numbers
     kinds += [_stored(d) for d in (*source.operands, *source.results)] + ["u8"] * source.fails
     names = [a.arg for a in tree.args.args]
     operands: dict[str, Any] = {
@@ -55,6 +59,7 @@ def _stored(dtype: np.dtype) -> str:
     return "u8" if dtype.kind == "b" else "u16" if dtype.char == "e" else f"{dtype.kind}{8 * dtype.itemsize}"
 
 
+@phase("LLVM: optimize")
 def optimized(text: str, machine: Any) -> Any:
     """The module of a text, after LLVM's passes."""
     from llvmlite import binding

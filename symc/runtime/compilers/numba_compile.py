@@ -26,7 +26,7 @@ def compile_text(source: Source, name: str) -> tuple[Any, int]:
 
     function = _define(source, name)
     pointers = source.operands + source.results + (np.dtype("u1"),) * source.fails
-    arguments = (types.int64,) * len(source.sizes) + tuple(_pointer(d) for d in pointers)
+    arguments = (types.int64,) * source.numbers + tuple(_pointer(d) for d in pointers)
     with global_compiler_lock:
         try:
             return _native(function, arguments)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from symc.runtime.machine_code import load_module
+from symc.runtime.native import pool_ir
 
 #: How many pointers the routines take that can be called: BLAS, LAPACK, and what is beside it.
 ARITIES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15)
@@ -42,6 +43,7 @@ class Op(enum.IntEnum):
     CALLBACK = 14  #     (number)                     call Python; stop with FAILED if that fails
     AGAIN = 15  #        (target)                     jump back
     LAP = 16  #          (a, limit)                   a lap of the clock, see `Lap`; logged as one of the first `limit`
+    PIECES = 17  #       (entry, args, first, n, count, units, grain, *s)  as LAUNCH, by several threads, see `pool_ir`
     CALL = 32  #         (entry, *s)                  entry(S[s[0]], ...), with as many slots as CALL + n says
 
 
@@ -56,6 +58,8 @@ class Word(enum.IntEnum):
     CLOCK = 5  #     what the clock showed at the last lap
     LOGGED = 6  #    how many laps are in the log
     LOG = 7  #       the address of the log: for each lap its slot and what the clock showed
+    POOL = 8  #      the address of the pool of threads
+    THREADS = 9  #   how many threads PIECES may use
 
 
 class Lap(enum.IntEnum):
@@ -100,14 +104,15 @@ def _module() -> str:
     from llvmlite import ir
 
     module = ir.Module("symc_executor")
-    _Interpreter(module, ir).build()
+    _Interpreter(module, ir, pool_ir.write(module, ir) if pool_ir.available() else None).build()
     return str(module)
 
 
 class _Interpreter:
     """Builds the function. ``ip`` is the position in ``code`` of the instruction that runs."""
 
-    def __init__(self, module: Any, ir: Any):
+    def __init__(self, module: Any, ir: Any, pool: Any):
+        self.pool = pool  # the function of `pool_ir`, if there can be one
         self.ir, self.i64, self.i8 = ir, ir.IntType(64), ir.IntType(8)
         self.void = ir.VoidType()
         words = self.i64.as_pointer()
@@ -203,17 +208,40 @@ class _Interpreter:
     def halt(self) -> None:
         self.b.ret(self.const(0))
 
-    def launch(self) -> None:
-        first, n = self.operand(2), self.operand(3)
+    def addresses(self, first: Any, n: Any, operands: int) -> None:
+        """Put the words that n operands name, those after the first ``operands``, into the slots from ``first`` on."""
 
         def one(k: Any, found: Any) -> Any:
-            self.b.store(self.word(self.b.add(k, self.const(4))), self.at(self.data, self.b.add(first, k)))
+            self.b.store(self.word(self.b.add(k, self.const(operands))), self.at(self.data, self.b.add(first, k)))
             return found
 
         self.count(n, one)
+
+    def launch(self) -> None:
+        n = self.operand(3)
+        self.addresses(self.operand(2), n, 4)
+        self.enter()
+        self.next(self.b.add(n, self.const(4)))
+
+    def enter(self) -> None:
+        """Call the kernel of a launch."""
         entry = self.ir.FunctionType(self.void, [self.i64.as_pointer()]).as_pointer()
         self.b.call(self.b.inttoptr(self.operand(0), entry), [self.slot(1)])
-        self.next(self.b.add(n, self.const(4)))
+
+    def pieces(self) -> None:
+        b, n = self.b, self.operand(3)
+        self.addresses(self.operand(2), n, 7)
+        pool, threads = (b.load(self.at(self.data, self.const(w)), typ=self.i64) for w in (Word.POOL, Word.THREADS))
+        if self.pool is None:
+            self.enter()
+        else:
+            with b.if_else(b.icmp_signed(">", threads, self.const(1))) as (several, one):
+                with several:
+                    operands = [self.operand(0), self.slot(1), *[self.operand(k) for k in (4, 5, 6)], threads]
+                    b.call(self.pool, [b.inttoptr(pool, self.i64.as_pointer()), *operands])
+                with one:
+                    self.enter()
+        self.next(b.add(n, self.const(7)))
 
     def call(self, n: int) -> None:
         entry = self.ir.FunctionType(self.void, [self.i64.as_pointer()] * n).as_pointer()

@@ -1,7 +1,7 @@
-"""The native thread pool: one LLVM module, built once in a process through llvmlite, without Numba.
+"""The native thread pool: functions in the module of the interpreter of plans, and the memory they share.
 
-``symc_parallel(entry, args, count, units, grain, threads)`` runs ``entry(args)`` for pieces of ``range(units)``: the
-first two of the ``count`` words at ``args`` are where a piece begins and ends, and every thread has a copy of its own.
+``parallel(pool, entry, args, count, units, grain, threads)`` runs ``entry(args)`` for pieces of ``range(units)``: the
+first two of the ``count`` words at ``args``, 0 and ``units``, become where a piece begins and ends, in a copy of them.
 Pieces begin at multiples of ``grain``, so a number in memory is made by the same instructions whichever piece it is in.
 
 One launch has the pool at a time. A caller that finds it taken, or a piece that would be the only one, runs all of
@@ -22,10 +22,10 @@ import functools
 import signal
 from typing import Any
 
-from symc.runtime.machine_code import load_module
-
 #: How many words a launch may have, how many threads, and how many pieces for each thread.
 MOST_WORDS, MOST_THREADS, PIECES = 256, 256, 4
+#: A line of the cache, or two that are fetched together, in words.
+LINE = 16
 #: How many times a thread looks again before it sleeps: about 2 us.
 LOOKS = 64
 
@@ -71,46 +71,38 @@ LIBC = {
 }
 
 
-@functools.cache
-def parallel() -> int:
-    """The address of ``symc_parallel``; 0 where there are no POSIX threads."""
-    address = _load()
-    return address("symc_parallel") if address else 0
-
-
 def counted(word: Pool) -> int:
     """A word of the pool, such as how many launches it has had."""
-    address = _load()
-    if not address:
-        return 0
-    words = ctypes.CFUNCTYPE(ctypes.c_void_p)(address("symc_pool"))()
-    return ctypes.c_int64.from_address(words + 8 * word).value
+    return words()[word]
+
+
+def available() -> bool:
+    """Whether there are POSIX threads here."""
+    try:
+        libc = ctypes.CDLL(None)
+        return all(hasattr(libc, name) for name in LIBC)
+    except (OSError, TypeError):
+        return False
 
 
 @functools.cache
-def _load() -> Any:
-    from llvmlite import binding
-
-    try:
-        libc = ctypes.CDLL(None)
-        found = {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value for name in LIBC}
-    except (AttributeError, OSError, TypeError):
-        return None
-    for name, address in found.items():
-        binding.add_symbol(name, address)
-    return load_module("pool", _text, 2)
+def words() -> Any:
+    """The pool of this process. It is never given back: threads may look at it until the process has ended."""
+    allocate = ctypes.CDLL(None).calloc
+    allocate.restype, allocate.argtypes = ctypes.c_void_p, (ctypes.c_size_t, ctypes.c_size_t)
+    start = allocate(Pool.ROWS + LINE, 8)
+    if not start:
+        raise MemoryError("no memory for a pool of threads")
+    return (ctypes.c_int64 * Pool.ROWS).from_address(-(-start // (8 * LINE)) * 8 * LINE)
 
 
-def _text() -> str:
-    from llvmlite import ir
-
-    module = ir.Module("symc_pool")
-    _Writer(module, ir).write()
-    return str(module)
+def write(module: Any, ir: Any) -> Any:
+    """Write ``parallel`` and what it needs; returns it."""
+    return _Writer(module, ir).write()
 
 
 class _Writer:
-    """Writes the functions of the module."""
+    """Writes the functions."""
 
     def __init__(self, module: Any, ir: Any):
         self.module, self.ir, self.i64, self.i32 = module, ir, ir.IntType(64), ir.IntType(32)
@@ -118,31 +110,29 @@ class _Writer:
         types = {"p": self.word, "i": self.i32}
         self.libc = {n: ir.Function(module, ir.FunctionType(types[s[0]], [types[t] for t in s[1:]]), n)
                      for n, s in LIBC.items()}
-        kind = ir.ArrayType(self.i64, Pool.ROWS)
-        self.pool = ir.GlobalVariable(module, kind, "symc_words")
-        self.pool.linkage, self.pool.align, self.pool.initializer = "internal", 128, ir.Constant(kind, None)
         self.b: Any = None
 
-    def write(self) -> None:
+    def write(self) -> Any:
         void = self.ir.VoidType()
-        self.begin("symc_pool", self.word, [])
-        self.b.ret(self.at(0))
         self.run = self.begin("run", self.i64, [self.i64])
         self.write_run()
-        self.worker = self.begin("worker", self.word, [self.word])
+        self.worker = self.begin("worker", self.word, [])
         self.write_worker()
         self.grow = self.begin("grow", void, [self.i64])
         self.write_grow()
         self.prepare = self.begin("prepare", self.i64, [])
         self.write_prepare()
-        self.begin("symc_parallel", void, [self.i64, self.word, *[self.i64] * 4])
+        parallel = self.begin("parallel", void, [self.i64, self.word, *[self.i64] * 4])
         self.write_parallel()
+        return parallel
 
     # -- pieces
 
     def begin(self, name: str, result: Any, arguments: list[Any]) -> Any:
-        f = self.ir.Function(self.module, self.ir.FunctionType(result, arguments), name)
-        f.linkage = "external" if name.startswith("symc_") else "internal"
+        """A function whose first argument is the pool."""
+        f = self.ir.Function(self.module, self.ir.FunctionType(result, [self.word, *arguments]), name)
+        f.linkage = "internal"
+        self.pool, *self.given = f.args
         self.b = self.ir.IRBuilder(f.append_basic_block("entry"))
         return f
 
@@ -153,7 +143,7 @@ class _Writer:
         return self.b.function.append_basic_block(name)
 
     def at(self, word: int) -> Any:
-        return self.b.gep(self.b.bitcast(self.pool, self.word), [self.const(word)], source_etype=self.i64)
+        return self.b.gep(self.pool, [self.const(word)], source_etype=self.i64)
 
     def load(self, word: int) -> Any:
         return self.b.load_atomic(self.at(word), "seq_cst", 8, typ=self.i64)
@@ -214,7 +204,7 @@ class _Writer:
         """``run(generation)``: run pieces as long as there are some for a thread that belongs to this launch, or may
         join another. The generation it belonged to last."""
         b = self.b
-        (given,) = b.function.args
+        (given,) = self.given
         entry = b.block
         own = b.alloca(self.i64, MOST_WORDS)
         look, have, take, work, finished, tell, out = map(
@@ -284,7 +274,7 @@ class _Writer:
         mine = b.phi(self.i64, "mine")
         mine.add_incoming(self.const(0), entry)
         seen = self.load(Pool.WAKE)
-        found = b.call(self.run, [mine])
+        found = b.call(self.run, [self.pool, mine])
         self.look(lambda: b.icmp_unsigned("!=", self.load(Pool.WAKE), seen))
         mine.add_incoming(found, b.block)
         b.cbranch(self.equal(self.load(Pool.WAKE), seen), sleep, again)
@@ -304,7 +294,7 @@ class _Writer:
     def write_grow(self) -> None:
         """``grow(n)``: make threads until there are n, as far as the system lets us; no signal is for them."""
         b = self.b
-        (n,) = b.function.args
+        (n,) = self.given
         thread, every, before = (b.alloca(self.i64, k) for k in (1, 16, 16))
         null = self.ir.Constant(self.word, None)
         test, make, made, done = map(self.block, ("test", "make", "made", "done"))
@@ -315,7 +305,7 @@ class _Writer:
         b.position_at_end(test)
         b.cbranch(b.icmp_signed("<", self.load(Pool.THREADS), n), make, done)
         b.position_at_end(make)
-        status = self.call("pthread_create", thread, null, b.bitcast(self.worker, self.word), null)
+        status = self.call("pthread_create", thread, null, b.bitcast(self.worker, self.word), self.pool)
         b.cbranch(self.equal(status, self.ir.Constant(self.i32, 0)), made, done)
         b.position_at_end(made)
         self.add(Pool.THREADS, 1)
@@ -357,15 +347,15 @@ class _Writer:
 
     def write_parallel(self) -> None:
         b = self.b
-        entry, args, count, units, grain, threads = b.function.args
+        entry, args, count, units, grain, threads = self.given
         try_, have, several, alone, free_alone = map(self.block, ("try", "have", "several", "alone", "free_alone"))
-        ready = b.call(self.prepare, [])
+        ready = b.call(self.prepare, [self.pool])
         b.cbranch(self.equal(ready, self.const(1)), try_, alone)
         b.position_at_end(try_)
         won = b.cmpxchg(self.at(Pool.BUSY), self.const(0), self.const(1), "seq_cst", "seq_cst")
         b.cbranch(b.extract_value(won, 1), have, alone)
         b.position_at_end(have)
-        b.call(self.grow, [b.sub(threads, self.const(1))])
+        b.call(self.grow, [self.pool, b.sub(threads, self.const(1))])
         length, pieces = self.pieces(units, grain, threads)
         b.cbranch(b.icmp_unsigned(">", pieces, self.const(1)), several, free_alone)
         b.position_at_end(several)
@@ -379,8 +369,6 @@ class _Writer:
         b.branch(alone)
         b.position_at_end(alone)
         self.add(Pool.ALONE, 1)
-        b.store(self.const(0), args)
-        b.store(units, b.gep(args, [self.const(1)], source_etype=self.i64))
         self.enter(entry, args)
         b.ret_void()
 
@@ -405,7 +393,7 @@ class _Writer:
                                                                 b.shl(pieces, self.const(16))))
         self.store(ticket, Pool.TICKET)
         self.wake(helpers)
-        b.call(self.run, [generation])
+        b.call(self.run, [self.pool, generation])
 
         def finished() -> Any:
             return self.equal(self.load(Pool.DONE), pieces)

@@ -34,9 +34,9 @@ from symc.ir.record import dataclass, field
 from symc.ir.reference import evaluate_function
 from symc.ir.text import print_function
 from symc.ir.verify import verify
-from symc.modes import prepare
 from symc.nest import LEAF, Nest
 from symc.opt import DEFAULT, FAST_COMPILE, Optimized, optimize
+from symc.prepared import prepare
 from symc.save import pack, unpack
 from symc.signature import Slot
 

@@ -1,0 +1,105 @@
+"""Which kernels may be run in pieces, by several threads: those that are one loop whose steps do not know each other.
+
+A piece is a range of the outermost loop; the kernel takes it as its first two arguments, and one call with the whole
+range is the kernel. Whichever pieces there are, every number is made by the same steps in the same order: a step of the
+outermost loop is never divided, and where its steps are single elements or columns, which the compiler takes several at
+a time, pieces begin at multiples of a grain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from symc.codegen.costs import FUNCTION, LIBRARY, SLOW, VECTORIZED
+from symc.codegen.cpu.folds import BLOCK
+from symc.codegen.scalarize import Loops
+from symc.codegen.user_functions import is_users
+from symc.ir.dim import Size, product
+from symc.ir.ops.put import insert, insert_place, put, put_running
+from symc.ir.traverse import postorder
+from symc.ir.value import Region, Value
+
+#: The arguments that say what the piece is.
+ARGUMENTS = ("begin", "end")
+#: How many elements a piece of a loop over elements has at least: a multiple of what the compiler takes at a time.
+ELEMENTS = 1024
+#: How many nanoseconds a kernel must take for threads to be worth it: see "Threads" in the architecture.
+WORTH = 50_000
+#: Picoseconds to read or write a byte in the cache; of ops on one of many numbers of 8 bytes, half as many on 4 bytes.
+_BYTE, _CHEAP, _DIVISION = 12, 20, 300
+_DIVISIONS = frozenset({"div", "floordiv", "mod", "fmod"})
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """``units``: the length of the outermost loop; pieces begin at multiples of ``grain``. ``picoseconds``: what all of
+    it takes, if memory is no limit, roughly."""
+
+    units: Size
+    grain: int
+    picoseconds: Size
+
+
+def pieces(loops: Loops) -> Pieces | None:
+    """None for a kernel that cannot be run in pieces, or never takes long enough."""
+    outermost = _outermost(loops)
+    if outermost is None or not all(_apart(v) for v in _every(outermost.regions[0])):
+        return None
+    time = _picoseconds(loops.region)
+    if isinstance(time, int) and time < 1000 * WORTH:
+        return None
+    shape = outermost.attrs["shape"]
+    if len(shape) > 1:
+        grain = 1
+    elif loops.columns:
+        grain = BLOCK
+    else:
+        grain = 1 if any(v.regions for v in postorder(outermost.regions[0].results)) else ELEMENTS
+    return Pieces(shape[0], grain, time)
+
+
+def _outermost(loops: Loops) -> Value | None:
+    """The loop nest that is all of a kernel, but for numbers."""
+    if loops.starts:
+        return None
+    nests = [v for v in postorder(loops.region.results) if v.regions]
+    alone = len(nests) == 1 and nests[0].op.name == "generate"
+    made = all(r is nests[0] or r.op.name == "get" for r in loops.region.results) if alone else False
+    return nests[0] if made else None
+
+
+def _apart(v: Value) -> bool:
+    """Whether what an op writes depends on nothing that another step of the outermost loop writes."""
+    if v.op in (put_running, insert, insert_place):
+        return v.attrs["axis"] != 0
+    return v.op is not put and not is_users(v.op.name)  # a user's function may know no threads
+
+
+def _every(region: Region) -> Iterator[Value]:
+    for v in postorder(region.results):
+        yield v
+        for inner in v.regions:
+            yield from _every(inner)
+
+
+def _picoseconds(region: Region) -> Size:
+    time: Size = 0
+    for v in postorder(region.results):
+        if v.regions:
+            stored = sum(r.dtype.itemsize for r in v.regions[0].results) if v.op.name == "generate" else 0
+            time += product(v.attrs["shape"]) * (_picoseconds(v.regions[0]) + _BYTE * stored)
+        elif v.op.name == "load":
+            time += _BYTE * v.dtype.itemsize
+        elif v.operands and v.op.name != "get":
+            time += _scalar(v)
+    return time
+
+
+def _scalar(v: Value) -> int:
+    """Picoseconds of an op on one element, several of which are computed at a time."""
+    name = v.op.name
+    if name in SLOW:
+        return round(1000 * LIBRARY)
+    time = 1000 * FUNCTION if name in VECTORIZED else _DIVISION if name in _DIVISIONS else _CHEAP
+    return round(time * max(4, v.dtype.itemsize) / 8)

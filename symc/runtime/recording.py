@@ -1,0 +1,87 @@
+"""Code of plans on disk: what a plan was lowered to at given sizes, so that another process runs it without a plan.
+
+A recording is data: words, the names of what they call, and numbers. Code that needs Python (ops without native code),
+machine code that is not on disk (kernels of Numba) and large constants are not recorded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.runtime.calls import Calls
+from symc.runtime.executor import Symbol, Template, Word
+from symc.runtime.lowered import Fresh, Lowered
+from symc.runtime.symbols import find
+
+#: The most bytes of constants and memory that a recording holds.
+LIMIT = 1 << 20
+#: No number of a plan is as large as this, and no address as small.
+LEAST_ADDRESS = 1 << 44
+
+Recording = dict[str, Any]
+
+
+def recorded(lowered: Lowered) -> Recording | None:
+    """The recording of some code; None if it is bound to this process."""
+    t = lowered.template
+    constants = list({id(a): a for _, a, _ in t.constants}.values())
+    if len(lowered.steps) > 1 or sum(a.nbytes for a in (t.pool, *constants)) > LIMIT:
+        return None
+    words = t.words.copy()
+    for k, _ in t.symbols:
+        words[k] = 0
+    words[Word.LEFT] = 0
+    if np.any(np.abs(words) >= LEAST_ADDRESS):
+        return None
+    places = {id(a): k for k, a in enumerate(constants)}
+    return {
+        "words": words.tolist(), "symbols": [[k, s.name] for k, s in t.symbols], "arena_at": t.arena.tolist(),
+        "kept_at": t.kept.tolist(), "pool": t.pool.tobytes().hex(),
+        "constants": [[a.dtype.str, a.shape, a.tobytes().hex()] for a in constants],
+        "constants_at": [[slot, places[id(a)], offset] for slot, a, offset in t.constants],
+        "left": int(t.words[Word.LEFT]), "sizes": list(lowered.sizes.items()), "arena": lowered.arena,
+        "first": lowered.first, "given": lowered.given, "returned": lowered.returned, "updates": lowered.updates,
+        "fresh": [[f.shape, f.dtype.str, f.output] for f in lowered.fresh], "loops": lowered.loops,
+        "work": lowered.work,
+    }  # fmt: skip
+
+
+def restored(r: Recording) -> Lowered:
+    """The code of a recording. Raises LookupError if the machine code it calls is not on disk any more."""
+    words = np.array(r["words"], np.int64)
+    words[Word.LEFT] = r["left"]
+    symbols = tuple((k, Symbol(find(name), name)) for k, name in r["symbols"])
+    for k, s in symbols:
+        words[k] = s
+    arrays = [np.frombuffer(bytes.fromhex(data), dtype).reshape(shape) for dtype, shape, data in r["constants"]]
+    template = Template(
+        words, symbols, _rows(r["arena_at"]), _rows(r["kept_at"]), np.frombuffer(bytes.fromhex(r["pool"]), np.uint8),
+        tuple((slot, arrays[k], offset) for slot, k, offset in r["constants_at"]))
+    return Lowered(
+        template, dict(r["sizes"]), r["arena"], r["first"], tuple(r["given"]),
+        tuple(Fresh(tuple(shape), np.dtype(dtype), output) for shape, dtype, output in r["fresh"]),
+        tuple((k, tuple(shape)) for k, shape in r["returned"]), tuple(r["updates"]), [Calls.pulse], r["loops"],
+        r["work"])
+
+
+def _rows(pairs: Sequence[Sequence[int]]) -> np.ndarray:
+    return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+def encoded(recordings: Sequence[Recording]) -> bytes:
+    """Recordings as text."""
+    return json.dumps(recordings, separators=(",", ":")).encode()
+
+
+def decoded(data: bytes) -> list[Recording]:
+    """The inverse of ``encoded``."""
+    return json.loads(data)
+
+
+def sizes_of(r: Recording) -> Mapping[str, int]:
+    """At which sizes it runs."""
+    return dict(r["sizes"])

@@ -1,0 +1,39 @@
+"""How many threads a call may use, where it does not say so."""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+
+from symc.errors import InputError
+from symc.runtime.native.pool_ir import MOST_THREADS
+
+#: The environment variable that says how many.
+VARIABLE = "SYMC_NUM_THREADS"
+
+
+def threads_of(threads: int | None) -> int:
+    """What was asked for; else what the variable says; else one for each processor that this process may use."""
+    if threads is None:
+        text = os.environ.get(VARIABLE, "").strip()
+        if text and not (text.isdigit() and int(text)):
+            raise InputError(f"{VARIABLE}: {text!r} is not a number of threads", help=f"{VARIABLE}=4")
+        threads = int(text) if text else processors()
+    return min(threads, MOST_THREADS)
+
+
+def processors() -> int:
+    """How many processors this process may use: those it is bound to, or fewer if its group has less time."""
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(bound, _quota() or bound))
+
+
+@functools.cache
+def _quota() -> int | None:
+    """How many processors' time Linux gives the group of this process, as in containers."""
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return max(1, round(int(quota) / int(period)))
+    except (OSError, ValueError):  # no such file, or no limit
+        return None
