@@ -33,7 +33,7 @@ class Input:
 class Guard:
     """``left == right`` must hold for the sizes of a call, or ``left >= right`` with ``least``; ``locs`` need it.
 
-    ``least`` says what for: "index" or "length".
+    ``least`` says what for: "index", "length" or "window".
     """
 
     left: Size

@@ -10,10 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
-P, R = ParamSpec("P"), TypeVar("R")
+from symc.ir.record import dataclass
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 #: How many phases a record keeps: a function that is called with many sizes is lowered for each of them.
 MOST = 50_000
@@ -21,8 +23,8 @@ MOST = 50_000
 
 @dataclass(frozen=True)
 class Phase:
-    """``name`` of ``what`` (a pass, a kernel; what the phase around it is of, if it does not say), from ``begin`` to ``end`` in seconds of the clock
-    ``perf_counter``. ``own``: what the phases inside of it leave of that."""
+    """``name`` of ``what`` (a pass, a kernel; what the phase around it is of, if it does not say), from ``begin`` to
+    ``end`` in seconds of the clock ``perf_counter``. ``own``: what the phases inside of it leave of that."""
 
     name: str
     what: str

@@ -37,6 +37,10 @@ class Requirement:
             return ShapeError(f"{v.op.name} of no elements has no value: {v.operands[0].type} over axes "
                               f"{v.attrs['axes']}")
         t = v.operands[0].type
+        if "fits" in v.op.facts:
+            need = next(least for n, least in v.op.facts["fits"](v) if number(n) < least)
+            return ShapeError(f"{v.op.name}: a window that spans {need} elements does not fit {t}, "
+                              f"of shape ({', '.join(str(number(n)) for n in t.shape)})")  # type: ignore[union-attr]
         have, want = (", ".join(str(number(n)) for n in shape) for shape in (t.shape, v.shape))
         start = f" from ({', '.join(str(number(s)) for s in v.attrs['start'])}) on" if "start" in v.attrs else ""
         return IndexingError(f"{v.op.name}: ({want}) elements{start} leave an array of shape ({have})", help=OUTSIDE)

@@ -18,6 +18,7 @@ from functools import partial
 
 import numpy as np
 
+from symc.ir.dim import product as size_of
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE
 from symc.ir.op import Update, View
@@ -29,6 +30,7 @@ from symc.ir.ops.put import is_end
 from symc.ir.ops.shape import reshape
 from symc.ir.record import dataclass, field
 from symc.ir.value import Value
+from symc.opt.empty import unguarded
 from symc.opt.kernel_ops import is_free, is_kernel_op, reads_in_place
 from symc.opt.loops.edit import Edit
 from symc.opt.provenance import Provenance
@@ -178,16 +180,20 @@ def _build(job: Job, edit: Edit) -> Value:
 
 
 def _add(start: Value | None, beta: Coefficient, v: Value, alpha: Coefficient, edit: Edit) -> Value:
-    """``beta * start + alpha * v`` for a product ``v``, which may be in another shape."""
+    """``beta * start + alpha * v`` for a product ``v``, which may be in another shape.
+
+    A gemm does not look at alpha where it adds up nothing: alpha need not be guarded against that.
+    """
     product = _product(v)
     if start is None and alpha.is_one:
         return v
     operands = list(product.operands)
     if start is not None:
         operands.append(start if product is v else reshape(start, shape=product.shape))
-    times = []
+    times, terms = [], size_of(product.operands[0].shape[i] for i in product.attrs["contract"][0])
     for name, c in (("alpha", alpha), ("beta", beta)):
-        by = _factor(c, edit)
+        by = _factor([unguarded(edit.done[s], terms) if name == "alpha" else edit.done[s] for s in c.times],
+                     [edit.done[s] for s in c.over])
         if by is not None:
             operands.append(by)
             times.append(name)
@@ -198,9 +204,8 @@ def _add(start: Value | None, beta: Coefficient, v: Value, alpha: Coefficient, e
     return out if product is v else reshape(out, shape=v.shape)
 
 
-def _factor(c: Coefficient, edit: Edit) -> Value | None:
+def _factor(times: list[Value], over: list[Value]) -> Value | None:
     """What the number of a coefficient is multiplied by."""
-    times, over = ([edit.done[s] for s in x] for x in (c.times, c.over))
     up = functools.reduce(mul, times) if times else None
     down = functools.reduce(mul, over) if over else None
     if down is None:

@@ -12,13 +12,14 @@ import numpy as np
 
 from symc.ir.attrs import Array
 from symc.ir.op import splat
-from symc.ir.ops.arithmetic import div, mul, neg
+from symc.ir.ops.arithmetic import abs_, div, mul, neg
 from symc.ir.ops.cast import cast
 from symc.ir.ops.math import sqrt
 from symc.ir.record import replace
 from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import Value, make
+from symc.opt.facts import Fact
 from symc.opt.pattern import example, is_number, leaves
 from symc.opt.rule import Context, rewrite, rule
 
@@ -298,10 +299,10 @@ def _op(name: str):
         example(lambda x, y: x**-0.5, _two()),
     ],
 )
-def small_power(v: Value) -> Value | None:
+def small_power(v: Value, context) -> Value | None:
     """Powers that are a product, a quotient or a root, with fewer roundings than pow.
 
-    At -0.0 and -inf, sqrt differs from a power of 0.5.
+    At -inf, sqrt differs from a power of 0.5; at -0.0 the sign of zero does, and must not become that of an infinity.
     """
     x, y = v.operands
     if splat_of(x) is not None:
@@ -317,8 +318,14 @@ def small_power(v: Value) -> Value | None:
     if is_number(y, -1):
         return div(splat(1, x.type), x)
     if is_number(y, -0.5):
-        return div(splat(1, x.type), sqrt(x))
+        return inverse_of_root(sqrt(x), context.facts(x))
     return None
+
+
+def inverse_of_root(root: Value, fact: Fact) -> Value:
+    """``1 / root``, where the root of -0.0 is -0.0, but its power -0.5 is inf. ``fact``: what is known of the number."""
+    out = div(splat(1, root.type), root)
+    return out if fact.nonzero else abs_(out)
 
 
 # --- casts ------------------------------------------------------------------------------------------------------------

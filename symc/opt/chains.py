@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from symc.ir.dim import number
+from symc.ir.dim import Size, number, product
 from symc.ir.function import Function, Hints
 from symc.ir.location import NOWHERE, Locs
 from symc.ir.op import lookup
-from symc.ir.ops.arithmetic import neg
+from symc.ir.ops.arithmetic import div, neg
 from symc.ir.ops.control import cond
 from symc.ir.ops.leaf import size
 from symc.ir.ops.linalg import dot
@@ -26,6 +26,8 @@ from symc.ir.value import Region, Value, param
 from symc.opt.chain_factors import Chain, Factor, Tree, chain_of, combined, is_link, scalar_of
 from symc.opt.chain_orders import Order, best_orders, order_of
 from symc.opt.chain_shared import openable
+from symc.opt.empty import factor_of_sum
+from symc.opt.facts import Analysis
 from symc.opt.loops.edit import Edit
 from symc.opt.pack_costs import elements
 from symc.opt.provenance import Provenance
@@ -45,9 +47,9 @@ def _chains(provenance: Provenance, f: Function) -> Function:
     found = _found(f, values)
     if not found:
         return f
-    edit = Edit(f, provenance, "chains")
+    edit, facts = Edit(f, provenance, "chains"), Analysis()
     for v in values:
-        new = _reordered(edit, v, found[v]) if v in found else None
+        new = _reordered(edit, v, found[v], facts) if v in found else None
         if new is None:
             edit.step(v)
         else:
@@ -71,7 +73,7 @@ def _found(f: Function, values: Sequence[Value]) -> dict[Value, Chain]:
     return found
 
 
-def _reordered(edit: Edit, v: Value, chain: Chain) -> Value | None:
+def _reordered(edit: Edit, v: Value, chain: Chain, facts: Analysis) -> Value | None:
     """A chain in its best order, or in one of several; None where it stands in a good one."""
     own, orders = order_of(chain.tree, chain.factors), best_orders(chain.factors)
     if len(orders) == 1 and number(own.cost) < LESS * number(orders[0].cost):
@@ -79,30 +81,30 @@ def _reordered(edit: Edit, v: Value, chain: Chain) -> Value | None:
     old = [v, *chain.products, *chain.scales]
     lines = NOWHERE.union(*[edit.hints.get(x, NOWHERE) for x in old])
     factors = [Factor(edit.done[x.value], x.rows, x.columns) for x in chain.factors]
-    scales = chain.scales
+    scales, terms = chain.scales, product(x.width for x in chain.factors[:-1])
     if scales and elements(v) > min(elements(x.value) for x in factors):
         k = min(range(len(factors)), key=lambda k: elements(factors[k].value))
-        factors[k] = Factor(_scaled(edit, factors[k].value, scales, lines), factors[k].rows, factors[k].columns)
+        factors[k] = Factor(_scaled(edit, factors[k].value, scales, terms, facts, lines), factors[k].rows, factors[k].columns)
         scales = []
     known = set(edit.done.values()).union(x.value for x in factors)
     out = _multiplied(orders[0].tree, factors) if len(orders) == 1 else _chosen(edit, orders, factors, lines)
     for x in postorder([out], stop=known.__contains__):
         if x not in known and x.operands:
             edit.note(x, lines)
-    out = _scaled(edit, out, scales, lines)
+    out = _scaled(edit, out, scales, terms, facts, lines)
     edit.record(v, out, [lines])
     return out
 
 
-def _scaled(edit: Edit, x: Value, scales: Sequence[Value], lines: Locs) -> Value:
-    """``x`` with the signs and scalar factors that were inside of a chain."""
+def _scaled(edit: Edit, x: Value, scales: Sequence[Value], terms: Size, facts: Analysis, lines: Locs) -> Value:
+    """``x`` with the signs and scalar factors that were inside of a chain. If that has no terms it is 0 with any."""
     for s in scales:
         if s.op is neg:
             x = neg(x)
         else:
             number_ = scalar_of(s.operands[1])
             assert number_ is not None
-            scalar = _again(edit, number_)
+            scalar = factor_of_sum(_again(edit, number_), terms, facts(number_), divides=s.op is div)
             x = s.op(x, broadcast(scalar, axes=(), shape=x.shape) if x.shape else scalar)
         edit.note(x, lines)
     return x

@@ -2,7 +2,7 @@
 
 A group works over one space: values of its full shape, folds of them over one set of axes, and, where those axes are
 the last ones, row values computed from the folds and used again at full shape (softmax, layernorm, variance: one
-kernel). Movements (broadcast, slice, transpose, pad, ...) of finished values cost nothing but an index and are repeated
+kernel). Folds over the first axes may be computed beside that, and nothing in the group reads them. Movements (broadcast, slice, transpose, pad, ...) of finished values cost nothing but an index and are repeated
 in every group that reads them. Updates, running sums and sorting end a kernel: they take in what makes their elements,
 and nothing in the group reads them. What an update is written into is read by nothing else there, so that it can be in
 place.
@@ -37,6 +37,7 @@ from symc.opt.kernel_ops import (
     reads_in_place,
     reads_lines,
 )
+from symc.opt.late_folds import axes_together, can_be_late, trailing
 from symc.opt.provenance import Provenance
 from symc.opt.regions import in_bodies
 
@@ -56,7 +57,8 @@ MAX_HELD = 8
 class Group:
     """Values that will be one kernel. ``shape`` is the full space, ``axes`` what its folds reduce (None: no folds).
 
-    ``ends``: the updates and running sums among them, which nothing else in the group reads.
+    ``ends``: the updates and running sums among them, which nothing else in the group reads. ``late``: there are folds
+    over other axes, which nothing in the group reads either.
     """
 
     level: int
@@ -64,6 +66,7 @@ class Group:
     axes: tuple[int, ...] | None = None
     values: dict[Value, None] = field(default_factory=dict)
     ends: list[Value] = field(default_factory=list)
+    late: bool = False
     costly: bool = False  # all its values have the trait "costly", or none has
     into: Group | None = None  # where it was merged
 
@@ -78,11 +81,6 @@ def is_costly(v: Value) -> bool:
     """Keeping it costs less than computing it once more, or than what its branches keep from vectorizing: it shares
     kernels with its like alone."""
     return "costly" in v.op.traits
-
-
-def trailing(shape: Shape, axes: tuple[int, ...] | None) -> bool:
-    """Folds over ``axes`` reduce the last axes of ``shape``: their results are rows that can be used again."""
-    return axes is not None and axes == tuple(range(len(shape) - len(axes), len(shape)))
 
 
 def is_full(v: Value, shape: Shape) -> bool:
@@ -171,7 +169,7 @@ class Fusion:
             near = []
         for g in near:
             self._merge(g, target)
-        target.axes = axes if axes is not None else target.axes
+        self._take_axes(target, axes)
         target.values[v] = None
         target.ends += [v] if is_end(v) else []
         target.costly = is_costly(v)
@@ -183,10 +181,22 @@ class Fusion:
 
     def _merge(self, g: Group, target: Group) -> None:
         if g is not target:
-            target.axes = g.axes if target.axes is None else target.axes
+            self._take_axes(target, g.axes)
+            target.late |= g.late
             target.values.update(g.values)
             target.ends += g.ends
             g.into = target
+
+    @staticmethod
+    def _take_axes(target: Group, axes: tuple[int, ...] | None) -> None:
+        """Note that folds over ``axes`` have come."""
+        if axes is None or axes == target.axes:
+            return
+        if target.axes is not None or target.late and not trailing(target.shape, axes):
+            target.late = True
+            target.axes = next((a for a in (axes, target.axes) if trailing(target.shape, a)), None)
+        else:
+            target.axes = axes
 
     def _fits(
         self,
@@ -197,10 +207,11 @@ class Fusion:
         limit: int = MAX_VALUES,
     ) -> bool:
         """Whether ``merged`` can become one with ``target`` and ``joining`` be computed there."""
-        all_axes = {a for a in [axes, target.axes, *[g.axes for g in merged]] if a is not None}
-        if len(all_axes) > 1 or sum(len(g.values) for g in merged) >= limit:
+        if sum(len(g.values) for g in merged) >= limit:
             return False
-        one = next(iter(all_axes), None)
+        together, one = self._axes(joining, target, merged, axes)
+        if not together:
+            return False
         if len({g.costly for g in merged} | set(map(is_costly, joining))) > 1:
             return False
         rows = target.shape[: len(target.shape) - len(one)] if one is not None and trailing(target.shape, one) else None
@@ -215,6 +226,18 @@ class Fusion:
                 return False
         return all(self._can_compute(v, target.shape, one, rows, inside) for v in joining)
 
+    def _axes(self, joining: Sequence[Value], target: Group, merged: Sequence[Group], axes: tuple[int, ...] | None,
+              ) -> tuple[bool, tuple[int, ...] | None]:
+        """Whether the folds of these groups can be in one, and what its axes are then."""
+        groups = dict.fromkeys([target, *merged])
+        found = [a for a in [axes, *[g.axes for g in groups]] if a is not None]
+        mixed = any(g.late for g in groups)
+        if len(set(found)) <= 1 and not mixed:
+            return True, next(iter(found), None)
+        values = dict.fromkeys([*joining, *[v for g in groups for v in g.values]])
+        folds = [v for v in values if is_fold(v) and self._space(v) == target.shape]
+        return axes_together(target.shape, found, folds, mixed)
+
     def _can_compute(
         self, v: Value, shape: Shape, axes: tuple[int, ...] | None, rows: Shape | None, inside: set[Group]
     ) -> bool:
@@ -222,20 +245,21 @@ class Fusion:
         full = space == shape
         if is_end(v):
             own = [] if reads_lines(v) else [v.operands[1]] if isinstance(v.op.lowering, Update) else v.operands
-            return full and all(self._can_read(o, full, shape, rows, inside) if o in own else
+            return full and all(self._can_read(o, full, shape, axes, rows, inside) if o in own else
                                 not self._near(o, inside) for o in v.operands)
         if reads_anywhere(v) or not full and (is_fold(v) or space != rows):
             return False
         if not reads_in_place(v) and any(self._near(o, inside) for o in v.operands):
             return False  # a movement that is a result reads what it moves elsewhere: that must be finished
-        return all(self._can_read(o, full, shape, rows, inside) for o in v.operands)
+        return all(self._can_read(o, full, shape, axes, rows, inside) for o in v.operands)
 
-    def _can_read(self, o: Value, full: bool, shape: Shape, rows: Shape | None, inside: set[Group]) -> bool:
+    def _can_read(self, o: Value, full: bool, shape: Shape, axes: tuple[int, ...] | None, rows: Shape | None,
+                  inside: set[Group]) -> bool:
         """A value of the group must be read at the index at which the group computes it."""
         near = self._near(o, inside)
         if not near:
             return True
-        if any(is_end(s) for s in near):
+        if any(is_end(s) or is_fold(s) and s.attrs["axes"] != axes for s in near):
             return False
         if o not in self.inlined:
             return is_full(o, shape) == full and (full or rows is not None)
@@ -341,7 +365,8 @@ class Fusion:
         members = sorted(g.values, key=self.position.__getitem__)
         results = [v for v in members if v in needed]
         full = [v for v in results if is_full(v, g.shape)]
-        if full and g.axes is not None and not trailing(g.shape, g.axes):
+        down = [v for v in members if is_fold(v)] if g.axes is not None and not trailing(g.shape, g.axes) else []
+        if full and not all(can_be_late(v, False) for v in down):
             # a kernel that runs down columns has no place for full results: they get a kernel of their own
             self._emit_kernel(members, full, done, hints)
             results = [v for v in results if v not in full]

@@ -24,7 +24,7 @@ from symc.ir.ops.control import scan
 from symc.ir.ops.elementwise import check_arity, check_kind
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.shape import reshape, transpose
-from symc.ir.ops.windows import Steps, add_windows, check_steps, counts, windows
+from symc.ir.ops.windows import Steps, add_windows, check_steps, counts, fits, windows
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Region, Value, param
 
@@ -302,7 +302,8 @@ conv: Op = register(Op(
                  lambda g, v: conv_filter(v.operands[0], g, **_window(v.operands[1]), **_steps(v)))),
     Decompose(_each_sample(_plain_conv)), frozenset({"contraction"}), _samples(lambda x, w, g: ((x, w), {})),
     "For each sample and filter w, the sum of products with every window of x.",
-    dict(kinds="f", batch=_batch(_plain_conv, merge=True)),
+    dict(kinds="f", batch=_batch(_plain_conv, merge=True), fits=lambda v: fits(
+        v, v.operands[0].shape[2:], ints(v.operands[1].shape[2:]))),
 ))  # fmt: skip
 
 conv_input: Op = register(Op(

@@ -1,7 +1,7 @@
 """A product of arrays, scaled, plus another array, scaled: ``alpha * dot(a, b) + beta * c`` in one op.
 
 The pass `blas` makes it of sums of products; nobody writes it. It means what the sum means: a nan in ``c`` stays one
-even where beta is 0. Only one of ``a`` and ``b`` may have batch axes: the other is then the same for every entry.
+even where beta is 0. But a product that adds up nothing is 0, whatever alpha is. Only one of ``a`` and ``b`` may have batch axes: the other is then the same for every entry.
 """
 
 from __future__ import annotations
@@ -107,12 +107,13 @@ def _reference(*arrays, contract, batch, alpha, beta, times):
         pair[k] = np.broadcast_to(pair[k], (*(pair[1 - k].shape[i] for i in batch[1 - k]), *pair[k].shape))
         contract, batch = _spread_axes(contract, batch, k)
     product = dot_reference(pair[0], pair[1], contract, batch)
+    nothing = not all(pair[0].shape[i] for i in contract[0])
 
     def scaled(x, number, by):
         x = x if by is None else x * by
         return x if number == 1 else x * product.dtype.type(number)
 
-    out = scaled(product, alpha, factors.get("alpha"))
+    out = product if nothing else scaled(product, alpha, factors.get("alpha"))
     if beta:
         out = out + scaled(arrays[2], beta, factors.get("beta"))
     return np.asarray(out, dtype=product.dtype)

@@ -26,7 +26,7 @@ from symc.ir.ops.leaf import iota, scalar
 from symc.ir.ops.logic import and_, or_, where
 from symc.ir.ops.reduce import argmax, max_, sum_
 from symc.ir.ops.shape import broadcast, pad, reshape, slice_
-from symc.ir.ops.windows import Steps, add_windows, count, counts, windows
+from symc.ir.ops.windows import Steps, add_windows, count, counts, last_fit, windows
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value
 
@@ -272,7 +272,7 @@ pool_take: Op = register(Op(
     Linear(lambda g, v: (pool_put(g, v.operands[1], **_whole(v, v.operands[0])), None), (0,)),
     Decompose(_take_parts), frozenset({"selects"}), _samples(lambda x, i, g: ((x, i), {})),
     "From each window, the element with a given number (row-major).",
-    dict(batch=_batch),
+    dict(batch=_batch, fits=last_fit),
 ))  # fmt: skip
 
 pool_index = register(Op(
@@ -280,7 +280,7 @@ pool_index = register(Op(
     lambda x, **steps: np.argmax(_flat_windows(x, **steps), axis=-1).astype(INDEX),
     None, Decompose(_index_parts), frozenset(), _samples(lambda x, i, g: ((x,), {})),
     "The number (row-major, i32) of the greatest element of each window: the first of equals, and the first nan.",
-    dict(batch=_batch),
+    dict(batch=_batch, fits=last_fit),
 ))  # fmt: skip
 
 
@@ -295,7 +295,7 @@ max_pool = register(Op(
            lambda g, v: (pool_put(g, _first(v), **_whole(v, v.operands[0])),)),
     Decompose(_max_parts), frozenset({"selects"}), _samples(lambda x, i, g: ((x,), {})),
     "The greatest element of each window over the last axes. Its derivative goes to the first of equals.",
-    dict(batch=_batch),
+    dict(batch=_batch, fits=last_fit),
 ))  # fmt: skip
 
 
@@ -328,7 +328,7 @@ sum_pool: Op = register(Op(
     Linear(lambda g, v: (sum_pool_input(g, **_whole(v, v.operands[0])),)),
     Decompose(_sum_parts), frozenset(), _samples(lambda x, i, g: ((x,), {}), "iuf"),
     "The sum of each window over the last axes.",
-    dict(batch=_batch),
+    dict(batch=_batch, fits=last_fit),
 ))  # fmt: skip
 
 __all__ = ["max_pool", "pool_index", "pool_put", "pool_take", "sum_pool", "sum_pool_input"]

@@ -46,6 +46,17 @@ def counts(name: str, shape: Sequence[Size], window: Steps, stride: Steps, dilat
     return tuple(count(n, k, s, d) for n, k, s, d in zip(shape, window, stride, dilation, strict=True))
 
 
+def fits(v: Value, n: Sequence[Size], window: Steps) -> list[tuple[Size, int]]:
+    """The sizes of axes, each with how many elements there must be so that there is a window."""
+    return [(size, span(k, d)) for size, k, d in zip(n, window, v.attrs["dilation"], strict=True)]
+
+
+def last_fit(v: Value) -> list[tuple[Size, int]]:
+    """``fits`` where windows are over the last axes of the first operand: what facts["fits"] of an op says."""
+    window = v.attrs["window"]
+    return fits(v, v.operands[0].shape[v.operands[0].ndim - len(window) :], window)
+
+
 def _infer(t: TensorType, window: Steps, stride: Steps, dilation: Steps) -> TensorType:
     lead = t.ndim - len(window)
     if lead < 0:
@@ -99,18 +110,15 @@ def _samples() -> Iterator[tuple[tuple, dict]]:
     yield (x[:0],), dict(window=(2, 2), stride=(1, 1), dilation=(1, 1))
 
 
-def _fit(v: Value) -> list[tuple[Size, Size]]:
-    """There is at least one window along every axis."""
-    shape = v.operands[0].shape
-    lead = len(shape) - len(v.attrs["window"])
-    return [(n - span(k, d), 1) for n, k, d in zip(shape[lead:], v.attrs["window"], v.attrs["dilation"], strict=True)]
+def _required(v: Value) -> list[tuple[Size, Size]]:
+    return [(n - least, 1) for n, least in last_fit(v)]
 
 
 windows = register(Op(
     "windows", _infer, lambda x, window, stride, dilation: np.array(_view(x, window, stride, dilation), order="C"),
     Linear(_transpose), Element(_element), frozenset({"movement", "selects"}), _samples,
     "Sliding windows over the last axes: leading axes, then those of a window, then which window.",
-    dict(requires=_fit),
+    dict(requires=_required, fits=last_fit),
 ))  # fmt: skip
 
 
@@ -153,7 +161,7 @@ add_windows = register(Op(
     "add_windows", _add_infer, _add_reference, Linear(_add_transpose),
     Update(lambda v, index, at: _places(v, index), lambda v: "add"), samples=_add_samples,
     doc="The first operand with the windows in the second added where `windows` reads them.",
-    facts=dict(batch=_add_batch, requires=_fit),
+    facts=dict(batch=_add_batch, requires=_required, fits=last_fit),
 ))  # fmt: skip
 
-__all__ = ["add_windows", "check_steps", "count", "counts", "span", "windows"]
+__all__ = ["add_windows", "check_steps", "count", "counts", "fits", "last_fit", "span", "windows"]

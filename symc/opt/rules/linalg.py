@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from symc.ir.dim import product
 from symc.ir.op import splat
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.reduce import sum_
 from symc.ir.ops.shape import broadcast, transpose
 from symc.ir.types import TensorType
 from symc.ir.value import Value
+from symc.opt.empty import factor_of_sum
 from symc.opt.pattern import example, leaves
 from symc.opt.rule import rewrite
 
@@ -116,8 +118,8 @@ def dot_of_broadcast(v: Value) -> Value | None:
         _dot(broadcast(leaves(1, {}, (30,))[0], axes=(0,), shape=(30, 400)), leaves(1, {}, (400, 50))[0]),
     ],
 )
-def product_with_repeated(v: Value) -> Value | None:
-    """What is multiplied with the same number is added up first."""
+def product_with_repeated(v: Value, context) -> Value | None:
+    """What is multiplied with the same number is added up first. (No numbers add up to 0, also if it is infinite.)"""
     contract, batch = v.attrs["contract"], v.attrs["batch"]
     for k in (1, 0):
         b = v.operands[k]
@@ -126,8 +128,10 @@ def product_with_repeated(v: Value) -> Value | None:
         gone = [n for n, a in enumerate(contract[k]) if a not in b.attrs["axes"]]
         if gone:
             small = [_without(o, [c[n] for n in gone]) for o, c in zip(v.operands, contract, strict=True)]
-            parts = [b.operands[0] if j == k else o for j, o in enumerate(v.operands)]
-            parts = [_repeated(b, small[k]) if j == k else _summed(o, small[j]) for j, o in enumerate(parts)]
+            count = product(b.shape[contract[k][n]] for n in gone)
+            number = factor_of_sum(b.operands[0], count, context.facts(b.operands[0]))
+            parts = [_repeated(number, b, small[k]) if j == k else _summed(o, small[j])
+                     for j, o in enumerate(v.operands)]
             left = [[a for n, a in enumerate(c) if n not in gone] for c in contract]
             places = [[tuple(small[j].index(a) for a in axes) for j, axes in enumerate(pair)] for pair in (left, batch)]
             return _product(v, parts, places[0], places[1])
@@ -158,10 +162,10 @@ def _without(x: Value, axes: list[int]) -> list[int]:
     return [a for a in range(x.ndim) if a not in axes]
 
 
-def _repeated(b: Value, kept: list[int]) -> Value:
-    """A broadcast over some of its axes, all that its operand has among them."""
+def _repeated(x: Value, b: Value, kept: list[int]) -> Value:
+    """``x`` as the broadcast ``b`` of it, over some of the axes of b: all that x has are among them."""
     axes = tuple(kept.index(a) for a in b.attrs["axes"])
-    return broadcast(b.operands[0], axes=axes, shape=tuple(b.shape[a] for a in kept))
+    return broadcast(x, axes=axes, shape=tuple(b.shape[a] for a in kept))
 
 
 def _summed(x: Value, kept: list[int]) -> Value:

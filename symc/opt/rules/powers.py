@@ -9,6 +9,7 @@ from symc.ir.ops.arithmetic import div, pow_
 from symc.ir.ops.math import cbrt, exp2, sqrt
 from symc.ir.text import splat_of
 from symc.ir.value import Value
+from symc.opt.canonicalize import inverse_of_root
 from symc.opt.pattern import example, is_number, leaves
 from symc.opt.rule import OPT_IN, rewrite
 from symc.opt.rules.logs import where_nonnegative
@@ -86,13 +87,15 @@ def fast_whole_power(v: Value) -> Value | None:
     ],
     misses=lambda: [example(lambda x, y: x**1.25, leaves(2))],
 )
-def half_power(v: Value) -> Value | None:
-    """A root and a product for pow."""
+def half_power(v: Value, context) -> Value | None:
+    """A root and a product for pow. (A root of -0.0 is -0.0, so an inverse must take care of its sign.)"""
     x, number = v.operands[0], splat_of(v.operands[1])
     if number is None or splat_of(x) is not None or abs(number) not in (1.5, 2.5):
         return None
     out = power_of(x, int(abs(number))) * sqrt(x)
-    return out if number > 0 else div(splat(1, x.type), out)
+    if number > 0:
+        return out
+    return inverse_of_root(out, context.facts(x)) if number == -2.5 else div(splat(1, x.type), out)
 
 
 @rewrite(

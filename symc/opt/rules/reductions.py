@@ -17,6 +17,7 @@ from symc.ir.ops.reduce import max_, min_, prod, sum_
 from symc.ir.ops.shape import broadcast, concat, inverse_permutation, reshape, slice_, transpose
 from symc.ir.text import splat_of
 from symc.ir.value import Value
+from symc.opt.empty import factor_of_sum, where_any
 from symc.opt.pattern import example, flatten, join, leaves
 from symc.opt.rule import rewrite
 
@@ -129,7 +130,10 @@ def dot_of_scaled(v: Value, context) -> Value | None:
     tags=["reassociate"],
     needs=["div"],
     equation="dot(x / c, y) -> dot(x, y) / c for a scalar c",
-    examples=lambda: [_matmul(_leaf(3, 4) / 3, _leaf(4, 2))],
+    examples=lambda: [
+        _matmul(_leaf(3, 4) / 3, _leaf(4, 2)),
+        _matmul(_leaf(3, 4), _leaf(4, 2) / broadcast(_leaf(), axes=(), shape=(4, 2))),
+    ],
 )
 def dot_of_quotient(v: Value, context) -> Value | None:
     """A scalar leaves a product of arrays."""
@@ -142,6 +146,8 @@ def _dot_of_scaled(v: Value, context) -> Value | None:
         if found is not None:
             y, c, name = found
             operands = [y if i == k else o for i, o in enumerate(v.operands)]
+            count = product(y.shape[a] for a in v.attrs["contract"][k])
+            c = factor_of_sum(c, count, context.facts(c), divides=name == "div")
             return _scaled(dot(*operands, **v.attrs), c, name)
     return None
 
@@ -292,8 +298,11 @@ def _squares_of_products() -> Value:
         sum_(abs_(_leaf(3, 4)) * broadcast(_leaf(4), axes=(1,), shape=(3, 4)), axes=(1,)),
     ],
 )
-def sum_of_products(v: Value) -> Value | str | None:
-    """A product of arrays: one call of a library, and nothing of the size of all pairs."""
+def sum_of_products(v: Value, context) -> Value | str | None:
+    """A product of arrays: one call of a library, and nothing of the size of all pairs.
+
+    Where an axis of one factor alone has no elements, the sum is 0, also if the other factor is infinite.
+    """
     groups = _grouped(v)
     if groups is None:
         return None
@@ -305,8 +314,10 @@ def sum_of_products(v: Value) -> Value | str | None:
         return "the factors have no axis to contract, or no axis of their own"
     if not (free[0] and free[1]) and not all(map(_in_memory, (*xs, *ys))):
         return "a kernel computes it on the way"
-    x, left = _summed(join([(1, p) for p in xs], "product"), left, summed - shared)
-    y, right = _summed(join([(1, p) for p in ys], "product"), right, summed - shared)
+    x, y = (join([(1, p) for p in parts], "product") for parts in (xs, ys))
+    safe = context.facts(x).finite and context.facts(y).finite
+    x, left = _summed(x, left, summed - shared)
+    y, right = _summed(y, right, summed - shared)
     both = [a for a in left if a in right]
     batch = [a for a in both if a not in shared]
     out = dot(
@@ -315,6 +326,8 @@ def sum_of_products(v: Value) -> Value | str | None:
         contract=tuple(tuple(axes.index(a) for a in sorted(shared)) for axes in (left, right)),
         batch=tuple(tuple(axes.index(a) for a in batch) for axes in (left, right)),
     )
+    if not safe:
+        out = where_any(out, product(v.operands[0].shape[a] for a in summed - shared), 0)
     order = [*batch, *[a for a in left if a not in both], *[a for a in right if a not in both]]
     if order == sorted(order):
         return out

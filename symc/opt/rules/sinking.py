@@ -17,6 +17,7 @@ from symc.ir.ops.reduce import sum_
 from symc.ir.ops.shape import broadcast, reshape, transpose
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
+from symc.opt.empty import factor_of_sum
 from symc.opt.forms import common_axes, unit_axes
 from symc.opt.pattern import leaves
 from symc.opt.rule import rewrite
@@ -244,7 +245,7 @@ def sum_of_negated(v: Value) -> Value | None:
     ],
 )
 def sum_of_scaled(v: Value, context) -> Value | None:
-    """One multiplication for many."""
+    """One multiplication for many. A sum of no elements stays 0, also if c is infinite."""
     (x,), axes = v.operands, v.attrs["axes"]
     if x.op.name not in ("mul", "div") or not context.single_use(x):
         return None
@@ -252,8 +253,8 @@ def sum_of_scaled(v: Value, context) -> Value | None:
     for k in (1, 0) if x.op.name == "mul" else (1,):
         factor = x.operands[k]
         if factor.op.name == "broadcast" and not set(factor.attrs["axes"]) & set(axes):
-            small = broadcast(
-                factor.operands[0], axes=tuple(kept.index(a) for a in factor.attrs["axes"]), shape=v.shape
-            )
+            number, count = factor.operands[0], product(x.shape[a] for a in axes)
+            number = factor_of_sum(number, count, context.facts(number), divides=x.op.name == "div")
+            small = broadcast(number, axes=tuple(kept.index(a) for a in factor.attrs["axes"]), shape=v.shape)
             return x.op(sum_(x.operands[1 - k], axes=axes), small)
     return None

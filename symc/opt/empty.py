@@ -1,0 +1,41 @@
+"""What leaves a sum that may have no elements: such a sum is 0, whatever each of its terms would have been.
+
+A factor that comes out of the sum meets that 0, and 0 times an infinity or a nan is nan. So does 0 divided by 0.
+"""
+
+from __future__ import annotations
+
+from symc.ir.dim import Size, known_nonnegative
+from symc.ir.op import splat
+from symc.ir.ops.compare import ne
+from symc.ir.ops.leaf import size
+from symc.ir.ops.logic import where
+from symc.ir.ops.shape import broadcast
+from symc.ir.text import splat_of
+from symc.ir.value import Value
+from symc.opt.facts import Fact
+
+
+def factor_of_sum(c: Value, count: Size, fact: Fact, divides: bool = False) -> Value:
+    """``c`` as a factor of a sum of ``count`` terms that it was a factor of each of: where there are none, a number.
+
+    ``fact``: what is known of c. ``divides``: the terms were divided by c.
+    """
+    harmless = not fact.nan and (fact.nonzero if divides else fact.finite)
+    return c if c.dtype.kind not in "fc" or harmless else where_any(c, count, 1 if divides else 0)
+
+
+def where_any(x: Value, count: Size, otherwise: int) -> Value:
+    """``x``; if ``count`` is 0, another number."""
+    if known_nonnegative(count - 1):
+        return x
+    some = ne(size(value=count), 0)
+    return where(broadcast(some, axes=(), shape=x.shape) if x.shape else some, x, splat(otherwise, x.type))
+
+
+def unguarded(x: Value, count: Size) -> Value:
+    """What ``where_any`` was given, for one who does not look at it if ``count`` is 0."""
+    some = x.operands[0] if x.op is where else x
+    if some.op is not ne or some.operands[0] is not size(value=count) or splat_of(some.operands[1]) != 0:
+        return x
+    return x.operands[1]
