@@ -38,7 +38,7 @@ class Identities(list):
 
 #: Methods and properties of the compiled function that stand for those of the signature called last.
 TOOLS = ("dump", "stages", "plan", "source", "kernels", "memory", "explain", "why_not", "to_networkx", "to_dot",
-         "to_html", "inputs", "compile_count", "trace", "profile", "shared")  # fmt: skip
+         "to_html", "inputs", "compile_count", "trace", "profile", "compile_profile", "shared")  # fmt: skip
 
 
 class Specializing:
