@@ -63,6 +63,7 @@ _LATER = {
     "jacobians": "hessian jacobian",
     "jit": "jit",
     "lint": "lint",
+    "nn": "avg_pool conv conv_transpose max_pool",
     "op_check": "check_op",
     "save": "load",
     "special": "digamma erf erfc erfinv gammaln",
@@ -75,10 +76,10 @@ _WHERE = {
     for name, _, there in (item.partition("=") for item in names.split())
 }
 #: Modules that are part of what users name.
-_MODULES = ("debug", "linalg", "random", "special")
+_MODULES = ("debug", "linalg", "nn", "random", "special")
 
 if TYPE_CHECKING:
-    from symc import debug, linalg, random, special
+    from symc import debug, linalg, nn, random, special
     from symc.assumptions import assume
     from symc.autodiff import (
         DisconnectedWarning,
@@ -119,6 +120,7 @@ if TYPE_CHECKING:
     from symc.jacobians import hessian, jacobian
     from symc.jit import jit
     from symc.lint import lint
+    from symc.nn import avg_pool, conv, conv_transpose, max_pool
     from symc.op_check import check_op
     from symc.save import load
     from symc.special import digamma, erf, erfc, erfinv, gammaln

@@ -312,7 +312,7 @@ def _made_lengths(v: Value) -> Sequence[Size]:
 
 def _least_guards(f: Function) -> list[Guard]:
     """What sizes must be at least, so that slices of a known size (``x[-2]``) lie within their operands, and that
-    loops and new arrays have no negative length (``length=n - 1``).
+    loops and new arrays have no negative length (``length=n - 1``), and that windows fit.
 
     Those in branches and loops, which may not run, are looked at when they do (``symc.ir.requires``).
     """
@@ -321,6 +321,10 @@ def _least_guards(f: Function) -> list[Guard]:
         for n in _made_lengths(v):
             if not known_nonnegative(n):
                 found[n, 0, "length"] = found.get((n, 0, "length"), location.NOWHERE) | f.hints.get(v, location.NOWHERE)
+        for n, least in v.op.facts["fits"](v) if "fits" in v.op.facts else ():
+            if not known_nonnegative(n - least):
+                key = (n, least, "window")
+                found[key] = found.get(key, location.NOWHERE) | f.hints.get(v, location.NOWHERE)
         if v.op.name != "slice":
             continue
         for n, start, size, step in zip(v.operands[0].shape, v.attrs["start"], v.shape, v.attrs["step"], strict=True):

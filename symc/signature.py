@@ -259,6 +259,7 @@ class Signature:
             size = self._axis(*known, shapes) if known else f"{guard.left} = {left}"
             error, why = (
                 (ShapeError, "a length is negative") if guard.least == "length" else
+                (ShapeError, "a window does not fit") if guard.least == "window" else
                 (IndexingError, "an index is out of bounds"))
             raise error(
                 f"{self.function}: {size} must be at least {right}; {why}",
