@@ -5,11 +5,11 @@ What a process keeps on disk for others is what symc alone makes of a program.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-PACKAGE = str(Path(__file__).parent.parent)
+PACKAGE = os.path.dirname(os.path.dirname(__file__))
 _changed: list[str] = []
 
 

@@ -11,21 +11,23 @@ The folder is ``$SYMC_CACHE_DIR``, else ``symc`` in the user's cache folder; ``S
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import stat
-import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
+from symc.ir.digest import blake2b
 from symc.ir.record import dataclass
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FOLDER, OFF = "SYMC_CACHE_DIR", "off"
 MAGIC = b"symc object 2\n"
 SUFFIX = ".o"
 #: The most bytes that are kept; what was not used for longest goes first.
 LIMIT = 256 * 2**20
-_DIGEST = hashlib.sha256().digest_size
+_DIGEST = 32
 
 
 @dataclass(frozen=True)
@@ -37,20 +39,20 @@ class Entry:
     linked: bool = False
 
 
-def folder() -> Path | None:
+def folder() -> str | None:
     """Where entries are; None if nothing is kept."""
     named = os.environ.get(FOLDER)
     if named == OFF:
         return None
     if named:
-        return Path(named)
+        return named
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "symc"
+    return os.path.join(base, "symc")
 
 
 def key(parts: Sequence[str]) -> str:
     """The name of an entry: of everything that decides what its code is."""
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return blake2b("\0".join(parts).encode(), digest_size=_DIGEST).hexdigest()
 
 
 def read(name: str) -> Entry | None:
@@ -74,7 +76,7 @@ def read_data(name: str) -> bytes | None:
     place = folder()
     if place is None or not _is_private(place):
         return None
-    path = place / f"{name}{SUFFIX}"
+    path = os.path.join(place, name + SUFFIX)
     try:
         with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as f:
             if not _is_ours(os.fstat(f.fileno())):
@@ -93,14 +95,17 @@ def write_data(name: str, data: bytes) -> None:
     if place is None:
         return
     try:
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.makedirs(os.path.dirname(place) or ".", exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(place, 0o700)
         if not _is_private(place):
             return
-        handle, temporary = tempfile.mkstemp(dir=place, prefix="new-")
+        temporary = os.path.join(place, f"new-{os.urandom(8).hex()}")
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with open(handle, "wb") as f:
                 f.write(MAGIC + _checksum(name, data) + data)
-            os.replace(temporary, place / f"{name}{SUFFIX}")
+            os.replace(temporary, os.path.join(place, name + SUFFIX))
         except OSError:
             os.unlink(temporary)
             raise
@@ -116,10 +121,10 @@ def _decoded(name: str, data: bytes) -> bytes | None:
 
 
 def _checksum(name: str, body: bytes) -> bytes:
-    return hashlib.sha256(name.encode() + body).digest()
+    return blake2b(name.encode() + body, digest_size=_DIGEST).digest()
 
 
-def _is_private(place: Path) -> bool:
+def _is_private(place: str) -> bool:
     """Whether a folder is this user's, and nobody else may write there."""
     try:
         return _is_ours(os.stat(place))
@@ -139,9 +144,11 @@ def _is_ours(found: os.stat_result) -> bool:
 def entries() -> Iterator[tuple[Path, os.stat_result]]:
     """The files that are kept."""
     place = folder()
-    if place is None or not place.is_dir():
+    if place is None or not os.path.isdir(place):
         return
-    for path in sorted(place.glob(f"*{SUFFIX}")):
+    from pathlib import Path
+
+    for path in sorted(Path(place).glob(f"*{SUFFIX}")):
         try:
             yield path, path.stat()
         except OSError:  # another process removed it
@@ -157,7 +164,7 @@ def clear() -> int:
     return count
 
 
-def _bound(place: Path) -> None:
+def _bound(place: str) -> None:
     """Remove the entries that were not used for longest, if there are too many bytes. One write in 64 looks."""
     if os.urandom(1)[0] % 64:
         return

@@ -10,11 +10,11 @@ import ctypes
 import functools
 import importlib
 import importlib.util
+import os
 import re
 import sys
 from collections.abc import Mapping
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
-from pathlib import Path
 
 PREFIX = "symc_scipy_"
 _SPECIAL = "scipy.special.cython_special"
@@ -47,14 +47,20 @@ def _exports(module: str) -> Mapping[str, object]:
     return importlib.import_module(module).__pyx_capi__
 
 
+def path_of(module: str) -> str | None:
+    """The file of a compiled module."""
+    spec = _spec(module)
+    return None if spec is None else spec.origin
+
+
 def _spec(module: str) -> ModuleSpec | None:
     """Where the file of a module is, found without importing its package."""
     top, *inner = module.split(".")
     found = importlib.util.find_spec(top)
     for place in (found.submodule_search_locations or ()) if found is not None else ():
         for suffix in EXTENSION_SUFFIXES:
-            path = Path(place, *inner[:-1], inner[-1] + suffix)
-            if path.exists():
+            path = os.path.join(place, *inner[:-1], inner[-1] + suffix)
+            if os.path.exists(path):
                 return importlib.util.spec_from_file_location(module, path)
     return None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-from pathlib import Path
 
 from symc.errors import InputError
 from symc.runtime.native.pool_ir import MOST_THREADS
@@ -33,7 +32,8 @@ def processors() -> int:
 def _quota() -> int | None:
     """How many processors' time Linux gives the group of this process, as in containers."""
     try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as f:
+            quota, period = f.read().split()
         return max(1, round(int(quota) / int(period)))
     except (OSError, ValueError):  # no such file, or no limit
         return None

@@ -11,11 +11,10 @@ import importlib.util
 import os
 import platform
 import sys
-from pathlib import Path
 
 import numpy as np
 
-PACKAGE = Path(__file__).parent.parent
+PACKAGE = os.path.dirname(os.path.dirname(__file__))
 #: What a library's version is told by.
 LIBRARIES = {"llvmlite": "_version.py", "scipy": "version.py"}
 
@@ -52,8 +51,8 @@ def _library(name: str) -> str:
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
         return f"no {name}"
-    path = Path(spec.origin).parent / LIBRARIES[name]
-    s = os.stat(path if path.exists() else spec.origin)
+    path = os.path.join(os.path.dirname(spec.origin), LIBRARIES[name])
+    s = os.stat(path if os.path.exists(path) else spec.origin)
     return f"{spec.origin} {s.st_size} {s.st_mtime_ns}"
 
 
