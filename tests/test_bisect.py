@@ -322,6 +322,22 @@ def test_a_sum_of_products_may_be_fused_for_one_user_only():
     assert t.difference([t.want[0] - (1.4e-1, 0)]) is not None
 
 
+def test_a_divisor_that_cancels_may_be_zero_and_one_that_does_not_may_not():
+    t = trusted(lambda x, y: y / (x * 3).sum(), np.array([0.1, 0.2, -0.3]), np.array(2.5))
+    assert t.want[0] > 1e15 and t.difference([np.array(np.inf)]) is None
+    t = trusted(lambda x, y: y / (x * 3).sum(), np.array([0.1, 0.2, -0.2]), np.array(2.5))
+    assert t.difference([np.array(np.inf)]) is not None
+    t = trusted(lambda x: x * 0.0, np.array([1.0]))
+    assert t.difference([np.array([np.inf])]) is not None
+
+
+def test_a_comparison_that_an_indeterminate_form_decides_is_not_promised():
+    t = trusted(lambda x: x <= (x - x) / (sc.sqrt(x) - sc.sqrt(x)), np.array([2.0, 0.0, 1e10]))
+    assert not t.want[0].any() and t.difference([np.array([True, False, True])]) is None
+    t = trusted(lambda x: sc.sqrt(x) <= x, np.array([-2.0, 0.0, 1e10]))
+    assert t.difference([np.array([True, True, True])]) is not None
+
+
 def test_a_type_is_a_difference():
     t = trusted(lambda x: x + 1, np.ones(2))
     assert "float32[2], not float64[2]" in str(t.difference([np.full(2, 2.0, "float32")]))

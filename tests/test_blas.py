@@ -649,3 +649,30 @@ def test_the_calls_of_a_function_without_a_plan():
     with pytest.raises(sc.PlanError, match="no plan"):
         f.calls
     assert np.array_equal(f(np.ones(2)), [2, 2])
+
+
+# --- products of nothing ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["default", "reference"])
+def test_what_adds_up_nothing_is_zero_times_anything(mode):
+    """A product that has no terms is 0 also if the number that was multiplied by, or divided by, leaves the sum."""
+    A, B, C, s = leaves("ABCs")
+    ones = sc.broadcast_to(s, (A.shape[1],))
+    f = sc.compile([(s * A) @ B, A @ (B / s), C - (s * A) @ B, (s * A) @ ones, (s * A).sum(1), (A / s).sum(1)],
+                   [A, B, C, s], mode=mode)
+    a, b, c, _ = arrays("ABCs", k=0)
+    for number in (np.inf, np.nan, 0.0, 2.0):
+        for got, want in zip(f(a, b, c, number), [a @ b, a @ b, c, *[np.zeros(len(a))] * 3], strict=True):
+            np.testing.assert_array_equal(got, want)
+    a, b, c, _ = arrays("ABCs")
+    with np.errstate(all="ignore"):
+        for got in f(a, b, c, np.nan):
+            assert np.isnan(got).all()
+
+
+def test_a_guard_against_nothing_is_no_part_of_a_gemm():
+    A, B, C, s = leaves("ABCs")
+    f = sc.compile(C - (s * A) @ B, [A, B, C, s])
+    assert f.calls == {"gemm": 1} and not f.kernels
+    check(f, "ABCs", lambda a, b, c, s: c - s * (a @ b))

@@ -42,7 +42,7 @@ FORMS = [
     ("fifth power", lambda x, y, z: x**5, X, ["mul", "mul", "mul"], ""),
     ("power of a half", lambda x, y, z: x**0.5, X, ["sqrt"], ""),
     ("power of three halves", lambda x, y, z: x**1.5, X, ["sqrt", "mul"], ""),
-    ("power of minus a half", lambda x, y, z: x**-0.5, X, ["sqrt", "div"], ""),
+    ("power of minus a half", lambda x, y, z: x**-0.5, X, ["sqrt", "div", "abs"], ""),
     ("power of two", lambda x, y, z: 2.0**x, X, ["exp2"], ""),
     ("exponentials", lambda x, y, z: sc.exp(x) * sc.exp(y) / sc.exp(z), X, ["add", "sub", "exp"], ""),
     ("square of an exponential", lambda x, y, z: sc.exp(x) * y * sc.exp(x + y), X, ["mul", "add", "exp", "mul"], ""),
@@ -90,6 +90,17 @@ def test_what_is_known_to_be_finite_cancels():
     for form in (u + y - u, u * y / u, u * (y / u)):
         _, g = optimized(form, [x, y])
         assert g.body.results[0].op.name == "param"
+
+
+def test_powers_of_a_negative_zero_are_not_negative():
+    x = sc.vector("x", shape=(4,))
+    for p in (-0.5, -1.5, -2.5):
+        _, g = optimized(x**p, [x])
+        with np.errstate(all="ignore"):
+            got = evaluate_function(g, [np.array([-0.0, 0.0, 4.0, np.inf])])[0]
+        np.testing.assert_array_equal(got, [np.inf, np.inf, 4.0**p, 0.0])
+    _, g = optimized((x * x + 1) ** -0.5, [x])
+    assert "abs" not in [v.op.name for v in g.values()]
 
 
 def test_what_others_read_is_not_computed_twice():

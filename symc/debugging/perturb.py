@@ -53,8 +53,8 @@ UNDERFLOW = frozenset({"exp", "exp2", "sigmoid", "softplus", "softmax", "mul", "
 class Decisions:
     """Where numbers that decide something (a comparison, an order, a cast to whole numbers) are 0 or not finite.
 
-    In a run in which overflow and underflow are numbers, such a number may be any other: nobody knows the size of what
-    overflowed, and a comparison with it decides nothing.
+    In a run in which overflow, underflow or an indeterminate nan is a number, it may be any other: nobody knows the
+    size of what overflowed, and a comparison with it decides nothing.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Decisions:
         if _decides(v):
             self._found.append((v, [_lost(a) for a in operands]))
 
-    def follow(self, rng: np.random.Generator) -> Callable[[Value, list[Any]], list[Any]]:
+    def follow(self, turn: int, rng: np.random.Generator) -> Callable[[Value, list[Any]], list[Any]]:
         """Operands as another run may have them; for its values in turn, as long as it goes the same way."""
         steps = iter(self._found)
 
@@ -73,7 +73,7 @@ class Decisions:
             before, lost = next(steps, (None, [])) if _decides(v) else (None, [])
             if before is not v or all(x is None for x in lost):
                 return operands
-            return [a if x is None or x.shape != np.shape(a) else _of_any_size(np.asarray(a), x, rng)
+            return [a if x is None or x.shape != np.shape(a) else _of_any_size(np.asarray(a), x, turn, rng)
                     for a, x in zip(operands, lost, strict=True)]
 
         return undecided
@@ -94,11 +94,15 @@ def _lost(a: Any) -> np.ndarray | None:
     return where if where.any() else None
 
 
-def _of_any_size(a: np.ndarray, lost: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Numbers of any size and sign, or 0, where they were lost, and are finite and not 0 in this run."""
+def _of_any_size(a: np.ndarray, lost: np.ndarray, turn: int, rng: np.random.Generator) -> np.ndarray:
+    """Numbers of any size and sign, or 0, where they were lost, and are finite and not 0 in this run.
+
+    In turn all are great, all negative and great, all 0, and all of any size: few turns decide a comparison both ways.
+    """
     with np.errstate(all="ignore"):
-        size = np.exp((rng.random(a.shape) * 2 - 1) * float(np.log(np.finfo(a.dtype).max)))
-        size *= rng.choice([-1, 0, 1], a.shape)
+        exponents = rng.random(a.shape) if turn % 4 < 2 else rng.random(a.shape) * 2 - 1
+        size = np.exp(exponents * float(np.log(np.finfo(a.dtype).max)))
+        size *= (1, -1, 0, rng.choice([-1, 0, 1], a.shape))[turn % 4]
         return np.where(lost & np.isfinite(a) & (a != 0), size, a).astype(a.dtype)
 
 
@@ -111,7 +115,7 @@ def moved(f: Function, arrays: Sequence[np.ndarray], seed: int, decisions: Decis
     rng = np.random.default_rng([20_011, seed])
     #: Sums of products, and what the products may be off by: each user may have a sum of its own.
     unrounded: dict[Value, Any] = {}
-    undecided = decisions.follow(rng) if decisions is not None and seed % 3 == KIND_SATURATED else None
+    undecided = decisions.follow(seed // 3, rng) if decisions is not None and seed % 3 else None
 
     def move(a: Any, operands: Sequence[np.ndarray], name: str) -> Any:
         a = np.asarray(a)

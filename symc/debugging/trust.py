@@ -115,7 +115,7 @@ class Trusted:
         allowed = np.zeros(want.shape)
         for runs in (RUNS, MORE_RUNS):
             allowed, promised = self._bounds(k, want, runs)
-            wrong &= ~_near(got, want, allowed)
+            wrong &= ~(_near(got, want, allowed) | _may_overflow(got, want, allowed))
             if wrong.any() and not self._given:
                 wide, sure = self._in_wide(k)
                 wrong &= ~_near(got, wide, allowed + FREE * _eps(want.dtype) * np.abs(_float(wide)))
@@ -207,6 +207,13 @@ def _same_kind(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if a.dtype.kind == "c" or b.dtype.kind == "c":
         return ~np.isfinite(a) & ~np.isfinite(b)  # which part of a complex number is infinite, NumPy does not promise
     return (np.isnan(a) & np.isnan(b)) | (a == b)
+
+
+def _may_overflow(got: np.ndarray, want: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """Where a number became infinite of which rounding leaves nothing: what it was divided by may cancel to 0."""
+    if want.dtype.kind not in "fc":
+        return np.zeros(want.shape, bool)
+    return np.isinf(got) & (allowed > np.abs(_float(want)) + 2 * _floor(want.dtype))
 
 
 def _near(got: np.ndarray, want: np.ndarray, allowed: np.ndarray) -> np.ndarray:

@@ -323,7 +323,7 @@ def small_power(v: Value, context) -> Value | None:
 
 
 def inverse_of_root(root: Value, fact: Fact) -> Value:
-    """``1 / root``, where the root of -0.0 is -0.0, but its power -0.5 is inf. ``fact``: what is known of the number."""
+    """``1 / root``, where the root of -0.0 is -0.0, but its power -0.5 is inf. ``fact``: what is known of x."""
     out = div(splat(1, root.type), root)
     return out if fact.nonzero else abs_(out)
 

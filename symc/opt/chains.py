@@ -84,7 +84,8 @@ def _reordered(edit: Edit, v: Value, chain: Chain, facts: Analysis) -> Value | N
     scales, terms = chain.scales, product(x.width for x in chain.factors[:-1])
     if scales and elements(v) > min(elements(x.value) for x in factors):
         k = min(range(len(factors)), key=lambda k: elements(factors[k].value))
-        factors[k] = Factor(_scaled(edit, factors[k].value, scales, terms, facts, lines), factors[k].rows, factors[k].columns)
+        scaled = _scaled(edit, factors[k].value, scales, terms, facts, lines)
+        factors[k] = Factor(scaled, factors[k].rows, factors[k].columns)
         scales = []
     known = set(edit.done.values()).union(x.value for x in factors)
     out = _multiplied(orders[0].tree, factors) if len(orders) == 1 else _chosen(edit, orders, factors, lines)

@@ -5,6 +5,7 @@ examples, to variants of them (``rule_forms``), and to forms that come near:
 
 * types: both sides have one type, in every dtype that the rule claims;
 * meaning: both sides are equal on ordinary numbers, and bit for bit on an adversarial grid if the rule says ``exact``;
+* of sums of nothing nothing is made nan (``rule_empty``);
 * accuracy: judged by mpmath (``exact``), which evaluates the *left* side: a rule must not only be accurate, it must
   compute the same function (``rule_accuracy``);
 * gradients of both sides agree;
@@ -16,7 +17,7 @@ examples, to variants of them (``rule_forms``), and to forms that come near:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,12 +63,14 @@ APART = ("decompose", "debug", "placing")
 def check_rule(r: Rule) -> None:
     """Every check that applies to a rule."""
     from symc.testing.rule_accuracy import check_accuracy
+    from symc.testing.rule_empty import check_empty
     from symc.testing.rule_uses import check_uses
 
     check_types(r)
     check_canonical(r)
     check_fires(r)
     check_meaning(r)
+    check_empty(r)
     check_accuracy(r)
     check_gradients(r)
     check_terminates(r)
@@ -180,23 +183,24 @@ def check_terminates(r: Rule) -> None:
 # --- meaning ----------------------------------------------------------------------------------------------------------
 
 
-def evaluate(v: Value, leaves: Sequence[Value], arrays: Sequence[np.ndarray]) -> np.ndarray:
+def evaluate(v: Value, leaves: Sequence[Value], arrays: Sequence[np.ndarray],
+             sizes: Mapping[str, int] = SIZES) -> np.ndarray:
     """A value on arrays (sizes named n are 4)."""
     with np.errstate(all="ignore"), quiet():
-        return np.asarray(run_values([v], dict(zip(leaves, arrays, strict=True)), SIZES)[0])
+        return np.asarray(run_values([v], dict(zip(leaves, arrays, strict=True)), sizes)[0])
 
 
-def shape_of(x: Value) -> tuple[int, ...]:
+def shape_of(x: Value, sizes: Mapping[str, int] = SIZES) -> tuple[int, ...]:
     """The shape of a leaf in the tests."""
-    return concrete_shape(x.shape, SIZES)
+    return concrete_shape(x.shape, sizes)
 
 
-def adversarial(leaves: Sequence[Value], seed: int = 0) -> list[np.ndarray]:
+def adversarial(leaves: Sequence[Value], seed: int = 0, sizes: Mapping[str, int] = SIZES) -> list[np.ndarray]:
     """Arrays of grid values for leaves, with ties between them; of complex numbers, ordinary ones."""
     rng = np.random.default_rng(seed)
     out = []
     for x in leaves:
-        shape = shape_of(x)
+        shape = shape_of(x, sizes)
         if x.dtype.kind == "b":
             out.append(rng.random(shape) < 0.5)
         elif x.dtype.kind in "iu":

@@ -1,7 +1,8 @@
 """A product of arrays, scaled, plus another array, scaled: ``alpha * dot(a, b) + beta * c`` in one op.
 
 The pass `blas` makes it of sums of products; nobody writes it. It means what the sum means: a nan in ``c`` stays one
-even where beta is 0. But a product that adds up nothing is 0, whatever alpha is. Only one of ``a`` and ``b`` may have batch axes: the other is then the same for every entry.
+even where beta is 0. But a product that adds up nothing is 0, whatever alpha is. Only one of ``a`` and ``b`` may have
+batch axes: the other is then the same for every entry.
 """
 
 from __future__ import annotations

@@ -64,7 +64,10 @@ def transposed_of(v: Value) -> Value | None:
     misses=lambda: [_dot(_square(), _square())],
 )
 def inverse_times(v: Value) -> Value | None:
-    """Solving is more accurate than multiplying with an inverse, and costs less."""
+    """Solving is more accurate than multiplying with an inverse, and costs less.
+
+    If b is not finite, other elements may become nan: a solution is made of differences.
+    """
     contract, batch = v.attrs["contract"], v.attrs["batch"]
     for k in (0, 1):
         m, b = bare(v.operands[k]), v.operands[1 - k]
