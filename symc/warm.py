@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from symc.ir import extensions
 from symc.ir.function import Function
 from symc.ir.op import is_builtin
+from symc.ir.phases import current, phase, recording
 from symc.ir.traverse import every_value
 from symc.runtime import machine_code, object_cache, version
 from symc.runtime.frames import Frames, Sizes
@@ -52,24 +53,25 @@ class Recordings:
         self.key = key
         self._lock = threading.Lock()
 
+    @phase("look for function on disk")
     def read(self) -> list[Any]:
         """All of them, none if the file is not there or not as it was written."""
-        from symc.runtime import recording
+        from symc.runtime.recording import decoded
 
         data = object_cache.read_data(self.key)
-        return [] if data is None else recording.decoded(data)
+        return [] if data is None else decoded(data)
 
     def add(self, lowered: Lowered) -> None:
         """Keep what was run, unless there are enough, or it is bound to this process."""
-        from symc.runtime import recording
+        from symc.runtime.recording import encoded, recorded, sizes_of
 
         with self._lock:
-            found = recording.recorded(lowered)
+            found = recorded(lowered)
             if found is None:
                 return
-            others = [r for r in self.read() if recording.sizes_of(r) != dict(lowered.sizes)]
+            others = [r for r in self.read() if sizes_of(r) != dict(lowered.sizes)]
             if len(others) < MOST:
-                object_cache.write_data(self.key, recording.encoded([*others, found]))
+                object_cache.write_data(self.key, encoded([*others, found]))
 
 
 class WarmProgram(Frames):
@@ -80,12 +82,12 @@ class WarmProgram(Frames):
         self._found, self._whole = found, whole
 
     def lower(self, sizes: Sizes) -> Lowered:
-        from symc.runtime import recording
+        from symc.runtime.recording import restored, sizes_of
 
         for r in self._found:
-            if recording.sizes_of(r) == dict(sizes):
+            if sizes_of(r) == dict(sizes):
                 try:
-                    return recording.restored(r)
+                    return restored(r)
                 except LookupError:  # the machine code was removed
                     break
         return self._whole().lower(sizes)
@@ -127,12 +129,13 @@ def prepare(
     def make() -> Prepared:
         from symc import prepared
 
-        made = prepared.prepare(f, mode, pipeline, donated, threads, budget)
+        with recording(record):
+            made = prepared.prepare(f, mode, pipeline, donated, threads, budget)
         if recordings is not None and isinstance(made.program, Frames):
             made.program.on_lowered = recordings.add  # type: ignore[attr-defined]
         return made
 
-    recordings = None if key is None else Recordings(key)
+    record, recordings = current(), None if key is None else Recordings(key)
     found = [] if recordings is None else recordings.read()
     if recordings is None or not found:
         return make()

@@ -77,6 +77,28 @@ def test_what_is_on_disk_is_not_compiled(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert "LLVM: optimize" not in names(again) and "pass" in names(again)
 
 
+def test_what_is_compiled_for_the_sizes_of_a_call_is_in_it_after_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SYMC_CACHE_DIR", "off")
+    x = sc.input("x", "float64", ("n",))
+    f = sc.compile(sc.exp(x), [x])
+    assert "lower" not in names(f)
+    f(np.ones(3)), f(np.ones(4)), f(np.ones(3))
+    assert {what for name, what, *_ in f.compile_profile if name == "lower"} == {"n=3", "n=4"}
+    assert [count for name, what, _, count in f.compile_profile if what == "n=3"] == [1]
+
+
+def test_a_function_on_disk_is_compiled_when_more_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setenv("SYMC_CACHE_DIR", str(tmp_path))
+    x = sc.input("x", "float64", ("n",))
+    y = sc.tan(x * 5.03125) - 1.265625
+    sc.compile(y, [x])(np.ones(3))
+    f = sc.compile(y, [x])
+    f(np.ones(3))
+    if type(f._prepared).__name__ == "WarmPrepared":  # where machine code is linked
+        assert "look for function on disk" in names(f) and "pass" not in names(f)
+    assert f.profile(np.ones(3))[0].seconds > 0 and "pass" in names(f)
+
+
 def test_the_reference_compiles_nothing_and_a_loaded_function_optimizes_nothing(tmp_path: Any) -> None:
     x = sc.vector("x")
     assert names(sc.compile(x + 1, [x], mode="reference")) == {"build"}

@@ -19,7 +19,6 @@ from typing import Any
 
 from symc.codegen.cpu.render import Source
 from symc.codegen.cpu.text import Unsupported
-from symc.ir.phases import phase
 from symc.ir.record import dataclass
 from symc.runtime import machine_code
 from symc.runtime.compilers import numba_compile
@@ -69,7 +68,6 @@ def compile_kernel(source: Source, name: str) -> Kernel:
         return kernel
 
 
-@phase("kernel", lambda source, name: name)
 def _compile(source: Source, name: str) -> Kernel:
     if _backend != "numba":
         try:

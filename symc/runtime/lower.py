@@ -16,6 +16,7 @@ from symc.codegen.cpu.pieces import WORTH
 from symc.codegen.cpu.render import Source
 from symc.codegen.kernel_source import Form, kernel_form_of
 from symc.ir.dim import Size, evaluate
+from symc.ir.phases import phase
 from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass, field
 from symc.ir.reference import apply
@@ -200,6 +201,7 @@ class Lowering:
         self.call(ReferenceStep(v, places, results, plan.function.hints))
 
 
+@phase("lower", lambda plan, launches, required, sizes, timed=False: _numbers(sizes))
 def lower(plan: Plan, launches: Launches, required: Required, sizes: Mapping[str, int],
           timed: bool = False) -> tuple[Lowered, Laps | None]:
     """A whole plan. ``timed``: with a lap of the clock after every step."""
@@ -247,3 +249,7 @@ def _interface(code: Code, plan: Plan, sizes: Mapping[str, int]) -> tuple[dict[s
         updates=tuple(plan.function.updates),
     )
     return interface, {name: first + k for k, name in enumerate(names)}
+
+
+def _numbers(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={n}" for name, n in sizes.items())

@@ -27,7 +27,7 @@ _kernels: dict[str, int] = {}  # addresses by name
 _modules: list[_Loader] = []  # for as long as the process lives
 
 
-@phase("find on disk")
+@phase("look on disk")
 def compile_text(source: Source) -> Symbol:
     """The address of a kernel: ``void entry(int64 *args)``. Raises Unsupported for what LLVM's text cannot say yet."""
     dtypes = ",".join(d.str for d in source.operands + source.results)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from symc.codegen.cpu.render import Unsupported
 from symc.codegen.kernel_source import Form, kernel_form_of, kernel_source
 from symc.codegen.names import kernel_name
+from symc.ir.phases import current, phase, recording
 from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass, replace
 from symc.ir.requires import Requirement, requirements
@@ -36,7 +37,7 @@ class Program(Frames):
 
     def __init__(self, plan: Plan, threads: int = 1):
         super().__init__(threads)
-        self.plan = plan
+        self.plan, self._record = plan, current()
         self.launches: dict[Form, Launch] = {}  # for the launch steps that the backend can express
         tried: set[Form] = set()
         self.required: dict[Region, list[Requirement]] = {}
@@ -75,7 +76,8 @@ class Program(Frames):
 
     def lower(self, sizes: Sizes) -> Lowered:
         """The code for some sizes."""
-        lowered, _ = lower(self.plan, self.launches, self.required, sizes)
+        with recording(self._record):  # of the function that was compiled
+            lowered, _ = lower(self.plan, self.launches, self.required, sizes)
         if self.on_lowered is not None:
             self.on_lowered(lowered)
         return lowered
@@ -103,6 +105,7 @@ def _launch_steps(plan: Plan) -> Iterator[tuple[Plan, Step]]:
             pending.extend(step.bodies)
 
 
+@phase("kernel", lambda step, *_: kernel_name(step.value))
 def _build(step: Step, form: Form, names: dict[tuple, str]) -> Launch | None:
     """How to launch a step, or None where the backend has no rendering for it. ``names``: kernels by what they do."""
     try:
