@@ -8,18 +8,29 @@ import numpy as np
 import pytest
 
 import symc as sc
+from symc.codegen.cpu.intrinsics import VECTORIZED, template
 from symc.codegen.cpu.render import Source
 from symc.runtime.compilers.llvm_compile import kernel_ir, optimized
 from symc.runtime.kernels import only
 from symc.runtime.machine_code import _new_machine
 
 
-def vectors(line: str, dtype: str) -> tuple[int, str]:
-    """How many products of vectors a loop over ``line`` has once it is optimized, and its text."""
-    d = (np.dtype(dtype),)
-    text = f"def kernel(n0, a0, o0):\n    for i in range(n0):\n        x = a0[i]\n        o0[i] = {line}\n"
-    found = str(optimized(kernel_ir(Source(text, ("n",), d, d)), _new_machine()))
-    return len(re.findall(r"fmul contract <\d+ x ", found)), found
+def vectors(line: str, dtype: str, operands: int = 1) -> tuple[int, str]:
+    """How many operations on vectors a loop over ``line`` has once it is optimized, and its text."""
+    d, names = np.dtype(dtype), "xy"[:operands]
+    heads = ", ".join(f"a{k}" for k in range(operands))
+    reads = "".join(f"        {n} = a{k}[i]\n" for k, n in enumerate(names))
+    text = f"def kernel(n0, {heads}, o0):\n    for i in range(n0):\n{reads}        o0[i] = {line}\n"
+    found = str(optimized(kernel_ir(Source(text, ("n",), (d,) * operands, (d,))), _new_machine()))
+    return len(re.findall(r"contract <\d+ x (?:double|float)>", found)), found
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("name", sorted(VECTORIZED))
+def test_what_is_said_to_vectorize_does(name, dtype):
+    form = template(name, "f")
+    count, _ = vectors(form.format("x", "y"), dtype, 2 if "{1}" in form else 1)
+    assert count > 0
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4"])

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from symc.codegen.costs import CHEAP, FUNCTION, LIBRARY, SLOW, VECTORIZED
+from symc.codegen.costs import CHEAP, of_element
 from symc.codegen.gemm import is_product
 from symc.ir.dim import evaluate
 from symc.ir.op import Update
@@ -115,7 +115,7 @@ def _of_product(v: Value, sizes: Sizes) -> int:
 
 def _weight(name: str) -> int:
     """How many operations the time of a function is."""
-    return round((FUNCTION if name in VECTORIZED else LIBRARY if name in SLOW else CHEAP) / CHEAP)
+    return round(of_element(name) / CHEAP)
 
 
 def _inside(region: Region) -> Iterable[Value]:

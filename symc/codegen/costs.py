@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from symc.codegen.cpu.intrinsics import ONE_BY_ONE, VECTORIZED
 from symc.codegen.gemm import is_product
 from symc.ir.dim import evaluate
 from symc.ir.traverse import postorder
@@ -15,15 +16,10 @@ from symc.ir.value import Value
 
 Sizes = Mapping[str, int]
 
-#: An element of an arithmetic op, of a function that vectorizes, of one that calls the C library.
+#: An element of an arithmetic op, of a function that vectorizes, of one that loops or calls a library.
 CHEAP, FUNCTION, LIBRARY = 0.1, 0.7, 8.0
 #: A multiplication and addition of a matrix product, a byte that is read or written, a step that is called.
 MULTIPLY, BYTE, CALL = 0.06, 0.1, 100.0
-
-VECTORIZED = frozenset({"exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "tanh", "sinh", "cosh", "asinh",
-                        "acosh", "atanh", "asin", "acos", "atan", "atan2", "erf", "erfc", "pow", "cbrt", "hypot",
-                        "sigmoid", "softplus", "logaddexp", "log1mexp", "sqrt"})
-SLOW = frozenset({"sin", "cos", "tan", "erfinv", "gammaln", "digamma"})
 
 
 def cost(v: Value, sizes: Sizes) -> float:
@@ -43,8 +39,7 @@ def work(v: Value, sizes: Sizes) -> float:
         return inside * (evaluate(v.attrs["length"], sizes) if v.op.name == "scan" else 1)
     if not v.operands or "movement" in v.op.traits or v.op.name == "get":
         return 0.0
-    each = FUNCTION if v.op.name in VECTORIZED else LIBRARY if v.op.name in SLOW else CHEAP
-    return each * max(_elements(x, sizes) for x in (*v.operands, v))
+    return of_element(v.op.name) * max(_elements(x, sizes) for x in (*v.operands, v))
 
 
 def _types(v: Value) -> tuple[TensorType, ...]:
@@ -57,3 +52,8 @@ def _elements(v: Value, sizes: Sizes) -> int:
 
 def _bytes(v: Value, sizes: Sizes) -> int:
     return sum(evaluate(t.nbytes, sizes) for t in _types(v))
+
+
+def of_element(op: str) -> float:
+    """Nanoseconds that a scalar op takes, in a loop."""
+    return FUNCTION if op in VECTORIZED else LIBRARY if op in ONE_BY_ONE else CHEAP

@@ -12,9 +12,18 @@ from symc.ir.types import DTYPE_NAMES
 Template = str | dict[str, str]
 
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-_MATH = ("sqrt", "lgamma")  # of the C library
-_OWN = ("exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "tanh", "sinh", "cosh", "asinh", "acosh", "atanh",
-        "asin", "acos", "atan", "sin", "cos", "tan", "erf", "erfc")
+#: Functions of the library that vectorize, spelled like their ops: of real and complex numbers, of real ones alone.
+_ELEMENTARY = ("exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "tanh", "sinh", "cosh", "asinh", "acosh",
+               "atanh", "asin", "acos", "atan", "sin", "cos", "tan")
+_REAL = ("erf", "erfc", "erfinv", "lgamma", "digamma", "cbrt", "sigmoid", "softplus", "log1mexp")
+_OF_TWO = ("hypot", "atan2", "logaddexp")
+#: Ops that take time and vectorize, and those that loop or call a library for each element.
+VECTORIZED = frozenset({*_ELEMENTARY, *_REAL, *_OF_TWO, "sqrt", "pow"})
+_DRAWS = {1: ("unit_uniform", "unit_normal", "unit_exponential", "normal_inverse"),
+          2: ("below", "gamma_slope", "log_gamma_draw", "gamma_draw", "poisson_draw"),
+          3: ("philox64", "philox32", "binomial_draw", "wald_draw")}
+ONE_BY_ONE = frozenset({"erfcx", "trigamma", "polygamma", "gamma_slope", "log_gamma_draw", "gamma_draw",
+                        "poisson_draw", "binomial_draw", "wald_draw"})
 
 TABLE: dict[str, Template] = {
     "add": {"b": "({0} or {1})", "i": "wrap_add({0}, {1})", "*": "{0} + {1}"},
@@ -35,8 +44,6 @@ TABLE: dict[str, Template] = {
     "fmax": {"f": "fmax({0}, {1})", "b": "({0} or {1})", "*": "({0} if {0} > {1} else {1})"},
     "fmin": {"f": "fmin({0}, {1})", "b": "({0} and {1})", "*": "({0} if {0} < {1} else {1})"},
     "copysign": "copysign({0}, {1})",
-    "hypot": "hypot({0}, {1})",
-    "atan2": "atan2({0}, {1})",
     "and": {"b": "({0} and {1})", "*": "{0} & {1}"},
     "or": {"b": "({0} or {1})", "*": "{0} | {1}"},
     "xor": {"b": "({0} != {1})", "*": "{0} ^ {1}"},
@@ -49,28 +56,23 @@ TABLE: dict[str, Template] = {
     "isfinite": {"f": "(abs({0}) < inf({0}))", "c": "c_isfinite({0})", "*": "True"},
     "signbit": {"f": "(math.copysign(1.0, {0}) < 0)", "u": "False", "*": "({0} < 0)"},
     **{name: f"{name}({{0}})" for name in ("floor", "ceil", "trunc", "rint")},
-    **{name: {"c": f"c_{name}({{0}})", "*": f"{name}({{0}})"}
-       for name in _OWN},
+    **{name: {"c": f"c_{name}({{0}})", "*": f"{name}({{0}})"} for name in _ELEMENTARY},
+    **{name: f"{name}({{0}})" for name in _REAL},
+    **{name: f"{name}({{0}}, {{1}})" for name in _OF_TWO},
+    "sqrt": {"c": "c_sqrt({0})", "*": "math.sqrt({0})"},
     "real": "{0}.real",
     "imag": "{0}.imag",
     "conj": "{0}.conjugate()",
     "complex": "complex({0}, {1})",
-    "cbrt": "cbrt({0})",
-    "sigmoid": "sigmoid({0})",
-    "softplus": "softplus({0})",
-    "logaddexp": "logaddexp({0}, {1})",
-    "log1mexp": "log1mexp({0})",
     "stop_gradient": "{0}",
-    **{name: f"{name}({{0}})" for name in ("digamma", "erfinv", "erfcx")},
+    "erfcx": "erfcx({0})",
     "trigamma": "polygamma(1, {0})",
     "polygamma": "polygamma({order}, {0})",
-    **{name: f"{name}({{0}})" for name in ("unit_uniform", "unit_normal", "unit_exponential", "normal_inverse")},
-    **{name: f"{name}({{0}}, {{1}})" for name in ("below", "gamma_slope", "log_gamma_draw", "gamma_draw",
-                                                 "poisson_draw")},
-    **{name: f"{name}({{0}}, {{1}}, {{2}})" for name in ("philox64", "philox32", "binomial_draw", "wald_draw")},
+    **{name: f"{name}({', '.join(f'{{{k}}}' for k in range(arity))})" for arity, names in _DRAWS.items()
+       for name in names},
     **{name: f"({{0}} {sign} {{1}})" for name, sign in _COMPARE.items()},
-    **{name: {"c": f"c_{name}({{0}})", "*": f"math.{name}({{0}})"} for name in _MATH},
 }
+
 
 def template(op: str, kind: str) -> str | None:
     """The template for an op on operands of a dtype kind, or None where the backend has none."""

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from symc.codegen.costs import FUNCTION, LIBRARY, SLOW, VECTORIZED
+from symc.codegen.costs import FUNCTION, LIBRARY
 from symc.codegen.cpu.folds import BLOCK
+from symc.codegen.cpu.intrinsics import ONE_BY_ONE, VECTORIZED
 from symc.codegen.scalarize import Loops
 from symc.codegen.user_functions import is_users
 from symc.ir.dim import Size, product
@@ -99,7 +100,7 @@ def _picoseconds(region: Region) -> Size:
 def _scalar(v: Value) -> int:
     """Picoseconds of an op on one element, several of which are computed at a time."""
     name = v.op.name
-    if name in SLOW:
+    if name in ONE_BY_ONE:
         return round(1000 * LIBRARY)
     time = 1000 * FUNCTION if name in VECTORIZED else _DIVISION if name in _DIVISIONS else _CHEAP
     return round(time * max(4, v.dtype.itemsize) / 8)

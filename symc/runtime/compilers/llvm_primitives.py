@@ -184,7 +184,7 @@ PRIMITIVES: dict[str, Primitive] = {
     **{f"math.{name}": _library(name) for name in _MATH},
     "math.gamma": _library("tgamma"),
     "math.pow": _library("pow", 2),
-    **{f"_{name}": _of_scipy(f"__pyx_fuse_{k}{name}") for k, name in ((1, "psi"), (0, "erfinv"), (1, "erfcx"))},
+    "_erfcx": _of_scipy("__pyx_fuse_1erfcx"),
     "c64": _unknown,
     "c128": _unknown,
     "complex": _unknown,

@@ -13,6 +13,7 @@ from numba import njit
 
 from symc.ir.ops import draw_reference as reference
 from symc.runtime.compilers.numba_primitives import f64, floor, fold_add, i64, inlined, like, u64
+from symc.runtime.library.gamma import digamma
 from symc.runtime.library.math import exp, expm1, log
 from symc.runtime.library.random import (
     ATTEMPTS,
@@ -27,7 +28,6 @@ from symc.runtime.library.random import (
     unit_uniform,
     wide_product,
 )
-from symc.runtime.library.special import digamma
 
 NODES, WEIGHTS = reference.legendre()
 DEPTH, TERMS, COUNT = reference.DEPTH, reference.TERMS, reference.NODES

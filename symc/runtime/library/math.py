@@ -144,14 +144,28 @@ def _expm1_32(x):
     return x if x == f32(0.0) else (q * a + (a - f32(1.0) / b)) * b
 
 
-def _log64(x):
+@inlined
+def mantissa64(x):
+    """x = 2**k * m for x > 0, with m between sqrt(1/2) and sqrt(2): k, m - 1."""
     tiny = x < 2.2250738585072014e-308
     a = x * 18014398509481984.0 if tiny else x
     b = bits64(a) + (0x3FF0000000000000 - 0x3FE6A09E667F3BCD)  # so that the exponent field counts from sqrt(1/2)
-    e = (b >> 52) - 1023
     m = float64_of((b & 0x000FFFFFFFFFFFFF) + 0x3FE6A09E667F3BCD)
-    k = (float64_of(e + 0x4338000000000000) - MAGIC64) - (54.0 if tiny else 0.0)  # e as a float
-    f = m - 1.0
+    return (float64_of(((b >> 52) - 1023) + 0x4338000000000000) - MAGIC64) - (54.0 if tiny else 0.0), m - 1.0
+
+
+@inlined
+def mantissa32(x):
+    tiny = x < f32(1.17549435e-38)
+    a = x * f32(33554432.0) if tiny else x
+    b = i32(bits32(a) + (0x3F800000 - 0x3F3504F3))
+    m = float32_of(i32((b & 0x007FFFFF) + 0x3F3504F3))
+    return f32(i32((b >> 23) - 127)) - (f32(25.0) if tiny else f32(0.0)), m - f32(1.0)
+
+
+@inlined
+def log_sum64(k, f):
+    """a, b with log(2**k * (1 + f)) = a - b, and a exact and the greater one unless it is 0."""
     s = f / (2.0 + f)
     z = s * s
     r = _LOG64[6]
@@ -162,19 +176,11 @@ def _log64(x):
     r = _LOG64[1] + z * r
     r = z * (_LOG64[0] + z * r)
     h = 0.5 * f * f
-    y = k * LN2_HI64 - ((h - (s * (h + r) + k * LN2_LO64)) - f)
-    y = y if x > 0.0 else (-INF if x == 0.0 else NAN)
-    return y if x < INF else x
+    return k * LN2_HI64, (h - (s * (h + r) + k * LN2_LO64)) - f
 
 
-def _log32(x):
-    tiny = x < f32(1.17549435e-38)
-    a = x * f32(33554432.0) if tiny else x
-    b = i32(bits32(a) + (0x3F800000 - 0x3F3504F3))
-    e = i32((b >> 23) - 127)
-    m = float32_of(i32((b & 0x007FFFFF) + 0x3F3504F3))
-    k = f32(e) - (f32(25.0) if tiny else f32(0.0))
-    f = m - f32(1.0)
+@inlined
+def log_sum32(k, f):
     z = f * f
     p = f32(7.0376836292e-2)
     p = p * f + f32(-1.1514610310e-1)
@@ -185,10 +191,43 @@ def _log32(x):
     p = p * f + f32(2.0000714765e-1)
     p = p * f + f32(-2.4999993993e-1)
     p = p * f + f32(3.3333331174e-1)
-    y = (f * z) * p + k * f32(-2.12194440e-4) - f32(0.5) * z
-    y = (f + y) + k * f32(0.693359375)
-    y = y if x > f32(0.0) else (f32(-INF) if x == f32(0.0) else f32(NAN))
-    return y if x < f32(INF) else x
+    return k * f32(0.693359375), (f32(0.5) * z - ((f * z) * p + k * f32(-2.12194440e-4))) - f
+
+
+@inlined
+def log_parts64(x):
+    """log(x) for x > 0, and what was lost in rounding it."""
+    k, f = mantissa64(x)
+    a, b = log_sum64(k, f)
+    y = a - b
+    return y, (a - y) - b
+
+
+@inlined
+def log_parts32(x):
+    k, f = mantissa32(x)
+    a, b = log_sum32(k, f)
+    y = a - b
+    return y, (a - y) - b
+
+
+@inlined
+def log_at_edges(x, y):
+    """y, the logarithm of x to any base, where x > 0 is finite."""
+    y = y if x > 0 else (-like(x, INF) if x == 0 else like(x, NAN))
+    return y if x < like(x, INF) else x
+
+
+def _log64(x):
+    k, f = mantissa64(x)
+    a, b = log_sum64(k, f)
+    return log_at_edges(x, a - b)
+
+
+def _log32(x):
+    k, f = mantissa32(x)
+    a, b = log_sum32(k, f)
+    return log_at_edges(x, a - b)
 
 
 _by_width(exp, _exp32, _exp64)

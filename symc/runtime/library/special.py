@@ -33,22 +33,12 @@ def _of_scipy(export: str):
     return function
 
 
-_psi, _erfinv, _erfcx = (_of_scipy(f"__pyx_fuse_{k}") for k in ("1psi", "0erfinv", "1erfcx"))
+_erfcx = _of_scipy("__pyx_fuse_1erfcx")
 
 #: (2k)! / B(2k), k = 1, 2, ...: of the tail in Euler and Maclaurin's formula.
 _TAIL = (12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1.8924375803183791606e9, 7.47242496e10,
          -2.950130727918164224e12, 1.1646782814350067249e14, -4.5979787224074726105e15, 1.8152105401943546773e17,
          -7.1661652561756670113e18)
-
-
-@inlined
-def digamma(x):
-    return like(x, _psi(f64(x)))
-
-
-@inlined
-def erfinv(x):
-    return like(x, _erfinv(f64(x)))
 
 
 @inlined

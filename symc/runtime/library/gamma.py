@@ -1,0 +1,256 @@
+# mypy: ignore-errors
+"""The logarithm of the gamma function and its derivative in f32 and f64, that vectorize (as ``library.math``).
+
+For x >= 4 Stirling's series as an own minimax polynomial in 1/x**2. Between 1 and 4 the quotient by what has the same
+zeros, (x - 1)(x - 2) or x - 1.4616..., as a polynomial in (x - 2) / (x + 2), which moves the poles at 0, -1, ... away;
+below 1 by the recurrence. Where x <= 0, the C library (lgamma) or the reflection computes the element: a side that
+loops vectorize around.
+
+Errors in ulp for x > 0, f64 / f32 (measured, and held by a test): lgamma 2.2 / 2.6, digamma 2.3 / 2.3.
+"""
+
+from __future__ import annotations
+
+import math
+
+from symc.runtime.compilers.numba_primitives import INF, NAN, copysign, f32, f64, floor, inlined, rarely
+from symc.runtime.compilers.numba_primitives import by_width as _by_width
+from symc.runtime.library.math import log_parts32, log_parts64
+
+
+def lgamma(x):
+    """The logarithm of abs(gamma(x)); typed by the overload below."""
+
+
+def digamma(x):
+    """The derivative of lgamma; typed by the overload below."""
+
+
+@inlined
+def lgamma_near64(t):
+    """What (x - 1)(x - 2) is multiplied by, for t = (x - 2) / (x + 2)."""
+    p = 0.03965301819940437
+    p = p * t + -0.043682047255741464
+    p = p * t + 0.020335978575819185
+    p = p * t + -0.022787215751561566
+    p = p * t + 0.028459150990227628
+    p = p * t + -0.03221721835815961
+    p = p * t + 0.031185826065723538
+    p = p * t + -0.03595882420637204
+    p = p * t + 0.03570695303812951
+    p = p * t + -0.04215946710690478
+    p = p * t + 0.04164043304447745
+    p = p * t + -0.05083371118834125
+    p = p * t + 0.049933396024162816
+    p = p * t + -0.06410726116839086
+    p = p * t + 0.06232322453059362
+    p = p * t + -0.08715639048881613
+    p = p * t + 0.08293806015340369
+    p = p * t + -0.13897748719634603
+    p = p * t + 0.1261708032410774
+    p = p * t + -0.40126920669741545
+    p = p * t + 0.42278433509846713
+    return p
+
+
+@inlined
+def lgamma_far64(z):
+    """The rest of Stirling's series, over 1/x, for z = 1/x**2."""
+    p = -0.007937144216967899
+    p = p * z + 0.004570802685392643
+    p = p * z + -0.0018162049269074855
+    p = p * z + 0.0008382292988171555
+    p = p * z + -0.0005951631275183811
+    p = p * z + 0.0007936498752456894
+    p = p * z + -0.0027777777721040052
+    p = p * z + 0.08333333333332063
+    return p
+
+
+@inlined
+def digamma_near64(t):
+    """What the distance from the zero is multiplied by, for t = (x - 2) / (x + 2)."""
+    p = -1.2725883948041827
+    p = p * t + 1.294486640108397
+    p = p * t + -0.51803529189802
+    p = p * t + 0.5029624853493136
+    p = p * t + -0.7100039829571124
+    p = p * t + 0.711675652533015
+    p = p * t + -0.6829852898736424
+    p = p * t + 0.6802345462025804
+    p = p * t + -0.6856899863008243
+    p = p * t + 0.682698803917673
+    p = p * t + -0.6860998848282672
+    p = p * t + 0.6818440789041808
+    p = p * t + -0.6870424087169045
+    p = p * t + 0.6806801062641258
+    p = p * t + -0.6890177901595164
+    p = p * t + 0.6787474752709342
+    p = p * t + -0.6950676766140028
+    p = p * t + 0.6777531349129555
+    p = p * t + -0.7262245808990766
+    p = p * t + 0.7010428535500058
+    p = p * t + -1.0429558187320054
+    p = p * t + 0.7853075386041053
+    return p
+
+
+@inlined
+def digamma_far64(z):
+    """The rest of Stirling's series, over 1/x**2, for z = 1/x**2."""
+    p = -0.10484639664820677
+    p = p * z + 0.0560135035652132
+    p = p * z + -0.019646949414815103
+    p = p * z + 0.007527321158437276
+    p = p * z + -0.004165674661454206
+    p = p * z + 0.003968242342765503
+    p = p * z + -0.008333333265315795
+    p = p * z + 0.08333333333319151
+    return p
+
+
+@inlined
+def lgamma_near32(t):
+    """What (x - 1)(x - 2) is multiplied by, for t = (x - 2) / (x + 2)."""
+    p = f32(-0.064854465)
+    p = p * t + f32(0.063608855)
+    p = p * t + f32(-0.06264109)
+    p = p * t + f32(0.06091932)
+    p = p * t + f32(-0.08721817)
+    p = p * t + f32(0.082995355)
+    p = p * t + f32(-0.13897654)
+    p = p * t + f32(0.12617)
+    p = p * t + f32(-0.4012692)
+    p = p * t + f32(0.42278433)
+    return p
+
+
+@inlined
+def lgamma_far32(z):
+    """The rest of Stirling's series, over 1/x, for z = 1/x**2."""
+    p = f32(0.00072529534)
+    p = p * z + f32(-0.0027751408)
+    p = p * z + f32(0.0833333)
+    return p
+
+
+@inlined
+def digamma_near32(t):
+    """What the distance from the zero is multiplied by, for t = (x - 2) / (x + 2)."""
+    p = f32(0.92101765)
+    p = p * t + f32(-0.9451073)
+    p = p * t + f32(0.6551512)
+    p = p * t + f32(-0.6584579)
+    p = p * t + f32(0.67979765)
+    p = p * t + f32(-0.6965981)
+    p = p * t + f32(0.6777411)
+    p = p * t + f32(-0.7261937)
+    p = p * t + f32(0.7010428)
+    p = p * t + f32(-1.042956)
+    p = p * t + f32(0.7853075)
+    return p
+
+
+@inlined
+def digamma_far32(z):
+    """The rest of Stirling's series, over 1/x**2, for z = 1/x**2."""
+    p = f32(0.0035171227)
+    p = p * z + f32(-0.00831683)
+    p = p * z + f32(0.08333315)
+    return p
+
+
+@rarely
+def lgamma_below64(x):
+    return math.lgamma(x)
+
+
+@rarely
+def lgamma_below32(x):
+    return f32(math.lgamma(x))
+
+
+@rarely
+def digamma_below64(x):
+    """By reflection: digamma(1 - x) - pi / tan(pi x)."""
+    if x == 0.0 or floor(x) == x:
+        return -copysign(INF, x) if x == 0.0 else NAN
+    r = x - floor(x + 0.5)
+    a = abs(r)
+    c = 1.0 / math.tan(3.141592653589793 * a) if a < 0.25 else math.tan(3.141592653589793 * (0.5 - a))
+    return _digamma_positive64(1.0 - x) - 3.141592653589793 * copysign(c, r)
+
+
+@rarely
+def digamma_below32(x):
+    return f32(digamma_below64(f64(x)))
+
+
+def _lgamma64(x):
+    high, low = log_parts64(x)
+    below = x < 1.0
+    u = x + 1.0 if below else x
+    zeros = x * (x - 1.0) if below else (x - 1.0) * (x - 2.0)
+    near = zeros * lgamma_near64((u - 2.0) / (u + 2.0)) + (-(high + low) if below else 0.0)
+    w = 1.0 / x
+    rest = 0.4189385332046727 + w * lgamma_far64(w * w)
+    far = (x - 0.5) * (high - 1.0) + ((x - 0.5) * low + rest)
+    y = far if x >= 4.0 else near
+    y = y if x < INF else x
+    return lgamma_below64(x) if x <= 0.0 else y
+
+
+@inlined
+def _digamma_positive64(x):
+    high, low = log_parts64(x)
+    below = x < 1.0
+    u = x + 1.0 if below else x
+    w = 1.0 / x
+    away = (x - (0.46163214496836225 if below else 1.4616321449683622)) - 9.549995429965697e-17
+    near = away * digamma_near64((u - 2.0) / (u + 2.0)) - (w if below else 0.0)
+    z = w * w
+    far = high - ((0.5 * w - low) + z * digamma_far64(z))
+    y = far if x >= 4.0 else near
+    return y if x < INF else x
+
+
+def _digamma64(x):
+    y = _digamma_positive64(x)
+    return digamma_below64(x) if x <= 0.0 else y
+
+
+def _lgamma32(x):
+    high, low = log_parts32(x)
+    below = x < f32(1.0)
+    u = x + f32(1.0) if below else x
+    zeros = x * (x - f32(1.0)) if below else (x - f32(1.0)) * (x - f32(2.0))
+    near = zeros * lgamma_near32((u - f32(2.0)) / (u + f32(2.0))) + (-(high + low) if below else f32(0.0))
+    w = f32(1.0) / x
+    rest = f32(0.4189385332046727) + w * lgamma_far32(w * w)
+    far = (x - f32(0.5)) * (high - f32(1.0)) + ((x - f32(0.5)) * low + rest)
+    y = far if x >= f32(4.0) else near
+    y = y if x < f32(INF) else x
+    return lgamma_below32(x) if x <= f32(0.0) else y
+
+
+@inlined
+def _digamma_positive32(x):
+    high, low = log_parts32(x)
+    below = x < f32(1.0)
+    u = x + f32(1.0) if below else x
+    w = f32(1.0) / x
+    away = (x - (f32(0.46163213) if below else f32(1.4616321))) - f32(1.243815e-08)
+    near = away * digamma_near32((u - f32(2.0)) / (u + f32(2.0))) - (w if below else f32(0.0))
+    z = w * w
+    far = high - ((f32(0.5) * w - low) + z * digamma_far32(z))
+    y = far if x >= f32(4.0) else near
+    return y if x < f32(INF) else x
+
+
+def _digamma32(x):
+    y = _digamma_positive32(x)
+    return digamma_below32(x) if x <= f32(0.0) else y
+
+
+_by_width(lgamma, _lgamma32, _lgamma64)
+_by_width(digamma, _digamma32, _digamma64)
