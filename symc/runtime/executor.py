@@ -16,9 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from symc.ir.record import dataclass
+from symc.runtime import blas_threads
 from symc.runtime.image import Symbol
 from symc.runtime.native.executor_ir import ARITIES, NEVER, Lap, Op, Word, executor
 from symc.runtime.native.pool_ir import MOST_WORDS, words
+from symc.runtime.native.product_ir import ARGUMENTS
 
 __all__ = [
     "ARENA", "NDARRAY", "NEVER", "Address", "Code", "Executable", "Label", "Lap", "Op", "Symbol", "Template", "Word",
@@ -116,6 +118,19 @@ class Code:
         first = self.slots([*numbers, *[0] * len(slots)])
         self.emit(Op.PIECES, entry, first, first + len(numbers), len(slots), count, numbers[1], grain, *slots)
 
+    def product(
+        self, entry: int, steps: Sequence[int], slots: Sequence[int], units: int, grain: int, rows: bool
+    ) -> None:
+        """Call BLAS for the rows of one product, or the products of a batch, by several threads. ``steps``: how many
+        bytes the next row, or matrix, is away in a, b and c."""
+        first = self.slots([0, units, 0, *steps, *[0] * len(slots)])
+        count = ARGUMENTS + len(slots)
+        self.emit(Op.PRODUCT, entry, first, first + ARGUMENTS, len(slots), count, units, grain, rows, *slots)
+
+    def limit_blas(self) -> None:
+        """What is called here may use threads of its own: it is not to, while this code runs."""
+        self.data[Word.LIMIT] = 1
+
     def label(self) -> Label:
         """A label for this place."""
         return self.place(Label())
@@ -193,9 +208,11 @@ class Executable:
             memory[rows[:, 0]] = rows[:, 1] + start
         for slot, array, offset in template.constants:
             memory[slot] = array.ctypes.data + offset
-        if threads > 1:
-            memory[Word.POOL] = ctypes.addressof(words())
         memory[Word.THREADS] = threads
+        if memory[Word.LIMIT]:
+            memory[Word.LIMIT] = blas_threads.can_be_limited()
+        if threads > 1 or memory[Word.LIMIT]:
+            memory[Word.POOL] = ctypes.addressof(words())
         self._memory, self._pool, self._constants, self._run = memory, pool, template.constants, executor()
         self.address = memory.ctypes.data
         self.words: Any = memory.data  # a memoryview: single words are read and written faster than through the array

@@ -81,14 +81,17 @@ class Emitter:
 
     def lapack(self, name: str, *arguments: Argument) -> None:
         """Call a routine whose last argument says whether it failed."""
+        self.code.limit_blas()
         self.code.call(routine(self.letter + name), [self.slot(x) for x in (*arguments, self.info)])
         self._check()
 
     def quietly(self, name: str, *arguments: Argument) -> None:
         """Call a routine that cannot fail."""
+        self.code.limit_blas()
         self.code.call(routine(self.letter + name), [self.slot(x) for x in arguments])
 
     def blas(self, name: str, *arguments: Argument) -> None:
+        self.code.limit_blas()
         self.code.call(blas_routine(self.letter + name), [self.slot(x) for x in arguments])
 
     def own(self, name: str, *arguments: Argument) -> None:

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from symc.codegen.costs import MULTIPLY
+from symc.codegen.cpu.pieces import WORTH
 from symc.codegen.gemm import Gemm, as_gemm
 from symc.ir.ops.gemm import gemm, parts
 from symc.ir.plan import Step
 from symc.runtime import blas
 from symc.runtime.executor import Label, Op
 from symc.runtime.native import blas_ir
+from symc.runtime.native.product_ir import COUNT
 
 if TYPE_CHECKING:
     from symc.runtime.lower import Lowering
@@ -27,6 +30,12 @@ if TYPE_CHECKING:
 #: Where all sizes are at least this, half of a symmetric product, and a copy of it, take less time than all of it: on
 #: one core 34 instead of 51 us for f64 128 x 128, 0.22 instead of 0.36 ms for 256 x 256. With k = 32 they take more.
 GRAM = 128
+#: From how many multiplications on BLAS may use threads of its own.
+ALONE = 4096
+#: Rows of a product are divided at multiples of so many, a multiple of what any routine of BLAS takes at once; and a
+#: piece has so many multiplications at least: OpenBLAS has other routines for small products (up to 10**6). So every
+#: piece of a product is computed as it is in the whole product.
+ROWS, PIECE = 96, 2_000_000
 
 
 def lower(lowering: Lowering, step: Step, reads: Sequence[int], writes: Sequence[int]) -> bool:
@@ -164,10 +173,34 @@ class _Product:
     def _products(self, alpha: int, beta: float) -> None:
         """Every product of the batch, by ``routine``."""
         assert self.routine is not None
+        if self.m * self.n * self.k >= ALONE:
+            self.code.limit_blas()
+        if self._in_pieces(self.routine, alpha, beta):
+            return
         with self._each() as slots:
             self.call(self.routine, {**slots, "alpha": alpha, "beta": self.slot(beta)})
             if self.square:
                 self.own("mirror", slots["c"], self.count(self.n))
+
+    def _in_pieces(self, routine: blas.Routine, alpha: int, beta: float) -> bool:
+        """Divided among threads: the batch, or the rows of one product. Whether that is so."""
+        each = self.m * self.n * self.k
+        if self.square or len(routine.arguments) != COUNT or each * self.batch * MULTIPLY < WORTH:
+            return False
+        whole = {"a": self.m * self.k, "b": self.k * self.n, "c": self.m * self.n}
+        row = {"a": 1 if self.form.trans_a else self.k, "b": 0, "c": self.n}
+        rows = self.batch == 1
+        grain = -(-PIECE // (self.n * self.k * ROWS)) * ROWS if rows else 1
+        units = self.m if rows else self.batch
+        if units < 2 * grain:
+            return False
+        if not rows and self.form.shared:
+            whole[self.form.shared] = 0
+        steps = [n * self.dtype.itemsize for n in (row if rows else whole).values()]
+        slots = {"a": self.given["a"], "b": self.given["b"], "c": self.c, "alpha": alpha, "beta": self.slot(beta)}
+        arguments = [self._argument(x, slots) for x in routine.arguments]
+        self.code.product(routine.entry, steps, arguments, units, grain, rows)
+        return True
 
     def _of_nothing(self, size: int, beta: float) -> None:
         """Sums of no terms are 0, whatever alpha is."""

@@ -91,5 +91,9 @@ class _Functions(native_ir.Functions):
 
 
 #: A module for each kind of numbers: compiling one takes 10 to 40 ms.
-_MODULES = {(vectorized, letter): type("_Functions", (_Functions,), {"letter": letter, "vectorized": vectorized})
-            for vectorized in (False, True) for letter in "sdcz"}
+_MODULES = {
+    (vectorized, letter): type(
+        "_Functions", (_Functions,), {"letter": letter, "vectorized": vectorized, "__module__": __name__}
+    )
+    for vectorized in (False, True) for letter in "sdcz"
+}

@@ -1,13 +1,14 @@
 """The native thread pool: functions in the module of the interpreter of plans, and the memory they share.
 
-``parallel(pool, entry, args, count, units, grain, threads)`` runs ``entry(args)`` for pieces of ``range(units)``: the
-first two of the ``count`` words at ``args``, 0 and ``units``, become where a piece begins and ends, in a copy of them.
-Pieces begin at multiples of ``grain``, so a number in memory is made by the same instructions whichever piece it is in.
+``parallel(pool, entry, args, count, units, grain, threads, most)`` runs ``entry(args)`` for pieces of ``range(units)``:
+the first two of the ``count`` words at ``args``, 0 and ``units``, become where a piece begins and ends, in a copy of
+them. Pieces begin at multiples of ``grain``, so that a number in memory is made by the same instructions whichever
+piece it is in; there are ``most`` of them for each thread, or fewer.
 
 One launch has the pool at a time. A caller that finds it taken, or a piece that would be the only one, runs all of
 ``range(units)`` itself: nobody waits for threads. Threads are made when they are first wanted, by the launch itself,
-and sleep on a condition between launches. They know nothing of Python, and get no signals. After ``fork`` the process id
-is another, and the child makes threads of its own.
+and sleep on a condition between launches. They know nothing of Python, and get no signals. After ``fork`` the process
+id is another, and the child makes threads of its own.
 
 The word ``Pool.TICKET`` holds what is to be had: ``generation | threads that may still join | pieces | next piece``, 16
 bits each. Who exchanges it for one with the next piece counted up owns that piece, and only then reads what the launch
@@ -22,8 +23,8 @@ import functools
 import signal
 from typing import Any
 
-#: How many words a launch may have, how many threads, and how many pieces for each thread.
-MOST_WORDS, MOST_THREADS, PIECES = 256, 256, 4
+#: How many words a launch may have, and how many threads.
+MOST_WORDS, MOST_THREADS = 256, 256
 #: A line of the cache, or two that are fetched together, in words.
 LINE = 16
 #: How many times a thread looks again before it sleeps: about 2 us.
@@ -52,7 +53,12 @@ class Pool(enum.IntEnum):
     LOCK = 96  #      128 bytes each
     FOR_WORK = 112
     FOR_END = 128
-    ROWS = 144
+    BLAS_LOCK = 144
+    USERS = 160  #    how many runs have BLAS limited to one thread
+    BEFORE = 161  #   how many threads it had; 0 if it is not limited
+    GET = 162  #      where its function is that tells that, and the one that sets it
+    SET = 163
+    ROWS = 164
 
 
 #: What is called by name: result, then arguments ("p": a pointer, "i": an int).
@@ -96,8 +102,12 @@ def words() -> Any:
     return (ctypes.c_int64 * Pool.ROWS).from_address(-(-start // (8 * LINE)) * 8 * LINE)
 
 
-def write(module: Any, ir: Any) -> Any:
-    """Write ``parallel`` and what it needs; returns it."""
+def write(module: Any, ir: Any) -> dict[str, Any]:
+    """Write ``parallel``, ``limit`` and ``unlimit``, and what they need; returns them by name.
+
+    ``limit(pool)`` has BLAS use one thread until ``unlimit(pool)``, of which there may be several at a time; it gives
+    0 where that is not to be called, as BLAS has one thread anyway.
+    """
     return _Writer(module, ir).write()
 
 
@@ -112,7 +122,7 @@ class _Writer:
                      for n, s in LIBC.items()}
         self.b: Any = None
 
-    def write(self) -> Any:
+    def write(self) -> dict[str, Any]:
         void = self.ir.VoidType()
         self.run = self.begin("run", self.i64, [self.i64])
         self.write_run()
@@ -122,9 +132,13 @@ class _Writer:
         self.write_grow()
         self.prepare = self.begin("prepare", self.i64, [])
         self.write_prepare()
-        parallel = self.begin("parallel", void, [self.i64, self.word, *[self.i64] * 4])
+        parallel = self.begin("parallel", void, [self.i64, self.word, *[self.i64] * 5])
         self.write_parallel()
-        return parallel
+        limit = self.begin("limit", self.i64, [])
+        self.write_limit()
+        unlimit = self.begin("unlimit", void, [])
+        self.write_unlimit()
+        return {"parallel": parallel, "limit": limit, "unlimit": unlimit}
 
     # -- pieces
 
@@ -158,11 +172,11 @@ class _Writer:
     def call(self, name: str, *arguments: Any) -> Any:
         return self.b.call(self.libc[name], arguments)
 
-    def lock(self) -> None:
-        self.call("pthread_mutex_lock", self.at(Pool.LOCK))
+    def lock(self, word: Pool = Pool.LOCK) -> None:
+        self.call("pthread_mutex_lock", self.at(word))
 
-    def unlock(self) -> None:
-        self.call("pthread_mutex_unlock", self.at(Pool.LOCK))
+    def unlock(self, word: Pool = Pool.LOCK) -> None:
+        self.call("pthread_mutex_unlock", self.at(word))
 
     def equal(self, a: Any, b: Any) -> Any:
         return self.b.icmp_unsigned("==", a, b)
@@ -316,8 +330,8 @@ class _Writer:
         b.ret_void()
 
     def write_prepare(self) -> None:
-        """``prepare()``: 1 if the pool is this process's. In a new process all words but the counts start again; who
-        comes while another prepares them does without the pool."""
+        """``prepare()``: 1 if the pool is this process's. In a new process most words start again; who comes while
+        another thread prepares them does without the pool."""
         b = self.b
         known, other, mine, no = map(self.block, ("known", "other", "mine", "no"))
         process = b.zext(self.call("getpid"), self.i64)
@@ -334,10 +348,11 @@ class _Writer:
         b.cbranch(b.extract_value(won, 1), mine, no)
         b.position_at_end(mine)
         for word in range(Pool.ROWS):
-            if word not in (Pool.PID, Pool.LAUNCHES, Pool.ALONE, Pool.GENERATION):
+            if word not in (Pool.PID, Pool.LAUNCHES, Pool.ALONE, Pool.GENERATION, Pool.BEFORE, Pool.GET, Pool.SET):
                 b.store(self.const(0), self.at(word))
         null = self.ir.Constant(self.word, None)
-        self.call("pthread_mutex_init", self.at(Pool.LOCK), null)
+        for lock in (Pool.LOCK, Pool.BLAS_LOCK):
+            self.call("pthread_mutex_init", self.at(lock), null)
         for condition in (Pool.FOR_WORK, Pool.FOR_END):
             self.call("pthread_cond_init", self.at(condition), null)
         self.store(process, Pool.PID)
@@ -347,7 +362,7 @@ class _Writer:
 
     def write_parallel(self) -> None:
         b = self.b
-        entry, args, count, units, grain, threads = self.given
+        entry, args, count, units, grain, threads, each = self.given
         try_, have, several, alone, free_alone = map(self.block, ("try", "have", "several", "alone", "free_alone"))
         ready = b.call(self.prepare, [self.pool])
         b.cbranch(self.equal(ready, self.const(1)), try_, alone)
@@ -356,7 +371,7 @@ class _Writer:
         b.cbranch(b.extract_value(won, 1), have, alone)
         b.position_at_end(have)
         b.call(self.grow, [self.pool, b.sub(threads, self.const(1))])
-        length, pieces = self.pieces(units, grain, threads)
+        length, pieces = self.pieces(units, grain, b.mul(threads, each))
         b.cbranch(b.icmp_unsigned(">", pieces, self.const(1)), several, free_alone)
         b.position_at_end(several)
         for word, value in ((Pool.ENTRY, entry), (Pool.ARGS, b.ptrtoint(args, self.i64)), (Pool.COUNT, count),
@@ -372,10 +387,9 @@ class _Writer:
         self.enter(entry, args)
         b.ret_void()
 
-    def pieces(self, units: Any, grain: Any, threads: Any) -> tuple[Any, Any]:
+    def pieces(self, units: Any, grain: Any, most: Any) -> tuple[Any, Any]:
         """How long pieces are, a multiple of the grain; how many there are. What is left over is the last one's."""
         b = self.b
-        most = b.mul(threads, self.const(PIECES))
         grains = b.udiv(units, grain)
         each = b.udiv(b.add(grains, b.sub(most, self.const(1))), most)
         each = b.select(self.equal(each, self.const(0)), self.const(1), each)
@@ -436,3 +450,46 @@ class _Writer:
         b.branch(test)
         b.position_at_end(done)
         self.unlock()
+
+    def write_limit(self) -> None:
+        b = self.b
+        ours, several, first, limit, taken, no, out = map(
+            self.block, ("ours", "several", "first", "limit", "taken", "no", "out"))
+        b.cbranch(self.equal(b.call(self.prepare, [self.pool]), self.const(1)), ours, out)
+        b.position_at_end(ours)
+        self.lock(Pool.BLAS_LOCK)
+        b.cbranch(self.equal(self.load(Pool.USERS), self.const(0)), first, taken)
+        b.position_at_end(first)
+        get = b.inttoptr(self.load(Pool.GET), self.ir.FunctionType(self.i32, []).as_pointer())
+        now = b.zext(b.call(get, []), self.i64)
+        b.cbranch(b.icmp_unsigned(">", now, self.const(1)), limit, several)
+        b.position_at_end(several)  # a process may have been forked while BLAS was limited
+        b.cbranch(self.equal(self.load(Pool.BEFORE), self.const(0)), no, taken)
+        b.position_at_end(limit)
+        self.store(now, Pool.BEFORE)
+        self.set_threads(self.const(1))
+        b.branch(taken)
+        b.position_at_end(taken)
+        self.add(Pool.USERS, 1)
+        self.unlock(Pool.BLAS_LOCK)
+        b.ret(self.const(1))
+        b.position_at_end(no)
+        self.unlock(Pool.BLAS_LOCK)
+        b.branch(out)
+        b.position_at_end(out)
+        b.ret(self.const(0))
+
+    def write_unlimit(self) -> None:
+        b = self.b
+        self.lock(Pool.BLAS_LOCK)
+        last = self.equal(self.add(Pool.USERS, -1), self.const(1))
+        with b.if_then(last):
+            self.set_threads(self.load(Pool.BEFORE))
+            self.store(self.const(0), Pool.BEFORE)
+        self.unlock(Pool.BLAS_LOCK)
+        b.ret_void()
+
+    def set_threads(self, n: Any) -> None:
+        """Let BLAS use n threads."""
+        kind = self.ir.FunctionType(self.ir.VoidType(), [self.i32]).as_pointer()
+        self.b.call(self.b.inttoptr(self.load(Pool.SET), kind), [self.b.trunc(n, self.i32)])

@@ -1,0 +1,64 @@
+"""Pieces of products, for several threads: some rows of one product, or some products of a batch.
+
+Both functions take the address of words as `executor_ir` says at ``PRODUCT``, and call the routine of BLAS that is
+named there. All its arguments are addresses; matrices are row-major, which BLAS sees as their transposes, so the rows
+of our result are BLAS's columns, each of which it computes alike whichever others there are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: Where the routine is among the words, how long units are in a, b and c, and where the routine's arguments begin.
+ROUTINE, STEPS, ARGUMENTS = 2, {"a": 3, "b": 4, "c": 5}, 6
+#: Which arguments of the routine are the matrices, and the number of rows of the result.
+PLACES, ROWS, COUNT = {"a": 8, "b": 6, "c": 11}, 3, 13
+
+
+def write(module: Any, ir: Any) -> tuple[Any, Any]:
+    """Write the functions of rows and of matrices."""
+    i64, i32 = ir.IntType(64), ir.IntType(32)
+    word = i64.as_pointer()
+    routine = ir.FunctionType(ir.VoidType(), [word] * COUNT).as_pointer()
+
+    def begin(name: str) -> tuple[Any, Any]:
+        f = ir.Function(module, ir.FunctionType(ir.VoidType(), [word]), name)
+        f.linkage = "internal"
+        return f, ir.IRBuilder(f.append_basic_block("entry"))
+
+    def load(b: Any, words: Any, k: int) -> Any:
+        return b.load(b.gep(words, [ir.Constant(i64, k)], source_etype=i64), typ=i64)
+
+    def call(b: Any, words: Any, unit: Any, moved: str, rows: Any = None) -> None:
+        """Call the routine for a unit, or for ``rows`` from it on."""
+        arguments = [load(b, words, ARGUMENTS + k) for k in range(COUNT)]
+        for x in moved:
+            arguments[PLACES[x]] = b.add(arguments[PLACES[x]], b.mul(unit, load(b, words, STEPS[x])))
+        pointers = [b.inttoptr(x, word) for x in arguments]
+        if rows is not None:
+            pointers[ROWS] = rows
+        b.call(b.inttoptr(load(b, words, ROUTINE), routine), pointers)
+
+    of_rows, b = begin("rows_of_product")
+    words = of_rows.args[0]
+    first, number = load(b, words, 0), b.alloca(i64)
+    b.store(b.trunc(b.sub(load(b, words, 1), first), i32), b.bitcast(number, i32.as_pointer()))
+    call(b, words, first, "ac", number)
+    b.ret_void()
+
+    of_matrices, b = begin("products_of_batch")
+    words = of_matrices.args[0]
+    before, test, inside, done = b.block, *(of_matrices.append_basic_block() for _ in range(3))
+    first, last = load(b, words, 0), load(b, words, 1)
+    b.branch(test)
+    b.position_at_end(test)
+    unit = b.phi(i64)
+    unit.add_incoming(first, before)
+    b.cbranch(b.icmp_signed("<", unit, last), inside, done)
+    b.position_at_end(inside)
+    call(b, words, unit, "abc")
+    unit.add_incoming(b.add(unit, ir.Constant(i64, 1)), inside)
+    b.branch(test)
+    b.position_at_end(done)
+    b.ret_void()
+    return of_rows, of_matrices
