@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from symc.errors import InputError
-from symc.ir.record import dataclass
+from symc.ir.record import dataclass, replace
+
+#: What tells a dataclass, without importing ``dataclasses``.
+DATACLASS = "__dataclass_fields__"
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,9 @@ def _open(tree: Any) -> tuple[Nest, list[Any]] | None:
         return Nest("tuple" if isinstance(tree, tuple) else "list"), list(tree)
     if isinstance(tree, dict):
         return Nest("dict", keys=tuple(tree)), list(tree.values())
-    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+    if hasattr(type(tree), DATACLASS):
+        import dataclasses
+
         keys = tuple(f.name for f in dataclasses.fields(tree))
         return Nest("dataclass", keys=keys, cls=type(tree)), [getattr(tree, k) for k in keys]
     return None
@@ -87,7 +91,7 @@ def flatten(tree: Any) -> tuple[list[Any], Nest]:
         own, child = flatten(item)
         leaves += own
         children.append(child)
-    return leaves, dataclasses.replace(nest, children=tuple(children))
+    return leaves, replace(nest, children=tuple(children))
 
 
 def unflatten(nest: Nest, leaves: Sequence[Any]) -> Any:
@@ -205,7 +209,7 @@ def _find_class(path: str) -> type:
     found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
-    if not isinstance(found, type) or not (dataclasses.is_dataclass(found) or hasattr(found, "_fields")):
+    if not isinstance(found, type) or not (hasattr(found, DATACLASS) or hasattr(found, "_fields")):
         raise InputError(
             f"the saved function returns or takes a {name}, which is not at hand", help=f"import {module} first"
         )

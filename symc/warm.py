@@ -87,7 +87,7 @@ class WarmProgram(Frames):
         for r in self._found:
             if sizes_of(r) == dict(sizes):
                 try:
-                    return restored(r)
+                    return restored(r, lambda: self._whole().lower(sizes).steps)
                 except LookupError:  # the machine code was removed
                     break
         return self._whole().lower(sizes)

@@ -151,4 +151,5 @@ class _Fields:
             elif f.factory is not _ABSENT:
                 own[name] = dataclasses.field(default_factory=f.factory)
         found = dataclasses.dataclass(type(cls.__name__, (), own)).__dataclass_fields__  # type: ignore[attr-defined]
+        cls.__dataclass_fields__ = found  # type: ignore[attr-defined]
         return found

@@ -50,8 +50,8 @@ class _Lent:
 
 
 class Calls:
-    """The Python steps of a frame, by number; the first is ``pulse``. An exception stops the interpreter and is kept for
-    ``raise_error``."""
+    """The Python steps of a frame, by number; the first is ``pulse``. An exception stops the interpreter and is kept
+    for ``raise_error``."""
 
     def __init__(self, steps: Sequence[CallStep], sizes: Mapping[str, int], arena: np.ndarray, words: Any):
         self.steps, self.sizes, self.arena, self.words = steps, sizes, arena, words
@@ -133,20 +133,37 @@ def _serve(me: weakref.ref[Calls]) -> Generator[None, int, None]:
 
 @dataclass(frozen=True, eq=False)
 class ReferenceStep:
-    """An op by its reference."""
+    """An op by its reference. ``rare``: where native code has failed, which a call does not do as a rule."""
 
     value: Value
     reads: Sequence[Place]
     writes: Sequence[Place]
     hints: Hints
+    rare: bool = False
 
     def __call__(self, calls: Calls) -> None:
         arrays = [calls.array(p) for p in self.reads]
+        if self.value.op.name == "sort":  # NumPy sorts where the result lies, without an array of its own
+            (out,) = [calls.array(p) for p in self.writes]
+            np.copyto(out, arrays[0])
+            out.sort(self.value.attrs["axis"], kind="stable")
+            return
         with np.errstate(all="ignore"):
             found = apply(self.value, arrays, calls.sizes, False, self.hints)
         results = found if isinstance(self.value.type, TupleType) else (found,)
         for place, x in zip(self.writes, results, strict=True):
             np.copyto(calls.array(place), x, casting="no")
+
+
+@dataclass(frozen=True, eq=False)
+class LateStep:
+    """A step that is found when it runs: ``find`` gives all steps of the code, of which it is number ``number``."""
+
+    find: Callable[[], Sequence[CallStep]]
+    number: int
+
+    def __call__(self, calls: Calls) -> None:
+        self.find()[self.number](calls)
 
 
 @dataclass(frozen=True, eq=False)

@@ -152,7 +152,7 @@ class Lowering:
             self._launch(plan, v, self.launches[kernel_form_of(step)], reads, writes)
         elif products.lower(self, step, reads, writes):
             return
-        elif not lapack.lower(self, v, reads, writes, lambda: self._reference(plan, v, reads, writes)):
+        elif not lapack.lower(self, v, reads, writes, lambda: self._reference(plan, v, reads, writes, rare=True)):
             self._reference(plan, v, reads, writes)
 
     def _fails(self, plan: Plan, v: Value) -> bool:
@@ -175,7 +175,7 @@ class Lowering:
         self._run(launch, [*reads, *writes, slot])
         self.code.emit(Op.JUMP_IF_ZERO, slot, good)
         self.code.emit(Op.CLEAR, slot, 1)
-        self._reference(plan, v, reads, writes)  # which raises the error
+        self._reference(plan, v, reads, writes, rare=True)  # which raises the error
         self.code.place(good)
 
     def _run(self, launch: Launch, slots: Sequence[int]) -> None:
@@ -191,14 +191,14 @@ class Lowering:
         self.steps.append(step)
         self.code.emit(Op.CALLBACK, len(self.steps) - 1)
 
-    def _reference(self, plan: Plan, v: Value, reads: Sequence[int], writes: Sequence[int]) -> None:
+    def _reference(self, plan: Plan, v: Value, reads: Sequence[int], writes: Sequence[int], rare: bool = False) -> None:
         def place(slot: int, t: Any) -> Place:
             return Place(slot, concrete_shape(t.shape, self.sizes), t.dtype)
 
         types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
         places = [place(s, o.type) for s, o in zip(reads, v.operands, strict=True)]
         results = [place(s, t) for s, t in zip(writes, types, strict=True)]
-        self.call(ReferenceStep(v, places, results, plan.function.hints))
+        self.call(ReferenceStep(v, places, results, plan.function.hints, rare))
 
 
 @phase("lower", lambda plan, launches, required, sizes, timed=False: _numbers(sizes))

@@ -42,7 +42,9 @@ def compile_text(source: Source) -> Symbol:
 
 
 def kept_kernel(name: str) -> Symbol:
-    """A kernel whose machine code is on disk. Raises LookupError if it is not there any more."""
+    """A kernel whose machine code is here or on disk. Raises LookupError if it is not there any more."""
+    if name in _kernels:
+        return Symbol(_kernels[name], f"kernel {name}")
     entry = object_cache.read(name)
     if entry is None:
         raise LookupError(name)

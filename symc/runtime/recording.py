@@ -1,19 +1,21 @@
 """Code of plans on disk: what a plan was lowered to at given sizes, so that another process runs it without a plan.
 
-A recording is data: words, the names of what they call, and numbers. Code that needs Python (ops without native code),
-machine code that is not on disk (kernels of Numba) and large constants are not recorded.
+A recording is data: words, the names of what they call, and numbers. Code that runs Python (ops without native code;
+what it runs only where native code fails is found when it must be), machine code that is not on disk (kernels of Numba)
+and large constants are not recorded.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from symc.runtime.calls import Calls
-from symc.runtime.executor import Symbol, Template, Word
+from symc.runtime.calls import Calls, CallStep, LateStep, ReferenceStep
+from symc.runtime.executor import NEVER, Template
+from symc.runtime.image import Symbol
 from symc.runtime.lowered import Fresh, Lowered
 from symc.runtime.symbols import find
 
@@ -29,13 +31,13 @@ def recorded(lowered: Lowered) -> Recording | None:
     """The recording of some code; None if it is bound to this process."""
     t = lowered.template
     constants = list({id(a): a for _, a, _ in t.constants}.values())
-    if len(lowered.steps) > 1 or sum(a.nbytes for a in (t.pool, *constants)) > LIMIT:
+    rare = all(isinstance(s, ReferenceStep) and s.rare for s in lowered.steps[1:])
+    if not rare or sum(a.nbytes for a in (t.pool, *constants)) > LIMIT:
         return None
     words = t.words.copy()
     for k, _ in t.symbols:
         words[k] = 0
-    words[Word.LEFT] = 0
-    if np.any(np.abs(words) >= LEAST_ADDRESS):
+    if np.any((np.abs(words) >= LEAST_ADDRESS) & (words != NEVER)):
         return None
     places = {id(a): k for k, a in enumerate(constants)}
     return {
@@ -43,17 +45,19 @@ def recorded(lowered: Lowered) -> Recording | None:
         "kept_at": t.kept.tolist(), "pool": t.pool.tobytes().hex(),
         "constants": [[a.dtype.str, a.shape, a.tobytes().hex()] for a in constants],
         "constants_at": [[slot, places[id(a)], offset] for slot, a, offset in t.constants],
-        "left": int(t.words[Word.LEFT]), "sizes": list(lowered.sizes.items()), "arena": lowered.arena,
+        "sizes": list(lowered.sizes.items()), "arena": lowered.arena,
         "first": lowered.first, "given": lowered.given, "returned": lowered.returned, "updates": lowered.updates,
         "fresh": [[f.shape, f.dtype.str, f.output] for f in lowered.fresh], "loops": lowered.loops,
-        "work": lowered.work,
+        "work": lowered.work, "steps": len(lowered.steps),
     }  # fmt: skip
 
 
-def restored(r: Recording) -> Lowered:
-    """The code of a recording. Raises LookupError if the machine code it calls is not on disk any more."""
+def restored(r: Recording, steps: Callable[[], Sequence[CallStep]]) -> Lowered:
+    """The code of a recording. ``steps``: how to find its Python steps, should one run.
+
+    Raises LookupError if the machine code it calls is not on disk any more.
+    """
     words = np.array(r["words"], np.int64)
-    words[Word.LEFT] = r["left"]
     symbols = tuple((k, Symbol(find(name), name)) for k, name in r["symbols"])
     for k, s in symbols:
         words[k] = s
@@ -64,8 +68,8 @@ def restored(r: Recording) -> Lowered:
     return Lowered(
         template, dict(r["sizes"]), r["arena"], r["first"], tuple(r["given"]),
         tuple(Fresh(tuple(shape), np.dtype(dtype), output) for shape, dtype, output in r["fresh"]),
-        tuple((k, tuple(shape)) for k, shape in r["returned"]), tuple(r["updates"]), [Calls.pulse], r["loops"],
-        r["work"])
+        tuple((k, tuple(shape)) for k, shape in r["returned"]), tuple(r["updates"]),
+        [Calls.pulse, *(LateStep(steps, k) for k in range(1, r["steps"]))], r["loops"], r["work"])
 
 
 def _rows(pairs: Sequence[Sequence[int]]) -> np.ndarray:

@@ -1,0 +1,219 @@
+"""Functions that another process compiled: what is found on disk runs alike, and what is not is compiled as ever."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import symc as sc
+from symc import prepared, warm
+from symc.ir import extensions
+from symc.opt.rule import Rule, register, temporary_rules
+from symc.runtime import object_cache
+from symc.warm import WarmPrepared
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of its own, in a process that nobody has changed."""
+    monkeypatch.setenv(object_cache.FOLDER, str(tmp_path / "cache"))
+    monkeypatch.setattr(extensions, "_changed", [])
+    monkeypatch.setattr(warm, "KEPT", ("default", "fast_compile"))
+    return tmp_path / "cache"
+
+
+def is_warm(f: Any) -> bool:
+    return isinstance(f._prepared, WarmPrepared)
+
+
+def vector(name: str, dtype: str = "float64") -> Any:
+    """An input whose size has a name: sizes without one are counted, and a second function has others."""
+    return sc.input(name, dtype, shape=(f"n_{name}",))
+
+
+def affine() -> tuple[Any, list[Any]]:
+    x, y = (sc.input(name, "float64", shape=("n",)) for name in "xy")
+    return sc.sum(sc.exp(x) * y + 1), [x, y]
+
+
+def twice(make: Any, *calls: tuple, **options: Any) -> tuple[Any, Any]:
+    """A function compiled and called, and once more, with the same results."""
+    found = []
+    for _ in range(2):
+        outputs, inputs = make()
+        f = sc.compile(outputs, inputs, **options)
+        found.append((f, [f(*args) for args in calls]))
+    (cold, a), (again, b) = found
+    assert not is_warm(cold) and is_warm(again)
+    for p, q in zip(a, b, strict=True):
+        for u, v in zip(p, q, strict=True) if isinstance(p, tuple) else [(p, q)]:
+            np.testing.assert_array_equal(u, v)
+    return cold, again
+
+
+def test_it_runs_without_optimizer_and_planner(monkeypatch: pytest.MonkeyPatch) -> None:
+    outputs, inputs = affine()
+    want = sc.compile(outputs, inputs)(np.arange(4.0), np.ones(4))
+    monkeypatch.setattr(prepared, "prepare", None)  # it is not asked
+    f = sc.compile(outputs, inputs)
+    assert is_warm(f) and f.compile_count == 0
+    for _ in range(4):  # by the native entry too
+        assert f(np.arange(4.0), np.ones(4)) == want
+    assert f([0, 1, 2, 3], np.ones(4, np.float32)) == want
+
+
+def test_other_sizes_are_compiled_and_kept() -> None:
+    _, f = twice(affine, (np.ones(3), np.ones(3)))
+    small = f(np.zeros(2), np.ones(2))
+    assert small == 4 and f(np.zeros(5), np.ones(5)) == 10
+    again = sc.compile(*affine())
+    assert again(np.zeros(2), np.ones(2)) == 4 and "_whole" not in again._prepared.__dict__
+    assert again(np.zeros(7), np.ones(7)) == 14 and "_whole" in again._prepared.__dict__
+
+
+def test_of_many_sizes_some_are_kept() -> None:
+    f = sc.compile(*affine())
+    for n in range(1, 2 * warm.MOST):
+        f(np.zeros(n), np.ones(n))
+    assert len(sc.compile(*affine())._prepared.program._found) == warm.MOST
+
+
+def test_everything_that_can_be_asked_is_the_same() -> None:
+    x = sc.matrix("x")
+    cold, f = twice(lambda: (sc.softmax(x @ x.T, axis=1), [x]), (np.eye(3),))
+    assert f.dump() == cold.dump() and f.plan == cold.plan and f.source == cold.source
+    assert f.stages == cold.stages and f.explain() == cold.explain()
+    assert [k.name for k in f.kernels] == [k.name for k in cold.kernels]
+    assert f.memory(np.eye(3)) == cold.memory(np.eye(3)) and f.calls == cold.calls
+    assert [r[0] for r in f.profile(np.eye(3))] == [r[0] for r in cold.profile(np.eye(3))]
+    assert repr(f) == repr(cold)
+
+
+def test_states_are_updated() -> None:
+    results = []
+    for _ in range(2):
+        w, x = sc.shared(np.ones(3), "w"), vector("x")
+        f = sc.compile(sc.sum(w * x), [x], updates={w: w - 0.5 * x})
+        results.append([(float(f(np.arange(3.0))), w.get_value().tolist()) for _ in range(4)])
+    assert is_warm(f) and results[0] == results[1]
+
+
+def test_loops_constants_and_products() -> None:
+    table = np.linspace(0, 1, 50)
+
+    def make() -> tuple[Any, list[Any]]:
+        h, m = vector("h"), sc.input("m", "float64", shape=("n_h", "n_h"))
+        x = sc.input("x", "float64", shape=("t", "n_h"))
+        final, _ = sc.scan(lambda c, row: (sc.tanh(m @ c + row), None), h, x)
+        return (final, m @ x.T, sc.asarray(table)[: x.shape[0]] * 2), [h, m, x]
+
+    rng = np.random.default_rng(0)
+    arrays = rng.normal(size=3), rng.normal(size=(3, 3)), rng.normal(size=(20, 3))
+    twice(make, arrays)
+
+
+def test_errors_are_those_of_the_function_and_name_the_line() -> None:
+    def make() -> tuple[Any, list[Any]]:
+        x, i = vector("x"), vector("i", "int64")
+        return x[i] * 2, [x, i]
+
+    cold, f = twice(make, (np.ones(3), np.array([0, 2])))
+    texts = []
+    for g in (cold, f):
+        with pytest.raises(sc.SymcError) as e:
+            g(np.ones(3), np.array([0, 3]))
+        texts.append(str(e.value))
+    assert texts[0] == texts[1] and "return x[i] * 2" in texts[1]
+    np.testing.assert_array_equal(f(np.ones(3), np.array([0, 2])), [2, 2])
+    with pytest.raises(sc.ShapeError):
+        f(np.ones((3, 3)), np.array([0]))
+
+
+def test_what_decides_the_program_is_in_its_name() -> None:
+    outputs, inputs = affine()
+    f = sc.compile(outputs, inputs)
+    f(np.ones(2), np.ones(2))
+    assert not is_warm(sc.compile(outputs + 1, inputs))
+    assert not is_warm(sc.compile(outputs, inputs, donate=[inputs[0]]))
+    assert not is_warm(sc.compile(outputs, inputs, pipeline="canonicalize"))
+    assert not is_warm(sc.compile(outputs, inputs, mode="fast_compile"))
+    assert not is_warm(sc.compile(outputs, inputs, mode="debug"))
+    assert not is_warm(sc.compile(outputs, inputs, max_bytes=("1MB", {"n": 2})))
+    assert is_warm(sc.compile(outputs, inputs, name="other"))
+
+
+def test_nothing_is_kept_of_what_users_add(monkeypatch: pytest.MonkeyPatch) -> None:
+    outputs, inputs = affine()
+    sc.compile(outputs, inputs)(np.ones(2), np.ones(2))
+
+    with temporary_rules():
+        register(Rule("user_rule", "user_family", True, ("add",), lambda v, context: None))
+        assert not is_warm(sc.compile(outputs, inputs))
+    monkeypatch.setattr(extensions, "_changed", [])
+    half = sc.op(lambda a: a / 2, name="test_warm_half", numba=lambda a: a / 2)
+    x = sc.vector("x")
+    f = sc.compile(half(x), [x])
+    f(np.ones(2))
+    assert warm.key_of(f._built.function, "default", None, frozenset()) is None
+
+
+def test_code_that_is_bound_to_this_process_is_not_kept(place: Path) -> None:
+    z, x = vector("z", "complex128"), vector("x")
+    for outputs, inputs, args in (
+        (z * z + 1, [z], (np.ones(3, complex),)),  # a kernel of Numba
+        (sc.argsort(x), [x], (np.arange(3.0),)),  # an op in Python
+    ):
+        for _ in range(2):
+            f = sc.compile(outputs, inputs)
+            f(*args)
+        assert not is_warm(f)
+
+
+@pytest.mark.parametrize("damage", [lambda d: d[:-1] + bytes([d[-1] ^ 1]), lambda d: d[:60], lambda d: b""])
+def test_damaged_entries_are_not_read(damage: Any, place: Path) -> None:
+    outputs, inputs = affine()
+    want = sc.compile(outputs, inputs)(np.ones(2), np.ones(2))
+    for path in place.iterdir():
+        path.write_bytes(damage(path.read_bytes()))
+    f = sc.compile(outputs, inputs)
+    assert not is_warm(f) and f(np.ones(2), np.ones(2)) == want
+
+
+def test_kernels_that_were_removed_are_compiled_again(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from symc.runtime import machine_code
+
+    outputs, inputs = affine()
+    f = sc.compile(outputs, inputs)
+    want = f(np.ones(2), np.ones(2))
+    key = warm.key_of(f._built.function, "default", None, frozenset())
+    for path in place.iterdir():
+        if path.stem != key:
+            path.unlink()
+    monkeypatch.setattr(machine_code, "_kernels", {})
+    again = sc.compile(outputs, inputs)
+    assert is_warm(again) and again(np.ones(2), np.ones(2)) == want
+
+
+def test_a_warm_process_imports_no_compiler_and_no_optimizer(place: Path) -> None:
+    program = (
+        "import sys, numpy as np, symc as sc\n"
+        "x, y = sc.vector('x'), sc.vector('y')\n"
+        "f = sc.compile(sc.sum(sc.exp(x) * y + 1), [x, y])\n"
+        "print(f(np.arange(3.0), np.ones(3)), [m for m in ('numba', 'llvmlite', 'symc.opt', 'symc.codegen.plan')"
+        " if m in sys.modules])"
+    )
+    cold, again = (subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+                   for _ in range(2))
+    assert again.split(" ", 1)[1].strip() == "[]" and cold.split()[0] == again.split()[0]
+
+
+def test_copies_and_files_of_warm_functions(tmp_path: Path) -> None:
+    _, f = twice(affine, (np.ones(2), np.ones(2)))
+    f.save(tmp_path / "f.symc")
+    assert sc.load(tmp_path / "f.symc")(np.zeros(3), np.ones(3)) == 6
+    assert f.copy()(np.zeros(2), np.ones(2)) == 4
