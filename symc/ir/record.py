@@ -45,6 +45,11 @@ def replace(record: T, /, **changes: Any) -> T:
     return type(record)(**changes)
 
 
+def fields(cls: Any) -> tuple[str, ...]:
+    """The names of the fields of such a class."""
+    return tuple(cls.__record__)
+
+
 def _record(cls: type, frozen: bool, eq: bool) -> type:
     fields: dict[str, Field] = {}
     for base in reversed(cls.__mro__[1:]):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from symc.ir.op import Op
 
 _lock = threading.RLock()
+_made: set[Op] = set()  # ops of which there has been a value
 _values: weakref.WeakValueDictionary[tuple, Value] = weakref.WeakValueDictionary()
 _regions: weakref.WeakValueDictionary[tuple, Region] = weakref.WeakValueDictionary()
 #: Serials below are for the variables of rules: how a rule is written down must not depend on when it was read.
@@ -236,7 +237,14 @@ def _intern(key: tuple) -> Value:
             value.op, value.operands, value.attrs, value.regions = key
             value.type, value._fingerprint = type_, None
             _values[key] = value
+            _made.add(op)
     return value
+
+
+def was_made(ops: Iterable[str]) -> bool:
+    """Whether this process has made values of all these ops."""
+    names = {op.name for op in _made}
+    return names.issuperset(ops)
 
 
 def first_line(value: Value) -> location.Loc | None:
@@ -254,6 +262,12 @@ def reserved_serial() -> int:
     """A serial that no program depends on having: of the reserved ones, as long as there are any."""
     found = next(_reserved)
     return found if found < RESERVED else next_serial()
+
+
+def reserve_serials(count: int) -> None:
+    """Let the next reserved serial be ``count`` at least: those below are given to values otherwise."""
+    global _reserved
+    _reserved = itertools.count(max(count, next(_reserved)))
 
 
 def fresh_input(type_: TensorType, serial: int | None = None) -> Value:

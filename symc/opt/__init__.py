@@ -1,29 +1,23 @@
-"""The optimizer: rules, passes and pipelines, from Function to Function."""
+"""The optimizer: rules, passes and pipelines, from Function to Function.
+
+The module of a pass is imported when it runs, that of a rule when it is first offered a value (``listed``).
+"""
+
+from importlib import import_module as _import
+from typing import TYPE_CHECKING, Any
 
 from symc.ir import ops as _ops  # noqa: F401  # isort: skip  (rules are built with op records)
-from symc.opt import canonicalize as _canonicalize  # noqa: F401  # isort: skip
-from symc.opt import (
-    blas,
-    bounds,
-    chains,
-    decompose,
-    fold,
-    fuse,
-    keep,
-    pack,
-    products,
-    reasons,
-    remat,
-    rules,
-    shared_factors,
-)
-from symc.opt.explain import why_not
-from symc.opt.loops import accumulate, dead, hoist, last, layout, merge, push, sink, small, turn, unroll
+from symc.opt import listed as _listed  # isort: skip  (rules are known before modules that declare some are imported)
+
+if not _listed.install():
+    _listed.import_all()
+
 from symc.opt.passes import (
     Optimized,
     Pass,
     all_passes,
     graph_pass,
+    late,
     optimize,
     register_pass,
     run_pass,
@@ -34,40 +28,53 @@ from symc.opt.pipelines import DEFAULT, FAST_COMPILE, UNFUSED
 from symc.opt.provenance import Firing, Provenance
 from symc.opt.rule import Rule, all_rules, lookup_rule, rewrite, rule, temporary_rules, unregister
 
-register_pass(Pass("inline", "Checkpoints and blocks become what their regions compute.", function=remat.inline))
-register_pass(Pass("open_blocks", "Opaque blocks become what their regions compute.", function=remat.open_blocks))
+if TYPE_CHECKING:
+    from symc.opt.explain import why_not
+
 for _pass in (
-    Pass("unroll", "Loops of few steps and choices that are made become ordinary values.", loops=unroll.unroll,
-         reasons=reasons.of_unroll),
-    Pass("turn", "A loop over reversed rows goes the other way.", loops=turn.turn),
+    Pass("inline", "Checkpoints and blocks become what their regions compute.", function=late("remat.inline"),
+         on=("inline",)),
+    Pass("open_blocks", "Opaque blocks become what their regions compute.",
+         function=late("remat.open_blocks"), on=("inline",)),
+    Pass("unroll", "Loops of few steps and choices that are made become ordinary values.",
+         loops=late("loops.unroll.unroll"),
+         reasons=late("reasons.of_unroll")),
+    Pass("turn", "A loop over reversed rows goes the other way.", loops=late("loops.turn.turn")),
     Pass("merge_scans", "Loops over the same steps become one loop, choices by one value one choice.",
-         loops=merge.merge_scans, bodies="outer", reasons=reasons.of_merge_scans),
-    Pass("last_state", "Of results of which only the last steps are read, only those are kept.", loops=last.last_state),
-    Pass("dead_loop", "Loops and branches carry along nothing that is not used.", loops=dead.dead_loop),
+         loops=late("loops.merge.merge_scans"), bodies="outer", reasons=late("reasons.of_merge_scans")),
+    Pass("last_state", "Of results of which only the last steps are read, only those are kept.",
+         loops=late("loops.last.last_state")),
+    Pass("dead_loop", "Loops and branches carry along nothing that is not used.", loops=late("loops.dead.dead_loop")),
     Pass("lay_out", "A matrix that every step multiplies with is transposed once, if it must be.",
-         loops=layout.lay_out),
-    Pass("pack", "Products that share an operand, and sums of products, become one product.", records=pack.pack,
-         reasons=reasons.of_pack),
-    Pass("hoist", "What is the same in every step of a loop is computed once.", loops=hoist.hoist,
-         reasons=reasons.of_hoist),
-    Pass("push_out", "Products of rows are computed for all steps at once, before the loop.", loops=push.push_out,
-         reasons=reasons.of_push_out),
+         loops=late("loops.layout.lay_out")),
+    Pass("pack", "Products that share an operand, and sums of products, become one product.",
+         records=late("pack.pack"), on=("dot", "control"),
+         reasons=late("reasons.of_pack")),
+    Pass("hoist", "What is the same in every step of a loop is computed once.", loops=late("loops.hoist.hoist"),
+         reasons=late("reasons.of_hoist")),
+    Pass("push_out", "Products of rows are computed for all steps at once, before the loop.",
+         loops=late("loops.push.push_out"),
+         reasons=late("reasons.of_push_out")),
     Pass("pull_out", "Products that no carry needs are computed for all steps at once, after the loop.",
-         loops=push.pull_out),
+         loops=late("loops.push.pull_out")),
     Pass("accumulate", "Sums over steps of products are one product outside of the loop.",
-         loops=accumulate.accumulate),
-    Pass("sink", "What one branch alone needs is computed in that branch.", loops=sink.sink),
-    Pass("chains", "Products of several matrices are multiplied in the order that costs least.", records=chains.chains),
-    Pass("check_indices", "Gathers read only where an index was checked.", function=bounds.check_indices),
-    Pass("small_loops", "Loops on a few numbers become one kernel each.", function=small.small_loops, bodies="outer",
-         reasons=reasons.of_small_loops, makes=("loop",)),
+         loops=late("loops.accumulate.accumulate")),
+    Pass("sink", "What one branch alone needs is computed in that branch.", loops=late("loops.sink.sink")),
+    Pass("chains", "Products of several matrices are multiplied in the order that costs least.",
+         records=late("chains.chains"), on=("dot",)),
+    Pass("check_indices", "Gathers read only where an index was checked.", function=late("bounds.check_indices"),
+         on=("indices",)),
+    Pass("small_loops", "Loops on a few numbers become one kernel each.",
+         function=late("loops.small.small_loops"), on=("scan", "while"), bodies="outer",
+         reasons=late("reasons.of_small_loops"), makes=("loop",)),
     Pass("share_factors", "What a factorization that is needed anyway gives too is taken from it.",
-         records=shared_factors.share_factors),
-    Pass("blas", "Sums of products become products that add to what is there.", records=blas.blas,
-         reasons=reasons.of_blas, makes=("gemm",)),
-    Pass("keep", "What depends on states alone that do not change is kept between calls.", records=keep.keep),
-    Pass("fuse", "What kernels can compute together becomes `fused` values.", records=fuse.fuse_all,
-         reasons=reasons.of_fuse, makes=("fused",),
+         records=late("shared_factors.share_factors"), on=("eigvalsh", "eigvals", "svdvals", "lu_solve")),
+    Pass("blas", "Sums of products become products that add to what is there.", records=late("blas.blas"),
+         on=("dot", "gemm"), reasons=late("reasons.of_blas"), makes=("gemm",)),
+    Pass("keep", "What depends on states alone that do not change is kept between calls.", records=late("keep.keep"),
+         on=("state",)),
+    Pass("fuse", "What kernels can compute together becomes `fused` values.", records=late("fuse.fuse_all"),
+         reasons=late("reasons.of_fuse"), makes=("fused",),
          undone_by=("check_indices", "small_loops", "blas", "pack", "chains", "decompose", "simplify", "stabilize")),
 ):  # fmt: skip
     register_pass(_pass)
@@ -105,3 +112,11 @@ __all__ = [
     "unregister_pass",
     "why_not",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "why_not":
+        return _import("symc.opt.explain").why_not
+    if name in __all__:
+        return _import(f"symc.opt.{name}")
+    raise AttributeError(f"module 'symc.opt' has no attribute {name!r}")

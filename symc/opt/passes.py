@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from symc.errors import InternalError, PipelineError
@@ -29,7 +30,7 @@ from symc.opt.pipelines import DEFAULT, Selection, parse_pipeline
 from symc.opt.provenance import Provenance
 from symc.opt.regions import FunctionPass, in_bodies, live_lines, with_lines
 from symc.opt.rewrite import Rewriter
-from symc.opt.rule import OPT_IN, Rule, all_rules, known_names, remembered
+from symc.opt.rule import ANY, OPT_IN, Rule, all_rules, known_names, remembered
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Pass:
     ``loops``: a function on loops and branches, which records what it did; it always runs on bodies too.
     ``records``: a function on a whole function, bodies and all, which records what it did.
     ``reasons``: of the functions before and after, what the pass left alone, and why in words.
+    ``on``: it does nothing to a function without one of these (``words_of``).
     ``makes``: the names of the ops that only this pass makes.
     ``undone_by``: passes that must not run after it, because they would undo it or find nothing to look at.
     """
@@ -52,6 +54,7 @@ class Pass:
     loops: Callable[[Provenance, Function], Function] | None = None
     records: Callable[[Provenance, Function], Function] | None = None
     reasons: Callable[[Function, Function], Iterable[tuple[Value | None, str]]] | None = None
+    on: tuple[str, ...] = ()
     makes: tuple[str, ...] = ()
     undone_by: tuple[str, ...] = ()
 
@@ -85,6 +88,12 @@ def graph_pass(name: str, bodies: bool = False) -> Callable[[FunctionPass], Func
         return f
 
     return declare
+
+
+def late(path: str) -> Callable[..., Any]:
+    """A function of a module of the optimizer, by name: the module is imported when it is called."""
+    module, name = path.rsplit(".", 1)
+    return lambda *given: getattr(import_module(f"symc.opt.{module}"), name)(*given)
 
 
 def find_pass(name: str) -> Pass | None:
@@ -170,20 +179,22 @@ def _optimize(f: Function, selection: Selection, strict: bool, verify: bool) -> 
     settled: tuple[Region, set[str]] = (f.body, set())  # a body, and families of rules of which none applies to it
     tried: dict[Value, frozenset[str]] = {}
     facts = Analysis()
-    looked: tuple[Region | None, bool] = (None, False)  # a body, and whether there are loops or branches in it
     left: dict[str, Function] = {}  # what a pass on whole functions left as it was: it would again
+    known: tuple[Function | None, frozenset[str]] = (None, frozenset())
     for name in selection.passes:
-        families = set(_passes[name].families)
-        if _passes[name].loops is not None and looked[0] is not f.body:
-            looked = f.body, _any_bodies(f.values())
-        if families and settled[0] is f.body and families <= settled[1] or (
-            _passes[name].loops is not None and not looked[1] and out.report
-        ) or left.get(name) is f and out.report:
-            step = Step(name, 0.0, out.report[-1].values_after, out.report[-1].values_after)
+        p, families = _passes[name], set(_passes[name].families)
+        known = known if known[0] is f else (f, words_of(f))
+        if (
+            families and settled[0] is f.body and families <= settled[1]
+            or left.get(name) is f
+            or not _can_apply(p, known[1], selection)
+        ):
+            count = out.report[-1].values_after if out.report else len(f.values())
+            step = Step(name, 0.0, count, count)
         else:
             before = f
-            f, step = _run(_passes[name], f, selection, out.provenance, strict, tried, facts)
-            if f is before and _passes[name].records is not None:
+            f, step = _run(p, f, selection, out.provenance, strict, tried, facts)
+            if f is before and p.records is not None:
                 left[name] = f
             settled = (f.body, families | settled[1] if f.body is settled[0] else families)
         if verify:
@@ -192,6 +203,32 @@ def _optimize(f: Function, selection: Selection, strict: bool, verify: bool) -> 
         out.report.append(step)
     out.function = f
     return out
+
+
+def words_of(f: Function) -> frozenset[str]:
+    """What a function consists of, its bodies included: the names, traits and facts of its ops, "control" for loops and
+    branches, "state" for states."""
+    values = f.values()
+    if any(v.regions for v in values):
+        values = list(every_value(f.body))
+    ops = {v.op for v in values}
+    words = {w for op in ops for w in (op.name, *op.traits, *op.facts)}
+    if _any_bodies(values):
+        words.add("control")
+    if any(i.role == "state" for i in f.inputs):
+        words.add("state")
+    return frozenset(words)
+
+
+def _can_apply(p: Pass, words: frozenset[str], selection: Selection) -> bool:
+    """Whether a function of these words has something that the pass starts at."""
+    if p.families:
+        rules = selected_rules(p.families, selection)
+        roots = remembered(("roots", rules), lambda: frozenset(root for r in rules for root in r.roots))
+        return ANY in roots or not words.isdisjoint(roots)
+    if p.loops is not None:
+        return "control" in words
+    return not p.on or not words.isdisjoint(p.on)
 
 
 def check_order(names: Sequence[str]) -> None:

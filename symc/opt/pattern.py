@@ -27,6 +27,8 @@ from symc.ir.value import Value, fresh_input, make, reserved_serial
 #: The ops whose nests are one collection of terms: (op, sign of its first operand, sign of its second).
 SUM = {"add": (1, 1), "sub": (1, -1)}
 PRODUCT = {"mul": (1, 1), "div": (1, -1)}
+#: Ops whose result has the dtype of every operand, among those of which equations for integers are made.
+KEEP_KIND = {"add", "sub", "mul", "div", "neg", "pow", "floordiv", "mod", "fmod", "maximum", "minimum"}
 #: What a number is called among op names.
 NUMBER = "#"
 #: How `needs` says that a sum or a product of any kind must be below.
@@ -103,9 +105,18 @@ def leaves(count: int, dtypes: dict[int, str] | None = None, shape: tuple = ()) 
     return [fresh_input(TensorType((dtypes or {}).get(k, "f64"), shape)) for k in range(count)]
 
 
-def variables_of_rule(count: int, dtypes: dict[int, str]) -> list[Value]:
-    """The values that a rule's equation is written down with. In which order it has its operands is up to them."""
-    return [fresh_input(TensorType(dtypes.get(k, "f64"), ()), reserved_serial()) for k in range(count)]
+def keeps_kind(p: Pattern) -> bool:
+    """Whether what matches has the dtype kind of what its variables are."""
+    if isinstance(p, Node):
+        return p.op.name in KEEP_KIND and all(map(keeps_kind, p.operands))
+    return not isinstance(p, Terms) or all(keeps_kind(q) for _, q in p.terms)
+
+
+def variables_of_rule(count: int, dtypes: dict[int, str], first: int | None = None) -> list[Value]:
+    """The values that a rule's equation is written down with. In which order it has its operands is up to them, so
+    ``first``, the serial of the first, decides that."""
+    return [fresh_input(TensorType(dtypes.get(k, "f64"), ()), reserved_serial() if first is None else first + k)
+            for k in range(count)]
 
 
 def example(f: Callable[..., Value], values: Sequence[Value]) -> Value:
@@ -282,6 +293,13 @@ def needs(p: Pattern) -> frozenset[str]:
     cost."""
     below = p.operands if isinstance(p, Node) else [t for _, t in p.terms] if isinstance(p, Terms) else ()
     return frozenset(_mark(q) for q in below if not isinstance(q, Var))
+
+
+def ops_of(p: Pattern) -> frozenset[str]:
+    """The names of all ops that a match has, but for sums and products."""
+    if isinstance(p, Node):
+        return frozenset([p.op.name]).union(*map(ops_of, p.operands))
+    return frozenset().union(*[ops_of(q) for _, q in p.terms]) if isinstance(p, Terms) else frozenset()
 
 
 def _mark(p: Pattern) -> str:

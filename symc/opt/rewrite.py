@@ -23,14 +23,12 @@ from symc.ir.traverse import postorder, rebuild
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, make
 from symc.opt.facts import Analysis, Fact
-from symc.opt.pattern import Node, Pattern, Terms, bare, forget, ingredients
+from symc.opt.pattern import bare, forget, ingredients
 from symc.opt.provenance import Provenance
 from symc.opt.rule import ANY, Rule
 
 #: Firings allowed per value of the graph, and at least.
 BUDGET, MIN_BUDGET = 24, 400
-#: Ops whose result has the dtype of every operand, among those of which equations for integers are made.
-KEEP_KIND = {"add", "sub", "mul", "div", "neg", "pow", "floordiv", "mod", "fmod", "maximum", "minimum"}
 #: What is read in more pieces stays whole.
 MOST_PIECES = 8
 NONE: frozenset[str] = frozenset()
@@ -62,7 +60,7 @@ class Index:
                 r
                 for r in self._starting(op)
                 if (r.contextual or r.family not in tried)
-                and (kind in r.kinds or r.pattern is None or not keeps_kind(r.pattern))
+                and (kind in r.kinds or not r.keeps_kind)
             ]
         return found
 
@@ -71,13 +69,6 @@ class Index:
 def index_of(rules: tuple[Rule, ...]) -> Index:
     """The index of a set of rules; the same few sets come again in every program."""
     return Index(rules)
-
-
-def keeps_kind(p: Pattern) -> bool:
-    """Whether what matches has the dtype kind of what its variables are."""
-    if isinstance(p, Node):
-        return p.op.name in KEEP_KIND and all(map(keeps_kind, p.operands))
-    return not isinstance(p, Terms) or all(keeps_kind(q) for _, q in p.terms)
 
 
 @dataclass
@@ -216,7 +207,7 @@ class Rewriter:
         new = self._first(rules, v) if rules else v
         if new is v and any([o.op is assume for o in v.operands]):
             # patterns look through assumptions; rewrites are offered the operands as they are without
-            rules = [r for r in rules if r.pattern is None and r.family not in KEEPS_ASSUMPTIONS]
+            rules = [r for r in rules if not r.by_pattern and r.family not in KEEPS_ASSUMPTIONS]
             without = rebuild(v, [bare(o) for o in v.operands])
             new = self._first(rules, without)
             new = v if new is without else new

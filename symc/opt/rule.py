@@ -27,9 +27,11 @@ from symc.opt.pattern import (
     Pattern,
     Terms,
     compile_pattern,
+    keeps_kind,
     leaves,
     match,
     needs,
+    ops_of,
     roots,
     variables_of_rule,
     weight,
@@ -88,6 +90,8 @@ class Rule:
     needs: frozenset[str] = frozenset()  # op names that must be right below
     contextual: bool = False  # its answer depends on more than the value: who else uses what
     traits: frozenset[str] = frozenset()  # with ANY: traits the op must have
+    first: int = 0  # the serial of its first variable
+    module: str = ""  # that declares it
     misses: Callable[[], Sequence[Value]] = tuple
     written: Callable[[Any], Any] | None = None
     arises: str = ""
@@ -96,6 +100,21 @@ class Rule:
     def equation(self) -> str:
         """What it says, as text; written when it is first asked for."""
         return self.says if isinstance(self.says, str) else self.says()
+
+    @cached_property
+    def by_pattern(self) -> bool:
+        """Whether it is an equation: a pattern and what is put in its place."""
+        return self.pattern is not None
+
+    @cached_property
+    def ops(self) -> frozenset[str]:
+        """The names of the ops in its pattern, but for sums and products."""
+        return frozenset() if self.pattern is None else ops_of(self.pattern)
+
+    @cached_property
+    def keeps_kind(self) -> bool:
+        """Whether what its pattern matches has the dtype kind of what its variables are."""
+        return self.pattern is not None and keeps_kind(self.pattern)
 
     def __repr__(self) -> str:
         return f"<rule {self.name}>"
@@ -123,7 +142,11 @@ def parameters(f: Callable) -> list[str]:
     return list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
 
 
+#: What makes a rule; the serial of its first variable, if that is given.
+Make = Callable[[int | None], Rule]
+
 _rules: dict[str, Rule] = {}
+_awaited: dict[tuple[str, str], Callable[[Make], Rule]] = {}  # by module and name: who takes it when it is declared
 _answers: dict[Any, Any] = {}  # what was found out about the rules there are
 
 
@@ -147,6 +170,17 @@ def register(r: Rule) -> Rule:
     if r.family == "canonicalize":  # (while the others are registered, each is compared with the same of these)
         _canonical_rules.cache_clear()
     return r
+
+
+def register_late(r: Rule, module: str, take: Callable[[Make], Rule]) -> None:
+    """Add a rule of symc's own of which only some is known: ``take`` gets what makes it when ``module`` declares it."""
+    _awaited[module, r.name] = take
+    _rules[r.name] = r
+
+
+def _declared(f: Callable, make: Make) -> Rule:
+    take = _awaited.pop((f.__module__, f.__name__), None)
+    return register(make(None)) if take is None else take(make)
 
 
 def unregister(name: str) -> None:
@@ -218,12 +252,15 @@ def rule(
     """
 
     def declare(f: Callable) -> Rule:
-        made = _pattern_rule(
-            f, exact, _with_facts(f, when, assumes), tags, kinds, dict(dtypes or {}), family or family_of(f),
-            dict(domain or {}), check,
-        )
-        made = replace(made, misses=misses, written=written, arises=arises, contextual=asks_facts(made.when))
-        return register(_assuming(made, assumes) if assumes else made)
+        def make(first: int | None) -> Rule:
+            made = _pattern_rule(
+                f, exact, _with_facts(f, when, assumes), tags, kinds, dict(dtypes or {}), family or family_of(f),
+                dict(domain or {}), check, first,
+            )
+            made = replace(made, misses=misses, written=written, arises=arises, contextual=asks_facts(made.when))
+            return _assuming(made, assumes) if assumes else made
+
+        return _declared(f, make)
 
     return declare(fn) if fn is not None else declare
 
@@ -287,8 +324,9 @@ def rewrite(
     def declare(f: Callable) -> Rule:
         wants_context = len(parameters(f)) > 1
         apply = f if wants_context else lambda v, context: f(v)
-        return register(
-            Rule(
+        return _declared(
+            f,
+            lambda _: Rule(
                 f.__name__,
                 family or family_of(f),
                 exact,
@@ -308,7 +346,8 @@ def rewrite(
                 misses=misses,
                 written=written,
                 arises=arises,
-            )
+                module=f.__module__,
+            ),
         )
 
     return declare
@@ -352,10 +391,11 @@ def _pattern_rule(
     family: str,
     domain: dict[str, tuple[float, float]],
     check: bool,
+    first: int | None,
 ) -> Rule:
     names = tuple(parameters(f))
     by_index = {k: dtypes.get(n, default_dtype(kinds)) for k, n in enumerate(names)}
-    variables = variables_of_rule(len(names), by_index)
+    variables = variables_of_rule(len(names), by_index, first)
     lhs, rhs = f(*variables)
     canonical = _canonical(lhs) if check else lhs
     if canonical.op.name in ("input", "constant"):
@@ -392,6 +432,8 @@ def _pattern_rule(
         domain,
         _source(f),
         needs(p),
+        first=variables[0].attrs["serial"] if variables else 0,
+        module=f.__module__,
     )
 
 
