@@ -17,9 +17,14 @@ NAMES = tuple((f"{p}get_num_threads{s}", f"{p}set_num_threads{s}") for p in ("sc
               for s in ("", "64_", "_64")) + (("MKL_Get_Max_Threads", "MKL_Set_Num_Threads"),)
 
 
+def to_be_limited() -> bool:
+    """Whether runs are to limit BLAS: it has several threads, or would have if no run limited it at present."""
+    return _known() and (functions()[0]() > 1 or words()[Pool.BEFORE] > 0)  # type: ignore[index]
+
+
 @functools.cache
-def can_be_limited() -> bool:
-    """Whether runs can limit BLAS; from here on the pool of threads knows how."""
+def _known() -> bool:
+    """Tell the pool how to limit BLAS, if that can be."""
     found = functions() if available() else None
     if found is not None:
         words()[Pool.GET], words()[Pool.SET] = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in found)

@@ -9,7 +9,6 @@ of the words with the addresses of one arena and of its own memory.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -19,8 +18,9 @@ from symc.ir.record import dataclass
 from symc.runtime import blas_threads
 from symc.runtime.image import Symbol
 from symc.runtime.native.executor_ir import ARITIES, NEVER, Lap, Op, Word, executor
-from symc.runtime.native.pool_ir import MOST_WORDS, words
-from symc.runtime.native.product_ir import ARGUMENTS
+from symc.runtime.native.pool_ir import MOST_WORDS, Pool
+from symc.runtime.native.pool_ir import address as pool_address
+from symc.runtime.native.product_ir import ROUTINE
 
 __all__ = [
     "ARENA", "NDARRAY", "NEVER", "Address", "Code", "Executable", "Label", "Lap", "Op", "Symbol", "Template", "Word",
@@ -109,23 +109,28 @@ class Code:
         first = self.slots([*numbers, *[0] * len(slots)])
         self.emit(Op.LAUNCH, entry, first, first + len(numbers), len(slots), *slots)
 
-    def launch_in_pieces(self, entry: int, numbers: Sequence[int], slots: Sequence[int], grain: int) -> None:
+    def launch_in_pieces(
+        self, entry: int, numbers: Sequence[int], slots: Sequence[int], grain: int, most: int = 4
+    ) -> None:
         """As ``launch``, by several threads: the first two numbers are a range, 0 and its end, and may be any part of
-        it that begins at a multiple of ``grain``."""
+        it that begins at a multiple of ``grain``. ``most``: how many parts there are for each thread, several, as
+        threads do not run equally fast."""
         count = len(numbers) + len(slots)
         if count > MOST_WORDS:
             return self.launch(entry, numbers, slots)
+        self.data[Word.POOL] = 1
         first = self.slots([*numbers, *[0] * len(slots)])
-        self.emit(Op.PIECES, entry, first, first + len(numbers), len(slots), count, numbers[1], grain, *slots)
+        self.emit(Op.PIECES, entry, first, first + len(numbers), len(slots), count, numbers[1], grain, most, *slots)
 
     def product(
         self, entry: int, steps: Sequence[int], slots: Sequence[int], units: int, grain: int, rows: bool
     ) -> None:
-        """Call BLAS for the rows of one product, or the products of a batch, by several threads. ``steps``: how many
-        bytes the next row, or matrix, is away in a, b and c."""
-        first = self.slots([0, units, 0, *steps, *[0] * len(slots)])
-        count = ARGUMENTS + len(slots)
-        self.emit(Op.PRODUCT, entry, first, first + ARGUMENTS, len(slots), count, units, grain, rows, *slots)
+        """Call BLAS: for all at once, or, by several threads, for the rows of one product, or the products of a batch.
+        ``steps``: how many bytes the next row, or matrix, is away in a, b and c."""
+        numbers = [0, units, 0, *steps]
+        routine = len(self.data) + ROUTINE
+        self.emit(Op.SET, routine, entry)
+        self.launch_in_pieces(Pool.OF_ROWS if rows else Pool.OF_MATRICES, numbers, slots, grain, 2)
 
     def limit_blas(self) -> None:
         """What is called here may use threads of its own: it is not to, while this code runs."""
@@ -208,11 +213,10 @@ class Executable:
             memory[rows[:, 0]] = rows[:, 1] + start
         for slot, array, offset in template.constants:
             memory[slot] = array.ctypes.data + offset
-        memory[Word.THREADS] = threads
-        if memory[Word.LIMIT]:
-            memory[Word.LIMIT] = blas_threads.can_be_limited()
-        if threads > 1 or memory[Word.LIMIT]:
-            memory[Word.POOL] = ctypes.addressof(words())
+        memory[Word.LIMIT] = memory[Word.LIMIT] and blas_threads.to_be_limited()
+        wanted = memory[Word.LIMIT] or (memory[Word.POOL] and threads > 1)
+        memory[Word.POOL] = pool_address() if wanted else 0
+        memory[Word.THREADS] = threads if memory[Word.POOL] else 1
         self._memory, self._pool, self._constants, self._run = memory, pool, template.constants, executor()
         self.address = memory.ctypes.data
         self.words: Any = memory.data  # a memoryview: single words are read and written faster than through the array

@@ -20,7 +20,7 @@ from symc.codegen.gemm import Gemm, as_gemm
 from symc.ir.ops.gemm import gemm, parts
 from symc.ir.plan import Step
 from symc.runtime import blas
-from symc.runtime.executor import Label, Op
+from symc.runtime.executor import Label, Op, Word
 from symc.runtime.native import blas_ir
 from symc.runtime.native.product_ir import COUNT
 
@@ -175,15 +175,20 @@ class _Product:
         assert self.routine is not None
         if self.m * self.n * self.k >= ALONE:
             self.code.limit_blas()
-        if self._in_pieces(self.routine, alpha, beta):
-            return
+        whole, end = Label(), Label()
+        divided = self._in_pieces(self.routine, alpha, beta, whole)
+        if divided:
+            self.code.emit(Op.JUMP, end)
+        self.code.place(whole)
         with self._each() as slots:
             self.call(self.routine, {**slots, "alpha": alpha, "beta": self.slot(beta)})
             if self.square:
                 self.own("mirror", slots["c"], self.count(self.n))
+        self.code.place(end)
 
-    def _in_pieces(self, routine: blas.Routine, alpha: int, beta: float) -> bool:
-        """Divided among threads: the batch, or the rows of one product. Whether that is so."""
+    def _in_pieces(self, routine: blas.Routine, alpha: int, beta: float, alone: Label) -> bool:
+        """Divided among threads: the batch, or the rows of one product. Whether that is worth it; if there is but one
+        thread, it jumps to ``alone``."""
         each = self.m * self.n * self.k
         if self.square or len(routine.arguments) != COUNT or each * self.batch * MULTIPLY < WORTH:
             return False
@@ -199,6 +204,7 @@ class _Product:
         steps = [n * self.dtype.itemsize for n in (row if rows else whole).values()]
         slots = {"a": self.given["a"], "b": self.given["b"], "c": self.c, "alpha": alpha, "beta": self.slot(beta)}
         arguments = [self._argument(x, slots) for x in routine.arguments]
+        self.code.emit(Op.JUMP_IF_LESS, Word.THREADS, 2, alone)
         self.code.product(routine.entry, steps, arguments, units, grain, rows)
         return True
 

@@ -13,11 +13,11 @@ import ctypes
 import enum
 import platform
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from symc.runtime.machine_code import load_module
-from symc.runtime.native import pool_ir, product_ir
+from symc.runtime.native.pool_ir import Pool
 
 #: How many pointers the routines take that can be called: BLAS, LAPACK, and what is beside it.
 ARITIES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15)
@@ -43,8 +43,8 @@ class Op(enum.IntEnum):
     CALLBACK = 14  #     (number)                     call Python; stop with FAILED if that fails
     AGAIN = 15  #        (target)                     jump back
     LAP = 16  #          (a, limit)                   a lap of the clock, see `Lap`; logged as one of the first `limit`
-    PIECES = 17  #       (entry, args, first, n, count, units, grain, *s)  as LAUNCH, by several threads, see `pool_ir`
-    PRODUCT = 18  #      (entry, args, first, n, count, units, grain, rows, *s)  BLAS's entry likewise, see `product`
+    PIECES = 17  #       (entry, args, first, n, count, units, grain, most, *s)  as LAUNCH, by several threads, see
+    #                                                 `pool_ir`; the entry may be the number of a word of the pool
     CALL = 32  #         (entry, *s)                  entry(S[s[0]], ...), with as many slots as CALL + n says
 
 
@@ -59,7 +59,7 @@ class Word(enum.IntEnum):
     CLOCK = 5  #     what the clock showed at the last lap
     LOGGED = 6  #    how many laps are in the log
     LOG = 7  #       the address of the log: for each lap its slot and what the clock showed
-    POOL = 8  #      the address of the pool of threads
+    POOL = 8  #      the address of the pool of threads; in templates: 1 if there are PIECES
     THREADS = 9  #   how many threads PIECES may use
     LIMIT = 10  #    1: BLAS is limited to one thread during the run
 
@@ -72,9 +72,6 @@ class Lap(enum.IntEnum):
     LEAST = 2  #  the shortest
 
 
-#: How many pieces PIECES and PRODUCT make at most for each thread: several, as threads do not run equally fast; but for
-#: each piece of a product, BLAS puts all of the other operand in order.
-PIECES, PRODUCTS = 4, 2
 #: A number of steps that no loop takes.
 NEVER = 2**62
 #: What the run returns where Python has failed.
@@ -109,15 +106,15 @@ def _module() -> str:
     from llvmlite import ir
 
     module = ir.Module("symc_executor")
-    _Interpreter(module, ir, pool_ir.write(module, ir) if pool_ir.available() else {}).build()
+    _Interpreter(module, ir).build()
     return str(module)
 
 
 class _Interpreter:
     """Builds the function. ``ip`` is the position in ``code`` of the instruction that runs."""
 
-    def __init__(self, module: Any, ir: Any, pool: Mapping[str, Any]):
-        self.module, self.pool = module, pool  # the functions of `pool_ir`, if there can be threads
+    def __init__(self, module: Any, ir: Any):
+        self.module = module
         self.ir, self.i64, self.i8 = ir, ir.IntType(64), ir.IntType(8)
         self.void = ir.VoidType()
         words = self.i64.as_pointer()
@@ -127,7 +124,6 @@ class _Interpreter:
         self.memmove = ir.Function(module, ir.FunctionType(words, [words, words, self.i64]), "memmove")
         self.clock = ir.Function(module, ir.FunctionType(self.i64, []), counter())
         self.memset = ir.Function(module, ir.FunctionType(words, [words, ir.IntType(32), self.i64]), "memset")
-        self.rows, self.matrices = product_ir.write(module, ir)
         self.b = ir.IRBuilder(self.function.append_basic_block("entry"))
 
     def build(self) -> None:
@@ -155,17 +151,14 @@ class _Interpreter:
         self.function, inner = self.ir.Function(self.module, self.function.function_type, "symc_run"), self.function
         self.data = self.function.args[0]
         b = self.b = self.ir.IRBuilder(self.function.append_basic_block("entry"))
-        pool = b.inttoptr(b.load(self.at(self.data, self.const(Word.POOL)), typ=self.i64), self.i64.as_pointer())
         wanted = b.icmp_unsigned("!=", b.load(self.at(self.data, self.const(Word.LIMIT)), typ=self.i64), self.const(0))
         limited = b.alloca(self.i64)
         b.store(self.const(0), limited)
-        if self.pool:
-            with b.if_then(wanted, likely=False):
-                b.store(b.call(self.pool["limit"], [pool]), limited)
+        with b.if_then(wanted, likely=False):
+            b.store(self.of_pool(Pool.LIMIT, self.i64, []), limited)
         status = b.call(inner, [self.data])
-        if self.pool:
-            with b.if_then(b.icmp_unsigned("!=", b.load(limited, typ=self.i64), self.const(0)), likely=False):
-                b.call(self.pool["unlimit"], [pool])
+        with b.if_then(b.icmp_unsigned("!=", b.load(limited, typ=self.i64), self.const(0)), likely=False):
+            self.of_pool(Pool.UNLIMIT, self.void, [])
         b.ret(status)
 
     # -- pieces of instructions
@@ -255,31 +248,31 @@ class _Interpreter:
         self.b.call(self.b.inttoptr(entry, kind), [self.slot(1)])
 
     def pieces(self) -> None:
-        self.in_pieces(7, self.operand(0), PIECES)
+        b, n, entry = self.b, self.operand(3), self.operand(0)
+        self.addresses(self.operand(2), n, 8)
+        threads = b.load(self.at(self.data, self.const(Word.THREADS)), typ=self.i64)
+        with b.if_else(b.icmp_signed(">", threads, self.const(1))) as (several, one):
+            with several:
+                # `entry` is a native address, or the index of a word of the pool
+                native = b.icmp_unsigned(">", entry, self.const(Pool.ROWS))
+                place = self.at(self.pool_words(), b.select(native, self.const(0), entry))
+                entry = b.select(native, entry, b.load(place, typ=self.i64))
+                how = [*[self.operand(k) for k in (4, 5, 6)], threads, self.operand(7)]
+                self.of_pool(Pool.PARALLEL, self.void, [entry, self.slot(1), *how])
+            with one:
+                self.enter(self.operand(0))
+        self.next(b.add(n, self.const(8)))
 
-    def product(self) -> None:
-        """A product of matrices in pieces. Words from ``args`` on: the range; the routine; how many bytes a unit has in
-        a, b and c; the arguments of the routine. A unit is a matrix of a batch, or, if ``rows``, a row of one."""
-        b = self.b
-        b.store(self.operand(0), self.at(self.slot(1), self.const(2)))
-        rows, matrices = (b.ptrtoint(f, self.i64) for f in (self.rows, self.matrices))
-        self.in_pieces(8, b.select(b.icmp_unsigned("!=", self.operand(7), self.const(0)), rows, matrices), PRODUCTS)
+    def pool_words(self) -> Any:
+        pool = self.b.load(self.at(self.data, self.const(Word.POOL)), typ=self.i64)
+        return self.b.inttoptr(pool, self.i64.as_pointer())
 
-    def in_pieces(self, operands: int, entry: Any, most: int) -> None:
-        """Run ``entry``, whose addresses come after so many operands, in at most so many pieces for each thread."""
-        b, n = self.b, self.operand(3)
-        self.addresses(self.operand(2), n, operands)
-        pool, threads = (b.load(self.at(self.data, self.const(w)), typ=self.i64) for w in (Word.POOL, Word.THREADS))
-        if not self.pool:
-            self.enter(entry)
-        else:
-            with b.if_else(b.icmp_signed(">", threads, self.const(1))) as (several, one):
-                with several:
-                    how = [*[self.operand(k) for k in (4, 5, 6)], threads, self.const(most)]
-                    b.call(self.pool["parallel"], [b.inttoptr(pool, self.i64.as_pointer()), entry, self.slot(1), *how])
-                with one:
-                    self.enter(entry)
-        self.next(b.add(n, self.const(operands)))
+    def of_pool(self, function: Pool, result: Any, arguments: list[Any]) -> Any:
+        """Call a function of the pool."""
+        pool = self.pool_words()
+        kind = self.ir.FunctionType(result, [pool.type, *[a.type for a in arguments]])
+        found = self.b.inttoptr(self.b.load(self.at(pool, self.const(function)), typ=self.i64), kind.as_pointer())
+        return self.b.call(found, [pool, *arguments])
 
     def call(self, n: int) -> None:
         entry = self.ir.FunctionType(self.void, [self.i64.as_pointer()] * n).as_pointer()

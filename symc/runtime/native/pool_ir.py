@@ -1,8 +1,8 @@
-"""The native thread pool: functions in the module of the interpreter of plans, and the memory they share.
+"""The native thread pool: the memory that its threads share, and an LLVM module of the functions that use it.
 
-``parallel(pool, entry, args, count, units, grain, threads, most)`` runs ``entry(args)`` for pieces of ``range(units)``:
-the first two of the ``count`` words at ``args``, 0 and ``units``, become where a piece begins and ends, in a copy of
-them. Pieces begin at multiples of ``grain``, so that a number in memory is made by the same instructions whichever
+``symc_parallel(pool, entry, args, count, units, grain, threads, most)`` runs ``entry(args)`` for pieces of
+``range(units)``: the first two of the ``count`` words at ``args``, 0 and ``units``, become where a piece begins and
+ends, in a copy of them. Pieces begin at multiples of ``grain``, so that a number in memory is made by the same instructions whichever
 piece it is in; there are ``most`` of them for each thread, or fewer.
 
 One launch has the pool at a time. A caller that finds it taken, or a piece that would be the only one, runs all of
@@ -22,6 +22,9 @@ import enum
 import functools
 import signal
 from typing import Any
+
+from symc.runtime.machine_code import load_module
+from symc.runtime.native import product_ir
 
 #: How many words a launch may have, and how many threads.
 MOST_WORDS, MOST_THREADS = 256, 256
@@ -58,9 +61,17 @@ class Pool(enum.IntEnum):
     BEFORE = 161  #   how many threads it had; 0 if it is not limited
     GET = 162  #      where its function is that tells that, and the one that sets it
     SET = 163
-    ROWS = 164
+    PARALLEL = 164  # functions of this module, and of `product_ir`
+    LIMIT = 165
+    UNLIMIT = 166
+    OF_ROWS = 167
+    OF_MATRICES = 168
+    ROWS = 169
 
 
+#: The functions that others call.
+FUNCTIONS = {Pool.PARALLEL: "symc_parallel", Pool.LIMIT: "symc_limit", Pool.UNLIMIT: "symc_unlimit",
+             Pool.OF_ROWS: "symc_rows_of_product", Pool.OF_MATRICES: "symc_products_of_batch"}
 #: What is called by name: result, then arguments ("p": a pointer, "i": an int).
 LIBC = {
     "getpid": "i",
@@ -75,6 +86,17 @@ LIBC = {
     "sigfillset": "ip",
     "pthread_sigmask": "iipp",
 }
+
+
+@functools.cache
+def address() -> int:
+    """Where the pool is, with its functions; 0 where there are no POSIX threads."""
+    if not available():
+        return 0
+    found = load_module("pool", _text, 0)  # the least code: what matters is how long it takes to be made
+    for word, name in FUNCTIONS.items():
+        words()[word] = found(name)
+    return ctypes.addressof(words())
 
 
 def counted(word: Pool) -> int:
@@ -102,13 +124,13 @@ def words() -> Any:
     return (ctypes.c_int64 * Pool.ROWS).from_address(-(-start // (8 * LINE)) * 8 * LINE)
 
 
-def write(module: Any, ir: Any) -> dict[str, Any]:
-    """Write ``parallel``, ``limit`` and ``unlimit``, and what they need; returns them by name.
+def _text() -> str:
+    from llvmlite import ir
 
-    ``limit(pool)`` has BLAS use one thread until ``unlimit(pool)``, of which there may be several at a time; it gives
-    0 where that is not to be called, as BLAS has one thread anyway.
-    """
-    return _Writer(module, ir).write()
+    module = ir.Module("symc_pool")
+    _Writer(module, ir).write()
+    product_ir.write(module, ir)
+    return str(module)
 
 
 class _Writer:
@@ -122,7 +144,7 @@ class _Writer:
                      for n, s in LIBC.items()}
         self.b: Any = None
 
-    def write(self) -> dict[str, Any]:
+    def write(self) -> None:
         void = self.ir.VoidType()
         self.run = self.begin("run", self.i64, [self.i64])
         self.write_run()
@@ -132,20 +154,19 @@ class _Writer:
         self.write_grow()
         self.prepare = self.begin("prepare", self.i64, [])
         self.write_prepare()
-        parallel = self.begin("parallel", void, [self.i64, self.word, *[self.i64] * 5])
+        self.begin("symc_parallel", void, [self.i64, self.word, *[self.i64] * 5])
         self.write_parallel()
-        limit = self.begin("limit", self.i64, [])
+        self.begin("symc_limit", self.i64, [])
         self.write_limit()
-        unlimit = self.begin("unlimit", void, [])
+        self.begin("symc_unlimit", void, [])
         self.write_unlimit()
-        return {"parallel": parallel, "limit": limit, "unlimit": unlimit}
 
     # -- pieces
 
     def begin(self, name: str, result: Any, arguments: list[Any]) -> Any:
         """A function whose first argument is the pool."""
         f = self.ir.Function(self.module, self.ir.FunctionType(result, [self.word, *arguments]), name)
-        f.linkage = "internal"
+        f.linkage = "external" if name in FUNCTIONS.values() else "internal"
         self.pool, *self.given = f.args
         self.b = self.ir.IRBuilder(f.append_basic_block("entry"))
         return f
@@ -348,7 +369,7 @@ class _Writer:
         b.cbranch(b.extract_value(won, 1), mine, no)
         b.position_at_end(mine)
         for word in range(Pool.ROWS):
-            if word not in (Pool.PID, Pool.LAUNCHES, Pool.ALONE, Pool.GENERATION, Pool.BEFORE, Pool.GET, Pool.SET):
+            if word < Pool.BEFORE and word not in (Pool.PID, Pool.LAUNCHES, Pool.ALONE, Pool.GENERATION):
                 b.store(self.const(0), self.at(word))
         null = self.ir.Constant(self.word, None)
         for lock in (Pool.LOCK, Pool.BLAS_LOCK):
@@ -452,6 +473,8 @@ class _Writer:
         self.unlock()
 
     def write_limit(self) -> None:
+        """Have BLAS use one thread until ``symc_unlimit``, of which there may be several at a time; 0 where that is not
+        to be called, as BLAS has one anyway."""
         b = self.b
         ours, several, first, limit, taken, no, out = map(
             self.block, ("ours", "several", "first", "limit", "taken", "no", "out"))

@@ -1,8 +1,9 @@
 """Pieces of products, for several threads: some rows of one product, or some products of a batch.
 
-Both functions take the address of words as `executor_ir` says at ``PRODUCT``, and call the routine of BLAS that is
-named there. All its arguments are addresses; matrices are row-major, which BLAS sees as their transposes, so the rows
-of our result are BLAS's columns, each of which it computes alike whichever others there are.
+Both functions take the address of words: the range of rows or products, the address of a routine of BLAS, how many
+bytes a row or matrix has in a, b and c, the arguments of the routine. All these are addresses; matrices are row-major,
+which BLAS sees as their transposes, so the rows of our result are BLAS's columns, each of which it computes alike
+whichever others there are.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ ROUTINE, STEPS, ARGUMENTS = 2, {"a": 3, "b": 4, "c": 5}, 6
 PLACES, ROWS, COUNT = {"a": 8, "b": 6, "c": 11}, 3, 13
 
 
-def write(module: Any, ir: Any) -> tuple[Any, Any]:
+def write(module: Any, ir: Any) -> None:
     """Write the functions of rows and of matrices."""
     i64, i32 = ir.IntType(64), ir.IntType(32)
     word = i64.as_pointer()
@@ -23,7 +24,6 @@ def write(module: Any, ir: Any) -> tuple[Any, Any]:
 
     def begin(name: str) -> tuple[Any, Any]:
         f = ir.Function(module, ir.FunctionType(ir.VoidType(), [word]), name)
-        f.linkage = "internal"
         return f, ir.IRBuilder(f.append_basic_block("entry"))
 
     def load(b: Any, words: Any, k: int) -> Any:
@@ -39,14 +39,14 @@ def write(module: Any, ir: Any) -> tuple[Any, Any]:
             pointers[ROWS] = rows
         b.call(b.inttoptr(load(b, words, ROUTINE), routine), pointers)
 
-    of_rows, b = begin("rows_of_product")
+    of_rows, b = begin("symc_rows_of_product")
     words = of_rows.args[0]
     first, number = load(b, words, 0), b.alloca(i64)
     b.store(b.trunc(b.sub(load(b, words, 1), first), i32), b.bitcast(number, i32.as_pointer()))
     call(b, words, first, "ac", number)
     b.ret_void()
 
-    of_matrices, b = begin("products_of_batch")
+    of_matrices, b = begin("symc_products_of_batch")
     words = of_matrices.args[0]
     before, test, inside, done = b.block, *(of_matrices.append_basic_block() for _ in range(3))
     first, last = load(b, words, 0), load(b, words, 1)
@@ -61,4 +61,3 @@ def write(module: Any, ir: Any) -> tuple[Any, Any]:
     b.branch(test)
     b.position_at_end(done)
     b.ret_void()
-    return of_rows, of_matrices
