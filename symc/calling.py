@@ -21,6 +21,7 @@ from symc.ir.types import concrete_shape
 from symc.keeping import Keeping
 from symc.nest import filler, match
 from symc.runtime.frames import Frames
+from symc.runtime.two_programs import TwoPrograms
 from symc.signature import Signature
 from symc.state import Cell
 
@@ -44,7 +45,7 @@ class Calling:
         first = len(built.function.inputs) - len(self._cells)
         self._updated = [self._cells[k - first] for k in built.function.updates]
         self._program = prepared.program if isinstance(prepared.program, Frames) else None
-        if hasattr(type(prepared.program), "known"):  # a KeptProgram
+        if isinstance(prepared.program, TwoPrograms):
             self.run = Keeping(prepared.program, [self._cells[k - first] for k in prepared.program.reads]).run
         self.install: Callable[[Callable[..., Any]], None] | None = None
         self._entry: Any = None

@@ -15,13 +15,13 @@ import numpy as np
 from symc.state import Cell
 
 if TYPE_CHECKING:
-    from symc.runtime.kept_program import KeptProgram
+    from symc.runtime.two_programs import TwoPrograms
 
 
 class Keeping:
     """A program and what it keeps for some cells. It is called with the locks of all cells held."""
 
-    def __init__(self, program: KeptProgram, cells: Sequence[Cell]):
+    def __init__(self, program: TwoPrograms, cells: Sequence[Cell]):
         self._program, self._cells = program, tuple(cells)
         self._versions: tuple[int, ...] | None = None
         self._known: list[np.ndarray] = []

@@ -23,10 +23,12 @@ from symc.runtime import machine_code, object_cache, version
 from symc.runtime.frames import Frames, Sizes
 from symc.runtime.lowered import Lowered
 from symc.runtime.threads import threads_of
+from symc.runtime.two_programs import TwoPrograms
 
 if TYPE_CHECKING:
     from symc.codegen.budget import Budget
     from symc.prepared import Prepared
+    from symc.runtime.recording import Recordings
 
 #: Modes whose programs are what the plan says and no more.
 KEPT = ("default", "fast_compile")
@@ -46,32 +48,45 @@ def key_of(f: Function, mode: str, pipeline: str | None, donated: frozenset[int]
     return object_cache.key(parts)
 
 
-class Recordings:
-    """What is on disk of one function."""
+class File:
+    """What is on disk of one function, by its key."""
 
     def __init__(self, key: str):
         self.key = key
         self._lock = threading.Lock()
 
     @phase("look for function on disk")
-    def read(self) -> list[Any]:
-        """All of them, none if the file is not there or not as it was written."""
-        from symc.runtime.recording import decoded
-
+    def read(self) -> Recordings | None:
+        """None if nothing is there, or not as it was written."""
         data = object_cache.read_data(self.key)
-        return [] if data is None else decoded(data)
+        if data is None:
+            return None
+        from symc.runtime.recording import Recordings
 
-    def add(self, lowered: Lowered) -> None:
-        """Keep what was run, unless there are enough, or it is bound to this process."""
-        from symc.runtime.recording import encoded, recorded, sizes_of
+        return Recordings.decoded(data)
+
+    def follow(self, program: Any) -> None:
+        """Keep what a program is lowered to from now on."""
+        if isinstance(program, TwoPrograms):
+            reads, names = list(program.reads), list(program.names)
+            program.first.on_lowered = lambda lowered: self._add(lowered, "first", reads, names)  # type: ignore[attr-defined]
+            program.rest.on_lowered = lambda lowered: self._add(lowered, "rest", reads, names)  # type: ignore[attr-defined]
+        elif isinstance(program, Frames):
+            program.on_lowered = lambda lowered: self._add(lowered, "rest", None, [])  # type: ignore[attr-defined]
+
+    def _add(self, lowered: Lowered, part: str, reads: list[int] | None, names: list[str]) -> None:
+        """Keep what will be run, unless there are enough, or it is bound to this process."""
+        from symc.runtime.recording import Recordings, recorded, sizes_of
 
         with self._lock:
-            found = recorded(lowered)
-            if found is None:
+            new = recorded(lowered)
+            if new is None:
                 return
-            others = [r for r in self.read() if sizes_of(r) != dict(lowered.sizes)]
+            found = self.read() or Recordings(reads=reads, names=names)
+            others = [r for r in getattr(found, part) if sizes_of(r) != dict(lowered.sizes)]
             if len(others) < MOST:
-                object_cache.write_data(self.key, encoded([*others, found]))
+                setattr(found, part, [*others, new])
+                object_cache.write_data(self.key, found.encoded())
 
 
 class WarmProgram(Frames):
@@ -98,15 +113,35 @@ class WarmProgram(Frames):
         return getattr(self._whole(), name)
 
 
+class WarmTwo(TwoPrograms):
+    """Two programs, both warm."""
+
+    def __init__(self, found: Recordings, whole: Callable[[], Any], threads: int):
+        assert found.reads is not None
+        self._whole = whole
+        super().__init__(WarmProgram(found.first, lambda: whole().first, threads),
+                         WarmProgram(found.rest, lambda: whole().rest, threads), found.reads, found.names)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._whole(), name)
+
+
 class WarmPrepared:
     """A function at every stage, as ``symc.prepared.Prepared``: what was on disk, and the rest when it is asked for."""
 
     compiled = 0
 
-    def __init__(self, source: Function, found: list[Any], make: Callable[[], Prepared], threads: int):
+    def __init__(self, source: Function, found: Recordings, make: Callable[[], Prepared], threads: int):
         self.source, self._make = source, make
         self._lock = threading.RLock()
-        self.program = WarmProgram(found, lambda: self._whole.program, threads)
+
+        def whole() -> Any:
+            return self._whole.program
+
+        self.program: Any = (WarmProgram(found.rest, whole, threads) if found.reads is None
+                             else WarmTwo(found, whole, threads))
 
     @cached_property
     def _whole(self) -> Prepared:
@@ -131,12 +166,12 @@ def prepare(
 
         with recording(record):
             made = prepared.prepare(f, mode, pipeline, donated, threads, budget)
-        if recordings is not None and isinstance(made.program, Frames):
-            made.program.on_lowered = recordings.add  # type: ignore[attr-defined]
+        if file is not None:
+            file.follow(made.program)
         return made
 
-    record, recordings = current(), None if key is None else Recordings(key)
-    found = [] if recordings is None else recordings.read()
-    if recordings is None or not found:
+    record, file = current(), None if key is None else File(key)
+    found = None if file is None else file.read()
+    if found is None or not found.whole:
         return make()
     return WarmPrepared(f, found, make, threads_of(threads))  # type: ignore[return-value]

@@ -15,6 +15,7 @@ from symc import prepared, warm
 from symc.ir import extensions
 from symc.opt.rule import Rule, register, temporary_rules
 from symc.runtime import object_cache
+from symc.runtime.two_programs import TwoPrograms
 from symc.warm import WarmPrepared
 
 
@@ -101,6 +102,23 @@ def test_states_are_updated() -> None:
         f = sc.compile(sc.sum(w * x), [x], updates={w: w - 0.5 * x})
         results.append([(float(f(np.arange(3.0))), w.get_value().tolist()) for _ in range(4)])
     assert is_warm(f) and results[0] == results[1]
+
+
+def test_what_is_kept_of_weights_is_kept_of_weights() -> None:
+    w, v = (sc.shared(np.random.default_rng(k).normal(size=(3, 4)), f"w{k}") for k in range(2))
+    x = sc.input("x", "float64", shape=("n", 3))
+    outputs = x @ w + sc.tanh(x @ v)
+    cold, f = (sc.compile(outputs, [x]) for _ in range(2))
+    assert not is_warm(f)
+    want = [cold(np.ones((2, 3))), cold(np.ones((5, 3)))]
+    f = sc.compile(outputs, [x])
+    assert is_warm(f) and isinstance(f._prepared.program, TwoPrograms)
+    for _ in range(3):
+        np.testing.assert_array_equal(f(np.ones((2, 3))), want[0])
+        np.testing.assert_array_equal(f(np.ones((5, 3))), want[1])
+    w.set_value(np.zeros((3, 4)))
+    np.testing.assert_array_equal(f(np.ones((2, 3))), cold(np.ones((2, 3))))
+    assert "_whole" not in f._prepared.__dict__ and f.kernels and f.plan == cold.plan
 
 
 def test_loops_constants_and_products() -> None:

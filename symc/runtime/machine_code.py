@@ -1,7 +1,7 @@
 """The machine code of kernels: read from disk, or made by ``llvm_compile`` and kept there.
 
-Object files are linked to images where ``compilers.elf`` can do that; a process that finds all of its kernels so on disk
-imports neither a compiler nor llvmlite. Elsewhere llvmlite loads the object files.
+Object files are linked to images where ``compilers.elf`` can do that; a process that finds all of its kernels so on
+disk imports neither a compiler nor llvmlite. Elsewhere llvmlite loads the object files.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from symc.ir.record import dataclass, field
 from symc.runtime.calls import Calls, CallStep, LateStep, ReferenceStep
 from symc.runtime.executor import NEVER, Template
 from symc.runtime.image import Symbol
@@ -76,14 +77,28 @@ def _rows(pairs: Sequence[Sequence[int]]) -> np.ndarray:
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 
-def encoded(recordings: Sequence[Recording]) -> bytes:
-    """Recordings as text."""
-    return json.dumps(recordings, separators=(",", ":")).encode()
+@dataclass
+class Recordings:
+    """What is on disk of a function: recordings of its program, or of the two that it is (``TwoPrograms``; ``reads`` is
+    None for one)."""
 
+    rest: list[Recording] = field(default_factory=list)
+    first: list[Recording] = field(default_factory=list)
+    reads: list[int] | None = None
+    names: list[str] = field(default_factory=list)
 
-def decoded(data: bytes) -> list[Recording]:
-    """The inverse of ``encoded``."""
-    return json.loads(data)
+    @property
+    def whole(self) -> bool:
+        """Whether a call can run."""
+        return bool(self.rest) and (self.reads is None or bool(self.first))
+
+    def encoded(self) -> bytes:
+        """As text."""
+        return json.dumps([self.rest, self.first, self.reads, self.names], separators=(",", ":")).encode()
+
+    @classmethod
+    def decoded(cls, data: bytes) -> Recordings:
+        return cls(*json.loads(data))
 
 
 def sizes_of(r: Recording) -> Mapping[str, int]:
