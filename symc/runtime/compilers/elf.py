@@ -1,8 +1,9 @@
 """From an object file in ELF for x86-64 to an ``Image``: sections in a row, references between them solved.
 
 It links what LLVM writes for kernels and native functions: position-independent code in the small code model,
-constants, calls of functions by name. Anything else (writable data, threads' data, other processors) raises Unsupported, and
-llvmlite loads the object file. The names and numbers are those of the System V ABI, AMD64 supplement, section 4.4.
+constants, calls of functions by name. Anything else (writable data, threads' data, other processors) raises
+Unsupported, and llvmlite loads the object file. The names and numbers are those of the System V ABI, AMD64 supplement,
+section 4.4.
 """
 
 from __future__ import annotations
