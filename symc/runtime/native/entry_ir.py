@@ -94,7 +94,7 @@ def build() -> int:
 
 
 def _text() -> str:
-    from llvmlite import ir
+    from symc.runtime.native import text_ir as ir
 
     module = ir.Module("symc_entry")
     _Entry(module, ir, PYTHON, "symc_entry").write()

@@ -103,7 +103,7 @@ def counter() -> str:
 
 
 def _module() -> str:
-    from llvmlite import ir
+    from symc.runtime.native import text_ir as ir
 
     module = ir.Module("symc_executor")
     _Interpreter(module, ir).build()

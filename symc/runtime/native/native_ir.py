@@ -31,7 +31,7 @@ def entry(name: str, module: type[Functions]) -> Symbol:
 
 
 def _text(functions: type[Functions]) -> str:
-    from llvmlite import ir
+    from symc.runtime.native import text_ir as ir
 
     module = ir.Module("symc_native")
     functions(module, ir).write()
