@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from symc.codegen.cells import work_of
 from symc.codegen.inplace import inplace_pairs
-from symc.codegen.order import order, peak
+from symc.codegen.order import TOLERATED, order, peak
 from symc.codegen.plan import check_plan, make_plan, memory, print_plan
 from symc.errors import PlanError
 from symc.ir.dim import size_name
@@ -260,6 +260,8 @@ def test_order_of_random_functions(f, fails, donated):
         assert all(at[w.maker[c]] < at[s] for s, reads in enumerate(w.reads) for c in reads if w.maker[c] >= 0)
         assert peak(w, found) <= peak(w, range(len(w.values)))
     if len(w.values) <= 6:
-        assert peak(w, order(w)) == min((peak(w, s) for s in all_orders(w, [])), default=0)
+        least = min((peak(w, s) for s in all_orders(w, [])), default=0)
+        most = least + least // TOLERATED if w.targets else least  # states are written in place where that costs little
+        assert least <= peak(w, order(w)) <= most
 
 

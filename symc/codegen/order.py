@@ -18,6 +18,9 @@ from symc.codegen.place import Placer, placements
 EXACT = 14
 #: Above this many steps only the cheapest candidates are.
 MANY = 20_000
+#: The part of the least peak, one in so many, that a sequence may take more which writes all states in place that can
+#: be: a fresh array for a state is memory too, which is cleared and mapped in every call.
+TOLERATED = 20
 
 
 def order(w: Work, exact: int = EXACT) -> list[int]:
@@ -25,20 +28,27 @@ def order(w: Work, exact: int = EXACT) -> list[int]:
     placer = Placer(w)
     numbers = w.numbers()
     program = list(range(len(w.values)))
-    late = update_edges(w, placer)
-    candidates: list[list[int]] = []
-    for edges in [late, Edges(w)] if late.any else [Edges(w)]:
-        candidates.append(topological(w, edges, program) if edges.any else program)
+    free, late = Edges(w), update_edges(w, placer)
+
+    def sequences(edges: Edges) -> list[tuple[int, list[int]]]:
+        found = [topological(w, edges, program) if edges.any else program]
         if len(program) <= MANY:
-            candidates.append(topological(w, edges, needs_order(w, numbers)))
-        candidates.append(greedy(w, edges, numbers))
-    weighed = [peak(w, c, placer, numbers) for c in candidates]
-    best = weighed.index(min(weighed))
+            found.append(topological(w, edges, needs_order(w, numbers)))
+        found.append(greedy(w, edges, numbers))
+        return [(peak(w, c, placer, numbers), c) for c in found]
+
+    every = sequences(free)
+    least, best = min(every, key=lambda c: c[0])
+    in_place = min(sequences(late), key=lambda c: c[0]) if late.any else None
+    if in_place is not None and in_place[0] <= least:
+        least, best = in_place
     if len(program) <= exact:
-        found = exact_order(w, placer, numbers, weighed[best])
+        found = exact_order(w, placer, numbers, least)
         if found is not None:
-            return found
-    return candidates[best]
+            least, best = peak(w, found, placer, numbers), found
+    if in_place is not None and in_place[0] <= min(every[0][0], least + least // TOLERATED):
+        return in_place[1]
+    return best
 
 
 def peak(w: Work, sequence: Sequence[int], placer: Placer | None = None, numbers: Sequence[int] | None = None) -> int:

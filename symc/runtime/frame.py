@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class Frame:
-    """An arena, and the code of a plan with its addresses."""
+    """An arena (of its own, if none is given), and the code of a plan with its addresses."""
 
-    def __init__(self, lowered: Lowered, threads: int = 1):
+    def __init__(self, lowered: Lowered, threads: int = 1, arena: np.ndarray | None = None):
         self.lowered = lowered
-        self._arena = aligned(lowered.arena)
-        self._executable = Executable(lowered.template, self._arena.ctypes.data, threads)
+        self._arena = arena = aligned(lowered.arena) if arena is None else arena
+        self._executable = Executable(lowered.template, arena.ctypes.data, threads)
         self.words = self._executable.words
-        self._calls = Calls(lowered.steps, lowered.sizes, self._arena, self.words)
+        self._calls = Calls(lowered.steps, lowered.sizes, arena, self.words)
         self._python = lowered.python
 
     @property

@@ -1,4 +1,7 @@
-"""The frames of a program: for each combination of sizes, code that is made once and memory for calls at a time."""
+"""The frames of a program: code for each combination of sizes, made once, and memory for as many calls as run at once.
+
+Calls that follow one another share one arena, whatever sizes they come with.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,35 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from symc.runtime.executor import aligned
 from symc.runtime.frame import Frame
 from symc.runtime.lowered import Lowered
 
-#: For how many combinations of sizes a program keeps prepared frames.
+#: For how many combinations of sizes a program keeps code, and a chain of calls frames.
 MOST_SIZES = 64
 Sizes = Mapping[str, int]
+
+
+class Chain:
+    """The memory of calls that follow one another: one arena, as large as the largest of them needs, and the frames of
+    the sizes that they came with, all in this arena."""
+
+    def __init__(self) -> None:
+        self._arena = aligned(0)
+        self._frames: dict[tuple, Frame] = {}
+
+    def frame(self, key: tuple) -> Frame | None:
+        return self._frames.get(key)
+
+    def add(self, key: tuple, lowered: Lowered, threads: int) -> Frame:
+        """A frame for sizes that are new."""
+        if lowered.arena > self._arena.nbytes or len(self._frames) >= MOST_SIZES:
+            self._frames.clear()
+        if lowered.arena > self._arena.nbytes:
+            self._arena = aligned(0)  # the old one goes before the new one is made
+            self._arena = aligned(lowered.arena)
+        frame = self._frames[key] = Frame(lowered, threads, self._arena)
+        return frame
 
 
 class Frames(ABC):
@@ -23,7 +49,7 @@ class Frames(ABC):
     def __init__(self, threads: int = 1):
         self.threads = threads
         self._lowered: dict[tuple, Lowered] = {}
-        self._pools: dict[tuple, list[Frame]] = {}
+        self._chains: list[Chain] = []  # those that no call uses now; there are as many as calls ran at once
         self._lock = threading.Lock()
 
     @abstractmethod
@@ -37,37 +63,29 @@ class Frames(ABC):
 
         ``out[k]``: an array to write output k into. States are written in place where the plan says so.
         """
-        pool, frame = self._taken(sizes)
+        key, chains = tuple(sizes.values()), self._chains
         try:
+            chain = chains.pop()
+        except IndexError:  # the first call, or others use them all
+            chain = Chain()
+        try:
+            frame = chain.frame(key) or chain.add(key, self._code(key, sizes), self.threads)
             return frame.run(arrays, out)
         except KeyboardInterrupt:
-            pool = []  # where it was is not known: the frame is not used again
+            chains = []  # where it was is not known: the frame is not used again
             raise
         finally:
-            pool.append(frame)
+            chains.append(chain)
 
     def lend(self, sizes: Sizes) -> Frame:
         """A frame that no run will use: whoever has it may."""
-        return self._taken(sizes)[1]
+        return Frame(self._code(tuple(sizes.values()), sizes), self.threads)
 
-    def _taken(self, sizes: Sizes) -> tuple[list[Frame], Frame]:
-        """A frame, and the pool to put it back into."""
-        key = tuple(sizes.values())
-        pool = self._pools.get(key)
-        if pool is None:
-            pool = self._new_pool(key, sizes)
-        try:
-            return pool, pool.pop()
-        except IndexError:  # the first call, or every frame is in use by other threads
-            lowered = self._lowered.get(key)
-            return pool, Frame(self.lower(sizes) if lowered is None else lowered, self.threads)
-
-    def _new_pool(self, key: tuple, sizes: Sizes) -> list[Frame]:
+    def _code(self, key: tuple, sizes: Sizes) -> Lowered:
         with self._lock:
-            if key in self._pools:
-                return self._pools[key]
-            if len(self._pools) >= MOST_SIZES:  # each holds an arena
-                self._pools.clear()
-                self._lowered.clear()
-            self._lowered[key] = self.lower(sizes)
-            return self._pools.setdefault(key, [])
+            lowered = self._lowered.get(key)
+            if lowered is None:
+                if len(self._lowered) >= MOST_SIZES:
+                    self._lowered.clear()
+                lowered = self._lowered[key] = self.lower(sizes)
+            return lowered
