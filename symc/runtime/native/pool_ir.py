@@ -2,8 +2,8 @@
 
 ``symc_parallel(pool, entry, args, count, units, grain, threads, most)`` runs ``entry(args)`` for pieces of
 ``range(units)``: the first two of the ``count`` words at ``args``, 0 and ``units``, become where a piece begins and
-ends, in a copy of them. Pieces begin at multiples of ``grain``, so that a number in memory is made by the same instructions whichever
-piece it is in; there are ``most`` of them for each thread, or fewer.
+ends, in a copy of them. Pieces begin at multiples of ``grain``, so that a number in memory is made by the same
+instructions whichever piece it is in; there are ``most`` of them for each thread, or fewer.
 
 One launch has the pool at a time. A caller that finds it taken, or a piece that would be the only one, runs all of
 ``range(units)`` itself: nobody waits for threads. Threads are made when they are first wanted, by the launch itself,
@@ -20,11 +20,9 @@ from __future__ import annotations
 import ctypes
 import enum
 import functools
-import signal
 from typing import Any
 
 from symc.runtime.machine_code import load_module
-from symc.runtime.native import product_ir
 
 #: How many words a launch may have, and how many threads.
 MOST_WORDS, MOST_THREADS = 256, 256
@@ -127,41 +125,24 @@ def words() -> Any:
 def _text() -> str:
     from llvmlite import ir
 
+    from symc.runtime.native import limit_ir, parallel_ir, product_ir
+
     module = ir.Module("symc_pool")
-    _Writer(module, ir).write()
+    for writer in (Prepare, parallel_ir.Parallel, limit_ir.Limit):
+        writer(module, ir).write()
     product_ir.write(module, ir)
     return str(module)
 
 
-class _Writer:
-    """Writes the functions."""
+class Writer:
+    """Writes functions of the module; their first argument is the pool."""
 
     def __init__(self, module: Any, ir: Any):
         self.module, self.ir, self.i64, self.i32 = module, ir, ir.IntType(64), ir.IntType(32)
         self.word = self.i64.as_pointer()
         types = {"p": self.word, "i": self.i32}
-        self.libc = {n: ir.Function(module, ir.FunctionType(types[s[0]], [types[t] for t in s[1:]]), n)
-                     for n, s in LIBC.items()}
+        self.libc = {n: self.outside(n, types[s[0]], [types[t] for t in s[1:]]) for n, s in LIBC.items()}
         self.b: Any = None
-
-    def write(self) -> None:
-        void = self.ir.VoidType()
-        self.run = self.begin("run", self.i64, [self.i64])
-        self.write_run()
-        self.worker = self.begin("worker", self.word, [])
-        self.write_worker()
-        self.grow = self.begin("grow", void, [self.i64])
-        self.write_grow()
-        self.prepare = self.begin("prepare", self.i64, [])
-        self.write_prepare()
-        self.begin("symc_parallel", void, [self.i64, self.word, *[self.i64] * 5])
-        self.write_parallel()
-        self.begin("symc_limit", self.i64, [])
-        self.write_limit()
-        self.begin("symc_unlimit", void, [])
-        self.write_unlimit()
-
-    # -- pieces
 
     def begin(self, name: str, result: Any, arguments: list[Any]) -> Any:
         """A function whose first argument is the pool."""
@@ -170,6 +151,11 @@ class _Writer:
         self.pool, *self.given = f.args
         self.b = self.ir.IRBuilder(f.append_basic_block("entry"))
         return f
+
+    def outside(self, name: str, result: Any, arguments: list[Any]) -> Any:
+        """A function of another library."""
+        kind = self.ir.FunctionType(result, arguments)
+        return self.module.globals.get(name) or self.ir.Function(self.module, kind, name)
 
     def const(self, k: int) -> Any:
         return self.ir.Constant(self.i64, int(k))
@@ -202,157 +188,16 @@ class _Writer:
     def equal(self, a: Any, b: Any) -> Any:
         return self.b.icmp_unsigned("==", a, b)
 
-    def part(self, ticket: Any, k: int) -> Any:
-        """Of a ticket: 0 the next piece, 1 how many there are, 2 how many threads may join, 3 the generation."""
-        return self.b.and_(self.b.lshr(ticket, self.const(16 * k)), self.const(0xFFFF))
+    def prepared(self) -> Any:
+        """1 if the pool is this process's, see ``Prepare``."""
+        return self.b.call(self.module.globals["prepare"], [self.pool])
 
-    def look(self, done: Any) -> None:
-        """Look a few times whether a condition holds; go on in any case. ``done()`` gives the condition."""
-        b = self.b
-        before, again, wait, after = b.block, self.block("look"), self.block("wait"), self.block("looked")
-        b.branch(again)
-        b.position_at_end(again)
-        k = b.phi(self.i64)
-        k.add_incoming(self.const(0), before)
-        stop = b.or_(done(), self.equal(k, self.const(LOOKS)))
-        b.cbranch(stop, after, wait)
-        b.position_at_end(wait)
-        self.pause()
-        k.add_incoming(b.add(k, self.const(1)), wait)
-        b.branch(again)
-        b.position_at_end(after)
 
-    def pause(self) -> None:
-        """Tell the processor that a loop waits."""
-        from llvmlite import binding
-
-        processor = binding.get_default_triple().partition("-")[0]
-        name, operands = {"x86_64": ("llvm.x86.sse2.pause", []),
-                          "aarch64": ("llvm.aarch64.hint", [self.ir.Constant(self.i32, 1)])}.get(processor, ("", []))
-        if name:
-            kind = self.ir.FunctionType(self.ir.VoidType(), [x.type for x in operands])
-            self.b.call(self.module.globals.get(name) or self.ir.Function(self.module, kind, name), operands)
-
-    # -- functions
-
-    def write_run(self) -> None:
-        """``run(generation)``: run pieces as long as there are some for a thread that belongs to this launch, or may
-        join another. The generation it belonged to last."""
-        b = self.b
-        (given,) = self.given
-        entry = b.block
-        own = b.alloca(self.i64, MOST_WORDS)
-        look, have, take, work, finished, tell, out = map(
-            self.block, ("look", "have", "take", "work", "finished", "tell", "out"))
-        b.branch(look)
-        b.position_at_end(look)
-        mine = b.phi(self.i64, "mine")
-        mine.add_incoming(given, entry)
-        ticket = self.load(Pool.TICKET)
-        piece = self.part(ticket, 0)
-        b.cbranch(b.icmp_unsigned("<", piece, self.part(ticket, 1)), have, out)
-        b.position_at_end(have)
-        stranger = b.icmp_unsigned("!=", self.part(ticket, 3), mine)
-        refused = b.and_(stranger, self.equal(self.part(ticket, 2), self.const(0)))
-        b.cbranch(refused, out, take)
-        b.position_at_end(take)
-        less = b.select(stranger, self.const(1 << 32), self.const(0))
-        new = b.sub(b.add(ticket, self.const(1)), less)
-        won = b.extract_value(b.cmpxchg(self.at(Pool.TICKET), ticket, new, "seq_cst", "seq_cst"), 1)
-        b.cbranch(won, work, look)
-        mine.add_incoming(mine, take)
-        b.position_at_end(work)
-        self.write_piece(own, piece)
-        generation, pieces = self.part(ticket, 3), self.part(ticket, 1)
-        done = b.add(self.add(Pool.DONE, 1), self.const(1))
-        b.cbranch(self.equal(done, pieces), finished, look)
-        mine.add_incoming(generation, work)
-        b.position_at_end(finished)
-        b.cbranch(self.equal(self.load(Pool.WAITING), self.const(0)), look, tell)
-        mine.add_incoming(generation, finished)
-        b.position_at_end(tell)
-        self.lock()
-        self.call("pthread_cond_signal", self.at(Pool.FOR_END))
-        self.unlock()
-        mine.add_incoming(generation, tell)
-        b.branch(look)
-        b.position_at_end(out)
-        b.ret(mine)
-
-    def write_piece(self, own: Any, piece: Any) -> None:
-        """Run a piece with words of its own."""
-        b = self.b
-        args = b.inttoptr(b.load(self.at(Pool.ARGS), typ=self.i64), self.word)
-        count, units = (b.load(self.at(w), typ=self.i64) for w in (Pool.COUNT, Pool.UNITS))
-        length = b.load(self.at(Pool.GRAINS), typ=self.i64)
-        memcpy = self.module.globals.get("memcpy") or self.ir.Function(
-            self.module, self.ir.FunctionType(self.word, [self.word, self.word, self.i64]), "memcpy")
-        b.call(memcpy, [own, args, b.shl(count, self.const(3))])
-        first = b.mul(piece, length)
-        last = b.add(first, length)
-        pieces = self.part(self.load(Pool.TICKET), 1)
-        end = b.select(self.equal(b.add(piece, self.const(1)), pieces), units, last)
-        b.store(first, own)
-        b.store(end, b.gep(own, [self.const(1)], source_etype=self.i64))
-        self.enter(b.load(self.at(Pool.ENTRY), typ=self.i64), own)
-
-    def enter(self, entry: Any, args: Any) -> None:
-        kind = self.ir.FunctionType(self.ir.VoidType(), [self.word]).as_pointer()
-        self.b.call(self.b.inttoptr(entry, kind), [args])
-
-    def write_worker(self) -> None:
-        """What a thread does."""
-        b = self.b
-        entry, again, sleep, nap, awake = b.block, *map(self.block, ("again", "sleep", "nap", "awake"))
-        b.branch(again)
-        b.position_at_end(again)
-        mine = b.phi(self.i64, "mine")
-        mine.add_incoming(self.const(0), entry)
-        seen = self.load(Pool.WAKE)
-        found = b.call(self.run, [self.pool, mine])
-        self.look(lambda: b.icmp_unsigned("!=", self.load(Pool.WAKE), seen))
-        mine.add_incoming(found, b.block)
-        b.cbranch(self.equal(self.load(Pool.WAKE), seen), sleep, again)
-        b.position_at_end(sleep)
-        self.lock()
-        b.cbranch(self.equal(self.load(Pool.WAKE), seen), nap, awake)
-        b.position_at_end(nap)
-        self.add(Pool.SLEEPERS, 1)
-        self.call("pthread_cond_wait", self.at(Pool.FOR_WORK), self.at(Pool.LOCK))
-        self.add(Pool.SLEEPERS, -1)
-        b.branch(awake)
-        b.position_at_end(awake)
-        self.unlock()
-        mine.add_incoming(found, awake)
-        b.branch(again)
-
-    def write_grow(self) -> None:
-        """``grow(n)``: make threads until there are n, as far as the system lets us; no signal is for them."""
-        b = self.b
-        (n,) = self.given
-        thread, every, before = (b.alloca(self.i64, k) for k in (1, 16, 16))
-        null = self.ir.Constant(self.word, None)
-        test, make, made, done = map(self.block, ("test", "make", "made", "done"))
-        set_mask = self.ir.Constant(self.i32, int(signal.SIG_SETMASK))
-        self.call("sigfillset", every)
-        self.call("pthread_sigmask", set_mask, every, before)
-        b.branch(test)
-        b.position_at_end(test)
-        b.cbranch(b.icmp_signed("<", self.load(Pool.THREADS), n), make, done)
-        b.position_at_end(make)
-        status = self.call("pthread_create", thread, null, b.bitcast(self.worker, self.word), self.pool)
-        b.cbranch(self.equal(status, self.ir.Constant(self.i32, 0)), made, done)
-        b.position_at_end(made)
-        self.add(Pool.THREADS, 1)
-        self.call("pthread_detach", b.inttoptr(b.load(thread, typ=self.i64), self.word))
-        b.branch(test)
-        b.position_at_end(done)
-        self.call("pthread_sigmask", set_mask, before, null)
-        b.ret_void()
-
-    def write_prepare(self) -> None:
+class Prepare(Writer):
+    def write(self) -> None:
         """``prepare()``: 1 if the pool is this process's. In a new process most words start again; who comes while
         another thread prepares them does without the pool."""
+        self.begin("prepare", self.i64, [])
         b = self.b
         known, other, mine, no = map(self.block, ("known", "other", "mine", "no"))
         process = b.zext(self.call("getpid"), self.i64)
@@ -380,139 +225,3 @@ class _Writer:
         b.ret(self.const(1))
         b.position_at_end(no)
         b.ret(self.const(0))
-
-    def write_parallel(self) -> None:
-        b = self.b
-        entry, args, count, units, grain, threads, each = self.given
-        try_, have, several, alone, free_alone = map(self.block, ("try", "have", "several", "alone", "free_alone"))
-        ready = b.call(self.prepare, [self.pool])
-        b.cbranch(self.equal(ready, self.const(1)), try_, alone)
-        b.position_at_end(try_)
-        won = b.cmpxchg(self.at(Pool.BUSY), self.const(0), self.const(1), "seq_cst", "seq_cst")
-        b.cbranch(b.extract_value(won, 1), have, alone)
-        b.position_at_end(have)
-        b.call(self.grow, [self.pool, b.sub(threads, self.const(1))])
-        length, pieces = self.pieces(units, grain, b.mul(threads, each))
-        b.cbranch(b.icmp_unsigned(">", pieces, self.const(1)), several, free_alone)
-        b.position_at_end(several)
-        for word, value in ((Pool.ENTRY, entry), (Pool.ARGS, b.ptrtoint(args, self.i64)), (Pool.COUNT, count),
-                            (Pool.UNITS, units), (Pool.GRAINS, length)):
-            b.store(value, self.at(word))
-        self.launch(pieces, b.sub(threads, self.const(1)))
-        b.ret_void()
-        b.position_at_end(free_alone)
-        self.store(self.const(0), Pool.BUSY)
-        b.branch(alone)
-        b.position_at_end(alone)
-        self.add(Pool.ALONE, 1)
-        self.enter(entry, args)
-        b.ret_void()
-
-    def pieces(self, units: Any, grain: Any, most: Any) -> tuple[Any, Any]:
-        """How long pieces are, a multiple of the grain; how many there are. What is left over is the last one's."""
-        b = self.b
-        grains = b.udiv(units, grain)
-        each = b.udiv(b.add(grains, b.sub(most, self.const(1))), most)
-        each = b.select(self.equal(each, self.const(0)), self.const(1), each)
-        return b.mul(each, grain), b.udiv(grains, each)
-
-    def launch(self, pieces: Any, helpers: Any) -> None:
-        """Offer the pieces, take part, wait for those that others have."""
-        b = self.b
-        generation = b.and_(b.add(b.load(self.at(Pool.GENERATION), typ=self.i64), self.const(1)), self.const(0x7FFF))
-        generation = b.or_(generation, self.const(0x8000))  # never 0, that of threads that were nowhere yet
-        b.store(generation, self.at(Pool.GENERATION))
-        self.add(Pool.LAUNCHES, 1)
-        self.store(self.const(0), Pool.DONE)
-        ticket = b.or_(b.shl(generation, self.const(48)), b.or_(b.shl(helpers, self.const(32)),
-                                                                b.shl(pieces, self.const(16))))
-        self.store(ticket, Pool.TICKET)
-        self.wake(helpers)
-        b.call(self.run, [self.pool, generation])
-
-        def finished() -> Any:
-            return self.equal(self.load(Pool.DONE), pieces)
-
-        self.look(finished)
-        wait, test, sleep, awake, done = map(self.block, ("wait", "test", "sleep", "awake", "done"))
-        b.cbranch(finished(), done, wait)
-        b.position_at_end(wait)
-        self.lock()
-        self.store(self.const(1), Pool.WAITING)
-        b.branch(test)
-        b.position_at_end(test)
-        b.cbranch(finished(), awake, sleep)
-        b.position_at_end(sleep)
-        self.call("pthread_cond_wait", self.at(Pool.FOR_END), self.at(Pool.LOCK))
-        b.branch(test)
-        b.position_at_end(awake)
-        self.store(self.const(0), Pool.WAITING)
-        self.unlock()
-        b.branch(done)
-        b.position_at_end(done)
-        self.store(self.const(0), Pool.BUSY)
-
-    def wake(self, helpers: Any) -> None:
-        """As many of those who sleep as may join."""
-        b = self.b
-        self.lock()
-        self.add(Pool.WAKE, 1)
-        sleepers = self.load(Pool.SLEEPERS)
-        n = b.select(b.icmp_signed("<", sleepers, helpers), sleepers, helpers)
-        before, test, one, done = b.block, *map(self.block, ("each", "one", "woken"))
-        b.branch(test)
-        b.position_at_end(test)
-        k = b.phi(self.i64)
-        k.add_incoming(self.const(0), before)
-        b.cbranch(b.icmp_signed("<", k, n), one, done)
-        b.position_at_end(one)
-        self.call("pthread_cond_signal", self.at(Pool.FOR_WORK))
-        k.add_incoming(b.add(k, self.const(1)), one)
-        b.branch(test)
-        b.position_at_end(done)
-        self.unlock()
-
-    def write_limit(self) -> None:
-        """Have BLAS use one thread until ``symc_unlimit``, of which there may be several at a time; 0 where that is not
-        to be called, as BLAS has one anyway."""
-        b = self.b
-        ours, several, first, limit, taken, no, out = map(
-            self.block, ("ours", "several", "first", "limit", "taken", "no", "out"))
-        b.cbranch(self.equal(b.call(self.prepare, [self.pool]), self.const(1)), ours, out)
-        b.position_at_end(ours)
-        self.lock(Pool.BLAS_LOCK)
-        b.cbranch(self.equal(self.load(Pool.USERS), self.const(0)), first, taken)
-        b.position_at_end(first)
-        get = b.inttoptr(self.load(Pool.GET), self.ir.FunctionType(self.i32, []).as_pointer())
-        now = b.zext(b.call(get, []), self.i64)
-        b.cbranch(b.icmp_unsigned(">", now, self.const(1)), limit, several)
-        b.position_at_end(several)  # a process may have been forked while BLAS was limited
-        b.cbranch(self.equal(self.load(Pool.BEFORE), self.const(0)), no, taken)
-        b.position_at_end(limit)
-        self.store(now, Pool.BEFORE)
-        self.set_threads(self.const(1))
-        b.branch(taken)
-        b.position_at_end(taken)
-        self.add(Pool.USERS, 1)
-        self.unlock(Pool.BLAS_LOCK)
-        b.ret(self.const(1))
-        b.position_at_end(no)
-        self.unlock(Pool.BLAS_LOCK)
-        b.branch(out)
-        b.position_at_end(out)
-        b.ret(self.const(0))
-
-    def write_unlimit(self) -> None:
-        b = self.b
-        self.lock(Pool.BLAS_LOCK)
-        last = self.equal(self.add(Pool.USERS, -1), self.const(1))
-        with b.if_then(last):
-            self.set_threads(self.load(Pool.BEFORE))
-            self.store(self.const(0), Pool.BEFORE)
-        self.unlock(Pool.BLAS_LOCK)
-        b.ret_void()
-
-    def set_threads(self, n: Any) -> None:
-        """Let BLAS use n threads."""
-        kind = self.ir.FunctionType(self.ir.VoidType(), [self.i32]).as_pointer()
-        self.b.call(self.b.inttoptr(self.load(Pool.SET), kind), [self.b.trunc(n, self.i32)])
