@@ -14,7 +14,7 @@ from symc.debugging.observe import evaluate, every_array
 from symc.debugging.sample import Sample, walk_down
 from symc.debugging.shrink import shrink
 from symc.debugging.trust import Difference, Trusted
-from symc.errors import SymcError
+from symc.errors import LinAlgError, SymcError
 from symc.ir.function import Function
 from symc.ir.location import Loc
 from symc.ir.ops.kernel import results_of
@@ -94,6 +94,8 @@ def attempt(run: Callable[[], Sequence[Any]], trusted: Trusted) -> Difference | 
     try:
         return trusted.difference(run())
     except BROKEN as e:
+        if isinstance(e, LinAlgError) and trusted.may_refuse:
+            return None
         return f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from symc.debugging.observe import by_reference, evaluate
 from symc.ir.function import Function
 from symc.ir.op import Element
+from symc.ir.ops.linalg import dot_reference
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value
 
@@ -40,6 +41,8 @@ def _short(a: np.ndarray) -> np.ndarray:
         return ~np.isfinite(scaled) | ((scaled == np.rint(scaled)) & (scaled < 2**14))
 
 
+#: What remains of a sum may be 0 if a run moves it by more than one part of so many.
+CANCELLED = 48.0
 #: What run k does besides moving numbers, by k % 3: nothing; overflow and underflow become large and small numbers;
 #: a nan that comes of 0 * inf, inf - inf, 0 / 0 or inf / inf becomes a number, and zeros become 0.0, or -0.0.
 KIND_SATURATED, KIND_NAN = 1, 2
@@ -58,23 +61,25 @@ class Decisions:
     """
 
     def __init__(self) -> None:
-        self._found: list[tuple[Value, list[np.ndarray | None]]] = []
+        self._found: list[tuple[Value, list[Any]]] = []
+        self.factorized = False  # a matrix that is not finite
 
     def note(self, v: Value, operands: Sequence[Any]) -> None:
         """The operands of a value in the run that the others are compared with."""
+        self.factorized |= v.op.name in NORMWISE and not _all_finite(operands)
         if _decides(v):
-            self._found.append((v, [_lost(a) for a in operands]))
+            self._found.append((v, [np.array(a) if np.asarray(a).dtype.kind == "f" else None for a in operands]))
 
     def follow(self, turn: int, rng: np.random.Generator) -> Callable[[Value, list[Any]], list[Any]]:
         """Operands as another run may have them; for its values in turn, as long as it goes the same way."""
         steps = iter(self._found)
 
         def undecided(v: Value, operands: list[Any]) -> list[Any]:
-            before, lost = next(steps, (None, [])) if _decides(v) else (None, [])
-            if before is not v or all(x is None for x in lost):
+            before, first = next(steps, (None, [])) if _decides(v) else (None, [])
+            if before is not v or all(x is None for x in first):
                 return operands
             return [a if x is None or x.shape != np.shape(a) else _of_any_size(np.asarray(a), x, turn, rng)
-                    for a, x in zip(operands, lost, strict=True)]
+                    for a, x in zip(operands, first, strict=True)]
 
         return undecided
 
@@ -86,24 +91,20 @@ def _decides(v: Value) -> bool:
         not isinstance(o.type, TupleType) and o.type.dtype.kind == "f" for o in v.operands)
 
 
-def _lost(a: Any) -> np.ndarray | None:
-    a = np.asarray(a)
-    if a.dtype.kind != "f":
-        return None
-    where = ~np.isfinite(a) | (a == 0)
-    return where if where.any() else None
+def _of_any_size(a: np.ndarray, first: np.ndarray, turn: int, rng: np.random.Generator) -> np.ndarray:
+    """Numbers of any size and sign, or 0, where they were lost in the ``first`` run, and are finite and not 0 in this.
 
-
-def _of_any_size(a: np.ndarray, lost: np.ndarray, turn: int, rng: np.random.Generator) -> np.ndarray:
-    """Numbers of any size and sign, or 0, where they were lost, and are finite and not 0 in this run.
-
-    In turn all are great, all negative and great, all 0, and all of any size: few turns decide a comparison both ways.
+    What is left of a sum that cancels may be 0. In turn all are great, all negative and great, all 0, and all of any
+    size: few turns decide a comparison both ways.
     """
     with np.errstate(all="ignore"):
         exponents = rng.random(a.shape) if turn % 4 < 2 else rng.random(a.shape) * 2 - 1
         size = np.exp(exponents * float(np.log(np.finfo(a.dtype).max)))
         size *= (1, -1, 0, rng.choice([-1, 0, 1], a.shape))[turn % 4]
-        return np.where(lost & np.isfinite(a) & (a != 0), size, a).astype(a.dtype)
+        lost = (~np.isfinite(first) | (first == 0)) & np.isfinite(a) & (a != 0)
+        if turn % 4 == 2:
+            lost |= CANCELLED * np.abs(a - first) > np.abs(first)
+        return np.where(lost, size, a).astype(a.dtype)
 
 
 def moved(f: Function, arrays: Sequence[np.ndarray], seed: int, decisions: Decisions | None = None) -> list[Any]:
@@ -133,8 +134,9 @@ def moved(f: Function, arrays: Sequence[np.ndarray], seed: int, decisions: Decis
         return out
 
     def compute(v: Value, operands: list[Any], attrs: dict[str, Any]) -> Any:
-        if v.op.name in NORMWISE or v.op.name == "dot" and any(o.op.name == "inv" for o in v.operands) and not all(
-                np.isfinite(a).all() for a in operands):  # a product with an inverse is a solution
+        solves = v.op.name == "dot" and any(o.op.name == "inv" for o in v.operands)  # of that a solution is made
+        refused = (v.op.name in NORMWISE or solves) and not _all_finite(operands)
+        if v.op.name in NORMWISE or refused:
             operands = [_moved_in_norm(o, rng) for o in operands]
         if undecided is not None:
             operands = undecided(v, operands)
@@ -147,6 +149,10 @@ def moved(f: Function, arrays: Sequence[np.ndarray], seed: int, decisions: Decis
         if v.op.name in ("add", "sub") and any(o.op.name == "mul" for o in v.operands):
             unrounded[v] = sum(_rounding(a) for o, a in zip(v.operands, operands, strict=True) if o.op.name == "mul")
         out = by_reference(v, operands, attrs)
+        if refused and rng.random() < 0.5:
+            return _no_number(out)
+        if v.op.name == "dot" and seed % 3 == KIND_NAN:
+            out = _beside_zeros(out, operands, attrs, rng)
         if v.op.name in EXACT:
             return _signed(out, seed, rng) if v.op.name in SIGNED and seed % 3 == KIND_NAN else out
         if v.op.name in ("eq", "ne"):
@@ -247,6 +253,19 @@ def _undecided(answer: Any, x: Any, y: Any, rng: np.random.Generator) -> np.ndar
     return np.where(near, rng.random(x.shape) < 0.5, answer)
 
 
+def _all_finite(operands: Sequence[Any]) -> bool:
+    """Whether all numbers are; of several results, of each."""
+    return all(_all_finite(a) if isinstance(a, tuple | list) else bool(np.isfinite(a).all()) for a in operands)
+
+
+def _no_number(out: Any) -> Any:
+    """Nan everywhere: what a library makes of matrices that are not finite, nobody promises."""
+    if isinstance(out, tuple | list):
+        return tuple(_no_number(a) for a in out)
+    a = np.asarray(out)
+    return np.full_like(a, np.nan) if a.dtype.kind in "fc" else a
+
+
 def _moved_in_norm(a: Any, rng: np.random.Generator) -> Any:
     """A matrix whose elements are moved by a few units in the last place of the largest.
 
@@ -288,12 +307,23 @@ def _turned(name: str, parts: list[np.ndarray], rng: np.random.Generator) -> lis
 
 
 def _determined(a: np.ndarray, operands: Sequence[np.ndarray], rng: np.random.Generator) -> np.ndarray:
-    """A nan that no operand has becomes a number."""
-    given = np.zeros(a.shape, bool)
+    """A nan that no operand has becomes a number; so does one beside an infinity (a length with both is infinite)."""
+    given, infinite = np.zeros((2, *a.shape), bool)
     for o in operands:
         if o.dtype.kind in "fc":
             given |= np.isnan(o) if o.shape == a.shape else np.isnan(o).any()
-    return np.where(np.isnan(a) & ~given, rng.uniform(0.5, 1.5, a.shape), a).astype(a.dtype)
+            infinite |= np.isinf(o) if o.shape == a.shape else np.isinf(o).any()
+    return np.where(np.isnan(a) & ~(given & ~infinite), rng.uniform(0.5, 1.5, a.shape), a).astype(a.dtype)
+
+
+def _beside_zeros(out: Any, operands: Sequence[Any], attrs: dict[str, Any], rng: np.random.Generator) -> np.ndarray:
+    """A product of arrays, with numbers where a zero met what is not finite: it may not have been multiplied at all."""
+    out, pair = np.asarray(out), [np.asarray(a) for a in operands[:2]]
+    if out.dtype.kind not in "fc" or all(np.isfinite(a).all() for a in pair):
+        return out
+    met = sum(dot_reference(*[np.asarray(a, float) for a in masks], attrs["contract"], attrs["batch"])
+              for masks in ((pair[0] == 0, ~np.isfinite(pair[1])), (~np.isfinite(pair[0]), pair[1] == 0)))
+    return np.where(met > 0, rng.uniform(0.5, 1.5, out.shape), out).astype(out.dtype)
 
 
 def _unsaturated(a: np.ndarray, operands: Sequence[np.ndarray], name: str, rng: np.random.Generator) -> np.ndarray:

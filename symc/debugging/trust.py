@@ -102,6 +102,11 @@ class Trusted:
                 return found
         return None
 
+    @property
+    def may_refuse(self) -> bool:
+        """Whether it factorizes what is not finite: a library may find that singular, or not converge."""
+        return self._decisions.factorized
+
     def promised(self, k: int) -> np.ndarray:
         """Where result ``k`` is a number that rounding does not decide."""
         return self._bounds(k, self.want[k], RUNS)[1]
@@ -135,9 +140,11 @@ class Trusted:
         while len(self._runs) < runs:
             try:
                 self._runs.append(moved(self.function, self.arrays, len(self._runs), self._decisions))
-            except REFUSED:  # on the edge of what an op accepts: nothing is promised
-                self._runs.append([np.full_like(a, np.nan if a.dtype.kind in "fc" else 99) for a in self.reference])
-        have, all_runs = self.reference[k], [np.asarray(r[k]) for r in self._runs]
+            except REFUSED:  # on the edge of what an op accepts
+                self._runs.append([])
+        have, all_runs = self.reference[k], [np.asarray(r[k]) for r in self._runs if r]
+        if len(all_runs) < len(self._runs):
+            return np.zeros(want.shape), np.zeros(want.shape, bool)  # nothing is promised
         if want.dtype.kind not in "fc":
             same = np.ones(want.shape, bool)
             for r in all_runs:

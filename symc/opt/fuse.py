@@ -304,7 +304,9 @@ class Fusion:
                 if g is not None and g is not own:
                     readers.setdefault(g, {}).setdefault(own, []).append(u)
         for g in sorted(readers, key=lambda g: -g.level):
-            by = {None if h is None else h.find(): us for h, us in readers[g].items()}
+            by: dict[Group | None, list[Value]] = {}
+            for h, users in readers[g].items():
+                by.setdefault(None if h is None else h.find(), []).extend(users)
             if len(by) == 1 and None not in by:
                 target = next(iter(by))
                 assert target is not None

@@ -38,5 +38,5 @@ def check_empty(r: Rule) -> None:
                     except (SymcError, ValueError, IndexError, ArithmeticError):
                         continue  # three elements of none
                     assert a.shape != b.shape or not (np.isfinite(a) & np.isnan(b)).any(), (
-                        f"{r.name} ({size} for {length}): {expression(left)} is {a}, but {expression(right)} {b}; {arrays}"
+                        f"{r.name}, {size} for {length}: {expression(left)} is {a}, {expression(right)} {b}; {arrays}"
                     )

@@ -166,13 +166,16 @@ def differences_disagree(s: Sample) -> str:
     try:
         with np.errstate(all="ignore"):
             slopes = [(at(e) - at(-e)) / (2 * e) for e in (1e-4, 1e-5, 1e-6)]
+            below, above = [(at(e) - at(0.0)) / e for e in (-1e-6, 1e-6)]
             tangent = float(evaluate(g, arrays)[0])
     except REFUSED:
         return ""
-    if not np.isfinite([*slopes, tangent]).all():
+    if not np.isfinite([*slopes, below, above, tangent]).all():
         return ""
     spread = max(slopes) - min(slopes)
     scale = max(1.0, abs(tangent), *map(abs, slopes))
+    if abs(above - below) > 1e-3 * scale:
+        return ""  # a tie: both sides have slopes, which finite differences take the mean of
     if spread > 1e-3 * scale or abs(tangent - slopes[1]) <= 20 * spread + 1e-3 * scale:
         return ""
     return f"finite differences give {slopes}, forward mode {tangent}"

@@ -235,7 +235,7 @@ def front(seed: int, aim: str = "") -> Program:
             outputs = [*outputs[-1:], *w.gradient()]
     f = sc.compile(outputs, w.inputs, mode="reference")._prepared.source
     data = []
-    for k, n in enumerate((4, 1, 0, 2)):
+    for k, n in enumerate((4, 1, 0, 2, 3)):
         numbers = Numbers(rng, STYLES[k])
         data.append(tuple(numbers.array(i.type, {"n": n}) for i in f.inputs))
     return Program(f"front:{seed}", f, tuple(data))

@@ -119,7 +119,7 @@ STYLES = ("ordinary", "short", "ordinary", "wild", "edges")
 
 
 def data_for(
-    f: Function, rng: np.random.Generator, styles: Sequence[str] = STYLES, sets: int = 4
+    f: Function, rng: np.random.Generator, styles: Sequence[str] = STYLES, sets: int = 5
 ) -> tuple[Arrays, ...]:
     """Arrays for a function, of several styles and sizes."""
     names, promises = bound_names(i.type for i in f.inputs), _promises(f)
