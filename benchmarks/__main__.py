@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import compileall
 import importlib.util
 import json
 import shutil
@@ -10,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks import report, venvs
+from benchmarks import readme, report, venvs
 from benchmarks.peers import PEERS, Settings, missing
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -21,6 +22,9 @@ def main() -> int:
     arguments = _parse()
     if arguments.setup:
         return 0 if venvs.make_all(arguments.python312) else 1
+    if arguments.readme:
+        readme.update(venvs.REPOSITORY / "README.md", report.load(RESULTS / readme.PUBLISHED))
+        return 0
     folder = RESULTS / arguments.tag
     if not arguments.show:
         if importlib.util.find_spec("numpy") is None:
@@ -54,6 +58,8 @@ def _parse() -> argparse.Namespace:
     add("--tag", default="latest", help="folder under results/ (default latest)")
     add("--subject", default="symc", choices=PEERS, metavar="PEER", help="whose ratios to print (default symc)")
     add("--show", action="store_true", help="print the tables of results/TAG, measure nothing")
+    add("--readme", action="store_true", help=f"write the tables of results/{readme.PUBLISHED} into README.md")
+    add("--kept-only", action="store_true", help="leave out slow compilers where no earlier run kept their caches")
     add("--setup", action="store_true", help="make the peers' virtual environments")
     add("--python312", metavar="PATH", help="an interpreter 3.12 or newer for --setup, if none is on PATH")
     return parser.parse_args()
@@ -70,6 +76,7 @@ def _measure(arguments: argparse.Namespace, folder: Path) -> list[report.Documen
 
     if arguments.fresh:
         shutil.rmtree(KEPT, ignore_errors=True)
+    compileall.compile_dir(str(venvs.REPOSITORY / "symc"), quiet=1)  # as an installation does
     workloads = load_all()
     chosen = _checked(arguments.workloads, workloads, "workload")
     available = _available(arguments)
@@ -83,7 +90,7 @@ def _measure(arguments: argparse.Namespace, folder: Path) -> list[report.Documen
         for huge_pages in {"default": [False], "huge": [True], "both": both}[arguments.pages]:
             settings = Settings(arguments.threads, huge_pages)
             options = Options(settings, arguments.rounds, arguments.seconds, arguments.timeout, not arguments.no_warm,
-                              arguments.starts, KEPT)
+                              arguments.starts, KEPT, arguments.kept_only)
             stem = f"{workload.name}.{case.name}.{settings.suffix}"
             with open(folder / f"{stem}.log", "w") as log:
                 document = run_case(workload, case, names, options, log)

@@ -30,22 +30,22 @@ class Timer:
             self.run(seconds)
 
     def run(self, seconds: float) -> tuple[list[float], list[float]]:
-        """Wall and CPU seconds a call, one pair a batch, until the time is used up; at least one.
+        """Wall and CPU seconds a call, one pair a batch, until so much CPU time is used up; at least one.
 
-        With several threads CPU is one mean instead: the clock hears of other threads too late for a short batch.
+        With several threads CPU is one mean instead, and the slice ends by the wall clock: the CPU clock hears of other
+        threads too late for a short batch.
         """
         wall: list[float] = []
         cpu: list[float] = []
-        end = time.perf_counter() + seconds
-        now = float("-inf")
-        while now < end:
+        clock = time.process_time if self.threads == 1 else time.perf_counter
+        end = clock() + seconds
+        while not wall or clock() < end:
             cpu_start, start = time.process_time(), time.perf_counter()
             for _ in range(self.batch):
                 result = self.call()
             self.wait(result)
-            now = time.perf_counter()
             cpu.append((time.process_time() - cpu_start) / self.batch)
-            wall.append((now - start) / self.batch)
+            wall.append((time.perf_counter() - start) / self.batch)
         self.fastest = min(self.fastest, *wall)
         return wall, cpu if self.threads == 1 else [sum(cpu) / len(cpu)]
 

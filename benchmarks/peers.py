@@ -79,6 +79,9 @@ CHOOSERS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "MKL_ENABLE_INSTRUCTIONS", 
             "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY", "NPY_DISABLE_CPU_FEATURES",
             "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
 
+#: Without bytecode on disk every process would compile symc's source anew, and no other library's: those are installed.
+BYTECODE = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
+
 
 def environment(settings: Settings, dtype: str, cache: Path) -> dict[str, str]:
     """The worker's environment: equal thread counts for all, and every persistent cache inside ``cache``.
@@ -105,7 +108,7 @@ def environment(settings: Settings, dtype: str, cache: Path) -> dict[str, str]:
     }
     if settings.huge_pages:
         variables["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
-    return {k: v for k, v in os.environ.items() if not k.startswith(CHOOSERS)} | variables
+    return {k: v for k, v in os.environ.items() if not k.startswith((*CHOOSERS, *BYTECODE))} | variables
 
 
 def _pytensor_flags(dtype: str, cache: Path) -> str:

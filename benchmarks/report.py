@@ -69,7 +69,7 @@ def case_table(document: Document) -> str:
     for name, row in document["rows"].items():
         if "failure" in row:
             lines.append([name, " ".join(row["failure"].replace("|", "/").split())[:90], *[""] * (len(titles) - 2)])
-    return f"### {_name(document)}\n\n{document['title']}\n\n{_markdown(titles, lines)}"
+    return f"### {_name(document)}\n\n{document['title']}\n\n{markdown(titles, lines)}"
 
 
 def ratio_table(documents: Iterable[Document], subject: str = "symc") -> str:
@@ -84,7 +84,7 @@ def ratio_table(documents: Iterable[Document], subject: str = "symc") -> str:
             lines.append([_name(document), *(_ratio(rows, column, subject) for column in COLUMNS)])
     if not lines:
         return f"No case has both {subject} and another peer."
-    return f"## {subject} / best peer\n\n" + _markdown(["case", *(column.title for column in COLUMNS)], lines)
+    return f"## {subject} / best peer\n\n" + markdown(["case", *(column.title for column in COLUMNS)], lines)
 
 
 def machine_line(document: Document) -> str:
@@ -124,6 +124,6 @@ def _name(document: Document) -> str:
     return f"{document['workload']} / {document['case']['name']} ({threads}{pages})"
 
 
-def _markdown(titles: list[str], lines: list[list[str]]) -> str:
+def markdown(titles: list[str], lines: list[list[str]]) -> str:
     rows = [titles, ["---"] * len(titles), *lines]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in rows) + "\n"

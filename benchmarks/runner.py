@@ -37,6 +37,8 @@ class Options:
     """How often a compiling peer starts cold and warm; the shortest counts. Slow compilers start once."""
     kept: Path | None = None
     """Where caches and cold numbers of slow compilers are kept between runs, if they are."""
+    kept_only: bool = False
+    """Leave slow compilers out where nothing is kept."""
 
 
 class Worker:
@@ -91,8 +93,9 @@ class CaseRun:
     def measure(self, names: list[str]) -> None:
         try:
             self._write_reference()
-            for name in names:
-                self._start(peers.PEERS[name])
+            for peer in map(peers.PEERS.__getitem__, names):
+                if not (self.options.kept_only and peer.slow) or (self._cache(peer) / "cold.json").exists():
+                    self._start(peer)
             for turn in range(self.options.rounds):
                 self._round(turn)
             for name, worker in self.live.items():

@@ -1,0 +1,133 @@
+"""The tables of the repository's README, made from one folder of committed results.
+
+``python -m benchmarks --readme`` writes them between the markers. Every case of the folder is in them, in the order of
+`ORDER`: nothing is left out because symc loses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from benchmarks.peers import PEERS
+from benchmarks.report import Document, Row, markdown, seconds
+
+PUBLISHED = "cpu"
+"""The folder under ``results/`` that the README shows."""
+BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
+ORDER = ("small_call", "rosenbrock", "black_scholes", "activations", "chain", "softmax", "many_shapes", "reductions",
+         "layernorm", "logistic_regression", "mlp", "hvp", "cnn", "recurrent", "transformer", "hierarchical", "lorenz",
+         "nbody", "deep", "concurrent")  # fmt: skip
+"""Workloads in the order of the tables: small calls, loops over arrays, models, loops of steps, large graphs."""
+
+
+def update(readme: Path, documents: Iterable[Document]) -> None:
+    """Replace what is between the markers."""
+    text = readme.read_text()
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    readme.write_text(f"{before}{BEGIN}\n{tables(documents)}{END}{after}")
+
+
+def published(readme: Path) -> str:
+    """What is between the markers now."""
+    return readme.read_text().partition(BEGIN + "\n")[2].partition(END)[0]
+
+
+def tables(documents: Iterable[Document]) -> str:
+    """Calls, then compiling and starting: one row a case, whatever it says."""
+    documents = sorted((d for d in documents if _compared(d)), key=_place)
+    default = [d for d in documents if not d["settings"]["huge_pages"]]
+    huge = {_name(d): d for d in documents if d["settings"]["huge_pages"]}
+    calls = [_call_row(d, huge.get(_name(d))) for d in default]
+    starts = [_start_row(d) for d in default]
+    titles = ["case", "symc", "best peer", "ratio", "huge pages", "to loops by hand"]
+    start_titles = ["case", "compile, cold", "ratio", "compile, warm", "ratio", "start, warm", "ratio", "memory"]
+    return "\n".join([
+        _summary(default), markdown(titles, calls), _STARTS, markdown(start_titles, starts), _machine(default),
+    ])  # fmt: skip
+
+
+_STARTS = """\
+Compile is building, optimizing, compiling and the first call; start is that and the import. Cold finds empty caches,
+warm those of an earlier process. Ratios are to the best peer that compiles. Memory is the peak that a warm build and
+first call add to a process.
+"""
+
+
+def _summary(documents: list[Document]) -> str:
+    ratios = [ratio for d in documents if (ratio := _ratio(d, "cpu_s", _is_library)) is not None]
+    ahead = sum(ratio < 1 for ratio in ratios)
+    return f"""\
+One thread, CPU time of a call, all peers in turns in one run. In {ahead} of {len(ratios)} cases symc is ahead (a ratio
+below 1) of the best of NumPy, JAX, PyTorch (eager and compiled), PyTensor, CasADi, numexpr and autograd. The last
+column compares with fused loops that were written by hand for the case and compiled by Numba with fast math.
+"""
+
+
+def _call_row(document: Document, huge: Document | None) -> list[str]:
+    row = document["rows"]["symc"]
+    best = _best(document, "cpu_s", _is_library)
+    peer = f"{best}, {seconds(document['rows'][best]['cpu_s'])}" if best else "-"
+    return [
+        _name(document), seconds(row.get("cpu_s")), peer, _shown(document, "cpu_s", _is_library),
+        _shown(huge, "cpu_s", _is_library) if huge else "", _shown(document, "cpu_s", lambda name: PEERS[name].by_hand),
+    ]  # fmt: skip
+
+
+def _start_row(document: Document) -> list[str]:
+    row = document["rows"]["symc"]
+    cells = [_name(document)]
+    for key in ("compile_cold_cpu_s", "compile_warm_cpu_s", "start_warm_cpu_s"):
+        best = _best(document, key, lambda name: PEERS[name].compiles)
+        ratio = _shown(document, key, lambda name: PEERS[name].compiles)
+        cells += [seconds(row.get(key)), f"{ratio} {best}" if best else "-"]
+    memory = row.get("memory_warm_mib")
+    return [*cells, "-" if memory is None else f"{memory:.0f} MiB"]
+
+
+def _is_library(name: str) -> bool:
+    return not PEERS[name].by_hand
+
+
+def _best(document: Document, key: str, among: Callable[[str], bool]) -> str | None:
+    """The peer with the smallest value, of those with right results."""
+    rows: dict[str, Row] = document["rows"]
+    found = {n: r[key] for n, r in rows.items() if n != "symc" and r.get("ok") and r.get(key) and among(n)}
+    return min(found, key=found.__getitem__, default=None)
+
+
+def _ratio(document: Document, key: str, among: Callable[[str], bool]) -> float | None:
+    best, row = _best(document, key, among), document["rows"]["symc"]
+    return row[key] / document["rows"][best][key] if best and row.get("ok") and row.get(key) is not None else None
+
+
+def _shown(document: Document, key: str, among: Callable[[str], bool]) -> str:
+    """The ratio, in bold where symc is behind, and where it failed."""
+    if not document["rows"]["symc"].get("ok"):
+        return "**failed**"
+    ratio = _ratio(document, key, among)
+    return "" if ratio is None else f"{ratio:.2f}" if ratio < 1 else f"**{ratio:.2f}**"
+
+
+def _machine(documents: list[Document]) -> str:
+    """Where and with what it was measured, once for all rows."""
+    facts = documents[-1]["machine"]
+    rows = [(name, row) for d in documents for name, row in d["rows"].items() if "version" in row and name != "symc"]
+    versions = {name.split(".")[0].split("-")[0]: row["version"] for name, row in rows}
+    named = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+    revisions = ", ".join(sorted({str(d["machine"]["revision"]) for d in documents}))
+    return f"{facts['cpu']}, {facts['system']}, {facts['libc']}; {named}; symc at {revisions}.\n"
+
+
+def _compared(document: Document) -> bool:
+    return "symc" in document["rows"] and len(document["rows"]) > 1 and document["settings"]["threads"] == 1
+
+
+def _place(document: Document) -> tuple[int, str]:
+    workload = document["workload"]
+    return ORDER.index(workload) if workload in ORDER else len(ORDER), workload
+
+
+def _name(document: Document) -> str:
+    return f"{document['workload']} {document['case']['name']}"
