@@ -18,12 +18,12 @@ import numpy as np
 from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import Size
 from symc.ir.op import Custom, Decompose, Linear, Op, register, splat
-from symc.ir.ops.arithmetic import add, maximum
+from symc.ir.ops.arithmetic import add
 from symc.ir.ops.cast import cast
-from symc.ir.ops.compare import eq, gt, ne
+from symc.ir.ops.compare import eq, gt, le
 from symc.ir.ops.elementwise import check_kind
 from symc.ir.ops.leaf import iota, scalar
-from symc.ir.ops.logic import and_, or_, where
+from symc.ir.ops.logic import and_, not_, where
 from symc.ir.ops.reduce import argmax, max_, sum_
 from symc.ir.ops.shape import broadcast, pad, reshape, slice_
 from symc.ir.ops.windows import Steps, add_windows, count, counts, last_fit, windows
@@ -139,32 +139,32 @@ def _number_in_window(window: Steps, inner: Sequence[int], shape: tuple[Size, ..
 # --- the greatest element ---------------------------------------------------------------------------------------------
 
 
+def _greatest(v: Value) -> tuple[Value, Value]:
+    """The greatest element of each window, and its number: one after another is compared with the best before."""
+    (x,) = v.operands
+    best, *rest = _slices(x, **_steps(v))
+    place = splat(0, TensorType(INDEX, best.shape))
+    for k, y in enumerate(rest, 1):
+        better = gt(y, best)
+        if x.dtype.kind == "f":  # no nan is greater than another, and no number is greater than a nan
+            better = and_(not_(le(y, best)), eq(best, best))
+        place = where(better, splat(k, place.type), place)
+        best = where(better, y, best)
+    return best, place
+
+
 def _max_parts(v: Value) -> Value:
     (x,) = v.operands
-    if not _is_small(v):
-        return max_(windows(x, **_steps(v)), axes=_middle(v, x))
-    first, *rest = _slices(x, **_steps(v))
-    for y in rest:
-        first = maximum(first, y)
-    return first
+    return _greatest(v)[0] if _is_small(v) else max_(windows(x, **_steps(v)), axes=_middle(v, x))
 
 
 def _index_parts(v: Value) -> Value:
-    (x,) = v.operands
-    if not _is_small(v):
-        found, m = windows(x, **_steps(v)), len(v.attrs["window"])
-        lead = x.ndim - m
-        flat = reshape(found, shape=(*x.shape[:lead], int(np.prod(v.attrs["window"])), *found.shape[lead + m :]))
-        return cast(argmax(flat, axes=(lead,)), dtype=INDEX)
-    best, *rest = _slices(x, **_steps(v))
-    place = splat(0, v.type)
-    for k, y in enumerate(rest, 1):
-        better = gt(y, best)
-        if x.dtype.kind == "f":
-            better = or_(better, and_(ne(y, y), eq(best, best)))
-        place = where(better, splat(k, v.type), place)
-        best = where(better, y, best)
-    return place
+    (x,), m = v.operands, len(v.attrs["window"])
+    if _is_small(v):
+        return _greatest(v)[1]
+    found, lead = windows(x, **_steps(v)), x.ndim - m
+    flat = reshape(found, shape=(*x.shape[:lead], int(np.prod(v.attrs["window"])), *found.shape[lead + m :]))
+    return cast(argmax(flat, axes=(lead,)), dtype=INDEX)
 
 
 def _take_parts(v: Value) -> Value:
