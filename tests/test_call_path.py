@@ -431,3 +431,18 @@ def test_what_is_kept_of_states_notices_updates_by_other_functions():
     for k in range(1, 6):
         assert np.allclose(solve(np.ones(3)), 0.5 / 2 ** (k - 1))
         grow()
+
+
+def test_what_checks_indices_is_served_and_an_index_out_of_bounds_says_so(monkeypatch):
+    x, i = sc.input("x", "float64", shape=("n",)), sc.input("i", "int64", shape=("m",))
+    f = served(sc.compile([x[i] * 2, sc.sum(x)], [x, i]), np.arange(4.0), np.arange(3))
+    seen = watched(f, monkeypatch)
+    for indices in ([0, 3, -4], [1, 1, 1]):
+        twice, total = f(np.arange(4.0), np.array(indices))
+        np.testing.assert_array_equal(twice, 2 * np.arange(4.0)[indices])
+        assert total == 6
+    assert not NATIVE or not seen
+    for bad in (4, -5):
+        with pytest.raises(sc.errors.IndexingError, match="out of bounds for an axis of size 4"):
+            f(np.arange(4.0), np.array([0, bad, 1]))
+    np.testing.assert_array_equal(f(np.arange(4.0), np.array([2, 0, 1]))[0], [4, 0, 2])

@@ -69,13 +69,16 @@ for _pass in (
          reasons=late("reasons.of_small_loops"), makes=("loop",)),
     Pass("share_factors", "What a factorization that is needed anyway gives too is taken from it.",
          records=late("shared_factors.share_factors"), on=("eigvalsh", "eigvals", "svdvals", "lu_solve")),
+    Pass("read_once", "Products of one matrix and vectors that need one reading of it become sums.",
+         records=late("read_once.read_once"), on=("dot",), reasons=late("reasons.of_read_once")),
     Pass("blas", "Sums of products become products that add to what is there.", records=late("blas.blas"),
          on=("dot", "gemm"), reasons=late("reasons.of_blas"), makes=("gemm",)),
     Pass("keep", "What depends on states alone that do not change is kept between calls.", records=late("keep.keep"),
          on=("state",)),
     Pass("fuse", "What kernels can compute together becomes `fused` values.", records=late("fuse.fuse_all"),
          reasons=late("reasons.of_fuse"), makes=("fused",),
-         undone_by=("check_indices", "small_loops", "blas", "pack", "chains", "decompose", "simplify", "stabilize")),
+         undone_by=("check_indices", "small_loops", "read_once", "blas", "pack", "chains", "decompose", "simplify",
+                    "stabilize")),
 ):  # fmt: skip
     register_pass(_pass)
 
@@ -101,6 +104,7 @@ __all__ = [
     "optimize",
     "pack",
     "products",
+    "read_once",
     "register_pass",
     "rewrite",
     "rule",

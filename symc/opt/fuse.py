@@ -2,8 +2,9 @@
 
 A group works over one space: values of its full shape, folds of them over one set of axes, and, where those axes are
 the last ones, row values computed from the folds and used again at full shape (softmax, layernorm, variance: one
-kernel). Folds over the first axes may be computed beside that, and nothing in the group reads them. Movements (broadcast, slice, transpose, pad, ...) of finished values cost nothing but an index and are repeated
-in every group that reads them. Updates, running sums and sorting end a kernel: they take in what makes their elements,
+kernel). Folds over the first axes may be computed beside that, and nothing in the group reads them. Movements
+(broadcast, slice, transpose, pad, ...) of finished values cost nothing but an index and are repeated in every group
+that reads them. Updates, running sums and sorting end a kernel: they take in what makes their elements,
 and nothing in the group reads them. What an update is written into is read by nothing else there, so that it can be in
 place.
 
@@ -17,16 +18,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from symc.ir.dim import Size
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE
 from symc.ir.op import Update, View
 from symc.ir.ops.kernel import check_index, fused, results_of
-from symc.ir.ops.put import abreast, is_end, space_of
+from symc.ir.ops.put import abreast, is_end
 from symc.ir.ops.shape import concat
-from symc.ir.record import dataclass, field
 from symc.ir.traverse import postorder, rebuild
 from symc.ir.value import Value
+from symc.opt.groups import Group, Shape, is_costly, is_full, space
 from symc.opt.kernel_form import kernel_form
 from symc.opt.kernel_ops import (
     is_fold,
@@ -41,8 +41,6 @@ from symc.opt.late_folds import axes_together, can_be_late, trailing
 from symc.opt.provenance import Provenance
 from symc.opt.regions import in_bodies
 
-Shape = tuple[Size, ...]
-
 #: Compile time of a kernel grows faster than its size; a longer chain becomes several (often equal) kernels.
 MAX_VALUES = 64
 
@@ -51,41 +49,6 @@ SMALL = 8
 
 #: A kernel that waits for operands reads at most about this many: they are all in memory when it runs.
 MAX_HELD = 8
-
-
-@dataclass(eq=False)
-class Group:
-    """Values that will be one kernel. ``shape`` is the full space, ``axes`` what its folds reduce (None: no folds).
-
-    ``ends``: the updates and running sums among them, which nothing else in the group reads. ``late``: there are folds
-    over other axes, which nothing in the group reads either.
-    """
-
-    level: int
-    shape: Shape
-    axes: tuple[int, ...] | None = None
-    values: dict[Value, None] = field(default_factory=dict)
-    ends: list[Value] = field(default_factory=list)
-    late: bool = False
-    costly: bool = False  # all its values have the trait "costly", or none has
-    into: Group | None = None  # where it was merged
-
-    def find(self) -> Group:
-        g = self
-        while g.into is not None:
-            g = g.into
-        return g
-
-
-def is_costly(v: Value) -> bool:
-    """Keeping it costs less than computing it once more, or than what its branches keep from vectorizing: it shares
-    kernels with its like alone."""
-    return "costly" in v.op.traits
-
-
-def is_full(v: Value, shape: Shape) -> bool:
-    """Whether a value of a group over ``shape`` is computed at every index, not once a row."""
-    return not is_fold(v) and v.ndim == len(shape)
 
 
 class Fusion:
@@ -165,38 +128,15 @@ class Fusion:
         target = max(near, key=lambda g: len(g.shape)) if near and not blocked else None
         axes = v.attrs["axes"] if is_fold(v) else None
         if target is None or not self._fits([v], target, near, axes):
-            target = Group(top + 1, self._space(v))
+            target = Group(top + 1, space(v))
             near = []
         for g in near:
-            self._merge(g, target)
-        self._take_axes(target, axes)
+            target.take(g)
+        target.take_axes(axes)
         target.values[v] = None
         target.ends += [v] if is_end(v) else []
         target.costly = is_costly(v)
         self.group[v] = target
-
-    @staticmethod
-    def _space(v: Value) -> Shape:
-        return v.operands[0].shape if is_fold(v) else space_of(v)
-
-    def _merge(self, g: Group, target: Group) -> None:
-        if g is not target:
-            self._take_axes(target, g.axes)
-            target.late |= g.late
-            target.values.update(g.values)
-            target.ends += g.ends
-            g.into = target
-
-    @staticmethod
-    def _take_axes(target: Group, axes: tuple[int, ...] | None) -> None:
-        """Note that folds over ``axes`` have come."""
-        if axes is None or axes == target.axes:
-            return
-        if target.axes is not None or target.late and not trailing(target.shape, axes):
-            target.late = True
-            target.axes = next((a for a in (axes, target.axes) if trailing(target.shape, a)), None)
-        else:
-            target.axes = axes
 
     def _fits(
         self,
@@ -235,19 +175,18 @@ class Fusion:
         if len(set(found)) <= 1 and not mixed:
             return True, next(iter(found), None)
         values = dict.fromkeys([*joining, *[v for g in groups for v in g.values]])
-        folds = [v for v in values if is_fold(v) and self._space(v) == target.shape]
+        folds = [v for v in values if is_fold(v) and space(v) == target.shape]
         return axes_together(target.shape, found, folds, mixed)
 
     def _can_compute(
         self, v: Value, shape: Shape, axes: tuple[int, ...] | None, rows: Shape | None, inside: set[Group]
     ) -> bool:
-        space = self._space(v)
-        full = space == shape
+        full = space(v) == shape
         if is_end(v):
             own = [] if reads_lines(v) else [v.operands[1]] if isinstance(v.op.lowering, Update) else v.operands
             return full and all(self._can_read(o, full, shape, axes, rows, inside) if o in own else
                                 not self._near(o, inside) for o in v.operands)
-        if reads_anywhere(v) or not full and (is_fold(v) or space != rows):
+        if reads_anywhere(v) or not full and (is_fold(v) or space(v) != rows):
             return False
         if not reads_in_place(v) and any(self._near(o, inside) for o in v.operands):
             return False  # a movement that is a result reads what it moves elsewhere: that must be finished
@@ -312,7 +251,7 @@ class Fusion:
                 assert target is not None
                 if (target is not g and self._fits(by[target], target, [g, target], None, 2 * MAX_VALUES)
                         and not self._holds_much(g, target)):
-                    self._merge(g, target)
+                    target.take(g)
 
     def _holds_much(self, g: Group, target: Group) -> bool:
         """Would ``g``, computed later, hold many arrays until then? A long sum of what comes one after another is taken
@@ -335,7 +274,7 @@ class Fusion:
                     continue  # a kernel that may fail cannot write over a state
                 small = len(g.values) <= SMALL and len(other.values) <= MAX_VALUES // 4
                 if (small or not reads.isdisjoint(others)) and self._fits([], other, [g, other], None):
-                    self._merge(g, other)
+                    other.take(g)
                     others |= reads
                     break
             else:

@@ -52,13 +52,15 @@ from symc.ir.record import dataclass
 #: * small_loops comes after check_indices, which looks at ordinary ops, and before fuse: what it makes is a kernel.
 #: * blas comes after decompose, which makes sums of what has a name and takes small products apart, and after
 #:   small_loops, whose kernels multiply themselves; and before fuse: the sums that it leaves belong to kernels.
+#: * read_once comes before blas, which would add to the products that it takes, and after small_loops: loops that are
+#:   one kernel read small matrices only.
 #: * keep comes after blas, which says what libraries read; it marks what is not looked into from there on.
 #: * fuse is last: what is fused is not looked into any more.
 DEFAULT = (
     "inline,canonicalize,fold,unroll,stabilize,"
     "turn,merge_scans,last_state,dead_loop,pack,lay_out,hoist,push_out,pull_out,accumulate,sink,"
     "pack,simplify,stabilize,forget_assumptions,simplify,"
-    "chains,open_blocks,decompose,canonicalize,share_factors,place,check_indices,small_loops,blas,keep,fuse"
+    "chains,open_blocks,decompose,canonicalize,share_factors,place,check_indices,small_loops,read_once,blas,keep,fuse"
 )
 
 #: The same meaning with less work: no algebra, one pass over the graph for each thing that must be done.
@@ -68,7 +70,7 @@ FAST_COMPILE = (
 )
 
 #: Everything but fusion, for those who want to see or test values.
-UNFUSED = DEFAULT.removesuffix(",check_indices,small_loops,blas,keep,fuse")
+UNFUSED = DEFAULT.removesuffix(",check_indices,small_loops,read_once,blas,keep,fuse")
 
 
 @dataclass(frozen=True)

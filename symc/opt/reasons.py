@@ -126,6 +126,24 @@ def _apart(first: Value, second: Value, shared: Value) -> str:
     return what + "putting the other operands side by side would cost more than it saves"
 
 
+def of_read_once(before: Function, after: Function) -> Iterator[Reason]:
+    """Why a product of a matrix and a vector stays a call of the library."""
+    from symc.opt.read_once import as_product, pairs
+
+    found = False
+    for f in _functions(before):
+        taken = {p.value for pair in pairs(f) for p in pair}
+        products = [p for v in f.values() if (p := as_product(v)) is not None]
+        found = found or bool(products)
+        for p in products:
+            if p.value not in taken:
+                other = any(q.matrix is p.matrix and q.axis != p.axis for q in products)
+                yield p.value, ("its vector is not made of the other product of the matrix element by element" if other
+                                else "the matrix is multiplied with vectors from one side only")
+    if not found:
+        yield None, "there is no product of a matrix in memory and a vector"
+
+
 # --- kernels ----------------------------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from symc.errors import InternalError
 from symc.ir.function import Hints
 from symc.ir.record import dataclass
 from symc.ir.reference import apply
@@ -119,6 +120,8 @@ def _serve(me: weakref.ref[Calls]) -> Generator[None, int, None]:
                 number = yield
                 calls = me()
                 assert calls is not None
+                if calls._owner is None:
+                    raise InternalError("an entry runs: it stops, and the call is made again in Python")
                 calls.steps[number](calls)
                 calls.words[Word.FAILED] = 0
                 del calls
@@ -126,7 +129,7 @@ def _serve(me: weakref.ref[Calls]) -> Generator[None, int, None]:
             return
         except BaseException as e:
             calls = me()
-            if calls is not None and calls._owner is not None:  # else an entry runs: it does not raise, it calls again
+            if calls is not None and calls._owner is not None:  # an entry does not raise
                 calls.error = e
             del calls
 
@@ -164,6 +167,12 @@ class LateStep:
 
     def __call__(self, calls: Calls) -> None:
         self.find()[self.number](calls)
+
+
+def only_where_native_code_fails(step: CallStep) -> bool:
+    """Whether a step runs where native code has failed, or something has no value: in no call that succeeds, as a
+    rule."""
+    return isinstance(step, Refusal | LateStep) or isinstance(step, ReferenceStep) and step.rare
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from symc.ir.record import dataclass
-from symc.runtime.calls import CallStep, Refusal
+from symc.runtime.calls import CallStep, only_where_native_code_fails
 from symc.runtime.executor import Template
 
 
@@ -52,11 +52,11 @@ class Lowered:
         """For each array that is made (outputs, then new arrays of states) which of those put in it is, and its shape;
         for each state that is updated the index of its new array, -1 where it is written in place.
 
-        None where a run needs Python: for steps (a refusal aside, which stops a run that writes no state), for signals
-        in loops, for results that are not all fresh arrays of their own.
+        None where a run needs Python: for steps (but those that are for native code that fails: there a run stops that
+        writes no state), for signals in loops, for results that are not all fresh arrays of their own.
         """
         steps, given = self.steps[1:], len(self.given)
-        if self.loops or not all(isinstance(s, Refusal) for s in steps) or (steps and self.updates):
+        if self.loops or not all(map(only_where_native_code_fails, steps)) or (steps and self.updates):
             return None
         outputs = len(self.returned) - len(self.updates)
         made, updated = list(self.returned[:outputs]), []

@@ -35,21 +35,26 @@ def _exp(x: Value) -> Value:
 
 
 def _movers(v: Value, op_name: str) -> list[Value] | None:
-    """The operands that are not splats, if all of them are made by this op."""
+    """The operands that are not one number everywhere, if all of them are made by this op."""
     if "elementwise" not in v.op.traits or v.regions or not v.operands:
         return None
-    moved = [o for o in v.operands if splat_of(o) is None]
+    moved = [o for o in v.operands if not _one_number(o, op_name)]
     return moved if moved and all(o.op.name == op_name for o in moved) else None
 
 
-def _apply(v: Value, inner: Sequence[Value], shape: Sequence[Size]) -> Value:
-    """The op of ``v`` on what its non-splat operands become; splats get the shape."""
+def _one_number(o: Value, op_name: str) -> bool:
+    """A splat; or any scalar that is repeated, which other movements than repeating leave as it is."""
+    return splat_of(o) is not None or op_name != "broadcast" and o.op.name == "broadcast" and not o.attrs["axes"]
+
+
+def _apply(v: Value, op_name: str, inner: Sequence[Value], shape: Sequence[Size]) -> Value:
+    """The op of ``v`` on what its other operands become; what is one number everywhere gets the shape."""
     new = iter(inner)
-    return make(v.op, [next(new) if splat_of(o) is None else splat_again(o, shape) for o in v.operands], v.attrs)
+    return make(v.op, [splat_again(o, shape) if _one_number(o, op_name) else next(new) for o in v.operands], v.attrs)
 
 
 def splat_again(v: Value, shape: Sequence[Size]) -> Value:
-    """A splat in another shape."""
+    """A splat, or a repeated scalar, in another shape."""
     number = v if v.op.name == "constant" else v.operands[0]
     return broadcast(number, axes=(), shape=tuple(shape)) if shape else number
 
@@ -80,7 +85,7 @@ def elementwise_of_broadcasts(v: Value) -> Value | None:
         else o.operands[0]
         for o in moved
     ]
-    return broadcast(_apply(v, inner, shape), axes=axes, shape=v.shape)
+    return broadcast(_apply(v, "broadcast", inner, shape), axes=axes, shape=v.shape)
 
 
 @rewrite(
@@ -88,14 +93,18 @@ def elementwise_of_broadcasts(v: Value) -> Value | None:
     trait="elementwise",
     needs=["transpose"],
     equation="f(transpose(x), transpose(y)) -> transpose(f(x, y))",
-    examples=lambda: [_exp(transpose(_leaf(2, 3), perm=(1, 0)))],
+    examples=lambda: [
+        _exp(transpose(_leaf(2, 3), perm=(1, 0))),
+        transpose(_leaf(2, 3), perm=(1, 0)) / broadcast(_leaf(), axes=(), shape=(3, 2)),
+    ],
 )
 def elementwise_of_transposes(v: Value) -> Value | None:
     """Transposes move on until they meet their inverse, or a product that absorbs them."""
     moved = _movers(v, "transpose")
     if moved is None or any(o.attrs["perm"] != moved[0].attrs["perm"] for o in moved):
         return None
-    return transpose(_apply(v, [o.operands[0] for o in moved], moved[0].operands[0].shape), perm=moved[0].attrs["perm"])
+    inner = _apply(v, "transpose", [o.operands[0] for o in moved], moved[0].operands[0].shape)
+    return transpose(inner, perm=moved[0].attrs["perm"])
 
 
 @rewrite(
@@ -103,14 +112,17 @@ def elementwise_of_transposes(v: Value) -> Value | None:
     trait="elementwise",
     needs=["reshape"],
     equation="f(reshape(x), reshape(y)) -> reshape(f(x, y))",
-    examples=lambda: [_exp(reshape(_leaf(2, 3), shape=(6,)))],
+    examples=lambda: [
+        _exp(reshape(_leaf(2, 3), shape=(6,))),
+        reshape(_leaf(2, 3), shape=(6,)) / broadcast(_leaf(), axes=(), shape=(6,)),
+    ],
 )
 def elementwise_of_reshapes(v: Value) -> Value | None:
     """Reshapes move on until they meet another."""
     moved = _movers(v, "reshape")
     if moved is None or any(o.operands[0].shape != moved[0].operands[0].shape for o in moved):
         return None
-    return reshape(_apply(v, [o.operands[0] for o in moved], moved[0].operands[0].shape), shape=v.shape)
+    return reshape(_apply(v, "reshape", [o.operands[0] for o in moved], moved[0].operands[0].shape), shape=v.shape)
 
 
 # --- reductions of movements ------------------------------------------------------------------------------------------
