@@ -188,3 +188,18 @@ def test_a_module_is_cut_where_python_cuts_it() -> None:
         whole = ast.parse(source).body[1:]  # without the docstring
         parts = [node for text in statements(source) for node in ast.parse(text).body]
         assert [ast.dump(a) for a in whole] == [ast.dump(b) for b in parts]
+
+
+def test_loops_of_loops_are_not_unrolled() -> None:
+    """A short loop around a long one is one loop in the code, not four."""
+    loops = """
+for i in range(4):
+    for j in range(n0):
+        o0[i * n0 + j] = a0[i * n0 + j] + 1.0
+"""
+    text = kernel_ir(source(loops, (F8,), (F8,)))
+    notes = {line.split(" = ")[0]: line for line in text.split("\n") if line.startswith("!")}
+    back = [line.split("!llvm.loop ")[1] for line in text.split("\n") if "!llvm.loop" in line and "br" in line]
+    assert [notes[b].endswith(", !1}") for b in back] == [False, True] and "unroll.disable" in notes["!1"]
+    short = kernel_ir(source(loops.replace("n0", "4"), (F8,), (F8,)))
+    assert "!llvm.loop" not in short

@@ -29,7 +29,7 @@ class Module:
         self.tables: dict[str, str] = {}
         self.functions: list[str] = []
         self.compiled: dict[tuple, tuple[str, Any]] = {}  # (helper, types of operands) -> (symbol, type of result)
-        self.loops = 0
+        self.loops: list[str] = []  # what is noted of loops
         self.rare = Rarely()
         self.afterwards: Module | None = None  # what is linked in after vectorization; none in that module itself
 
@@ -84,19 +84,21 @@ class Module:
         lines.append(f"  call void @kernel({call})\n  ret void\n")
         self.functions.append(f"define void @entry(ptr %words) nounwind {{\n{''.join(lines)}}}\n")
 
-    def long_loop(self) -> str:
-        """What marks a branch back in a loop that is not unrolled once it is vectorized.
+    def noted_loop(self, of_loops: bool) -> str:
+        """What marks a branch back in a loop that is not unrolled once it is vectorized; one of other such loops not
+        at all.
 
         A row of 1,024 numbers is 16 steps of 4 vectors. Unrolled completely, what one loop over it has read would be
-        kept for the next, in more registers than there are: twice the time, and twice the time to compile.
+        kept for the next, in more registers than there are: twice the time, and twice the time to compile. A loop of
+        loops is no faster unrolled, and is as often as much code.
         """
-        self.loops += 1
-        return f", !llvm.loop !{self.loops + 1}"
+        self.loops.append("!1" if of_loops else "!0")
+        return f", !llvm.loop !{len(self.loops) + 1}"
 
     def text(self) -> str:
         tables = [f"{name} = private unnamed_addr constant {data}" for data, name in self.tables.items()]
         notes = ['!0 = !{!"llvm.loop.vectorize.followup_all", !1}', '!1 = !{!"llvm.loop.unroll.disable"}']
-        notes += [f"!{k} = distinct !{{!{k}, !0}}" for k in range(2, self.loops + 2)]
+        notes += [f"!{k} = distinct !{{!{k}, {note}}}" for k, note in enumerate(self.loops, 2)]
         text = "\n".join([*self.declared.values(), *tables, *self.functions, *notes, ""])
         if not self.rare.found:
             return text
@@ -247,11 +249,14 @@ class _Function(Expressions):
         self.branch(Scalar("bool", more), inside, after)
         self.place(inside)
         self.names[s.target.id] = Scalar("i64", i)
+        noted = len(self.module.loops)
         self.inside(s.body, again, after)
+        of_loops = len(self.module.loops) > noted
         self.place(again)
         self.do(f"{following} = add nsw i64 {i}, {step}")
         count = None if start.number is None or stop.number is None else (stop.number - start.number) / step
-        self.do(f"br label %{test}" + ("" if count is not None and count < LONG else self.module.long_loop()))
+        short = count is not None and count < (2 if of_loops else LONG)
+        self.do(f"br label %{test}" + ("" if short else self.module.noted_loop(of_loops)))
         self.open = False
         self.place(after)
 
