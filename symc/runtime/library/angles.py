@@ -1,11 +1,11 @@
 # mypy: ignore-errors
 """Inverse trigonometric functions, branch-free, f32 and f64 (the style of ``library.math``): atan, atan2, asin, acos.
 
-atan: of min / max of the operands (1 / x above 1), an own minimax polynomial of degree 20 in the square on [0, 1]
-(f32: 9). asin and acos: for abs(x) > 1/2 through asin(sqrt((1 - x) / 2)), degree 12 in the square on [0, 1/4]
-(f32: 5).
+atan(y / x): of min / max of the operands, and above tan(pi/8) by the tangent of the angle to pi/4, for which the
+quotient needs no further division; an own minimax polynomial of degree 9 in the square on [0, 0.172] (f32: 4). asin and
+acos: for abs(x) > 1/2 through asin(sqrt((1 - x) / 2)), degree 12 in the square on [0, 1/4] (f32: 5).
 
-Errors in ulp, f64 / f32 (measured, and held by a test): atan 1.5 / 1.5, atan2 2.0 / 0.6, asin 2.0 / 2.0,
+Errors in ulp, f64 / f32 (measured, and held by a test): atan 1.5 / 2.0, atan2 2.0 / 2.0, asin 2.0 / 2.0,
 acos 1.5 / 1.5.
 """
 
@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 
-from symc.runtime.compilers.numba_primitives import INF, bits64, copysign, f32, f64, inlined
+from symc.runtime.compilers.numba_primitives import INF, bits32, bits64, copysign, f32, inlined
 from symc.runtime.compilers.numba_primitives import by_width as _by_width
+from symc.runtime.library.math import at_most
 
 PI, PI_LOW = 3.141592653589793, 1.2246467991473532e-16
 HALF_PI, HALF_PI_LOW = 1.5707963267948966, 6.123233995736766e-17
@@ -38,80 +39,87 @@ def acos(x):
 
 @inlined
 def arc64(t):
-    """atan(t) - t for 0 <= t <= 1."""
+    """atan(t) - t for abs(t) <= tan(pi/8)."""
     z = t * t
-    p = 1.3242530711261378e-05
-    p = p * z + -0.00015229337647601387
-    p = p * z + 0.0008317386468357312
-    p = p * z + -0.0028855459202895032
-    p = p * z + 0.007196660619976113
-    p = p * z + -0.01389932610599481
-    p = p * z + 0.021982078090527272
-    p = p * z + -0.02990051047557702
-    p = p * z + 0.036639207487503815
-    p = p * z + -0.04219023722922127
-    p = p * z + 0.04722257711656241
-    p = p * z + -0.0525349924144307
-    p = p * z + 0.05880523746206737
-    p = p * z + -0.06666403484324718
-    p = p * z + 0.07692279791141751
-    p = p * z + -0.09090907001441195
-    p = p * z + 0.11111111007115715
-    p = p * z + -0.14285714282584866
-    p = p * z + 0.1999999999995175
-    p = p * z + -0.3333333333333307
+    p = 0.02126125477335471
+    p = p * z + -0.04359296949940671
+    p = p * z + 0.05692641747075436
+    p = p * z + -0.0664114774880084
+    p = p * z + 0.07690072229373944
+    p = p * z + -0.09090782758177705
+    p = p * z + 0.11111106671475725
+    p = p * z + -0.14285714195773266
+    p = p * z + 0.19999999999096
+    p = p * z + -0.33333333333330184
     return t * (z * p)
 
 
 @inlined
 def arc32(t):
+    """atan(t) - t for abs(t) <= tan(pi/8)."""
     z = t * t
-    p = f32(-0.0017835993)
-    p = p * z + f32(0.010871448)
-    p = p * z + f32(-0.031100929)
-    p = p * z + f32(0.057884272)
-    p = p * z + f32(-0.08399419)
-    p = p * z + f32(0.10950902)
-    p = p * z + f32(-0.14264017)
-    p = p * z + f32(0.1999853)
-    p = p * z + f32(-0.333333)
+    p = f32(-0.06120405)
+    p = p * z + f32(0.10612761)
+    p = p * z + f32(-0.14246537)
+    p = p * z + f32(0.19998667)
+    p = p * z + f32(-0.3333332)
     return t * (z * p)
+
+
+@inlined
+def angle64(t, far):
+    """pi/4 (if ``far``) and atan(t)."""
+    return (t + (arc64(t) + (3.061616997868383e-17 if far else 0.0))) + (0.7853981633974483 if far else 0.0)
 
 
 def _atan64(x):
     a = abs(x)
-    t = 1.0 / a if a > 1.0 else a
-    off = arc64(t)
-    return copysign(HALF_PI - (t + (off - HALF_PI_LOW)) if a > 1.0 else t + off, x)
-
-
-def _atan32(x):
-    a = abs(x)
-    t = f32(1.0) / a if a > f32(1.0) else a
-    off = arc32(t)
-    y = f32(HALF_PI) - (t + (off - f32(-4.371139e-08))) if a > f32(1.0) else t + off
-    return copysign(y, x)
+    steep = a > 1.0
+    low, high = (1.0 if steep else a), (a if steep else 1.0)
+    far = low > 0.41421356237309503 * high
+    y = angle64((low - (high if far else 0.0)) / (high + (low if far else 0.0)), far)
+    return copysign(HALF_PI - (y - HALF_PI_LOW) if steep else y, x)
 
 
 def _atan2_64(x, y):
     a, b = abs(x), abs(y)
     steep = a > b
     low, high = (b if steep else a), (a if steep else b)
-    t = low / high
-    t = 0.0 if low == 0.0 else (1.0 if low == INF else t)
-    off = arc64(t)
-    angle = HALF_PI - (t + (off - HALF_PI_LOW)) if steep else t + off
+    far = low > 0.41421356237309503 * at_most(high, 1e308)  # for infinities, too
+    scale = 0.25 if high > 1e300 else 1.0
+    t = (scale * low - (scale * high if far else 0.0)) / (scale * high + (scale * low if far else 0.0))
+    angle = angle64(0.0 if low == 0.0 or low == INF else t, far)
+    angle = HALF_PI - (angle - HALF_PI_LOW) if steep else angle
     angle = (PI - (angle - PI_LOW)) if bits64(y) < 0 else angle
     return copysign(angle, x) if a == a and b == b else x + y
 
 
 @inlined
-def _in_double(x, y):
-    return atan2(f64(x), f64(y))
+def angle32(t, far):
+    """pi/4 (if ``far``) and atan(t)."""
+    return (t + (arc32(t) + (f32(-2.1855694e-08) if far else f32(0.0)))) + (f32(0.7853982) if far else f32(0.0))
+
+
+def _atan32(x):
+    a = abs(x)
+    steep = a > f32(1.0)
+    low, high = (f32(1.0) if steep else a), (a if steep else f32(1.0))
+    far = low > f32(0.41421356237309503) * high
+    y = angle32((low - (high if far else f32(0.0))) / (high + (low if far else f32(0.0))), far)
+    return copysign(f32(HALF_PI) - (y - f32(-4.371139e-08)) if steep else y, x)
 
 
 def _atan2_32(x, y):
-    return f32(_in_double(x, y))
+    a, b = abs(x), abs(y)
+    steep = a > b
+    low, high = (b if steep else a), (a if steep else b)
+    far = low > f32(0.41421356237309503) * at_most(high, f32(1e38))  # for infinities, too
+    scale = f32(0.25) if high > f32(1e37) else f32(1.0)
+    t = (scale * low - (scale * high if far else f32(0.0))) / (scale * high + (scale * low if far else f32(0.0)))
+    angle = angle32(f32(0.0) if low == f32(0.0) or low == f32(INF) else t, far)
+    angle = f32(HALF_PI) - (angle - f32(-4.371139e-08)) if steep else angle
+    angle = (f32(PI) - (angle - f32(-8.742278e-08))) if bits32(y) < 0 else angle
+    return copysign(angle, x) if a == a and b == b else x + y
 
 
 @inlined
