@@ -86,6 +86,43 @@ def test_sums_of_columns(shape):
     check_same(maker(sc.sum(sc.exp(x), axis=0)), *arrays(shape))
 
 
+@pytest.mark.parametrize("n", [131_072, 200_001])
+def test_sums_of_everything_are_made_in_blocks(n):
+    x = sc.vector("x")
+    data = arrays(n)[0]
+    y, top, low = check_same(maker((sc.sum(sc.exp(x)), sc.max(sc.sin(x)), sc.min(sc.cos(x)))), data, parallel=None)
+    np.testing.assert_allclose(y, np.exp(data).sum(), rtol=1e-13)
+    np.testing.assert_allclose([top, low], [np.sin(data).max(), np.cos(data).min()], rtol=1e-14)
+
+
+def test_sums_of_everything_over_several_axes():
+    x, u = sc.tensor3("x"), sc.vector("u")
+    data = arrays((30, 50, 400), (400,))
+    (y,) = check_same(maker(sc.sum(sc.exp(x * u))), *data)
+    np.testing.assert_allclose(y, np.exp(data[0] * data[1]).sum(), rtol=1e-13)
+
+
+def test_a_loss_and_its_gradient_in_one_pass():
+    x, w = sc.matrix("x"), sc.matrix("w")
+    loss = sc.mean((sc.tanh(x) - w) ** 2)
+    check_same(maker((loss, sc.grad(loss, [x])[0])), *arrays((600, 700), (600, 700)))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int32", "bool"])
+def test_sums_of_other_numbers(dtype):
+    x = sc.vector("x", dtype)
+    data = np.random.default_rng(0).integers(0, 2, 8_000_000 if dtype == "bool" else 4_000_000).astype(dtype)
+    outputs = (sc.any(x), sc.all(x)) if dtype == "bool" else (sc.sum(x * x + x), sc.max(x * x))
+    check_same(maker(outputs), data, parallel=None)
+
+
+def test_the_place_of_a_maximum_of_everything_is_found_by_one_thread():
+    x = sc.vector("x")
+    data = arrays(300_000)[0]
+    f = sc.compile(sc.argmax(sc.exp(x)), threads=3)
+    assert f(data) == np.argmax(data) and "last" not in f.source
+
+
 def test_sums_over_a_middle_axis():
     x = sc.tensor3("x")
     check_same(maker(sc.sum(sc.exp(x), axis=1)), *arrays((40, 50, 130)))

@@ -110,17 +110,19 @@ class Code:
         self.emit(Op.LAUNCH, entry, first, first + len(numbers), len(slots), *slots)
 
     def launch_in_pieces(
-        self, entry: int, numbers: Sequence[int], slots: Sequence[int], grain: int, most: int = 4
+        self, entry: int, numbers: Sequence[int], slots: Sequence[int], grain: int, most: int = 4, ends: bool = False
     ) -> None:
         """As ``launch``, by several threads: the first two numbers are a range, 0 and its end, and may be any part of
         it that begins at a multiple of ``grain``. ``most``: how many parts there are for each thread, several, as
-        threads do not run equally fast."""
+        threads do not run equally fast. ``ends``: the third number is 1; it is 0 for parts, and when all are done there
+        is a call with 1 and no range."""
         count = len(numbers) + len(slots)
         if count > MOST_WORDS:
             return self.launch(entry, numbers, slots)
         self.data[Word.POOL] = 1
         first = self.slots([*numbers, *[0] * len(slots)])
-        self.emit(Op.PIECES, entry, first, first + len(numbers), len(slots), count, numbers[1], grain, most, *slots)
+        self.emit(Op.PIECES, entry, first, first + len(numbers), len(slots), count, numbers[1], grain, most, ends,
+                  *slots)
 
     def product(
         self, entry: int, steps: Sequence[int], slots: Sequence[int], units: int, grain: int, rows: bool

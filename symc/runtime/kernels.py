@@ -60,7 +60,7 @@ def only(backend: str) -> Iterator[None]:
 
 def compile_kernel(source: Source, name: str) -> Kernel:
     """The kernel for a source: compiled at most once."""
-    key = (_backend, source.text, source.operands, source.results)
+    key = (_backend, source.text, source.arrays)
     with _lock:
         kernel = _compiled.get(key)
         if kernel is None:

@@ -172,19 +172,20 @@ class Lowering:
             return
         failed = np.zeros(1, np.uint8)
         slot, good = self.code.keep(failed), Label()
-        self._run(launch, [*reads, *writes, slot])
+        self._run(launch, [*reads, *writes], [slot])
         self.code.emit(Op.JUMP_IF_ZERO, slot, good)
         self.code.emit(Op.CLEAR, slot, 1)
         self._reference(plan, v, reads, writes, rare=True)  # which raises the error
         self.code.place(good)
 
-    def _run(self, launch: Launch, slots: Sequence[int]) -> None:
-        """Run a kernel, in pieces if it takes long enough."""
+    def _run(self, launch: Launch, slots: Sequence[int], more: Sequence[int] = ()) -> None:
+        """Run a kernel, in pieces if it takes long enough. ``more``: slots after those of what blocks have summed."""
         numbers, pieces, entry = launch.source.whole(self.number), launch.source.pieces, launch.kernel.address
+        slots = [*slots, *[self.code.keep(np.zeros(numbers[1], d)) for d in launch.source.partial], *more]
         if pieces is None or numbers[1] < 2 * pieces.grain or self.number(pieces.picoseconds) < 1000 * WORTH:
             self.code.launch(entry, numbers, slots)
         else:
-            self.code.launch_in_pieces(entry, numbers, slots, pieces.grain)
+            self.code.launch_in_pieces(entry, numbers, slots, pieces.grain, ends=pieces.block is not None)
 
     def call(self, step: CallStep) -> None:
         """Run a Python step."""

@@ -30,7 +30,7 @@ _modules: list[_Loader] = []  # for as long as the process lives
 @phase("look on disk")
 def compile_text(source: Source) -> Symbol:
     """The address of a kernel: ``void entry(int64 *args)``. Raises Unsupported for what LLVM's text cannot say yet."""
-    dtypes = ",".join(d.str for d in source.operands + source.results)
+    dtypes = ",".join(d.str for d in source.arrays)
     name = object_cache.key([version.of_compilers(), source.text, dtypes, str(len(source.operands)), str(source.fails)])
     entry = object_cache.read(name)
     if entry is None:

@@ -113,6 +113,6 @@ def _build(step: Step, form: Form, names: dict[tuple, str]) -> Launch | None:
     except Unsupported:
         return None
     readable = kernel_name(step.value) + "_in_place" * bool(form[1])
-    name = names.setdefault((source.text, source.operands, source.results), readable)
+    name = names.setdefault((source.text, source.arrays), readable)
     source = replace(source, text=source.text.replace("def kernel(", f"def {name}(", 1))
     return Launch(compile_kernel(source, name), source)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symc.codegen.cpu.text import combine, identity, number
+from symc.codegen.cpu.text import combine, identity, loaded, number, stored
 from symc.ir.dim import Size
 from symc.ir.ops.kernel import fold_result
 from symc.ir.types import TensorType
@@ -38,6 +38,7 @@ class Accumulator:
         self.name = owner.fresh("s")
         self.partial = kind == "add" and t.dtype.kind in "fc"
         self.chunk = owner.fresh("p") if self.partial else ""
+        self.kept = "", t.dtype  # the array of what blocks have found, and its dtype
 
     @property
     def is_arg(self) -> bool:
@@ -69,6 +70,26 @@ class Accumulator:
             return
         target = self.chunk if chunked and self.partial else self.name
         self.owner.line(depth, f"{target} = {combine(self.kind, target, x, self.dtype)}")
+
+    # -- in blocks, what each has found is kept in an array
+
+    def keep(self, depth: int, block: str) -> None:
+        """Keep the running value of a block."""
+        dtype = np.dtype(np.float32) if self.dtype == np.float16 else self.dtype  # that of the variable
+        self.kept = f"q{len(self.owner.partial)}", dtype
+        self.owner.partial.append(dtype)
+        self.owner.line(depth, f"{self.kept[0]}[{block}] = {stored(self.name, dtype)}")
+
+    def restart(self, depth: int) -> None:
+        """Begin again, to put together what was kept."""
+        self.name = self.owner.fresh("s")
+        self.start(depth)
+
+    def add_kept(self, depth: int, block: str) -> None:
+        """Put what a block has found to that of those before."""
+        array, dtype = self.kept
+        found = loaded(f"{array}[{block}]", dtype)
+        self.owner.line(depth, f"{self.name} = {combine(self.kind, self.name, found, self.dtype, exact=True)}")
 
     def result(self, depth: int) -> str:
         if self.dtype == np.float16 and not self.is_arg:

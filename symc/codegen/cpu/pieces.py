@@ -4,6 +4,10 @@ A piece is a range of the outermost loop; the kernel takes it as its first two a
 range is the kernel. Whichever pieces there are, every number is made by the same steps in the same order: a step of the
 outermost loop is never divided, and where its steps are single elements or columns, which the compiler takes several at
 a time, pieces begin at multiples of a grain.
+
+Sums of everything are made in blocks whose length depends on nothing but sizes. Then a step of the outermost loop is a
+block, and leaves what it has summed in memory beside the results. A third argument says whether to put these numbers
+together, in order, and do what comes after: by one thread, when all pieces are done.
 """
 
 from __future__ import annotations
@@ -12,17 +16,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from symc.codegen.costs import FUNCTION, LIBRARY
-from symc.codegen.cpu.folds import BLOCK
+from symc.codegen.cpu.folds import BLOCK, CHUNK
 from symc.codegen.cpu.intrinsics import ONE_BY_ONE, VECTORIZED
 from symc.codegen.scalarize import Loops
 from symc.codegen.user_functions import is_users
-from symc.ir.dim import Size, product
+from symc.ir.dim import Size, ceildiv, floordiv, maximum, product
 from symc.ir.ops.put import insert, insert_place, put, put_running
 from symc.ir.traverse import postorder
 from symc.ir.value import Region, Value
 
-#: The arguments that say what the piece is.
-ARGUMENTS = ("begin", "end")
+#: The arguments that say what the piece is, and whether to do what comes after all pieces.
+ARGUMENTS, LAST = ("begin", "end"), "last"
+#: How many elements a block has that is summed for itself: a multiple of a chunk.
+SUMMED = 64 * CHUNK
 #: How many elements a piece of a loop over elements has at least: a multiple of what the compiler takes at a time.
 ELEMENTS = 1024
 #: How many nanoseconds a kernel must take for threads to be worth it: see "Threads" in the architecture.
@@ -35,20 +41,28 @@ _DIVISIONS = frozenset({"div", "floordiv", "mod", "fmod"})
 @dataclass(frozen=True)
 class Pieces:
     """``units``: the length of the outermost loop; pieces begin at multiples of ``grain``. ``picoseconds``: what all of
-    it takes, if memory is no limit, roughly."""
+    it takes, if memory is no limit, roughly. ``block``: how many steps of a loop of sums are a unit, if it is one."""
 
     units: Size
     grain: int
     picoseconds: Size
+    block: Size | None = None
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return ARGUMENTS if self.block is None else (*ARGUMENTS, LAST)
 
 
 def pieces(loops: Loops) -> Pieces | None:
     """None for a kernel that cannot be run in pieces, or never takes long enough."""
-    outermost = _outermost(loops)
-    if outermost is None or not all(_apart(v) for v in _every(outermost.regions[0])):
-        return None
+    outermost, sums = _outermost(loops), _sums(loops)
     time = _picoseconds(loops.region)
     if isinstance(time, int) and time < 1000 * WORTH:
+        return None
+    if sums is not None:
+        block = maximum(1, floordiv(SUMMED, maximum(1, product(sums[1:]))))
+        return Pieces(ceildiv(sums[0], block), 1, time, block)
+    if outermost is None or not all(_apart(v) for v in _every(outermost.regions[0])):
         return None
     shape = outermost.attrs["shape"]
     if len(shape) > 1:
@@ -68,6 +82,30 @@ def _outermost(loops: Loops) -> Value | None:
     alone = len(nests) == 1 and nests[0].op.name == "generate"
     made = all(r is nests[0] or r.op.name == "get" for r in loops.region.results) if alone else False
     return nests[0] if made else None
+
+
+def _sums(loops: Loops) -> tuple[Size, ...] | None:
+    """The shape of the loop nest that is all of a kernel, but for numbers, where that has sums of everything."""
+    if loops.starts or loops.columns:
+        return None
+    inside: set[Value] = set()  # loop nests, and what depends on them
+    nests: list[Value] = []
+    for v in postorder(loops.region.results):
+        depends = any(o in inside for o in v.operands)
+        if v.regions and depends:
+            return None
+        if v.regions:
+            nests.append(v)
+        if v.regions or depends:
+            inside.add(v)
+    shapes = {v.attrs["shape"] for v in nests if v.op.name in ("fold", "generate")}
+    if len(shapes) != 1 or not any(v.op.name == "fold" for v in nests):
+        return None
+    (shape,) = shapes
+    if any(v.op in (put, put_running, insert, insert_place) for n in nests for v in _every(n.regions[0])):
+        return None
+    places = any(k in ("argmax", "argmin") for v in nests for k in v.attrs.get("kinds", ()))
+    return None if places or not shape else shape
 
 
 def _apart(v: Value) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 
 from symc.codegen.cpu.folds import BLOCK, CHUNK, Accumulator, fold_parts, is_long
 from symc.codegen.cpu.intrinsics import cast_template, template
-from symc.codegen.cpu.pieces import ARGUMENTS, Pieces, pieces
+from symc.codegen.cpu.pieces import ARGUMENTS, LAST, Pieces, pieces
 from symc.codegen.cpu.puts import PUTS
 from symc.codegen.cpu.text import Unsupported, combine, identity, loaded, number, rounded, stored
 from symc.codegen.scalarize import Loops
@@ -32,7 +32,8 @@ class Source:
     """A kernel's text. ``sizes``: what the size arguments are, in order; ``types``: dtypes of operands and results.
 
     ``fails``: the last argument is the address of a byte, which the kernel sets to 1 where its reference raises.
-    ``pieces``: the first two arguments are the piece of the outermost loop to run.
+    ``pieces``: the first arguments say which piece of the outermost loop to run. ``partial``: dtypes of arrays of as
+    many elements as there are units, after the results, for what is summed in each.
     """
 
     text: str
@@ -41,15 +42,21 @@ class Source:
     results: tuple[np.dtype, ...]
     fails: bool = False
     pieces: Pieces | None = None
+    partial: tuple[np.dtype, ...] = ()
 
     @property
     def numbers(self) -> int:
         """How many arguments are numbers: they come first."""
-        return len(ARGUMENTS) * (self.pieces is not None) + len(self.sizes)
+        return len(self.pieces.arguments if self.pieces else ()) + len(self.sizes)
+
+    @property
+    def arrays(self) -> tuple[np.dtype, ...]:
+        """The dtypes of the arguments after them."""
+        return (*self.operands, *self.results, *self.partial, *[np.dtype(np.uint8)] * self.fails)
 
     def whole(self, number: Callable[[Size], int]) -> list[int]:
-        """These arguments, for all of the outermost loop."""
-        piece = [] if self.pieces is None else [0, number(self.pieces.units)]
+        """The numbers of a call that runs all of the outermost loop."""
+        piece = [0, number(self.pieces.units), 1][: len(self.pieces.arguments)] if self.pieces else []
         return piece + [number(s) for s in self.sizes]
 
 
@@ -84,6 +91,9 @@ class Renderer:
         self.names: dict[Value, str] = {}
         self.running: dict[str, str] = {}  # variables that hold the running value of a result: name -> first value
         self.pieces = pieces(loops)
+        self.partial: list[np.dtype] = []
+        self.block = ""  # the name of the loop over blocks of sums, inside of it
+        self.after: int | None = None  # from which line on all pieces must be done
 
     def run(self) -> Source:
         region = self.loops.region
@@ -92,8 +102,11 @@ class Renderer:
         for k, start in self.loops.starts.items():
             self.emit_start(k, start)
         self.emit_block(region, dict(self.names), [(k, (), ()) for k in range(len(types))], 1)
-        arguments = [*ARGUMENTS] if self.pieces else []
+        arguments = [*self.pieces.arguments] if self.pieces else []
         arguments += [*self.sizes.values(), *self.names.values(), *[f"o{k}" for k in range(len(types))]]
+        arguments += [f"q{k}" for k in range(len(self.partial))]
+        if self.after is not None:
+            self.lines[self.after :] = [f"    {line}" for line in self.lines[self.after :]]
         operands = tuple(p.dtype for p in region.params)  # type: ignore[union-attr]
         head = []
         if self.fails:
@@ -104,7 +117,8 @@ class Renderer:
         head.insert(0, f"def {self.name}({', '.join(arguments)}):")
         head += [f"    {name} = {zero}" for name, zero in self.running.items()]
         text = "\n".join(head + self.lines) + "\n"
-        return Source(text, tuple(self.sizes), operands, tuple(t.dtype for t in types), self.fails, self.pieces)
+        return Source(text, tuple(self.sizes), operands, tuple(t.dtype for t in types), self.fails, self.pieces,
+                      tuple(self.partial))
 
     def emit_start(self, k: int, start: int | Region) -> None:
         """Write what an updated result holds before; nothing where it lies in the memory of that."""
@@ -217,6 +231,10 @@ class Renderer:
         folds = [v for v in loop.members if v.op.name == "fold"]
         accumulators = {v: [Accumulator(self, k, t) for k, t in fold_parts(v)] for v in folds}
         every = [a for v in folds for a in accumulators[v]]
+        blocks = depth == 1 and self.pieces is not None and self.pieces.block is not None
+        if blocks:
+            self.open_block()
+            depth += 1
         for a in every:
             a.start(depth)
         chunked = bool(every) and any(a.partial for a in every) and is_long(loop.shape)
@@ -235,6 +253,8 @@ class Renderer:
         if chunked:
             for a in every:
                 a.finish_chunk(depth + len(loop.shape))
+        if blocks:
+            depth = self.close_block(every)
         for v in folds:
             self.bind_folds(v, [a.result(depth) for a in accumulators[v]], env)
 
@@ -267,15 +287,17 @@ class Renderer:
         for k, s in enumerate(shape):
             i = self.fresh("i")
             index.append(i)
+            first, last = self.in_block(s) if self.block and not k else ("0", self.size(s))
             if chunked and k == len(shape) - 1:
                 c, n = self.fresh("c"), self.size(s)
-                self.line(depth, f"for {c} in range(0, {n}, {CHUNK}):")
+                self.line(depth, f"for {c} in range({first}, {last}, {CHUNK}):")
                 for a in chunked:
                     a.start_chunk(depth + 1)
                 self.line(depth + 1, f"for {i} in range({c}, min({c} + {CHUNK}, {n})):")
                 depth += 2
             else:
-                self.line(depth, f"for {i} in range({self.extent(shape, k, depth)}):")
+                limits_ = f"{first}, {last}" if self.block and not k else self.extent(shape, k, depth)
+                self.line(depth, f"for {i} in range({limits_}):")
                 depth += 1
         return tuple(index), depth
 
@@ -293,6 +315,35 @@ class Renderer:
         if pairs and isinstance(s, int) and PAIR < s < SHORT_ROW:
             return self.sizes.setdefault(s, f"n{len(self.sizes)}")
         return self.size(s)
+
+    # -- sums in blocks
+
+    def open_block(self) -> None:
+        """A loop over blocks: what is written next is one of them."""
+        self.block = self.fresh("b")
+        self.line(1, f"for {self.block} in range({', '.join(ARGUMENTS)}):")
+
+    def in_block(self, s: Size) -> tuple[str, str]:
+        """The limits of the outermost axis in a block."""
+        assert self.pieces is not None and self.pieces.block is not None
+        step = self.size(self.pieces.block)
+        return f"{self.block} * {step}", f"min({self.block} * {step} + {step}, {self.size(s)})"
+
+    def close_block(self, every: Sequence[Accumulator]) -> int:
+        """Keep what a block has summed. After all blocks: put that together, in order. The depth there."""
+        assert self.pieces is not None
+        for a in every:
+            a.keep(2, self.block)
+        self.block = ""
+        self.line(1, f"if {LAST} > 0:")
+        self.after = len(self.lines)
+        b = self.fresh("b")
+        for a in every:
+            a.restart(1)
+        self.line(1, f"for {b} in range({self.size(self.pieces.units)}):")
+        for a in every:
+            a.add_kept(2, b)
+        return 1
 
     def enter(self, v: Value, index: Sequence[str], env: dict[Value, str]) -> dict[Value, str]:
         """What a loop's region sees: its index, then what it captured."""

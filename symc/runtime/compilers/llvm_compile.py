@@ -44,7 +44,7 @@ def kernel_ir(source: Source) -> str:
     (tree,) = ast.parse(source.text).body
     assert isinstance(tree, ast.FunctionDef)
     kinds: list[str | None] = [None] * source.numbers
-    kinds += [_stored(d) for d in (*source.operands, *source.results)] + ["u8"] * source.fails
+    kinds += [_stored(d) for d in source.arrays]
     names = [a.arg for a in tree.args.args]
     operands: dict[str, Any] = {
         n: Scalar("i64", f"%{n}") if k is None else Pointer(k, f"%{n}") for n, k in zip(names, kinds, strict=True)}

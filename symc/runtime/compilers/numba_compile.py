@@ -25,8 +25,7 @@ def compile_text(source: Source, name: str) -> tuple[Any, int]:
     from numba.core.errors import NumbaError
 
     function = _define(source, name)
-    pointers = source.operands + source.results + (np.dtype("u1"),) * source.fails
-    arguments = (types.int64,) * source.numbers + tuple(_pointer(d) for d in pointers)
+    arguments = (types.int64,) * source.numbers + tuple(_pointer(d) for d in source.arrays)
     with global_compiler_lock:
         try:
             return _native(function, arguments)

@@ -43,8 +43,8 @@ class Op(enum.IntEnum):
     CALLBACK = 14  #     (number)                     call Python; stop with FAILED if that fails
     AGAIN = 15  #        (target)                     jump back
     LAP = 16  #          (a, limit)                   a lap of the clock, see `Lap`; logged as one of the first `limit`
-    PIECES = 17  #       (entry, args, first, n, count, units, grain, most, *s)  as LAUNCH, by several threads, see
-    #                                                 `pool_ir`; the entry may be the number of a word of the pool
+    PIECES = 17  #       (entry, args, first, n, count, units, grain, most, ends, *s)  as LAUNCH, by several threads,
+    #                                                 see `pool_ir`; the entry may be the number of a word of the pool
     CALL = 32  #         (entry, *s)                  entry(S[s[0]], ...), with as many slots as CALL + n says
 
 
@@ -249,7 +249,7 @@ class _Interpreter:
 
     def pieces(self) -> None:
         b, n, entry = self.b, self.operand(3), self.operand(0)
-        self.addresses(self.operand(2), n, 8)
+        self.addresses(self.operand(2), n, 9)
         threads = b.load(self.at(self.data, self.const(Word.THREADS)), typ=self.i64)
         with b.if_else(b.icmp_signed(">", threads, self.const(1))) as (several, one):
             with several:
@@ -257,11 +257,11 @@ class _Interpreter:
                 native = b.icmp_unsigned(">", entry, self.const(Pool.ROWS))
                 place = self.at(self.pool_words(), b.select(native, self.const(0), entry))
                 entry = b.select(native, entry, b.load(place, typ=self.i64))
-                how = [*[self.operand(k) for k in (4, 5, 6)], threads, self.operand(7)]
+                how = [*[self.operand(k) for k in (4, 5, 6)], threads, self.operand(7), self.operand(8)]
                 self.of_pool(Pool.PARALLEL, self.void, [entry, self.slot(1), *how])
             with one:
                 self.enter(self.operand(0))
-        self.next(b.add(n, self.const(8)))
+        self.next(b.add(n, self.const(9)))
 
     def pool_words(self) -> Any:
         pool = self.b.load(self.at(self.data, self.const(Word.POOL)), typ=self.i64)

@@ -19,7 +19,7 @@ class Parallel(Writer):
         self.write_worker()
         self.grow = self.begin("grow", void, [self.i64])
         self.write_grow()
-        self.begin("symc_parallel", void, [self.i64, self.word, *[self.i64] * 5])
+        self.begin("symc_parallel", void, [self.i64, self.word, *[self.i64] * 6])
         self.write_parallel()
 
     # -- pieces of functions
@@ -86,8 +86,8 @@ class Parallel(Writer):
         self.write_piece(own, piece)
         generation, pieces = self.part(ticket, 3), self.part(ticket, 1)
         done = b.add(self.add(Pool.DONE, 1), self.const(1))
+        mine.add_incoming(generation, b.block)
         b.cbranch(self.equal(done, pieces), finished, look)
-        mine.add_incoming(generation, work)
         b.position_at_end(finished)
         b.cbranch(self.equal(self.load(Pool.WAITING), self.const(0)), look, tell)
         mine.add_incoming(generation, finished)
@@ -113,6 +113,8 @@ class Parallel(Writer):
         pieces = self.part(self.load(Pool.TICKET), 1)
         end = b.select(self.equal(b.add(piece, self.const(1)), pieces), units, last)
         b.store(first, own)
+        with b.if_then(b.icmp_unsigned("!=", b.load(self.at(Pool.ENDS), typ=self.i64), self.const(0))):
+            b.store(self.const(0), b.gep(own, [self.const(2)], source_etype=self.i64))
         b.store(end, b.gep(own, [self.const(1)], source_etype=self.i64))
         self.enter(b.load(self.at(Pool.ENTRY), typ=self.i64), own)
 
@@ -172,7 +174,7 @@ class Parallel(Writer):
 
     def write_parallel(self) -> None:
         b = self.b
-        entry, args, count, units, grain, threads, each = self.given
+        entry, args, count, units, grain, threads, each, ends = self.given
         try_, have, several, alone, free_alone = map(self.block, ("try", "have", "several", "alone", "free_alone"))
         ready = self.prepared()
         b.cbranch(self.equal(ready, self.const(1)), try_, alone)
@@ -185,9 +187,13 @@ class Parallel(Writer):
         b.cbranch(b.icmp_unsigned(">", pieces, self.const(1)), several, free_alone)
         b.position_at_end(several)
         for word, value in ((Pool.ENTRY, entry), (Pool.ARGS, b.ptrtoint(args, self.i64)), (Pool.COUNT, count),
-                            (Pool.UNITS, units), (Pool.GRAINS, length)):
+                            (Pool.UNITS, units), (Pool.GRAINS, length), (Pool.ENDS, ends)):
             b.store(value, self.at(word))
         self.launch(pieces, b.sub(threads, self.const(1)))
+        with b.if_then(b.icmp_unsigned("!=", ends, self.const(0))):
+            b.store(units, args)
+            self.enter(entry, args)
+            b.store(self.const(0), args)
         b.ret_void()
         b.position_at_end(free_alone)
         self.store(self.const(0), Pool.BUSY)
