@@ -39,6 +39,11 @@ def fused_pairs(v: Value) -> Pairs:
     no other result depends on it.
     """
     (region,) = v.regions
+    return region_pairs(region)
+
+
+def region_pairs(region: Region) -> Pairs:
+    """Pairs of a kernel, from its region."""
     found = _of_region.get(region)
     if found is None:
         found = _of_region[region] = _flat_pairs(region)

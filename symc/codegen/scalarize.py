@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from symc.codegen.kept_rows import hosts, rows_to_keep
 from symc.ir.attrs import Attrs
 from symc.ir.dim import Size
 from symc.ir.op import Abreast, Element, Fold, Running, Sorting, Update, make, splat
@@ -52,6 +53,8 @@ class _Scalarizer:
         folds = [v for v in postorder(region.results) if isinstance(v.op.lowering, Fold)]
         self.folds = [v for v in folds if v not in self.late]
         self.memo: dict[tuple[Value, Index], Value] = {}
+        self.hosts: set[int] = set()  # results whose rows hold what is kept
+        self.rows: set[Value] = set()  # what is kept
         space = folds[0].operands[0].shape if folds else space_of(region.results[0])
         axes = self.folds[0].attrs["axes"] if self.folds else ()
         self.space: Shape = space
@@ -65,8 +68,9 @@ class _Scalarizer:
         self.columns = bool(self.folds) and bool(self.outer) and last not in axes
 
     def run(self) -> Loops:
-        for level in self._fold_levels():
-            self._make_folds(level)
+        levels = self._fold_levels()
+        for k, level in enumerate(levels):
+            self._make_folds(level, [v.operands[0] for folds in levels[k + 1 :] for v in folds])
         results = self.region.results
         full = [r for r in results if self._is_full(r)]
         if self.late or any(is_end(r) for r in results):
@@ -83,6 +87,10 @@ class _Scalarizer:
         if self.outer:
             yields = results_of(self._loop(generate, self.outer, yields, shape=self.outer_shape))
         return Loops(close_over(list(self.arrays.values()), yields), self.columns)
+
+    def _is_remade(self, v: Value) -> bool:
+        """Whether an element is made of its operands' at the same index, each time it is needed."""
+        return _same_index(v) and v not in self.rows
 
     def _is_full(self, r: Value) -> bool:
         return not isinstance(r.op.lowering, Fold) and r.ndim == len(self.space)
@@ -167,12 +175,35 @@ class _Scalarizer:
             levels.setdefault(depth[v], []).append(v)
         return [levels[d] for d in sorted(levels)]
 
-    def _make_folds(self, folds: list[Value]) -> None:
-        elements = [self.element(v.operands[0], self.full) for v in folds]
+    def _make_folds(self, folds: list[Value], later: Sequence[Value]) -> None:
+        """One loop. ``later``: what is folded in later loops."""
+        kept = self._kept([v.operands[0] for v in folds], later)
+        elements = [self.element(v, self.full) for v in (*(v.operands[0] for v in folds), *kept.values())]
         kinds = tuple(v.op.lowering.kind for v in folds)  # type: ignore[union-attr]
-        made = self._loop(fold, self.inner, elements, shape=self.inner_shape, kinds=kinds)
-        for v, result in zip(folds, results_of(made), strict=True):
+        keeps: dict[str, tuple[int, ...]] = {"keeps": tuple(kept)} if kept else {}
+        made = results_of(self._loop(fold, self.inner, elements, shape=self.inner_shape, kinds=kinds, **keeps))
+        if kept:  # what was made of them is made of the rows from now on
+            self.memo = {(v, i): x for (v, i), x in self.memo.items() if i != self.full or v in self.rows}
+        for v, result in zip(folds, made):
             self.memo[v, self.outer] = result
+        for v, row in zip(kept.values(), made[len(folds) :], strict=True):
+            self.memo[v, self.full] = load(row, *self.inner)
+            self.rows.add(v)
+
+    def _kept(self, now: Sequence[Value], later: Sequence[Value]) -> dict[int, Value]:
+        """What a loop keeps for later ones, by the result in whose memory."""
+        results = self.region.results
+        full = {k: r for k, r in enumerate(results) if self._is_full(r)}
+        if self.late or not self.outer or any(is_end(r) for r in results):
+            return {}
+        found: dict[int, Value] = {}
+        free = [k for k in hosts(self.region, full) if k not in self.hosts]
+        for v in rows_to_keep(now, [*later, *full.values()], self._is_remade) if free else ():
+            k = next((k for k in free if k not in found and full[k].dtype == v.dtype), None)
+            if k is not None and v.shape == self.space:
+                found[k] = v
+        self.hosts.update(found)
+        return found
 
     # -- loops
 

@@ -22,7 +22,7 @@ BLOCK = 512  # columns whose accumulators stay in cache
 def fold_parts(v: Value) -> list[tuple[str, TensorType]]:
     """The kind and element type of everything that a fold folds."""
     return [(k, fold_result(k, r.type)) if k not in ("argmax", "argmin") else (k, r.type)
-            for k, r in zip(v.attrs["kinds"], v.regions[0].results, strict=True)]
+            for k, r in zip(v.attrs["kinds"], v.regions[0].results)]
 
 
 def is_long(shape: tuple[Size, ...]) -> bool:

@@ -76,6 +76,17 @@ class _Loop:
     members: list[Value] = field(default_factory=list)
 
 
+class Row(str):
+    """The name of a result that holds a row which was kept, and where the row starts."""
+
+    start: str
+
+    def __new__(cls, name: str, start: str) -> Row:
+        self = super().__new__(cls, name)
+        self.start = start
+        return self
+
+
 Target = tuple[int, tuple[str, ...], tuple[Size, ...]]  # result number, index so far, shape so far
 
 
@@ -231,6 +242,9 @@ class Renderer:
         folds = [v for v in loop.members if v.op.name == "fold"]
         accumulators = {v: [Accumulator(self, k, t) for k, t in fold_parts(v)] for v in folds}
         every = [a for v in folds for a in accumulators[v]]
+        results = {k: (k, before, (*shape, *u.attrs["shape"])) for u, found in targets.items()
+                   for _, (k, before, shape) in found}
+        kept = {v: [results[k] for k in v.attrs.get("keeps", ())] for v in folds}
         blocks = depth == 1 and self.pieces is not None and self.pieces.block is not None
         if blocks:
             self.open_block()
@@ -242,7 +256,8 @@ class Renderer:
         for v in loop.members:
             scope = self.enter(v, index, env)
             if v in accumulators:
-                found = self.emit_block(v.regions[0], scope, [None] * len(accumulators[v]), inner)
+                rows = [(k, (*before, *index), shape) for k, before, shape in kept[v]]
+                found = self.emit_block(v.regions[0], scope, [*[None] * len(accumulators[v]), *rows], inner)
                 for a, x in zip(accumulators[v], found, strict=True):
                     a.update(x, inner, chunked, self.offset(index, loop.shape))
             else:
@@ -256,7 +271,9 @@ class Renderer:
         if blocks:
             depth = self.close_block(every)
         for v in folds:
-            self.bind_folds(v, [a.result(depth) for a in accumulators[v]], env)
+            names = [a.result(depth) for a in accumulators[v]]
+            names += [Row(f"o{k}", self.offset(before, shape)) for k, before, shape in kept[v]]
+            self.bind_folds(v, names, env)
 
     def emit_parts(self, v: Value, ranges: Sequence[Sequence[Range]], env: dict[Value, str],
                    targets: list[tuple[int, Target]], depth: int, done: tuple[Range, ...] = (),
@@ -419,7 +436,8 @@ class Renderer:
             return
         if v.op.name == "load":
             array, index = v.operands[0], [self.expression(i, env) for i in v.operands[1:]]
-            text = loaded(f"{env[array]}[{self.offset(index, array.shape)}]", v.dtype)
+            name, place = env[array], self.offset(index, array.shape)
+            text = loaded(f"{name}[{f'{name.start} + {place}' if isinstance(name, Row) else place}]", v.dtype)
         else:
             text = self.scalar_text(v, [self.expression(o, env) for o in v.operands])
         env[v] = self.fresh("t")

@@ -86,12 +86,14 @@ def fold_result(kind: str, t: TensorType) -> TensorType:
     return TensorType("i64", ()) if kind in ("argmax", "argmin") else t
 
 
-def _fold_infer(*types: TensorType, shape: tuple[Size, ...], kinds: tuple[str, ...], regions: Sequence[Region]) -> Type:
+def _fold_infer(*types: TensorType, shape: tuple[Size, ...], kinds: tuple[str, ...], regions: Sequence[Region],
+                keeps: tuple[int, ...] = ()) -> Type:
     index = [TensorType("i64", ())] * len(shape)
     _check_operands("fold", [*index, *types], regions[0].params)
-    if len(kinds) != len(regions[0].results):
-        raise InternalError(f"fold: {len(kinds)} kinds for {len(regions[0].results)} results")
-    return results_type([fold_result(k, r.type) for k, r in zip(kinds, regions[0].results, strict=True)])
+    if len(kinds) + len(keeps) != len(regions[0].results):
+        raise InternalError(f"fold: {len(kinds)} kinds and {len(keeps)} kept for {len(regions[0].results)} results")
+    kept = [TensorType(r.type.dtype, shape) for r in regions[0].results[len(kinds) :]]
+    return results_type([*(fold_result(k, r.type) for k, r in zip(kinds, regions[0].results)), *kept])
 
 
 REDUCE = {
@@ -106,13 +108,13 @@ REDUCE = {
 }  # the reduction that a fold of each kind is
 
 
-def _fold_reference(*arrays, shape, kinds, regions):
+def _fold_reference(*arrays, shape, kinds, regions, keeps=()):
     rows = [regions[0](*map(np.int64, index), *arrays) for index in itertools.product(*map(range, shape))]
     if not rows:
         raise InternalError("fold over an empty extent has no reference; evaluate the fused form")
-    out = [
-        lookup(REDUCE[k]).reference(np.stack([np.asarray(r[n]) for r in rows]), axes=(0,)) for n, k in enumerate(kinds)
-    ]
+    columns = [np.stack([np.asarray(r[n]) for r in rows]) for n in range(len(kinds) + len(keeps))]
+    out = [lookup(REDUCE[k]).reference(c, axes=(0,)) for k, c in zip(kinds, columns)]
+    out += [c.reshape(shape) for c in columns[len(kinds) :]]
     return out[0] if len(out) == 1 else tuple(out)
 
 
@@ -121,7 +123,8 @@ fold = register(
         "fold",
         _fold_infer,
         _fold_reference,
-        doc="Combine what the region gives over all indices in `shape`, each result with its kind.",
+        doc="Combine what the region gives over all indices in `shape`, each result with its kind. What it gives beyond "
+        "those is kept, an array over `shape`; `keeps` says in the memory of which results of a kernel.",
     )
 )
 
