@@ -99,18 +99,17 @@ class Calling:
         assert self._program is not None
         if self._entry is not None and not self._entry.wants(shapes):
             return
-        frame = self._program.lend(sizes)
-        found = entry.prepared(shapes, frame)
-        native = entry.supported() if found is not None else None
-        if found is None or native is None:
+        native = entry.supported() if entry.serves(shapes, self._program.code(sizes)) else None
+        if native is None:
             self._learns = False
             return
+        frame = self._program.lend(sizes)
         if self._entry is None:
             self._entry = self._new_entry(frame, native)
             fill = None if self._built.outputs.kind == "leaf" else self._fill
             if self.install is not None:
                 self.install(self._entry.builtin(self.call, fill))
-        self._entry.add(found)
+        self._entry.add(entry.prepared(shapes, frame))
 
     def _new_entry(self, frame: Any, native: Any) -> Any:
         from symc.runtime import entry

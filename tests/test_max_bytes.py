@@ -96,7 +96,7 @@ def test_what_a_call_takes_is_within_the_budget():
     f = sc.compile(outs, ins, max_bytes=bound)
     assert f.memory() <= bound
     f(*data)
-    f._program._frames.clear()  # the arena is allocated anew
+    f._program._chains.clear()  # the arena is allocated anew
     tracemalloc.start()
     out = f(*data)
     took = tracemalloc.get_traced_memory()[1]

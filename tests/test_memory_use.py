@@ -141,6 +141,21 @@ def test_calls_of_many_sizes_share_one_arena() -> None:
     assert chain._arena.nbytes == largest
 
 
+def test_what_is_too_large_for_an_entry_keeps_the_one_arena() -> None:
+    f, data, _ = lstm()
+    arrays = data(300)
+    f(*arrays)
+    held = f.memory(t=300).arena
+    assert held > 2**20 and traced(lambda: [f(*arrays) for _ in range(4)]) < held / 2
+
+
+def test_what_an_entry_takes_over_is_not_there_twice() -> None:
+    f, data, _ = chain()
+    for _ in range(4):
+        f(*data(1000))
+    assert f._calling._entry is not None and not f._prepared.program._chains
+
+
 def test_frames_of_a_chain_stay_right_when_its_arena_grows() -> None:
     x = sc.input("x", "float64", ("n",))
     y = sc.cumsum(sc.tanh(x - x.mean()))

@@ -24,7 +24,6 @@ from symc.ir.plan import Step
 from symc.ir.types import TensorType
 from symc.ir.value import Region, fresh_input, param
 from symc.opt.fuse import fuse
-from symc.runtime.native.executor_ir import executor
 from symc.runtime.program import load
 from tests.plan_cases import SIZES, Machine, functions, planned, some_arrays
 
@@ -197,7 +196,7 @@ def test_a_call_takes_the_memory_that_was_reported():
     program = load(plan)
     arrays = [np.ones((2000, 64)), np.ones((64, 64))]
     report = memory(plan, {"n": 2000})
-    executor()  # built once in a process
+    program.run([np.ones((2, 64)), arrays[1]], {"n": 2})  # native code is loaded once in a process
     tracemalloc.start()
     program.run(arrays, {"n": 2000})
     took = tracemalloc.get_traced_memory()[1]

@@ -19,6 +19,7 @@ import numpy as np
 from symc.ir.record import dataclass
 from symc.runtime.executor import Code, Op
 from symc.runtime.frame import Frame
+from symc.runtime.lowered import Lowered
 from symc.runtime.native.entry_ir import ARRAY, ITEM, MOST_ARGUMENTS, MOST_RECORDS, MOST_RESULTS, Block, Record, build
 from symc.runtime.native.executor_ir import executor
 
@@ -172,12 +173,18 @@ class States:
     updated: Sequence[tuple[Any, int]]
 
 
-def prepared(shapes: tuple, frame: Frame) -> Prepared | None:
-    """A frame as an entry uses it; None if it needs more than to be run."""
+def serves(shapes: tuple, lowered: Lowered) -> bool:
+    """Whether an entry can run this code, which must need no more than to be run."""
+    found = lowered.made()
+    few = found is not None and len(found[0]) <= MOST_RESULTS and len(shapes) <= MOST_ARGUMENTS
+    return few and lowered.arena <= MOST_ARENA
+
+
+def prepared(shapes: tuple, frame: Frame) -> Prepared:
+    """A frame as an entry uses it."""
     lowered = frame.lowered
     found = lowered.made()
-    if found is None or lowered.arena > MOST_ARENA or len(found[0]) > MOST_RESULTS or len(shapes) > MOST_ARGUMENTS:
-        return None
+    assert found is not None
     return Prepared(shapes, frame, frame.address, lowered.first, lowered.given, found[0], lowered.work > SHORT)
 
 

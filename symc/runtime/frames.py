@@ -31,6 +31,10 @@ class Chain:
     def frame(self, key: tuple) -> Frame | None:
         return self._frames.get(key)
 
+    def only(self, key: tuple) -> Frame | None:
+        """The frame for these sizes, if it is the only one."""
+        return self._frames.get(key) if len(self._frames) == 1 else None
+
     def add(self, key: tuple, lowered: Lowered, threads: int) -> Frame:
         """A frame for sizes that are new."""
         if lowered.arena > self._arena.nbytes or len(self._frames) >= MOST_SIZES:
@@ -69,7 +73,7 @@ class Frames(ABC):
         except IndexError:  # the first call, or others use them all
             chain = Chain()
         try:
-            frame = chain.frame(key) or chain.add(key, self._code(key, sizes), self.threads)
+            frame = chain.frame(key) or chain.add(key, self.code(sizes), self.threads)
             return frame.run(arrays, out)
         except KeyboardInterrupt:
             chains = []  # where it was is not known: the frame is not used again
@@ -78,10 +82,20 @@ class Frames(ABC):
             chains.append(chain)
 
     def lend(self, sizes: Sizes) -> Frame:
-        """A frame that no run will use: whoever has it may."""
-        return Frame(self._code(tuple(sizes.values()), sizes), self.threads)
+        """A frame that no run will use: whoever has it may. That of a chain, if nothing else needs its arena."""
+        lowered = self.code(sizes)
+        try:
+            chain = self._chains.pop()
+        except IndexError:
+            return Frame(lowered, self.threads)
+        frame = chain.only(tuple(sizes.values()))
+        if frame is None:
+            self._chains.append(chain)
+        return frame or Frame(lowered, self.threads)
 
-    def _code(self, key: tuple, sizes: Sizes) -> Lowered:
+    def code(self, sizes: Sizes) -> Lowered:
+        """What frames for these sizes run, made once."""
+        key = tuple(sizes.values())
         with self._lock:
             lowered = self._lowered.get(key)
             if lowered is None:
