@@ -61,7 +61,8 @@ def test_functions_of_one_number_keep_their_stated_accuracy(dtype):
     rng = np.random.default_rng(0)
     top = 88 if dtype == "f4" else 709
     x = np.concatenate([rng.uniform(-top, top, 200), rng.normal(size=300) * 2, rng.uniform(-1, 1, 300),
-                        1 + rng.normal(size=100) * 1e-2, np.exp2(rng.uniform(-120, 120, 100))]).astype(dtype)
+                        1 + rng.normal(size=100) * 1e-2, np.exp2(rng.uniform(-120, 120, 100)),
+                        1 - np.exp2(-np.arange(1.0, 25 if dtype == "f4" else 54))]).astype(dtype)
     with np.errstate(all="ignore"):
         check_accuracy([n for n in STATED if n not in OF_TWO], dtype, [x])
 

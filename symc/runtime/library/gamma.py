@@ -168,7 +168,7 @@ def lgamma_below64(x):
 
 @rarely
 def lgamma_below32(x):
-    return f32(math.lgamma(x))
+    return f32(math.lgamma(f64(x)))
 
 
 @rarely

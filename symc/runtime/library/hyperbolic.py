@@ -176,11 +176,14 @@ def _acosh32(x):
 
 
 def _atanh64(x):
-    """Of (1 + a) / (1 - a) = 2**k * m, where k is read off their bits and m is between 2/3 and 3/2."""
+    """Of (1 + a) / (1 - a) = 2**k * m, where k is read off their bits and m is between 2/3 and 3/2. Up to 1/2 the terms
+    of (m - 1) / (m + 1) are rounded once; above, 1 - a is exact."""
     a = abs(x)
     k = ((bits64(1.0 + a) - bits64(1.0 - a)) + 0x0008000000000000) >> 52
     p = float64_of((k + 1023) << 52)
-    s = fma(a, 1.0 + p, 1.0 - p) / fma(a, 1.0 - p, 1.0 + p)
+    above, below, high = 1.0 + a, 1.0 - a, a > 0.5
+    top = fma(-p, below, above) if high else fma(a, 1.0 + p, 1.0 - p)
+    s = top / (fma(p, below, above) if high else fma(a, 1.0 - p, 1.0 + p))
     y = 0.5 * area64(float64_of(k + 0x4338000000000000) - MAGIC64, s)
     return copysign(y if a < 1.0 else (INF if a == 1.0 else NAN), x)
 
@@ -189,7 +192,9 @@ def _atanh32(x):
     a = abs(x)
     k = i32((i32(bits32(f32(1.0) + a) - bits32(f32(1.0) - a)) + 0x00400000) >> 23)
     p = float32_of(i32((k + 127) << 23))
-    s = fma(a, f32(1.0) + p, f32(1.0) - p) / fma(a, f32(1.0) - p, f32(1.0) + p)
+    above, below, high = f32(1.0) + a, f32(1.0) - a, a > f32(0.5)
+    top = fma(-p, below, above) if high else fma(a, f32(1.0) + p, f32(1.0) - p)
+    s = top / (fma(p, below, above) if high else fma(a, f32(1.0) - p, f32(1.0) + p))
     y = f32(0.5) * area32(f32(k), s)
     return copysign(y if a < f32(1.0) else (f32(INF) if a == f32(1.0) else f32(NAN)), x)
 
