@@ -32,9 +32,11 @@ SUMMED = 64 * CHUNK
 #: How many elements a piece of a loop over elements has at least: a multiple of what the compiler takes at a time.
 ELEMENTS = 1024
 #: How many nanoseconds a kernel must take for threads to be worth it: see "Threads" in the architecture.
-WORTH = 50_000
+WORTH = 70_000
 #: Picoseconds to read or write a byte in the cache; of ops on one of many numbers of 8 bytes, half as many on 4 bytes.
-_BYTE, _CHEAP, _DIVISION = 12, 20, 300
+_BYTE, _CHEAP, _DIVISION = 8, 10, 300
+#: Picoseconds from which on an op is more than memory.
+_DEAR = 100
 _DIVISIONS = frozenset({"div", "floordiv", "mod", "fmod"})
 
 
@@ -64,6 +66,8 @@ def pieces(loops: Loops) -> Pieces | None:
         return Pieces(ceildiv(sums[0], block), 1, time, block)
     if outermost is None or not all(_apart(v) for v in _every(outermost.regions[0])):
         return None
+    if loops.columns and not any(v.operands and not v.regions and _scalar(v) > _DEAR for v in _every(loops.region)):
+        return None  # memory decides, and half of each row is read slower than the whole
     shape = outermost.attrs["shape"]
     if len(shape) > 1:
         grain = 1

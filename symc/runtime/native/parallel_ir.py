@@ -207,9 +207,13 @@ class Parallel(Writer):
         """How long pieces are, a multiple of the grain; how many there are. What is left over is the last one's."""
         b = self.b
         grains = b.udiv(units, grain)
-        each = b.udiv(b.add(grains, b.sub(most, self.const(1))), most)
+        each = self.rounded_up(grains, most)
         each = b.select(self.equal(each, self.const(0)), self.const(1), each)
-        return b.mul(each, grain), b.udiv(grains, each)
+        return b.mul(each, grain), self.rounded_up(grains, each)
+
+    def rounded_up(self, a: Any, c: Any) -> Any:
+        """The least integer that is not below ``a / c``."""
+        return self.b.udiv(self.b.add(a, self.b.sub(c, self.const(1))), c)
 
     def launch(self, pieces: Any, helpers: Any) -> None:
         """Offer the pieces, take part, wait for those that others have."""

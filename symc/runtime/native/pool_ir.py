@@ -3,8 +3,8 @@
 ``symc_parallel(pool, entry, args, count, units, grain, threads, most, ends)`` runs ``entry(args)`` for pieces of
 ``range(units)``: the first two of the ``count`` words at ``args``, 0 and ``units``, become where a piece begins and
 ends, in a copy of them. Pieces begin at multiples of ``grain``, so that a number in memory is made by the same
-instructions instructions whichever piece it is in; there are ``most`` of them for each thread, or fewer. If ``ends``, the third word,
-which is 1, is 0 for pieces, and ``entry`` is called with 1 and an empty range when all are done.
+instructions whichever piece it is in; there are ``most`` of them for each thread, or fewer. If ``ends``, the third
+word, which is 1, is 0 for pieces, and ``entry`` is called with 1 and an empty range when all are done.
 
 One launch has the pool at a time. A caller that finds it taken, or a piece that would be the only one, runs all of
 ``range(units)`` itself: nobody waits for threads. Threads are made when they are first wanted, by the launch itself,
