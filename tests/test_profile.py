@@ -90,7 +90,8 @@ def test_rows_say_what_a_step_did_and_how_fast(mode: str) -> None:
     assert row.gflop_per_second == pytest.approx(100 / row.seconds / 1e9)
     assert row.seconds > 0 and "test_profile.py:" in row.lines
     part, what = row.of_limit(MACHINE)
-    assert what == "memory" and part == pytest.approx(row.moved / 1e9 / row.seconds)
+    limit = MACHINE.bandwidth(row.moved, row.measured.threads)
+    assert what == "memory" and part == pytest.approx(row.moved / limit / row.seconds)
     assert rows.seconds == pytest.approx(sum(r.seconds for r in rows))
 
 
@@ -98,10 +99,13 @@ def test_a_step_is_compared_with_the_limit_that_it_meets_first() -> None:
     f, arrays = model()
     (product,) = [r for r in f.profile(*arrays) if r.step == "dot" and "gradient" not in r.lines]
     part, what = product.of_limit(MACHINE)
-    memory, arithmetic = product.moved / 1e9, product.flops / 1e9
+    threads = product.measured.threads
+    memory = product.moved / MACHINE.bandwidth(product.moved, threads)
+    arithmetic = product.flops / 1e9 / threads
     assert product.flops == 2 * 40 * 8 * 3 and part == pytest.approx(max(memory, arithmetic) / product.seconds)
     assert what == ("memory" if memory >= arithmetic else "arithmetic")
     assert MACHINE.bandwidth(1000) == 4e9 and MACHINE.bandwidth(10**12) == 1e9
+    assert MACHINE.bandwidth(1001, 2) == 8e9 and MACHINE.bandwidth(2001, 2) == 1e9
     assert MACHINE.arithmetic(np.dtype("complex64")) == 2e9
 
 

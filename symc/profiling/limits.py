@@ -11,6 +11,7 @@ import functools
 import json
 import os
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -26,19 +27,21 @@ ORDER = 256
 
 @dataclass(frozen=True)
 class Limits:
-    """``copy``: pairs of (bytes in use, bytes a second); ``float32`` and ``float64``: operations a second."""
+    """Of one thread. ``copy``: pairs of (bytes in use, bytes a second); ``float32`` and ``float64``: operations a
+    second."""
 
     copy: tuple[tuple[int, float], ...]
     float32: float
     float64: float
 
-    def bandwidth(self, nbytes: int) -> float:
-        """Bytes a second for a step that moves ``nbytes``: of the measured copies the smallest of at least that."""
-        return next((rate for size, rate in self.copy if nbytes <= size), self.copy[-1][1])
+    def bandwidth(self, nbytes: int, threads: int = 1) -> float:
+        """Bytes a second for a step that moves ``nbytes``: of the measured copies the smallest of at least that. Every
+        thread has caches; memory is as fast for one as for all."""
+        return next((rate * threads for size, rate in self.copy[:-1] if nbytes <= size * threads), self.copy[-1][1])
 
-    def arithmetic(self, dtype: np.dtype) -> float:
+    def arithmetic(self, dtype: np.dtype, threads: int = 1) -> float:
         """Operations a second on numbers of this type."""
-        return self.float32 if dtype.char in "fF" else self.float64
+        return (self.float32 if dtype.char in "fF" else self.float64) * threads
 
     def better(self, other: Limits) -> Limits:
         """The greater of each number."""
@@ -48,7 +51,7 @@ class Limits:
     def __str__(self) -> str:
         cache, memory = self.copy[1][1], self.copy[-1][1]
         return (f"copy {cache / 1e9:.0f} GB/s in cache, {memory / 1e9:.0f} in memory; products "
-                f"{self.float32 / 1e9:.0f} GFLOP/s in float32, {self.float64 / 1e9:.0f} in float64")
+                f"{self.float32 / 1e9:.0f} GFLOP/s in float32, {self.float64 / 1e9:.0f} in float64; a thread")
 
 
 def machine_limits(again: bool = False) -> Limits:
@@ -87,7 +90,7 @@ def _keep(limits: Limits) -> None:
 
 
 def measure() -> Limits:
-    """The limits, measured now, on the calling thread as a call would be."""
+    """The limits, measured now, on the calling thread, by the time that it ran: others may run beside."""
     return Limits(tuple((n, _copy_rate(n)) for n in FOOTPRINTS), _product_rate("float32"), _product_rate("float64"))
 
 
@@ -110,14 +113,13 @@ def _product_rate(dtype: str) -> float:
     import symc as sc
 
     x, y = sc.input("x", dtype, (ORDER, ORDER)), sc.input("y", dtype, (ORDER, ORDER))
-    f = sc.compile(x @ y, [x, y], mode="default", pipeline="canonicalize,fuse")
+    program = sc.compile(x @ y, [x, y], mode="default", pipeline="canonicalize,fuse", threads=1)._prepared.program
     ones = np.ones((ORDER, ORDER), dtype)
-    timer = f._prepared.program.timer({})
-    best = min(sum(t.seconds for t in timer.times([ones, ones])) for _ in range(25))
+    best = min(_seconds(lambda: program.run([ones, ones], {})) for _ in range(25))
     return 2 * ORDER**3 / best
 
 
-def _seconds(run: object) -> float:
-    begin = time.perf_counter()
-    run()  # type: ignore[operator]
-    return time.perf_counter() - begin
+def _seconds(run: Callable[[], object]) -> float:
+    begin = time.thread_time()
+    run()
+    return time.thread_time() - begin

@@ -19,7 +19,6 @@ from symc.profiling.report import Measured, Profile, ProfileRow
 from symc.runtime.reference_program import ReferenceProgram
 from symc.runtime.timing import Event, StepTime, Timer
 
-
 #: A run is this many seconds long, if it can be made so of this many calls.
 ENOUGH, MOST_CALLS = 1e-4, 100
 
@@ -33,14 +32,14 @@ def profile(name: str, program: Any, arrays: Sequence[np.ndarray], sizes: Mappin
     often = max(1, min(MOST_CALLS, int(ENOUGH / max(sum(t.seconds for t in once), 1e-9))))
     runs = [timer.times(*[_copied(arrays) for _ in range(often)]) for _ in range(repeat)]
     once = timer.times(_copied(arrays), log=True)
-    rows = []
+    rows, threads = [], getattr(program, "threads", 1)
     inside: list[str] = []  # the loops and branches around a step
     for k, t in enumerate(once):
         label = " in ".join([step_label(t.step), *reversed(inside[: t.depth])])
         inside[t.depth :] = [step_label(t.step)]
         lines = ", ".join(map(str, t.function.locations(t.step.value)))
         seconds = min(r[k].seconds for r in runs) / often
-        rows.append(ProfileRow(label, seconds, lines, _measured(t, sizes, shares)))
+        rows.append(ProfileRow(label, seconds, lines, _measured(t, sizes, shares, threads)))
     return Profile(rows, name, [(e.index, e.begin, e.end) for e in timer.events()], phases)
 
 
@@ -49,11 +48,12 @@ def _copied(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [a.copy() for a in arrays]
 
 
-def _measured(t: StepTime, sizes: Mapping[str, int], shares: Shares) -> Measured:
+def _measured(t: StepTime, sizes: Mapping[str, int], shares: Shares, threads: int) -> Measured:
     a, parts = amount(t.step, sizes), shares.of(t.function, t.step, sizes)
     dtypes = [x.dtype for v in (*t.step.value.operands, t.step.value) for x in _types(v) if x.dtype.kind in "fc"]
     widest = max(dtypes, key=lambda d: d.char not in "fF", default=np.dtype("f8"))
-    return Measured(t.step.kind, t.depth, t.runs, t.runs * a.read, t.runs * a.written, t.runs * a.flops, widest, parts)
+    return Measured(t.step.kind, t.depth, t.runs, t.runs * a.read, t.runs * a.written, t.runs * a.flops, widest,
+                    threads, parts)
 
 
 def _types(v: Value) -> tuple[TensorType, ...]:

@@ -19,7 +19,8 @@ class Measured:
     """What a row knows of its step beside time. All runs of it together, in a loop or not.
 
     ``read``, ``written``: bytes; ``flops``: operations on floating-point numbers; ``dtype``: of those numbers;
-    ``depth``: in how many loops and branches; ``shares``: which part of it each user line is.
+    ``depth``: in how many loops and branches; ``threads``: how many may compute it; ``shares``: which part of it each
+    user line is.
     """
 
     kind: str = ""
@@ -29,6 +30,7 @@ class Measured:
     written: int = 0
     flops: int = 0
     dtype: Any = None
+    threads: int = 1
     shares: Mapping[Loc, float] = field(default_factory=dict)
 
 
@@ -74,8 +76,8 @@ class ProfileRow(tuple[str, float, int, str]):
         m = self.measured
         if not self.seconds or not (self.moved or m.flops):
             return 0.0, ""
-        memory = self.moved / limits.bandwidth(self.moved // max(m.runs, 1))
-        arithmetic = m.flops / limits.arithmetic(m.dtype) if m.flops else 0.0
+        memory = self.moved / limits.bandwidth(self.moved // max(m.runs, 1), m.threads)
+        arithmetic = m.flops / limits.arithmetic(m.dtype, m.threads) if m.flops else 0.0
         return max(memory, arithmetic) / self.seconds, "memory" if memory >= arithmetic else "arithmetic"
 
 
