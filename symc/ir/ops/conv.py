@@ -18,13 +18,15 @@ import numpy as np
 from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import Size, floordiv
 from symc.ir.op import Decompose, Multilinear, Op, register, splat
-from symc.ir.ops.arithmetic import add
+from symc.ir.ops.arithmetic import add, mul
 from symc.ir.ops.cast import cast
 from symc.ir.ops.control import scan
 from symc.ir.ops.elementwise import check_arity, check_kind
+from symc.ir.ops.leaf import scalar
 from symc.ir.ops.linalg import dot
-from symc.ir.ops.shape import reshape, transpose
-from symc.ir.ops.windows import Steps, add_windows, check_steps, counts, fits, windows
+from symc.ir.ops.reduce import sum_
+from symc.ir.ops.shape import broadcast, flip, pad, reshape, slice_, transpose
+from symc.ir.ops.windows import Steps, add_windows, check_steps, counts, fits, slices, span, windows
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Region, Value, param
 
@@ -155,17 +157,67 @@ def _run(first: int, n: int) -> tuple[int, ...]:
     return tuple(range(first, first + n))
 
 
+# --- a filter for each channel ----------------------------------------------------------------------------------------
+#
+# There is no product of matrices to be had: what one sample gives is one kernel, in which nothing is copied.
+
+#: Windows of at most this many elements are written out.
+WRITTEN_OUT = 32
+
+
+def _is_depthwise(v: Value) -> bool:
+    """One channel and one filter a group, and a small window."""
+    window = v.attrs.get("window") or ints(v.operands[1].shape[2:])
+    channels = v.operands[0].shape[1]
+    filters = v.shape[0] if v.op is conv_filter else v.operands[1].shape[0]
+    return v.attrs["groups"] > 1 and channels == filters == v.attrs["groups"] and int(np.prod(window)) <= WRITTEN_OUT
+
+
+def _slice_conv(x: Value, w: Value, lead: int, groups: int, stride: Steps, dilation: Steps) -> Value:
+    """Slices of a sample, times a number of the filter each."""
+    window = ints(w.shape[2:])
+    total: Value | None = None
+    for at, part in zip(np.ndindex(*window), slices(x, window, stride, dilation), strict=True):
+        number = slice_(w, start=(0, 0, *at), size=(w.shape[0], *[1] * (w.ndim - 1)), step=(1,) * w.ndim)
+        number = broadcast(reshape(number, shape=(w.shape[0],)), axes=(0,), shape=part.shape)
+        total = mul(part, number) if total is None else add(total, mul(part, number))
+    assert total is not None
+    return total
+
+
+def _flipped(v: Value) -> Value:
+    """A `conv_input` with stride 1 as the convolution of what is padded with zeros with flipped filters."""
+    g, w = v.operands
+    wide = tuple(span(k, d) - 1 for k, d in zip(ints(w.shape[2:]), v.attrs["dilation"], strict=True))
+    x = pad(g, scalar(0, g.dtype), low=(0, 0, *wide), high=(0, 0, *wide), interior=(0,) * g.ndim)
+    turned = flip(w, tuple(range(2, w.ndim)))
+    return conv(x, turned, stride=v.attrs["stride"], dilation=v.attrs["dilation"], groups=v.attrs["groups"])
+
+
+def _sum_filter(x: Value, g: Value, lead: int, groups: int, window: Steps, stride: Steps, dilation: Steps) -> Value:
+    """Sums of products with windows that are not copied."""
+    m = len(window)
+    own = windows(x, window=window, stride=stride, dilation=dilation)
+    other = broadcast(g, axes=(0, *_run(m + 1, m)), shape=own.shape)
+    w = sum_(mul(other, own), axes=_run(m + 1, m))
+    return reshape(w, shape=(w.shape[0], 1, *w.shape[1:]))
+
+
 # --- one sample after another -----------------------------------------------------------------------------------------
 
 
 def _each_sample(plain: Callable[..., Value]) -> Callable[[Value], Value]:
     """A loop that makes the result of each sample from the first operand's; the filter is the same for all."""
+
     def parts(v: Value) -> Value:
-        x, w = v.operands
         if v.dtype == DTYPES["f16"]:
             return _in_single(v)
+        if _is_depthwise(v) and v.op is conv_input and set(v.attrs["stride"]) == {1}:
+            v = _flipped(v)
+        form = _slice_conv if _is_depthwise(v) and v.op is conv else plain
+        x, w = v.operands
         row = TensorType(x.dtype, x.shape[1:])
-        body = Region((row, w.type), [plain(param(0, row), param(1, w.type), lead=0, **v.attrs)])  # type: ignore[arg-type]
+        body = Region((row, w.type), [form(param(0, row), param(1, w.type), lead=0, **v.attrs)])  # type: ignore[arg-type]
         return scan(x, w, carry=0, xs=1, length=x.shape[0], reverse=False, regions=(body,))
 
     return parts
@@ -177,7 +229,8 @@ def _all_samples(v: Value) -> Value:
         return _in_single(v)
     types = (v.type, *[TensorType(o.dtype, o.shape[1:]) for o in v.operands])
     total, x, g = (param(k, t) for k, t in enumerate(types))
-    body = Region(types, [add(total, _plain_filter(x, g, lead=0, **v.attrs))])  # type: ignore[arg-type]
+    form = _sum_filter if _is_depthwise(v) else _plain_filter
+    body = Region(types, [add(total, form(x, g, lead=0, **v.attrs))])  # type: ignore[arg-type]
     n = v.operands[0].shape[0]
     return scan(splat(0, v.type), *v.operands, carry=1, xs=2, length=n, reverse=False, regions=(body,))
 
@@ -232,7 +285,7 @@ def _conv_reference(x, w, stride, dilation, groups):
     shape: Any = (len(x), len(w), *counts("conv", x.shape[2:], w.shape[2:], stride, dilation))
     out = np.zeros(shape, a.dtype)
     for i, k, o in _taps(x.shape[2:], x.shape[1], len(w), w.shape[2:], stride, dilation, groups):
-        out[o] += np.einsum("nc...,oc->no...", a[i], b[k])
+        out[o] += np.moveaxis(np.tensordot(b[k], a[i], (1, 1)), 0, 1)
     return out.astype(x.dtype)
 
 
@@ -240,7 +293,7 @@ def _input_reference(g, w, size, stride, dilation, groups):
     a, b = _wide(g, w)
     out = np.zeros((len(g), w.shape[1] * groups, *size), a.dtype)
     for i, k, o in _taps(size, out.shape[1], len(w), w.shape[2:], stride, dilation, groups):
-        out[i] += np.einsum("no...,oc->nc...", a[o], b[k])
+        out[i] += np.moveaxis(np.tensordot(b[k], a[o], (0, 1)), 0, 1)
     return out.astype(g.dtype)
 
 

@@ -10,7 +10,6 @@ is a few maxima of slices, which fuse with what is around them and vectorize.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -25,8 +24,8 @@ from symc.ir.ops.elementwise import check_kind
 from symc.ir.ops.leaf import iota, scalar
 from symc.ir.ops.logic import and_, not_, where
 from symc.ir.ops.reduce import argmax, max_, sum_
-from symc.ir.ops.shape import broadcast, pad, reshape, slice_
-from symc.ir.ops.windows import Steps, add_windows, count, counts, last_fit, windows
+from symc.ir.ops.shape import broadcast, pad, reshape
+from symc.ir.ops.windows import Steps, add_windows, counts, last_fit, slices, windows
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value
 
@@ -67,15 +66,6 @@ def _indexed(name: str, index: TensorType, t: TensorType) -> TensorType:
 
 def _steps(v: Value) -> dict:
     return {name: v.attrs[name] for name in ("window", "stride", "dilation")}
-
-
-def _slices(x: Value, window: Steps, stride: Steps, dilation: Steps) -> Iterator[Value]:
-    """For each element of a window, that of all windows."""
-    lead = x.ndim - len(window)
-    out = [count(n, k, s, d) for n, k, s, d in zip(x.shape[lead:], window, stride, dilation, strict=True)]
-    for at in itertools.product(*map(range, window)):
-        yield slice_(x, start=(*[0] * lead, *[i * d for i, d in zip(at, dilation, strict=True)]),
-                     size=(*x.shape[:lead], *out), step=(*[1] * lead, *stride))
 
 
 def _is_small(v: Value) -> bool:
@@ -142,7 +132,7 @@ def _number_in_window(window: Steps, inner: Sequence[int], shape: tuple[Size, ..
 def _greatest(v: Value) -> tuple[Value, Value]:
     """The greatest element of each window, and its number: one after another is compared with the best before."""
     (x,) = v.operands
-    best, *rest = _slices(x, **_steps(v))
+    best, *rest = slices(x, **_steps(v))
     place = splat(0, TensorType(INDEX, best.shape))
     for k, y in enumerate(rest, 1):
         better = gt(y, best)
@@ -170,7 +160,7 @@ def _index_parts(v: Value) -> Value:
 def _take_parts(v: Value) -> Value:
     x, index = v.operands
     out: Value | None = None
-    for k, y in enumerate(_slices(x, **_steps(v))):
+    for k, y in enumerate(slices(x, **_steps(v))):
         out = y if out is None else where(eq(index, _same(index, k)), y, out)
     assert out is not None
     return out
@@ -303,7 +293,7 @@ def _sum_parts(v: Value) -> Value:
     (x,) = v.operands
     if not _is_small(v):
         return sum_(windows(x, **_steps(v)), axes=_middle(v, x))
-    first, *rest = _slices(x, **_steps(v))
+    first, *rest = slices(x, **_steps(v))
     for y in rest:
         first = add(first, y)
     return first

@@ -7,6 +7,7 @@ them (`pool`). Attributes, one entry an axis of the window: ``window`` its exten
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from symc.errors import DTypeError, InternalError, ShapeError
 from symc.ir.dim import Size, floordiv, known_nonnegative
 from symc.ir.op import Element, Linear, Op, Update, register, splat
+from symc.ir.ops.shape import slice_
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 
@@ -92,6 +94,15 @@ def _times(i: Value, n: int) -> Value:
     return i if n == 1 else i * n
 
 
+def slices(x: Value, window: Steps, stride: Steps, dilation: Steps) -> Iterator[Value]:
+    """For each element of a window, in row-major order, that of all windows."""
+    lead = x.ndim - len(window)
+    out = [count(n, k, s, d) for n, k, s, d in zip(x.shape[lead:], window, stride, dilation, strict=True)]
+    for at in itertools.product(*map(range, window)):
+        yield slice_(x, start=(*[0] * lead, *[i * d for i, d in zip(at, dilation, strict=True)]),
+                     size=(*x.shape[:lead], *out), step=(*[1] * lead, *stride))
+
+
 def _steps(v: Value) -> dict:
     return {name: v.attrs[name] for name in ("window", "stride", "dilation")}
 
@@ -164,4 +175,4 @@ add_windows = register(Op(
     facts=dict(batch=_add_batch, requires=_required, fits=last_fit),
 ))  # fmt: skip
 
-__all__ = ["add_windows", "check_steps", "count", "counts", "fits", "last_fit", "span", "windows"]
+__all__ = ["add_windows", "check_steps", "count", "counts", "fits", "last_fit", "slices", "span", "windows"]
