@@ -9,6 +9,7 @@ import pytest
 import symc as sc
 from examples import (
     char_lstm,
+    cnn_digits,
     custom_op,
     custom_rule,
     gaussian_process,
@@ -46,6 +47,13 @@ def test_mlp_digits(tmp_path: Path, capsys):
     assert "func @step" in capsys.readouterr().out
     for picture in ("loss.png", "graph.png"):
         assert (tmp_path / picture).read_bytes().startswith(PNG)
+
+
+def test_cnn_digits(mode: str):
+    if mode == "reference":  # which takes seconds for an epoch
+        assert cnn_digits.main(epochs=1) > 0.8
+    else:
+        assert cnn_digits.main() > 0.97
 
 
 def test_rosenbrock():
