@@ -132,7 +132,8 @@ class Code:
         numbers = [0, units, 0, *steps]
         routine = len(self.data) + ROUTINE
         self.emit(Op.SET, routine, entry)
-        self.launch_in_pieces(Pool.OF_ROWS if rows else Pool.OF_MATRICES, numbers, slots, grain, 1)  # BLAS packs all of b for each
+        entry = Pool.OF_ROWS if rows else Pool.OF_MATRICES
+        self.launch_in_pieces(entry, numbers, slots, grain, 1)  # BLAS packs all of b for each piece
 
     def limit_blas(self) -> None:
         """What is called here may use threads of its own: it is not to, while this code runs."""
