@@ -21,7 +21,7 @@ from symc.ir.ops.gemm import gemm, parts
 from symc.ir.plan import Step
 from symc.runtime import blas
 from symc.runtime.executor import Label, Op, Word
-from symc.runtime.native import blas_ir
+from symc.runtime.native import blas_ir, few_rows_ir
 from symc.runtime.native.product_ir import COUNT
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ class _Product:
         self.attrs = v.attrs if v.op is gemm else {"alpha": 1.0, "beta": 0.0}
         self.c = result
         self.square = form.gram and min(self.m, self.k) >= GRAM
+        plain = self.batch == 1 and not (form.trans_a or form.trans_b)
+        self.few_rows = plain and few_rows_ir.serves(self.letter, self.m, self.n, self.k)
 
     @property
     def empty(self) -> bool:
@@ -171,8 +173,13 @@ class _Product:
                 self.code.emit(Op.MOVE, moving[x], moving[x], steps[x] * self.dtype.itemsize)
 
     def _products(self, alpha: int, beta: float) -> None:
-        """Every product of the batch, by ``routine``."""
+        """Every product of the batch, by ``routine``, or by our own for few rows."""
         assert self.routine is not None
+        if self.few_rows:
+            sizes = [self.count(x) for x in (self.m, self.n, self.k)]
+            factors = [alpha, self.slot(beta)]
+            self.code.call(few_rows_ir.entry(self.letter), [self.given["a"], self.given["b"], self.c, *factors, *sizes])
+            return
         if self.m * self.n * self.k >= ALONE:
             self.code.limit_blas()
         whole, end = Label(), Label()

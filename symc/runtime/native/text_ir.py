@@ -2,7 +2,7 @@
 
 ``llvmlite.ir`` keeps objects of everything and formats them at the end, 11 ms for the interpreter of plans; here an
 instruction is text when it is written, but for what is completed later (``phi``, ``switch``, the alignment of a load).
-The names are those of ``llvmlite.ir``, which may take this module's place.
+The names are those of ``llvmlite.ir``, which may take this module's place but for ``splat``.
 """
 
 from __future__ import annotations
@@ -52,6 +52,10 @@ def FloatType() -> Type:
 
 def DoubleType() -> Type:
     return Type("double")
+
+
+def VectorType(element: Type, count: int) -> Type:
+    return Type(f"<{count} x {element}>")
 
 
 class Value:
@@ -213,8 +217,8 @@ class IRBuilder:
     def load(self, pointer: Value, typ: Type) -> Load:
         return self._do(Load(typ, self._name(), pointer))
 
-    def store(self, value: Value, pointer: Value) -> None:
-        self._do(f"store {value}, {pointer}")
+    def store(self, value: Value, pointer: Value, align: int = 0) -> None:
+        self._do(f"store {value}, {pointer}" + (f", align {align}" if align else ""))
 
     def load_atomic(self, pointer: Value, ordering: str, align: int, typ: Type) -> Value:
         return self._value(typ, f"load atomic {typ}, {pointer} {ordering}, align {align}")
@@ -231,6 +235,11 @@ class IRBuilder:
     def extract_value(self, pair: Value, k: int) -> Value:
         parts = pair.type.text.strip("{} ").split(", ")
         return self._value(Type(parts[k]), f"extractvalue {pair}, {k}")
+
+    def splat(self, x: Value, type_: Type) -> Value:
+        """A vector of this type with x in every place."""
+        one, places = self._value(type_, f"insertelement {type_} poison, {x}, i32 0"), type_.text.split(" x ")[0]
+        return self._value(type_, f"shufflevector {one}, {type_} poison, {places} x i32> zeroinitializer")
 
     # -- control
 
