@@ -11,11 +11,12 @@ from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
-from symc.codegen.cpu.folds import BLOCK, CHUNK, Accumulator, fold_parts, is_long
+from symc.codegen.cpu.columns import emit_columns, is_columns
+from symc.codegen.cpu.folds import CHUNK, Accumulator, fold_parts, is_long
 from symc.codegen.cpu.intrinsics import cast_template, template
 from symc.codegen.cpu.pieces import ARGUMENTS, LAST, Pieces, pieces
 from symc.codegen.cpu.puts import PUTS
-from symc.codegen.cpu.text import Unsupported, combine, identity, loaded, number, rounded, stored
+from symc.codegen.cpu.text import Unsupported, loaded, number, rounded, stored
 from symc.codegen.scalarize import Loops
 from symc.codegen.split import Range, cut, limits, part
 from symc.ir.dim import Size, product
@@ -232,8 +233,8 @@ class Renderer:
         """Write a pending loop nest and bind the results of its folds."""
         if loop is None:
             return
-        if self.loops.columns and loop.members[0].op.name == "generate" and self.is_column(loop.members[0]):
-            self.emit_columns(loop.members[0], env, targets[loop.members[0]], depth)
+        if self.loops.columns and loop.members[0].op.name == "generate" and is_columns(loop.members[0]):
+            emit_columns(self, loop.members[0], env, targets[loop.members[0]], depth)
             return
         ranges = cut(loop.members[0]) if len(loop.members) == 1 and loop.members[0].op.name == "generate" else None
         if ranges is not None:
@@ -375,53 +376,6 @@ class Renderer:
         else:
             for k, name in enumerate(names):
                 env[v[k]] = name
-
-    # -- sums over rows, columns side by side
-
-    def is_column(self, v: Value) -> bool:
-        """Every result is a fold whose running value can live in the result's memory."""
-        results = v.regions[0].results
-        folds = {_projection(r)[0] for r in results}
-        return len(folds) == 1 and next(iter(folds)).op.name == "fold" and all(
-            k not in ("argmax", "argmin") and t.dtype.itemsize > 2 for k, t in fold_parts(next(iter(folds))))
-
-    def emit_columns(self, v: Value, env: dict[Value, str], targets: list[tuple[int, Target]], depth: int) -> None:
-        region = v.regions[0]
-        fold = _projection(region.results[0])[0]
-        shape = v.attrs["shape"]
-        outer, d = self.open_loops(shape[:-1], depth, [])
-        block, j = self.fresh("c"), self.fresh("i")
-        first, n = ARGUMENTS if d == 1 and self.pieces else ("0", self.size(shape[-1]))
-        self.line(d, f"for {block} in range({first}, {n}, {BLOCK}):")
-        columns = f"for {j} in range({block}, min({block} + {BLOCK}, {n})):"
-        index = (*outer, j)
-        places = {k: f"o{t[0]}[{self.offset(index, shape)}]" for k, t in targets}
-        parts = fold_parts(fold)
-        slots = [places[k] for k in self._fold_order(region, fold, targets)]
-        self.line(d + 1, columns)
-        for place, (kind, t) in zip(slots, parts, strict=True):
-            self.line(d + 2, f"{place} = {stored(identity(kind, t.dtype), t.dtype)}")
-        rows, inner = self.open_loops(fold.attrs["shape"], d + 1, [])
-        self.line(inner, columns)
-        scope = self.enter(v, index, env)
-        for u in postorder(region.results):
-            if u not in scope and u.op.name not in ("fold", "get", "constant"):
-                self.emit_scalar(u, scope, inner + 1)
-        body = self.enter(fold, rows, scope)
-        found = self.emit_block(fold.regions[0], body, [None] * len(parts), inner + 1)
-        for place, x, (kind, t) in zip(slots, found, parts, strict=True):
-            now = f"({place} != 0)" if t.dtype.kind == "b" else place
-            self.line(inner + 1, f"{place} = {stored(combine(kind, now, x, t.dtype, exact=True), t.dtype)}")
-
-    @staticmethod
-    def _fold_order(region: Region, fold: Value, targets: list[tuple[int, Target]]) -> list[int]:
-        """For each part of the fold, which result of the loop it is. Raises Unsupported if a part is no result."""
-        found = {_projection(r)[1]: k for k, r in enumerate(region.results)}
-        known = {k for k, _ in targets}
-        order = [found.get(p, -1) for p in range(len(fold_parts(fold)))]
-        if any(k not in known for k in order):
-            raise Unsupported("a column fold that is no result")
-        return order
 
     # -- scalars
 

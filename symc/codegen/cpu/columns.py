@@ -1,0 +1,109 @@
+"""Folds down columns: an accumulator for each column, a block of them at a time, and rows read from front to end.
+
+A block of accumulators lies in the result's memory and stays in the cache. Eight rows are combined before an
+accumulator is touched: it is read and written once for them, and a long sum has an eighth of the roundings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from symc.codegen.cpu.folds import fold_parts
+from symc.codegen.cpu.pieces import ARGUMENTS
+from symc.codegen.cpu.text import Unsupported, combine, identity, stored
+from symc.ir.dim import Size
+from symc.ir.traverse import postorder
+from symc.ir.value import Value
+
+if TYPE_CHECKING:
+    from symc.codegen.cpu.render import Renderer, Target
+
+#: How many accumulators stay in the cache.
+BLOCK = 2048
+#: How many rows are combined at a time, where computing an element takes at most ``SMALL`` ops: more is no faster.
+ROWS, SMALL = 8, 8
+
+Env = dict[Value, str]
+
+
+def is_columns(v: Value) -> bool:
+    """Whether every result of a `generate` is a fold whose running value can live in the result's memory."""
+    folds = {_projection(r)[0] for r in v.regions[0].results}
+    return len(folds) == 1 and next(iter(folds)).op.name == "fold" and all(
+        k not in ("argmax", "argmin") and t.dtype.itemsize > 2 for k, t in fold_parts(next(iter(folds))))
+
+
+def emit_columns(out: Renderer, v: Value, env: Env, targets: Sequence[tuple[int, Target]], depth: int) -> None:
+    """Write the loops of such a `generate`."""
+    fold = _projection(v.regions[0].results[0])[0]
+    shape, parts = v.attrs["shape"], fold_parts(fold)
+    outer, d = out.open_loops(shape[:-1], depth, [])
+    block, j = out.fresh("c"), out.fresh("i")
+    first, n = ARGUMENTS if d == 1 and out.pieces else ("0", out.size(shape[-1]))
+    out.line(d, f"for {block} in range({first}, {n}, {BLOCK}):")
+    columns = f"for {j} in range({block}, min({block} + {BLOCK}, {n})):"
+    index = (*outer, j)
+    known = {k: f"o{t[0]}[{out.offset(index, shape)}]" for k, t in targets}
+    places = [known[k] for k in _fold_order(v, fold, known)]
+    out.line(d + 1, columns)
+    for place, (kind, t) in zip(places, parts, strict=True):
+        out.line(d + 2, f"{place} = {stored(identity(kind, t.dtype), t.dtype)}")
+    before, inner = out.open_loops(fold.attrs["shape"][:-1], d + 1, [])
+    for rows in _open_rows(out, fold, inner):
+        out.line(inner + 1, columns)
+        scope = out.enter(v, index, env)
+        for u in postorder(v.regions[0].results):
+            if u not in scope and u.op.name not in ("fold", "get", "constant"):
+                out.emit_scalar(u, scope, inner + 2)
+        found = [out.emit_block(fold.regions[0], out.enter(fold, (*before, row), scope), [None] * len(parts), inner + 2)
+                 for row in rows]
+        for place, xs, (kind, t) in zip(places, zip(*found, strict=True), parts, strict=True):
+            now = f"({place} != 0)" if t.dtype.kind == "b" else place
+            total = combine(kind, now, _together(out, kind, xs, t.dtype, inner + 2), t.dtype, exact=True)
+            out.line(inner + 2, f"{place} = {stored(total, t.dtype)}")
+
+
+def _open_rows(out: Renderer, fold: Value, depth: int) -> Iterator[list[str]]:
+    """Write the heads of loops over rows, one after another; for each the rows of one step."""
+    count: Size = fold.attrs["shape"][-1]
+    row = out.fresh("i")
+    several = len(postorder(fold.regions[0].results)) <= SMALL and (not isinstance(count, int) or count >= ROWS)
+    done = "0"
+    if several:
+        done = str(count // ROWS * ROWS) if isinstance(count, int) else f"{out.size(count)} & -{ROWS}"
+        out.line(depth, f"for {row} in range(0, {done}, {ROWS}):")
+        rows = [row, *[out.fresh("i") for _ in range(ROWS - 1)]]
+        for k, name in enumerate(rows[1:], 1):
+            out.line(depth + 1, f"{name} = {row} + {k}")
+        yield rows
+        row = out.fresh("i")
+    if not several or not isinstance(count, int) or count % ROWS:
+        first = "" if done == "0" else f"{done}, "
+        out.line(depth, f"for {row} in range({first}{out.size(count)}):")
+        yield [row]
+
+
+def _together(out: Renderer, kind: str, xs: Sequence[str], dtype: np.dtype, depth: int) -> str:
+    """Some elements, combined in pairs."""
+    while len(xs) > 1:
+        names = [out.fresh("t") for _ in range(0, len(xs), 2)]
+        for name, a, b in zip(names, xs[::2], xs[1::2], strict=True):
+            out.line(depth, f"{name} = {combine(kind, a, b, dtype, exact=True)}")
+        xs = names
+    return xs[0]
+
+
+def _fold_order(v: Value, fold: Value, known: Mapping[int, str]) -> list[int]:
+    """For each part of the fold, which result of the loop it is. Raises Unsupported if a part is no result."""
+    found = {_projection(r)[1]: k for k, r in enumerate(v.regions[0].results)}
+    order = [found.get(p, -1) for p in range(len(fold_parts(fold)))]
+    if any(k not in known for k in order):
+        raise Unsupported("a column fold that is no result")
+    return order
+
+
+def _projection(v: Value) -> tuple[Value, int]:
+    return (v.operands[0], v.attrs["index"]) if v.op.name == "get" else (v, 0)
