@@ -84,7 +84,7 @@ def _measure(arguments: argparse.Namespace, folder: Path) -> list[report.Documen
     documents = []
     for workload, case in ((workloads[name], case) for name in chosen for case in workloads[name].cases.values()):
         names = [name for name in workload.peers(case) if name in available]
-        if arguments.case not in case.name or not names:
+        if arguments.case not in case.name or not names or case.threads > arguments.threads:
             continue
         both = [False, True] if case.large else [False]
         for huge_pages in {"default": [False], "huge": [True], "both": both}[arguments.pages]:

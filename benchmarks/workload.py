@@ -29,6 +29,8 @@ class Case:
     """Arrays so large that page faults show: measured with the pages that ``malloc`` uses by default and huge ones."""
     skip: tuple[str, ...] = ()
     """Peers that this case is not worth waiting for."""
+    threads: int = 1
+    """With fewer threads than this the case is left out."""
 
 
 CaseT = TypeVar("CaseT", bound=Case)

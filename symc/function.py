@@ -53,7 +53,9 @@ def compile(
     * ``mode``: "default", "reference" (NumPy, op by op), "fast_compile", "debug" (checks every pass and every result
       against the reference), "nan_guard" (stops at the first op that makes a nan or an infinity).
     * ``pipeline``: a pipeline string instead of the mode's own.
-    * ``threads``: how many threads a call may use at most; kernels run on the calling thread in this version.
+    * ``threads``: how many threads a call may use at most, the calling one included. By default as many as the variable
+      ``SYMC_NUM_THREADS`` says, else as many as there are processors for this process. Results have the same bits for
+      any number; BLAS uses one thread of its own while the function runs.
     * ``max_bytes``: the most memory that a call may take (inputs, states and results included), an int or a string such
       as "200MB"; ``("200MB", {"n": 1000})`` for symbolic sizes. Values are computed a second time instead of being
       kept, at as little cost as is found; MemoryBudgetError says what takes most when that is not enough. It holds for

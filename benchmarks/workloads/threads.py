@@ -1,8 +1,8 @@
 """Scaling over threads: one kernel of ten million elements that computes much, and one product, by 1, 2 and 4 threads.
 
-Run it with as many threads as the machine has, ``-t 4`` say: a case uses as many of those as its name says, or all
-there are. Here wall time is what counts. JAX sizes its pool by the processors of the process and is the same in all
-cases; NumPy computes a kernel with one thread and a product with all of them.
+Run it with as many threads as the machine has, ``-t 4`` say: a case uses as many of those as its name says. Here wall
+time is what counts. JAX sizes its pool by the processors of the process and is the same in all cases; NumPy computes a
+kernel with one thread and a product with all of them.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from benchmarks.workload import Array, Built, Case, Run, Workload
 
 @dataclass(frozen=True)
 class Threads(Case):
-    """``threads``: how many a call may use."""
+    """``threads``: how many a call uses."""
 
-    threads: int = 1
     product: bool = False
 
 
@@ -49,10 +48,6 @@ def reference(case: Threads, *arrays: Array) -> Array:
     return arrays[0] @ arrays[1] if case.product else formula(np, *arrays)
 
 
-def used(run: Run[Threads]) -> int:
-    return min(run.case.threads, run.threads)
-
-
 @WORKLOAD.peer("numpy")
 def numpy_builder(run: Run[Threads], *arrays: Array) -> Any:
     return np.matmul if run.case.product else lambda x: formula(np, x)
@@ -70,7 +65,7 @@ def jax_builder(run: Run[Threads], *arrays: Any) -> Any:
 def torch_builder(run: Run[Threads], *arrays: Any) -> Any:
     import torch
 
-    torch.set_num_threads(used(run))
+    torch.set_num_threads(run.case.threads)
     return torch.matmul if run.case.product else kit.torch_function(run, lambda x: formula(torch, x))
 
 
@@ -81,7 +76,7 @@ def numba_builder(run: Run[Threads], *arrays: Array) -> Any:
     if run.case.product:
         return np.matmul
     if run.threads > 1:
-        numba.set_num_threads(used(run))
+        numba.set_num_threads(run.case.threads)
     return kit.jit(run, _loop)
 
 
@@ -99,6 +94,6 @@ def symc_builder(run: Run[Threads], *arrays: Array) -> Built:
 
     if run.case.product:
         a, b = (sc.input(n, run.case.dtype, (SIDE, SIDE)) for n in "ab")
-        return Built(sc.compile(a @ b, [a, b], threads=used(run)), arrays)
+        return Built(sc.compile(a @ b, [a, b], threads=run.case.threads), arrays)
     x = sc.input("x", run.case.dtype, ("n",))
-    return Built(sc.compile(formula(sc, x), [x], threads=used(run)), arrays)
+    return Built(sc.compile(formula(sc, x), [x], threads=run.case.threads), arrays)
