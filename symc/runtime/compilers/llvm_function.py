@@ -8,7 +8,7 @@ calls. What is outside of this raises Unsupported, and Numba compiles the kernel
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from symc.codegen.cpu.text import Unsupported
@@ -17,6 +17,8 @@ from symc.runtime.compilers.llvm_library import Helper, library
 from symc.runtime.compilers.llvm_rarely import MARK, Rarely
 from symc.runtime.compilers.llvm_scalars import LLVM, Scalar, binary, cast, common, constant, literal
 
+#: Vectors of 512 bits, four at a time: how many bytes the loop over a row takes in a step, at most.
+STEP = 256
 #: Loops of this many steps, or of a number that is not known, are not unrolled once they are vectorized.
 LONG = 64
 
@@ -31,6 +33,7 @@ class Module:
         self.compiled: dict[tuple, tuple[str, Any]] = {}  # (helper, types of operands) -> (symbol, type of result)
         self.loops: list[str] = []  # what is noted of loops
         self.rare = Rarely()
+        self.step = 0  # how many elements the loop over a row takes in a step, at most
         self.afterwards: Module | None = None  # what is linked in after vectorization; none in that module itself
 
     def declare(self, name: str, result: str, operands: Sequence[str]) -> None:
@@ -71,6 +74,8 @@ class Module:
     def kernel(self, tree: ast.FunctionDef, operands: Mapping[str, Value]) -> None:
         """A kernel, called ``kernel``, and its entry, which takes the address of its arguments as 64-bit words."""
         self.afterwards = Module()
+        elements = {v.element for v in operands.values() if isinstance(v, Pointer)}
+        self.step = STEP // (8 if elements & {"f64", "i64", "u64"} else 4)
         f = _Function(self, library().constants, operands)
         f.body(tree.body)
         kinds = ["ptr" if isinstance(v, Pointer) else "i64" for v in operands.values()]
@@ -84,6 +89,14 @@ class Module:
         lines.append(f"  call void @kernel({call})\n  ret void\n")
         self.functions.append(f"define void @entry(ptr %words) nounwind {{\n{''.join(lines)}}}\n")
 
+    def short_loop(self) -> str:
+        """What marks a branch back in a loop of few steps: its last vector is not full, and masked."""
+        self.loops.append("!2, !1")
+        return self._note()
+
+    def _note(self) -> str:
+        return f", !llvm.loop !{len(self.loops) + 2}"
+
     def noted_loop(self, of_loops: bool) -> str:
         """What marks a branch back in a loop that is not unrolled once it is vectorized; one of other such loops not
         at all.
@@ -93,12 +106,13 @@ class Module:
         loops is no faster unrolled, and is as often as much code.
         """
         self.loops.append("!1" if of_loops else "!0")
-        return f", !llvm.loop !{len(self.loops) + 1}"
+        return self._note()
 
     def text(self) -> str:
         tables = [f"{name} = private unnamed_addr constant {data}" for data, name in self.tables.items()]
         notes = ['!0 = !{!"llvm.loop.vectorize.followup_all", !1}', '!1 = !{!"llvm.loop.unroll.disable"}']
-        notes += [f"!{k} = distinct !{{!{k}, {note}}}" for k, note in enumerate(self.loops, 2)]
+        notes.append('!2 = !{!"llvm.loop.vectorize.predicate.enable", i1 true}')
+        notes += [f"!{k} = distinct !{{!{k}, {note}}}" for k, note in enumerate(self.loops, 3)]
         text = "\n".join([*self.declared.values(), *tables, *self.functions, *notes, ""])
         if not self.rare.found:
             return text
@@ -107,7 +121,9 @@ class Module:
 
 
 class _Function(Expressions):
-    """Writes the body of one function."""
+    """Writes the body of one function. ``calls``: the outermost loop that is being written calls functions."""
+
+    calls = False
 
     # -- statements
 
@@ -237,9 +253,33 @@ class _Function(Expressions):
                              2: (*bounds, constant("i64", 1))}.get(len(bounds), tuple(bounds))
         if step.number is None:
             raise Unsupported("a step that is no number")
-        self.count_loop(s, start, stop, int(step.number))
+        known = start.number is not None and stop.number is not None
+        if self.loops and not known and step.number == 1 and self.is_row(s):
+            self.row_loop(s, start, stop)
+        else:
+            self.count_loop(s, start, stop, int(step.number))
 
-    def count_loop(self, s: ast.For, start: Scalar, stop: Scalar, step: int) -> None:
+    def is_row(self, s: ast.For) -> bool:
+        """Whether a loop runs along a row of which folds or functions are computed."""
+        inside = [n for b in s.body for n in ast.walk(b)]
+        jumps = any(isinstance(n, ast.For | ast.While | ast.Break | ast.Continue) for n in inside)
+        return self.module.step > 0 and self.calls and not jumps
+
+    def row_loop(self, s: ast.For, start: Scalar, stop: Scalar) -> None:
+        """A loop in two, for whole steps of several vectors and for the rest. LLVM does the rest of a loop one by one,
+        which for a short row is most of it: softmax of rows of 10 takes three fifths of the time so, of 183 three
+        quarters."""
+        length = self.emit(f"sub i64 {stop.ref}, {start.ref}")
+        whole = self.emit(f"and i64 {length}, {-self.module.step}")
+        middle = Scalar("i64", self.emit(f"add i64 {start.ref}, {whole}"))
+        self.count_loop(s, start, middle, 1)
+        self.count_loop(s, middle, stop, 1, self.module.short_loop)
+
+    def count_loop(self, s: ast.For, start: Scalar, stop: Scalar, step: int,
+                   note: Callable[[], str] | None = None) -> None:
+        """``note``: what marks the branch back, if not what is usual."""
+        if not self.loops:
+            self.calls = any(_is_helper(n) for b in s.body for n in ast.walk(b))
         assert isinstance(s.target, ast.Name)
         before, test, inside, again, after = self.block, *(self.label() for _ in range(4))
         self.place(test)
@@ -256,7 +296,8 @@ class _Function(Expressions):
         self.do(f"{following} = add nsw i64 {i}, {step}")
         count = None if start.number is None or stop.number is None else (stop.number - start.number) / step
         short = count is not None and count < (2 if of_loops else LONG)
-        self.do(f"br label %{test}" + ("" if short else self.module.noted_loop(of_loops)))
+        usual = "" if short else self.module.noted_loop(of_loops) if note is None else note()
+        self.do(f"br label %{test}{usual}")
         self.open = False
         self.place(after)
 
@@ -276,6 +317,12 @@ def _assigned(statements: Sequence[ast.stmt]) -> tuple[set[str], set[str]]:
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 (often if node.id in once else once).add(node.id)
     return once - often, often
+
+
+def _is_helper(node: ast.AST) -> bool:
+    """Whether it calls a function of the library."""
+    name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
+    return name in library().public or name in library().widths
 
 
 def _jumps(body: Sequence[ast.stmt]) -> bool:
