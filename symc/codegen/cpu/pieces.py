@@ -58,6 +58,8 @@ class Pieces:
 def pieces(loops: Loops) -> Pieces | None:
     """None for a kernel that cannot be run in pieces, or never takes long enough."""
     outermost, sums = _outermost(loops), _sums(loops)
+    if outermost is None and sums is None:
+        return None
     time = _picoseconds(loops.region)
     if isinstance(time, int) and time < 1000 * WORTH:
         return None
@@ -102,8 +104,10 @@ def _sums(loops: Loops) -> tuple[Size, ...] | None:
             nests.append(v)
         if v.regions or depends:
             inside.add(v)
-    shapes = {v.attrs["shape"] for v in nests if v.op.name in ("fold", "generate")}
-    if len(shapes) != 1 or not any(v.op.name == "fold" for v in nests):
+    if not any(v.op.name == "fold" for v in nests) or not all(v.op.name in ("fold", "generate") for v in nests):
+        return None
+    shapes = {v.attrs["shape"] for v in nests}
+    if len(shapes) != 1:
         return None
     (shape,) = shapes
     if any(v.op in (put, put_running, insert, insert_place) for n in nests for v in _every(n.regions[0])):
