@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from symc.runtime import freed_memory
 from symc.runtime.executor import aligned
 from symc.runtime.frame import Frame
 from symc.runtime.lowered import Lowered
@@ -51,6 +52,7 @@ class Frames(ABC):
     allocate only results. ``threads``: how many a call may use."""
 
     def __init__(self, threads: int = 1):
+        freed_memory.keep()
         self.threads = threads
         self._lowered: dict[tuple, Lowered] = {}
         self._chains: list[Chain] = []  # those that no call uses now; there are as many as calls ran at once
