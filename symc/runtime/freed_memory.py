@@ -2,8 +2,8 @@
 
 glibc gives freed memory back to the system at bounds that grow with what is freed. With the first ones, after a handful
 of results of a megabyte were dropped together, all their pages are taken and cleared again in the next calls, which
-costs more than computing them (softmax of 2 MB: 2.1 instead of 0.55 ns an element). The bounds rise when a large block is
-freed, in most programs sooner or later; here one is taken and freed, untouched, when the first function is made.
+costs more than computing them (softmax of 2 MB: 2.1 instead of 0.55 ns an element). The bounds rise when a large block
+is freed, in most programs sooner or later; here one is taken and freed, untouched, when the first function is made.
 """
 
 from __future__ import annotations
