@@ -135,10 +135,10 @@ def _cache(args: argparse.Namespace) -> int:
     if place is None:
         print(f"nothing is kept: {object_cache.FOLDER}={object_cache.OFF}")
     elif args.clear:
-        print(f"removed {object_cache.clear()} kernels from {place}")
+        print(f"removed {object_cache.clear()} entries from {place}")
     else:
         sizes = [s.st_size for _, s in object_cache.entries()]
-        print(f"{len(sizes)} kernels, {sum(sizes):,} bytes of at most {object_cache.LIMIT:,}, in {place}")
+        print(f"{len(sizes)} entries, {sum(sizes):,} bytes of at most {object_cache.LIMIT:,}, in {place}")
     return 0
 
 
