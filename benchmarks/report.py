@@ -52,7 +52,8 @@ COLUMNS = (
 
 
 def load(folder: Path) -> list[Document]:
-    return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    """The results of cases in a folder, by the names of their files."""
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("*.t[0-9]*.json"))]
 
 
 def case_table(document: Document) -> str:
