@@ -273,3 +273,22 @@ def test_integers_that_overflow_are_known_to_do_so():
     f = sc.compile([sc.abs(v - 1), v - 1 < v, sc.sign(v * 2), v + low > v], [v])
     for a, b in zip(f([low, 2, 2**62]), ([2**63 - 1, 1, 2**62 - 1], [0, 1, 1], [0, 1, -1], [1, 0, 0]), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_what_is_made_of_a_sum_does_not_part_the_loop():
+    """A mean, and what does not depend on it, are one loop: the number waits until the loop is done."""
+    import symc as sc
+
+    x, y = (sc.input(name, "float64", ("n", 3)) for name in "xy")
+    error = ((sc.tanh(x) - y) ** 2).mean()
+    f = sc.compile([error, error + 1, sc.grad(error, x)], [x, y])
+    (kernel,) = f.kernels
+    loops = [line for line in kernel.source.splitlines() if line.lstrip().startswith("for ")]
+    assert len(loops) <= 4  # over blocks, chunks and elements; and over what blocks have summed
+    for n in (2, 1000, 200_000):
+        a, b = np.random.default_rng(n).normal(size=(2, n, 3))
+        mean, more, gradient = f(a, b)
+        want = ((np.tanh(a) - b) ** 2).mean()
+        np.testing.assert_allclose([mean, more - 1], want, rtol=1e-12)
+        slope = 2 * (np.tanh(a) - b) * (1 - np.tanh(a) ** 2) / a.size
+        np.testing.assert_allclose(gradient, slope, rtol=1e-9, atol=1e-18)

@@ -178,26 +178,34 @@ class Renderer:
             if target is not None and source.op.name == "generate":
                 loop_targets.setdefault(source, []).append((k, target))
         pending: _Loop | None = None
-        blocked: set[Value] = set()
+        blocked: set[Value] = set()  # what is pending, and what depends on it
+        late: list[Value] = []  # numbers that do: they come after the loop, which others may join before
+
+        def close() -> None:
+            self.flush(pending, env, loop_targets, depth)
+            for number_ in late:
+                self.emit_scalar(number_, env, depth)
+            late.clear()
+
         for v in postorder(region.results):
             if v in env or v.op.name == "constant" or v.op in PUTS:
                 continue
             waits = any(o in blocked for o in v.operands)
             if v.op.name in ("fold", "generate"):
                 if pending is None or waits or pending.shape != v.attrs["shape"] or self.loops.columns:
-                    self.flush(pending, env, loop_targets, depth)
+                    close()
                     blocked, pending = set(), _Loop(v.attrs["shape"])
                 pending.members.append(v)
                 blocked.add(v)
             elif v.op.name == "get":
                 if waits:
                     blocked.add(v)
+            elif waits:
+                late.append(v)
+                blocked.add(v)
             else:
-                if waits:
-                    self.flush(pending, env, loop_targets, depth)
-                    blocked, pending = set(), None
                 self.emit_scalar(v, env, depth)
-        self.flush(pending, env, loop_targets, depth)
+        close()
         return self.emit_results(region, env, targets, depth)
 
     def emit_results(self, region: Region, env: dict[Value, str], targets: list[Target | None],
