@@ -15,6 +15,8 @@ from symc import prepared, warm
 from symc.ir import extensions
 from symc.opt.rule import Rule, register, temporary_rules
 from symc.runtime import object_cache
+from symc.runtime.image import Symbol
+from symc.runtime.symbols import find
 from symc.runtime.two_programs import TwoPrograms
 from symc.warm import WarmPrepared
 
@@ -119,6 +121,22 @@ def test_what_is_kept_of_weights_is_kept_of_weights() -> None:
     w.set_value(np.zeros((3, 4)))
     np.testing.assert_array_equal(f(np.ones((2, 3))), cold(np.ones((2, 3))))
     assert "_whole" not in f._prepared.__dict__ and f.kernels and f.plan == cold.plan
+
+
+def test_every_native_function_is_found_by_its_name() -> None:
+    """Of the code of plans: what is recorded, another process finds."""
+    rng = np.random.default_rng(0)
+    m = sc.input("m", "float64", shape=("n", "n"))
+    b = sc.input("b", "float64", shape=("n", 16))
+    outputs = (sc.linalg.solve(m, b), m @ m.T, 0.5 * (m @ b) + b, sc.linalg.cholesky(m @ m.T), b.T @ m)
+    calls = [(rng.normal(size=(n, n)) + 2 * np.eye(n), rng.normal(size=(n, 16))) for n in (6, 160)]
+    f = sc.compile(outputs, [m, b])
+    for args in calls:
+        f(*args)
+    found = [Symbol(find(name), name) for r in sc.compile(outputs, [m, b])._prepared.program._found
+             for _, name in r["symbols"]]
+    assert {s.name.split()[0] for s in found} == {"ndarray", "blas", "lapack", "own"}
+    assert len({s.name.split()[1] for s in found if s.name.startswith("own")}) == 3  # modules
 
 
 def test_loops_constants_and_products() -> None:

@@ -178,7 +178,8 @@ class _Product:
         if self.few_rows:
             sizes = [self.count(x) for x in (self.m, self.n, self.k)]
             factors = [alpha, self.slot(beta)]
-            self.code.call(few_rows_ir.entry(self.letter), [self.given["a"], self.given["b"], self.c, *factors, *sizes])
+            arrays = [self.given["a"], self.given["b"], self.c]
+            self.code.call(few_rows_ir.entry(f"few_rows_{self.letter}"), [*arrays, *factors, *sizes])
             return
         if self.m * self.n * self.k >= ALONE:
             self.code.limit_blas()

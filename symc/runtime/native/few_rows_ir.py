@@ -26,9 +26,11 @@ def serves(letter: str, m: int, n: int, k: int) -> bool:
     return n % PANEL[letter] == 0 and k <= TERMS and n * k * (4 if letter == "s" else 8) <= BYTES
 
 
-def entry(letter: str) -> Symbol:
-    """``few_rows_<letter>(a, b, c, alpha, beta, m, n, k)``: c = alpha a @ b + beta c; c is not read if beta is 0."""
-    return native_ir.entry(f"few_rows_{letter}", _MODULES[letter])
+def entry(name: str) -> Symbol:
+    """A function of this module, by its name.
+
+    ``few_rows_<letter>(a, b, c, alpha, beta, m, n, k)``: c = alpha a @ b + beta c; c is not read if beta is 0."""
+    return native_ir.entry(name, _MODULES[name[-1]])
 
 
 class Shape(NamedTuple):
