@@ -11,6 +11,7 @@ import pytest
 
 import symc as sc
 from symc.codegen.cpu import intrinsics
+from symc.debugging.guilt import attempt
 from symc.debugging.trust import Trusted
 from symc.ir.op import lookup
 from symc.ir.traverse import replace as replace_values
@@ -336,6 +337,50 @@ def test_a_comparison_that_an_indeterminate_form_decides_is_not_promised():
     assert not t.want[0].any() and t.difference([np.array([True, False, True])]) is None
     t = trusted(lambda x: sc.sqrt(x) <= x, np.array([-2.0, 0.0, 1e10]))
     assert t.difference([np.array([True, True, True])]) is not None
+
+
+def test_a_truth_value_of_what_cancels_is_not_promised():
+    a, b = np.array([0.1, 0.2, -0.3]), np.array([0.1, 0.2, 0.3])
+    t = trusted(lambda x: (x * 3).sum().astype("bool"), a)
+    assert t.want[0] and t.difference([np.array(False)]) is None
+    assert trusted(lambda x: (x * 3).sum().astype("bool"), b).difference([np.array(False)]) is not None
+
+
+def test_a_nan_beside_an_infinity_is_not_promised_and_one_alone_is():
+    t = trusted(lambda x, y: sc.sqrt(x * x + y * y), np.array([np.nan, np.nan, 1.0]), np.array([np.inf, 1.0, 2.0]))
+    assert t.difference([np.array([np.inf, np.nan, np.sqrt(5.0)])]) is None
+    assert t.difference([np.array([np.inf, 1.0, np.sqrt(5.0)])]) is not None
+
+
+def test_what_zeros_of_a_product_meet_is_not_promised_and_what_others_meet_is():
+    t = trusted(lambda x, y: x @ y, np.array([[0.0, 1.0], [2.0, 1.0]]), np.array([np.nan, 3.0]))
+    assert t.difference([np.array([3.0, np.nan])]) is None and t.difference([np.array([3.0, 3.0])]) is not None
+
+
+def test_a_sum_may_overflow_on_its_way_in_another_order():
+    a = np.array([0.6, 1.4, -1.4]) * np.finfo("f8").max / 2
+    t = trusted(lambda x: (x * 2).sum(), a)
+    assert t.difference([np.array(np.nan)]) is None
+    t = trusted(lambda x: sc.log(sc.exp(x).sum()), np.array([800.0, 1.0]))
+    assert t.difference([np.array(np.nan)]) is not None
+
+
+def test_a_library_may_refuse_what_is_not_finite():
+    def refuse():
+        raise sc.LinAlgError("singular")
+
+    a = np.array([[np.inf, 1.0], [1.0, 2.0]])
+    assert attempt(refuse, trusted(lambda x: sc.linalg.inv(x), a)) is None
+    assert "singular" in str(attempt(refuse, trusted(lambda x: sc.linalg.inv(x), np.eye(2))))
+    t = trusted(lambda x: sc.linalg.inv(x), a)
+    assert t.difference([np.full((2, 2), 0.5)]) is None and t.difference([np.full((2, 2), np.nan)]) is None
+
+
+def test_a_solution_is_right_up_to_rounding_of_its_greatest_number():
+    a = np.array([[1.8, 0.0], [-1.7, 1.8]])
+    t = trusted(lambda x, y: sc.linalg.solve(x.T, y), a, np.array([1e300, 2.0]))
+    assert t.difference([t.want[0] * (1, 0) + (0, 1e284)]) is None
+    assert t.difference([t.want[0] * (1, 0) + (0, 1e290)]) is not None
 
 
 def test_a_type_is_a_difference():

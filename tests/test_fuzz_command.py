@@ -73,6 +73,23 @@ def test_a_few_natively(kind):
     assert not c.run().failures, "\n".join(said)
 
 
+def test_numbers_are_of_every_kind():
+    for kind in ("straight", "mixed", "front"):
+        programs = [make(f"{kind}:{seed}") for seed in range(6)]
+        usual, edges = [np.concatenate([a.ravel().astype("f8") for p in programs for arrays in sets(p) for a in arrays
+                                        if a.dtype.kind == "f"]) for sets in (lambda p: p.data, lambda p: p.edges)]
+        assert np.isfinite(usual).all() and (usual == 0).any() and np.abs(usual).max() > 1e6, kind
+        assert np.isnan(edges).any() and np.isinf(edges).any(), kind
+
+
+def test_slopes_at_ties_are_not_compared():
+    f = sc.parse("""func @f(%x: f64[3]) -> (f64[3]) {
+  %0 = sort %x {axis = 0} : f64[3]
+  return %0
+}""", {})
+    assert run("differences", Trial(f, [(np.array([1.0, 1.0, 2.0]),)])) is None
+
+
 # --- planted mistakes -------------------------------------------------------------------------------------------------
 
 

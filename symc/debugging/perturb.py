@@ -1,4 +1,4 @@
-"""Evaluations of a function that say what its results are worth: with numbers moved a little, and in wider numbers."""
+"""Evaluations of a function with numbers moved a little: they say what its results are worth."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from symc.debugging.observe import by_reference, evaluate
 from symc.ir.function import Function
-from symc.ir.op import Element
+from symc.ir.op import Element, lookup
 from symc.ir.ops.linalg import dot_reference
-from symc.ir.types import TensorType, TupleType
+from symc.ir.types import TupleType
 from symc.ir.value import Value
 
 #: Ops that lose nothing: their results are not moved, so that equal numbers stay equal.
@@ -29,8 +29,6 @@ SIGNED = frozenset({"abs", "neg", "maximum", "minimum", "fmax", "fmin", "max", "
 EXACT_ON_SHORT = frozenset({"add", "sub", "mul", "sum", "dot", "cumsum", "cast", "scatter", "mulz", "sqrt"})
 #: By how many units in the last place numbers are moved.
 MOVED = 4.0
-WIDER: dict[str, Any] = {"float16": np.float64, "float32": np.float64, "float64": np.longdouble,
-                         "complex64": np.complex128, "complex128": np.clongdouble}
 
 
 def _short(a: np.ndarray) -> np.ndarray:
@@ -62,11 +60,13 @@ class Decisions:
 
     def __init__(self) -> None:
         self._found: list[tuple[Value, list[Any]]] = []
-        self.factorized = False  # a matrix that is not finite
+        self.factorized = False  # a matrix, after a number that is not finite
+        self._finite = True
 
     def note(self, v: Value, operands: Sequence[Any]) -> None:
         """The operands of a value in the run that the others are compared with."""
-        self.factorized |= v.op.name in NORMWISE and not _all_finite(operands)
+        self._finite = self._finite and _all_finite(operands)
+        self.factorized |= v.op.name in NORMWISE and not self._finite
         if _decides(v):
             self._found.append((v, [np.array(a) if np.asarray(a).dtype.kind == "f" else None for a in operands]))
 
@@ -78,8 +78,8 @@ class Decisions:
             before, first = next(steps, (None, [])) if _decides(v) else (None, [])
             if before is not v or all(x is None for x in first):
                 return operands
-            return [a if x is None or x.shape != np.shape(a) else _of_any_size(np.asarray(a), x, turn, rng)
-                    for a, x in zip(operands, first, strict=True)]
+            return [a if x is None or x.shape != np.shape(a) else _of_any_size(np.asarray(a), x, turn, (-1) ** k, rng)
+                    for k, (a, x) in enumerate(zip(operands, first, strict=True))]
 
         return undecided
 
@@ -91,16 +91,16 @@ def _decides(v: Value) -> bool:
         not isinstance(o.type, TupleType) and o.type.dtype.kind == "f" for o in v.operands)
 
 
-def _of_any_size(a: np.ndarray, first: np.ndarray, turn: int, rng: np.random.Generator) -> np.ndarray:
+def _of_any_size(a: np.ndarray, first: np.ndarray, turn: int, side: int, rng: np.random.Generator) -> np.ndarray:
     """Numbers of any size and sign, or 0, where they were lost in the ``first`` run, and are finite and not 0 in this.
 
-    What is left of a sum that cancels may be 0. In turn all are great, all negative and great, all 0, and all of any
-    size: few turns decide a comparison both ways.
+    What is left of a sum that cancels may be 0. In turn all are great, all negative and great (on the other ``side`` of
+    a comparison the other way round), all 0, and all of any size: two turns decide a comparison both ways.
     """
     with np.errstate(all="ignore"):
         exponents = rng.random(a.shape) if turn % 4 < 2 else rng.random(a.shape) * 2 - 1
         size = np.exp(exponents * float(np.log(np.finfo(a.dtype).max)))
-        size *= (1, -1, 0, rng.choice([-1, 0, 1], a.shape))[turn % 4]
+        size *= (side, -side, 0, rng.choice([-1, 0, 1], a.shape))[turn % 4]
         lost = (~np.isfinite(first) | (first == 0)) & np.isfinite(a) & (a != 0)
         if turn % 4 == 2:
             lost |= CANCELLED * np.abs(a - first) > np.abs(first)
@@ -122,15 +122,15 @@ def moved(f: Function, arrays: Sequence[np.ndarray], seed: int, decisions: Decis
         a = np.asarray(a)
         if a.dtype.kind not in "fc" or not a.size:
             return a
-        out = _stepped(a, rng)
+        out = stepped(a, rng)
         keep = _short(a)
         if name and name not in EXACT_ON_SHORT or not all(_short(o).all() for o in operands if o.dtype.kind in "fc"):
             keep = ~np.isfinite(a) | (a == 0)
         out = np.where(keep, a, out).astype(a.dtype)
         if name and a.dtype.kind == "f" and seed % 3 == KIND_SATURATED:
-            return _unsaturated(out, operands, name, rng)
+            return unsaturated(out, operands, name, rng)
         if seed % 3 == KIND_NAN:
-            return _signed(_determined(out, operands, rng) if name in INDETERMINATE else out, seed, rng)
+            return _signed(_determined(out, operands, name, rng) if name in INDETERMINATE else out, seed, rng)
         return out
 
     def compute(v: Value, operands: list[Any], attrs: dict[str, Any]) -> Any:
@@ -153,6 +153,8 @@ def moved(f: Function, arrays: Sequence[np.ndarray], seed: int, decisions: Decis
             return _no_number(out)
         if v.op.name == "dot" and seed % 3 == KIND_NAN:
             out = _beside_zeros(out, operands, attrs, rng)
+        if v.op.name in ("dot", "sum") and seed % 3 == KIND_SATURATED:
+            out = _beside_overflow(v, out, operands, attrs, rng)
         if v.op.name in EXACT:
             return _signed(out, seed, rng) if v.op.name in SIGNED and seed % 3 == KIND_NAN else out
         if v.op.name in ("eq", "ne"):
@@ -174,7 +176,7 @@ def moved(f: Function, arrays: Sequence[np.ndarray], seed: int, decisions: Decis
     return evaluate(f, start, compute)
 
 
-def _stepped(a: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def stepped(a: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Numbers moved by a few units in the last place."""
     size = MOVED * np.finfo(a.dtype).eps
     with np.errstate(all="ignore"):
@@ -269,8 +271,9 @@ def _no_number(out: Any) -> Any:
 def _moved_in_norm(a: Any, rng: np.random.Generator) -> Any:
     """A matrix whose elements are moved by a few units in the last place of the largest.
 
-    What is no larger than that may be 0 as well: it is in a library that knows of zeros (the other triangle of an
-    inverse). What is not finite is any number: which elements of a solution become nan, no library says.
+    What is no larger than that may be 0 as well, or any smaller number, an ordinary one most of all: it is in a library
+    that knows of zeros (the other triangle of an inverse). What is not finite is any number: which elements of a
+    solution become nan, no library says.
     """
     a = np.asarray(a)
     if a.dtype.kind not in "fc" or not a.ndim or not a.size:
@@ -282,7 +285,9 @@ def _moved_in_norm(a: Any, rng: np.random.Generator) -> Any:
     with np.errstate(all="ignore"):
         size = MOVED * float(np.finfo(a.dtype).eps) * np.abs(a).max(axis=(-2, -1), keepdims=True)
         out = (a + (rng.random(a.shape) * 2 - 1) * size).astype(a.dtype)
-    return np.where((np.abs(out) <= size) & (rng.random(a.shape) < 0.5), 0, out).astype(a.dtype)
+        any_size = np.where(rng.random(a.shape) < 0.5, size ** rng.random(a.shape), rng.uniform(0.2, 2.0, a.shape))
+        less = np.minimum(any_size, size) * rng.choice([-1, 0, 1], a.shape)
+    return np.where((np.abs(out) <= size) & (rng.random(a.shape) < 0.7), less, out).astype(a.dtype)
 
 
 #: Ops whose vectors have no sign of their own: which results are columns, and which are rows.
@@ -306,13 +311,16 @@ def _turned(name: str, parts: list[np.ndarray], rng: np.random.Generator) -> lis
     return out
 
 
-def _determined(a: np.ndarray, operands: Sequence[np.ndarray], rng: np.random.Generator) -> np.ndarray:
-    """A nan that no operand has becomes a number; so does one beside an infinity (a length with both is infinite)."""
+def _determined(a: np.ndarray, operands: Sequence[np.ndarray], name: str, rng: np.random.Generator) -> np.ndarray:
+    """A nan that no operand has becomes a number; so does one beside an infinity (a length with both is infinite), and
+    one beside a zero that it is multiplied with or divides (a zero that was chosen stays one)."""
     given, infinite = np.zeros((2, *a.shape), bool)
+    each = "elementwise" in lookup(name).traits
     for o in operands:
         if o.dtype.kind in "fc":
-            given |= np.isnan(o) if o.shape == a.shape else np.isnan(o).any()
-            infinite |= np.isinf(o) if o.shape == a.shape else np.isinf(o).any()
+            given |= np.isnan(o) if each else np.isnan(o).any()
+            infinite |= np.isinf(o) if each else np.isinf(o).any()
+            infinite |= o == 0 if name in ("mul", "div") else False
     return np.where(np.isnan(a) & ~(given & ~infinite), rng.uniform(0.5, 1.5, a.shape), a).astype(a.dtype)
 
 
@@ -321,12 +329,22 @@ def _beside_zeros(out: Any, operands: Sequence[Any], attrs: dict[str, Any], rng:
     out, pair = np.asarray(out), [np.asarray(a) for a in operands[:2]]
     if out.dtype.kind not in "fc" or all(np.isfinite(a).all() for a in pair):
         return out
-    met = sum(dot_reference(*[np.asarray(a, float) for a in masks], attrs["contract"], attrs["batch"])
-              for masks in ((pair[0] == 0, ~np.isfinite(pair[1])), (~np.isfinite(pair[0]), pair[1] == 0)))
+    masks = ((pair[0] == 0, ~np.isfinite(pair[1])), (~np.isfinite(pair[0]), pair[1] == 0))
+    met = sum(dot_reference(x.astype(float), y.astype(float), attrs["contract"], attrs["batch"]) for x, y in masks)
     return np.where(met > 0, rng.uniform(0.5, 1.5, out.shape), out).astype(out.dtype)
 
 
-def _unsaturated(a: np.ndarray, operands: Sequence[np.ndarray], name: str, rng: np.random.Generator) -> np.ndarray:
+def _beside_overflow(v: Value, out: Any, operands: list[Any], attrs: dict[str, Any], rng: np.random.Generator) -> Any:
+    """A sum with numbers where it is not finite, and would not be if all terms that are not were 0: in another order an
+    infinity may meet another one."""
+    if v.dtype.kind not in "fc" or _all_finite(operands):
+        return out
+    most = by_reference(v, [np.where(np.isfinite(a), np.abs(a), 0).astype(a.dtype) for a in operands], attrs)
+    lost = np.isinf(most) & ~np.isfinite(out)
+    return np.where(lost, rng.uniform(0.5, 1.5, np.shape(out)), out).astype(np.asarray(out).dtype)
+
+
+def unsaturated(a: np.ndarray, operands: Sequence[np.ndarray], name: str, rng: np.random.Generator) -> np.ndarray:
     """Overflow becomes a large number, underflow a small one; each a random one."""
     inexact = [o for o in operands if o.dtype.kind in "fc"]
     alike = all(o.shape == a.shape for o in inexact)
@@ -337,63 +355,10 @@ def _unsaturated(a: np.ndarray, operands: Sequence[np.ndarray], name: str, rng: 
     if name in ("div", "pow") and alike and inexact:
         finite &= inexact[-1 if name == "div" else 0] != 0
     if name not in POLES:
-        large = float(np.finfo(a.dtype).max) * rng.uniform(0.01, 0.5, a.shape)
+        large = float(np.finfo(a.dtype).max) * rng.uniform(0.01, 0.5, a.shape) * 10.0 ** -rng.choice([0, 1, 3, 9])
         a = np.where(np.isinf(a) & finite, np.copysign(large, a), a).astype(a.dtype)
     if name in UNDERFLOW:
         always = name in ("exp", "exp2", "sigmoid", "softplus", "softmax", "erfc", "erfcx")
         small = float(np.finfo(a.dtype).tiny) * rng.uniform(0.01, 0.9, a.shape)
         a = np.where((a == 0) & finite & (nonzero | always), np.copysign(small, a), a).astype(a.dtype)
     return a
-
-
-def wide(f: Function, arrays: Sequence[np.ndarray], seed: int | None = None) -> list[Any]:
-    """The results in wider numbers, as far as the references of the ops can compute in them.
-
-    ``seed``: what overflows or underflows even so is a random number instead, and every other result is moved by a few
-    units in the last place of the wider numbers.
-    """
-    rng = np.random.default_rng([20_012, seed or 0])
-
-    def widened(a: Any, t: TensorType) -> Any:
-        want = WIDER.get(t.dtype.name)
-        a = np.asarray(a)
-        return a if want is None or a.dtype == want or a.dtype.kind not in "fc" else a.astype(want)
-
-    def compute(v: Value, operands: list[Any], attrs: dict[str, Any]) -> Any:
-        out = _wide_op(v, operands, attrs)
-        if isinstance(v.type, TupleType):
-            return tuple(widened(a, t) for a, t in zip(out, v.type.items, strict=True))
-        out = widened(out, v.type)
-        if seed is not None and out.dtype.kind == "f" and v.op.name not in EXACT:
-            known = [np.asarray(o) for o in operands if not isinstance(o, tuple | list)]
-            return _unsaturated(_stepped(out, rng), known, v.op.name, rng)
-        return out
-
-    start = [widened(a, i.type) for a, i in zip(arrays, f.inputs, strict=True)]
-    return evaluate(f, start, compute)
-
-
-#: References that must see numbers of the declared dtype: bits, loops (whose stacks have it), and casts.
-NARROW = frozenset({"random_bits", "nextafter", "position", "scan", "while", "call", "root", "loop", "cond",
-                    "checkpoint"})  # fmt: skip
-
-
-def _wide_op(v: Value, operands: list[Any], attrs: dict[str, Any]) -> Any:
-    if v.op.name == "cast":
-        target = np.dtype(WIDER.get(attrs["dtype"].name, attrs["dtype"]))
-        return np.asarray(operands[0]).astype(target)
-    if v.op.name not in NARROW:
-        try:
-            out = by_reference(v, operands, attrs)
-            expected = v.type.items if isinstance(v.type, TupleType) else (v.type,)
-            arrays = out if isinstance(v.type, TupleType) else (out,)
-            if all(np.asarray(a).dtype.kind == t.dtype.kind for a, t in zip(arrays, expected, strict=True)):
-                return out
-        except Exception:  # a reference may know the declared dtypes only
-            pass
-    narrow = [
-        tuple(np.asarray(a).astype(t.dtype) for a, t in zip(x, o.type.items, strict=True))
-        if isinstance(o.type, TupleType) else np.asarray(x).astype(o.type.dtype)
-        for x, o in zip(operands, v.operands, strict=True)
-    ]
-    return by_reference(v, narrow, attrs)

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from symc.debugging.observe import evaluate
-from symc.debugging.perturb import KIND_SATURATED, Decisions, moved, wide
+from symc.debugging.perturb import KIND_SATURATED, Decisions, moved
+from symc.debugging.wide import wide
 from symc.errors import AssertError, ExecutionError
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE, in_order
@@ -104,7 +105,7 @@ class Trusted:
 
     @property
     def may_refuse(self) -> bool:
-        """Whether it factorizes what is not finite: a library may find that singular, or not converge."""
+        """Whether it factorizes what may not be finite: a library may find that singular, or not converge."""
         return self._decisions.factorized
 
     def promised(self, k: int) -> np.ndarray:
@@ -172,7 +173,7 @@ class Trusted:
             return [np.full(a.shape, np.nan) if a.dtype.kind in "fc" else a for a in self.reference]
 
     def _in_wide(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Result ``k`` in wider numbers, and where it is finite and neither overflow nor cancellation decides it."""
+        """Result ``k`` in wider numbers, and where it is no great number, and none that cancellation decides."""
         if self._wide is None:
             runs = [self._wide_run(seed) for seed in (None, *range(WIDE_RUNS))]
             self._wide = [[np.asarray(a) for a in results] for results in zip(*runs, strict=True)]
@@ -182,7 +183,7 @@ class Trusted:
         if a.dtype.kind != "f":
             return a, np.zeros(a.shape, bool)
         with np.errstate(all="ignore"):
-            sure = np.isfinite(a)
+            sure = np.isfinite(a) & (np.abs(a) < 1e-3 * np.finfo(self.want[k].dtype).max)
             for b in others:
                 sure &= np.abs(a - b) <= 1e-6 * np.abs(a)
             return a, sure

@@ -7,13 +7,15 @@ import functools
 import numpy as np
 
 from symc.ir.op import splat
+from symc.ir.ops.arithmetic import maximum
+from symc.ir.ops.assume import promised
 from symc.ir.ops.compare import eq, isfinite
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.grad_control import stop_gradient
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.logic import and_, where
 from symc.ir.ops.math import exp, log, log1mexp, log1p, logaddexp
-from symc.ir.ops.reduce import logsumexp, spread, sum_, sup
+from symc.ir.ops.reduce import logsumexp, max_, min_, spread, sum_, sup
 from symc.ir.ops.shape import broadcast
 from symc.ir.text import splat_of
 from symc.ir.value import Value
@@ -39,6 +41,12 @@ def without_shift(x: Value, axes: Axes) -> tuple[Value, Value | None]:
         if b.attrs["axes"] == tuple(a for a in range(x.ndim) if a not in axes):
             return y, b.operands[0]
     return x, None
+
+
+def may_go(m: Value, y: Value, axes: Axes, context) -> bool:
+    """Whether ``m`` is nan only where y is along the axes, so that no nan is lost without it: it is the greatest y."""
+    m = m.operands[0] if m.op is stop_gradient else m
+    return not context.facts(m).nan or m.op in (max_, min_, sup) and m.operands[0] is y and m.attrs["axes"] == axes
 
 
 # --- sums of a few ----------------------------------------------------------------------------------------------------
@@ -102,8 +110,8 @@ def log_add_exp(v: Value, context) -> Value | None:
 
 @rule(domain={"x": (-300, 300), "y": (-300, 300)})
 def log_sub_exp(x, y):
-    """exp(x) - exp(y) overflows, and cancels for equal arguments."""
-    return log(exp(x) - exp(y)), x + log1mexp(y - x)
+    """exp(x) - exp(y) overflows, and cancels for equal arguments. (The log of nothing minus nothing is -inf.)"""
+    return log(exp(x) - exp(y)), x + log1mexp(where(eq(maximum(x, y), -np.inf), like(x, 0), y - x))
 
 
 # --- sums over axes ---------------------------------------------------------------------------------------------------
@@ -264,22 +272,28 @@ def _put_back(x: Value, m: Value) -> Value:
     return m + logsumexp(x - _rows(m), axes=(1,))
 
 
+def _greatest() -> tuple[Value, Value]:
+    x = _matrix()
+    return x, max_(x, axes=(1,))
+
+
 @rewrite(
     "add",
     "sub",
     kinds="f",
     needs=["logsumexp"],
-    equation="m + logsumexp(x - m) -> logsumexp(x)",
-    examples=lambda: [_put_back(_matrix(), leaves(1, {}, (3,))[0])],
+    equation="m + logsumexp(x - m) -> logsumexp(x) for m = max(x), or any m that is not nan",
+    examples=lambda: [_put_back(*_greatest()), _put_back(_matrix(), promised(leaves(1, {}, (3,))[0], "finite"))],
+    misses=lambda: [_put_back(_matrix(), leaves(1, {}, (3,))[0])],
 )
-def shift_put_back(v: Value) -> Value | None:
+def shift_put_back(v: Value, context) -> Value | None:
     """A shift that was made by hand and is put back; logsumexp makes its own. (Alone, the shifted one is the more
     accurate: a large m is not in its result.)"""
     terms = flatten(v, "sum")
     for i, (s, x) in enumerate(terms):
         y, m = without_shift(x.operands[0], x.attrs["axes"]) if x.op is logsumexp and s > 0 else (x, None)
         for j, (t, other) in enumerate(terms):
-            if m is not None and other is m and t > 0:
+            if m is not None and other is m and t > 0 and may_go(m, y, x.attrs["axes"], context):
                 rest = [term for k, term in enumerate(terms) if k not in (i, j)]
                 return join([*rest, (1, logsumexp(y, axes=x.attrs["axes"]))], "sum")
     return None

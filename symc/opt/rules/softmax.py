@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from symc.ir.ops.assume import promised
 from symc.ir.ops.index import gather
 from symc.ir.ops.kernel import check_index
 from symc.ir.ops.leaf import iota
 from symc.ir.ops.math import exp, log
-from symc.ir.ops.reduce import logsumexp, spread, sum_
+from symc.ir.ops.reduce import logsumexp, max_, spread, sum_
 from symc.ir.ops.shape import broadcast, reshape, slice_
 from symc.ir.ops.softmax import log_softmax, log_softmax_at, softmax
 from symc.ir.traverse import rebuild
@@ -16,7 +17,7 @@ from symc.opt.forms import Steps, steps_of
 from symc.opt.pattern import flatten, join, leaves
 from symc.opt.ranges import wrapped_index
 from symc.opt.rule import rewrite
-from symc.opt.rules.logsumexp import without_shift
+from symc.opt.rules.logsumexp import may_go, without_shift
 
 I64 = DTYPES["i64"]
 
@@ -139,21 +140,31 @@ def log_softmax_by_hand(v: Value) -> Value | None:
     return None
 
 
+def _finite() -> Value:
+    return promised(leaves(1, {}, (3,))[0], "finite")
+
+
 @rewrite(
     "softmax",
     "log_softmax",
     kinds="f",
     needs=["sub"],
-    equation="softmax(x - m, axes) -> softmax(x, axes) where m does not vary along the axes; so for log_softmax",
+    equation="softmax(x - m, axes) -> softmax(x, axes) for m = max(x, axes), or any m that does not vary along the "
+    "axes and is not nan; so for log_softmax",
     examples=lambda: [
-        op(_matrix() - _rows(leaves(1, {}, (3,))[0]), axes=(1,)) for op in (softmax, log_softmax)
+        *[op(_matrix() - _rows(_finite()), axes=(1,)) for op in (softmax, log_softmax)],
+        *[(lambda x, op=op: op(x - _rows(max_(x, axes=(1,))), axes=(1,)))(_matrix()) for op in (softmax, log_softmax)],
     ],
-    misses=lambda: [softmax(_matrix() - _rows(leaves(1, {}, (3,))[0]), axes=(0,))],
+    misses=lambda: [
+        softmax(_matrix() - _rows(_finite()), axes=(0,)),
+        softmax(_matrix() - _rows(leaves(1, {}, (3,))[0]), axes=(1,)),
+    ],
 )
-def softmax_of_shifted(v: Value) -> Value | None:
+def softmax_of_shifted(v: Value, context) -> Value | None:
     """A shift that was made by hand: softmax makes its own."""
-    x, m = without_shift(v.operands[0], v.attrs["axes"])
-    return None if m is None else v.op(x, axes=v.attrs["axes"])
+    axes = v.attrs["axes"]
+    x, m = without_shift(v.operands[0], axes)
+    return None if m is None or not may_go(m, x, axes, context) else v.op(x, axes=axes)
 
 
 @rewrite(

@@ -110,6 +110,7 @@ class Campaign:
     """Goes through programs until time is over or there were enough. The same seed gives the same programs.
 
     ``backend``: "reference" (no kernels), "native" (kernels for every program) or "all" (kernels for some).
+    ``edges``: infinities and nans among the inputs, too.
     ``out``: where failing programs are written, as ``.ir`` and as tests. ``say``: is told what is found, at once.
     """
 
@@ -121,6 +122,7 @@ class Campaign:
     say: Callable[[str], None] = print
     shrink_seconds: float = 20.0
     generators: tuple[str, ...] = ()
+    edges: bool = False
     until: Callable[[Summary], bool] = lambda summary: False  # stop when it says so
 
     def run(self) -> Summary:
@@ -159,7 +161,8 @@ class Campaign:
 
     def try_one(self, program: Program, out: Summary, rng: np.random.Generator) -> None:
         """All checks that are this program's turn; a failure ends it."""
-        trial = Trial(program.function, program.data, program.donated, self.shrink_seconds)
+        data = program.data + (program.edges if self.edges else ())
+        trial = Trial(program.function, data, program.donated, self.shrink_seconds)
         if not trial.trusted:
             out.skipped += 1
             self._aimed(program, out)

@@ -17,6 +17,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("fuzz-failures"),
                         help="folder for failing programs, as .ir and as tests (default: fuzz-failures)")
     parser.add_argument("--generators", default="", help="of rules, front, mixed, ops, straight, loops; default: all")
+    parser.add_argument("--edges", action="store_true", help="infinities and nans among the inputs, too")
     parser.add_argument("--replay", metavar="NAME", help="run every check on one program, such as mixed:17")
     parser.set_defaults(run=main)
 
@@ -26,22 +27,23 @@ def main(args: argparse.Namespace) -> int:
     from symc.testing.fuzz.campaign import Campaign
 
     if args.replay:
-        return replay(args.replay)
+        return replay(args.replay, args.edges)
     chosen = tuple(g for g in args.generators.split(",") if g)
     say = partial(print, flush=True)  # what is found is seen at once, in a file too
-    summary = Campaign(args.seed, args.minutes, args.programs, args.backend, args.out, say, generators=chosen).run()
+    summary = Campaign(args.seed, args.minutes, args.programs, args.backend, args.out, say, generators=chosen,
+                       edges=args.edges).run()
     print(summary)
     return int(bool(summary.failures))
 
 
-def replay(name: str) -> int:
+def replay(name: str, edges: bool = False) -> int:
     """Every check on one program."""
     from symc.testing.fuzz.campaign import Failure
     from symc.testing.fuzz.checks import CHECKS, Trial, run
     from symc.testing.fuzz.programs import make
 
     program = make(name)
-    trial = Trial(program.function, program.data, program.donated)
+    trial = Trial(program.function, program.data + (program.edges if edges else ()), program.donated)
     print(program.function)
     wrong = 0
     for check in CHECKS:

@@ -235,7 +235,7 @@ def front(seed: int, aim: str = "") -> Program:
             outputs = [*outputs[-1:], *w.gradient()]
     f = sc.compile(outputs, w.inputs, mode="reference")._prepared.source
     data = []
-    for k, n in enumerate((4, 1, 0, 2, 3)):
-        numbers = Numbers(rng, STYLES[k])
+    for style, n in zip((*STYLES, "edges"), (4, 1, 0, 2, 3), strict=True):
+        numbers = Numbers(rng, style)
         data.append(tuple(numbers.array(i.type, {"n": n}) for i in f.inputs))
-    return Program(f"front:{seed}", f, tuple(data))
+    return Program(f"front:{seed}", f, tuple(data[:-1]), edges=tuple(data[-1:]))

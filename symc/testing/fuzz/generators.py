@@ -39,7 +39,7 @@ def straight(seed: int, aim: str = "") -> Program:
     """Elementwise ops, movements, reductions and products of one float dtype."""
     rng = np.random.default_rng(seed)
     f = random_function(seed, int(rng.integers(6, 22)), "f32" if rng.random() < 0.25 else "f64")
-    return Program(f"straight:{seed}", f, data_for(f, rng))
+    return Program(f"straight:{seed}", f, data_for(f, rng), edges=data_for(f, rng, ("edges",), 1))
 
 
 @generator("mixed")
@@ -58,7 +58,7 @@ def _finished(name: str, rng: np.random.Generator, grower: Grower, results: Sequ
     if rng.random() < 0.25:
         f = with_state(f, rng)
     donated = frozenset(k for k in range(len(f.inputs)) if rng.random() < 0.15)
-    return Program(name, f, data_for(f, rng), donated)
+    return Program(name, f, data_for(f, rng), donated, edges=data_for(f, rng, ("edges",), 1))
 
 
 def with_state(f: Function, rng: np.random.Generator) -> Function:
