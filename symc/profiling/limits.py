@@ -74,7 +74,8 @@ def _kept() -> Limits:
 def _name() -> str:
     from llvmlite import binding
 
-    return object_cache.key(["limits", str(FOOTPRINTS), str(ORDER), binding.get_host_cpu_name(), str(os.cpu_count())])
+    told = [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("OPENBLAS_")]  # to use less than there is
+    return object_cache.key(["limits", str(FOOTPRINTS), str(ORDER), binding.get_host_cpu_name(), *told])
 
 
 def _read() -> Limits | None:
