@@ -65,3 +65,13 @@ def test_a_large_body_takes_one_row_at_a_time():
     x = numbers("f8", (ROWS + 5, 32))
     want = (np.tanh(x * 2 + 1) * np.exp(-x) + np.cos(x) / (x * x + 3)).sum(axis=0)
     np.testing.assert_allclose(f(x[::-1])[::1], want, rtol=1e-13)
+
+
+def test_a_sum_over_no_axes_is_no_column():
+    text_ = """
+func @nothing(%x: f64[n, m]) -> (f64[n, m]) {
+  %0 = sum %x {axes = ()} : f64[n, m]
+  return %0
+}
+"""
+    assert check_function(text_, [numbers("f8", (3, 5))]) == 1

@@ -30,10 +30,12 @@ Env = dict[Value, str]
 
 
 def is_columns(v: Value) -> bool:
-    """Whether every result of a `generate` is a fold whose running value can live in the result's memory."""
+    """Whether every result of a `generate` is a fold, over some axes, whose running value can live in the result's
+    memory."""
     folds = {_projection(r)[0] for r in v.regions[0].results}
-    return len(folds) == 1 and next(iter(folds)).op.name == "fold" and all(
-        k not in ("argmax", "argmin") and t.dtype.itemsize > 2 for k, t in fold_parts(next(iter(folds))))
+    fold = next(iter(folds))
+    return len(folds) == 1 and fold.op.name == "fold" and bool(fold.attrs["shape"]) and all(
+        k not in ("argmax", "argmin") and t.dtype.itemsize > 2 for k, t in fold_parts(fold))
 
 
 def emit_columns(out: Renderer, v: Value, env: Env, targets: Sequence[tuple[int, Target]], depth: int) -> None:
