@@ -60,8 +60,16 @@ class Array:
         return f"Array({self.type}, {self.digest.hex()[:8]})"
 
 
+#: Of these classes exactly, values are kept and compared as they are.
+_PLAIN = {int, str, bool, type(None)}
+_KEPT = {*_PLAIN, float, Dim, TensorType, Array}
+
+
 def _identity(value: Any) -> Any:
     """What the value is compared and hashed by."""
+    kind = value.__class__
+    if kind in _PLAIN:
+        return kind, value
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return type(value), value
     if isinstance(value, int):
@@ -69,7 +77,7 @@ def _identity(value: Any) -> Any:
     if isinstance(value, float):
         return float, struct.pack("<d", value)
     if isinstance(value, tuple):
-        return tuple, tuple(_identity(v) for v in value)
+        return tuple, tuple([_identity(v) for v in value])
     if isinstance(value, np.dtype):
         return np.dtype, value.str
     return value  # Dim, TensorType, Array: they compare as they should
@@ -77,10 +85,12 @@ def _identity(value: Any) -> Any:
 
 def _normalize(value: Any) -> Any:
     """Lists become tuples, NumPy scalars Python's; what is not allowed is a TypeError."""
+    if value.__class__ in _KEPT:
+        return value
     if value is None or isinstance(value, bool | int | float | str | Dim | TensorType | Array):
         return value
     if isinstance(value, list | tuple):
-        return tuple(_normalize(v) for v in value)
+        return tuple([_normalize(v) for v in value])
     if isinstance(value, np.generic):
         return _normalize(value.item())
     if isinstance(value, np.dtype):
@@ -95,7 +105,7 @@ class Attrs(Mapping[str, Any]):
 
     def __init__(self, entries: Mapping[str, Any] | None = None):
         self._entries: dict[str, Any] = {k: _normalize(v) for k, v in sorted((entries or {}).items())}
-        self._key = tuple((k, _identity(v)) for k, v in self._entries.items())
+        self._key = tuple([(k, _identity(v)) for k, v in self._entries.items()])
         self._hash = hash(self._key)
 
     def __getitem__(self, name: str) -> Any:

@@ -8,7 +8,7 @@ from symc.ir import location
 from symc.ir.dim import Size, known_equal, names, solve, substitute
 from symc.ir.location import Locs
 from symc.ir.record import dataclass, field, replace
-from symc.ir.traverse import close_over, postorder, region_params, substitute_region, substitute_sizes
+from symc.ir.traverse import close_over, postorder, substitute_region, substitute_sizes
 from symc.ir.types import TensorType, substitute_type
 from symc.ir.value import Region, Value, param
 
@@ -70,7 +70,7 @@ class Function:
 
     @property
     def params(self) -> list[Value]:
-        return region_params(self.body)
+        return list(self.body.leaves)
 
     def values(self) -> list[Value]:
         """Every value of the body, operands first."""

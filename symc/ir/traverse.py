@@ -17,16 +17,22 @@ def postorder(roots: Iterable[Value], stop: Callable[[Value], bool] | None = Non
     """
     out: list[Value] = []
     seen: set[Value] = set()
-    stack: list[Any] = list(roots)[::-1]  # a value to visit, or a 1-tuple of one whose operands are done
+    stack: list[Any] = list(roots)[::-1]  # values to visit; below None, one whose operands are done
+    pop, push = stack.pop, stack.append
     while stack:
-        item = stack.pop()
-        if isinstance(item, tuple):
-            out.append(item[0])
+        item = pop()
+        if item is None:
+            out.append(pop())
         elif item not in seen:
             seen.add(item)
-            if item.operands and not (stop and stop(item)):
-                stack.append((item,))
-                stack.extend(item.operands[::-1])
+            operands = item.operands
+            if operands and not (stop and stop(item)):
+                push(item)
+                push(None)
+                if len(operands) == 1:
+                    push(operands[0])
+                else:
+                    stack.extend(operands[::-1])
             else:
                 out.append(item)
     return out
@@ -85,7 +91,7 @@ def every_region(region: Region) -> list[Region]:
     out = {region: None}
     pending = [region]
     while pending:
-        inner = [r for v in postorder(pending.pop().results) for r in v.regions if r not in out]
+        inner = [r for v in pending.pop().values if v.regions for r in v.regions if r not in out]
         out.update(dict.fromkeys(inner))
         pending.extend(dict.fromkeys(inner))
     return list(out)
@@ -93,7 +99,7 @@ def every_region(region: Region) -> list[Region]:
 
 def every_value(region: Region) -> list[Value]:
     """All values of a region and of the regions inside it, operands first; a body that occurs twice is listed once."""
-    return list(dict.fromkeys(v for r in every_region(region) for v in postorder(r.results)))
+    return list(dict.fromkeys(v for r in every_region(region) for v in r.values))
 
 
 def is_free_leaf(v: Value) -> bool:

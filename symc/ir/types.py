@@ -21,6 +21,7 @@ DTYPES: dict[str, np.dtype] = {
 }  # fmt: skip
 DTYPE_NAMES: dict[np.dtype, str] = {d: n for n, d in DTYPES.items()}
 
+_KNOWN = {d: d for d in DTYPE_NAMES}
 _lock = threading.Lock()
 _tensor_types: dict[tuple, TensorType] = {}
 _tuple_types: dict[tuple, TupleType] = {}
@@ -33,6 +34,8 @@ def as_dtype(dtype: Any) -> np.dtype:
     """
     if isinstance(dtype, str) and dtype in DTYPES:
         return DTYPES[dtype]
+    if isinstance(dtype, np.dtype) and dtype in _KNOWN:
+        return _KNOWN[dtype]
     try:
         d = np.dtype(dtype).newbyteorder("=")
     except TypeError as e:
@@ -52,7 +55,10 @@ class TensorType:
     _text: str
 
     def __new__(cls, dtype: Any, shape: Iterable[Size] = ()) -> TensorType:
-        dtype = as_dtype(dtype)
+        dtype, shape = as_dtype(dtype), tuple(shape)
+        found = _tensor_types.get((dtype, shape))
+        if found is not None:
+            return found
         shape = tuple(s if isinstance(s, Dim) else int(s) for s in shape)
         key = (dtype, shape)
         found = _tensor_types.get(key)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from symc.ir.op import Op
 
 _lock = threading.RLock()
-_made: set[Op] = set()  # ops of which there has been a value
+_made: set[str] = set()  # names of ops of which there has been a value
 _values: weakref.WeakValueDictionary[tuple, Value] = weakref.WeakValueDictionary()
 _regions: weakref.WeakValueDictionary[tuple, Region] = weakref.WeakValueDictionary()
 #: Serials below are for the variables of rules: how a rule is written down must not depend on when it was read.
@@ -127,11 +127,12 @@ class Value:
 class Region:
     """A closed body: ``results`` reach only ``param`` values 0..n-1 of the types in ``params``."""
 
-    __slots__ = ("__weakref__", "_fingerprint", "_values", "params", "results")
+    __slots__ = ("__weakref__", "_fingerprint", "_leaves", "_values", "params", "results")
     params: tuple[Type, ...]
     results: tuple[Value, ...]
     _fingerprint: bytes | None
     _values: tuple[Value, ...] | None
+    _leaves: tuple[Value, ...] | None
 
     def __new__(cls, params: Iterable[Type], results: Iterable[Value]) -> Region:
         key = (tuple(params), tuple(results))
@@ -140,7 +141,7 @@ class Region:
             if found is None:
                 found = object.__new__(cls)
                 found.params, found.results = key
-                found._fingerprint = found._values = None
+                found._fingerprint = found._values = found._leaves = None
                 _regions[key] = found
         return found
 
@@ -152,6 +153,13 @@ class Region:
 
             self._values = tuple(postorder(self.results))
         return self._values
+
+    @property
+    def leaves(self) -> tuple[Value, ...]:
+        """The param values; made once."""
+        if self._leaves is None:
+            self._leaves = tuple(param(k, t) for k, t in enumerate(self.params))
+        return self._leaves
 
     @property
     def fingerprint(self) -> bytes:
@@ -237,14 +245,13 @@ def _intern(key: tuple) -> Value:
             value.op, value.operands, value.attrs, value.regions = key
             value.type, value._fingerprint = type_, None
             _values[key] = value
-            _made.add(op)
+            _made.add(op.name)
     return value
 
 
 def was_made(ops: Iterable[str]) -> bool:
     """Whether this process has made values of all these ops."""
-    names = {op.name for op in _made}
-    return names.issuperset(ops)
+    return _made.issuperset(ops)
 
 
 def first_line(value: Value) -> location.Loc | None:

@@ -27,7 +27,7 @@ from symc.ir.ops.shape import concat
 from symc.ir.traverse import postorder, rebuild
 from symc.ir.value import Value
 from symc.opt.groups import Group, Shape, is_costly, is_full, space
-from symc.opt.kernel_form import kernel_form
+from symc.opt.kernel_form import Forms
 from symc.opt.kernel_ops import (
     is_fold,
     is_free,
@@ -62,6 +62,8 @@ class Fusion:
         self.group: dict[Value, Group] = {}
         self.level: dict[Value, int] = {}
         self.reads: dict[Value, tuple[Value, ...]] = {}  # finished values behind an inlined one
+        self.known: dict[Value, list[Value]] = {}  # the answers of ``sources``
+        self.forms = Forms()
         self.inlined = self._find_inlined()
 
     def _find_inlined(self) -> set[Value]:
@@ -81,10 +83,16 @@ class Fusion:
 
     def sources(self, v: Value) -> list[Value]:
         """The finished values that ``v`` reads, through inlined ones."""
-        out: dict[Value, None] = {}
-        for o in v.operands:
-            out.update(dict.fromkeys(self._behind(o)))
-        return list(out)
+        found = self.known.get(v)
+        if found is None:
+            out: dict[Value, None] = {}
+            for o in v.operands:
+                if o in self.inlined:
+                    out.update(dict.fromkeys(self.reads[o]))
+                else:
+                    out[o] = None
+            found = self.known[v] = list(out)
+        return found
 
     def _behind(self, o: Value) -> tuple[Value, ...]:
         """``o`` itself if it is finished, else what it is made of. (Values are visited operands first.)"""
@@ -323,7 +331,7 @@ class Fusion:
         for v in postorder(results, stop=lambda v: v not in inside and v not in self.inlined):
             if v in inside:
                 reads.update(dict.fromkeys(s for s in self.sources(v) if s not in inside))
-        first, results, region = kernel_form(reads, results)
+        first, results, region = self.forms.of(reads, results)
         new = fused(*[done[s] for s in first], regions=[region])
         lines = NOWHERE.union(*[self.f.hints.get(v, NOWHERE) for v in members])
         for old, projection in zip(results, results_of(new), strict=True):

@@ -38,6 +38,31 @@ def kernel_form(reads: Iterable[Value], results: Sequence[Value]) -> tuple[list[
     return first, ordered, close_over(first, rebuilt)
 
 
+class Forms:
+    """Forms of kernels, found once for those that are equal but for what they read: the layers of a model.
+
+    The form depends on what is inside alone: on the ops, and on which value each of their operands is. So does the key;
+    values are numbered as they come in postorder, what is read among them.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple, tuple[list[int], list[int], Region]] = {}
+
+    def of(self, reads: Iterable[Value], results: Sequence[Value]) -> tuple[list[Value], list[Value], Region]:
+        """As ``kernel_form``."""
+        leaves = set(reads)
+        inside = postorder(results, stop=leaves.__contains__)
+        number = {v: k for k, v in enumerate(inside)}
+        key = (tuple([number[r] for r in results]),
+               *[v.type if v in leaves else (v.op, v.attrs, v.regions, *[number[o] for o in v.operands])
+                 for v in inside])
+        found = self._known.get(key)
+        if found is None:
+            first, ordered, region = kernel_form(leaves, results)
+            found = self._known[key] = [number[v] for v in first], [number[v] for v in ordered], region
+        return [inside[k] for k in found[0]], [inside[k] for k in found[1]], found[2]
+
+
 def _readers(inside: Sequence[Value], leaves: set[Value]) -> dict[Value, list[str]]:
     """The ops that read each operand of the kernel: what tells operands of one type apart."""
     out: dict[Value, list[str]] = {v: [] for v in inside if v in leaves}

@@ -34,13 +34,16 @@ def _only_unit_axes(v: Value) -> bool:
 
 def is_kernel_op(v: Value) -> bool:
     """Whether generated kernels can compute ``v``."""
-    if any(isinstance(x.type, TupleType) for x in (v, *v.operands)):
-        return False
+    kinds = set()
+    for x in (v, *v.operands):
+        if isinstance(x.type, TupleType):
+            return False
+        kinds.add(x.type.dtype.kind)
     if v.op.name == "concat" and len(v.operands) > MAX_CONCAT:
         return False
     if is_end(v):
         return indices_checked(v) and _is_short(v)
-    if v.dtype.kind == "c" or any(o.dtype.kind == "c" for o in v.operands):
+    if "c" in kinds:
         return is_movement(v) or not {"complex_kernel", "indexing"}.isdisjoint(v.op.traits)
     return is_fold(v) or element_form(v) is not None
 

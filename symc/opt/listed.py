@@ -3,7 +3,7 @@ start. The module of a rule is imported, and its pattern made, when the rewriter
 the pattern have been met.
 
 The table is made from the rules themselves: ``python -m symc rules --table`` writes it, and a test compares it. It has
-the size of every file that decides what it says; if one differs, all rules are read at once and the table is not used.
+the size of every file that decides what it says; the rules of a file that differs are read at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from symc.errors import InternalError
 from symc.ir.record import fields
 from symc.ir.value import Value, reserve_serials, was_made
-from symc.opt.rule import Context, Make, Rule, all_rules, register_late
+from symc.opt.rule import Context, Make, Rule, all_rules, arrange, register_late
 
 #: The modules that declare rules, in the order that rules of equal weight are tried in.
 MODULES = tuple("""
@@ -27,6 +27,7 @@ MODULES = tuple("""
     rules.packing rules.placing rules.pooling rules.powers rules.reductions rules.remat rules.select rules.shapes
     rules.sinking rules.softmax rules.writes rules.sparse rules.there_and_back
 """.split())
+PACKAGE = "symc.opt."
 #: What else decides where rules may start.
 OTHERS = ("rule", "pattern", "listed")
 #: What the table says of a rule, in this order.
@@ -82,23 +83,30 @@ for _name in fields(Rule):
 
 
 def install() -> bool:
-    """Register the rules of the table. False where it is out of date: then all modules have to be imported."""
+    """Register the rules of the table. False where it says nothing: then all modules have to be imported."""
     from symc.opt import rule_table as table
 
-    if dict(_sizes()) != table.SIZES:
+    sizes = dict(_sizes())
+    if any(sizes[m] != table.SIZES.get(m) for m in OTHERS):
         return False
     reserve_serials(table.SERIALS)
+    changed = [m for m in MODULES if sizes[m] != table.SIZES.get(m)]
     for module, rows in table.RULES:
-        for row in rows:
-            r = Listed(row, module)
-            register_late(r, module, r.take)
+        if module.removeprefix(PACKAGE) not in changed:
+            for row in rows:
+                r = Listed(row, module)
+                register_late(r, module, r.take)
+    if changed:
+        for m in changed:
+            import_module(PACKAGE + m)
+        arrange([PACKAGE + m for m in MODULES])
     return True
 
 
 def import_all() -> None:
     """Import every module that declares rules."""
     for module in MODULES:
-        import_module(f"symc.opt.{module}")
+        import_module(PACKAGE + module)
 
 
 def _sizes() -> Iterator[tuple[str, int]]:
@@ -118,7 +126,7 @@ def written() -> str:
     groups: list[tuple[str, list[str]]] = []
     serials = 0
     for r in all_rules():
-        if not r.module.startswith("symc.opt."):  # a user's
+        if not r.module.startswith(PACKAGE):  # a user's
             continue
         row = [_said(getattr(r, c)) for c in COLUMNS]
         if r.by_pattern:

@@ -58,7 +58,8 @@ class Product:
         """Equal for products that can be one."""
         contract, batch = self.form.attrs["contract"], self.form.attrs["batch"]
         other = 1 - self.side
-        rest = tuple(n for a, n in enumerate(self.part.shape) if a != self.axis)
+        axis = self.axis
+        rest = tuple(n for a, n in enumerate(self.part.shape) if a != axis)
         return (self.side, self.shared, contract[self.side], contract[other], batch[self.side], batch[other],
                 self.part.ndim, rest, self.part.dtype.char)
 

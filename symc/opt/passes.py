@@ -278,7 +278,8 @@ def _run(
                             facts=facts)
         results = rewriter.run(f.body.results)
         attempts, fired = rewriter.attempts, rewriter.fired
-        live = postorder(results)
+        body = Region(f.body.params, results)
+        live = body.values
         new = with_lines(f.with_results(results, {v: hints[v] for v in live if v in hints}), inside)
         families = frozenset(p.families)
         if fired < rewriter.budget:

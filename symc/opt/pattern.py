@@ -171,12 +171,12 @@ def flatten(v: Value, kind: str, limit: int = MAX_TERMS) -> list[Term]:
     return found if found is not None else _flat.keep((v, kind, limit), _flatten(v, kind, limit))
 
 
-def ingredients(v: Value) -> set[str]:
+def ingredients(v: Value) -> frozenset[str]:
     """The op names that a left side can find right below ``v``; ``#`` stands for a number, ``+`` for a sum, ``*`` for a
     product. Not to be changed."""
-    out = _below.get(v)
-    if out is not None:
-        return out
+    known = _below.get(v)
+    if known is not None:
+        return known
     kind = kind_of(v.op.name)
     below = [*v.operands, *(x for _, x in flatten(v, kind))] if kind else v.operands
     out = {o.op.name for o in below}
@@ -185,7 +185,7 @@ def ingredients(v: Value) -> set[str]:
     if not out.isdisjoint(("constant", "broadcast")) and any(splat_of(o) is not None for o in below):
         out.add(NUMBER)
     out |= {NESTS[k] for name in out if (k := kind_of(name))}
-    return _below.keep(v, out)
+    return _below.keep(v, frozenset(out))
 
 
 def _flatten(v: Value, kind: str, limit: int) -> list[Term]:

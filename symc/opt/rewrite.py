@@ -45,6 +45,7 @@ class Index:
             for root in place[1].roots:
                 self.by_root.setdefault(root, []).append(place)
         self.by_op: dict[tuple[Op, frozenset[str], str], list[Rule]] = {}
+        self.by_needs: dict[tuple[Op, frozenset[str], str, frozenset[str]], list[Rule]] = {}
 
     def _starting(self, op: Op) -> list[Rule]:
         """The rules that may start at an op, in order."""
@@ -62,6 +63,18 @@ class Index:
                 if (r.contextual or r.family not in tried)
                 and (kind in r.kinds or not r.keeps_kind)
             ]
+        return found
+
+    def fitting(self, v: Value, tried: frozenset[str]) -> list[Rule]:
+        """Those of them that find right below ``v`` what they need."""
+        rules = self.of(v, tried)
+        if not rules:
+            return rules
+        below = ingredients(v) if v.operands else NONE
+        key = (v.op, tried, v.type.dtype.kind if isinstance(v.type, TensorType) else "", below)
+        found = self.by_needs.get(key)
+        if found is None:
+            found = self.by_needs[key] = [r for r in rules if r.needs <= below]
         return found
 
 
@@ -137,13 +150,14 @@ class Rewriter:
     def look(self, roots: Sequence[Value]) -> list[Value]:
         """All values of the roots, after noting who uses them."""
         values = postorder(roots)
+        uses = self.uses
         for v in values:
             for o in v.operands:
-                self.uses[o] = self.uses.get(o, 0) + 1
+                uses[o] = uses.get(o, 0) + 1
             if v.op is slice_:
                 self.slices.setdefault(v.operands[0], []).append(v)
         for r in roots:
-            self.uses[r] = self.uses.get(r, 0) + 1
+            uses[r] = uses.get(r, 0) + 1
         return values
 
     def _simplify(self, root: Value) -> None:
@@ -186,9 +200,13 @@ class Rewriter:
     def _step(self, v: Value) -> Value:
         """``v`` on simplified operands, or what one rule makes of it."""
         done = self.done
-        operands = tuple([done[o] for o in v.operands])
+        operands = v.operands
+        for o in operands:
+            if done[o] is not o:
+                operands = tuple([done[o] for o in operands])
+                break
         regions = tuple([self._region(v, k, operands) for k in range(len(v.regions))]) if v.regions else ()
-        if operands != v.operands or regions != v.regions:
+        if operands is not v.operands or regions != v.regions:
             new = make(v.op, operands, v.attrs, regions)
             if new is not v:
                 self.uses[new] = max(self.uses.get(new, 0), self.uses.get(v, 1))
@@ -203,26 +221,22 @@ class Rewriter:
         return self._apply(v)
 
     def _apply(self, v: Value) -> Value:
-        rules = self.index.of(v, self.tried.get(v, NONE))
+        tried = self.tried.get(v, NONE)
+        rules = self.index.fitting(v, tried)
         new = self._first(rules, v) if rules else v
         if new is v and any([o.op is assume for o in v.operands]):
             # patterns look through assumptions; rewrites are offered the operands as they are without
-            rules = [r for r in rules if not r.by_pattern and r.family not in KEEPS_ASSUMPTIONS]
+            rules = [r for r in self.index.of(v, tried) if not r.by_pattern and r.family not in KEEPS_ASSUMPTIONS]
             without = rebuild(v, [bare(o) for o in v.operands])
-            new = self._first(rules, without)
+            below = ingredients(without)
+            new = self._first([r for r in rules if r.needs <= below], without)
             new = v if new is without else new
         return new
 
     def _first(self, rules: Sequence[Rule], v: Value) -> Value:
         """What the first rule that fires makes of ``v``, or ``v``."""
-        below: set[str] | None = None if v.operands else set()
         disabled = self.provenance.disabled
         for r in rules:
-            if r.needs:
-                if below is None:
-                    below = ingredients(v)
-                if not r.needs <= below:
-                    continue
             if r.name in disabled:
                 continue
             self.attempts += 1

@@ -178,6 +178,14 @@ def register_late(r: Rule, module: str, take: Callable[[Make], Rule]) -> None:
     _rules[r.name] = r
 
 
+def arrange(modules: Sequence[str]) -> None:
+    """Let the rules have the order of the modules that declare them."""
+    rank = {m: k for k, m in enumerate(modules)}
+    ordered = sorted(_rules.items(), key=lambda item: rank.get(item[1].module, len(rank)))
+    _rules.clear()
+    _rules.update(ordered)
+
+
 def _declared(f: Callable, make: Make) -> Rule:
     take = _awaited.pop((f.__module__, f.__name__), None)
     return register(make(None)) if take is None else take(make)
@@ -372,9 +380,12 @@ def _of_kinds(apply: Callable, kinds: str) -> Callable:
     if set(kinds) >= set("biufc"):
         return apply
 
+    allowed = frozenset(kinds + "b")
+
     def guarded(v: Value, context: Context) -> Value | str | None:
         for o in v.operands:
-            if isinstance(o.type, TensorType) and o.dtype.kind not in kinds + "b":
+            t = o.type
+            if isinstance(t, TensorType) and t.dtype.kind not in allowed:
                 return None
         return apply(v, context)
 
