@@ -185,6 +185,15 @@ def test_same_padding(size: int, stride: int) -> None:
     assert len(want) == -(-size // stride)
 
 
+def test_debug_mode_takes_steps_apart_whose_sizes_are_halves() -> None:
+    """No input of a step after pooling says what h is."""
+    x, w = sc.input("x", "float64", shape=("n", 1, "h", "k")), numbers((2, 1, 3, 3), 1)
+    loss = (sc.relu(sc.max_pool(sc.conv(x, w), 2)) ** 2).sum()
+    f = sc.compile([loss, sc.grad(loss, x)], [x], mode="debug")
+    y, g = f(numbers((2, 1, 7, 6), 2))
+    assert g.shape == (2, 1, 7, 6) and y > 0
+
+
 # --- how it is computed -----------------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from symc.debugging.observe import sizes_of
 from symc.ir import location
-from symc.ir.dim import names
+from symc.ir.dim import evaluate, names, solve
 from symc.ir.function import Function, Hints, Input, bound_names
 from symc.ir.record import dataclass, field, replace
 from symc.ir.traverse import every_value, postorder, substitute_region, substitute_sizes
@@ -93,9 +93,9 @@ def _close(leaves: Sequence[Value], results: Sequence[Value], hints: Hints) -> t
 
 
 def _with_numbers(f: Function, sizes: Mapping[str, int]) -> Function:
-    """Sizes that no input has are numbers."""
+    """Sizes that no input has, or only one that does not say what they are (``floordiv(n, 2)``), are numbers."""
     bound = {n for i in f.inputs for s in i.type.shape if not isinstance(s, int) and len(names(s)) == 1
-             for n in names(s)}
+             for n in names(s) if isinstance(solve(s, evaluate(s, sizes), n), int)}
     missing = {n: k for n, k in sizes.items() if n not in bound}
     return with_sizes(f, missing) if missing else f
 
