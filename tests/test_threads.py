@@ -208,6 +208,13 @@ def test_rows_of_products(dtype, ta, tb):
     np.testing.assert_allclose(c, want, atol=1e-3 if dtype == "float32" else 1e-11)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("m, n, k", [(128, 784, 512), (1023, 257, 257), (300, 500, 100)])
+def test_rows_of_products_of_many_shapes(dtype, m, n, k):
+    a, b = sc.matrix("a", dtype), sc.matrix("b", dtype)
+    check_same(maker(a @ b), *arrays((m, k), (k, n), dtype=dtype))
+
+
 def test_a_product_that_adds_in_place():
     a, b, c = sc.matrix("a"), sc.matrix("b"), sc.matrix("c")
     y = 0.5 * c + 2.0 * (a @ b)

@@ -35,7 +35,7 @@ ALONE = 4096
 #: Rows of a product are divided at multiples of so many, a multiple of what any routine of BLAS takes at once; and a
 #: piece has so many multiplications at least: OpenBLAS has other routines for small products (up to 10**6). So every
 #: piece of a product is computed as it is in the whole product.
-ROWS, PIECE = 96, 2_000_000
+ROWS, PIECE = 24, 2_000_000
 
 
 def lower(lowering: Lowering, step: Step, reads: Sequence[int], writes: Sequence[int]) -> bool:
