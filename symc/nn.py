@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
-from symc.ir.dim import Size, ceildiv, known_equal, known_nonnegative, maximum
+from symc.ir.dim import Size, ceildiv, floordiv, known_equal, known_nonnegative, maximum
 from symc.ir.op import lookup, splat
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.windows import span
@@ -48,7 +48,7 @@ def _steps(rank: int, name: str, among: Sequence[Tensor], **given: Any) -> Steps
     return {what: _numbers(numbers, rank, name, what, 1, among) for what, numbers in given.items()}
 
 
-def _padding(given: Any, shape: Sequence[Size], window: tuple[int, ...], stride: tuple[int, ...],
+def _padding(given: Any, shape: Sequence[Size], window: tuple[Size, ...], stride: tuple[int, ...],
              dilation: tuple[int, ...], name: str, among: Sequence[Tensor]) -> Widths:
     """How many elements are put before and after each axis."""
     if isinstance(given, str):
@@ -79,7 +79,7 @@ def _padded(v: Value, widths: Widths, fill: float) -> Value:
                          interior=(0,) * v.ndim)
 
 
-def _check_fit(shape: Sequence[Size], window: tuple[int, ...], dilation: tuple[int, ...], name: str,
+def _check_fit(shape: Sequence[Size], window: tuple[Size, ...], dilation: tuple[int, ...], name: str,
                among: Sequence[Tensor]) -> None:
     lead = among[0].ndim - len(shape)
     for a, (n, k, d) in enumerate(zip(shape, window, dilation, strict=True)):
@@ -89,7 +89,7 @@ def _check_fit(shape: Sequence[Size], window: tuple[int, ...], dilation: tuple[i
                              values=rows(among), help="a smaller window, or more padding")
 
 
-def _operands(x: Any, w: Any, name: str) -> tuple[list[Tensor], tuple[int, ...]]:
+def _operands(x: Any, w: Any, name: str) -> tuple[list[Tensor], tuple[Size, ...]]:
     """An array and filters in one float dtype, and the window."""
     tensors = same_dtype([x, w], name)
     a, b = tensors
@@ -101,19 +101,16 @@ def _operands(x: Any, w: Any, name: str) -> tuple[list[Tensor], tuple[int, ...]]
         raise ShapeError(f"{name}: x has {a.ndim} axes and w {b.ndim}", values=rows(tensors),
                          help=f"x is [samples, channels, *sizes], w [filters, channels, *window]{one}")
     window = b.value.shape[2:]
-    if not all(isinstance(k, int) for k in window):
-        raise ShapeError(f"{name}: the window must be known while the graph is built", values=rows(tensors),
-                         help="declare the last sizes of w as numbers: shape=(32, 16, 3, 3)")
     if 0 in window:
         raise ShapeError(f"{name}: the window has no elements", values=rows(tensors))
-    return tensors, tuple(window)  # type: ignore[arg-type]
+    return tensors, window
 
 
 def _check_groups(groups: Any, sizes: Sequence[Size], name: str, among: Sequence[Tensor]) -> int:
     (number,) = _numbers(groups, 1, name, "groups", 1, among)
-    if number > 1 and any(not isinstance(n, int) or n % number for n in sizes):
+    if number > 1 and any(isinstance(n, int) and n % number for n in sizes):
         raise ShapeError(f"{name}: {' and '.join(map(str, sizes))} cannot be taken in {number} groups",
-                         values=rows(among), help="they must be known, and multiples of groups")
+                         values=rows(among), help="they must be multiples of groups")
     return number
 
 
@@ -150,6 +147,7 @@ def conv(x: Any, w: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, di
     rank = len(window)
     steps = _steps(rank, "conv", tensors, stride=stride, dilation=dilation)
     number = _check_groups(groups, (a.shape[1], b.shape[0]) if groups != 1 else (), "conv", tensors)
+    b = _agree(b, 0, floordiv(b.shape[0], number) * number)
     if known_equal(a.shape[1], b.shape[1] * number) is False:
         more = f" (times groups={number})" if number > 1 else ""
         raise ShapeError("conv: the channels differ", values=rows(tensors),
@@ -175,6 +173,7 @@ def conv_transpose(x: Any, w: Any, bias: Any = None, stride: Any = 1, padding: A
     off = _numbers(padding, rank, name, "padding", 0, tensors)
     more = _numbers(output_padding, rank, name, "output_padding", 0, tensors)
     number = _check_groups(groups, (a.shape[1],) if groups != 1 else (), name, tensors)
+    b = _agree(b, 0, floordiv(b.shape[0], number) * number)
     if known_equal(a.shape[1], b.shape[0]) is False:
         raise ShapeError(f"{name}: the channels differ", values=rows(tensors),
                          help=f"axis 1 of x ({a.shape[1]}) must equal axis 0 of w ({b.shape[0]})")

@@ -194,6 +194,26 @@ def test_debug_mode_takes_steps_apart_whose_sizes_are_halves() -> None:
     assert g.shape == (2, 1, 7, 6) and y > 0
 
 
+def test_nothing_needs_to_be_known() -> None:
+    """`jit` traces for dtypes and ranks alone: channels, filters and windows are symbolic, too."""
+
+    @sc.jit
+    def step(x, w, v):
+        return sc.value_and_grad(lambda w, v: (sc.conv(sc.conv(x, w, padding="same"), v, groups=2) ** 2).sum(),
+                                 argnums=(0, 1))(w, v)
+
+    for c, k in ((2, 3), (3, 2)):
+        arrays = numbers((2, c, 6, 5), 1), numbers((4, c, k, k), 2), numbers((6, 2, k, 2), 3)
+        xs = leaves(arrays)
+        loss = (sc.conv(sc.conv(xs[0], xs[1], padding="same"), xs[2], groups=2) ** 2).sum()
+        want = sc.compile([loss, *sc.grad(loss, xs[1:])], xs, mode="reference")(*arrays)
+        value, gradients = step(*arrays)
+        for a, b in zip((value, *gradients), want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12)
+    with pytest.raises(ShapeError, match="5 must equal"):
+        step(numbers((2, 2, 6, 5), 1), numbers((4, 2, 3, 3), 2), numbers((5, 2, 3, 2), 3))
+
+
 # --- how it is computed -----------------------------------------------------------------------------------------------
 
 
@@ -235,7 +255,6 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "padding": (lambda: sc.conv(X, np.ones((4, 3, 3, 3), "f4"), padding="full"), ShapeError, r"padding='full'"),
     "negative": (lambda: sc.conv(X, np.ones((4, 3, 3, 3), "f4"), padding=-1), ShapeError, r"at least 0"),
     "bias": (lambda: sc.conv(X, np.ones((4, 3, 3, 3), "f4"), np.ones(3, "f4")), ShapeError, r"bias"),
-    "symbolic": (lambda: sc.conv(X, sc.input("w", "float32", shape=(4, 3, "a", 3))), ShapeError, r"must be known"),
     "pool": (lambda: sc.max_pool(X, (2, 9)), ShapeError, r"window of 9 does not fit axis 3"),
     "pool rank": (lambda: sc.max_pool(X[0, 0], 2), ShapeError, r"no axes"),
     "pool complex": (lambda: sc.max_pool(np.ones((1, 1, 2, 2), complex), 2), DTypeError, r"c128"),

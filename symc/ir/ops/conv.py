@@ -26,7 +26,7 @@ from symc.ir.ops.leaf import scalar
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.reduce import sum_
 from symc.ir.ops.shape import broadcast, flip, pad, reshape, slice_, transpose
-from symc.ir.ops.windows import Steps, add_windows, check_steps, counts, fits, slices, span, windows
+from symc.ir.ops.windows import Steps, Window, add_windows, check_steps, counts, fits, slices, span, windows
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Region, Value, param
 
@@ -35,7 +35,7 @@ Sizes = tuple[Size, ...]
 # --- types ------------------------------------------------------------------------------------------------------------
 
 
-def _check(name: str, types: Sequence[TensorType], rank: int, groups: int, **steps: Steps) -> None:
+def _check(name: str, types: Sequence[TensorType], rank: int, groups: int, **steps: Window) -> None:
     check_arity(name, types, 2)
     check_steps(name, rank, **steps)
     for t in types:
@@ -54,16 +54,10 @@ def _same(name: str, what: str, have: Sequence[Size], want: Sequence[Size]) -> N
 
 
 def _part(n: Size, groups: int) -> Size:
-    if groups > 1 and not (isinstance(n, int) and n % groups == 0):
+    part = floordiv(n, groups)
+    if part * groups != n:
         raise ShapeError(f"conv: {n} channels or filters cannot be taken in {groups} groups")
-    return floordiv(n, groups)
-
-
-def ints(sizes: Sequence[Size]) -> Steps:
-    """The sizes of a window, which must be numbers."""
-    if not all(isinstance(s, int) for s in sizes):
-        raise ShapeError(f"conv: the window ({', '.join(map(str, sizes))}) must be numbers")
-    return tuple(sizes)  # type: ignore[arg-type]
+    return part
 
 
 def _conv_infer(*types: TensorType, stride: Steps, dilation: Steps, groups: int) -> TensorType:
@@ -71,19 +65,19 @@ def _conv_infer(*types: TensorType, stride: Steps, dilation: Steps, groups: int)
     x, w = types
     _same("conv: channels of", "a group", (_part(x.shape[1], groups),), (w.shape[1],))
     _part(w.shape[0], groups)
-    return x.with_shape((x.shape[0], w.shape[0], *counts("conv", x.shape[2:], ints(w.shape[2:]), stride, dilation)))
+    return x.with_shape((x.shape[0], w.shape[0], *counts("conv", x.shape[2:], w.shape[2:], stride, dilation)))
 
 
 def _input_infer(*types: TensorType, size: Sizes, stride: Steps, dilation: Steps, groups: int) -> TensorType:
     _check("conv_input", types, len(size), groups, stride=stride, dilation=dilation)
     g, w = types
     _same("conv_input", "filters", (g.shape[1],), (w.shape[0],))
-    _same("conv_input", "windows", g.shape[2:], counts("conv_input", size, ints(w.shape[2:]), stride, dilation))
+    _same("conv_input", "windows", g.shape[2:], counts("conv_input", size, w.shape[2:], stride, dilation))
     _part(w.shape[0], groups)
     return g.with_shape((g.shape[0], w.shape[1] * groups, *size))
 
 
-def _filter_infer(*types: TensorType, window: Steps, stride: Steps, dilation: Steps, groups: int) -> TensorType:
+def _filter_infer(*types: TensorType, window: Window, stride: Steps, dilation: Steps, groups: int) -> TensorType:
     _check("conv_filter", types, len(window), groups, window=window, stride=stride, dilation=dilation)
     x, g = types
     _same("conv_filter", "samples", (x.shape[0],), (g.shape[0],))
@@ -105,7 +99,7 @@ def _grouped(x: Value, axis: int, groups: int) -> Value:
     return reshape(x, shape=(*x.shape[:axis], groups, _part(x.shape[axis], groups), *x.shape[axis + 1 :]))
 
 
-def _columns(x: Value, lead: int, window: Steps, stride: Steps, dilation: Steps, groups: int) -> Value:
+def _columns(x: Value, lead: int, window: Window, stride: Steps, dilation: Steps, groups: int) -> Value:
     """[samples, group, channels, *window, *windows]"""
     return _grouped(windows(x, window=window, stride=stride, dilation=dilation), lead, groups)
 
@@ -119,7 +113,7 @@ def _front(x: Value, to: int, axis: int) -> Value:
 
 def _plain_conv(x: Value, w: Value, lead: int, groups: int, stride: Steps, dilation: Steps) -> Value:
     m, group = len(stride), int(groups > 1)
-    columns = _columns(x, lead, ints(w.shape[2:]), stride, dilation, groups)
+    columns = _columns(x, lead, w.shape[2:], stride, dilation, groups)
     inner = _run(1 + group, m + 1)
     y = dot(_grouped(w, 0, groups), columns, contract=(inner, _run(lead + group, m + 1)),
             batch=((0,), (lead,)) if group else ((), ()))
@@ -140,10 +134,10 @@ def _plain_input(g: Value, w: Value, lead: int, groups: int, size: Sizes, stride
     if group:
         columns = reshape(columns, shape=(*columns.shape[:lead], groups * w.shape[1], *rest))
     zero = splat(0, TensorType(g.dtype, (*columns.shape[: lead + 1], *size)))
-    return add_windows(zero, columns, window=ints(w.shape[2:]), stride=stride, dilation=dilation)
+    return add_windows(zero, columns, window=w.shape[2:], stride=stride, dilation=dilation)
 
 
-def _plain_filter(x: Value, g: Value, lead: int, groups: int, window: Steps, stride: Steps, dilation: Steps) -> Value:
+def _plain_filter(x: Value, g: Value, lead: int, groups: int, window: Window, stride: Steps, dilation: Steps) -> Value:
     m, group = len(stride), int(groups > 1)
     columns = _columns(x, lead, window, stride, dilation, groups)
     own, other = _run(lead + group + 1, m), _run(lead + group + 1 + m, m)
@@ -167,7 +161,9 @@ WRITTEN_OUT = 32
 
 def _is_depthwise(v: Value) -> bool:
     """One channel and one filter a group, and a small window."""
-    window = v.attrs.get("window") or ints(v.operands[1].shape[2:])
+    window: Any = v.attrs.get("window") or v.operands[1].shape[2:]
+    if not all(isinstance(k, int) for k in window):
+        return False
     channels = v.operands[0].shape[1]
     filters = v.shape[0] if v.op is conv_filter else v.operands[1].shape[0]
     return v.attrs["groups"] > 1 and channels == filters == v.attrs["groups"] and int(np.prod(window)) <= WRITTEN_OUT
@@ -175,7 +171,7 @@ def _is_depthwise(v: Value) -> bool:
 
 def _slice_conv(x: Value, w: Value, lead: int, groups: int, stride: Steps, dilation: Steps) -> Value:
     """Slices of a sample, times a number of the filter each."""
-    window = ints(w.shape[2:])
+    window: Any = w.shape[2:]
     total: Value | None = None
     for at, part in zip(np.ndindex(*window), slices(x, window, stride, dilation), strict=True):
         number = slice_(w, start=(0, 0, *at), size=(w.shape[0], *[1] * (w.ndim - 1)), step=(1,) * w.ndim)
@@ -188,13 +184,13 @@ def _slice_conv(x: Value, w: Value, lead: int, groups: int, stride: Steps, dilat
 def _flipped(v: Value) -> Value:
     """A `conv_input` with stride 1 as the convolution of what is padded with zeros with flipped filters."""
     g, w = v.operands
-    wide = tuple(span(k, d) - 1 for k, d in zip(ints(w.shape[2:]), v.attrs["dilation"], strict=True))
+    wide = tuple(span(k, d) - 1 for k, d in zip(w.shape[2:], v.attrs["dilation"], strict=True))
     x = pad(g, scalar(0, g.dtype), low=(0, 0, *wide), high=(0, 0, *wide), interior=(0,) * g.ndim)
     turned = flip(w, tuple(range(2, w.ndim)))
     return conv(x, turned, stride=v.attrs["stride"], dilation=v.attrs["dilation"], groups=v.attrs["groups"])
 
 
-def _sum_filter(x: Value, g: Value, lead: int, groups: int, window: Steps, stride: Steps, dilation: Steps) -> Value:
+def _sum_filter(x: Value, g: Value, lead: int, groups: int, window: Window, stride: Steps, dilation: Steps) -> Value:
     """Sums of products with windows that are not copied."""
     m = len(window)
     own = windows(x, window=window, stride=stride, dilation=dilation)
@@ -263,7 +259,7 @@ def _batch(plain: Callable[..., Value], merge: bool) -> Callable:
 # --- references: what each element of the window contributes --------------------------------------------------------
 
 
-def _taps(size: Sequence[int], channels: int, filters: int, window: Steps, stride: Steps, dilation: Steps,
+def _taps(size: Sequence[int], channels: int, filters: int, window: Any, stride: Steps, dilation: Steps,
           groups: int) -> Iterator[tuple[tuple, tuple, tuple]]:
     """For each group and element of the window, where it is in x, in w and in y."""
     out = counts("conv", size, window, stride, dilation)
@@ -346,7 +342,7 @@ def _size(x: Value) -> dict:
 
 
 def _window(w: Value) -> dict:
-    return {"window": ints(w.shape[2:])}
+    return {"window": w.shape[2:]}
 
 
 conv: Op = register(Op(
@@ -356,7 +352,7 @@ conv: Op = register(Op(
     Decompose(_each_sample(_plain_conv)), frozenset({"contraction"}), _samples(lambda x, w, g: ((x, w), {})),
     "For each sample and filter w, the sum of products with every window of x.",
     dict(kinds="f", batch=_batch(_plain_conv, merge=True), fits=lambda v: fits(
-        v, v.operands[0].shape[2:], ints(v.operands[1].shape[2:]))),
+        v, v.operands[0].shape[2:], v.operands[1].shape[2:])),
 ))  # fmt: skip
 
 conv_input: Op = register(Op(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,26 +21,27 @@ from symc.ir.types import TensorType
 from symc.ir.value import Value
 
 Steps = tuple[int, ...]
+Window = tuple[Size, ...]
 
 
-def span(window: int, dilation: int) -> int:
+def span(window: Size, dilation: int) -> Size:
     """From the first to the last element of a window along an axis."""
     return (window - 1) * dilation + 1
 
 
-def count(n: Size, window: int, stride: int, dilation: int) -> Size:
+def count(n: Size, window: Size, stride: int, dilation: int) -> Size:
     """How many windows lie on an axis of n elements."""
     return floordiv(n - span(window, dilation), stride) + 1
 
 
-def check_steps(name: str, rank: int, **steps: Steps) -> None:
-    """Each must have one positive number for each of ``rank`` axes."""
+def check_steps(name: str, rank: int, **steps: Window) -> None:
+    """Each must have one positive number for each of ``rank`` axes. (The sizes of a window may be symbolic.)"""
     for what, given in steps.items():
-        if len(given) != rank or any(k < 1 for k in given):
+        if len(given) != rank or any(k < 1 if isinstance(k, int) else what != "window" for k in given):
             raise InternalError(f"{name}: {what} {given} is not {rank} positive numbers")
 
 
-def counts(name: str, shape: Sequence[Size], window: Steps, stride: Steps, dilation: Steps) -> tuple[Size, ...]:
+def counts(name: str, shape: Sequence[Size], window: Window, stride: Steps, dilation: Steps) -> tuple[Size, ...]:
     """How many windows lie along each axis of ``shape``, at least one."""
     check_steps(name, len(shape), window=window, stride=stride, dilation=dilation)
     for n, k, d in zip(shape, window, dilation, strict=True):
@@ -48,18 +50,18 @@ def counts(name: str, shape: Sequence[Size], window: Steps, stride: Steps, dilat
     return tuple(count(n, k, s, d) for n, k, s, d in zip(shape, window, stride, dilation, strict=True))
 
 
-def fits(v: Value, n: Sequence[Size], window: Steps) -> list[tuple[Size, int]]:
+def fits(v: Value, n: Sequence[Size], window: Window) -> list[tuple[Size, Size]]:
     """The sizes of axes, each with how many elements there must be so that there is a window."""
     return [(size, span(k, d)) for size, k, d in zip(n, window, v.attrs["dilation"], strict=True)]
 
 
-def last_fit(v: Value) -> list[tuple[Size, int]]:
+def last_fit(v: Value) -> list[tuple[Size, Size]]:
     """``fits`` where windows are over the last axes of the first operand: what facts["fits"] of an op says."""
     window = v.attrs["window"]
     return fits(v, v.operands[0].shape[v.operands[0].ndim - len(window) :], window)
 
 
-def _infer(t: TensorType, window: Steps, stride: Steps, dilation: Steps) -> TensorType:
+def _infer(t: TensorType, window: Window, stride: Steps, dilation: Steps) -> TensorType:
     lead = t.ndim - len(window)
     if lead < 0:
         raise ShapeError(f"windows: {t} has fewer than {len(window)} axes")
@@ -69,7 +71,7 @@ def _infer(t: TensorType, window: Steps, stride: Steps, dilation: Steps) -> Tens
 def _view(x: np.ndarray, window: Steps, stride: Steps, dilation: Steps) -> np.ndarray:
     """A view with the axes of the result, writable where ``x`` is."""
     lead = x.ndim - len(window)
-    out = [(n - span(k, d)) // s + 1 for n, k, s, d in zip(x.shape[lead:], window, stride, dilation, strict=True)]
+    out = [(n - (k - 1) * d - 1) // s + 1 for n, k, s, d in zip(x.shape[lead:], window, stride, dilation, strict=True)]
     if min(out) < 1:
         raise ShapeError(f"windows: a window {window}, dilation {dilation}, does not fit an array of shape {x.shape}")
     own = x.strides[lead:]
@@ -133,7 +135,7 @@ windows = register(Op(
 ))  # fmt: skip
 
 
-def _add_infer(t: TensorType, y: TensorType, **steps: Steps) -> TensorType:
+def _add_infer(t: TensorType, y: TensorType, **steps: Any) -> TensorType:
     if y.dtype != t.dtype:
         raise DTypeError(f"add_windows: {y} into {t}")
     want = _infer(t, **steps)
