@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symc.codegen.budget import Budget, fit
-from symc.codegen.plan import check_plan, make_plan
+from symc.codegen.plan import make_plan
 from symc.codegen.prologue import split
 from symc.errors import InputError, InternalError, NonFiniteError, SymcError
 from symc.ir import location
@@ -23,6 +22,9 @@ from symc.runtime.kernels import compile_count
 from symc.runtime.program import load
 from symc.runtime.reference_program import ReferenceProgram
 from symc.runtime.threads import threads_of
+
+if TYPE_CHECKING:
+    from symc.codegen.budget import Budget
 
 #: What each mode runs through, unless ``pipeline=`` says otherwise.
 PIPELINES = {"default": DEFAULT, "fast_compile": FAST_COMPILE, "debug": DEFAULT, "reference": "", "nan_guard": ""}
@@ -92,6 +94,7 @@ def _loaded(
     else:
         plan = _load(p, donated, budget)
         if mode == "debug":
+            from symc.codegen.check_plan import check_plan
             from symc.debugging.debug_mode import DebugProgram
 
             check_plan(plan)
@@ -126,6 +129,8 @@ def _load(p: Prepared, donated: frozenset[int], budget: Budget | None) -> Plan:
 def _plan(p: Prepared, donated: frozenset[int], budget: Budget | None) -> Plan:
     if budget is None:
         return make_plan(p.final, donated)
+    from symc.codegen.budget import fit
+
     smaller, plan = fit(p.final, donated, budget)
     if smaller is not p.final:
         p.whole, p.final = p.final, smaller

@@ -49,7 +49,7 @@ class Views:
     @property
     def plan(self) -> str:
         """The plan's text: buffers, steps and their order."""
-        from symc.codegen.plan import print_plan
+        from symc.codegen.plan_text import print_plan
 
         plans = [self._prepared.first, self._planned()]  # what is kept between calls comes first
         return "\n".join(print_plan(p) for p in plans if p is not None)

@@ -7,15 +7,15 @@ branches are steps with plans of their own inside (``nested``).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from symc.codegen.bufferize import bufferize
 from symc.codegen.cells import Nest, Work, may_fail, work_of
-from symc.codegen.check_plan import check_plan
 from symc.codegen.inplace import Pairs, inplace_pairs
 from symc.codegen.memory import MemoryReport, memory
 from symc.codegen.nested import nest
 from symc.codegen.order import order
-from symc.codegen.plan_text import print_plan
 from symc.codegen.reuse import assign_arena
 from symc.ir.function import Function
 from symc.ir.garbage import no_collections
@@ -24,7 +24,21 @@ from symc.ir.plan import Plan
 from symc.ir.record import dataclass, field
 from symc.ir.value import Value
 
+if TYPE_CHECKING:
+    from symc.codegen.check_plan import check_plan
+    from symc.codegen.plan_text import print_plan
+
 __all__ = ["MemoryReport", "check_plan", "make_plan", "memory", "print_plan"]
+
+
+_LATER = {"check_plan": "check_plan", "print_plan": "plan_text"}
+
+
+def __getattr__(name: str) -> Any:
+    """What proves and prints plans is imported when it is asked for."""
+    if name not in _LATER:
+        raise AttributeError(name)
+    return getattr(import_module(f"symc.codegen.{_LATER[name]}"), name)
 
 
 @phase("plan")

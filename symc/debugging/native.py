@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from symc.codegen.plan import check_plan, make_plan
+from symc.codegen.check_plan import check_plan
+from symc.codegen.plan import make_plan
 from symc.debugging.observe import sizes_of
 from symc.errors import PlanError
 from symc.ir.function import Function

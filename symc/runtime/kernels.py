@@ -21,7 +21,6 @@ from symc.codegen.cpu.render import Source
 from symc.codegen.cpu.text import Unsupported
 from symc.ir.record import dataclass
 from symc.runtime import machine_code
-from symc.runtime.compilers import numba_compile
 
 _lock = threading.RLock()
 _compiled: dict[tuple, Kernel] = {}
@@ -76,5 +75,7 @@ def _compile(source: Source, name: str) -> Kernel:
         except Unsupported:
             if _backend == "llvm":
                 raise
+    from symc.runtime.compilers import numba_compile
+
     library, entry = numba_compile.compile_text(source, name)
     return Kernel(name, source, "numba", entry, ENTRY(entry), library)

@@ -23,7 +23,6 @@ from symc.ir.reference import apply
 from symc.ir.requires import Requirement
 from symc.ir.types import TupleType, concrete_shape
 from symc.ir.value import Region, Value
-from symc.runtime import lapack, products
 from symc.runtime.calls import Calls, CallStep, Place, ReferenceStep, Refusal
 from symc.runtime.executor import ARENA, NDARRAY, NEVER, Address, Code, Label, Op, Word
 from symc.runtime.kernels import Kernel
@@ -150,9 +149,17 @@ class Lowering:
             self.code.emit(Op.COPY, *writes, *reads, self.number(v.type.nbytes))  # type: ignore[union-attr]
         elif step.kind == "launch" and kernel_form_of(step) in self.launches:
             self._launch(plan, v, self.launches[kernel_form_of(step)], reads, writes)
-        elif products.lower(self, step, reads, writes):
+        else:
+            self._call(plan, step, reads, writes)
+
+    def _call(self, plan: Plan, step: Step, reads: Sequence[int], writes: Sequence[int]) -> None:
+        """A routine of a library, or the reference. (Many a plan has none: they are imported here.)"""
+        from symc.runtime import lapack, products
+
+        v = step.value
+        if products.lower(self, step, reads, writes):
             return
-        elif not lapack.lower(self, v, reads, writes, lambda: self._reference(plan, v, reads, writes, rare=True)):
+        if not lapack.lower(self, v, reads, writes, lambda: self._reference(plan, v, reads, writes, rare=True)):
             self._reference(plan, v, reads, writes)
 
     def _fails(self, plan: Plan, v: Value) -> bool:

@@ -7,7 +7,6 @@ and large constants are not recorded.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -94,10 +93,14 @@ class Recordings:
 
     def encoded(self) -> bytes:
         """As text."""
+        import json
+
         return json.dumps([self.rest, self.first, self.reads, self.names], separators=(",", ":")).encode()
 
     @classmethod
     def decoded(cls, data: bytes) -> Recordings:
+        import json
+
         return cls(*json.loads(data))
 
 

@@ -73,7 +73,9 @@ def run_pipeline(text: str, pipeline: str) -> str:
 
 def _planned(f: Function) -> str:
     """The text of the function's plan, which is checked."""
-    from symc.codegen.plan import check_plan, make_plan, print_plan
+    from symc.codegen.check_plan import check_plan
+    from symc.codegen.plan import make_plan
+    from symc.codegen.plan_text import print_plan
 
     plan = make_plan(f)
     check_plan(plan)
