@@ -298,6 +298,18 @@ def test_a_kernel_of_known_small_size_has_no_pieces():
     assert "range(begin, end)" in sc.compile(sc.exp(sc.vector("x"))).source
 
 
+def test_a_function_of_a_user_is_called_by_one_thread():
+    @sc.op(numba=lambda x: x * x + 1.0)
+    def square_and_one(x):
+        return x * x + 1.0
+
+    x = sc.vector("x")
+    f = sc.compile(square_and_one(sc.exp(x)), threads=3)
+    data = arrays(500_000)[0]
+    assert launches(f, data) == 0 and "begin" not in f.source
+    np.testing.assert_allclose(f(data), np.exp(data) ** 2 + 1)
+
+
 def test_one_long_row_is_one_piece():
     x = sc.matrix("x")
     e = sc.exp(x)

@@ -11,10 +11,11 @@ from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
+from symc.codegen.cpu.blocks import INSIDE, close_block, limits_in_block, open_block
 from symc.codegen.cpu.columns import emit_columns, is_columns
 from symc.codegen.cpu.folds import CHUNK, Accumulator, fold_parts, is_long
 from symc.codegen.cpu.intrinsics import cast_template, template
-from symc.codegen.cpu.pieces import ARGUMENTS, LAST, Pieces, pieces
+from symc.codegen.cpu.pieces import ARGUMENTS, Pieces, pieces
 from symc.codegen.cpu.puts import PUTS
 from symc.codegen.cpu.text import Unsupported, loaded, number, rounded, stored
 from symc.codegen.scalarize import Loops
@@ -248,6 +249,10 @@ class Renderer:
         if ranges is not None:
             self.emit_parts(loop.members[0], ranges, env, targets.get(loop.members[0], []), depth)
             return
+        self.emit_members(loop, env, targets, depth)
+
+    def emit_members(self, loop: _Loop, env: dict[Value, str], targets: dict[Value, list], depth: int) -> None:
+        """Write folds and generates over one extent."""
         folds = [v for v in loop.members if v.op.name == "fold"]
         accumulators = {v: [Accumulator(self, k, t) for k, t in fold_parts(v)] for v in folds}
         every = [a for v in folds for a in accumulators[v]]
@@ -256,8 +261,8 @@ class Renderer:
         kept = {v: [results[k] for k in v.attrs.get("keeps", ())] for v in folds}
         blocks = depth == 1 and self.pieces is not None and self.pieces.block is not None
         if blocks:
-            self.open_block()
-            depth += 1
+            open_block(self)
+            depth = INSIDE
         for a in every:
             a.start(depth)
         chunked = bool(every) and any(a.partial for a in every) and is_long(loop.shape)
@@ -278,7 +283,8 @@ class Renderer:
             for a in every:
                 a.finish_chunk(depth + len(loop.shape))
         if blocks:
-            depth = self.close_block(every)
+            close_block(self, every)
+            depth = 1
         for v in folds:
             names = [a.result(depth) for a in accumulators[v]]
             names += [Row(f"o{k}", self.offset(before, shape)) for k, before, shape in kept[v]]
@@ -313,7 +319,8 @@ class Renderer:
         for k, s in enumerate(shape):
             i = self.fresh("i")
             index.append(i)
-            first, last = self.in_block(s) if self.block and not k else ("0", self.size(s))
+            outermost = self.block and not k and depth == INSIDE
+            first, last = limits_in_block(self, s) if outermost else ("0", self.size(s))
             if chunked and k == len(shape) - 1:
                 c, n = self.fresh("c"), self.size(s)
                 self.line(depth, f"for {c} in range({first}, {last}, {CHUNK}):")
@@ -322,7 +329,7 @@ class Renderer:
                 self.line(depth + 1, f"for {i} in range({c}, min({c} + {CHUNK}, {n})):")
                 depth += 2
             else:
-                limits_ = f"{first}, {last}" if self.block and not k else self.extent(shape, k, depth)
+                limits_ = f"{first}, {last}" if outermost else self.extent(shape, k, depth)
                 self.line(depth, f"for {i} in range({limits_}):")
                 depth += 1
         return tuple(index), depth
@@ -341,35 +348,6 @@ class Renderer:
         if pairs and isinstance(s, int) and PAIR < s < SHORT_ROW:
             return self.sizes.setdefault(s, f"n{len(self.sizes)}")
         return self.size(s)
-
-    # -- sums in blocks
-
-    def open_block(self) -> None:
-        """A loop over blocks: what is written next is one of them."""
-        self.block = self.fresh("b")
-        self.line(1, f"for {self.block} in range({', '.join(ARGUMENTS)}):")
-
-    def in_block(self, s: Size) -> tuple[str, str]:
-        """The limits of the outermost axis in a block."""
-        assert self.pieces is not None and self.pieces.block is not None
-        step = self.size(self.pieces.block)
-        return f"{self.block} * {step}", f"min({self.block} * {step} + {step}, {self.size(s)})"
-
-    def close_block(self, every: Sequence[Accumulator]) -> int:
-        """Keep what a block has summed. After all blocks: put that together, in order. The depth there."""
-        assert self.pieces is not None
-        for a in every:
-            a.keep(2, self.block)
-        self.block = ""
-        self.line(1, f"if {LAST} > 0:")
-        self.after = len(self.lines)
-        b = self.fresh("b")
-        for a in every:
-            a.restart(1)
-        self.line(1, f"for {b} in range({self.size(self.pieces.units)}):")
-        for a in every:
-            a.add_kept(2, b)
-        return 1
 
     def enter(self, v: Value, index: Sequence[str], env: dict[Value, str]) -> dict[Value, str]:
         """What a loop's region sees: its index, then what it captured."""
