@@ -128,7 +128,7 @@ def test_reductions(op, dtype):
     seen = 0
     for arrays, attrs in op.samples():
         (x,) = arrays
-        if x.dtype != np.dtype(dtype) or attrs["axes"] == ():
+        if x.dtype != np.dtype(dtype):
             continue
         seen += 1
         if seen > 8:

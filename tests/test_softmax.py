@@ -77,3 +77,10 @@ def test_rows_of_nothing_but_minus_infinity():
     with np.errstate(all="ignore"):
         p, lse = evaluate_function(optimized([sc.softmax(X, 1), sc.logsumexp(X, 1)], [X]), [x])
     assert np.isnan(p[0]).all() and p[1].tolist() == [1, 0] and lse.tolist() == [-np.inf, 0]
+
+
+def test_the_log_of_nothing_minus_nothing():
+    x, y = sc.vector("x"), sc.vector("y")
+    f = sc.compile(sc.log(sc.exp(x) - sc.exp(y)), [x, y])
+    got = f(np.array([-np.inf, 800.0, 1.0, -np.inf, np.nan]), np.array([-np.inf, 700.0, -np.inf, 1.0, -np.inf]))
+    np.testing.assert_array_equal(got, [-np.inf, 800.0, 1.0, np.nan, np.nan])

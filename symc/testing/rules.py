@@ -5,7 +5,7 @@ examples, to variants of them (``rule_forms``), and to forms that come near:
 
 * types: both sides have one type, in every dtype that the rule claims;
 * meaning: both sides are equal on ordinary numbers, and bit for bit on an adversarial grid if the rule says ``exact``;
-* of sums of nothing nothing is made nan (``rule_empty``);
+* of sums of nothing nothing is made nan (``rule_empty``), and no operand is lost with its nans (``rule_nan``);
 * accuracy: judged by mpmath (``exact``), which evaluates the *left* side: a rule must not only be accurate, it must
   compute the same function (``rule_accuracy``);
 * gradients of both sides agree;
@@ -64,6 +64,7 @@ def check_rule(r: Rule) -> None:
     """Every check that applies to a rule."""
     from symc.testing.rule_accuracy import check_accuracy
     from symc.testing.rule_empty import check_empty
+    from symc.testing.rule_nan import check_nan
     from symc.testing.rule_uses import check_uses
 
     check_types(r)
@@ -71,6 +72,7 @@ def check_rule(r: Rule) -> None:
     check_fires(r)
     check_meaning(r)
     check_empty(r)
+    check_nan(r)
     check_accuracy(r)
     check_gradients(r)
     check_terminates(r)
