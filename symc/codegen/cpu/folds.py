@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from symc.codegen.cpu.render import Renderer
 
 CHUNK = 1024  # elements summed before a partial sum is added: bounds the rounding error of long sums
-BLOCK = 512  # columns whose accumulators stay in cache
 
 
 def fold_parts(v: Value) -> list[tuple[str, TensorType]]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from symc.codegen.costs import FUNCTION, LIBRARY
-from symc.codegen.cpu.folds import BLOCK, CHUNK
+from symc.codegen.cpu.folds import CHUNK
 from symc.codegen.cpu.intrinsics import ONE_BY_ONE, VECTORIZED
 from symc.codegen.scalarize import Loops
 from symc.codegen.user_functions import is_users
@@ -31,6 +31,8 @@ ARGUMENTS, LAST = ("begin", "end"), "last"
 SUMMED = 64 * CHUNK
 #: How many elements a piece of a loop over elements has at least: a multiple of what the compiler takes at a time.
 ELEMENTS = 1024
+#: The same of a loop over columns.
+COLUMNS = 512
 #: How many nanoseconds a kernel must take for threads to be worth it: see "Threads" in the architecture.
 WORTH = 70_000
 #: Picoseconds to read or write a byte in the cache; of ops on one of many numbers of 8 bytes, half as many on 4 bytes.
@@ -74,7 +76,7 @@ def pieces(loops: Loops) -> Pieces | None:
     if len(shape) > 1:
         grain = 1
     elif loops.columns:
-        grain = BLOCK
+        grain = COLUMNS
     else:
         grain = 1 if any(v.regions for v in postorder(outermost.regions[0].results)) else ELEMENTS
     return Pieces(shape[0], grain, time)
