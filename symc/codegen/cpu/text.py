@@ -43,8 +43,9 @@ def identity(kind: str, dtype: np.dtype) -> str:
 
 
 def combine(kind: str, now: str, x: str, dtype: np.dtype, exact: bool = False) -> str:
-    """One step of a fold. Float sums and products may be reassociated (so that they vectorize) unless ``exact``."""
-    if kind in ("add", "mul") and dtype.kind == "f" and not exact:
+    """One step of a fold. Float sums and products may be reassociated (so that they vectorize), and of zeros of either
+    sign any may be the greatest, unless ``exact``."""
+    if kind in ("add", "mul", "maximum", "minimum") and dtype.kind == "f" and not exact:
         return f"fold_{kind}({now}, {x})"
     form = template(kind, dtype.kind)
     if form is None:

@@ -56,7 +56,7 @@ def _wrapping(sign: str) -> Primitive:
     return combine
 
 
-def _intrinsic(name: str, arity: int) -> Primitive:
+def _intrinsic(name: str, arity: int, flags: str = CONTRACT) -> Primitive:
     """An LLVM intrinsic on floats of either width, with operands of the type of the first."""
 
     def apply(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:
@@ -65,7 +65,7 @@ def _intrinsic(name: str, arity: int) -> Primitive:
         symbol = f"llvm.{name}.{x.type}"
         declare(symbol, t, [t] * arity)
         operands = ", ".join(f"{t} {cast(emit, y, x.type).ref}" for y in (x, *xs[1:]))
-        return Scalar(x.type, emit(f"call {CONTRACT} {t} @{symbol}({operands})"))
+        return Scalar(x.type, emit(f"call {flags} {t} @{symbol}({operands})"))
 
     return apply
 
@@ -163,6 +163,8 @@ PRIMITIVES: dict[str, Primitive] = {
     "bits": _width,
     "fold_add": _fold("fadd"),
     "fold_mul": _fold("fmul"),
+    "fold_maximum": _intrinsic("maximum", 2, "nsz"),
+    "fold_minimum": _intrinsic("minimum", 2, "nsz"),
     "wrap_add": _wrapping("+"),
     "wrap_sub": _wrapping("-"),
     "wrap_mul": _wrapping("*"),

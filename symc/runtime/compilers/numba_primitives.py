@@ -103,14 +103,14 @@ def fmod(typingctx, x, y):
     return x(x, x), codegen
 
 
-def _llvm(name: str, arity: int):
+def _llvm(name: str, arity: int, flags: tuple[str, ...] = ()):
     """An LLVM intrinsic on floats of either width."""
 
     def codegen_for(t):
         def codegen(context, builder, signature, args):
             llt = context.get_value_type(t)
             fn = builder.module.declare_intrinsic(name, [llt], ir.FunctionType(llt, [llt] * arity))
-            return builder.call(fn, args)
+            return builder.call(fn, args, fastmath=flags)
 
         return codegen
 
@@ -139,6 +139,8 @@ def _llvm(name: str, arity: int):
 
 maximum = _llvm("llvm.maximum", 2)  # nan if either is
 minimum = _llvm("llvm.minimum", 2)
+fold_maximum = _llvm("llvm.maximum", 2, ("nsz",))  # which of two zeros is the greater need not be found out
+fold_minimum = _llvm("llvm.minimum", 2, ("nsz",))
 copysign = _llvm("llvm.copysign", 2)
 rint = _llvm("llvm.rint", 1)
 fma = _llvm("llvm.fma", 3)  # x * y + z, rounded once
