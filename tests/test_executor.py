@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
 import sys
 import threading
@@ -224,3 +225,17 @@ def test_it_needs_no_numba() -> None:
     )
     out = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"
+
+
+def test_a_single_run_is_by_plain_code():
+    """Good code of the interpreter takes LLVM much longer: it is made for what runs again."""
+    code = ("import numpy as np, symc as sc\n"
+            "from symc.runtime.native import executor_ir\n"
+            "load, levels = executor_ir.load_module, []\n"
+            "executor_ir.load_module = lambda name, write, level: levels.append(level) or load(name, write, level)\n"
+            "x = sc.input('x', 'float64', shape=('n',)); f = sc.compile(x + 1, [x])\n"
+            "for k in range(3): print(f(np.ones(2))[0], levels)")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
+                          env={**os.environ, "SYMC_CACHE_DIR": "off"})
+    first, *_, last = done.stdout.split("\n")[:3]
+    assert (first, last) == ("2.0 [0]", "2.0 [0, 2]")

@@ -207,7 +207,7 @@ class Template:
 class Executable:
     """Code in memory. ``words[slot]`` may be read and written between runs; one run at a time."""
 
-    __slots__ = ("_constants", "_memory", "_pool", "_run", "address", "words")
+    __slots__ = ("_constants", "_memory", "_once", "_pool", "_run", "address", "words")
 
     def __init__(self, template: Template, arena: int, threads: int = 1):
         memory, pool = template.words.copy(), aligned(template.pool.nbytes)
@@ -220,12 +220,19 @@ class Executable:
         wanted = memory[Word.LIMIT] or (memory[Word.POOL] and threads > 1)
         memory[Word.POOL] = pool_address() if wanted else 0
         memory[Word.THREADS] = threads if memory[Word.POOL] else 1
-        self._memory, self._pool, self._constants, self._run = memory, pool, template.constants, executor()
+        self._memory, self._pool, self._constants = memory, pool, template.constants
+        self._once: Any = executor(once=True)
+        self._run: Any = None
         self.address = memory.ctypes.data
         self.words: Any = memory.data  # a memoryview: single words are read and written faster than through the array
 
     def run(self) -> int:
         """0, or the number with which an instruction stopped it."""
+        if self._once is not None:
+            run, self._once = self._once, None
+            return run(self.address)
+        if self._run is None:
+            self._run = executor()
         return self._run(self.address)
 
 

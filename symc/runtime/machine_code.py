@@ -106,7 +106,7 @@ def load_module(name: str, write: Callable[[], str], level: int) -> Callable[[st
     ``name`` tells modules apart; what else decides the text are the sources of this folder. ``level``: how much LLVM
     does for it, up to 3 (the passes that vectorize loops).
     """
-    key = object_cache.key([version.of_compilers(), "module", name, str(level)])
+    key = _key_of_module(name, level)
     entry = object_cache.read(key)
     if entry is None:
         from symc.runtime.compilers.llvm_compile import module_code
@@ -119,6 +119,15 @@ def load_module(name: str, write: Callable[[], str], level: int) -> Callable[[st
         return _modules[-1]
 
     return _loaded(entry, loader)
+
+
+def is_kept(name: str, level: int) -> bool:
+    """Whether ``load_module`` finds a module on disk."""
+    return object_cache.read(_key_of_module(name, level)) is not None
+
+
+def _key_of_module(name: str, level: int) -> str:
+    return object_cache.key([version.of_compilers(), "module", name, str(level)])
 
 
 def _new_machine(level: int = 3, linked: bool = LINKED) -> Any:

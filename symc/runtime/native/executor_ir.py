@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from symc.runtime.machine_code import load_module
+from symc.runtime.machine_code import is_kept, load_module
 from symc.runtime.native.pool_ir import Pool
 
 #: How many pointers the routines take that can be called: BLAS, LAPACK, and what is beside it.
@@ -83,17 +83,26 @@ DATA = object.__basicsize__
 
 _lock = threading.Lock()
 _run: Callable[[int], int] | None = None
+_plain: Callable[[int], int] | None = None
 
 
-def executor() -> Callable[[int], int]:
-    """``run(address of memory)``. It releases the GIL; callbacks take it."""
-    global _run
+def executor(once: bool = False) -> Callable[[int], int]:
+    """``run(address of memory)``. It releases the GIL; callbacks take it.
+
+    ``once``: for a single run. Good code takes LLVM 17 ms, plain code 3 ms: what runs again gets the good one.
+    """
+    global _run, _plain
     if _run is None:
         with _lock:
-            if _run is None:
-                address = load_module("executor", _module, 2)("symc_run")
-                _run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(address)
+            if _run is None and once and not is_kept("executor", 2):
+                _plain = _plain or _loaded(0)
+                return _plain
+            _run = _run or _loaded(2)
     return _run
+
+
+def _loaded(level: int) -> Callable[[int], int]:
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(load_module("executor", _module, level)("symc_run"))
 
 
 def counter() -> str:
