@@ -58,10 +58,12 @@ first call add to a process.
 def _summary(documents: list[Document]) -> str:
     ratios = [ratio for d in documents if (ratio := _ratio(d, "cpu_s", _is_library)) is not None]
     ahead = sum(ratio < 1 for ratio in ratios)
+    slow = [f"{name} in {sum(name in d['rows'] for d in documents)}" for name in PEERS if PEERS[name].slow]
     return f"""\
 One thread, CPU time of a call, all peers in turns in one run. In {ahead} of {len(ratios)} cases symc is ahead (a ratio
-below 1) of the best of NumPy, JAX, PyTorch (eager and compiled), PyTensor, CasADi, numexpr and autograd. The last
-column compares with fused loops that were written by hand for the case and compiled by Numba with fast math.
+below 1) of the best of NumPy, JAX, PyTorch, PyTensor, CasADi and others. Compilers that take seconds to minutes are not
+in every row: {", ".join(slow)}. The last column compares with fused loops that were written
+by hand for the case and compiled by Numba with fast math.
 """
 
 
