@@ -84,3 +84,10 @@ def test_passes_do_nothing_where_they_are_not_run(p: opt.Pass) -> None:
             passed += 1
             assert _run(p, f, Selection((p.name,)), Provenance(), True, {}, Analysis())[0].body is f.body
     assert passed > 20
+
+
+def test_every_file_of_rules_is_listed() -> None:
+    from symc.opt.listed import MODULES
+
+    files = {f"rules.{p.stem}" for p in (Path(opt.__file__).parent / "rules").glob("*.py") if p.stem != "__init__"}
+    assert files == {m for m in MODULES if m.startswith("rules.")}
