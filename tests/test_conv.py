@@ -12,7 +12,7 @@ import symc as sc
 from symc.errors import DTypeError, ShapeError
 from symc.ir.op import lookup
 from symc.runtime.kernels import only
-from symc.testing import assert_kernels
+from symc.testing import assert_fires, assert_kernels
 from tests.conv_cases import CONV, POOL, TRANSPOSE, golden, numbers, operands
 
 GOLDEN = golden()
@@ -238,6 +238,15 @@ def test_pooling_is_one_kernel_forward() -> None:
     f = sc.compile(sc.max_pool(x, 2), [x])
     assert_kernels(f, 1)
     assert "if " not in f.source.replace(" if ", "")  # selects only: it vectorizes
+
+
+def test_bias_and_relu_are_part_of_pooling() -> None:
+    """One kernel copies windows, another pools; nothing in between is as large as the result of the convolution."""
+    x, w = sc.input("x", "float32", shape=("n", 4, 12, 12)), sc.input("w", "float32", shape=(8, 4, 3, 3))
+    b = sc.input("b", "float32", shape=(8,))
+    f = sc.compile(sc.max_pool(sc.relu(sc.conv(x, w, b)), 2), [x, w, b])
+    assert_kernels(f, 2)
+    assert_fires(f, "max_pool_of_rising", 2)
 
 
 # --- mistakes ---------------------------------------------------------------------------------------------------------
