@@ -21,8 +21,12 @@ class Timer:
         self.fastest = float("inf")
 
     def warm_up(self, seconds: float) -> None:
-        """Settle caches and choose the batch length. A call that is itself longer than this needs neither."""
-        self.run(0)
+        """Settle caches and choose the batch length. A call that is itself longer than this needs neither.
+
+        Several calls tell that: the second one may still prepare something.
+        """
+        for _ in range(3):
+            self.run(0)
         for _ in range(3):
             if self.fastest > seconds:
                 return
