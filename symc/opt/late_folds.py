@@ -5,7 +5,7 @@ them. A fold over the first axes (the gradient of a bias, or of the scale of a l
 way: every element is added to the result, which is a row in memory and stays in the cache. Nothing in the kernel reads
 it. So the arrays that the kernel reads are read once, and what only the sums need is written nowhere.
 
-Alone, folds over the first axes are computed in blocks of columns (``symc.codegen.cpu.render``), which is faster where
+Alone, folds over the first axes are computed in blocks of columns (``symc.codegen.cpu.columns``), which is faster where
 a row of results is long.
 """
 
