@@ -41,7 +41,7 @@ SIZES = {
     'rules.select': 8749,
     'rules.shapes': 11113,
     'rules.sinking': 10557,
-    'rules.softmax': 8922,
+    'rules.softmax': 8914,
     'rules.writes': 12584,
     'rules.sparse': 8302,
     'rules.there_and_back': 2019,

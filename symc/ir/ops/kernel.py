@@ -123,8 +123,8 @@ fold = register(
         "fold",
         _fold_infer,
         _fold_reference,
-        doc="Combine what the region gives over all indices in `shape`, each result with its kind. What it gives beyond "
-        "those is kept, an array over `shape`; `keeps` says in the memory of which results of a kernel.",
+        doc="Combine what the region gives over all indices in `shape`, each result with its kind. What it gives "
+        "beyond those is kept, an array over `shape`; `keeps` says in the memory of which results of a kernel.",
     )
 )
 
