@@ -62,8 +62,8 @@ def _summary(documents: list[Document]) -> str:
     return f"""\
 One thread, CPU time of a call, all peers in turns in one run. In {ahead} of {len(ratios)} cases symc is ahead (a ratio
 below 1) of the best of NumPy, JAX, PyTorch, PyTensor, CasADi and others. Compilers that take seconds to minutes are not
-in every row: {", ".join(slow)}. The last column compares with fused loops that were written
-by hand for the case and compiled by Numba with fast math.
+in every row: {", ".join(slow)}.
+The last column compares with fused loops that were written by hand for the case and compiled by Numba with fast math.
 """
 
 
@@ -119,16 +119,20 @@ def _machine(documents: list[Document]) -> str:
     versions = {name.split(".")[0].split("-")[0]: row["version"] for name, row in rows}
     named = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
     revisions = ", ".join(sorted({str(d["machine"]["revision"]) for d in documents}))
-    return f"{facts['cpu']}, {facts['system']}, {facts['libc']}; {named}; symc at {revisions}.\n"
+    load = max((d["machine"].get("load_average") or [0])[0] for d in documents)
+    return f"""\
+{facts["cpu"]}, {facts["cores"]} cores, load average up to {load:.0f} (other work, equal for all peers), {facts["system"]},
+{facts["libc"]}; {named}; symc at {revisions}.
+"""
 
 
 def _compared(document: Document) -> bool:
     return "symc" in document["rows"] and len(document["rows"]) > 1 and document["settings"]["threads"] == 1
 
 
-def _place(document: Document) -> tuple[int, str]:
+def _place(document: Document) -> tuple[int, str, int]:
     workload = document["workload"]
-    return ORDER.index(workload) if workload in ORDER else len(ORDER), workload
+    return ORDER.index(workload) if workload in ORDER else len(ORDER), workload, document["case"].get("units", 1)
 
 
 def _name(document: Document) -> str:

@@ -29,7 +29,7 @@ def test_losing_and_failed_rows_are_marked():
     row = {"ok": True, "cpu_s": 2.0, "compile_cold_cpu_s": 1.0, "compile_warm_cpu_s": 1.0, "start_warm_cpu_s": 1.0,
            "memory_warm_mib": 1.0, "version": "1"}  # fmt: skip
     document = {"workload": "chain", "case": {"name": "x"}, "settings": {"threads": 1, "huge_pages": False},
-                "machine": {"cpu": "", "system": "", "libc": "", "revision": ""},
+                "machine": {"cpu": "", "cores": 1, "system": "", "libc": "", "revision": ""},
                 "rows": {"symc": row, "jax": {**row, "cpu_s": 1.0}}}  # fmt: skip
     assert "| chain x | 2 s | jax, 1 s | **2.00** |" in readme.tables([document])
     document["rows"]["symc"] = {"failure": "it died"}
