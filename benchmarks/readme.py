@@ -121,8 +121,8 @@ def _machine(documents: list[Document]) -> str:
     revisions = ", ".join(sorted({str(d["machine"]["revision"]) for d in documents}))
     load = max((d["machine"].get("load_average") or [0])[0] for d in documents)
     return f"""\
-{facts["cpu"]}, {facts["cores"]} cores, load average up to {load:.0f} (other work, equal for all peers), {facts["system"]},
-{facts["libc"]}; {named}; symc at {revisions}.
+{facts["cpu"]}, {facts["cores"]} cores, load average up to {load:.0f} (other work, equal for all peers),
+{facts["system"]}, {facts["libc"]}; {named}; symc at {revisions}.
 """
 
 
