@@ -28,7 +28,20 @@ def normalized_twice(x: Any) -> Any:
     return e + d / sc.sum(d, axis=1, keepdims=True), d
 
 
+def and_its_greatest(x: Any) -> Any:
+    s = softmax(x)
+    return s, sc.max(s, axis=1)  # one loop reads the row that is kept, and writes the result there
+
+
+def and_a_sum_of_it(x: Any) -> Any:
+    s = softmax(x)
+    m = sc.max(s, axis=1, keepdims=True)  # what comes after reads the row once more
+    return s, m, sc.sum(sc.sin(s - m) * s, axis=1)
+
+
 PROGRAMS = {
+    "read again": (and_a_sum_of_it, {"exp": 1}),
+    "read and written": (and_its_greatest, {"exp": 1}),
     "softmax": (softmax, {"exp": 1}),
     "two results": (lambda x: (softmax(x), sc.exp(x) + 1), {"exp": 2}),
     "two levels": (normalized_twice, {"tanh": 1, "log1p": 1}),

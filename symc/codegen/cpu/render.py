@@ -189,7 +189,7 @@ class Renderer:
                 self.emit_scalar(number_, env, depth)
             late.clear()
 
-        for v in postorder(region.results):
+        for v in _written_last(postorder(region.results)):
             if v in env or v.op.name == "constant" or v.op in PUTS:
                 continue
             waits = any(o in blocked for o in v.operands)
@@ -399,6 +399,13 @@ class Renderer:
         if form is None:
             raise Unsupported(f"{v.op.name} of {v.operands[0].dtype}")
         return rounded(form.format(*operands, **v.attrs), v.dtype)
+
+
+def _written_last(values: list[Value]) -> list[Value]:
+    """Values in an order in which rows that are kept are read before results are written into them."""
+    if not any(v.attrs.get("keeps") for v in values):
+        return values
+    return sorted(values, key=lambda v: _projection(v)[0].op.name == "generate")
 
 
 def _projection(v: Value) -> tuple[Value, int]:
