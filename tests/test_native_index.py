@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -278,9 +279,14 @@ def test_special_functions(name, attrs, dtype):
     program = load(planned(f))
     assert_native(program)
     (got,), (want,) = program.run([x], {}), evaluate_function(f, [x])
+    eps = np.finfo(dtype).eps
     with np.errstate(all="ignore"):
-        wrong = abs(got.astype("f8") - want) > 2 * np.finfo(dtype).eps * abs(want.astype("f8"))
-    assert not (wrong | (np.isnan(got) != np.isnan(want)) | (np.isinf(got) != np.isinf(want))).any()
+        apart = abs(got.astype("f8") - want) > 2 * eps * abs(want.astype("f8"))
+    assert not ((np.isnan(got) != np.isnan(want)) | (np.isinf(got) != np.isinf(want))).any()
+    for k in np.flatnonzero(apart):  # the reference is SciPy's, which is 10 ulp off next to poles
+        exact = {"digamma": mpmath.digamma, "erfinv": mpmath.erfinv}[name](float(x[k]))
+        terms = 1 if name == "digamma" and x[k] < 0 else 0  # the difference of two, which cancel next to a zero
+        assert abs(float(got[k]) - exact) <= 2 * eps * max(terms, abs(exact)), x[k]
 
 
 def test_all_integer_dtypes_are_checked():
