@@ -80,7 +80,7 @@ class Decisions:
                 return operands
             found = [a if x is None or x.shape != np.shape(a) else _of_any_size(np.asarray(a), x, turn, (-1) ** k, rng)
                      for k, (a, x) in enumerate(zip(operands, first, strict=True))]
-            return _perhaps_equal(operands, found, rng) if v.op.name in ("eq", "ne") else found
+            return _perhaps_equal(operands, first, found, rng) if v.op.name in ("eq", "ne") else found
 
         return undecided
 
@@ -108,10 +108,14 @@ def _of_any_size(a: np.ndarray, first: np.ndarray, turn: int, side: int, rng: np
         return np.where(lost, size, a).astype(a.dtype)
 
 
-def _perhaps_equal(operands: list[Any], found: list[Any], rng: np.random.Generator) -> list[Any]:
-    """Operands of a test for equality. What may be of any size may be what it is compared with."""
+def _perhaps_equal(operands: list[Any], first: list[Any], found: list[Any], rng: np.random.Generator) -> list[Any]:
+    """Operands of a test for equality. What may be of any size may be what it is compared with, and so may what is as
+    far from it as it is from what it was in the ``first`` run."""
+    a, b = map(np.asarray, operands)
     with np.errstate(all="ignore"):
-        lost = np.logical_or(*(np.asarray(a) != np.asarray(b) for a, b in zip(operands, found, strict=True)))
+        lost = np.logical_or(a != np.asarray(found[0]), b != np.asarray(found[1]))
+        moved_by = sum((np.abs(x - y) for x, y in zip((a, b), first, strict=True) if y is not None), np.zeros(a.shape))
+        lost = lost | (np.abs(a - b) <= CANCELLED * moved_by) & (a != b)
     return [np.where(lost & (rng.random(lost.shape) < 0.5), found[1], found[0]), found[1]]
 
 
