@@ -69,10 +69,10 @@ class File:
         """Keep what a program is lowered to from now on."""
         if isinstance(program, TwoPrograms):
             reads, names = list(program.reads), list(program.names)
-            program.first.on_lowered = lambda lowered: self._add(lowered, "first", reads, names)  # type: ignore[attr-defined]
-            program.rest.on_lowered = lambda lowered: self._add(lowered, "rest", reads, names)  # type: ignore[attr-defined]
+            program.first.on_lowered = lambda lowered: self._add(lowered, "first", reads, names)
+            program.rest.on_lowered = lambda lowered: self._add(lowered, "rest", reads, names)
         elif isinstance(program, Frames):
-            program.on_lowered = lambda lowered: self._add(lowered, "rest", None, [])  # type: ignore[attr-defined]
+            program.on_lowered = lambda lowered: self._add(lowered, "rest", None, [])
 
     def _add(self, lowered: Lowered, part: str, reads: list[int] | None, names: list[str]) -> None:
         """Keep what will be run, unless there are enough, or it is bound to this process."""
@@ -89,7 +89,18 @@ class File:
                 object_cache.write_data(self.key, found.encoded())
 
 
-class WarmProgram(Frames):
+class Late:
+    """Whatever else is asked of it is asked of what ``_whole`` gives, which compiles it."""
+
+    _whole: Callable[[], Any]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._whole(), name)
+
+
+class WarmProgram(Late, Frames):
     """Runs recordings; what they do not serve is served by the program itself, once it is compiled."""
 
     def __init__(self, found: list[Any], whole: Callable[[], Any], threads: int):
@@ -107,13 +118,8 @@ class WarmProgram(Frames):
                     break
         return self._whole().lower(sizes)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self._whole(), name)
 
-
-class WarmTwo(TwoPrograms):
+class WarmTwo(Late, TwoPrograms):
     """Two programs, both warm."""
 
     def __init__(self, found: Recordings, whole: Callable[[], Any], threads: int):
@@ -121,11 +127,6 @@ class WarmTwo(TwoPrograms):
         self._whole = whole
         super().__init__(WarmProgram(found.first, lambda: whole().first, threads),
                          WarmProgram(found.rest, lambda: whole().rest, threads), found.reads, found.names)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self._whole(), name)
 
 
 class WarmPrepared:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -57,6 +57,9 @@ class Frames(ABC):
         self._lowered: dict[tuple, Lowered] = {}
         self._chains: list[Chain] = []  # those that no call uses now; there are as many as calls ran at once
         self._lock = threading.Lock()
+
+    #: Who wants to know what a program is lowered to.
+    on_lowered: Callable[[Lowered], None] | None = None
 
     @abstractmethod
     def lower(self, sizes: Sizes) -> Lowered:

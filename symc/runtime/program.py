@@ -5,7 +5,7 @@ For each combination of sizes it meets, a plan is lowered to code for the native
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from symc.codegen.cpu.render import Unsupported
 from symc.codegen.kernel_source import Form, kernel_form_of, kernel_source
@@ -50,7 +50,6 @@ class Program(Frames):
                 launch = _build(step, form, names)
                 if launch is not None:
                     self.launches[form] = launch
-        self.on_lowered: Callable[[Lowered], None] | None = None  # who wants to know
 
     # -- what it holds
 
