@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from symc.debugging.guilt import wrong_stage
+from symc.debugging.guilt import attempt, wrong_stage
 from symc.debugging.trust import Trusted
+from symc.errors import LinAlgError
 from symc.ir.parse import parse
 from symc.ir.reference import evaluate_function
 from symc.ir.text import print_function
@@ -101,3 +102,45 @@ func @f(%x: f64[2]) -> (bool[2]) {
     judge = Trusted(f, [np.array([0.004672229058747124, -3.0])])
     assert all(judge.difference([np.array([b, False])]) is None for b in (True, False))
     assert judge.difference([np.array([True, True])]) is not None
+
+
+QUOTIENTS = """
+func @f(%x: f64[3], %y: f64[3], %z: f64[3]) -> (f64[3]) {{
+  %0 = exp %y : f64[3]
+  %1 = log %0 : f64[3]
+  %2 = sub %1, %z : f64[3]
+  {0}
+  return %3
+}}
+"""
+
+
+@pytest.mark.parametrize("op", ["%3 = div %x, %2 : f64[3]", "%3 = mod %x, %2 : f64[3]"])
+def test_nothing_is_promised_of_what_is_divided_by_what_cancelled(op):
+    """log(exp(0.3)) - 0.3 is some 1e-17, or 0 where log(exp(y)) is y."""
+    f = parse(QUOTIENTS.format(op))
+    arrays = [np.array([0.0, 0.0, 0.0]), np.array([0.3, 0.3, 0.5]), np.array([0.3 + 1e-16, 0.25, 0.25])]
+    judge = Trusted(f, arrays)
+    assert judge.want[0].tolist() == [0.0, 0.0, 0.0]  # 0 / 1e-17
+    assert judge.difference([np.array([np.nan, 0.0, 0.0])]) is None
+    for wrong in ([0.0, np.nan, 0.0], [0.0, 0.0, np.nan], [0.0, 0.0, 1.0]):  # nothing cancelled there
+        assert judge.difference([np.array(wrong)]) is not None
+
+
+GRAM = """
+func @f(%x: f64[3, 3]) -> (f64[3, 3]) {
+  %0 = dot %x, %x {batch = ((), ()), contract = ((1,), (1,))} : f64[3, 3]
+  %1 = cholesky %0 : f64[3, 3]
+  return %1
+}
+"""
+
+
+def test_a_factorization_may_refuse_a_matrix_that_rounding_makes_indefinite_and_no_other():
+    def refuse():
+        raise LinAlgError("the matrix is not positive definite")
+
+    steep = np.array([[2.0**26, 0, 0], [2.0**26, 1, 0], [0, 0, 1]])  # its Gram matrix has no room for less than 1
+    assert attempt(refuse, Trusted(parse(GRAM), [steep])) is None
+    flat = np.eye(3) + 0.3 * np.arange(9.0).reshape(3, 3)
+    assert "positive definite" in str(attempt(refuse, Trusted(parse(GRAM), [flat])))

@@ -50,12 +50,17 @@ POLES = frozenset({"log", "log1p", "log2", "log10", "log1mexp", "atanh", "lgamma
 UNDERFLOW = frozenset({"exp", "exp2", "sigmoid", "softplus", "softmax", "mul", "div", "pow", "erfc", "erfcx", "prod",
                        "cumprod", "square", "mulz"})  # fmt: skip
 
+#: Ops with a pole at 0, and which operand that is of.
+DIVISORS = {"div": 1, "mod": 1, "fmod": 1, "floordiv": 1, "pow": 0, "log": 0, "log2": 0, "log10": 0, "lgamma": 0,
+            "digamma": 0, "trigamma": 0, "polygamma": 0}  # fmt: skip
+
 
 class Decisions:
     """Where numbers that decide something (a comparison, an order, a cast to whole numbers) are 0 or not finite.
 
     In a run in which overflow, underflow or an indeterminate nan is a number, it may be any other: nobody knows the
-    size of what overflowed, and a comparison with it decides nothing.
+    size of what overflowed, and a comparison with it decides nothing. So it is with divisors: one of which cancellation
+    left nothing may be 0, and 0 divided by it 0 or nan.
     """
 
     def __init__(self) -> None:
@@ -67,17 +72,23 @@ class Decisions:
         """The operands of a value in the run that the others are compared with."""
         self._finite = self._finite and _all_finite(operands)
         self.factorized |= v.op.name in NORMWISE and not self._finite
-        if _decides(v):
-            self._found.append((v, [np.array(a) if np.asarray(a).dtype.kind == "f" else None for a in operands]))
+        divisor = DIVISORS.get(v.op.name)
+        if _decides(v) or divisor is not None:
+            self._found.append((v, [np.array(a) if np.asarray(a).dtype.kind == "f" and divisor in (None, k) else None
+                                    for k, a in enumerate(operands)]))
 
     def follow(self, turn: int, rng: np.random.Generator) -> Callable[[Value, list[Any]], list[Any]]:
         """Operands as another run may have them; for its values in turn, as long as it goes the same way."""
         steps = iter(self._found)
 
         def undecided(v: Value, operands: list[Any]) -> list[Any]:
-            before, first = next(steps, (None, [])) if _decides(v) else (None, [])
+            divides = v.op.name in DIVISORS
+            before, first = next(steps, (None, [])) if divides or _decides(v) else (None, [])
             if before is not v or all(x is None for x in first):
                 return operands
+            if divides:
+                return [a if x is None or turn % 4 != 2 else _perhaps_zero(a, x)
+                        for a, x in zip(operands, first, strict=True)]
             found = [a if x is None or x.shape != np.shape(a) else _of_any_size(np.asarray(a), x, turn, (-1) ** k, rng)
                      for k, (a, x) in enumerate(zip(operands, first, strict=True))]
             return _perhaps_equal(operands, first, found, rng) if v.op.name in ("eq", "ne") else found
@@ -104,8 +115,19 @@ def _of_any_size(a: np.ndarray, first: np.ndarray, turn: int, side: int, rng: np
         size *= (side, -side, 0, rng.choice([-1, 0, 1], a.shape))[turn % 4]
         lost = (~np.isfinite(first) | (first == 0)) & np.isfinite(a) & (a != 0)
         if turn % 4 == 2:
-            lost |= CANCELLED * np.abs(a - first) > np.abs(first)
+            lost |= _cancelled(a, first)
         return np.where(lost, size, a).astype(a.dtype)
+
+
+def _cancelled(a: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Where a number is so far from what it was in the ``first`` run that it may be 0."""
+    return np.asarray(CANCELLED * np.abs(a - first) > np.abs(first))
+
+
+def _perhaps_zero(a: Any, first: np.ndarray) -> Any:
+    """A divisor that is 0 where cancellation left nothing of it."""
+    with np.errstate(all="ignore"):
+        return a if np.shape(a) != first.shape else np.where(_cancelled(np.asarray(a), first), 0, a).astype(first.dtype)
 
 
 def _perhaps_equal(operands: list[Any], first: list[Any], found: list[Any], rng: np.random.Generator) -> list[Any]:

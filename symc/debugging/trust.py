@@ -89,6 +89,7 @@ class Trusted:
         self.want = self.reference if expected is None else [np.asarray(a) for a in expected]
         self._given = expected is not None
         self._runs: list[list[np.ndarray]] = []
+        self._refused = False  # by a factorization, in one of those runs
         self._wide: list[list[np.ndarray]] | None = None
 
     def difference(self, got: Sequence[Any]) -> Difference | None:
@@ -105,8 +106,11 @@ class Trusted:
 
     @property
     def may_refuse(self) -> bool:
-        """Whether it factorizes what may not be finite: a library may find that singular, or not converge."""
-        return self._decisions.factorized
+        """Whether a library may find a matrix singular, or indefinite, or not converge: one that may not be finite, or
+        that rounding makes so."""
+        if not self._decisions.factorized:
+            self._move(MORE_RUNS)
+        return self._decisions.factorized or self._refused
 
     def promised(self, k: int) -> np.ndarray:
         """Where result ``k`` is a number that rounding does not decide."""
@@ -138,11 +142,7 @@ class Trusted:
 
     def _bounds(self, k: int, want: np.ndarray, runs: int) -> tuple[np.ndarray, np.ndarray]:
         """What rounding may change of each number, and where there is a promise."""
-        while len(self._runs) < runs:
-            try:
-                self._runs.append(moved(self.function, self.arrays, len(self._runs), self._decisions))
-            except REFUSED:  # on the edge of what an op accepts
-                self._runs.append([])
+        self._move(runs)
         have, all_runs = self.reference[k], [np.asarray(r[k]) for r in self._runs if r]
         if len(all_runs) < len(self._runs):
             return np.zeros(want.shape), np.zeros(want.shape, bool)  # nothing is promised
@@ -164,6 +164,15 @@ class Trusted:
             for distance in apart[KIND_SATURATED::3]:  # what overflow or underflow decides
                 promised &= ~(distance > allowed)
         return np.where(np.isfinite(allowed), allowed, 0.0), promised
+
+    def _move(self, runs: int) -> None:
+        """So many runs with moved numbers; no results where an op refuses those."""
+        while len(self._runs) < runs:
+            try:
+                self._runs.append(moved(self.function, self.arrays, len(self._runs), self._decisions))
+            except REFUSED as e:  # on the edge of what an op accepts
+                self._refused |= isinstance(e, np.linalg.LinAlgError)
+                self._runs.append([])
 
     def _wide_run(self, seed: int | None) -> list[Any]:
         """Results in wider numbers; nan where an op refuses those."""
