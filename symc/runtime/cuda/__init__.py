@@ -1,0 +1,1 @@
+"""Running plans on a CUDA device, real or emulated."""
