@@ -6,6 +6,9 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+
+import pytest
 
 if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["SYMC_CACHE_DIR"] = tempfile.mkdtemp(prefix="symc-tests-")
@@ -17,3 +20,21 @@ def pytest_configure() -> None:
     from symc import warm
 
     warm.KEPT = ()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "each_library" in metafunc.fixturenames:
+        from symc.runtime.blas_library import of_numpy
+
+        metafunc.parametrize("each_library", ["numpy", "scipy"] if of_numpy() else ["scipy"], indirect=True)
+
+
+@pytest.fixture
+def each_library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A test runs with each library that multiplies and factorizes, one after the other."""
+    from symc.runtime import blas_library
+
+    monkeypatch.setenv(blas_library.VARIABLE, request.param)
+    blas_library.library.cache_clear()
+    yield request.param
+    blas_library.library.cache_clear()

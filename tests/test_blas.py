@@ -72,6 +72,7 @@ ONE = {
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("each_library")
 @pytest.mark.parametrize("text", ONE)
 def test_one_call_and_no_kernel(text):
     names, expression = ONE[text]
@@ -82,6 +83,7 @@ def test_one_call_and_no_kernel(text):
     check(f, names, expression)
 
 
+@pytest.mark.usefixtures("each_library")
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "complex128"])
 def test_other_dtypes(dtype):
     variables = leaves("ABCst", dtype)
@@ -126,6 +128,7 @@ GEMV = {
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("each_library")
 @pytest.mark.parametrize("text", GEMV)
 def test_matrix_times_vector(text):
     names, expression = GEMV[text]
@@ -154,6 +157,7 @@ def test_the_first_product_writes_and_the_others_add(text):
     check(f, names, expression)
 
 
+@pytest.mark.usefixtures("each_library")
 def test_batches():
     for left, right in (("bmk", "bkn"), ("bmk", "bnk"), ("bkm", "bkn")):
         x, y = sc.input("x", "float64", shape=tuple(left)), sc.input("y", "float64", shape=tuple(right))
@@ -175,6 +179,7 @@ SHARED = {
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("each_library")
 @pytest.mark.parametrize("formula", SHARED)
 def test_one_matrix_for_a_whole_batch(formula):
     """It is multiplied with every matrix of the batch where that lies; nothing is moved."""
@@ -283,6 +288,7 @@ def _scaled(names: str):
     return sc.compile(s * (a @ b) + t * c, [a, b, c, s, t])
 
 
+@pytest.mark.usefixtures("each_library")
 def test_an_alpha_of_zero_in_every_layout():
     """The product is then made row by row."""
     for shapes in (("mk", "kn"), ("mk", "nk"), ("km", "kn"), ("km", "nk")):

@@ -76,6 +76,18 @@ def test_jumps() -> None:
         assert (run.words[result], run.words[counter]) == (want, 8)
 
 
+@pytest.mark.parametrize("number", [0, 1, -4, 2**40, -(2**63)])
+def test_a_jump_unless_a_number_is_zero(number: int) -> None:
+    found = np.array(number, np.int64)
+    code = Code()
+    at, result, skip = code.slot(found.ctypes.data), code.slot(), Label()
+    code.emit(Op.JUMP_UNLESS_ZERO, at, skip)
+    code.emit(Op.SET, result, 1)
+    code.place(skip)
+    run = code.finish()
+    assert run.run() == 0 and run.words[result] == (not number)
+
+
 @pytest.mark.parametrize(
     ("index", "want"), [(0, 10), (1, 11), (2, 12), (3, 12), (-1, 10), (2**62, 12), (-(2**63), 10)]
 )

@@ -17,6 +17,7 @@ from symc.ir.value import fresh_input
 from symc.prepared import prepare
 from symc.runtime import calls, lapack
 
+pytestmark = pytest.mark.usefixtures("each_library")
 RNG = np.random.default_rng(0)
 SYMMETRIC = ("cholesky", "eigh", "eigvalsh")
 
@@ -129,6 +130,15 @@ def test_an_order_that_is_none_is_not_followed():
     for wrong in ([0, 2], [-7, 0]):
         with pytest.raises(sc.SymcError):
             f(np.eye(2), wrong, [[1.0], [2.0]])
+
+
+def test_what_a_routine_refuses_is_left_to_the_reference(python_steps):
+    """Routines tell by a negative number, as wide as the library's integers."""
+    a = sc.matrix("a")
+    f = sc.compile(sc.linalg.svdvals(a))
+    with contextlib.suppress(np.linalg.LinAlgError):
+        f(np.full((3, 3), np.nan))
+    assert python_steps == ["svdvals"]
 
 
 def test_nan_does_not_hang():

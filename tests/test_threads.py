@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.runtime import blas_threads
+from symc.runtime.blas_library import library
 from symc.runtime.native.pool_ir import MOST_THREADS, Pool, counted
 from symc.runtime.threads import VARIABLE, processors, threads_of
 
@@ -208,6 +208,7 @@ def test_rows_of_products(dtype, ta, tb):
     np.testing.assert_allclose(c, want, atol=1e-3 if dtype == "float32" else 1e-11)
 
 
+@pytest.mark.usefixtures("each_library")
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 @pytest.mark.parametrize("m, n, k", [(128, 784, 512), (1023, 257, 257), (300, 500, 100)])
 def test_rows_of_products_of_many_shapes(dtype, m, n, k):
@@ -223,6 +224,7 @@ def test_a_product_that_adds_in_place():
     np.testing.assert_allclose(found, 0.5 * data[2] + 2 * data[0] @ data[1], atol=1e-11)
 
 
+@pytest.mark.usefixtures("each_library")
 @pytest.mark.parametrize("shared", [False, True])
 def test_products_of_a_batch(shared):
     a, b = sc.tensor3("a"), sc.matrix("b") if shared else sc.tensor3("b")
@@ -232,10 +234,10 @@ def test_products_of_a_batch(shared):
     np.testing.assert_allclose(found, data[0] @ data[1], atol=1e-11)
 
 
+@pytest.mark.usefixtures("each_library")
 def test_blas_has_one_thread_while_a_function_runs_and_its_own_number_after():
-    functions = blas_threads.functions()
-    assert functions is not None
-    get, put = functions
+    assert library().threads is not None
+    get, put = library().threads
     before, seen = get(), []
     put(2)
     try:
@@ -257,10 +259,10 @@ def test_blas_has_one_thread_while_a_function_runs_and_its_own_number_after():
         put(before)
 
 
+@pytest.mark.usefixtures("each_library")
 def test_blas_gets_its_number_back_after_an_error():
-    functions = blas_threads.functions()
-    assert functions is not None
-    get, put = functions
+    assert library().threads is not None
+    get, put = library().threads
     before = get()
     put(2)
     try:

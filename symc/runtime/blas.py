@@ -1,23 +1,15 @@
-"""BLAS by pointer: SciPy's `cython_blas` exports the addresses of its library's routines; nothing is compiled."""
+"""Products as calls of BLAS: which routine, and with which arguments."""
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
 from symc.ir.record import dataclass
-from symc.runtime.image import Symbol
-from symc.runtime.symbols import symbol
 
-INT_MAX = 2**31 - 1
 #: The letter in the names of routines for a dtype.
 LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
-
-@cache
-def routine(name: str) -> Symbol:
-    """The address of a BLAS subroutine; all its arguments are pointers."""
-    return symbol("blas", name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,18 +17,16 @@ class Routine:
     """A call of a BLAS routine. ``arguments``: integers, letters (in capitals), and names for what is known later: "a",
     "b", "c" (operands and the result), "alpha" and "beta"."""
 
-    entry: Symbol
+    name: str
     arguments: tuple[int | str, ...]
 
 
 @lru_cache(maxsize=1024)
-def product(dtype: np.dtype, m: int, n: int, k: int, trans_a: bool, trans_b: bool) -> Routine | None:
-    """C = alpha * op(A) @ op(B) + beta * C, row-major, none of the sizes 0; None for sizes beyond BLAS's integers.
+def product(dtype: np.dtype, m: int, n: int, k: int, trans_a: bool, trans_b: bool) -> Routine:
+    """C = alpha * op(A) @ op(B) + beta * C, row-major, none of the sizes 0.
 
     op(A) is m x k, stored k x m where ``trans_a``; op(B) likewise.
     """
-    if max(m, n, k) > INT_MAX:
-        return None
     if n == 1:
         return gemv(dtype, m, k, trans_a, "a", "b")
     if m == 1:
@@ -45,7 +35,7 @@ def product(dtype: np.dtype, m: int, n: int, k: int, trans_a: bool, trans_b: boo
     of_b, of_a = (k if trans_b else n), (m if trans_a else k)
     flags = ("T" if trans_b else "N"), ("T" if trans_a else "N")
     arguments = (*flags, n, m, k, "alpha", "b", of_b, "a", of_a, "beta", "c", n)
-    return Routine(routine(f"{LETTERS[dtype.char]}gemm"), arguments)
+    return Routine(f"{LETTERS[dtype.char]}gemm", arguments)
 
 
 def gemv(dtype: np.dtype, m: int, k: int, trans: bool, matrix: str, vector: str, step: int = 1) -> Routine:
@@ -53,20 +43,18 @@ def gemv(dtype: np.dtype, m: int, k: int, trans: bool, matrix: str, vector: str,
     """
     rows, columns = (m, k) if trans else (k, m)  # of the column-major matrix in memory
     arguments = ("N" if trans else "T", rows, columns, "alpha", matrix, rows, vector, step, "beta", "c", 1)
-    return Routine(routine(f"{LETTERS[dtype.char]}gemv"), arguments)
+    return Routine(f"{LETTERS[dtype.char]}gemv", arguments)
 
 
 @lru_cache(maxsize=1024)
-def gram(dtype: np.dtype, n: int, k: int, trans: bool) -> Routine | None:
+def gram(dtype: np.dtype, n: int, k: int, trans: bool) -> Routine:
     """The part of C = alpha * op(A) @ op(A)^T on and below the diagonal; op(A) is n x k, stored k x n where ``trans``.
     """
-    if max(n, k) > INT_MAX:
-        return None
     arguments = ("U", "N" if trans else "T", n, k, "alpha", "a", n if trans else k, "beta", "c", n)
-    return Routine(routine(f"{LETTERS[dtype.char]}syrk"), arguments)
+    return Routine(f"{LETTERS[dtype.char]}syrk", arguments)
 
 
 @lru_cache(maxsize=1024)
 def add(dtype: np.dtype, n: int, step: int = 1) -> Routine:
     """y = alpha * x + y of n elements; those of x lie ``step`` apart."""
-    return Routine(routine(f"{LETTERS[dtype.char]}axpy"), (n, "alpha", "a", step, "c", 1))
+    return Routine(f"{LETTERS[dtype.char]}axpy", (n, "alpha", "a", step, "c", 1))

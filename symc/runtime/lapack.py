@@ -1,4 +1,4 @@
-"""Linear algebra by LAPACK: SciPy's `cython_lapack` exports the addresses of its library's routines.
+"""Linear algebra by LAPACK: which routines, with which arguments and workspaces, make up an op.
 
 Arrays are row-major and the library reads columns, so it sees the transpose. Where the factorization of the transpose
 is, in memory, the one that was wanted, nothing is moved (Cholesky, triangular solves, QR as LQ); elsewhere matrices are
@@ -12,30 +12,21 @@ import ctypes
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from symc.ir.types import TensorType, TupleType, concrete_shape
 from symc.ir.value import Value
-from symc.runtime.blas import INT_MAX
-from symc.runtime.blas import routine as blas_routine
+from symc.runtime.blas_library import library
 from symc.runtime.executor import Label, Op
-from symc.runtime.image import Symbol
 from symc.runtime.native import lapack_ir
-from symc.runtime.symbols import symbol
+from symc.runtime.symbols import routine
 
 if TYPE_CHECKING:
     from symc.runtime.lower import Lowering
 
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
-
-
-@cache
-def routine(name: str) -> Symbol:
-    """The address of a LAPACK subroutine; all its arguments are pointers."""
-    return symbol("lapack", name)
 
 
 class At(int):
@@ -58,7 +49,8 @@ class Emitter:
         self.dtype = v.operands[0].dtype
         self.letter = _LETTERS[self.dtype.char]
         self.real = np.dtype(self.dtype.char.lower())
-        self.info = np.zeros(1, np.int64)
+        self.integer = library().integer
+        self.info = np.zeros(1, np.int64)  # of 32 bits a routine writes the lower half
         self.bad = Label()
 
     @property
@@ -69,14 +61,14 @@ class Emitter:
         """Memory of the frame."""
         return np.empty(max(1, math.prod(shape)), self.dtype if dtype is None else dtype)
 
-    def slot(self, x: Argument, integer: type = np.int32) -> int:
-        """The slot that holds the address of an argument."""
+    def slot(self, x: Argument, integer: np.dtype | None = None) -> int:
+        """The slot that holds the address of an argument. ``integer``: not as wide as the library's."""
         if isinstance(x, At):
             return int(x)
         if isinstance(x, str):
             return self.lowering.literal(ord(x), np.uint8)
         if isinstance(x, int):
-            return self.lowering.literal(x, integer)
+            return self.lowering.literal(x, integer or self.integer)
         return self.lowering.literal(x, self.dtype) if isinstance(x, float) else self.code.keep(x)
 
     def lapack(self, name: str, *arguments: Argument) -> None:
@@ -86,17 +78,13 @@ class Emitter:
         self._check()
 
     def quietly(self, name: str, *arguments: Argument) -> None:
-        """Call a routine that cannot fail."""
+        """Call a routine that cannot fail, of BLAS or LAPACK."""
         self.code.limit_blas()
         self.code.call(routine(self.letter + name), [self.slot(x) for x in arguments])
 
-    def blas(self, name: str, *arguments: Argument) -> None:
-        self.code.limit_blas()
-        self.code.call(blas_routine(self.letter + name), [self.slot(x) for x in arguments])
-
     def own(self, name: str, *arguments: Argument) -> None:
         """Call one of our own functions."""
-        self.code.call(lapack_ir.entry(name), [self.slot(x, np.int64) for x in arguments])
+        self.code.call(lapack_ir.entry(name), [self.slot(x, np.dtype("i8")) for x in arguments])
 
     def transpose(self, to: Argument, source: Argument, rows: int, columns: int) -> None:
         """Write the transpose of rows."""
@@ -108,10 +96,8 @@ class Emitter:
         self._check()
 
     def _check(self) -> None:
-        """Leave for the reference implementation unless ``info`` is 0. (A negative one is a large i64.)"""
-        good = Label()
-        self.code.emit(Op.SWITCH, self.slot(self.info), 2, good, self.bad)
-        self.code.place(good)
+        """Leave for the reference implementation unless ``info`` is 0."""
+        self.code.emit(Op.JUMP_UNLESS_ZERO, self.slot(self.info), self.bad)
 
     def copy(self, to: Argument, source: Argument, elements: int) -> None:
         self.code.emit(Op.COPY, self.slot(to), self.slot(source), elements * self.dtype.itemsize)
@@ -130,7 +116,7 @@ class Emitter:
     def _data(self, x: Argument) -> np.ndarray:
         if isinstance(x, str):
             return np.frombuffer(x.encode(), np.uint8).copy()
-        return np.array([x], np.int32) if isinstance(x, int) else np.asarray(x)
+        return np.array([x], self.integer) if isinstance(x, int) else np.asarray(x)
 
     @contextmanager
     def each(self, batch: int, *moved: tuple[int, int]) -> Iterator[list[At]]:
@@ -159,7 +145,7 @@ def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[i
     if recipe is None or v.operands[0].dtype.char not in _LETTERS:
         return False
     e = Emitter(lowering, v, reads, writes)
-    if any(n > INT_MAX for shape in e.shapes for n in shape) or not all(math.prod(shape) for shape in e.shapes):
+    if any(n > library().most for shape in e.shapes for n in shape) or not all(math.prod(shape) for shape in e.shapes):
         return False  # of no elements the reference knows what comes out
     recipe(e)
     end = Label()
@@ -190,9 +176,9 @@ def _solve(e: Emitter, a: Argument, b: Argument, n: int, k: int, lower_: bool, t
     """op(A) X = B is X^T op(A)^T = B^T, in place in B."""
     uplo, diagonal = "U" if lower_ else "L", "U" if unit else "N"
     if k == 1 and trans != "c":
-        e.blas("trsv", uplo, "T" if trans == "n" else "N", diagonal, n, a, n, b, 1)
+        e.quietly("trsv", uplo, "T" if trans == "n" else "N", diagonal, n, a, n, b, 1)
         return
-    e.blas("trsm", "R", uplo, trans.upper(), diagonal, k, n, 1.0, a, n, b, k)
+    e.quietly("trsm", "R", uplo, trans.upper(), diagonal, k, n, 1.0, a, n, b, k)
 
 
 def _solve_triangular(e: Emitter) -> None:
@@ -208,13 +194,13 @@ def _solve_triangular(e: Emitter) -> None:
 
 def _lu_factor(e: Emitter) -> None:
     *batch, n, _ = e.shapes[0]
-    pivots, columns = e.memory(n, dtype=np.dtype("i4")), e.memory(n, n)
+    pivots, columns = e.memory(n, dtype=e.integer), e.memory(n, n)
     moved = [e.matrices(0), e.matrices(1), e.matrices(2, 1, np.dtype("i8"))]
     with e.each(math.prod(batch), *moved) as (a, lu, perm):
         e.transpose(columns, a, n, n)
         e.quietly("getrf", n, n, columns, n, pivots, e.info)  # a zero pivot is a result, too
         e.transpose(lu, columns, n, n)
-        e.own("order", perm, pivots, n)
+        e.own(f"order_{8 * e.integer.itemsize}", perm, pivots, n)
 
 
 def _lu_solve(e: Emitter) -> None:
@@ -256,7 +242,7 @@ def _eigh(e: Emitter) -> None:
 def _eigh_workspace(e: Emitter, name: str, job: str, uplo: str, n: int) -> list[Argument]:
     """The lengths that the documentation of ?syevd and ?heevd asks for; the blocked part of ``work`` from a query."""
     integers = 3 + 5 * n if job == "V" else 1
-    more: list[Argument] = [e.memory(integers, dtype=np.dtype("i4")), integers]
+    more: list[Argument] = [e.memory(integers, dtype=e.integer), integers]
     if e.complex:
         reals = 1 + 5 * n + 2 * n * n if job == "V" else max(1, n)
         more = [e.memory(reals, dtype=e.real), reals, *more]
@@ -278,7 +264,7 @@ def _svd(e: Emitter) -> None:
     full = vectors and e.value.attrs["full"]
     job, p, q = "N" if not vectors else "A" if full else "S", m if full else k, n if full else k
     a, u, vt = (e.memory(m, n), e.memory(m, p if vectors else 0), e.memory(q if vectors else 0, n))
-    integers = e.memory(8 * k, dtype=np.dtype("i4"))
+    integers = e.memory(8 * k, dtype=e.integer)
     reals = max(5 * k * k + 5 * k, 2 * max(m, n) * k + 2 * k * k + k) if vectors else 7 * k
     more: list[Argument] = [e.memory(reals, dtype=e.real)] if e.complex else []
     more.append(integers)

@@ -19,7 +19,8 @@ from symc.codegen.cpu.pieces import WORTH
 from symc.codegen.gemm import Gemm, as_gemm
 from symc.ir.ops.gemm import gemm, parts
 from symc.ir.plan import Step
-from symc.runtime import blas
+from symc.runtime import blas, symbols
+from symc.runtime.blas_library import library
 from symc.runtime.executor import Label, Op, Word
 from symc.runtime.native import blas_ir, few_rows_ir
 from symc.runtime.native.product_ir import COUNT
@@ -44,7 +45,7 @@ def lower(lowering: Lowering, step: Step, reads: Sequence[int], writes: Sequence
     if form is None:
         return False
     product = _Product(lowering, step, form, reads, writes[0])
-    if product.empty or product.routine is not None:
+    if product.empty or product.fits:
         product.emit()
         return True
     return False
@@ -72,9 +73,14 @@ class _Product:
         """Whether nothing is multiplied."""
         return not self.batch * self.m * self.n * self.k
 
+    @property
+    def fits(self) -> bool:
+        """Whether BLAS's integers hold the sizes."""
+        return max(self.m, self.n, self.k) <= library().most
+
     @cached_property
-    def routine(self) -> blas.Routine | None:
-        """What computes one matrix, none of the sizes 0; None for sizes beyond BLAS's integers."""
+    def routine(self) -> blas.Routine:
+        """What computes one matrix, none of the sizes 0."""
         if self.square:
             return blas.gram(self.dtype, self.m, self.k, self.form.trans_a)
         return blas.product(self.dtype, self.m, self.n, self.k, self.form.trans_a, self.form.trans_b)
@@ -93,12 +99,12 @@ class _Product:
         self.code.call(blas_ir.entry(f"{name}_{self.letter}"), slots)
 
     def call(self, routine: blas.Routine, slots: Mapping[str, int]) -> None:
-        self.code.call(routine.entry, [self._argument(x, slots) for x in routine.arguments])
+        self.code.call(symbols.routine(routine.name), [self._argument(x, slots) for x in routine.arguments])
 
     def _argument(self, x: int | str, slots: Mapping[str, int]) -> int:
         """The slot of an argument of BLAS: what is known here by name, a letter, or an integer."""
         if isinstance(x, int):
-            return self.lowering.literal(x, np.int32)
+            return self.lowering.literal(x, library().integer)
         return slots[x] if x in slots else self.lowering.literal(ord(x), np.uint8)
 
     def factor(self, name: str) -> int:
@@ -174,7 +180,6 @@ class _Product:
 
     def _products(self, alpha: int, beta: float) -> None:
         """Every product of the batch, by ``routine``, or by our own for few rows."""
-        assert self.routine is not None
         if self.few_rows:
             sizes = [self.count(x) for x in (self.m, self.n, self.k)]
             factors = [alpha, self.slot(beta)]
@@ -213,7 +218,7 @@ class _Product:
         slots = {"a": self.given["a"], "b": self.given["b"], "c": self.c, "alpha": alpha, "beta": self.slot(beta)}
         arguments = [self._argument(x, slots) for x in routine.arguments]
         self.code.emit(Op.JUMP_IF_LESS, Word.THREADS, 2, alone)
-        self.code.product(routine.entry, steps, arguments, units, grain, rows)
+        self.code.product(symbols.routine(routine.name), steps, arguments, units, grain, rows)
         return True
 
     def _of_nothing(self, size: int, beta: float) -> None:

@@ -45,6 +45,7 @@ class Op(enum.IntEnum):
     LAP = 16  #          (a, limit)                   a lap of the clock, see `Lap`; logged as one of the first `limit`
     PIECES = 17  #       (entry, args, first, n, count, units, grain, most, ends, *s)  as LAUNCH, by several threads,
     #                                                 see `pool_ir`; the entry may be the number of a word of the pool
+    JUMP_UNLESS_ZERO = 18  # (a, target)              jump if the i64 at address S[a] is not 0
     CALL = 32  #         (entry, *s)                  entry(S[s[0]], ...), with as many slots as CALL + n says
 
 
@@ -325,6 +326,9 @@ class _Interpreter:
     def jump_if_zero(self) -> None:
         byte = self.b.load(self.address(0, self.i8), typ=self.i8)
         self.jump_if(self.b.icmp_unsigned("==", byte, self.ir.Constant(self.i8, 0)), 1, 2)
+
+    def jump_unless_zero(self) -> None:
+        self.jump_if(self.b.icmp_unsigned("!=", self.load(self.address(0), self.i64), self.const(0)), 1, 2)
 
     def jump_if_less(self) -> None:
         self.jump_if(self.b.icmp_signed("<", self.word(0), self.operand(1)), 2, 3)

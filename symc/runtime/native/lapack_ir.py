@@ -15,11 +15,11 @@ from symc.runtime.native import native_ir
 def entry(name: str) -> Symbol:
     """A function of this module.
 
-    ``transpose_<letter>(to, from, m, n)`` writes the transpose of the m rows of ``from``. ``order(perm, pivots, n)``
-    makes LAPACK's exchanges (1-based, 32 bits) the order of the rows they lead to. ``take(to, from, perm, n, nbytes)``
-    has row i of ``to`` be row perm[i] of ``from``, ``put`` the other way round. ``singular_<letter>(info, a, n)`` sets
-    the integer ``info`` to 1 + the first place where the diagonal is 0, or to 0; ``outside(info, perm, n)`` to 1 if an
-    index is no row.
+    ``transpose_<letter>(to, from, m, n)`` writes the transpose of the m rows of ``from``. ``order_<bits>(perm, pivots,
+    n)`` makes LAPACK's exchanges (1-based, as wide as the library's integers) the order of the rows they lead to.
+    ``take(to, from, perm, n, nbytes)`` has row i of ``to`` be row perm[i] of ``from``, ``put`` the other way round.
+    ``singular_<letter>(info, a, n)`` sets the integer ``info`` to 1 + the first place where the diagonal is 0, or to 0;
+    ``outside(info, perm, n)`` to 1 if an index is no row.
     """
     return native_ir.entry(name, _Functions)
 
@@ -29,7 +29,8 @@ class _Functions(native_ir.Functions):
         for letter in "sdcz":
             self.transpose(letter)
             self.singular(letter)
-        self.order()
+        for bits in (32, 64):
+            self.order(bits)
         self.outside()
         self.rows("take", 0)
         self.rows("put", 1)
@@ -65,13 +66,15 @@ class _Functions(native_ir.Functions):
 
             self.count(self.const(0), n, look)
 
-    def order(self) -> None:
-        with self.function("order", 3) as (perm, pivots, size):
+    def order(self, bits: int) -> None:
+        """``bits``: how wide the library's integers are."""
+        with self.function(f"order_{bits}", 3) as (perm, pivots, size):
             b, n = self.b, self.number(size)
             self.count(self.const(0), n, lambda i: b.store(i, self.at(perm, i, self.i64)))
 
             def exchange(i: Any) -> None:
-                other = b.sub(b.sext(self.load(pivots, i, self.i32), self.i64), self.const(1))
+                found = self.load(pivots, i, self.ir.IntType(bits))
+                other = b.sub(b.sext(found, self.i64) if bits < 64 else found, self.const(1))
                 p, q = self.at(perm, i, self.i64), self.at(perm, other, self.i64)
                 x, y = b.load(p, typ=self.i64), b.load(q, typ=self.i64)
                 b.store(y, p)

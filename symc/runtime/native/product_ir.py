@@ -18,7 +18,7 @@ PLACES, ROWS, COUNT = {"a": 8, "b": 6, "c": 11}, 3, 13
 
 def write(module: Any, ir: Any) -> None:
     """Write the functions of rows and of matrices."""
-    i64, i32 = ir.IntType(64), ir.IntType(32)
+    i64 = ir.IntType(64)
     word = i64.as_pointer()
     routine = ir.FunctionType(ir.VoidType(), [word] * COUNT).as_pointer()
 
@@ -42,7 +42,7 @@ def write(module: Any, ir: Any) -> None:
     of_rows, b = begin("symc_rows_of_product")
     words = of_rows.args[0]
     first, number = load(b, words, 0), b.alloca(i64)
-    b.store(b.trunc(b.sub(load(b, words, 1), first), i32), b.bitcast(number, i32.as_pointer()))
+    b.store(b.sub(load(b, words, 1), first), number)  # a library whose integers have 32 bits reads the lower half
     call(b, words, first, "ac", number)
     b.ret_void()
 
