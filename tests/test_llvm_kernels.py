@@ -203,3 +203,39 @@ for i in range(4):
     assert [notes[b].endswith(", !1}") for b in back] == [False, True] and "unroll.disable" in notes["!1"]
     short = kernel_ir(source(loops.replace("n0", "4"), (F8,), (F8,)))
     assert "!llvm.loop" not in short
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numba"])
+def test_doubles_are_rounded_to_half_precision_once(backend: str) -> None:
+    """Not to single precision first, which may make a tie of what is none; nor by a function that LLVM calls."""
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    halves = np.sort(halves[np.isfinite(halves)]).astype(F8)
+    ties = (halves[1:] + halves[:-1]) / 2
+    numbers = np.concatenate([halves, ties, ties + ties * 2.0**-40, ties - ties * 2.0**-40,
+                              [65519.999, 65520.0, 1e10, 1e300, -1e300, 1e-300, -1e-300, np.inf, -np.inf, np.nan]])
+    lines = "for i in range(n0):\n    o0[i] = to_half(a0[i])\n    o1[i] = round_half(a0[i])"
+    text = source(lines, (F8,), (np.dtype("f2"), F4))
+    bits, single = run(text, backend, numbers)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(bits, numbers.astype("f2"))
+        np.testing.assert_array_equal(single, numbers.astype("f2"))
+
+
+def test_half_precision_needs_no_function_of_a_library() -> None:
+    """Three products are added in doubles, two columns at a time: LLVM merges conversions there."""
+    text = Source("""def kernel(a0, a1, o0):
+    for i0 in range(3):
+        for i1 in range(3):
+            s2 = 0.0
+            for i4 in range(3):
+                s2 = fold_add(s2, a0[i0 * 3 + i4] * a1[i4 * 3 + i1])
+            t8 = tanh(round_half(s2))
+            t9 = round_half(t8)
+            o0[i0 * 3 + i1] = to_half(f32(1.0) - round_half(t9 * t9))
+""", (), (F8, F8), (np.dtype("f2"),))
+    with only("llvm"):
+        kernel = compile_kernel(text, "kernel")
+    a, b, out = np.full((3, 3), 0.25), np.eye(3), np.zeros((3, 3), "f2")
+    words = np.array([x.ctypes.data for x in (a, b, out)], np.int64)
+    kernel.call(words.ctypes.data)
+    np.testing.assert_allclose(out, 1 - np.tanh(0.25) ** 2, rtol=1e-3)

@@ -93,4 +93,6 @@ def cast_template(source, target) -> str | None:
         return form and form.format("{0}.real")
     if source.kind == "f" and target.kind in "iu":
         return f"{DTYPE_NAMES[target]}(to_int({{0}}))"
-    return f"{'f32' if target.itemsize == 2 and target.kind == 'f' else DTYPE_NAMES[target]}({{0}})"
+    if target.kind == "f" and target.itemsize == 2:
+        return "{0}" if source.kind == "f" else "f32({0})"  # ``round_half`` knows doubles
+    return f"{DTYPE_NAMES[target]}({{0}})"

@@ -122,8 +122,24 @@ def _from_half(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:
 
 
 def _to_half(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:
-    half = emit(f"fptrunc float {cast(emit, xs[0], 'f32').ref} to half")
+    (x,) = xs
+    single = _to_odd(emit, x) if x.type == "f64" and x.number is None else cast(emit, x, "f32").ref
+    half = emit(f"fptrunc float {single} to half")
     return Scalar("u16", emit(f"bitcast half {half} to i16"))
+
+
+def _to_odd(emit: Emit, x: Scalar) -> str:
+    """A double as a float, toward zero and with the last bit set where it is inexact: rounded once more, to half
+    precision, it is what rounding once gives. Nor does LLVM make one conversion of the two: that is a call of a
+    function which no library of the process needs to have.
+    """
+    near = emit(f"fptrunc double {x.ref} to float")
+    there, back = emit(f"bitcast double {x.ref} to i64"), emit(f"fpext float {near} to double")
+    back = emit(f"bitcast double {back} to i64")
+    above = emit(f"zext i1 {emit(f'icmp ugt i64 {back}, {there}')} to i32")
+    inexact = emit(f"zext i1 {emit(f'icmp ne i64 {back}, {there}')} to i32")
+    below = emit(f"sub i32 {emit(f'bitcast float {near} to i32')}, {above}")
+    return emit(f"bitcast i32 {emit(f'or i32 {below}, {inexact}')} to float")
 
 
 def _remainder(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:

@@ -160,13 +160,26 @@ def from_half(typingctx, bits):
 
 @intrinsic
 def to_half(typingctx, x):
-    """float32 rounded to half precision, as bits."""
+    """A number rounded to half precision (float64 once, not twice), as bits."""
 
     def codegen(context, builder, signature, args):
-        x_ = context.cast(builder, args[0], signature.args[0], types.float32)
-        return builder.bitcast(builder.fptrunc(x_, ir.HalfType()), ir.IntType(16))
+        if signature.args[0] == types.float64:
+            single = _to_odd(builder, args[0])
+        else:
+            single = context.cast(builder, args[0], signature.args[0], types.float32)
+        return builder.bitcast(builder.fptrunc(single, ir.HalfType()), ir.IntType(16))
 
     return types.uint16(x), codegen
+
+
+def _to_odd(builder, x):
+    """A double as a float, toward zero and with the last bit set where it is inexact: see ``llvm_primitives``."""
+    i32_, i64_ = ir.IntType(32), ir.IntType(64)
+    near = builder.fptrunc(x, ir.FloatType())
+    there, back = (builder.bitcast(a, i64_) for a in (x, builder.fpext(near, ir.DoubleType())))
+    above, inexact = (builder.zext(builder.icmp_unsigned(sign, back, there), i32_) for sign in (">", "!="))
+    below = builder.sub(builder.bitcast(near, i32_), above)
+    return builder.bitcast(builder.or_(below, inexact), ir.FloatType())
 
 
 @inlined
