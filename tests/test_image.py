@@ -17,9 +17,9 @@ pytestmark = pytest.mark.skipif(not machine_code.LINKED, reason="object files ar
 
 
 def compiled(text: str) -> bytes:
-    from llvmlite import binding
+    from symc.runtime.compilers.llvm import llvm
 
-    machine = machine_code._new_machine()
+    machine, binding = machine_code._new_machine(), llvm()
     module = binding.parse_assembly(text, binding.create_context())
     return machine.emit_object(module)
 
@@ -105,7 +105,7 @@ def test_kernels_through_llvmlite_compute_the_same(monkeypatch: pytest.MonkeyPat
     want = sc.compile(outputs, [x])(args)
     monkeypatch.setattr(machine_code, "LINKED", False)
     monkeypatch.setattr(machine_code, "_kernels", {})
-    monkeypatch.setattr(machine_code, "_machine", lambda: machine_code._new_machine(linked=False))
+    monkeypatch.setattr(machine_code, "_machine", machine_code._new_machine)
     from symc.runtime import kernels
 
     monkeypatch.setattr(kernels, "_compiled", {})

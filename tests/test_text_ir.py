@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from llvmlite import binding, ir
+from llvmlite import ir
 
+from symc.runtime.compilers.llvm import llvm
 from symc.runtime.machine_code import _new_machine
 from symc.runtime.native import blas_ir, entry_ir, executor_ir, lapack_ir, native_ir, text_ir
 
@@ -44,7 +45,7 @@ for _module in (blas_ir, lapack_ir):
 
 
 def code(text: str) -> bytes:
-    return _new_machine(2).emit_object(binding.parse_assembly(text, binding.create_context()))
+    return _new_machine(2).emit_object(llvm().parse_assembly(text, llvm().create_context()))
 
 
 @pytest.mark.parametrize("name", CASES)

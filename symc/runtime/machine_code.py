@@ -130,16 +130,20 @@ def _key_of_module(name: str, level: int) -> str:
     return object_cache.key([version.of_compilers(), "module", name, str(level)])
 
 
-def _new_machine(level: int = 3, linked: bool = LINKED) -> Any:
-    """This processor."""
-    from llvmlite import binding
+def _new_machine(level: int = 3) -> Any:
+    """This processor, for which code is made."""
+    from symc.runtime.compilers.llvm import llvm
 
+    how: dict[str, Any] = dict(reloc="pic", codemodel="small") if LINKED else dict(jit=True)
+    return _this_processor(llvm(), opt=level, **how)
+
+
+def _this_processor(binding: Any, **how: Any) -> Any:
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     features = binding.get_host_cpu_features().flatten()
     target = binding.Target.from_default_triple()
-    how: dict[str, Any] = dict(reloc="pic", codemodel="small") if linked else dict(jit=True)
-    return target.create_target_machine(cpu=binding.get_host_cpu_name(), features=features, opt=level, **how)
+    return target.create_target_machine(cpu=binding.get_host_cpu_name(), features=features, **how)
 
 
 _machine = functools.cache(_new_machine)
@@ -153,7 +157,7 @@ class _Loader:
 
         empty = binding.parse_assembly("", binding.create_context())
         # the engine owns its target machine from here on
-        self.engine = binding.create_mcjit_compiler(empty, _new_machine(linked=False))
+        self.engine = binding.create_mcjit_compiler(empty, _this_processor(binding, opt=3, jit=True))
 
     def add(self, code: bytes) -> None:
         from llvmlite import binding

@@ -15,6 +15,7 @@ from symc.codegen.cpu.render import Source
 from symc.codegen.cpu.text import Unsupported
 from symc.ir.phases import phase
 from symc.runtime import scipy_functions
+from symc.runtime.compilers.llvm import llvm
 from symc.runtime.compilers.llvm_expressions import Pointer
 from symc.runtime.compilers.llvm_function import Module
 from symc.runtime.compilers.llvm_rarely import MARK, link_bodies
@@ -32,10 +33,8 @@ def object_code(source: Source, symbol: str, machine: Any) -> Entry:
 @phase("LLVM: code")
 def module_code(text: str, machine: Any, vectorize: bool) -> bytes:
     """The code of a module of native functions."""
-    from llvmlite import binding
-
     return machine.emit_object(optimized(text, machine) if vectorize
-                               else binding.parse_assembly(text, binding.create_context()))
+                               else llvm().parse_assembly(text, llvm().create_context()))
 
 
 @phase("LLVM: text")
@@ -62,8 +61,7 @@ def _stored(dtype: np.dtype) -> str:
 @phase("LLVM: optimize")
 def optimized(text: str, machine: Any) -> Any:
     """The module of a text, after LLVM's passes."""
-    from llvmlite import binding
-
+    binding = llvm()
     context = binding.create_context()
     first, _, bodies = text.partition(MARK)
     module = binding.parse_assembly(first, context)

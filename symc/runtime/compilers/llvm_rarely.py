@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from symc.runtime.compilers.llvm import llvm
 from symc.runtime.compilers.llvm_scalars import LLVM
 
 MARK = "\n; --- linked in after loops are vectorized\n"
@@ -107,11 +108,10 @@ end:
 
 def link_bodies(module: Any, text: str, context: Any, machine: Any) -> None:
     """Give an optimized module the bodies of its functions with a rare side, where they are called."""
-    from llvmlite import binding
-
+    binding = llvm()
     bodies = binding.parse_assembly(text, context)
-    bodies.triple, bodies.data_layout = module.triple, module.data_layout
+    bodies.triple, bodies.data_layout = machine.triple, str(machine.target_data)
     module.link_in(bodies)
-    passes = binding.newpassmanagers.create_new_module_pass_manager()
+    passes = binding.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
     passes.run(module, binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=3)))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from symc.runtime.machine_code import load_module
+from symc.runtime.machine_code import LINKED, load_module
 from symc.runtime.native.words_ir import Words
 
 #: How many records a block has place for, how many arrays may be made, how many arguments and states there may be.
@@ -83,12 +83,13 @@ PYTHON = {
 
 def build() -> int:
     """The address of the function."""
-    import ctypes
+    if not LINKED:  # what is linked here finds the interpreter's functions itself
+        import ctypes
 
-    from llvmlite import binding
+        from llvmlite import binding
 
-    for name in PYTHON:
-        binding.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
+        for name in PYTHON:
+            binding.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
     # level 0 would take 25 ms less to compile, which is done once a machine, and 20 ns more in each call
     return load_module("entry", _text, 2)("symc_entry")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import signal
 from typing import Any
 
@@ -46,11 +47,9 @@ class Parallel(Writer):
 
     def pause(self) -> None:
         """Tell the processor that a loop waits."""
-        from llvmlite import binding
-
-        processor = binding.get_default_triple().partition("-")[0]
-        name, operands = {"x86_64": ("llvm.x86.sse2.pause", []),
-                          "aarch64": ("llvm.aarch64.hint", [self.ir.Constant(self.i32, 1)])}.get(processor, ("", []))
+        hint = "llvm.aarch64.hint", [self.ir.Constant(self.i32, 1)]
+        name, operands = {"x86_64": ("llvm.x86.sse2.pause", []), "amd64": ("llvm.x86.sse2.pause", []), "aarch64": hint,
+                          "arm64": hint}.get(platform.machine().lower(), ("", []))
         if name:
             self.b.call(self.outside(name, self.ir.VoidType(), [x.type for x in operands]), operands)
 
