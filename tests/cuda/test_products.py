@@ -1,0 +1,177 @@
+"""Products on a CUDA device: the calls of cuBLAS, carried out by NumPy on memory stored by columns, give what the op
+means, for every layout, scaling, batch and size, also of nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from symc.codegen.gemm import as_gemm
+from symc.codegen.inplace import region_pairs
+from symc.ir.ops.gemm import gemm
+from symc.ir.ops.linalg import dot
+from symc.ir.plan import Step
+from symc.ir.reference import apply, run_region
+from symc.ir.types import TensorType
+from symc.ir.value import fresh_input
+from symc.runtime.cuda.device import Product
+from symc.runtime.cuda.products import RESULT, SCRATCH, Clear, Copy, Launch, Multiply, forms_of, lower_product
+
+
+def columns(memory: np.ndarray, start: int, rows: int, count: int, leading: int) -> np.ndarray:
+    """A matrix stored by columns, as a view. Refuses what cuBLAS refuses, and what lies outside."""
+    assert leading >= max(1, rows), "a column is longer than the distance to the next one"
+    last = start + leading * (count - 1) + rows
+    assert last <= memory.size, f"{last} of {memory.size} elements"
+    step = memory.itemsize
+    return np.lib.stride_tricks.as_strided(memory[start:], (rows, count), (step, leading * step))
+
+
+def multiply(p: Product, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+    """What cuBLAS does."""
+    assert min(p.m, p.n, p.k, p.batch) > 0 and a.dtype == b.dtype == c.dtype == p.dtype
+    for i in range(p.batch):
+        x = columns(a, i * p.stride_a, *((p.k, p.m) if p.trans_a else (p.m, p.k)), p.lda)
+        y = columns(b, i * p.stride_b, *((p.n, p.k) if p.trans_b else (p.k, p.n)), p.ldb)
+        z = columns(c, i * p.stride_c, p.m, p.n, p.ldc)
+        product = p.alpha * ((x.T if p.trans_a else x) @ (y.T if p.trans_b else y))
+        z[...] = product + p.beta * z if p.beta else product
+
+
+def carry_out(step: Step, arrays: list[np.ndarray]) -> np.ndarray:
+    """The operations of a step on memory where nothing was, but for a result that lies in an operand."""
+    v = step.value
+    lowered = lower_product(step, lambda size: size)
+    assert lowered is not None
+    memory = {k: a.reshape(-1).copy() for k, a in enumerate(arrays)}
+    before = {k: a.copy() for k, a in memory.items()}
+    here = [k for k, name in enumerate(step.reads) if name in step.writes]
+    memory[RESULT] = memory[here[0]] if here else np.full(v.type.shape, np.nan, v.dtype).reshape(-1)
+    memory[SCRATCH] = np.full(lowered.scratch // v.dtype.itemsize, np.nan, v.dtype)
+    for op in lowered.operations:
+        if isinstance(op, Multiply):
+            multiply(op.product, memory[op.a], memory[op.b], memory[op.c])
+        elif isinstance(op, Launch):
+            launch(op, memory, v)
+        elif isinstance(op, Copy):
+            memory[op.target][:] = memory[op.source]
+            assert op.nbytes == memory[op.target].nbytes
+        else:
+            assert isinstance(op, Clear) and op.nbytes == memory[op.target].nbytes
+            memory[op.target][:] = 0
+    for k, a in before.items():
+        assert k in here or np.array_equal(memory[k], a, equal_nan=True), f"operand {k} was written"
+    return memory[RESULT].reshape(v.type.shape)
+
+
+def launch(op: Launch, memory: dict, v) -> None:
+    region, over = op.form
+    assert op.form in forms_of(v) and not over
+    for k, place in enumerate(op.operands):
+        assert memory[place] is not memory[op.result] or (k, 0) in region_pairs(region), "read after it is written"
+    given = [memory[p].reshape(t.shape) for p, t in zip(op.operands, region.params, strict=True)]
+    (memory[op.result][:],) = [r.reshape(-1) for r in run_region(region, given, {})]
+
+
+@st.composite
+def steps(draw):
+    """A product of any layout."""
+    small = st.sampled_from([0, 1, 2, 3, 5])
+    m, n, k = draw(small), draw(small), draw(small)
+    trans_a, trans_b = draw(st.booleans()), draw(st.booleans())
+    batch = draw(st.sampled_from([None, 0, 1, 3]))
+    shared = draw(st.sampled_from(["", "a", "b"])) if batch is not None else ""
+    dtype = draw(st.sampled_from(["float32", "float64", "complex64", "complex128"]))
+    lead = () if batch is None else (batch,)
+    a = (() if shared == "a" else lead) + ((k, m) if trans_a else (m, k))
+    b = (() if shared == "b" else lead) + ((n, k) if trans_b else (k, n))
+    ba, bb = () if shared == "a" or not lead else (0,), () if shared == "b" or not lead else (0,)
+    contract = ((len(ba) + (not trans_a),), (len(bb) + trans_b,))
+    operands = [fresh_input(TensorType(dtype, s)) for s in (a, b)]
+    if not shared and draw(st.booleans()):
+        return Step("call", dot(*operands, contract=contract, batch=(ba, bb)), ("a", "b"), ("r",))
+    alpha, beta = draw(st.sampled_from([1.0, -2.0, 0.5])), draw(st.sampled_from([0.0, 1.0, -0.5]))
+    times = draw(st.sampled_from([(), ("alpha",), *([("beta",), ("alpha", "beta")] if beta else [])]))
+    names = ["a", "b"]
+    if beta:
+        operands.append(fresh_input(TensorType(dtype, (*lead, m, n))))
+        names.append("c")
+    operands += [fresh_input(TensorType(dtype, ())) for _ in times]
+    v = gemm(*operands, contract=contract, batch=(ba, bb), alpha=alpha, beta=beta, times=times)
+    in_place = bool(beta) and draw(st.booleans())
+    return Step("call", v, (*names, *times), ("c" if in_place else "r",))
+
+
+def numbers(v, rng) -> list[np.ndarray]:
+    out = []
+    for o in v.operands:
+        x = rng.normal(size=o.shape)
+        out.append(np.asarray(x + 1j * rng.normal(size=o.shape) if o.dtype.kind == "c" else x, o.dtype))
+    return out
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps(), st.integers(0, 2**31))
+def test_every_layout(step, seed):
+    arrays = numbers(step.value, np.random.default_rng(seed))
+    want = apply(step.value, [a.copy() for a in arrays], {}, False, None)
+    got = carry_out(step, arrays)
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-4 if got.dtype.char in "fF" else 1e-12)
+
+
+def product(*shapes, contract=((1,), (0,)), batch=((), ()), alpha=1.0, beta=0.0, times=(), in_place=False) -> Step:
+    operands = [fresh_input(TensorType("float64", s)) for s in shapes]
+    v = gemm(*operands, contract=contract, batch=batch, alpha=alpha, beta=beta, times=times)
+    names = ("a", "b", *["c"] * bool(beta), *times)
+    return Step("call", v, names, ("c" if in_place else "r",))
+
+
+def kinds(step: Step) -> list[str]:
+    lowered = lower_product(step, lambda size: size)
+    return [type(op).__name__ for op in lowered.operations]
+
+
+def test_numbers_known_now_are_part_of_the_one_call():
+    assert kinds(product((4, 5), (5, 6), alpha=2.0)) == ["Multiply"]
+    assert kinds(product((4, 5), (5, 6), (4, 6), alpha=2.0, beta=3.0, in_place=True)) == ["Multiply"]
+    assert kinds(product((4, 5), (5, 6), (4, 6), beta=1.0)) == ["Copy", "Multiply"]
+
+
+def test_factors_on_the_device_are_multiplied_by_a_kernel():
+    scaled = product((4, 5), (5, 6), (4, 6), (), beta=1.0, times=("beta",))
+    assert kinds(scaled) == ["Launch", "Multiply"]
+    both = product((4, 5), (5, 6), (4, 6), (), beta=1.0, times=("alpha",))
+    assert kinds(both) == ["Multiply", "Launch"]
+    assert lower_product(both, lambda size: size).scratch == 0
+    in_place = product((4, 5), (5, 6), (4, 6), (), beta=1.0, times=("alpha",), in_place=True)
+    assert kinds(in_place) == ["Multiply", "Launch"]
+    assert lower_product(in_place, lambda size: size).scratch == 4 * 6 * 8
+
+
+@pytest.mark.parametrize("times", [("alpha",), ("beta",), ("alpha", "beta")])
+@pytest.mark.parametrize("in_place", [False, True])
+def test_nothing_times_nan_is_nan(times, in_place):
+    step = product((2, 3), (3, 2), (2, 2), *[()] * len(times), beta=2.0, times=times, in_place=in_place)
+    a, b, c = np.ones((2, 3)), np.ones((3, 2)), np.ones((2, 2))
+    a[0, 0] = c[1, 1] = np.nan
+    arrays = [a, b, c, *[np.zeros(())] * len(times)]
+    want = apply(step.value, arrays, {}, False, None)
+    assert np.isnan(want).any()
+    np.testing.assert_array_equal(carry_out(step, arrays), want)
+
+
+def test_one_matrix_for_all_rows_of_a_batch_is_one_product():
+    step = product((7, 4, 5), (5, 6), contract=((2,), (0,)), batch=((0,), ()))
+    (op,) = lower_product(step, lambda size: size).operations
+    assert (op.product.m, op.product.n, op.product.k, op.product.batch) == (6, 28, 5, 1)
+    step = product((4, 5), (7, 5, 6), contract=((1,), (1,)), batch=((), (0,)))
+    (op,) = lower_product(step, lambda size: size).operations
+    assert (op.product.batch, op.product.stride_a, op.product.stride_b) == (7, 30, 0)
+
+
+def test_what_is_no_product_is_left_alone():
+    a = fresh_input(TensorType("int32", (2, 2)))
+    v = dot(a, a, contract=((1,), (0,)), batch=((), ()))
+    assert as_gemm(v) is None and lower_product(Step("call", v, ("a", "a"), ("r",)), int) is None
