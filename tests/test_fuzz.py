@@ -144,3 +144,40 @@ def test_a_factorization_may_refuse_a_matrix_that_rounding_makes_indefinite_and_
     assert attempt(refuse, Trusted(parse(GRAM), [steep])) is None
     flat = np.eye(3) + 0.3 * np.arange(9.0).reshape(3, 3)
     assert "positive definite" in str(attempt(refuse, Trusted(parse(GRAM), [flat])))
+
+
+def test_a_sum_of_products_may_be_added_in_another_order():
+    f = parse("""
+func @f(%x: f64[2, 3]) -> (f64[2]) {
+  %0 = dot %x, 1.3:f64[3] {batch = ((), ()), contract = ((1,), (0,))} : f64[2]
+  return %0
+}
+""")
+    judge = Trusted(f, [np.array([[-2.5, 2.0, 0.5], [3.0, 0.5, 1.0]])])
+    assert judge.difference([np.array([1.2e-16, 1.3 * 4.5])]) is None  # 2.6 - 3.25 + 0.65, in some order
+    for wrong in ([1e-12, 1.3 * 4.5], [0.0, 1.3 * 4.5 + 1e-10]):
+        assert judge.difference([np.array(wrong)]) is not None
+    whole = Trusted(parse(str(f).replace("1.3:", "2.0:")), [np.array([[-2.5, 2.0, 0.5], [3.0, 0.5, 1.0]])])
+    assert whole.difference([np.array([1.2e-16, 9.0])]) is not None  # nothing is rounded
+
+
+@pytest.mark.parametrize("softmax", ["softmax", "log_softmax"])
+def test_a_softmax_of_products_is_no_better_than_their_rounding(softmax):
+    f = parse(f"""
+func @f(%x: f64[2, 3], %y: f64[2, 3]) -> (f64[2, 3]) {{
+  %0 = mul %x, %y : f64[2, 3]
+  %1 = {softmax} %0 {{axes = (1,)}} : f64[2, 3]
+  {"" if softmax == "log_softmax" else "%2 = log %1 : f64[2, 3]"}
+  return {"%1" if softmax == "log_softmax" else "%2"}
+}}
+""")
+    x = np.array([[9.04563795e9, 7.7e-8, 2.6], [3.1, 0.7, 0.2]])
+    judge = Trusted(f, [x, x])
+    (want,) = judge.want
+    assert want[0, 0] == 0.0
+    for k, error, fine in ((0, 5000.0, True), (1, 1e-14, True), (1, 1e-10, False)):
+        got = want.copy()
+        got[k, 0] += error
+        assert (judge.difference([got]) is None) is fine
+    got[:] = want - [[1e9], [0.0]]
+    assert softmax == "softmax" or judge.difference([got]) is not None

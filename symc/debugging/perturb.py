@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from symc.debugging.decisions import NORMWISE, Decisions, all_finite
 from symc.debugging.observe import by_reference, evaluate
 from symc.ir.function import Function
 from symc.ir.op import Element, lookup
@@ -39,8 +40,6 @@ def _short(a: np.ndarray) -> np.ndarray:
         return ~np.isfinite(scaled) | ((scaled == np.rint(scaled)) & (scaled < 2**14))
 
 
-#: What remains of a sum may be 0 if a run moves it by more than one part of so many.
-CANCELLED = 48.0
 #: What run k does besides moving numbers, by k % 3: nothing; overflow and underflow become large and small numbers;
 #: a nan that comes of 0 * inf, inf - inf, 0 / 0 or inf / inf becomes a number, and zeros become 0.0, or -0.0.
 KIND_SATURATED, KIND_NAN = 1, 2
@@ -49,97 +48,6 @@ POLES = frozenset({"log", "log1p", "log2", "log10", "log1mexp", "atanh", "lgamma
                    "polygamma", "normal_inverse"})  # fmt: skip
 UNDERFLOW = frozenset({"exp", "exp2", "sigmoid", "softplus", "softmax", "mul", "div", "pow", "erfc", "erfcx", "prod",
                        "cumprod", "square", "mulz"})  # fmt: skip
-
-#: Ops with a pole at 0, and which operand that is of.
-DIVISORS = {"div": 1, "mod": 1, "fmod": 1, "floordiv": 1, "pow": 0, "log": 0, "log2": 0, "log10": 0, "lgamma": 0,
-            "digamma": 0, "trigamma": 0, "polygamma": 0}  # fmt: skip
-
-
-class Decisions:
-    """Where numbers that decide something (a comparison, an order, a cast to whole numbers) are 0 or not finite.
-
-    In a run in which overflow, underflow or an indeterminate nan is a number, it may be any other: nobody knows the
-    size of what overflowed, and a comparison with it decides nothing. So it is with divisors: one of which cancellation
-    left nothing may be 0, and 0 divided by it 0 or nan.
-    """
-
-    def __init__(self) -> None:
-        self._found: list[tuple[Value, list[Any]]] = []
-        self.factorized = False  # a matrix, after a number that is not finite
-        self._finite = True
-
-    def note(self, v: Value, operands: Sequence[Any]) -> None:
-        """The operands of a value in the run that the others are compared with."""
-        self._finite = self._finite and _all_finite(operands)
-        self.factorized |= v.op.name in NORMWISE and not self._finite
-        divisor = DIVISORS.get(v.op.name)
-        if _decides(v) or divisor is not None:
-            self._found.append((v, [np.array(a) if np.asarray(a).dtype.kind == "f" and divisor in (None, k) else None
-                                    for k, a in enumerate(operands)]))
-
-    def follow(self, turn: int, rng: np.random.Generator) -> Callable[[Value, list[Any]], list[Any]]:
-        """Operands as another run may have them; for its values in turn, as long as it goes the same way."""
-        steps = iter(self._found)
-
-        def undecided(v: Value, operands: list[Any]) -> list[Any]:
-            divides = v.op.name in DIVISORS
-            before, first = next(steps, (None, [])) if divides or _decides(v) else (None, [])
-            if before is not v or all(x is None for x in first):
-                return operands
-            if divides:
-                return [a if x is None or turn % 4 != 2 else _perhaps_zero(a, x)
-                        for a, x in zip(operands, first, strict=True)]
-            found = [a if x is None or x.shape != np.shape(a) else _of_any_size(np.asarray(a), x, turn, (-1) ** k, rng)
-                     for k, (a, x) in enumerate(zip(operands, first, strict=True))]
-            return _perhaps_equal(operands, first, found, rng) if v.op.name in ("eq", "ne") else found
-
-        return undecided
-
-
-def _decides(v: Value) -> bool:
-    """Whether a value says something about real numbers, but is none."""
-    kinds = [t.dtype.kind for t in (v.type.items if isinstance(v.type, TupleType) else (v.type,))]
-    return not v.regions and not set(kinds) & set("fc") and any(
-        not isinstance(o.type, TupleType) and o.type.dtype.kind == "f" for o in v.operands)
-
-
-def _of_any_size(a: np.ndarray, first: np.ndarray, turn: int, side: int, rng: np.random.Generator) -> np.ndarray:
-    """Numbers of any size and sign, or 0, where they were lost in the ``first`` run, and are finite and not 0 in this.
-
-    What is left of a sum that cancels may be 0. In turn all are great, all negative and great (on the other ``side`` of
-    a comparison the other way round), all 0, and all of any size: two turns decide a comparison both ways.
-    """
-    with np.errstate(all="ignore"):
-        exponents = rng.random(a.shape) if turn % 4 < 2 else rng.random(a.shape) * 2 - 1
-        size = np.exp(exponents * float(np.log(np.finfo(a.dtype).max)))
-        size *= (side, -side, 0, rng.choice([-1, 0, 1], a.shape))[turn % 4]
-        lost = (~np.isfinite(first) | (first == 0)) & np.isfinite(a) & (a != 0)
-        if turn % 4 == 2:
-            lost |= _cancelled(a, first)
-        return np.where(lost, size, a).astype(a.dtype)
-
-
-def _cancelled(a: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Where a number is so far from what it was in the ``first`` run that it may be 0."""
-    return np.asarray(CANCELLED * np.abs(a - first) > np.abs(first))
-
-
-def _perhaps_zero(a: Any, first: np.ndarray) -> Any:
-    """A divisor that is 0 where cancellation left nothing of it."""
-    with np.errstate(all="ignore"):
-        return a if np.shape(a) != first.shape else np.where(_cancelled(np.asarray(a), first), 0, a).astype(first.dtype)
-
-
-def _perhaps_equal(operands: list[Any], first: list[Any], found: list[Any], rng: np.random.Generator) -> list[Any]:
-    """Operands of a test for equality. What may be of any size may be what it is compared with, and so may what is as
-    far from it as it is from what it was in the ``first`` run."""
-    a, b = map(np.asarray, operands)
-    with np.errstate(all="ignore"):
-        lost = np.logical_or(a != np.asarray(found[0]), b != np.asarray(found[1]))
-        moved_by = sum((np.abs(x - y) for x, y in zip((a, b), first, strict=True) if y is not None), np.zeros(a.shape))
-        lost = lost | (np.abs(a - b) <= CANCELLED * moved_by) & (a != b)
-    return [np.where(lost & (rng.random(lost.shape) < 0.5), found[1], found[0]), found[1]]
-
 
 def moved(f: Function, arrays: Sequence[np.ndarray], seed: int, decisions: Decisions | None = None) -> list[Any]:
     """The results with every number moved by a few units in the last place, each value in its own way.
@@ -169,7 +77,7 @@ def moved(f: Function, arrays: Sequence[np.ndarray], seed: int, decisions: Decis
 
     def compute(v: Value, operands: list[Any], attrs: dict[str, Any]) -> Any:
         solves = v.op.name == "dot" and any(o.op.name == "inv" for o in v.operands)  # of that a solution is made
-        refused = (v.op.name in NORMWISE or solves) and not _all_finite(operands)
+        refused = (v.op.name in NORMWISE or solves) and not all_finite(operands)
         if v.op.name in NORMWISE or refused:
             operands = [_moved_in_norm(o, rng) for o in operands]
         if undecided is not None:
@@ -196,6 +104,10 @@ def moved(f: Function, arrays: Sequence[np.ndarray], seed: int, decisions: Decis
         if v.op.name in NORMWISE:
             several = isinstance(v.type, TupleType)
             out = tuple(_moved_in_norm(a, rng) for a in out) if several else _moved_in_norm(out, rng)
+        if v.op.name in PRODUCTS:
+            out = _in_any_order(v, out, operands, attrs, rng)
+        if v.op.name in SOFTMAXES and _is_product(v.operands[0]):
+            out = _apart_from_greatest(v, out, np.asarray(operands[0]), attrs["axes"], rng)
         if v.op.name in LOGS_OF_SUMS:
             out = _within(out, MOVED * np.finfo(np.asarray(out).dtype).eps, rng)
         known = [np.asarray(o) for o in operands if not isinstance(o, tuple | list)]
@@ -238,11 +150,10 @@ INDETERMINATE = frozenset({"add", "sub", "mul", "mulz", "div", "dot", "gemm", "s
                            "linrec"})  # fmt: skip
 
 
-#: Ops that are right up to rounding of the largest number of a matrix, not of each.
-NORMWISE = frozenset({"inv", "solve", "det", "slogdet", "lu_factor", "lu_solve", "cholesky", "cho_solve", "qr", "svd",
-                      "solve_triangular", "svdvals", "eigh", "eigvalsh", "eig", "eigvals", "expm", "pinv"})  # fmt: skip
-
-
+#: Ops that add up products.
+PRODUCTS = frozenset({"dot", "conv", "conv_input", "conv_filter"})
+#: Ops that subtract the greatest of their numbers from each.
+SOFTMAXES = frozenset({"softmax", "log_softmax"})
 #: Logs of sums that are at least 1: right up to rounding of that sum, not of what is left of it near 0.
 LOGS_OF_SUMS = frozenset({"log_softmax", "log_softmax_at", "logsumexp"})
 
@@ -258,6 +169,36 @@ def _rounding(product: Any) -> np.ndarray:
     with np.errstate(all="ignore"):
         size = np.abs(product) * (np.finfo(product.dtype).eps / 2)
     return np.where(_short(product) | ~np.isfinite(size), 0, size)
+
+
+def _is_product(v: Value) -> bool:
+    """Whether numbers are products, wherever they are moved to."""
+    while v.op.name in ("broadcast", "reshape", "transpose", "slice", "neg"):
+        v = v.operands[0]
+    return v.op.name == "mul"
+
+
+def _apart_from_greatest(v: Value, out: Any, x: np.ndarray, axes: Sequence[int], rng: np.random.Generator) -> Any:
+    """A softmax of products, or its log: the greatest is subtracted from each, perhaps by a fused multiply-add, once
+    where exponentials are summed and once for the result."""
+    if not x.size:
+        return out
+    size = _rounding(x) + _rounding(x.max(axis=tuple(axes), keepdims=True))
+    with np.errstate(all="ignore"):
+        if v.op.name == "log_softmax":
+            return _within(out, size, rng)
+        return out * np.exp(_within(np.zeros_like(x), size, rng))
+
+
+def _in_any_order(v: Value, out: Any, operands: list[Any], attrs: dict[str, Any], rng: np.random.Generator) -> Any:
+    """A sum of products, rounded or not, that are added in another order: what is left of it may have been lost."""
+    out, known = np.asarray(out), [np.asarray(a) for a in operands]
+    if out.dtype.kind not in "fc" or all(_short(a).all() for a in known):
+        return out
+    with np.errstate(all="ignore"):
+        most = by_reference(v, [np.abs(a).astype(a.dtype) for a in known], attrs)
+        size = np.abs(most) * np.finfo(out.dtype).eps
+    return _within(out, np.where(np.isfinite(size), size, 0), rng)
 
 
 def _apart(x: Any, y: Any) -> np.ndarray:
@@ -287,11 +228,6 @@ def _undecided(answer: Any, x: Any, y: Any, rng: np.random.Generator) -> np.ndar
     with np.errstate(all="ignore"):
         near = (x != y) & (np.abs(x - y) <= 64 * MOVED * np.finfo(x.dtype).eps * np.maximum(np.abs(x), np.abs(y)))
     return np.where(near, rng.random(x.shape) < 0.5, answer)
-
-
-def _all_finite(operands: Sequence[Any]) -> bool:
-    """Whether all numbers are; of several results, of each."""
-    return all(_all_finite(a) if isinstance(a, tuple | list) else bool(np.isfinite(a).all()) for a in operands)
 
 
 def _no_number(out: Any) -> Any:
@@ -371,7 +307,7 @@ def _beside_zeros(out: Any, operands: Sequence[Any], attrs: dict[str, Any], rng:
 def _beside_overflow(v: Value, out: Any, operands: list[Any], attrs: dict[str, Any], rng: np.random.Generator) -> Any:
     """A sum with numbers where it is not finite, and would not be if all terms that are not were 0: in another order an
     infinity may meet another one."""
-    if v.dtype.kind not in "fc" or _all_finite(operands):
+    if v.dtype.kind not in "fc" or all_finite(operands):
         return out
     most = by_reference(v, [np.where(np.isfinite(a), np.abs(a), 0).astype(a.dtype) for a in operands], attrs)
     lost = np.isinf(most) & ~np.isfinite(out)

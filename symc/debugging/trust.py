@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from symc.debugging.decisions import Decisions
 from symc.debugging.observe import evaluate
-from symc.debugging.perturb import KIND_SATURATED, Decisions, moved
+from symc.debugging.perturb import KIND_SATURATED, moved
 from symc.debugging.wide import wide
 from symc.errors import AssertError, ExecutionError
 from symc.ir.function import Function

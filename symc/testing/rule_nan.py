@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from symc.debugging.perturb import NORMWISE
+from symc.debugging.decisions import NORMWISE
 from symc.errors import SymcError
 from symc.ir.traverse import postorder
 from symc.opt.provenance import expression
