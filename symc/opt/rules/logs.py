@@ -86,7 +86,8 @@ def log_of_product_with_exp(v: Value) -> Value | None:
     misses=lambda: [example(lambda x, y: log(x / y), leaves(2))],
 )
 def log_of_quotient_with_exp(v: Value) -> Value | None:
-    """exp(x) overflows or vanishes where the log of the quotient is ordinary: densities."""
+    """exp(x) overflows or vanishes where the log of the quotient is ordinary: densities. (At y of -inf and -0.0 as in
+    ``log_of_reciprocal``.)"""
     return _log_of_product(v)
 
 
@@ -176,7 +177,8 @@ def log_of_sqrt(x):
 
 @rule(domain=POSITIVE)
 def log_of_reciprocal(x):
-    """A sign for a division, and no overflow for a small x."""
+    """A sign for a division, and no overflow for a small x. (At -inf it is nan as for all negative x, and zeros of both
+    signs are alike: 1 / x says otherwise, as its zeros and infinities have the sign of x.)"""
     return log(1 / x), -log(x)
 
 
@@ -199,7 +201,8 @@ def log_of_square(x):
     misses=lambda: [example(lambda x, y: log(pow_(x, y)), leaves(2))],
 )
 def log_of_power(v: Value) -> Value | str | None:
-    """The power overflows or underflows where its log is ordinary."""
+    """The power overflows or underflows where its log is ordinary. (Of a power that is not even, at -inf and -0.0 as in
+    ``log_of_reciprocal``.)"""
     (p,) = v.operands
     if p.op is not pow_:
         return None
