@@ -28,7 +28,7 @@ SIZES = {
     'rules.lengths': 5326,
     'rules.linalg': 7754,
     'rules.logic': 9018,
-    'rules.logs': 8679,
+    'rules.logs': 8969,
     'rules.logsumexp': 11809,
     'rules.lookups': 12627,
     'rules.moments': 9319,
