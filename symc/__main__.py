@@ -156,6 +156,8 @@ def _doctor(args: argparse.Namespace) -> int:
     try:
         x = symc.vector("x")
         f = symc.compile(symc.exp(x) * 2 + 1)
+        chosen = importlib.import_module("symc.runtime.blas_library").library()
+        print(f"  BLAS       of {chosen.name}, integers of {8 * chosen.integer.itemsize} bits")
         print(f"  compile    works: exp(0) * 2 + 1 = {f([0.0])[0]}")
     except Exception as e:  # the doctor reports whatever is wrong
         print(f"  compile    fails: {type(e).__name__}: {e}")
