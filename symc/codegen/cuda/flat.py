@@ -1,0 +1,192 @@
+"""Elementwise kernels: a thread computes 16 bytes of each result, or twice that.
+
+The space is one run of elements. What is read at the same place as it is written comes in vectors; so does, where rows
+are whole vectors, what is read along a row (a bias, the rows that a gather picks), and what is the same in all of a row
+is computed once for a vector. Everything else is read element by element. The last block does its elements one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from symc.codegen.cuda.packs import PACK, pack_type
+from symc.codegen.cuda.source import CudaSource, Entry
+from symc.codegen.cuda.writer import (BLOCK, VECTOR, Env, Kernel, Writer, depending, is_heavy, params_of, projection,
+                                      scalar_type, storage)
+from symc.ir.dim import Size, ceildiv, product
+from symc.ir.traverse import postorder, region_params
+from symc.ir.value import Value
+
+#: From so many elements on a thread computes two vectors, whose reads are on their way together.
+MANY = 2**22
+
+
+def flat(kernel: Kernel) -> Flat | None:
+    """The variants of a kernel that is one loop nest over elements; None for another."""
+    nests = [v for v in postorder(kernel.loops.region.results) if v.regions]
+    if len(nests) != 1 or nests[0].op.name != "generate" or kernel.loops.starts or not nests[0].attrs["shape"]:
+        return None
+    found = [projection(r) for r in kernel.loops.region.results]
+    inside = postorder(nests[0].regions[0].results)
+    if sorted(k for _, k in found) != list(range(len(nests[0].regions[0].results))):
+        return None
+    if any(v is not nests[0] for v, _ in found) or any(v.regions or v.op.name.startswith(("put", "insert"))
+                                                      for v in inside):
+        return None
+    return Flat(kernel, nests[0], [k for _, k in found])
+
+
+class Flat:
+    """``nest``: the loop nest; ``order``: which of its results each result of the kernel is."""
+
+    def __init__(self, kernel: Kernel, nest: Value, order: Sequence[int]):
+        self.kernel, self.nest, self.order = kernel, nest, order
+        (self.region,) = nest.regions
+        self.shape: tuple[Size, ...] = nest.attrs["shape"]
+        self.index = tuple(region_params(self.region)[: len(self.shape)])
+        self.inner = depending(self.region, self.index[-1:])
+        self.loads = [v for v in postorder(self.region.results) if v.op.name == "load"]
+        self.whole = [v for v in self.loads if v.operands[1:] == self.index and v.operands[0].shape == self.shape]
+        self.along = [v for v in self.loads if v not in self.whole and self._is_along(v)]
+        widest = max(v.dtype.itemsize for v in (*self.whole, *self.along, *self.region.results))
+        self.vector = 1 if is_heavy(self.region) else VECTOR // widest
+        self.sources: dict[tuple[str, str], CudaSource] = {}
+
+    def _is_along(self, v: Value) -> bool:
+        """Whether a load reads along a row."""
+        rows = len(self.shape) > 1 and all(i not in self.inner for i in v.operands[1:-1])
+        return rows and v.operands[-1] is self.index[-1] and v.operands[0].shape[-1] == self.shape[-1]
+
+    def choose(self, number: Callable[[Size], int]) -> str:
+        rows = len(self.shape) > 1 and self.vector > 1 and number(self.shape[-1]) % self.vector == 0
+        many = self.vector > 1 and number(product(self.shape)) >= MANY
+        wide = self.kernel.is_wide(number)
+        return " ".join(word for word, on in (("rows", rows), ("many", many), ("wide", wide)) if on)
+
+    def source(self, choice: str, name: str) -> CudaSource:
+        key = choice, name
+        if key not in self.sources:
+            self.sources[key] = _Text(self, choice.split()).source(name)
+        return self.sources[key]
+
+
+class _Text:
+    """Writes one variant."""
+
+    def __init__(self, of: Flat, words: Sequence[str]):
+        self.of = of
+        self.w = Writer(of.kernel, "i64" if "wide" in words else "i32")
+        self.rows = "rows" in words
+        self.times = 2 if "many" in words else 1
+        self.vector = of.vector
+
+    def source(self, name: str) -> CudaSource:
+        w, of = self.w, self.of
+        n, threads = product(of.shape), BLOCK * self.vector * self.times
+        w.parts[PACK] = None
+        env = params_of(of.kernel.loops.region)
+        w.emit([v for v in postorder(of.kernel.loops.region.results) if not v.regions and v.op.name != "get"], env, 1)
+        params = region_params(of.region)
+        scope = dict(zip(params[len(of.shape) :], [env.get(o) or w.expression(o, env) for o in of.nest.operands],
+                         strict=True))
+        self._lambda(scope)
+        w.line(1, f"const {w.index} first = {w.index}(blockIdx.x) * {threads};")
+        w.line(1, f"if ({w.size(n)} - first >= {threads}) {{")
+        self._full(scope)
+        w.line(1, "} else {")
+        self._rest(scope, n)
+        w.line(1, "}")
+        w.lines.append("}")
+        arguments = w.arguments()
+        w.lines.insert(0, w.head(name, arguments, BLOCK))
+        return w.finish([Entry(name, arguments, (ceildiv(n, threads), 1, 1), BLOCK)])
+
+    # -- what is computed of one element, or of a vector in a row
+
+    def _lambda(self, scope: Env) -> None:
+        w, of = self.w, self.of
+        packs = [(storage(v.dtype), f"x{k}", "const ") for k, v in enumerate(of.whole)]
+        packs += [(storage(r.dtype), f"y{k}", "") for k, r in enumerate(of.region.results)]
+        if self.rows:
+            typed = [f"{const}{pack_type(t, self.vector)} &{x}" for t, x, const in packs]
+        else:
+            typed = [f"{const}{t} {'' if const else '&'}{x}" for t, x, const in packs]
+        w.line(1, f"auto compute = [&](const {w.index} p, {', '.join(typed)}) {{")
+        w.indices.add("p")
+        scope = dict(scope)
+        scope.update(zip(of.index, w.unravel("p", of.shape, 2), strict=True))
+        depth, at = 2, ""
+        if self.rows:
+            self._row(scope)
+            w.line(2, "#pragma unroll")
+            w.line(2, f"for (int e = 0; e < {self.vector}; ++e) {{")
+            depth, at = 3, ".x[e]"
+            column = w.new_index()
+            w.line(3, f"const {w.index} {column} = {scope[of.index[-1]]} + e;")
+            scope[of.index[-1]] = column
+        for k, v in enumerate(of.whole):
+            self._element(v, f"x{k}{at}", scope, depth)
+        for k, v in enumerate(of.along if self.rows else ()):
+            self._element(v, f"z{k}{at}", scope, depth)
+        w.emit(postorder(of.region.results), scope, depth)
+        for k, r in enumerate(of.region.results):
+            w.line(depth, f"y{k}{at} = {w.stored(w.expression(r, scope), r.dtype)};")
+        if self.rows:
+            w.line(2, "}")
+        w.line(1, "};")
+
+    def _row(self, scope: Env) -> None:
+        """What is the same in a row, and what is read along it."""
+        w, of = self.w, self.of
+        w.emit([v for v in postorder(of.region.results) if v not in of.inner], scope, 2)
+        for k, v in enumerate(of.along):
+            w.line(2, f"{pack_type(storage(v.dtype), self.vector)} z{k};")
+            w.line(2, f"load_pack(z{k}, {scope[v.operands[0]]} + {w.address(v, scope)});")
+
+    def _element(self, v: Value, text: str, scope: Env, depth: int) -> None:
+        w = self.w
+        scope[v] = w.fresh("t")
+        w.line(depth, f"const {scalar_type(v.dtype)} {scope[v]} = {w.read(text, v.dtype)};")
+
+    # -- blocks
+
+    def _names(self, scope: Env) -> tuple[list[tuple[str, str, str]], list[tuple[str, str, str]]]:
+        """Type, name and array of what comes and goes in vectors."""
+        of = self.of
+        come = [(storage(v.dtype), f"x{k}", scope[v.operands[0]]) for k, v in enumerate(of.whole)]
+        go = [(storage(r.dtype), f"y{k}", f"o{of.order.index(k)}") for k, r in enumerate(of.region.results)]
+        return come, go
+
+    def _full(self, scope: Env) -> None:
+        w, (come, go), times, vector = self.w, self._names(scope), self.times, self.vector
+        for u in range(times):
+            w.line(2, f"const {w.index} p{u} = first + ({u * BLOCK} + {w.index}(threadIdx.x)) * {vector};")
+        for t, x, array in come:
+            for u in range(times):
+                w.line(2, f"{pack_type(t, vector)} {x}_{u}; load_pack({x}_{u}, {array} + p{u});")
+        for u in range(times):
+            w.line(2, " ".join(f"{pack_type(t, vector)} {y}_{u};" for t, y, _ in go))
+            if self.rows:
+                w.line(2, f"compute({', '.join([f'p{u}', *[f'{x}_{u}' for _, x, _ in (*come, *go)]])});")
+            else:
+                w.line(2, "#pragma unroll")
+                given = [f"{x}_{u}.x[e]" for _, x, _ in (*come, *go)]
+                w.line(2, f"for (int e = 0; e < {vector}; ++e) compute({', '.join([f'p{u} + e', *given])});")
+        for _, y, array in go:
+            for u in range(times):
+                w.line(2, f"store_pack({array} + p{u}, {y}_{u});")
+
+    def _rest(self, scope: Env, n: Size) -> None:
+        w, (come, go) = self.w, self._names(scope)
+        step = self.vector if self.rows else 1
+        t_ = f" * {step}" if step > 1 else ""
+        w.line(2, "#pragma unroll 1")
+        w.line(2, f"for ({w.index} p = first + {w.index}(threadIdx.x){t_}; p < {w.size(n)}; p += {BLOCK * step}) {{")
+        for t, x, array in come:
+            w.line(3, f"{pack_type(t, step)} {x}; load_pack({x}, {array} + p);" if self.rows else
+                   f"const {t} {x} = {array}[p];")
+        w.line(3, " ".join(f"{pack_type(t, step) if self.rows else t} {y};" for t, y, _ in go))
+        w.line(3, f"compute({', '.join(['p', *[x for _, x, _ in (*come, *go)]])});")
+        for _, y, array in go:
+            w.line(3, f"store_pack({array} + p, {y});" if self.rows else f"{array}[p] = {y};")
+        w.line(2, "}")

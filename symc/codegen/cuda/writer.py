@@ -1,0 +1,279 @@
+"""What the templates have in common: the text of scalars, of sizes and of places in arrays, in CUDA C++.
+
+A template decides which thread computes what. The scalars of a region are the same text everywhere: those that the
+table of the CPU's kernels has for them, as C++. A name of a loop's index has the type of sizes (``i32`` or ``i64``) and
+becomes an ``i64``, which it is in the IR, where it is more than a place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from symc.codegen.cpu.intrinsics import ONE_BY_ONE
+from symc.codegen.cpu.render import Renderer
+from symc.codegen.cpu.text import Unsupported, combine, identity, loaded, number, stored
+from symc.codegen.cuda import cxx
+from symc.codegen.cuda.source import Argument, CudaSource, Entry
+from symc.codegen.inplace import region_pairs
+from symc.codegen.kernel_source import Form
+from symc.codegen.scalarize import Loops
+from symc.ir.dim import Size, product
+from symc.ir.record import dataclass, field
+from symc.ir.traverse import every_value, postorder, region_params
+from symc.ir.types import DTYPE_NAMES, TensorType
+from symc.ir.value import Region, Value
+
+Env = dict[Value, str]
+
+_NAME, _NAMED = re.compile(r"\b[a-z]+\d+_\b"), re.compile(r"\s*const \w+ ([a-z]+\d+_) = [^;]*;$")
+
+#: Bytes that a thread reads or writes at once, at most.
+VECTOR = 16
+#: Threads of a block where nothing asks for another number.
+BLOCK = 256
+#: From so many elements on indices have 64 bits: what a block computes past the end stays below 2**31 before.
+NARROW = 2**31 - 2**24
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel that a template is asked for. ``aliased``: operands in whose memory a result may lie; ``over``: updated
+    results that lie in that of what they update."""
+
+    loops: Loops
+    over: tuple[int, ...]
+    aliased: frozenset[int]
+    operands: tuple[TensorType, ...]
+    results: tuple[TensorType, ...]
+
+    @staticmethod
+    def of(form: Form, loops: Loops) -> Kernel:
+        region, over = form
+        updated = [k for k in loops.starts.values() if isinstance(k, int)]
+        types: tuple = region.params, tuple(r.type for r in region.results)
+        return Kernel(loops, over, frozenset([*[k for k, _ in region_pairs(region)], *updated]), *types)
+
+    def is_wide(self, number_: object) -> bool:
+        """Whether indices need 64 bits."""
+        return any(number_(product(t.shape)) >= NARROW for t in (*self.operands, *self.results))  # type: ignore
+
+
+def storage(dtype: np.dtype) -> str:
+    """How an element is stored: the type behind a pointer."""
+    name = DTYPE_NAMES[dtype]
+    return {"bool": "u8", "f16": "u16"}.get(name, name)
+
+
+def scalar_type(dtype: np.dtype) -> str:
+    """The type of a scalar that is computed with."""
+    name = DTYPE_NAMES[dtype]
+    return {"f16": "f32"}.get(name, name)
+
+
+def is_heavy(region: Region) -> bool:
+    """Whether an element is so much work that its text should not be repeated for each of a vector."""
+    values = every_value(region)
+    return len(values) > 150 or any(v.op.name in ONE_BY_ONE for v in values)
+
+
+def depending(region: Region, index: Iterable[Value]) -> set[Value]:
+    """The values of a region that depend on some of its params."""
+    found = set(index)
+    for v in postorder(region.results):
+        if any(o in found for o in v.operands):
+            found.add(v)
+    return found
+
+
+def projection(v: Value) -> tuple[Value, int]:
+    """The value that makes several results, and which of them this is."""
+    return (v.operands[0], v.attrs["index"]) if v.op.name == "get" else (v, 0)
+
+
+@dataclass
+class Writer:
+    """Writes one text. ``index``: the type of places and sizes."""
+
+    kernel: Kernel
+    index: str
+    lines: list[str] = field(default_factory=list)
+    sizes: dict[Size, str] = field(default_factory=dict)
+    helpers: dict[str, None] = field(default_factory=dict)
+    parts: dict[str, None] = field(default_factory=dict)
+    indices: set[str] = field(default_factory=set)  # names that have the type ``index``
+    fails: bool = False
+    count: int = 0
+
+    def line(self, depth: int, text: str) -> None:
+        self.lines.append("  " * depth + text)
+
+    def fresh(self, prefix: str) -> str:
+        self.count += 1
+        return f"{prefix}{self.count - 1}_"
+
+    def new_index(self, prefix: str = "i") -> str:
+        name = self.fresh(prefix)
+        self.indices.add(name)
+        return name
+
+    # -- sizes and places
+
+    def size(self, s: Size) -> str:
+        """A size: a number, or the name of an argument."""
+        if isinstance(s, int):
+            return str(s) if -(2**31) < s < 2**31 else f"{s}LL"
+        return self.sizes.setdefault(s, f"n{len(self.sizes)}")
+
+    def place(self, text: str) -> str:
+        """A scalar as (part of) a place."""
+        known = text in self.indices or text.lstrip("-").isdigit()
+        return text if known else f"{self.index}({text})"
+
+    def offset(self, index: Sequence[str], shape: Sequence[Size]) -> str:
+        """The row-major position of an index."""
+        terms = []
+        for k, i in enumerate(index):
+            stride = product(shape[k + 1 :])
+            if i != "0" and stride != 0:
+                terms.append(self.place(i) if stride == 1 else f"{self.place(i)} * {self.size(stride)}")
+        return " + ".join(terms) or "0"
+
+    def unravel(self, position: str, shape: Sequence[Size], depth: int) -> tuple[str, ...]:
+        """Names of the indices of a position, along each axis."""
+        names: list[str] = []
+        for n in reversed(shape[1:]):
+            name, rest = self.new_index(), self.new_index("r")
+            self.line(depth, f"const {self.index} {rest} = {self.divided(position, n)};")
+            self.line(depth, f"const {self.index} {name} = {position} - {rest} * {self.size(n)};")
+            names.insert(0, name)
+            position = rest
+        return (position, *names) if shape else ()
+
+    def divided(self, position: str, by: Size) -> str:
+        """A quotient of numbers that are not negative."""
+        unsigned = "u" + self.index[1:]
+        return f"{self.index}({unsigned}({position}) / {unsigned}({self.size(by)}))"
+
+    # -- scalars
+
+    def expression(self, v: Value, env: Mapping[Value, str]) -> str:
+        """A scalar that has been written."""
+        if v in env:
+            return f"i64({env[v]})" if env[v] in self.indices else env[v]
+        if v.op.name == "constant":
+            text = number(v.attrs["value"].data)
+            return f"i64({text})" if v.dtype == np.int64 else self.cxx(text)
+        raise Unsupported(f"{v.op.name} as a scalar")
+
+    def index_text(self, v: Value, env: Mapping[Value, str]) -> str:
+        """A scalar as an index of a load."""
+        if v.op.name == "constant" and v not in env:
+            return str(int(v.attrs["value"].data))
+        return env[v] if v in env else self.expression(v, env)
+
+    def cxx(self, text: str) -> str:
+        """The text of a scalar in C++."""
+        return cxx.expression(text, self.helpers)
+
+    def address(self, v: Value, env: Mapping[Value, str]) -> str:
+        """The place that a load reads."""
+        array = v.operands[0]
+        assert isinstance(array.type, TensorType)
+        return self.offset([self.index_text(i, env) for i in v.operands[1:]], array.type.shape)
+
+    def read(self, text: str, dtype: np.dtype) -> str:
+        return loaded(text, dtype)
+
+    def stored(self, text: str, dtype: np.dtype) -> str:
+        return stored(text, dtype)
+
+    def emit(self, values: Iterable[Value], env: Env, depth: int) -> None:
+        """Write scalars, as far as they are not there yet."""
+        for v in values:
+            if v not in env and v.op.name != "constant":
+                self.emit_scalar(v, env, depth)
+
+    def emit_scalar(self, v: Value, env: Env, depth: int) -> None:
+        if v.regions or v.op.name in ("put", "put_abreast", "put_running", "insert", "insert_place"):
+            raise Unsupported(f"{v.op.name} as a scalar")
+        if v.op.name == "size":
+            env[v] = f"i64({self.size(v.attrs['value'])})"
+            return
+        if v.op.name == "check_index":
+            x = env[v] = self.expression(v.operands[0], env)
+            self.fails = True
+            self.line(depth, f"if ({x} < 0 || {x} >= {self.size(v.attrs['size'])}) atomicExch(failed, 1);")
+            return
+        if v.op.name == "load":
+            text = self.read(f"{env[v.operands[0]]}[{self.address(v, env)}]", v.dtype)
+        else:
+            operands = [self.expression(o, env) for o in v.operands]
+            text = self.cxx(Renderer.scalar_text(None, v, operands))  # type: ignore[arg-type]
+        env[v] = self.fresh("t")
+        self.line(depth, f"const {scalar_type(v.dtype)} {env[v]} = {text};")
+
+    # -- folds
+
+    def identity(self, kind: str, dtype: np.dtype) -> str:
+        return self.cxx(identity(kind, dtype))
+
+    def combined(self, kind: str, now: str, x: str, dtype: np.dtype) -> str:
+        """One step of a fold, in the type that scalars of this dtype have."""
+        return self.cxx(combine(kind, now, x, np.dtype(np.float32) if dtype == np.float16 else dtype, exact=True))
+
+    # -- the whole
+
+    def head(self, name: str, arguments: Sequence[Argument], threads: int, blocks: int = 0) -> str:
+        """The first line of an entry."""
+        names = ", ".join(self.declaration(a) for a in arguments)
+        bounds = f"{threads}, {blocks}" if blocks else f"{threads}"
+        return f'extern "C" __global__ void __launch_bounds__({bounds}) {name}({names}) {{'
+
+    def declaration(self, a: Argument) -> str:
+        if a.kind == "operand":
+            once = "" if a.index in self.kernel.aliased else "__restrict__ "
+            return f"const {storage(self.kernel.operands[a.index].dtype)} *{once}a{a.index}"
+        if a.kind == "result":
+            return f"{storage(self.kernel.results[a.index].dtype)} *o{a.index}"
+        if a.kind == "scratch":
+            return f"u8 *scratch{a.index}"
+        if a.kind == "failed":
+            return "int *failed"
+        return f"const {self.index} {self.sizes[a.size]}"
+
+    def arguments(self, operands: Iterable[int] | None = None, results: Iterable[int] | None = None,
+                  scratch: int = 0) -> tuple[Argument, ...]:
+        """The arguments of an entry: arrays, scratch memory, and all sizes so far."""
+        k, o = self.kernel, Argument
+        out = [o("operand", i) for i in (range(len(k.operands)) if operands is None else operands)]
+        out += [o("result", i) for i in (range(len(k.results)) if results is None else results)]
+        out += [o("scratch", i) for i in range(scratch)]
+        if self.fails:
+            out.append(o("failed"))
+        return (*out, *[o("size", size=s) for s in self.sizes])
+
+    def finish(self, entries: Sequence[Entry], scratch: Sequence[Size] = ()) -> CudaSource:
+        text = "\n".join([*self.parts, *_needed(self.lines)]) + "\n"
+        return CudaSource(text, tuple(self.helpers), tuple(entries), tuple(t.dtype for t in self.kernel.operands),
+                          tuple(t.dtype for t in self.kernel.results), tuple(scratch), self.fails,
+                          self.index == "i64")
+
+
+def _needed(lines: Sequence[str]) -> list[str]:
+    """The lines without names that nothing reads."""
+    lines = list(lines)
+    while True:
+        uses = Counter(word for line in lines for word in _NAME.findall(line))
+        kept = [line for line in lines if not (found := _NAMED.match(line)) or uses[found[1]] > 1]
+        if len(kept) == len(lines):
+            return kept
+        lines = kept
+
+
+def params_of(region: Region) -> Env:
+    """The names of a kernel's operands."""
+    return {p: f"a{k}" for k, p in enumerate(region_params(region))}
