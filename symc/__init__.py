@@ -19,6 +19,7 @@ from symc.deferred import Deferred
 from symc.errors import (
     AssertError,
     CheckError,
+    DeviceError,
     DTypeError,
     ExecutionError,
     GradientError,
@@ -65,6 +66,7 @@ _LATER = {
     "lint": "lint",
     "nn": "avg_pool conv conv_transpose max_pool",
     "op_check": "check_op",
+    "runtime.cuda.arrays": "DeviceArray device_array",
     "save": "load",
     "special": "digamma erf erfc erfinv gammaln",
     "taps": "taps",
@@ -122,6 +124,7 @@ if TYPE_CHECKING:
     from symc.lint import lint
     from symc.nn import avg_pool, conv, conv_transpose, max_pool
     from symc.op_check import check_op
+    from symc.runtime.cuda.arrays import DeviceArray, device_array
     from symc.save import load
     from symc.special import digamma, erf, erfc, erfinv, gammaln
     from symc.taps import taps

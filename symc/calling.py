@@ -129,7 +129,7 @@ class Calling:
             for cell in self._locked:
                 cell.lock.acquire()
                 taken.append(cell)
-            arrays += [c.array for c in self._cells]
+            arrays += self._states()
             self._keep_apart(arrays)
             sizes = self._signature.sizes(arrays)
             for cell in self._updated:
@@ -145,6 +145,10 @@ class Calling:
         finally:
             for cell in reversed(taken):
                 cell.lock.release()
+
+    def _states(self) -> list[np.ndarray]:
+        """The arrays of all states."""
+        return [c.host() for c in self._cells]
 
     def _keep_apart(self, arrays: list[np.ndarray]) -> None:
         """An argument that lies in the memory of a borrowed state is copied, as the state may be written in place."""

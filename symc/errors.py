@@ -88,6 +88,10 @@ class ExecutionError(SymcError, RuntimeError):
     """An operation failed on the numbers it was given (a singular matrix, for example)."""
 
 
+class DeviceError(SymcError, RuntimeError):
+    """A device is missing, or cannot do what a function asks of it."""
+
+
 class LinAlgError(ExecutionError, _NumpyLinAlgError):
     """A matrix has no such factorization, inverse or solution (it is singular, or not positive definite)."""
 

@@ -22,6 +22,7 @@ from symc.modes import check_options, chosen
 from symc.nest import flatten
 from symc.signature import Signature
 from symc.state import Cell, SharedVariable
+from symc.target import check_target, target_of
 from symc.warm import prepare
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ def compile(
     threads: int | None = None,
     max_bytes: Any = None,
     accuracy_report: bool = False,
+    transfers: str = "explicit",
+    precision: str = "highest",
 ) -> Any:
     """A callable that computes ``outputs``, a value or any nest (tuples, lists, dicts, dataclasses) of values.
 
@@ -60,6 +63,10 @@ def compile(
       as "200MB"; ``("200MB", {"n": 1000})`` for symbolic sizes. Values are computed a second time instead of being
       kept, at as little cost as is found; MemoryBudgetError says what takes most when that is not enough. It holds for
       ``f.memory``, the peak of the plan, at these sizes; ``f.dump("max_bytes")`` shows what is computed again.
+    * ``device``: "cpu", or "cuda" ("cuda:1" is the second one): results are then arrays of the device
+      (``sc.DeviceArray``), and states stay there. What cannot run on the device is an error now. ``transfers``: what
+      becomes of NumPy arrays that are given: "explicit" copies them, "forbid" raises, "auto" returns results as NumPy
+      arrays too. ``precision``: how products of f32 are multiplied there: "highest", "tf32", "bf16" (sums are f32).
     * ``accuracy_report``: print how far the results are from the exact ones on sampled inputs, as written and as
       optimized (``f.accuracy()`` gives the same at any time).
 
@@ -69,10 +76,13 @@ def compile(
     loc = caller()
     try:
         mode, pipeline = chosen(mode, pipeline)
-        check_options(mode, pipeline, device, threads)
+        check_options(mode, pipeline, threads)
+        target = target_of(dict(device=device, transfers=transfers, precision=precision))
+        check_target(target, mode)
         options: dict[str, Any] = dict(mode=mode, pipeline=pipeline, name=str(name or "f"), threads=threads)
         options["max_bytes"] = read_max_bytes(max_bytes)
         options["accuracy_report"] = bool(accuracy_report)
+        options.update(device=target.device, transfers=target.transfers, precision=target.precision)
         nests = [outputs, inputs, pairs(updates, "updates"), pairs(givens, "givens")]
         if contains_deferred([flatten(x)[0] for x in nests]):
             from symc.deferred_function import DeferredFunction
@@ -83,7 +93,7 @@ def compile(
             built = record.run("build", "",
                                lambda: build(outputs, inputs, updates, givens, donate, options["name"], loc))
             budget = budget_of(options["max_bytes"], built.function)
-            prepared = prepare(built.function, mode, pipeline, built.donated, threads, budget)
+            prepared = prepare(built.function, mode, pipeline, built.donated, threads, budget, target)
         compiled = CompiledFunction(built, prepared, options, record)
         if accuracy_report:
             print(compiled.accuracy())
@@ -103,13 +113,17 @@ class CompiledFunction(views.Views):
         self._built, self._prepared, self._options = built, prepared, dict(options)
         self._record = record or Record()
         f = built.function
-        self._signature = Signature(f.name, built.slots, f.inputs, f.guards, built.donated)
+        self._target = target_of(self._options)
+        kind: Any = Signature
+        if not self._target.on_host:
+            from symc.on_device import DeviceSignature as kind
+        self._signature = kind(f.name, built.slots, f.inputs, f.guards, built.donated)
         self._program = prepared.program
         self._bind_cells(built.cells)
 
     def _bind_cells(self, cells: Sequence[Cell]) -> None:
         self._cells = tuple(cells)
-        self._calling = Calling(self._built, self._prepared, self._signature, cells)
+        self._calling = self._new_calling(cells)
         self.__call__: Callable[..., Any] = self._calling.call
         self.__signature__ = CALL_SIGNATURE
         me = weakref.ref(self)
@@ -120,6 +134,15 @@ class CompiledFunction(views.Views):
                 f.__call__ = entry
 
         self._calling.install = install
+
+    def _new_calling(self, cells: Sequence[Cell]) -> Calling:
+        if self._target.on_host:
+            return Calling(self._built, self._prepared, self._signature, cells)
+        from symc.on_device import DeviceCalling
+        from symc.runtime.cuda.devices import context
+
+        self._signature.where, self._signature.transfers = context(self._target.device), self._target.transfers
+        return DeviceCalling(self._built, self._prepared, self._signature, cells, self._target)
 
     # --- what it is ---------------------------------------------------------------------------------------------------
 

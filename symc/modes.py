@@ -39,8 +39,8 @@ def _flags(text: str) -> dict[str, str]:
     return found
 
 
-def check_options(mode: str, pipeline: str | None, device: str, threads: int | None) -> None:
-    """Raise for a mode or device that does not exist or cannot be used here."""
+def check_options(mode: str, pipeline: str | None, threads: int | None) -> None:
+    """Raise for a mode that does not exist."""
     if not isinstance(mode, str) or mode not in MODES:
         raise PipelineError(f"unknown mode {mode!r}", help=did_you_mean(str(mode), MODES))
     if pipeline is not None and not isinstance(pipeline, str):
@@ -49,17 +49,3 @@ def check_options(mode: str, pipeline: str | None, device: str, threads: int | N
         )
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
         raise InputError(f"threads must be a positive int, not {threads!r}")
-    if device == "cpu":
-        return
-    if str(device).split(":")[0] == "cuda":
-        import importlib.util
-
-        missing = importlib.util.find_spec("cupy") is None
-        raise InputError(
-            f"device {device!r} cannot be used: "
-            + ("CuPy is not installed" if missing else "this version has no CUDA backend yet"),
-            help="pip install 'symc[cuda]' on a machine with an NVIDIA GPU; device='cpu' works everywhere"
-            if missing
-            else "device='cpu' works everywhere",
-        )
-    raise InputError(f"unknown device {device!r}", help="devices are 'cpu' and 'cuda'")

@@ -22,6 +22,7 @@ from symc.runtime.kernels import compile_count
 from symc.runtime.program import load
 from symc.runtime.reference_program import ReferenceProgram
 from symc.runtime.threads import threads_of
+from symc.target import HOST, Target
 
 if TYPE_CHECKING:
     from symc.codegen.budget import Budget
@@ -47,6 +48,7 @@ class Prepared:
     compiled: int = 0  # kernels that had to be compiled for it
     whole: Function | None = None  # ``final`` before values were computed again for a budget
     threads: int | None = None  # as asked for
+    target: Target = HOST
 
     @property
     def saved(self) -> Function:
@@ -56,28 +58,29 @@ class Prepared:
 
 def prepare(
     f: Function, mode: str, pipeline: str | None, donated: frozenset[int], threads: int | None = None,
-    budget: Budget | None = None,
+    budget: Budget | None = None, target: Target = HOST,
 ) -> Prepared:
     """Optimize, plan and load ``f``. ``donated``: arguments that a call may overwrite."""
     wanted = PIPELINES[mode] if pipeline is None else pipeline
     if mode in CHECKED:
         wanted = f"check_assumptions,{wanted}"
     if not wanted:
-        return _loaded(Prepared(f, f, {"input": f}, None, threads=threads), mode, donated, budget)
+        return _loaded(Prepared(f, f, {"input": f}, None, threads=threads, target=target), mode, donated, budget)
     if budget is not None and "keep" in wanted.split(","):
         wanted += ",-keep"  # what is kept takes memory between calls
     optimized = optimize(f, wanted, verify=mode == "debug")
-    prepared = Prepared(f, optimized.function, optimized.stages, None, optimized=optimized, threads=threads)
+    prepared = Prepared(f, optimized.function, optimized.stages, None, optimized=optimized, threads=threads,
+                        target=target)
     return _loaded(prepared, mode, donated, budget, wanted)
 
 
 def restore(
     f: Function, final: Function, mode: str, pipeline: str | None, donated: frozenset[int], threads: int | None = None,
-    budget: Budget | None = None,
+    budget: Budget | None = None, target: Target = HOST,
 ) -> Prepared:
     """What ``prepare`` gave, from a function that was optimized before."""
     stages = {"input": f} if f.body is final.body else {"input": f, "saved": final}
-    return _loaded(Prepared(f, final, stages, None, threads=threads), mode, donated, budget, pipeline)
+    return _loaded(Prepared(f, final, stages, None, threads=threads, target=target), mode, donated, budget, pipeline)
 
 
 def _loaded(
@@ -111,10 +114,10 @@ def _load(p: Prepared, donated: frozenset[int], budget: Budget | None) -> Plan:
         parts = split(p.final) if budget is None else None
         if parts is None:
             plan = p.plan = _plan(p, written, budget)
-            p.program = load(plan, threads_of(p.threads))
+            p.program = _program(p, plan)
         else:
             p.first, plan = make_plan(parts.first, frozenset()), make_plan(parts.rest, written)
-            p.plan, p.program = plan, KeptProgram(parts, p.first, plan, threads_of(p.threads))
+            p.plan, p.program = plan, KeptProgram(parts, _program(p, p.first), _program(p, plan))
         p.compiled = compile_count() - before
         return plan
     except (SymcError, MemoryError):
@@ -124,6 +127,16 @@ def _load(p: Prepared, donated: frozenset[int], budget: Budget | None) -> Plan:
         raise InternalError(
             f"compiling {p.final.name} failed: {type(e).__name__}: {what}", text=print_function(p.final)
         ) from e
+
+
+def _program(p: Prepared, plan: Plan) -> Any:
+    """What runs a plan."""
+    if p.target.on_host:
+        return load(plan, threads_of(p.threads))
+    from symc.runtime.cuda.devices import context
+    from symc.runtime.cuda.program import CudaProgram
+
+    return CudaProgram(plan, context(p.target.device), p.target.precision)
 
 
 def _plan(p: Prepared, donated: frozenset[int], budget: Budget | None) -> Plan:

@@ -37,6 +37,7 @@ from symc.nest import from_json, to_json
 from symc.prepared import restore
 from symc.signature import Slot
 from symc.state import Cell
+from symc.target import target_of
 
 FORMAT = 2
 
@@ -173,7 +174,7 @@ def unpack(data: bytes, cells: Sequence[Cell] | None = None) -> CompiledFunction
     record = Record()
     with recording(record):
         prepared = restore(source, final, options["mode"], options["pipeline"], built.donated, options["threads"],
-                           budget)
+                           budget, target_of(options))
     return CompiledFunction(built, prepared, options, record)
 
 

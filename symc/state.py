@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from symc.callsite import caller
-from symc.errors import DTypeError, InputError, ShapeError, SymcError
+from symc.errors import DeviceError, DTypeError, InputError, ShapeError, SymcError
 from symc.ir import location
 from symc.ir.dim import Dim, size_name
 from symc.ir.location import Loc
@@ -34,7 +34,8 @@ class Cell:
     __slots__ = ("__weakref__", "array", "borrowed", "leaf", "loc", "lock", "name", "serial", "type", "version")
 
     def __init__(self, array: np.ndarray, type_: TensorType, name: str, loc: Loc | None = None):
-        self.array, self.type, self.name, self.loc = array, type_, name, loc
+        self.array: Any = array  # of the host, or of the device that it was brought to
+        self.type, self.name, self.loc = type_, name, loc
         self.lock = threading.RLock()
         self.borrowed = False  # someone outside holds the array itself
         self.leaf: weakref.ref[Value] | None = None
@@ -42,11 +43,20 @@ class Cell:
         self.serial = next(_serials)  # functions take the locks of several cells in this order
 
     def __reduce__(self):
-        with self.lock:
-            return Cell, (self.array.copy(), self.type, self.name, self.loc)
+        return Cell, (self.get(False), self.type, self.name, self.loc)
+
+    def host(self) -> np.ndarray:
+        """The array, for who computes on the host. Raises DeviceError if it is elsewhere."""
+        if not isinstance(self.array, np.ndarray):
+            raise DeviceError(f"{self.name or 'a state'} is on {self.array.device}, the function was compiled for cpu",
+                              values=[(f"%{self.name}", self.type, self.loc)],
+                              help="w.to_device('cpu') brings it back; or compile for its device")
+        return self.array
 
     def get(self, borrow: bool) -> np.ndarray:
         with self.lock:
+            if not isinstance(self.array, np.ndarray):
+                return self.array.numpy()
             if borrow and not self.borrowed:
                 self.borrowed = True
                 self.version += 1  # from here on it may change without being counted
@@ -70,8 +80,27 @@ class SharedVariable(Tensor):
         cell.leaf = weakref.ref(value)
 
     def get_value(self, borrow: bool = False) -> np.ndarray:
-        """The array: a copy, or with ``borrow`` the array itself, which later calls may write into."""
+        """The array: a copy, or with ``borrow`` the array itself, which later calls may write into (of a state that is
+        on a device it is a copy)."""
         return self.cell.get(borrow)
+
+    @property
+    def array(self) -> Any:
+        """What holds the state now: an array of the host, or of the device it is on. Not a copy."""
+        return self.cell.array
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> SharedVariable:
+        """Bring the state to a device, or back to the "cpu". Functions compiled for a device do that with the states
+        they use in their first call; those compiled for the CPU refuse a state that is elsewhere."""
+        with self.cell.lock:
+            if isinstance(self.cell.array, np.ndarray):
+                if device != "cpu":
+                    from symc.runtime.cuda.arrays import device_array
+
+                    self.cell.array = device_array(self.cell.array, device)
+            else:
+                self.cell.array = self.cell.array.to_device(device)
+        return self
 
     def set_value(self, value: Any, borrow: bool = False) -> None:
         """Replace the array by a copy of ``value``; with ``borrow`` by ``value`` itself where its layout allows.

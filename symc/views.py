@@ -165,7 +165,12 @@ class Views:
 
         f = self._built.function
         outputs = [f"out{path}" for path in self._built.outputs.paths()]
-        return accuracy_report(f, self._prepared.program.run, outputs)
+        return accuracy_report(f, self._run_on_host, outputs)
+
+    def _run_on_host(self, *args: Any) -> list[np.ndarray]:
+        """As the program's ``run``, with results on the host."""
+        found = self._prepared.program.run(*args)
+        return [a if isinstance(a, np.ndarray) else a.numpy() for a in found]
 
     # --- what it computes ---------------------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from symc.runtime.frames import Frames, Sizes
 from symc.runtime.lowered import Lowered
 from symc.runtime.threads import threads_of
 from symc.runtime.two_programs import TwoPrograms
+from symc.target import HOST, Target
 
 if TYPE_CHECKING:
     from symc.codegen.budget import Budget
@@ -158,16 +159,16 @@ class WarmPrepared:
 
 def prepare(
     f: Function, mode: str, pipeline: str | None, donated: frozenset[int], threads: int | None = None,
-    budget: Budget | None = None,
+    budget: Budget | None = None, target: Target = HOST,
 ) -> Prepared:
     """As ``symc.prepared.prepare``, by what is on disk if it is there."""
-    key = None if budget is not None else key_of(f, mode, pipeline, donated)
+    key = None if budget is not None or not target.on_host else key_of(f, mode, pipeline, donated)
 
     def make() -> Prepared:
         with no_collections(), recording(record):
             from symc import prepared  # a third of what a process imports
 
-            made = prepared.prepare(f, mode, pipeline, donated, threads, budget)
+            made = prepared.prepare(f, mode, pipeline, donated, threads, budget, target)
         if file is not None:
             file.follow(made.program)
         return made

@@ -17,6 +17,11 @@ def is_kernel(v: Value) -> bool:
 def kernel_name(v: Value) -> str:
     """``mul_add_1a2b3c4d``: the ops that say most about a kernel, in their order, and its region's digest."""
     (region,) = v.regions
+    return region_name(region)
+
+
+def region_name(region: Region) -> str:
+    """The same of what a kernel computes."""
     return "_".join([*significant_ops(region), region.fingerprint.hex()[:8]])
 
 

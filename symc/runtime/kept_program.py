@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from symc.codegen.prologue import Split
 from symc.ir.dim import names
 from symc.ir.plan import Plan
 from symc.runtime.frames import Sizes
-from symc.runtime.program import KernelRecord, Program
+from symc.runtime.program import KernelRecord
 from symc.runtime.timing import StepTime, Timer
 from symc.runtime.two_programs import TwoPrograms
 
@@ -18,13 +19,13 @@ from symc.runtime.two_programs import TwoPrograms
 class KeptProgram(TwoPrograms):
     """What ``first`` of ``parts`` computes is kept, and given to ``rest``."""
 
-    first: Program
-    rest: Program
+    first: Any
+    rest: Any
 
-    def __init__(self, parts: Split, first: Plan, rest: Plan, threads: int = 1):
+    def __init__(self, parts: Split, first: Any, rest: Any):
         found = sorted({n for i in parts.first.inputs for s in i.type.shape for n in names(s)})
-        super().__init__(Program(first, threads), Program(rest, threads), parts.reads, found)
-        self.plan = rest
+        super().__init__(first, rest, parts.reads, found)
+        self.plan: Plan = rest.plan
 
     @property
     def source(self) -> str:

@@ -93,15 +93,18 @@ def load(plan: Plan, threads: int = 1) -> Program:
     return Program(plan, threads)
 
 
-def _launch_steps(plan: Plan) -> Iterator[tuple[Plan, Step]]:
-    """All launch steps, those of loops and branches too, with the plan they are of."""
+def every_step(plan: Plan) -> Iterator[tuple[Plan, Step]]:
+    """All steps, those of loops and branches too, with the plan they are of."""
     pending = [plan]
     while pending:
         plan = pending.pop()
         for step in plan.steps:
-            if step.kind == "launch":
-                yield plan, step
+            yield plan, step
             pending.extend(step.bodies)
+
+
+def _launch_steps(plan: Plan) -> Iterator[tuple[Plan, Step]]:
+    return ((p, s) for p, s in every_step(plan) if s.kind == "launch")
 
 
 @phase("kernel", lambda step, *_: kernel_name(step.value))

@@ -7,6 +7,7 @@ docs/testing.md shows how all of it is used.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 from symc.testing.assertions import (
@@ -35,7 +36,18 @@ __all__ = [
     "check_pass",
     "check_rule",
     "check_text",
+    "emulated_cuda",
 ]
+
+
+def emulated_cuda(checked: bool = True) -> AbstractContextManager[None]:
+    """Let "cuda" and "cuda:1" be emulated devices, in which the host runs every thread of every kernel, for what is
+    compiled inside. ``checked``: races, accesses outside of arrays and the like are errors (and it takes longer). It
+    needs g++, and no GPU. The environment variable ``SYMC_CUDA=emulated`` does the same for a whole process."""
+    from symc.runtime.cuda.devices import devices_from
+    from symc.runtime.emulator import EmulatedDevice
+
+    return devices_from(lambda index: EmulatedDevice(index, checked))
 
 
 def check_rule(rule: Any) -> None:

@@ -128,6 +128,8 @@ class Device(Protocol):
 
     name: str  # "cuda:0"
     index: int
+    dlpack_device: tuple[int, int]  # what DLPack calls it: (2, 0), or (1, 0) where its memory is the host's
+    checked: bool  # whether it looks at the memory that launches say they touch
     properties: Properties
     counters: Counters
 

@@ -1,0 +1,132 @@
+"""Calls of functions that were compiled for a device: arguments from the host or the device, results on the device.
+
+Errors, names and shapes are those of any call (``symc.calling``, ``symc.signature``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from symc.build import Built
+from symc.calling import Calling
+from symc.errors import DTypeError, InputError, ShapeError, SymcError
+from symc.ir.types import DTYPE_NAMES, concrete_shape
+from symc.nest import match
+from symc.prepared import Prepared
+from symc.runtime.cuda.arrays import DeviceArray, borrowed, device_array, is_on_device
+from symc.runtime.cuda.devices import Context
+from symc.signature import Signature
+from symc.state import Cell
+from symc.target import Target
+
+
+class DeviceSignature(Signature):
+    """Takes arrays of the device as they lie there, and arrays of the host if they may be copied."""
+
+    where: Context
+    transfers: str
+
+    def arrays(self, args: tuple, kwargs: Mapping[str, Any]) -> list[Any]:
+        if not kwargs and self.simple and not self.donated and len(args) == self.count:
+            for a, d in zip(args, self._dtypes):
+                if type(a) is not DeviceArray or a.dtype != d or a.context is not self.where:
+                    break
+            else:
+                return list(args)
+        return super().arrays(args, kwargs)
+
+    def _array(self, k: int, item: Any) -> Any:
+        if not is_on_device(item):
+            if self.transfers == "forbid":
+                raise InputError(f"{self.function}: {self.inputs[k].name} is an array of the host, and transfers are "
+                                 "forbidden", values=[self._row(k)],
+                                 help=f"sc.device_array(x, {self.where.name!r}) copies it, where that is wanted")
+            return super()._array(k, item)
+        declared = self.inputs[k].type.dtype
+        try:
+            array = borrowed(item, self.where)
+            if array.dtype != declared:
+                raise DTypeError(f"{self.function}: {self.inputs[k].name} is {DTYPE_NAMES[declared]}, but "
+                                 f"{DTYPE_NAMES[array.dtype]} was given",
+                                 help="arrays of a device are not converted; convert it before, or in the function")
+            return array
+        except SymcError as e:
+            e.attach([self._row(k)], ())
+            raise
+
+    def _protect(self, arrays: list[Any]) -> list[Any]:
+        """A donated array that is also another argument is copied: only its own slot may be overwritten."""
+        for k in self.donated:
+            a = arrays[k]
+            if isinstance(a, DeviceArray) and any(k != j and overlap(a, b) for j, b in enumerate(arrays)):
+                arrays[k] = copied(a)
+        return arrays
+
+
+class DeviceCalling(Calling):
+    """What a function that was compiled for a device does when it is called."""
+
+    def __init__(self, built: Built, prepared: Prepared, signature: DeviceSignature, cells: Sequence[Cell],
+                 target: Target):
+        super().__init__(built, prepared, signature, cells)
+        self._where, self._target = signature.where, target
+        if target.transfers == "auto":
+            fill = self._fill
+            self._fill = lambda results: fill([r.numpy() for r in results])
+
+    def _states(self) -> list[Any]:
+        """The arrays of all states, which from now on are on this device."""
+        for cell in self._cells:
+            if not (isinstance(cell.array, DeviceArray) and cell.array.context is self._where):
+                cell.array = device_array(cell.array, self._where)
+        return [c.array for c in self._cells]
+
+    def _keep_apart(self, arrays: list[Any]) -> None:
+        """An argument that is the memory of a state is copied, as the state may be written in place."""
+        first = len(arrays) - len(self._cells)
+        for k, a in enumerate(arrays[:first]):
+            if isinstance(a, DeviceArray) and any(overlap(a, s) for s in arrays[first:]):
+                arrays[k] = copied(a)
+
+    def _call_into(self, arrays: list[Any], sizes: Mapping[str, int], out: Any) -> tuple[Any, list[Any]]:
+        """Write the outputs into the caller's buffers; by way of fresh arrays where one overlaps what is read."""
+        nest, what = self._built.outputs, f"{self.name}: out"
+        buffers = match(nest, out, what)
+        for b, path, v in zip(buffers, nest.paths(what), self._built.function.outputs, strict=True):
+            if not isinstance(b, DeviceArray) or b.context is not self._where:
+                raise InputError(f"{path} must be an array on {self._where.name} to write into, not {b!r:.60}")
+            if b.dtype != v.dtype:
+                raise DTypeError(f"{path} has dtype {b.dtype}, the result is {v.dtype}")
+            if b.shape != concrete_shape(v.shape, sizes):
+                raise ShapeError(f"{path} has shape {b.shape}, the result has {concrete_shape(v.shape, sizes)}")
+        direct = []
+        for k, b in enumerate(buffers):
+            others = [*arrays, *buffers[:k], *buffers[k + 1 :]]
+            direct.append(None if any(isinstance(a, DeviceArray) and overlap(a, b) for a in others) else b)
+        results = self.run(arrays, sizes, direct)
+        with self._where.lock:
+            for b, r in zip(buffers, results):
+                if b.address != r.address and b.nbytes:
+                    self._where.device.copy(b.address, r.address, b.nbytes, self._where.stream)
+        return self._fill(buffers), results
+
+
+def overlap(a: Any, b: Any) -> bool:
+    """Whether two arrays share memory."""
+    if not (isinstance(a, DeviceArray) and isinstance(b, DeviceArray) and a.context is b.context):
+        return False
+    return a.address < b.address + b.nbytes and b.address < a.address + a.nbytes
+
+
+def copied(a: DeviceArray) -> DeviceArray:
+    """A copy on the same device."""
+    where = a.context
+    with where.lock:
+        memory = where.device.alloc(max(a.nbytes, 1))
+        if a.nbytes:
+            where.device.copy(memory.address, a.address, a.nbytes, where.stream)
+    return DeviceArray(where, memory.address, a.shape, a.dtype, memory, a.check)
+
+
+__all__ = ["DeviceCalling", "DeviceSignature", "copied", "overlap"]

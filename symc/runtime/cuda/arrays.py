@@ -1,0 +1,201 @@
+"""Arrays that lie on a device: what functions compiled for it return, and take without a copy.
+
+Nothing leaves a device by itself: ``numpy()`` (and ``item``, ``float(x)``) copy, and are counted by the device; NumPy
+functions refuse. Other packages read the memory in place, by DLPack or ``__cuda_array_interface__``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.errors import InputError
+from symc.ir.types import DTYPE_NAMES
+from symc.runtime.cuda.devices import Context, context
+
+
+class DeviceArray:
+    """A contiguous array in row-major order. ``check`` is asked before its numbers are read: it raises what went wrong
+    while they were computed."""
+
+    __slots__ = ("__weakref__", "address", "check", "context", "dtype", "owner", "shape")
+
+    #: NumPy's operators and functions are not to take it apart.
+    __array_ufunc__ = None
+
+    def __init__(self, where: Context, address: int, shape: Sequence[int], dtype: np.dtype, owner: Any,
+                 check: Callable[[], None] | None = None):
+        self.context, self.address, self.shape, self.dtype = where, address, tuple(shape), dtype
+        self.owner, self.check = owner, check
+
+    # -- what it is
+
+    @property
+    def device(self) -> str:
+        return self.context.name
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("an array without axes has no length")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"DeviceArray({DTYPE_NAMES[self.dtype]}[{', '.join(map(str, self.shape))}], {self.device})"
+
+    def reshape(self, *shape: Any) -> DeviceArray:
+        """The same memory in another shape."""
+        wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+        found = np.broadcast_to(np.empty((), self.dtype), self.shape)  # NumPy's rules and errors, no memory
+        new = np.lib.stride_tricks.as_strided(found, self.shape, (0,) * self.ndim).reshape(wanted).shape
+        return DeviceArray(self.context, self.address, new, self.dtype, self.owner, self.check)
+
+    # -- copies to the host
+
+    def numpy(self) -> np.ndarray:
+        """A copy on the host. It waits for what is being computed."""
+        found = np.empty(self.shape, self.dtype)
+        with self.context.lock:
+            if found.nbytes:
+                self.context.device.download(found, self.address, self.context.stream)
+            self.context.device.synchronize(self.context.stream)
+        if self.check is not None:
+            self.check()
+        return found
+
+    def item(self) -> Any:
+        """The one number, as a Python number."""
+        return self.numpy().item()
+
+    def tolist(self) -> Any:
+        """The numbers, as nested lists."""
+        return self.numpy().tolist()
+
+    def __float__(self) -> float:
+        return float(self._one())
+
+    def __int__(self) -> int:
+        return int(self._one())
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu":
+            raise TypeError(f"{self!r} is no whole number")
+        return int(self._one())
+
+    def __bool__(self) -> bool:
+        return bool(self._one())
+
+    def __format__(self, how: str) -> str:
+        return format(self.item(), how) if self.shape == () and how else str(self)
+
+    def _one(self) -> Any:
+        if self.size != 1:
+            raise TypeError(f"{self!r} is not one number; .numpy() copies it to the host")
+        return self.item()
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Any:
+        """A NumPy array for "cpu", itself for its own device, a copy on another."""
+        if device == "cpu":
+            return self.numpy()
+        where = context(device)
+        return self if where is self.context else device_array(self.numpy(), where)
+
+    def block_until_ready(self) -> DeviceArray:
+        """Wait until it is computed."""
+        self.context.synchronize()
+        if self.check is not None:
+            self.check()
+        return self
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        raise TypeError(f"{self!r} is on a device, and NumPy would copy it unseen; x.numpy() copies it")
+
+    # -- other packages
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.context.device.dlpack_device
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
+                   copy: bool | None = None) -> Any:
+        from symc.runtime.cuda import dlpack
+
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            raise BufferError(f"{self!r} cannot be exported to device {tuple(dl_device)} without a copy; "
+                              "x.numpy() copies it to the host")
+        if copy:
+            raise BufferError("DLPack: a copy was asked for; x.to_device(...) makes one")
+        self._hand_over(stream)
+        versioned = max_version is not None and tuple(max_version) >= (1, 0)
+        return dlpack.export(self.address, self.shape, self.dtype, self.__dlpack_device__(), self, versioned)
+
+    def _hand_over(self, stream: Any) -> None:
+        """What the consumer's stream does next comes after what has been given to ours. -1: it does not care."""
+        if stream != -1:
+            self.context.synchronize()
+        if self.check is not None:
+            self.check()
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if self.__dlpack_device__()[0] != CUDA:
+            raise AttributeError("the memory of an emulated device is the host's")
+        return dict(version=3, shape=self.shape, typestr=self.dtype.str, data=(self.address, False), strides=None,
+                    stream=self.context.stream.handle)
+
+
+#: DLPack's number of CUDA.
+CUDA = 2
+
+
+def device_array(value: Any, where: Context | str = "cuda") -> DeviceArray:
+    """A copy of an array on a device, made on purpose (and counted)."""
+    where = context(where) if isinstance(where, str) else where
+    if isinstance(value, DeviceArray):
+        return value if value.context is where else device_array(value.numpy(), where)
+    array = np.ascontiguousarray(value)
+    if array.dtype not in DTYPE_NAMES:
+        raise InputError(f"an array of {array.dtype} cannot be put on a device")
+    with where.lock:
+        memory = where.device.alloc(array.nbytes)
+        if array.nbytes:
+            where.device.upload(memory.address, array, where.stream)
+    return DeviceArray(where, memory.address, np.shape(value), array.dtype, memory)
+
+
+def is_on_device(value: Any) -> bool:
+    """Whether a call may take it from a device: an array of ours, or of a package that lends its memory."""
+    if isinstance(value, DeviceArray):
+        return True
+    if isinstance(value, np.ndarray | np.generic | float | int | list | tuple):
+        return False
+    if hasattr(value, "__cuda_array_interface__"):
+        return True
+    of = getattr(value, "__dlpack_device__", None)
+    return of is not None and of()[0] != 1
+
+
+def borrowed(value: Any, where: Context) -> DeviceArray:
+    """An array of another package, or our own, as it lies on the device. Raises InputError for one on another device.
+    """
+    if isinstance(value, DeviceArray):
+        if value.context is not where:
+            raise InputError(f"an array on {value.device} was given, the function was compiled for {where.name}",
+                             help=f"x.to_device({where.name!r}) copies it")
+        return value
+    from symc.runtime.cuda import dlpack
+
+    found = dlpack.imported(value, where.stream.handle, where.device.dlpack_device)
+    return DeviceArray(where, found.address, found.shape, found.dtype, found.owner)

@@ -1,0 +1,110 @@
+"""Which device a name means: "cuda" and "cuda:1" are CuPy's, or emulated ones where that was asked for.
+
+All work that symc gives a device goes through one stream of one ``Context``, so what one function writes another may
+read without waiting.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from symc.errors import InputError
+from symc.runtime.cuda.device import Device, Kernel, Signature, Stream
+
+#: The environment variable that says what "cuda" means: "emulated" (checked, slow) or "emulated-fast".
+VARIABLE = "SYMC_CUDA"
+
+_lock = threading.RLock()
+_contexts: dict[tuple[str, int], Context] = {}
+_makers: list[Callable[[int], Device]] = []  # of those who asked for other devices, innermost last
+
+
+class Context:
+    """A device in use: its stream, and the kernels that were loaded to it. ``lock`` is held by whoever gives it work.
+    """
+
+    def __init__(self, device: Device):
+        self.device = device
+        self.lock = threading.RLock()
+        self.stream: Stream = device.stream()
+        self._loaded: dict[str, dict[str, Kernel]] = {}
+
+    @property
+    def name(self) -> str:
+        return self.device.name
+
+    def kernels(self, text: str, signatures: list[Signature]) -> dict[str, Kernel]:
+        """The entries of a translation unit, compiled and loaded once."""
+        with self.lock:
+            found = self._loaded.get(text)
+            if found is None:
+                found = self._loaded[text] = self.device.load(text, signatures)
+            return found
+
+    def synchronize(self) -> None:
+        """Wait for everything."""
+        with self.lock:
+            self.device.synchronize(self.stream)
+
+
+def parse(name: str) -> int | None:
+    """The number of a CUDA device, None for the CPU. Raises InputError for anything else."""
+    if name == "cpu":
+        return None
+    found = re.fullmatch(r"(?:cuda|gpu)(?::(\d+))?", name) if isinstance(name, str) else None
+    if found is None:
+        raise InputError(f"unknown device {name!r}", help="devices are 'cpu', 'cuda', 'cuda:1' (the second one)")
+    return int(found[1] or 0)
+
+
+def context(name: str) -> Context:
+    """The context of a device. Raises InputError where there is none, and says what is missing."""
+    index = parse(name)
+    assert index is not None
+    with _lock:
+        kind, make = _maker()
+        found = _contexts.get((kind, index))
+        if found is None:
+            found = _contexts[kind, index] = Context(make(index))
+        return found
+
+
+def _maker() -> tuple[str, Callable[[int], Device]]:
+    if _makers:
+        return f"asked {id(_makers[-1])}", _makers[-1]
+    wanted = os.environ.get(VARIABLE, "")
+    if wanted in ("emulated", "emulated-fast"):
+        return wanted, lambda index: _emulated(index, wanted == "emulated")
+    if wanted:
+        raise InputError(f"{VARIABLE}={wanted!r} is no kind of device", help="emulated, emulated-fast, or nothing")
+    return "cupy", _cupy
+
+
+def _emulated(index: int, checked: bool) -> Device:
+    from symc.runtime.emulator import EmulatedDevice
+
+    return EmulatedDevice(index, checked)
+
+
+def _cupy(index: int) -> Device:
+    from symc.runtime.cuda.cupy_device import CupyDevice
+
+    return CupyDevice(index)
+
+
+@contextmanager
+def devices_from(make: Callable[[int], Device]) -> Iterator[None]:
+    """Let "cuda:k" mean ``make(k)``, made once, for what is compiled meanwhile."""
+    with _lock:
+        _makers.append(make)
+    try:
+        yield
+    finally:
+        with _lock:
+            _makers.remove(make)
+            for key in [k for k in _contexts if k[0] == f"asked {id(make)}"]:
+                del _contexts[key]

@@ -1,0 +1,242 @@
+"""Memory of a plan on a device, and the run of its actions there: one after the other, or as a captured graph.
+
+All addresses and numbers that kernels are given are words of one array, and what is handed to a launch are the
+addresses of its words, put together once. An address that changes from call to call is written in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.errors import IndexingError, InternalError
+from symc.runtime.cuda.device import Event, Graph, Memory, Span, Stream
+from symc.runtime.cuda.devices import Context
+from symc.runtime.cuda.lower import (
+    DO,
+    VECTOR,
+    Action,
+    CopyAction,
+    DeviceLowered,
+    FillAction,
+    LaunchAction,
+    ProductAction,
+    RecordAction,
+    Touched,
+)
+from symc.runtime.executor import Op, Word
+
+#: How many graphs a frame keeps, and after how many calls that each had other addresses it captures no more.
+GRAPHS, HOPELESS = 8, 32
+#: A graph is worth it from so many actions on.
+WORTH = 3
+
+
+class Frame:
+    """``arena``: memory for temps, which other frames of the program use in their turn. ``constants``: gives the memory
+    that holds an array which nobody writes."""
+
+    def __init__(self, lowered: DeviceLowered, where: Context, arena: Memory,
+                 constants: Callable[[np.ndarray], Memory]):
+        self.lowered, self.context, self.device = lowered, where, where.device
+        template = lowered.template
+        start = int(template.words[Word.CODE])
+        self._code: list[int] = template.words[start:].tolist()
+        self._array = template.words[:start].copy()
+        self.words: Any = self._array.data
+        self._own = self.device.alloc(max(template.pool.nbytes, 1))
+        if template.pool.nbytes:
+            self.device.upload(self._own.address, template.pool, where.stream)
+        self._arena = arena
+        for rows, base in ((template.arena, arena.address), (template.kept, self._own.address)):
+            for slot, offset in rows.tolist():
+                self.words[slot] = base + offset
+        self._constants = []
+        for slot, array, offset in template.constants:
+            memory = constants(array)
+            self._constants.append(memory)
+            self.words[slot] = memory.address + offset
+        self._streams: list[Stream] = [where.stream, *[self.device.stream() for _ in range(lowered.lanes - 1)]]
+        self._events: list[Event] = [self.device.event() for _ in range(lowered.events)]
+        self._bound = [self._bind(a) for a in lowered.actions]
+        self._staged: dict[int, Memory] = {}
+        self._graphs: dict[tuple[int, ...], Graph | None] = {}
+        self._misses = 0
+
+    # -- a call
+
+    def run(self, addresses: Sequence[int]) -> None:
+        """Give the device everything that a call does, with the arguments and fresh arrays at these addresses."""
+        first = self.lowered.first
+        for k, address in enumerate(addresses, first):
+            self.words[k] = address
+        key = tuple(addresses)
+        graph = self._graphs.get(key)
+        if graph is None and self._captures(key):
+            graph = self._graphs[key] = self._capture()
+        if graph is not None:
+            self.device.run_graph(graph, self._streams[0])
+        else:
+            self._interpret()
+
+    def _captures(self, key: tuple[int, ...]) -> bool:
+        """Whether to capture now: the second time that these addresses come."""
+        if not self.lowered.fixed or len(self.lowered.actions) < WORTH or self._misses >= HOPELESS:
+            return False
+        if key in self._graphs:
+            self._misses = 0
+            return True
+        self._misses += 1
+        if len(self._graphs) >= GRAPHS:
+            del self._graphs[next(iter(self._graphs))]
+        self._graphs[key] = None
+        return False
+
+    def _capture(self) -> Graph:
+        self.device.begin_capture(self._streams[0])
+        try:
+            self._interpret()
+        finally:
+            graph = self.device.end_capture(self._streams[0])
+        return graph
+
+    def staged(self, k: int, nbytes: int) -> Memory:
+        """Memory for argument ``k`` where it is not on the device, or not where vectors start."""
+        found = self._staged.get(k)
+        if found is None or found.nbytes < nbytes:
+            found = self._staged[k] = self.device.alloc(max(nbytes, 1))
+        return found
+
+    # -- checks
+
+    def check(self) -> None:
+        """Raise what a check in a kernel has found since this was asked last."""
+        slot, what = self.lowered.flags
+        if slot < 0:
+            return
+        found = np.zeros(len(what), np.int32)
+        with self.context.lock:
+            self.device.download(found, self.words[slot], self._streams[0])
+            self.device.synchronize(self._streams[0])
+            if not found.any():
+                return
+            self.device.fill(self.words[slot], 0, found.nbytes, self._streams[0])
+        _, lines = what[int(np.flatnonzero(found)[0])]
+        raise IndexingError("an index that was computed on the device is out of bounds", where=lines,
+                            help="the same function compiled for the CPU says which")
+
+    # -- actions
+
+    def _bind(self, action: Action) -> Callable[[], None]:
+        """What an action does with the memory of this frame."""
+        device, words = self.device, self.words
+        if isinstance(action, RecordAction):
+            event, stream = self._events[action.event], self._streams[action.lane]
+            return lambda: device.record(event, stream)
+        stream = self._streams[action.lane]
+        if isinstance(action, LaunchAction):
+            return self._bind_launch(action, stream)
+        if isinstance(action, ProductAction):
+            p, a, b, c = action.product, action.a, action.b, action.c
+            return lambda: device.product(p, words[a], words[b], words[c], stream)
+        if isinstance(action, CopyAction):
+            to, source, nbytes = action.to, action.source, action.nbytes
+            return lambda: self._copy(to, source, nbytes, stream)
+        if isinstance(action, FillAction):
+            to, nbytes = action.to, action.nbytes
+            return lambda: device.fill(words[to], 0, nbytes, stream) if nbytes else None
+        event = self._events[action.event]
+        return lambda: device.wait(stream, event)
+
+    def _bind_launch(self, a: LaunchAction, stream: Stream) -> Callable[[], None]:
+        device, kernel, grid, block, shared = self.device, a.kernel, a.grid, a.block, a.shared
+        cells = self._array.ctypes.data + 8 * np.array(a.cells, np.int64)
+        address = cells.ctypes.data
+        if not device.checked:
+            return lambda cells=cells: device.launch(kernel, grid, block, shared, address, stream)  # type: ignore[misc]
+
+        def launch(cells: np.ndarray = cells) -> None:
+            device.launch(kernel, grid, block, shared, address, stream, self._spans(a.reads), self._spans(a.writes))
+
+        return launch
+
+    def _spans(self, touched: Sequence[Touched]) -> list[Span]:
+        return [(self.words[s], n) for s, n in touched if n]
+
+    def _copy(self, to: int, source: int, nbytes: int, stream: Stream) -> None:
+        if nbytes and self.words[to] != self.words[source]:
+            self.device.copy(self.words[to], self.words[source], nbytes, stream)
+
+    # -- control
+
+    def _interpret(self) -> None:
+        """Run the instructions of ``symc.runtime.native.executor_ir``, as far as they are about where things are."""
+        code, words, bound, at = self._code, self.words, self._bound, 0
+        while True:
+            op = code[at]
+            if op == DO:
+                bound[code[at + 1]]()
+                at += 2
+            elif op == Op.MOVE:
+                words[code[at + 1]] = words[code[at + 2]] + code[at + 3]
+                at += 4
+            elif op == Op.LOOP:
+                words[code[at + 1]] -= 1
+                at = code[at + 2] if words[code[at + 1]] > 0 else at + 3
+            elif op == Op.HALT:
+                return
+            else:
+                at = self._rare(op, at)
+
+    def _rare(self, op: int, at: int) -> int:
+        """An instruction that most code has few of; where the next one is."""
+        code, words, stream = self._code, self.words, self._streams[0]
+        if op == Op.OPEN:
+            return at + 4
+        if op == Op.SET:
+            words[code[at + 1]] = code[at + 2]
+            return at + 3
+        if op == Op.SWAP:
+            a, b = code[at + 1], code[at + 2]
+            words[a], words[b] = words[b], words[a]
+            return at + 3
+        if op == Op.COPY:
+            self._copy(code[at + 1], code[at + 2], code[at + 3], stream)
+            return at + 4
+        if op == Op.CLEAR:
+            if code[at + 2]:
+                self.device.fill(words[code[at + 1]], 0, code[at + 2], stream)
+            return at + 3
+        if op in (Op.JUMP, Op.AGAIN):
+            return code[at + 1]
+        if op == Op.JUMP_IF_LESS:
+            return code[at + 3] if words[code[at + 1]] < code[at + 2] else at + 4
+        if op == Op.JUMP_IF_ZERO:
+            return code[at + 2] if self._read(words[code[at + 1]], np.uint8) == 0 else at + 3
+        if op == Op.SWITCH:
+            targets = code[at + 3 : at + 3 + code[at + 2]]
+            return targets[min(max(self._read(words[code[at + 1]], np.int64), 0), len(targets) - 1)]
+        if op == Op.STORE:
+            self.device.upload(words[code[at + 1]], np.array([words[code[at + 2]]], np.int64), stream)
+            return at + 3
+        if op == Op.CALLBACK:
+            self.lowered.steps[code[at + 1]]()
+            return at + 2
+        raise InternalError(f"the interpreter of device plans met instruction {op}")
+
+    def _read(self, address: int, dtype: type) -> int:
+        """A number that decides what runs next: the host waits for it."""
+        found: np.ndarray = np.zeros(1, dtype)
+        self.device.download(found, address, self._streams[0])
+        self.device.synchronize(self._streams[0])
+        return int(found[0])
+
+
+def is_aligned(address: int) -> bool:
+    """Whether vectors may start there."""
+    return address % VECTOR == 0
+
+
+__all__ = ["Frame", "is_aligned"]

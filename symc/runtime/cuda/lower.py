@@ -1,0 +1,331 @@
+"""From a plan to device operations, at given sizes.
+
+Loops, branches and the places of buffers are lowered as for the CPU (``symc.runtime.lower``); what is different is what
+a step does: launches, products and copies are *actions*, which a frame binds to its memory and its streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from symc.codegen.cuda.source import CudaSource, Entry
+from symc.ir.dim import evaluate
+from symc.ir.phases import phase
+from symc.ir.plan import Plan, Step
+from symc.ir.record import dataclass, field
+from symc.ir.types import TupleType
+from symc.ir.value import Value
+from symc.runtime.cuda import products, sums
+from symc.runtime.cuda.device import Kernel, Product
+from symc.runtime.executor import ARENA, Address, Code, Template
+from symc.runtime.lower import Lowering, Slots, _interface
+from symc.runtime.lowered import Fresh
+
+#: The instruction that runs an action: one operand, its number.
+DO = 1000
+#: What every array that a kernel is given starts at a multiple of.
+VECTOR = 16
+#: How many launches of a plan have a flag of their own that says whether they failed.
+FLAGS = 1024
+#: Scratch memory starts at multiples of so many bytes.
+_PART = 256
+
+#: Memory that an action touches: the slot of its address, and bytes.
+Touched = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class LaunchAction:
+    """``cells``: the slots of the parameters, which hold addresses and numbers."""
+
+    kernel: Kernel
+    grid: tuple[int, int, int]
+    block: int
+    shared: int
+    cells: tuple[int, ...]
+    reads: tuple[Touched, ...]
+    writes: tuple[Touched, ...]
+    lane: int = 0
+
+
+@dataclass(frozen=True)
+class ProductAction:
+    """A product of the matrices at the addresses in three slots."""
+
+    product: Product
+    a: int
+    b: int
+    c: int
+    lane: int = 0
+
+
+@dataclass(frozen=True)
+class CopyAction:
+    """As the instruction COPY, on a lane."""
+
+    to: int
+    source: int
+    nbytes: int
+    lane: int = 0
+
+
+@dataclass(frozen=True)
+class FillAction:
+    """Zero bytes, on a lane."""
+
+    to: int
+    nbytes: int
+    lane: int = 0
+
+
+@dataclass(frozen=True)
+class RecordAction:
+    """From here on, event ``event`` is what a lane has done so far."""
+
+    event: int
+    lane: int
+
+
+@dataclass(frozen=True)
+class WaitAction:
+    """What a lane does from here on comes after an event."""
+
+    event: int
+    lane: int
+
+
+Action = LaunchAction | ProductAction | CopyAction | FillAction | RecordAction | WaitAction
+
+
+class Loaded(Protocol):
+    """The variants of a kernel on a device."""
+
+    def at(self, number: Any) -> tuple[CudaSource, Mapping[str, Kernel]]:
+        """The variant for concrete sizes."""
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceLowered:
+    """A plan at given sizes. ``flags``: the slot of the ints that say which checks failed, and what to say of each.
+
+    ``lanes``: how many streams it uses; ``events``: how many events. ``fixed``: what runs depends on no number that is
+    computed, so that it can be captured.
+    """
+
+    template: Template
+    sizes: Mapping[str, int]
+    arena: int
+    first: int
+    given: tuple[int, ...]
+    fresh: tuple[Fresh, ...]
+    returned: tuple[tuple[int, tuple[int, ...]], ...]
+    updates: tuple[int, ...]
+    steps: Sequence[Any]
+    actions: Sequence[Action]
+    flags: tuple[int, Sequence[tuple[str, tuple]]]
+    lanes: int
+    events: int
+    fixed: bool
+
+
+@dataclass
+class DeviceLowering(Lowering):
+    """Emits actions. ``interface``: the slots of arguments and results, which start where vectors do. ``scratch``: from
+    where in the arena the scratch memory of each lane is; ``top``: how much memory is taken."""
+
+    launches: Mapping[Any, Any]
+    interface: range = range(0)
+    precision: str = "highest"
+    actions: list[Action] = field(default_factory=list)
+    lane: int = 0
+    scratch: dict[int, int] = field(default_factory=dict)
+    top: int = 0
+    failures: list[tuple[str, tuple]] = field(default_factory=list)
+    flags: np.ndarray = field(default_factory=lambda: np.zeros(FLAGS, np.int32))
+    fixed: bool = True
+
+    # -- pieces
+
+    def do(self, action: Action) -> None:
+        """Emit an action."""
+        self.actions.append(action)
+        self.code.emit(DO, len(self.actions) - 1)
+
+    def memory(self, nbytes: int) -> int:
+        """The slot of scratch memory of a step: the steps of a lane share it."""
+        found = self.top
+        self.top += -(-nbytes // _PART) * _PART
+        return self.code.at(Address(ARENA.space, found))
+
+    def call(self, step: Any) -> None:
+        super().call(step)
+        self.fixed = False
+
+    # -- steps
+
+    def whole(self, plan: Plan, slots: Slots) -> None:
+        """All steps of a program, on their lanes."""
+        lanes = _Lanes(self, plan)
+        lanes.fork()
+        for at, step in enumerate(plan.steps):
+            lanes.enter(at, step)
+            self.step(plan, step, slots)
+            lanes.leave(at)
+        lanes.join()
+
+    def step(self, plan: Plan, step: Step, slots: Slots) -> None:
+        start, self.top = self.top, self.scratch.setdefault(self.lane, self.top)
+        if step.kind == "copy":
+            self.do(CopyAction(slots[step.writes[0]], slots[step.reads[0]],
+                               self.number(step.value.type.nbytes), self.lane))  # type: ignore[union-attr]
+        else:
+            self.fixed = self.fixed and not (step.kind == "control" and step.value.op.name in ("while", "cond"))
+            super().step(plan, step, slots)
+        self.top = max(start, self.top)
+
+    def _launch(self, plan: Plan, v: Value, launch: Any, reads: Sequence[int], writes: Sequence[int]) -> None:
+        types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
+        operands = zip(reads, self._nbytes([o.type for o in v.operands]), strict=True)
+        self._kernel(plan, v, launch, [*operands], [*zip(writes, self._nbytes(types), strict=True)])
+
+    def _kernel(self, plan: Plan, v: Value, launch: Loaded, operands: Sequence[Touched], results: Sequence[Touched]
+                ) -> None:
+        """The launches of a kernel. ``v``: whose lines are named where it fails."""
+        source, kernels = launch.at(self.number)
+        aligned = self._aligned(operands, results)
+        scratch = [(self.memory(n), n) for n in map(self.number, source.scratch)]
+        failed = self._flag(plan, v) if source.fails else None
+        for entry in source.entries:
+            self._entry(entry, kernels[entry.name], [aligned.get(s, s) for s, _ in operands],
+                        [aligned.get(s, s) for s, _ in results], scratch, failed, operands, results)
+        for s, n in results:
+            if s in aligned:
+                self.do(CopyAction(s, aligned[s], n, self.lane))
+
+    def _entry(self, entry: Entry, kernel: Kernel, reads: Sequence[int], writes: Sequence[int],
+               scratch: Sequence[Touched], failed: int | None, operands: Sequence[Touched],
+               results: Sequence[Touched]) -> None:
+        grid = tuple(map(self.number, entry.grid))
+        if not all(grid):
+            return
+        cells = []
+        for a in entry.arguments:
+            if a.kind == "size":
+                cells.append(self.code.slot(self.number(a.size)))
+            elif a.kind == "failed":
+                assert failed is not None
+                cells.append(failed)
+            else:
+                cells.append({"operand": reads, "result": writes, "scratch": [s for s, _ in scratch]}[a.kind][a.index])
+        flag = [(failed, 4)] if failed is not None else []
+        read = [(s, n) for s, (_, n) in zip(reads, operands)]
+        written = [(s, n) for s, (_, n) in zip(writes, results)]
+        self.do(LaunchAction(kernel, grid, entry.block, self.number(entry.shared), tuple(cells),  # type: ignore[arg-type]
+                             (*read, *scratch, *written, *flag), (*written, *scratch, *flag), self.lane))
+
+    def _aligned(self, operands: Sequence[Touched], results: Sequence[Touched]) -> dict[int, int]:
+        """Rows of loops may start anywhere, unless all of them are whole vectors: kernels are given copies of those."""
+        moving = {s: n for s, n in (*operands, *results)
+                  if n % VECTOR and self.code.address_of(s) is None and s not in self.interface}
+        found = {s: self.memory(n) for s, n in moving.items()}
+        for s, n in operands:
+            if s in found:
+                self.do(CopyAction(found[s], s, n, self.lane))
+        return found
+
+    def _flag(self, plan: Plan, v: Value) -> int:
+        """The slot of the flag of a launch with checks."""
+        k = min(len(self.failures), FLAGS - 1)
+        if len(self.failures) < FLAGS:
+            self.failures.append((v.op.name, tuple(plan.function.locations(v))))
+        return self.offset(self.code.keep(self.flags), 4 * k)
+
+    def _call(self, plan: Plan, step: Step, reads: Sequence[int], writes: Sequence[int]) -> None:
+        """A product. What is none was refused when the program was loaded."""
+        lowered = products.lower_product(step, self.number, self.precision)
+        if lowered is None:
+            return self._launch(plan, step.value, self.launches[sums.form_of(step.value)], reads, writes)
+        scratch = self.memory(lowered.scratch) if lowered.scratch else -1
+        places = {products.RESULT: writes[0], products.SCRATCH: scratch, **dict(enumerate(reads))}
+        for x in lowered.operations:
+            self._operation(plan, step.value, x, places)
+
+    def _operation(self, plan: Plan, v: Value, x: products.Operation, places: Mapping[int, int]) -> None:
+        if isinstance(x, products.Multiply):
+            self.do(ProductAction(x.product, places[x.a], places[x.b], places[x.c], self.lane))
+        elif isinstance(x, products.Copy):
+            self.do(CopyAction(places[x.target], places[x.source], x.nbytes, self.lane))
+        elif isinstance(x, products.Clear):
+            self.do(FillAction(places[x.target], x.nbytes, self.lane))
+        else:
+            region = x.form[0]
+            operands = zip([places[k] for k in x.operands], self._nbytes(region.params), strict=True)
+            self._kernel(plan, v, self.launches[x.form], [*operands],
+                         [(places[x.result], self.number(region.results[0].type.nbytes))])  # type: ignore[union-attr]
+
+    def _nbytes(self, types: Sequence[Any]) -> list[int]:
+        return [self.number(t.nbytes) for t in types]
+
+
+class _Lanes:
+    """Where the lanes of a plan leave the first one, wait for each other, and come back."""
+
+    def __init__(self, lowering: DeviceLowering, plan: Plan):
+        self.lowering, self.steps = lowering, plan.steps
+        self.awaited = {w for s in plan.steps for w in s.waits}
+        self.others = sorted({s.lane for s in plan.steps} - {0})
+        self.events: dict[int, int] = {}
+        self.count = 0
+
+    def _record(self, lane: int) -> int:
+        self.count += 1
+        self.lowering.do(RecordAction(self.count - 1, lane))
+        return self.count - 1
+
+    def fork(self) -> None:
+        if self.others:
+            start = self._record(0)
+            for lane in self.others:
+                self.lowering.do(WaitAction(start, lane))
+
+    def enter(self, at: int, step: Step) -> None:
+        self.lowering.lane = step.lane
+        for w in step.waits:
+            self.lowering.do(WaitAction(self.events[w], step.lane))
+
+    def leave(self, at: int) -> None:
+        if at in self.awaited:
+            self.events[at] = self._record(self.steps[at].lane)
+
+    def join(self) -> None:
+        for lane in self.others:
+            self.lowering.do(WaitAction(self._record(lane), 0))
+        self.lowering.lane = 0
+
+
+@phase("lower", lambda plan, launches, required, sizes, precision="highest": str(dict(sizes)))
+def lower(plan: Plan, launches: Mapping[Any, Loaded], required: Mapping[Any, Any], sizes: Mapping[str, int],
+          precision: str = "highest") -> DeviceLowered:
+    """A whole plan."""
+    code = Code()
+    interface, slots = _interface(code, plan, sizes)
+    given = range(min(slots.values(), default=0), max(slots.values(), default=-1) + 1)
+    lowering = DeviceLowering(launches, required, sizes, code, interface=given,  # type: ignore[arg-type]
+                              precision=precision)
+    for name, buffer in plan.buffers.items():
+        if buffer.kind == "constant":
+            assert buffer.value is not None
+            slots[name] = lowering.constant(buffer.value)
+    lowering.temps(plan, slots, code.at(ARENA))
+    lowering.top = -(-evaluate(plan.arena, sizes) // _PART) * _PART
+    lowering.whole(plan, slots)
+    events = sum(isinstance(a, RecordAction) for a in lowering.actions)
+    flags = (code.keep(lowering.flags), lowering.failures) if lowering.failures else (-1, [])
+    return DeviceLowered(code.template(), dict(sizes), max(lowering.top, 1), steps=lowering.steps,
+                         actions=lowering.actions, flags=flags, lanes=1 + max((s.lane for s in plan.steps), default=0),
+                         events=events, fixed=lowering.fixed, **interface)
+
+

@@ -1,0 +1,229 @@
+"""A plan on a device: kernels compiled and loaded, arguments in, arrays of the device out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.codegen.cells import nominal
+from symc.codegen.cpu.text import Unsupported
+from symc.codegen.cuda.render import Family, family
+from symc.codegen.cuda.source import CudaSource
+from symc.codegen.gemm import as_gemm, is_product
+from symc.codegen.kernel_source import Form, kernel_form_of
+from symc.codegen.names import kernel_name, region_name
+from symc.errors import DeviceError
+from symc.ir.dim import Size
+from symc.ir.phases import current, phase, recording
+from symc.ir.plan import Plan, Step
+from symc.ir.record import dataclass
+from symc.ir.requires import Requirement, requirements
+from symc.ir.value import Region
+from symc.runtime.cuda import products, sums
+from symc.runtime.cuda.arrays import DeviceArray
+from symc.runtime.cuda.device import Kernel, Memory, Resources
+from symc.runtime.cuda.devices import Context
+from symc.runtime.cuda.frame import Frame, is_aligned
+from symc.runtime.cuda.library import translation_unit
+from symc.runtime.cuda.lower import DeviceLowered, lower
+from symc.runtime.program import KernelRecord, every_step
+
+#: For how many combinations of sizes a program keeps frames.
+MOST_SIZES = 16
+Sizes = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class CudaKernelRecord(KernelRecord):
+    """A kernel as the user sees it, and what the compiler says each of its entries needs (None on an emulated device).
+    """
+
+    resources: Mapping[str, Resources | None]
+
+
+class LoadedFamily:
+    """The variants of a kernel that have been needed so far, on one device."""
+
+    def __init__(self, of: Family, name: str, where: Context):
+        self.family, self.name, self.context = of, name, where
+        self._variants: dict[str, tuple[CudaSource, dict[str, Kernel]]] = {}
+
+    def source(self, number: Callable[[Size], int]) -> CudaSource:
+        """The text of the variant for these sizes."""
+        choice = self.family.choose(number)
+        return self.family.source(choice, f"{self.name}_{choice}" if choice else self.name)
+
+    def at(self, number: Callable[[Size], int]) -> tuple[CudaSource, Mapping[str, Kernel]]:
+        choice = self.family.choose(number)
+        if choice not in self._variants:
+            source = self.source(number)
+            self._variants[choice] = source, load_sources(self.context, [source])
+        return self._variants[choice]
+
+    def add(self, number: Callable[[Size], int], source: CudaSource, kernels: Mapping[str, Kernel]) -> None:
+        """What was loaded together with others."""
+        self._variants[self.family.choose(number)] = source, {e.name: kernels[e.name] for e in source.entries}
+
+    @property
+    def text(self) -> str:
+        return "\n".join(source.text for source, _ in self._variants.values())
+
+    @property
+    def resources(self) -> dict[str, Resources | None]:
+        return {name: k.resources for _, kernels in self._variants.values() for name, k in kernels.items()}
+
+
+@phase("kernel", lambda where, sources: ", ".join(e.name for s in sources for e in s.entries)[:80])
+def load_sources(where: Context, sources: Sequence[CudaSource]) -> dict[str, Kernel]:
+    """Compile sources as one translation unit and load what it defines."""
+    text, signatures = translation_unit(sources)
+    return where.kernels(text, signatures)
+
+
+class CudaProgram:
+    """A loaded plan. Calls are given to the device one after the other, whoever makes them."""
+
+    def __init__(self, plan: Plan, where: Context, precision: str = "highest"):
+        self.plan, self.context, self.precision, self._record = plan, where, precision, current()
+        self.families: dict[Form, LoadedFamily] = {}
+        self.required: dict[Region, list[Requirement]] = {}
+        self._constants: dict[int, tuple[np.ndarray, Memory]] = {}
+        self._arena: Memory | None = None
+        self._frames: dict[tuple, Frame] = {}
+        self._load()
+
+    # -- loading
+
+    def _load(self) -> None:
+        """Render every kernel, and compile those of sizes as they will probably be."""
+        names: dict[str, str] = {}
+        first: list[tuple[LoadedFamily, CudaSource]] = []
+        for plan, step in every_step(self.plan):
+            for form in forms_of(plan, step, self.context.name):
+                if form in self.families:
+                    continue
+                try:
+                    found = family(form)
+                    plain = found.source(found.choose(nominal), "kernel")
+                except Unsupported as e:
+                    raise refusal(plan, step, self.context.name, str(e)) from None
+                self.required[form[0]] = requirements(form[0])
+                name = names.setdefault(plain.text, region_name(form[0]) + "_in_place" * bool(form[1]))
+                loaded = self.families[form] = LoadedFamily(found, name, self.context)
+                first.append((loaded, loaded.source(nominal)))
+        distinct = {s.text: s for _, s in first}
+        kernels = load_sources(self.context, list(distinct.values())) if distinct else {}
+        for loaded, source in first:
+            loaded.add(nominal, source, kernels)
+
+    def constant(self, array: np.ndarray) -> Memory:
+        """Memory of the device that holds a constant."""
+        found = self._constants.get(id(array))
+        if found is None:
+            memory = self.context.device.alloc(max(array.nbytes, 1))
+            if array.nbytes:
+                self.context.device.upload(memory.address, array, self.context.stream)
+            found = self._constants[id(array)] = array, memory
+        return found[1]
+
+    # -- what it holds
+
+    @property
+    def source(self) -> str:
+        """The CUDA text of every distinct kernel, in the variants that were needed so far."""
+        return "\n".join({loaded.name: loaded.text for loaded in self.families.values()}.values())
+
+    @property
+    def kernels(self) -> list[CudaKernelRecord]:
+        """One record a distinct kernel."""
+        found: dict[str, list] = {}
+        for plan, step in every_step(self.plan):
+            for form in forms_of(plan, step, self.context.name):
+                loaded = self.families[form]
+                row = found.setdefault(loaded.name, [loaded, 0, {}])
+                row[1] += 1
+                row[2].update(dict.fromkeys(map(str, plan.function.locations(step.value))))
+        return [CudaKernelRecord(n, k.text, count, tuple(lines), k.resources) for n, (k, count, lines) in found.items()]
+
+    # -- running
+
+    def lower(self, sizes: Sizes) -> DeviceLowered:
+        """The actions for some sizes."""
+        with recording(self._record):
+            return lower(self.plan, self.families, self.required, sizes, self.precision)
+
+    def frame(self, sizes: Sizes) -> Frame:
+        """The frame for some sizes; frames take turns with one arena."""
+        key = tuple(sizes.values())
+        found = self._frames.get(key)
+        if found is None:
+            lowered = self.lower(sizes)
+            if self._arena is None or lowered.arena > self._arena.nbytes or len(self._frames) >= MOST_SIZES:
+                self._frames.clear()
+                self._arena = None  # the old one goes before the new one is made
+                self._arena = self.context.device.alloc(lowered.arena)
+            found = self._frames[key] = Frame(lowered, self.context, self._arena, self.constant)
+        return found
+
+    def run(self, arrays: Sequence[Any], sizes: Sizes, out: Sequence[DeviceArray | None] | None = None
+            ) -> list[DeviceArray]:
+        """Outputs, then new states, as arrays of the device that may still be being computed.
+
+        ``arrays``: arrays of this device, or contiguous ones of the host, which are copied. States are on the device,
+        and written in place where the plan says so. ``out[k]``: where to write output k.
+        """
+        where = self.context
+        with where.lock:
+            frame = self.frame(sizes)
+            lowered = frame.lowered
+            used = [self._given(frame, k, arrays[k]) for k in lowered.given]
+            for fresh in lowered.fresh:
+                array = out[fresh.output] if out is not None and fresh.output is not None else None
+                used.append(self._fresh(fresh.shape, fresh.dtype, frame.check) if array is None else array)
+            frame.run([a.address for a in used])
+        found = []
+        for k, shape in lowered.returned:
+            a = used[k]
+            found.append(a if a.shape == shape else DeviceArray(where, a.address, shape, a.dtype, a.owner, a.check))
+        return found
+
+    def _fresh(self, shape: tuple[int, ...], dtype: np.dtype, check: Callable[[], None]) -> DeviceArray:
+        memory = self.context.device.alloc(max(dtype.itemsize * int(np.prod(shape, dtype=np.int64)), 1))
+        return DeviceArray(self.context, memory.address, shape, dtype, memory, check)
+
+    def _given(self, frame: Frame, k: int, array: Any) -> DeviceArray:
+        """An argument on the device, where vectors may start."""
+        where = self.context
+        if isinstance(array, DeviceArray):
+            if is_aligned(array.address):
+                return array
+            memory = frame.staged(k, array.nbytes)
+            where.device.copy(memory.address, array.address, array.nbytes, where.stream)
+        else:
+            memory = frame.staged(k, array.nbytes)
+            if array.nbytes:
+                where.device.upload(memory.address, np.ascontiguousarray(array), where.stream)
+        return DeviceArray(where, memory.address, array.shape, array.dtype, memory)
+
+
+def forms_of(plan: Plan, step: Step, device: str) -> Sequence[Form]:
+    """The kernels that a step may launch. Raises DeviceError for one that would have to run on the host."""
+    if step.kind == "launch":
+        return (kernel_form_of(step),)
+    if step.kind != "call":
+        return ()
+    if not is_product(step.value):
+        raise refusal(plan, step, device)
+    return products.forms_of(step.value) if as_gemm(step.value) is not None else (sums.form_of(step.value),)
+
+
+def refusal(plan: Plan, step: Step, device: str, why: str = "") -> DeviceError:
+    """What to say of a step that a device cannot run."""
+    v = step.value
+    return DeviceError(f"{v.op.name if v.op.name != 'fused' else kernel_name(v)} cannot run on {device}"
+                       + (f": no kernel for {why}" if why else ""),
+                       values=[(f"operand {k}", o.type, None) for k, o in enumerate(v.operands)],
+                       where=plan.function.locations(v),
+                       help="compile it for device='cpu', or split the function there")
