@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from symc.codegen.cuda.packs import PACK, pack_type
 from symc.codegen.cuda.source import CudaSource, Entry
+from symc.codegen.cuda.vectors import VECTORS, vector_type
 from symc.codegen.cuda.writer import (BLOCK, VECTOR, Env, Kernel, Writer, depending, is_heavy, params_of, projection,
                                       scalar_type, storage)
 from symc.ir.dim import Size, ceildiv, product
@@ -83,7 +83,7 @@ class _Text:
     def source(self, name: str) -> CudaSource:
         w, of = self.w, self.of
         n, threads = product(of.shape), BLOCK * self.vector * self.times
-        w.parts[PACK] = None
+        w.parts[VECTORS] = None
         env = params_of(of.kernel.loops.region)
         w.emit([v for v in postorder(of.kernel.loops.region.results) if not v.regions and v.op.name != "get"], env, 1)
         params = region_params(of.region)
@@ -108,7 +108,7 @@ class _Text:
         packs = [(storage(v.dtype), f"x{k}", "const ") for k, v in enumerate(of.whole)]
         packs += [(storage(r.dtype), f"y{k}", "") for k, r in enumerate(of.region.results)]
         if self.rows:
-            typed = [f"{const}{pack_type(t, self.vector)} &{x}" for t, x, const in packs]
+            typed = [f"{const}{vector_type(t, self.vector)} &{x}" for t, x, const in packs]
         else:
             typed = [f"{const}{t} {'' if const else '&'}{x}" for t, x, const in packs]
         w.line(1, f"auto compute = [&](const {w.index} p, {', '.join(typed)}) {{")
@@ -120,7 +120,7 @@ class _Text:
             self._row(scope)
             w.line(2, "#pragma unroll")
             w.line(2, f"for (int e = 0; e < {self.vector}; ++e) {{")
-            depth, at = 3, ".x[e]"
+            depth, at = 3, ".at[e]"
             column = w.new_index()
             w.line(3, f"const {w.index} {column} = {scope[of.index[-1]]} + e;")
             scope[of.index[-1]] = column
@@ -140,8 +140,8 @@ class _Text:
         w, of = self.w, self.of
         w.emit([v for v in postorder(of.region.results) if v not in of.inner], scope, 2)
         for k, v in enumerate(of.along):
-            w.line(2, f"{pack_type(storage(v.dtype), self.vector)} z{k};")
-            w.line(2, f"load_pack(z{k}, {scope[v.operands[0]]} + {w.address(v, scope)});")
+            w.line(2, f"{vector_type(storage(v.dtype), self.vector)} z{k};")
+            w.line(2, f"load_vector(z{k}, {scope[v.operands[0]]} + {w.address(v, scope)});")
 
     def _element(self, v: Value, text: str, scope: Env, depth: int) -> None:
         w = self.w
@@ -163,18 +163,18 @@ class _Text:
             w.line(2, f"const {w.index} p{u} = first + ({u * BLOCK} + {w.index}(threadIdx.x)) * {vector};")
         for t, x, array in come:
             for u in range(times):
-                w.line(2, f"{pack_type(t, vector)} {x}_{u}; load_pack({x}_{u}, {array} + p{u});")
+                w.line(2, f"{vector_type(t, vector)} {x}_{u}; load_vector({x}_{u}, {array} + p{u});")
         for u in range(times):
-            w.line(2, " ".join(f"{pack_type(t, vector)} {y}_{u};" for t, y, _ in go))
+            w.line(2, " ".join(f"{vector_type(t, vector)} {y}_{u};" for t, y, _ in go))
             if self.rows:
                 w.line(2, f"compute({', '.join([f'p{u}', *[f'{x}_{u}' for _, x, _ in (*come, *go)]])});")
             else:
                 w.line(2, "#pragma unroll")
-                given = [f"{x}_{u}.x[e]" for _, x, _ in (*come, *go)]
+                given = [f"{x}_{u}.at[e]" for _, x, _ in (*come, *go)]
                 w.line(2, f"for (int e = 0; e < {vector}; ++e) compute({', '.join([f'p{u} + e', *given])});")
         for _, y, array in go:
             for u in range(times):
-                w.line(2, f"store_pack({array} + p{u}, {y}_{u});")
+                w.line(2, f"store_vector({array} + p{u}, {y}_{u});")
 
     def _rest(self, scope: Env, n: Size) -> None:
         w, (come, go) = self.w, self._names(scope)
@@ -183,10 +183,10 @@ class _Text:
         w.line(2, "#pragma unroll 1")
         w.line(2, f"for ({w.index} p = first + {w.index}(threadIdx.x){t_}; p < {w.size(n)}; p += {BLOCK * step}) {{")
         for t, x, array in come:
-            w.line(3, f"{pack_type(t, step)} {x}; load_pack({x}, {array} + p);" if self.rows else
+            w.line(3, f"{vector_type(t, step)} {x}; load_vector({x}, {array} + p);" if self.rows else
                    f"const {t} {x} = {array}[p];")
-        w.line(3, " ".join(f"{pack_type(t, step) if self.rows else t} {y};" for t, y, _ in go))
+        w.line(3, " ".join(f"{vector_type(t, step) if self.rows else t} {y};" for t, y, _ in go))
         w.line(3, f"compute({', '.join(['p', *[x for _, x, _ in (*come, *go)]])});")
         for _, y, array in go:
-            w.line(3, f"store_pack({array} + p, {y});" if self.rows else f"{array}[p] = {y};")
+            w.line(3, f"store_vector({array} + p, {y});" if self.rows else f"{array}[p] = {y};")
         w.line(2, "}")

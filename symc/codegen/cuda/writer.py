@@ -130,7 +130,7 @@ class Writer:
 
     def place(self, text: str) -> str:
         """A scalar as (part of) a place."""
-        known = text in self.indices or text.lstrip("-").isdigit()
+        known = text in self.indices or text.lstrip("-").isdigit() or text in self.sizes.values()
         return text if known else f"{self.index}({text})"
 
     def offset(self, index: Sequence[str], shape: Sequence[Size]) -> str:
@@ -167,17 +167,21 @@ class Writer:
         if v.op.name == "constant":
             text = number(v.attrs["value"].data)
             return f"i64({text})" if v.dtype == np.int64 else self.cxx(text)
+        if v.op.name == "size":
+            return f"i64({self.size(v.attrs['value'])})"
         raise Unsupported(f"{v.op.name} as a scalar")
 
     def index_text(self, v: Value, env: Mapping[Value, str]) -> str:
         """A scalar as an index of a load."""
         if v.op.name == "constant" and v not in env:
             return str(int(v.attrs["value"].data))
+        if v.op.name == "size" and v not in env:
+            return self.size(v.attrs["value"])
         return env[v] if v in env else self.expression(v, env)
 
     def cxx(self, text: str) -> str:
         """The text of a scalar in C++."""
-        return cxx.expression(text, self.helpers)
+        return cxx.expression(text, self.helpers, self.index)
 
     def address(self, v: Value, env: Mapping[Value, str]) -> str:
         """The place that a load reads."""
@@ -206,7 +210,7 @@ class Writer:
         if v.op.name == "check_index":
             x = env[v] = self.expression(v.operands[0], env)
             self.fails = True
-            self.line(depth, f"if ({x} < 0 || {x} >= {self.size(v.attrs['size'])}) atomicExch(failed, 1);")
+            self.line(depth, f"if ({x} < 0 || {x} >= {self.size(v.attrs['size'])}) fail(failed);")
             return
         if v.op.name == "load":
             text = self.read(f"{env[v.operands[0]]}[{self.address(v, env)}]", v.dtype)

@@ -1,17 +1,16 @@
-"""Pieces of CUDA C++ that templates put before their text, each once in a translation unit: packs, shuffles, sums."""
+"""Pieces of CUDA C++ that templates put before their text, each once in a translation unit."""
 
 from __future__ import annotations
 
-#: So many elements that are read or written together: at most 16 bytes, at a multiple of their size.
-PACK = """\
-#ifndef SYMC_PACK
-#define SYMC_PACK
-template <class T, int N> struct alignas(sizeof(T) * N) Pack { T x[N]; };
-template <class T, int N> __device__ __forceinline__ void load_pack(Pack<T, N> &to, const T *from) {
-  to = *reinterpret_cast<const Pack<T, N> *>(from);
+#: A vector is read or written by one instruction. It lies at a multiple of its size.
+VECTORS = """\
+#ifndef SYMC_VECTORS
+#define SYMC_VECTORS
+template <class T, int N> __device__ __forceinline__ void load_vector(Vector<T, N> &to, const T *from) {
+  to = *reinterpret_cast<const Vector<T, N> *>(from);
 }
-template <class T, int N> __device__ __forceinline__ void store_pack(T *to, const Pack<T, N> &from) {
-  *reinterpret_cast<Pack<T, N> *>(to) = from;
+template <class T, int N> __device__ __forceinline__ void store_vector(T *to, const Vector<T, N> &from) {
+  *reinterpret_cast<Vector<T, N> *>(to) = from;
 }
 #endif"""
 
@@ -34,20 +33,20 @@ template <> __device__ __forceinline__ u16 across(u16 x, int bits) { return u16(
 BETTER = """\
 #ifndef SYMC_BETTER
 #define SYMC_BETTER
-template <class T> __device__ __forceinline__ bool finds_max(T x, i64 p, T y, i64 q) {
+template <class T, class I> __device__ __forceinline__ bool finds_max(T x, I p, T y, I q) {
+  if (q < 0 || p < 0) return p < 0 && q >= 0;
   const bool nan_x = x != x, nan_y = y != y;
-  if (q < 0 || p < 0) return p < 0;
   if (nan_x || nan_y) return nan_y && (!nan_x || q < p);
   return y > x || (y == x && q < p);
 }
-template <class T> __device__ __forceinline__ bool finds_min(T x, i64 p, T y, i64 q) {
+template <class T, class I> __device__ __forceinline__ bool finds_min(T x, I p, T y, I q) {
+  if (q < 0 || p < 0) return p < 0 && q >= 0;
   const bool nan_x = x != x, nan_y = y != y;
-  if (q < 0 || p < 0) return p < 0;
   if (nan_x || nan_y) return nan_y && (!nan_x || q < p);
   return y < x || (y == x && q < p);
 }
 #endif"""
 
 
-def pack_type(element: str, count: int) -> str:
-    return f"Pack<{element}, {count}>"
+def vector_type(element: str, count: int) -> str:
+    return f"Vector<{element}, {count}>"

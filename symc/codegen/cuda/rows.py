@@ -1,0 +1,100 @@
+"""Kernels that work on rows: folds along a row, and what is made of them for every element.
+
+Rows of up to 128 elements share a warp, those of up to 1024 have one, longer ones a block of up to 1024 threads; up to
+32 768 elements or so lie in registers meanwhile, longer rows are read again in every pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from symc.codegen.cuda.nests import Rows, rows_of
+from symc.codegen.cuda.row_text import Layout, RowText, lines_of, widest
+from symc.codegen.cuda.source import MOST_THREADS, WARP, CudaSource, Entry
+from symc.codegen.cuda.writer import VECTOR, Kernel, Writer, is_heavy
+from symc.ir.dim import Size, ceildiv
+from symc.ir.traverse import every_value
+
+#: Elements of a row that a thread has in registers at most; and what they may take, in numbers of 4 bytes.
+ELEMENTS, REGISTERS = 32, 64
+#: How much text the elements of a thread may be, in scalar ops.
+TEXT = 1500
+#: Threads of a block of short rows.
+SHORT = 128
+#: Below so many rows, threads are for those that there are.
+FEW = 64
+
+
+def rows(kernel: Kernel) -> RowKernel | None:
+    """The variants of a kernel that works on rows alone; None for another."""
+    if kernel.loops.columns or kernel.loops.starts:
+        return None
+    found = rows_of(kernel)
+    if found is None or not any(m.op.name == "fold" for m in found.members) or any(o.put for o in found.outs):
+        return None
+    return RowKernel(kernel, found)
+
+
+def power(x: int) -> int:
+    """The least power of two that is not less."""
+    return 1 << max(0, x - 1).bit_length()
+
+
+def layout(found: Rows, length: int, count: int) -> Layout:
+    """How rows of this length are divided among threads."""
+    heavy = is_heavy(found.kernel.loops.region)
+    vector = 1 if heavy else max(1, VECTOR // widest(found))
+    if length % vector:
+        vector = 1
+    lines = dict.fromkeys((line, line.array.dtype.itemsize) for m in found.members
+                          for line in lines_of(found, m).values())
+    words = sum(size for _, size in lines) / 4
+    values = len(every_value(found.kernel.loops.region))
+    most = min(ELEMENTS, int(REGISTERS / max(1, words)), max(1, TEXT // values))
+    most = max(vector, 1 << most.bit_length() - 1)
+    wanted = min(most, 2 * vector) if length <= SHORT or count < FEW else most
+    threads = min(power(-(-length // wanted)), MOST_THREADS)
+    if WARP < threads and count >= FEW:  # a block: rather more threads than registers
+        threads = min(MOST_THREADS, max(2 * WARP, power(-(-length // min(most, 16)))))
+    steps = -(-length // (threads * vector))
+    if steps * vector > most:
+        return Layout(512, 0, vector)
+    if not isinstance(found.length, int):
+        steps = power(steps)
+    return Layout(threads, steps, vector, steps * threads * vector == length == found.length)
+
+
+class RowKernel:
+    def __init__(self, kernel: Kernel, found: Rows):
+        self.kernel, self.rows = kernel, found
+        self.sources: dict[tuple[str, str], CudaSource] = {}
+
+    def choose(self, number: Callable[[Size], int]) -> str:
+        word = layout(self.rows, number(self.rows.length), number(self.rows.count)).word
+        return word + " wide" * self.kernel.is_wide(number)
+
+    def source(self, choice: str, name: str) -> CudaSource:
+        key = choice, name
+        if key not in self.sources:
+            self.sources[key] = self._write(Layout.of(choice.split()[0]), "wide" in choice, name)
+        return self.sources[key]
+
+    def _write(self, how: Layout, wide: bool, name: str) -> CudaSource:
+        w = Writer(self.kernel, "i64" if wide else "i32")
+        w.indices |= {"row", "lane"}
+        block = max(SHORT, how.threads) if how.threads <= WARP else how.threads
+        several = block // how.threads
+        count = self.rows.count
+        w.line(1, f"const {w.index} lane = threadIdx.x % {how.threads};")
+        if several > 1:
+            w.line(1, f"const {w.index} own = {w.index}(blockIdx.x) * {several} + threadIdx.x / {how.threads};")
+            w.line(1, f"const bool live = own < {w.size(count)};")
+            w.line(1, f"const {w.index} row = live ? own : {w.size(count)} - 1;")
+        else:
+            w.line(1, f"const {w.index} row = blockIdx.x;")
+        text = RowText(w, self.rows, how, "lane", "live" if several > 1 else "")
+        text.write(self.rows.open(w, "row", 1), "row", 1)
+        w.lines.append("}")
+        arguments = w.arguments()
+        w.lines.insert(0, w.head(name, arguments, block))
+        return w.finish([Entry(name, arguments, (ceildiv(count, several), 1, 1), block)])
