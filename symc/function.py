@@ -82,7 +82,7 @@ def compile(
         options: dict[str, Any] = dict(mode=mode, pipeline=pipeline, name=str(name or "f"), threads=threads)
         options["max_bytes"] = read_max_bytes(max_bytes)
         options["accuracy_report"] = bool(accuracy_report)
-        options.update(device=target.device, transfers=target.transfers, precision=target.precision)
+        options.update(device=target.device, transfers=transfers, precision=precision)
         nests = [outputs, inputs, pairs(updates, "updates"), pairs(givens, "givens")]
         if contains_deferred([flatten(x)[0] for x in nests]):
             from symc.deferred_function import DeferredFunction

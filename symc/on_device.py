@@ -14,7 +14,7 @@ from symc.errors import DTypeError, InputError, ShapeError, SymcError
 from symc.ir.types import DTYPE_NAMES, concrete_shape
 from symc.nest import match
 from symc.prepared import Prepared
-from symc.runtime.cuda.arrays import DeviceArray, borrowed, device_array, is_on_device
+from symc.runtime.cuda.arrays import DeviceArray, borrowed, device_array, is_on_device, overlap
 from symc.runtime.cuda.devices import Context
 from symc.signature import Signature
 from symc.state import Cell
@@ -60,7 +60,7 @@ class DeviceSignature(Signature):
         for k in self.donated:
             a = arrays[k]
             if isinstance(a, DeviceArray) and any(k != j and overlap(a, b) for j, b in enumerate(arrays)):
-                arrays[k] = copied(a)
+                arrays[k] = a.copy()
         return arrays
 
 
@@ -87,7 +87,7 @@ class DeviceCalling(Calling):
         first = len(arrays) - len(self._cells)
         for k, a in enumerate(arrays[:first]):
             if isinstance(a, DeviceArray) and any(overlap(a, s) for s in arrays[first:]):
-                arrays[k] = copied(a)
+                arrays[k] = a.copy()
 
     def _call_into(self, arrays: list[Any], sizes: Mapping[str, int], out: Any) -> tuple[Any, list[Any]]:
         """Write the outputs into the caller's buffers; by way of fresh arrays where one overlaps what is read."""
@@ -110,23 +110,3 @@ class DeviceCalling(Calling):
                 if b.address != r.address and b.nbytes:
                     self._where.device.copy(b.address, r.address, b.nbytes, self._where.stream)
         return self._fill(buffers), results
-
-
-def overlap(a: Any, b: Any) -> bool:
-    """Whether two arrays share memory."""
-    if not (isinstance(a, DeviceArray) and isinstance(b, DeviceArray) and a.context is b.context):
-        return False
-    return a.address < b.address + b.nbytes and b.address < a.address + a.nbytes
-
-
-def copied(a: DeviceArray) -> DeviceArray:
-    """A copy on the same device."""
-    where = a.context
-    with where.lock:
-        memory = where.device.alloc(max(a.nbytes, 1))
-        if a.nbytes:
-            where.device.copy(memory.address, a.address, a.nbytes, where.stream)
-    return DeviceArray(where, memory.address, a.shape, a.dtype, memory, a.check)
-
-
-__all__ = ["DeviceCalling", "DeviceSignature", "copied", "overlap"]

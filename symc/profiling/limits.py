@@ -27,12 +27,13 @@ ORDER = 256
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one thread. ``copy``: pairs of (bytes in use, bytes a second); ``float32`` and ``float64``: operations a
-    second."""
+    """``copy``: pairs of (bytes in use, bytes a second); ``float32`` and ``float64``: operations a second; ``of``: of
+    what."""
 
     copy: tuple[tuple[int, float], ...]
     float32: float
     float64: float
+    of: str = "a thread"
 
     def bandwidth(self, nbytes: int, threads: int = 1) -> float:
         """Bytes a second for a step that moves ``nbytes``: of the measured copies the smallest of at least that. Every
@@ -46,12 +47,12 @@ class Limits:
     def better(self, other: Limits) -> Limits:
         """The greater of each number."""
         copy = tuple((size, max(a, b)) for (size, a), (_, b) in zip(self.copy, other.copy, strict=True))
-        return Limits(copy, max(self.float32, other.float32), max(self.float64, other.float64))
+        return Limits(copy, max(self.float32, other.float32), max(self.float64, other.float64), self.of)
 
     def __str__(self) -> str:
         cache, memory = self.copy[1][1], self.copy[-1][1]
         return (f"copy {cache / 1e9:.0f} GB/s in cache, {memory / 1e9:.0f} in memory; products "
-                f"{self.float32 / 1e9:.0f} GFLOP/s in float32, {self.float64 / 1e9:.0f} in float64; a thread")
+                f"{self.float32 / 1e9:.0f} GFLOP/s in float32, {self.float64 / 1e9:.0f} in float64; {self.of}")
 
 
 def machine_limits(again: bool = False) -> Limits:

@@ -40,10 +40,15 @@ def profile(name: str, program: Any, arrays: Sequence[np.ndarray], sizes: Mappin
         lines = ", ".join(map(str, t.function.locations(t.step.value)))
         seconds = min(r[k].seconds for r in runs) / often
         rows.append(ProfileRow(label, seconds, lines, _measured(t, sizes, shares, threads)))
-    return Profile(rows, name, [(e.index, e.begin, e.end) for e in timer.events()], phases)
+    limits = None
+    if hasattr(program, "context"):  # of a device
+        from symc.profiling.device_limits import device_limits
+
+        limits = device_limits(program.context)
+    return Profile(rows, name, [(e.index, e.begin, e.end) for e in timer.events()], phases, limits)
 
 
-def _copied(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+def _copied(arrays: Sequence[Any]) -> list[Any]:
     """For one run, which may write over them."""
     return [a.copy() for a in arrays]
 

@@ -121,17 +121,17 @@ class Profile(list[ProfileRow]):
     """
 
     def __init__(self, rows: Sequence[ProfileRow] = (), name: str = "", events: Sequence[tuple] = (),
-                 phases: Sequence[Any] = ()):
+                 phases: Sequence[Any] = (), limits: Limits | None = None):
         super().__init__(rows)
-        self.name, self._events, self._phases = name, list(events), list(phases)
+        self.name, self._events, self._phases, self._limits = name, list(events), list(phases), limits
 
     def __reduce__(self) -> tuple:
-        return Profile, (list(self), self.name, self._events, self._phases)
+        return Profile, (list(self), self.name, self._events, self._phases, self._limits)
 
     @property
     def limits(self) -> Limits:
-        """What this machine can do; measured when it is first asked for."""
-        return machine_limits()
+        """What this machine (or the device) can do; that of the machine is measured when it is first asked for."""
+        return self._limits or machine_limits()
 
     @property
     def seconds(self) -> float:

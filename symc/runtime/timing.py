@@ -93,9 +93,13 @@ class Laps:
             words[slot + Lap.RUNS], words[slot + Lap.TICKS], words[slot + Lap.LEAST] = 0, 0, NEVER
         words[Word.LOGGED], words[Word.LOG] = 0 if log else NEVER, self._log.ctypes.data
 
-    def times(self, words: Any) -> list[StepTime]:
+    def log(self, k: int, slot: int, now: int) -> None:
+        """Entry ``k`` of the log, for a clock that the native interpreter cannot read."""
+        self._log[k] = slot, now
+
+    def times(self, words: Any, of: Clock | None = None) -> list[StepTime]:
         """After runs: every step, those of loops and branches before these, in the sequence of the plan."""
-        now = clock()
+        now = of or clock()
         found = []
         for t in self._steps:
             runs, ticks = words[t.slot + Lap.RUNS], words[t.slot + Lap.TICKS]
@@ -103,9 +107,9 @@ class Laps:
             found.append(StepTime(t.plan.function, t.step, t.depth, runs, seconds))
         return found
 
-    def events(self, words: Any) -> list[Event]:
+    def events(self, words: Any, of: Clock | None = None) -> list[Event]:
         """After a run that was logged: what ran when, as far as there was room in the log."""
-        tick, index = clock().tick, {t.slot: k for k, t in enumerate(self._steps)}
+        tick, index = (of or clock()).tick, {t.slot: k for k, t in enumerate(self._steps)}
         entries: Sequence[tuple[int, int]] = self._log[: words[Word.LOGGED]].tolist()
         start = last = entries[0][1]
         open_: list[tuple[int, int]] = []  # begin and depth of runs whose loop or branch has not ended

@@ -63,6 +63,15 @@ class DeviceArray:
         new = np.lib.stride_tricks.as_strided(found, self.shape, (0,) * self.ndim).reshape(wanted).shape
         return DeviceArray(self.context, self.address, new, self.dtype, self.owner, self.check)
 
+    def copy(self) -> DeviceArray:
+        """A copy on the same device."""
+        where = self.context
+        with where.lock:
+            memory = where.device.alloc(max(self.nbytes, 1))
+            if self.nbytes:
+                where.device.copy(memory.address, self.address, self.nbytes, where.stream)
+        return DeviceArray(where, memory.address, self.shape, self.dtype, memory, self.check)
+
     # -- copies to the host
 
     def numpy(self) -> np.ndarray:
@@ -199,3 +208,10 @@ def borrowed(value: Any, where: Context) -> DeviceArray:
 
     found = dlpack.imported(value, where.stream.handle, where.device.dlpack_device)
     return DeviceArray(where, found.address, found.shape, found.dtype, found.owner)
+
+
+def overlap(a: Any, b: Any) -> bool:
+    """Whether two arrays share memory."""
+    if not (isinstance(a, DeviceArray) and isinstance(b, DeviceArray) and a.context is b.context):
+        return False
+    return a.address < b.address + b.nbytes and b.address < a.address + a.nbytes

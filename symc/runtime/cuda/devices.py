@@ -55,7 +55,7 @@ def parse(name: str) -> int | None:
     """The number of a CUDA device, None for the CPU. Raises InputError for anything else."""
     if name == "cpu":
         return None
-    found = re.fullmatch(r"(?:cuda|gpu)(?::(\d+))?", name) if isinstance(name, str) else None
+    found = re.fullmatch(r"cuda(?::(\d+))?", name) if isinstance(name, str) else None
     if found is None:
         raise InputError(f"unknown device {name!r}", help="devices are 'cpu', 'cuda', 'cuda:1' (the second one)")
     return int(found[1] or 0)

@@ -23,6 +23,7 @@ from symc.runtime.cuda.device import Kernel, Product
 from symc.runtime.executor import ARENA, Address, Code, Template
 from symc.runtime.lower import Lowering, Slots, _interface
 from symc.runtime.lowered import Fresh
+from symc.runtime.timing import Laps
 
 #: The instruction that runs an action: one operand, its number.
 DO = 1000
@@ -172,7 +173,7 @@ class DeviceLowering(Lowering):
         lanes.fork()
         for at, step in enumerate(plan.steps):
             lanes.enter(at, step)
-            self.step(plan, step, slots)
+            self.timed(plan, step, slots)
             lanes.leave(at)
         lanes.join()
 
@@ -306,26 +307,30 @@ class _Lanes:
         self.lowering.lane = 0
 
 
-@phase("lower", lambda plan, launches, required, sizes, precision="highest": str(dict(sizes)))
+@phase("lower", lambda plan, launches, required, sizes, precision="highest", timed=False: str(dict(sizes)))
 def lower(plan: Plan, launches: Mapping[Any, Loaded], required: Mapping[Any, Any], sizes: Mapping[str, int],
-          precision: str = "highest") -> DeviceLowered:
-    """A whole plan."""
+          precision: str = "highest", timed: bool = False) -> tuple[DeviceLowered, Laps | None]:
+    """A whole plan. ``timed``: with a lap of the clock after every step."""
     code = Code()
     interface, slots = _interface(code, plan, sizes)
+    laps = Laps(code, len(plan.steps)) if timed else None
     given = range(min(slots.values(), default=0), max(slots.values(), default=-1) + 1)
     lowering = DeviceLowering(launches, required, sizes, code, interface=given,  # type: ignore[arg-type]
-                              precision=precision)
+                              precision=precision, laps=laps)
     for name, buffer in plan.buffers.items():
         if buffer.kind == "constant":
             assert buffer.value is not None
             slots[name] = lowering.constant(buffer.value)
     lowering.temps(plan, slots, code.at(ARENA))
     lowering.top = -(-evaluate(plan.arena, sizes) // _PART) * _PART
+    if laps is not None:
+        laps.start()
     lowering.whole(plan, slots)
     events = sum(isinstance(a, RecordAction) for a in lowering.actions)
     flags = (code.keep(lowering.flags), lowering.failures) if lowering.failures else (-1, [])
-    return DeviceLowered(code.template(), dict(sizes), max(lowering.top, 1), steps=lowering.steps,
-                         actions=lowering.actions, flags=flags, lanes=1 + max((s.lane for s in plan.steps), default=0),
-                         events=events, fixed=lowering.fixed, **interface)
+    found = DeviceLowered(code.template(), dict(sizes), max(lowering.top, 1), steps=lowering.steps,
+                          actions=lowering.actions, flags=flags, lanes=1 + max((s.lane for s in plan.steps), default=0),
+                          events=events, fixed=lowering.fixed, **interface)
+    return found, laps
 
 

@@ -26,8 +26,9 @@ from symc.runtime.cuda.arrays import DeviceArray
 from symc.runtime.cuda.device import Kernel, Memory, Resources
 from symc.runtime.cuda.devices import Context
 from symc.runtime.cuda.frame import Frame, is_aligned
-from symc.runtime.cuda.library import translation_unit
+from symc.runtime.cuda.library import signatures, unit
 from symc.runtime.cuda.lower import DeviceLowered, lower
+from symc.runtime.cuda.timed import TimedFrame
 from symc.runtime.program import KernelRecord, every_step
 
 #: For how many combinations of sizes a program keeps frames.
@@ -78,8 +79,7 @@ class LoadedFamily:
 @phase("kernel", lambda where, sources: ", ".join(e.name for s in sources for e in s.entries)[:80])
 def load_sources(where: Context, sources: Sequence[CudaSource]) -> dict[str, Kernel]:
     """Compile sources as one translation unit and load what it defines."""
-    text, signatures = translation_unit(sources)
-    return where.kernels(text, signatures)
+    return where.kernels(unit(sources), [s for x in sources for s in signatures(x)])
 
 
 class CudaProgram:
@@ -152,7 +152,7 @@ class CudaProgram:
     def lower(self, sizes: Sizes) -> DeviceLowered:
         """The actions for some sizes."""
         with recording(self._record):
-            return lower(self.plan, self.families, self.required, sizes, self.precision)
+            return lower(self.plan, self.families, self.required, sizes, self.precision)[0]
 
     def frame(self, sizes: Sizes) -> Frame:
         """The frame for some sizes; frames take turns with one arena."""
@@ -174,10 +174,22 @@ class CudaProgram:
         ``arrays``: arrays of this device, or contiguous ones of the host, which are copied. States are on the device,
         and written in place where the plan says so. ``out[k]``: where to write output k.
         """
-        where = self.context
+        with self.context.lock:
+            return self._run(self.frame(sizes), arrays, out)
+
+    def timer(self, sizes: Sizes) -> TimedFrame:
+        """What runs the plan and times each step of it, and of the bodies in it."""
+        lowered, laps = lower(self.plan, self.families, self.required, sizes, self.precision, timed=True)
+        assert laps is not None
+        with self.context.lock:
+            frame = TimedFrame(lowered, self.context, self.context.device.alloc(lowered.arena), self.constant)
+        frame.laps, frame.run_with = laps, lambda arrays: self._run(frame, arrays)
+        return frame
+
+    def _run(self, frame: Frame, arrays: Sequence[Any], out: Sequence[DeviceArray | None] | None = None
+             ) -> list[DeviceArray]:
+        where, lowered = self.context, frame.lowered
         with where.lock:
-            frame = self.frame(sizes)
-            lowered = frame.lowered
             used = [self._given(frame, k, arrays[k]) for k in lowered.given]
             for fresh in lowered.fresh:
                 array = out[fresh.output] if out is not None and fresh.output is not None else None
