@@ -57,20 +57,22 @@ class Pieces:
         return ARGUMENTS if self.block is None else (*ARGUMENTS, LAST)
 
 
-def pieces(loops: Loops) -> Pieces | None:
-    """None for a kernel that cannot be run in pieces, or never takes long enough."""
+def pieces(loops: Loops, worth: int = WORTH, summed: int = SUMMED) -> Pieces | None:
+    """None for a kernel that cannot be run in pieces, or never takes long enough. ``worth``: how many nanoseconds are
+    enough (0: pieces are never too small); ``summed``: how many elements are summed for themselves."""
     outermost, sums = _outermost(loops), _sums(loops)
     if outermost is None and sums is None:
         return None
     time = _picoseconds(loops.region)
-    if isinstance(time, int) and time < 1000 * WORTH:
+    if isinstance(time, int) and time < 1000 * worth:
         return None
     if sums is not None:
-        block = maximum(1, floordiv(SUMMED, maximum(1, product(sums[1:]))))
+        block = maximum(1, floordiv(summed, maximum(1, product(sums[1:]))))
         return Pieces(ceildiv(sums[0], block), 1, time, block)
     if outermost is None or not all(_apart(v) for v in _every(outermost.regions[0])):
         return None
-    if loops.columns and not any(v.operands and not v.regions and _scalar(v) > _DEAR for v in _every(loops.region)):
+    dear = worth == 0 or any(v.operands and not v.regions and _scalar(v) > _DEAR for v in _every(loops.region))
+    if loops.columns and not dear:
         return None  # memory decides, and half of each row is read slower than the whole
     shape = outermost.attrs["shape"]
     if len(shape) > 1:

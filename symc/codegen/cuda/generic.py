@@ -1,0 +1,221 @@
+"""Any kernel of the CPU as one for a GPU: its text as a function, which each thread runs for one unit of its loop.
+
+Complete rather than fast: the templates that are asked before (``render.py``) are for what matters. Units are steps of
+the outermost loop; of sums of everything, blocks, whose sums one thread puts together in a second launch. What has no
+units that know nothing of each other (a loop over time, sorting along the first axis, an update whose places are not
+known) is computed by a single thread.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import numpy as np
+
+from symc.codegen.cpu.folds import CHUNK
+from symc.codegen.cpu.loops import render_loop
+from symc.codegen.cpu.pieces import ARGUMENTS, pieces
+from symc.codegen.cpu.render import Renderer, Source
+from symc.codegen.cuda import cxx
+from symc.codegen.cuda.indices import NARROW, Bound, bound_of
+from symc.codegen.cuda.source import WARP, Argument, CudaSource, Entry
+from symc.codegen.inplace import region_pairs, updated_params
+from symc.codegen.kernel_source import Form
+from symc.codegen.scalarize import Loops
+from symc.ir.dim import Size, ceildiv, product
+from symc.ir.types import DTYPE_NAMES, TensorType
+from symc.ir.value import Value
+
+#: Threads of a block.
+THREADS = 128
+#: How many elements one thread sums, of a sum of everything.
+SUMMED = 4 * CHUNK
+#: How ops on indices are spelled, which cannot overflow.
+_OF_INDICES = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "neg": "0 - {0}", "maximum": "max({0}, {1})",
+               "floordiv": "index_floordiv({0}, {1})", "mod": "index_mod({0}, {1})", "minimum": "min({0}, {1})"}
+_COMPARE = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+_WIDE = np.dtype(np.int64)
+
+
+def storage(dtype: np.dtype) -> str:
+    """The C++ type of an element in memory."""
+    name = DTYPE_NAMES[dtype]
+    return {"bool": "u8", "f16": "u16"}.get(name, name)
+
+
+class CudaRenderer(Renderer):
+    """Writes the text of a kernel whose indices are of type ``index``, "i32" or "i64".
+
+    A number computed from indices is one, too, as long as its size is known (``bounds``); everywhere else it becomes
+    an i64, as the IR has it. ``fits``: what must be less than 2**31 for that, where indices are i32.
+    """
+
+    def __init__(self, loops: Loops, over: Collection[int], index: str):
+        super().__init__("kernel", loops, over)
+        self.index = index
+        self.pieces = pieces(loops, 0, SUMMED)
+        self.bounds: dict[str, Bound] = {}  # by the name of the number
+        self.fits: dict[Size, None] = {}
+        region = loops.region
+        for t in (*region.params, *(r.type for r in region.results)):
+            assert isinstance(t, TensorType)
+            self.fits[product(t.shape)] = None
+        if self.pieces:
+            self.size(self.pieces.units)  # the entry must know it
+
+    def extent(self, shape: tuple[Size, ...], k: int, depth: int) -> str:
+        return ", ".join(ARGUMENTS) if depth == 1 and self.pieces else self.size(shape[k])
+
+    def enter(self, v: Value, index: Sequence[str], env: dict[Value, str]) -> dict[Value, str]:
+        shape: Sequence[Size] = v.attrs["shape"]
+        self.fits[product(shape)] = None
+        for name, n in zip(index, shape, strict=False):
+            self.bounds[name] = Bound(n, True)
+        return super().enter(v, index, env)
+
+    def bound(self, v: Value, env: Mapping[Value, str]) -> Bound | None:
+        """How large an index can be; None for a number that is none."""
+        if v.dtype != _WIDE or v.ndim:
+            return None
+        if v.op.name == "constant" and v not in env:
+            x = int(v.attrs["value"].data)
+            return Bound(abs(x), x >= 0)
+        return self.bounds.get(env.get(v, ""))
+
+    def emit_scalar(self, v: Value, env: dict[Value, str], depth: int) -> None:
+        if v.op.name == "size":
+            env[v] = self.size(v.attrs["value"])
+            self.bounds[env[v]] = Bound(v.attrs["value"], True)
+            return
+        operands = [self.bound(o, env) for o in v.operands]
+        found = bound_of(v, operands)
+        if found is not None:
+            texts = [self.expression(o, env) for o in v.operands]
+            env[v] = self.fresh("x")
+            self.bounds[env[v]] = found
+            self.fits[found.size] = None
+            self.line(depth, f"{env[v]} = {self.index}({_OF_INDICES[v.op.name].format(*texts)})")
+            return
+        if v.op.name in ("load", "check_index") or v.op.name in _COMPARE and None not in operands:
+            super().emit_scalar(v, env, depth)
+            return
+        seen = {o: f"i64({env[o]})" for o, b in zip(v.operands, operands, strict=True) if b is not None and o in env}
+        scope = {**env, **seen} if seen else env
+        super().emit_scalar(v, scope, depth)
+        env[v] = scope[v]
+
+
+class Generic:
+    """The variants of a kernel: indices of 32 bits, and "wide" ones."""
+
+    def __init__(self, form: Form, loops: Loops | None):
+        self.form, self.loops = form, loops
+        self.sources: dict[tuple[str, str], CudaSource] = {}
+        self.fits: tuple[Size, ...] | None = None
+
+    def choose(self, number: Callable[[Size], int]) -> str:
+        if self.loops is None:
+            return "wide"
+        if self.fits is None:
+            self.fits = tuple(self.text("i32")[1])
+        return "wide" if any(number(s) >= NARROW for s in self.fits) else ""
+
+    def source(self, choice: str, name: str) -> CudaSource:
+        key = choice, name
+        if key not in self.sources:
+            index = "i64" if choice == "wide" else "i32"
+            self.sources[key] = _Unit(self.form, self.text(index)[0], name, index).source()
+        return self.sources[key]
+
+    def text(self, index: str) -> tuple[Source, Collection[Size]]:
+        """The kernel in Python, and what must fit into 32 bits. Raises Unsupported."""
+        region, over = self.form
+        if self.loops is None:
+            return render_loop("kernel", region), ()
+        renderer = CudaRenderer(self.loops, over, index)
+        return renderer.run(), renderer.fits
+
+
+class _Unit:
+    """Writes the function and the entries of one kernel."""
+
+    def __init__(self, form: Form, source: Source, name: str, index: str):
+        self.form, self.of, self.name, self.index = form, source, name, index
+        self.helpers: dict[str, None] = {}
+
+    def source(self) -> CudaSource:
+        of, p = self.of, self.of.pieces
+        body = self.body()
+        if p is None:
+            text, entries = self.entries([("", (1, 1, 1), WARP, "threadIdx.x == 0", ())])
+        elif p.block is None:
+            text, entries = self.entries([self.units(p.units, ("unit", "unit + 1"))])
+        else:
+            last = ("_last", (1, 1, 1), WARP, "threadIdx.x == 0", ("0", "0", "1"))
+            text, entries = self.entries([self.units(p.units, ("unit", "unit + 1", "0")), last])
+        scratch = tuple(p.units * d.itemsize for d in of.partial) if p is not None else ()
+        return CudaSource(body + text, tuple(self.helpers), entries, of.operands, of.results, scratch, of.fails,
+                          self.index == "i64")
+
+    def units(self, units: Size, arguments: tuple[str, ...]) -> tuple:
+        """The entry in which each thread does one unit."""
+        return "", (ceildiv(units, THREADS), 1, 1), THREADS, units, arguments
+
+    def parameters(self) -> list[tuple[Argument, str, str]]:
+        """The arguments that all entries take: what they are, their types and names."""
+        of, index = self.of, self.index
+        once = self.apart()
+        out = [(Argument("size", size=s), f"const {index} ", f"n{k}") for k, s in enumerate(of.sizes)]
+        out += [(Argument("operand", k), f"const {storage(d)} *{'__restrict__ ' * (k in once)}", f"a{k}")
+                for k, d in enumerate(of.operands)]
+        out += [(Argument("result", k), f"{storage(d)} *", f"o{k}") for k, d in enumerate(of.results)]
+        out += [(Argument("scratch", k), f"{storage(d)} *", f"q{k}") for k, d in enumerate(of.partial)]
+        return out + ([(Argument("failed"), "i32 *", "failed")] if of.fails else [])
+
+    def apart(self) -> set[int]:
+        """Operands in whose memory no result lies."""
+        region, _ = self.form
+        inside = {k for k, _ in region_pairs(region)} | set(updated_params(region).values())
+        return set(range(len(self.of.operands))) - inside
+
+    def body(self) -> str:
+        """The function that does some units."""
+        (tree,) = ast.parse(self.of.text).body
+        assert isinstance(tree, ast.FunctionDef)
+        names = [a.arg for a in tree.args.args]
+        piece = self.of.pieces.arguments if self.of.pieces else ()
+        head = [f"const {self.index} {a}" for a in piece] + [t + n for _, t, n in self.parameters()]
+        lines = cxx.Translator(self.index, self.helpers).body(tree.body, names)
+        opening = f"SYMC_FUNCTION void {self.name}_units({', '.join(head)}) {{"
+        return "\n".join([opening, *lines, "}", ""])
+
+    def entries(self, given: Sequence[tuple]) -> tuple[str, tuple[Entry, ...]]:
+        """Entries: the end of the name, blocks, threads, who works, what of the loop."""
+        parameters = self.parameters()
+        typed = ", ".join(t + n for _, t, n in parameters)
+        arguments = tuple(a for a, _, _ in parameters)
+        text, out = [], []
+        for end, grid, threads, who, piece in given:
+            name = self.name + end
+            lines = [f'extern "C" __global__ void __launch_bounds__({threads}) {name}({typed}) {{']
+            call = f"{self.name}_units({', '.join([*piece, *(n for _, _, n in parameters)])});"
+            if isinstance(who, str):
+                lines.append(f"  if ({who}) {call}")
+            else:
+                lines.append(f"  const {self.index} unit = {self.index}(blockIdx.x) * {threads} + threadIdx.x;")
+                lines.append(f"  if (unit < {self.number(who)}) {call}")
+            text += [*lines, "}", ""]
+            out.append(Entry(name, arguments, grid, threads))
+        return "\n".join(text), tuple(out)
+
+    def number(self, s: Size) -> str:
+        return str(s) if isinstance(s, int) else f"n{self.of.sizes.index(s)}"
+
+
+def generic(form: Form, loops: Loops | None) -> Generic:
+    """The variants of any kernel that the CPU has. ``loops``: None for one that is a loop over time."""
+    return Generic(form, loops)
+
+
+__all__ = ["CudaRenderer", "Generic", "generic", "storage"]

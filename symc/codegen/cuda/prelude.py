@@ -1,0 +1,275 @@
+r"""What every translation unit begins with: types, bits, and the functions that kernel texts call and C++ has not.
+
+It needs no header, so NVRTC compiles it, and g++ for the emulated device (``SYMC_EMULATED``). Everything is in the
+namespace ``symc``, as kernels are: a name there hides CUDA's function of the same name.
+"""
+
+from __future__ import annotations
+
+from symc.codegen.cuda.prelude_complex import COMPLEX
+
+PLATFORM = r"""
+#ifdef SYMC_EMULATED
+// Bits may be combined as they come: what overflows in a function is chosen away by its end.
+#define SYMC_FUNCTION static inline __attribute__((no_sanitize("undefined")))
+#define SYMC_CALLED static __attribute__((no_sanitize("undefined"), unused))
+#define SYMC_METHOD __attribute__((no_sanitize("undefined")))
+#define SYMC_LIBM(name) __builtin_##name
+#define SYMC_INF __builtin_inf()
+#define SYMC_NAN __builtin_nan("")
+#else
+#define SYMC_FUNCTION static __device__ __forceinline__
+#define SYMC_CALLED static __device__
+#define SYMC_METHOD __device__ __forceinline__
+#define SYMC_LIBM(name) ::name
+#define SYMC_INF __longlong_as_double(0x7ff0000000000000LL)
+#define SYMC_NAN __longlong_as_double(0x7ff8000000000000LL)
+#ifndef SYMC_SHARED
+#define SYMC_SHARED(T, name) extern __shared__ __align__(16) unsigned char name##_bytes[]; \
+  T *name = reinterpret_cast<T *>(name##_bytes)
+#endif
+#endif
+#define SYMC_TYPE(x) symc::plain<decltype(x)>
+
+namespace symc {
+
+typedef signed char i8;
+typedef unsigned char u8;
+typedef short i16;
+typedef unsigned short u16;
+typedef int i32;
+typedef unsigned int u32;
+typedef long long i64;
+typedef unsigned long long u64;
+typedef float f32;
+typedef double f64;
+
+template <class T> struct plain_ { typedef T type; };
+template <class T> struct plain_<T &> { typedef T type; };
+template <class T> struct plain_<const T> { typedef T type; };
+template <class T> struct plain_<const T &> { typedef T type; };
+template <class T> using plain = typename plain_<T>::type;
+
+template <class A, class B> struct same_ { static constexpr bool value = false; };
+template <class A> struct same_<A, A> { static constexpr bool value = true; };
+template <class A, class B> constexpr bool is_same = same_<A, B>::value;
+template <class T> constexpr bool is_float = is_same<T, f32> || is_same<T, f64>;
+template <class T> constexpr bool is_narrow = is_same<T, f32> || is_same<T, u32>;
+template <class T> constexpr bool is_signed = T(-1) < T(0);
+
+// Some elements at once: as many bytes as one instruction moves.
+template <class T, int N> struct alignas(sizeof(T) * N) Vector { T at[N]; };
+
+// Results of a function that has several.
+template <class A, class B> struct Two { A _0; B _1; };
+template <class A, class B, class C> struct Three { A _0; B _1; C _2; };
+template <class A, class B, class C, class D> struct Four { A _0; B _1; C _2; D _3; };
+template <class A, class B, class C, class D, class E> struct Five { A _0; B _1; C _2; D _3; E _4; };
+template <class A, class B> SYMC_FUNCTION Two<A, B> several(A a, B b) { return {a, b}; }
+template <class A, class B, class C> SYMC_FUNCTION Three<A, B, C> several(A a, B b, C c) { return {a, b, c}; }
+template <class A, class B, class C, class D> SYMC_FUNCTION Four<A, B, C, D> several(A a, B b, C c, D d) {
+  return {a, b, c, d};
+}
+template <class A, class B, class C, class D, class E> SYMC_FUNCTION Five<A, B, C, D, E> several(A a, B b, C c, D d,
+                                                                                                 E e) {
+  return {a, b, c, d, e};
+}
+"""
+
+BITS = r"""
+#ifdef SYMC_EMULATED
+template <class To, class From> SYMC_FUNCTION To same_bits(From x) {
+  To y;
+  __builtin_memcpy(&y, &x, sizeof y);
+  return y;
+}
+SYMC_FUNCTION i64 bits64(f64 x) { return same_bits<i64>(x); }
+SYMC_FUNCTION f64 float64_of(i64 x) { return same_bits<f64>(x); }
+SYMC_FUNCTION i32 bits32(f32 x) { return same_bits<i32>(x); }
+SYMC_FUNCTION f32 float32_of(i32 x) { return same_bits<f32>(x); }
+#else
+SYMC_FUNCTION i64 bits64(f64 x) { return __double_as_longlong(x); }
+SYMC_FUNCTION f64 float64_of(i64 x) { return __longlong_as_double(x); }
+SYMC_FUNCTION i32 bits32(f32 x) { return __float_as_int(x); }
+SYMC_FUNCTION f32 float32_of(i32 x) { return __int_as_float(x); }
+#endif
+
+// Half precision: stored as bits, computed in single.
+SYMC_FUNCTION f32 from_half(u16 h) {
+#ifdef SYMC_EMULATED
+  const u32 sign = u32(h & 0x8000u) << 16, size = h & 0x7fffu;
+  if (size < 0x0400u) return float32_of(i32(u32(bits32(f32(size) * 5.9604644775390625e-08f)) | sign));
+  return float32_of(i32(sign | (size << 13) + (size < 0x7c00u ? 0x38000000u : 0x70000000u)));
+#else
+  f32 x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));
+  return x;
+#endif
+}
+SYMC_FUNCTION u16 half_of(f32 x) {
+#ifdef SYMC_EMULATED
+  const u32 b = u32(bits32(x)), size = b & 0x7fffffffu;
+  const u16 sign = u16((b >> 16) & 0x8000u);
+  if (size > 0x7f800000u) return u16(sign | 0x7e00u | ((size >> 13) & 0x3ffu));
+  if (size >= 0x477ff000u) return u16(sign | 0x7c00u);
+  if (size < 0x38800000u) return u16(sign | u32(SYMC_LIBM(rintf)(float32_of(i32(size)) * 16777216.0f)));
+  return u16(sign | ((size + 0xc8000fffu + ((size >> 13) & 1u)) >> 13));
+#else
+  u16 h;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
+  return h;
+#endif
+}
+// A double is rounded once: first toward zero, with the last bit set where that is inexact.
+SYMC_FUNCTION u16 half_of(f64 x) {
+  const f32 near_ = f32(x);
+  const u64 there = u64(bits64(x)), back = u64(bits64(f64(near_)));
+  return half_of(float32_of(i32((u32(bits32(near_)) - u32(back > there)) | u32(back != there))));
+}
+template <class T> SYMC_FUNCTION u16 to_half(T x) {
+  if constexpr (is_same<T, f64>) return half_of(x);
+  else return half_of(f32(x));
+}
+"""
+
+NUMBERS = r"""
+template <class T, class C> SYMC_FUNCTION T like(T, C c) { return T(c); }
+template <class T> SYMC_FUNCTION i64 bits(T) { return 8 * sizeof(T); }
+
+template <class T> SYMC_FUNCTION auto minus(T x) {
+  if constexpr (is_float<T>) return -x;
+  else if constexpr (T(-1) < T(0)) return i64(0 - u64(i64(x)));
+  else return u64(0) - u64(x);
+}
+template <class T> SYMC_FUNCTION auto abs(T x) {
+  if constexpr (is_same<T, f32>) return SYMC_LIBM(fabsf)(x);
+  else if constexpr (is_same<T, f64>) return SYMC_LIBM(fabs)(x);
+  else if constexpr (T(-1) < T(0)) return i64(x < 0 ? 0 - u64(i64(x)) : u64(x));
+  else return x;
+}
+template <class A, class B> SYMC_FUNCTION auto min(A a, B b) { return a < b ? a : b; }
+template <class A, class B> SYMC_FUNCTION auto max(A a, B b) { return a > b ? a : b; }
+
+// Integers that overflow as NumPy's do.
+template <class A, class B> SYMC_FUNCTION i64 wrap_add(A a, B b) { return i64(u64(i64(a)) + u64(i64(b))); }
+template <class A, class B> SYMC_FUNCTION i64 wrap_sub(A a, B b) { return i64(u64(i64(a)) - u64(i64(b))); }
+template <class A, class B> SYMC_FUNCTION i64 wrap_mul(A a, B b) { return i64(u64(i64(a)) * u64(i64(b))); }
+
+// Arithmetic of integers is 64 bits wide; with an unsigned number on the left it is unsigned.
+template <class A, class B> SYMC_FUNCTION auto shift_up(A a, B n) {
+  if constexpr (is_signed<A>) return i64(u64(i64(a)) << n);
+  else return u64(a) << n;
+}
+template <class A, class B> SYMC_FUNCTION auto shift_down(A a, B n) {
+  if constexpr (is_signed<A>) return i64(a) >> n;
+  else return u64(a) >> n;
+}
+template <class A, class B> SYMC_FUNCTION auto floor_divide(A a, B b) {
+  if constexpr (!is_signed<A>) {
+    return u64(a) / u64(b);
+  } else {
+    const i64 x = a, y = i64(b), q = x / y;
+    return q - ((x % y != 0) & ((x ^ y) < 0));
+  }
+}
+template <class A, class B> SYMC_FUNCTION auto floor_modulo(A a, B b) {
+  if constexpr (!is_signed<A>) {
+    return u64(a) % u64(b);
+  } else {
+    const i64 x = a, y = i64(b), r = x % y;
+    return r + ((r != 0) & ((x ^ y) < 0) ? y : 0);
+  }
+}
+// The same of indices, which are in range; 0 where b is 0.
+template <class I> SYMC_FUNCTION I index_floordiv(I a, I b) {
+  return b == 0 ? 0 : a / b - ((a % b != 0) & ((a ^ b) < 0));
+}
+template <class I> SYMC_FUNCTION I index_mod(I a, I b) {
+  const I r = b == 0 ? 0 : a % b;
+  return r + ((r != 0) & ((a ^ b) < 0) ? b : 0);
+}
+
+// Toward zero; the least i64 outside its range.
+template <class T> SYMC_FUNCTION i64 to_int(T x) {
+  const f64 y = f64(x);
+  return y >= -9223372036854775808.0 && y < 9223372036854775808.0 ? i64(y) : -9223372036854775807LL - 1;
+}
+"""
+
+FLOATS = r"""
+#define SYMC_UNARY(name, narrow, wide) \
+  template <class T> SYMC_FUNCTION auto name(T x) { \
+    if constexpr (is_same<T, f32>) return SYMC_LIBM(narrow)(x); \
+    else return SYMC_LIBM(wide)(f64(x)); \
+  }
+SYMC_UNARY(math_sqrt, sqrtf, sqrt)
+SYMC_UNARY(floor, floorf, floor)
+SYMC_UNARY(ceil, ceilf, ceil)
+SYMC_UNARY(trunc, truncf, trunc)
+SYMC_UNARY(rint, rintf, rint)
+SYMC_UNARY(libm_sin, sinf, sin)
+SYMC_UNARY(libm_cos, cosf, cos)
+SYMC_UNARY(libm_tan, tanf, tan)
+SYMC_UNARY(libm_lgamma, lgammaf, lgamma)
+SYMC_UNARY(math_gamma, tgammaf, tgamma)
+
+template <class A, class B> SYMC_FUNCTION auto copysign(A x, B y) {
+  if constexpr (is_same<A, f32>) return SYMC_LIBM(copysignf)(x, f32(y));
+  else return SYMC_LIBM(copysign)(f64(x), f64(y));
+}
+template <class A, class B> SYMC_FUNCTION auto libm_pow(A x, B y) {
+  if constexpr (is_same<A, f32> && is_same<B, f32>) return SYMC_LIBM(powf)(x, y);
+  else return SYMC_LIBM(pow)(f64(x), f64(y));
+}
+template <class A, class B> SYMC_FUNCTION A fmod(A x, B y) {
+  if constexpr (is_same<A, f32>) return SYMC_LIBM(fmodf)(x, f32(y));
+  else return SYMC_LIBM(fmod)(f64(x), f64(y));
+}
+template <class A, class B, class C> SYMC_FUNCTION A fma(A x, B y, C z) {
+  if constexpr (is_same<A, f32>) return SYMC_LIBM(fmaf)(x, f32(y), f32(z));
+  else return SYMC_LIBM(fma)(f64(x), f64(y), f64(z));
+}
+
+// Nan if either is; -0 is less than 0.
+template <class A, class B> SYMC_FUNCTION A maximum(A a, B b_) {
+  const A b = A(b_);
+#if !defined(SYMC_EMULATED) && __CUDA_ARCH__ >= 800
+  if constexpr (is_same<A, f32>) {
+    f32 y;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+  }
+#endif
+  if (a > b || a != a) return a;
+  if constexpr (is_same<A, f32>) return a == b ? float32_of(bits32(a) & bits32(b)) : b;
+  else return a == b ? float64_of(bits64(a) & bits64(b)) : b;
+}
+template <class A, class B> SYMC_FUNCTION A minimum(A a, B b_) {
+  const A b = A(b_);
+#if !defined(SYMC_EMULATED) && __CUDA_ARCH__ >= 800
+  if constexpr (is_same<A, f32>) {
+    f32 y;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+  }
+#endif
+  if (a < b || a != a) return a;
+  if constexpr (is_same<A, f32>) return a == b ? float32_of(bits32(a) | bits32(b)) : b;
+  else return a == b ? float64_of(bits64(a) | bits64(b)) : b;
+}
+
+// Steps of folds, which may be taken in any order.
+template <class A, class B> SYMC_FUNCTION A fold_add(A a, B b) { return a + A(b); }
+template <class A, class B> SYMC_FUNCTION A fold_mul(A a, B b) { return a * A(b); }
+template <class A, class B> SYMC_FUNCTION A fold_maximum(A a, B b) { return maximum(a, b); }
+template <class A, class B> SYMC_FUNCTION A fold_minimum(A a, B b) { return minimum(a, b); }
+
+// Say that the reference raises.
+SYMC_FUNCTION void fail(i32 *failed) { atomicExch(failed, 1); }
+"""
+
+#: The whole text, which opens the namespace; ``END`` closes it.
+PRELUDE = PLATFORM + BITS + NUMBERS + FLOATS + COMPLEX
+END = "}  // namespace symc\n"
+
+__all__ = ["END", "PRELUDE"]
