@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from symc.codegen.cuda.source import CudaSource, Entry
 from symc.codegen.cuda.vectors import VECTORS, vector_type
-from symc.codegen.cuda.writer import (BLOCK, VECTOR, Env, Kernel, Writer, depending, is_heavy, params_of, projection,
+from symc.codegen.cuda.writer import (BLOCK, VECTOR, Env, Kernel, Text, Writer, chosen, depending, is_heavy, params_of, projection,
                                       scalar_type, storage)
 from symc.ir.dim import Size, ceildiv, product
 from symc.ir.traverse import postorder, region_params
@@ -50,7 +50,7 @@ class Flat:
         self.along = [v for v in self.loads if v not in self.whole and self._is_along(v)]
         widest = max(v.dtype.itemsize for v in (*self.whole, *self.along, *self.region.results))
         self.vector = 1 if is_heavy(self.region) else VECTOR // widest
-        self.sources: dict[tuple[str, str], CudaSource] = {}
+        self.texts: dict[tuple[str, str], Text] = {}
 
     def _is_along(self, v: Value) -> bool:
         """Whether a load reads along a row."""
@@ -60,14 +60,16 @@ class Flat:
     def choose(self, number: Callable[[Size], int]) -> str:
         rows = len(self.shape) > 1 and self.vector > 1 and number(self.shape[-1]) % self.vector == 0
         many = self.vector > 1 and number(product(self.shape)) >= MANY
-        wide = self.kernel.is_wide(number)
-        return " ".join(word for word, on in (("rows", rows), ("many", many), ("wide", wide)) if on)
+        return chosen("_".join(word for word, on in (("rows", rows), ("many", many)) if on), self.text, number)
 
     def source(self, choice: str, name: str) -> CudaSource:
+        return self.text(choice, name)[0]
+
+    def text(self, choice: str, name: str) -> Text:
         key = choice, name
-        if key not in self.sources:
-            self.sources[key] = _Text(self, choice.split()).source(name)
-        return self.sources[key]
+        if key not in self.texts:
+            self.texts[key] = _Text(self, choice.split("_")).source(name)
+        return self.texts[key]
 
 
 class _Text:
@@ -80,7 +82,7 @@ class _Text:
         self.times = 2 if "many" in words else 1
         self.vector = of.vector
 
-    def source(self, name: str) -> CudaSource:
+    def source(self, name: str) -> Text:
         w, of = self.w, self.of
         n, threads = product(of.shape), BLOCK * self.vector * self.times
         w.parts[VECTORS] = None
@@ -99,7 +101,7 @@ class _Text:
         w.lines.append("}")
         arguments = w.arguments()
         w.lines.insert(0, w.head(name, arguments, BLOCK))
-        return w.finish([Entry(name, arguments, (ceildiv(n, threads), 1, 1), BLOCK)])
+        return w.finish([Entry(name, arguments, (ceildiv(n, threads), 1, 1), BLOCK)]), w
 
     # -- what is computed of one element, or of a vector in a row
 
@@ -112,7 +114,7 @@ class _Text:
         else:
             typed = [f"{const}{t} {'' if const else '&'}{x}" for t, x, const in packs]
         w.line(1, f"auto compute = [&](const {w.index} p, {', '.join(typed)}) {{")
-        w.indices.add("p")
+        w.is_index("p", product(of.shape))
         scope = dict(scope)
         scope.update(zip(of.index, w.unravel("p", of.shape, 2), strict=True))
         depth, at = 2, ""
@@ -121,7 +123,7 @@ class _Text:
             w.line(2, "#pragma unroll")
             w.line(2, f"for (int e = 0; e < {self.vector}; ++e) {{")
             depth, at = 3, ".at[e]"
-            column = w.new_index()
+            column = w.new_index(of.shape[-1])
             w.line(3, f"const {w.index} {column} = {scope[of.index[-1]]} + e;")
             scope[of.index[-1]] = column
         for k, v in enumerate(of.whole):

@@ -34,11 +34,11 @@ class Layout:
 
     @property
     def word(self) -> str:
-        return f"{self.threads}x{self.steps}x{self.vector}{'=' if self.exact else ''}"
+        return f"{self.threads}x{self.steps}x{self.vector}{'e' if self.exact else ''}"
 
     @staticmethod
     def of(word: str) -> Layout:
-        return Layout(*map(int, word.rstrip("=").split("x")), word.endswith("="))
+        return Layout(*map(int, word.rstrip("e").split("x")), word.endswith("e"))
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class RowText:
     def _open(self, depth: int) -> Iterator[tuple[str, int]]:
         """Write the head of a loop over the vectors of a thread, and then its end."""
         w, (threads, steps, vector) = self.w, (self.layout.threads, self.layout.steps, self.layout.vector)
-        n, j = w.size(self.rows.length), w.new_index("j")
+        n, j = w.size(self.rows.length), w.new_index(self.rows.length, "j")
         if steps:
             w.line(depth, "#pragma unroll")
             w.line(depth, f"for (int c = 0; c < {steps}; ++c) {{")
@@ -173,7 +173,7 @@ class RowText:
         held = {m: [self._held(name, inner) for name in names] for m, names in keeps.items()} if not steps else {}
         w.line(inner, "#pragma unroll")
         w.line(inner, f"for (int e = 0; e < {vector}; ++e) {{")
-        element = w.new_index("k")
+        element = w.new_index(self.rows.length, "k")
         w.line(inner + 1, f"const {w.index} {element} = {j} + e;")
         index = w.unravel(element, self.rows.inner, inner + 1)
         for m in members:

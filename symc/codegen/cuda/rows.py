@@ -11,7 +11,7 @@ from collections.abc import Callable
 from symc.codegen.cuda.nests import Rows, rows_of
 from symc.codegen.cuda.row_text import Layout, RowText, lines_of, widest
 from symc.codegen.cuda.source import MOST_THREADS, WARP, CudaSource, Entry
-from symc.codegen.cuda.writer import VECTOR, Kernel, Writer, is_heavy
+from symc.codegen.cuda.writer import VECTOR, Kernel, Text, Writer, chosen, is_heavy
 from symc.ir.dim import Size, ceildiv
 from symc.ir.traverse import every_value
 
@@ -67,21 +67,24 @@ def layout(found: Rows, length: int, count: int) -> Layout:
 class RowKernel:
     def __init__(self, kernel: Kernel, found: Rows):
         self.kernel, self.rows = kernel, found
-        self.sources: dict[tuple[str, str], CudaSource] = {}
+        self.texts: dict[tuple[str, str], Text] = {}
 
     def choose(self, number: Callable[[Size], int]) -> str:
-        word = layout(self.rows, number(self.rows.length), number(self.rows.count)).word
-        return word + " wide" * self.kernel.is_wide(number)
+        return chosen(layout(self.rows, number(self.rows.length), number(self.rows.count)).word, self.text, number)
 
     def source(self, choice: str, name: str) -> CudaSource:
-        key = choice, name
-        if key not in self.sources:
-            self.sources[key] = self._write(Layout.of(choice.split()[0]), "wide" in choice, name)
-        return self.sources[key]
+        return self.text(choice, name)[0]
 
-    def _write(self, how: Layout, wide: bool, name: str) -> CudaSource:
+    def text(self, choice: str, name: str) -> Text:
+        key = choice, name
+        if key not in self.texts:
+            self.texts[key] = self._write(Layout.of(choice.split("_")[0]), "wide" in choice, name)
+        return self.texts[key]
+
+    def _write(self, how: Layout, wide: bool, name: str) -> Text:
         w = Writer(self.kernel, "i64" if wide else "i32")
-        w.indices |= {"row", "lane"}
+        w.is_index("row", self.rows.count)
+        w.is_index("lane", how.threads)
         block = max(SHORT, how.threads) if how.threads <= WARP else how.threads
         several = block // how.threads
         count = self.rows.count
@@ -97,4 +100,4 @@ class RowKernel:
         w.lines.append("}")
         arguments = w.arguments()
         w.lines.insert(0, w.head(name, arguments, block))
-        return w.finish([Entry(name, arguments, (ceildiv(count, several), 1, 1), block)])
+        return w.finish([Entry(name, arguments, (ceildiv(count, several), 1, 1), block)]), w

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from symc.codegen.cpu.intrinsics import ONE_BY_ONE
 from symc.codegen.cpu.render import Renderer
 from symc.codegen.cpu.text import Unsupported, combine, identity, loaded, number, stored
 from symc.codegen.cuda import cxx
+from symc.codegen.cuda.indices import NARROW, Bound, bound_of
 from symc.codegen.cuda.source import Argument, CudaSource, Entry
 from symc.codegen.inplace import region_pairs
 from symc.codegen.kernel_source import Form
@@ -29,14 +30,16 @@ from symc.ir.value import Region, Value
 
 Env = dict[Value, str]
 
+_COMPARE = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 _NAME, _NAMED = re.compile(r"\b[a-z]+\d+_\b"), re.compile(r"\s*const \w+ ([a-z]+\d+_) = [^;]*;$")
 
 #: Bytes that a thread reads or writes at once, at most.
 VECTOR = 16
 #: Threads of a block where nothing asks for another number.
 BLOCK = 256
-#: From so many elements on indices have 64 bits: what a block computes past the end stays below 2**31 before.
-NARROW = 2**31 - 2**24
+#: How ops on indices are spelled, which cannot overflow.
+_OF_INDICES = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "neg": "0 - {0}", "maximum": "max({0}, {1})",
+               "floordiv": "index_floordiv({0}, {1})", "mod": "index_mod({0}, {1})", "minimum": "min({0}, {1})"}
 
 
 @dataclass(frozen=True)
@@ -56,10 +59,6 @@ class Kernel:
         updated = [k for k in loops.starts.values() if isinstance(k, int)]
         types: tuple = region.params, tuple(r.type for r in region.results)
         return Kernel(loops, over, frozenset([*[k for k, _ in region_pairs(region)], *updated]), *types)
-
-    def is_wide(self, number_: object) -> bool:
-        """Whether indices need 64 bits."""
-        return any(number_(product(t.shape)) >= NARROW for t in (*self.operands, *self.results))  # type: ignore
 
 
 def storage(dtype: np.dtype) -> str:
@@ -104,7 +103,8 @@ class Writer:
     sizes: dict[Size, str] = field(default_factory=dict)
     helpers: dict[str, None] = field(default_factory=dict)
     parts: dict[str, None] = field(default_factory=dict)
-    indices: set[str] = field(default_factory=set)  # names that have the type ``index``
+    bounds: dict[str, Bound] = field(default_factory=dict)  # how large numbers of the type ``index`` are, by name
+    fits: dict[Size, None] = field(default_factory=dict)  # what must be less than 2**31 for indices of 32 bits
     fails: bool = False
     count: int = 0
 
@@ -115,9 +115,13 @@ class Writer:
         self.count += 1
         return f"{prefix}{self.count - 1}_"
 
-    def new_index(self, prefix: str = "i") -> str:
-        name = self.fresh(prefix)
-        self.indices.add(name)
+    def new_index(self, limit: Size, prefix: str = "i") -> str:
+        """A new name of an index that is less than a limit."""
+        return self.is_index(self.fresh(prefix), limit)
+
+    def is_index(self, name: str, limit: Size) -> str:
+        self.bounds[name] = Bound(limit, True)
+        self.fits[limit] = None
         return name
 
     # -- sizes and places
@@ -130,8 +134,7 @@ class Writer:
 
     def place(self, text: str) -> str:
         """A scalar as (part of) a place."""
-        known = text in self.indices or text.lstrip("-").isdigit() or text in self.sizes.values()
-        return text if known else f"{self.index}({text})"
+        return text if text in self.bounds or text.lstrip("-").isdigit() else f"{self.index}({text})"
 
     def offset(self, index: Sequence[str], shape: Sequence[Size]) -> str:
         """The row-major position of an index."""
@@ -145,8 +148,9 @@ class Writer:
     def unravel(self, position: str, shape: Sequence[Size], depth: int) -> tuple[str, ...]:
         """Names of the indices of a position, along each axis."""
         names: list[str] = []
-        for n in reversed(shape[1:]):
-            name, rest = self.new_index(), self.new_index("r")
+        for k in reversed(range(1, len(shape))):
+            n = shape[k]
+            name, rest = self.new_index(n), self.new_index(product(shape[:k]), "r")
             self.line(depth, f"const {self.index} {rest} = {self.divided(position, n)};")
             self.line(depth, f"const {self.index} {name} = {position} - {rest} * {self.size(n)};")
             names.insert(0, name)
@@ -163,7 +167,7 @@ class Writer:
     def expression(self, v: Value, env: Mapping[Value, str]) -> str:
         """A scalar that has been written."""
         if v in env:
-            return f"i64({env[v]})" if env[v] in self.indices else env[v]
+            return f"i64({env[v]})" if env[v] in self.bounds else env[v]
         if v.op.name == "constant":
             text = number(v.attrs["value"].data)
             return f"i64({text})" if v.dtype == np.int64 else self.cxx(text)
@@ -171,8 +175,19 @@ class Writer:
             return f"i64({self.size(v.attrs['value'])})"
         raise Unsupported(f"{v.op.name} as a scalar")
 
+    def bound(self, v: Value, env: Mapping[Value, str]) -> Bound | None:
+        """How large an index can be; None for a number that is none."""
+        if v.dtype != np.int64 or v.ndim:
+            return None
+        if v.op.name == "constant" and v not in env:
+            x = int(v.attrs["value"].data)
+            return Bound(abs(x), x >= 0)
+        if v.op.name == "size" and v not in env:
+            return Bound(v.attrs["value"], True)
+        return self.bounds.get(env.get(v, ""))
+
     def index_text(self, v: Value, env: Mapping[Value, str]) -> str:
-        """A scalar as an index of a load."""
+        """A scalar as an index of a load, or beside an index."""
         if v.op.name == "constant" and v not in env:
             return str(int(v.attrs["value"].data))
         if v.op.name == "size" and v not in env:
@@ -205,7 +220,16 @@ class Writer:
         if v.regions or v.op.name in ("put", "put_abreast", "put_running", "insert", "insert_place"):
             raise Unsupported(f"{v.op.name} as a scalar")
         if v.op.name == "size":
-            env[v] = f"i64({self.size(v.attrs['value'])})"
+            env[v] = self.is_index(self.size(v.attrs["value"]), v.attrs["value"])
+            return
+        operands_ = [self.bound(o, env) for o in v.operands]
+        found = bound_of(v, operands_)
+        if found is not None:
+            text = _OF_INDICES[v.op.name].format(*[self.index_text(o, env) for o in v.operands])
+            env[v] = self.fresh("v")
+            self.bounds[env[v]] = found
+            self.fits[found.size] = None
+            self.line(depth, f"const {self.index} {env[v]} = {text};")
             return
         if v.op.name == "check_index":
             x = env[v] = self.expression(v.operands[0], env)
@@ -215,7 +239,8 @@ class Writer:
         if v.op.name == "load":
             text = self.read(f"{env[v.operands[0]]}[{self.address(v, env)}]", v.dtype)
         else:
-            operands = [self.expression(o, env) for o in v.operands]
+            of_indices = v.op.name in _COMPARE and None not in operands_
+            operands = [self.index_text(o, env) if of_indices else self.expression(o, env) for o in v.operands]
             text = self.cxx(Renderer.scalar_text(None, v, operands))  # type: ignore[arg-type]
         env[v] = self.fresh("t")
         self.line(depth, f"const {scalar_type(v.dtype)} {env[v]} = {text};")
@@ -260,11 +285,26 @@ class Writer:
             out.append(o("failed"))
         return (*out, *[o("size", size=s) for s in self.sizes])
 
+    def too_large(self, number_: Callable[[Size], int]) -> bool:
+        """Whether indices of 32 bits do not hold what is computed."""
+        arrays = [product(t.shape) for t in (*self.kernel.operands, *self.kernel.results)]
+        return any(number_(s) >= NARROW for s in (*self.fits, *arrays))
+
     def finish(self, entries: Sequence[Entry], scratch: Sequence[Size] = ()) -> CudaSource:
         text = "\n".join([*self.parts, *_needed(self.lines)]) + "\n"
         return CudaSource(text, tuple(self.helpers), tuple(entries), tuple(t.dtype for t in self.kernel.operands),
                           tuple(t.dtype for t in self.kernel.results), tuple(scratch), self.fails,
                           self.index == "i64")
+
+
+#: The source of a variant, and what wrote it.
+Text = tuple[CudaSource, Writer]
+
+
+def chosen(word: str, text: Callable[[str, str], Text], number_: Callable[[Size], int]) -> str:
+    """The key of a variant: this word, and "wide" where its indices need 64 bits."""
+    _, w = text(word, "kernel")
+    return word if not w.too_large(number_) else f"{word}_wide" if word else "wide"
 
 
 def _needed(lines: Sequence[str]) -> list[str]:
