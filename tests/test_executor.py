@@ -251,3 +251,52 @@ def test_a_single_run_is_by_plain_code():
                           env={**os.environ, "SYMC_CACHE_DIR": "off"})
     first, *_, last = done.stdout.split("\n")[:3]
     assert (first, last) == ("2.0 [0]", "2.0 [0, 2]")
+
+
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch) -> dict:
+    """No good code is there: a first run makes plain code, noted here by the instructions it knows."""
+    from symc.runtime.native import executor_ir
+
+    made: dict = {}
+    for name, value in (("_run", None), ("_plain", made), ("is_kept", lambda *_: False)):
+        monkeypatch.setattr(executor_ir, name, value)
+    return made
+
+
+def test_a_first_run_has_code_for_its_own_instructions(plain: dict) -> None:
+    code = Code()
+    a, b = code.slot(1), code.slot(2)
+    code.emit(Op.SWAP, a, b)
+    run = code.finish()
+    assert run.run() == 0 and list(plain) == [{Op.SWAP, Op.HALT}]
+
+    assert Code().finish().run() == 0 and len(plain) == 1, "served by the code that is there"
+    other = Code()
+    d = other.slot(7)
+    other.emit(Op.SET, d, 9)
+    last = other.finish()
+    assert last.run() == 0 and last.words[d] == 9 and list(plain)[1:] == [{Op.SET, Op.HALT}]
+    assert run.run() == 0 and [run.words[s] for s in (a, b)] == [1, 2], "good code, from the second run on"
+    assert len(plain) == 2
+
+
+def test_programs_know_their_instructions(plain: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops, branches, products and steps in Python, each run once by code that knows no other instructions."""
+    import symc as sc
+
+    monkeypatch.setenv("SYMC_CACHE_DIR", "off")
+    x = sc.input("x", shape=("n", "n"))
+    outputs = [
+        sc.scan(lambda h, row: (h * 0.5 + row, h), np.zeros(3), x)[0],
+        sc.while_loop(lambda a: sc.sum(a) < 100, lambda a: a * 2 + 1, x),
+        sc.cond(sc.sum(x) > 0, lambda: x @ x, lambda: x - 1),
+        sc.linalg.cholesky(x @ x.T + 4 * np.eye(3)),
+        sc.sort(x, axis=0),
+    ]
+    a = np.random.default_rng(0).normal(size=(3, 3)) + 1
+    for out in outputs:
+        plain.clear()
+        first = sc.compile(out, [x])(a)
+        assert len(plain) == 1
+        np.testing.assert_allclose(first, sc.compile(out, [x], mode="reference")(a), rtol=1e-12)

@@ -57,6 +57,7 @@ class Code:
     def __init__(self) -> None:
         self.data: list[int] = [0] * len(Word)
         self.data[Word.LEFT] = NEVER
+        self.operations: set[int] = set()
         self.words: list[int | Label] = []
         self._blocks: list[tuple[np.ndarray, bool]] = []
         self._addresses: dict[int, Address] = {}  # by slot
@@ -96,6 +97,7 @@ class Code:
 
     def emit(self, op: int, *operands: int | Label) -> None:
         """Add an instruction."""
+        self.operations.add(int(op))
         self.words.append(int(op))
         self.words.extend(operands)
 
@@ -167,7 +169,8 @@ class Code:
                 kept.append((slot, own[space] + offset))
             else:
                 constants.append((slot, self._blocks[space][0], offset))
-        return Template(words, tuple(symbols), _pairs(arena), _pairs(kept), pool, tuple(constants))
+        return Template(words, tuple(symbols), _pairs(arena), _pairs(kept), pool, tuple(constants),
+                        frozenset(self.operations))
 
     def finish(self) -> Executable:
         """What runs, of code that has no arena."""
@@ -194,7 +197,8 @@ def _pairs(pairs: list[tuple[int, int]]) -> np.ndarray:
 class Template:
     """Words (data, then instructions) and what the addresses among them are: ``symbols`` (in the words already);
     ``arena`` and ``kept``, rows of (index of the word, bytes from the start) of the arena and of ``pool``, what the
-    memory of the code holds before it runs; ``constants``, arrays that are only read."""
+    memory of the code holds before it runs; ``constants``, arrays that are only read; ``operations``: the numbers of
+    the instructions there are."""
 
     words: np.ndarray
     symbols: tuple[tuple[int, Symbol], ...]
@@ -202,6 +206,7 @@ class Template:
     kept: np.ndarray
     pool: np.ndarray
     constants: tuple[tuple[int, np.ndarray, int], ...]
+    operations: frozenset[int]
 
 
 class Executable:
@@ -221,7 +226,7 @@ class Executable:
         memory[Word.POOL] = pool_address() if wanted else 0
         memory[Word.THREADS] = threads if memory[Word.POOL] else 1
         self._memory, self._pool, self._constants = memory, pool, template.constants
-        self._once: Any = executor(once=True)
+        self._once: Any = executor(template.operations)
         self._run: Any = None
         self.address = memory.ctypes.data
         self.words: Any = memory.data  # a memoryview: single words are read and written faster than through the array

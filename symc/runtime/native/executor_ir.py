@@ -82,28 +82,41 @@ NOT_ARRAY = -2
 #: Where an array object holds the address of its data: in the first field of its struct. The word before is its type.
 DATA = object.__basicsize__
 
+#: The numbers of all instructions.
+ALL = frozenset({*Op} - {Op.CALL} | {Op.CALL + n for n in ARITIES})
+
+Run = Callable[[int], int]
 _lock = threading.Lock()
-_run: Callable[[int], int] | None = None
-_plain: Callable[[int], int] | None = None
+_run: Run | None = None
+_plain: dict[frozenset[int], Run] = {}  # by the instructions it knows
 
 
-def executor(once: bool = False) -> Callable[[int], int]:
+def executor(once: frozenset[int] | None = None) -> Run:
     """``run(address of memory)``. It releases the GIL; callbacks take it.
 
-    ``once``: for a single run. Good code takes LLVM 17 ms, plain code 3 ms: what runs again gets the good one.
+    ``once``: the instructions of a single run. Good code of all takes 27 ms to make, plain code of the few that most
+    plans have 3 ms: what runs again gets the good one.
     """
-    global _run, _plain
+    global _run
     if _run is None:
         with _lock:
-            if _run is None and once and not is_kept("executor", 2):
-                _plain = _plain or _loaded(0)
-                return _plain
-            _run = _run or _loaded(2)
+            if _run is None and once is not None and not is_kept("executor", 2):
+                return _plain_run(once)
+            _run = _run or _loaded("executor", ALL, 2)
     return _run
 
 
-def _loaded(level: int) -> Callable[[int], int]:
-    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(load_module("executor", _module, level)("symc_run"))
+def _plain_run(operations: frozenset[int]) -> Run:
+    for known, run in _plain.items():
+        if operations <= known:
+            return run
+    name = " ".join(["executor of", *map(str, sorted(operations))])
+    return _plain.setdefault(operations, _loaded(name, operations, 0))
+
+
+def _loaded(name: str, operations: frozenset[int], level: int) -> Run:
+    found = load_module(name, lambda: _module(operations), level)
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(found("symc_run"))
 
 
 def counter() -> str:
@@ -112,11 +125,11 @@ def counter() -> str:
     return "llvm.readsteadycounter" if arm else "llvm.readcyclecounter"
 
 
-def _module() -> str:
+def _module(operations: frozenset[int] = ALL) -> str:
     from symc.runtime.native import text_ir as ir
 
     module = ir.Module("symc_executor")
-    _Interpreter(module, ir).build()
+    _Interpreter(module, ir).build(operations)
     return str(module)
 
 
@@ -136,7 +149,7 @@ class _Interpreter:
         self.memset = ir.Function(module, ir.FunctionType(words, [words, ir.IntType(32), self.i64]), "memset")
         self.b = ir.IRBuilder(self.function.append_basic_block("entry"))
 
-    def build(self) -> None:
+    def build(self, operations: frozenset[int]) -> None:
         b, f = self.b, self.function
         entry, fetch, bad = b.block, f.append_basic_block("fetch"), f.append_basic_block("bad")
         self.code = b.gep(self.data, [b.load(self.data, typ=self.i64)], source_etype=self.i64)
@@ -149,11 +162,11 @@ class _Interpreter:
         b.ret(self.const(-1))
         bodies: dict[int, Callable[[], None]] = {op: getattr(self, op.name.lower()) for op in Op if op is not Op.CALL}
         bodies |= {Op.CALL + n: lambda n=n: self.call(n) for n in ARITIES}  # type: ignore[misc]
-        for number, body in bodies.items():
+        for number in sorted(operations & ALL):
             block = f.append_basic_block(f"op{number}")
             switch.add_case(self.const(number), block)
             b.position_at_end(block)
-            body()
+            bodies[number]()
         self.build_run()
 
     def build_run(self) -> None:
