@@ -82,7 +82,7 @@ def adam(loss: sc.Tensor, parameters: list[sc.Tensor], rate: float) -> dict[sc.T
     return updates
 
 
-def writer(model: Model, length: int) -> sc.CompiledFunction:
+def writer(model: Model, length: int, device: str) -> sc.CompiledFunction:
     """A function of a seed and a first letter that writes ``length`` letters: the loop draws each from the last."""
     seed, first = sc.input("seed", "int64", ()), sc.input("first", "int64", ())
     key = sc.random.key(seed)
@@ -95,11 +95,11 @@ def writer(model: Model, length: int) -> sc.CompiledFunction:
         return (letter, inner), letter
 
     _, letters = sc.scan(step, (first, (zero, zero)), sc.arange(length))
-    return sc.compile(letters, [seed, first], name="write")
+    return sc.compile(letters, [seed, first], name="write", device=device, transfers="auto")
 
 
 def main(updates: int = 400, hidden: int = 128, batch: int = 32, steps: int = 50, path: Path | None = None,
-         rate: float = 1e-2, show: bool = True) -> tuple[float, str]:
+         rate: float = 1e-2, show: bool = True, device: str = "cpu") -> tuple[float, str]:
     """Train for a number of updates; return the mean loss of the last ones in nats a letter, and a sample."""
     text = read(path)
     alphabet = sorted(set(text))
@@ -110,7 +110,8 @@ def main(updates: int = 400, hidden: int = 128, batch: int = 32, steps: int = 50
     model = Model(len(alphabet), hidden, rng)
     letters = sc.input("letters", "int64", ("t", "n"))
     loss = loss_of(model, letters)
-    train = sc.compile(loss, [letters], updates=adam(loss, model.parameters, rate), name="train")
+    train = sc.compile(loss, [letters], updates=adam(loss, model.parameters, rate), name="train",
+                       device=device)
 
     losses: list[float] = []
     progress = tqdm(range(updates), desc="training", disable=not show)
@@ -120,7 +121,7 @@ def main(updates: int = 400, hidden: int = 128, batch: int = 32, steps: int = 50
         if k % 20 == 0:
             progress.set_postfix(loss=f"{losses[-1]:.3f}")
 
-    write = writer(model, 300)
+    write = writer(model, 300, device)
     sample = "".join(alphabet[k] for k in write(1, place["T"]))
     final = float(np.mean(losses[-20:]))
     if show:
@@ -132,5 +133,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", nargs="?", type=Path, help="a text to learn from; Python's documentation by default")
     parser.add_argument("--updates", type=int, default=400)
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
     arguments = parser.parse_args()
-    main(arguments.updates, path=arguments.file)
+    main(arguments.updates, path=arguments.file, device=arguments.device)

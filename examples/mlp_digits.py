@@ -34,7 +34,8 @@ def momentum(loss: sc.Tensor, params: list[sc.Tensor], rate: float, keep: float 
     return updates
 
 
-def main(epochs: int = 30, batch: int = 64, hidden: int = 128, rate: float = 0.1, output: Path | None = None) -> float:
+def main(epochs: int = 30, batch: int = 64, hidden: int = 128, rate: float = 0.1, output: Path | None = None,
+         device: str = "cpu") -> float:
     """Train, save pictures under ``output`` if it is given, and return the accuracy on the test images."""
     train, test, y_train, y_test = load()
     rng = np.random.default_rng(0)
@@ -46,8 +47,9 @@ def main(epochs: int = 30, batch: int = 64, hidden: int = 128, rate: float = 0.1
     logits = sc.maximum(x @ w1 + b1, 0) @ w2 + b2
     loss = sc.mean(sc.logsumexp(logits, axis=1) - sc.sum(logits * sc.one_hot(y, 10, dtype="float32"), axis=1))
 
-    step = sc.compile(loss, [x, y], updates=momentum(loss, [w1, b1, w2, b2], rate), name="step")
-    predict = sc.compile(sc.argmax(logits, axis=1), [x], name="predict")
+    step = sc.compile(loss, [x, y], updates=momentum(loss, [w1, b1, w2, b2], rate), name="step",
+                      device=device)
+    predict = sc.compile(sc.argmax(logits, axis=1), [x], name="predict", device=device, transfers="auto")
 
     losses = []
     progress = tqdm(range(epochs), desc="training", unit="epoch")
@@ -70,5 +72,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--output", type=Path, default=Path("demo-output"), help="folder for loss.png and graph.png")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
     arguments = parser.parse_args()
-    main(epochs=arguments.epochs, output=arguments.output)
+    main(epochs=arguments.epochs, output=arguments.output, device=arguments.device)

@@ -49,6 +49,7 @@ __version__ = "0.1.0"
 #: Names that are imported when they are first asked for, by the module that has them. ``a=b``: it is called b there.
 _LATER = {
     "assumptions": "assume",
+    "codegen.cuda.user": "CudaKernel",
     "autodiff": "DisconnectedWarning grad grad_clip grad_scale hvp jvp reverse_grad stop_gradient value_and_grad vjp "
     "zero_grad",
     "checkpoint": "checkpoint",
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
         zero_grad,
     )
     from symc.checkpoint import checkpoint
+    from symc.codegen.cuda.user import CudaKernel
     from symc.control import (
         associative_scan,
         cond,

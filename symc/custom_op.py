@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from symc.callsite import caller
+from symc.codegen.cuda.user import CudaKernel
 from symc.codegen.user_functions import add as add_function
 from symc.custom_derivative import all_fitted, custom_rule, dense, fitted, tensors
 from symc.errors import DTypeError, InputError, ShapeError
@@ -56,7 +57,8 @@ def op(fn: Callable[..., Any] | None = None, *, name: str | None = None, infer: 
     * ``expression(*operands)``: the same values from other functions of symc; kernels are made of it.
     * ``numba(*numbers)``: the same for one element of an elementwise op on floats, a function that ``numba.njit``
       compiles and that raises nothing; kernels call it. Attributes (numbers) follow the operands, by position.
-    * ``cuda``: the source of the same for CUDA, kept in the record for the CUDA backend.
+    * ``cuda``: the same on a CUDA device: of an elementwise op, statements in C++ that compute ``out`` from the
+      operands (and attributes) by their names for one element, ``"out = x * x;"``; of any op, an ``sc.CudaKernel``.
     * ``batch(batched, *operands)``: the results over a leading axis, for operands of which those flagged have it. By
       default an elementwise op is applied to all entries at once, and any other to one after another, in a loop.
     * ``samples``: operands for ``sc.check_op``: arrays, or tuples of them; a dict at the end of a tuple are attributes.
@@ -72,7 +74,7 @@ def op(fn: Callable[..., Any] | None = None, *, name: str | None = None, infer: 
     label = name or fn.__name__
     scalar = getattr(numba, "py_func", numba)
     own = _Own(fn, label, _first if effect and infer is None else infer, "f" if scalar else "")
-    _check(label, fn, infer, derivative, vjp or jvp, expression, scalar, effect)
+    _check(label, fn, infer, derivative, vjp or jvp, expression, scalar, effect, cuda)
     _check_counts(label, own, derivative, scalar)
     facts = {"custom": True, "module": _module(fn), "line": caller(), "cuda": cuda, "own": own}
     if batch is not None or infer is not None or effect:
@@ -126,7 +128,7 @@ def _module(fn: Callable[..., Any]) -> str:
 
 
 def _check(label: str, fn: Callable, infer: Any, derivative: Any, other: Any, expression: Any, scalar: Any,
-           effect: bool) -> None:  # fmt: skip
+           effect: bool, cuda: Any) -> None:  # fmt: skip
     """Raise InputError, with the user's line, for what cannot be an op."""
 
     def wrong(what: str, help: str | None = None, values: Sequence[Any] = ()) -> InputError:
@@ -146,6 +148,10 @@ def _check(label: str, fn: Callable, infer: Any, derivative: Any, other: Any, ex
         raise wrong(f"op {label}: numba= is for elementwise ops, and excludes infer= and expression=")
     if scalar is not None and any(i.opname == "RAISE_VARARGS" for i in dis.get_instructions(scalar)):
         raise wrong(f"op {label}: its numba= function raises, which a kernel cannot", "return nan instead")
+    if cuda is not None and not isinstance(cuda, str | CudaKernel):
+        raise wrong(f"op {label}: cuda= is text, or an sc.CudaKernel, not {type(cuda).__name__}")
+    if isinstance(cuda, str) and infer is not None:
+        raise wrong(f"op {label}: cuda= with text is for elementwise ops", "sc.CudaKernel is for ops with infer=")
     if effect and any(f is not None for f in (infer, derivative, other, expression, scalar)):
         raise wrong(f"op {label}: effect= excludes infer=, derivatives, expression= and numba=")
 
@@ -189,6 +195,7 @@ class _Own:
     def __init__(self, fn: Callable[..., Any], name: str, infer: Callable[..., Any] | None, kinds: str):
         self._fn, self.name, self._infer, self._kinds = fn, name, infer, kinds
         self.arity = _positional(fn)
+        self.names = [p.name for p in _parameters(fn) if p.kind is not p.KEYWORD_ONLY]
         self.defaults = {p.name: p.default for p in _parameters(fn) if p.kind is p.KEYWORD_ONLY}
         self._dtypes: dict[Any, np.dtype] = {}
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from symc.codegen.cuda.source import CudaSource, Entry
+from symc.codegen.cuda.user import has_user_kernel, user_launch
 from symc.ir.dim import evaluate
 from symc.ir.phases import phase
 from symc.ir.plan import Plan, Step
@@ -202,9 +203,7 @@ class DeviceLowering(Lowering):
         for entry in source.entries:
             self._entry(entry, kernels[entry.name], [aligned.get(s, s) for s, _ in operands],
                         [aligned.get(s, s) for s, _ in results], scratch, failed, operands, results)
-        for s, n in results:
-            if s in aligned:
-                self.do(CopyAction(s, aligned[s], n, self.lane))
+        self._back(aligned, results)
 
     def _entry(self, entry: Entry, kernel: Kernel, reads: Sequence[int], writes: Sequence[int],
                scratch: Sequence[Touched], failed: int | None, operands: Sequence[Touched],
@@ -246,6 +245,8 @@ class DeviceLowering(Lowering):
 
     def _call(self, plan: Plan, step: Step, reads: Sequence[int], writes: Sequence[int]) -> None:
         """A product. What is none was refused when the program was loaded."""
+        if has_user_kernel(step.value):
+            return self._user(step.value, self.launches[step.value.op.name], reads, writes)
         lowered = products.lower_product(step, self.number, self.precision)
         if lowered is None:
             return self._launch(plan, step.value, self.launches[sums.form_of(step.value)], reads, writes)
@@ -253,6 +254,26 @@ class DeviceLowering(Lowering):
         places = {products.RESULT: writes[0], products.SCRATCH: scratch, **dict(enumerate(reads))}
         for x in lowered.operations:
             self._operation(plan, step.value, x, places)
+
+    def _user(self, v: Value, load: Any, reads: Sequence[int], writes: Sequence[int]) -> None:
+        """A kernel that the user wrote. ``load``: gives its entry, loaded."""
+        types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
+        operands = [*zip(reads, self._nbytes([o.type for o in v.operands]), strict=True)]
+        results = [*zip(writes, self._nbytes(types), strict=True)]
+        launch = user_launch(v, self.number)
+        aligned = self._aligned(operands, results)
+        read, written = ([(aligned.get(s, s), n) for s, n in part] for part in (operands, results))
+        if all(launch.grid):
+            cells = [*(s for s, _ in (*read, *written)), *map(self.code.slot, launch.numbers)]
+            self.do(LaunchAction(load(launch, len(read) + len(written)), launch.grid, launch.block, launch.shared,
+                                 tuple(cells), (*read, *written), tuple(written), self.lane))
+        self._back(aligned, results)
+
+    def _back(self, aligned: Mapping[int, int], results: Sequence[Touched]) -> None:
+        """Copy results that were written where vectors start to where they belong."""
+        for s, n in results:
+            if s in aligned:
+                self.do(CopyAction(s, aligned[s], n, self.lane))
 
     def _operation(self, plan: Plan, v: Value, x: products.Operation, places: Mapping[int, int]) -> None:
         if isinstance(x, products.Multiply):

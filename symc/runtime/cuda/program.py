@@ -11,6 +11,7 @@ from symc.codegen.cells import nominal
 from symc.codegen.cpu.text import Unsupported
 from symc.codegen.cuda.render import Family, family
 from symc.codegen.cuda.source import CudaSource
+from symc.codegen.cuda.user import UserLaunch, has_user_kernel, user_launch
 from symc.codegen.gemm import as_gemm, is_product
 from symc.codegen.kernel_source import Form, kernel_form_of
 from symc.codegen.names import kernel_name, region_name
@@ -20,10 +21,11 @@ from symc.ir.phases import current, phase, recording
 from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass
 from symc.ir.requires import Requirement, requirements
+from symc.ir.types import TupleType
 from symc.ir.value import Region
 from symc.runtime.cuda import products, sums
 from symc.runtime.cuda.arrays import DeviceArray
-from symc.runtime.cuda.device import Kernel, Memory, Resources
+from symc.runtime.cuda.device import Kernel, Memory, Resources, Signature
 from symc.runtime.cuda.devices import Context
 from symc.runtime.cuda.frame import Frame, is_aligned
 from symc.runtime.cuda.library import signatures, unit
@@ -88,6 +90,7 @@ class CudaProgram:
     def __init__(self, plan: Plan, where: Context, precision: str = "highest"):
         self.plan, self.context, self.precision, self._record = plan, where, precision, current()
         self.families: dict[Form, LoadedFamily] = {}
+        self.launches: dict[Any, Any] = {}  # the same, and the users' kernels by the name of the op
         self.required: dict[Region, list[Requirement]] = {}
         self._constants: dict[int, tuple[np.ndarray, Memory]] = {}
         self._arena: Memory | None = None
@@ -113,10 +116,21 @@ class CudaProgram:
                 name = names.setdefault(plain.text, region_name(form[0]) + "_in_place" * bool(form[1]))
                 loaded = self.families[form] = LoadedFamily(found, name, self.context)
                 first.append((loaded, loaded.source(nominal)))
+        for _, step in every_step(self.plan):
+            if step.kind == "call" and has_user_kernel(step.value):
+                self.launches[step.value.op.name] = self._user_kernel
+                types = step.value.type.items if isinstance(step.value.type, TupleType) else (step.value.type,)
+                self._user_kernel(user_launch(step.value, nominal), len(step.value.operands) + len(types))
         distinct = {s.text: s for _, s in first}
         kernels = load_sources(self.context, list(distinct.values())) if distinct else {}
         for loaded, source in first:
             loaded.add(nominal, source, kernels)
+        self.launches.update(self.families)
+
+    def _user_kernel(self, launch: UserLaunch, arrays: int) -> Kernel:
+        """The entry of a user's kernel, which takes so many addresses and then numbers."""
+        signature = Signature(launch.name, (8,) * (arrays + len(launch.numbers)))
+        return self.context.kernels(launch.text, [signature])[launch.name]
 
     def constant(self, array: np.ndarray) -> Memory:
         """Memory of the device that holds a constant."""
@@ -152,7 +166,7 @@ class CudaProgram:
     def lower(self, sizes: Sizes) -> DeviceLowered:
         """The actions for some sizes."""
         with recording(self._record):
-            return lower(self.plan, self.families, self.required, sizes, self.precision)[0]
+            return lower(self.plan, self.launches, self.required, sizes, self.precision)[0]
 
     def frame(self, sizes: Sizes) -> Frame:
         """The frame for some sizes; frames take turns with one arena."""
@@ -179,7 +193,7 @@ class CudaProgram:
 
     def timer(self, sizes: Sizes) -> TimedFrame:
         """What runs the plan and times each step of it, and of the bodies in it."""
-        lowered, laps = lower(self.plan, self.families, self.required, sizes, self.precision, timed=True)
+        lowered, laps = lower(self.plan, self.launches, self.required, sizes, self.precision, timed=True)
         assert laps is not None
         with self.context.lock:
             frame = TimedFrame(lowered, self.context, self.context.device.alloc(lowered.arena), self.constant)
@@ -224,7 +238,7 @@ def forms_of(plan: Plan, step: Step, device: str) -> Sequence[Form]:
     """The kernels that a step may launch. Raises DeviceError for one that would have to run on the host."""
     if step.kind == "launch":
         return (kernel_form_of(step),)
-    if step.kind != "call":
+    if step.kind != "call" or has_user_kernel(step.value):
         return ()
     if not is_product(step.value):
         raise refusal(plan, step, device)
