@@ -18,6 +18,7 @@ PLATFORM = r"""
 #define SYMC_INF __builtin_inf()
 #define SYMC_NAN __builtin_nan("")
 #else
+#pragma nv_diag_suppress 177  // not every kernel calls every function
 #define SYMC_FUNCTION static __device__ __forceinline__
 #define SYMC_CALLED static __device__
 #define SYMC_METHOD __device__ __forceinline__

@@ -4,5 +4,5 @@
 """
 
 #: The modules, each after those whose constants and functions it uses.
-MODULES = ("math", "power", "error", "hyperbolic", "angles", "trig", "gamma", "random", "draws", "special", "complex",
-           "helpers")
+MODULES = ("math", "power", "error", "hyperbolic", "angles", "trig", "gamma", "random", "draws", "special",
+           "complex_parts", "complex", "helpers")

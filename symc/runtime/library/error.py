@@ -28,6 +28,7 @@ from symc.runtime.compilers.numba_primitives import (
     float64_of,
     fma,
     i32,
+    inlined,
     rarely,
 )  # fmt: skip
 from symc.runtime.compilers.numba_primitives import by_width as _by_width
@@ -89,8 +90,9 @@ def _erf64(x):
     return copysign((1.0 - s) - q * s, x)
 
 
-def _erfc64(x):
-    a = at_most(abs(x), 27.5)
+@inlined
+def erfcx_near64(a):
+    """exp(a**2) erfc(a) for a from 0 to 27.5."""
     t = (a - 4.0) / (a + 4.0)
     p = -1.8000823524822058e-09
     p = p * t + -1.3649740391876405e-08
@@ -115,9 +117,29 @@ def _erfc64(x):
     p = p * t + 0.015379652102620139
     p = p * t + -0.13962111684056286
     p = p * t + 1.2329951186255526
+    return p / fma(2.0, a, 1.0)
+
+
+@inlined
+def erfcx_number(x):
+    """exp(x**2) erfc(x): above 27 by the asymptotic series, below 0 by reflection."""
+    a = at_most(abs(x), 27.5)
+    square = a * a
+    q, s1, s2 = split64_twice(square, fma(a, a, -square))
+    near = erfcx_near64(a)
+    w = 1.0 / x
+    z = w * w * 0.5
+    series = 1.0 - z * (1.0 - z * (3.0 - z * (15.0 - z * (105.0 - z * 945.0))))
+    far = 0.5641895835477563 * w * series
+    y = far if x > 27.0 else near
+    return 2.0 * ((1.0 + q) * s1 * s2) - near if x < 0.0 else y
+
+
+def _erfc64(x):
+    a = at_most(abs(x), 27.5)
     square = a * a
     q, s1, s2 = split64_twice(-square, -fma(a, a, -square))
-    p = p / fma(2.0, a, 1.0)
+    p = erfcx_near64(a)
     y = (p + p * q) * s1 * s2
     z = x * x
     near = -1.2290555301717926e-09
