@@ -252,7 +252,10 @@ class Writer:
 
     def combined(self, kind: str, now: str, x: str, dtype: np.dtype) -> str:
         """One step of a fold, in the type that scalars of this dtype have."""
-        return self.cxx(combine(kind, now, x, np.dtype(np.float32) if dtype == np.float16 else dtype, exact=True))
+        of = np.dtype(np.float32) if dtype == np.float16 else dtype
+        texts = {"now_": now, "new_": x}  # names instead of texts that only C++ understands
+        form = self.cxx(combine(kind, "now_", "new_", of, exact=True))
+        return re.sub("now_|new_", lambda m: texts[m[0]], form)
 
     # -- the whole
 
