@@ -1,0 +1,200 @@
+"""Of CuPy what ``CupyDevice`` uses, on memory of the host: what a stream is given is done at once, or noted while it is
+captured. It keeps CuPy's rules (what must be current, what is freed where) and CuPy's argument names."""
+
+from __future__ import annotations
+
+import ctypes
+from types import SimpleNamespace
+
+import numpy as np
+
+__version__ = "14.2.0"
+
+
+class CUDARuntimeError(RuntimeError):
+    pass
+
+
+class CUDADriverError(RuntimeError):
+    pass
+
+
+class State:
+    """``current``: the device; ``stream``: CuPy's current stream; ``captured``: what is noted, None if nothing is."""
+
+    def __init__(self):
+        self.count, self.current, self.contexts = 1, 0, set()
+        self.stream, self.captured, self.log = None, None, []
+        self.kernels, self.attributes, self.broken = {}, {}, False
+
+
+state = State()
+_keep: dict[int, object] = {}
+
+
+def do(action) -> None:
+    assert state.current in state.contexts, "no context"
+    if state.captured is None:
+        action()
+    else:
+        state.captured.append(action)
+
+
+class Object:
+    def __init__(self, ptr=None):
+        self._bytes = ctypes.create_string_buffer(16)
+        self.ptr = ptr or ctypes.addressof(self._bytes)
+
+
+class Stream(Object):
+    def __init__(self, null=False, non_blocking=False, ptds=False, priority=None):
+        super().__init__()
+        assert non_blocking, "work on a blocking stream waits for the default one"
+
+    def __enter__(self):
+        self._before, state.stream = state.stream, self
+
+    def __exit__(self, *_):
+        state.stream = self._before
+
+    def begin_capture(self, mode=None):
+        state.captured = []
+
+    def end_capture(self):
+        found, state.captured = state.captured, None
+        return Graph(found)
+
+
+class Event(Object):
+    pass
+
+
+class Graph:
+    def __init__(self, actions):
+        self.graphExec, self.uploaded = 1000 + len(_keep), False
+        _keep[self.graphExec] = actions
+
+    def upload(self, stream=None):
+        self.uploaded = True
+
+
+class Memory:
+    def __init__(self, size):
+        if size > 2**40:
+            raise MemoryError(size)
+        self._bytes = (ctypes.c_ubyte * (size + 256))()
+        self.ptr = ctypes.addressof(self._bytes) + -ctypes.addressof(self._bytes) % 256
+
+
+class Module:
+    def load(self, cubin):
+        assert isinstance(cubin, bytes)
+
+    def get_function(self, name):
+        found = Object()
+        state.kernels[found.ptr] = name
+        return found
+
+
+def getDeviceCount():
+    if not state.count:
+        raise CUDARuntimeError("cudaErrorNoDevice: no CUDA-capable device is detected")
+    return state.count
+
+
+def getDevice():
+    return state.current
+
+
+def setDevice(device):
+    state.current = device
+    state.contexts.add(device)
+    state.log.append(("setDevice", device))
+
+
+def getDeviceProperties(device):
+    return {"name": b"NVIDIA Fake", "major": 9, "minor": 0, "multiProcessorCount": 4, "l2CacheSize": 2**20,
+            "sharedMemPerBlockOptin": 232448, "totalGlobalMem": 2**33}
+
+
+def runtimeGetVersion():
+    return 13020
+
+
+def memcpyAsync(dst, src, size, kind, stream):
+    do(lambda: ctypes.memmove(dst, src, size))
+
+
+def memsetAsync(ptr, value, size, stream):
+    do(lambda: ctypes.memset(ptr, value, size))
+
+
+def eventRecord(event, stream):
+    assert state.current in state.contexts
+
+
+def streamWaitEvent(stream, event, flags=0):
+    assert state.current in state.contexts
+
+
+def streamSynchronize(stream):
+    if state.broken:
+        raise CUDARuntimeError("cudaErrorIllegalAddress: an illegal memory access was encountered")
+
+
+def graphLaunch(graphExec, stream):
+    for action in _keep[graphExec]:
+        action()
+
+
+def funcSetAttribute(f, attribute, value):
+    state.attributes[state.kernels[f]] = attribute, value
+
+
+def launchKernel(f, grid_dim_x, grid_dim_y, grid_dim_z, block_dim_x, block_dim_y, block_dim_z, shared_mem_bytes, stream,
+                 kernel_params, extra):
+    name = state.kernels[f]
+    if block_dim_x > 1024:
+        raise CUDADriverError("CUDA_ERROR_INVALID_VALUE: invalid argument")
+    assert shared_mem_bytes <= state.attributes.get(name, (8, 48 * 1024))[1], "more shared memory than was asked for"
+    assert (block_dim_y, block_dim_z, extra) == (1, 1, 0)
+    pointers = (ctypes.c_void_p * 2).from_address(kernel_params)
+    address = ctypes.c_void_p.from_address(pointers[0]).value
+    count = ctypes.c_int.from_address(pointers[1]).value
+    assert name == "twice" and grid_dim_x * grid_dim_y * grid_dim_z * block_dim_x >= count
+
+    def run():
+        x = np.ctypeslib.as_array((ctypes.c_float * count).from_address(address))
+        x *= 2
+
+    do(run)
+
+
+def alloc(size):
+    assert isinstance(state.stream, Stream), "memory is freed to whoever uses CuPy's own stream"
+    return Memory(size)
+
+
+def alloc_pinned_memory(size):
+    class Pinned(ctypes.c_ubyte * size):
+        @property
+        def ptr(self):
+            return ctypes.addressof(self)
+
+    return Pinned()
+
+
+def get_elapsed_time(start_event, end_event):
+    return 0.5
+
+
+runtime = SimpleNamespace(
+    CUDARuntimeError=CUDARuntimeError, memcpyHostToDevice=1, memcpyDeviceToHost=2, memcpyDeviceToDevice=3,
+    **{f.__name__: f for f in (
+        getDeviceCount, getDevice, setDevice, getDeviceProperties, runtimeGetVersion, memcpyAsync, memsetAsync,
+        eventRecord, streamWaitEvent, streamSynchronize, graphLaunch)})  # fmt: skip
+driver = SimpleNamespace(CUDADriverError=CUDADriverError, funcSetAttribute=funcSetAttribute, launchKernel=launchKernel,
+                         CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8)
+cuda = SimpleNamespace(
+    runtime=runtime, driver=driver, function=SimpleNamespace(Module=Module), graph=SimpleNamespace(Graph=Graph),
+    Stream=Stream, Event=Event, alloc=alloc, alloc_pinned_memory=alloc_pinned_memory, get_elapsed_time=get_elapsed_time)
