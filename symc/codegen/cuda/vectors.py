@@ -4,8 +4,8 @@ from __future__ import annotations
 
 #: A vector is read or written by one instruction. It lies at a multiple of its size.
 VECTORS = """\
-#ifndef SYMC_VECTORS
-#define SYMC_VECTORS
+#ifndef SYMC_PART_VECTORS
+#define SYMC_PART_VECTORS
 template <class T, int N> SYMC_FUNCTION void load_vector(Vector<T, N> &to, const T *from) {
   to = *reinterpret_cast<const Vector<T, N> *>(from);
 }
@@ -16,8 +16,8 @@ template <class T, int N> SYMC_FUNCTION void store_vector(T *to, const Vector<T,
 
 #: What the lane has whose number differs in these bits. All lanes of a warp take part.
 SHUFFLE = """\
-#ifndef SYMC_SHUFFLE
-#define SYMC_SHUFFLE
+#ifndef SYMC_PART_ACROSS
+#define SYMC_PART_ACROSS
 template <class T> SYMC_FUNCTION T across(T x, int bits) {
   if constexpr (sizeof(T) < 4) return T(__shfl_xor_sync(0xffffffffu, i32(x), bits));
   else return __shfl_xor_sync(0xffffffffu, x, bits);
@@ -27,8 +27,8 @@ template <class T> SYMC_FUNCTION T across(T x, int bits) {
 #: Of two elements and their places, is the second the one that argmax (argmin) finds? A nan is found before all
 #: others, and the first of equals.
 BETTER = """\
-#ifndef SYMC_BETTER
-#define SYMC_BETTER
+#ifndef SYMC_PART_BETTER
+#define SYMC_PART_BETTER
 template <class T, class I> SYMC_FUNCTION bool finds_max(T x, I p, T y, I q) {
   if (q < 0 || p < 0) return p < 0 && q >= 0;
   const bool nan_x = x != x, nan_y = y != y;
