@@ -271,6 +271,11 @@ SYMC_FUNCTION void fail(i32 *failed) { atomicExch(failed, 1); }
 
 #: The whole text, which opens the namespace; ``END`` closes it.
 PRELUDE = PLATFORM + BITS + NUMBERS + FLOATS + COMPLEX
-END = "}  // namespace symc\n"
+# The emulated device calls entries by their names, which are C's, from outside.
+END = """}  // namespace symc
+#ifdef SYMC_EMULATED
+using namespace symc;
+#endif
+"""
 
 __all__ = ["END", "PRELUDE"]
