@@ -13,15 +13,26 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from symc.codegen.cpu.folds import fold_parts
-from symc.codegen.cpu.text import Unsupported
 from symc.codegen.cuda.nests import Rows, emit_ready, enter, rows_of
 from symc.codegen.cuda.partials import Partial, parts, put_together
 from symc.codegen.cuda.row_text import Line
-from symc.codegen.cuda.source import WARP, Argument, CudaSource, Entry
+from symc.codegen.cuda.source import WARP, CudaSource, Entry
 from symc.codegen.cuda.vectors import VECTORS, vector_type
-from symc.codegen.cuda.writer import (BLOCK, VECTOR, Env, Kernel, Text, Writer, chosen, depending, is_heavy, params_of,
-                                      scalar_type, storage)
-from symc.ir.dim import Size, ceildiv, product
+from symc.codegen.cuda.writer import (
+    BLOCK,
+    VECTOR,
+    Env,
+    Kernel,
+    Text,
+    Writer,
+    chosen,
+    depending,
+    is_heavy,
+    params_of,
+    scalar_type,
+    storage,
+)
+from symc.ir.dim import Size, ceildiv
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Value
 
@@ -31,7 +42,7 @@ HIGH = BLOCK // WARP
 
 def columns(kernel: Kernel) -> Columns | None:
     """The variants of a kernel that folds columns; None for another."""
-    if not kernel.loops.columns or kernel.loops.starts:
+    if not kernel.loops.columns or kernel.loops.starts or kernel.is_complex:
         return None
     found = rows_of(kernel)
     if found is None or len(found.levels) != 1 or not found.outer or not all(o.is_row for o in found.outs):
@@ -317,6 +328,3 @@ class _Text:
             w.line(depth + 1, f"o{k}[{at}{' + e' if vector else ''}] = {text};")
         if vector:
             w.line(depth, "}")
-
-
-__all__ = ["Argument", "Columns", "Unsupported", "columns", "product"]

@@ -11,8 +11,21 @@ from collections.abc import Callable, Sequence
 
 from symc.codegen.cuda.source import CudaSource, Entry
 from symc.codegen.cuda.vectors import VECTORS, vector_type
-from symc.codegen.cuda.writer import (BLOCK, VECTOR, Env, Kernel, Text, Writer, chosen, depending, is_heavy, params_of, projection,
-                                      scalar_type, storage)
+from symc.codegen.cuda.writer import (
+    BLOCK,
+    VECTOR,
+    Env,
+    Kernel,
+    Text,
+    Writer,
+    chosen,
+    depending,
+    is_heavy,
+    params_of,
+    projection,
+    scalar_type,
+    storage,
+)
 from symc.ir.dim import Size, ceildiv, product
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Value

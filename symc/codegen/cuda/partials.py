@@ -59,6 +59,7 @@ def put_together(w: Writer, found: Sequence[Partial], column: str, columns: Size
     w.line(depth, "#pragma unroll 8")
     w.line(depth, f"for ({w.index} {i} = 1; {i} < {w.size(count)}; ++{i}) {{")
     for name, p in zip(names, found, strict=True):
-        w.line(depth + 1, f"{name} = {w.combined(p.kind, name, f'{p.array}[{i} * {w.size(columns)} + {column}]', p.dtype)};")
+        part = f"{p.array}[{i} * {w.size(columns)} + {column}]"
+        w.line(depth + 1, f"{name} = {w.combined(p.kind, name, part, p.dtype)};")
     w.line(depth, "}")
     return names

@@ -14,6 +14,7 @@ from symc.codegen.collapse import collapse
 from symc.codegen.cpu.loops import is_loop_kernel
 from symc.codegen.cuda.generic import generic
 from symc.codegen.cuda.source import CudaSource
+from symc.codegen.cuda.templates import fast
 from symc.codegen.kernel_source import Form
 from symc.codegen.scalarize import Loops, scalarize
 from symc.ir.dim import Size
@@ -32,7 +33,7 @@ class Family(Protocol):
 
 #: Who may render a kernel faster than the generic template, asked in this order: each gives None for what it does not
 #: serve.
-TEMPLATES: list[Callable[[Form, Loops], Family | None]] = []
+TEMPLATES: list[Callable[[Form, Loops], Family | None]] = [fast]
 
 
 @phase("CUDA text")

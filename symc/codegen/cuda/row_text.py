@@ -16,7 +16,6 @@ from symc.codegen.cuda.nests import Rows, emit_ready
 from symc.codegen.cuda.source import WARP
 from symc.codegen.cuda.vectors import BETTER, SHUFFLE, VECTORS, vector_type
 from symc.codegen.cuda.writer import VECTOR, Env, Writer, projection, scalar_type, storage
-from symc.ir.dim import Size
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Value
@@ -38,7 +37,8 @@ class Layout:
 
     @staticmethod
     def of(word: str) -> Layout:
-        return Layout(*map(int, word.rstrip("e").split("x")), word.endswith("e"))
+        threads, steps, vector = map(int, word.rstrip("e").split("x"))
+        return Layout(threads, steps, vector, word.endswith("e"))
 
 
 @dataclass(frozen=True)
@@ -286,10 +286,10 @@ class RowText:
 
     def _held(self, name: str, depth: int) -> str:
         """A vector of what is kept in the memory of a result."""
-        w, vector = self.w, w_vector(self.layout)
+        w = self.w
         t = storage(self.w.kernel.results[int(name[1:])].dtype)
         found = w.fresh("h")
-        w.line(depth, f"{vector_type(t, vector)} {found};")
+        w.line(depth, f"{vector_type(t, self.layout.vector)} {found};")
         return found
 
     def _bind(self, m: Value, accumulators: Sequence[Accumulator], kept: Sequence[str], scope: Env,
@@ -347,10 +347,6 @@ class RowText:
         w.line(depth, "}")
 
 
-def w_vector(layout: Layout) -> int:
-    return layout.vector
-
-
 def _is_kept(array: Value) -> bool:
     """Whether a line is what a fold has kept."""
     return projection(array)[0].op.name == "fold"
@@ -361,6 +357,3 @@ def widest(rows: Rows) -> int:
     sizes = [v.dtype.itemsize for m in rows.members for v in lines_of(rows, m)]
     sizes += [r.dtype.itemsize for m in rows.members if m.op.name == "generate" for r in m.regions[0].results]
     return max(sizes, default=VECTOR)
-
-
-__all__ = ["Accumulator", "Layout", "Line", "RowText", "Size", "lines_of", "widest"]

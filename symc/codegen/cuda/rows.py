@@ -27,7 +27,7 @@ FEW = 64
 
 def rows(kernel: Kernel) -> RowKernel | None:
     """The variants of a kernel that works on rows alone; None for another."""
-    if kernel.loops.columns or kernel.loops.starts:
+    if kernel.loops.columns or kernel.loops.starts or kernel.is_complex:
         return None
     found = rows_of(kernel)
     if found is None or not any(m.op.name == "fold" for m in found.members) or any(o.put for o in found.outs):
@@ -54,7 +54,7 @@ def layout(found: Rows, length: int, count: int) -> Layout:
     most = max(vector, 1 << most.bit_length() - 1)
     wanted = min(most, 2 * vector) if length <= SHORT or count < FEW else most
     threads = min(power(-(-length // wanted)), MOST_THREADS)
-    if WARP < threads and count >= FEW:  # a block: rather more threads than registers
+    if threads > WARP and count >= FEW:  # a block: rather more threads than registers
         threads = min(MOST_THREADS, max(2 * WARP, power(-(-length // min(most, 16)))))
     steps = -(-length // (threads * vector))
     if steps * vector > most:

@@ -25,7 +25,7 @@ from symc.codegen.scalarize import Loops
 from symc.ir.dim import Size, product
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import every_value, postorder, region_params
-from symc.ir.types import DTYPE_NAMES, TensorType
+from symc.ir.types import DTYPE_NAMES, TensorType, TupleType
 from symc.ir.value import Region, Value
 
 Env = dict[Value, str]
@@ -59,6 +59,16 @@ class Kernel:
         updated = [k for k in loops.starts.values() if isinstance(k, int)]
         types: tuple = region.params, tuple(r.type for r in region.results)
         return Kernel(loops, over, frozenset([*[k for k, _ in region_pairs(region)], *updated]), *types)
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether complex numbers are anywhere in it."""
+        return any(t.dtype.kind == "c" for v in every_value(self.loops.region) for t in types_of(v))
+
+
+def types_of(v: Value) -> tuple[TensorType, ...]:
+    """The types of what a value is or holds."""
+    return v.type.items if isinstance(v.type, TupleType) else (v.type,)
 
 
 def storage(dtype: np.dtype) -> str:

@@ -1,0 +1,31 @@
+"""The templates that write kernels faster than the generic one, in the order in which they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from symc.codegen.cpu.text import Unsupported
+from symc.codegen.cuda.columns import columns
+from symc.codegen.cuda.flat import flat
+from symc.codegen.cuda.rows import rows
+from symc.codegen.cuda.writer import Kernel
+from symc.codegen.kernel_source import Form
+from symc.codegen.scalarize import Loops
+from symc.ir.dim import number
+
+TEMPLATES: tuple[Callable[[Kernel], Any], ...] = (flat, rows, columns)
+
+
+def fast(form: Form, loops: Loops) -> Any:
+    """The variants of a kernel that one of the templates writes; None if none does."""
+    kernel = Kernel.of(form, loops)
+    for template in TEMPLATES:
+        try:
+            found = template(kernel)
+            if found is not None:
+                found.choose(number)  # writes a variant: what cannot be written is found here
+                return found
+        except Unsupported:
+            continue
+    return None

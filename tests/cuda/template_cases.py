@@ -1,0 +1,146 @@
+"""Kernels of small programs, written by the templates and run on the emulated device, beside their references."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from symc.codegen.collapse import collapse
+from symc.codegen.cuda.source import CudaSource
+from symc.codegen.cuda.writer import Kernel
+from symc.codegen.inplace import region_pairs
+from symc.codegen.scalarize import scalarize
+from symc.ir.dim import Size, evaluate
+from symc.ir.function import Function
+from symc.ir.parse import parse
+from symc.ir.reference import bind_sizes, run_region
+from symc.ir.types import concrete_shape
+from symc.ir.value import Region
+from symc.opt.fuse import fuse
+from symc.runtime.cuda.library import signatures, unit
+from symc.runtime.emulator import EmulatedDevice
+
+Template = Callable[[Kernel], object]
+
+
+@dataclass
+class Case:
+    """A kernel with what it is given. ``choice``: which variant; ``want``: the reference's results; ``inplace``:
+    whether results lie in the memory of operands where they may."""
+
+    region: Region
+    arrays: list[np.ndarray]
+    sizes: dict[str, int]
+    family: object
+    choice: str = ""
+    inplace: bool = False
+    name: str = ""
+    want: list[np.ndarray] = field(default_factory=list)
+    got: list[np.ndarray] = field(default_factory=list)
+    traffic: list = field(default_factory=list)
+
+    def number(self, s: Size) -> int:
+        return evaluate(s, self.sizes)
+
+    @property
+    def source(self) -> CudaSource:
+        return self.family.source(self.choice, self.name)  # type: ignore[attr-defined]
+
+
+def cases_of(program: str | Function, arrays: Sequence[np.ndarray], template: Template,
+             inplace: bool = False) -> list[Case]:
+    """The kernels of a program that a template writes, each with what reaches it."""
+    g = fuse(parse(program)) if isinstance(program, str) else program
+    sizes = bind_sizes([i.type for i in g.inputs], [a.shape for a in arrays])
+    env: dict = dict(zip(g.params, arrays, strict=True))
+    found = []
+    for v in g.values():
+        if v in env or not v.operands and v.op.name == "param":
+            continue
+        operands = [env[o] for o in v.operands]
+        if v.op.name != "fused":
+            env[v] = v.op.reference(*operands, **v.attrs.concrete(sizes)) if v.op.name != "get" else (
+                operands[0][v.attrs["index"]])
+            continue
+        (region,) = v.regions
+        operands = [np.ascontiguousarray(o).reshape(np.shape(o)) for o in operands]
+        want = run_region(region, operands, sizes)
+        family = template(Kernel.of((region, ()), scalarize(collapse(region))))
+        if family is not None:
+            case = Case(region, operands, sizes, family, inplace=inplace, want=want)
+            case.choice = family.choose(case.number)  # type: ignore[attr-defined]
+            found.append(case)
+        env[v] = want[0] if len(want) == 1 else tuple(want)
+    return found
+
+
+def run(cases: Sequence[Case], device: EmulatedDevice | None = None) -> None:
+    """Run all of them, from one translation unit."""
+    device = device or EmulatedDevice()
+    for k, case in enumerate(cases):
+        case.name = f"kernel{k}"
+    stream = device.stream()
+    sources = [case.source for case in cases]
+    kernels = device.load(unit(sources), [s for source in sources for s in signatures(source)])
+    for case, source in zip(cases, sources, strict=True):
+        with device.measuring() as case.traffic:
+            _launch(device, stream, kernels, case, source)
+
+
+def _launch(device, stream, kernels, case: Case, source: CudaSource) -> None:
+    def memory(nbytes: int):
+        return device.alloc(max(1, nbytes))
+
+    operands = [memory(a.nbytes) for a in case.arrays]
+    for m, a in zip(operands, case.arrays, strict=True):
+        device.upload(m.address, a, stream)
+    case.got = [np.empty(concrete_shape(r.shape, case.sizes), r.dtype) for r in case.region.results]
+    home = {r: operands[k] for k, r in reversed(region_pairs(case.region))} if case.inplace else {}
+    results = [home.get(r) or memory(a.nbytes) for r, a in enumerate(case.got)]
+    sizes = [case.number(s) for s in source.scratch]
+    scratch = [memory(n) for n in sizes]
+    failed = memory(4)
+    device.upload(failed.address, np.zeros(1, np.int32), stream)
+    reads = [(m.address, a.nbytes) for m, a in zip(operands, case.arrays, strict=True)]
+    writes = [(m.address, a.nbytes) for m, a in zip(results, case.got, strict=True)]
+    own = [(m.address, n) for m, n in zip(scratch, sizes, strict=True)]
+    index = np.int64 if source.wide else np.int32
+    for entry in source.entries:
+        given = {"operand": operands, "result": results, "scratch": scratch, "failed": [failed]}
+        cells = [np.array([case.number(a.size)], index) if a.kind == "size" else
+                 np.array([given[a.kind][a.index].address], np.int64) for a in entry.arguments]
+        pointers = (ctypes.c_void_p * len(cells))(*[c.ctypes.data for c in cells])
+        grid = tuple(case.number(g) for g in entry.grid)
+        if 0 not in grid:
+            device.launch(kernels[entry.name], grid, entry.block, case.number(entry.shared),
+                          ctypes.addressof(pointers), stream,
+                          [*reads, *own, (failed.address, 4), *writes], [*writes, *own, (failed.address, 4)])
+    for m, a in zip(results, case.got, strict=True):
+        device.download(a, m.address, stream)
+    device.synchronize(stream)
+
+
+def compare(cases: Sequence[Case], ulps: float = 8) -> None:
+    """Results are those of the references, but for rounding of ``ulps`` units of the greatest number in a result."""
+    for case in cases:
+        for got, want in zip(case.got, case.want, strict=True):
+            assert got.dtype == want.dtype and got.shape == want.shape
+            if got.dtype.kind not in "fc":
+                np.testing.assert_array_equal(got, want)
+                continue
+            finite = abs(want[np.isfinite(want)])
+            scale = float(finite.max()) if finite.size else 1.0
+            eps = float(np.finfo(got.dtype).eps)
+            np.testing.assert_allclose(got.astype("f8"), want.astype("f8"), rtol=ulps * eps, atol=ulps * eps * scale,
+                                       err_msg=case.choice)
+
+
+def check(program: str | Function, arrays: Sequence[np.ndarray], template: Template, ulps: float = 8) -> list[Case]:
+    """The kernels of a program, run and compared."""
+    found = cases_of(program, arrays, template)
+    run(found)
+    compare(found, ulps)
+    return found
