@@ -34,7 +34,7 @@ class DeviceSignature(Signature):
                     break
             else:
                 return list(args)
-        return super().arrays(args, kwargs)
+        return self.any_arrays(args, kwargs)
 
     def _array(self, k: int, item: Any) -> Any:
         if not is_on_device(item):

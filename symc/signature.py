@@ -126,6 +126,10 @@ class Signature:
                     break
             else:
                 return list(args) if not self.donated else self._protect(list(args))
+        return self.any_arrays(args, kwargs)
+
+    def any_arrays(self, args: tuple, kwargs: Mapping[str, Any]) -> list[np.ndarray]:
+        """The same of whatever was given."""
         given = self.arguments.bind(args, kwargs)
         if not self.simple:
             given = [

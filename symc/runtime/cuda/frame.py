@@ -30,8 +30,24 @@ from symc.runtime.executor import Op, Word
 
 #: How many graphs a frame keeps, and after how many calls that each had other addresses it captures no more.
 GRAPHS, HOPELESS = 8, 32
+#: How many pieces of memory are kept for each result.
+SPARE = 2
 #: A graph is worth it from so many actions on.
 WORTH = 3
+
+
+class Lent:
+    """Memory of a result. When nobody has the result any more, the frame uses it for the next one: calls that follow
+    one another find the same addresses, and so the graph that was captured with them."""
+
+    __slots__ = ("memory", "pool")
+
+    def __init__(self, memory: Memory, pool: list[Memory]):
+        self.memory, self.pool = memory, pool
+
+    def __del__(self) -> None:
+        if len(self.pool) < SPARE:
+            self.pool.append(self.memory)
 
 
 class Frame:
@@ -62,6 +78,7 @@ class Frame:
         self._events: list[Event] = [self.device.event() for _ in range(lowered.events)]
         self._bound = [self._bind(a) for a in lowered.actions]
         self._staged: dict[int, Memory] = {}
+        self._spare: list[list[Memory]] = [[] for _ in lowered.fresh]
         self._graphs: dict[tuple[int, ...], Graph | None] = {}
         self._misses = 0
 
@@ -108,6 +125,11 @@ class Frame:
         if found is None or found.nbytes < nbytes:
             found = self._staged[k] = self.device.alloc(max(nbytes, 1))
         return found
+
+    def fresh(self, k: int, nbytes: int) -> Lent:
+        """Memory for the array that a call makes as its ``k``-th."""
+        pool = self._spare[k]
+        return Lent(pool.pop() if pool else self.device.alloc(max(nbytes, 1)), pool)
 
     # -- checks
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,7 @@ from symc.runtime.cuda.frame import Frame, is_aligned
 from symc.runtime.cuda.library import signatures, unit
 from symc.runtime.cuda.lower import DeviceLowered, lower
 from symc.runtime.cuda.timed import TimedFrame
+from symc.runtime.lowered import Fresh
 from symc.runtime.program import KernelRecord, every_step
 
 #: For how many combinations of sizes a program keeps frames.
@@ -205,9 +207,9 @@ class CudaProgram:
         where, lowered = self.context, frame.lowered
         with where.lock:
             used = [self._given(frame, k, arrays[k]) for k in lowered.given]
-            for fresh in lowered.fresh:
+            for k, fresh in enumerate(lowered.fresh):
                 array = out[fresh.output] if out is not None and fresh.output is not None else None
-                used.append(self._fresh(fresh.shape, fresh.dtype, frame.check) if array is None else array)
+                used.append(self._fresh(frame, k, fresh) if array is None else array)
             frame.run([a.address for a in used])
         found = []
         for k, shape in lowered.returned:
@@ -215,9 +217,9 @@ class CudaProgram:
             found.append(a if a.shape == shape else DeviceArray(where, a.address, shape, a.dtype, a.owner, a.check))
         return found
 
-    def _fresh(self, shape: tuple[int, ...], dtype: np.dtype, check: Callable[[], None]) -> DeviceArray:
-        memory = self.context.device.alloc(max(dtype.itemsize * int(np.prod(shape, dtype=np.int64)), 1))
-        return DeviceArray(self.context, memory.address, shape, dtype, memory, check)
+    def _fresh(self, frame: Frame, k: int, fresh: Fresh) -> DeviceArray:
+        lent = frame.fresh(k, fresh.dtype.itemsize * math.prod(fresh.shape))
+        return DeviceArray(self.context, lent.memory.address, fresh.shape, fresh.dtype, lent, frame.check)
 
     def _given(self, frame: Frame, k: int, array: Any) -> DeviceArray:
         """An argument on the device, where vectors may start."""
