@@ -77,7 +77,8 @@ class Accumulator:
 @dataclass
 class RowText:
     """Writes rows. ``lane``: the number of a thread in its group; ``live``: whether its row is one, "" if it must be;
-    ``columns``: where each result that is combined down the columns is collected, by its number."""
+    ``columns``: where each result that is combined down the columns is collected, by its number; ``first``, ``step``:
+    the first vector of a thread and how far it is to the next, where other groups work on the row, too."""
 
     w: Writer
     rows: Rows
@@ -85,6 +86,8 @@ class RowText:
     lane: str
     live: str = ""
     columns: dict[int, str] = field(default_factory=dict)
+    first: str = ""
+    step: str = ""
     kept: dict[Line, str] = field(default_factory=dict)  # lines in registers
     hosts: dict[Value, tuple[str, str]] = field(default_factory=dict)  # lines that were kept in the row of a result
 
@@ -98,7 +101,13 @@ class RowText:
             for line in again:
                 if line not in self.kept and (n == 0 or any(line in self._lines(m).values() for m in members)):
                     self._keep(line, scope, depth)
-            self._pass(members, scope, row, depth)
+            for m, (accumulators, kept) in self.pass_over(members, scope, row, depth).items():
+                self.bind(m, accumulators, kept, scope, depth)
+        self.store_rows(scope, row, depth)
+
+    def store_rows(self, scope: Env, row: str, depth: int) -> None:
+        """Write the results that are one number for a row."""
+        w = self.w
         emit_ready(w, self.rows.region, scope, depth)
         for k, out in enumerate(self.rows.outs):
             if out.is_row:
@@ -153,16 +162,18 @@ class RowText:
             yield j, depth + 2
             w.line(depth + 1, "}")
         else:
+            first, step = self.first or f"{self.lane} * {vector}", self.step or threads * vector
             w.line(depth, "#pragma unroll 4")
-            w.line(depth, f"for ({w.index} {j} = {self.lane} * {vector}; {j} < {n}; {j} += {threads * vector}) {{")
+            w.line(depth, f"for ({w.index} {j} = {first}; {j} < {n}; {j} += {step}) {{")
             yield j, depth + 1
         w.line(depth, "}")
 
-    def _pass(self, members: Sequence[Value], scope: Env, row: str, depth: int) -> None:
-        """Write the folds that come together, or the elements of all results."""
+    def pass_over(self, members: Sequence[Value], scope: Env, row: str,
+                  depth: int) -> dict[Value, tuple[list[Accumulator], list[str]]]:
+        """Write the folds that come together, or the elements of all results. For each fold, what the thread has found
+        and the names of what is kept."""
         w, steps, vector = self.w, self.layout.steps, self.layout.vector
-        parts = {m: [self._accumulator(k, t.dtype, depth) for k, t in fold_parts(m)]
-                 for m in members if m.op.name == "fold"}
+        parts = {m: self.accumulators(m, depth) for m in members if m.op.name == "fold"}
         keeps = {m: self._kept_results(m, depth) for m in parts}
         loop = self._open(depth)
         j, inner = next(loop)
@@ -183,7 +194,7 @@ class RowText:
             texts = [w.expression(r, env) for r in found]
             if m in parts:
                 for a, text in zip(parts[m], texts, strict=False):
-                    self._update(a, text, element, inner + 1)
+                    self.update(a, text, element, inner + 1)
                 for name, text in zip(held.get(m) or keeps[m], texts[len(parts[m]) :], strict=True):
                     w.line(inner + 1, f"{name}{'[c]' if steps else ''}.at[e] = {text};")
             else:
@@ -194,8 +205,7 @@ class RowText:
                 w.line(inner, f"store_vector(o{k} + {self._row_start(row)} + {j}, {name});")
         self._store(members, made, row, j, inner)
         next(loop, None)
-        for m, accumulators in parts.items():
-            self._bind(m, accumulators, keeps[m], scope, depth)
+        return {m: (parts[m], keeps[m]) for m in parts}
 
     def _row_start(self, row: str) -> str:
         return f"{self.w.place(row)} * {self.w.size(self.rows.length)}"
@@ -255,6 +265,9 @@ class RowText:
 
     # -- folds
 
+    def accumulators(self, m: Value, depth: int) -> list[Accumulator]:
+        return [self._accumulator(k, t.dtype, depth) for k, t in fold_parts(m)]
+
     def _accumulator(self, kind: str, dtype: np.dtype, depth: int) -> Accumulator:
         w, name = self.w, self.w.fresh("s")
         if kind in ("argmax", "argmin"):
@@ -265,7 +278,7 @@ class RowText:
         w.line(depth, f"{scalar_type(dtype)} {name} = {w.identity(kind, dtype)};")
         return Accumulator(kind, dtype, name)
 
-    def _update(self, a: Accumulator, x: str, at: str, depth: int) -> None:
+    def update(self, a: Accumulator, x: str, at: str, depth: int) -> None:
         w = self.w
         if a.at:
             better = f"finds_{a.kind[3:]}({a.name}, {a.at}, {x}, {at})"
@@ -292,8 +305,9 @@ class RowText:
         w.line(depth, f"{vector_type(t, self.layout.vector)} {found};")
         return found
 
-    def _bind(self, m: Value, accumulators: Sequence[Accumulator], kept: Sequence[str], scope: Env,
-              depth: int) -> None:
+    def bind(self, m: Value, accumulators: Sequence[Accumulator], kept: Sequence[str], scope: Env,
+             depth: int) -> None:
+        """Put together what the threads have found; from here on, the row's region sees it."""
         self.combine(accumulators, depth)
         names = [f"i64({a.at})" if a.at else a.name for a in accumulators]
         for k, a in enumerate(accumulators):
@@ -317,16 +331,17 @@ class RowText:
             return
         warps = threads // WARP
         for a in accumulators:
-            for name, t in self._variables(a):
+            for name, t in self.variables(a):
                 w.line(depth, f"__shared__ {t} {name}part[{warps}];")
                 w.line(depth, f"if (threadIdx.x % {WARP} == 0) {name}part[threadIdx.x / {WARP}] = {name};")
         w.line(depth, "__syncthreads();")
         for a in accumulators:
-            for name, _ in self._variables(a):
+            for name, _ in self.variables(a):
                 w.line(depth, f"{name} = {name}part[threadIdx.x % {warps}];")
             self._across(a, warps, depth)
 
-    def _variables(self, a: Accumulator) -> list[tuple[str, str]]:
+    def variables(self, a: Accumulator) -> list[tuple[str, str]]:
+        """The names and types of what a running value is."""
         own = [(a.name, scalar_type(a.dtype))]
         return [*own, (a.at, self.w.index)] if a.at else own
 
@@ -341,9 +356,9 @@ class RowText:
         if a.at:
             at = w.fresh("u")
             w.line(depth + 1, f"const {w.index} {at} = across({a.at}, bits);")
-            self._update(a, other, at, depth + 1)
+            self.update(a, other, at, depth + 1)
         else:
-            self._update(a, other, "", depth + 1)
+            self.update(a, other, "", depth + 1)
         w.line(depth, "}")
 
 

@@ -1,7 +1,8 @@
 """Kernels that work on rows: folds along a row, and what is made of them for every element.
 
 Rows of up to 128 elements share a warp, those of up to 1024 have one, longer ones a block of up to 1024 threads; up to
-32 768 elements or so lie in registers meanwhile, longer rows are read again in every pass.
+32 768 elements or so lie in registers meanwhile, longer rows are read again in every pass. A few rows that are longer
+still (a sum of everything) are worked on by many blocks each, in several launches (``sums.py``).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from symc.codegen.cuda.nests import Rows, rows_of
 from symc.codegen.cuda.row_text import Layout, RowText, lines_of, widest
 from symc.codegen.cuda.source import MOST_THREADS, WARP, CudaSource, Entry
+from symc.codegen.cuda.sums import split
 from symc.codegen.cuda.writer import VECTOR, Kernel, Text, Writer, chosen, is_heavy
 from symc.ir.dim import Size, ceildiv
 from symc.ir.traverse import every_value
@@ -21,8 +23,8 @@ ELEMENTS, REGISTERS = 32, 64
 TEXT = 1500
 #: Threads of a block of short rows.
 SHORT = 128
-#: Below so many rows, threads are for those that there are.
-FEW = 64
+#: Below so many rows, threads are for those that there are; from so many on, a block does a row, however long.
+FEW, MANY = 64, 256
 
 
 def rows(kernel: Kernel) -> RowKernel | None:
@@ -70,7 +72,10 @@ class RowKernel:
         self.texts: dict[tuple[str, str], Text] = {}
 
     def choose(self, number: Callable[[Size], int]) -> str:
-        return chosen(layout(self.rows, number(self.rows.length), number(self.rows.count)).word, self.text, number)
+        length, count = number(self.rows.length), number(self.rows.count)
+        how = layout(self.rows, length, count)
+        word = f"split_v{how.vector}" if not how.steps and length and count < MANY else how.word
+        return chosen(word, self.text, number)
 
     def source(self, choice: str, name: str) -> CudaSource:
         return self.text(choice, name)[0]
@@ -78,7 +83,11 @@ class RowKernel:
     def text(self, choice: str, name: str) -> Text:
         key = choice, name
         if key not in self.texts:
-            self.texts[key] = self._write(Layout.of(choice.split("_")[0]), "wide" in choice, name)
+            words = choice.split("_")
+            if words[0] == "split":
+                self.texts[key] = split(self.rows, int(words[1][1:]), "wide" in words, name)
+            else:
+                self.texts[key] = self._write(Layout.of(words[0]), "wide" in words, name)
         return self.texts[key]
 
     def _write(self, how: Layout, wide: bool, name: str) -> Text:

@@ -175,12 +175,17 @@ class Writer:
     # -- scalars
 
     def expression(self, v: Value, env: Mapping[Value, str]) -> str:
-        """A scalar that has been written."""
+        """A scalar that has been written, in C++."""
+        text = self.operand(v, env)
+        return self.cxx(text) if v not in env and v.op.name == "constant" else text
+
+    def operand(self, v: Value, env: Mapping[Value, str]) -> str:
+        """A scalar that has been written, in the language of the table."""
         if v in env:
             return f"i64({env[v]})" if env[v] in self.bounds else env[v]
         if v.op.name == "constant":
             text = number(v.attrs["value"].data)
-            return f"i64({text})" if v.dtype == np.int64 else self.cxx(text)
+            return f"i64({text})" if v.dtype == np.int64 else text
         if v.op.name == "size":
             return f"i64({self.size(v.attrs['value'])})"
         raise Unsupported(f"{v.op.name} as a scalar")
@@ -250,7 +255,7 @@ class Writer:
             text = self.read(f"{env[v.operands[0]]}[{self.address(v, env)}]", v.dtype)
         else:
             of_indices = v.op.name in _COMPARE and None not in operands_
-            operands = [self.index_text(o, env) if of_indices else self.expression(o, env) for o in v.operands]
+            operands = [self.index_text(o, env) if of_indices else self.operand(o, env) for o in v.operands]
             text = self.cxx(Renderer.scalar_text(None, v, operands))  # type: ignore[arg-type]
         env[v] = self.fresh("t")
         self.line(depth, f"const {scalar_type(v.dtype)} {env[v]} = {text};")
