@@ -54,12 +54,15 @@ def lines_of(path: str, places: list[int]) -> list[list[tuple[str, int]]]:
     tool = shutil.which("addr2line")
     if tool is None:
         return [[] for _ in places]
-    found = []
-    for place in places:
-        command = [tool, "-i", "-e", path, hex(place - 1)]  # a call returns to the next instruction
-        out = subprocess.run(command, capture_output=True, text=True).stdout
-        rows = [line.split(" ")[0].rpartition(":") for line in out.splitlines()]
-        found.append([(file, int(number)) for file, _, number in rows if number.isdigit()])
+    # A call returns to the next instruction.
+    command = [tool, "-a", "-i", "-e", path, *(hex(place - 1) for place in places)]
+    found: list[list[tuple[str, int]]] = []
+    for row in subprocess.run(command, capture_output=True, text=True).stdout.splitlines():
+        file, colon, number = row.split(" ")[0].rpartition(":")
+        if not colon:
+            found.append([])
+        elif number.isdigit():
+            found[-1].append((file, int(number)))
     return found
 
 

@@ -13,6 +13,8 @@ from symc.runtime.emulator.errors import EmulationError
 
 #: What CUDA asks of a launch, whatever the kernel.
 MOST_THREADS, WARP, MOST_BLOCKS = 1024, 32, (2**31 - 1, 65535, 65535)
+#: A kernel may be in the namespace of generated text.
+_NAMES = "namespace symc {}\nusing namespace symc;\n"
 _BOUNDS = re.compile(r"__launch_bounds__\s*\(\s*(\d+)[^)]*\)\s*(\w+)\s*\(")
 
 
@@ -44,7 +46,7 @@ class Module:
     def __init__(self, text: str, signatures: Sequence[Signature], checked: bool, fused: bool):
         self.lines = text.splitlines()
         entries = "".join(f"SYMC_ENTRY({s.name})\n" for s in signatures)
-        whole = f'#include "cuda.h"\n#line 1 "kernel.cu"\n{text}\n#line 1 "entries"\n{entries}'
+        whole = f'#include "cuda.h"\n#line 1 "kernel.cu"\n{text}\n#line 1 "entries"\n{_NAMES}{entries}'
         self.checked = checked
         self.path = build.kernels(whole, checked, fused)
         self.library = ctypes.PyDLL(self.path)
@@ -73,14 +75,17 @@ class Module:
             kernels[s.name] = EmulatedKernel(s.name, self, widths, bounds.get(s.name, MOST_THREADS))
         return kernels
 
-    def location(self, code: int, line: int) -> Location | None:
-        """The line of the text that a place in the library is of."""
-        if code:
-            rows = build.lines_of(self.path, [code])[0]
-            line = next((n for file, n in rows if file.endswith("kernel.cu")), 0)
-        if not line:
-            return None
-        return Location(line, self.lines[line - 1].strip() if line <= len(self.lines) else "")
+    def locations(self, codes: Sequence[int], lines: Sequence[int]) -> list[Location]:
+        """The lines of the text that places in the library are of; ``lines``: of those whose place is not known."""
+        known = [c for c in codes if c]
+        rows = iter(build.lines_of(self.path, known) if known else [])
+        found = []
+        for code, line in zip(codes, lines):
+            if code:
+                line = next((n for file, n in next(rows) if file.endswith("kernel.cu")), 0)
+            if line:
+                found.append(Location(line, self.lines[line - 1].strip() if line <= len(self.lines) else ""))
+        return found
 
 
 class Arguments:
@@ -160,6 +165,6 @@ def run(kernel: EmulatedKernel, shape: LaunchShape, arguments: Arguments, region
 def _error(kernel: EmulatedKernel, shape: LaunchShape, f: native.Failure) -> EmulationError:
     x, y, _ = shape.grid
     block = (f.block % x, f.block // x % y, f.block // x // y)
-    where = [kernel.module.location(f.code, f.line), kernel.module.location(f.other_code, f.other_line)]
+    where = kernel.module.locations((f.code, f.other_code), (f.line, f.other_line))
     return EmulationError(f.kind.decode(), f"{kernel.name}: thread {f.thread} of block {block} {f.text.decode()}",
-                          kernel=kernel.name, block=f.block, thread=f.thread, where=[w for w in where if w is not None])
+                          kernel=kernel.name, block=f.block, thread=f.thread, where=where)

@@ -37,16 +37,21 @@ struct Chunk {
     u8 constant[CHUNK / 4];
     Cell* words;
     Cell* bytes;
+    Chunk* next;  // of the region
 };
 
 struct Region {
     uintptr_t base, size;
     Chunk** chunks;
+    Chunk* all;
 
     bool has(uintptr_t a) const { return a - base < size; }
     Chunk* chunk(uintptr_t a) {
         Chunk*& c = chunks[(a - base) / CHUNK];
-        if (!c) c = static_cast<Chunk*>(calloc(1, sizeof(Chunk)));
+        if (!c) {
+            c = static_cast<Chunk*>(calloc(1, sizeof(Chunk)));
+            c->next = all, all = c;
+        }
         return c;
     }
     Byte state(uintptr_t a) {
@@ -67,11 +72,11 @@ struct Region {
         return 0;
     }
     void make(uintptr_t at, uintptr_t n) {
-        for (uintptr_t i = 0; chunks && i < (size + CHUNK - 1) / CHUNK; i++)
-            if (chunks[i]) {
-                free(chunks[i]->words), free(chunks[i]->bytes);
-                free(chunks[i]);
-            }
+        while (Chunk* c = all) {
+            all = c->next;
+            free(c->words), free(c->bytes);
+            free(c);
+        }
         if (chunks) munmap(chunks, table());
         base = at, size = n, chunks = nullptr;
         if (n) {

@@ -1,0 +1,64 @@
+"""The emulated device finds what is wrong with a kernel, and nothing is wrong with those that are right."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+from symc.runtime.emulator import BACKWARD, FORWARD, EmulationError
+from tests.cuda.emulated import run
+from tests.cuda.emulator_cases import CASES, Case
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
+MISTAKES = [pytest.param(c, k, id=f"{c.name}: {m.name}") for c in CASES for k, m in enumerate(c.mistakes)]
+
+
+def _name(text: str) -> str:
+    return re.search(r"__global__ void (?:__launch_bounds__\(\d+\) )?(\w+)\(", text)[1]
+
+
+def _all(case: Case) -> str:
+    """The text that is right and all that are wrong, as one: it is compiled once."""
+    parts = []
+    for k, m in enumerate([None, *case.mistakes]):
+        assert m is None or m.old in case.text
+        text = case.text.replace(m.old, m.new, 1) if m is not None and m.old else case.text
+        name = _name(text)
+        text = text.replace(f"{name}(", f"{name}_{k}(", 1)
+        parts.append(f"namespace case_{k} {{\n{text}\n}}\nusing namespace case_{k};")
+    return "\n".join(parts)
+
+
+def _run(case: Case, which: int, **options) -> list[np.ndarray]:
+    names = [f"{_name(case.text)}_{k}" for k in range(1 + len(case.mistakes))]
+    return run(_all(case), names[which], case.arguments, entries=names, **{**case.launch, **options})
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@pytest.mark.parametrize("order", [FORWARD, BACKWARD, 11])
+def test_what_is_right_runs(case, order):
+    for found, want in zip(_run(case, 0, order=order), case.want, strict=False):
+        np.testing.assert_allclose(found, want, rtol=case.tolerance, atol=case.tolerance)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_what_is_right_runs_fast(case):
+    for found, want in zip(_run(case, 0, checked=False), case.want, strict=False):
+        np.testing.assert_allclose(found, want, rtol=case.tolerance, atol=case.tolerance)
+
+
+@pytest.mark.parametrize("case, which", MISTAKES)
+@pytest.mark.parametrize("order", [FORWARD, 5])
+def test_what_is_wrong_is_found(case: Case, which: int, order: int):
+    mistake = case.mistakes[which]
+    with pytest.raises(EmulationError) as error:
+        _run(case, which + 1, order=order, **mistake.launch)
+    kinds = {mistake.kind, mistake.otherwise} if order else {mistake.kind}
+    assert error.value.kind in kinds, str(error.value)
+
+
+def test_there_are_enough_mistakes():
+    assert len(MISTAKES) >= 50 and len(CASES) >= 10
