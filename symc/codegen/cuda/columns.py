@@ -14,7 +14,7 @@ import numpy as np
 
 from symc.codegen.cpu.folds import fold_parts
 from symc.codegen.cuda.nests import Rows, emit_ready, enter, rows_of
-from symc.codegen.cuda.partials import Partial, parts, put_together
+from symc.codegen.cuda.partials import TOGETHER, Partial, parts, together
 from symc.codegen.cuda.row_text import Line
 from symc.codegen.cuda.source import WARP, CudaSource, Entry
 from symc.codegen.cuda.vectors import VECTORS, vector_type
@@ -116,19 +116,20 @@ class _Text:
         w, rows = self.w, self.rows
         w.parts[VECTORS] = None
         grid = (ceildiv(rows.count, WARP * self.vector), self.parts, 1)
-        entries: list[tuple[str, tuple[Size, Size, Size], list[str]]] = []
+        entries: list[tuple[str, tuple[Size, Size, Size], int, list[str]]] = []
         if not self.split:
-            entries.append((name, grid, self._whole()))
+            entries.append((name, grid, BLOCK, self._whole()))
         else:
             for n, members in enumerate(rows.passes):
                 last = n == len(rows.passes) - 1
-                entries.append((f"{name}_rows{n}", grid, self._partial(members)))
-                end = (ceildiv(rows.count, BLOCK), 1, 1)
-                entries.append((f"{name}_parts{n}", end, self._together(members, last)))
+                entries.append((f"{name}_rows{n}", grid, BLOCK, self._partial(members)))
+                end = (ceildiv(rows.count, WARP), 1, 1)
+                entries.append((f"{name}_parts{n}", end, TOGETHER, self._together(members, last)))
         arguments = w.arguments(scratch=self._scratches())
-        w.lines = [line for entry, _, lines in entries for line in (w.head(entry, arguments, BLOCK), *lines, "}")]
+        w.lines = [line for entry, _, threads, lines in entries
+                   for line in (w.head(entry, arguments, threads), *lines, "}")]
         scratch = [p.nbytes * self.parts * rows.count for m in rows.members for p in self.partials[m]]
-        return w.finish([Entry(entry, arguments, g, BLOCK) for entry, g, _ in entries],
+        return w.finish([Entry(entry, arguments, g, threads) for entry, g, threads, _ in entries],
                         scratch if self.split else ()), w
 
     def _scratches(self) -> int:
@@ -169,13 +170,10 @@ class _Text:
         self._fold(members, env, done, f"{w.index}(blockIdx.y)", f"{w.index}(gridDim.y)")
         self._down(members, done)
         w.line(1, "if (high == 0 && live) {")
-        w.line(2, "#pragma unroll")
-        w.line(2, f"for (int e = 0; e < {self.vector}; ++e) {{")
         for m in members:
             for p, name in zip(self.partials[m], done[m], strict=True):
-                at = f"{w.index}(blockIdx.y) * {w.size(self.rows.count)} + column + e"
-                w.line(3, f"{p.array}[{at}] = {name}[e];")
-        w.line(2, "}")
+                at = f"{w.index}(blockIdx.y) * {w.size(self.rows.count)} + column"
+                w.line(2, f"store_array<{self.vector}>({p.array} + {at}, {name});")
         w.line(1, "}")
         return w.lines
 
@@ -196,11 +194,8 @@ class _Text:
         """Put the partial results of a column together; after the last pass, make the results of it."""
         w, rows = self.w, self.rows
         w.lines = []
-        w.is_index("column", rows.count)
-        w.line(1, f"const {w.index} column = {w.index}(blockIdx.x) * {BLOCK} + threadIdx.x;")
-        w.line(1, f"if (column >= {w.size(rows.count)}) return;")
         found = [p for m in members for p in self.partials[m]]
-        names = put_together(w, found, "column", rows.count, self.parts, 1)
+        names = together(w, found, rows.count, self.parts)
         if not last:
             for p, name in zip(found, names, strict=True):
                 w.line(1, f"{p.array}[column] = {name};")
@@ -318,13 +313,19 @@ class _Text:
 
     def _store(self, env: Env, done: dict[Value, list[str]], vector: int, at: str, depth: int) -> None:
         """Write the results of the columns of a thread."""
-        w = self.w
-        if vector:
-            w.line(depth, "#pragma unroll")
-            w.line(depth, f"for (int e = 0; e < {vector}; ++e) {{")
-        scope = self._column(env, done, "e" if vector else "", depth + 1)
-        for k, out in enumerate(self.rows.outs):
-            text = w.stored(w.expression(out.value, scope), out.value.dtype)
-            w.line(depth + 1, f"o{k}[{at}{' + e' if vector else ''}] = {text};")
-        if vector:
-            w.line(depth, "}")
+        w, outs = self.w, self.rows.outs
+        if not vector:
+            scope = self._column(env, done, "", depth)
+            for k, out in enumerate(outs):
+                w.line(depth, f"o{k}[{at}] = {w.stored(w.expression(out.value, scope), out.value.dtype)};")
+            return
+        for k, out in enumerate(outs):
+            w.line(depth, f"{storage(out.value.dtype)} y{k}[{vector}];")
+        w.line(depth, "#pragma unroll")
+        w.line(depth, f"for (int e = 0; e < {vector}; ++e) {{")
+        scope = self._column(env, done, "e", depth + 1)
+        for k, out in enumerate(outs):
+            w.line(depth + 1, f"y{k}[e] = {w.stored(w.expression(out.value, scope), out.value.dtype)};")
+        w.line(depth, "}")
+        for k in range(len(outs)):
+            w.line(depth, f"store_array<{vector}>(o{k} + {at}, y{k});")

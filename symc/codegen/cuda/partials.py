@@ -10,14 +10,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from symc.codegen.cuda.source import WARP
 from symc.codegen.cuda.writer import Writer, scalar_type
 from symc.ir.dim import Size, ceildiv, floordiv, maximum, minimum
 from symc.ir.record import dataclass
 
 #: Blocks that a launch should have, and the fewest rows that are a part.
 BLOCKS, ROWS = 1024, 64
-#: Parts at most: as many partial results are combined by one thread.
-MOST_PARTS = 256
+#: Parts at most, and threads of a block that puts them together.
+MOST_PARTS, TOGETHER = 256, 512
 
 
 @dataclass(frozen=True)
@@ -48,18 +49,32 @@ def parts(rows: Size, blocks: Size) -> Size:
     return maximum(1, minimum(wanted, ceildiv(rows, ROWS)))
 
 
-def put_together(w: Writer, found: Sequence[Partial], column: str, columns: Size, count: Size,
-                 depth: int) -> list[str]:
-    """Write the loop over the partial results of a column; the names of the outcomes."""
+def together(w: Writer, found: Sequence[Partial], columns: Size, count: Size) -> list[str]:
+    """Write the head of a launch that puts partial results together, a block for ``WARP`` columns: what comes next is
+    done once for each ``column``. The names of the outcomes."""
+    high = TOGETHER // WARP
+    w.is_index("column", columns)
+    w.line(1, f"const {w.index} high = threadIdx.x / {WARP};")
+    w.line(1, f"const {w.index} column = {w.index}(blockIdx.x) * {WARP} + threadIdx.x % {WARP};")
     names = []
     for p in found:
         names.append(w.fresh("s"))
-        w.line(depth, f"{p.type} {names[-1]} = {p.array}[{column}];")
+        w.line(1, f"{p.type} {names[-1]} = {w.identity(p.kind, p.dtype)};")
     i = w.new_index(count, "g")
-    w.line(depth, "#pragma unroll 8")
-    w.line(depth, f"for ({w.index} {i} = 1; {i} < {w.size(count)}; ++{i}) {{")
+    w.line(1, f"if (column < {w.size(columns)}) {{")
+    w.line(2, "#pragma unroll 4")
+    w.line(2, f"for ({w.index} {i} = high; {i} < {w.size(count)}; {i} += {high}) {{")
     for name, p in zip(names, found, strict=True):
-        part = f"{p.array}[{i} * {w.size(columns)} + {column}]"
-        w.line(depth + 1, f"{name} = {w.combined(p.kind, name, part, p.dtype)};")
-    w.line(depth, "}")
+        part = f"{p.array}[{i} * {w.size(columns)} + column]"
+        w.line(3, f"{name} = {w.combined(p.kind, name, part, p.dtype)};")
+    w.line(2, "}")
+    w.line(1, "}")
+    for name, p in zip(names, found, strict=True):
+        w.line(1, f"__shared__ {p.type} {name}part[{high}][{WARP}];")
+        w.line(1, f"{name}part[high][threadIdx.x % {WARP}] = {name};")
+    w.line(1, "__syncthreads();")
+    w.line(1, f"if (high > 0 || column >= {w.size(columns)}) return;")
+    for name, p in zip(names, found, strict=True):
+        other = f"{name}part[h][threadIdx.x]"
+        w.line(1, f"for (int h = 1; h < {high}; ++h) {name} = {w.combined(p.kind, name, other, p.dtype)};")
     return names

@@ -77,8 +77,9 @@ class Accumulator:
 @dataclass
 class RowText:
     """Writes rows. ``lane``: the number of a thread in its group; ``live``: whether its row is one, "" if it must be;
-    ``columns``: where each result that is combined down the columns is collected, by its number; ``first``, ``step``:
-    the first vector of a thread and how far it is to the next, where other groups work on the row, too."""
+    ``columns``: what each result that is combined down the columns is collected in, by its number: registers, or
+    memory where rows do not fit into registers; ``first``, ``step``: the first vector of a thread (where rows are in
+    registers: of the group) and how far it is to the next, where other groups work on the row, too."""
 
     w: Writer
     rows: Rows
@@ -156,12 +157,15 @@ class RowText:
         if steps:
             w.line(depth, "#pragma unroll")
             w.line(depth, f"for (int c = 0; c < {steps}; ++c) {{")
-            w.line(depth + 1, f"const {w.index} {j} = (c * {threads} + {self.lane}) * {vector};")
+            start = f"{self.first} + " * bool(self.first)
+            w.line(depth + 1, f"const {w.index} {j} = {start}(c * {threads} + {self.lane}) * {vector};")
             tests = [t for t in (self.live, "" if self.layout.exact else f"{j} < {n}") if t]
             w.line(depth + 1, f"if ({' && '.join(tests)}) {{" if tests else "{")
             yield j, depth + 2
             w.line(depth + 1, "}")
         else:
+            if self.live:
+                n = f"({self.live} ? {n} : 0)"
             first, step = self.first or f"{self.lane} * {vector}", self.step or threads * vector
             w.line(depth, "#pragma unroll 4")
             w.line(depth, f"for ({w.index} {j} = {first}; {j} < {n}; {j} += {step}) {{")
@@ -198,7 +202,7 @@ class RowText:
                 for name, text in zip(held.get(m) or keeps[m], texts[len(parts[m]) :], strict=True):
                     w.line(inner + 1, f"{name}{'[c]' if steps else ''}.at[e] = {text};")
             else:
-                self._put(m, made[m], texts, found, inner + 1)
+                self._put(m, made[m], texts, found, element, inner + 1)
         w.line(inner, "}")
         for m, names in held.items():
             for k, name in zip(m.attrs.get("keeps", ()), names, strict=True):
@@ -246,11 +250,12 @@ class RowText:
                 self.w.line(depth, f"{vector_type(t, self.layout.vector)} {names[k]};")
         return names
 
-    def _put(self, m: Value, made: dict[int, str], texts: Sequence[str], found: Sequence[Value], depth: int) -> None:
+    def _put(self, m: Value, made: dict[int, str], texts: Sequence[str], found: Sequence[Value],
+             element: str, depth: int) -> None:
         w = self.w
         for k, out in enumerate(self.rows.outs):
             if out.value is m and out.put:
-                now = f"{self.columns[k]}[c].at[e]"
+                now = f"{self.columns[k]}[c].at[e]" if self.layout.steps else f"{self.columns[k]}[{element}]"
                 text = w.combined(out.put, now, texts[out.number], found[out.number].dtype)
                 w.line(depth, f"{now} = {text};")
             elif k in made:

@@ -42,15 +42,15 @@ def power(x: int) -> int:
     return 1 << max(0, x - 1).bit_length()
 
 
-def layout(found: Rows, length: int, count: int) -> Layout:
-    """How rows of this length are divided among threads."""
+def layout(found: Rows, length: int, count: int, more: float = 0) -> Layout:
+    """How rows of this length are divided among threads. ``more``: other numbers of 4 bytes for each element."""
     heavy = is_heavy(found.kernel.loops.region)
     vector = 1 if heavy else max(1, VECTOR // widest(found))
     if length % vector:
         vector = 1
     lines = dict.fromkeys((line, line.array.dtype.itemsize) for m in found.members
                           for line in lines_of(found, m).values())
-    words = sum(size for _, size in lines) / 4
+    words = sum(size for _, size in lines) / 4 + more
     values = len(every_value(found.kernel.loops.region))
     most = min(ELEMENTS, int(REGISTERS / max(1, words)), max(1, TEXT // values))
     most = max(vector, 1 << most.bit_length() - 1)

@@ -8,13 +8,14 @@ from typing import Any
 from symc.codegen.cpu.text import Unsupported
 from symc.codegen.cuda.columns import columns
 from symc.codegen.cuda.flat import flat
+from symc.codegen.cuda.late import late
 from symc.codegen.cuda.rows import rows
 from symc.codegen.cuda.writer import Kernel
 from symc.codegen.kernel_source import Form
 from symc.codegen.scalarize import Loops
 from symc.ir.dim import number
 
-TEMPLATES: tuple[Callable[[Kernel], Any], ...] = (flat, rows, columns)
+TEMPLATES: tuple[Callable[[Kernel], Any], ...] = (flat, rows, columns, late)
 
 
 def fast(form: Form, loops: Loops) -> Any:

@@ -12,6 +12,16 @@ template <class T, int N> SYMC_FUNCTION void load_vector(Vector<T, N> &to, const
 template <class T, int N> SYMC_FUNCTION void store_vector(T *to, const Vector<T, N> &from) {
   *reinterpret_cast<Vector<T, N> *>(to) = from;
 }
+template <int N, class T> SYMC_FUNCTION void store_array(T *to, const T *from) {
+  constexpr int at_once = N * sizeof(T) > 16 ? 16 / sizeof(T) : N;
+  #pragma unroll
+  for (int k = 0; k < N; k += at_once) {
+    Vector<T, at_once> part;
+    #pragma unroll
+    for (int e = 0; e < at_once; ++e) part.at[e] = from[k + e];
+    store_vector(to + k, part);
+  }
+}
 #endif"""
 
 #: What the lane has whose number differs in these bits. All lanes of a warp take part.
