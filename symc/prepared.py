@@ -17,6 +17,7 @@ from symc.ir.record import dataclass
 from symc.ir.text import print_function
 from symc.ir.value import Value
 from symc.opt import DEFAULT, FAST_COMPILE, Optimized, optimize
+from symc.opt.pipelines import ON_CUDA
 from symc.runtime.kept_program import KeptProgram
 from symc.runtime.kernels import compile_count
 from symc.runtime.program import load
@@ -56,12 +57,17 @@ class Prepared:
         return self.whole or self.final
 
 
+def pipeline_of(mode: str, target: Target) -> str:
+    """The pipeline of a mode, on a device."""
+    return ON_CUDA if mode == "default" and not target.on_host else PIPELINES[mode]
+
+
 def prepare(
     f: Function, mode: str, pipeline: str | None, donated: frozenset[int], threads: int | None = None,
     budget: Budget | None = None, target: Target = HOST,
 ) -> Prepared:
     """Optimize, plan and load ``f``. ``donated``: arguments that a call may overwrite."""
-    wanted = PIPELINES[mode] if pipeline is None else pipeline
+    wanted = pipeline_of(mode, target) if pipeline is None else pipeline
     if mode in CHECKED:
         wanted = f"check_assumptions,{wanted}"
     if not wanted:

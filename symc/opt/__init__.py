@@ -62,6 +62,8 @@ for _pass in (
     Pass("sink", "What one branch alone needs is computed in that branch.", loops=late("loops.sink.sink")),
     Pass("chains", "Products of several matrices are multiplied in the order that costs least.",
          records=late("chains.chains"), on=("dot",)),
+    Pass("all_samples", "Convolutions are computed for all samples at once, not in a loop over them.",
+         records=late("all_samples.all_samples"), on=("conv", "conv_input", "conv_filter")),
     Pass("check_indices", "Gathers read only where an index was checked.", function=late("bounds.check_indices"),
          on=("indices",)),
     Pass("small_loops", "Loops on a few numbers become one kernel each.",

@@ -69,6 +69,12 @@ FAST_COMPILE = (
     "open_blocks,decompose,check_indices,small_loops,blas,fuse"
 )
 
+#: The default on a CUDA device:
+#: * all_samples comes before decompose, which would make loops over samples; a launch for each takes longer than what it
+#:   computes.
+#: * read_once is left out: its kernel reads a matrix once where one core goes through it row by row.
+ON_CUDA = DEFAULT.replace(",decompose,", ",all_samples,decompose,").replace(",read_once,", ",")
+
 #: Everything but fusion, for those who want to see or test values.
 UNFUSED = DEFAULT.removesuffix(",check_indices,small_loops,read_once,blas,keep,fuse")
 

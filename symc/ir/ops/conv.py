@@ -175,7 +175,7 @@ def _slice_conv(x: Value, w: Value, lead: int, groups: int, stride: Steps, dilat
     total: Value | None = None
     for at, part in zip(np.ndindex(*window), slices(x, window, stride, dilation), strict=True):
         number = slice_(w, start=(0, 0, *at), size=(w.shape[0], *[1] * (w.ndim - 1)), step=(1,) * w.ndim)
-        number = broadcast(reshape(number, shape=(w.shape[0],)), axes=(0,), shape=part.shape)
+        number = broadcast(reshape(number, shape=(w.shape[0],)), axes=(lead,), shape=part.shape)
         total = mul(part, number) if total is None else add(total, mul(part, number))
     assert total is not None
     return total
@@ -194,8 +194,8 @@ def _sum_filter(x: Value, g: Value, lead: int, groups: int, window: Window, stri
     """Sums of products with windows that are not copied."""
     m = len(window)
     own = windows(x, window=window, stride=stride, dilation=dilation)
-    other = broadcast(g, axes=(0, *_run(m + 1, m)), shape=own.shape)
-    w = sum_(mul(other, own), axes=_run(m + 1, m))
+    other = broadcast(g, axes=(*_run(0, lead + 1), *_run(lead + m + 1, m)), shape=own.shape)
+    w = sum_(mul(other, own), axes=(*_run(0, lead), *_run(lead + m + 1, m)))
     return reshape(w, shape=(w.shape[0], 1, *w.shape[1:]))
 
 
@@ -234,6 +234,25 @@ def _all_samples(v: Value) -> Value:
 def _in_single(v: Value) -> Value:
     """Sums are not rounded to half precision on the way."""
     return cast(v.op(*[cast(o, dtype=DTYPES["f32"]) for o in v.operands], **v.attrs), dtype=v.dtype)
+
+
+# --- all samples at once ----------------------------------------------------------------------------------------------
+
+
+def _at_once(plain: Callable[..., Value]) -> Callable[[Value], Value]:
+    """One product (or, of a filter for each channel, one sum) for all samples."""
+
+    def whole(v: Value) -> Value:
+        if v.dtype == DTYPES["f16"]:
+            return cast(whole(v.op(*[cast(o, dtype=DTYPES["f32"]) for o in v.operands], **v.attrs)), dtype=v.dtype)
+        form = plain
+        if _is_depthwise(v):
+            if v.op is conv_input and set(v.attrs["stride"]) == {1}:
+                v = _flipped(v)
+            form = {conv: _slice_conv, conv_filter: _sum_filter}.get(v.op, plain)
+        return form(*v.operands, lead=1, **v.attrs)
+
+    return whole
 
 
 # --- batches ----------------------------------------------------------------------------------------------------------
@@ -351,7 +370,7 @@ conv: Op = register(Op(
                  lambda g, v: conv_filter(v.operands[0], g, **_window(v.operands[1]), **_steps(v)))),
     Decompose(_each_sample(_plain_conv)), frozenset({"contraction"}), _samples(lambda x, w, g: ((x, w), {})),
     "For each sample and filter w, the sum of products with every window of x.",
-    dict(kinds="f", batch=_batch(_plain_conv, merge=True), fits=lambda v: fits(
+    dict(kinds="f", all_samples=_at_once(_plain_conv), batch=_batch(_plain_conv, merge=True), fits=lambda v: fits(
         v, v.operands[0].shape[2:], v.operands[1].shape[2:])),
 ))  # fmt: skip
 
@@ -362,7 +381,7 @@ conv_input: Op = register(Op(
     Decompose(_each_sample(_plain_input)), frozenset({"contraction"}),
     _samples(lambda x, w, g: ((g, w), {"size": x.shape[2:]})),
     "The transpose of `conv` by its first operand, which has sizes `size`: a transposed convolution.",
-    dict(kinds="f", batch=_batch(_plain_input, merge=True)),
+    dict(kinds="f", all_samples=_at_once(_plain_input), batch=_batch(_plain_input, merge=True)),
 ))  # fmt: skip
 
 conv_filter: Op = register(Op(
@@ -372,7 +391,7 @@ conv_filter: Op = register(Op(
     Decompose(_all_samples), frozenset({"contraction"}),
     _samples(lambda x, w, g: ((x, g), {"window": w.shape[2:]})),
     "The transpose of `conv` by its second operand, which has the sizes `window`: x with a cotangent of the result.",
-    dict(kinds="f", batch=_batch(_plain_filter, merge=False)),
+    dict(kinds="f", all_samples=_at_once(_plain_filter), batch=_batch(_plain_filter, merge=False)),
 ))  # fmt: skip
 
 __all__ = ["conv", "conv_filter", "conv_input"]

@@ -1,0 +1,43 @@
+"""The pass all_samples: convolutions as one product for all samples, which says the same as the op."""
+
+import numpy as np
+import pytest
+
+import symc as sc
+from symc.ir.ops.conv import conv, conv_filter, conv_input
+from symc.ir.reference import run_values
+from symc.ir.traverse import every_value, postorder
+from symc.ir.types import TensorType
+from symc.ir.value import fresh_input
+from symc.opt.pipelines import DEFAULT, ON_CUDA
+
+
+@pytest.mark.parametrize("op", [conv, conv_input, conv_filter], ids=lambda op: op.name)
+def test_it_says_what_the_op_says(op):
+    for operands, attrs in op.samples():
+        leaves = [fresh_input(TensorType(a.dtype, a.shape)) for a in operands]
+        v = op(*leaves, **attrs)
+        whole = op.facts["all_samples"](v)
+        assert whole.type is v.type
+        assert not any(x.regions or "all_samples" in x.op.facts for x in postorder([whole]))
+        found, wanted = run_values([whole, v], dict(zip(leaves, operands)), {})
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_device_gets_products_and_no_loops():
+    x, w = sc.input("x", "float32", ("n", 3, 8, 8)), sc.input("w", "float32", (4, 3, 3, 3))
+    loss = sc.sum(sc.conv(x, w) ** 2)
+    gradients = sc.grad(loss, [x, w])
+    a, b = np.ones((2, 3, 8, 8), "float32"), np.ones((4, 3, 3, 3), "float32")
+    found, wanted = (sc.compile(gradients, [x, w], pipeline=p) for p in (ON_CUDA, DEFAULT))
+    names = [v.op.name for v in every_value(found._prepared.final.body)]
+    assert "scan" not in names and sum(n in ("dot", "gemm") for n in names) == 3
+    assert "scan" in [v.op.name for v in every_value(wanted._prepared.final.body)]
+    for p, q in zip(found(a, b), wanted(a, b)):
+        np.testing.assert_allclose(p, q, rtol=1e-5)
+
+
+def test_the_pipeline_of_a_device():
+    ours, theirs = ON_CUDA.split(","), DEFAULT.split(",")
+    assert [p for p in ours if p != "all_samples"] == [p for p in theirs if p != "read_once"]
+    assert ours.index("all_samples") == ours.index("decompose") - 1
