@@ -47,6 +47,8 @@ from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value
 
 Values = Sequence[Value | None]
+INDEFINITE = "the matrix is not positive definite"
+MORE = "where it should be, and rounding says otherwise, add a small number to its diagonal"
 
 
 def triangular(t: Value, b: Value, *, lower: bool, trans: str = "n", unit: bool = False) -> Value:
@@ -73,8 +75,7 @@ def _square(name: str):
 
 
 def _cholesky_reference(a):
-    return checked("the matrix is not positive definite", np.linalg.cholesky, a,
-                   help="where it should be, and rounding says otherwise, add a small number to its diagonal")
+    return checked(INDEFINITE, np.linalg.cholesky, a, help=MORE)
 
 
 def _halved(x: Value) -> Value:

@@ -11,21 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import IndexingError, InternalError
-from symc.runtime.cuda.device import Event, Graph, Memory, Span, Stream
-from symc.runtime.cuda.devices import Context
-from symc.runtime.cuda.lower import (
-    DO,
-    VECTOR,
+from symc.errors import InternalError
+from symc.runtime.cuda.actions import (
     Action,
     CopyAction,
-    DeviceLowered,
     FillAction,
     LaunchAction,
     ProductAction,
     RecordAction,
     Touched,
 )
+from symc.runtime.cuda.device import Event, Graph, Memory, Span, Stream
+from symc.runtime.cuda.devices import Context
+from symc.runtime.cuda.lower import DO, VECTOR, DeviceLowered
 from symc.runtime.executor import Op, Word
 
 #: How many graphs a frame keeps, and after how many calls that each had other addresses it captures no more.
@@ -145,9 +143,7 @@ class Frame:
             if not found.any():
                 return
             self.device.fill(self.words[slot], 0, found.nbytes, self._streams[0])
-        _, lines = what[int(np.flatnonzero(found)[0])]
-        raise IndexingError("an index that was computed on the device is out of bounds", where=lines,
-                            help="the same function compiled for the CPU says which")
+        raise what[int(np.flatnonzero(found)[0])].error()
 
     # -- actions
 

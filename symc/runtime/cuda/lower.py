@@ -19,8 +19,19 @@ from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass, field
 from symc.ir.types import TupleType
 from symc.ir.value import Value
-from symc.runtime.cuda import products, sums
-from symc.runtime.cuda.device import Kernel, Product
+from symc.runtime.cuda import products, solver, sums
+from symc.runtime.cuda.actions import (
+    Action,
+    CopyAction,
+    Failure,
+    FillAction,
+    LaunchAction,
+    ProductAction,
+    RecordAction,
+    Touched,
+    WaitAction,
+)
+from symc.runtime.cuda.device import Kernel
 from symc.runtime.executor import ARENA, Address, Code, Template
 from symc.runtime.lower import Lowering, Slots, _interface
 from symc.runtime.lowered import Fresh
@@ -34,72 +45,6 @@ VECTOR = 16
 FLAGS = 1024
 #: Scratch memory starts at multiples of so many bytes.
 _PART = 256
-
-#: Memory that an action touches: the slot of its address, and bytes.
-Touched = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class LaunchAction:
-    """``cells``: the slots of the parameters, which hold addresses and numbers."""
-
-    kernel: Kernel
-    grid: tuple[int, int, int]
-    block: int
-    shared: int
-    cells: tuple[int, ...]
-    reads: tuple[Touched, ...]
-    writes: tuple[Touched, ...]
-    lane: int = 0
-
-
-@dataclass(frozen=True)
-class ProductAction:
-    """A product of the matrices at the addresses in three slots."""
-
-    product: Product
-    a: int
-    b: int
-    c: int
-    lane: int = 0
-
-
-@dataclass(frozen=True)
-class CopyAction:
-    """As the instruction COPY, on a lane."""
-
-    to: int
-    source: int
-    nbytes: int
-    lane: int = 0
-
-
-@dataclass(frozen=True)
-class FillAction:
-    """Zero bytes, on a lane."""
-
-    to: int
-    nbytes: int
-    lane: int = 0
-
-
-@dataclass(frozen=True)
-class RecordAction:
-    """From here on, event ``event`` is what a lane has done so far."""
-
-    event: int
-    lane: int
-
-
-@dataclass(frozen=True)
-class WaitAction:
-    """What a lane does from here on comes after an event."""
-
-    event: int
-    lane: int
-
-
-Action = LaunchAction | ProductAction | CopyAction | FillAction | RecordAction | WaitAction
 
 
 class Loaded(Protocol):
@@ -127,7 +72,7 @@ class DeviceLowered:
     updates: tuple[int, ...]
     steps: Sequence[Any]
     actions: Sequence[Action]
-    flags: tuple[int, Sequence[tuple[str, tuple]]]
+    flags: tuple[int, Sequence[Failure]]
     lanes: int
     events: int
     fixed: bool
@@ -145,7 +90,7 @@ class DeviceLowering(Lowering):
     lane: int = 0
     scratch: dict[int, int] = field(default_factory=dict)
     top: int = 0
-    failures: list[tuple[str, tuple]] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
     flags: np.ndarray = field(default_factory=lambda: np.zeros(FLAGS, np.int32))
     fixed: bool = True
 
@@ -199,7 +144,7 @@ class DeviceLowering(Lowering):
         source, kernels = launch.at(self.number)
         aligned = self._aligned(operands, results)
         scratch = [(self.memory(n), n) for n in map(self.number, source.scratch)]
-        failed = self._flag(plan, v) if source.fails else None
+        failed = self.flag(Failure(tuple(plan.function.locations(v)))) if source.fails else None
         for entry in source.entries:
             self._entry(entry, kernels[entry.name], [aligned.get(s, s) for s, _ in operands],
                         [aligned.get(s, s) for s, _ in results], scratch, failed, operands, results)
@@ -236,17 +181,20 @@ class DeviceLowering(Lowering):
                 self.do(CopyAction(found[s], s, n, self.lane))
         return found
 
-    def _flag(self, plan: Plan, v: Value) -> int:
+    def flag(self, failure: Failure) -> int:
         """The slot of the flag of a launch with checks."""
         k = min(len(self.failures), FLAGS - 1)
         if len(self.failures) < FLAGS:
-            self.failures.append((v.op.name, tuple(plan.function.locations(v))))
+            self.failures.append(failure)
         return self.offset(self.code.keep(self.flags), 4 * k)
 
     def _call(self, plan: Plan, step: Step, reads: Sequence[int], writes: Sequence[int]) -> None:
-        """A product. What is none was refused when the program was loaded."""
+        """A product, linear algebra, or a user's kernel. All else was refused when the program was loaded."""
         if has_user_kernel(step.value):
             return self._user(step.value, self.launches[step.value.op.name], reads, writes)
+        if solver.is_solved(step.value):
+            kernels = self.launches[solver.key(step.value)]
+            return solver.lower_solver(self, plan, step.value, reads, writes, kernels)
         lowered = products.lower_product(step, self.number, self.precision)
         if lowered is None:
             return self._launch(plan, step.value, self.launches[sums.form_of(step.value)], reads, writes)

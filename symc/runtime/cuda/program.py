@@ -24,12 +24,12 @@ from symc.ir.record import dataclass
 from symc.ir.requires import Requirement, requirements
 from symc.ir.types import TupleType
 from symc.ir.value import Region
-from symc.runtime.cuda import products, sums
+from symc.runtime.cuda import products, solver, sums
 from symc.runtime.cuda.arrays import DeviceArray
 from symc.runtime.cuda.device import Kernel, Memory, Resources, Signature
 from symc.runtime.cuda.devices import Context
 from symc.runtime.cuda.frame import Frame, is_aligned
-from symc.runtime.cuda.library import signatures, unit
+from symc.runtime.cuda.library import helpers, signatures, unit
 from symc.runtime.cuda.lower import DeviceLowered, lower
 from symc.runtime.cuda.timed import TimedFrame
 from symc.runtime.lowered import Fresh
@@ -112,6 +112,7 @@ class CudaProgram:
                 try:
                     found = family(form)
                     plain = found.source(found.choose(nominal), "kernel")
+                    helpers(plain.helpers)
                 except Unsupported as e:
                     raise refusal(plan, step, self.context.name, str(e)) from None
                 self.required[form[0]] = requirements(form[0])
@@ -123,6 +124,8 @@ class CudaProgram:
                 self.launches[step.value.op.name] = self._user_kernel
                 types = step.value.type.items if isinstance(step.value.type, TupleType) else (step.value.type,)
                 self._user_kernel(user_launch(step.value, nominal), len(step.value.operands) + len(types))
+            elif step.kind == "call" and solver.is_solved(step.value):
+                self.launches[solver.key(step.value)] = solver.load(step.value, self.context.kernels)
         distinct = {s.text: s for _, s in first}
         kernels = load_sources(self.context, list(distinct.values())) if distinct else {}
         for loaded, source in first:
@@ -240,7 +243,7 @@ def forms_of(plan: Plan, step: Step, device: str) -> Sequence[Form]:
     """The kernels that a step may launch. Raises DeviceError for one that would have to run on the host."""
     if step.kind == "launch":
         return (kernel_form_of(step),)
-    if step.kind != "call" or has_user_kernel(step.value):
+    if step.kind != "call" or has_user_kernel(step.value) or solver.is_solved(step.value):
         return ()
     if not is_product(step.value):
         raise refusal(plan, step, device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -76,7 +77,7 @@ class ProductCall:
         if not self.c.are_distinct():
             raise _wrong(p, "the matrices of c overlap")
         for x in (self.a, self.b):
-            if any(s < e + m and e < s + n for s, n in x.spans() for e, m in self.c.spans()):
+            if _touch(x.spans(), self.c.spans()) and _touch(x.columns_of_bytes(), self.c.columns_of_bytes()):
                 raise _wrong(p, f"c overlaps {x.name}")
         self.writes = self.c.spans()
         self.reads = (*self.a.spans(), *self.b.spans(), *(self.writes if p.beta else ()))
@@ -99,6 +100,18 @@ class ProductCall:
         if heap.region is not None:
             for start, nbytes in self.c.columns_of_bytes():
                 heap.mark(start, nbytes, native.WRITTEN)
+
+
+def _touch(some: Sequence[Span], others: Sequence[Span]) -> bool:
+    """Whether one of the ranges of some overlaps one of others. (Parts of one matrix may lie between each other.)"""
+    edges = sorted((start + at * size, at == 0, k) for k, spans in enumerate((some, others)) for start, size in spans
+                   for at in (0, 1))
+    inside = [0, 0]
+    for _, opens, k in edges:  # where one ends and another starts, the end comes first
+        inside[k] += 1 if opens else -1
+        if min(inside) > 0:
+            return True
+    return False
 
 
 def _check_numbers(p: Product, rows_a: int, rows_b: int) -> None:

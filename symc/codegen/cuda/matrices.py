@@ -1,0 +1,52 @@
+"""The translation units of linear algebra: which kernels an op needs, and how they are declared."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+
+import numpy as np
+
+from symc.codegen.cuda import matrix_text, vector_text
+from symc.codegen.cuda.prelude import END, PRELUDE
+from symc.codegen.cuda.source import WARP
+from symc.ir.types import DTYPE_NAMES
+
+_SOLVE = (matrix_text.SOLVE,)
+_QR = (vector_text.QR_PANEL, matrix_text.UNIT)
+#: The parts of the text, by the name of the op.
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "cholesky": (matrix_text.PART, matrix_text.CHOLESKY_BLOCK, matrix_text.CHOLESKY_ROWS),
+    "solve_triangular": _SOLVE,
+    "lu_factor": (matrix_text.LU_PANEL, matrix_text.LU_EXCHANGE, *_SOLVE),
+    "lu_solve": (matrix_text.ROWS_IN_ORDER, *_SOLVE),
+    "qr": (*_QR, matrix_text.PART),
+    "eigh": (vector_text.ROTATIONS, vector_text.EIGEN),
+    "eigvalsh": (vector_text.ROTATIONS, vector_text.EIGEN),
+    "svd": (vector_text.ROTATIONS, vector_text.SINGULAR, *_QR, vector_text.SIGNS),
+    "svdvals": (vector_text.ROTATIONS, vector_text.SINGULAR),
+}
+#: Dtypes that there are kernels for: what a number is added to 1 to be seen.
+EPSILONS = {"f": "1.1920929e-07f", "d": "2.220446049250313e-16"}
+_ENTRY = re.compile(r'extern "C" __global__ void __launch_bounds__\((\d+)\) (\w+)\(([^)]*)\)')
+
+
+@functools.cache
+def text_of(name: str, dtype: np.dtype) -> str:
+    """A translation unit with the kernels of an op."""
+    head = f"typedef {DTYPE_NAMES[dtype]} T;\n#define EPS {EPSILONS[dtype.char]}\n"
+    return "".join([PRELUDE, head, matrix_text.COMMON, *PARTS[name], END])
+
+
+@functools.cache
+def entries_of(name: str) -> dict[str, tuple[int, int]]:
+    """The entries in it: how many parameters each has (all of 8 bytes), and threads at most."""
+    found = {}
+    for threads, entry, parameters in _ENTRY.findall("".join(PARTS[name])):
+        assert int(threads) % WARP == 0
+        found[entry] = parameters.count(",") + 1, int(threads)
+    return found
+
+
+__all__ = ["EPSILONS", "PARTS", "entries_of", "text_of"]

@@ -1,0 +1,253 @@
+r"""Kernels on blocks of matrices: what factorizations and triangular solves do between products.
+
+They are plain CUDA C++ for one dtype (``T``) and matrices stored by rows. A block of threads works on one matrix
+(``blockIdx.x`` says which), or on a strip of it; larger matrices are taken in strips of ``WIDTH`` rows or columns, and
+what is left of the work is products of matrices, which a library does. Who launches them: ``symc.runtime.cuda.solver``.
+"""
+
+from __future__ import annotations
+
+#: Rows or columns of a strip: one for each thread of a warp.
+WIDTH = 32
+
+COMMON = r"""
+constexpr int W = 32;
+
+// The same for every thread of a block. `room` has an element for each warp.
+SYMC_FUNCTION T block_sum(T x, T *room) {
+  const int warp = threadIdx.x / 32, warps = blockDim.x / 32;
+  for (int s = 16; s; s >>= 1) x += __shfl_xor_sync(0xffffffffu, x, s);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) room[warp] = x;
+  __syncthreads();
+  T found = room[0];
+  for (int k = 1; k < warps; k++) found += room[k];
+  return found;
+}
+SYMC_FUNCTION T warp_sum(T x) {
+  for (int s = 16; s; s >>= 1) x += __shfl_xor_sync(0xffffffffu, x, s);
+  return x;
+}
+// Nan if there is one.
+SYMC_FUNCTION T block_max(T x, T *room) {
+  const int warp = threadIdx.x / 32, warps = blockDim.x / 32;
+  for (int s = 16; s; s >>= 1) x = maximum(x, __shfl_xor_sync(0xffffffffu, x, s));
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) room[warp] = x;
+  __syncthreads();
+  T found = room[0];
+  for (int k = 1; k < warps; k++) found = maximum(found, room[k]);
+  return found;
+}
+"""
+
+#: The triangle of each matrix that is kept, 0 elsewhere; and matrices with ones on the diagonal.
+PART = r"""
+extern "C" __global__ void __launch_bounds__(256) matrix_part(const T *a, T *o, i64 rows, i64 columns, i64 stride,
+                                                              i64 total, i64 lower) {
+  const i64 e = i64(blockIdx.x) * 256 + threadIdx.x;
+  if (e >= total) return;
+  const i64 j = e % columns, i = e / columns % rows, at = e / (columns * rows) * stride + i * columns + j;
+  o[e] = (lower ? j <= i : j >= i) ? a[at] : T(0);
+}
+"""
+UNIT = r"""
+extern "C" __global__ void __launch_bounds__(256) matrix_unit(T *o, i64 rows, i64 columns, i64 total) {
+  const i64 e = i64(blockIdx.x) * 256 + threadIdx.x;
+  if (e < total) o[e] = e % columns == e / columns % rows ? T(1) : T(0);
+}
+"""
+
+#: The factor of a block on the diagonal, in place, with zeros above the diagonal.
+CHOLESKY_BLOCK = r"""
+extern "C" __global__ void __launch_bounds__(256) cholesky_block(T *l, i64 ld, i64 stride, i64 at, i64 width,
+                                                                 i32 *failed) {
+  __shared__ T tile[W][W + 1];
+  const int t = threadIdx.x, lane = t % 32, warp = t / 32, warps = blockDim.x / 32, n = int(width);
+  l += i64(blockIdx.x) * stride + at * (ld + 1);
+  for (int i = warp; i < n; i += warps)
+    if (lane <= i) tile[i][lane] = l[i * ld + lane];
+  __syncthreads();
+  for (int j = 0; j < n; j++) {
+    const T square = tile[j][j], root = math_sqrt(square);
+    if (t == 0 && !(square > T(0))) fail(failed);
+    __syncthreads();
+    if (warp == 0 && lane >= j && lane < n) tile[lane][j] = lane == j ? root : tile[lane][j] / root;
+    __syncthreads();
+    for (int i = j + 1 + warp; i < n; i += warps)
+      if (lane > j && lane <= i) tile[i][lane] -= tile[i][j] * tile[lane][j];
+    __syncthreads();
+  }
+  for (int i = warp; i < n; i += warps)
+    if (lane < n) l[i * ld + lane] = lane <= i ? tile[i][lane] : T(0);
+}
+"""
+
+#: The rows below such a block: x @ L^T = what is there. A thread has a row.
+CHOLESKY_ROWS = r"""
+extern "C" __global__ void __launch_bounds__(96) cholesky_rows(T *l, i64 ld, i64 stride, i64 at, i64 width, i64 rows) {
+  __shared__ T tile[W][W + 1], row[96][W + 1];
+  const int t = threadIdx.x, lane = t % 32, warp = t / 32, n = int(width);
+  l += i64(blockIdx.x) * stride + at * (ld + 1);
+  for (int i = warp; i < n; i += 3)
+    if (lane <= i) tile[i][lane] = l[i * ld + lane];
+  const i64 first = n + i64(blockIdx.y) * 96, left = n + rows - first;
+  const int here = int(left < 96 ? left : i64(96));
+  for (int i = warp; i < here; i += 3)
+    if (lane < n) row[i][lane] = l[(first + i) * ld + lane];
+  __syncthreads();
+  if (t < here)
+    for (int j = 0; j < n; j++) {
+      T x = row[t][j];
+      for (int k = 0; k < j; k++) x -= row[t][k] * tile[j][k];
+      row[t][j] = x / tile[j][j];
+    }
+  __syncthreads();
+  for (int i = warp; i < here; i += 3)
+    if (lane < n) l[(first + i) * ld + lane] = row[i][lane];
+}
+"""
+
+#: A strip of rows of x where op(a) x = x, by the block of a on the diagonal. With `up` op(a) is an upper triangle, and
+#: rows are taken from the last one. A thread has a column of x; where there are few columns, a warp has one.
+SOLVE = r"""
+SYMC_FUNCTION void solve_load(T (*tile)[W + 1], const T *a, i64 ld, int n, bool trans, bool up, bool unit,
+                              i32 *failed) {
+  const int lane = threadIdx.x % 32, warps = blockDim.x / 32;
+  if (lane < n)
+    for (int i = threadIdx.x / 32; i < n; i += warps) {
+      const int r = trans ? lane : i, c = trans ? i : lane, low = up ? n - 1 - r : r, across = up ? n - 1 - c : c;
+      if (across < low) tile[low][across] = a[i * ld + lane];
+      if (r == c) {
+        const T x = unit ? T(1) : a[i * ld + lane];
+        if (x == T(0)) fail(failed);
+        tile[low][low] = x;
+      }
+    }
+  __syncthreads();
+}
+
+extern "C" __global__ void __launch_bounds__(64) solve_columns(const T *a, T *x, i64 lda, i64 ldx, i64 stride_a,
+    i64 stride_x, i64 at, i64 width, i64 columns, i64 trans, i64 up, i64 unit, i32 *failed) {
+  __shared__ T tile[W][W + 1], own[W][64];
+  const int t = threadIdx.x, n = int(width);
+  solve_load(tile, a + i64(blockIdx.x) * stride_a + at * (lda + 1), lda, n, trans, up, unit, failed);
+  const i64 c = i64(blockIdx.y) * 64 + t;
+  if (c >= columns) return;
+  x += i64(blockIdx.x) * stride_x + at * ldx + c;
+  for (int i = 0; i < n; i++) {
+    const i64 place = (up ? n - 1 - i : i) * ldx;
+    T y = x[place];
+    for (int k = 0; k < i; k++) y -= tile[i][k] * own[k][t];
+    own[i][t] = y = y / tile[i][i];
+    x[place] = y;
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(128) solve_column(const T *a, T *x, i64 lda, i64 ldx, i64 stride_a,
+    i64 stride_x, i64 at, i64 width, i64 columns, i64 trans, i64 up, i64 unit, i32 *failed) {
+  __shared__ T tile[W][W + 1];
+  const int lane = threadIdx.x % 32, n = int(width);
+  solve_load(tile, a + i64(blockIdx.x) * stride_a + at * (lda + 1), lda, n, trans, up, unit, failed);
+  x += i64(blockIdx.x) * stride_x + (at + (up ? n - 1 - lane : lane)) * ldx;
+  for (i64 c = threadIdx.x / 32; c < columns; c += blockDim.x / 32) {
+    T y = lane < n ? x[c] : T(0);
+    for (int j = 0; j < n; j++) {
+      const T known = __shfl_sync(0xffffffffu, y, j) / tile[j][j];
+      if (lane == j) y = known;
+      else if (lane > j && lane < n) y -= tile[lane][j] * known;
+    }
+    if (lane < n) x[c] = y;
+  }
+}
+"""
+
+#: A strip of columns, from `at` down, as L and U in place; `pivots`: with which row each row was exchanged.
+LU_PANEL = r"""
+extern "C" __global__ void __launch_bounds__(1024) lu_panel(T *a, i32 *pivots, i64 *order, i64 n, i64 at, i64 width) {
+  __shared__ T most[32];
+  __shared__ i64 where_[32];
+  const int t = threadIdx.x, lane = t % 32, warp = t / 32, warps = blockDim.x / 32, columns = int(width);
+  a += i64(blockIdx.x) * n * n + at;
+  pivots += i64(blockIdx.x) * n;
+  order += i64(blockIdx.x) * n;
+  if (at == 0)
+    for (i64 i = t; i < n; i += blockDim.x) order[i] = i;
+  __syncthreads();
+  for (int j = 0; j < columns; j++) {
+    const i64 first = at + j;
+    T best = T(-1);
+    i64 place = first;
+    for (i64 i = first + t; i < n; i += blockDim.x) {
+      const T x = abs(a[i * n + j]);
+      if (x > best) best = x, place = i;
+    }
+    for (int s = 16; s; s >>= 1) {
+      const T other = __shfl_xor_sync(0xffffffffu, best, s);
+      const i64 there = __shfl_xor_sync(0xffffffffu, place, s);
+      if (other > best || (other == best && there < place)) best = other, place = there;
+    }
+    if (lane == 0) most[warp] = best, where_[warp] = place;
+    __syncthreads();
+    best = most[0], place = where_[0];
+    for (int k = 1; k < warps; k++)
+      if (most[k] > best || (most[k] == best && where_[k] < place)) best = most[k], place = where_[k];
+    if (t == 0) {
+      pivots[first] = i32(place);
+      const i64 row = order[first];
+      order[first] = order[place];
+      order[place] = row;
+    }
+    if (t < columns && place != first) {
+      const T x = a[first * n + t];
+      a[first * n + t] = a[place * n + t];
+      a[place * n + t] = x;
+    }
+    __syncthreads();
+    const T pivot = a[first * n + j], top = lane > j && lane < columns ? a[first * n + lane] : T(0);
+    if (pivot != T(0))
+      for (i64 i = first + 1 + warp; i < n; i += warps) {
+        T *row = a + i * n;
+        const T l = row[j] / pivot;
+        __syncwarp();
+        if (lane == j) row[lane] = l;
+        else if (lane > j && lane < columns) row[lane] -= l * top;
+      }
+    __syncthreads();
+  }
+}
+"""
+
+#: The same exchanges of rows, of the columns outside of the strip.
+LU_EXCHANGE = r"""
+extern "C" __global__ void __launch_bounds__(128) lu_exchange(T *a, const i32 *pivots, i64 n, i64 at, i64 width) {
+  const i64 c = i64(blockIdx.y) * 128 + threadIdx.x;
+  if (c >= n || (c >= at && c < at + width)) return;
+  a += i64(blockIdx.x) * n * n + c;
+  pivots += i64(blockIdx.x) * n;
+  for (i64 i = at; i < at + width; i++) {
+    const i64 p = pivots[i];
+    if (p == i) continue;
+    const T x = a[i * n];
+    a[i * n] = a[p * n];
+    a[p * n] = x;
+  }
+}
+"""
+
+#: Rows in an order, or rows in an order put back.
+ROWS_IN_ORDER = r"""
+extern "C" __global__ void __launch_bounds__(256) rows_in_order(const T *b, const i64 *order, T *x, i64 n, i64 columns,
+                                                                i64 total, i64 back, i32 *failed) {
+  const i64 e = i64(blockIdx.x) * 256 + threadIdx.x;
+  if (e >= total) return;
+  const i64 i = e / columns, first = i / n * n, c = e % columns;
+  const i64 p = order[i] < 0 ? order[i] + n : order[i];
+  if (p < 0 || p >= n) fail(failed);
+  else if (back) x[(first + p) * columns + c] = b[e];
+  else x[e] = b[(first + p) * columns + c];
+}
+"""
+
+__all__ = ["CHOLESKY_BLOCK", "CHOLESKY_ROWS", "COMMON", "LU_EXCHANGE", "LU_PANEL", "PART", "ROWS_IN_ORDER", "SOLVE",
+           "UNIT", "WIDTH"]

@@ -1,0 +1,90 @@
+"""What a plan gives a device to do: actions, on slots that hold addresses, which a frame binds to its memory."""
+
+from __future__ import annotations
+
+from symc.errors import IndexingError, SymcError
+from symc.ir.record import dataclass
+from symc.runtime.cuda.device import Kernel, Product
+
+#: Memory that an action touches: the slot of its address, and bytes.
+Touched = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class LaunchAction:
+    """``cells``: the slots of the parameters, which hold addresses and numbers."""
+
+    kernel: Kernel
+    grid: tuple[int, int, int]
+    block: int
+    shared: int
+    cells: tuple[int, ...]
+    reads: tuple[Touched, ...]
+    writes: tuple[Touched, ...]
+    lane: int = 0
+
+
+@dataclass(frozen=True)
+class ProductAction:
+    """A product of the matrices at the addresses in three slots."""
+
+    product: Product
+    a: int
+    b: int
+    c: int
+    lane: int = 0
+
+
+@dataclass(frozen=True)
+class CopyAction:
+    """As the instruction COPY, on a lane."""
+
+    to: int
+    source: int
+    nbytes: int
+    lane: int = 0
+
+
+@dataclass(frozen=True)
+class FillAction:
+    """Zero bytes, on a lane."""
+
+    to: int
+    nbytes: int
+    lane: int = 0
+
+
+@dataclass(frozen=True)
+class RecordAction:
+    """From here on, event ``event`` is what a lane has done so far."""
+
+    event: int
+    lane: int
+
+
+@dataclass(frozen=True)
+class WaitAction:
+    """What a lane does from here on comes after an event."""
+
+    event: int
+    lane: int
+
+
+Action = LaunchAction | ProductAction | CopyAction | FillAction | RecordAction | WaitAction
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What is raised when a launch has set its flag; ``lines``: where the user asked for what it computes."""
+
+    lines: tuple
+    kind: type[SymcError] = IndexingError
+    what: str = "an index that was computed on the device is out of bounds"
+    help: str | None = "the same function compiled for the CPU says which"
+
+    def error(self) -> SymcError:
+        return self.kind(self.what, where=self.lines, help=self.help)
+
+
+__all__ = ["Action", "CopyAction", "Failure", "FillAction", "LaunchAction", "ProductAction", "RecordAction", "Touched",
+           "WaitAction"]

@@ -1,0 +1,106 @@
+"""Cholesky, LU, and triangular systems on a device, a strip of rows or columns at a time."""
+
+from __future__ import annotations
+
+from symc.runtime.cuda.solver import Emitter, Matrices, Recipe, strips, threads_for
+
+#: So few columns are solved for by a warp each, more by a thread each.
+FEW = 8
+#: Rows or columns that one block of the kernels has: see their texts.
+_BELOW, _ACROSS, _EXCHANGED = 96, 64, 128
+
+
+def _cholesky(e: Emitter) -> None:
+    """A strip is what is left of the matrix less what the columns before it make of it; its square is factorized, and
+    the rows below it are solved for. (So every entry is written once, by a product as long as there are columns.)"""
+    *_, n, _ = e.shapes[0]
+    out = e.results[0]
+    low = Matrices(out, n, n * n)
+    e.part(out, e.operands[0], n, n, n * n, True)
+    for at, width in strips(n):
+        rest = n - at - width
+        if at:
+            diagonal = low.part(at, at)
+            e.multiply(diagonal, low.part(at, 0), low.part(at, 0), n - at, width, at, -1.0, 1.0, trans_b=True)
+        e.launch("cholesky_block", (e.count, 1), [out, n, n * n, at, width], [out], threads_for(8 * width))
+        if rest:
+            blocks = -(-rest // _BELOW)
+            e.launch("cholesky_rows", (e.count, blocks), [out, n, n * n, at, width, rest], [out])
+
+
+def solve(e: Emitter, a: Matrices, x: Matrices, n: int, columns: int, lower: bool, trans: bool, unit: bool) -> None:
+    """``op(a) x = x``, in place: each strip is solved for, and what it makes of the rows that follow is taken off."""
+    up = lower == trans
+    blocks = (e.count, 1) if columns <= FEW else (e.count, -(-columns // _ACROSS))
+    name, threads = ("solve_column", threads_for(32 * min(columns, 4))) if columns <= FEW else ("solve_columns", 0)
+    for at, width in reversed(strips(n)) if up else strips(n):
+        e.launch(name, blocks, [a, x, a.ld, x.ld, a.stride, x.stride, at, width, columns, trans, up, unit],
+                 [x.array], threads)
+        start, end = (0, at) if up else (at + width, n)
+        block = a.part(at, start) if trans else a.part(start, at)
+        e.multiply(x.part(start, 0), block, x.part(at, 0), end - start, columns, width, -1.0, 1.0, trans_a=trans)
+
+
+def _solve_triangular(e: Emitter) -> None:
+    attrs = e.value.attrs
+    *_, n, k = e.shapes[1]
+    out = e.results[0]
+    e.copy(out, e.operands[1])
+    a, x = Matrices(e.operands[0], n, n * n), Matrices(out, k, n * k)
+    solve(e, a, x, n, k, attrs["lower"], attrs["trans"] != "n", attrs["unit"])
+
+
+def _lu_factor(e: Emitter) -> None:
+    """A strip of columns is factorized with its exchanges of rows, which the other columns follow; then the rows of U
+    to its right are solved for, and their product is taken off what is left."""
+    *_, n, _ = e.shapes[0]
+    out, order = e.results
+    e.copy(out, e.operands[0])
+    pivots = e.scratch(e.count * n, 4)
+    a = Matrices(out, n, n * n)
+    for at, width in strips(n):
+        rest, after = n - at - width, at + width
+        e.launch("lu_panel", (e.count, 1), [out, pivots, order, n, at, width], [out, pivots, order],
+                 threads_for(4 * (n - at)))
+        if n > width:
+            e.launch("lu_exchange", (e.count, -(-n // _EXCHANGED)), [out, pivots, n, at, width], [out])
+        if rest:
+            right = a.part(0, after)
+            _strip(e, a, right, at, width, rest)
+            e.multiply(a.part(after, after), a.part(after, at), a.part(at, after), rest, rest, width, -1.0, 1.0)
+
+
+def _strip(e: Emitter, a: Matrices, x: Matrices, at: int, width: int, columns: int) -> None:
+    """Solve for a strip of rows with the L of a block on the diagonal."""
+    arguments = [a, x, a.ld, x.ld, a.stride, x.stride, at, width, columns, False, False, True]
+    e.launch("solve_columns", (e.count, -(-columns // _ACROSS)), arguments, [x.array])
+
+
+def _lu_solve(e: Emitter) -> None:
+    """A[p] = L U: L and U of rows in the order p, or their transposes, then rows put back."""
+    *_, n, k = e.shapes[2]
+    lu, order, b = e.operands
+    out = e.results[0]
+    total = e.count * n * k
+    blocks = -(-total // 256), 1
+    a = Matrices(lu, n, n * n)
+    if e.value.attrs["trans"] == "n":
+        e.launch("rows_in_order", blocks, [b, order, out, n, k, total, False], [out])
+        x = Matrices(out, k, n * k)
+        solve(e, a, x, n, k, True, False, True)
+        solve(e, a, x, n, k, False, False, False)
+        return
+    work = e.scratch(total)
+    e.copy(work, b)
+    x = Matrices(work, k, n * k)
+    solve(e, a, x, n, k, False, True, False)
+    solve(e, a, x, n, k, True, True, True)
+    e.launch("rows_in_order", blocks, [work, order, out, n, k, total, True], [out])
+
+
+RECIPES: dict[str, Recipe] = {
+    "cholesky": _cholesky,
+    "solve_triangular": _solve_triangular,
+    "lu_factor": _lu_factor,
+    "lu_solve": _lu_solve,
+}
