@@ -1,0 +1,129 @@
+"""Where the steps of an update put things: which indices of the loops tell the places of two steps apart."""
+
+from __future__ import annotations
+
+from symc.codegen.cuda.writer import Kernel, projection
+from symc.codegen.split import size_of
+from symc.ir.dim import Size
+from symc.ir.record import dataclass
+from symc.ir.traverse import postorder, region_params
+from symc.ir.value import Value
+
+
+@dataclass(frozen=True)
+class Put:
+    """``value``: the op, in the innermost region; ``result``: what it changes, and its shape."""
+
+    value: Value
+    result: int
+    kind: str
+    shape: tuple[Size, ...]
+
+
+@dataclass(frozen=True)
+class Nest:
+    """Loops over ``space``, one in another. ``elements``: results that have an element for each step. ``apart``: the
+    axes of the space of which steps with different indices put at different places. ``rows``: how many axes of the
+    space come before those along which the last axes of a place run, and ``picked``: how many axes of the place come
+    before; ``owned``: whether those before depend on nothing else."""
+
+    levels: tuple[Value, ...]
+    space: tuple[Size, ...]
+    puts: tuple[Put, ...]
+    elements: dict[int, Value]
+    apart: frozenset[int]
+    rows: int
+    picked: int
+    owned: bool
+
+
+@dataclass(frozen=True)
+class Form:
+    """What an index is: the axis of the loops of which it is the index (``exact``), or by which it differs from step to
+    step, if there is one; and the axes on which it depends."""
+
+    axis: int | None
+    exact: bool
+    axes: frozenset[int]
+
+
+_UNIFORM = Form(None, False, frozenset())
+
+
+def nest_of(kernel: Kernel) -> Nest | None:
+    """The loops of a kernel of updates; None for one that is something else."""
+    region, levels = kernel.loops.region, []
+    space: tuple[Size, ...] = ()
+    forms: dict[Value, Form] = {}
+    while True:
+        nests = [v for v in postorder(region.results) if v.regions]
+        if not nests:
+            break
+        if len(nests) != 1 or nests[0].op.name != "generate":
+            return None
+        outside = _forms(region, forms, space)
+        (nest,) = nests
+        levels.append(nest)
+        params, shape = region_params(nest.regions[0]), nest.attrs["shape"]
+        forms = {p: Form(len(space) + k, True, frozenset([len(space) + k])) for k, p in enumerate(params[: len(shape)])}
+        forms |= {p: outside.get(o, _UNIFORM) for p, o in zip(params[len(shape) :], nest.operands, strict=True)}
+        space, region = (*space, *shape), nest.regions[0]
+    forms = _forms(region, forms, space)
+    puts, elements = [], {}
+    for k, r in enumerate(kernel.loops.region.results):
+        for _ in levels:
+            v, number = projection(r)
+            if v.op.name != "generate":
+                return None
+            r = v.regions[0].results[number]
+        if r.op.name == "put":
+            puts.append(Put(r, k, r.attrs["kind"], r.attrs["shape"]))
+        elif r.op.name.startswith(("put", "insert")):
+            return None
+        else:
+            elements[k] = r
+    if not levels or not puts or {p.result for p in puts} != set(kernel.loops.starts):
+        return None
+    return _nest(levels, space, puts, elements, forms)
+
+
+def _nest(levels: list[Value], space: tuple[Size, ...], puts: list[Put], elements: dict[int, Value],
+          forms: dict[Value, Form]) -> Nest:
+    places = [[forms.get(i, _UNIFORM) for i in p.value.operands[1:]] for p in puts]
+    apart = frozenset.intersection(*[frozenset(f.axis for f in place if f.axis is not None) for place in places])
+    tail = 0  # so many of the last axes of the place are the last indices of the loops
+    place, shape = places[0], puts[0].shape
+    while tail < min(len(place), len(space)) and place[-1 - tail].exact and (
+            place[-1 - tail].axis == len(space) - 1 - tail and shape[-1 - tail] == space[-1 - tail]):
+        tail += 1
+    rows, picked = len(space) - tail, len(place) - tail
+    owned = len(puts) == 1 and rows > 0 and picked > 0 and all(a < rows for f in place[:picked] for a in f.axes)
+    return Nest(tuple(levels), space, tuple(puts), elements, apart, rows, picked, owned)
+
+
+def _forms(region, known: dict[Value, Form], space: tuple[Size, ...]) -> dict[Value, Form]:
+    """What each value of a region is as an index."""
+    found = dict(known)
+    for v in postorder(region.results):
+        if v not in found:
+            found[v] = _form(v, [found.get(o, _UNIFORM) for o in v.operands], space)
+    return found
+
+
+def _form(v: Value, operands: list[Form], space: tuple[Size, ...]) -> Form:
+    axes = frozenset(a for f in operands for a in f.axes)
+    if not axes:
+        return _UNIFORM
+    name = v.op.name
+    if name == "cast" and v.dtype == v.operands[0].dtype:
+        return operands[0]
+    if len(operands) == 2:
+        (f, other), number = operands, size_of(v.operands[1])
+        if name == "maximum" and f.exact and number == 0:
+            return f  # what is never negative
+        if name == "minimum" and f.exact and f.axis is not None and number == space[f.axis] - 1:
+            return f
+        lines = [g for g in (f, other) if g.axis is not None]
+        if name in ("add", "sub") and len(lines) == 1 and not (f if lines[0] is other else other).axes:
+            return Form(lines[0].axis, False, axes)
+    return Form(None, False, axes)

@@ -1,0 +1,224 @@
+"""Updates: elements that are put at places, or combined with what is there, in the order of the loops.
+
+Where places of different steps differ by an index of the loops (a row of a batch, a column), each thread has such steps
+to itself and does what may meet one after another. Where rows are picked by numbers (the gradient of an embedding), a
+block owns some rows of the result: it goes through all numbers, a thousand at a time, lists those that name its rows,
+in order, and adds their rows. No atomics: equal inputs give equal bits. The result first gets what it holds before,
+unless it lies there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from symc.codegen.cuda.nests import emit_ready, enter
+from symc.codegen.cuda.places import Nest, Put, nest_of
+from symc.codegen.cuda.rows import power
+from symc.codegen.cuda.source import WARP, CudaSource, Entry
+from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Writer, chosen, params_of
+from symc.ir.dim import Size, ceildiv, maximum, minimum, product
+from symc.ir.traverse import postorder
+from symc.ir.value import Region
+
+#: Steps that one thread may do one after another whatever there is beside, and threads that are enough for any number.
+FEW, ENOUGH = 16, 2**15
+#: Blocks that own rows, at most; numbers that a thread looks at before what was found is used.
+BLOCKS, LOOKS = 1024, 4
+
+
+def scatter(kernel: Kernel) -> Scatter | None:
+    """The variants of a kernel that updates results; None for another."""
+    nest = nest_of(kernel) if kernel.loops.starts and not kernel.is_complex else None
+    return None if nest is None else Scatter(kernel, nest)
+
+
+class Scatter:
+    def __init__(self, kernel: Kernel, nest: Nest):
+        self.kernel, self.nest = kernel, nest
+        self.texts: dict[tuple[str, str], Text] = {}
+
+    def choose(self, number: Callable[[Size], int]) -> str:
+        nest = self.nest
+        steps = number(product(n for a, n in enumerate(nest.space) if a not in nest.apart))
+        threads = number(product(n for a, n in enumerate(nest.space) if a in nest.apart))
+        if not nest.owned or steps <= FEW or threads >= ENOUGH:
+            return chosen("apart", self.text, number)
+        width = min(BLOCK, power(max(1, number(product(nest.space[nest.rows :])))))
+        return chosen(f"owned_{width}", self.text, number)
+
+    def source(self, choice: str, name: str) -> CudaSource:
+        return self.text(choice, name)[0]
+
+    def text(self, choice: str, name: str) -> Text:
+        key = choice, name
+        if key not in self.texts:
+            words = choice.split("_")
+            self.texts[key] = _Text(self, words).source(name)
+        return self.texts[key]
+
+
+class _Text:
+    """Writes one variant."""
+
+    def __init__(self, of: Scatter, words: Sequence[str]):
+        self.of, self.nest, self.words = of, of.nest, words
+        self.w = Writer(of.kernel, "i64" if "wide" in words else "i32")
+
+    def source(self, name: str) -> Text:
+        w, kernel = self.w, self.of.kernel
+        entries: list[tuple[str, Size, list[str]]] = []
+        for k, start in kernel.loops.starts.items():
+            if isinstance(start, Region) or k not in kernel.over:
+                n = product(kernel.results[k].shape)
+                entries.append((f"{name}_start{k}", ceildiv(n, BLOCK), self._start(k, start, n)))
+        if self.words[0] == "apart":
+            threads = product(n for a, n in enumerate(self.nest.space) if a in self.nest.apart)
+            entries.append((name, ceildiv(threads, BLOCK), self._apart(threads)))
+        else:
+            rows = product(self.nest.puts[0].shape[: self.nest.picked])
+            each = maximum(1, ceildiv(rows, BLOCKS))
+            entries.append((name, minimum(BLOCKS, rows), self._owned(rows, each, int(self.words[1]))))
+        arguments = w.arguments()
+        w.lines = [line for entry, _, lines in entries for line in (w.head(entry, arguments, BLOCK), *lines, "}")]
+        return w.finish([Entry(entry, arguments, (blocks, 1, 1), BLOCK) for entry, blocks, _ in entries]), w
+
+    def _start(self, k: int, start: int | Region, n: Size) -> list[str]:
+        """What a result holds before."""
+        w = self.w
+        w.lines = []
+        w.is_index("p", n)
+        w.line(1, f"const {w.index} p = {w.index}(blockIdx.x) * {BLOCK} + threadIdx.x;")
+        w.line(1, f"if (p >= {w.size(n)}) return;")
+        if isinstance(start, int):
+            w.line(1, f"o{k}[p] = a{start}[p];")
+            return w.lines
+        env = params_of(start)
+        emit_ready(w, start, env, 1)
+        (v,) = start.results
+        if v.op.name == "generate":
+            env = enter(w, v, w.unravel("p", v.attrs["shape"], 1), env)
+            emit_ready(w, v.regions[0], env, 1)
+            v = v.regions[0].results[0]
+        w.line(1, f"o{k}[p] = {w.stored(w.expression(v, env), v.dtype)};")
+        return w.lines
+
+    # -- one element
+
+    def _scope(self, index: Sequence[str], depth: int) -> Env:
+        """Write the scalars of one step; the names that the innermost region sees, and its own."""
+        w = self.w
+        env = params_of(self.of.kernel.loops.region)
+        emit_ready(w, self.of.kernel.loops.region, env, depth)
+        at = 0
+        for level in self.nest.levels:
+            rank = len(level.attrs["shape"])
+            env = enter(w, level, index[at : at + rank], env)
+            at += rank
+            values = [v for v in postorder(level.regions[0].results) if v.op.name != "put"]
+            w.emit([v for v in values if not v.regions and v.op.name != "get"], env, depth)
+        return env
+
+    def _elements(self, env: Env, index: Sequence[str], depth: int) -> None:
+        """Write what one step puts, and its elements of other results."""
+        w = self.w
+        for p in self.nest.puts:
+            x, array = w.expression(p.value.operands[0], env), f"o{p.result}"
+            at = w.fresh("w")
+            w.line(depth, f"const {w.index} {at} = {self._place(p, env)};")
+            if p.kind != "set":
+                now = w.fresh("t")
+                w.line(depth, f"const auto {now} = {w.read(f'{array}[{at}]', p.value.dtype)};")
+                x = w.combined(p.kind, now, x, p.value.dtype)
+            if p.kind != "set" and p.value.dtype.char == "e":
+                rounded = w.fresh("t")
+                w.line(depth, f"const f32 {rounded} = {x};")
+                x = rounded
+            w.line(depth, f"{array}[{at}] = {w.stored(x, p.value.dtype)};")
+        for k, v in self.nest.elements.items():
+            w.line(depth, f"o{k}[{w.offset(index, self.nest.space)}] = {w.stored(w.expression(v, env), v.dtype)};")
+
+    def _place(self, p: Put, env: Env) -> str:
+        return self.w.offset([self.w.index_text(i, env) for i in p.value.operands[1:]], p.shape)
+
+    # -- steps that never meet
+
+    def _apart(self, threads: Size) -> list[str]:
+        w, nest = self.w, self.nest
+        w.lines = []
+        own = [a for a in range(len(nest.space)) if a in nest.apart]
+        depth = 1
+        index = {}
+        if own:
+            w.is_index("p", threads)
+            w.line(1, f"const {w.index} p = {w.index}(blockIdx.x) * {BLOCK} + threadIdx.x;")
+            w.line(1, f"if (p >= {w.size(threads)}) return;")
+            index = dict(zip(own, w.unravel("p", [nest.space[a] for a in own], 1), strict=True))
+        else:
+            w.line(1, "if (threadIdx.x > 0) return;")
+        for a, n in enumerate(nest.space):
+            if a not in index:
+                index[a] = w.new_index(n)
+                w.line(depth, f"for ({w.index} {index[a]} = 0; {index[a]} < {w.size(n)}; ++{index[a]}) {{")
+                depth += 1
+        names = [index[a] for a in range(len(nest.space))]
+        self._elements(self._scope(names, depth), names, depth)
+        for d in reversed(range(1, depth)):
+            w.line(d, "}")
+        return w.lines
+
+    # -- blocks that own rows
+
+    def _owned(self, rows: Size, each: Size, width: int) -> list[str]:
+        w, nest, index = self.w, self.nest, self.w.index
+        w.lines = []
+        items, inner = nest.space[: nest.rows], nest.space[nest.rows :]
+        count, long, warps = product(items), BLOCK * LOOKS, BLOCK // WARP
+        for name, limit in (("item", count), ("row", rows), ("column", product(inner)), ("own", rows)):
+            w.is_index(name, limit)
+        w.lines += [
+            f"  __shared__ int counts[{LOOKS * warps}];",
+            f"  __shared__ {index} items[{long}], places[{long}];",
+            f"  const {index} begin = {index}(blockIdx.x) * {w.size(each)};",
+            f"  const {index} end = min({w.size(rows)}, begin + {w.size(each)});",
+            f"  const int warp = threadIdx.x / {WARP}, lane = threadIdx.x % {WARP};",
+            f"  for ({index} base = 0; base < {w.size(count)}; base += {long}) {{",
+            f"    {index} place[{LOOKS}];",
+            f"    unsigned found[{LOOKS}];",
+            "    #pragma unroll",
+            f"    for (int k = 0; k < {LOOKS}; ++k) {{",
+            f"      const {index} item = base + k * {BLOCK} + threadIdx.x;",
+            "      place[k] = -1;",
+            f"      if (item < {w.size(count)}) {{"]
+        (put,) = nest.puts
+        at = w.unravel("item", items, 4)
+        env = self._scope([*at, *["0"] * len(inner)], 4)
+        head = [w.index_text(i, env) for i in put.value.operands[1 : 1 + nest.picked]]
+        w.lines += [
+            f"        place[k] = {w.offset(head, put.shape[: nest.picked])};",
+            "      }",
+            "      found[k] = __ballot_sync(0xffffffffu, place[k] >= begin && place[k] < end);",
+            f"      if (lane == 0) counts[k * {warps} + warp] = __popc(found[k]);",
+            "    }",
+            "    __syncthreads();",
+            "    int total = 0;",
+            "    #pragma unroll",
+            f"    for (int k = 0; k < {LOOKS * warps}; ++k) {{",
+            f"      const int mine = k / {warps};",
+            f"      if (k % {warps} == warp && (found[mine] >> lane & 1)) {{",
+            "        const int n = total + __popc(found[mine] & ((1u << lane) - 1));",
+            f"        items[n] = base + mine * {BLOCK} + threadIdx.x;",
+            "        places[n] = place[mine];",
+            "      }",
+            "      total += counts[k];",
+            "    }",
+            "    __syncthreads();",
+            "    for (int n = 0; n < total; ++n) {",
+            f"      const {index} item = items[n], row = places[n];",
+            f"      if ((row - begin) % {BLOCK // width} != threadIdx.x / {width}) continue;"]
+        at = w.unravel("item", items, 3)
+        columns = w.size(product(inner))
+        w.line(3, f"for ({index} column = threadIdx.x % {width}; column < {columns}; column += {width}) {{")
+        whole = [*at, *w.unravel("column", inner, 4)]
+        self._elements(self._scope(whole, 4), whole, 4)
+        w.lines += ["      }", "    }", "    __syncthreads();", "  }"]
+        return w.lines
