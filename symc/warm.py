@@ -165,7 +165,7 @@ def prepare(
     key = None if budget is not None or not target.on_host else key_of(f, mode, pipeline, donated)
 
     def make() -> Prepared:
-        with no_collections(), recording(record):
+        with no_collections(lasting=True), recording(record):
             from symc import prepared  # a third of what a process imports
 
             made = prepared.prepare(f, mode, pipeline, donated, threads, budget, target)

@@ -254,3 +254,31 @@ def test_copies_and_files_of_warm_functions(tmp_path: Path) -> None:
     f.save(tmp_path / "f.symc")
     assert sc.load(tmp_path / "f.symc")(np.zeros(3), np.ones(3)) == 6
     assert f.copy()(np.zeros(2), np.ones(2)) == 4
+
+
+def test_what_lasts_becomes_old_and_can_still_be_found() -> None:
+    """No search right after the block; a full one finds a cycle that was made in it, and nothing is left frozen."""
+    import gc
+    import weakref
+
+    from symc.ir.garbage import no_collections
+
+    class Node:
+        other: object
+
+    gc.collect()
+    searches: list[str] = []
+    gc.callbacks.append(lambda phase, info: searches.append(phase))
+    try:
+        with no_collections(lasting=True):
+            kept = [[] for _ in range(5000)]
+            a, b = Node(), Node()
+            a.other, b.other = b, a
+            gone = weakref.ref(a)
+            del a, b
+        more = [[] for _ in range(100)]
+        assert not searches and gc.isenabled() and gc.get_freeze_count() == 0
+    finally:
+        gc.callbacks.pop()
+    gc.collect()
+    assert gone() is None and len(kept) + len(more) == 5100

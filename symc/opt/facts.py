@@ -13,12 +13,12 @@ registered elsewhere says it in its record: ``facts={"fact": f}``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from symc.ir.dim import Dim, Size, known_nonnegative
+from symc.ir.record import dataclass, replace
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Region, Value
@@ -27,7 +27,7 @@ NONE: frozenset[str] = frozenset()
 End = Size | float | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fact:
     """What is known. ``nan``, ``inf``, ``zero``: whether such an element may occur.
 

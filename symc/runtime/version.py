@@ -64,7 +64,7 @@ def _machine() -> list[str]:
 def _processor() -> str:
     """The model and what it can do, as the kernel says; as LLVM says where the kernel does not."""
     try:
-        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as f:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as f:
             first = f.read(1 << 14).partition("\n\n")[0]
     except OSError:
         from llvmlite import binding

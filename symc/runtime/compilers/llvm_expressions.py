@@ -39,8 +39,9 @@ def llvm_type(t: Any) -> str:
 class Expressions:
     """Writes the instructions of one function."""
 
-    def __init__(self, module: Module, scope: Mapping[str, Any], operands: Mapping[str, Value], file: str = ""):
-        self.module, self.scope, self.file = module, scope, file
+    def __init__(self, module: Module, scope: Mapping[str, Any] | None, operands: Mapping[str, Value], file: str = ""):
+        """``scope``: the constants that are known, None for those of all modules of the library."""
+        self.module, self._scope, self.file = module, scope, file
         self.head: list[str] = []  # the memory of variables
         self.lines: list[str] = []
         self.count = 0
@@ -103,6 +104,10 @@ class Expressions:
 
     def of_Constant(self, e: ast.Constant) -> Scalar:
         return literal(e.value)
+
+    @property
+    def scope(self) -> Mapping[str, Any]:
+        return library().constants if self._scope is None else self._scope
 
     def of_Name(self, e: ast.Name) -> Value:
         if e.id in self.variables:
@@ -187,7 +192,8 @@ class Expressions:
         """The helper for rare operands that an expression calls, where loops are to be vectorized around it."""
         if self.module.afterwards is None or not isinstance(e, ast.Call):
             return None
-        helper = library().find(getattr(e.func, "id", ""), self.file, narrow=False)
+        name = getattr(e.func, "id", "")
+        helper = None if name in PRIMITIVES else library().find(name, self.file, narrow=False)
         return helper if helper is not None and helper.rarely else None
 
     def choice(self, condition: Scalar, body: ast.expr, orelse: ast.expr) -> Scalar:
@@ -232,12 +238,12 @@ class Expressions:
         if e.keywords:
             raise Unsupported("keywords")
         xs = [self.scalar(a) for a in e.args]
+        if name in PRIMITIVES:
+            return PRIMITIVES[name](self.emit, self.module.declare, xs)
         helper = library().find(name, self.file, narrow=bool(xs) and xs[0].type in ("f32", "u32"))
-        if helper is not None and name not in PRIMITIVES:
-            return self.call(helper, xs)
-        if name not in PRIMITIVES:
+        if helper is None:
             raise Unsupported(f"the function {name}")
-        return PRIMITIVES[name](self.emit, self.module.declare, xs)
+        return self.call(helper, xs)
 
     def call(self, helper: Helper, xs: Sequence[Scalar]) -> Value:
         symbol, result = self.module.helper(helper, tuple(x.type for x in xs))

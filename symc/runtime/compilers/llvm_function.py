@@ -14,6 +14,7 @@ from typing import Any
 from symc.codegen.cpu.text import Unsupported
 from symc.runtime.compilers.llvm_expressions import SIGNS, Expressions, Pointer, Value, llvm_type
 from symc.runtime.compilers.llvm_library import Helper, library
+from symc.runtime.compilers.llvm_primitives import PRIMITIVES
 from symc.runtime.compilers.llvm_rarely import MARK, Rarely
 from symc.runtime.compilers.llvm_scalars import LLVM, Scalar, binary, cast, common, constant, literal
 
@@ -76,7 +77,7 @@ class Module:
         self.afterwards = Module()
         elements = {v.element for v in operands.values() if isinstance(v, Pointer)}
         self.step = STEP // (8 if elements & {"f64", "i64", "u64"} else 4)
-        f = _Function(self, library().constants, operands)
+        f = _Function(self, None, operands)
         f.body(tree.body)
         kinds = ["ptr" if isinstance(v, Pointer) else "i64" for v in operands.values()]
         head = ", ".join(f"ptr noalias nocapture {v.ref}" if isinstance(v, Pointer) else f"i64 {v.ref}"
@@ -320,9 +321,9 @@ def _assigned(statements: Sequence[ast.stmt]) -> tuple[set[str], set[str]]:
 
 
 def _is_helper(node: ast.AST) -> bool:
-    """Whether it calls a function of the library."""
+    """Whether it calls a function of the library, which is not read for what is known without it."""
     name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
-    return name in library().public or name in library().widths
+    return name not in ("", "range", *PRIMITIVES) and (name in library().public or name in library().widths)
 
 
 def _jumps(body: Sequence[ast.stmt]) -> bool:
