@@ -10,10 +10,8 @@ import pytest
 import symc as sc
 from symc.build import build
 from symc.codegen.collapse import collapse
-from symc.codegen.cpu.text import Unsupported
 from symc.codegen.cuda.generic import generic
 from symc.codegen.cuda.indices import NARROW
-from symc.codegen.cuda.render import family
 from symc.codegen.scalarize import scalarize
 from symc.ir.dim import evaluate
 from symc.ir.reference import bind_sizes
@@ -41,7 +39,7 @@ def checked(cases, ulps=16):
     run(cases)
     for case in cases:  # as pairs of floats
         for arrays in (case.got, case.want):
-            arrays[:] = [a.view(a.real.dtype) if a.ndim and a.dtype.kind == "c" else a for a in arrays]
+            arrays[:] = [np.atleast_1d(a).view(a.real.dtype) if a.dtype.kind == "c" else a for a in arrays]
     compare(cases, ulps)
 
 
@@ -72,6 +70,21 @@ def test_loop_nests_of_every_kind(x):
     found = [c for p in programs for c in kernels(*p)]
     assert len(found) >= 12
     checked(found)
+
+
+def test_what_columns_do_apart_threads_do(x):
+    i = sc.input("i", "int64", ("k",))
+    u = sc.input("u", "float32", ("k", "m"))
+    a, b, at = RNG.normal(size=(11, 70)), RNG.normal(size=(50, 70)), RNG.integers(0, 11, 50)
+    programs = [([sc.cumsum(x, axis=0)], [x], [a]), ([sc.sort(x[:9], axis=0)], [x], [a]),
+                ([x.at[i].add(u)], [x, i, u], [a, at, b]), ([x.at[:, i].multiply(2.0)], [x, i], [a, at])]
+    found = [c for f, v, arrays in programs
+             for c in kernels(f, v, [n.astype("f4") if n.dtype == float else n for n in arrays])]
+    ends = {e.name.removeprefix("kernel"): e.grid for c in found for e in c.family.source("wide", "kernel").entries}
+    checked(found)
+    grids = [c.source.entries[-1].grid for c in found if c.region.results[0].ndim == 2]
+    assert len(grids) == 4 and all(g[0] != 1 for g in grids), "each thread has a column"
+    assert "_start0" in ends, "what is updated is copied by as many threads as it has elements"
 
 
 def test_loops_over_time_are_one_thread():
@@ -119,14 +132,3 @@ def test_what_is_no_index_keeps_64_bits():
     run([case])
     np.testing.assert_array_equal(case.got[0], case.want[0])
 
-
-def test_a_function_of_numba_is_refused():
-    op = sc.op(lambda a: a + 1.0, name="numba_alone_", numba=lambda a: a + 1.0)
-    x = sc.input("x", "float64", ("n",))
-    f = final([op(x) * 2], [x])
-    regions = [v.regions[0] for v in f.values() if v.op.name == "fused"]
-    assert regions
-    with pytest.raises(Unsupported, match="Numba"):
-        for region in regions:
-            of = family((region, ()))
-            of.source(of.choose(lambda s: 5), "kernel")

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from symc.codegen.cpu.folds import CHUNK
 from symc.codegen.cpu.loops import render_loop
-from symc.codegen.cpu.pieces import ARGUMENTS, pieces
+from symc.codegen.cpu.pieces import ARGUMENTS, Pieces, pieces
 from symc.codegen.cpu.render import Renderer, Source
 from symc.codegen.cuda import cxx
+from symc.codegen.cuda.apart import inner_pieces
 from symc.codegen.cuda.indices import NARROW, Bound, bound_of
 from symc.codegen.cuda.source import WARP, Argument, CudaSource, Entry
 from symc.codegen.inplace import region_pairs, updated_params
@@ -25,7 +27,7 @@ from symc.codegen.kernel_source import Form
 from symc.codegen.scalarize import Loops
 from symc.ir.dim import Size, ceildiv, product
 from symc.ir.types import DTYPE_NAMES, TensorType
-from symc.ir.value import Value
+from symc.ir.value import Region, Value
 
 #: Threads of a block.
 THREADS = 128
@@ -55,6 +57,9 @@ class CudaRenderer(Renderer):
         super().__init__("kernel", loops, over)
         self.index = index
         self.pieces = pieces(loops, 0, SUMMED)
+        self.axis = 0  # of the outermost loops, that which is run in pieces
+        if self.pieces is None:
+            self.axis, self.pieces = inner_pieces(loops)
         self.bounds: dict[str, Bound] = {}  # by the name of the number
         self.fits: dict[Size, None] = {}
         region = loops.region
@@ -65,7 +70,7 @@ class CudaRenderer(Renderer):
             self.size(self.pieces.units)  # the entry must know it
 
     def extent(self, shape: tuple[Size, ...], k: int, depth: int) -> str:
-        return ", ".join(ARGUMENTS) if depth == 1 and self.pieces else self.size(shape[k])
+        return ", ".join(ARGUMENTS) if depth == self.axis + 1 and self.pieces else self.size(shape[k])
 
     def enter(self, v: Value, index: Sequence[str], env: dict[Value, str]) -> dict[Value, str]:
         shape: Sequence[Size] = v.attrs["shape"]
@@ -118,14 +123,16 @@ class Generic:
         if self.loops is None:
             return "wide"
         if self.fits is None:
-            self.fits = tuple(self.text("i32")[1])
+            results = [product(r.shape) for r in self.form[0].results]
+            self.fits = tuple(dict.fromkeys([*self.text("i32")[1], *results]))
         return "wide" if any(number(s) >= NARROW for s in self.fits) else ""
 
     def source(self, choice: str, name: str) -> CudaSource:
         key = choice, name
         if key not in self.sources:
             index = "i64" if choice == "wide" else "i32"
-            self.sources[key] = _Unit(self.form, self.text(index)[0], name, index).source()
+            starts = [(self.start(k, index), k) for k in self.separate()]
+            self.sources[key] = _Unit(self.form, self.text(index)[0], starts, name, index).source()
         return self.sources[key]
 
     def text(self, index: str) -> tuple[Source, Collection[Size]]:
@@ -133,34 +140,77 @@ class Generic:
         region, over = self.form
         if self.loops is None:
             return render_loop("kernel", region), ()
-        renderer = CudaRenderer(self.loops, over, index)
+        renderer = CudaRenderer(replace(self.loops, starts={}), over, index)
         return renderer.run(), renderer.fits
+
+    def separate(self) -> list[int]:
+        """Results that hold something before, elsewhere than in their own memory: it is written by launches before."""
+        _, over = self.form
+        starts = {} if self.loops is None else self.loops.starts
+        return [k for k, start in starts.items() if isinstance(start, Region) or k not in over]
+
+    def start(self, k: int, index: str) -> Source:
+        """What writes that of result ``k``: a kernel of one result."""
+        assert self.loops is not None
+        region, start = self.loops.region, self.loops.starts[k]
+        if isinstance(start, Region):
+            return CudaRenderer(Loops(start, False), (), index).run()
+        whole = region.params[start]
+        assert isinstance(whole, TensorType)
+        names = ", ".join(f"a{j}" for j in range(len(region.params)))
+        text = f"def kernel(begin, end, n0, {names}, o0):\n  for i in range(begin, end):\n    o0[i] = a{start}[i]\n"
+        units = product(whole.shape)
+        operands = tuple(p.dtype for p in region.params)  # type: ignore[union-attr]
+        return Source(text, (units,), operands, (whole.dtype,), pieces=Pieces(units, 1, 0))
 
 
 class _Unit:
-    """Writes the function and the entries of one kernel."""
+    """Writes the functions and the entries of one kernel. ``starts``: what is launched before, and the result it
+    writes."""
 
-    def __init__(self, form: Form, source: Source, name: str, index: str):
-        self.form, self.of, self.name, self.index = form, source, name, index
+    def __init__(self, form: Form, source: Source, starts: Sequence[tuple[Source, int]], name: str, index: str):
+        self.form, self.main, self.starts, self.name, self.index = form, source, starts, name, index
         self.helpers: dict[str, None] = {}
 
     def source(self) -> CudaSource:
-        of, p = self.of, self.of.pieces
-        body = self.body()
-        if p is None:
-            text, entries = self.entries([("", (1, 1, 1), WARP, "threadIdx.x == 0", ())])
-        elif p.block is None:
-            text, entries = self.entries([self.units(p.units, ("unit", "unit + 1"))])
-        else:
-            last = ("_last", (1, 1, 1), WARP, "threadIdx.x == 0", ("0", "0", "1"))
-            text, entries = self.entries([self.units(p.units, ("unit", "unit + 1", "0")), last])
-        scratch = tuple(p.units * d.itemsize for d in of.partial) if p is not None else ()
-        return CudaSource(body + text, tuple(self.helpers), entries, of.operands, of.results, scratch, of.fails,
-                          self.index == "i64")
+        of, texts, entries = self.main, [], []
+        parts = [_Part(self, source, f"{self.name}_start{k}", (k,)) for source, k in self.starts]
+        for part in (*parts, _Part(self, of, self.name, tuple(range(len(of.results))))):
+            texts.append(part.body() + part.entries())
+            entries += part.made
+        scratch = tuple(of.pieces.units * d.itemsize for d in of.partial) if of.pieces is not None else ()
+        return CudaSource("".join(texts), tuple(self.helpers), tuple(entries), of.operands, of.results, scratch,
+                          of.fails, self.index == "i64")
 
-    def units(self, units: Size, arguments: tuple[str, ...]) -> tuple:
-        """The entry in which each thread does one unit."""
-        return "", (ceildiv(units, THREADS), 1, 1), THREADS, units, arguments
+
+class _Part:
+    """One function, and the entries that call it. ``results``: which results of the kernel it writes."""
+
+    def __init__(self, unit: _Unit, of: Source, name: str, results: tuple[int, ...]):
+        self.unit, self.of, self.name, self.index, self.results = unit, of, name, unit.index, results
+        self.made: list[Entry] = []
+
+    def entries(self) -> str:
+        p = self.of.pieces
+        if p is None:
+            return self.entry("", (1, 1, 1), WARP, "threadIdx.x == 0", ())
+        units, last = self.number(p.units), (0, 1)[: p.block is not None]
+        grid = ceildiv(p.units, THREADS), 1, 1
+        text = self.entry("", grid, THREADS, f"unit < {units}", ("unit", "unit + 1", *map(str, last[:1])))
+        if p.block is not None:
+            text += self.entry("_last", (1, 1, 1), WARP, "threadIdx.x == 0", ("0", "0", "1"))
+        return text
+
+    def entry(self, end: str, grid: tuple[Size, Size, Size], threads: int, who: str, piece: Sequence[str]) -> str:
+        """An entry: the end of its name, blocks, threads, which of these work, what of the loop."""
+        parameters, name = self.parameters(), self.name + end
+        typed = ", ".join(t + n for _, t, n in parameters)
+        lines = [f'extern "C" __global__ void __launch_bounds__({threads}) {name}({typed}) {{']
+        if "unit" in who:
+            lines.append(f"  const {self.index} unit = {self.index}(blockIdx.x) * {threads} + threadIdx.x;")
+        lines.append(f"  if ({who}) {self.name}_units({', '.join([*piece, *(n for _, _, n in parameters)])});")
+        self.made.append(Entry(name, tuple(a for a, _, _ in parameters), grid, threads))
+        return "\n".join([*lines, "}", ""])
 
     def parameters(self) -> list[tuple[Argument, str, str]]:
         """The arguments that all entries take: what they are, their types and names."""
@@ -169,13 +219,14 @@ class _Unit:
         out = [(Argument("size", size=s), f"const {index} ", f"n{k}") for k, s in enumerate(of.sizes)]
         out += [(Argument("operand", k), f"const {storage(d)} *{'__restrict__ ' * (k in once)}", f"a{k}")
                 for k, d in enumerate(of.operands)]
-        out += [(Argument("result", k), f"{storage(d)} *", f"o{k}") for k, d in enumerate(of.results)]
+        out += [(Argument("result", r), f"{storage(d)} *", f"o{k}")
+                for k, (r, d) in enumerate(zip(self.results, of.results, strict=True))]
         out += [(Argument("scratch", k), f"{storage(d)} *", f"q{k}") for k, d in enumerate(of.partial)]
         return out + ([(Argument("failed"), "i32 *", "failed")] if of.fails else [])
 
     def apart(self) -> set[int]:
         """Operands in whose memory no result lies."""
-        region, _ = self.form
+        region, _ = self.unit.form
         inside = {k for k, _ in region_pairs(region)} | set(updated_params(region).values())
         return set(range(len(self.of.operands))) - inside
 
@@ -186,28 +237,9 @@ class _Unit:
         names = [a.arg for a in tree.args.args]
         piece = self.of.pieces.arguments if self.of.pieces else ()
         head = [f"const {self.index} {a}" for a in piece] + [t + n for _, t, n in self.parameters()]
-        lines = cxx.Translator(self.index, self.helpers).body(tree.body, names)
+        lines = cxx.Translator(self.index, self.unit.helpers).body(tree.body, names)
         opening = f"SYMC_FUNCTION void {self.name}_units({', '.join(head)}) {{"
         return "\n".join([opening, *lines, "}", ""])
-
-    def entries(self, given: Sequence[tuple]) -> tuple[str, tuple[Entry, ...]]:
-        """Entries: the end of the name, blocks, threads, who works, what of the loop."""
-        parameters = self.parameters()
-        typed = ", ".join(t + n for _, t, n in parameters)
-        arguments = tuple(a for a, _, _ in parameters)
-        text, out = [], []
-        for end, grid, threads, who, piece in given:
-            name = self.name + end
-            lines = [f'extern "C" __global__ void __launch_bounds__({threads}) {name}({typed}) {{']
-            call = f"{self.name}_units({', '.join([*piece, *(n for _, _, n in parameters)])});"
-            if isinstance(who, str):
-                lines.append(f"  if ({who}) {call}")
-            else:
-                lines.append(f"  const {self.index} unit = {self.index}(blockIdx.x) * {threads} + threadIdx.x;")
-                lines.append(f"  if (unit < {self.number(who)}) {call}")
-            text += [*lines, "}", ""]
-            out.append(Entry(name, arguments, grid, threads))
-        return "\n".join(text), tuple(out)
 
     def number(self, s: Size) -> str:
         return str(s) if isinstance(s, int) else f"n{self.of.sizes.index(s)}"
