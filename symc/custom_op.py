@@ -80,7 +80,7 @@ def op(fn: Callable[..., Any] | None = None, *, name: str | None = None, infer: 
     if batch is not None or infer is not None or effect:
         facts["batch"] = _given_batch(label, batch) if batch is not None else _loop
     traits = frozenset({"effect", "barrier"} if effect else () if infer else {"elementwise"})
-    lowering = _lowering(label, own, expression, scalar)
+    lowering = _lowering(label, own, expression, scalar, cuda)
     given = None if samples is None else [sample(s, own.defaults) for s in samples]
     run = own.call if effect else own.run
     rule = IDENTITY if effect else _derivative(own, derivative, vjp, jvp)
@@ -111,11 +111,13 @@ def _builder(record: Op, own: _Own, elementwise: bool, effect: bool) -> Callable
     return located(call)
 
 
-def _lowering(label: str, own: _Own, expression: Callable | None, scalar: Callable | None) -> Any:
+def _lowering(label: str, own: _Own, expression: Callable | None, scalar: Callable | None, cuda: Any) -> Any:
     if expression is not None:
         return Decompose(lambda v: fitted(expression(*tensors(v.operands), **own.shown(v.attrs)), v.type, label))
     if scalar is not None:
-        add_function(label, scalar, len(inspect.signature(scalar).parameters) - len(own.defaults), own.defaults)
+        statements = ([*own.names, *own.defaults], cuda) if isinstance(cuda, str) else None
+        add_function(label, scalar, len(inspect.signature(scalar).parameters) - len(own.defaults), own.defaults,
+                     statements)
         return Element()
     return None
 

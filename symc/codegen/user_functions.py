@@ -14,10 +14,13 @@ from symc.codegen.cpu.intrinsics import TABLE
 
 PREFIX = "user_"
 _functions: dict[str, Callable[..., Any]] = {}
+_of_cuda: dict[str, tuple[list[str], str]] = {}  # names of operands and attributes, and statements that compute `out`
 
 
-def add(op: str, function: Callable[..., Any], arity: int, attributes: Iterable[str] = ()) -> None:
+def add(op: str, function: Callable[..., Any], arity: int, attributes: Iterable[str] = (),
+        cuda: tuple[list[str], str] | None = None) -> None:
     """Let kernels compute ``op`` on floats with ``function``, which takes operands and then the attributes named.
+    ``cuda``: the same in C++, as names of what it takes and statements that compute ``out``.
 
     Kernels of an earlier definition keep the earlier one.
     """
@@ -25,12 +28,24 @@ def add(op: str, function: Callable[..., Any], arity: int, attributes: Iterable[
     while _functions.get(name, function) is not function:
         name, k = f"{PREFIX}{op}_{k}", k + 1
     _functions[name] = function
+    if cuda is not None:
+        _of_cuda[name] = cuda
     TABLE[op] = {"f": f"{name}({', '.join(f'{{{i}}}' for i in (*range(arity), *attributes))})"}
 
 
 def is_users(op: str) -> bool:
     """Whether kernels compute an op with a user's function."""
     return f"{PREFIX}{op}" in _functions
+
+
+def python_function(name: str) -> Callable[..., Any]:
+    """The function that kernels call so."""
+    return _functions[name]
+
+
+def of_cuda(name: str) -> tuple[list[str], str] | None:
+    """The same in C++, if the user gave it."""
+    return _of_cuda.get(name)
 
 
 def called_in(text: str) -> dict[str, Callable[..., Any]]:

@@ -1,6 +1,7 @@
 """Functions compiled for a device: what goes in and comes out, what stays there, what is counted. On the emulated
 device; which numbers kernels compute is asked elsewhere."""
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -223,6 +224,38 @@ def test_a_users_kernels():
     x = sc.input("x", "float32", ("n", "m"))
     f = sc.compile(turned(squared_and_more(x, shift=2.0)) + 1, [x], device="cuda")
     np.testing.assert_allclose(f(rows()).numpy(), (rows() ** 2 + 2).T + 1, rtol=1e-6)
+
+
+SLOPE = 0.25
+
+
+def test_a_users_functions_of_one_element_join_kernels():
+    @sc.op(numba=lambda x: x if x > 0 else SLOPE * math.expm1(x))
+    def bent(x):
+        return np.where(x > 0, x, SLOPE * np.expm1(x))
+
+    @sc.op(numba=lambda x, limit: min(x, limit), cuda="out = x < limit ? x : limit;")
+    def capped(x, *, limit=1.0):
+        return np.minimum(x, limit)
+
+    x = sc.input("x", "float64", ("n",))
+    f = sc.compile(capped(bent(x) * 2, limit=1.5) + 1, [x], device="cuda")
+    given = np.linspace(-2, 2, 33)
+    np.testing.assert_allclose(f(given).numpy(), sc.compile(capped(bent(x) * 2, limit=1.5) + 1, [x])(given), rtol=1e-14)
+    assert len(f.kernels) == 1 and "out = x < limit" not in f.source, "the text of the function is none of the kernel's"
+
+
+def test_a_users_function_that_cannot_be_translated():
+    def helper(x):
+        return x
+
+    @sc.op(numba=lambda x: helper(x))
+    def strange(x):
+        return x
+
+    with pytest.raises(sc.DeviceError, match="function helper") as e:
+        sc.compile(strange(sc.vector("x")) + 1, device="cuda")
+    assert 'cuda="out = ..."' in str(e.value)
 
 
 def test_functions_can_be_saved_profiled_and_asked(scaled, tmp_path):

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from symc.codegen.cpu.text import Unsupported
-from symc.codegen.user_functions import PREFIX
 
 #: What is a function of the prelude; every other name that is called is one of the library.
 PRIMITIVES = frozenset({
@@ -66,8 +65,6 @@ class Translator:
 
     def function(self, name: str) -> str:
         """What a function is called in C++."""
-        if name.startswith(PREFIX):
-            raise Unsupported("a function that Numba compiles")
         if name not in PRIMITIVES:
             self.helpers[name] = None
         return name

@@ -21,14 +21,16 @@ from symc.codegen.cpu.text import Unsupported
 from symc.codegen.cuda.cxx import LIBM, PRIMITIVES, Translator
 from symc.codegen.cuda.prelude import END, PRELUDE
 from symc.codegen.cuda.source import CudaSource
+from symc.codegen.user_functions import PREFIX
 from symc.ir.phases import phase
 from symc.ir.record import dataclass
 from symc.runtime.compilers.llvm_library import Helper, Library, library
 from symc.runtime.cuda.device import Signature
+from symc.runtime.cuda.user_text import user_text
 
 #: What the CPU calls by address, and who computes it here: name in the texts -> helper.
 INSTEAD = {"_erfcx": "erfcx_number"}
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,9 @@ def _part(key: str) -> _Part:
     with _lock:
         module, _, name = key.rpartition(":")
         found = library()
+        if name.startswith(PREFIX):
+            text, needs = user_text(name)
+            return _Part(text, tuple(map(_known, needs)))
         if module.startswith("table "):
             return _table_part(found, module.removeprefix("table "), name)
         return _function(found.local[module, name]) if module else _choice(found, name)
@@ -99,7 +104,7 @@ def _known(name: str) -> str:
 
 def _key(found: Library, name: str, module: str) -> str | None:
     """The key of what a function's name means in a module."""
-    if name in found.widths:
+    if name in found.widths or name.startswith(PREFIX):
         return name
     helper = found.local.get((module, name)) or found.public.get(name)
     return None if helper is None else f"{helper.module}:{name}"
