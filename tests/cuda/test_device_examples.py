@@ -72,7 +72,7 @@ def test_newton():
 
 
 def test_kalman():
-    measured, changed, level = kalman.main()
+    measured, changed, _ = kalman.main()
     np.testing.assert_allclose([measured, changed], [15099, 1469], rtol=0.01)
 
 
@@ -87,7 +87,7 @@ def test_gaussian_process():
 
 
 def test_custom_rule():
-    slope, text = custom_rule.main()
+    _, text = custom_rule.main()
     assert "angle_between_steps" in text
 
 
