@@ -7,5 +7,6 @@ from __future__ import annotations
 
 from symc.runtime.emulator.device import BACKWARD, FORWARD, EmulatedDevice
 from symc.runtime.emulator.errors import EmulationError
+from symc.runtime.emulator.ranks import communicators, grouped
 
-__all__ = ["BACKWARD", "FORWARD", "EmulatedDevice", "EmulationError"]
+__all__ = ["BACKWARD", "FORWARD", "EmulatedDevice", "EmulationError", "communicators", "grouped"]

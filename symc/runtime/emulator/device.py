@@ -43,69 +43,69 @@ class EmulatedDevice:
         self.index, self.name, self.checked, self.order, self.fused = index, f"cuda:{index}", checked, order, fused
         self.properties = Properties("emulated device", ARCH, MULTIPROCESSORS, SHARED_BYTES, L2_BYTES, total_bytes)
         self.counters = Counters()
-        self._heap = Heap(total_bytes, checked)
+        self.heap = Heap(total_bytes, checked)
         self._pinned = PinnedMemory()
-        self._streams = Streams(self.counters, checked, seed, self._heap, self._check_work)
+        self.streams = Streams(self.counters, checked, seed, self.heap, self._check_work)
         self._modules: dict[str, Module] = {}
         self._records: list[LaunchTraffic] | None = None
 
     # -- memory
 
     def alloc(self, nbytes: int) -> EmulatedMemory:
-        self._streams.forbid_in_capture("memory is allocated")
+        self.streams.forbid_in_capture("memory is allocated")
         self.counters.allocations += 1
-        return self._heap.alloc(nbytes)
+        return self.heap.alloc(nbytes)
 
     def pinned(self, nbytes: int) -> np.ndarray:
-        self._streams.forbid_in_capture("memory is allocated")
+        self.streams.forbid_in_capture("memory is allocated")
         return self._pinned.make(nbytes)
 
     def upload(self, target: int, source: np.ndarray, stream: Any) -> None:
         address, nbytes = host_bytes(source)
-        self._heap.require(target, nbytes, "an upload")
+        self.heap.require(target, nbytes, "an upload")
         host: tuple[Span, ...] = ((address, nbytes),)
         if not self._pinned.has(source):
             if nbytes:
-                self._streams.forbid_in_capture("memory that is not pinned is copied")
-            source, host = (source.copy() if self._streams.lazy else source), ()
+                self.streams.forbid_in_capture("memory that is not pinned is copied")
+            source, host = (source.copy() if self.streams.lazy else source), ()
 
         def run() -> None:
             ctypes.memmove(target, source.ctypes.data, nbytes)
-            self._heap.mark(target, nbytes, native.WRITTEN)
+            self.heap.mark(target, nbytes, native.WRITTEN)
 
-        self._streams.submit(stream, Work("an upload", run, host, ((target, nbytes),), ("h2d_bytes", nbytes)))
+        self.streams.submit(stream, Work("an upload", run, host, ((target, nbytes),), ("h2d_bytes", nbytes)))
 
     def download(self, target: np.ndarray, source: int, stream: Any) -> None:
         address, nbytes = host_bytes(target)
-        self._heap.require(source, nbytes, "a download")
+        self.heap.require(source, nbytes, "a download")
         if nbytes and not self._pinned.has(target):
-            self._streams.forbid_in_capture("memory that is not pinned is copied")
-        if self._streams.lazy and stream.capture is None:
+            self.streams.forbid_in_capture("memory that is not pinned is copied")
+        if self.streams.lazy and stream.capture is None:
             ctypes.memset(address, 0xFF, nbytes)  # who reads it before the stream is synchronized does not see it
 
         def run() -> None:
-            self._heap.require_written(source, nbytes, "a download")
+            self.heap.require_written(source, nbytes, "a download")
             ctypes.memmove(target.ctypes.data, source, nbytes)
 
-        self._streams.submit(stream, Work("a download", run, ((source, nbytes),), ((address, nbytes),),
+        self.streams.submit(stream, Work("a download", run, ((source, nbytes),), ((address, nbytes),),
                                           ("d2h_bytes", nbytes)))
 
     def copy(self, target: int, source: int, nbytes: int, stream: Any) -> None:
-        self._heap.require(target, nbytes, "a copy")
-        self._heap.require(source, nbytes, "a copy")
+        self.heap.require(target, nbytes, "a copy")
+        self.heap.require(source, nbytes, "a copy")
         if self.checked and target < source + nbytes and source < target + nbytes and nbytes:
             raise EmulationError("LAUNCH", f"a copy of {nbytes} bytes overlaps itself")
-        self._streams.submit(stream, Work("a copy", lambda: self._heap.copy(target, source, nbytes),
+        self.streams.submit(stream, Work("a copy", lambda: self.heap.copy(target, source, nbytes),
                                           ((source, nbytes),), ((target, nbytes),), ("d2d_bytes", nbytes)))
 
     def fill(self, target: int, byte: int, nbytes: int, stream: Any) -> None:
-        self._heap.require(target, nbytes, "a fill")
+        self.heap.require(target, nbytes, "a fill")
 
         def run() -> None:
             ctypes.memset(target, byte, nbytes)
-            self._heap.mark(target, nbytes, native.WRITTEN)
+            self.heap.mark(target, nbytes, native.WRITTEN)
 
-        self._streams.submit(stream, Work("a fill", run, (), ((target, nbytes),)))
+        self.streams.submit(stream, Work("a fill", run, (), ((target, nbytes),)))
 
     # -- code
 
@@ -123,40 +123,40 @@ class EmulatedDevice:
         reads, writes = tuple(s for s in reads if s[1]), tuple(s for s in writes if s[1])
         spans = _spans(reads, writes)
         if self.checked and not spans:  # nothing is declared: whatever an argument points into may be touched
-            blocks = {b for a in given.addresses() if (b := self._heap.block_of(a)) is not None}
+            blocks = {b for a in given.addresses() if (b := self.heap.block_of(a)) is not None}
             reads = writes = tuple(sorted(blocks))
 
         def run() -> None:
             moved = native.Traffic() if self._records is not None else None
-            rows = kernels.run(kernel, shape, given, self._heap.region, self.order, spans, moved)
+            rows = kernels.run(kernel, shape, given, self.heap.region, self.order, spans, moved)
             if moved is not None and self._records is not None:
                 self._records.append(traffic_of(kernel.name, shape, moved, rows[: len(spans)]))
 
-        self._streams.submit(stream, Work(kernel.name, run, reads, writes, ("launches", 1)))
+        self.streams.submit(stream, Work(kernel.name, run, reads, writes, ("launches", 1)))
 
     # -- libraries
 
     def product(self, p: Product, a: int, b: int, c: int, stream: Any) -> None:
         call = ProductCall(p, a, b, c)
-        self._streams.submit(stream, Work("a product", lambda: call.run(self._heap), call.reads, call.writes,
+        self.streams.submit(stream, Work("a product", lambda: call.run(self.heap), call.reads, call.writes,
                                           ("library_calls", 1)))
 
     # -- order
 
     def stream(self) -> EmulatedStream:
-        return self._streams.new()
+        return self.streams.new()
 
     def event(self) -> EmulatedEvent:
         return EmulatedEvent()
 
     def record(self, event: Any, stream: Any) -> None:
-        self._streams.record(event, stream)
+        self.streams.record(event, stream)
 
     def wait(self, stream: Any, event: Any) -> None:
-        self._streams.wait(stream, event)
+        self.streams.wait(stream, event)
 
     def synchronize(self, stream: Any) -> None:
-        self._streams.synchronize(stream)
+        self.streams.synchronize(stream)
 
     def elapsed(self, start: Any, end: Any) -> float:
         if start.happened is None or end.happened is None:
@@ -167,13 +167,13 @@ class EmulatedDevice:
     # -- graphs
 
     def begin_capture(self, stream: Any) -> None:
-        self._streams.begin_capture(stream)
+        self.streams.begin_capture(stream)
 
     def end_capture(self, stream: Any) -> EmulatedGraph:
-        return self._streams.end_capture(stream)
+        return self.streams.end_capture(stream)
 
     def run_graph(self, graph: Any, stream: Any) -> None:
-        self._streams.run_graph(graph, stream)
+        self.streams.run_graph(graph, stream)
 
     # -- what only an emulated device can tell
 
@@ -182,20 +182,20 @@ class EmulatedDevice:
         """Count what launches move; the list has a record of each that ran, when the block ends."""
         if not self.checked:
             raise EmulationError("LAUNCH", "only a checked device counts what launches move")
-        self._streams.drain_all()
+        self.streams.drain_all()
         records: list[LaunchTraffic] = []
         before, self._records = self._records, records
         try:
             yield records
-            self._streams.drain_all()
+            self.streams.drain_all()
         finally:
             self._records = before
 
     def _check_work(self, work: Work) -> None:
         """Raise where a work names memory that is not there."""
         for start, nbytes in (*work.reads, *work.writes):
-            if self._heap.base <= start < self._heap.base + self._heap.size:
-                self._heap.require(start, nbytes, work.name)
+            if self.heap.base <= start < self.heap.base + self.heap.size:
+                self.heap.require(start, nbytes, work.name)
 
 
 def _spans(reads: Sequence[Span], writes: Sequence[Span]) -> list[tuple[Span, bool, bool]]:

@@ -46,9 +46,15 @@ class _Matrices:
                                                (self.stride * size, size, self.ld * size))
 
     def columns_of_bytes(self) -> list[Span]:
-        size = self.dtype.itemsize
-        return [(self.address + (i * self.stride + j * self.ld) * size, self.rows * size)
-                for i in range(self.batch if self.stride else 1) for j in range(self.columns)]
+        """The bytes of the numbers alone, in few ranges."""
+        size, count = self.dtype.itemsize, self.batch if self.stride else 1
+        if self.ld > self.rows and self.columns > 1:
+            return [(self.address + (i * self.stride + j * self.ld) * size, self.rows * size)
+                    for i in range(count) for j in range(self.columns)]
+        one = self.rows * self.columns
+        if self.stride == one or count == 1:
+            return [(self.address, count * one * size)]
+        return [(self.address + i * self.stride * size, one * size) for i in range(count)]
 
     def are_distinct(self) -> bool:
         """Whether no element is in two matrices."""

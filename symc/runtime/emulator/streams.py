@@ -7,8 +7,10 @@ is compared with all before it when it is asked for (order.py). Else every work 
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from symc.ir.record import dataclass
 from symc.runtime.cuda.device import Counters, Span
@@ -22,21 +24,31 @@ MOST_PENDING = 1024
 
 @dataclass(frozen=True)
 class Work:
-    """Something that a stream does. ``count``: the field of Counters that it adds to, and how much."""
+    """Something that a stream does. ``count``: the field of Counters that it adds to, and how much. ``part``: what is
+    told of each time that a stream is given this (ranks.py); it runs then, instead of ``run``."""
 
     name: str
     run: Callable[[], None]
     reads: tuple[Span, ...] = ()
     writes: tuple[Span, ...] = ()
     count: tuple[str, int] | None = None
+    part: Callable[[], Part] | None = None
 
 
-class _Pending:
+class Part(Protocol):
+    """One time that a work is given to a stream. ``pending``: what waits to run it."""
+
+    pending: Pending | None
+
+    def run(self) -> None: ...
+
+
+class Pending:
     """A work that has not run. ``after``: what must run before."""
 
     __slots__ = ("after", "done", "number", "run")
 
-    def __init__(self, number: int, run: Callable[[], None], after: list[_Pending]):
+    def __init__(self, number: int, run: Callable[[], None], after: list[Pending]):
         self.number, self.run, self.after, self.done = number, run, after, False
 
 
@@ -46,7 +58,7 @@ class EmulatedStream:
     def __init__(self, handle: int):
         self.handle = handle
         self.count, self.clock = 0, Clock()
-        self.tail: list[_Pending] = []
+        self.tail: list[Pending] = []
         self.capture: Capture | None = None
 
 
@@ -55,7 +67,7 @@ class EmulatedEvent:
 
     def __init__(self) -> None:
         self.clock: Clock | None = None
-        self.tail: list[_Pending] = []
+        self.tail: list[Pending] = []
         self.capture: Capture | None = None
         self.happened: float | None = None
 
@@ -107,10 +119,11 @@ class Streams:
         self.counters, self.lazy = counters, lazy
         self._random = random.Random(seed)
         self._heap, self._check = heap, check
+        self.lock = threading.RLock()  # ranks of one communicator have one: each may run what others have to do
         self._history, self._host = History(), Clock()
         self._handles = 0
         self._numbers = 0
-        self.pending: dict[int, _Pending] = {}
+        self.pending: dict[int, Pending] = {}
         self.capturing: Capture | None = None
         self._counts = Clock()  # works of each stream
 
@@ -130,24 +143,30 @@ class Streams:
         if work.count is not None:
             field, n = work.count
             setattr(self.counters, field, getattr(self.counters, field) + n)
+        part = work.part() if work.part is not None else None
+        run = work.run if part is None else part.run
         if not self.lazy:
-            work.run()
+            run()
             return
-        self._check(work)
-        stream.count += 1
-        join(stream.clock, self._host)
-        self._history.add(Past(stream.handle, stream.count, work.name), stream.clock, work.reads, work.writes)
-        stream.clock[stream.handle] = self._counts[stream.handle] = stream.count
-        self._append(stream, work.run)
-        if len(self.pending) > MOST_PENDING:
-            self.drain_all()
+        with self.lock:
+            self._check(work)
+            stream.count += 1
+            join(stream.clock, self._host)
+            self._history.add(Past(stream.handle, stream.count, work.name), stream.clock, work.reads, work.writes)
+            stream.clock[stream.handle] = self._counts[stream.handle] = stream.count
+            pending = self._append(stream, run)
+            if part is not None:
+                part.pending = pending
+            if len(self.pending) > MOST_PENDING:
+                self.drain_all()
 
-    def _append(self, stream: EmulatedStream, run: Callable[[], None]) -> None:
+    def _append(self, stream: EmulatedStream, run: Callable[[], None]) -> Pending:
         self._numbers += 1
-        pending = _Pending(self._numbers, run, [p for p in stream.tail if not p.done])
+        pending = Pending(self._numbers, run, [p for p in stream.tail if not p.done])
         self.pending[pending.number] = pending
         self._heap.lazy = True
         stream.tail = [pending]
+        return pending
 
     # -- order
 
@@ -164,8 +183,9 @@ class Streams:
         def happen() -> None:
             event.happened = time.perf_counter()
 
-        self._append(stream, happen)
-        event.tail = list(stream.tail)
+        with self.lock:
+            self._append(stream, happen)
+            event.tail = list(stream.tail)
 
     def wait(self, stream: EmulatedStream, event: EmulatedEvent) -> None:
         if event.capture is not None and event.capture is self.capturing:
@@ -190,9 +210,13 @@ class Streams:
         join(self._host, stream.clock)
         self.drain(stream.tail)
 
-    def drain(self, wanted: Sequence[_Pending]) -> None:
+    def drain(self, wanted: Sequence[Pending]) -> None:
         """Run works and all that they are after, in a random order of those that there are."""
-        todo: dict[int, _Pending] = {}
+        with self.lock:
+            self._drain(wanted)
+
+    def _drain(self, wanted: Sequence[Pending]) -> None:
+        todo: dict[int, Pending] = {}
         stack = [p for p in wanted if not p.done]
         while stack:
             p = stack.pop()
@@ -200,7 +224,7 @@ class Streams:
                 todo[p.number] = p
                 stack += [q for q in p.after if not q.done]
         missing = {n: sum(not q.done for q in p.after) for n, p in todo.items()}
-        followers: dict[int, list[_Pending]] = {}
+        followers: dict[int, list[Pending]] = {}
         for _, p in sorted(todo.items()):
             for q in p.after:
                 if not q.done:
@@ -208,7 +232,8 @@ class Streams:
         ready = [p for n, p in sorted(todo.items()) if not missing[n]]
         while ready:
             p = ready.pop(self._random.randrange(len(ready)))
-            self._run(p)
+            if not p.done:  # a collective operation may have asked for it meanwhile
+                self._run(p)
             for q in followers.get(p.number, ()):
                 missing[q.number] -= 1
                 if not missing[q.number]:
@@ -218,9 +243,9 @@ class Streams:
                 self._history.forget()
             self._idle()
 
-    def _run(self, p: _Pending) -> None:
+    def _run(self, p: Pending) -> None:
         p.done, p.after = True, []
-        del self.pending[p.number]
+        self.pending.pop(p.number, None)
         try:
             p.run()
         except BaseException:
