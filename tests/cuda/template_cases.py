@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+import symc as sc
 from symc.codegen.collapse import collapse
 from symc.codegen.cuda.source import CudaSource
+from symc.codegen.cuda.templates import TEMPLATES
 from symc.codegen.cuda.writer import Kernel
 from symc.codegen.inplace import region_pairs
 from symc.codegen.scalarize import scalarize
@@ -41,6 +43,7 @@ class Case:
     want: list[np.ndarray] = field(default_factory=list)
     got: list[np.ndarray] = field(default_factory=list)
     traffic: list = field(default_factory=list)
+    failed: bool = False
 
     def number(self, s: Size) -> int:
         return evaluate(s, self.sizes)
@@ -120,7 +123,10 @@ def _launch(device, stream, kernels, case: Case, source: CudaSource) -> None:
                           [*reads, *own, (failed.address, 4), *writes], [*writes, *own, (failed.address, 4)])
     for m, a in zip(results, case.got, strict=True):
         device.download(a, m.address, stream)
+    flag = np.zeros(1, np.int32)
+    device.download(flag, failed.address, stream)
     device.synchronize(stream)
+    case.failed = bool(flag[0])
 
 
 def compare(cases: Sequence[Case], ulps: float = 8) -> None:
@@ -138,9 +144,11 @@ def compare(cases: Sequence[Case], ulps: float = 8) -> None:
                                        err_msg=case.choice)
 
 
-def check(program: str | Function, arrays: Sequence[np.ndarray], template: Template, ulps: float = 8) -> list[Case]:
-    """The kernels of a program, run and compared."""
-    found = cases_of(program, arrays, template)
-    run(found)
-    compare(found, ulps)
-    return found
+def fast(kernel: Kernel) -> object:
+    """The first template that writes a kernel."""
+    return next((f for f in (template(kernel) for template in TEMPLATES) if f is not None), None)
+
+
+def of(outs, ins, *arrays: np.ndarray, **more) -> list[Case]:
+    """The kernels of a compiled expression."""
+    return cases_of(sc.compile(outs, ins, mode="default")._prepared.final, arrays, fast, **more)

@@ -19,6 +19,8 @@ from symc.ir.traverse import every_value
 
 #: Elements of a row that a thread has in registers at most; and what they may take, in numbers of 4 bytes.
 ELEMENTS, REGISTERS = 32, 64
+#: The same where elements are read one at a time.
+SINGLE = 8
 #: How much text the elements of a thread may be, in scalar ops.
 TEXT = 1500
 #: Threads of a block of short rows.
@@ -52,8 +54,8 @@ def layout(found: Rows, length: int, count: int, more: float = 0) -> Layout:
                           for line in lines_of(found, m).values())
     words = sum(size for _, size in lines) / 4 + more
     values = len(every_value(found.kernel.loops.region))
-    most = min(ELEMENTS, int(REGISTERS / max(1, words)), max(1, TEXT // values))
-    most = max(vector, 1 << most.bit_length() - 1)
+    most = min(ELEMENTS, max(1, int(REGISTERS / max(1, words))), max(1, TEXT // values))
+    most = max(vector, 1 << most.bit_length() - 1) if vector > 1 else min(most, SINGLE)
     wanted = min(most, 2 * vector) if length <= SHORT or count < FEW else most
     threads = min(power(-(-length // wanted)), MOST_THREADS)
     if threads > WARP and count >= FEW:  # a block: rather more threads than registers

@@ -38,7 +38,9 @@ def transposed(kernel: Kernel) -> Transposed | None:
 
 def _axis(of: Flat, v: Value) -> int | None:
     """The axis of the space that runs along the rows of an operand whose columns the last axis runs down."""
-    *before, last = v.operands[1:] or [None]
+    if len(v.operands) < 3:
+        return None
+    *before, last = v.operands[1:]
     if last not in of.index[:-1] or before.count(of.index[-1]) != 1:
         return None
     rest = [i for i in before if i is not of.index[-1]]
