@@ -13,6 +13,7 @@ from typing import Protocol
 from symc.codegen.collapse import collapse
 from symc.codegen.cpu.loops import is_loop_kernel
 from symc.codegen.cuda.generic import generic
+from symc.codegen.cuda.sorting import sorting
 from symc.codegen.cuda.source import CudaSource
 from symc.codegen.cuda.templates import fast
 from symc.codegen.kernel_source import Form
@@ -33,7 +34,7 @@ class Family(Protocol):
 
 #: Who may render a kernel faster than the generic template, asked in this order: each gives None for what it does not
 #: serve.
-TEMPLATES: list[Callable[[Form, Loops], Family | None]] = [fast]
+TEMPLATES: list[Callable[[Form, Loops], Family | None]] = [sorting, fast]
 
 
 @phase("CUDA text")

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from symc.codegen.cuda.sorting import is_sort, sort_form
 from symc.codegen.cuda.source import CudaSource, Entry
 from symc.codegen.cuda.user import has_user_kernel, user_launch
 from symc.ir.dim import evaluate
@@ -195,6 +196,8 @@ class DeviceLowering(Lowering):
         if solver.is_solved(step.value):
             kernels = self.launches[solver.key(step.value)]
             return solver.lower_solver(self, plan, step.value, reads, writes, kernels)
+        if is_sort(step.value):
+            return self._launch(plan, step.value, self.launches[sort_form(step.value)], reads, writes)
         lowered = products.lower_product(step, self.number, self.precision)
         if lowered is None:
             return self._launch(plan, step.value, self.launches[sums.form_of(step.value)], reads, writes)

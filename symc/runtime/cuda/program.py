@@ -11,6 +11,7 @@ import numpy as np
 from symc.codegen.cells import nominal
 from symc.codegen.cpu.text import Unsupported
 from symc.codegen.cuda.render import Family, family
+from symc.codegen.cuda.sorting import is_sort, sort_form
 from symc.codegen.cuda.source import CudaSource
 from symc.codegen.cuda.user import UserLaunch, has_user_kernel, user_launch
 from symc.codegen.gemm import as_gemm, is_product
@@ -245,6 +246,8 @@ def forms_of(plan: Plan, step: Step, device: str) -> Sequence[Form]:
         return (kernel_form_of(step),)
     if step.kind != "call" or has_user_kernel(step.value) or solver.is_solved(step.value):
         return ()
+    if is_sort(step.value):
+        return (sort_form(step.value),)
     if not is_product(step.value):
         raise refusal(plan, step, device)
     return products.forms_of(step.value) if as_gemm(step.value) is not None else (sums.form_of(step.value),)
