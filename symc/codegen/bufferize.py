@@ -24,8 +24,9 @@ HOSTED = 100_000
 INSIDE = {"b": "t", "c": "k"}
 
 
-def bufferize(w: Work, sequence: Sequence[int], reuse: bool = True) -> Plan:
-    """A plan without an arena: every temp is a buffer, no temp has an offset yet."""
+def bufferize(w: Work, sequence: Sequence[int], reuse: bool = True, hosted: bool = True) -> Plan:
+    """A plan without an arena: every temp is a buffer, no temp has an offset yet. ``hosted``: results may serve as
+    temps until they are written."""
     f = w.function
     placed = placements(w, sequence, Placer(w, reuse))
     maker = _Buffers(w)
@@ -45,7 +46,7 @@ def bufferize(w: Work, sequence: Sequence[int], reuse: bool = True) -> Plan:
     buffers = {n: Buffer(n, kinds.get(n, b.kind), b.nbytes, b.value) for n, b in maker.buffers.items()}
     donated = frozenset(k for k, c in enumerate(w.inputs) if c in w.owned)
     plan = Plan(f, buffers, tuple(steps), results, maker.types, donated=donated)
-    return host_in_results(plan) if reuse else plan
+    return host_in_results(plan) if reuse and hosted else plan
 
 
 class _Buffers:

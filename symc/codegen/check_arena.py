@@ -59,18 +59,19 @@ class Order:
         self.rank = {o: k for k, o in enumerate(self.starts)}
         self.run = [0]  # starts with the same number are known to be in order
         for a, b in zip(self.starts, self.starts[1:], strict=False):
-            self.run.append(self.run[-1] + (not self._at_least(b, a)))
+            self.run.append(self.run[-1] + (not self.known(b, a)))
 
-    def _at_least(self, b: Size, a: Size) -> bool:
+    def known(self, b: Size, a: Size) -> bool:
+        """Is ``b >= a`` known?"""
         return at_least(b, a) or b - a in self.nonnegative
 
     def before(self, start: Size, nbytes: Size, other: Size) -> bool:
         """Do ``nbytes`` bytes from ``start`` on end at or before ``other``?"""
         end = start + nbytes
-        if self._at_least(other, end):
+        if self.known(other, end):
             return True
         k, j = self.rank[start] + 1, self.rank[other]
-        return k <= j and self.run[k] == self.run[j] and self._at_least(self.starts[k], end)
+        return k <= j and self.run[k] == self.run[j] and self.known(self.starts[k], end)
 
 
 class _Alive:

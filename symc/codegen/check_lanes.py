@@ -1,35 +1,56 @@
-"""Prove happens-before: what one lane writes and another uses is ordered by waits."""
+"""Prove happens-before: what one lane writes and another uses is ordered by waits, and what else has an order."""
 
 from __future__ import annotations
 
-from symc.codegen.compare import at_least
+from collections.abc import Callable
+
+from symc.codegen.cells import may_fail
+from symc.codegen.hazards import sequences, uses
+from symc.codegen.overlap import overlaps
 from symc.errors import PlanError
 from symc.ir.plan import Plan
+from symc.ir.value import Value
 
 
-def check_lanes(plan: Plan) -> None:
-    """Raise PlanError for two uses of one memory, one of them a write, in different lanes without a wait between."""
+def check_lanes(plan: Plan, fails: Callable[[Value], bool] = may_fail) -> None:
+    """Raise PlanError for two uses of one memory, one of them a write, in different lanes without a wait between; and
+    where effects, or a step that may fail and one that writes over a state, are in no order."""
     for at, step in enumerate(plan.steps):
         for w in step.waits:
             if not 0 <= w < at:
                 raise PlanError(f"plan @{plan.function.name}: step {at} waits for step {w}, not an earlier one")
     if len({s.lane for s in plan.steps}) < 2:
         return
-    clocks = _clocks(plan)
-    uses: list[tuple[int, str, bool]] = []
+    known = clocks(plan)
+    shared = overlaps(plan)
+    used: dict[str, list[tuple[int, bool]]] = {}  # by buffer: the steps that used it, and whether they wrote
     for at, step in enumerate(plan.steps):
-        mine = [(n, False) for n in step.reads] + [(n, True) for n in step.writes]
-        mine += [(step.scratch, True)] if step.scratch is not None else []
+        mine = uses(step)
         for name, writes in mine:
-            for before, other, wrote in uses:
-                ordered = clocks[at].get(plan.steps[before].lane, -1) >= before
-                if (writes or wrote) and not ordered and _overlap(plan, name, other):
-                    raise PlanError(f"plan @{plan.function.name}: step {at} (lane {step.lane}) uses %{name} without "
-                                    f"waiting for step {before} (lane {plan.steps[before].lane}), which uses %{other}")
-        uses += [(at, n, w) for n, w in mine]
+            for other in sorted(shared[name]):
+                for before, wrote in used.get(other, ()):
+                    if (writes or wrote) and not _ordered(plan, known, before, at):
+                        raise PlanError(f"{_unordered(plan, before, at, f'uses %{name}')}, which uses %{other}")
+        for name, writes in mine:
+            for other in shared[name] if writes else ():
+                if shared[other] <= shared[name]:  # what follows this step follows those uses, which it follows
+                    used.pop(other, None)
+            used.setdefault(name, []).append((at, writes))
+    for before, at in sequences(plan, fails):
+        if not _ordered(plan, known, before, at):
+            raise PlanError(f"{_unordered(plan, before, at, 'runs')}, which must come first")
 
 
-def _clocks(plan: Plan) -> list[dict[int, int]]:
+def _ordered(plan: Plan, known: list[dict[int, int]], before: int, at: int) -> bool:
+    return known[at].get(plan.steps[before].lane, -1) >= before
+
+
+def _unordered(plan: Plan, before: int, at: int, does: str) -> str:
+    return (f"plan @{plan.function.name}: step {at} (lane {plan.steps[at].lane}) {does} without waiting for "
+            f"step {before} (lane {plan.steps[before].lane})")
+
+
+def clocks(plan: Plan) -> list[dict[int, int]]:
     """For every step and lane: the last step of the lane known to have finished before the step starts."""
     out: list[dict[int, int]] = []
     now: dict[int, dict[int, int]] = {}
@@ -41,13 +62,3 @@ def _clocks(plan: Plan) -> list[dict[int, int]]:
         out.append(clock)
         now[step.lane] = {**clock, step.lane: at}
     return out
-
-
-def _overlap(plan: Plan, a: str, b: str) -> bool:
-    if a == b:
-        return True
-    if a not in plan.offsets or b not in plan.offsets:
-        return False
-    first, second = plan.offsets[a], plan.offsets[b]
-    apart = at_least(second, first + plan.buffers[a].nbytes) or at_least(first, second + plan.buffers[b].nbytes)
-    return not apart

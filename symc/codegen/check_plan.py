@@ -37,7 +37,7 @@ def _prove(plan: Plan, inplace: Callable[[Value], Pairs], fails: Callable[[Value
     check.run()
     check.outcome()
     check_arena(plan)
-    check_lanes(plan)
+    check_lanes(plan, fails)
     return check.content
 
 

@@ -44,16 +44,25 @@ def __getattr__(name: str) -> Any:
 @phase("plan")
 @no_collections()
 def make_plan(f: Function, donated: frozenset[int] = frozenset(), reuse: bool = True,
-              inplace: Callable[[Value], Pairs] = inplace_pairs, fails: Callable[[Value], bool] = may_fail) -> Plan:
+              inplace: Callable[[Value], Pairs] = inplace_pairs, fails: Callable[[Value], bool] = may_fail,
+              lanes: int = 1) -> Plan:
     """The plan of a function.
 
     ``donated``: indices of the inputs whose arrays may be overwritten. ``reuse=False``: every value has memory of its
     own, for comparison. ``inplace``: which operand a result may be written over. ``fails``: which values can raise
-    while they are computed; no state is written over before the last of them.
+    while they are computed; no state is written over before the last of them. ``lanes``: how many streams the device
+    has; steps that may run side by side then share no memory.
     """
     planner = Planner(reuse, inplace, fails)
     w = planner.work(f, donated)
-    return planner.finish(w, order(w))
+    sequence = order(w)
+    if lanes > 1:
+        from symc.codegen.lanes import packed_in_lanes
+
+        laned = packed_in_lanes(bufferize(w, sequence, reuse, hosted=False), lanes, reuse, fails)
+        if laned is not None:
+            return laned
+    return planner.finish(w, sequence)
 
 
 @dataclass

@@ -43,6 +43,12 @@ def assign_arena(plan: Plan, share: bool = True) -> Plan:
     """The plan with an offset for every temp and the size of the arena."""
     span = spans(plan.steps)
     temps = [Temp(n, b.nbytes, *span[n]) for n, b in plan.buffers.items() if b.kind == "temp"]
+    offsets, size = pack(temps, share)
+    return replace(plan, offsets={t.name: offsets[t.name] for t in temps}, arena=size)
+
+
+def pack(temps: Sequence[Temp], share: bool = True) -> tuple[dict[str, Size], Size]:
+    """An offset for every temp and the size of it all; without ``share`` each has bytes of its own."""
     offsets: dict[str, Size] = {}
     size: Size = 0
     if share:
@@ -55,7 +61,7 @@ def assign_arena(plan: Plan, share: bool = True) -> Plan:
             offsets[t.name] = size
         capacity = slot.capacity
         size = size + (known[capacity] if capacity in known else known.setdefault(capacity, aligned(capacity)))
-    return replace(plan, offsets={t.name: offsets[t.name] for t in temps}, arena=size)
+    return offsets, size
 
 
 def _shared(temps: Sequence[Temp]) -> tuple[dict[str, Size], int, list[Slot]]:

@@ -12,8 +12,8 @@ A case is::
 the same line, ``CHECK-DAG`` anywhere after the last ordered match, ``CHECK-NOT`` not before the next ordered match.
 ``{{...}}`` is a regular expression, ``[[NAME:regex]]`` binds what it matches, ``[[NAME]]`` wants it again. Runs of
 blanks match any blanks. Comments in the output do not count, except for patterns with ``//`` in them. A pipeline that
-ends in ``plan`` gives the text of the plan. ``// expected-error: text`` wants the run to fail with that text. Cases are
-separated by ``// -----``.
+ends in ``plan`` gives the text of the plan, ``plan(lanes=4)`` of one with lanes. ``// expected-error: text`` wants the
+run to fail with that text. Cases are separated by ``// -----``.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from symc.ir.function import Function
 from symc.ir.record import dataclass
 
 _DIRECTIVE = re.compile(r"//\s*(CHECK(?:-NEXT|-SAME|-DAG|-NOT)?):\s?(.*)$")
+_PLAN = re.compile(r"plan(?:\(lanes=(\d+)\))?")
 _PARTS = re.compile(r"\{\{(.*?)\}\}|\[\[(\w+)(?::(.*?))?\]\]")
 
 
@@ -65,19 +66,19 @@ def run_pipeline(text: str, pipeline: str) -> str:
 
     functions = parse_module(text)
     passes = [] if pipeline in ("", "print") else [p.strip() for p in pipeline.split(",")]
-    planning = passes[-1:] == ["plan"]
+    planning = _PLAN.fullmatch(passes[-1]) if passes else None
     wanted = ",".join(passes[:-1] if planning else passes)
     done = [optimize(f, wanted, strict=True, verify=True).function for f in functions]
-    return "\n".join(map(_planned if planning else print_function, done))
+    return "\n".join(_planned(f, int(planning[1] or 1)) if planning else print_function(f) for f in done)
 
 
-def _planned(f: Function) -> str:
+def _planned(f: Function, lanes: int) -> str:
     """The text of the function's plan, which is checked."""
     from symc.codegen.check_plan import check_plan
     from symc.codegen.plan import make_plan
     from symc.codegen.plan_text import print_plan
 
-    plan = make_plan(f)
+    plan = make_plan(f, lanes=lanes)
     check_plan(plan)
     return print_plan(plan)
 
