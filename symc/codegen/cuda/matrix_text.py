@@ -58,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(256) matrix_unit(T *o, i64 rows, i6
 }
 """
 
-#: The factor of a block on the diagonal, in place, with zeros above the diagonal.
+#: The factor of a block on the diagonal, in place, with zeros above the diagonal. A nan is no failure, as on the CPU.
 CHOLESKY_BLOCK = r"""
 extern "C" __global__ void __launch_bounds__(256) cholesky_block(T *l, i64 ld, i64 stride, i64 at, i64 width,
                                                                  i32 *failed) {
@@ -70,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(256) cholesky_block(T *l, i64 ld, i
   __syncthreads();
   for (int j = 0; j < n; j++) {
     const T square = tile[j][j], root = math_sqrt(square);
-    if (t == 0 && !(square > T(0))) fail(failed);
+    if (t == 0 && square <= T(0)) fail(failed);
     __syncthreads();
     if (warp == 0 && lane >= j && lane < n) tile[lane][j] = lane == j ? root : tile[lane][j] / root;
     __syncthreads();

@@ -1,0 +1,293 @@
+"""Linear algebra on a device: every op and sample that it has, beside its reference; strips, batches, errors,
+derivatives. On the emulated device, checked, so that every kernel is also free of races."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import symc as sc
+from symc.codegen.cuda.matrices import EPSILONS, PARTS
+from symc.ir.op import Op
+from symc.runtime.cuda.devices import context
+from symc.runtime.cuda.solver import recipes
+from symc.testing import emulated_cuda
+from tests.op_cases import SAMPLED, apply, cases, evaluate, observed
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def device() -> Iterator[None]:
+    with emulated_cuda():
+        yield
+
+
+def compiled(outputs, leaves, name: str):
+    return sc.compile([sc.Tensor(o) for o in outputs], [sc.Tensor(x) for x in leaves], device="cuda", name=name)
+
+
+def close(got: np.ndarray, want: np.ndarray, factor: float = 200) -> None:
+    assert (got.dtype, got.shape) == (want.dtype, want.shape)
+    if want.dtype.kind == "f":
+        eps = factor * float(np.finfo(want.dtype).eps)
+        np.testing.assert_allclose(got, want, rtol=eps, atol=eps * max(1, float(np.abs(want).max(initial=0))))
+    else:
+        np.testing.assert_array_equal(got, want)
+
+
+def real_cases(op: Op) -> list[tuple[list[np.ndarray], dict]]:
+    return [(arrays, attrs) for arrays, attrs in cases(op) if all(a.dtype.char in EPSILONS or a.dtype.kind == "i"
+                                                                  for a in arrays)]
+
+
+SOLVED = [op for op in SAMPLED if op.name in {*PARTS, "cho_solve", "solve", "inv", "det", "slogdet", "pinv"}]
+
+
+@pytest.mark.parametrize("op", [op for op in SOLVED if op.name != "svd"], ids=lambda op: op.name)
+def test_samples(op: Op):
+    found = real_cases(op)
+    assert len({a.dtype for arrays, _ in found for a in arrays} & {np.dtype("f4"), np.dtype("f8")}) == 2
+    for arrays, attrs in found:
+        v, leaves = apply(op, arrays, attrs)
+        outputs = observed(v)
+        f = compiled(outputs, leaves, op.name)
+        for got, want in zip(f(*arrays), evaluate(outputs, leaves, arrays), strict=True):
+            close(got.numpy(), want)
+
+
+def check_svd(a: np.ndarray, full: bool, u: np.ndarray, s: np.ndarray, vh: np.ndarray) -> None:
+    """What singular vectors must be; which of them they are is not said."""
+    eps = 100 * float(np.finfo(a.dtype).eps) * max(1, *a.shape[-2:]) ** 0.5
+    k = s.shape[-1]
+    for got, want in zip((u, s, vh), np.linalg.svd(a, full_matrices=full), strict=True):
+        assert (got.dtype, got.shape) == (want.dtype, want.shape)
+    size = max(1.0, float(np.abs(a).max(initial=0)))
+    np.testing.assert_allclose(s, np.linalg.svd(a, compute_uv=False), atol=eps * size, rtol=eps)
+    np.testing.assert_allclose(u[..., :k] * s[..., None, :] @ vh[..., :k, :], a, atol=eps * size)
+    for q in (u.swapaxes(-1, -2), vh):
+        np.testing.assert_allclose(q @ q.swapaxes(-1, -2), np.broadcast_to(np.eye(q.shape[-2]), (*q.shape[:-1],
+                                   q.shape[-2])), atol=eps)
+
+
+def svd_on_device(a: np.ndarray, full: bool) -> list[np.ndarray]:
+    x = sc.input("x", str(a.dtype), a.shape)
+    f = sc.compile(list(np.linalg.svd(x, full_matrices=full)), [x], device="cuda", name="svd")
+    return [y.numpy() for y in f(a)]
+
+
+def test_svd_samples():
+    for arrays, attrs in real_cases(next(op for op in SOLVED if op.name == "svd")):
+        check_svd(arrays[0], attrs["full"], *svd_on_device(arrays[0], attrs["full"]))
+
+
+def test_every_op_has_a_recipe():
+    assert set(recipes()) == set(PARTS)
+
+
+# --- larger than a strip -----------------------------------------------------------------------------------------------
+
+
+def random(*shape: int, dtype: str = "float64") -> np.ndarray:
+    return np.random.default_rng(sum(shape)).normal(size=shape).astype(dtype)
+
+
+def on_device(f, *arrays: np.ndarray) -> list[np.ndarray]:
+    """What ``f`` gives for symbolic arrays whose sizes are not known, compiled and run."""
+    inputs = [sc.input(f"x{k}", str(a.dtype), [f"n{k}{i}" for i in range(a.ndim)]) for k, a in enumerate(arrays)]
+    out = f(*inputs)
+    g = sc.compile(list(out) if isinstance(out, tuple) else [out], inputs, device="cuda")
+    return [y.numpy() for y in g(*arrays)]
+
+
+@pytest.mark.parametrize("n", [32, 33, 70])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_strips(n, dtype):
+    a = random(2, n, n, dtype=dtype)
+    definite = a @ a.swapaxes(-1, -2) + n * np.eye(n, dtype=dtype)
+    loose = 4 * n
+    for got, want in zip(on_device(np.linalg.cholesky, definite), [np.linalg.cholesky(definite)], strict=True):
+        close(got, want, loose)
+    close(on_device(np.linalg.inv, definite)[0], np.linalg.inv(definite), loose)
+    for b in (random(2, n, 1, dtype=dtype), random(2, n, 70, dtype=dtype)):
+        close(on_device(np.linalg.solve, definite + a, b)[0], np.linalg.solve(definite + a, b), loose)
+    sign, log = on_device(np.linalg.slogdet, a)
+    for got, want in zip((sign, log), np.linalg.slogdet(a), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4 if dtype == "float32" else 1e-11)
+
+
+def test_nan_goes_through_a_cholesky_factor():
+    a = np.eye(3)
+    a[1, 0] = np.nan
+    np.testing.assert_array_equal(on_device(np.linalg.cholesky, a)[0], sc_cholesky(a))
+
+
+def sc_cholesky(a: np.ndarray) -> np.ndarray:
+    x = sc.input("x", "float64", (3, 3))
+    return sc.compile(np.linalg.cholesky(x), [x])(a)
+
+
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("trans", [0, 1])
+@pytest.mark.parametrize("unit", [True, False])
+@pytest.mark.parametrize("columns", [3, 71])
+def test_triangular_strips(lower, trans, unit, columns):
+    from scipy.linalg import solve_triangular
+
+    n = 70
+    a, b = random(n, n) / n + np.eye(n), random(n, columns)
+    how = dict(lower=lower, trans=trans, unit_diagonal=unit)
+    got = on_device(lambda a, b: sc.linalg.solve_triangular(a, b, **how), a, b)[0]
+    close(got, solve_triangular(a, b, **how))
+
+
+@pytest.mark.parametrize("shape", [(70, 33), (33, 70), (65, 65), (3, 40), (2, 66, 35)])
+@pytest.mark.parametrize("mode", ["reduced", "complete"])
+def test_qr_strips(shape, mode):
+    a = random(*shape)
+    for got, want in zip(on_device(lambda x: tuple(np.linalg.qr(x, mode=mode)), a), np.linalg.qr(a, mode), strict=True):
+        close(got, want, 1000)
+
+
+def test_qr_of_what_has_no_rank():
+    a = np.zeros((5, 3))
+    a[:, 0] = 1e-200
+    q, r = on_device(lambda x: tuple(np.linalg.qr(x, mode="complete")), a)
+    np.testing.assert_allclose(q.T @ q, np.eye(5), atol=1e-14)
+    np.testing.assert_allclose(q @ r, a, atol=1e-215)
+
+
+@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.parametrize("shape", [(40, 7), (7, 40), (35, 35), (2, 5, 34)])
+def test_svd_of_larger_ones(shape, full):
+    for a in (random(*shape), random(*shape, dtype="float32")):
+        check_svd(a, full, *svd_on_device(a, full))
+
+
+def test_svd_of_what_has_no_rank():
+    low = random(6, 2) @ random(2, 9)
+    for a in (low, low.T, np.zeros((4, 3)), np.ones((5, 5)), low * 1e-160, np.diag([1e10, 1.0, 1e-10])):
+        for full in (True, False):
+            check_svd(a, full, *svd_on_device(a, full))
+
+
+@pytest.mark.parametrize("n", [2, 37])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_eigenvalues(n, dtype):
+    a = random(2, n, n, dtype=dtype)
+    a += a.swapaxes(-1, -2)
+    for m in (a, np.stack([np.eye(n, dtype=dtype), np.ones((n, n), dtype)]), a * dtype_small(dtype)):
+        w, v = on_device(lambda x: tuple(np.linalg.eigh(x)), m)
+        close(w, np.linalg.eigvalsh(m), 30)
+        close(v @ (w[..., None] * v.swapaxes(-1, -2)), m, 100)
+        close(v.swapaxes(-1, -2) @ v, np.broadcast_to(np.eye(n, dtype=dtype), m.shape), 100)
+        np.testing.assert_array_equal(on_device(np.linalg.eigvalsh, m)[0], w)
+
+
+def dtype_small(dtype: str) -> np.ndarray:
+    """A factor whose square is no number of the dtype."""
+    return np.asarray(1e-30 if dtype == "float32" else 1e-200, dtype)
+
+
+# --- what has no result ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("f", "a", "what"), [
+    (np.linalg.cholesky, np.diag([1.0, -1.0]), "not positive definite"),
+    (np.linalg.cholesky, np.stack([np.eye(40), np.eye(40) - 2 * np.outer(np.eye(40)[36], np.eye(40)[36])]), "definite"),
+    (np.linalg.inv, np.ones((2, 2)), "singular"),
+    (lambda x: sc.linalg.solve_triangular(x, x), np.triu(np.ones((40, 40)), 1), "singular"),
+    (np.linalg.eigvalsh, np.full((3, 3), np.nan), "converge"),
+    (lambda x: np.linalg.svd(x, compute_uv=False), np.full((3, 3), np.nan), "converge"),
+])  # fmt: skip
+def test_errors_name_the_line(f, a, what):
+    x = sc.input("x", "float64", a.shape)
+    y = f(x)  # this is the line
+    g = sc.compile(y, [x], device="cuda")
+    on_host = sc.compile(y, [x])
+    found = g(a)
+    with pytest.raises(np.linalg.LinAlgError, match=what) as e:
+        found.numpy()
+    with pytest.raises(np.linalg.LinAlgError) as other:
+        on_host(a)
+    assert str(e.value).splitlines()[0] == str(other.value).splitlines()[0]
+    assert "test_device_linalg.py" in str(e.value)
+    good = np.eye(a.shape[-1]) + np.zeros(a.shape)
+    assert np.isfinite(g(good).numpy()).all(), "the flag is gone"
+
+
+@pytest.mark.parametrize(("f", "dtype"), [(np.linalg.cholesky, "complex128"), (np.linalg.eigvals, "float64"),
+                                          (sc.linalg.expm, "float64")])
+def test_what_there_is_not_is_said_while_compiling(f, dtype):
+    x = sc.input("x", dtype, (3, 3))
+    y = f(x)
+    with pytest.raises(sc.DeviceError, match="cannot run on cuda") as e:
+        sc.compile(y, [x], device="cuda")
+    assert "test_device_linalg.py" in str(e.value)
+
+
+# --- in programs -------------------------------------------------------------------------------------------------------
+
+
+def log_likelihood(a, b):
+    low = np.linalg.cholesky(a @ a.T + 3 * sc.eye(a.shape[0]))
+    z = sc.linalg.solve_triangular(low, b, lower=True)
+    return (z * z).sum() + np.log(np.linalg.diagonal(low)).sum() + np.linalg.slogdet(a + b)[1]
+
+
+@pytest.mark.parametrize("f", [
+    log_likelihood,
+    lambda a, b: (np.linalg.solve(a + 9 * sc.eye(5), b) ** 2).sum(),
+    lambda a, b: (np.linalg.qr(a)[0] * b).sum() + (np.linalg.qr(a)[1] * b).sum(),
+    lambda a, b: (np.linalg.eigh(a @ a.T)[0] * b[0]).sum(),
+    lambda a, b: np.linalg.svd(a @ b, compute_uv=False).sum(),
+], ids=["likelihood", "solve", "qr", "eigh", "svd"])
+def test_gradients(f):
+    a, b = random(5, 5) + 3 * np.eye(5), random(5, 5)
+    x, y = sc.input("x", "float64", (5, 5)), sc.input("y", "float64", (5, 5))
+    cost = f(x, y)
+    outputs = [cost, *sc.grad(cost, [x, y])]
+    want = sc.compile(outputs, [x, y])(a, b)
+    for got, w in zip(sc.compile(outputs, [x, y], device="cuda")(a, b), want, strict=True):
+        close(got.numpy(), np.asarray(w), 1000)
+
+
+def test_calls_are_graphs_without_the_host():
+    a = random(40, 40)
+    a = a @ a.T + 40 * np.eye(40)
+    x = sc.input("x", "float64", (40, 40))
+    f = sc.compile([np.linalg.inv(x), np.linalg.eigvalsh(x)], [x], device="cuda")
+    given = sc.device_array(a)
+    counters = context("cuda").device.counters
+    for _ in range(2):
+        f(given)
+    before = dict(vars(counters))
+    for _ in range(3):
+        found = f(given)
+    done = {k: n - before[k] for k, n in vars(counters).items()}
+    assert (done["h2d_bytes"], done["d2h_bytes"], done["syncs"]) == (0, 0, 0)
+    assert done["graph_launches"] >= 1
+    close(found[0].numpy(), np.linalg.inv(a), 1000)
+
+
+def test_in_a_loop_whose_rows_start_anywhere():
+    """Matrices of nine numbers: rows of the loop are no whole vectors."""
+    a = random(4, 3, 3, dtype="float32")
+    a = a @ a.swapaxes(-1, -2) + 3 * np.eye(3, dtype="float32")
+    x = sc.input("x", "float32", (4, 3, 3))
+
+    def step(carry, m):
+        low = np.linalg.cholesky(m + carry)
+        return low @ low.T / 4, np.linalg.solve(m, low)
+
+    _, ys = sc.scan(step, sc.zeros((3, 3), "float32"), x)
+    close(sc.compile(ys, [x], device="cuda")(a).numpy(), sc.compile(ys, [x])(a), 1000)
+
+
+def test_no_columns_and_no_matrices():
+    for shape, columns in (((3, 3), 0), ((0, 0), 2), ((0, 3, 3), 2)):
+        a, b = np.zeros(shape) + np.eye(shape[-1]), np.ones((*shape[:-1], columns))
+        np.testing.assert_array_equal(on_device(np.linalg.solve, a, b)[0], b)
