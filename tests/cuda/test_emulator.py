@@ -8,7 +8,8 @@ import shutil
 import numpy as np
 import pytest
 
-from symc.runtime.emulator import BACKWARD, FORWARD, EmulationError
+from symc.errors import InternalError
+from symc.runtime.emulator import BACKWARD, FORWARD, EmulationError, build, native
 from tests.cuda.emulated import run
 from tests.cuda.emulator_cases import CASES, Case
 
@@ -58,6 +59,35 @@ def test_what_is_wrong_is_found(case: Case, which: int, order: int):
         _run(case, which + 1, order=order, **mistake.launch)
     kinds = {mistake.kind, mistake.otherwise} if order else {mistake.kind}
     assert error.value.kind in kinds, str(error.value)
+
+
+def test_what_is_right_runs_on_other_processors(monkeypatch):
+    """Where the switch of stacks is not written by hand, the C library's is used."""
+    found = native.load(build.runtime(("-DSYMC_UCONTEXT",)))
+    monkeypatch.setattr(native, "runtime", lambda: found)
+    case = CASES[0]
+    for order in (FORWARD, 3):
+        np.testing.assert_allclose(_run(case, 0, order=order)[0], case.want[0], rtol=case.tolerance, atol=1e-6)
+    with pytest.raises(EmulationError, match="RACE"):
+        _run(case, 2)
+
+
+def test_no_compiler(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    build._compiler.cache_clear()
+    with pytest.raises(InternalError, match=r"g\+\+, which is not installed(?s:.*)apt-get install g\+\+"):
+        build._compiler()
+    build._compiler.cache_clear()
+
+
+def test_contracted_products():
+    """What g++ makes of a product and a sum when it may: one rounding less, as NVRTC does."""
+    text = 'extern "C" __global__ void f(float* y, float a, float b) { y[threadIdx.x] = a * a - b; }'
+    a = np.float32(1 + 2.0**-12)
+    exact = float(a) * float(a)
+    found = [run(text, "f", [(np.zeros(32, np.float32), "w"), a, a * a], block=32, fused=fused)[0][0]
+             for fused in (False, True)]
+    assert found == [0.0, np.float32(exact - float(a * a)) if build._fma() else 0.0]
 
 
 def test_there_are_enough_mistakes():

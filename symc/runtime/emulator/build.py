@@ -36,10 +36,10 @@ class CompileError(InternalError):
         self.output = output
 
 
-def runtime() -> str:
+def runtime(flags: tuple[str, ...] = ()) -> str:
     """The path of the runtime's library."""
     with open(os.path.join(NATIVE, "runtime.cpp"), encoding="utf-8") as f:
-        return _library(f.read(), ("-O2", "-g1"), ("-lstdc++", "-lc"))
+        return _library(f.read(), ("-O2", *flags), ("-lstdc++", "-lc"))
 
 
 def kernels(text: str, checked: bool, fused: bool) -> str:

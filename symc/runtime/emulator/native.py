@@ -44,7 +44,12 @@ class Launch(ctypes.Structure):
 @functools.cache
 def runtime() -> ctypes.PyDLL:
     """The runtime, compiled when it is first needed."""
-    lib = ctypes.PyDLL(build.runtime())
+    return load(build.runtime())
+
+
+def load(path: str) -> ctypes.PyDLL:
+    """A library of the runtime, with the types of its functions."""
+    lib = ctypes.PyDLL(path)
     for name, result, arguments in (
             ("symc_reserve", c_uint64, [c_uint64]),
             ("symc_unreserve", None, [c_uint64, c_uint64]),

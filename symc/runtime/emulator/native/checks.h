@@ -38,9 +38,10 @@ inline void check_cell(Cell* c, int how, bool shared, uintptr_t address, const v
 
 inline void check_races(Region* region, uintptr_t a, long size, int how, bool shared, const void* code) {
     uintptr_t end = a + size;
+    Chunk* c = region->chunk(a);
     while (a < end) {
-        Chunk* c = region->chunk(a);
         int at = int((a - region->base) % CHUNK), word = at / 4;
+        if (at == 0) c = region->chunk(a);
         bool whole = at % 4 == 0 && end - a >= 4;
         if (how & CONSTANT)
             c->constant[word] = u8(S.launched % 255 + 1);
@@ -62,6 +63,13 @@ inline void check_races(Region* region, uintptr_t a, long size, int how, bool sh
 }
 
 inline void check_state(Region* region, uintptr_t a, long size, int how, bool shared, const void* code) {
+    uintptr_t at = (a - region->base) % CHUNK;
+    if (at + size <= CHUNK) {
+        const u8* states = region->chunk(a)->state + at;
+        long i = 0;
+        while (i < size && states[i] == WRITTEN) i++;
+        if (i == size) return;
+    }
     for (long i = 0; i < size; i++) {
         Byte s = region->state(a + i);
         if (s == WRITTEN) continue;

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#if !defined(__x86_64__)
+#if !defined(__x86_64__) || defined(SYMC_UCONTEXT)
 #include <ucontext.h>
 #endif
 
@@ -13,7 +13,7 @@ namespace symc_emulator {
 
 const long STACK = 128 * 1024, GUARD = 4096, MOST_THREADS = 1024;
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(SYMC_UCONTEXT)
 typedef void* Context;
 
 // Saves what a function call keeps, and goes on where another fibre did that.
