@@ -45,7 +45,7 @@ def runtime(flags: tuple[str, ...] = ()) -> str:
 def kernels(text: str, checked: bool, fused: bool) -> str:
     """The path of a library of kernels. ``fused``: products and sums may be contracted, as NVRTC does by default."""
     modes = _CHECKED if checked else _FAST
-    contract = ("-ffp-contract=fast",) if fused else ("-ffp-contract=off",)
+    contract = ("-ffp-contract=fast", "-fexpensive-optimizations") if fused else ("-ffp-contract=off",)
     return _library(text, (*_KERNEL, *modes, *contract, *_fma()), ("-lm", "-lc", "-lgcc"))
 
 
