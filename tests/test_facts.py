@@ -1,6 +1,7 @@
 """Facts of values: whatever is claimed holds of the numbers that are computed."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -140,6 +141,21 @@ def test_claims_from_narrow_operands_hold(op):
             (out,) = run_values([v], dict(zip(leaves, grid.T, strict=True)), {})
             wrong = broken(f, out)
             assert not wrong, f"{op.name} of {groups}: {wrong} of {f} is not so: {out}"
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("op", ELEMENTWISE, ids=[op.name for op in ELEMENTWISE])
+def test_no_range_makes_numpy_warn(op, dtype):
+    """Not even one that ends at the greatest number; a user may have made warnings errors."""
+    top, least = float(np.finfo(dtype).max), float(np.finfo(dtype).smallest_subnormal)
+    ranges = [Fact(a, b) for a, b in itertools.combinations([-np.inf, -top, -1.0, -least, 0.0, 1.0, top, np.inf], 2)]
+    arity = 1 if _unary(op) else 2
+    attrs = next(iter(op.samples()))[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for given in itertools.product(ranges[:: 1 if arity == 1 else 3], repeat=arity):
+            leaves = [leaf(dtype, 3) for _ in given]
+            Analysis(dict(zip(leaves, given, strict=True)))(op(*leaves, **attrs))
 
 
 # --- random programs --------------------------------------------------------------------------------------------------

@@ -180,9 +180,10 @@ class Analysis:
     def __call__(self, v: Value) -> Fact:
         found = self.known.get(v)
         if found is None:
-            for x in postorder([v], stop=self.known.__contains__):
-                if x not in self.known:
-                    self.known[x] = self._of(x)
+            with np.errstate(all="ignore"):  # ends of ranges overflow
+                for x in postorder([v], stop=self.known.__contains__):
+                    if x not in self.known:
+                        self.known[x] = self._of(x)
             found = self.known[v]
         return UNKNOWN if isinstance(found, tuple) else found
 
