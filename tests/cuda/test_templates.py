@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 import symc as sc
 from symc.codegen.cuda.generic import Generic
 from symc.codegen.cuda.render import family
-from symc.ir.parse import parse
-from symc.opt.fuse import fuse
 from symc.runtime.emulator import BACKWARD, EmulatedDevice
 from tests.cuda.template_cases import Case, cases_of, compare, fast, of, run
 
@@ -227,6 +225,29 @@ def test_indices_out_of_bounds_are_reported():
     assert cases[0].failed
 
 
+# --- running sums -----------------------------------------------------------------------------------------------------
+
+
+_RECURRENCE = """
+func @recurrence(%a: f32[n, m], %x: f32[n, m]) -> (f32[n, m]) {
+  %0 = linrec %a, %x {axis = AXIS, reverse = REVERSE} : f32[n, m]
+  return %0
+}
+"""
+
+
+def test_running_sums():
+    cases = [*of(sc.cumsum(x, axis=1), [x], normal(2, 20_000)), *of(sc.cumsum(x), [x], normal(7, 9))]
+    for n, m in [(3, 70), (3, 300), (600, 40)]:
+        a = normal(n, m)
+        cases += of(sc.cumsum(x, axis=1), [x], a) + of(sc.cumsum(h, axis=0), [h], a.astype("f2"))
+        for axis, reverse in [(0, "false"), (1, "true")]:
+            text = _RECURRENCE.replace("AXIS", str(axis)).replace("REVERSE", reverse)
+            cases += cases_of(text, [a / 2, normal(n, m, seed=1)], fast)
+    checked(cases, 256)
+    assert kinds(cases) == {"RunningSums"} and words(cases) == {"parts", "blocks", "warps", "down"}
+
+
 # --- everything -------------------------------------------------------------------------------------------------------
 
 
@@ -280,7 +301,8 @@ def test_results_in_the_memory_of_operands_and_any_order_of_threads():
 
 
 def test_what_no_template_serves_is_generic():
-    for text in ("%1 = cumsum %x {axis = 0, reverse = false} : D[n, m]\n  return %1 ",):
-        f = fuse(parse(f"func @f(%x: D[n, m]) -> (D[n, m]) {{\n  {text}\n}}\n".replace("D", "f32")))
-        forms = [(v.regions[0], ()) for v in f.values() if v.op.name == "fused"]
+    c = sc.input("c", "complex64", ("n", "m"))
+    for f, leaf in [(sc.argmax(x, axis=0), x), (sc.sum(c, axis=1), c)]:
+        final = sc.compile(f, [leaf])._prepared.final
+        forms = [(v.regions[0], ()) for v in final.values() if v.op.name == "fused"]
         assert [type(family(form)) for form in forms] == [Generic]

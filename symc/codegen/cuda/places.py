@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from symc.codegen.cuda.writer import Kernel, projection
+from collections.abc import Sequence
+
+from symc.codegen.cuda.nests import emit_ready, enter
+from symc.codegen.cuda.writer import Env, Kernel, Writer, params_of, projection
 from symc.codegen.split import size_of
 from symc.ir.dim import Size
 from symc.ir.record import dataclass
@@ -52,13 +55,25 @@ _UNIFORM = Form(None, False, frozenset())
 
 def nest_of(kernel: Kernel) -> Nest | None:
     """The loops of a kernel of updates; None for one that is something else."""
+    found = levels_of(kernel)
+    if found is None:
+        return None
+    levels, space, finals, forms = found
+    puts = [Put(r, k, r.attrs["kind"], r.attrs["shape"]) for k, r in enumerate(finals) if r.op.name == "put"]
+    elements = {k: r for k, r in enumerate(finals) if r.op.name != "put"}
+    ends = any(r.op.name.startswith(("put", "insert")) for r in elements.values())
+    if ends or not puts or {p.result for p in puts} != set(kernel.loops.starts):
+        return None
+    return _nest(levels, space, puts, elements, forms)
+
+
+def levels_of(kernel: Kernel) -> tuple[list[Value], tuple[Size, ...], list[Value], dict[Value, Form]] | None:
+    """Loops over elements, one in another: the loops, what they run over together, what the innermost one makes for
+    each result of the kernel, and what its values are as indices. None for a kernel that is something else."""
     region, levels = kernel.loops.region, []
     space: tuple[Size, ...] = ()
     forms: dict[Value, Form] = {}
-    while True:
-        nests = [v for v in postorder(region.results) if v.regions]
-        if not nests:
-            break
+    while nests := [v for v in postorder(region.results) if v.regions]:
         if len(nests) != 1 or nests[0].op.name != "generate":
             return None
         outside = _forms(region, forms, space)
@@ -68,23 +83,30 @@ def nest_of(kernel: Kernel) -> Nest | None:
         forms = {p: Form(len(space) + k, True, frozenset([len(space) + k])) for k, p in enumerate(params[: len(shape)])}
         forms |= {p: outside.get(o, _UNIFORM) for p, o in zip(params[len(shape) :], nest.operands, strict=True)}
         space, region = (*space, *shape), nest.regions[0]
-    forms = _forms(region, forms, space)
-    puts, elements = [], {}
-    for k, r in enumerate(kernel.loops.region.results):
+    finals = []
+    for r in kernel.loops.region.results:
         for _ in levels:
             v, number = projection(r)
             if v.op.name != "generate":
                 return None
             r = v.regions[0].results[number]
-        if r.op.name == "put":
-            puts.append(Put(r, k, r.attrs["kind"], r.attrs["shape"]))
-        elif r.op.name.startswith(("put", "insert")):
-            return None
-        else:
-            elements[k] = r
-    if not levels or not puts or {p.result for p in puts} != set(kernel.loops.starts):
-        return None
-    return _nest(levels, space, puts, elements, forms)
+        finals.append(r)
+    return (levels, space, finals, _forms(region, forms, space)) if levels else None
+
+
+def step(w: Writer, levels: Sequence[Value], index: Sequence[str], depth: int) -> Env:
+    """Write the scalars of one step of loops in one another; the names that the innermost region sees, and its own."""
+    env = params_of(w.kernel.loops.region)
+    emit_ready(w, w.kernel.loops.region, env, depth)
+    at = 0
+    for level in levels:
+        rank = len(level.attrs["shape"])
+        env = enter(w, level, index[at : at + rank], env)
+        at += rank
+        values = postorder(level.regions[0].results)
+        w.emit([v for v in values if not v.regions and not v.op.name.startswith("put") and v.op.name != "get"], env,
+               depth)
+    return env
 
 
 def _nest(levels: list[Value], space: tuple[Size, ...], puts: list[Put], elements: dict[int, Value],

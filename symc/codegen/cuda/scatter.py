@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from symc.codegen.cuda.nests import emit_ready, enter
-from symc.codegen.cuda.places import Nest, Put, nest_of
+from symc.codegen.cuda.places import Nest, Put, nest_of, step
 from symc.codegen.cuda.rows import power
 from symc.codegen.cuda.source import WARP, CudaSource, Entry
 from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Writer, chosen, params_of
 from symc.ir.dim import Size, ceildiv, maximum, minimum, product
-from symc.ir.traverse import postorder
 from symc.ir.value import Region
 
 #: Steps that one thread may do one after another whatever there is beside, and threads that are enough for any number.
@@ -104,20 +103,6 @@ class _Text:
 
     # -- one element
 
-    def _scope(self, index: Sequence[str], depth: int) -> Env:
-        """Write the scalars of one step; the names that the innermost region sees, and its own."""
-        w = self.w
-        env = params_of(self.of.kernel.loops.region)
-        emit_ready(w, self.of.kernel.loops.region, env, depth)
-        at = 0
-        for level in self.nest.levels:
-            rank = len(level.attrs["shape"])
-            env = enter(w, level, index[at : at + rank], env)
-            at += rank
-            values = [v for v in postorder(level.regions[0].results) if v.op.name != "put"]
-            w.emit([v for v in values if not v.regions and v.op.name != "get"], env, depth)
-        return env
-
     def _elements(self, env: Env, index: Sequence[str], depth: int) -> None:
         """Write what one step puts, and its elements of other results."""
         w = self.w
@@ -161,7 +146,7 @@ class _Text:
                 w.line(depth, f"for ({w.index} {index[a]} = 0; {index[a]} < {w.size(n)}; ++{index[a]}) {{")
                 depth += 1
         names = [index[a] for a in range(len(nest.space))]
-        self._elements(self._scope(names, depth), names, depth)
+        self._elements(step(w, nest.levels, names, depth), names, depth)
         for d in reversed(range(1, depth)):
             w.line(d, "}")
         return w.lines
@@ -191,7 +176,7 @@ class _Text:
             f"      if (item < {w.size(count)}) {{"]
         (put,) = nest.puts
         at = w.unravel("item", items, 4)
-        env = self._scope([*at, *["0"] * len(inner)], 4)
+        env = step(w, nest.levels, [*at, *["0"] * len(inner)], 4)
         head = [w.index_text(i, env) for i in put.value.operands[1 : 1 + nest.picked]]
         w.lines += [
             f"        place[k] = {w.offset(head, put.shape[: nest.picked])};",
@@ -219,6 +204,6 @@ class _Text:
         columns = w.size(product(inner))
         w.line(3, f"for ({index} column = threadIdx.x % {width}; column < {columns}; column += {width}) {{")
         whole = [*at, *w.unravel("column", inner, 4)]
-        self._elements(self._scope(whole, 4), whole, 4)
+        self._elements(step(w, nest.levels, whole, 4), whole, 4)
         w.lines += ["      }", "    }", "    __syncthreads();", "  }"]
         return w.lines

@@ -10,6 +10,7 @@ from symc.codegen.cuda.columns import columns
 from symc.codegen.cuda.flat import flat
 from symc.codegen.cuda.late import late
 from symc.codegen.cuda.rows import rows
+from symc.codegen.cuda.running import running
 from symc.codegen.cuda.scatter import scatter
 from symc.codegen.cuda.transposed import transposed
 from symc.codegen.cuda.writer import Kernel
@@ -17,7 +18,7 @@ from symc.codegen.kernel_source import Form
 from symc.codegen.scalarize import Loops
 from symc.ir.dim import number
 
-TEMPLATES: tuple[Callable[[Kernel], Any], ...] = (transposed, flat, rows, columns, late, scatter)
+TEMPLATES: tuple[Callable[[Kernel], Any], ...] = (transposed, flat, rows, columns, late, scatter, running)
 
 
 def fast(form: Form, loops: Loops) -> Any:

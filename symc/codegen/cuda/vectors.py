@@ -24,13 +24,22 @@ template <int N, class T> SYMC_FUNCTION void store_array(T *to, const T *from) {
 }
 #endif"""
 
-#: What the lane has whose number differs in these bits. All lanes of a warp take part.
+#: What another lane has: one whose number differs in these bits, one so many below (its own if there is none), a
+#: certain one. All lanes of a warp take part.
 SHUFFLE = """\
 #ifndef SYMC_PART_ACROSS
 #define SYMC_PART_ACROSS
 template <class T> SYMC_FUNCTION T across(T x, int bits) {
   if constexpr (sizeof(T) < 4) return T(__shfl_xor_sync(0xffffffffu, i32(x), bits));
   else return __shfl_xor_sync(0xffffffffu, x, bits);
+}
+template <class T> SYMC_FUNCTION T below(T x, int lanes) {
+  if constexpr (sizeof(T) < 4) return T(__shfl_up_sync(0xffffffffu, i32(x), lanes));
+  else return __shfl_up_sync(0xffffffffu, x, lanes);
+}
+template <class T> SYMC_FUNCTION T of_lane(T x, int lane) {
+  if constexpr (sizeof(T) < 4) return T(__shfl_sync(0xffffffffu, i32(x), lane));
+  else return __shfl_sync(0xffffffffu, x, lane);
 }
 #endif"""
 

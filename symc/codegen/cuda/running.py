@@ -1,0 +1,358 @@
+"""Running sums: every element combined with all before it along an axis.
+
+Down columns a thread goes through a column, as loops do. Along rows a warp takes 32 elements at a time, or a block 256
+where there are few rows: pairs, then fours, and so on, and what came before. Rows that are long and few are cut in
+parts: one launch sums each, one adds up what comes before each, one makes the results. ``linear`` recurrences (a x + b)
+are combined as functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from symc.codegen.cuda.places import levels_of, step
+from symc.codegen.cuda.source import WARP, CudaSource, Entry
+from symc.codegen.cuda.vectors import SHUFFLE
+from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Writer, chosen, scalar_type
+from symc.ir.dim import Size, ceildiv, floordiv, maximum, minimum, product
+from symc.ir.value import Value
+
+#: From so many rows on, a warp does a row; below, rows of more than so many elements are cut.
+MANY, LONG = 512, 16384
+#: Parts of all rows together, at most, and the fewest elements of one.
+PARTS, LEAST = 1024, 2048
+
+
+def running(kernel: Kernel) -> RunningSums | None:
+    """The variants of a kernel of running sums along one axis; None for another."""
+    found = levels_of(kernel)
+    if found is None or kernel.loops.starts or kernel.is_complex:
+        return None
+    levels, space, finals, _ = found
+    sums = {k: r for k, r in enumerate(finals) if r.op.name == "put_running"}
+    rest = {k: r for k, r in enumerate(finals) if r.op.name != "put_running"}
+    axes = {(r.attrs["axis"], r.attrs["shape"] == space) for r in sums.values()}
+    if len(axes) != 1 or any(r.op.name.startswith(("put", "insert")) for r in rest.values()):
+        return None
+    ((axis, whole),) = axes
+    return RunningSums(kernel, levels, space, axis, sums, rest) if whole else None
+
+
+class RunningSums:
+    """``sums``: the results that are running sums, along ``axis`` of ``space``; ``rest``: those of single elements."""
+
+    def __init__(self, kernel: Kernel, levels: Sequence[Value], space: tuple[Size, ...], axis: int,
+                 sums: dict[int, Value], rest: dict[int, Value]):
+        self.kernel, self.levels, self.space, self.axis, self.sums, self.rest = kernel, levels, space, axis, sums, rest
+        self.lines = product(n for a, n in enumerate(space) if a != axis)
+        self.texts: dict[tuple[str, str], Text] = {}
+
+    def choose(self, number: Callable[[Size], int]) -> str:
+        lines, length = number(self.lines), number(self.space[self.axis])
+        if self.axis < len(self.space) - 1 and lines >= BLOCK:
+            word = "down"
+        elif lines >= MANY:
+            word = "warps"
+        else:
+            word = "parts" if length > LONG else "blocks"
+        return chosen(word, self.text, number)
+
+    def source(self, choice: str, name: str) -> CudaSource:
+        return self.text(choice, name)[0]
+
+    def text(self, choice: str, name: str) -> Text:
+        key = choice, name
+        if key not in self.texts:
+            words = choice.split("_")
+            self.texts[key] = _Text(self, words[0], "wide" in words).source(name)
+        return self.texts[key]
+
+
+State = list[tuple[str, str]]  # for each sum, the names of its running value and, of a linear one, of the factor
+
+
+class _Text:
+    """Writes one variant."""
+
+    def __init__(self, of: RunningSums, word: str, wide: bool):
+        self.of, self.word = of, word
+        self.w = Writer(of.kernel, "i64" if wide else "i32")
+        self.length = of.space[of.axis]
+        self.threads = WARP if word == "warps" else BLOCK
+        wanted = minimum(floordiv(PARTS, maximum(1, of.lines)), ceildiv(self.length, LEAST))
+        self.parts: Size = maximum(1, wanted) if word == "parts" else 1
+
+    def source(self, name: str) -> Text:
+        w, of = self.w, self.of
+        w.parts[SHUFFLE] = None
+        w.is_index("line", of.lines)
+        w.is_index("step", self.length)
+        w.is_index("part", self.parts)
+        entries: list[tuple[str, tuple[Size, Size, Size], list[str]]]
+        if self.word == "down":
+            entries = [(name, (ceildiv(of.lines, BLOCK), 1, 1), self._down())]
+        elif self.word == "parts":
+            grid = self.parts, of.lines, 1
+            entries = [(f"{name}_sums", grid, self._sums()), (f"{name}_before", (1, of.lines, 1), self._before()),
+                       (name, grid, self._along())]
+        else:
+            blocks = ceildiv(of.lines, BLOCK // WARP) if self.word == "warps" else of.lines
+            entries = [(name, (blocks, 1, 1), self._along())]
+        scratch = [s for pair in self._bytes() for s in pair] if self.word == "parts" else []
+        arguments = w.arguments(scratch=len(scratch))
+        w.lines = [line for entry, _, lines in entries for line in (w.head(entry, arguments, BLOCK), *lines, "}")]
+        return w.finish([Entry(entry, arguments, grid, BLOCK) for entry, grid, _ in entries], scratch), w
+
+    def _bytes(self) -> list[list[Size]]:
+        sizes = [4 if v.dtype == np.float16 else v.dtype.itemsize for v in self.of.sums.values()]
+        return [[n * self.parts * self.of.lines] * (1 + self._is_linear(v))
+                for n, v in zip(sizes, self.of.sums.values(), strict=True)]
+
+    # -- values
+
+    @staticmethod
+    def _is_linear(v: Value) -> bool:
+        return v.attrs["kind"] == "linear"
+
+    def _index(self, lines: str, along: str, depth: int) -> list[str]:
+        """The index of a step of a line."""
+        of = self.of
+        others = list(self.w.unravel(lines, [n for a, n in enumerate(of.space) if a != of.axis], depth))
+        others[of.axis : of.axis] = [along]
+        return others
+
+    def _value(self, v: Value, env: Env) -> tuple[str, str]:
+        """What is summed, and the factor of a linear recurrence."""
+        own = v.operands[: len(v.operands) - len(self.of.space) - 1]
+        texts = [self.w.expression(o, env) for o in own]
+        return texts[-1], texts[0] if self._is_linear(v) else ""
+
+    def _state(self, depth: int) -> State:
+        """New variables: of nothing."""
+        w, made = self.w, []
+        for v in self.of.sums.values():
+            t = scalar_type(v.dtype)
+            kind = "add" if self._is_linear(v) else v.attrs["kind"]
+            made.append((w.fresh("s"), w.fresh("f") if self._is_linear(v) else ""))
+            w.line(depth, f"{t} {made[-1][0]} = {w.identity(kind, v.dtype)};")
+            if made[-1][1]:
+                w.line(depth, f"{t} {made[-1][1]} = {w.identity('mul', v.dtype)};")
+        return made
+
+    def _then(self, v: Value, first: tuple[str, str], second: tuple[str, str]) -> tuple[str, str]:
+        """Two values, the one that comes first first."""
+        w, dtype = self.w, v.dtype
+        if not self._is_linear(v):
+            return w.combined(v.attrs["kind"], first[0], second[0], dtype), ""
+        whole = w.combined("add", w.combined("mul", second[1], first[0], dtype), second[0], dtype)
+        return whole, w.combined("mul", second[1], first[1], dtype) if first[1] else ""
+
+    def _append(self, state: State, more: Sequence[tuple[str, str]], depth: int, head: str = "") -> None:
+        """Let values come after a state."""
+        for v, now, new in zip(self.of.sums.values(), state, more, strict=True):
+            text, factor = self._then(v, now, new)
+            update = f"{now[0]} = {text};" + (f" {now[1]} = {factor};" if factor else "")
+            self.w.line(depth, f"{head}{{ {update} }}" if head else update)
+
+    def _prepend(self, state: State, more: Sequence[tuple[str, str]], depth: int, head: str = "") -> None:
+        """Let values come before a state."""
+        for v, now, new in zip(self.of.sums.values(), state, more, strict=True):
+            text, factor = self._then(v, new, now)
+            update = f"{now[0]} = {text};" + (f" {now[1]} = {factor};" if factor else "")
+            self.w.line(depth, f"{head}{{ {update} }}" if head else update)
+
+    def _types(self) -> list[str]:
+        return [scalar_type(v.dtype) for v in self.of.sums.values()]
+
+    def _store(self, env: Env, texts: Sequence[str], index: Sequence[str], depth: int) -> None:
+        w, of = self.w, self.of
+        for (k, v), text in zip(of.sums.items(), texts, strict=True):
+            place = [w.index_text(i, env) for i in v.operands[len(v.operands) - len(of.space) :]]
+            w.line(depth, f"o{k}[{w.offset(place, of.space)}] = {w.stored(text, v.dtype)};")
+        for k, v in of.rest.items():
+            w.line(depth, f"o{k}[{w.offset(index, of.space)}] = {w.stored(w.expression(v, env), v.dtype)};")
+
+    # -- down columns
+
+    def _down(self) -> list[str]:
+        w, of = self.w, self.of
+        w.lines = []
+        w.line(1, f"const {w.index} line = {w.index}(blockIdx.x) * {BLOCK} + threadIdx.x;")
+        w.line(1, f"if (line >= {w.size(of.lines)}) return;")
+        state = self._state(1)
+        w.line(1, "#pragma unroll 4")
+        w.line(1, f"for ({w.index} step = 0; step < {w.size(self.length)}; ++step) {{")
+        index = self._index("line", "step", 2)
+        env = step(w, of.levels, index, 2)
+        for v, (name, _) in zip(of.sums.values(), state, strict=True):
+            x = self._value(v, env)
+            then, _ = self._then(v, (name, ""), x)
+            w.line(2, f"{name} = step == 0 ? {x[0]} : {then};")
+        self._store(env, [name for name, _ in state], index, 2)
+        w.line(1, "}")
+        return w.lines
+
+    # -- along rows
+
+    def _along(self) -> list[str]:
+        """Make the results of a row, or of a part of it."""
+        w, of, warps = self.w, self.of, self.threads // WARP
+        w.lines = []
+        if self.word == "warps":
+            w.line(1, f"const {w.index} line = {w.index}(blockIdx.x) * {BLOCK // WARP} + threadIdx.x / {WARP};")
+            w.line(1, f"if (line >= {w.size(of.lines)}) return;  // a whole warp")
+        else:
+            w.line(1, f"const {w.index} line = {w.index}(blockIdx.{'y' if self.word == 'parts' else 'x'});")
+        w.line(1, f"const {w.index} thread = threadIdx.x % {self.threads};")
+        w.line(1, f"const int lane = threadIdx.x % {WARP}, warp = threadIdx.x / {WARP};")
+        carry = self._state(1)
+        first, last = self._part()
+        if self.word == "parts":
+            for array, now in zip(self._arrays(), carry, strict=True):
+                w.line(1, f"if (part > 0) {now[0]} = {array[0]}[line * {w.size(self.parts)} + part - 1];")
+        w.line(1, f"for ({w.index} base = {first}; base < {last}; base += {self.threads}) {{")
+        w.line(2, f"const {w.index} step = base + thread;")
+        w.line(2, f"const bool live = step < {last};")
+        state = self._state(2)
+        self._read(state, last, 2)
+        self._scan(state, carry, "base > 0", warps, 2)
+        w.line(2, "if (live) {")
+        index = self._index("line", "step", 3)
+        env = step(w, of.levels, index, 3)
+        self._store(env, [name for name, _ in state], index, 3)
+        w.line(2, "}")
+        w.line(1, "}")
+        return w.lines
+
+    def _part(self) -> tuple[str, str]:
+        """Where a part of a row begins and ends."""
+        w = self.w
+        if self.word != "parts":
+            return "0", w.size(self.length)
+        each = ceildiv(ceildiv(self.length, self.parts), BLOCK) * BLOCK
+        w.line(1, f"const {w.index} part = blockIdx.x;")
+        w.line(1, f"const {w.index} last = min({w.size(self.length)}, (part + 1) * {w.size(each)});")
+        w.fits[(self.parts + 1) * each] = None
+        return f"part * {w.size(each)}", "last"
+
+    def _read(self, state: State, last: str, depth: int) -> None:
+        """Read the element of a thread."""
+        w, of = self.w, self.of
+        w.line(depth, "if (live) {")
+        env = step(w, of.levels, self._index("line", "step", depth + 1), depth + 1)
+        for v, (name, factor) in zip(of.sums.values(), state, strict=True):
+            x, a = self._value(v, env)
+            w.line(depth + 1, f"{name} = {x};" + (f" {factor} = {a};" if factor else ""))
+        w.line(depth, "}")
+
+    def _scan(self, state: State, carry: State, later: str, warps: int, depth: int) -> None:
+        """Combine what the threads have with all before; ``carry``: with what came before them (``later``: if there is
+        such), which grows."""
+        w, types = self.w, self._types()
+        w.line(depth, "#pragma unroll")
+        w.line(depth, f"for (int d = 1; d < {WARP}; d *= 2) {{")
+        before = self._copies(state, lambda name: f"below({name}, d)", depth + 1)
+        self._prepend(state, before, depth + 1, "if (lane >= d) ")
+        w.line(depth, "}")
+        if warps > 1:
+            for t, names in zip(types, state, strict=True):
+                for name in filter(None, names):
+                    w.line(depth, f"__shared__ {t} {name}part[{warps}];")
+                    w.line(depth, f"if (lane == {WARP - 1}) {name}part[warp] = {name};")
+            w.line(depth, "__syncthreads();")
+        total = self._state(depth)
+        if warps > 1:
+            ahead = self._state(depth)
+            w.line(depth, "#pragma unroll")
+            w.line(depth, f"for (int k = 0; k < {warps}; ++k) {{")
+            parts = [tuple(f"{name}part[k]" if name else "" for name in names) for names in state]
+            self._append(ahead, parts, depth + 1, "if (k < warp) ")  # type: ignore[arg-type]
+            self._append(total, parts, depth + 1)  # type: ignore[arg-type]
+            w.line(depth, "}")
+            self._prepend(state, ahead, depth, "if (warp > 0) ")
+            w.line(depth, "__syncthreads();")
+        else:
+            for names, now in zip(state, total, strict=True):
+                for name, target in zip(names, now, strict=True):
+                    if name:
+                        w.line(depth, f"{target} = of_lane({name}, {WARP - 1});")
+        later = "part > 0 || base > 0" if self.word == "parts" else later
+        self._prepend(state, carry, depth, f"if ({later}) ")
+        self._prepend(total, carry, depth, f"if ({later}) ")
+        for now, new in zip(carry, total, strict=True):
+            w.line(depth, " ".join(f"{a} = {b};" for a, b in zip(now, new, strict=True) if a))
+
+    def _copies(self, state: State, text: Callable[[str], str], depth: int) -> State:
+        w, made = self.w, []
+        for t, names in zip(self._types(), state, strict=True):
+            pair = [w.fresh("u") if name else "" for name in names]
+            for new, name in zip(pair, names, strict=True):
+                if name:
+                    w.line(depth, f"const {t} {new} = {text(name)};")
+            made.append((pair[0], pair[1]))
+        return made
+
+    # -- parts of rows
+
+    def _arrays(self) -> list[tuple[str, str]]:
+        """Scratch memory for what each part is: of every sum, the value and the factor."""
+        found, number = [], 0
+        for v, t in zip(self.of.sums.values(), self._types(), strict=True):
+            pair = [f"reinterpret_cast<{t} *>(scratch{number + k})" for k in range(1 + self._is_linear(v))]
+            number += len(pair)
+            found.append((pair[0], pair[1] if len(pair) > 1 else ""))
+        return found
+
+    def _sums(self) -> list[str]:
+        """What each part is in all."""
+        w, warps = self.w, self.threads // WARP
+        w.lines = []
+        w.line(1, f"const {w.index} line = {w.index}(blockIdx.y), thread = threadIdx.x;")
+        w.line(1, f"const int lane = threadIdx.x % {WARP}, warp = threadIdx.x / {WARP};")
+        carry = self._state(1)
+        first, last = self._part()
+        w.line(1, f"const {w.index} begin = {first};")
+        w.line(1, f"for ({w.index} base = begin; base < {last}; base += {self.threads}) {{")
+        w.line(2, f"const {w.index} step = base + thread;")
+        w.line(2, f"const bool live = step < {last};")
+        state = self._state(2)
+        self._read(state, last, 2)
+        word, self.word = self.word, ""
+        self._scan(state, carry, "base > begin", warps, 2)
+        self.word = word
+        w.line(1, "}")
+        w.line(1, "if (thread > 0) return;")
+        self._keep(carry, f"line * {w.size(self.parts)} + part", 1)
+        return w.lines
+
+    def _keep(self, state: State, at: str, depth: int) -> None:
+        for arrays, names in zip(self._arrays(), state, strict=True):
+            for array, name in zip(arrays, names, strict=True):
+                if array:
+                    self.w.line(depth, f"{array}[{at}] = {name};")
+
+    def _before(self) -> list[str]:
+        """What each part and all before it are."""
+        w, warps = self.w, self.threads // WARP
+        w.lines = []
+        w.line(1, f"const {w.index} line = {w.index}(blockIdx.y), thread = threadIdx.x;")
+        w.line(1, f"const int lane = threadIdx.x % {WARP}, warp = threadIdx.x / {WARP};")
+        carry = self._state(1)
+        w.line(1, f"for ({w.index} base = 0; base < {w.size(self.parts)}; base += {self.threads}) {{")
+        w.line(2, f"const {w.index} part = base + thread;")
+        w.line(2, f"const {w.index} at = line * {w.size(self.parts)} + part;")
+        state = self._state(2)
+        w.line(2, f"if (part < {w.size(self.parts)}) {{")
+        for arrays, names in zip(self._arrays(), state, strict=True):
+            w.line(3, " ".join(f"{name} = {array}[at];" for array, name in zip(arrays, names, strict=True) if array))
+        w.line(2, "}")
+        word, self.word = self.word, ""
+        self._scan(state, carry, "base > 0", warps, 2)
+        self.word = word
+        w.line(2, f"if (part < {w.size(self.parts)}) {{")
+        self._keep(state, "at", 3)
+        w.line(2, "}")
+        w.line(1, "}")
+        return w.lines
