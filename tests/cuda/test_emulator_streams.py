@@ -472,3 +472,31 @@ def test_traffic_of_scattered_accesses():
 def test_bank_conflicts():
     found, _, _ = _traffic("banks", np.ones(32, np.float32), np.ones(32, np.float32))
     assert found.shared_loads == found.shared_stores == 32 and found.bank_conflicts == 62
+
+
+# --- arrays that are too large to be filled ---------------------------------------------------------------------------
+
+HUGE = r"""
+extern "C" __global__ void add(float* y, const float* x, long long n) {
+  const INDEX i = (INDEX)blockIdx.x * 256 + threadIdx.x;
+  if (i < n) y[i] = x[i] + 1.0f;
+}
+"""
+
+
+@pytest.mark.parametrize("index, kind", [("long long", None), ("int", "UNDEFINED")])
+def test_a_sample_of_the_blocks_of_a_huge_launch(index, kind):
+    n = 3 * 2**30 + 5
+    on = Bench(total_bytes=2**35)
+    x, y = on.room(4 * n), on.room(4 * n)
+    on.device.assume_written(x, 4 * n)
+    kernel = on.kernel(HUGE.replace("INDEX", index), "add", y, x, np.int64(n))
+    with on.device.sampling(7):
+        on.launch(kernel, y, x, np.int64(n), grid=-(-n // 256), block=256, reads=[(x, 4 * n)], writes=[(y, 4 * n)])
+        if kind is None:
+            np.testing.assert_array_equal(on.get(y + 4 * (n - 5), np.empty(5, np.float32)), 1.0)
+        else:
+            with refused(kind):
+                on.device.synchronize(on.stream)
+    with refused("UNWRITTEN"):
+        on.get(y + 4096, np.empty(5, np.float32))

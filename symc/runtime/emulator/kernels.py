@@ -137,7 +137,7 @@ def check_launch(kernel: EmulatedKernel, shape: LaunchShape, most_shared: int) -
                     f"device has {most_shared} a block")
 
 
-def run(kernel: EmulatedKernel, shape: LaunchShape, arguments: Arguments, region: int | None, order: int,
+def run(kernel: EmulatedKernel, shape: LaunchShape, arguments: Arguments, region: int | None, order: int, sample: int,
         spans: Sequence[tuple[Span, bool, bool]], traffic: native.Traffic | None) -> ctypes.Array:
     """Run a kernel now; the spans with what was moved. Raises EmulationError."""
     module = kernel.module
@@ -150,6 +150,7 @@ def run(kernel: EmulatedKernel, shape: LaunchShape, arguments: Arguments, region
     launch.arguments = ctypes.addressof(arguments.pointers)
     launch.grid[:] = shape.grid
     launch.threads, launch.shared_bytes, launch.order = shape.block, shape.shared, order
+    launch.sample = sample
     launch.checked = module.checked
     launch.region = region
     launch.spans, launch.span_count = rows, len(spans)

@@ -20,6 +20,8 @@ from symc.runtime.emulator.errors import EmulationError
 
 #: Bytes that were given back and wait; blocks of so many bytes and more give their pages to the system meanwhile.
 QUARANTINE, LARGE = 1 << 26, 1 << 20
+#: Blocks of so many bytes and more are not filled with nans at first; pages that nobody touches cost nothing then.
+HUGE = 1 << 28
 
 
 class EmulatedMemory:
@@ -77,7 +79,8 @@ class Heap:
         self._sizes[address] = nbytes
         self.used_bytes += nbytes
         if self.region is not None:
-            ctypes.memset(address, 0xFF, nbytes)
+            if nbytes < HUGE:
+                ctypes.memset(address, 0xFF, nbytes)
             self.mark(address, nbytes, native.UNWRITTEN)
         return EmulatedMemory(self, address, nbytes)
 
@@ -98,9 +101,10 @@ class Heap:
             if self.region is None:
                 self._spare.setdefault(room, []).append(address)
                 continue
-            ctypes.memset(address, 0xFF, nbytes)
             self.mark(address, nbytes, native.FREED)
-            if nbytes >= LARGE:
+            if nbytes < LARGE:
+                ctypes.memset(address, 0xFF, nbytes)
+            else:
                 native.runtime().symc_empty(address, nbytes)
             self._quarantine.append((address, room))
             self._quarantined += room

@@ -37,7 +37,7 @@ class Failure(ctypes.Structure):
 class Launch(ctypes.Structure):
     _fields_ = [("machine", c_void_p), ("run", c_void_p), ("arguments", c_void_p), ("grid", c_uint32 * 3),
                 ("threads", c_uint32), ("shared_bytes", c_uint32), ("checked", c_uint32), ("order", c_uint64),
-                ("region", c_void_p), ("spans", ctypes.POINTER(Span)), ("span_count", c_uint64),
+                ("sample", c_uint64), ("region", c_void_p), ("spans", ctypes.POINTER(Span)), ("span_count", c_uint64),
                 ("library", c_void_p * 4), ("traffic", ctypes.POINTER(Traffic)), ("failure", ctypes.POINTER(Failure))]
 
 

@@ -90,8 +90,13 @@ static void begin(Launch* l) {
     forget_results(*l);
 }
 
+// The blocks that run; none named: all, as they are numbered. Of a sample the first and the last are.
 static std::vector<u32> order_blocks(const Launch& l, u64 count) {
     std::vector<u32> all;
+    if (l.sample && l.sample < count) {
+        for (u64 i = 0; i < l.sample; i++) all.push_back(u32(i * (count - 1) / std::max<u64>(1, l.sample - 1)));
+        return all;
+    }
     if (l.order < 2 || count > 65536) return all;
     for (u64 i = 0; i < count; i++) all.push_back(u32(i));
     u64 x = l.order * 0x9e3779b97f4a7c15ull;
@@ -122,19 +127,23 @@ void symc_empty(u64 at, u64 bytes) {
 }
 
 Region* symc_region_new(u64 base, u64 size) {
-    Region* r = static_cast<Region*>(calloc(1, sizeof(Region)));
+    Region* r = new Region();
     r->make(base, size);
     return r;
 }
 void symc_region_delete(Region* r) {
     r->make(0, 0);
-    free(r);
+    delete r;
 }
 void symc_region_mark(Region* r, u64 a, u64 n, int state) { r->mark(a, n, Byte(state)); }
 u64 symc_region_unwritten(Region* r, u64 a, u64 n) { return r->unwritten(a, n); }
 int symc_region_state(Region* r, u64 a) { return r->has(a) ? r->state(a) : -1; }
 void symc_region_copy(Region* r, u64 to, u64 from, u64 n) {
-    for (u64 i = 0; i < n; i++) r->mark(to + i, 1, r->state(from + i));
+    while (n) {
+        u64 part = r->run(from, n);
+        r->mark(to, part, r->state(from));
+        from += part, to += part, n -= part;
+    }
 }
 
 // Runs a kernel; 0 where nothing was wrong.
@@ -147,9 +156,10 @@ int symc_launch(Launch* l) {
     begin(l);
     u64 count = u64(l->grid[0]) * l->grid[1] * l->grid[2];
     std::vector<u32> numbers = order_blocks(*l, count);
+    u64 runs = numbers.empty() ? count : numbers.size();
     bool good = true;
-    for (u64 i = 0; i < count && good; i++) {
-        u64 b = l->order == 1 ? count - 1 - i : numbers.empty() ? i : numbers[i];
+    for (u64 i = 0; i < runs && good; i++) {
+        u64 at = l->order == 1 ? runs - 1 - i : i, b = numbers.empty() ? at : numbers[at];
         S.block = u32(b);
         l->machine->block = {u32(b % l->grid[0]), u32(b / l->grid[0] % l->grid[1]), u32(b / l->grid[0] / l->grid[1])};
         S.epoch = ++S.clock;

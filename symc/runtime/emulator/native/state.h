@@ -41,7 +41,8 @@ struct Launch {
     void (*run)(void**);
     void** arguments;
     u32 grid[3], threads, shared_bytes, checked;
-    u64 order;  // 0: as they are numbered, 1: backwards, else: a seed
+    u64 order;   // 0: as they are numbered, 1: backwards, else: a seed
+    u64 sample;  // how many blocks run; 0: all
     Region* region;
     Span* spans;
     u64 span_count;
