@@ -5,8 +5,8 @@ assignment, with a clock for every lane: a step goes on in the lane in which wha
 could start much earlier elsewhere. Waits are then exactly those of ``hazards`` that no other order implies.
 
 Lanes are only used where they make the estimated time shorter. What they cannot do is run at once what fills the device
-alone, so the estimate has steps of that kind wait for each other. Loops and branches are single steps; the plans inside
-stay on one lane, that of the step.
+alone, so the estimate has steps of that kind wait for each other. Loops and branches are single steps; all that is
+inside runs on the lane of the step. Where the host looks at numbers to know what comes next, that is lane 0.
 """
 
 from __future__ import annotations
@@ -119,18 +119,24 @@ def assigned(steps: Sequence[Step], before: Sequence[Sequence[int]], lanes: int,
     for s in steps:
         key = (s.value, s.kind, s.reads if set(s.reads) & set(s.writes) else ())
         loads.append(known[key] if key in known else known.setdefault(key, load_of(s, numbers)))
-    clock = _Clock(loads, before, lanes)
+    clock = _Clock(loads, before, lanes, [_asks(s) for s in steps])
     for at in range(len(steps)):
         clock.put(at)
     alone = sum(x.time for x in loads)
     return clock.lane if alone - max(clock.finish) >= max(WORTH, GAIN * alone) else [0] * len(steps)
 
 
+def _asks(step: Step) -> bool:
+    """Does the host have to know what is computed, to go on?"""
+    return step.kind == "control" and (
+        step.value.op.name in ("while", "cond") or any(_asks(s) for b in step.bodies for s in b.steps))
+
+
 class _Clock:
     """When every step starts and ends if each lane does one thing at a time."""
 
-    def __init__(self, loads: Sequence[Load], before: Sequence[Sequence[int]], lanes: int):
-        self.loads, self.before = loads, before
+    def __init__(self, loads: Sequence[Load], before: Sequence[Sequence[int]], lanes: int, asking: Sequence[bool]):
+        self.loads, self.before, self.asking = loads, before, asking
         self.chain = _chains(loads, before)
         self.lane: list[int] = []
         self.finish: list[float] = []
@@ -150,9 +156,9 @@ class _Clock:
         return self.lane[max(found, key=lambda b: (self.finish[b], -b))] if found else 0
 
     def put(self, at: int) -> None:
-        lane = self.home(at)
+        lane = 0 if self.asking[at] else self.home(at)
         begin = self.start(at, lane)
-        if self.chain[at] >= WORTH:
+        if self.chain[at] >= WORTH and not self.asking[at]:
             others = range(min(self.used + 1, len(self.free)))
             first, other = min((self.start(at, k), k) for k in others)
             if begin - first >= EARLIER:

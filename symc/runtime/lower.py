@@ -146,11 +146,15 @@ class Lowering:
         if step.kind == "control":
             control(self, step, slots)
         elif step.kind == "copy":
-            self.code.emit(Op.COPY, *writes, *reads, self.number(v.type.nbytes))  # type: ignore[union-attr]
+            self.copy(writes[0], reads[0], self.number(v.type.nbytes))  # type: ignore[union-attr]
         elif step.kind == "launch" and kernel_form_of(step) in self.launches:
             self._launch(plan, v, self.launches[kernel_form_of(step)], reads, writes)
         else:
             self._call(plan, step, reads, writes)
+
+    def copy(self, to: int, source: int, nbytes: int) -> None:
+        """Copy from the address in one slot to that in another."""
+        self.code.emit(Op.COPY, to, source, nbytes)
 
     def _call(self, plan: Plan, step: Step, reads: Sequence[int], writes: Sequence[int]) -> None:
         """A routine of a library, or the reference. (Many a plan has none: they are imported here.)"""

@@ -101,7 +101,7 @@ class _Loop(_Control):
             else:
                 self.now.append(at)
             if home != "operand":
-                self.code.emit(Op.COPY, self.now[k], self.inits[k], self.nbytes[k])
+                self.lowering.copy(self.now[k], self.inits[k], self.nbytes[k])
         for a, b in self.layout.moves:
             for name in (a, b):
                 if name in self.layout.places and name not in seconds and name not in self.body.given:
@@ -138,7 +138,7 @@ class _Loop(_Control):
     def finish(self) -> None:
         for final, now, nbytes in zip(self.finals, self.now, self.nbytes, strict=True):
             if final != now:
-                self.code.emit(Op.COPY, final, now, nbytes)
+                self.lowering.copy(final, now, nbytes)
 
 
 class _Scan(_Loop):
@@ -146,7 +146,7 @@ class _Scan(_Loop):
         code, length = self.code, self.lowering.number(self.value.attrs["length"])
         if not length:
             for final, init, nbytes in zip(self.finals, self.inits, self.nbytes, strict=True):
-                code.emit(Op.COPY, final, init, nbytes)
+                self.lowering.copy(final, init, nbytes)
             return
         known = self.start(odd=length % 2 == 1)
         region, carry, xs = self.value.regions[0], len(self.inits), self.value.attrs["xs"]

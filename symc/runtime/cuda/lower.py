@@ -126,13 +126,12 @@ class DeviceLowering(Lowering):
 
     def step(self, plan: Plan, step: Step, slots: Slots) -> None:
         start, self.top = self.top, self.scratch.setdefault(self.lane, self.top)
-        if step.kind == "copy":
-            self.do(CopyAction(slots[step.writes[0]], slots[step.reads[0]],
-                               self.number(step.value.type.nbytes), self.lane))  # type: ignore[union-attr]
-        else:
-            self.fixed = self.fixed and not (step.kind == "control" and step.value.op.name in ("while", "cond"))
-            super().step(plan, step, slots)
+        self.fixed = self.fixed and not (step.kind == "control" and step.value.op.name in ("while", "cond"))
+        super().step(plan, step, slots)
         self.top = max(start, self.top)
+
+    def copy(self, to: int, source: int, nbytes: int) -> None:
+        self.do(CopyAction(to, source, nbytes, self.lane))
 
     def _launch(self, plan: Plan, v: Value, launch: Any, reads: Sequence[int], writes: Sequence[int]) -> None:
         types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
