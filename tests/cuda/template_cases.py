@@ -111,7 +111,8 @@ def _launch(device, stream, kernels, case: Case, source: CudaSource) -> None:
     writes = [(m.address, a.nbytes) for m, a in zip(results, case.got, strict=True)]
     own = [(m.address, n) for m, n in zip(scratch, sizes, strict=True)]
     index = np.int64 if source.wide else np.int32
-    for entry in source.entries:
+    for k, entry in enumerate(source.entries):
+        known = [*own, *writes] if k else []  # the first one does not know what is there
         given = {"operand": operands, "result": results, "scratch": scratch, "failed": [failed]}
         cells = [np.array([case.number(a.size)], index) if a.kind == "size" else
                  np.array([given[a.kind][a.index].address], np.int64) for a in entry.arguments]
@@ -120,7 +121,7 @@ def _launch(device, stream, kernels, case: Case, source: CudaSource) -> None:
         if 0 not in grid:
             device.launch(kernels[entry.name], grid, entry.block, case.number(entry.shared),
                           ctypes.addressof(pointers), stream,
-                          [*reads, *own, (failed.address, 4), *writes], [*writes, *own, (failed.address, 4)])
+                          [*reads, *known, (failed.address, 4)], [*writes, *own, (failed.address, 4)])
     for m, a in zip(results, case.got, strict=True):
         device.download(a, m.address, stream)
     flag = np.zeros(1, np.int32)

@@ -145,12 +145,12 @@ class DeviceLowering(Lowering):
         aligned = self._aligned(operands, results)
         scratch = [(self.memory(n), n) for n in map(self.number, source.scratch)]
         failed = self.flag(Failure(tuple(plan.function.locations(v)))) if source.fails else None
-        for entry in source.entries:
-            self._entry(entry, kernels[entry.name], [aligned.get(s, s) for s, _ in operands],
+        for k, entry in enumerate(source.entries):
+            self._entry(k, entry, kernels[entry.name], [aligned.get(s, s) for s, _ in operands],
                         [aligned.get(s, s) for s, _ in results], scratch, failed, operands, results)
         self._back(aligned, results)
 
-    def _entry(self, entry: Entry, kernel: Kernel, reads: Sequence[int], writes: Sequence[int],
+    def _entry(self, position: int, entry: Entry, kernel: Kernel, reads: Sequence[int], writes: Sequence[int],
                scratch: Sequence[Touched], failed: int | None, operands: Sequence[Touched],
                results: Sequence[Touched]) -> None:
         grid = tuple(map(self.number, entry.grid))
@@ -168,8 +168,9 @@ class DeviceLowering(Lowering):
         flag = [(failed, 4)] if failed is not None else []
         read = [(s, n) for s, (_, n) in zip(reads, operands)]
         written = [(s, n) for s, (_, n) in zip(writes, results)]
+        own = (*scratch, *written) if position else ()  # the first entry does not know what is there
         self.do(LaunchAction(kernel, grid, entry.block, self.number(entry.shared), tuple(cells),  # type: ignore[arg-type]
-                             (*read, *scratch, *written, *flag), (*written, *scratch, *flag), self.lane))
+                             (*read, *own, *flag), (*written, *scratch, *flag), self.lane))
 
     def _aligned(self, operands: Sequence[Touched], results: Sequence[Touched]) -> dict[int, int]:
         """Rows of loops may start anywhere, unless all of them are whole vectors: kernels are given copies of those."""
@@ -216,7 +217,7 @@ class DeviceLowering(Lowering):
         if all(launch.grid):
             cells = [*(s for s, _ in (*read, *written)), *map(self.code.slot, launch.numbers)]
             self.do(LaunchAction(load(launch, len(read) + len(written)), launch.grid, launch.block, launch.shared,
-                                 tuple(cells), (*read, *written), tuple(written), self.lane))
+                                 tuple(cells), tuple(read), tuple(written), self.lane))
         self._back(aligned, results)
 
     def _back(self, aligned: Mapping[int, int], results: Sequence[Touched]) -> None:
