@@ -1,0 +1,175 @@
+"""``python -m benchmarks.cuda``: the contract of devices, compute-sanitizer, ceilings, and every case with every peer.
+
+One command for a machine with a GPU; ``--emulated`` runs all of it at tiny sizes on the emulated device, to see that it
+runs. Results are written to ``benchmarks/results/cuda/TAG.json``; ``--show`` prints the table of a file again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks import machine
+from benchmarks.cuda.cases import CASES
+from benchmarks.cuda.peers import PEERS
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "cuda"
+#: Where compilers keep what they compiled: empty for every process, so that what is measured first is a cold start.
+CACHES = ("SYMC_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH")
+TIMEOUT = 900
+TOOLS = ("memcheck", "racecheck")
+
+
+def main() -> int:
+    options = _options()
+    path = RESULTS / f"{options.tag}.json"
+    if options.show:
+        print(table(json.loads(path.read_text())))
+        return 0
+    document: dict[str, Any] = {"machine": machine.facts(), "emulated": options.emulated, "cases": {}}
+    wanted = [s for s in ("contract", "sanitizer", "ceilings", "cases") if s in options.steps.split(",")]
+    if "contract" in wanted:
+        document["contract"] = contract(options.emulated)
+    if "sanitizer" in wanted:
+        document["sanitizer"] = sanitizer(options.emulated)
+    if "ceilings" in wanted:
+        document["ceilings"] = _python(["-m", "benchmarks.cuda.ceilings"], options.emulated)
+    if "cases" in wanted:
+        for case, peer in selected(options):
+            row = document["cases"].setdefault(case, {})
+            job = {"case": case, "peer": peer, "full": not options.emulated, "replays": options.replays}
+            row[peer] = _python(["-m", "benchmarks.cuda.worker", json.dumps(job)], options.emulated)
+            print(f"{case:24} {peer:14} {_line(row[peer])}", flush=True)
+            write(path, document)
+    write(path, document)
+    print(table(document))
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cuda", description=__doc__.split("\n")[0])
+    parser.add_argument("-w", "--only", default="", help="only cases with one of these texts in their name")
+    parser.add_argument("-p", "--peers", default=",".join(PEERS), help="only these peers")
+    parser.add_argument("--steps", default="contract,sanitizer,ceilings,cases", help="only these parts")
+    parser.add_argument("--replays", type=int, default=20, help="calls in one slice that is timed")
+    parser.add_argument("--emulated", action="store_true", help="tiny sizes on the emulated device, symc alone")
+    parser.add_argument("--tag", default="latest", help="the name of the file of results")
+    parser.add_argument("--show", action="store_true", help="print a table again")
+    return parser.parse_args()
+
+
+def selected(options: argparse.Namespace) -> list[tuple[str, str]]:
+    parts = [p for p in options.only.split(",") if p]
+    peers = ["symc"] if options.emulated else [p for p in options.peers.split(",") if p]
+    return [(c, p) for c in CASES if not parts or any(x in c for x in parts) for p in peers if p not in CASES[c].skip]
+
+
+def write(path: Path, document: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document, indent=1) + "\n")
+
+
+# --- processes --------------------------------------------------------------------------------------------------------
+
+
+def _environment(emulated: bool, caches: str) -> dict[str, str]:
+    env = {**os.environ, **{name: os.path.join(caches, name) for name in CACHES},
+           "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONPATH": str(ROOT)}
+    if emulated:
+        env["SYMC_CUDA"] = "emulated-fast"
+    return env
+
+
+def _python(arguments: list[str], emulated: bool) -> dict[str, Any]:
+    """What a process says on its last line, or how it failed."""
+    with tempfile.TemporaryDirectory() as caches:
+        try:
+            run = subprocess.run([sys.executable, *arguments], cwd=ROOT, env=_environment(emulated, caches), text=True,
+                                 capture_output=True, timeout=TIMEOUT)
+        except subprocess.TimeoutExpired:
+            return {"failure": f"it took more than {TIMEOUT} s"}
+    lines = run.stdout.strip().split("\n")
+    if run.returncode == 0 and lines[-1].startswith("{"):
+        return json.loads(lines[-1])
+    said = run.stderr.strip().split("\n")
+    return {"failure": next((x for x in reversed(said) if "Error" in x), said[-1])[:300]}
+
+
+def contract(emulated: bool) -> dict[str, Any]:
+    """The contract of devices, on the GPU as well."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT), **({} if emulated else {"SYMC_DEVICE": "cuda:0"})}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "tests/cuda/test_contract.py"]
+    run = subprocess.run(command, cwd=ROOT, env=env, text=True, capture_output=True)
+    found = {"passed": run.returncode == 0, "summary": run.stdout.strip().split("\n")[-1]}
+    print("contract:", found["summary"], flush=True)
+    return found
+
+
+def sanitizer(emulated: bool) -> dict[str, Any]:
+    """What NVIDIA's checker says of all cases; without it, or without a GPU, only that they run."""
+    tool = None if emulated else shutil.which("compute-sanitizer")
+    found: dict[str, Any] = {}
+    for kind in TOOLS if tool else ("none",):
+        command = [tool, "--tool", kind, "--error-exitcode", "9"] if tool else []
+        with tempfile.TemporaryDirectory() as caches:
+            run = subprocess.run([*command, sys.executable, "-m", "benchmarks.cuda.sanitized"], cwd=ROOT, text=True,
+                                 env=_environment(emulated, caches), capture_output=True)
+        lines = [x for x in run.stdout.split("\n") if x.startswith("=========")]
+        summary = lines[-1] if lines else (run.stderr or run.stdout).strip().split("\n")[-1]
+        found[kind] = {"passed": run.returncode == 0, "summary": summary[:300], "messages": lines[:40]}
+        print(f"sanitizer {kind}:", summary, flush=True)
+    return found
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def _line(row: dict[str, Any]) -> str:
+    if "failure" in row:
+        return row["failure"]
+    error = "" if row["error"] is None else f"  error {row['error']:.1e}"
+    return f"{row['seconds'] * 1e6:12.1f} us  host {row['host'] * 1e6:8.1f} us  first {row['first']:6.2f} s{error}"
+
+
+def share(document: dict[str, Any], name: str, seconds: float) -> str:
+    """What part of the ceiling that was measured in the same run a case reaches."""
+    case, ceilings = CASES[name], document.get("ceilings", {})
+    sizes = case.tiny if document["emulated"] else case.full
+    if case.moved and "copy_bytes_s" in ceilings:
+        return f"{case.moved(sizes) / seconds / ceilings['copy_bytes_s']:.0%} of copying"
+    key = f"product float32 {case.precision} flop_s"
+    if case.flops and key in ceilings:
+        return f"{case.flops(sizes) / seconds / ceilings[key]:.0%} of multiplying"
+    return ""
+
+
+def table(document: dict[str, Any]) -> str:
+    """One line a case: symc, its part of the ceiling, and the best peer."""
+    heads = ["case", "symc", "of the ceiling", "best peer", "symc / peer", "host", "first", "peer's first"]
+    out = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for name, row in document["cases"].items():
+        good = {p: r for p, r in row.items() if "failure" not in r}
+        if "symc" not in good:
+            out.append(f"| {name} | failed |" + " |" * 6)
+            continue
+        own = good.pop("symc")
+        best = min(good, key=lambda p: good[p]["seconds"], default=None)
+        peer = good[best] if best else None
+        out.append(" | ".join([
+            f"| {name}", f"{own['seconds'] * 1e6:.1f} us", share(document, name, own["seconds"]),
+            f"{best}, {peer['seconds'] * 1e6:.1f} us" if peer else "-",
+            f"{own['seconds'] / peer['seconds']:.2f}" if peer else "-", f"{own['host'] * 1e6:.1f} us",
+            f"{own['first']:.2f} s", f"{peer['first']:.2f} s |" if peer else "- |"]))
+    return "\n".join(out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+"""The benchmark for GPUs runs: every part of it, at tiny sizes, on the emulated device."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from benchmarks.cuda import ceilings, peers, worker
+from benchmarks.cuda.__main__ import table
+from benchmarks.cuda.cases import CASES
+from symc.testing import emulated_cuda
+
+
+@pytest.fixture(scope="module", autouse=True)
+def device() -> Iterator[None]:
+    if shutil.which("g++") is None:
+        pytest.skip("the emulated device needs g++")
+    with emulated_cuda(checked=False):
+        yield
+
+
+@pytest.mark.parametrize("name", ["elementwise float16", "layernorm gradients", "scatter-add", "product tf32",
+                                  "training step 1024", "small call"])
+def test_a_case_is_measured_and_right(name):
+    row = worker.main({"case": name, "peer": "symc", "full": False, "replays": 2})
+    assert row["error"] is None if CASES[name].step else row["error"] <= CASES[name].tolerance
+    assert min(row["seconds"], row["host"]) > 0 and row["buffers"] == (1 if CASES[name].step else 4)
+
+
+def test_a_block_trains():
+    case, peer = CASES["transformer block"], peers.Symc()
+    given = [peer.put(a) for a in case.make(case.tiny)]
+    function = worker.build(case, peer, given)
+    first, again = (float(peer.get(function(*given)[0])) for _ in range(2))
+    assert first == again and abs(first - 0.0408738) < 1e-5  # what JAX and PyTorch give for the same arrays
+
+
+def test_ceilings_and_the_table():
+    found = ceilings.main(full=False)
+    assert min(v for k, v in found.items() if k.endswith("_s")) > 0
+    rows = {"symc": {"seconds": 2e-6, "host": 1e-6, "first": 0.5, "error": 0.0},
+            "jax": {"seconds": 4e-6, "host": 1e-6, "first": 1.5, "error": 0.0}, "cupy": {"failure": "no GPU"}}
+    document = {"emulated": True, "ceilings": {**found, "copy_bytes_s": 5003 * 12 / 1e-6}, "cases": {
+        "elementwise float32": rows, "product tf32": {"symc": {"failure": "it died"}}}}
+    lines = table(document).split("\n")
+    assert lines[2].startswith("| elementwise float32 | 2.0 us | 50% of copying | jax, 4.0 us | 0.50 |")
+    assert lines[3].startswith("| product tf32 | failed |")
+
+
+def test_every_case_has_sizes_for_both():
+    for case in CASES.values():
+        assert case.tiny.keys() == case.full.keys() and bool(case.formula) != bool(case.step)
+        assert all(n <= case.full[k] for k, n in case.tiny.items())
