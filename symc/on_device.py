@@ -56,10 +56,12 @@ class DeviceSignature(Signature):
             raise
 
     def _protect(self, arrays: list[Any]) -> list[Any]:
-        """A donated array that is also another argument is copied: only its own slot may be overwritten."""
+        """A donated array that is also another argument is copied: only its own slot may be overwritten. So is one that
+        must not be written at all."""
         for k in self.donated:
             a = arrays[k]
-            if isinstance(a, DeviceArray) and any(k != j and overlap(a, b) for j, b in enumerate(arrays)):
+            if isinstance(a, DeviceArray) and (
+                    a.readonly or any(k != j and overlap(a, b) for j, b in enumerate(arrays))):
                 arrays[k] = a.copy()
         return arrays
 

@@ -48,6 +48,11 @@ class DeviceArray:
     def nbytes(self) -> int:
         return self.size * self.dtype.itemsize
 
+    @property
+    def readonly(self) -> bool:
+        """Whether it is of another package that does not want it written."""
+        return isinstance(self.owner, Borrowed) and self.owner.readonly
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("an array without axes has no length")
@@ -151,9 +156,14 @@ class DeviceArray:
         return dlpack.export(self.address, self.shape, self.dtype, self.__dlpack_device__(), self, versioned)
 
     def _hand_over(self, stream: Any) -> None:
-        """What the consumer's stream does next comes after what has been given to ours. -1: it does not care."""
-        if stream != -1:
-            self.context.synchronize()
+        """What the consumer's stream does next comes after what has been given to ours. -1: it does not care. None: it
+        uses the default stream, or is on the host."""
+        where = self.context
+        if self.__dlpack_device__()[0] != CUDA:
+            where.synchronize()
+        elif stream != -1:
+            with where.lock:
+                _wait(where, Foreign(stream or DEFAULT_STREAM), where.stream)
         if self.check is not None:
             self.check()
 
@@ -165,8 +175,37 @@ class DeviceArray:
                     stream=self.context.stream.handle)
 
 
-#: DLPack's number of CUDA.
-CUDA = 2
+#: DLPack's number of CUDA, and of its default stream (which CUDA itself calls so, too).
+CUDA, DEFAULT_STREAM = 2, 1
+
+
+class Foreign:
+    """A stream of another package."""
+
+    __slots__ = ("handle",)
+
+    def __init__(self, handle: int):
+        self.handle = handle
+
+
+def _wait(where: Context, stream: Any, other: Any) -> None:
+    """What one stream is given from now on comes after what another one has been given."""
+    event = where.device.event()
+    where.device.record(event, other)
+    where.device.wait(stream, event)
+
+
+class Borrowed:
+    """What keeps memory of another package alive: until nothing here refers to it any more, and then until the work is
+    done that the device was given before that. The package may use the memory again at once."""
+
+    __slots__ = ("context", "nbytes", "owner", "readonly")
+
+    def __init__(self, where: Context, owner: Any, nbytes: int, readonly: bool):
+        self.context, self.owner, self.nbytes, self.readonly = where, owner, nbytes, readonly
+
+    def __del__(self) -> None:
+        self.context.hold(self.owner, self.nbytes)
 
 
 def device_array(value: Any, where: Context | str = "cuda") -> DeviceArray:
@@ -206,8 +245,14 @@ def borrowed(value: Any, where: Context) -> DeviceArray:
         return value
     from symc.runtime.cuda import dlpack
 
-    found = dlpack.imported(value, where.stream.handle, where.device.dlpack_device)
-    return DeviceArray(where, found.address, found.shape, found.dtype, found.owner)
+    where.release()
+    with where.lock:
+        found = dlpack.imported(value, where.stream.handle, where.device.dlpack_device)
+        if found.stream is not None:
+            _wait(where, where.stream, Foreign(found.stream))
+    array = DeviceArray(where, found.address, found.shape, found.dtype, None)
+    array.owner = Borrowed(where, found.owner, array.nbytes, found.readonly)
+    return array
 
 
 def overlap(a: Any, b: Any) -> bool:

@@ -9,14 +9,19 @@ from __future__ import annotations
 import os
 import re
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from symc.errors import InputError
 from symc.runtime.cuda.device import Device, Kernel, Signature, Stream
 
 #: The environment variable that says what "cuda" means: "emulated" (checked, slow) or "emulated-fast".
 VARIABLE = "SYMC_CUDA"
+
+#: How many arrays of other packages, and how many bytes of them, are kept for work that may not be done yet.
+MOST_HELD, HELD_BYTES = 64, 1 << 28
 
 _lock = threading.RLock()
 _contexts: dict[tuple[str, int], Context] = {}
@@ -32,6 +37,7 @@ class Context:
         self.lock = threading.RLock()
         self.stream: Stream = device.stream()
         self._loaded: dict[str, dict[str, Kernel]] = {}
+        self._held: deque[tuple[Any, int]] = deque()
 
     @property
     def name(self) -> str:
@@ -48,7 +54,19 @@ class Context:
     def synchronize(self) -> None:
         """Wait for everything."""
         with self.lock:
+            done = len(self._held)  # more may come while the host waits
             self.device.synchronize(self.stream)
+            for _ in range(done):
+                self._held.popleft()
+
+    def hold(self, owner: Any, nbytes: int) -> None:
+        """Keep what owns so many bytes until the work that the stream has been given so far is done."""
+        self._held.append((owner, nbytes))
+
+    def release(self) -> None:
+        """Let go what is held, by waiting, if it has become much."""
+        if len(self._held) >= MOST_HELD or sum(n for _, n in list(self._held)) > HELD_BYTES:
+            self.synchronize()
 
 
 def parse(name: str) -> int | None:
