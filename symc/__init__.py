@@ -38,6 +38,7 @@ from symc.errors import (
 )
 from symc.inputs import Constant, Variable, input, matrix, scalar, tensor3, tensor4, vector
 from symc.ir import ops
+from symc.ir.garbage import no_collections as _no_collections
 from symc.numpy_api import *  # noqa: F403 - NumPy's functions, constants and dtypes under their own names
 from symc.numpy_api import bool
 from symc.numpy_api.convert import default_float, set_default_float
@@ -139,7 +140,8 @@ else:
         """What comes later, and modules of the package by name."""
         if name in _WHERE:
             module, there = _WHERE[name]
-            found = getattr(_import(module), there)
+            with _no_collections(lasting=True):
+                found = getattr(_import(module), there)
             globals()[name] = found
             return found
         if not name.startswith("_"):
