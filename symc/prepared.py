@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 #: What each mode runs through, unless ``pipeline=`` says otherwise.
 PIPELINES = {"default": DEFAULT, "fast_compile": FAST_COMPILE, "debug": DEFAULT, "reference": "", "nan_guard": ""}
 
+#: How many streams a plan for a device may use. (In a graph they are branches, which cost the host nothing.)
+LANES = 4
+
 #: Modes that look at what is assumed by a pass (debug does so by itself, before the real program runs).
 CHECKED = ("nan_guard",)
 
@@ -122,7 +125,8 @@ def _load(p: Prepared, donated: frozenset[int], budget: Budget | None) -> Plan:
             plan = p.plan = _plan(p, written, budget)
             p.program = _program(p, plan)
         else:
-            p.first, plan = make_plan(parts.first, frozenset()), make_plan(parts.rest, written)
+            p.first = make_plan(parts.first, frozenset(), lanes=_lanes(p))
+            plan = make_plan(parts.rest, written, lanes=_lanes(p))
             p.plan, p.program = plan, KeptProgram(parts, _program(p, p.first), _program(p, plan))
         p.compiled = compile_count() - before
         return plan
@@ -145,9 +149,14 @@ def _program(p: Prepared, plan: Plan) -> Any:
     return CudaProgram(plan, context(p.target.device), p.target.precision)
 
 
+def _lanes(p: Prepared) -> int:
+    """How many streams a plan may use."""
+    return 1 if p.target.on_host else LANES
+
+
 def _plan(p: Prepared, donated: frozenset[int], budget: Budget | None) -> Plan:
     if budget is None:
-        return make_plan(p.final, donated)
+        return make_plan(p.final, donated, lanes=_lanes(p))
     from symc.codegen.budget import fit
 
     smaller, plan = fit(p.final, donated, budget)

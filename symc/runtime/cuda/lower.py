@@ -81,16 +81,17 @@ class DeviceLowered:
 
 @dataclass
 class DeviceLowering(Lowering):
-    """Emits actions. ``interface``: the slots of arguments and results, which start where vectors do. ``scratch``: from
-    where in the arena the scratch memory of each lane is; ``top``: how much memory is taken."""
+    """Emits actions. ``interface``: the slots of arguments and results, which start where vectors do. ``top``: how much
+    of the arena is taken, ``most``: at most; ``several_lanes``: whether steps may run at once."""
 
     launches: Mapping[Any, Any]
     interface: range = range(0)
     precision: str = "highest"
     actions: list[Action] = field(default_factory=list)
     lane: int = 0
-    scratch: dict[int, int] = field(default_factory=dict)
+    several_lanes: bool = False
     top: int = 0
+    most: int = 0
     failures: list[Failure] = field(default_factory=list)
     flags: np.ndarray = field(default_factory=lambda: np.zeros(FLAGS, np.int32))
     fixed: bool = True
@@ -103,7 +104,7 @@ class DeviceLowering(Lowering):
         self.code.emit(DO, len(self.actions) - 1)
 
     def memory(self, nbytes: int) -> int:
-        """The slot of scratch memory of a step: the steps of a lane share it."""
+        """The slot of scratch memory of a step. Steps share it where they run one after the other."""
         found = self.top
         self.top += -(-nbytes // _PART) * _PART
         return self.code.at(Address(ARENA.space, found))
@@ -125,10 +126,11 @@ class DeviceLowering(Lowering):
         lanes.join()
 
     def step(self, plan: Plan, step: Step, slots: Slots) -> None:
-        start, self.top = self.top, self.scratch.setdefault(self.lane, self.top)
+        start = self.top
         self.fixed = self.fixed and not (step.kind == "control" and step.value.op.name in ("while", "cond"))
         super().step(plan, step, slots)
-        self.top = max(start, self.top)
+        if not self.several_lanes:
+            self.most, self.top = max(self.most, self.top), start
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
         self.do(CopyAction(to, source, nbytes, self.lane))
@@ -294,13 +296,14 @@ def lower(plan: Plan, launches: Mapping[Any, Loaded], required: Mapping[Any, Any
             assert buffer.value is not None
             slots[name] = lowering.constant(buffer.value)
     lowering.temps(plan, slots, code.at(ARENA))
+    lowering.several_lanes = any(s.lane for s in plan.steps)
     lowering.top = -(-evaluate(plan.arena, sizes) // _PART) * _PART
     if laps is not None:
         laps.start()
     lowering.whole(plan, slots)
     events = sum(isinstance(a, RecordAction) for a in lowering.actions)
     flags = (code.keep(lowering.flags), lowering.failures) if lowering.failures else (-1, [])
-    found = DeviceLowered(code.template(), dict(sizes), max(lowering.top, 1), steps=lowering.steps,
+    found = DeviceLowered(code.template(), dict(sizes), max(lowering.top, lowering.most, 1), steps=lowering.steps,
                           actions=lowering.actions, flags=flags, lanes=1 + max((s.lane for s in plan.steps), default=0),
                           events=events, fixed=lowering.fixed, **interface)
     return found, laps
