@@ -82,7 +82,7 @@ def test_vectors_of_sixteen_bytes_and_nothing_twice():
 def test_a_thread_has_two_vectors_of_large_arrays_and_indices_of_64_bits_of_huge_ones():
     (c,) = of(sc.tanh(x) * y, [x, y], normal(9, 250), normal(9, 250))
     (d,) = of(sc.tanh(x) * y, [x, y], normal(9, 250), normal(9, 250))
-    assert c.family.choose(lambda s: 2**22) == "many" and c.family.choose(lambda s: 2**31) == "many_wide"
+    assert c.family.choose(lambda s: 2**20) == "many" and c.family.choose(lambda s: 2**31) == "many_wide"
     c.choice, d.choice = "many", "wide"
     checked([c, d])
     assert d.source.wide and c.traffic[0].shape.grid == (2, 1, 1)

@@ -2,7 +2,8 @@
 
 The space is one run of elements. What is read at the same place as it is written comes in vectors; so does, where rows
 are whole vectors, what is read along a row (a bias, the rows that a gather picks), and what is the same in all of a row
-is computed once for a vector. Everything else is read element by element. The last block does its elements one by one.
+is computed once for a vector. The last block does its elements one by one. A kernel that reads anything else from place
+to place computes single elements: neighbouring threads read neighbouring places then.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from symc.ir.dim import Size, ceildiv, product
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Value
 
-#: From so many elements on a thread computes two vectors, whose reads are on their way together.
-MANY = 2**22
+#: From so many elements on a thread computes two vectors, or four elements, whose reads are on their way together.
+MANY = 2**20
 
 
 def flat(kernel: Kernel) -> Flat | None:
@@ -62,7 +63,9 @@ class Flat:
         self.whole = [v for v in self.loads if v.operands[1:] == self.index and v.operands[0].shape == self.shape]
         self.along = [v for v in self.loads if v not in self.whole and self._is_along(v)]
         widest = max(v.dtype.itemsize for v in (*self.whole, *self.along, *self.region.results))
-        self.vector = 1 if is_heavy(self.region) else VECTOR // widest
+        apart = any(v not in self.whole and v not in self.along and v in self.inner for v in self.loads)
+        self.heavy = is_heavy(self.region)
+        self.vector = 1 if self.heavy or apart else VECTOR // widest
         self.texts: dict[tuple[str, str], Text] = {}
 
     def _is_along(self, v: Value) -> bool:
@@ -72,7 +75,7 @@ class Flat:
 
     def choose(self, number: Callable[[Size], int]) -> str:
         rows = len(self.shape) > 1 and self.vector > 1 and number(self.shape[-1]) % self.vector == 0
-        many = self.vector > 1 and number(product(self.shape)) >= MANY
+        many = not self.heavy and number(product(self.shape)) >= MANY
         return chosen("_".join(word for word, on in (("rows", rows), ("many", many)) if on), self.text, number)
 
     def source(self, choice: str, name: str) -> CudaSource:
@@ -92,8 +95,8 @@ class _Text:
         self.of = of
         self.w = Writer(of.kernel, "i64" if "wide" in words else "i32")
         self.rows = "rows" in words
-        self.times = 2 if "many" in words else 1
-        self.vector = of.vector
+        self.vector = of.vector if self.rows or not of.along else 1
+        self.times = (2 if self.vector > 1 else 4) if "many" in words else 1
 
     def source(self, name: str) -> Text:
         w, of = self.w, self.of

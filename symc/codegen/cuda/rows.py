@@ -15,12 +15,14 @@ from symc.codegen.cuda.source import MOST_THREADS, WARP, CudaSource, Entry
 from symc.codegen.cuda.sums import split
 from symc.codegen.cuda.writer import VECTOR, Kernel, Text, Writer, chosen, is_heavy
 from symc.ir.dim import Size, ceildiv
-from symc.ir.traverse import every_value
+from symc.ir.traverse import every_value, postorder, region_params
 
 #: Elements of a row that a thread has in registers at most; and what they may take, in numbers of 4 bytes.
 ELEMENTS, REGISTERS = 32, 64
 #: The same where elements are read one at a time.
 SINGLE = 8
+#: From so many rows on, a thread may do a row alone; and how long such rows are where elements lie apart anyway.
+EACH, WINDOW = 1024, 64
 #: How much text the elements of a thread may be, in scalar ops.
 TEXT = 1500
 #: Threads of a block of short rows.
@@ -44,6 +46,20 @@ def power(x: int) -> int:
     return 1 << max(0, x - 1).bit_length()
 
 
+def runs_across(found: Rows, length: int) -> bool:
+    """Whether neighbouring rows are read side by side, rather than elements of a row: a thread does a row then."""
+    along = sum(len(lines_of(found, m)) + (m.op.name == "generate") * len(m.regions[0].results) for m in found.members)
+    if not found.levels:
+        return False
+    last = region_params(found.region)[len(found.levels[-1].attrs["shape"]) - 1]
+    across = 0
+    for m in found.members:
+        captured = dict(zip(region_params(m.regions[0])[len(found.inner) :], m.operands, strict=True))
+        loads = [v for v in postorder(m.regions[0].results) if v.op.name == "load" and len(v.operands) > 1]
+        across += sum(captured.get(v.operands[-1]) is last for v in loads)
+    return across >= max(1, along) or not along and length <= WINDOW
+
+
 def layout(found: Rows, length: int, count: int, more: float = 0) -> Layout:
     """How rows of this length are divided among threads. ``more``: other numbers of 4 bytes for each element."""
     heavy = is_heavy(found.kernel.loops.region)
@@ -56,6 +72,9 @@ def layout(found: Rows, length: int, count: int, more: float = 0) -> Layout:
     values = len(every_value(found.kernel.loops.region))
     most = min(ELEMENTS, max(1, int(REGISTERS / max(1, words))), max(1, TEXT // values))
     most = max(vector, 1 << most.bit_length() - 1) if vector > 1 else min(most, SINGLE)
+    if count >= EACH and runs_across(found, length):
+        steps = power(length) if length <= most else 0
+        return Layout(1, min(steps, length) if isinstance(found.length, int) else steps, 1)
     wanted = min(most, 2 * vector) if length <= SHORT or count < FEW else most
     threads = min(power(-(-length // wanted)), MOST_THREADS)
     if threads > WARP and count >= FEW:  # a block: rather more threads than registers
