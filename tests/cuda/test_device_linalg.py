@@ -10,11 +10,16 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.codegen.cuda.matrices import EPSILONS, PARTS
+from symc.codegen.cuda.matrices import PARTS, REALS, entries_of, text_of
+from symc.codegen.cuda.source import Entry
 from symc.ir.op import Op
+from symc.runtime.cuda import nvrtc, spectral
+from symc.runtime.cuda.device import Signature
 from symc.runtime.cuda.devices import context
 from symc.runtime.cuda.solver import recipes
 from symc.testing import emulated_cuda
+from tests.cuda.corpus import Item
+from tests.cuda.test_nvrtc_gate import complaint
 from tests.op_cases import SAMPLED, apply, cases, evaluate, observed
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
@@ -32,16 +37,16 @@ def compiled(outputs, leaves, name: str):
 
 def close(got: np.ndarray, want: np.ndarray, factor: float = 200) -> None:
     assert (got.dtype, got.shape) == (want.dtype, want.shape)
-    if want.dtype.kind == "f":
+    if want.dtype.kind in "fc":
         eps = factor * float(np.finfo(want.dtype).eps)
         np.testing.assert_allclose(got, want, rtol=eps, atol=eps * max(1, float(np.abs(want).max(initial=0))))
     else:
         np.testing.assert_array_equal(got, want)
 
 
-def real_cases(op: Op) -> list[tuple[list[np.ndarray], dict]]:
-    return [(arrays, attrs) for arrays, attrs in cases(op) if all(a.dtype.char in EPSILONS or a.dtype.kind == "i"
-                                                                  for a in arrays)]
+def solved_cases(op: Op) -> list[tuple[list[np.ndarray], dict]]:
+    return [(arrays, attrs) for arrays, attrs in cases(op) if all(a.dtype.char in REALS or a.dtype.kind == "i"
+                                                               for a in arrays)]
 
 
 SOLVED = [op for op in SAMPLED if op.name in {*PARTS, "cho_solve", "solve", "inv", "det", "slogdet", "pinv"}]
@@ -49,8 +54,8 @@ SOLVED = [op for op in SAMPLED if op.name in {*PARTS, "cho_solve", "solve", "inv
 
 @pytest.mark.parametrize("op", [op for op in SOLVED if op.name != "svd"], ids=lambda op: op.name)
 def test_samples(op: Op):
-    found = real_cases(op)
-    assert len({a.dtype for arrays, _ in found for a in arrays} & {np.dtype("f4"), np.dtype("f8")}) == 2
+    found = solved_cases(op)
+    assert {np.dtype(d) for d in ("f4", "f8", "c16")} <= {a.dtype for arrays, _ in found for a in arrays}
     for arrays, attrs in found:
         v, leaves = apply(op, arrays, attrs)
         outputs = observed(v)
@@ -69,7 +74,7 @@ def check_svd(a: np.ndarray, full: bool, u: np.ndarray, s: np.ndarray, vh: np.nd
     np.testing.assert_allclose(s, np.linalg.svd(a, compute_uv=False), atol=eps * size, rtol=eps)
     np.testing.assert_allclose(u[..., :k] * s[..., None, :] @ vh[..., :k, :], a, atol=eps * size)
     for q in (u.swapaxes(-1, -2), vh):
-        np.testing.assert_allclose(q @ q.swapaxes(-1, -2), np.broadcast_to(np.eye(q.shape[-2]), (*q.shape[:-1],
+        np.testing.assert_allclose(q @ q.conj().swapaxes(-1, -2), np.broadcast_to(np.eye(q.shape[-2]), (*q.shape[:-1],
                                    q.shape[-2])), atol=eps)
 
 
@@ -80,7 +85,7 @@ def svd_on_device(a: np.ndarray, full: bool) -> list[np.ndarray]:
 
 
 def test_svd_samples():
-    for arrays, attrs in real_cases(next(op for op in SOLVED if op.name == "svd")):
+    for arrays, attrs in solved_cases(next(op for op in SOLVED if op.name == "svd")):
         check_svd(arrays[0], attrs["full"], *svd_on_device(arrays[0], attrs["full"]))
 
 
@@ -88,11 +93,13 @@ def test_every_op_has_a_recipe():
     assert set(recipes()) == set(PARTS)
 
 
-# --- larger than a strip -----------------------------------------------------------------------------------------------
+# --- larger than a strip ----------------------------------------------------------------------------------------------
 
 
 def random(*shape: int, dtype: str = "float64") -> np.ndarray:
-    return np.random.default_rng(sum(shape)).normal(size=shape).astype(dtype)
+    rng = np.random.default_rng(sum(shape))
+    x = rng.normal(size=shape)
+    return (x + 1j * rng.normal(size=shape) if dtype.startswith("c") else x).astype(dtype)
 
 
 def on_device(f, *arrays: np.ndarray) -> list[np.ndarray]:
@@ -103,14 +110,13 @@ def on_device(f, *arrays: np.ndarray) -> list[np.ndarray]:
     return [y.numpy() for y in g(*arrays)]
 
 
-@pytest.mark.parametrize("n", [32, 33, 70])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [32, 70])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 def test_strips(n, dtype):
     a = random(2, n, n, dtype=dtype)
-    definite = a @ a.swapaxes(-1, -2) + n * np.eye(n, dtype=dtype)
+    definite = a @ a.conj().swapaxes(-1, -2) + n * np.eye(n, dtype=dtype)
     loose = 4 * n
-    for got, want in zip(on_device(np.linalg.cholesky, definite), [np.linalg.cholesky(definite)], strict=True):
-        close(got, want, loose)
+    close(on_device(np.linalg.cholesky, definite)[0], np.linalg.cholesky(definite), loose)
     close(on_device(np.linalg.inv, definite)[0], np.linalg.inv(definite), loose)
     for b in (random(2, n, 1, dtype=dtype), random(2, n, 70, dtype=dtype)):
         close(on_device(np.linalg.solve, definite + a, b)[0], np.linalg.solve(definite + a, b), loose)
@@ -147,7 +153,7 @@ def test_triangular_strips(lower, trans, unit, columns):
 @pytest.mark.parametrize("shape", [(70, 33), (33, 70), (65, 65), (3, 40), (2, 66, 35)])
 @pytest.mark.parametrize("mode", ["reduced", "complete"])
 def test_qr_strips(shape, mode):
-    a = random(*shape)
+    a = random(*shape, dtype="complex128" if shape[0] == 65 else "float64")
     for got, want in zip(on_device(lambda x: tuple(np.linalg.qr(x, mode=mode)), a), np.linalg.qr(a, mode), strict=True):
         close(got, want, 1000)
 
@@ -163,7 +169,7 @@ def test_qr_of_what_has_no_rank():
 @pytest.mark.parametrize("full", [True, False])
 @pytest.mark.parametrize("shape", [(40, 7), (7, 40), (35, 35), (2, 5, 34)])
 def test_svd_of_larger_ones(shape, full):
-    for a in (random(*shape), random(*shape, dtype="float32")):
+    for a in (random(*shape, dtype="complex128"), random(*shape, dtype="float32")):
         check_svd(a, full, *svd_on_device(a, full))
 
 
@@ -187,12 +193,30 @@ def test_eigenvalues(n, dtype):
         np.testing.assert_array_equal(on_device(np.linalg.eigvalsh, m)[0], w)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_large_matrices_are_rotated_by_many_blocks(dtype, monkeypatch):
+    """A launch for each round; what is left after the last sweep that is needed does nothing."""
+    monkeypatch.setattr(spectral, "SMALL", 4)
+    a = random(2, 9, 9, dtype=dtype)
+    a = a + a.conj().swapaxes(-1, -2)
+    w, v = on_device(lambda x: tuple(np.linalg.eigh(x)), a)
+    close(w, np.linalg.eigvalsh(a), 30)
+    close(v @ (w[..., None] * v.conj().swapaxes(-1, -2)), a, 100)
+    for shape in ((7, 5), (5, 8)):
+        m = random(*shape, dtype=dtype)
+        check_svd(m, False, *svd_on_device(m, False))
+    bad = np.full((5, 5), np.nan, dtype)
+    for f in (np.linalg.eigvalsh, lambda x: np.linalg.svd(x, compute_uv=False)):
+        with pytest.raises(np.linalg.LinAlgError, match="converge"):
+            on_device(f, bad)
+
+
 def dtype_small(dtype: str) -> np.ndarray:
     """A factor whose square is no number of the dtype."""
     return np.asarray(1e-30 if dtype == "float32" else 1e-200, dtype)
 
 
-# --- what has no result ------------------------------------------------------------------------------------------------
+# --- what has no result -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("f", "a", "what"), [
@@ -219,7 +243,7 @@ def test_errors_name_the_line(f, a, what):
     assert np.isfinite(g(good).numpy()).all(), "the flag is gone"
 
 
-@pytest.mark.parametrize(("f", "dtype"), [(np.linalg.cholesky, "complex128"), (np.linalg.eigvals, "float64"),
+@pytest.mark.parametrize(("f", "dtype"), [(np.linalg.eigvals, "float64"),
                                           (sc.linalg.expm, "float64")])
 def test_what_there_is_not_is_said_while_compiling(f, dtype):
     x = sc.input("x", dtype, (3, 3))
@@ -229,7 +253,7 @@ def test_what_there_is_not_is_said_while_compiling(f, dtype):
     assert "test_device_linalg.py" in str(e.value)
 
 
-# --- in programs -------------------------------------------------------------------------------------------------------
+# --- in programs ------------------------------------------------------------------------------------------------------
 
 
 def log_likelihood(a, b):
@@ -291,3 +315,22 @@ def test_no_columns_and_no_matrices():
     for shape, columns in (((3, 3), 0), ((0, 0), 2), ((0, 3, 3), 2)):
         a, b = np.zeros(shape) + np.eye(shape[-1]), np.ones((*shape[:-1], columns))
         np.testing.assert_array_equal(on_device(np.linalg.solve, a, b)[0], b)
+
+
+# --- for a GPU --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_100"])
+def test_kernels_compile_for_a_gpu(arch):
+    try:
+        nvrtc.library()
+    except sc.InputError as e:
+        pytest.skip(str(e))
+    entries = {name: how for op in PARTS for name, how in entries_of(op).items()}
+    for dtype in map(np.dtype, REALS if arch == "sm_90" else "fD"):
+        made = nvrtc.compile_cubin(text_of(tuple(PARTS), dtype), arch)
+        made.check([Signature(name, (8,) * count) for name, (count, _) in entries.items()])
+        assert made.warnings == "" and set(made.resources) == set(entries)
+        for name, (_, threads) in entries.items():
+            what = complaint(Item(name, "", None), Entry(name, (), (1, 1, 1), threads), made.resources[name])
+            assert not what, f"{name} of {dtype}: {what}"

@@ -27,16 +27,19 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "svd": (vector_text.ROTATIONS, vector_text.SINGULAR, *_QR, vector_text.SIGNS),
     "svdvals": (vector_text.ROTATIONS, vector_text.SINGULAR),
 }
-#: Dtypes that there are kernels for: what a number is added to 1 to be seen.
-EPSILONS = {"f": "1.1920929e-07f", "d": "2.220446049250313e-16"}
+#: The real types of the dtypes that there are kernels for, and the distance from 1 to the next number.
+REALS = {"f": ("f32", "1.1920929e-07f"), "d": ("f64", "2.220446049250313e-16")}
+REALS |= {"F": REALS["f"], "D": REALS["d"]}
 _ENTRY = re.compile(r'extern "C" __global__ void __launch_bounds__\((\d+)\) (\w+)\(([^)]*)\)')
 
 
 @functools.cache
-def text_of(name: str, dtype: np.dtype) -> str:
-    """A translation unit with the kernels of an op."""
-    head = f"typedef {DTYPE_NAMES[dtype]} T;\n#define EPS {EPSILONS[dtype.char]}\n"
-    return "".join([PRELUDE, head, matrix_text.COMMON, *PARTS[name], END])
+def text_of(names: tuple[str, ...], dtype: np.dtype) -> str:
+    """A translation unit with the kernels of some ops."""
+    real, epsilon = REALS[dtype.char]
+    head = f"typedef {DTYPE_NAMES[dtype]} T;\ntypedef {real} R;\n#define EPS {epsilon}\n"
+    parts = dict.fromkeys(part for name in names for part in PARTS[name])
+    return "".join([PRELUDE, head, matrix_text.COMMON, *parts, END])
 
 
 @functools.cache
@@ -49,4 +52,4 @@ def entries_of(name: str) -> dict[str, tuple[int, int]]:
     return found
 
 
-__all__ = ["EPSILONS", "PARTS", "entries_of", "text_of"]
+__all__ = ["PARTS", "REALS", "entries_of", "text_of"]

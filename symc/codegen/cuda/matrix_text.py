@@ -3,6 +3,8 @@ r"""Kernels on blocks of matrices: what factorizations and triangular solves do 
 They are plain CUDA C++ for one dtype (``T``) and matrices stored by rows. A block of threads works on one matrix
 (``blockIdx.x`` says which), or on a strip of it; larger matrices are taken in strips of ``WIDTH`` rows or columns, and
 what is left of the work is products of matrices, which a library does. Who launches them: ``symc.runtime.cuda.solver``.
+A number is computed in a variable and then stored: the emulated device does not see the parts of a complex number that
+a function writes where its result goes.
 """
 
 from __future__ import annotations
@@ -12,30 +14,71 @@ WIDTH = 32
 
 COMMON = r"""
 constexpr int W = 32;
+// Rows or columns of a strip that a block has, in shared memory.
+constexpr int BELOW = sizeof(T) == 16 ? 32 : 96, ACROSS = sizeof(T) == 16 ? 32 : 64;
 
-// The same for every thread of a block. `room` has an element for each warp.
-SYMC_FUNCTION T block_sum(T x, T *room) {
-  const int warp = threadIdx.x / 32, warps = blockDim.x / 32;
-  for (int s = 16; s; s >>= 1) x += __shfl_xor_sync(0xffffffffu, x, s);
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) room[warp] = x;
-  __syncthreads();
-  T found = room[0];
-  for (int k = 1; k < warps; k++) found += room[k];
-  return found;
+template <class F> SYMC_FUNCTION Complex<F> &operator+=(Complex<F> &x, Complex<F> y) {
+  x.real += y.real, x.imag += y.imag;
+  return x;
 }
-SYMC_FUNCTION T warp_sum(T x) {
+template <class F> SYMC_FUNCTION Complex<F> &operator-=(Complex<F> &x, Complex<F> y) {
+  x.real -= y.real, x.imag -= y.imag;
+  return x;
+}
+template <class F> SYMC_FUNCTION Complex<F> operator-(Complex<F> x) { return minus(x); }
+template <class F> SYMC_FUNCTION Complex<F> operator*(F x, Complex<F> y) { return {x * y.real, x * y.imag}; }
+template <class F> SYMC_FUNCTION Complex<F> operator*(Complex<F> x, F y) { return y * x; }
+template <class F> SYMC_FUNCTION Complex<F> operator/(Complex<F> x, F y) { return {x.real / y, x.imag / y}; }
+// By Smith: no square that may be too large.
+template <class F> SYMC_FUNCTION Complex<F> operator/(Complex<F> x, Complex<F> y) {
+  const bool tall = abs(y.imag) > abs(y.real);
+  const F big = tall ? y.imag : y.real, small = tall ? y.real : y.imag, r = small / big, d = big + small * r;
+  if (tall) return {(x.real * r + x.imag) / d, (x.imag * r - x.real) / d};
+  return {(x.real + x.imag * r) / d, (x.imag - x.real * r) / d};
+}
+template <class F> SYMC_FUNCTION F conj_(F x) { return x; }
+template <class F> SYMC_FUNCTION Complex<F> conj_(Complex<F> x) { return x.conjugate(); }
+template <class F> SYMC_FUNCTION F real_(F x) { return x; }
+template <class F> SYMC_FUNCTION F real_(Complex<F> x) { return x.real; }
+template <class F> SYMC_FUNCTION F imag_(F x) { return F(0); }
+template <class F> SYMC_FUNCTION F imag_(Complex<F> x) { return x.imag; }
+SYMC_FUNCTION R square_(T x) { return real_(x) * real_(x) + imag_(x) * imag_(x); }
+// A size as LAPACK compares them, and the larger one of the parts. Nan if one is.
+SYMC_FUNCTION R size_(T x) { return abs(real_(x)) + abs(imag_(x)); }
+SYMC_FUNCTION R part_(T x) { return maximum(abs(real_(x)), abs(imag_(x))); }
+SYMC_FUNCTION R modulus_(T x) {
+  const R most = part_(x);
+  return most > R(0) ? most * math_sqrt(square_(x / most)) : most;
+}
+
+template <class F> SYMC_FUNCTION F from_lane(F x, int lane) { return __shfl_sync(0xffffffffu, x, lane); }
+template <class F> SYMC_FUNCTION Complex<F> from_lane(Complex<F> x, int lane) {
+  return {from_lane(x.real, lane), from_lane(x.imag, lane)};
+}
+template <class F> SYMC_FUNCTION F warp_sum(F x) {
   for (int s = 16; s; s >>= 1) x += __shfl_xor_sync(0xffffffffu, x, s);
   return x;
 }
+template <class F> SYMC_FUNCTION Complex<F> warp_sum(Complex<F> x) { return {warp_sum(x.real), warp_sum(x.imag)}; }
+// The same for every thread of a block. `room` has an element for each warp.
+SYMC_FUNCTION R block_sum(R x, R *room) {
+  const int warp = threadIdx.x / 32, warps = blockDim.x / 32;
+  x = warp_sum(x);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) room[warp] = x;
+  __syncthreads();
+  R found = room[0];
+  for (int k = 1; k < warps; k++) found += room[k];
+  return found;
+}
 // Nan if there is one.
-SYMC_FUNCTION T block_max(T x, T *room) {
+SYMC_FUNCTION R block_max(R x, R *room) {
   const int warp = threadIdx.x / 32, warps = blockDim.x / 32;
   for (int s = 16; s; s >>= 1) x = maximum(x, __shfl_xor_sync(0xffffffffu, x, s));
   __syncthreads();
   if (threadIdx.x % 32 == 0) room[warp] = x;
   __syncthreads();
-  T found = room[0];
+  R found = room[0];
   for (int k = 1; k < warps; k++) found = maximum(found, room[k]);
   return found;
 }
@@ -69,13 +112,16 @@ extern "C" __global__ void __launch_bounds__(256) cholesky_block(T *l, i64 ld, i
     if (lane <= i) tile[i][lane] = l[i * ld + lane];
   __syncthreads();
   for (int j = 0; j < n; j++) {
-    const T square = tile[j][j], root = math_sqrt(square);
-    if (t == 0 && square <= T(0)) fail(failed);
+    const R square = real_(tile[j][j]), root = math_sqrt(square);
+    if (t == 0 && square <= R(0)) fail(failed);
     __syncthreads();
-    if (warp == 0 && lane >= j && lane < n) tile[lane][j] = lane == j ? root : tile[lane][j] / root;
+    if (warp == 0 && lane >= j && lane < n) {
+      const T x = lane == j ? T(root) : tile[lane][j] / root;
+      tile[lane][j] = x;
+    }
     __syncthreads();
     for (int i = j + 1 + warp; i < n; i += warps)
-      if (lane > j && lane <= i) tile[i][lane] -= tile[i][j] * tile[lane][j];
+      if (lane > j && lane <= i) tile[i][lane] -= tile[i][j] * conj_(tile[lane][j]);
     __syncthreads();
   }
   for (int i = warp; i < n; i += warps)
@@ -86,40 +132,43 @@ extern "C" __global__ void __launch_bounds__(256) cholesky_block(T *l, i64 ld, i
 #: The rows below such a block: x @ L^T = what is there. A thread has a row.
 CHOLESKY_ROWS = r"""
 extern "C" __global__ void __launch_bounds__(96) cholesky_rows(T *l, i64 ld, i64 stride, i64 at, i64 width, i64 rows) {
-  __shared__ T tile[W][W + 1], row[96][W + 1];
+  __shared__ T tile[W][W + 1], row[BELOW][W + 1];
   const int t = threadIdx.x, lane = t % 32, warp = t / 32, n = int(width);
   l += i64(blockIdx.x) * stride + at * (ld + 1);
-  for (int i = warp; i < n; i += 3)
+  for (int i = warp; i < n; i += BELOW / 32)
     if (lane <= i) tile[i][lane] = l[i * ld + lane];
-  const i64 first = n + i64(blockIdx.y) * 96, left = n + rows - first;
-  const int here = int(left < 96 ? left : i64(96));
-  for (int i = warp; i < here; i += 3)
+  const i64 first = n + i64(blockIdx.y) * BELOW, left = n + rows - first;
+  const int here = int(left < BELOW ? left : i64(BELOW));
+  for (int i = warp; i < here; i += BELOW / 32)
     if (lane < n) row[i][lane] = l[(first + i) * ld + lane];
   __syncthreads();
   if (t < here)
     for (int j = 0; j < n; j++) {
       T x = row[t][j];
-      for (int k = 0; k < j; k++) x -= row[t][k] * tile[j][k];
-      row[t][j] = x / tile[j][j];
+      for (int k = 0; k < j; k++) x -= row[t][k] * conj_(tile[j][k]);
+      x = x / real_(tile[j][j]);
+      row[t][j] = x;
     }
   __syncthreads();
-  for (int i = warp; i < here; i += 3)
+  for (int i = warp; i < here; i += BELOW / 32)
     if (lane < n) l[(first + i) * ld + lane] = row[i][lane];
 }
 """
 
-#: A strip of rows of x where op(a) x = x, by the block of a on the diagonal. With `up` op(a) is an upper triangle, and
+#: A strip of rows of x where op(a) x = x, by the block of a on the diagonal. `trans`: 0 as it is, 1
+#: transposed, 2 conjugated too; with `up` op(a) is an upper triangle, and
 #: rows are taken from the last one. A thread has a column of x; where there are few columns, a warp has one.
 SOLVE = r"""
-SYMC_FUNCTION void solve_load(T (*tile)[W + 1], const T *a, i64 ld, int n, bool trans, bool up, bool unit,
+SYMC_FUNCTION void solve_load(T (*tile)[W + 1], const T *a, i64 ld, int n, int trans, bool up, bool unit,
                               i32 *failed) {
   const int lane = threadIdx.x % 32, warps = blockDim.x / 32;
   if (lane < n)
     for (int i = threadIdx.x / 32; i < n; i += warps) {
       const int r = trans ? lane : i, c = trans ? i : lane, low = up ? n - 1 - r : r, across = up ? n - 1 - c : c;
-      if (across < low) tile[low][across] = a[i * ld + lane];
+      const T given = trans == 2 ? conj_(a[i * ld + lane]) : a[i * ld + lane];
+      if (across < low) tile[low][across] = given;
       if (r == c) {
-        const T x = unit ? T(1) : a[i * ld + lane];
+        const T x = unit ? T(1) : given;
         if (x == T(0)) fail(failed);
         tile[low][low] = x;
       }
@@ -129,10 +178,10 @@ SYMC_FUNCTION void solve_load(T (*tile)[W + 1], const T *a, i64 ld, int n, bool 
 
 extern "C" __global__ void __launch_bounds__(64) solve_columns(const T *a, T *x, i64 lda, i64 ldx, i64 stride_a,
     i64 stride_x, i64 at, i64 width, i64 columns, i64 trans, i64 up, i64 unit, i32 *failed) {
-  __shared__ T tile[W][W + 1], own[W][64];
+  __shared__ T tile[W][W + 1], own[W][ACROSS];
   const int t = threadIdx.x, n = int(width);
   solve_load(tile, a + i64(blockIdx.x) * stride_a + at * (lda + 1), lda, n, trans, up, unit, failed);
-  const i64 c = i64(blockIdx.y) * 64 + t;
+  const i64 c = i64(blockIdx.y) * ACROSS + t;
   if (c >= columns) return;
   x += i64(blockIdx.x) * stride_x + at * ldx + c;
   for (int i = 0; i < n; i++) {
@@ -153,7 +202,7 @@ extern "C" __global__ void __launch_bounds__(128) solve_column(const T *a, T *x,
   for (i64 c = threadIdx.x / 32; c < columns; c += blockDim.x / 32) {
     T y = lane < n ? x[c] : T(0);
     for (int j = 0; j < n; j++) {
-      const T known = __shfl_sync(0xffffffffu, y, j) / tile[j][j];
+      const T known = from_lane(y, j) / tile[j][j];
       if (lane == j) y = known;
       else if (lane > j && lane < n) y -= tile[lane][j] * known;
     }
@@ -165,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(128) solve_column(const T *a, T *x,
 #: A strip of columns, from `at` down, as L and U in place; `pivots`: with which row each row was exchanged.
 LU_PANEL = r"""
 extern "C" __global__ void __launch_bounds__(1024) lu_panel(T *a, i32 *pivots, i64 *order, i64 n, i64 at, i64 width) {
-  __shared__ T most[32];
+  __shared__ R most[32];
   __shared__ i64 where_[32];
   const int t = threadIdx.x, lane = t % 32, warp = t / 32, warps = blockDim.x / 32, columns = int(width);
   a += i64(blockIdx.x) * n * n + at;
@@ -176,14 +225,14 @@ extern "C" __global__ void __launch_bounds__(1024) lu_panel(T *a, i32 *pivots, i
   __syncthreads();
   for (int j = 0; j < columns; j++) {
     const i64 first = at + j;
-    T best = T(-1);
+    R best = R(-1);
     i64 place = first;
     for (i64 i = first + t; i < n; i += blockDim.x) {
-      const T x = abs(a[i * n + j]);
+      const R x = size_(a[i * n + j]);
       if (x > best) best = x, place = i;
     }
     for (int s = 16; s; s >>= 1) {
-      const T other = __shfl_xor_sync(0xffffffffu, best, s);
+      const R other = __shfl_xor_sync(0xffffffffu, best, s);
       const i64 there = __shfl_xor_sync(0xffffffffu, place, s);
       if (other > best || (other == best && there < place)) best = other, place = there;
     }

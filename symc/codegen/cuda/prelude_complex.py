@@ -9,7 +9,11 @@ from __future__ import annotations
 COMPLEX = r"""
 template <class T> struct alignas(2 * sizeof(T)) Complex {
   T real, imag;
+#ifdef SYMC_EMULATED
+  constexpr Complex() : real(0), imag(0) {}  // or g++ guards the first use of shared memory
+#else
   Complex() = default;
+#endif
   template <class A> SYMC_METHOD Complex(A a) : real(T(a)), imag(T(0)) {}
   template <class A, class B> SYMC_METHOD Complex(A a, B b) : real(T(a)), imag(T(b)) {}
   template <class A> SYMC_METHOD Complex(const Complex<A> &z) : real(T(z.real)), imag(T(z.imag)) {}

@@ -21,7 +21,7 @@ from symc.runtime.cuda.device import Product
 WORKSPACE = 32 * 2**20
 
 #: What cuBLAS calls things: enum values of cublas_api.h and library_types.h.
-OPERATIONS = {False: 0, True: 1}  # CUBLAS_OP_N, CUBLAS_OP_T
+OPERATIONS = {(False, False): 0, (True, False): 1, (True, True): 2}  # CUBLAS_OP_N, CUBLAS_OP_T, CUBLAS_OP_C
 DATA = {"e": 2, "f": 0, "d": 1, "F": 4, "D": 5}  # CUDA_R_16F, CUDA_R_32F, CUDA_R_64F, CUDA_C_32F, CUDA_C_64F
 COMPUTE_32F, COMPUTE_32F_FAST_16BF, COMPUTE_32F_FAST_TF32, COMPUTE_64F = 68, 75, 77, 70
 #: CUBLAS_DEFAULT_MATH with CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION: halves are added up as f32 throughout.
@@ -64,7 +64,8 @@ def call_of(p: Product) -> Call:
     # Scalars have the type that is computed in, complex where matrices are.
     scalar = np.dtype(np.float32) if p.dtype.char == "e" else p.dtype
     alpha, beta = (np.array([x if scalar.kind == "c" else x.real], scalar) for x in (p.alpha, p.beta))
-    return Call((OPERATIONS[p.trans_a], OPERATIONS[p.trans_b], p.m, p.n, p.k), alpha,
+    operations = OPERATIONS[p.trans_a, p.conj_a], OPERATIONS[p.trans_b, p.conj_b]
+    return Call((*operations, p.m, p.n, p.k), alpha,
                 (data, p.lda, p.stride_a), (data, p.ldb, p.stride_b), beta, (data, p.ldc, p.stride_c),
                 (p.batch, compute, DEFAULT_ALGORITHM))
 

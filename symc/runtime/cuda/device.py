@@ -102,7 +102,7 @@ class Product:
     stored by columns; ``m``, ``n``: rows and columns of c, ``k``: of what is summed; ``lda`` ...: elements from one
     column to the next; ``stride_a`` ...: elements from one matrix of the batch to the next. What c holds is not read
     where beta is 0. ``compute``: how numbers are multiplied: "highest" (in the dtype of the operands, sums in f32 at
-    least), "tf32", "bf16"; ``dtype``: of all three.
+    least), "tf32", "bf16"; ``dtype``: of all three. ``conj_a``, ``conj_b``: what is transposed is conjugated, too.
     """
 
     trans_a: bool
@@ -121,6 +121,8 @@ class Product:
     batch: int
     dtype: np.dtype
     compute: str = "highest"
+    conj_a: bool = False
+    conj_b: bool = False
 
 
 class Device(Protocol):

@@ -6,8 +6,13 @@ from symc.runtime.cuda.solver import Emitter, Matrices, Recipe, strips, threads_
 
 #: So few columns are solved for by a warp each, more by a thread each.
 FEW = 8
-#: Rows or columns that one block of the kernels has: see their texts.
-_BELOW, _ACROSS, _EXCHANGED = 96, 64, 128
+#: Columns that one block exchanges numbers of.
+_EXCHANGED = 128
+
+
+def _at_once(e: Emitter, most: int) -> int:
+    """How many rows or columns fit into the shared memory of a block."""
+    return 32 if e.dtype.itemsize == 16 else most
 
 
 def _cholesky(e: Emitter) -> None:
@@ -21,18 +26,20 @@ def _cholesky(e: Emitter) -> None:
         rest = n - at - width
         if at:
             diagonal = low.part(at, at)
-            e.multiply(diagonal, low.part(at, 0), low.part(at, 0), n - at, width, at, -1.0, 1.0, trans_b=True)
+            e.multiply(diagonal, low.part(at, 0), low.part(at, 0), n - at, width, at, -1.0, 1.0, trans_b=2)
         e.launch("cholesky_block", (e.count, 1), [out, n, n * n, at, width], [out], threads_for(8 * width))
         if rest:
-            blocks = -(-rest // _BELOW)
-            e.launch("cholesky_rows", (e.count, blocks), [out, n, n * n, at, width, rest], [out])
+            rows = _at_once(e, 96)
+            e.launch("cholesky_rows", (e.count, -(-rest // rows)), [out, n, n * n, at, width, rest], [out], rows)
 
 
-def solve(e: Emitter, a: Matrices, x: Matrices, n: int, columns: int, lower: bool, trans: bool, unit: bool) -> None:
+def solve(e: Emitter, a: Matrices, x: Matrices, n: int, columns: int, lower: bool, trans: int, unit: bool) -> None:
     """``op(a) x = x``, in place: each strip is solved for, and what it makes of the rows that follow is taken off."""
-    up = lower == trans
-    blocks = (e.count, 1) if columns <= FEW else (e.count, -(-columns // _ACROSS))
-    name, threads = ("solve_column", threads_for(32 * min(columns, 4))) if columns <= FEW else ("solve_columns", 0)
+    up = lower == bool(trans)
+    name, threads, blocks = "solve_column", threads_for(32 * min(columns, 4)), (e.count, 1)
+    if columns > FEW:
+        name, threads = "solve_columns", _at_once(e, 64)
+        blocks = e.count, -(-columns // threads)
     for at, width in reversed(strips(n)) if up else strips(n):
         e.launch(name, blocks, [a, x, a.ld, x.ld, a.stride, x.stride, at, width, columns, trans, up, unit],
                  [x.array], threads)
@@ -47,7 +54,7 @@ def _solve_triangular(e: Emitter) -> None:
     out = e.results[0]
     e.copy(out, e.operands[1])
     a, x = Matrices(e.operands[0], n, n * n), Matrices(out, k, n * k)
-    solve(e, a, x, n, k, attrs["lower"], attrs["trans"] != "n", attrs["unit"])
+    solve(e, a, x, n, k, attrs["lower"], "ntc".index(attrs["trans"]), attrs["unit"])
 
 
 def _lu_factor(e: Emitter) -> None:
@@ -73,7 +80,8 @@ def _lu_factor(e: Emitter) -> None:
 def _strip(e: Emitter, a: Matrices, x: Matrices, at: int, width: int, columns: int) -> None:
     """Solve for a strip of rows with the L of a block on the diagonal."""
     arguments = [a, x, a.ld, x.ld, a.stride, x.stride, at, width, columns, False, False, True]
-    e.launch("solve_columns", (e.count, -(-columns // _ACROSS)), arguments, [x.array])
+    threads = _at_once(e, 64)
+    e.launch("solve_columns", (e.count, -(-columns // threads)), arguments, [x.array], threads)
 
 
 def _lu_solve(e: Emitter) -> None:
@@ -84,17 +92,18 @@ def _lu_solve(e: Emitter) -> None:
     total = e.count * n * k
     blocks = -(-total // 256), 1
     a = Matrices(lu, n, n * n)
-    if e.value.attrs["trans"] == "n":
+    trans = "ntc".index(e.value.attrs["trans"])
+    if not trans:
         e.launch("rows_in_order", blocks, [b, order, out, n, k, total, False], [out])
         x = Matrices(out, k, n * k)
-        solve(e, a, x, n, k, True, False, True)
-        solve(e, a, x, n, k, False, False, False)
+        solve(e, a, x, n, k, True, 0, True)
+        solve(e, a, x, n, k, False, 0, False)
         return
     work = e.scratch(total)
     e.copy(work, b)
     x = Matrices(work, k, n * k)
-    solve(e, a, x, n, k, False, True, False)
-    solve(e, a, x, n, k, True, True, True)
+    solve(e, a, x, n, k, False, trans, False)
+    solve(e, a, x, n, k, True, trans, True)
     e.launch("rows_in_order", blocks, [work, order, out, n, k, total, True], [out])
 
 

@@ -12,7 +12,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from symc.codegen.cuda.matrices import EPSILONS, PARTS, entries_of, text_of
+import numpy as np
+
+from symc.codegen.cuda.matrices import PARTS, REALS, entries_of, text_of
 from symc.codegen.cuda.matrix_text import WIDTH
 from symc.codegen.cuda.source import MOST_THREADS, WARP
 from symc.errors import LinAlgError
@@ -53,8 +55,15 @@ class Matrices:
         return Matrices(self.array, self.ld, self.stride, self.at + row * self.ld + column)
 
 
+@dataclass(frozen=True)
+class At:
+    """A number that changes: its slot."""
+
+    slot: int
+
+
 #: An argument of a kernel: where an array or matrices start, or a number.
-Argument = Array | Matrices | int
+Argument = Array | Matrices | At | int
 
 
 class Emitter:
@@ -68,6 +77,7 @@ class Emitter:
         types: list[TensorType] = [*[o.type for o in v.operands], *results]  # type: ignore[list-item]
         self.shapes = [concrete_shape(t.shape, lowering.sizes) for t in types]
         self.dtype = v.operands[0].dtype
+        self.real = np.dtype(self.dtype.char.lower())
         sizes = (math.prod(s) * t.dtype.itemsize for s, t in zip(self.shapes, types, strict=True))
         arrays = [Array(s, n) for s, n in zip((*reads, *writes), sizes, strict=True)]
         self.operands, self.results = arrays[: len(reads)], arrays[len(reads):]
@@ -89,14 +99,14 @@ class Emitter:
         flag = [self.failed] if self.failed in given else []
         read = [x.array if isinstance(x, Matrices) else x for x in given if isinstance(x, Array | Matrices)]
         touched, written = (tuple(dict.fromkeys((a.slot, a.nbytes) for a in part)) for part in (read, [*writes, *flag]))
-        lowering = self.lowering
-        lowering.do(LaunchAction(self.kernels[name], (*blocks, 1), threads or self.threads[name][1], 0,
+        lowering, most = self.lowering, self.threads[name][1]
+        lowering.do(LaunchAction(self.kernels[name], (*blocks, 1), min(threads or most, most), 0,
                                  tuple(map(self._cell, given)), touched, written, lowering.lane))
 
     def _cell(self, x: Argument) -> int:
         if isinstance(x, Matrices):
             return self.address(x)
-        return x.slot if isinstance(x, Array) else self.lowering.code.slot(int(x))
+        return x.slot if isinstance(x, Array | At) else self.lowering.code.slot(int(x))
 
     def _arguments(self, name: str, arguments: Sequence[Argument]) -> list[Argument]:
         """What is passed: the flag comes last where there is one."""
@@ -108,13 +118,14 @@ class Emitter:
         return given
 
     def multiply(self, c: Matrices, a: Matrices, b: Matrices, m: int, n: int, k: int, alpha: float = 1.0,
-                 beta: float = 0.0, trans_a: bool = False, trans_b: bool = False) -> None:
-        """``c = alpha * op(a) @ op(b) + beta * c``, of m rows and n columns, as exact as the dtype allows. What is
-        stored by rows is the transpose of what is stored by columns, as cuBLAS has it, so operands are exchanged."""
+                 beta: float = 0.0, trans_a: int = 0, trans_b: int = 0) -> None:
+        """``c = alpha * op(a) @ op(b) + beta * c``, of m rows and n columns, as exact as the dtype allows. ``trans_a``,
+        ``trans_b``: 0, 1 (transposed) or 2 (conjugated too). What is stored by rows is the transpose of what is stored
+        by columns, as cuBLAS has it, so operands are exchanged."""
         if min(m, n, k, self.count) < 1:
             return
-        product = Product(trans_b, trans_a, n, m, k, alpha, beta, b.ld, a.ld, c.ld, b.stride, a.stride, c.stride,
-                          self.count, self.dtype)
+        product = Product(trans_b > 0, trans_a > 0, n, m, k, alpha, beta, b.ld, a.ld, c.ld, b.stride, a.stride,
+                          c.stride, self.count, self.dtype, conj_a=trans_b == 2, conj_b=trans_a == 2)
         self.lowering.do(ProductAction(product, *(self.address(x) for x in (b, a, c)), self.lowering.lane))
 
     def address(self, x: Matrices) -> int:
@@ -157,7 +168,7 @@ def recipes() -> Mapping[str, Recipe]:
 
 def is_solved(v: Value) -> bool:
     """Whether a value is linear algebra that a device does."""
-    return v.op.name in PARTS and v.operands[0].dtype.char in EPSILONS
+    return v.op.name in PARTS and v.operands[0].dtype.char in REALS
 
 
 def key(v: Value) -> tuple[str, str]:
@@ -168,7 +179,7 @@ def key(v: Value) -> tuple[str, str]:
 def load(v: Value, kernels: Callable[[str, list[Signature]], Mapping[str, Kernel]]) -> Mapping[str, Kernel]:
     """The kernels that a value needs. ``kernels``: compiles and loads a text."""
     declared = [Signature(name, (8,) * count) for name, (count, _) in entries_of(v.op.name).items()]
-    return kernels(text_of(v.op.name, v.operands[0].dtype), declared)
+    return kernels(text_of((v.op.name,), v.operands[0].dtype), declared)
 
 
 def lower_solver(lowering: DeviceLowering, plan: Plan, v: Value, reads: Sequence[int], writes: Sequence[int],
@@ -194,5 +205,5 @@ def failure(plan: Plan, v: Value) -> Failure:
     return Failure(tuple(plan.function.locations(v)), LinAlgError, what, help_)
 
 
-__all__ = ["Array", "Emitter", "Matrices", "Recipe", "is_solved", "key", "load", "lower_solver", "strips",
+__all__ = ["Array", "At", "Emitter", "Matrices", "Recipe", "is_solved", "key", "load", "lower_solver", "strips",
            "threads_for"]

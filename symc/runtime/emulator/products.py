@@ -97,6 +97,7 @@ class ProductCall:
                 for start, nbytes in x.columns_of_bytes():
                     heap.require_written(start, nbytes, f"operand {x.name} of a product")
         a, b = (_rounded(x.view(), p.compute) for x in (self.a, self.b))
+        a, b = a.conj() if p.conj_a else a, b.conj() if p.conj_b else b
         a = a.transpose(0, 2, 1) if p.trans_a else a
         b = b.transpose(0, 2, 1) if p.trans_b else b
         with np.errstate(all="ignore"):
@@ -126,6 +127,8 @@ def _check_numbers(p: Product, rows_a: int, rows_b: int) -> None:
     for name, ld, rows in (("lda", p.lda, rows_a), ("ldb", p.ldb, rows_b), ("ldc", p.ldc, p.m)):
         if ld < rows:
             raise _wrong(p, f"{name} is {ld}, and a column has {rows} elements")
+    if (p.conj_a and not p.trans_a) or (p.conj_b and not p.trans_b):
+        raise _wrong(p, "what is not transposed is not conjugated")
     if p.compute not in ("highest", *_BITS):
         raise _wrong(p, f"{p.compute!r} is no way to multiply")
 
