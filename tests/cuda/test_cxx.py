@@ -81,11 +81,17 @@ def hoisted(a, b):
     return twice
 
 
+def last(a, b):
+    for k in range(4):
+        found = a + k * b
+    return found
+
+
 def logical(a, b):
     return (1 if (a > 0 and b > 0) or not b > 3 else 0) + (10 if a == 3 or b == -2 else 0)
 
 
-LANGUAGE = [divided, shifted, chosen, exchanged, counted, hoisted, logical]
+LANGUAGE = [divided, shifted, chosen, exchanged, counted, hoisted, last, logical]
 
 
 def translated(f) -> str:

@@ -1,7 +1,7 @@
 """How each scalar op is spelled in the text of a kernel: the table that a new scalar op extends by one line.
 
 An entry is a template over operand expressions (``{0}``, ``{1}``) and attributes (``{order}``), or a dict of templates
-by dtype kind (b bool, i/u integers, f floats, c complex). Names in templates are helpers of
+by kind (b bool, i/u integers, f floats, "half" if half precision differs, c complex). Names in templates are helpers of
 ``symc.runtime.library.helpers``, or `math`.
 """
 
@@ -22,7 +22,7 @@ VECTORIZED = frozenset({*_ELEMENTARY, *_REAL, *_OF_TWO, "sqrt", "pow"})
 _DRAWS = {1: ("unit_uniform", "unit_normal", "unit_exponential", "normal_inverse"),
           2: ("below", "gamma_slope", "log_gamma_draw", "gamma_draw", "poisson_draw"),
           3: ("philox64", "philox32", "binomial_draw", "wald_draw")}
-ONE_BY_ONE = frozenset({"erfcx", "trigamma", "polygamma", "gamma_slope", "log_gamma_draw", "gamma_draw",
+ONE_BY_ONE = frozenset({"erfcx", "trigamma", "polygamma", "gamma_moment", "gamma_slope", "log_gamma_draw", "gamma_draw",
                         "poisson_draw", "binomial_draw", "wald_draw"})
 
 TABLE: dict[str, Template] = {
@@ -44,6 +44,7 @@ TABLE: dict[str, Template] = {
     "fmax": {"f": "fmax({0}, {1})", "b": "({0} or {1})", "*": "({0} if {0} > {1} else {1})"},
     "fmin": {"f": "fmin({0}, {1})", "b": "({0} and {1})", "*": "({0} if {0} < {1} else {1})"},
     "copysign": "copysign({0}, {1})",
+    "nextafter": {"half": "next_half({0}, {1})", "*": "nextafter({0}, {1})"},
     "and": {"b": "({0} and {1})", "*": "{0} & {1}"},
     "or": {"b": "({0} or {1})", "*": "{0} | {1}"},
     "xor": {"b": "({0} != {1})", "*": "{0} ^ {1}"},
@@ -68,16 +69,24 @@ TABLE: dict[str, Template] = {
     "erfcx": "erfcx({0})",
     "trigamma": "polygamma(1, {0})",
     "polygamma": "polygamma({order}, {0})",
+    "gamma_moment": "gamma_moment({0}, {1}, {power})",
     **{name: f"{name}({', '.join(f'{{{k}}}' for k in range(arity))})" for arity, names in _DRAWS.items()
        for name in names},
     **{name: f"({{0}} {sign} {{1}})" for name, sign in _COMPARE.items()},
 }
 
 
+def kind_of(dtype) -> str:
+    """The kind of a dtype in the table."""
+    return "half" if dtype.char == "e" else dtype.kind
+
+
 def template(op: str, kind: str) -> str | None:
     """The template for an op on operands of a dtype kind, or None where the backend has none."""
     entry = TABLE.get(op)
     if isinstance(entry, dict):
+        if kind == "half" and kind not in entry:
+            kind = "f"
         return entry.get(kind, entry.get("*"))
     return entry
 

@@ -14,7 +14,7 @@ import numpy as np
 from symc.codegen.cpu.blocks import INSIDE, close_block, limits_in_block, open_block
 from symc.codegen.cpu.columns import emit_columns, is_columns
 from symc.codegen.cpu.folds import CHUNK, Accumulator, fold_parts, is_long
-from symc.codegen.cpu.intrinsics import cast_template, template
+from symc.codegen.cpu.intrinsics import cast_template, kind_of, template
 from symc.codegen.cpu.pieces import ARGUMENTS, Pieces, pieces
 from symc.codegen.cpu.puts import PUTS
 from symc.codegen.cpu.text import Unsupported, loaded, number, rounded, stored
@@ -395,7 +395,7 @@ class Renderer:
         if v.op.name == "cast":
             form = cast_template(v.operands[0].dtype, v.dtype)
         else:
-            form = template(v.op.name, v.operands[-1].dtype.kind)
+            form = template(v.op.name, kind_of(v.operands[-1].dtype))
         if form is None:
             raise Unsupported(f"{v.op.name} of {v.operands[0].dtype}")
         return rounded(form.format(*operands, **v.attrs), v.dtype)

@@ -9,6 +9,7 @@ operator in a kernel whose indices are ``i32``: there it takes the type of the o
 from __future__ import annotations
 
 import ast
+import copy
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -212,8 +213,8 @@ class Translator:
             for n in ast.walk(value):
                 if isinstance(n, ast.Name) and n.id in firsts and n.id not in declared:
                     declare(n.id)
-            text = _Uncounted(counters - declared).visit(value)
-            self.line(depth, f"SYMC_TYPE({self.value(text)}) {_plain(name)};")
+            typed = _Uncounted(counters - declared).visit(copy.deepcopy(value))
+            self.line(depth, f"SYMC_TYPE({self.value(typed)}) {_plain(name)};")
 
         for name in firsts:
             if name in used and name not in declared:

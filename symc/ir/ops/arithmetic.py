@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.ir.op import Custom, Elementwise, Extern, Linear, Multilinear, Op, lookup
+from symc.ir.op import Custom, Elementwise, Linear, Multilinear, Op, lookup
 from symc.ir.ops.compare import eq, ge
 from symc.ir.ops.elementwise import elementwise, like
 from symc.ir.ops.logic import and_, where
@@ -125,7 +125,7 @@ sign = elementwise("sign", 1, NUMBERS, np.sign,
 copysign: Op = elementwise("copysign", 2, "f", np.copysign, (lambda out, x, y: sign(x) * copysign(like(y, 1), y), None),
                            doc="|x| with the sign of y, of zeros too.")
 nextafter = elementwise("nextafter", 2, "f", np.nextafter, (1, None),
-                        lowering=Extern("nextafter"), doc="The next number after x on the way to y.")
+                        doc="The next number after x on the way to y.")
 
 
 def _hypot_partial(out: Value, x: Value) -> Value:

@@ -16,7 +16,7 @@ import numpy as np
 
 from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import Size, product
-from symc.ir.op import Decompose, Derivative, Element, Elementwise, Extern, Op, register
+from symc.ir.op import Decompose, Derivative, Element, Elementwise, Op, register
 from symc.ir.ops import draw_reference as draws
 from symc.ir.ops import random_reference as reference
 from symc.ir.ops.arithmetic import neg
@@ -379,7 +379,7 @@ def _slope_over_y(out: Value, alpha: Value, y: Value) -> Value:
 
 
 gamma_moment: Op = elementwise(
-    "gamma_moment", 2, "f", draws.gamma_moment, (_over_alpha, _over_y), lowering=Extern("special"),
+    "gamma_moment", 2, "f", draws.gamma_moment, (_over_alpha, _over_y), traits=["costly"],
     attrs=({"power": 0}, {"power": 1}, {"power": 2}),
     doc="The integral of log(t / exp(y))**power p(t) / (p(exp(y)) exp(y)) over t from 0 to exp(y), where p is the "
         "gamma density of shape x; for exp(y) above x and 1, minus the integral from exp(y) on.")  # fmt: skip

@@ -127,6 +127,48 @@ def gamma_draw(bits, alpha):
     return like(alpha, gamma_number(bits, f64(alpha)))
 
 
+@inlined
+def range_end(a, x):
+    """Where the exponent a w - x (exp(w) - 1) is -DEPTH."""
+    sign = -1.0 if x <= a else 1.0
+    away = abs(a - x)
+    w = sign * (2.0 * DEPTH / (away + math.sqrt(away * away + 2.0 * x * DEPTH)))
+    for _ in range(6):
+        w = w - (a * w - x * math.expm1(w) + DEPTH) / (a - x * math.exp(w))
+    return w
+
+
+@called
+def moment(a, y, power):
+    """See gamma_moment in the reference."""
+    if not 1e-300 < a < math.inf:
+        return math.nan
+    x = math.exp(y)
+    total = 0.0
+    if x <= 1.0:
+        term = math.exp(x)
+        for j in range(TERMS):
+            part = term / (a + j)
+            for k in range(power):
+                part *= -(k + 1.0) / (a + j)
+            total += part
+            term *= -x / (j + 1)
+        return total
+    w = range_end(a, x)
+    for k in range(COUNT):
+        v = w * NODES[k]
+        part = WEIGHTS[k] * exp(a * v - x * expm1(v))
+        for _ in range(power):
+            part *= v
+        total = fold_add(total, part)
+    return -w * total
+
+
+@inlined
+def gamma_moment(alpha, y, power):
+    return like(alpha, moment(f64(alpha), f64(y), power))
+
+
 @called
 def slope(a, y):
     """-(m_1 + (y - digamma(a)) m_0); see gamma_moment and gamma_slope in the reference."""
@@ -143,11 +185,7 @@ def slope(a, y):
             total += part * (gap - 1.0 / (a + j))
             term *= -x / (j + 1)
         return -total
-    sign = -1.0 if x <= a else 1.0
-    away = abs(a - x)
-    w = sign * (2.0 * DEPTH / (away + math.sqrt(away * away + 2.0 * x * DEPTH)))
-    for _ in range(6):
-        w = w - (a * w - x * math.expm1(w) + DEPTH) / (a - x * math.exp(w))
+    w = range_end(a, x)
     total = 0.0
     for k in range(COUNT):
         v = w * NODES[k]

@@ -24,10 +24,14 @@ from symc.runtime.compilers.numba_primitives import (
     f32,
     float32_of,
     float64_of,
+    from_half,
     i32,
+    i64,
     inlined,
     like,
     maximum,
+    to_half,
+    u16,
 )  # fmt: skip
 from symc.runtime.compilers.numba_primitives import by_width as _by_width
 
@@ -285,6 +289,34 @@ def _log1p32(x):
 
 _by_width(log1p, _log1p32, _log1p64)
 _by_width(log1p_finite, _log1p_finite32, _log1p_finite64)
+
+
+def nextafter(x, y):
+    """The number next to x on the way to y; typed by the overload below."""
+
+
+def _nextafter64(x, y):
+    """Away from 0 the bits of a number count up."""
+    moved = float64_of(bits64(x) + (1 if (y > x) == (x > 0.0) else -1))
+    moved = copysign(5e-324, y) if x == 0.0 else moved
+    return (y if x == y else moved) if x == x and y == y else x + y
+
+
+def _nextafter32(x, y):
+    moved = float32_of(i32(bits32(x) + (1 if (y > x) == (x > f32(0.0)) else -1)))
+    moved = copysign(f32(1e-45), y) if x == f32(0.0) else moved
+    return (y if x == y else moved) if x == x and y == y else x + y
+
+
+_by_width(nextafter, _nextafter32, _nextafter64, 2)
+
+
+@inlined
+def next_half(x, y):
+    """The same in half precision, of numbers that are computed in single."""
+    moved = from_half(u16(i64(to_half(x)) + (1 if (y > x) == (x > f32(0.0)) else -1)))
+    moved = copysign(f32(5.9604644775390625e-08), y) if x == f32(0.0) else moved
+    return (y if x == y else moved) if x == x and y == y else x + y
 
 
 def tanh(x):
