@@ -21,7 +21,7 @@ from symc.runtime.cuda.library import signatures, unit
 from tests.cuda.corpus import Item, corpus
 
 #: All kernels are compiled for the first, one in ``SAMPLE`` for each of the others.
-ARCHS, SAMPLE = ("sm_90", "sm_75", "sm_80", "sm_100"), 5
+ARCHS, SAMPLE = ("sm_90", "sm_75", "sm_80", "sm_100"), 8
 #: How many tests share the kernels, and how many kernels are compiled at once: reading the prelude takes longer than
 #: compiling most kernels.
 PARTS, TOGETHER = 12, 25
@@ -124,6 +124,7 @@ WIDE = {
     "chain float16": ["LDG.E.128", "STG.E.128"],
     "rows_of_known_length float32": ["LDG.E.128", "STG.E.128"],
     "layernorm float16": ["LDG.E.128", "STG.E.128"],
+    "turned float32": ["LDS", "STS"],
 }
 
 
