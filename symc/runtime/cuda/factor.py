@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from symc.runtime.cuda.solver import Emitter, Matrices, Recipe, strips, threads_for
+from symc.runtime.cuda.solver import Argument, Emitter, Matrices, Recipe, strips, threads_for
 
 #: So few columns are solved for by a warp each, more by a thread each.
 FEW = 8
@@ -79,7 +79,7 @@ def _lu_factor(e: Emitter) -> None:
 
 def _strip(e: Emitter, a: Matrices, x: Matrices, at: int, width: int, columns: int) -> None:
     """Solve for a strip of rows with the L of a block on the diagonal."""
-    arguments = [a, x, a.ld, x.ld, a.stride, x.stride, at, width, columns, False, False, True]
+    arguments: list[Argument] = [a, x, a.ld, x.ld, a.stride, x.stride, at, width, columns, False, False, True]
     threads = _at_once(e, 64)
     e.launch("solve_columns", (e.count, -(-columns // threads)), arguments, [x.array], threads)
 

@@ -126,7 +126,7 @@ class Emitter:
             return
         product = Product(trans_b > 0, trans_a > 0, n, m, k, alpha, beta, b.ld, a.ld, c.ld, b.stride, a.stride,
                           c.stride, self.count, self.dtype, conj_a=trans_b == 2, conj_b=trans_a == 2)
-        self.lowering.do(ProductAction(product, *(self.address(x) for x in (b, a, c)), self.lowering.lane))
+        self.lowering.do(ProductAction(product, self.address(b), self.address(a), self.address(c), self.lowering.lane))
 
     def address(self, x: Matrices) -> int:
         """The slot of the address where matrices start."""
