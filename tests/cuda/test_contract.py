@@ -406,16 +406,19 @@ def random(rng, dtype: str, *shape: int) -> np.ndarray:
 
 
 def check_product(device, on, dtype="float32", trans=(False, False), sizes=(5, 3, 4), batch=1, alpha=1.0, beta=0.0,
-                  more=0, one="", compute="highest", error=None) -> None:
-    """``more``: elements between columns; ``one``: which operand is one matrix for all."""
+                  more=0, one="", compute="highest", error=None, conj=(False, False)) -> None:
+    """``more``: elements between columns; ``one``: which operand is one matrix for all; ``conj``: which ones are
+    conjugated as they are transposed."""
     rng, (m, n, k) = np.random.default_rng(3), sizes
     a = random(rng, dtype, 1 if one == "a" else batch, m, k)
     b = random(rng, dtype, 1 if one == "b" else batch, k, n)
     c = random(rng, dtype, batch, m, n) if beta else np.full((batch, m, n), np.nan, dtype)
     placed = [x.transpose(0, 2, 1) if t else x for x, t in zip((a, b), trans, strict=True)]
+    placed = [x.conj() if c else x for x, c in zip(placed, conj, strict=True)]
     arrays = [stored(x, x.shape[1] + more) for x in (*placed, c)]
     strides = [0 if len(x) == 1 else x[0].size for x in arrays]
-    p = Product(*trans, m, n, k, alpha, beta, *[x.shape[2] for x in arrays], *strides, batch, np.dtype(dtype), compute)
+    leading = [x.shape[2] for x in arrays]
+    p = Product(*trans, m, n, k, alpha, beta, *leading, *strides, batch, np.dtype(dtype), compute, *conj)
     before = now(device)
     at = [on.put(x) for x in arrays]
     device.product(p, *at, on.stream)
@@ -447,6 +450,11 @@ def test_products_of_every_size(device, on, sizes):
 
 def test_products_with_complex_factors(device, on):
     check_product(device, on, "complex64", alpha=1 + 2j, beta=0.5j)
+
+
+@pytest.mark.parametrize("conj", [(True, False), (False, True), (True, True)])
+def test_products_of_what_is_conjugated(device, on, conj):
+    check_product(device, on, "complex128", conj, conj=conj)
 
 
 @pytest.mark.parametrize("compute", ["tf32", "bf16"])

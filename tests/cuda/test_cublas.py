@@ -31,6 +31,8 @@ static number get(const void *p, int type, int64_t k) {
   abort();
 }
 
+static number turned(number x, int operation) { return operation == 2 ? std::conj(x) : x; }
+
 static void put(void *p, int type, int64_t k, number x) {
   switch (type) {
     case 0: ((float *)p)[k] = x.real(); return;
@@ -62,8 +64,8 @@ int cublasGemmStridedBatchedEx_64(
       for (int64_t s = 0; s < n; s++) {
         number sum = 0;
         for (int64_t t = 0; t < k; t++)
-          sum += get(A, Atype, i * strideA + (transa ? t + r * lda : r + t * lda)) *
-                 get(B, Btype, i * strideB + (transb ? s + t * ldb : t + s * ldb));
+          sum += turned(get(A, Atype, i * strideA + (transa ? t + r * lda : r + t * lda)), transa) *
+                 turned(get(B, Btype, i * strideB + (transb ? s + t * ldb : t + s * ldb)), transb);
         int64_t at = i * strideC + r + s * ldc;
         put(C, Ctype, at, x * sum + (y == 0.0 ? 0.0 : y * get(C, Ctype, at)));
       }
@@ -112,6 +114,17 @@ def test_a_product(functions, dtype, beta):
     p = Product(False, False, 3, 5, 4, 2.0, beta, 3, 4, 3, 12, 0, 15, 2, np.dtype(dtype))
     handle.product(p, address(a), address(b), address(c))
     np.testing.assert_allclose(c, want, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("conj", [(True, False), (False, True)])
+def test_what_is_conjugated(functions, conj):
+    handle, rng = cublas.Handle(functions, 16, 32), np.random.default_rng(0)
+    a, b, c = (random(rng, "complex128", 3, 3) for _ in range(3))
+    x, y = (m.conj() if on else m for m, on in zip((a, b), conj, strict=True))
+    want = (x @ y).T  # stored by columns: transposed, then multiplied
+    p = Product(True, True, 3, 3, 3, 1.0, 0.0, 3, 3, 3, 0, 0, 0, 1, np.dtype("complex128"), "highest", *conj)
+    handle.product(p, address(a), address(b), address(c))
+    np.testing.assert_allclose(c, want, atol=1e-12)
 
 
 def test_sizes_are_64_bits_wide(functions):
