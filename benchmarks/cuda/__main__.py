@@ -106,7 +106,8 @@ def _python(arguments: list[str], emulated: bool) -> dict[str, Any]:
 def contract(emulated: bool) -> dict[str, Any]:
     """The contract of devices, on the GPU as well."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), **({} if emulated else {"SYMC_DEVICE": "cuda:0"})}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "tests/cuda/test_contract.py"]
+    files = ["tests/cuda/test_contract.py", "tests/cuda/test_contract_products.py"]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files]
     run = subprocess.run(command, cwd=ROOT, env=env, text=True, capture_output=True)
     found = {"passed": run.returncode == 0, "summary": run.stdout.strip().split("\n")[-1]}
     print("contract:", found["summary"], flush=True)

@@ -1,4 +1,5 @@
-"""What every device must do, real or emulated: memory, copies, launches, order, graphs, products, counters, errors.
+"""What every device must do, real or emulated: memory, copies, launches, order, graphs, counters, errors; products are
+in ``test_contract_products.py``.
 
 On a machine with a GPU, ``SYMC_DEVICE=cuda:0`` runs the same tests on it too.
 """
@@ -6,77 +7,23 @@ On a machine with a GPU, ``SYMC_DEVICE=cuda:0`` runs the same tests on it too.
 from __future__ import annotations
 
 import itertools
-import os
-import shutil
 
 import numpy as np
 import pytest
 
-from symc.codegen.cuda.prelude import END, PRELUDE
 from symc.errors import InternalError
-from symc.runtime.cuda.device import ALIGN, Counters, Product, Signature
-
-REAL = os.environ.get("SYMC_DEVICE", "")
-
-TEXT = PRELUDE + END + r"""
-extern "C" __global__ __launch_bounds__(128) void add(const float *x, const float *y, float *z, int n) {
-  int i = blockIdx.x * 128 + threadIdx.x;
-  if (i < n) z[i] = x[i] + y[i];
-}
-extern "C" __global__ __launch_bounds__(128) void twice(float *x, int n) {
-  int i = blockIdx.x * 128 + threadIdx.x;
-  if (i < n) x[i] = 2.0f * x[i];
-}
-extern "C" __global__ __launch_bounds__(32)
-void widths(unsigned char a, short b, int c, long long d, float e, double f, double *out) {
-  if (threadIdx.x == 0) { out[0] = a; out[1] = b; out[2] = c; out[3] = (double)d; out[4] = e; out[5] = f; }
-}
-extern "C" __global__ __launch_bounds__(64) void places(int *out) {
-  int block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
-  out[block * blockDim.x + threadIdx.x] = 100 * block + threadIdx.x;
-}
-extern "C" __global__ __launch_bounds__(64) void reversed(int *x) {
-  SYMC_SHARED(int, kept);
-  kept[threadIdx.x] = x[threadIdx.x];
-  __syncthreads();
-  x[threadIdx.x] = kept[63 - threadIdx.x];
-}
-extern "C" __global__ __launch_bounds__(64) void spread(int *x, int distance) {
-  SYMC_SHARED(int, kept);
-  kept[distance * threadIdx.x] = x[threadIdx.x];
-  __syncthreads();
-  x[threadIdx.x] = kept[distance * (63 - threadIdx.x)] + 1;
-}
-"""
-SIGNATURES = {
-    "add": (8, 8, 8, 4), "twice": (8, 4), "widths": (1, 2, 4, 8, 4, 8, 8), "places": (8,), "reversed": (8,),
-    "spread": (8, 4),
-}  # fmt: skip
+from symc.runtime.cuda.device import ALIGN, Signature
+from tests.cuda.contract import On, counted, kinds, load, make_device, now
 
 
-def _kinds() -> list:
-    emulated = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
-    found = [pytest.param("checked", marks=emulated), pytest.param("fast", marks=emulated)]
-    return [*found, REAL] if REAL else found
-
-
-@pytest.fixture(scope="module", params=_kinds())
+@pytest.fixture(scope="module", params=kinds())
 def device(request):
-    """A device, with ``kernels``: those of ``TEXT``."""
-    if request.param == REAL:
-        from symc.runtime.cuda.cupy_device import CupyDevice
-
-        made = CupyDevice(int(REAL.removeprefix("cuda:") or 0))
-    else:
-        from symc.runtime.emulator import EmulatedDevice
-
-        made = EmulatedDevice(0, request.param == "checked")
-    return made
+    return make_device(request.param)
 
 
 @pytest.fixture(scope="module")
 def kernels(device):
-    return device.load(TEXT, [Signature(n, w) for n, w in SIGNATURES.items()])
+    return load(device)
 
 
 @pytest.fixture
@@ -84,61 +31,11 @@ def stream(device):
     return device.stream()
 
 
-class On:
-    """Arrays on a device, and launches with them."""
-
-    def __init__(self, device, kernels, stream):
-        self.device, self.kernels, self.stream, self.memory = device, kernels, stream, {}
-
-    def put(self, array) -> int:
-        array = np.ascontiguousarray(array)
-        memory = self.device.alloc(array.nbytes)
-        self.memory[memory.address] = memory, array.nbytes
-        if array.nbytes:
-            self.device.upload(memory.address, array, self.stream)
-        return memory.address
-
-    def empty(self, nbytes: int) -> int:
-        memory = self.device.alloc(nbytes)
-        self.memory[memory.address] = memory, nbytes
-        return memory.address
-
-    def get(self, address: int, like) -> np.ndarray:
-        out = np.empty_like(np.ascontiguousarray(like))
-        self.device.download(out, address, self.stream)
-        self.device.synchronize(self.stream)
-        return out
-
-    def launch(self, name: str, *arguments, grid=(1, 1, 1), block=128, shared=0, stream=None) -> None:
-        """Addresses are ints, numbers are of NumPy."""
-        cells = np.zeros((len(arguments), 8), np.uint8)
-        spans = []
-        for cell, x in zip(cells, arguments, strict=True):
-            data = np.asarray(x, np.int64) if isinstance(x, int) else np.asarray(x)
-            cell[: data.nbytes] = np.frombuffer(data.tobytes(), np.uint8)
-            if isinstance(x, int):
-                spans.append((x, self.memory[x][1]))
-        at = cells.ctypes.data + 8 * np.arange(len(arguments), dtype=np.int64)
-        self.device.launch(self.kernels[name], grid, block, shared, at.ctypes.data, stream or self.stream, spans, spans)
-        cells[:] = 255  # they have been read
-        at[:] = 0
-
-
 @pytest.fixture
 def on(device, kernels, stream):
     made = On(device, kernels, stream)
     yield made
     device.synchronize(stream)
-
-
-def counted(device, before: Counters) -> dict[str, int]:
-    """What the counters have risen by."""
-    found = {k: getattr(device.counters, k) - v for k, v in vars(before).items()}
-    return {k: v for k, v in found.items() if v}
-
-
-def now(device) -> Counters:
-    return Counters(**vars(device.counters))
 
 
 # --- facts and memory -------------------------------------------------------------------------------------------------
@@ -387,91 +284,3 @@ def test_what_cannot_be_captured(device, on, what):
             attempts[what]()
     finally:
         device.end_capture(on.stream)
-
-
-# --- products ---------------------------------------------------------------------------------------------------------
-
-
-def stored(matrix: np.ndarray, leading: int) -> np.ndarray:
-    """Matrices stored by columns, ``leading`` elements from one to the next; what is between them is nan."""
-    batch, rows, count = matrix.shape
-    out = np.full((batch, count, leading), np.nan, matrix.dtype)
-    out[:, :, :rows] = matrix.transpose(0, 2, 1)
-    return out
-
-
-def random(rng, dtype: str, *shape: int) -> np.ndarray:
-    x = rng.normal(size=shape)
-    return np.asarray(x + 1j * rng.normal(size=shape) if dtype[0] == "c" else x, dtype)
-
-
-def check_product(device, on, dtype="float32", trans=(False, False), sizes=(5, 3, 4), batch=1, alpha=1.0, beta=0.0,
-                  more=0, one="", compute="highest", error=None, conj=(False, False)) -> None:
-    """``more``: elements between columns; ``one``: which operand is one matrix for all; ``conj``: which ones are
-    conjugated as they are transposed."""
-    rng, (m, n, k) = np.random.default_rng(3), sizes
-    a = random(rng, dtype, 1 if one == "a" else batch, m, k)
-    b = random(rng, dtype, 1 if one == "b" else batch, k, n)
-    c = random(rng, dtype, batch, m, n) if beta else np.full((batch, m, n), np.nan, dtype)
-    placed = [x.transpose(0, 2, 1) if t else x for x, t in zip((a, b), trans, strict=True)]
-    placed = [x.conj() if c else x for x, c in zip(placed, conj, strict=True)]
-    arrays = [stored(x, x.shape[1] + more) for x in (*placed, c)]
-    strides = [0 if len(x) == 1 else x[0].size for x in arrays]
-    leading = [x.shape[2] for x in arrays]
-    p = Product(*trans, m, n, k, alpha, beta, *leading, *strides, batch, np.dtype(dtype), compute, *conj)
-    before = now(device)
-    at = [on.put(x) for x in arrays]
-    device.product(p, *at, on.stream)
-    got = on.get(at[2], arrays[2])
-    wide = np.complex128 if dtype[0] == "c" else np.float64
-    want = alpha * (a.astype(wide) @ b.astype(wide)) + (beta * c.astype(wide) if beta else 0)
-    limit = error or {"float16": 4e-3, "float64": 1e-13, "complex128": 1e-13}.get(dtype, 1e-5)
-    np.testing.assert_allclose(got[:, :, :m].transpose(0, 2, 1), want, rtol=0, atol=limit * max(1, k) ** 0.5 * 4)
-    assert np.isnan(got[:, :, m:]).all(), "between the columns"
-    assert counted(device, before)["library_calls"] == 1
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "float16"])
-@pytest.mark.parametrize("trans", [(False, False), (False, True), (True, False), (True, True)])
-def test_products(device, on, dtype, trans):
-    check_product(device, on, dtype, trans)
-    check_product(device, on, dtype, trans, (6, 7, 5), batch=3, alpha=2.0, beta=-0.5, more=2)
-
-
-@pytest.mark.parametrize("one", ["a", "b"])
-def test_products_with_one_matrix_for_all(device, on, one):
-    check_product(device, on, batch=4, one=one, trans=(True, False))
-
-
-@pytest.mark.parametrize("sizes", [(1, 1, 1), (1, 5, 3), (5, 1, 3), (4, 4, 1), (65, 33, 130)])
-def test_products_of_every_size(device, on, sizes):
-    check_product(device, on, sizes=sizes)
-
-
-def test_products_with_complex_factors(device, on):
-    check_product(device, on, "complex64", alpha=1 + 2j, beta=0.5j)
-
-
-@pytest.mark.parametrize("conj", [(True, False), (False, True), (True, True)])
-def test_products_of_what_is_conjugated(device, on, conj):
-    check_product(device, on, "complex128", conj, conj=conj)
-
-
-@pytest.mark.parametrize("compute", ["tf32", "bf16"])
-def test_faster_products(device, on, compute):
-    check_product(device, on, sizes=(64, 32, 64), compute=compute, error=2e-2)
-
-
-def test_a_product_in_a_graph(device, on):
-    x = np.eye(4, dtype=np.float32) * 2
-    a, c = on.put(x), on.put(np.ones((4, 4), np.float32))
-    p = Product(False, False, 4, 4, 4, 1.0, 1.0, 4, 4, 4, 0, 0, 0, 1, np.dtype(np.float32))
-    device.synchronize(on.stream)
-    device.begin_capture(on.stream)
-    device.product(p, a, a, c, on.stream)
-    graph = device.end_capture(on.stream)
-    before = now(device)
-    for _ in range(2):
-        device.run_graph(graph, on.stream)
-    assert counted(device, before) == {"graph_launches": 2, "library_calls": 2}
-    np.testing.assert_array_equal(on.get(c, x), 1 + 8 * np.eye(4))
