@@ -366,6 +366,22 @@ def test_parameters_of_other_widths():
         device.load(TEXT, [Signature("twice", (8, 4))])
 
 
+def test_two_parameters_for_what_is_written():
+    text = """extern "C" __global__ void __launch_bounds__(64) f(float *y, const float *QUALIFIER x, long long n) {
+      y[threadIdx.x] = x[threadIdx.x] + n; }"""
+    on = Bench()
+    x = on.put(X)
+    span = [(x, X.nbytes)]
+    for qualifier in "", "__restrict__":
+        kernel = on.kernel(text.replace("QUALIFIER", qualifier), "f", x, x, np.int64(1))
+        if not qualifier:
+            on.launch(kernel, x, x, np.int64(1), block=N, reads=span, writes=span)
+            continue
+        with refused("LAUNCH", r"f writes memory that parameters \[0, 1\] point to, and \[1\] are declared"):
+            on.launch(kernel, x, x, np.int64(1), block=N, reads=span, writes=span)
+    np.testing.assert_array_equal(on.get(x, X), X + 1)
+
+
 def test_a_text_that_does_not_compile():
     with pytest.raises(Exception, match=r"kernel.cu:2.*no_such_function"):
         EmulatedDevice().load('extern "C" __global__ void f() {\nno_such_function(); }', [Signature("f", ())])

@@ -121,10 +121,12 @@ class EmulatedDevice:
         shape = LaunchShape(grid, block, shared)
         kernels.check_launch(kernel, shape, self.properties.shared_bytes)
         given = Arguments(kernel.widths, arguments)
+        if self.checked:
+            kernels.check_aliases(kernel, given, reads, writes)
         reads, writes = tuple(s for s in reads if s[1]), tuple(s for s in writes if s[1])
         spans = _spans(reads, writes)
         if self.checked and not spans:  # nothing is declared: whatever an argument points into may be touched
-            blocks = {b for a in given.addresses() if (b := self.heap.block_of(a)) is not None}
+            blocks = {b for a in given.pointing().values() if (b := self.heap.block_of(a)) is not None}
             reads = writes = tuple(sorted(blocks))
 
         def run() -> None:

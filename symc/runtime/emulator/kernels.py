@@ -15,16 +15,18 @@ from symc.runtime.emulator.errors import EmulationError
 MOST_THREADS, WARP, MOST_BLOCKS = 1024, 32, (2**31 - 1, 65535, 65535)
 #: A kernel may be in the namespace of generated text.
 _NAMES = "namespace symc {}\nusing namespace symc;\n"
-_BOUNDS = re.compile(r"__launch_bounds__\s*\(\s*(\d+)[^)]*\)\s*(\w+)\s*\(")
+_BOUNDS = re.compile(r"__launch_bounds__\s*\(\s*(\d+)[^)]*\)\s*(?:void\s+)?(\w+)\s*\(")
+_PARAMETERS = re.compile(r"(\w+)\s*\(([^()]*__restrict__[^()]*)\)")
 
 
 class EmulatedKernel:
-    """A loaded entry. ``most_threads``: what its launch bounds allow."""
+    """A loaded entry. ``most_threads``: what its launch bounds allow; ``sole``: which parameters are declared
+    ``__restrict__``."""
 
     resources: Resources | None = None
 
-    def __init__(self, name: str, module: Module, widths: tuple[int, ...], most_threads: int):
-        self.name, self.module, self.widths, self.most_threads = name, module, widths, most_threads
+    def __init__(self, name: str, module: Module, widths: tuple[int, ...], most_threads: int, sole: tuple[int, ...]):
+        self.name, self.module, self.widths, self.most_threads, self.sole = name, module, widths, most_threads, sole
         self.run = ctypes.cast(getattr(module.library, f"{name}__run"), ctypes.c_void_p).value
 
 
@@ -63,6 +65,8 @@ class Module:
 
     def entries(self, text: str, signatures: Sequence[Signature]) -> dict[str, Kernel]:
         bounds = {name: int(number) for number, name in _BOUNDS.findall(text)}
+        parameters = {name: tuple(k for k, p in enumerate(list_.split(",")) if "__restrict__" in p)
+                      for name, list_ in _PARAMETERS.findall(text)}
         kernels: dict[str, Kernel] = {}
         for s in signatures:
             widths_of = getattr(self.library, f"{s.name}__widths")
@@ -72,7 +76,8 @@ class Module:
             wrong = check_signature(s.name, s.widths, widths)
             if wrong is not None:
                 raise EmulationError("LAUNCH", wrong, kernel=s.name)
-            kernels[s.name] = EmulatedKernel(s.name, self, widths, bounds.get(s.name, MOST_THREADS))
+            kernels[s.name] = EmulatedKernel(s.name, self, widths, bounds.get(s.name, MOST_THREADS),
+                                             parameters.get(s.name, ()))
         return kernels
 
     def locations(self, codes: Sequence[int], lines: Sequence[int]) -> list[Location]:
@@ -105,10 +110,10 @@ class Arguments:
                 ctypes.memmove(start + shift, start, self.widths[i])
             self.pointers[i] = start + shift
 
-    def addresses(self) -> list[int]:
+    def pointing(self) -> dict[int, int]:
         """All arguments that may be addresses."""
-        return [ctypes.c_uint64.from_address(self.pointers[i] or 0).value
-                for i, w in enumerate(self.widths) if w == 8]
+        return {i: ctypes.c_uint64.from_address(self.pointers[i] or 0).value
+                for i, w in enumerate(self.widths) if w == 8}
 
 
 @dataclass(frozen=True)
@@ -135,6 +140,21 @@ def check_launch(kernel: EmulatedKernel, shape: LaunchShape, most_shared: int) -
     if shape.shared < 0 or shape.shared + kernel.module.shared_bytes > most_shared:
         raise wrong(f"{shape.shared} bytes of dynamic and {kernel.module.shared_bytes} of static shared memory: the "
                     f"device has {most_shared} a block")
+
+
+def check_aliases(kernel: EmulatedKernel, arguments: Arguments, reads: Sequence[Span], writes: Sequence[Span]) -> None:
+    """Raise where memory is written to which two arguments point, and one claims to be the only one."""
+    if not kernel.sole:
+        return
+    pointers = arguments.pointing()
+    for start, nbytes in writes:
+        inside = [k for k, address in pointers.items() if start <= address < start + nbytes]
+        declared = sum(start <= s < start + nbytes for s, _ in (*reads, *writes))
+        # An array without elements may lie where another one does; it is not declared.
+        if 1 < len(inside) <= declared and any(k in kernel.sole for k in inside):
+            raise EmulationError("LAUNCH", f"{kernel.name} writes memory that parameters {inside} point to, and "
+                                           f"{[k for k in inside if k in kernel.sole]} are declared __restrict__",
+                                 kernel=kernel.name)
 
 
 def run(kernel: EmulatedKernel, shape: LaunchShape, arguments: Arguments, region: int | None, order: int, sample: int,
