@@ -282,6 +282,36 @@ def test_any_shape_and_dtype(chosen):
     checked(cases)
 
 
+def one_of_each() -> list[Case]:
+    """A kernel of every template, in variants that others do not have."""
+    a, d, one = normal(9, 130), normal(9, 130, seed=1), normal(130)
+    soft = sc.softmax(x, axis=1)
+    return [*of(sc.tanh(x + b) * y, [x, b, y], a, one, d), *of(x + z.T, [x, z], a, d.T.copy()), *of(soft, [x], a),
+            *of(sc.sum(x * x), [x], normal(2, 33_000)), *of(sc.var(x, axis=0), [x], normal(200, 12)),
+            *of(sc.grad(sc.sum(norm(x) * y), [x, g, b]), [x, g, b, y], a, one, one, d),
+            *of(sc.grad(sc.sum(sc.take(w, i, axis=0) ** 2), w), [w, i], normal(50, 33), places(50, 200)),
+            *of(sc.cumsum(x, axis=1), [x], normal(2, 20_000))]
+
+
+def test_every_template_has_indices_of_64_bits():
+    cases = one_of_each()
+    assert kinds(cases) == {"Flat", "Transposed", "RowKernel", "Columns", "Late", "Scatter", "RunningSums"}
+    for c in cases:
+        c.choice = f"{c.choice}_wide" if c.choice else "wide"
+        assert c.source.wide or not any(a.kind == "size" for e in c.source.entries for a in e.arguments)
+    checked(cases, 256)
+
+
+def test_nothing_along_an_axis():
+    cases = []
+    for n, m in [(5, 0), (0, 5), (0, 0)]:
+        a = np.zeros((n, m), "f4")
+        cases += [*of([sc.sum(x, axis=1), x * 2], [x], a), *of(sc.sum(x, axis=0), [x], a), *of(sc.sum(x), [x], a),
+                  *of([sc.sum(x, axis=0), sc.tanh(x)], [x], a), *of(sc.cumsum(x, axis=0), [x], a)]
+    checked(cases)
+    assert len(cases) >= 15
+
+
 def test_results_in_the_memory_of_operands_and_any_order_of_threads():
     """Equal bits in every order of threads and blocks, and where results lie over operands."""
     def made(inplace: bool) -> list[Case]:

@@ -21,7 +21,7 @@ from symc.ir.dim import Size, ceildiv, maximum, minimum
 from symc.ir.value import Region
 
 #: Groups at most, and how many rows one should have.
-GROUPS, ROWS = 512, 8
+GROUPS, ROWS = 512, 4
 
 
 def late(kernel: Kernel) -> Late | None:
