@@ -1,5 +1,7 @@
 """Of CuPy what ``CupyDevice`` uses, on memory of the host: what a stream is given is done at once, or noted while it is
-captured. It keeps CuPy's rules (what must be current, what is freed where) and CuPy's argument names."""
+captured. It keeps CuPy's rules (what must be current, what is freed where) and CuPy's argument names.
+
+Kernels are run by an emulated device, if there is one; else it knows one kernel, which doubles floats."""
 
 from __future__ import annotations
 
@@ -7,6 +9,8 @@ import ctypes
 from types import SimpleNamespace
 
 import numpy as np
+
+from symc.runtime.cuda.device import Signature
 
 __version__ = "14.2.0"
 
@@ -20,12 +24,14 @@ class CUDADriverError(RuntimeError):
 
 
 class State:
-    """``current``: the device; ``stream``: CuPy's current stream; ``captured``: what is noted, None if nothing is."""
+    """``current``: the device; ``stream``: CuPy's current stream; ``captured``: what is noted, None if nothing is.
+    ``emulated``: what runs kernels; ``texts``: of compiled code, what it was compiled from and its CUBIN."""
 
     def __init__(self):
         self.count, self.current, self.contexts = 1, 0, set()
         self.stream, self.captured, self.log = None, None, []
         self.kernels, self.attributes, self.broken = {}, {}, False
+        self.emulated, self.texts = None, {}
 
 
 state = State()
@@ -82,6 +88,10 @@ class Memory:
     def __init__(self, size):
         if size > 2**40:
             raise MemoryError(size)
+        if state.emulated is not None:
+            self._bytes = state.emulated.alloc(size)
+            self.ptr = self._bytes.address
+            return
         self._bytes = (ctypes.c_ubyte * (size + 256))()
         self.ptr = ctypes.addressof(self._bytes) + -ctypes.addressof(self._bytes) % 256
 
@@ -89,10 +99,13 @@ class Memory:
 class Module:
     def load(self, cubin):
         assert isinstance(cubin, bytes)
+        if state.emulated is not None:
+            text, about = state.texts[cubin]
+            self.kernels = state.emulated.load(text, [Signature(n, w) for n, w in about.parameters.items()])
 
     def get_function(self, name):
         found = Object()
-        state.kernels[found.ptr] = name
+        state.kernels[found.ptr] = name if state.emulated is None else self.kernels[name]
         return found
 
 
@@ -154,6 +167,9 @@ def funcSetAttribute(f, attribute, value):
 def launchKernel(f, grid_dim_x, grid_dim_y, grid_dim_z, block_dim_x, block_dim_y, block_dim_z, shared_mem_bytes, stream,
                  kernel_params, extra):
     name = state.kernels[f]
+    if state.emulated is not None:
+        grid = grid_dim_x, grid_dim_y, grid_dim_z
+        return emulate(name, grid, block_dim_x, shared_mem_bytes, kernel_params)
     if block_dim_x > 1024:
         raise CUDADriverError("CUDA_ERROR_INVALID_VALUE: invalid argument")
     assert shared_mem_bytes <= state.attributes.get(name, (8, 48 * 1024))[1], "more shared memory than was asked for"
@@ -166,6 +182,23 @@ def launchKernel(f, grid_dim_x, grid_dim_y, grid_dim_z, block_dim_x, block_dim_y
     def run():
         x = np.ctypeslib.as_array((ctypes.c_float * count).from_address(address))
         x *= 2
+
+    do(run)
+
+
+def emulate(kernel, grid, block, shared, kernel_params):
+    """Launch a kernel with what its arguments are now."""
+    pointers = (ctypes.c_void_p * max(1, len(kernel.widths))).from_address(kernel_params)
+    cells = np.zeros((max(1, len(kernel.widths)), 16), np.uint8)
+    for k, width in enumerate(kernel.widths):
+        cells[k, :width] = np.ctypeslib.as_array((ctypes.c_ubyte * width).from_address(pointers[k]))
+    at = cells.ctypes.data + 16 * np.arange(len(cells), dtype=np.int64)
+
+    def run():
+        stream = state.emulated.stream()
+        state.emulated.launch(kernel, grid, block, shared, at.ctypes.data, stream)
+        state.emulated.synchronize(stream)
+        assert cells is not None
 
     do(run)
 
