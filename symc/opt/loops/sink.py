@@ -5,6 +5,7 @@ from __future__ import annotations
 from symc.ir.bodies import is_free
 from symc.ir.function import Function, Hints
 from symc.ir.location import NOWHERE
+from symc.ir.ops.collective import has_collective
 from symc.ir.ops.control import cond
 from symc.ir.ops.effect import has_effect
 from symc.ir.traverse import postorder, rebuild, region_params
@@ -45,7 +46,7 @@ def _places(f: Function) -> dict[Value, Place]:
     out: dict[Value, Place | None] = dict.fromkeys(f.body.results)
     for v in reversed(f.values()):
         place = out.get(v)
-        if place is not None and (not v.operands or has_effect(v)):
+        if place is not None and (not v.operands or has_effect(v) or has_collective(v)):
             place = out[v] = None
         uses = _readers(v) if place is None and v.op is cond else [place] * len(v.operands)
         for o, use in zip(v.operands, uses, strict=True):
