@@ -70,10 +70,9 @@ FAST_COMPILE = (
 )
 
 #: The default on a CUDA device:
-#: * all_samples comes before decompose, which would make loops over samples; a launch for each takes longer than what it
-#:   computes.
+#: * at_once comes before decompose, which would make loops over samples, and after it, for the windows that it adds.
 #: * read_once is left out: its kernel reads a matrix once where one core goes through it row by row.
-ON_CUDA = DEFAULT.replace(",decompose,", ",all_samples,decompose,").replace(",read_once,", ",")
+ON_CUDA = DEFAULT.replace(",decompose,", ",at_once,decompose,at_once,").replace(",read_once,", ",")
 
 #: Everything but fusion, for those who want to see or test values.
 UNFUSED = DEFAULT.removesuffix(",check_indices,small_loops,read_once,blas,keep,fuse")

@@ -219,7 +219,7 @@ def _each_sample(plain: Callable[..., Value]) -> Callable[[Value], Value]:
     return parts
 
 
-def _all_samples(v: Value) -> Value:
+def _at_once(v: Value) -> Value:
     """A loop that adds up what each sample gives for the filter."""
     if v.dtype == DTYPES["f16"]:
         return _in_single(v)
@@ -370,7 +370,7 @@ conv: Op = register(Op(
                  lambda g, v: conv_filter(v.operands[0], g, **_window(v.operands[1]), **_steps(v)))),
     Decompose(_each_sample(_plain_conv)), frozenset({"contraction"}), _samples(lambda x, w, g: ((x, w), {})),
     "For each sample and filter w, the sum of products with every window of x.",
-    dict(kinds="f", all_samples=_at_once(_plain_conv), batch=_batch(_plain_conv, merge=True), fits=lambda v: fits(
+    dict(kinds="f", at_once=_at_once(_plain_conv), batch=_batch(_plain_conv, merge=True), fits=lambda v: fits(
         v, v.operands[0].shape[2:], v.operands[1].shape[2:])),
 ))  # fmt: skip
 
@@ -381,17 +381,17 @@ conv_input: Op = register(Op(
     Decompose(_each_sample(_plain_input)), frozenset({"contraction"}),
     _samples(lambda x, w, g: ((g, w), {"size": x.shape[2:]})),
     "The transpose of `conv` by its first operand, which has sizes `size`: a transposed convolution.",
-    dict(kinds="f", all_samples=_at_once(_plain_input), batch=_batch(_plain_input, merge=True)),
+    dict(kinds="f", at_once=_at_once(_plain_input), batch=_batch(_plain_input, merge=True)),
 ))  # fmt: skip
 
 conv_filter: Op = register(Op(
     "conv_filter", _filter_infer, _filter_reference,
     Multilinear((lambda g, v: conv_input(v.operands[1], g, **_size(v.operands[0]), **_steps(v)),
                  lambda g, v: conv(v.operands[0], g, **_steps(v)))),
-    Decompose(_all_samples), frozenset({"contraction"}),
+    Decompose(_at_once), frozenset({"contraction"}),
     _samples(lambda x, w, g: ((x, g), {"window": w.shape[2:]})),
     "The transpose of `conv` by its second operand, which has the sizes `window`: x with a cotangent of the result.",
-    dict(kinds="f", all_samples=_at_once(_plain_filter), batch=_batch(_plain_filter, merge=False)),
+    dict(kinds="f", at_once=_at_once(_plain_filter), batch=_batch(_plain_filter, merge=False)),
 ))  # fmt: skip
 
 __all__ = ["conv", "conv_filter", "conv_input"]

@@ -8,6 +8,7 @@ them (`pool`). Attributes, one entry an axis of the window: ``window`` its exten
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 from symc.errors import DTypeError, InternalError, ShapeError
 from symc.ir.dim import Size, floordiv, known_nonnegative
 from symc.ir.op import Element, Linear, Op, Update, register, splat
-from symc.ir.ops.shape import slice_
+from symc.ir.ops.shape import pad, reshape, slice_
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 
@@ -164,6 +165,33 @@ def _add_samples() -> Iterator[tuple[tuple, dict]]:
         yield (x, rng.integers(-4, 5, shape).astype(x.dtype)), steps
 
 
+#: Windows of at most this many elements are written out as sums.
+WRITTEN_OUT = 32
+
+
+def _as_sum(v: Value) -> Value | None:
+    """What each element gets, gathered: for each element of a window those of all windows, spread out with zeros."""
+    from symc.ir.ops.arithmetic import add
+
+    x, y = v.operands
+    window: Any = v.attrs["window"]
+    if not all(isinstance(k, int) for k in window) or math.prod(window) > WRITTEN_OUT:
+        return None
+    lead, m = x.ndim - len(window), len(window)
+    total, zero = x, splat(0, TensorType(y.dtype, ()))
+    stride, dilation = v.attrs["stride"], v.attrs["dilation"]
+    for at in itertools.product(*map(range, window)):
+        part = slice_(y, start=(*[0] * lead, *at, *[0] * m), size=(*y.shape[:lead], *[1] * m, *y.shape[lead + m :]),
+                      step=(1,) * y.ndim)
+        part = reshape(part, shape=(*y.shape[:lead], *y.shape[lead + m :]))
+        low = [i * d for i, d in zip(at, dilation, strict=True)]
+        high = [n - i - (k - 1) * s - 1
+                for n, i, k, s in zip(x.shape[lead:], low, part.shape[lead:], stride, strict=True)]
+        total = add(total, pad(part, zero, low=(*[0] * lead, *low), high=(*[0] * lead, *high),
+                               interior=(*[0] * lead, *[s - 1 for s in stride])))
+    return total
+
+
 def _add_batch(v: Value, operands, flags, n) -> Value:
     from symc.ir.ops.batching import spread
 
@@ -174,7 +202,7 @@ add_windows = register(Op(
     "add_windows", _add_infer, _add_reference, Linear(_add_transpose),
     Update(lambda v, index, at: _places(v, index), lambda v: "add"), samples=_add_samples,
     doc="The first operand with the windows in the second added where `windows` reads them.",
-    facts=dict(batch=_add_batch, requires=_required, fits=last_fit),
+    facts=dict(batch=_add_batch, at_once=_as_sum, requires=_required, fits=last_fit),
 ))  # fmt: skip
 
 __all__ = ["add_windows", "check_steps", "count", "counts", "fits", "last_fit", "slices", "span", "windows"]

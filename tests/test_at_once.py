@@ -1,10 +1,11 @@
-"""The pass all_samples: convolutions as one product for all samples, which says the same as the op."""
+"""The pass at_once: convolutions as one product for all samples, windows that are added as sums: the same as the ops."""
 
 import numpy as np
 import pytest
 
 import symc as sc
 from symc.ir.ops.conv import conv, conv_filter, conv_input
+from symc.ir.ops.windows import add_windows
 from symc.ir.reference import run_values
 from symc.ir.traverse import every_value, postorder
 from symc.ir.types import TensorType
@@ -12,14 +13,14 @@ from symc.ir.value import fresh_input
 from symc.opt.pipelines import DEFAULT, ON_CUDA
 
 
-@pytest.mark.parametrize("op", [conv, conv_input, conv_filter], ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [conv, conv_input, conv_filter, add_windows], ids=lambda op: op.name)
 def test_it_says_what_the_op_says(op):
     for operands, attrs in op.samples():
         leaves = [fresh_input(TensorType(a.dtype, a.shape)) for a in operands]
         v = op(*leaves, **attrs)
-        whole = op.facts["all_samples"](v)
+        whole = op.facts["at_once"](v)
         assert whole.type is v.type
-        assert not any(x.regions or "all_samples" in x.op.facts for x in postorder([whole]))
+        assert not any(x.regions or x.op is op for x in postorder([whole]))
         found, wanted = run_values([whole, v], dict(zip(leaves, operands)), {})
         np.testing.assert_array_equal(found, wanted)
 
@@ -39,5 +40,6 @@ def test_a_device_gets_products_and_no_loops():
 
 def test_the_pipeline_of_a_device():
     ours, theirs = ON_CUDA.split(","), DEFAULT.split(",")
-    assert [p for p in ours if p != "all_samples"] == [p for p in theirs if p != "read_once"]
-    assert ours.index("all_samples") == ours.index("decompose") - 1
+    assert [p for p in ours if p != "at_once"] == [p for p in theirs if p != "read_once"]
+    at = ours.index("decompose")
+    assert ours[at - 1] == ours[at + 1] == "at_once" and ours.count("at_once") == 2

@@ -1,0 +1,45 @@
+"""at_once: what a CPU does one after the other, written so that a device can do all of it at once.
+
+Convolutions become one product for all samples. Otherwise they are loops over samples (see ``symc.ir.ops.conv``), whose
+windows stay in the cache of a CPU; a device has no use for that, and a launch for every sample takes longer than what it
+computes. Memory for the windows of all samples is the price.
+
+Windows that are added where they lie (``add_windows``, of convolutions and pooling backwards) become sums: what each
+element gets is gathered, and no two threads add to one place. That is done for windows of a few elements.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from symc.ir.function import Function
+from symc.ir.location import NOWHERE
+from symc.ir.traverse import rebuild
+from symc.ir.value import Value
+from symc.opt.loops.edit import Edit
+from symc.opt.provenance import Provenance
+from symc.opt.regions import in_bodies
+
+
+def at_once(provenance: Provenance, f: Function) -> Function:
+    """``f`` with such products and sums, in the bodies of its loops and branches too."""
+    return in_bodies(partial(_rewritten, provenance), f)
+
+
+def _rewritten(provenance: Provenance, f: Function) -> Function:
+    if not any("at_once" in v.op.facts for v in f.values()):
+        return f
+    edit = Edit(f, provenance, "at_once")
+    for v in edit.values:
+        new = _form(rebuild(v, [edit.done[o] for o in v.operands])) if "at_once" in v.op.facts else None
+        if new is None:
+            edit.step(v)
+        else:
+            edit.done[v] = new
+            edit.note(new, edit.hints.get(v, NOWHERE))
+            edit.record(v, new)
+    return edit.finish()
+
+
+def _form(v: Value) -> Value | None:
+    return v.op.facts["at_once"](v)
