@@ -27,8 +27,6 @@ OLDEST = 14
 #: Bytes of shared memory that a block has without asking for more.
 SHARED = 48 * 1024
 _DLPACK_CUDA = 2
-#: What a graph does again whenever it runs.
-_COUNTED = ("launches", "library_calls", "h2d_bytes", "d2h_bytes", "d2d_bytes")
 _HELP = "pip install 'symc[cuda]' on a machine with an NVIDIA GPU; device='cpu' works everywhere"
 
 #: What is used of CuPy: where it is, and its arguments as CuPy's own documentation lists them.
@@ -96,11 +94,11 @@ class CupyEvent:
 
 @dataclass(eq=False)
 class CupyGraph:
-    """``done``: what one run of it adds to the counters; ``kernels``: kept loaded as long as the graph is."""
+    """``done``: what one run of it adds to which counters; ``kernels``: kept loaded as long as the graph is."""
 
     graph: Any
     nodes: int
-    done: Counters
+    done: tuple[tuple[str, int], ...]
     kernels: tuple[CupyKernel, ...]
 
 
@@ -324,14 +322,16 @@ class CupyDevice:
         with self._here:
             graph = stream.stream.end_capture()
             graph.upload(stream.stream)  # or its first run would wait for that
-        return CupyGraph(graph, self._nodes, done, tuple(dict.fromkeys(kernels)))
+        counted = tuple((name, n) for name, n in vars(done).items() if n)
+        return CupyGraph(graph, self._nodes, counted, tuple(dict.fromkeys(kernels)))
 
     def run_graph(self, graph: Any, stream: Any) -> None:
         with self._here:
             self._runtime.graphLaunch(graph.graph.graphExec, stream.handle)
-        self.counters.graph_launches += 1
-        for name in _COUNTED:
-            setattr(self.counters, name, getattr(self.counters, name) + getattr(graph.done, name))
+        counters = self.counters
+        counters.graph_launches += 1
+        for name, n in graph.done:
+            setattr(counters, name, getattr(counters, name) + n)
 
 
 def _cupy(index: int) -> Any:
