@@ -14,10 +14,10 @@ from symc.codegen.cpu.render import render
 from symc.codegen.scalarize import scalarize
 from symc.ir.dim import evaluate
 from symc.ir.function import Input, function
-from symc.ir.op import Element, Fold, all_ops
+from symc.ir.op import Element, Fold, all_ops, lookup
 from symc.ir.parse import parse
 from symc.ir.reference import bind_sizes, run_region
-from symc.ir.traverse import postorder
+from symc.ir.traverse import close_over, postorder
 from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType, concrete_shape
 from symc.ir.value import Region, fresh_input
 from symc.opt.fuse import fuse
@@ -292,3 +292,32 @@ def test_what_is_made_of_a_sum_does_not_part_the_loop():
         np.testing.assert_allclose([mean, more - 1], want, rtol=1e-12)
         slope = 2 * (np.tanh(a) - b) * (1 - np.tanh(a) ** 2) / a.size
         np.testing.assert_allclose(gradient, slope, rtol=1e-9, atol=1e-18)
+
+
+@pytest.mark.parametrize("mode", ["add", "max", "set", "mul"])
+def test_updates_that_are_the_same_in_every_step(mode):
+    """Nothing of the update depends on an index of the loops, which must be run all the same."""
+    x, w, i = (fresh_input(TensorType("i64", s)) for s in ((3, 4), (4,), ()))
+    scatter, broadcast = lookup("scatter"), lookup("broadcast")
+    rows = broadcast(i, axes=(), shape=(5,))
+    arrays = [np.arange(12).reshape(3, 4), np.array([3, 1, 2, 5]), np.array(2)]
+    whole = broadcast(i, axes=(), shape=(5, 4))
+    for update in (whole, broadcast(w, axes=(1,), shape=(5, 4))):
+        region = close_over([x, w, i], [scatter(x, update, rows, axes=(0,), mode=mode)])
+        (want,) = run_region(region, arrays, {})
+        for backend in ("llvm", "numba"):
+            np.testing.assert_array_equal(run_kernel(region, arrays, {}, backend)[0], want)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_next_numbers_are_numpys(dtype):
+    info = np.finfo(dtype)
+    edges = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, info.max, info.min, info.tiny, info.smallest_subnormal,
+                      -info.smallest_subnormal, 3.5], dtype)
+    arrays = [np.ravel(a) for a in np.meshgrid(edges, edges)]
+    leaves = [fresh_input(TensorType(a.dtype, a.shape)) for a in arrays]
+    region = close_over(leaves, [lookup("nextafter")(*leaves)])
+    with np.errstate(all="ignore"):
+        want = np.nextafter(*arrays)
+    for backend in ("llvm", "numba"):
+        np.testing.assert_array_equal(run_kernel(region, arrays, {}, backend)[0], want)

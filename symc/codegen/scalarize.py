@@ -112,7 +112,8 @@ class _Scalarizer:
             if self.folds and a == len(self.outer) - 1:
                 made.update(rows)
             if made:
-                loop = self._loop(generate, self.full[a : a + 1], list(made.values()), shape=self.space[a : a + 1])
+                axis, shape = self.full[a : a + 1], self.space[a : a + 1]
+                loop = self._loop(generate, axis, list(made.values()), each=True, shape=shape)
                 made = dict(zip(made, results_of(loop), strict=True))
         made.update(rows if self.folds and not self.outer else {})
         yields = [made[k] for k in range(len(self.region.results))]
@@ -207,10 +208,11 @@ class _Scalarizer:
 
     # -- loops
 
-    def _loop(self, op, index: Index, results: Sequence[Value], **attrs) -> Value:
-        """``op`` over ``index`` with a region that holds what depends on it; the rest is captured."""
+    def _loop(self, op, index: Index, results: Sequence[Value], each: bool = False, **attrs) -> Value:
+        """``op`` over ``index`` with a region that holds what depends on it; the rest is captured. ``each``: results
+        are made in every step, also those that do not: a put is more than its value."""
         values = postorder(results)
-        depends = set(index)
+        depends = {*index, *(_maker(r) for r in results if each and _maker(r).operands)}
         for v in values:
             if any(o in depends for o in v.operands):
                 depends.add(v)
@@ -255,6 +257,10 @@ class _Scalarizer:
 
 def _same_index(v: Value) -> bool:
     return isinstance(v.op.lowering, Element) and v.op.lowering.f is None
+
+
+def _maker(v: Value) -> Value:
+    return v.operands[0] if v.op.name == "get" else v
 
 
 def _repeatable(v: Value) -> bool:
