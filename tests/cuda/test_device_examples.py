@@ -1,5 +1,6 @@
 """The examples on a device: they say what they say on the CPU, and only arguments and results cross."""
 
+import shutil
 from functools import partial
 
 import numpy as np
@@ -22,6 +23,8 @@ from examples import (
 )
 from symc.runtime.cuda.devices import context
 from symc.testing import emulated_cuda
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 device; which numbers kernels compute is asked elsewhere."""
 
 import math
+import shutil
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 import symc as sc
 from symc.runtime.cuda.devices import context
 from symc.testing import emulated_cuda
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
 
 
 @pytest.fixture(scope="module", autouse=True)
