@@ -87,9 +87,15 @@ class DeviceCalling(Calling):
     def _keep_apart(self, arrays: list[Any]) -> None:
         """An argument that is the memory of a state is copied, as the state may be written in place."""
         first = len(arrays) - len(self._cells)
-        for k, a in enumerate(arrays[:first]):
-            if isinstance(a, DeviceArray) and any(overlap(a, s) for s in arrays[first:]):
-                arrays[k] = a.copy()
+        states = [(s.address, s.address + s.nbytes) for s in arrays[first:]]
+        for k in range(first):
+            a = arrays[k]
+            if type(a) is DeviceArray:
+                begin, end = a.address, a.address + a.nbytes
+                for b, e in states:
+                    if begin < e and b < end:
+                        arrays[k] = a.copy()
+                        break
 
     def _call_into(self, arrays: list[Any], sizes: Mapping[str, int], out: Any) -> tuple[Any, list[Any]]:
         """Write the outputs into the caller's buffers; by way of fresh arrays where one overlaps what is read."""

@@ -21,7 +21,7 @@ class DeviceArray:
     """A contiguous array in row-major order. ``check`` is asked before its numbers are read: it raises what went wrong
     while they were computed."""
 
-    __slots__ = ("__weakref__", "address", "check", "context", "dtype", "owner", "shape")
+    __slots__ = ("__weakref__", "address", "check", "context", "dtype", "nbytes", "owner", "shape")
 
     #: NumPy's operators and functions are not to take it apart.
     __array_ufunc__ = None
@@ -30,6 +30,7 @@ class DeviceArray:
                  check: Callable[[], None] | None = None):
         self.context, self.address, self.shape, self.dtype = where, address, tuple(shape), dtype
         self.owner, self.check = owner, check
+        self.nbytes = math.prod(self.shape) * dtype.itemsize
 
     # -- what it is
 
@@ -44,10 +45,6 @@ class DeviceArray:
     @property
     def size(self) -> int:
         return math.prod(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        return self.size * self.dtype.itemsize
 
     @property
     def readonly(self) -> bool:

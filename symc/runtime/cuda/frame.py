@@ -14,6 +14,7 @@ import numpy as np
 from symc.errors import InternalError
 from symc.runtime.cuda.actions import (
     Action,
+    CollectiveAction,
     CopyAction,
     FillAction,
     LaunchAction,
@@ -21,9 +22,9 @@ from symc.runtime.cuda.actions import (
     RecordAction,
     Touched,
 )
-from symc.runtime.cuda.device import Event, Graph, Memory, Span, Stream
+from symc.runtime.cuda.device import Communicator, Event, Graph, Memory, Span, Stream
 from symc.runtime.cuda.devices import Context
-from symc.runtime.cuda.lower import DO, VECTOR, DeviceLowered
+from symc.runtime.cuda.lower import DO, DeviceLowered
 from symc.runtime.executor import Op, Word
 
 #: How many graphs a frame keeps, and after how many calls that each had other addresses it captures no more.
@@ -50,10 +51,11 @@ class Lent:
 
 class Frame:
     """``arena``: memory for temps, which other frames of the program use in their turn. ``constants``: gives the memory
-    that holds an array which nobody writes."""
+    that holds an array which nobody writes. ``rank``: of several that run the same."""
 
     def __init__(self, lowered: DeviceLowered, where: Context, arena: Memory,
-                 constants: Callable[[np.ndarray], Memory]):
+                 constants: Callable[[np.ndarray], Memory], rank: Communicator | None = None):
+        self._rank = rank
         self.lowered, self.context, self.device = lowered, where, where.device
         template = lowered.template
         start = int(template.words[Word.CODE])
@@ -82,12 +84,13 @@ class Frame:
 
     # -- a call
 
-    def run(self, addresses: Sequence[int]) -> None:
-        """Give the device everything that a call does, with the arguments and fresh arrays at these addresses."""
+    def run(self, addresses: Sequence[int], key: tuple[int, ...] | None = None) -> None:
+        """Give the device everything that a call does, with the arguments and fresh arrays at these addresses. ``key``:
+        of the graph of the call (all ranks have the same, so that all capture the same calls)."""
         first = self.lowered.first
         for k, address in enumerate(addresses, first):
             self.words[k] = address
-        key = tuple(addresses)
+        key = tuple(addresses) if key is None else key
         graph = self._graphs.get(key)
         if graph is None and self._captures(key):
             graph = self._graphs[key] = self._capture()
@@ -162,6 +165,8 @@ class Frame:
         if isinstance(action, CopyAction):
             to, source, nbytes = action.to, action.source, action.nbytes
             return lambda: self._copy(to, source, nbytes, stream)
+        if isinstance(action, CollectiveAction):
+            return self._bind_collective(action, stream)
         if isinstance(action, FillAction):
             to, nbytes = action.to, action.nbytes
             return lambda: device.fill(words[to], 0, nbytes, stream) if nbytes else None
@@ -179,6 +184,14 @@ class Frame:
             device.launch(kernel, grid, block, shared, address, stream, self._spans(a.reads), self._spans(a.writes))
 
         return launch
+
+    def _bind_collective(self, a: CollectiveAction, stream: Stream) -> Callable[[], None]:
+        rank, words = self._rank, self.words
+        if rank is None:
+            return lambda: self._copy(a.to, a.source, a.count * a.dtype.itemsize, stream)
+        if not a.count:
+            return lambda: None
+        return lambda: rank.all_reduce(words[a.to], words[a.source], a.count, a.dtype, a.kind, stream)
 
     def _spans(self, touched: Sequence[Touched]) -> list[Span]:
         return [(self.words[s], n) for s, n in touched if n]
@@ -250,11 +263,3 @@ class Frame:
         self.device.download(found, address, self._streams[0])
         self.device.synchronize(self._streams[0])
         return int(found[0])
-
-
-def is_aligned(address: int) -> bool:
-    """Whether vectors may start there."""
-    return address % VECTOR == 0
-
-
-__all__ = ["Frame", "is_aligned"]

@@ -19,6 +19,7 @@ from symc.codegen.kernel_source import Form, kernel_form_of
 from symc.codegen.names import kernel_name, region_name
 from symc.errors import DeviceError
 from symc.ir.dim import Size
+from symc.ir.ops.collective import all_reduce
 from symc.ir.phases import current, phase, recording
 from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass, replace
@@ -27,11 +28,11 @@ from symc.ir.types import TupleType
 from symc.ir.value import Region
 from symc.runtime.cuda import products, solver, sums
 from symc.runtime.cuda.arrays import DeviceArray
-from symc.runtime.cuda.device import Kernel, Memory, Resources, Signature
+from symc.runtime.cuda.device import Communicator, Kernel, Memory, Resources, Signature
 from symc.runtime.cuda.devices import Context
-from symc.runtime.cuda.frame import Frame, is_aligned
+from symc.runtime.cuda.frame import Frame
 from symc.runtime.cuda.library import helpers, signatures, unit
-from symc.runtime.cuda.lower import DeviceLowered, lower
+from symc.runtime.cuda.lower import VECTOR, DeviceLowered, lower
 from symc.runtime.cuda.timed import TimedFrame
 from symc.runtime.lowered import Fresh
 from symc.runtime.program import KernelRecord, every_step
@@ -88,9 +89,11 @@ def load_sources(where: Context, sources: Sequence[CudaSource]) -> dict[str, Ker
 
 
 class CudaProgram:
-    """A loaded plan. Calls are given to the device one after the other, whoever makes them."""
+    """A loaded plan. Calls are given to the device one after the other, whoever makes them. ``rank``: of several
+    devices that run it together."""
 
-    def __init__(self, plan: Plan, where: Context, precision: str = "highest"):
+    def __init__(self, plan: Plan, where: Context, precision: str = "highest", rank: Communicator | None = None):
+        self.rank = rank
         self.plan, self.context, self.precision, self._record = plan, where, precision, current()
         self.families: dict[Form, LoadedFamily] = {}
         self.launches: dict[Any, Any] = {}  # the same, and the users' kernels by the name of the op
@@ -184,7 +187,7 @@ class CudaProgram:
                 self._frames.clear()
                 self._arena = None  # the old one goes before the new one is made
                 self._arena = self.context.device.alloc(lowered.arena)
-            found = self._frames[key] = Frame(lowered, self.context, self._arena, self.constant)
+            found = self._frames[key] = Frame(lowered, self.context, self._arena, self.constant, self.rank)
         return found
 
     def run(self, arrays: Sequence[Any], sizes: Sizes, out: Sequence[DeviceArray | None] | None = None
@@ -197,6 +200,13 @@ class CudaProgram:
         with self.context.lock:
             return self._run(self.frame(sizes), arrays, out)
 
+    def prepare(self, arrays: Sequence[Any], sizes: Sizes) -> tuple[Frame, list[int], list[DeviceArray]]:
+        """Everything that ``run`` does but for giving the device the work: the frame, the addresses to run it with, and
+        what will be in the results."""
+        with self.context.lock:
+            frame, found = self.frame(sizes), list[int]()
+            return frame, found, self._run(frame, arrays, None, found.extend)
+
     def timer(self, sizes: Sizes) -> TimedFrame:
         """What runs the plan and times each step of it, and of the bodies in it: one after the other, as the times of
         what runs at once could not be told apart."""
@@ -208,15 +218,18 @@ class CudaProgram:
         frame.laps, frame.run_with = laps, lambda arrays: self._run(frame, arrays)
         return frame
 
-    def _run(self, frame: Frame, arrays: Sequence[Any], out: Sequence[DeviceArray | None] | None = None
-             ) -> list[DeviceArray]:
+    def _run(self, frame: Frame, arrays: Sequence[Any], out: Sequence[DeviceArray | None] | None = None,
+             start: Callable[[list[int]], None] | None = None) -> list[DeviceArray]:
         where, lowered = self.context, frame.lowered
         with where.lock:
-            used = [self._given(frame, k, arrays[k]) for k in lowered.given]
+            used = []
+            for k in lowered.given:
+                a = arrays[k]
+                used.append(a if type(a) is DeviceArray and not a.address % VECTOR else self._given(frame, k, a))
             for k, fresh in enumerate(lowered.fresh):
                 array = out[fresh.output] if out is not None and fresh.output is not None else None
                 used.append(self._fresh(frame, k, fresh) if array is None else array)
-            frame.run([a.address for a in used])
+            (start or frame.run)([a.address for a in used])
         found = []
         for k, shape in lowered.returned:
             a = used[k]
@@ -228,11 +241,9 @@ class CudaProgram:
         return DeviceArray(self.context, lent.memory.address, fresh.shape, fresh.dtype, lent, frame.check)
 
     def _given(self, frame: Frame, k: int, array: Any) -> DeviceArray:
-        """An argument on the device, where vectors may start."""
+        """An argument brought to the device, or to where vectors may start."""
         where = self.context
         if isinstance(array, DeviceArray):
-            if is_aligned(array.address):
-                return array
             memory = frame.staged(k, array.nbytes)
             where.device.copy(memory.address, array.address, array.nbytes, where.stream)
         else:
@@ -246,7 +257,8 @@ def forms_of(plan: Plan, step: Step, device: str) -> Sequence[Form]:
     """The kernels that a step may launch. Raises DeviceError for one that would have to run on the host."""
     if step.kind == "launch":
         return (kernel_form_of(step),)
-    if step.kind != "call" or has_user_kernel(step.value) or solver.is_solved(step.value):
+    v = step.value
+    if step.kind != "call" or v.op is all_reduce or has_user_kernel(v) or solver.is_solved(v):
         return ()
     if is_sort(step.value):
         return (sort_form(step.value),)
