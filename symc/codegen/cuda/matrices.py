@@ -8,22 +8,26 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from symc.codegen.cuda import matrix_text, vector_text
+from symc.codegen.cuda import exponential_text, matrix_text, schur_text, vector_text
 from symc.codegen.cuda.prelude import END, PRELUDE
 from symc.codegen.cuda.source import WARP
 from symc.ir.types import DTYPE_NAMES
 
 _SOLVE = (matrix_text.SOLVE,)
+_LU = (matrix_text.LU_PANEL, matrix_text.LU_EXCHANGE, *_SOLVE)
 _QR = (vector_text.QR_PANEL, matrix_text.UNIT)
 #: The parts of the text, by the name of the op.
 PARTS: Mapping[str, tuple[str, ...]] = {
     "cholesky": (matrix_text.PART, matrix_text.CHOLESKY_BLOCK, matrix_text.CHOLESKY_ROWS),
     "solve_triangular": _SOLVE,
-    "lu_factor": (matrix_text.LU_PANEL, matrix_text.LU_EXCHANGE, *_SOLVE),
+    "lu_factor": _LU,
     "lu_solve": (matrix_text.ROWS_IN_ORDER, *_SOLVE),
+    "expm": (exponential_text.EXPONENTIAL, matrix_text.ROWS_IN_ORDER, *_LU),
     "qr": (*_QR, matrix_text.PART),
     "eigh": (vector_text.ROTATIONS, vector_text.EIGEN),
     "eigvalsh": (vector_text.ROTATIONS, vector_text.EIGEN),
+    "eig": (vector_text.ROTATIONS, schur_text.SCHUR),
+    "eigvals": (vector_text.ROTATIONS, schur_text.SCHUR),
     "svd": (vector_text.ROTATIONS, vector_text.SINGULAR, *_QR, vector_text.SIGNS),
     "svdvals": (vector_text.ROTATIONS, vector_text.SINGULAR),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from symc.runtime.cuda.solver import Argument, Emitter, Matrices, Recipe, strips, threads_for
+from symc.runtime.cuda.solver import Argument, Array, Emitter, Matrices, Recipe, strips, threads_for
 
 #: So few columns are solved for by a warp each, more by a thread each.
 FEW = 8
@@ -57,12 +57,10 @@ def _solve_triangular(e: Emitter) -> None:
     solve(e, a, x, n, k, attrs["lower"], "ntc".index(attrs["trans"]), attrs["unit"])
 
 
-def _lu_factor(e: Emitter) -> None:
-    """A strip of columns is factorized with its exchanges of rows, which the other columns follow; then the rows of U
-    to its right are solved for, and their product is taken off what is left."""
-    *_, n, _ = e.shapes[0]
-    out, order = e.results
-    e.copy(out, e.operands[0])
+def factorize(e: Emitter, out: Array, order: Array, n: int) -> Array:
+    """LU factors in place; the order of rows. A strip of columns is factorized with its exchanges of rows, which the
+    other columns follow; then the rows of U to its right are solved for, and their product is taken off what is left.
+    """
     pivots = e.scratch(e.count * n, 4)
     a = Matrices(out, n, n * n)
     for at, width in strips(n):
@@ -72,9 +70,15 @@ def _lu_factor(e: Emitter) -> None:
         if n > width:
             e.launch("lu_exchange", (e.count, -(-n // _EXCHANGED)), [out, pivots, n, at, width], [out])
         if rest:
-            right = a.part(0, after)
-            _strip(e, a, right, at, width, rest)
+            _strip(e, a, a.part(0, after), at, width, rest)
             e.multiply(a.part(after, after), a.part(after, at), a.part(at, after), rest, rest, width, -1.0, 1.0)
+    return order
+
+
+def _lu_factor(e: Emitter) -> None:
+    out, order = e.results
+    e.copy(out, e.operands[0])
+    factorize(e, out, order, e.shapes[0][-1])
 
 
 def _strip(e: Emitter, a: Matrices, x: Matrices, at: int, width: int, columns: int) -> None:
@@ -84,15 +88,11 @@ def _strip(e: Emitter, a: Matrices, x: Matrices, at: int, width: int, columns: i
     e.launch("solve_columns", (e.count, -(-columns // threads)), arguments, [x.array], threads)
 
 
-def _lu_solve(e: Emitter) -> None:
+def solve_factored(e: Emitter, lu: Array, order: Array, b: Array, out: Array, n: int, k: int, trans: int = 0) -> None:
     """A[p] = L U: L and U of rows in the order p, or their transposes, then rows put back."""
-    *_, n, k = e.shapes[2]
-    lu, order, b = e.operands
-    out = e.results[0]
     total = e.count * n * k
     blocks = -(-total // 256), 1
     a = Matrices(lu, n, n * n)
-    trans = "ntc".index(e.value.attrs["trans"])
     if not trans:
         e.launch("rows_in_order", blocks, [b, order, out, n, k, total, False], [out])
         x = Matrices(out, k, n * k)
@@ -105,6 +105,12 @@ def _lu_solve(e: Emitter) -> None:
     solve(e, a, x, n, k, False, trans, False)
     solve(e, a, x, n, k, True, trans, True)
     e.launch("rows_in_order", blocks, [work, order, out, n, k, total, True], [out])
+
+
+def _lu_solve(e: Emitter) -> None:
+    lu, order, b = e.operands
+    *_, n, k = e.shapes[2]
+    solve_factored(e, lu, order, b, e.results[0], n, k, "ntc".index(e.value.attrs["trans"]))
 
 
 RECIPES: dict[str, Recipe] = {

@@ -118,14 +118,15 @@ class Emitter:
         return given
 
     def multiply(self, c: Matrices, a: Matrices, b: Matrices, m: int, n: int, k: int, alpha: float = 1.0,
-                 beta: float = 0.0, trans_a: int = 0, trans_b: int = 0) -> None:
+                 beta: float = 0.0, trans_a: int = 0, trans_b: int = 0,
+                 dtype: np.dtype | None = None) -> None:
         """``c = alpha * op(a) @ op(b) + beta * c``, of m rows and n columns, as exact as the dtype allows. ``trans_a``,
         ``trans_b``: 0, 1 (transposed) or 2 (conjugated too). What is stored by rows is the transpose of what is stored
         by columns, as cuBLAS has it, so operands are exchanged."""
         if min(m, n, k, self.count) < 1:
             return
         product = Product(trans_b > 0, trans_a > 0, n, m, k, alpha, beta, b.ld, a.ld, c.ld, b.stride, a.stride,
-                          c.stride, self.count, self.dtype, conj_a=trans_b == 2, conj_b=trans_a == 2)
+                          c.stride, self.count, dtype or self.dtype, conj_a=trans_b == 2, conj_b=trans_a == 2)
         self.lowering.do(ProductAction(product, self.address(b), self.address(a), self.address(c), self.lowering.lane))
 
     def address(self, x: Matrices) -> int:
@@ -146,6 +147,11 @@ class Emitter:
         self.launch("matrix_unit", (-(-total // 256), 1), [to, rows, columns, total], [to])
 
 
+def state_of(e: Emitter) -> Array:
+    """Room for what kernels that iterate know of each matrix between launches."""
+    return e.scratch(e.count, 2 * e.real.itemsize + 8)
+
+
 def strips(n: int) -> list[tuple[int, int]]:
     """Where strips of ``WIDTH`` start, and how wide each is."""
     return [(k, min(WIDTH, n - k)) for k in range(0, n, WIDTH)]
@@ -161,9 +167,9 @@ Recipe = Callable[[Emitter], None]
 
 def recipes() -> Mapping[str, Recipe]:
     """How each op is done."""
-    from symc.runtime.cuda import factor, spectral
+    from symc.runtime.cuda import exponential, factor, schur, spectral
 
-    return {**factor.RECIPES, **spectral.RECIPES}
+    return {**factor.RECIPES, **exponential.RECIPES, **spectral.RECIPES, **schur.RECIPES}
 
 
 def is_solved(v: Value) -> bool:
@@ -195,7 +201,9 @@ _NO_END = NO_END, None
 #: What it means that a kernel of an op raises its flag, and what helps.
 WHY: Mapping[str, tuple[str, str | None]] = {
     "cholesky": (INDEFINITE, MORE), "solve_triangular": _SINGULAR, "lu_factor": _SINGULAR, "lu_solve": _SINGULAR,
+    "expm": _SINGULAR,
     "eigh": _NO_END, "eigvalsh": _NO_END, "svd": _NO_END, "svdvals": _NO_END,
+    "eig": _NO_END, "eigvals": _NO_END,
 }  # fmt: skip
 
 
@@ -205,5 +213,5 @@ def failure(plan: Plan, v: Value) -> Failure:
     return Failure(tuple(plan.function.locations(v)), LinAlgError, what, help_)
 
 
-__all__ = ["Array", "At", "Emitter", "Matrices", "Recipe", "is_solved", "key", "load", "lower_solver", "strips",
-           "threads_for"]
+__all__ = ["Array", "At", "Emitter", "Matrices", "Recipe", "is_solved", "key", "load", "lower_solver", "state_of",
+           "strips", "threads_for"]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from symc.codegen.cuda.matrix_text import WIDTH
-from symc.runtime.cuda.solver import Array, At, Emitter, Matrices, Recipe, strips, threads_for
+from symc.runtime.cuda.solver import Array, At, Emitter, Matrices, Recipe, state_of, strips, threads_for
 from symc.runtime.executor import Op
 
 #: Of matrices up to this size one block of threads does all rounds of rotations.
@@ -71,11 +71,6 @@ def _qr(e: Emitter) -> None:
     e.part(r, a, e.shapes[2][-2], n, m * n, False)
 
 
-def _state(e: Emitter) -> Array:
-    """Room for what is known of each matrix between launches."""
-    return e.scratch(e.count, 2 * e.real.itemsize + 8)
-
-
 def _rounds(e: Emitter, n: int, check: Callable[[], None], each: Callable[[int], None]) -> None:
     """All sweeps of a large matrix, a launch or two for each round. ``each`` is given the slot of the round's number.
     When a check has found that no more is needed, the launches that are left return at once."""
@@ -95,7 +90,7 @@ def _eigh(e: Emitter) -> None:
     n = e.shapes[0][-1]
     if not n:
         return
-    work, turns, state = e.scratch(e.count * 2 * n * n), e.scratch(e.count * 5 * ((n + 1) // 2)), _state(e)
+    work, turns, state = e.scratch(e.count * 2 * n * n), e.scratch(e.count * 5 * ((n + 1) // 2)), state_of(e)
     w, v = (*e.results, e.results[0])[:2]
     one, threads = (e.count, 1), threads_for(16 * n)
     e.launch("eigen_start", one, [e.operands[0], work, state, n, e.value.attrs["lower"], vectors], [work, state],
@@ -140,7 +135,7 @@ def _rotated(e: Emitter, s: Array, longer: Array, shorter: Array, vectors: bool)
     """Singular values, and the vectors of both sides."""
     *_, m, n = e.shapes[0]
     k, length = min(m, n), max(m, n)
-    work, norms, state = e.scratch(e.count * k * (length + k)), e.scratch(e.count * k, e.real.itemsize), _state(e)
+    work, norms, state = e.scratch(e.count * k * (length + k)), e.scratch(e.count * k, e.real.itemsize), state_of(e)
     one, threads = (e.count, 1), threads_for(16 * k)
     e.launch("singular_start", one, [e.operands[0], work, state, m, n, vectors], [work, state], threads)
     if k <= SMALL:
