@@ -7,6 +7,7 @@ index, and everything else is computed outside and captured. Row statistics (max
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from symc.codegen.kept_rows import hosts, rows_to_keep
 from symc.ir.attrs import Attrs
@@ -181,7 +182,7 @@ class _Scalarizer:
         kept = self._kept([v.operands[0] for v in folds], later)
         elements = [self.element(v, self.full) for v in (*(v.operands[0] for v in folds), *kept.values())]
         kinds = tuple(v.op.lowering.kind for v in folds)  # type: ignore[union-attr]
-        keeps: dict[str, tuple[int, ...]] = {"keeps": tuple(kept)} if kept else {}
+        keeps: dict[str, Any] = {"keeps": tuple(kept)} if kept else {}
         made = results_of(self._loop(fold, self.inner, elements, shape=self.inner_shape, kinds=kinds, **keeps))
         if kept:  # what was made of them is made of the rows from now on
             self.memo = {(v, i): x for (v, i), x in self.memo.items() if i != self.full or v in self.rows}
