@@ -80,10 +80,10 @@ _WHERE = {
     for name, _, there in (item.partition("=") for item in names.split())
 }
 #: Modules that are part of what users name.
-_MODULES = ("debug", "linalg", "nn", "random", "special")
+_MODULES = ("debug", "linalg", "nn", "parallel", "random", "special")
 
 if TYPE_CHECKING:
-    from symc import debug, linalg, nn, random, special
+    from symc import debug, linalg, nn, parallel, random, special
     from symc.assumptions import assume
     from symc.autodiff import (
         DisconnectedWarning,

@@ -21,6 +21,7 @@ from symc.max_bytes import budget_of, read_max_bytes
 from symc.modes import check_options, chosen
 from symc.nest import flatten
 from symc.signature import Signature
+from symc.splitting import check_split
 from symc.state import Cell, SharedVariable
 from symc.target import check_target, target_of
 from symc.warm import prepare
@@ -36,7 +37,8 @@ def compile(
     updates: Any = None,
     givens: Any = None,
     donate: Any = (),
-    device: str = "cpu",
+    device: Any = "cpu",
+    split: Any = (),
     mode: str = "default",
     pipeline: str | None = None,
     name: str | None = None,
@@ -66,7 +68,9 @@ def compile(
     * ``device``: "cpu", or "cuda" ("cuda:1" is the second one): results are then arrays of the device
       (``sc.DeviceArray``), and states stay there. What cannot run on the device is an error now. ``transfers``: what
       becomes of NumPy arrays that are given: "explicit" copies them, "forbid" raises, "auto" returns results as NumPy
-      arrays too. ``precision``: how products of f32 are multiplied there: "highest", "tf32", "bf16" (sums are f32).
+      arrays too. Several devices in a tuple run the function together, each on its part of the arguments whose first
+      axis has a size named by ``split`` ("n", or a tuple of names); ``sc.parallel.all_reduce`` joins what they compute.
+      ``precision``: how products of f32 are multiplied there: "highest", "tf32", "bf16" (sums are f32).
     * ``accuracy_report``: print how far the results are from the exact ones on sampled inputs, as written and as
       optimized (``f.accuracy()`` gives the same at any time).
 
@@ -77,12 +81,12 @@ def compile(
     try:
         mode, pipeline = chosen(mode, pipeline)
         check_options(mode, pipeline, threads)
-        target = target_of(dict(device=device, transfers=transfers, precision=precision))
+        target = target_of(dict(device=device, split=split, transfers=transfers, precision=precision))
         check_target(target, mode)
         options: dict[str, Any] = dict(mode=mode, pipeline=pipeline, name=str(name or "f"), threads=threads)
         options["max_bytes"] = read_max_bytes(max_bytes)
         options["accuracy_report"] = bool(accuracy_report)
-        options.update(device=target.device, transfers=transfers, precision=precision)
+        options.update(device=target.asked, split=target.split or split, transfers=transfers, precision=precision)
         nests = [outputs, inputs, pairs(updates, "updates"), pairs(givens, "givens")]
         if contains_deferred([flatten(x)[0] for x in nests]):
             from symc.deferred_function import DeferredFunction
@@ -92,6 +96,7 @@ def compile(
         with recording(record):
             built = record.run("build", "",
                                lambda: build(outputs, inputs, updates, givens, donate, options["name"], loc))
+            check_split(built.function, target, built.donated)
             budget = budget_of(options["max_bytes"], built.function)
             prepared = prepare(built.function, mode, pipeline, built.donated, threads, budget, target)
         compiled = CompiledFunction(built, prepared, options, record)
@@ -115,7 +120,9 @@ class CompiledFunction(views.Views):
         f = built.function
         self._target = target_of(self._options)
         kind: Any = Signature
-        if not self._target.on_host:
+        if self._target.devices:
+            from symc.on_devices import RanksSignature as kind
+        elif not self._target.on_host:
             from symc.on_device import DeviceSignature as kind
         self._signature = kind(f.name, built.slots, f.inputs, f.guards, built.donated)
         self._program = prepared.program
@@ -138,6 +145,10 @@ class CompiledFunction(views.Views):
     def _new_calling(self, cells: Sequence[Cell]) -> Calling:
         if self._target.on_host:
             return Calling(self._built, self._prepared, self._signature, cells)
+        if self._target.devices:
+            from symc.on_devices import RanksCalling
+
+            return RanksCalling(self._built, self._prepared, self._signature, cells, self._target)
         from symc.on_device import DeviceCalling
         from symc.runtime.cuda.devices import context
 

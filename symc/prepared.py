@@ -18,11 +18,13 @@ from symc.ir.text import print_function
 from symc.ir.value import Value
 from symc.opt import DEFAULT, FAST_COMPILE, Optimized, optimize
 from symc.opt.pipelines import ON_CUDA
+from symc.opt.ranks import for_ranks
 from symc.runtime.kept_program import KeptProgram
 from symc.runtime.kernels import compile_count
 from symc.runtime.program import load
 from symc.runtime.reference_program import ReferenceProgram
 from symc.runtime.threads import threads_of
+from symc.splitting import split_of
 from symc.target import HOST, Target
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ def prepare(
         return _loaded(Prepared(f, f, {"input": f}, None, threads=threads, target=target), mode, donated, budget)
     if budget is not None and "keep" in wanted.split(","):
         wanted += ",-keep"  # what is kept takes memory between calls
-    optimized = optimize(f, wanted, verify=mode == "debug")
+    optimized = optimize(for_ranks(f, target.ranks, split_of(f, target).inputs), wanted, verify=mode == "debug")
     prepared = Prepared(f, optimized.function, optimized.stages, None, optimized=optimized, threads=threads,
                         target=target)
     return _loaded(prepared, mode, donated, budget, wanted)
@@ -143,6 +145,10 @@ def _program(p: Prepared, plan: Plan) -> Any:
     """What runs a plan."""
     if p.target.on_host:
         return load(plan, threads_of(p.threads))
+    if p.target.devices:
+        from symc.runtime.cuda.ranks import RanksProgram, group
+
+        return RanksProgram(plan, group(p.target.devices), p.target.precision, split_of(p.source, p.target).dims)
     from symc.runtime.cuda.devices import context
     from symc.runtime.cuda.program import CudaProgram
 

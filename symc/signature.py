@@ -174,6 +174,13 @@ class Signature:
         return found
 
     def _check(self, shapes: tuple[tuple[int, ...], ...]) -> dict[str, int]:
+        sizes, source = self._agreed(shapes)
+        for guard in self.guards:
+            self._check_guard(guard, sizes, shapes, source)
+        return sizes
+
+    def _agreed(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[dict[str, int], dict[str, tuple[int, int]]]:
+        """Size names from shapes that fit the declared types, and which axis each is of."""
         for k, (t, shape) in enumerate(zip(self._types, shapes, strict=True)):
             if len(shape) != t.ndim:
                 raise ShapeError(
@@ -188,9 +195,7 @@ class Signature:
                 want = evaluate(s, sizes)
                 if want != have:
                     raise self._mismatch(k, axis, s, want, shapes, source)
-        for guard in self.guards:
-            self._check_guard(guard, sizes, shapes, source)
-        return sizes
+        return sizes, source
 
     def _solve(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[dict[str, int], dict[str, tuple[int, int]]]:
         """Size names from shapes, each by the first axis that determines it; and which axis that was."""

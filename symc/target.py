@@ -1,8 +1,10 @@
-"""Where a function runs, and what may cross: the options ``device=``, ``transfers=`` and ``precision=`` of ``compile``.
+"""Where a function runs, and what may cross: the options ``device=``, ``split=``, ``transfers=`` and ``precision=`` of
+``compile``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from symc.errors import InputError, did_you_mean
@@ -17,15 +19,28 @@ PRECISIONS = ("highest", "tf32", "bf16")
 
 @dataclass(frozen=True)
 class Target:
-    """``device``: "cpu", or "cuda:k"."""
+    """``device``: "cpu", or "cuda:k". ``devices``: all of them, where they are several, and ``split``: the sizes of
+    which each has a part."""
 
     device: str = "cpu"
     transfers: str = "explicit"
     precision: str = "highest"
+    devices: tuple[str, ...] = ()
+    split: tuple[str, ...] = ()
 
     @property
     def on_host(self) -> bool:
         return self.device == "cpu"
+
+    @property
+    def ranks(self) -> int:
+        """How many devices run the program."""
+        return len(self.devices) or 1
+
+    @property
+    def asked(self) -> str | tuple[str, ...]:
+        """What ``device=`` says."""
+        return self.devices or self.device
 
 
 HOST = Target()
@@ -43,7 +58,33 @@ def target_of(options: dict[str, Any]) -> Target:
         return HOST
     from symc.runtime.cuda.devices import parse
 
-    return Target(f"cuda:{parse(device)}", transfers, precision)
+    if not isinstance(device, tuple | list):
+        return Target(f"cuda:{parse(device)}", transfers, precision)
+    names = _several(device)
+    if len(names) == 1:
+        return Target(names[0], transfers, precision)
+    split = options.get("split", ())
+    split = (split,) if isinstance(split, str) else tuple(map(str, split))
+    if not split:
+        raise InputError(f"device: {', '.join(names)} would all compute the same",
+                         help='split="n" gives each a part of the arguments whose first axis has the size n')
+    return Target(names[0], transfers, precision, names, split)
+
+
+def _several(given: Sequence[Any]) -> tuple[str, ...]:
+    """The names of several devices. Raises InputError where they cannot work together."""
+    from symc.runtime.cuda.devices import parse
+
+    numbers = [parse(name) for name in given]
+    if not numbers:
+        raise InputError("device: an empty list of devices")
+    if None in numbers:
+        raise InputError("device: the CPU and GPUs cannot share the work of a function",
+                         help="the CPU takes several threads: device='cpu', threads=...")
+    for k, number in enumerate(numbers):
+        if number in numbers[:k]:
+            raise InputError(f"device: cuda:{number} is listed twice", help="every rank has a device of its own")
+    return tuple(f"cuda:{number}" for number in numbers)
 
 
 def check_target(target: Target, mode: str) -> None:
@@ -52,7 +93,8 @@ def check_target(target: Target, mode: str) -> None:
         return
     from symc.runtime.cuda.devices import context
 
-    context(target.device)
+    for name in target.devices or (target.device,):
+        context(name)
     if mode not in ("default", "fast_compile"):
-        raise InputError(f"mode={mode!r} runs on the CPU, device={target.device!r} was asked for",
+        raise InputError(f"mode={mode!r} runs on the CPU, device={target.asked!r} was asked for",
                          help="mode='default' and 'fast_compile' run on a device")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from symc.errors import IndexingError, SymcError
 from symc.ir.record import dataclass
 from symc.runtime.cuda.device import Kernel, Product
@@ -46,6 +48,18 @@ class CopyAction:
 
 
 @dataclass(frozen=True)
+class CollectiveAction:
+    """A reduction over all ranks, of ``count`` elements. A copy, where there is one rank."""
+
+    to: int
+    source: int
+    count: int
+    dtype: np.dtype
+    kind: str
+    lane: int = 0
+
+
+@dataclass(frozen=True)
 class FillAction:
     """Zero bytes, on a lane."""
 
@@ -70,7 +84,7 @@ class WaitAction:
     lane: int
 
 
-Action = LaunchAction | ProductAction | CopyAction | FillAction | RecordAction | WaitAction
+Action = LaunchAction | ProductAction | CopyAction | CollectiveAction | FillAction | RecordAction | WaitAction
 
 
 @dataclass(frozen=True)
@@ -86,5 +100,5 @@ class Failure:
         return self.kind(self.what, where=self.lines, help=self.help)
 
 
-__all__ = ["Action", "CopyAction", "Failure", "FillAction", "LaunchAction", "ProductAction", "RecordAction", "Touched",
-           "WaitAction"]
+__all__ = ["Action", "CollectiveAction", "CopyAction", "Failure", "FillAction", "LaunchAction", "ProductAction",
+           "RecordAction", "Touched", "WaitAction"]

@@ -18,7 +18,7 @@ import numpy as np
 
 from symc.errors import InputError, InternalError
 from symc.ir.record import dataclass
-from symc.runtime.cuda import cublas, nvrtc
+from symc.runtime.cuda import cublas, nccl, nvrtc
 from symc.runtime.cuda.cubin import Cubin
 from symc.runtime.cuda.device import Counters, Product, Properties, Resources, Signature, Span
 
@@ -306,6 +306,12 @@ class CupyDevice:
     def elapsed(self, start: Any, end: Any) -> float:
         with self._here:
             return float(self._cuda.get_elapsed_time(start.event, end.event))
+
+    # -- several devices
+
+    def ranks(self, devices: Sequence[CupyDevice]) -> list[nccl.DeviceRank]:
+        found = nccl.communicators([d.index for d in devices], self._major)
+        return [nccl.DeviceRank(c, d._here, d._count) for c, d in zip(found, devices, strict=True)]
 
     # -- graphs
 

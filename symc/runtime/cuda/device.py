@@ -7,7 +7,7 @@ here knows of arrays, plans or kernels of symc: who launches says what is read a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -193,6 +193,11 @@ class Device(Protocol):
 
     def elapsed(self, start: Event, end: Event) -> float:
         """Milliseconds between two events that have happened (recorded by an event with a clock)."""
+
+    # -- several devices
+
+    def ranks(self, devices: Sequence[Any]) -> Sequence[Communicator]:
+        """A rank for each of several devices of this kind, which may each be used by a thread of its own."""
 
     # -- graphs
 

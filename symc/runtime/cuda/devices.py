@@ -38,6 +38,7 @@ class Context:
         self.stream: Stream = device.stream()
         self._loaded: dict[str, dict[str, Kernel]] = {}
         self._held: deque[tuple[Any, int]] = deque()
+        self.groups: dict[tuple[Context, ...], Any] = {}  # that it is the first of, by the others
 
     @property
     def name(self) -> str:

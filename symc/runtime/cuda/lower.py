@@ -15,6 +15,7 @@ from symc.codegen.cuda.sorting import is_sort, sort_form
 from symc.codegen.cuda.source import CudaSource, Entry
 from symc.codegen.cuda.user import has_user_kernel, user_launch
 from symc.ir.dim import evaluate
+from symc.ir.ops.collective import all_reduce, has_collective
 from symc.ir.phases import phase
 from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass, field
@@ -23,6 +24,7 @@ from symc.ir.value import Value
 from symc.runtime.cuda import products, solver, sums
 from symc.runtime.cuda.actions import (
     Action,
+    CollectiveAction,
     CopyAction,
     Failure,
     FillAction,
@@ -82,7 +84,8 @@ class DeviceLowered:
 @dataclass
 class DeviceLowering(Lowering):
     """Emits actions. ``interface``: the slots of arguments and results, which start where vectors do. ``top``: how much
-    of the arena is taken, ``most``: at most; ``several_lanes``: whether steps may run at once."""
+    of the arena is taken, ``most``: at most; ``several_lanes``: whether steps may run at once; ``own``: then the lane
+    of what takes all ranks."""
 
     launches: Mapping[Any, Any]
     interface: range = range(0)
@@ -92,6 +95,8 @@ class DeviceLowering(Lowering):
     several_lanes: bool = False
     top: int = 0
     most: int = 0
+    events: int = 0
+    own: int | None = None
     failures: list[Failure] = field(default_factory=list)
     flags: np.ndarray = field(default_factory=lambda: np.zeros(FLAGS, np.int32))
     fixed: bool = True
@@ -112,6 +117,12 @@ class DeviceLowering(Lowering):
     def call(self, step: Any) -> None:
         super().call(step)
         self.fixed = False
+
+    def event(self, lane: int) -> int:
+        """An event that happens when a lane is done with what it has been given."""
+        self.do(RecordAction(self.events, lane))
+        self.events += 1
+        return self.events - 1
 
     # -- steps
 
@@ -195,6 +206,8 @@ class DeviceLowering(Lowering):
         """A product, linear algebra, or a user's kernel. All else was refused when the program was loaded."""
         if has_user_kernel(step.value):
             return self._user(step.value, self.launches[step.value.op.name], reads, writes)
+        if step.value.op is all_reduce:
+            return self._reduce(step.value, reads[0], writes[0])
         if solver.is_solved(step.value):
             kernels = self.launches[solver.key(step.value)]
             return solver.lower_solver(self, plan, step.value, reads, writes, kernels)
@@ -207,6 +220,16 @@ class DeviceLowering(Lowering):
         places = {products.RESULT: writes[0], products.SCRATCH: scratch, **dict(enumerate(reads))}
         for x in lowered.operations:
             self._operation(plan, step.value, x, places)
+
+    def _reduce(self, v: Value, source: int, to: int) -> None:
+        """What takes all ranks: in one stream, so that all ranks come to it in the same order, whatever else there is
+        to do beside it."""
+        lane = self.lane if self.own is None else self.own
+        if lane != self.lane:
+            self.do(WaitAction(self.event(self.lane), lane))
+        self.do(CollectiveAction(to, source, self.number(v.type.size), v.dtype, v.attrs["kind"], lane))
+        if lane != self.lane:
+            self.do(WaitAction(self.event(lane), self.lane))
 
     def _user(self, v: Value, load: Any, reads: Sequence[int], writes: Sequence[int]) -> None:
         """A kernel that the user wrote. ``load``: gives its entry, loaded."""
@@ -253,16 +276,10 @@ class _Lanes:
         self.awaited = {w for s in plan.steps for w in s.waits}
         self.others = sorted({s.lane for s in plan.steps} - {0})
         self.events: dict[int, int] = {}
-        self.count = 0
-
-    def _record(self, lane: int) -> int:
-        self.count += 1
-        self.lowering.do(RecordAction(self.count - 1, lane))
-        return self.count - 1
 
     def fork(self) -> None:
         if self.others:
-            start = self._record(0)
+            start = self.lowering.event(0)
             for lane in self.others:
                 self.lowering.do(WaitAction(start, lane))
 
@@ -273,11 +290,11 @@ class _Lanes:
 
     def leave(self, at: int) -> None:
         if at in self.awaited:
-            self.events[at] = self._record(self.steps[at].lane)
+            self.events[at] = self.lowering.event(self.steps[at].lane)
 
     def join(self) -> None:
         for lane in self.others:
-            self.lowering.do(WaitAction(self._record(lane), 0))
+            self.lowering.do(WaitAction(self.lowering.event(lane), 0))
         self.lowering.lane = 0
 
 
@@ -296,16 +313,18 @@ def lower(plan: Plan, launches: Mapping[Any, Loaded], required: Mapping[Any, Any
             assert buffer.value is not None
             slots[name] = lowering.constant(buffer.value)
     lowering.temps(plan, slots, code.at(ARENA))
-    lowering.several_lanes = any(s.lane for s in plan.steps)
+    lanes = 1 + max((s.lane for s in plan.steps), default=0)
+    lowering.several_lanes = lanes > 1
+    if lanes > 1 and any(map(has_collective, plan.function.values())):
+        lowering.own, lanes = lanes, lanes + 1
     lowering.top = -(-evaluate(plan.arena, sizes) // _PART) * _PART
     if laps is not None:
         laps.start()
     lowering.whole(plan, slots)
-    events = sum(isinstance(a, RecordAction) for a in lowering.actions)
     flags = (code.keep(lowering.flags), lowering.failures) if lowering.failures else (-1, [])
     found = DeviceLowered(code.template(), dict(sizes), max(lowering.top, lowering.most, 1), steps=lowering.steps,
-                          actions=lowering.actions, flags=flags, lanes=1 + max((s.lane for s in plan.steps), default=0),
-                          events=events, fixed=lowering.fixed, **interface)
+                          actions=lowering.actions, flags=flags, lanes=lanes, events=lowering.events,
+                          fixed=lowering.fixed, **interface)
     return found, laps
 
 

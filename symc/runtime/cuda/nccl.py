@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,29 @@ class NcclCommunicator:
 
     def _call(self, name: str, *arguments: Any) -> None:
         check(self.functions, name, getattr(self.functions, name)(*arguments))
+
+
+class DeviceRank:
+    """A rank that any thread may call: inside ``here`` its device is the current one. ``count``: counts its calls."""
+
+    def __init__(self, communicator: NcclCommunicator, here: AbstractContextManager[Any],
+                 count: Callable[[str], None]):
+        self.communicator, self._here, self._count = communicator, here, count
+        self.rank, self.size = communicator.rank, communicator.size
+
+    def all_reduce(self, *arguments: Any) -> None:
+        self._call(self.communicator.all_reduce, arguments)
+
+    def broadcast(self, *arguments: Any) -> None:
+        self._call(self.communicator.broadcast, arguments)
+
+    def all_gather(self, *arguments: Any) -> None:
+        self._call(self.communicator.all_gather, arguments)
+
+    def _call(self, function: Callable[..., None], arguments: Sequence[Any]) -> None:
+        with self._here:
+            function(*arguments)
+        self._count("library_calls")
 
 
 def _data(dtype: np.dtype, what: str) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.runtime.cuda.device import Counters, Kernel, Product, Properties, Signature, Span
+from symc.runtime.cuda.device import Communicator, Counters, Kernel, Product, Properties, Signature, Span
 from symc.runtime.emulator import kernels, native
 from symc.runtime.emulator.errors import EmulationError
 from symc.runtime.emulator.kernels import Arguments, LaunchShape, Module
@@ -166,6 +166,13 @@ class EmulatedDevice:
             raise EmulationError("ORDER", "the time between two events is asked for before both have happened",
                                  help="synchronize the stream first")
         return (end.happened - start.happened) * 1e3
+
+    # -- several devices
+
+    def ranks(self, devices: Sequence[Any]) -> Sequence[Communicator]:
+        from symc.runtime.emulator.ranks import communicators
+
+        return communicators(devices)
 
     # -- graphs
 
