@@ -146,7 +146,7 @@ def share(document: dict[str, Any], name: str, seconds: float) -> str:
     sizes = case.tiny if document["emulated"] else case.full
     if case.moved and "copy_bytes_s" in ceilings:
         return f"{case.moved(sizes) / seconds / ceilings['copy_bytes_s']:.0%} of copying"
-    key = f"product float32 {case.precision} flop_s"
+    key = f"product {case.ceiling} {case.precision} flop_s"
     if case.flops and key in ceilings:
         return f"{case.flops(sizes) / seconds / ceilings[key]:.0%} of multiplying"
     return ""

@@ -27,7 +27,7 @@ class Case:
     for a gradient of the result, which is the last array. ``step``: the name of a builder in ``peers.py`` instead.
 
     ``moved``, ``flops``: what must at least cross the memory, and be computed, in one call: what the result is compared
-    with. ``precision``: of products.
+    with; ``ceiling``: by which dtype's product. ``precision``: of products.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Case:
     moved: Callable[[Sizes], float] | None = None
     flops: Callable[[Sizes], float] | None = None
     precision: str = "highest"
+    ceiling: str = "float32"
     tolerance: float = 1e-5
     reference: Callable[..., Sequence[Array]] | None = None
     skip: tuple[str, ...] = field(default=())
@@ -148,6 +149,9 @@ for _precision, _limit in (("highest", 1e-5), ("tf32", 5e-3), ("bf16", 5e-2)):
         lambda s: [random((s["n"], s["n"]), seed=k) for k in range(2)],
         formula=lambda m, x, y: m.matmul(x, y), flops=lambda s: 2.0 * s["n"] ** 3, precision=_precision,
         tolerance=_limit)
+add("product float16", {"n": 8192}, {"n": 65},
+    lambda s: [random((s["n"], s["n"]), "float16", k) for k in range(2)],
+    formula=lambda m, x, y: m.matmul(x, y), flops=lambda s: 2.0 * s["n"] ** 3, ceiling="float16", tolerance=2e-3)
 
 # --- whole steps ------------------------------------------------------------------------------------------------------
 

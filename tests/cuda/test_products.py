@@ -8,14 +8,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from symc.codegen.gemm import as_gemm
+import symc as sc
+from symc.build import build
+from symc.codegen.gemm import as_gemm, is_product
 from symc.codegen.inplace import region_pairs
+from symc.codegen.plan import make_plan
 from symc.ir.ops.gemm import gemm
 from symc.ir.ops.linalg import dot
 from symc.ir.plan import Step
 from symc.ir.reference import apply, run_region
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
+from symc.opt.passes import optimize
 from symc.runtime.cuda.device import Product
 from symc.runtime.cuda.products import RESULT, SCRATCH, Clear, Copy, Launch, Multiply, forms_of, lower_product
 
@@ -169,6 +173,25 @@ def test_one_matrix_for_all_rows_of_a_batch_is_one_product():
     step = product((4, 5), (7, 5, 6), contract=((1,), (1,)), batch=((), (0,)))
     (op,) = lower_product(step, lambda size: size).operations
     assert (op.product.batch, op.product.stride_a, op.product.stride_b) == (7, 30, 0)
+
+
+def computed(outputs, compute: str = "highest") -> list[str]:
+    """How the products of a function are computed on a device."""
+    f = build(outputs, None, None, None, None, "f", None).function
+    steps = [s for s in make_plan(optimize(f).function).steps if is_product(s.value)]
+    lowered = [lower_product(s, lambda size: 4, compute) for s in steps]
+    return [op.product.compute for x in lowered for op in x.operations if isinstance(op, Multiply)]
+
+
+def test_halves_are_multiplied_exactly_by_tensor_cores():
+    x, y = sc.input("x", "float16", (8, 4)), sc.input("y", "float16", (8, 4))
+    a, flags = sc.input("a", "float32", (4, 8)), sc.input("flags", "bool", (8, 4))
+    assert computed([x @ y.T, (x.T @ y) * 2]) == ["tf32", "tf32"]
+    assert computed([a @ x, a @ a.T]) == ["highest", "highest"]
+    assert computed([flags.astype("float32").T @ x.astype("float32")]) == ["tf32"]
+    assert computed([x @ y.T], "bf16") == ["bf16"]
+    everything = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
+    assert not (everything[np.isfinite(everything)].view(np.uint32) & 0x1FFF).any()  # the bits that tf32 has not
 
 
 def test_what_is_no_product_is_left_alone():

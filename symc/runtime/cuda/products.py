@@ -21,6 +21,11 @@ from symc.ir.record import dataclass
 from symc.ir.value import Region, Value, param
 from symc.runtime.cuda.device import Product
 
+#: Dtypes all of whose numbers tf32 has (11 bits of precision, the exponents of f32): what is cast from them to f32 is
+#: multiplied exactly by tensor cores, and added up in f32 as it would be anyway.
+IN_TF32 = "e?bB"
+_MOVES = frozenset({"transpose", "reshape", "broadcast", "slice"})
+
 #: Where an operand or result of an operation lies: which operand of the step, or one of these.
 Place = int
 RESULT, SCRATCH = -1, -2
@@ -96,7 +101,8 @@ class _Lowering:
 
     def __init__(self, step: Step, form: Gemm, number: Number, compute: str):
         v = self.value = step.value
-        self.form, self.compute = form, compute
+        exact = compute == "highest" and v.dtype.char == "f" and all(map(fits_tf32, v.operands[:2]))
+        self.form, self.compute = form, "tf32" if exact else compute
         self.batch, self.m, self.n, self.k = (number(s) for s in (form.batch, form.m, form.n, form.k))
         self.given = parts(v, range(len(v.operands))) if v.op is gemm else {"a": 0, "b": 1}
         self.attrs = v.attrs if v.op is gemm else {"alpha": 1.0, "beta": 0.0}
@@ -146,6 +152,19 @@ class _Lowering:
     def _kernel(self, region: Region, names: Sequence[str], product: Place) -> Launch:
         """A kernel in which element i of the result depends on element i of what it may be written over."""
         return Launch((region, ()), tuple(product if x == "product" else self.given[x] for x in names), RESULT)
+
+
+def fits_tf32(v: Value) -> bool:
+    """Whether all elements are numbers that tf32 has, because they were cast from fewer bits."""
+    while True:
+        if v.op.name == "get" and v.operands[0].regions:
+            v = v.operands[0].regions[0].results[v.attrs["index"]]
+        elif v.op.name == "fused":
+            v = v.regions[0].results[0]
+        elif v.op.name in _MOVES:
+            v = v.operands[0]
+        else:
+            return v.op.name == "cast" and v.operands[0].dtype.char in IN_TF32
 
 
 def forms_of(v: Value) -> tuple[Form, ...]:
