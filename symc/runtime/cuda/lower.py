@@ -21,7 +21,7 @@ from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass, field
 from symc.ir.types import TupleType
 from symc.ir.value import Value
-from symc.runtime.cuda import products, solver, sums
+from symc.runtime.cuda import checks, products, solver, sums
 from symc.runtime.cuda.actions import (
     Action,
     CollectiveAction,
@@ -149,15 +149,15 @@ class DeviceLowering(Lowering):
     def _launch(self, plan: Plan, v: Value, launch: Any, reads: Sequence[int], writes: Sequence[int]) -> None:
         types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
         operands = zip(reads, self._nbytes([o.type for o in v.operands]), strict=True)
-        self._kernel(plan, v, launch, [*operands], [*zip(writes, self._nbytes(types), strict=True)])
+        self.kernel(plan, v, launch, [*operands], [*zip(writes, self._nbytes(types), strict=True)])
 
-    def _kernel(self, plan: Plan, v: Value, launch: Loaded, operands: Sequence[Touched], results: Sequence[Touched]
-                ) -> None:
-        """The launches of a kernel. ``v``: whose lines are named where it fails."""
+    def kernel(self, plan: Plan, v: Value, launch: Loaded, operands: Sequence[Touched], results: Sequence[Touched],
+               failure: Failure | None = None) -> None:
+        """The launches of a kernel. ``v``: whose lines are named where it fails; ``failure``: what is said then."""
         source, kernels = launch.at(self.number)
         aligned = self._aligned(operands, results)
         scratch = [(self.memory(n), n) for n in map(self.number, source.scratch)]
-        failed = self.flag(Failure(tuple(plan.function.locations(v)))) if source.fails else None
+        failed = self.flag(failure or Failure(tuple(plan.function.locations(v)))) if source.fails else None
         for k, entry in enumerate(source.entries):
             self._entry(k, entry, kernels[entry.name], [aligned.get(s, s) for s, _ in operands],
                         [aligned.get(s, s) for s, _ in results], scratch, failed, operands, results)
@@ -213,6 +213,9 @@ class DeviceLowering(Lowering):
             return solver.lower_solver(self, plan, step.value, reads, writes, kernels)
         if is_sort(step.value):
             return self._launch(plan, step.value, self.launches[sort_form(step.value)], reads, writes)
+        if checks.is_check(step.value):
+            launch = self.launches[checks.form_of(step.value)]
+            return checks.lower_check(self, plan, step.value, reads, writes, launch)
         lowered = products.lower_product(step, self.number, self.precision)
         if lowered is None:
             return self._launch(plan, step.value, self.launches[sums.form_of(step.value)], reads, writes)
@@ -261,7 +264,7 @@ class DeviceLowering(Lowering):
         else:
             region = x.form[0]
             operands = zip([places[k] for k in x.operands], self._nbytes(region.params), strict=True)
-            self._kernel(plan, v, self.launches[x.form], [*operands],
+            self.kernel(plan, v, self.launches[x.form], [*operands],
                          [(places[x.result], self.number(region.results[0].type.nbytes))])  # type: ignore[union-attr]
 
     def _nbytes(self, types: Sequence[Any]) -> list[int]:

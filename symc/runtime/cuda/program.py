@@ -26,7 +26,7 @@ from symc.ir.record import dataclass, replace
 from symc.ir.requires import Requirement, requirements
 from symc.ir.types import TupleType
 from symc.ir.value import Region
-from symc.runtime.cuda import products, solver, sums
+from symc.runtime.cuda import checks, products, solver, sums
 from symc.runtime.cuda.arrays import DeviceArray
 from symc.runtime.cuda.device import Communicator, Kernel, Memory, Resources, Signature
 from symc.runtime.cuda.devices import Context
@@ -262,6 +262,8 @@ def forms_of(plan: Plan, step: Step, device: str) -> Sequence[Form]:
         return ()
     if is_sort(step.value):
         return (sort_form(step.value),)
+    if checks.is_check(step.value):
+        return (checks.form_of(step.value),)
     if not is_product(step.value):
         raise refusal(plan, step, device)
     return products.forms_of(step.value) if as_gemm(step.value) is not None else (sums.form_of(step.value),)

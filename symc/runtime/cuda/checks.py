@@ -1,0 +1,50 @@
+"""Assertions on a device: a kernel looks at the condition and raises a flag, which who waits for the results sees.
+
+The message says which assertion it was and not where it failed, or with which values: that is the CPU's to say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from symc.codegen.kernel_source import Form
+from symc.errors import AssertError
+from symc.ir.ops.arithmetic import sub
+from symc.ir.ops.cast import cast
+from symc.ir.ops.effect import assert_op
+from symc.ir.ops.elementwise import like
+from symc.ir.ops.kernel import check_index
+from symc.ir.plan import Plan
+from symc.ir.traverse import close_over
+from symc.ir.types import DTYPES
+from symc.ir.value import Value, fresh_input
+from symc.runtime.cuda.actions import CopyAction, Failure
+
+if TYPE_CHECKING:
+    from symc.runtime.cuda.lower import DeviceLowering
+    from symc.runtime.cuda.program import LoadedFamily
+
+
+def is_check(v: Value) -> bool:
+    """Whether an op only says that something holds."""
+    return v.op is assert_op
+
+
+def form_of(v: Value) -> Form:
+    """The kernel that looks at a condition: 1 minus it is an index into one element where it holds."""
+    condition = fresh_input(v.operands[1].type)
+    number = cast(condition, dtype=DTYPES["i64"])
+    return close_over([condition], [check_index(sub(like(number, 1), number), size=1)]), ()
+
+
+def lower_check(lowering: DeviceLowering, plan: Plan, v: Value, reads: list[int], writes: list[int],
+                kernel: LoadedFamily) -> None:
+    """Look at the condition, and hand on the array."""
+    condition = v.operands[1]
+    elements = lowering.number(condition.type.size)
+    what = f"assert_: {v.attrs['message'] or 'the condition does not hold'}"
+    failure = Failure(tuple(plan.function.locations(v)), AssertError, what, "the CPU says where, and shows the values")
+    lowering.kernel(plan, v, kernel, [(reads[1], elements)], [(lowering.memory(8 * elements), 8 * elements)], failure)
+    nbytes = lowering.number(v.type.nbytes)
+    if nbytes and writes[0] != reads[0]:
+        lowering.do(CopyAction(writes[0], reads[0], nbytes, lowering.lane))
