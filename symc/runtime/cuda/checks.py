@@ -5,6 +5,7 @@ The message says which assertion it was and not where it failed, or with which v
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from symc.codegen.kernel_source import Form
@@ -37,7 +38,7 @@ def form_of(v: Value) -> Form:
     return close_over([condition], [check_index(sub(like(number, 1), number), size=1)]), ()
 
 
-def lower_check(lowering: DeviceLowering, plan: Plan, v: Value, reads: list[int], writes: list[int],
+def lower_check(lowering: DeviceLowering, plan: Plan, v: Value, reads: Sequence[int], writes: Sequence[int],
                 kernel: LoadedFamily) -> None:
     """Look at the condition, and hand on the array."""
     condition = v.operands[1]
