@@ -4,16 +4,18 @@ memory than a block has unasked. And in machine code the fast templates' accesse
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from symc.codegen.cuda.source import MOST_THREADS, WARP, Entry
 from symc.errors import InputError
+from symc.ir.dim import Size, evaluate, names
 from symc.runtime.cuda import nvrtc
 from symc.runtime.cuda.cubin import Cubin
 from symc.runtime.cuda.device import Resources
@@ -88,6 +90,29 @@ def test_every_kernel_compiles(part):
 def test_the_corpus_has_every_template():
     kinds = {type(item.variants).__name__ for item in corpus()}
     assert len(kinds) >= 5, kinds
+
+
+#: Blocks along each axis, at most; sizes of which one is large, as arrays in a GPU's memory have them.
+BLOCKS, LARGE = (2**31 - 1, 65535, 65535), (1000, 2**24, 2**28)
+
+
+def test_grids_fit_at_large_sizes():
+    families = {id(item.variants): item for item in corpus()}
+    wrong = []
+    for item in families.values():
+        entries = item.source("kernel").entries
+        given = sorted({n for e in entries for size in (*e.grid, e.shared) for n in names(size)})
+        for large, name in itertools.product(LARGE, given):
+            number = sizes({**dict.fromkeys(given, 3), name: large})
+            for e in item.variants.source(item.variants.choose(number), "kernel").entries:
+                grid = [number(size) for size in e.grid]
+                if any(n > most for n, most in zip(grid, BLOCKS, strict=True)) or number(e.shared) > SHARED:
+                    wrong.append(f"{item.name}, {name} = {large}: {grid} blocks, {number(e.shared)} bytes")
+    assert not wrong, "\n".join(wrong)
+
+
+def sizes(given: dict[str, int]) -> Callable[[Size], int]:
+    return lambda size: evaluate(size, {n: given.get(n, 3) for n in names(size)})
 
 
 # --- machine code -----------------------------------------------------------------------------------------------------
