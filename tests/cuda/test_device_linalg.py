@@ -15,8 +15,10 @@ from symc.codegen.cuda.source import Entry
 from symc.ir.op import Op
 from symc.runtime.cuda import nvrtc, spectral
 from symc.runtime.cuda.device import Signature
-from symc.runtime.cuda.devices import context
+from symc.runtime.cuda.devices import context, devices_from
 from symc.runtime.cuda.solver import recipes
+from symc.runtime.emulator import EmulatedDevice
+from symc.runtime.emulator.device import BACKWARD, FORWARD
 from symc.testing import emulated_cuda
 from tests.cuda.corpus import Item
 from tests.cuda.test_nvrtc_gate import complaint
@@ -107,7 +109,7 @@ def on_device(f, *arrays: np.ndarray) -> list[np.ndarray]:
     """What ``f`` gives for symbolic arrays whose sizes are not known, compiled and run."""
     inputs = [sc.input(f"x{k}", str(a.dtype), [f"n{k}{i}" for i in range(a.ndim)]) for k, a in enumerate(arrays)]
     out = f(*inputs)
-    g = sc.compile(list(out) if isinstance(out, tuple) else [out], inputs, device="cuda")
+    g = sc.compile(list(out) if isinstance(out, tuple | list) else [out], inputs, device="cuda")
     return [y.numpy() for y in g(*arrays)]
 
 
@@ -326,6 +328,30 @@ def test_calls_are_graphs_without_the_host():
     assert (done["h2d_bytes"], done["d2h_bytes"], done["syncs"]) == (0, 0, 0)
     assert done["graph_launches"] >= 1
     close(found[0].numpy(), np.linalg.inv(a), 1000)
+
+
+def test_what_is_launched():
+    """Three strips of columns: two products, one triangle copied, three squares, two parts below them."""
+    x = sc.input("x", "float64", (70, 70))
+    f = sc.compile(np.linalg.cholesky(x), [x], device="cuda")
+    a = sc.device_array(70 * np.eye(70))
+    counters = context("cuda").device.counters
+    launches, products = counters.launches, counters.library_calls
+    f(a)
+    assert (counters.launches - launches, counters.library_calls - products) == (6, 2)
+
+
+def everything(x):
+    return [np.linalg.inv(x), *np.linalg.qr(x), *np.linalg.eigh(x), *np.linalg.svd(x), *np.linalg.eig(x),
+            sc.linalg.expm(x), np.linalg.cholesky(x @ x.T + sc.eye(7))]
+
+
+def test_the_same_bits_in_any_order_of_threads():
+    found = []
+    for order in (FORWARD, BACKWARD, 7):
+        with devices_from(lambda index, order=order: EmulatedDevice(index, order=order)):
+            found.append([y.tobytes() for y in on_device(everything, random(7, 7))])
+    assert found[0] == found[1] == found[2]
 
 
 def test_in_a_loop_whose_rows_start_anywhere():
