@@ -21,7 +21,6 @@ from symc.max_bytes import budget_of, read_max_bytes
 from symc.modes import check_options, chosen
 from symc.nest import flatten
 from symc.signature import Signature
-from symc.splitting import check_split
 from symc.state import Cell, SharedVariable
 from symc.target import check_target, target_of
 from symc.warm import prepare
@@ -96,7 +95,10 @@ def compile(
         with recording(record):
             built = record.run("build", "",
                                lambda: build(outputs, inputs, updates, givens, donate, options["name"], loc))
-            check_split(built.function, target, built.donated)
+            if target.devices:
+                from symc.splitting import check_split
+
+                check_split(built.function, target, built.donated)
             budget = budget_of(options["max_bytes"], built.function)
             prepared = prepare(built.function, mode, pipeline, built.donated, threads, budget, target)
         compiled = CompiledFunction(built, prepared, options, record)

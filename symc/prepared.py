@@ -15,16 +15,14 @@ from symc.ir.function import Function, Hints
 from symc.ir.plan import Plan
 from symc.ir.record import dataclass
 from symc.ir.text import print_function
-from symc.ir.value import Value
+from symc.ir.value import Value, was_made
 from symc.opt import DEFAULT, FAST_COMPILE, Optimized, optimize
 from symc.opt.pipelines import ON_CUDA
-from symc.opt.ranks import for_ranks
 from symc.runtime.kept_program import KeptProgram
 from symc.runtime.kernels import compile_count
 from symc.runtime.program import load
 from symc.runtime.reference_program import ReferenceProgram
 from symc.runtime.threads import threads_of
-from symc.splitting import split_of
 from symc.target import HOST, Target
 
 if TYPE_CHECKING:
@@ -79,10 +77,20 @@ def prepare(
         return _loaded(Prepared(f, f, {"input": f}, None, threads=threads, target=target), mode, donated, budget)
     if budget is not None and "keep" in wanted.split(","):
         wanted += ",-keep"  # what is kept takes memory between calls
-    optimized = optimize(for_ranks(f, target.ranks, split_of(f, target).inputs), wanted, verify=mode == "debug")
+    optimized = optimize(_for_ranks(f, target), wanted, verify=mode == "debug")
     prepared = Prepared(f, optimized.function, optimized.stages, None, optimized=optimized, threads=threads,
                         target=target)
     return _loaded(prepared, mode, donated, budget, wanted)
+
+
+def _for_ranks(f: Function, target: Target) -> Function:
+    """What each device of the target runs."""
+    if not was_made(("all_reduce",)):
+        return f
+    from symc.opt.ranks import for_ranks
+    from symc.splitting import split_of
+
+    return for_ranks(f, target.ranks, split_of(f, target).inputs)
 
 
 def restore(
@@ -147,6 +155,7 @@ def _program(p: Prepared, plan: Plan) -> Any:
         return load(plan, threads_of(p.threads))
     if p.target.devices:
         from symc.runtime.cuda.ranks import RanksProgram, group
+        from symc.splitting import split_of
 
         return RanksProgram(plan, group(p.target.devices), p.target.precision, split_of(p.source, p.target).dims)
     from symc.runtime.cuda.devices import context

@@ -163,6 +163,7 @@ class Views:
         """How far the outputs are from the exact ones on sampled inputs, as written and as optimized, in ulps."""
         from symc.accuracy import accuracy_report
 
+        self._check_one_device("accuracy")
         f = self._built.function
         outputs = [f"out{path}" for path in self._built.outputs.paths()]
         return accuracy_report(f, self._run_on_host, outputs)
@@ -183,6 +184,7 @@ class Views:
         """
         from symc.runtime.reference_program import ReferenceProgram
 
+        self._check_one_device("trace")
         arrays, sizes = self._bound(args, kwargs)
         f = self._prepared.source
         found: dict[Value, np.ndarray] = dict(zip(f.params, arrays, strict=True))
@@ -207,6 +209,11 @@ class Views:
         for (name, loc), array in kept.items():
             out[name if name not in out else f"{name} ({loc})"] = array
         return out
+
+    def _check_one_device(self, what: str) -> None:
+        if self._target.devices:
+            raise InputError(f"{what}: {self._signature.function} runs on {', '.join(self._target.devices)}",
+                             where=[caller()], help="compile it for one device, or the CPU")
 
     def _bound(self, args: tuple, kwargs: dict) -> tuple[list[np.ndarray], dict[str, int]]:
         """Copies of the arrays a call would read, and its sizes."""
