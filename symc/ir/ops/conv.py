@@ -219,7 +219,7 @@ def _each_sample(plain: Callable[..., Value]) -> Callable[[Value], Value]:
     return parts
 
 
-def _at_once(v: Value) -> Value:
+def _one_by_one(v: Value) -> Value:
     """A loop that adds up what each sample gives for the filter."""
     if v.dtype == DTYPES["f16"]:
         return _in_single(v)
@@ -388,7 +388,7 @@ conv_filter: Op = register(Op(
     "conv_filter", _filter_infer, _filter_reference,
     Multilinear((lambda g, v: conv_input(v.operands[1], g, **_size(v.operands[0]), **_steps(v)),
                  lambda g, v: conv(v.operands[0], g, **_steps(v)))),
-    Decompose(_at_once), frozenset({"contraction"}),
+    Decompose(_one_by_one), frozenset({"contraction"}),
     _samples(lambda x, w, g: ((x, g), {"window": w.shape[2:]})),
     "The transpose of `conv` by its second operand, which has the sizes `window`: x with a cotangent of the result.",
     dict(kinds="f", at_once=_at_once(_plain_filter), batch=_batch(_plain_filter, merge=False)),
