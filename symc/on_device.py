@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from symc.build import Built
 from symc.calling import Calling
-from symc.errors import DTypeError, InputError, ShapeError, SymcError
+from symc.errors import DeviceError, DTypeError, InputError, ShapeError, SymcError
 from symc.ir.types import DTYPE_NAMES, concrete_shape
 from symc.nest import match
 from symc.prepared import Prepared
@@ -81,6 +83,10 @@ class DeviceCalling(Calling):
         """The arrays of all states, which from now on are on this device."""
         for cell in self._cells:
             if not (isinstance(cell.array, DeviceArray) and cell.array.context is self._where):
+                if not isinstance(cell.array, np.ndarray | DeviceArray):
+                    raise DeviceError(f"{cell.name or 'a state'} is on {cell.array.device}, the function was compiled "
+                                      f"for {self._where.name}", values=[(f"%{cell.name}", cell.type, cell.loc)],
+                                      help="w.to_device('cpu') brings it back, and the next call to this one")
                 cell.array = device_array(cell.array, self._where)
         return [c.array for c in self._cells]
 
