@@ -18,6 +18,7 @@ import pytest
 
 import symc as sc
 from symc.runtime import entry
+from symc.runtime.large_results import LARGE
 
 NATIVE = entry.supported() is not None
 RNG = np.random.default_rng(0)
@@ -272,17 +273,20 @@ def test_shapes_change_while_others_run():
     assert not wrong
 
 
-def test_no_memory_is_an_error_of_the_call():
+@pytest.mark.parametrize("n", [2000, 4000])
+def test_no_memory_is_an_error_of_the_call(n):
+    """Of a result that native code makes, and of a large one."""
     import resource
 
     x = sc.input("x", "float64", shape=("n",))
     w = sc.shared(0.0, "w")
     f = sc.compile((sc.sum(x), x[:, None] * x), [x], updates={w: w + 1.0})
-    data = np.ones(4000)
-    served(f, data)
+    data = np.ones(n)
+    kept = [f(data), f(data)]  # the memory of a large one would serve the next call
+    assert 8 * n * n >= LARGE or type(f.__call__) is type(len) or not NATIVE
     taken = int(pathlib.Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     limits = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (taken + (64 << 20), limits[1]))
+    resource.setrlimit(resource.RLIMIT_AS, (taken + (16 << 20), limits[1]))
     try:
         for _ in range(3):
             with pytest.raises(MemoryError) as e:
@@ -291,7 +295,7 @@ def test_no_memory_is_an_error_of_the_call():
     finally:
         resource.setrlimit(resource.RLIMIT_AS, limits)
     total, product = f(data)
-    assert total == 4000 and product.shape == (4000, 4000) and w.get_value() == 3.0
+    assert total == n and product.shape == (n, n) and w.get_value() == 3.0 and len(kept) == 2
 
 
 def test_without_native_code_everything_works(monkeypatch):

@@ -19,6 +19,7 @@ import numpy as np
 from symc.ir.record import dataclass
 from symc.runtime.executor import Code, Op
 from symc.runtime.frame import Frame
+from symc.runtime.large_results import LARGE
 from symc.runtime.lowered import Lowered
 from symc.runtime.native.entry_ir import ARRAY, ITEM, MOST_ARGUMENTS, MOST_RECORDS, MOST_RESULTS, Block, Record, build
 from symc.runtime.native.executor_ir import executor
@@ -174,7 +175,10 @@ class States:
 
 
 def serves(shapes: tuple, lowered: Lowered) -> bool:
-    """Whether an entry can run this code, which must need no more than to be run."""
+    """Whether an entry can run this code, which must need no more than to be run. (What makes large results takes so
+    long that the way in Python is as good.)"""
+    if any(f.nbytes >= LARGE for f in lowered.fresh):
+        return False
     found = lowered.made()
     few = found is not None and len(found[0]) <= MOST_RESULTS and len(shapes) <= MOST_ARGUMENTS
     return few and lowered.arena <= MOST_ARENA

@@ -13,6 +13,7 @@ import numpy as np
 from symc.errors import InternalError
 from symc.runtime.calls import Calls
 from symc.runtime.executor import Executable, aligned
+from symc.runtime.large_results import LARGE, LargeResult
 from symc.runtime.lowered import Lowered
 from symc.runtime.native.executor_ir import NOT_ARRAY
 
@@ -30,6 +31,8 @@ class Frame:
         self.words = self._executable.words
         self._calls = Calls(lowered.steps, lowered.sizes, arena, self.words)
         self._python = lowered.python
+        self._large = {k: LargeResult(f.shape, f.dtype, f.nbytes)
+                       for k, f in enumerate(lowered.fresh) if f.nbytes >= LARGE}
 
     @property
     def address(self) -> int:
@@ -39,9 +42,11 @@ class Frame:
     def run(self, arrays: Sequence[np.ndarray], out: Sequence[np.ndarray | None] | None) -> list[np.ndarray]:
         """Outputs, then the arrays that hold new states."""
         used: list[np.ndarray] = [arrays[index] for index in self.lowered.given]
-        for fresh in self.lowered.fresh:
+        for k, fresh in enumerate(self.lowered.fresh):
             array = out[fresh.output] if out is not None and fresh.output is not None else None
-            used.append(np.empty(fresh.shape, fresh.dtype) if array is None else array)
+            if array is None:
+                array = self._large[k].make() if k in self._large else np.empty(fresh.shape, fresh.dtype)
+            used.append(array)
         status = self._call(used)
         if status == NOT_ARRAY:  # a NumPy scalar, or a subclass
             used = [np.asarray(a) for a in used]

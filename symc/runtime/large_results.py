@@ -1,0 +1,48 @@
+"""Memory of large results, kept for the next call.
+
+The C library gives blocks beyond a bound back to the system when they are freed (``freed_memory``), and the next result
+of that size then waits for pages that the system clears: for an elementwise function of 40 MB that is as long as all
+that it computes. So the memory of a large result is kept, once for each result of a function, when nobody has the array
+or a view of it any more, and goes with the function.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+#: From so many bytes on a result is large: what glibc gives back at once.
+LARGE = 32 << 20
+
+
+class _Block:
+    """Memory that is lent to one array. ``home``: where it is put when that is gone."""
+
+    __slots__ = ("__array_interface__", "home", "memory")
+
+    def __init__(self, memory: np.ndarray, shape: tuple[int, ...], dtype: np.dtype, home: list[np.ndarray]):
+        self.memory, self.home = memory, home
+        self.__array_interface__: dict[str, Any] = dict(
+            version=3, shape=shape, typestr=dtype.str, data=(memory.ctypes.data, False), strides=None
+        )
+
+    def __del__(self) -> None:
+        if not self.home:
+            self.home.append(self.memory)
+
+
+class LargeResult:
+    """Makes the arrays of one large result of a function."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, nbytes: int):
+        self.shape, self.dtype, self.nbytes = shape, dtype, nbytes
+        self._home: list[np.ndarray] = []
+
+    def make(self) -> np.ndarray:
+        """An array whose numbers are not known."""
+        try:
+            memory = self._home.pop()
+        except IndexError:  # the last one is in use
+            memory = np.empty(self.nbytes, np.uint8)
+        return np.asarray(_Block(memory, self.shape, self.dtype, self._home))
