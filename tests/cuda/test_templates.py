@@ -14,7 +14,11 @@ from hypothesis import strategies as st
 import symc as sc
 from symc.codegen.cuda.generic import Generic
 from symc.codegen.cuda.render import family
+from symc.ir.function import Input, function
+from symc.ir.ops.windows import add_windows
+from symc.opt.fuse import fuse
 from symc.runtime.emulator import BACKWARD, EmulatedDevice
+from tests import op_cases
 from tests.cuda.template_cases import Case, cases_of, compare, fast, of, run
 
 x, y = (sc.input(name, "float32", ("n", "m")) for name in "xy")
@@ -213,6 +217,17 @@ def test_updates():
     cases += of(sc.grad(loss, x), [x, label], normal(20, 7), places(7, 20))
     checked(cases, 64)
     assert {"Scatter"} <= kinds(cases) <= {"Scatter", "Flat", "RowKernel"} and {"owned", "apart"} <= words(cases)
+
+
+def test_windows_are_added_up_by_what_they_are_added_to():
+    """Every sample of the op: windows that overlap, that lie apart, and with elements between theirs."""
+    found = []
+    for arrays, attrs in op_cases.cases(add_windows):
+        v, leaves = op_cases.apply(add_windows, arrays, attrs)
+        f = function("windows", [(leaf, Input(f"x{k}", leaf.type)) for k, leaf in enumerate(leaves)], [v])
+        found += cases_of(fuse(f), arrays, fast)
+    assert {"Windows"} <= kinds(found) and len(found) >= 6
+    assert all(len(c.traffic) <= 1 for c in checked(found, 64))
 
 
 def test_indices_out_of_bounds_are_reported():

@@ -28,7 +28,8 @@ class Nest:
     """Loops over ``space``, one in another. ``elements``: results that have an element for each step. ``apart``: the
     axes of the space of which steps with different indices put at different places. ``rows``: how many axes of the
     space come before those along which the last axes of a place run, and ``picked``: how many axes of the place come
-    before; ``owned``: whether those before depend on nothing else."""
+    before; ``owned``: whether those before depend on nothing else. ``terms``: of each index of the place, see ``Form``.
+    """
 
     levels: tuple[Value, ...]
     space: tuple[Size, ...]
@@ -38,16 +39,19 @@ class Nest:
     rows: int
     picked: int
     owned: bool
+    terms: tuple[tuple[tuple[int, int], ...] | None, ...] = ()
 
 
 @dataclass(frozen=True)
 class Form:
     """What an index is: the axis of the loops of which it is the index (``exact``), or by which it differs from step to
-    step, if there is one; and the axes on which it depends."""
+    step, if there is one; the axes on which it depends; and, where it is a sum of multiples of indices, the axes and
+    the factors of these."""
 
     axis: int | None
     exact: bool
     axes: frozenset[int]
+    terms: tuple[tuple[int, int], ...] | None = None
 
 
 _UNIFORM = Form(None, False, frozenset())
@@ -80,7 +84,7 @@ def levels_of(kernel: Kernel) -> tuple[list[Value], tuple[Size, ...], list[Value
         (nest,) = nests
         levels.append(nest)
         params, shape = region_params(nest.regions[0]), nest.attrs["shape"]
-        forms = {p: Form(len(space) + k, True, frozenset([len(space) + k])) for k, p in enumerate(params[: len(shape)])}
+        forms = {p: _index(len(space) + k) for k, p in enumerate(params[: len(shape)])}
         forms |= {p: outside.get(o, _UNIFORM) for p, o in zip(params[len(shape) :], nest.operands, strict=True)}
         space, region = (*space, *shape), nest.regions[0]
     finals = []
@@ -120,7 +124,11 @@ def _nest(levels: list[Value], space: tuple[Size, ...], puts: list[Put], element
         tail += 1
     rows, picked = len(space) - tail, len(place) - tail
     owned = len(puts) == 1 and rows > 0 and picked > 0 and all(a < rows for f in place[:picked] for a in f.axes)
-    return Nest(tuple(levels), space, tuple(puts), elements, apart, rows, picked, owned)
+    return Nest(tuple(levels), space, tuple(puts), elements, apart, rows, picked, owned, tuple(f.terms for f in place))
+
+
+def _index(axis: int) -> Form:
+    return Form(axis, True, frozenset([axis]), ((axis, 1),))
 
 
 def _forms(region, known: dict[Value, Form], space: tuple[Size, ...]) -> dict[Value, Form]:
@@ -145,6 +153,11 @@ def _form(v: Value, operands: list[Form], space: tuple[Size, ...]) -> Form:
             return f  # what is never negative
         if name == "minimum" and f.exact and f.axis is not None and number == space[f.axis] - 1:
             return f
+        if name == "mul" and f.terms and number is not None:
+            return Form(None, False, axes, tuple((a, c * number) for a, c in f.terms)) if isinstance(number, int) else (
+                Form(None, False, axes))
+        if name == "add" and f.terms and other.terms:
+            return Form(None, False, axes, f.terms + other.terms)
         lines = [g for g in (f, other) if g.axis is not None]
         if name in ("add", "sub") and len(lines) == 1 and not (f if lines[0] is other else other).axes:
             return Form(lines[0].axis, False, axes)

@@ -13,12 +13,13 @@ from symc.codegen.cuda.rows import rows
 from symc.codegen.cuda.running import running
 from symc.codegen.cuda.scatter import scatter
 from symc.codegen.cuda.transposed import transposed
+from symc.codegen.cuda.windows import windows
 from symc.codegen.cuda.writer import Kernel
 from symc.codegen.kernel_source import Form
 from symc.codegen.scalarize import Loops
 from symc.ir.dim import number
 
-TEMPLATES: tuple[Callable[[Kernel], Any], ...] = (transposed, flat, rows, columns, late, scatter, running)
+TEMPLATES: tuple[Callable[[Kernel], Any], ...] = (transposed, flat, rows, columns, late, windows, scatter, running)
 
 
 def fast(form: Form, loops: Loops) -> Any:

@@ -1,0 +1,117 @@
+"""Windows that are added where they were taken from (the gradient of a convolution, of pooling): one thread for each
+element of the result, which looks into which windows it lies.
+
+A place is a sum of multiples of indices: for an element and an index within the window there is one window or none.
+What is added comes in the order of the loops, and nothing is written twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from symc.codegen.cuda.nests import emit_ready, enter
+from symc.codegen.cuda.places import Nest, nest_of, step
+from symc.codegen.cuda.source import CudaSource, Entry
+from symc.codegen.cuda.writer import BLOCK, Kernel, Text, Writer, chosen, params_of, scalar_type
+from symc.ir.dim import Size, ceildiv, product
+from symc.ir.value import Region
+
+_KINDS = ("add", "maximum", "minimum")
+
+
+def windows(kernel: Kernel) -> Windows | None:
+    """The variants of a kernel that adds up windows; None for another."""
+    nest = nest_of(kernel) if kernel.loops.starts and not kernel.is_complex else None
+    if nest is None or nest.elements or len(nest.puts) != 1 or nest.puts[0].kind not in _KINDS:
+        return None
+    axes = [a for terms in nest.terms for a, _ in terms or ()]
+    if None in nest.terms or sorted(axes) != list(range(len(nest.space))) or any(
+            len(t or ()) > 2 or any(c < 1 for _, c in t or ()) for t in nest.terms):
+        return None
+    return Windows(kernel, nest) if any(len(t or ()) == 2 for t in nest.terms) else None
+
+
+class Windows:
+    def __init__(self, kernel: Kernel, nest: Nest):
+        self.kernel, self.nest = kernel, nest
+        self.texts: dict[tuple[str, str], Text] = {}
+
+    def choose(self, number: Callable[[Size], int]) -> str:
+        return chosen("", self.text, number)
+
+    def source(self, choice: str, name: str) -> CudaSource:
+        return self.text(choice, name)[0]
+
+    def text(self, choice: str, name: str) -> Text:
+        key = choice, name
+        if key not in self.texts:
+            self.texts[key] = self._write(choice == "wide", name)
+        return self.texts[key]
+
+    def _write(self, wide: bool, name: str) -> Text:
+        nest, (put,) = self.nest, self.nest.puts
+        w = Writer(self.kernel, "i64" if wide else "i32")
+        n = product(put.shape)
+        w.is_index("p", n)
+        w.line(1, f"const {w.index} p = {w.index}(blockIdx.x) * {BLOCK} + threadIdx.x;")
+        w.line(1, f"if (p >= {w.size(n)}) return;")
+        place = w.unravel("p", put.shape, 1)
+        dtype = put.value.dtype
+        w.line(1, f"{scalar_type(dtype)} s = {self._start(w)};")
+        index: dict[int, str] = {}
+        depth, ends = 1, []
+        for at, terms in zip(place, nest.terms, strict=True):
+            assert terms is not None
+            *within, (axis, factor) = sorted(terms)
+            rest = w.is_index(w.fresh("r"), nest.space[axis])
+            if within:
+                ((inner, times),) = within
+                index[inner] = w.new_index(nest.space[inner])
+                i = index[inner]
+                w.line(depth, f"for ({w.index} {i} = 0; {i} < {w.size(nest.space[inner])}; ++{i}) {{")
+                ends.append(depth)
+                depth += 1
+                at = f"{at} - {i} * {times}"
+            w.line(depth, f"const {w.index} {rest} = {at};")
+            index[axis] = rest
+            tests = [f"{rest} >= 0"] if within else []
+            if factor > 1:
+                index[axis] = w.new_index(nest.space[axis])
+                w.line(depth, f"const {w.index} {index[axis]} = {rest} / {factor};")
+                tests.append(f"{index[axis]} * {factor} == {rest}")
+            tests.append(f"{index[axis]} < {w.size(nest.space[axis])}")
+            w.line(depth, f"if ({' && '.join(tests)}) {{")
+            ends.append(depth)
+            depth += 1
+        env = step(w, nest.levels, [index[a] for a in range(len(nest.space))], depth)
+        x = w.expression(put.value.operands[0], env)
+        w.line(depth, f"s = {w.combined(put.kind, 's', x, dtype)};")
+        for d in reversed(ends):
+            w.line(d, "}")
+        found = "s"
+        if dtype == np.float16:
+            w.line(1, f"const f32 found = {w.cxx('round_half(s)')};")
+            found = "found"
+        w.line(1, f"o{put.result}[p] = {w.stored(found, dtype)};")
+        w.lines.append("}")
+        arguments = w.arguments()
+        w.lines.insert(0, w.head(name, arguments, BLOCK))
+        return w.finish([Entry(name, arguments, (ceildiv(n, BLOCK), 1, 1), BLOCK)]), w
+
+    def _start(self, w: Writer) -> str:
+        """What the element is before."""
+        (put,) = self.nest.puts
+        start = self.kernel.loops.starts[put.result]
+        if not isinstance(start, Region):
+            array = f"o{put.result}" if put.result in self.kernel.over else f"a{start}"
+            return w.read(f"{array}[p]", put.value.dtype)
+        env = params_of(start)
+        emit_ready(w, start, env, 1)
+        (v,) = start.results
+        if v.op.name == "generate":
+            env = enter(w, v, w.unravel("p", v.attrs["shape"], 1), env)
+            emit_ready(w, v.regions[0], env, 1)
+            v = v.regions[0].results[0]
+        return w.expression(v, env)
