@@ -153,6 +153,31 @@ add("product float16", {"n": 8192}, {"n": 65},
     lambda s: [random((s["n"], s["n"]), "float16", k) for k in range(2)],
     formula=lambda m, x, y: m.matmul(x, y), flops=lambda s: 2.0 * s["n"] ** 3, ceiling="float16", tolerance=2e-3)
 
+# --- linear algebra ---------------------------------------------------------------------------------------------------
+
+
+def definite(s: Sizes) -> list[Array]:
+    """Positive definite matrices, and right sides."""
+    x = random((s["batch"], s["n"], s["n"]))
+    return [x @ x.transpose(0, 2, 1) / np.float32(s["n"]) + np.eye(s["n"], dtype=np.float32),
+            random((s["batch"], s["n"], s["columns"]), seed=1)]
+
+
+#: PyTorch asks the GPU whether a factorization failed, so its calls cannot be captured.
+_SYNCHRONOUS = ("torch.compile",)
+_large, _little = {"batch": 1, "n": 4096, "columns": 256}, {"batch": 1, "n": 40, "columns": 3}
+_many = {"batch": 4096, "n": 64, "columns": 8}
+for _name, _sizes in (("", _large), (" of many", _many)):
+    add(f"cholesky{_name}", _sizes, _little, definite, formula=lambda m, a, b: m.linalg.cholesky(a),
+        flops=lambda s: s["batch"] * s["n"] ** 3 / 3, tolerance=1e-4, skip=_SYNCHRONOUS)
+    add(f"solve{_name}", _sizes, _little, definite, formula=lambda m, a, b: m.linalg.solve(a, b),
+        flops=lambda s: s["batch"] * s["n"] ** 2 * (2 * s["n"] / 3 + 2 * s["columns"]), tolerance=1e-3,
+        skip=_SYNCHRONOUS)
+add("eigenvalues", {"batch": 1, "n": 512, "columns": 1}, _little | {"columns": 1}, definite,
+    formula=lambda m, a, b: m.linalg.eigvalsh(a), tolerance=1e-4, skip=_SYNCHRONOUS)
+add("eigenvalues of many", {"batch": 4096, "n": 32, "columns": 1}, {"batch": 2, "n": 7, "columns": 1}, definite,
+    formula=lambda m, a, b: m.linalg.eigvalsh(a), tolerance=1e-4, skip=_SYNCHRONOUS)
+
 # --- whole steps ------------------------------------------------------------------------------------------------------
 
 

@@ -32,7 +32,8 @@ def numpy_words() -> Any:
 
     return SimpleNamespace(
         sqrt=np.sqrt, abs=np.abs, maximum=np.maximum, matmul=np.matmul, softmax=softmax, add_at=add_at,
-        mean=lambda x: x.mean(-1, keepdims=True), sum=np.sum, turned=np.transpose, take=lambda x, i: x[i])
+        mean=lambda x: x.mean(-1, keepdims=True), sum=np.sum, turned=np.transpose, take=lambda x, i: x[i],
+        linalg=np.linalg)
 
 
 class Peer:
@@ -83,7 +84,8 @@ class Symc(Peer):
         return SimpleNamespace(
             sqrt=sc.sqrt, abs=sc.abs, maximum=sc.maximum, matmul=sc.matmul, softmax=lambda x: sc.softmax(x, axis=1),
             add_at=lambda x, i, v: x.at[i].add(v), mean=lambda x: sc.mean(x, axis=-1, keepdims=True),
-            sum=lambda x, axis: sc.sum(x, axis=axis), turned=lambda x: x.T, take=lambda x, i: x[i])
+            sum=lambda x, axis: sc.sum(x, axis=axis), turned=lambda x: x.T, take=lambda x, i: x[i],
+            linalg=np.linalg)
 
     def put(self, array: np.ndarray) -> Any:
         return self.sc.device_array(array)
@@ -152,7 +154,7 @@ class Torch(Peer):
             sqrt=t.sqrt, abs=t.abs, matmul=t.matmul, softmax=lambda x: t.softmax(x, 1),
             maximum=t.maximum, add_at=lambda x, i, v: x.index_add(0, i, v), mean=lambda x: x.mean(-1, keepdim=True),
             sum=lambda x, axis: x.sum() if axis is None else x.sum(axis), turned=lambda x: x.t().contiguous(),
-            take=lambda x, i: x[i])
+            take=lambda x, i: x[i], linalg=t.linalg)
 
     def put(self, array: np.ndarray) -> Any:
         return self.torch.from_numpy(np.ascontiguousarray(array)).to(self.where)
@@ -250,7 +252,7 @@ class Jax(Peer):
         return SimpleNamespace(
             sqrt=jnp.sqrt, abs=jnp.abs, maximum=jnp.maximum, matmul=jnp.matmul, softmax=lambda x: jax.nn.softmax(x, 1),
             add_at=lambda x, i, v: x.at[i].add(v), mean=lambda x: x.mean(-1, keepdims=True), sum=jnp.sum,
-            turned=jnp.transpose, take=lambda x, i: x[i])
+            turned=jnp.transpose, take=lambda x, i: x[i], linalg=jnp.linalg)
 
     def put(self, array: np.ndarray) -> Any:
         return self.jnp.asarray(array)
@@ -318,7 +320,7 @@ class Cupy(Peer):
         return SimpleNamespace(
             sqrt=cp.sqrt, abs=cp.abs, maximum=cp.maximum, matmul=cp.matmul, softmax=softmax, add_at=add_at,
             mean=lambda x: x.mean(-1, keepdims=True), sum=cp.sum, turned=lambda x: cp.ascontiguousarray(x.T),
-            take=lambda x, i: x[i])
+            take=lambda x, i: x[i], linalg=cp.linalg)
 
     def put(self, array: np.ndarray) -> Any:
         return self.cupy.asarray(array)

@@ -22,7 +22,7 @@ def device() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", ["elementwise float16", "layernorm gradients", "scatter-add", "product tf32",
-                                  "training step 1024", "small call"])
+                                  "training step 1024", "small call", "solve", "eigenvalues of many"])
 def test_a_case_is_measured_and_right(name):
     row = worker.main({"case": name, "peer": "symc", "full": False, "replays": 2})
     assert row["error"] is None if CASES[name].step else row["error"] <= CASES[name].tolerance
