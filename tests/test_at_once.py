@@ -5,6 +5,7 @@ import pytest
 
 import symc as sc
 from symc.ir.ops.conv import conv, conv_filter, conv_input
+from symc.ir.ops.matrix_functions import expm
 from symc.ir.ops.windows import add_windows
 from symc.ir.reference import run_values
 from symc.ir.traverse import every_value, postorder
@@ -43,3 +44,16 @@ def test_the_pipeline_of_a_device():
     assert [p for p in ours if p != "at_once"] == [p for p in theirs if p != "read_once"]
     at = ours.index("decompose")
     assert ours[at - 1] == ours[at + 1] == "at_once" and ours.count("at_once") == 2
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+def test_exponentials_of_matrices_are_products(dtype):
+    rng = np.random.default_rng(0)
+    turned = rng.normal(size=(4, 5, 5))
+    turned = (turned - np.swapaxes(turned, 1, 2)) * np.array([1e-3, 1, 8, 30])[:, None, None]
+    for a, ulps in ((turned, 8000), (rng.normal(size=(2, 3, 3)), 50), (np.zeros((2, 2)), 0), (np.ones((0, 0)), 0)):
+        a = a.astype(dtype)
+        leaf = fresh_input(TensorType(a.dtype, a.shape))
+        (got,) = run_values([expm.facts["at_once"](expm(leaf))], {leaf: a}, {}, check=True)
+        scale = np.linalg.norm(expm.reference(a)) if a.size else 1
+        np.testing.assert_allclose(got, expm.reference(a), rtol=0, atol=ulps * np.finfo(dtype).eps * scale)

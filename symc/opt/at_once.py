@@ -6,6 +6,9 @@ computes. Memory for the windows of all samples is the price.
 
 Windows that are added where they lie (``add_windows``, of convolutions and pooling backwards) become sums: what each
 element gets is gathered, and no two threads add to one place. That is done for windows of a few elements.
+
+The exponential of a matrix (``expm``), a call of SciPy otherwise, becomes products and one solve, as many for every
+matrix, so that nothing must be waited for.
 """
 
 from __future__ import annotations

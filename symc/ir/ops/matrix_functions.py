@@ -8,9 +8,11 @@ import numpy as np
 
 from symc.errors import ShapeError
 from symc.ir.op import Custom, Decompose, Extern, Op, lookup, register
+from symc.ir.ops.arithmetic import abs_, maximum, neg
 from symc.ir.ops.compare import gt
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.logic import where
+from symc.ir.ops.math import ceil, exp2, log2
 from symc.ir.ops.matrix import (
     Sample,
     adjoint,
@@ -20,6 +22,7 @@ from symc.ir.ops.matrix import (
     check_square,
     checked,
     each_dtype,
+    eye,
     hermitian,
     in_dtype,
     inverse_or_zero,
@@ -27,7 +30,8 @@ from symc.ir.ops.matrix import (
     product,
     to_triangle,
 )
-from symc.ir.ops.shape import concat, slice_
+from symc.ir.ops.reduce import max_, sum_
+from symc.ir.ops.shape import broadcast, concat, slice_
 from symc.ir.ops.spectral import NO_END, eigh, svd
 from symc.ir.types import TensorType, real_dtype
 from symc.ir.value import Value
@@ -129,6 +133,40 @@ def _expm_reference(a):
     return np.ascontiguousarray(run(a), a.dtype)
 
 
+#: The coefficients of Pade's approximant of degree 13, the norm up to which it is exact to 2**-53, and how often what
+#: a device computes is squared: matrices of a norm beyond ``NEAR * 2**SQUARINGS`` become nan there.
+_PADE = (64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0,
+         10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0)
+NEAR, SQUARINGS = 5.371920351148152, 16
+
+
+def _by_products(v: Value) -> Value:
+    """Scaling and squaring (N. Higham, 2005) with as many products for every matrix, so that nothing is waited for."""
+    (a,) = v.operands
+    last = a.ndim - 1
+    if a.shape[last] == 0:
+        return a
+    size = max_(sum_(abs_(a), axes=(last - 1,)), axes=(last - 1,))
+    halvings = maximum(ceil(log2(size / NEAR)), like(size, 0))
+    x = a * in_dtype(_spread(exp2(neg(halvings)), a), a.dtype)
+    x2 = product(x, x)
+    x4 = product(x2, x2)
+    x6 = product(x4, x2)
+    c, one = [like(a, p / _PADE[0]) for p in _PADE], eye(a.type)
+    odd = product(x6, c[13] * x6 + c[11] * x4 + c[9] * x2) + c[7] * x6 + c[5] * x4 + c[3] * x2 + c[1] * one
+    even = product(x6, c[12] * x6 + c[10] * x4 + c[8] * x2) + c[6] * x6 + c[4] * x4 + c[2] * x2 + c[0] * one
+    odd = product(x, odd)
+    y = lookup("solve")(even - odd, even + odd)
+    for k in range(SQUARINGS):
+        y = where(_spread(gt(halvings, like(halvings, k)), a), product(y, y), y)
+    return where(_spread(gt(halvings, like(halvings, SQUARINGS)), a), like(a, np.nan), y)
+
+
+def _spread(x: Value, a: Value) -> Value:
+    """A number for each matrix as one for each element."""
+    return broadcast(x, axes=tuple(range(x.ndim)), shape=a.shape)
+
+
 def _along(a: Value, direction: Value) -> Value:
     """The derivative of expm at ``a``: the upper right block of the exponential of [[a, direction], [0, a]]."""
     n, last = a.shape[-1], a.ndim - 1
@@ -156,7 +194,7 @@ expm = register(Op(
     "expm", _expm_infer, _expm_reference,
     Custom(_expm_jvp, _expm_vjp),
     Extern("expm"), samples=_square_samples, doc="The exponential of a square matrix: sum of a^k / k!.",
-    facts=dict(kinds="fc", batch=batch_leading),
+    facts=dict(kinds="fc", batch=batch_leading, at_once=_by_products),
 ))  # fmt: skip
 
 __all__ = ["expm", "pinv"]
