@@ -1,4 +1,4 @@
-"""The pass at_once: convolutions as one product for all samples, windows that are added as sums: the same as the ops."""
+"""The pass at_once: convolutions and exponentials as products, windows that are added as sums: the same as the ops."""
 
 import numpy as np
 import pytest

@@ -62,7 +62,7 @@ for _pass in (
     Pass("sink", "What one branch alone needs is computed in that branch.", loops=late("loops.sink.sink")),
     Pass("chains", "Products of several matrices are multiplied in the order that costs least.",
          records=late("chains.chains"), on=("dot",)),
-    Pass("at_once", "Convolutions of all samples at once, sums of windows, matrix exponentials by products: for devices.",
+    Pass("at_once", "Convolutions of all samples at once, sums of windows, matrix exponentials by products.",
          records=late("at_once.at_once"), on=("conv", "conv_input", "conv_filter", "add_windows", "expm")),
     Pass("check_indices", "Gathers read only where an index was checked.", function=late("bounds.check_indices"),
          on=("indices",)),

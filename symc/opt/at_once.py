@@ -1,8 +1,8 @@
 """at_once: what a CPU does one after the other, written so that a device can do all of it at once.
 
 Convolutions become one product for all samples. Otherwise they are loops over samples (see ``symc.ir.ops.conv``), whose
-windows stay in the cache of a CPU; a device has no use for that, and a launch for every sample takes longer than what it
-computes. Memory for the windows of all samples is the price.
+windows stay in the cache of a CPU; a device has no use for that, and a launch for every sample takes longer than what
+it computes. Memory for the windows of all samples is the price.
 
 Windows that are added where they lie (``add_windows``, of convolutions and pooling backwards) become sums: what each
 element gets is gathered, and no two threads add to one place. That is done for windows of a few elements.
