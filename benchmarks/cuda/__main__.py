@@ -104,9 +104,10 @@ def _python(arguments: list[str], emulated: bool) -> dict[str, Any]:
 
 
 def contract(emulated: bool) -> dict[str, Any]:
-    """The contract of devices, on the GPU as well."""
+    """The contract of devices, and every op, on the GPU."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), **({} if emulated else {"SYMC_DEVICE": "cuda:0"})}
-    files = ["tests/cuda/test_contract.py", "tests/cuda/test_contract_products.py"]
+    files = ["tests/cuda/test_contract.py", "tests/cuda/test_contract_products.py",
+             "tests/cuda/test_device_ops.py"]
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files]
     run = subprocess.run(command, cwd=ROOT, env=env, text=True, capture_output=True)
     found = {"passed": run.returncode == 0, "summary": run.stdout.strip().split("\n")[-1]}

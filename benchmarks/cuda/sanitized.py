@@ -1,4 +1,4 @@
-"""Every case of the benchmark at tiny sizes, by symc alone: what ``compute-sanitizer`` is given to look at.
+"""Every op, and every case of the benchmark at tiny sizes, by symc alone: what ``compute-sanitizer`` looks at.
 
 Memory is taken from the driver array by array, not from CuPy's pool, in which an access outside of one array may hit
 another one unseen.
@@ -7,6 +7,8 @@ another one unseen.
 from __future__ import annotations
 
 import os
+
+import pytest
 
 from benchmarks.cuda.cases import CASES
 from benchmarks.cuda.peers import Symc
@@ -18,6 +20,8 @@ def main() -> None:
         import cupy
 
         cupy.cuda.set_allocator(None)
+        os.environ.setdefault("SYMC_DEVICE", "cuda:0")
+        assert not pytest.main(["-q", "-p", "no:cacheprovider", "tests/cuda/test_device_ops.py"])
     peer = Symc()
     for name, case in CASES.items():
         error = check(case, peer)
