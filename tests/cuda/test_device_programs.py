@@ -1,0 +1,127 @@
+"""Whole programs on the checked device: training steps give what they give on the CPU, in a counted number of launches,
+with nothing but arguments crossing."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+import symc as sc
+from symc.runtime.cuda.devices import context
+from symc.testing import emulated_cuda
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
+F32 = "float32"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def device():
+    with emulated_cuda():
+        yield
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def weights(name: str, *shape: int) -> sc.SharedVariable:
+    return sc.shared((rng(len(name)).standard_normal(shape) / np.sqrt(shape[0])).astype(F32), name)
+
+
+def adam(loss, parameters, rate=1e-2):
+    count = sc.shared(np.zeros((), F32), "count")
+    updates = {count: count + 1}
+    scale = rate * sc.sqrt(1 - 0.999 ** updates[count]) / (1 - 0.9 ** updates[count])
+    for p, g in zip(parameters, sc.grad(loss, parameters)):
+        m, v = (sc.shared(np.zeros_like(p.get_value()), f"{kind}_{p.name}") for kind in "mv")
+        updates[m] = 0.9 * m + 0.1 * g
+        updates[v] = 0.999 * v + 0.001 * g * g
+        updates[p] = p - scale * updates[m] / (sc.sqrt(updates[v]) + 1e-8)
+    return updates
+
+
+def mlp():
+    x, y = sc.input("x", F32, ("n", 20)), sc.input("y", "int64", ("n",))
+    ws = [weights("w0", 20, 33), weights("w1_", 33, 5)]
+    logits = sc.maximum(x @ ws[0], 0) @ ws[1]
+    loss = sc.mean(sc.logsumexp(logits, axis=1) - sc.take_along_axis(logits, y[:, None], axis=1)[:, 0])
+    return [x, y], loss, ws, (rng(1).standard_normal((13, 20)).astype(F32), rng(2).integers(0, 5, 13))
+
+
+def transformer():
+    n, d, heads = 10, 16, 2
+    x = sc.input("x", F32, ("b", n, d))
+    wq, wk, wv, wo = (weights(k, d, d) for k in ("q", "kk", "vvv", "oooo"))
+    w1, w2 = weights("w1", d, 3 * d), weights("w2_", 3 * d, d)
+
+    def norm(h):
+        h = h - sc.mean(h, axis=-1, keepdims=True)
+        return h / sc.sqrt(sc.mean(h * h, axis=-1, keepdims=True) + 1e-5)
+
+    def split(h):
+        return sc.transpose(sc.reshape(h, (-1, n, heads, d // heads)), (0, 2, 1, 3))
+
+    h = norm(x)
+    q, k, v = (split(h @ w) for w in (wq, wk, wv))
+    scores = sc.softmax(q @ sc.transpose(k, (0, 1, 3, 2)) / np.sqrt(d // heads).astype(F32), axis=-1)
+    h = x + sc.reshape(sc.transpose(scores @ v, (0, 2, 1, 3)), (-1, n, d)) @ wo
+    h = h + sc.tanh(norm(h) @ w1) @ w2
+    return [x], sc.mean(h * h), [wq, wk, wv, wo, w1, w2], (rng(3).standard_normal((3, n, d)).astype(F32),)
+
+
+def lstm():
+    hidden = 9
+    letters = sc.input("letters", "int64", ("t", "n"))
+    e, wo = weights("e", 7, hidden), weights("wooo", hidden, 7)
+    wx, wh = weights("wx", hidden, 4 * hidden), weights("whh", hidden, 4 * hidden)
+    zero = sc.zeros((letters.shape[1], hidden), F32)
+
+    def step(state, now):
+        h, c = state
+        z = e[now] @ wx + h @ wh
+        i, f, o = (sc.sigmoid(z[:, k * hidden : (k + 1) * hidden]) for k in (0, 1, 3))
+        c = f * c + i * sc.tanh(z[:, 2 * hidden : 3 * hidden])
+        h = o * sc.tanh(c)
+        return (h, c), h
+
+    _, hs = sc.scan(step, (zero, zero), letters[:-1])
+    loss = -sc.mean(sc.take_along_axis(sc.log_softmax(hs @ wo, axis=2), letters[1:][:, :, None], axis=2))
+    return [letters], loss, [e, wx, wh, wo], (rng(4).integers(0, 7, (6, 5)),)
+
+
+def convolutions():
+    x, y = sc.input("x", F32, ("n", 2, 9, 9)), sc.input("y", F32, ("n", 4))
+    w, v = weights("w", 5, 2, 3, 3), weights("vv", 5, 4)
+    h = sc.max_pool(sc.maximum(sc.conv(x, w), 0), (2, 2))
+    loss = sc.mean((sc.mean(h, axis=(2, 3)) @ v - y) ** 2)
+    return [x, y], loss, [w, v], (rng(5).standard_normal((4, 2, 9, 9)).astype(F32), np.ones((4, 4), F32))
+
+
+@pytest.mark.parametrize("make, launches", [(mlp, 10), (transformer, 23), (lstm, 32), (convolutions, 11)],
+                         ids=lambda x: getattr(x, "__name__", None))
+def test_training_steps(make, launches):
+    steps = {}
+    for where in ("cpu", "cuda"):
+        inputs, loss, parameters, arrays = make()
+        steps[where] = sc.compile(loss, inputs, updates=adam(loss, parameters), device=where)
+    losses = {where: [float(f(*arrays)) for _ in range(5)] for where, f in steps.items()}
+    np.testing.assert_allclose(losses["cuda"], losses["cpu"], rtol=2e-4)
+    counters = context("cuda").device.counters
+    before = vars(counters).copy()
+    steps["cuda"](*arrays)
+    done = {k: n - before[k] for k, n in vars(counters).items()}
+    assert (done["d2h_bytes"], done["syncs"]) == (0, 0)
+    assert done["h2d_bytes"] == sum(a.nbytes for a in arrays)
+    assert done["graph_launches"] == 1 and done["launches"] <= launches, done
+
+
+def test_random_numbers_are_those_of_the_cpu():
+    seed = sc.input("seed", "int64", ())
+    key = sc.random.key(seed)
+    a, b, c = sc.random.split(key, 3)
+    draws = (sc.random.uniform(a, (50,), dtype=F32), sc.random.integers(b, 0, 1000, (50,)),
+             sc.random.bernoulli(c, 0.3, (50,)))
+    on_device, on_host = sc.compile(draws, [seed], device="cuda"), sc.compile(draws, [seed])
+    for k in (0, 7):
+        for x, y in zip(on_device(k), on_host(k)):
+            np.testing.assert_array_equal(x.numpy(), y)
