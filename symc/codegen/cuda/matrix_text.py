@@ -211,36 +211,36 @@ extern "C" __global__ void __launch_bounds__(128) solve_column(const T *a, T *x,
 }
 """
 
-#: A strip of columns, from `at` down, as L and U in place; `pivots`: with which row each row was exchanged.
+#: A strip of columns, from `at` down, as L and U in place; `pivots`: with which row each row was exchanged. A warp has
+#: rows, a few at once so that memory is busy, and a thread a column; who has the next column looks for its pivot.
 LU_PANEL = r"""
+// The largest number that threads have found, and its row; of equal ones the first.
+struct Largest { R size; i64 row; };
+SYMC_FUNCTION void keep_larger(Largest &x, R size, i64 row) {
+  if (size > x.size || (size == x.size && row < x.row)) x.size = size, x.row = row;
+}
+
 extern "C" __global__ void __launch_bounds__(1024) lu_panel(T *a, i32 *pivots, i64 *order, i64 n, i64 at, i64 width) {
-  __shared__ R most[32];
-  __shared__ i64 where_[32];
+  __shared__ R sizes[32];
+  __shared__ i64 rows[32];
+  constexpr int AT_ONCE = sizeof(T) == 16 ? 1 : 4;
   const int t = threadIdx.x, lane = t % 32, warp = t / 32, warps = blockDim.x / 32, columns = int(width);
   a += i64(blockIdx.x) * n * n + at;
   pivots += i64(blockIdx.x) * n;
   order += i64(blockIdx.x) * n;
   if (at == 0)
     for (i64 i = t; i < n; i += blockDim.x) order[i] = i;
-  __syncthreads();
+  Largest best = {R(-1), at};
+  for (i64 i = at + t; i < n; i += blockDim.x) keep_larger(best, size_(a[i * n]), i);
+  for (int s = 16; s; s >>= 1)
+    keep_larger(best, __shfl_xor_sync(0xffffffffu, best.size, s), __shfl_xor_sync(0xffffffffu, best.row, s));
   for (int j = 0; j < columns; j++) {
     const i64 first = at + j;
-    R best = R(-1);
-    i64 place = first;
-    for (i64 i = first + t; i < n; i += blockDim.x) {
-      const R x = size_(a[i * n + j]);
-      if (x > best) best = x, place = i;
-    }
-    for (int s = 16; s; s >>= 1) {
-      const R other = __shfl_xor_sync(0xffffffffu, best, s);
-      const i64 there = __shfl_xor_sync(0xffffffffu, place, s);
-      if (other > best || (other == best && there < place)) best = other, place = there;
-    }
-    if (lane == 0) most[warp] = best, where_[warp] = place;
+    if (lane == 0) sizes[warp] = best.size, rows[warp] = best.row;
     __syncthreads();
-    best = most[0], place = where_[0];
-    for (int k = 1; k < warps; k++)
-      if (most[k] > best || (most[k] == best && where_[k] < place)) best = most[k], place = where_[k];
+    best = {sizes[0], rows[0]};
+    for (int k = 1; k < warps; k++) keep_larger(best, sizes[k], rows[k]);
+    const i64 place = best.row;
     if (t == 0) {
       pivots[first] = i32(place);
       const i64 row = order[first];
@@ -253,16 +253,27 @@ extern "C" __global__ void __launch_bounds__(1024) lu_panel(T *a, i32 *pivots, i
       a[place * n + t] = x;
     }
     __syncthreads();
-    const T pivot = a[first * n + j], top = lane > j && lane < columns ? a[first * n + lane] : T(0);
-    if (pivot != T(0))
-      for (i64 i = first + 1 + warp; i < n; i += warps) {
-        T *row = a + i * n;
-        const T l = row[j] / pivot;
-        __syncwarp();
-        if (lane == j) row[lane] = l;
-        else if (lane > j && lane < columns) row[lane] -= l * top;
+    const T pivot = a[first * n + j], top = lane < columns ? a[first * n + lane] : T(0);
+    best = {R(-1), first + 1};
+    for (i64 i = first + 1 + warp * AT_ONCE; i < n; i += warps * AT_ONCE) {
+      T l[AT_ONCE], x[AT_ONCE];
+#pragma unroll
+      for (int k = 0; k < AT_ONCE; k++) {
+        l[k] = x[k] = T(0);
+        if (i + k < n) l[k] = a[(i + k) * n + j];
+        if (i + k < n && lane < columns) x[k] = a[(i + k) * n + lane];
       }
-    __syncthreads();
+      __syncwarp();
+#pragma unroll
+      for (int k = 0; k < AT_ONCE; k++) {
+        if (pivot != T(0)) l[k] = l[k] / pivot;
+        const T y = lane == j ? l[k] : x[k] - l[k] * top;
+        if (i + k < n && lane >= j && lane < columns) a[(i + k) * n + lane] = y;
+        if (i + k < n) keep_larger(best, size_(y), i + k);
+      }
+    }
+    const int next = j + 1 < columns ? j + 1 : j;
+    best = {__shfl_sync(0xffffffffu, best.size, next), __shfl_sync(0xffffffffu, best.row, next)};
   }
 }
 """

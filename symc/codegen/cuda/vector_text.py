@@ -48,9 +48,24 @@ extern "C" __global__ void __launch_bounds__(1024) qr_panel(T *a, T *v, T *tri, 
       dots[lane] = x;
     }
     __syncthreads();
-    if (lane > j && lane < columns)
-      for (i64 i = j + warp; i < rows; i += warps)
-        a[i * n + lane] -= conj_(tau) * (i == j ? T(1) : a[i * n + j]) * dots[lane];
+    if (lane > j && lane < columns) {
+      constexpr int AT_ONCE = sizeof(T) == 16 ? 2 : 4;
+      const T factor = conj_(tau) * dots[lane];
+      for (i64 i = j + warp * AT_ONCE; i < rows; i += warps * AT_ONCE) {
+        T y[AT_ONCE], z[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+          y[k] = T(1), z[k] = T(0);
+          if (i + k > j && i + k < rows) y[k] = a[(i + k) * n + j];
+          if (i + k < rows) z[k] = a[(i + k) * n + lane];
+        }
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+          z[k] -= y[k] * factor;
+          if (i + k < rows) a[(i + k) * n + lane] = z[k];
+        }
+      }
+    }
     if (warp == 0 && lane < j) {
       x = T(0);
       for (int k = lane; k < j; k++) x += own[lane][k] * conj_(dots[k]);
