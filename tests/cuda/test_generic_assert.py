@@ -27,3 +27,14 @@ def test_assertions_hold_or_are_raised():
             f(np.array([101], "f4"))[1].numpy()
         y, _ = f(np.zeros(0, "f4"))
         assert y.shape == (0,) and y.numpy().size == 0, "what held before holds again"
+
+
+
+def test_assertions_in_a_loop_whose_end_nobody_needs():
+    x = sc.input("x", "float32", ("n",))
+    _, rows = sc.scan(lambda h, _: (sc.debug.assert_(h * 1.5, h < 10, "small"), h), x[0], length=3)
+    with emulated_cuda():
+        f = sc.compile(rows, [x], device="cuda")
+        assert f(np.ones(3, "f4")).numpy().tolist() == [1, 1.5, 2.25]
+        with pytest.raises(AssertError, match="assert_: small"):
+            f(np.full(3, 9, "f4")).numpy()

@@ -214,7 +214,7 @@ class DeviceLowering(Lowering):
         if is_sort(step.value):
             return self._launch(plan, step.value, self.launches[sort_form(step.value)], reads, writes)
         if checks.is_check(step.value):
-            launch = self.launches[checks.form_of(step.value)]
+            launch = self.launches.get(checks.form_of(step.value))
             return checks.lower_check(self, plan, step.value, reads, writes, launch)
         lowered = products.lower_product(step, self.number, self.precision)
         if lowered is None:

@@ -263,7 +263,8 @@ def forms_of(plan: Plan, step: Step, device: str) -> Sequence[Form]:
     if is_sort(step.value):
         return (sort_form(step.value),)
     if checks.is_check(step.value):
-        return (checks.form_of(step.value),)
+        form = checks.form_of(step.value)
+        return () if form is None else (form,)
     if not is_product(step.value):
         raise refusal(plan, step, device)
     return products.forms_of(step.value) if as_gemm(step.value) is not None else (sums.form_of(step.value),)
