@@ -13,7 +13,7 @@ import numpy as np
 
 from symc.build import Built
 from symc.calling import Calling
-from symc.errors import DeviceError, DTypeError, InputError, ShapeError
+from symc.errors import DeviceError, DTypeError, InputError, ShapeError, SymcError
 from symc.ir.types import DTYPE_NAMES
 from symc.prepared import Prepared
 from symc.runtime.cuda.arrays import is_on_device, overlap
@@ -70,7 +70,11 @@ class RanksSignature(Signature):
         sizes = part_sizes(whole, self.split, len(self.where))
         parts = tuple((s[0] // len(self.where), *s[1:]) if k in self.split.inputs else s for k, s in enumerate(shapes))
         for guard in self.guards:
-            self._check_guard(guard, sizes, parts, source)
+            try:
+                self._check_guard(guard, sizes, parts, source)
+            except SymcError as e:
+                e.help = "; ".join(filter(None, [e.help, f"these are the parts of one of {len(self.where)} devices"]))
+                raise
         return sizes
 
 

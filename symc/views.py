@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from symc.prepared import Prepared
     from symc.profiling.compiling import CompileProfile
     from symc.profiling.report import Profile
+    from symc.target import Target
 
 
 class Views:
@@ -34,6 +35,7 @@ class Views:
     _cells: tuple
     _options: dict[str, Any]
     _record: Record
+    _target: Target
 
     # --- what will run ------------------------------------------------------------------------------------------------
 

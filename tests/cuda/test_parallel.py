@@ -83,7 +83,7 @@ def test_checked_ranks_whose_steps_run_side_by_side():
 
 def test_what_crosses_and_what_is_called():
     """One reduction for the loss and one for each gradient, half a batch for each rank, states once."""
-    step, ws = training(TWO, "n")
+    step, _ = training(TWO, "n")
     x, y = numbers(12, 8), numbers(12, 8, seed=7)
     step(x, y)
     before = counted(step)
@@ -295,8 +295,9 @@ def test_sizes_hold_for_parts():
     x = sc.input("x", "float32", ("n", 3))
     f = sc.compile(sc.parallel.all_reduce(x[2]), [x], device=TWO, split="n")
     np.testing.assert_allclose(f(numbers(6, 3)).numpy(), numbers(6, 3)[[2, 5]].sum(0), rtol=1e-6)
-    with pytest.raises(sc.IndexingError):
+    with pytest.raises(sc.IndexingError, match=r"x.shape\[0\] = 2 must be at least 3") as e:
         f(numbers(4, 3))
+    assert "the parts of one of 2 devices" in str(e.value)
 
 
 def test_kinds_that_are_not_there():
