@@ -153,6 +153,16 @@ def test_long_rows_are_read_again_and_few_of_them_are_split():
     assert again.traffic[0].bytes_read == 3 * a.nbytes  # two passes read the operand, one what the second kept
 
 
+def test_rows_that_lie_in_pieces():
+    """Statistics of channels: what is folded has another axis in between, and is read in vectors all the same."""
+    image = sc.input("image", "float32", ("k", "c", "h", "w"))
+    cases = []
+    for shape in [(3, 5, 7, 9), (4, 6, 8, 16), (9, 2, 128, 64)]:
+        cases += of([sc.sum(image, axis=(0, 2, 3)), sc.max(image, axis=(0, 2, 3))], [image], normal(*shape))
+    checked(cases, 64)
+    assert [c.choice for c in cases] == ["128x2x1", "64x2x4", "split_v4"] and cases[1].traffic[0].loads == {16: 768}
+
+
 def test_sums_of_everything():
     n = sc.input("n", "int32", ("n", "m"))
     a, k = normal(3, 33_333), np.random.default_rng(0).integers(1, 4, (3, 33_333)).astype("i4")

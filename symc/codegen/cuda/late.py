@@ -54,12 +54,12 @@ class Late:
         self.texts: dict[tuple[str, str], Text] = {}
 
     def choose(self, number: Callable[[Size], int]) -> str:
-        length, count = number(self.rows.length), number(self.rows.count)
         if self.folds:
-            how = layout(self.rows, length, count, sum(bool(o.put) for o in self.rows.outs))
+            how = layout(self.rows, number, sum(bool(o.put) for o in self.rows.outs))
             return chosen(how.word, self.text, number)
+        length = number(self.rows.length)
         vector = 1 if is_heavy(self.kernel.loops.region) else max(1, VECTOR // widest(self.rows))
-        vector = vector if length % vector == 0 else 1
+        vector = vector if number(self.rows.inner[-1]) % vector == 0 else 1
         return chosen(Layout(min(BLOCK, power(-(-length // vector))), 1, vector).word, self.text, number)
 
     def source(self, choice: str, name: str) -> CudaSource:

@@ -43,10 +43,11 @@ class Layout:
 
 @dataclass(frozen=True)
 class Line:
-    """What is read along a row: an array, or what a fold has kept, at the indices ``before``."""
+    """What is read along a row: an array, or what a fold has kept, at the indices ``before``. One that is a number is
+    the index along that axis of the row: the row lies in pieces, which the last axis runs along."""
 
     array: Value
-    before: tuple[Value, ...]
+    before: tuple[Value | int, ...]
 
 
 def lines_of(rows: Rows, member: Value) -> dict[Value, Line]:
@@ -56,11 +57,15 @@ def lines_of(rows: Rows, member: Value) -> dict[Value, Line]:
     index, outside = params[:rank], dict(zip(params[rank:], member.operands, strict=True))
     found = {}
     for v in postorder(region.results):
-        if v.op.name == "load" and v.operands[0] in outside and list(v.operands[len(v.operands) - rank:]) == index:
-            before = v.operands[1 : len(v.operands) - rank]
-            apart = all(i in outside or i.op.name in ("constant", "size") for i in before)
-            if apart and v.operands[0].shape[len(before):] == rows.inner and v.dtype.itemsize <= VECTOR:
-                found[v] = Line(outside[v.operands[0]], tuple(outside.get(i, i) for i in before))
+        if v.op.name != "load" or v.operands[0] not in outside or v.dtype.itemsize > VECTOR:
+            continue
+        array, places = outside[v.operands[0]], list(v.operands[1:])
+        whole = places[len(places) - rank :] == index and array.shape[len(places) - rank :] == rows.inner
+        if not whole and (places[-1:] != index[-1:] or array.shape[-1] != rows.inner[-1]):
+            continue
+        before = places[: len(places) - rank] if whole else places[:-1]
+        if all(i in outside or i.op.name in ("constant", "size") or i in index[:-1] for i in before):
+            found[v] = Line(array, tuple(index.index(i) if i in index else outside.get(i, i) for i in before))
     return found
 
 
@@ -133,23 +138,29 @@ class RowText:
                 counts[line] = counts.get(line, 0) + 1
         return [line for line, n in counts.items() if n > 1 and not _is_kept(line.array)]
 
-    def _start(self, line: Line, scope: Env) -> str:
-        """Where a line begins."""
+    def _at(self, line: Line, scope: Env, j: str, depth: int) -> str:
+        """Where element ``j`` of a row is in a line."""
         w = self.w
-        zeros = ["0"] * len(self.rows.inner)
-        return w.offset([*[w.index_text(i, scope) for i in line.before], *zeros], line.array.shape)
+        if not any(isinstance(i, int) for i in line.before):
+            zeros = ["0"] * len(self.rows.inner)
+            before = [w.index_text(i, scope) for i in line.before if not isinstance(i, int)]
+            return f"{w.offset([*before, *zeros], line.array.shape)} + {j}"
+        index = w.unravel(j, self.rows.inner, depth)
+        texts = [index[i] if isinstance(i, int) else w.index_text(i, scope) for i in line.before]
+        return w.offset([*texts, index[-1]], line.array.shape)
 
     def _keep(self, line: Line, scope: Env, depth: int) -> None:
         """Read a line into registers, if what it is read by is known."""
-        if line.array not in scope or any(i not in scope and i.op.name not in ("constant", "size")
-                                          for i in line.before):
+        if line.array not in scope or any(
+                not isinstance(i, int) and i not in scope and i.op.name not in ("constant", "size")
+                for i in line.before):
             return
         w, name = self.w, self.w.fresh("x")
         self.kept[line] = name
         w.line(depth, f"{vector_type(storage(line.array.dtype), self.layout.vector)} {name}[{self.layout.steps}];")
         with_index = self._open(depth)
         j, inner = next(with_index)
-        w.line(inner, f"load_vector({name}[c], {scope[line.array]} + {self._start(line, scope)} + {j});")
+        w.line(inner, f"load_vector({name}[c], {scope[line.array]} + {self._at(line, scope, j, inner)});")
         next(with_index, None)
 
     # -- loops along the row
@@ -226,10 +237,10 @@ class RowText:
         elif _is_kept(line.array) and self.layout.steps:
             local[line] = f"{scope[line.array]}[c].at[e]"
         else:
-            array, start = ((scope[line.array], self._row_start(row)) if _is_kept(line.array) else
-                            (scope[line.array], self._start(line, scope)))
+            kept = _is_kept(line.array)
+            at = f"{self._row_start(row)} + {j}" if kept else self._at(line, scope, j, depth)
             name = w.fresh("z")
-            w.line(depth, f"{t} {name}; load_vector({name}, {array} + {start} + {j});")
+            w.line(depth, f"{t} {name}; load_vector({name}, {scope[line.array]} + {at});")
             local[line] = f"{name}.at[e]"
 
     def _elements(self, m: Value, index: Sequence[str], scope: Env, local: dict[Line, str], depth: int) -> Env:

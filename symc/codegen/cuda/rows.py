@@ -60,11 +60,12 @@ def runs_across(found: Rows, length: int) -> bool:
     return across >= max(1, along) or not along and length <= WINDOW
 
 
-def layout(found: Rows, length: int, count: int, more: float = 0) -> Layout:
-    """How rows of this length are divided among threads. ``more``: other numbers of 4 bytes for each element."""
+def layout(found: Rows, number: Callable[[Size], int], more: float = 0) -> Layout:
+    """How rows are divided among threads. ``more``: other numbers of 4 bytes for each element."""
+    length, count = number(found.length), number(found.count)
     heavy = is_heavy(found.kernel.loops.region)
     vector = 1 if heavy else max(1, VECTOR // widest(found))
-    if length % vector:
+    if number(found.inner[-1]) % vector:
         vector = 1
     lines = dict.fromkeys((line, line.array.dtype.itemsize) for m in found.members
                           for line in lines_of(found, m).values())
@@ -94,7 +95,7 @@ class RowKernel:
 
     def choose(self, number: Callable[[Size], int]) -> str:
         length, count = number(self.rows.length), number(self.rows.count)
-        how = layout(self.rows, length, count)
+        how = layout(self.rows, number)
         word = f"split_v{how.vector}" if not how.steps and length and count < MANY else how.word
         return chosen(word, self.text, number)
 
