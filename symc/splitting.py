@@ -7,11 +7,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from symc.errors import InputError, did_you_mean
+import numpy as np
+
+from symc.errors import DTypeError, InputError, did_you_mean
 from symc.ir import location
 from symc.ir.dim import Dim, Size, names, size_name
 from symc.ir.function import Function, Input, bound_names
+from symc.ir.ops.collective import all_reduce
 from symc.ir.record import dataclass
+from symc.ir.traverse import every_value
 from symc.ir.value import Value
 from symc.opt.ranks import varying
 from symc.target import Target
@@ -28,6 +32,8 @@ class Split:
 
 
 NOTHING = Split()
+#: What NCCL has no reductions of.
+NOT_REDUCED = (np.dtype("int16"), np.dtype("uint16"))
 
 
 def split_of(f: Function, target: Target) -> Split:
@@ -58,9 +64,17 @@ def check_split(f: Function, target: Target, donated: frozenset[int] = frozenset
     if donated:
         raise InputError(f"{f.name}: arguments of several devices cannot be donated",
                          values=[_row(f, k) for k in sorted(donated)])
+    _check_dtypes(f, target)
     split = split_of(f, target)
     _check_names(f, target, split)
     _check_results(f, target, split)
+
+
+def _check_dtypes(f: Function, target: Target) -> None:
+    for v in every_value(f.body):
+        if v.op is all_reduce and v.dtype in NOT_REDUCED:
+            raise DTypeError(f"all_reduce: numbers of dtype {v.dtype} cannot be reduced on {', '.join(target.devices)}",
+                             values=[("x", v.type, None)], where=_lines(f, v), help="convert them: x.astype('int32')")
 
 
 def _check_names(f: Function, target: Target, split: Split) -> None:

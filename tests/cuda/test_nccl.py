@@ -131,6 +131,26 @@ def test_ranks(functions):
         r.close()
 
 
+def test_a_rank_is_called_where_its_device_is_the_current_one(functions, rank):
+    seen = []
+
+    class Here:
+        def __enter__(self):
+            seen.append("in")
+
+        def __exit__(self, *error):
+            seen.append("out")
+
+    on = nccl.DeviceRank(rank, Here(), seen.append)
+    x, y = np.arange(6.0), np.zeros(6)
+    on.all_reduce(y.ctypes.data, x.ctypes.data, 6, x.dtype, "add", STREAM)
+    np.testing.assert_array_equal(y, x)
+    assert (on.rank, on.size) == (0, 1) and seen == ["in", "out", "library_calls"]
+    on.broadcast(y.ctypes.data, x.ctypes.data, 6, x.dtype, 0, STREAM)
+    on.all_gather(y.ctypes.data, x.ctypes.data, 6, x.dtype, STREAM)
+    assert seen[3:] == ["in", "out", "library_calls"] * 2
+
+
 def test_without_nccl_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setattr(libraries, "folders", lambda *_: iter(()))
     monkeypatch.setattr(libraries.ctypes, "CDLL", _refuse)

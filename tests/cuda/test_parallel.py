@@ -1,4 +1,4 @@
-"""Functions on several devices: what each rank computes, what is joined, what stays the same on all. On emulated ranks."""
+"""Functions on several devices: what each rank computes, what is joined, what is the same on all. On emulated ranks."""
 
 from __future__ import annotations
 
@@ -306,6 +306,26 @@ def test_kinds_that_are_not_there():
         sc.parallel.all_reduce(x, "men")
     with pytest.raises(DTypeError, match="numbers of dtype int32 have no 'mean'"):
         sc.parallel.all_reduce(x, "mean")
+
+
+def test_dtypes_that_devices_do_not_reduce():
+    x = sc.input("x", "int16", ("n", 3))
+    total = sc.parallel.all_reduce(sc.max(x, axis=0), "maximum")
+    assert sc.compile(total, [x], device="cuda")(np.ones((2, 3), "int16")).tolist() == [1, 1, 1]
+    with pytest.raises(DTypeError, match="dtype int16 cannot be reduced on cuda:0, cuda:1"):
+        sc.compile(total, [x], device=TWO, split="n")
+
+
+@pytest.mark.parametrize("split", [True, False])
+def test_an_error_on_any_rank_is_raised(split):
+    table, k = sc.input("table", "float32", (5,)), sc.input("k", "int64", ("n",))
+    y = table[k] * 2
+    f = sc.compile(y if split else sc.parallel.all_reduce(sc.sum(y)), [table, k], device=TWO, split="n")
+    result = f(numbers(5), np.array([0, 1, 2, 7]))
+    with pytest.raises(sc.IndexingError, match="out of bounds"):
+        result.numpy()
+    got = f(numbers(5), np.array([0, 1, 2, 4]))
+    np.testing.assert_allclose(np.sum(got.numpy()), 2 * numbers(5)[[0, 1, 2, 4]].sum(), rtol=1e-5)
 
 
 def test_lines_stay_with_what_reductions_become():
