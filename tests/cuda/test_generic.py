@@ -78,7 +78,10 @@ def test_what_columns_do_apart_threads_do(x):
     a, b, at = RNG.normal(size=(11, 70)), RNG.normal(size=(50, 70)), RNG.integers(0, 11, 50)
     programs = [([sc.cumsum(x, axis=0)], [x], [a]), ([sc.sort(x[:9], axis=0)], [x], [a]),
                 ([x.at[i].add(u)], [x, i, u], [a, at, b]), ([x.at[:, i].multiply(2.0)], [x, i], [a, at])]
-    found = [c for f, v, arrays in programs
+    y = sc.input("y", "float32", (5, 2, 40))
+    (deep,) = kernels([sc.cumsum(y, axis=0)], [y], [RNG.normal(size=(5, 2, 40)).astype("f4")])
+    assert deep.family.text("i32")[0].pieces.units == 40, "the longest axis"
+    found = [deep] + [c for f, v, arrays in programs
              for c in kernels(f, v, [n.astype("f4") if n.dtype == float else n for n in arrays])]
     ends = {e.name.removeprefix("kernel"): e.grid for c in found for e in c.family.source("wide", "kernel").entries}
     checked(found)

@@ -6,6 +6,7 @@ Every thread then runs all outer loops, for its own step of the inner one, in th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from symc.codegen.cpu.pieces import Pieces
@@ -19,7 +20,7 @@ from symc.ir.value import Region, Value
 
 
 def inner_pieces(loops: Loops) -> tuple[int, Pieces | None]:
-    """The axis whose steps are apart from one another, and pieces along it; None where there is none."""
+    """The longest axis whose steps are apart from one another, and pieces along it; None where there is none."""
     extents: list[Size] = []
     axes: dict[Value, int] = {}  # the indices that a region knows, by its params
     region = loops.region
@@ -36,10 +37,18 @@ def inner_pieces(loops: Loops) -> tuple[int, Pieces | None]:
                                             if o in axes}}
         extents += nest.attrs["shape"]
         region = nest.regions[0]
-    for axis in range(1, len(extents)):
-        if all(_is_apart(r, axis, axes) for r in region.results) and not _calls_users(region):
-            return axis, Pieces(extents[axis], 1, 0)
-    return 0, None
+    if _calls_users(region):
+        return 0, None
+    found = [a for a in range(1, len(extents)) if all(_is_apart(r, a, axes) for r in region.results)]
+    if not found:
+        return 0, None
+    axis = max(found, key=lambda a: (_steps(extents[a]), a))
+    return axis, Pieces(extents[axis], 1, 0)
+
+
+def _steps(extent: Size) -> float:
+    """How many steps an axis has; one of unknown size counts as many."""
+    return extent if isinstance(extent, int) else math.inf
 
 
 def _is_apart(r: Value, axis: int, axes: Mapping[Value, int]) -> bool:
