@@ -229,6 +229,25 @@ def test_updates():
     assert {"Scatter"} <= kinds(cases) <= {"Scatter", "Flat", "RowKernel"} and {"owned", "apart"} <= words(cases)
 
 
+_SCATTER = """
+func @scattered(%a: i64[v], %x: i64[k], %i: i64[k]) -> (i64[v]) {
+  %0 = scatter %a, %x, %i {axes = (0,), mode = "MODE"} : i64[v]
+  return %0
+}
+"""
+
+
+def test_integers_are_counted_by_atomics():
+    numbers = np.random.default_rng(0).integers(-9, 9, 500)
+    cases = of(sc.bincount(i, length=40), [i], places(40, 500))
+    for text in ("add", "max", "min"):
+        program = _SCATTER.replace("MODE", text)
+        cases += cases_of(program, [np.arange(7), numbers, places(7, 500)], fast)
+        cases += cases_of(program.replace("i64[v]", "i32[v]").replace("%x: i64[k]", "%x: i32[k]"),
+                          [np.arange(7, dtype="i4"), numbers.astype("i4"), places(7, 500)], fast)
+    assert {"atomic"} <= words(checked(cases))
+
+
 def test_windows_are_added_up_by_what_they_are_added_to():
     """Every sample of the op: windows that overlap, that lie apart, and with elements between theirs."""
     found = []

@@ -3,8 +3,8 @@
 Where places of different steps differ by an index of the loops (a row of a batch, a column), each thread has such steps
 to itself and does what may meet one after another. Where rows are picked by numbers (the gradient of an embedding), a
 block owns some rows of the result: it goes through all numbers, a thousand at a time, lists those that name its rows,
-in order, and adds their rows. No atomics: equal inputs give equal bits. The result first gets what it holds before,
-unless it lies there.
+in order, and adds their rows. Only integers are combined by atomics, for which no order matters: equal inputs give
+equal bits. The result first gets what it holds before, unless it lies there.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from symc.ir.value import Region
 
 #: Steps that one thread may do one after another whatever there is beside, and threads that are enough for any number.
 FEW, ENOUGH = 16, 2**15
+#: What atomics do on integers of 4 and 8 bytes.
+_ATOMIC = {"add": "atomicAdd", "maximum": "atomicMax", "minimum": "atomicMin", "and": "atomicAnd", "or": "atomicOr"}
 #: Blocks that own rows, at most; numbers that a thread looks at before what was found is used.
 BLOCKS, LOOKS = 1024, 4
 
@@ -35,11 +37,15 @@ class Scatter:
     def __init__(self, kernel: Kernel, nest: Nest):
         self.kernel, self.nest = kernel, nest
         self.texts: dict[tuple[str, str], Text] = {}
+        self.atomic = not nest.elements and all(
+            p.kind in _ATOMIC and p.value.dtype.kind in "iu" and p.value.dtype.itemsize >= 4 for p in nest.puts)
 
     def choose(self, number: Callable[[Size], int]) -> str:
         nest = self.nest
         steps = number(product(n for a, n in enumerate(nest.space) if a not in nest.apart))
         threads = number(product(n for a, n in enumerate(nest.space) if a in nest.apart))
+        if self.atomic and steps > 1:
+            return chosen("atomic", self.text, number)
         if not nest.owned or steps <= FEW or threads >= ENOUGH:
             return chosen("apart", self.text, number)
         width = min(BLOCK, power(max(1, number(product(nest.space[nest.rows :])))))
@@ -70,9 +76,11 @@ class _Text:
             if isinstance(start, Region) or k not in kernel.over:
                 n = product(kernel.results[k].shape)
                 entries.append((f"{name}_start{k}", ceildiv(n, BLOCK), self._start(k, start, n)))
-        if self.words[0] == "apart":
-            threads = product(n for a, n in enumerate(self.nest.space) if a in self.nest.apart)
-            entries.append((name, ceildiv(threads, BLOCK), self._apart(threads)))
+        if self.words[0] in ("apart", "atomic"):
+            every = self.words[0] == "atomic"
+            own = [a for a in range(len(self.nest.space)) if every or a in self.nest.apart]
+            threads = product(self.nest.space[a] for a in own)
+            entries.append((name, ceildiv(threads, BLOCK), self._apart(own, threads)))
         else:
             rows = product(self.nest.puts[0].shape[: self.nest.picked])
             each = maximum(1, ceildiv(rows, BLOCKS))
@@ -110,6 +118,10 @@ class _Text:
             x, array = w.expression(p.value.operands[0], env), f"o{p.result}"
             at = w.fresh("w")
             w.line(depth, f"const {w.index} {at} = {self._place(p, env)};")
+            if self.words[0] == "atomic":
+                t = _atomic_type(p)
+                w.line(depth, f"{_ATOMIC[p.kind]}(reinterpret_cast<{t} *>({array} + {at}), {t}({x}));")
+                continue
             if p.kind != "set":
                 now = w.fresh("t")
                 w.line(depth, f"const auto {now} = {w.read(f'{array}[{at}]', p.value.dtype)};")
@@ -127,10 +139,9 @@ class _Text:
 
     # -- steps that never meet
 
-    def _apart(self, threads: Size) -> list[str]:
+    def _apart(self, own: Sequence[int], threads: Size) -> list[str]:
         w, nest = self.w, self.nest
         w.lines = []
-        own = [a for a in range(len(nest.space)) if a in nest.apart]
         depth = 1
         index = {}
         if own:
@@ -207,3 +218,11 @@ class _Text:
         self._elements(step(w, nest.levels, whole, 4), whole, 4)
         w.lines += ["      }", "    }", "    __syncthreads();", "  }"]
         return w.lines
+
+
+def _atomic_type(p: Put) -> str:
+    """The type in which CUDA has atomics for these integers. Sums are the same in an unsigned one."""
+    long = p.value.dtype.itemsize == 8
+    if p.kind == "add" or p.value.dtype.kind == "u":
+        return "u64" if long else "u32"
+    return "i64" if long else "i32"
