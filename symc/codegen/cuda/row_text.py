@@ -140,14 +140,14 @@ class RowText:
 
     def _at(self, line: Line, scope: Env, j: str, depth: int) -> str:
         """Where element ``j`` of a row is in a line."""
-        w = self.w
-        if not any(isinstance(i, int) for i in line.before):
-            zeros = ["0"] * len(self.rows.inner)
+        w, rank = self.w, len(self.rows.inner)
+        whole = len(line.before) + rank == len(line.array.shape)  # its last axes are those of the row
+        if whole and not any(isinstance(i, int) for i in line.before):
             before = [w.index_text(i, scope) for i in line.before if not isinstance(i, int)]
-            return f"{w.offset([*before, *zeros], line.array.shape)} + {j}"
+            return f"{w.offset([*before, *['0'] * rank], line.array.shape)} + {j}"
         index = w.unravel(j, self.rows.inner, depth)
         texts = [index[i] if isinstance(i, int) else w.index_text(i, scope) for i in line.before]
-        return w.offset([*texts, index[-1]], line.array.shape)
+        return w.offset([*texts, *(index if whole else index[-1:])], line.array.shape)
 
     def _keep(self, line: Line, scope: Env, depth: int) -> None:
         """Read a line into registers, if what it is read by is known."""
