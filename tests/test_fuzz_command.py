@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -176,6 +177,25 @@ def test_a_wrong_kernel_is_found_and_made_small(monkeypatch, tmp_path):
     guilt = run("native", Trial(f, [(np.linspace(-1, 1, 12).reshape(4, 3),)], seconds=10.0))
     assert guilt is not None and guilt.kind == "kernel" and "floor" in guilt.name
     assert guilt.sample is not None and computed(guilt.sample.function.body) <= 6
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
+def test_a_wrong_kernel_of_a_device_is_found(monkeypatch):
+    x = sc.input("x", shape=("n", 3))
+    f = sc.compile([sc.sum(sc.floor(x * 3), axis=0), sc.exp(x)], [x], mode="reference")._prepared.source
+    data = [(np.linspace(-1, 1, 12).reshape(4, 3),)]
+    assert run("on_device", Trial(f, data)) is None
+    monkeypatch.setitem(intrinsics.TABLE, "floor", "ceil({0})")
+    guilt = run("on_device", Trial(f, data, seconds=5.0))
+    assert guilt is not None and guilt.difference is not None
+    assert guilt.sample is not None and computed(guilt.sample.function.body) <= 4
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
+def test_programs_on_a_device(tmp_path):
+    one, said = campaign(tmp_path, backend="device", programs=6, seed=5)
+    summary = one.run()
+    assert not said and not summary.failures and set(summary.checks) == {"on_device"}
 
 
 def test_a_wrong_derivative_is_found():

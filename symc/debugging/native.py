@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +48,33 @@ class Native:
             if any(np.may_share_memory(r, a) for a in others if a.size and r.size):
                 raise PlanError(f"result {k} lies in the memory of another result or of an input")
         return [np.array(r) for r in results]
+
+
+@functools.cache
+def _emulated() -> Any:
+    """A checked emulated device for all functions."""
+    from symc.runtime.cuda.devices import Context
+    from symc.runtime.emulator import EmulatedDevice
+
+    return Context(EmulatedDevice(0, True))
+
+
+class OnDevice:
+    """A function through a device's plan and kernels, on an emulated device that looks at every access. Raises
+    DeviceError for what no device runs."""
+
+    def __init__(self, f: Function, lanes: int = 4):
+        from symc.runtime.cuda.program import CudaProgram
+
+        self.function = f
+        plan = make_plan(f, frozenset(f.updates), lanes=lanes)
+        check_plan(plan)
+        self.program = CudaProgram(plan, _emulated())
+
+    def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Results on the host."""
+        given = [np.array(a, order="C") for a in arrays]
+        return [r.numpy() for r in self.program.run(given, sizes_of(self.function, arrays))]
 
 
 def run_native(f: Function, arrays: Sequence[np.ndarray], donated: frozenset[int] = frozenset(),

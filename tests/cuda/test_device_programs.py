@@ -125,3 +125,11 @@ def test_random_numbers_are_those_of_the_cpu():
     for k in (0, 7):
         for x, y in zip(on_device(k), on_host(k)):
             np.testing.assert_array_equal(x.numpy(), y)
+
+
+def test_a_sort_in_place():
+    x, y = sc.input("x", "float64", (3, 4)), sc.input("y", "float64", (4, 2))
+    f = sc.compile(sc.sort(x @ y, axis=1), [x, y], device="cuda")
+    assert "in place" in f.plan
+    a, b = rng(6).standard_normal((3, 4)), rng(7).standard_normal((4, 2))
+    np.testing.assert_allclose(f(a, b).numpy(), np.sort(a @ b, axis=1), rtol=1e-12)

@@ -153,7 +153,7 @@ class Sort:
         kept = range(min(doublings, 2))
         found = [(Argument("size", size=s), f"const {index} {n}")
                  for n, s in (("n", self.n), ("inner", self.inner), ("lines", self.lines))]
-        found.append((Argument("operand", 0), f"const {stored} *__restrict__ a0"))
+        found.append((Argument("operand", 0), f"const {stored} *a0"))  # the result may lie in its memory
         found.append((Argument("result", 0), f"{result} *o0"))
         found += [(Argument("scratch", k), f"{stored} *keys{k}") for k in kept]
         found += [(Argument("scratch", len(kept) + k), f"{index} *places{k}") for k in kept if self.places]

@@ -109,7 +109,8 @@ def _coverage(what: str, counts: dict[str, int], names: list[str]) -> str:
 class Campaign:
     """Goes through programs until time is over or there were enough. The same seed gives the same programs.
 
-    ``backend``: "reference" (no kernels), "native" (kernels for every program) or "all" (kernels for some).
+    ``backend``: "reference" (no kernels), "native" (kernels for every program), "all" (kernels for some) or "device"
+    (kernels of an emulated CUDA device for every program, and no other check).
     ``edges``: infinities and nans among the inputs, too.
     ``out``: where failing programs are written, as ``.ir`` and as tests. ``say``: is told what is found, at once.
     """
@@ -183,6 +184,8 @@ class Campaign:
 
     def _without_loops(self, program: Program, out: Summary, rng: np.random.Generator) -> None:
         """Compare loops with the same program without."""
+        if self.backend == "device":
+            return
         native = {"reference": False, "native": True, "all": bool(rng.random() < 0.3)}[self.backend]
         for check in looped.turn(program.source, rng, native):
             out.checks[f"loops: {check}"] += 1
@@ -193,6 +196,8 @@ class Campaign:
                 break
 
     def _turn(self, program: Program, rng: np.random.Generator) -> list[str]:
+        if self.backend == "device":
+            return ["on_device"]
         share = {"reference": 0, "native": 100, "all": NATIVE_PROGRAMS}[self.backend]
         turn = [c for c, p in SHARES.items() if 100 * rng.random() < p]
         if 100 * rng.random() < share:

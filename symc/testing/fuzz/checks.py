@@ -21,12 +21,12 @@ from symc.debugging.guilt import (
     blame_pass,
     wrong_stage,
 )
-from symc.debugging.native import Native, lowered
+from symc.debugging.native import Native, OnDevice, lowered
 from symc.debugging.observe import evaluate
 from symc.debugging.sample import Sample
 from symc.debugging.shrink import shrink
 from symc.debugging.trust import Difference, Trusted
-from symc.errors import ExecutionError
+from symc.errors import DeviceError, ExecutionError
 from symc.function import CompiledFunction
 from symc.ir.function import Function
 from symc.ir.parse import parse
@@ -36,6 +36,7 @@ from symc.ir.text import print_function
 from symc.ir.verify import verify
 from symc.nest import LEAF, Nest
 from symc.opt import DEFAULT, FAST_COMPILE, Optimized, optimize
+from symc.opt.pipelines import ON_CUDA
 from symc.prepared import prepare
 from symc.save import pack, unpack
 from symc.signature import Slot
@@ -270,6 +271,30 @@ def fast_native(t: Trial) -> Guilt | None:
 def plain_native(t: Trial) -> Guilt | None:
     """Kernels of the function as it is written."""
     return _natively(t, lowered(t.function))
+
+
+@check("on_device", native=True)
+def on_device(t: Trial) -> Guilt | None:
+    """The pipeline, plan and kernels of a CUDA device, emulated; every call three times, the last as a graph."""
+    for trusted in t.trusted[:2]:
+        found = _device_is_wrong(t.function, trusted)
+        if found is not None:
+            return simple("on_device", t, trusted.arrays, found,
+                          lambda s: _device_is_wrong(s.function, Trusted(s.function, s.arrays)) is not None)
+    return None
+
+
+def _device_is_wrong(f: Function, trusted: Trusted) -> Difference | str | None:
+    final = optimize(f, ON_CUDA, strict=True).function
+    try:
+        program = OnDevice(final)
+    except DeviceError:
+        return None
+    found = [attempt(lambda: program.run(trusted.arrays), trusted) for _ in range(3)]
+    wrong = next((x for x in found if x is not None), None)
+    if wrong is None or attempt(lambda: evaluate(final, trusted.arrays), trusted) is not None:
+        return None  # or a pass is wrong: another check says which
+    return wrong
 
 
 @check("memory", native=True)

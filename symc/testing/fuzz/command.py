@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -12,8 +13,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--minutes", type=float, default=5.0, help="how long (default: 5)")
     parser.add_argument("--programs", type=int, default=None, help="stop after so many programs")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same programs")
-    parser.add_argument("--backend", choices=["reference", "native", "all"], default="all",
-                        help="compile no programs, all of them, or some (default: all, which compiles some)")
+    parser.add_argument("--backend", choices=["reference", "native", "all", "device"], default="all",
+                        help="compile no programs, all of them, or some (default: all, which compiles some); device: "
+                        "all of them for a CUDA device, which is emulated with g++")
     parser.add_argument("--out", type=Path, default=Path("fuzz-failures"),
                         help="folder for failing programs, as .ir and as tests (default: fuzz-failures)")
     parser.add_argument("--generators", default="", help="of rules, front, mixed, ops, straight, loops; default: all")
@@ -47,6 +49,8 @@ def replay(name: str, edges: bool = False) -> int:
     print(program.function)
     wrong = 0
     for check in CHECKS:
+        if check == "on_device" and shutil.which("g++") is None:
+            continue
         guilt = run(check, trial)
         wrong += guilt is not None
         print(f"{check}: " + ("right" if guilt is None else str(Failure(name, check, guilt))), flush=True)
