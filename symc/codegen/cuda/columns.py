@@ -36,6 +36,8 @@ from symc.ir.dim import Size, ceildiv
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Value
 
+#: Up to so many rows, a block does all of them.
+FEW_ROWS = 128
 #: Rows of threads in a block.
 HIGH = BLOCK // WARP
 
@@ -84,6 +86,8 @@ class Columns:
     def choose(self, number: Callable[[Size], int]) -> str:
         vector = self.vector if number(self.rows.outer[-1]) % self.vector == 0 else 1
         split = number(self.parts(vector)) > 1
+        if split and number(self.rows.length) <= FEW_ROWS:  # one launch of narrow blocks takes less time than two
+            split, vector = False, 1
         return chosen(f"v{vector}" + "_split" * split, self.text, number)
 
     def parts(self, vector: int) -> Size:

@@ -2,16 +2,17 @@
 
 A group of threads does every so many of the rows, one after another, and collects what goes down the columns: in
 registers, since a thread has the same columns in every row. Each group leaves a row of partial results; a second launch
-puts these together. Without folds along the rows, other groups may have other columns.
+puts these together. Without folds along the rows, other groups may have other columns; and where there are few rows, a
+block does all of them for some columns, and no second launch is needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from symc.codegen.cpu.text import identity, number
 from symc.codegen.cuda.nests import Rows, rows_of
-from symc.codegen.cuda.partials import TOGETHER, Partial, together
+from symc.codegen.cuda.partials import BLOCKS, TOGETHER, Partial, together
 from symc.codegen.cuda.row_text import Layout, RowText, widest
 from symc.codegen.cuda.rows import layout, power
 from symc.codegen.cuda.source import WARP, CudaSource, Entry
@@ -22,6 +23,8 @@ from symc.ir.value import Region
 
 #: Groups at most, and how many rows one should have.
 GROUPS, ROWS = 512, 4
+#: Up to so many rows, a block of so many groups does all of them; and the shared memory it may need.
+FEW_ROWS, HIGH, SHARED = 256, 16, 40960
 
 
 def late(kernel: Kernel) -> Late | None:
@@ -60,7 +63,17 @@ class Late:
         length = number(self.rows.length)
         vector = 1 if is_heavy(self.kernel.loops.region) else max(1, VECTOR // widest(self.rows))
         vector = vector if number(self.rows.inner[-1]) % vector == 0 else 1
+        if number(self.rows.count) <= FEW_ROWS:
+            enough = length >= BLOCKS // 2 * WARP * vector
+            vector = max((v for v in (vector if enough else 1, 1) if self._shared(v) <= SHARED), default=0)
+            if vector:
+                return chosen(f"{Layout(WARP, 1, vector).word}_whole", self.text, number)
         return chosen(Layout(min(BLOCK, power(-(-length // vector))), 1, vector).word, self.text, number)
+
+    def _shared(self, vector: int) -> int:
+        """Bytes of shared memory in which a block combines what its groups have."""
+        dtypes = [o.value.regions[0].results[o.number].dtype for o in self.rows.outs if o.put]
+        return sum(HIGH * WARP * vector * d.itemsize for d in dtypes)
 
     def source(self, choice: str, name: str) -> CudaSource:
         return self.text(choice, name)[0]
@@ -69,20 +82,22 @@ class Late:
         key = choice, name
         if key not in self.texts:
             words = choice.split("_")
-            self.texts[key] = _Text(self, Layout.of(words[0]), "wide" in words).source(name)
+            self.texts[key] = _Text(self, Layout.of(words[0]), words).source(name)
         return self.texts[key]
 
 
 class _Text:
     """Writes one variant."""
 
-    def __init__(self, of: Late, how: Layout, wide: bool):
-        self.of, self.rows, self.how = of, of.rows, how
-        self.w = Writer(of.kernel, "i64" if wide else "i32")
+    def __init__(self, of: Late, how: Layout, words: Sequence[str]):
+        self.of, self.rows, self.how, self.whole = of, of.rows, how, "whole" in words
+        self.w = Writer(of.kernel, "i64" if "wide" in words else "i32")
         self.several = max(1, BLOCK // how.threads) if how.threads <= WARP or not of.folds else 1
         wanted: Size = minimum(GROUPS, ceildiv(self.rows.count, ROWS))
         self.blocks: Size = maximum(1, ceildiv(wanted, self.several))
         self.groups: Size = self.blocks * self.several
+        if self.whole:
+            self.several = self.groups = HIGH
         self.partials: dict[int, Partial] = {}
         for k, out in enumerate(self.rows.outs):
             if out.put:
@@ -93,6 +108,8 @@ class _Text:
         w, rows, how = self.w, self.rows, self.how
         w.parts[VECTORS] = None
         first = self._rows()
+        if self.whole:
+            return self._one(name)
         w.lines = []
         names = together(w, list(self.partials.values()), rows.length, self.groups)
         for (k, p), found in zip(self.partials.items(), names, strict=True):
@@ -113,10 +130,11 @@ class _Text:
         w.is_index("row", rows.count)
         w.is_index("lane", how.threads)
         w.line(1, f"const {index} lane = threadIdx.x % {how.threads};")
-        w.line(1, f"const {index} group = {index}(blockIdx.x) * {self.several} + threadIdx.x / {how.threads};")
+        group = f"{index}(blockIdx.x) * {self.several} + " if not self.whole else ""
+        w.line(1, f"const {index} group = {group}threadIdx.x / {how.threads};")
         text = RowText(w, rows, how, "lane", "live")
         if not self.of.folds:
-            text.first = f"{index}(blockIdx.y) * {how.threads * how.vector}"
+            text.first = f"{index}(blockIdx.{'x' if self.whole else 'y'}) * {how.threads * how.vector}"
         self._start(text)
         several_rows = "#pragma unroll 1" if self.of.folds else "#pragma unroll 4"
         w.line(1, several_rows)
@@ -127,7 +145,7 @@ class _Text:
         if how.threads > WARP and sum(m[0].op.name == "fold" for m in rows.passes) == 1:
             w.line(2, "__syncthreads();  // what is shared is written again")
         w.line(1, "}")
-        self._finish(text)
+        self._finish(text) if not self.whole else self._combine(text)
         return w.lines
 
     def _start(self, text: RowText) -> None:
@@ -165,3 +183,34 @@ class _Text:
         for k, p in self.partials.items():
             w.line(2, f"if (j < {n}) store_array<{how.vector}>({p.array} + group * {n} + j, {text.columns[k]}[c].at);")
         w.line(1, "}")
+
+    # -- all rows by one block
+
+    def _one(self, name: str) -> Text:
+        """The only launch."""
+        w, how, block = self.w, self.how, HIGH * WARP
+        arguments = w.arguments()
+        w.lines = [w.head(name, arguments, block), *w.lines, "}"]
+        blocks = ceildiv(self.rows.length, WARP * how.vector)
+        return w.finish([Entry(name, arguments, (blocks, 1, 1), block)]), w
+
+    def _combine(self, text: RowText) -> None:
+        """Combine what the groups of a block have collected, and write the results."""
+        w, how, n = self.w, self.how, self.w.size(self.rows.length)
+        each = f"for (int e = 0; e < {how.vector}; ++e)"
+        for k, p in self.partials.items():
+            w.line(1, f"__shared__ {p.type} part{k}[{HIGH}][{WARP * how.vector}];")
+            w.line(1, "#pragma unroll")
+            w.line(1, f"{each} part{k}[group][e * {WARP} + lane] = {text.columns[k]}[0].at[e];")
+        w.line(1, "__syncthreads();")
+        w.line(1, f"const {w.index} j = {text.first} + lane * {how.vector};")
+        w.line(1, f"if (group > 0 || j >= {n}) return;")
+        for k, p in self.partials.items():
+            w.line(1, "#pragma unroll")
+            w.line(1, f"{each} {{")
+            w.line(2, f"{p.type} s = part{k}[0][e * {WARP} + lane];")
+            other = w.combined(p.kind, "s", f"part{k}[h][e * {WARP} + lane]", p.dtype)
+            w.line(2, "#pragma unroll")
+            w.line(2, f"for (int h = 1; h < {HIGH}; ++h) s = {other};")
+            w.line(2, f"o{k}[j + e] = {w.stored('s', p.dtype)};")
+            w.line(1, "}")
