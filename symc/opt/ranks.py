@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE
 from symc.ir.ops.arithmetic import div, mul
 from symc.ir.ops.collective import all_reduce, has_collective
 from symc.ir.ops.control import cond, scan, while_
 from symc.ir.ops.elementwise import like
-from symc.ir.traverse import every_value, rebuild
+from symc.ir.ops.shape import concat, reshape, slice_
+from symc.ir.traverse import every_value, rebuild, replace
 from symc.ir.value import Region, Value
 from symc.opt.regions import in_bodies
 
+#: Reductions of at most so many elements are made together.
+SMALL = 1 << 14
 #: Whether each of some values varies.
 Flags = tuple[bool, ...]
 #: Called with a loop or branch that takes all ranks, and that some might enter, and others not.
@@ -123,7 +128,7 @@ def for_ranks(f: Function, ranks: int, split: Sequence[int] = ()) -> Function:
             for made in (new, *new.operands) if v.op is all_reduce else (new,):
                 if made is not v and v in g.hints and made not in operands:
                     hints[made] = hints.get(made, NOWHERE) | g.hints[v]
-        return g.with_results([done[r] for r in g.body.results], hints)
+        return gathered(g.with_results([done[r] for r in g.body.results], hints))
 
     return in_bodies(run, f)
 
@@ -136,8 +141,38 @@ def _reduced(x: Value, kind: str, ranks: int, varies: bool) -> Value:
     return div(all_reduce(x, kind="add"), like(x, ranks)) if kind == "mean" else all_reduce(x, kind=kind)
 
 
+def gathered(f: Function) -> Function:
+    """``f`` with small reductions of one kind, none of which is made of another one, made into one: each takes about as
+    long as one of ``SMALL`` elements."""
+    depths: dict[Value, int] = {}  # how many reductions are on the way to a value
+    buckets: dict[tuple[int, str, np.dtype], list[Value]] = {}
+    for v in f.values():
+        depth = depths[v] = max((depths[o] + (o.op is all_reduce) for o in v.operands), default=0)
+        if v.op is all_reduce and isinstance(v.type.size, int) and v.type.size <= SMALL:
+            buckets.setdefault((depth, v.attrs["kind"], v.dtype), []).append(v)
+    mapping: dict[Value, Value] = {}
+    hints = dict(f.hints)
+
+    def note(old: Value, new: Value) -> None:
+        if f.hints.get(old):
+            hints[new] = hints.get(new, NOWHERE) | f.hints[old]
+
+    for (_, kind, _), found in sorted(buckets.items(), key=lambda item: item[0][0]):
+        if len(found) > 1:
+            rows = [reshape(x, shape=(v.type.size,)) for v, x in
+                    zip(found, replace([v.operands[0] for v in found], mapping, note), strict=True)]
+            joined, at = all_reduce(concat(*rows, axis=0), kind=kind), 0
+            for v in found:
+                part = slice_(joined, start=(at,), size=(v.type.size,), step=(1,))
+                mapping[v] = reshape(part, shape=v.shape)
+                at += v.type.size
+                for new in (joined.operands[0], joined, part, mapping[v]):
+                    note(v, new)
+    return f.with_results(replace(f.body.results, mapping, note), hints) if mapping else f
+
+
 def _params(f: Function, split: Sequence[int]) -> Flags:
     return tuple(k in set(split) for k in range(len(f.inputs)))
 
 
-__all__ = ["Varying", "for_ranks", "varying"]
+__all__ = ["Varying", "for_ranks", "gathered", "varying"]

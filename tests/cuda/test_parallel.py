@@ -82,7 +82,7 @@ def test_checked_ranks_whose_steps_run_side_by_side():
 
 
 def test_what_crosses_and_what_is_called():
-    """One reduction for the loss and one for each gradient, half a batch for each rank, states once."""
+    """One reduction for the loss and all gradients, which are small; half a batch for each rank, states once."""
     step, _ = training(TWO, "n")
     x, y = numbers(12, 8), numbers(12, 8, seed=7)
     step(x, y)
@@ -90,9 +90,9 @@ def test_what_crosses_and_what_is_called():
     for _ in range(6):
         results = step(x, y)  # kept until the next ones are there: their memory comes in turns
     products = step.calls["gemm"]
-    assert [v.op for v in step._prepared.plan.function.values()].count(all_reduce) == 4
+    assert [v.op for v in step._prepared.plan.function.values()].count(all_reduce) == 1
     for was, now in zip(before, counted(step)):
-        assert now["library_calls"] - was["library_calls"] == 6 * (products + 4)
+        assert now["library_calls"] - was["library_calls"] == 6 * (products + 1)
         assert now["h2d_bytes"] - was["h2d_bytes"] == 6 * (x.nbytes + y.nbytes) // 2
         assert now["d2h_bytes"] == was["d2h_bytes"] and now["syncs"] == was["syncs"]
         assert now["graph_launches"] - was["graph_launches"] >= 3
@@ -153,6 +153,29 @@ def test_what_is_the_same_everywhere_is_not_sent():
     assert not any(v.op is all_reduce for v in every_value(f._prepared.final.body))
     got = f(numbers(3, 4), np.arange(4, dtype="float32"))
     np.testing.assert_array_equal([g.numpy() for g in got[:3]], np.arange(4) * np.array([[2], [2], [6]]))
+
+
+def test_small_reductions_are_made_together():
+    x, c = sc.input("x", "float32", ("n", 3)), sc.input("c", "float32", ("m",))
+    reduce = sc.parallel.all_reduce
+    total, best = reduce(sc.sum(x, axis=0)), reduce(sc.max(x), "maximum")
+    square = reduce(sc.sum(x * x), "mean")  # with the total
+    centred = reduce(sc.sum((x - total) ** 2))  # made of the total, so after it
+    top = reduce(sc.max(x, axis=0), "maximum")  # with the best one
+    many = reduce(sc.sum(x) * c)  # nobody knows how large
+    large = [reduce(sc.sum(x) * sc.ones(20000, "float32") * k) for k in (1, 2)]
+    outputs = [total, best, square, centred, top, many, *large]
+    f = sc.compile(outputs, [x, c], device=TWO, split="n")
+    made = for_ranks(f._built.function, 2, [0])
+    shapes = sorted(str(v.type.shape) for v in made.values() if v.op is all_reduce)
+    assert shapes == sorted(["(4,)", "(4,)", "()", "(m,)", "(20000,)", "(20000,)"])
+    assert all(made.locations(v) for v in made.values() if v.op is all_reduce)
+    data = numbers(4, 3)
+    sums, ones = data.reshape(2, 2, 3), np.ones(20000)
+    want = [data.sum(0), data.max(), (sums**2).sum((1, 2)).mean(), ((data - data.sum(0)) ** 2).sum(), data.max(0),
+            data.sum() * np.arange(5), data.sum() * ones, 2 * data.sum() * ones]
+    for got, right in zip(f(data, np.arange(5, dtype="float32")), want, strict=True):
+        np.testing.assert_allclose(got.numpy(), right, rtol=1e-4, atol=1e-5)
 
 
 def test_training_inside_a_loop():
