@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import pytest
 
 from symc.codegen.cuda.prelude import END, PRELUDE
+from symc.runtime.cuda.cupy_device import CupyDevice
 from symc.runtime.cuda.device import Counters, Signature
+from symc.runtime.emulator import EmulatedDevice
+from tests.cuda import fake_driver
 
 REAL = os.environ.get("SYMC_DEVICE", "")
 
@@ -53,20 +59,24 @@ SIGNATURES = {
 
 
 def kinds() -> list:
+    """Emulated devices that check and that do not, CuPy's device on fakes of CuPy and the driver, and the GPU."""
     emulated = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
-    found = [pytest.param("checked", marks=emulated), pytest.param("fast", marks=emulated)]
+    faked = pytest.mark.skipif(bool(fake_driver.reason()), reason=fake_driver.reason() or "-")
+    found = [pytest.param("checked", marks=emulated), pytest.param("fast", marks=emulated),
+             pytest.param("faked", marks=faked)]
     return [*found, REAL] if REAL else found
 
 
-def make_device(kind: str):
-    """A GPU, or an emulated device that checks or not."""
-    if kind == REAL:
-        from symc.runtime.cuda.cupy_device import CupyDevice
-
-        return CupyDevice(int(REAL.removeprefix("cuda:") or 0))
-    from symc.runtime.emulator import EmulatedDevice
-
-    return EmulatedDevice(0, kind == "checked")
+@contextmanager
+def device_of(kind: str) -> Iterator[Any]:
+    """A device of a kind."""
+    if kind == "faked":
+        with fake_driver.faked():
+            yield CupyDevice(0)
+    elif kind == REAL:
+        yield CupyDevice(int(REAL.removeprefix("cuda:") or 0))
+    else:
+        yield EmulatedDevice(0, kind == "checked")
 
 
 def load(device) -> dict:

@@ -13,12 +13,13 @@ import pytest
 
 from symc.errors import InternalError
 from symc.runtime.cuda.device import ALIGN, Signature
-from tests.cuda.contract import On, counted, kinds, load, make_device, now
+from tests.cuda.contract import On, counted, device_of, kinds, load, now
 
 
 @pytest.fixture(scope="module", params=kinds())
 def device(request):
-    return make_device(request.param)
+    with device_of(request.param) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from symc.runtime.cuda.device import Product
-from tests.cuda.contract import On, counted, kinds, make_device, now
+from tests.cuda.contract import On, counted, device_of, kinds, now
 
 
 @pytest.fixture(scope="module", params=kinds())
 def device(request):
-    return make_device(request.param)
+    with device_of(request.param) as made:
+        yield made
 
 
 @pytest.fixture
