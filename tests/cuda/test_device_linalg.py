@@ -13,7 +13,7 @@ import symc as sc
 from symc.codegen.cuda.matrices import PARTS, REALS, entries_of, text_of
 from symc.codegen.cuda.source import Entry
 from symc.ir.op import Op
-from symc.runtime.cuda import nvrtc, spectral
+from symc.runtime.cuda import factor, nvrtc, spectral
 from symc.runtime.cuda.device import Signature
 from symc.runtime.cuda.devices import context, devices_from
 from symc.runtime.cuda.solver import recipes
@@ -151,6 +151,12 @@ def test_triangular_strips(lower, trans, unit, columns):
     how = dict(lower=lower, trans=trans, unit_diagonal=unit)
     got = on_device(lambda a, b: sc.linalg.solve_triangular(a, b, **how), a, b)[0]
     close(got, solve_triangular(a, b, **how))
+
+
+def test_more_columns_than_blocks(monkeypatch):
+    monkeypatch.setattr(factor, "MOST", 2)
+    a, b = random(3, 3) + 3 * np.eye(3), random(3, 500)
+    close(on_device(np.linalg.solve, a, b)[0], np.linalg.solve(a, b))
 
 
 @pytest.mark.parametrize("shape", [(70, 33), (33, 70), (65, 65), (3, 40), (2, 66, 35)])

@@ -181,16 +181,16 @@ extern "C" __global__ void __launch_bounds__(64) solve_columns(const T *a, T *x,
   __shared__ T tile[W][W + 1], own[W][ACROSS];
   const int t = threadIdx.x, n = int(width);
   solve_load(tile, a + i64(blockIdx.x) * stride_a + at * (lda + 1), lda, n, trans, up, unit, failed);
-  const i64 c = i64(blockIdx.y) * ACROSS + t;
-  if (c >= columns) return;
-  x += i64(blockIdx.x) * stride_x + at * ldx + c;
-  for (int i = 0; i < n; i++) {
-    const i64 place = (up ? n - 1 - i : i) * ldx;
-    T y = x[place];
-    for (int k = 0; k < i; k++) y -= tile[i][k] * own[k][t];
-    own[i][t] = y = y / tile[i][i];
-    x[place] = y;
-  }
+  x += i64(blockIdx.x) * stride_x + at * ldx;
+  for (i64 c = i64(blockIdx.y) * ACROSS + t; c < columns; c += i64(gridDim.y) * ACROSS)
+    for (int i = 0; i < n; i++) {
+      const i64 place = (up ? n - 1 - i : i) * ldx + c;
+      T y = x[place];
+      for (int k = 0; k < i; k++) y -= tile[i][k] * own[k][t];
+      y = y / tile[i][i];
+      own[i][t] = y;
+      x[place] = y;
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(128) solve_column(const T *a, T *x, i64 lda, i64 ldx, i64 stride_a,

@@ -6,6 +6,8 @@ from symc.runtime.cuda.solver import Argument, Array, Emitter, Matrices, Recipe,
 
 #: So few columns are solved for by a warp each, more by a thread each.
 FEW = 8
+#: How many blocks there may be along y.
+MOST = 65535
 #: Columns that one block exchanges numbers of.
 _EXCHANGED = 128
 
@@ -39,7 +41,7 @@ def solve(e: Emitter, a: Matrices, x: Matrices, n: int, columns: int, lower: boo
     name, threads, blocks = "solve_column", threads_for(32 * min(columns, 4)), (e.count, 1)
     if columns > FEW:
         name, threads = "solve_columns", _at_once(e, 64)
-        blocks = e.count, -(-columns // threads)
+        blocks = e.count, min(-(-columns // threads), MOST)
     for at, width in reversed(strips(n)) if up else strips(n):
         e.launch(name, blocks, [a, x, a.ld, x.ld, a.stride, x.stride, at, width, columns, trans, up, unit],
                  [x.array], threads)
@@ -85,7 +87,7 @@ def _strip(e: Emitter, a: Matrices, x: Matrices, at: int, width: int, columns: i
     """Solve for a strip of rows with the L of a block on the diagonal."""
     arguments: list[Argument] = [a, x, a.ld, x.ld, a.stride, x.stride, at, width, columns, False, False, True]
     threads = _at_once(e, 64)
-    e.launch("solve_columns", (e.count, -(-columns // threads)), arguments, [x.array], threads)
+    e.launch("solve_columns", (e.count, min(-(-columns // threads), MOST)), arguments, [x.array], threads)
 
 
 def solve_factored(e: Emitter, lu: Array, order: Array, b: Array, out: Array, n: int, k: int, trans: int = 0) -> None:
