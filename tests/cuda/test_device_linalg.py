@@ -345,6 +345,7 @@ def test_what_is_launched():
     launches, products = counters.launches, counters.library_calls
     f(a)
     assert (counters.launches - launches, counters.library_calls - products) == (6, 2)
+    assert "cholesky_block(" in f.source
 
 
 def everything(x):

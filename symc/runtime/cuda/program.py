@@ -156,7 +156,11 @@ class CudaProgram:
     @property
     def source(self) -> str:
         """The CUDA text of every distinct kernel, in the variants that were needed so far."""
-        return "\n".join({loaded.name: loaded.text for loaded in self.families.values()}.values())
+        texts = {loaded.name: loaded.text for loaded in self.families.values()}
+        for _, step in every_step(self.plan):
+            if step.kind == "call" and solver.is_solved(step.value):
+                texts[step.value.op.name] = solver.text(step.value)
+        return "\n".join(texts.values())
 
     @property
     def kernels(self) -> list[CudaKernelRecord]:

@@ -182,6 +182,11 @@ def key(v: Value) -> tuple[str, str]:
     return v.op.name, v.operands[0].dtype.char
 
 
+def text(v: Value) -> str:
+    """The kernels that a value needs, to be read."""
+    return "".join(PARTS[v.op.name])
+
+
 def load(v: Value, kernels: Callable[[str, list[Signature]], Mapping[str, Kernel]]) -> Mapping[str, Kernel]:
     """The kernels that a value needs. ``kernels``: compiles and loads a text."""
     declared = [Signature(name, (8,) * count) for name, (count, _) in entries_of(v.op.name).items()]
@@ -214,4 +219,4 @@ def failure(plan: Plan, v: Value) -> Failure:
 
 
 __all__ = ["Array", "At", "Emitter", "Matrices", "Recipe", "is_solved", "key", "load", "lower_solver", "state_of",
-           "strips", "threads_for"]
+           "strips", "text", "threads_for"]
