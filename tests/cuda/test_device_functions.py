@@ -221,11 +221,11 @@ def test_a_users_kernels():
         'extern "C" __global__ void turn(const float *x, float *o, long long n, long long m) {'
         "  long long i = blockIdx.x * 32LL + threadIdx.x; if (i < n * m) o[i % m * n + i / m] = x[i]; }",
         "turn", grid=lambda x, o: -(-x.shape[0] * x.shape[1] // 32), block=32, numbers=lambda x, o: x.shape))
-    def turned(x):
+    def turned_round(x):
         return np.ascontiguousarray(x.T)
 
     x = sc.input("x", "float32", ("n", "m"))
-    f = sc.compile(turned(squared_and_more(x, shift=2.0)) + 1, [x], device="cuda")
+    f = sc.compile(turned_round(squared_and_more(x, shift=2.0)) + 1, [x], device="cuda")
     np.testing.assert_allclose(f(rows()).numpy(), (rows() ** 2 + 2).T + 1, rtol=1e-6)
 
 
