@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import symc as sc
+from examples.char_lstm import adam
 from symc.runtime.cuda.devices import context
 from symc.testing import emulated_cuda
 
@@ -26,18 +27,6 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 def weights(name: str, *shape: int) -> sc.SharedVariable:
     return sc.shared((rng(len(name)).standard_normal(shape) / np.sqrt(shape[0])).astype(F32), name)
-
-
-def adam(loss, parameters, rate=1e-2):
-    count = sc.shared(np.zeros((), F32), "count")
-    updates = {count: count + 1}
-    scale = rate * sc.sqrt(1 - 0.999 ** updates[count]) / (1 - 0.9 ** updates[count])
-    for p, g in zip(parameters, sc.grad(loss, parameters)):
-        m, v = (sc.shared(np.zeros_like(p.get_value()), f"{kind}_{p.name}") for kind in "mv")
-        updates[m] = 0.9 * m + 0.1 * g
-        updates[v] = 0.999 * v + 0.001 * g * g
-        updates[p] = p - scale * updates[m] / (sc.sqrt(updates[v]) + 1e-8)
-    return updates
 
 
 def mlp():
@@ -103,7 +92,7 @@ def test_training_steps(make, launches):
     steps = {}
     for where in ("cpu", "cuda"):
         inputs, loss, parameters, arrays = make()
-        steps[where] = sc.compile(loss, inputs, updates=adam(loss, parameters), device=where)
+        steps[where] = sc.compile(loss, inputs, updates=adam(loss, parameters, 1e-2), device=where)
     losses = {where: [float(f(*arrays)) for _ in range(5)] for where, f in steps.items()}
     np.testing.assert_allclose(losses["cuda"], losses["cpu"], rtol=2e-4)
     counters = context("cuda").device.counters
