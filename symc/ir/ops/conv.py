@@ -245,11 +245,12 @@ def _at_once(plain: Callable[..., Value]) -> Callable[[Value], Value]:
     def whole(v: Value) -> Value:
         if v.dtype == DTYPES["f16"]:
             return cast(whole(v.op(*[cast(o, dtype=DTYPES["f32"]) for o in v.operands], **v.attrs)), dtype=v.dtype)
-        form = plain
+        form: Callable[..., Value] = plain
         if _is_depthwise(v):
             if v.op is conv_input and set(v.attrs["stride"]) == {1}:
                 v = _flipped(v)
-            form = {conv: _slice_conv, conv_filter: _sum_filter}.get(v.op, plain)
+            own: dict[Op, Callable[..., Value]] = {conv: _slice_conv, conv_filter: _sum_filter}
+            form = own.get(v.op, plain)
         return form(*v.operands, lead=1, **v.attrs)
 
     return whole
