@@ -95,23 +95,24 @@ SYMC_FUNCTION Pair pair_of(int round, int k, int even) {
   const int around = even - 1, x = k ? (round + k) % around : around, y = (round + around - k) % around;
   return {x < y ? x : y, x < y ? y : x};
 }
-// The rotation that makes [[a, b], [conj b, d]] diagonal: (y, z) to (c y - s u z, s y + c u z), and a - t |b|, 0,
-// d + t |b|. Where numbers are real u is 1, and b has its sign.
-struct Turn { R c, s, shift; T u; };
+// The rotation that makes [[a, b], [conj b, d]] diagonal: (y, z) to (c y - s u z, s y + c u z), and a - shift, 0,
+// d + shift. Where numbers are real u is 1. Instead of c there is s / (1 + c): what a small rotation changes is then
+// as exact as what it adds (Rutishauser 1966), and rows keep their length.
+struct Turn { R tau, s, shift; T u; };
 SYMC_FUNCTION Turn turn_of(R a, T b, R d) {
-  if (b == T(0)) return {R(1), R(0), R(0), T(1)};
+  if (b == T(0)) return {R(0), R(0), R(0), T(1)};
   R size = real_(b);
   T u(1);
   if constexpr (!is_same<T, R>) size = modulus_(b), u = b / size;
   const R z = (d - a) / (2 * size), t = copysign(R(1), z) / (abs(z) + math_sqrt(1 + z * z));
   const R c = 1 / math_sqrt(1 + t * t);
-  return {c, t * c, t * size, u};
+  return {t * c / (1 + c), t * c, t * size, u};
 }
-SYMC_FUNCTION void rotate(T &y, T &z, R c, R s, T u) {
+SYMC_FUNCTION void rotate(T &y, T &z, R tau, R s, T u) {
   const T first = y;
   T second = z;
   if constexpr (!is_same<T, R>) second = u * second;
-  const T low = c * first - s * second, high = s * first + c * second;
+  const T low = first - s * (second + tau * first), high = second + s * (first - tau * second);
   y = low;
   z = high;
 }
@@ -177,13 +178,14 @@ SYMC_FUNCTION void eigen_rows(T *m, T *q, T *turns, int n, int round, bool vecto
     const Turn turn = turn_of(first, low[p.high], last);
     if (lane == 0) {
       T *to = turns + 5 * k;
-      to[0] = T(turn.c), to[1] = T(turn.s), to[2] = turn.u, to[3] = T(first - turn.shift), to[4] = T(last + turn.shift);
+      to[0] = T(turn.tau), to[1] = T(turn.s), to[2] = turn.u;
+      to[3] = T(first - turn.shift), to[4] = T(last + turn.shift);
     }
     if (turn.s == R(0)) continue;
     for (int j = lane; j < n; j += 32)
-      if (j != p.low && j != p.high) rotate(low[j], high[j], turn.c, turn.s, turn.u);
+      if (j != p.low && j != p.high) rotate(low[j], high[j], turn.tau, turn.s, turn.u);
     if (vectors)
-      for (int j = lane; j < n; j += 32) rotate(q[p.low * i64(n) + j], q[p.high * i64(n) + j], turn.c, turn.s,
+      for (int j = lane; j < n; j += 32) rotate(q[p.low * i64(n) + j], q[p.high * i64(n) + j], turn.tau, turn.s,
                                                 conj_(turn.u));
   }
 }
@@ -305,9 +307,9 @@ SYMC_FUNCTION void singular_pairs(T *m, T *q, State *state, i64 n, i64 length, i
     if (lane == 0) atomicExch(&state->moved, 1);
     const Turn turn = turn_of(first, between, last);
     const T u = conj_(turn.u);
-    for (i64 j = lane; j < length; j += 32) rotate(low[j], high[j], turn.c, turn.s, u);
+    for (i64 j = lane; j < length; j += 32) rotate(low[j], high[j], turn.tau, turn.s, u);
     if (vectors)
-      for (i64 j = lane; j < n; j += 32) rotate(q[p.low * n + j], q[p.high * n + j], turn.c, turn.s, u);
+      for (i64 j = lane; j < n; j += 32) rotate(q[p.low * n + j], q[p.high * n + j], turn.tau, turn.s, u);
   }
 }
 
