@@ -26,6 +26,7 @@ g, b = (sc.input(name, "float32", ("m",)) for name in "gb")
 t = sc.input("t", "float32", ("a", "b", "c"))
 z = sc.input("z", "float32", ("m", "n"))
 h = sc.input("h", "float16", ("n", "m"))
+s = sc.input("s", "float32", ("n",))
 w, i = sc.input("w", "float32", ("v", "d")), sc.input("i", "int64", ("k",))
 
 
@@ -159,8 +160,12 @@ def test_rows_that_lie_in_pieces():
     cases = []
     for shape in [(3, 5, 7, 9), (4, 6, 8, 16), (9, 2, 128, 64)]:
         cases += of([sc.sum(image, axis=(0, 2, 3)), sc.max(image, axis=(0, 2, 3))], [image], normal(*shape))
-    checked(cases, 64)
+    u, v = sc.input("u", "float32", ("h",)), sc.input("v", "float32", ("w",))
+    line = of(sc.sum(sc.tanh(image * v), axis=(0, 2, 3)), [image, v], normal(4, 6, 8, 16), normal(16))
+    plane = of(sc.sum(sc.tanh(image * u[:, None]), axis=(0, 2, 3)), [image, u], normal(4, 6, 16, 8), normal(16))
+    checked([*cases, *line, *plane], 64)
     assert [c.choice for c in cases] == ["128x2x1", "64x2x4", "split_v4"] and cases[1].traffic[0].loads == {16: 768}
+    assert kinds([*line, *plane]) == {"RowKernel"}
 
 
 def test_sums_of_everything():
@@ -361,6 +366,7 @@ def test_results_in_the_memory_of_operands_and_any_order_of_threads():
     def made(inplace: bool) -> list[Case]:
         return [*of(sc.tanh(x) * y, [x, y], normal(9, 130), normal(9, 130), inplace=inplace),
                 *of(sc.softmax(x, axis=1) * y, [x, y], normal(9, 130), normal(9, 130), inplace=inplace),
+                *of(sc.sum(x * x, axis=1) + s, [x, s], normal(9, 20), normal(9), inplace=inplace),
                 *of(sc.sum(x, axis=0), [x], normal(200, 12)), *of(sc.sum(x * x), [x], normal(2, 33_000)),
                 *of(sc.grad(sc.sum(sc.tanh(x + b) * y), [x, b]), [x, b, y], normal(9, 12), normal(12), normal(9, 12),
                     inplace=inplace)]
