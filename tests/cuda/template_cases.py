@@ -141,7 +141,8 @@ def compare(cases: Sequence[Case], ulps: float = 8) -> None:
             finite = abs(want[np.isfinite(want)])
             scale = float(finite.max()) if finite.size else 1.0
             eps = float(np.finfo(got.dtype).eps)
-            np.testing.assert_allclose(got.astype("f8"), want.astype("f8"), rtol=ulps * eps, atol=ulps * eps * scale,
+            wide = "c16" if got.dtype.kind == "c" else "f8"
+            np.testing.assert_allclose(got.astype(wide), want.astype(wide), rtol=ulps * eps, atol=ulps * eps * scale,
                                        err_msg=case.choice)
 
 

@@ -68,6 +68,8 @@ def test_elementwise_kernels():
                        *of(bias, [x, b], normal(n, m), normal(m)),
                        *of(h.astype("float32") * b, [h, b], normal(n, m, dtype="f2"), normal(m)),
                        *of(sc.concat([x, y], axis=1) > 0, [x, y], normal(n, m), normal(n, m, seed=1))]]
+    c = sc.input("c", "complex64", ("n", "m"))
+    cases += of(c * c + 1j, [c], normal(5, 30) + 1j * normal(5, 30, seed=1))
     checked(cases + of([sc.sin(t), t > b.sum()], [t, b], normal(3, 4, 5), normal(5)))
     assert kinds(cases) == {"Flat"} and "rows" in words(cases)
 
