@@ -177,14 +177,31 @@ class _Text:
             f"  const {index} begin = {index}(blockIdx.x) * {w.size(each)};",
             f"  const {index} end = min({w.size(rows)}, begin + {w.size(each)});",
             f"  const int warp = threadIdx.x / {WARP}, lane = threadIdx.x % {WARP};",
-            f"  for ({index} base = 0; base < {w.size(count)}; base += {long}) {{",
+            f"  for ({index} base = 0; base < {w.size(count)}; base += {long}) {{"]
+        self._look(items, inner)
+        w.lines += [
+            "    for (int n = 0; n < total; ++n) {",
+            f"      const {index} item = items[n], row = places[n];",
+            f"      if ((row - begin) % {BLOCK // width} != threadIdx.x / {width}) continue;"]
+        at = w.unravel("item", items, 3)
+        columns = w.size(product(inner))
+        w.line(3, f"for ({index} column = threadIdx.x % {width}; column < {columns}; column += {width}) {{")
+        whole = [*at, *w.unravel("column", inner, 4)]
+        self._elements(step(w, nest.levels, whole, 4), whole, 4)
+        w.lines += ["      }", "    }", "    __syncthreads();", "  }"]
+        return w.lines
+
+    def _look(self, items: Sequence[Size], inner: Sequence[Size]) -> None:
+        """Write the list of the next steps that name rows of the block, in order."""
+        w, nest, index, warps = self.w, self.nest, self.w.index, BLOCK // WARP
+        w.lines += [
             f"    {index} place[{LOOKS}];",
             f"    unsigned found[{LOOKS}];",
             "    #pragma unroll",
             f"    for (int k = 0; k < {LOOKS}; ++k) {{",
             f"      const {index} item = base + k * {BLOCK} + threadIdx.x;",
             "      place[k] = -1;",
-            f"      if (item < {w.size(count)}) {{"]
+            f"      if (item < {w.size(product(items))}) {{"]
         (put,) = nest.puts
         at = w.unravel("item", items, 4)
         env = step(w, nest.levels, [*at, *["0"] * len(inner)], 4)
@@ -207,17 +224,7 @@ class _Text:
             "      }",
             "      total += counts[k];",
             "    }",
-            "    __syncthreads();",
-            "    for (int n = 0; n < total; ++n) {",
-            f"      const {index} item = items[n], row = places[n];",
-            f"      if ((row - begin) % {BLOCK // width} != threadIdx.x / {width}) continue;"]
-        at = w.unravel("item", items, 3)
-        columns = w.size(product(inner))
-        w.line(3, f"for ({index} column = threadIdx.x % {width}; column < {columns}; column += {width}) {{")
-        whole = [*at, *w.unravel("column", inner, 4)]
-        self._elements(step(w, nest.levels, whole, 4), whole, 4)
-        w.lines += ["      }", "    }", "    __syncthreads();", "  }"]
-        return w.lines
+            "    __syncthreads();"]
 
 
 def _atomic_type(p: Put) -> str:

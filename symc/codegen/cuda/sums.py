@@ -82,9 +82,8 @@ class _Split:
         if n < len(rows.passes):
             for m, (accumulators, _) in text.pass_over(rows.passes[n], scope, "row", 1).items():
                 text.combine(accumulators, 1)
-                for (array, a), name in zip(self._arrays(m), self._names(text, accumulators), strict=True):
+                for (array, _), name in zip(self._arrays(m), self._names(text, accumulators), strict=True):
                     w.line(1, f"if (lane == 0) {array}[row * {w.size(self.blocks)} + {index}(blockIdx.x)] = {name};")
-                    del a
         if end:
             text.lane = f"{index}(blockIdx.x) + lane"
             text.store_rows(scope, "row", 1)

@@ -7,7 +7,7 @@ What is added comes in the order of the loops, and nothing is written twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -60,6 +60,27 @@ class Windows:
         place = w.unravel("p", put.shape, 1)
         dtype = put.value.dtype
         w.line(1, f"{scalar_type(dtype)} s = {self._start(w)};")
+        index, ends = self._loops(w, place)
+        depth = 1 + len(ends)
+        env = step(w, nest.levels, [index[a] for a in range(len(nest.space))], depth)
+        x = w.expression(put.value.operands[0], env)
+        w.line(depth, f"s = {w.combined(put.kind, 's', x, dtype)};")
+        for d in reversed(ends):
+            w.line(d, "}")
+        found = "s"
+        if dtype == np.float16:
+            w.line(1, f"const f32 found = {w.cxx('round_half(s)')};")
+            found = "found"
+        w.line(1, f"o{put.result}[p] = {w.stored(found, dtype)};")
+        w.lines.append("}")
+        arguments = w.arguments()
+        w.lines.insert(0, w.head(name, arguments, BLOCK))
+        return w.finish([Entry(name, arguments, (ceildiv(n, BLOCK), 1, 1), BLOCK)]), w
+
+    def _loops(self, w: Writer, place: Sequence[str]) -> tuple[dict[int, str], list[int]]:
+        """Write the loops within a window, and the tests for whether the element lies in one. The names of the indices
+        of the steps that put there, by axis, and how deep each of what must be closed is."""
+        nest = self.nest
         index: dict[int, str] = {}
         depth, ends = 1, []
         for at, terms in zip(place, nest.terms, strict=True):
@@ -85,20 +106,7 @@ class Windows:
             w.line(depth, f"if ({' && '.join(tests)}) {{")
             ends.append(depth)
             depth += 1
-        env = step(w, nest.levels, [index[a] for a in range(len(nest.space))], depth)
-        x = w.expression(put.value.operands[0], env)
-        w.line(depth, f"s = {w.combined(put.kind, 's', x, dtype)};")
-        for d in reversed(ends):
-            w.line(d, "}")
-        found = "s"
-        if dtype == np.float16:
-            w.line(1, f"const f32 found = {w.cxx('round_half(s)')};")
-            found = "found"
-        w.line(1, f"o{put.result}[p] = {w.stored(found, dtype)};")
-        w.lines.append("}")
-        arguments = w.arguments()
-        w.lines.insert(0, w.head(name, arguments, BLOCK))
-        return w.finish([Entry(name, arguments, (ceildiv(n, BLOCK), 1, 1), BLOCK)]), w
+        return index, ends
 
     def _start(self, w: Writer) -> str:
         """What the element is before."""
