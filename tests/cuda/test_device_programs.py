@@ -122,3 +122,13 @@ def test_a_sort_in_place():
     assert "in place" in f.plan
     a, b = rng(6).standard_normal((3, 4)), rng(7).standard_normal((4, 2))
     np.testing.assert_allclose(f(a, b).numpy(), np.sort(a @ b, axis=1), rtol=1e-12)
+
+
+def test_a_sum_over_what_it_is_added_to():
+    """Threads without a row of their own read the operand, in whose memory the sum is written: not before they have."""
+    x, a = sc.input("x", "int64", ("n",)), sc.input("a", "float64", (3,))
+    top = sc.max(sc.tanh(a))
+    f = sc.compile(sc.exp(a) * (sc.sum(sc.sqrt(x + 1.5) + sc.cosh(top)) + top * 3), [x, a], device="cuda")
+    given = np.array([2, 0, 1, 0]), rng(8).standard_normal(3)
+    g = sc.compile(sc.exp(a) * (sc.sum(sc.sqrt(x + 1.5) + sc.cosh(top)) + top * 3), [x, a])
+    np.testing.assert_allclose(f(*given).numpy(), g(*given), rtol=1e-12)

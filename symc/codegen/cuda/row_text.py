@@ -110,7 +110,7 @@ class RowText:
             for m, (accumulators, kept) in self.pass_over(members, scope, row, depth).items():
                 self.bind(m, accumulators, kept, scope, depth)
         emit_ready(w, self.rows.region, scope, depth)
-        if w.kernel.aliased and self.layout.threads > 1 and any(out.is_row for out in self.rows.outs):
+        if w.kernel.aliased and (self.live or self.layout.threads > 1) and any(out.is_row for out in self.rows.outs):
             # One thread writes where all may have read, also those that have no row of their own.
             w.line(depth, "__syncthreads();" if self.live or self.layout.threads > WARP else "__syncwarp();")
         self.store_rows(scope, row, depth)
