@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import symc as sc
+from symc.ir.op import all_ops, unregister
 from symc.runtime.cuda.devices import context
 from symc.testing import emulated_cuda
 
@@ -19,6 +20,15 @@ pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulate
 def device() -> Iterator[None]:
     with emulated_cuda():
         yield
+
+
+@pytest.fixture(autouse=True)
+def own_ops():
+    """Ops that a test makes are gone after it: other tests go through all there are."""
+    before = {o.name for o in all_ops()}
+    yield
+    for name in {o.name for o in all_ops()} - before:
+        unregister(name)
 
 
 @pytest.fixture
