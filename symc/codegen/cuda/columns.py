@@ -16,7 +16,7 @@ from symc.codegen.cpu.folds import fold_parts
 from symc.codegen.cuda.nests import Rows, emit_ready, enter, rows_of
 from symc.codegen.cuda.partials import TOGETHER, Partial, parts, together
 from symc.codegen.cuda.row_text import Line
-from symc.codegen.cuda.source import WARP, CudaSource, Entry
+from symc.codegen.cuda.source import WARP, Entry
 from symc.codegen.cuda.vectors import VECTORS, vector_type
 from symc.codegen.cuda.writer import (
     BLOCK,
@@ -24,8 +24,8 @@ from symc.codegen.cuda.writer import (
     Env,
     Kernel,
     Text,
+    Variants,
     Writer,
-    chosen,
     depending,
     is_heavy,
     params_of,
@@ -55,7 +55,7 @@ def columns(kernel: Kernel) -> Columns | None:
     return Columns(kernel, found)
 
 
-class Columns:
+class Columns(Variants):
     """``rows``: the columns as the outer loop, the rows as the inner one."""
 
     def __init__(self, kernel: Kernel, rows: Rows):
@@ -64,7 +64,6 @@ class Columns:
         lines = [v for m in rows.members for v in self.lines(m)]
         widest = max([v.dtype.itemsize for v in lines], default=VECTOR)
         self.vector = 1 if is_heavy(kernel.loops.region) else VECTOR // widest
-        self.texts: dict[tuple[str, str], Text] = {}
 
     def lines(self, m: Value) -> dict[Value, Line]:
         """The loads of a fold that read along the columns."""
@@ -88,20 +87,13 @@ class Columns:
         split = number(self.parts(vector)) > 1
         if split and number(self.rows.length) <= FEW_ROWS:  # one launch of narrow blocks takes less time than two
             split, vector = False, 1
-        return chosen(f"v{vector}" + "_split" * split, self.text, number)
+        return self.chosen(f"v{vector}" + "_split" * split, number)
 
     def parts(self, vector: int) -> Size:
         return parts(self.rows.length, ceildiv(self.rows.count, WARP * vector))
 
-    def source(self, choice: str, name: str) -> CudaSource:
-        return self.text(choice, name)[0]
-
-    def text(self, choice: str, name: str) -> Text:
-        key = choice, name
-        if key not in self.texts:
-            words = choice.split("_")
-            self.texts[key] = _Text(self, int(words[0][1:]), "split" in words, "wide" in words).source(name)
-        return self.texts[key]
+    def write(self, words: Sequence[str], name: str) -> Text:
+        return _Text(self, int(words[0][1:]), "split" in words, "wide" in words).source(name)
 
 
 class _Text:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from symc.codegen.cuda.source import CudaSource, Entry
+from symc.codegen.cuda.source import Entry
 from symc.codegen.cuda.vectors import VECTORS, vector_type
 from symc.codegen.cuda.writer import (
     BLOCK,
@@ -18,8 +18,8 @@ from symc.codegen.cuda.writer import (
     Env,
     Kernel,
     Text,
+    Variants,
     Writer,
-    chosen,
     depending,
     is_heavy,
     params_of,
@@ -50,7 +50,7 @@ def flat(kernel: Kernel) -> Flat | None:
     return Flat(kernel, nests[0], [k for _, k in found])
 
 
-class Flat:
+class Flat(Variants):
     """``nest``: the loop nest; ``order``: which of its results each result of the kernel is."""
 
     def __init__(self, kernel: Kernel, nest: Value, order: Sequence[int]):
@@ -66,7 +66,6 @@ class Flat:
         apart = any(v not in self.whole and v not in self.along and v in self.inner for v in self.loads)
         self.heavy = is_heavy(self.region)
         self.vector = 1 if self.heavy or apart else VECTOR // widest
-        self.texts: dict[tuple[str, str], Text] = {}
 
     def _is_along(self, v: Value) -> bool:
         """Whether a load reads along a row."""
@@ -76,16 +75,10 @@ class Flat:
     def choose(self, number: Callable[[Size], int]) -> str:
         rows = len(self.shape) > 1 and self.vector > 1 and number(self.shape[-1]) % self.vector == 0
         many = not self.heavy and number(product(self.shape)) >= MANY
-        return chosen("_".join(word for word, on in (("rows", rows), ("many", many)) if on), self.text, number)
+        return self.chosen("_".join(word for word, on in (("rows", rows), ("many", many)) if on), number)
 
-    def source(self, choice: str, name: str) -> CudaSource:
-        return self.text(choice, name)[0]
-
-    def text(self, choice: str, name: str) -> Text:
-        key = choice, name
-        if key not in self.texts:
-            self.texts[key] = _Text(self, choice.split("_")).source(name)
-        return self.texts[key]
+    def write(self, words: Sequence[str], name: str) -> Text:
+        return _Text(self, words).source(name)
 
 
 class _Text:

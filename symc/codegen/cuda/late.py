@@ -15,9 +15,9 @@ from symc.codegen.cuda.nests import Rows, rows_of
 from symc.codegen.cuda.partials import BLOCKS, TOGETHER, Partial, together
 from symc.codegen.cuda.row_text import Layout, RowText, widest
 from symc.codegen.cuda.rows import layout, power
-from symc.codegen.cuda.source import WARP, CudaSource, Entry
+from symc.codegen.cuda.source import WARP, Entry
 from symc.codegen.cuda.vectors import VECTORS, vector_type
-from symc.codegen.cuda.writer import BLOCK, VECTOR, Kernel, Text, Writer, chosen, is_heavy
+from symc.codegen.cuda.writer import BLOCK, VECTOR, Kernel, Text, Variants, Writer, is_heavy
 from symc.ir.dim import Size, ceildiv, maximum, minimum
 from symc.ir.value import Region
 
@@ -50,16 +50,15 @@ def _is_identity(start: int | Region, kind: str) -> bool:
     return filled.op.name == "constant" and number(filled.attrs["value"].data) == identity(kind, filled.dtype)
 
 
-class Late:
+class Late(Variants):
     def __init__(self, kernel: Kernel, rows: Rows):
         self.kernel, self.rows = kernel, rows
         self.folds = any(m.op.name == "fold" for m in rows.members)
-        self.texts: dict[tuple[str, str], Text] = {}
 
     def choose(self, number: Callable[[Size], int]) -> str:
         if self.folds:
             how = layout(self.rows, number, sum(bool(o.put) for o in self.rows.outs))
-            return chosen(how.word, self.text, number)
+            return self.chosen(how.word, number)
         length = number(self.rows.length)
         vector = 1 if is_heavy(self.kernel.loops.region) else max(1, VECTOR // widest(self.rows))
         vector = vector if number(self.rows.inner[-1]) % vector == 0 else 1
@@ -67,23 +66,16 @@ class Late:
             enough = length >= BLOCKS // 2 * WARP * vector
             vector = max((v for v in (vector if enough else 1, 1) if self._shared(v) <= SHARED), default=0)
             if vector:
-                return chosen(f"{Layout(WARP, 1, vector).word}_whole", self.text, number)
-        return chosen(Layout(min(BLOCK, power(-(-length // vector))), 1, vector).word, self.text, number)
+                return self.chosen(f"{Layout(WARP, 1, vector).word}_whole", number)
+        return self.chosen(Layout(min(BLOCK, power(-(-length // vector))), 1, vector).word, number)
 
     def _shared(self, vector: int) -> int:
         """Bytes of shared memory in which a block combines what its groups have."""
         dtypes = [o.value.regions[0].results[o.number].dtype for o in self.rows.outs if o.put]
         return sum(HIGH * WARP * vector * d.itemsize for d in dtypes)
 
-    def source(self, choice: str, name: str) -> CudaSource:
-        return self.text(choice, name)[0]
-
-    def text(self, choice: str, name: str) -> Text:
-        key = choice, name
-        if key not in self.texts:
-            words = choice.split("_")
-            self.texts[key] = _Text(self, Layout.of(words[0]), words).source(name)
-        return self.texts[key]
+    def write(self, words: Sequence[str], name: str) -> Text:
+        return _Text(self, Layout.of(words[0]), words).source(name)
 
 
 class _Text:

@@ -7,13 +7,13 @@ still (a sum of everything) are worked on by many blocks each, in several launch
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from symc.codegen.cuda.nests import Rows, rows_of
 from symc.codegen.cuda.row_text import Layout, RowText, lines_of, widest
-from symc.codegen.cuda.source import MOST_THREADS, WARP, CudaSource, Entry
+from symc.codegen.cuda.source import MOST_THREADS, WARP, Entry
 from symc.codegen.cuda.sums import split
-from symc.codegen.cuda.writer import VECTOR, Kernel, Text, Writer, chosen, is_heavy
+from symc.codegen.cuda.writer import VECTOR, Kernel, Text, Variants, Writer, is_heavy
 from symc.ir.dim import Size, ceildiv
 from symc.ir.traverse import every_value, postorder, region_params
 
@@ -88,29 +88,20 @@ def layout(found: Rows, number: Callable[[Size], int], more: float = 0) -> Layou
     return Layout(threads, steps, vector, steps * threads * vector == length == found.length)
 
 
-class RowKernel:
+class RowKernel(Variants):
     def __init__(self, kernel: Kernel, found: Rows):
         self.kernel, self.rows = kernel, found
-        self.texts: dict[tuple[str, str], Text] = {}
 
     def choose(self, number: Callable[[Size], int]) -> str:
         length, count = number(self.rows.length), number(self.rows.count)
         how = layout(self.rows, number)
         word = f"split_v{how.vector}" if not how.steps and length and count < MANY else how.word
-        return chosen(word, self.text, number)
+        return self.chosen(word, number)
 
-    def source(self, choice: str, name: str) -> CudaSource:
-        return self.text(choice, name)[0]
-
-    def text(self, choice: str, name: str) -> Text:
-        key = choice, name
-        if key not in self.texts:
-            words = choice.split("_")
-            if words[0] == "split":
-                self.texts[key] = split(self.rows, int(words[1][1:]), "wide" in words, name)
-            else:
-                self.texts[key] = self._write(Layout.of(words[0]), "wide" in words, name)
-        return self.texts[key]
+    def write(self, words: Sequence[str], name: str) -> Text:
+        if words[0] == "split":
+            return split(self.rows, int(words[1][1:]), "wide" in words, name)
+        return self._write(Layout.of(words[0]), "wide" in words, name)
 
     def _write(self, how: Layout, wide: bool, name: str) -> Text:
         w = Writer(self.kernel, "i64" if wide else "i32")

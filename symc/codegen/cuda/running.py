@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from symc.codegen.cuda.places import levels_of, step
-from symc.codegen.cuda.source import WARP, CudaSource, Entry
+from symc.codegen.cuda.source import WARP, Entry
 from symc.codegen.cuda.vectors import SHUFFLE
-from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Writer, chosen, scalar_type
+from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Variants, Writer, scalar_type
 from symc.ir.dim import Size, ceildiv, floordiv, maximum, minimum, product
 from symc.ir.value import Value
 
@@ -40,14 +40,13 @@ def running(kernel: Kernel) -> RunningSums | None:
     return RunningSums(kernel, levels, space, axis, sums, rest) if whole else None
 
 
-class RunningSums:
+class RunningSums(Variants):
     """``sums``: the results that are running sums, along ``axis`` of ``space``; ``rest``: those of single elements."""
 
     def __init__(self, kernel: Kernel, levels: Sequence[Value], space: tuple[Size, ...], axis: int,
                  sums: dict[int, Value], rest: dict[int, Value]):
         self.kernel, self.levels, self.space, self.axis, self.sums, self.rest = kernel, levels, space, axis, sums, rest
         self.lines = product(n for a, n in enumerate(space) if a != axis)
-        self.texts: dict[tuple[str, str], Text] = {}
 
     def choose(self, number: Callable[[Size], int]) -> str:
         lines, length = number(self.lines), number(self.space[self.axis])
@@ -57,17 +56,10 @@ class RunningSums:
             word = "warps"
         else:
             word = "parts" if length > LONG else "blocks"
-        return chosen(word, self.text, number)
+        return self.chosen(word, number)
 
-    def source(self, choice: str, name: str) -> CudaSource:
-        return self.text(choice, name)[0]
-
-    def text(self, choice: str, name: str) -> Text:
-        key = choice, name
-        if key not in self.texts:
-            words = choice.split("_")
-            self.texts[key] = _Text(self, words[0], "wide" in words).source(name)
-        return self.texts[key]
+    def write(self, words: Sequence[str], name: str) -> Text:
+        return _Text(self, words[0], "wide" in words).source(name)
 
 
 State = list[tuple[str, str]]  # for each sum, the names of its running value and, of a linear one, of the factor

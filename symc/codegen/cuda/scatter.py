@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from symc.codegen.cuda.nests import emit_ready, enter
 from symc.codegen.cuda.places import Nest, Put, nest_of, step
 from symc.codegen.cuda.rows import power
-from symc.codegen.cuda.source import WARP, CudaSource, Entry
-from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Writer, chosen, params_of
+from symc.codegen.cuda.source import WARP, Entry
+from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Variants, Writer, params_of
 from symc.ir.dim import Size, ceildiv, maximum, minimum, product
 from symc.ir.value import Region
 
@@ -33,10 +33,9 @@ def scatter(kernel: Kernel) -> Scatter | None:
     return None if nest is None else Scatter(kernel, nest)
 
 
-class Scatter:
+class Scatter(Variants):
     def __init__(self, kernel: Kernel, nest: Nest):
         self.kernel, self.nest = kernel, nest
-        self.texts: dict[tuple[str, str], Text] = {}
         self.atomic = not nest.elements and all(
             p.kind in _ATOMIC and p.value.dtype.kind in "iu" and p.value.dtype.itemsize >= 4 for p in nest.puts)
 
@@ -45,21 +44,14 @@ class Scatter:
         steps = number(product(n for a, n in enumerate(nest.space) if a not in nest.apart))
         threads = number(product(n for a, n in enumerate(nest.space) if a in nest.apart))
         if self.atomic and steps > 1:
-            return chosen("atomic", self.text, number)
+            return self.chosen("atomic", number)
         if not nest.owned or steps <= FEW or threads >= ENOUGH:
-            return chosen("apart", self.text, number)
+            return self.chosen("apart", number)
         width = min(BLOCK, power(max(1, number(product(nest.space[nest.rows :])))))
-        return chosen(f"owned_{width}", self.text, number)
+        return self.chosen(f"owned_{width}", number)
 
-    def source(self, choice: str, name: str) -> CudaSource:
-        return self.text(choice, name)[0]
-
-    def text(self, choice: str, name: str) -> Text:
-        key = choice, name
-        if key not in self.texts:
-            words = choice.split("_")
-            self.texts[key] = _Text(self, words).source(name)
-        return self.texts[key]
+    def write(self, words: Sequence[str], name: str) -> Text:
+        return _Text(self, words).source(name)
 
 
 class _Text:

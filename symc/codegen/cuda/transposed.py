@@ -7,12 +7,12 @@ in one bank. Everything else is read where it is used, as in ``flat.py``, which 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from symc.codegen.cuda.flat import Flat, flat
 from symc.codegen.cuda.nests import emit_ready
-from symc.codegen.cuda.source import WARP, CudaSource, Entry
-from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Writer, chosen, params_of, storage
+from symc.codegen.cuda.source import WARP, Entry
+from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Variants, Writer, params_of, storage
 from symc.ir.dim import Size, ceildiv, product
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Value
@@ -49,28 +49,18 @@ def _axis(of: Flat, v: Value) -> int | None:
     return of.index.index(last) if known else None
 
 
-class Transposed:
+class Transposed(Variants):
     """``axis``: the axis along whose rows the operands of ``tiled`` are read."""
 
     def __init__(self, of: Flat, axis: int, tiled: list[Value]):
         self.flat, self.axis, self.tiled = of, axis, tiled
-        self.texts: dict[tuple[str, str], Text] = {}
 
     def choose(self, number: Callable[[Size], int]) -> str:
         sides = number(self.flat.shape[-1]), number(self.flat.shape[self.axis])
-        return self.flat.choose(number) if min(sides) < NARROW_SIDE else chosen("tiles", self.text, number)
+        return self.flat.choose(number) if min(sides) < NARROW_SIDE else self.chosen("tiles", number)
 
-    def source(self, choice: str, name: str) -> CudaSource:
-        return self.text(choice, name)[0]
-
-    def text(self, choice: str, name: str) -> Text:
-        words = choice.split("_")
-        if words[0] != "tiles":
-            return self.flat.text(choice, name)
-        key = choice, name
-        if key not in self.texts:
-            self.texts[key] = self._write("wide" in words, name)
-        return self.texts[key]
+    def write(self, words: Sequence[str], name: str) -> Text:
+        return self._write("wide" in words, name) if words[0] == "tiles" else self.flat.text("_".join(words), name)
 
     def _write(self, wide: bool, name: str) -> Text:
         of = self.flat

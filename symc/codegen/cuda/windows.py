@@ -13,8 +13,8 @@ import numpy as np
 
 from symc.codegen.cuda.nests import emit_ready, enter
 from symc.codegen.cuda.places import Nest, nest_of, step
-from symc.codegen.cuda.source import CudaSource, Entry
-from symc.codegen.cuda.writer import BLOCK, Kernel, Text, Writer, chosen, params_of, scalar_type
+from symc.codegen.cuda.source import Entry
+from symc.codegen.cuda.writer import BLOCK, Kernel, Text, Variants, Writer, params_of, scalar_type
 from symc.ir.dim import Size, ceildiv, product
 from symc.ir.value import Region
 
@@ -33,22 +33,15 @@ def windows(kernel: Kernel) -> Windows | None:
     return Windows(kernel, nest) if any(len(t or ()) == 2 for t in nest.terms) else None
 
 
-class Windows:
+class Windows(Variants):
     def __init__(self, kernel: Kernel, nest: Nest):
         self.kernel, self.nest = kernel, nest
-        self.texts: dict[tuple[str, str], Text] = {}
 
     def choose(self, number: Callable[[Size], int]) -> str:
-        return chosen("", self.text, number)
+        return self.chosen("", number)
 
-    def source(self, choice: str, name: str) -> CudaSource:
-        return self.text(choice, name)[0]
-
-    def text(self, choice: str, name: str) -> Text:
-        key = choice, name
-        if key not in self.texts:
-            self.texts[key] = self._write(choice == "wide", name)
-        return self.texts[key]
+    def write(self, words: Sequence[str], name: str) -> Text:
+        return self._write("wide" in words, name)
 
     def _write(self, wide: bool, name: str) -> Text:
         nest, (put,) = self.nest, self.nest.puts

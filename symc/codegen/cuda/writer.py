@@ -8,8 +8,10 @@ becomes an ``i64``, which it is in the IR, where it is more than a place.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -319,10 +321,36 @@ class Writer:
 Text = tuple[CudaSource, Writer]
 
 
-def chosen(word: str, text: Callable[[str, str], Text], number_: Callable[[Size], int]) -> str:
-    """The key of a variant: this word, and "wide" where its indices need 64 bits."""
-    _, w = text(word, "kernel")
-    return word if not w.too_large(number_) else f"{word}_wide" if word else "wide"
+class Variants(ABC):
+    """The variants of a kernel, each written once. A template says which there are (``choose``) and writes one."""
+
+    @cached_property
+    def _texts(self) -> dict[tuple[str, str], Text]:
+        return {}
+
+    @abstractmethod
+    def choose(self, number: Callable[[Size], int]) -> str:
+        """The key of the variant for certain sizes."""
+
+    @abstractmethod
+    def write(self, words: Sequence[str], name: str) -> Text:
+        """The variant whose key has these words."""
+
+    def text(self, choice: str, name: str) -> Text:
+        """The variant with this key."""
+        key = choice, name
+        if key not in self._texts:
+            self._texts[key] = self.write(choice.split("_"), name)
+        return self._texts[key]
+
+    def source(self, choice: str, name: str) -> CudaSource:
+        """The source of the variant with this key."""
+        return self.text(choice, name)[0]
+
+    def chosen(self, word: str, number: Callable[[Size], int]) -> str:
+        """The key of a variant: this word, and "wide" where its indices need 64 bits."""
+        _, w = self.text(word, "kernel")
+        return word if not w.too_large(number) else f"{word}_wide" if word else "wide"
 
 
 def _needed(lines: Sequence[str]) -> list[str]:
