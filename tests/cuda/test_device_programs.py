@@ -132,3 +132,12 @@ def test_a_sum_over_what_it_is_added_to():
     given = np.array([2, 0, 1, 0]), rng(8).standard_normal(3)
     g = sc.compile(sc.exp(a) * (sc.sum(sc.sqrt(x + 1.5) + sc.cosh(top)) + top * 3), [x, a])
     np.testing.assert_allclose(f(*given).numpy(), g(*given), rtol=1e-12)
+
+
+def test_pieces_without_elements():
+    """A kernel reads the first element of each piece, and takes what it needs: also of one that has none."""
+    x, y = sc.input("x", "int64", ("n",)), sc.input("y", "int64", ("m",))
+    f = sc.compile(sc.concatenate([x[:1], y]) * 2, [x, y], device="cuda")
+    for n, m in ((1, 0), (0, 2), (3, 1), (0, 0)):
+        a, b = np.arange(n) + 5, np.arange(m)
+        np.testing.assert_array_equal(f(a, b).numpy(), np.concatenate([a[:1], b]) * 2)

@@ -100,6 +100,7 @@ class DeviceLowering(Lowering):
     failures: list[Failure] = field(default_factory=list)
     flags: np.ndarray = field(default_factory=lambda: np.zeros(FLAGS, np.int32))
     fixed: bool = True
+    _nothing: int = -1
 
     # -- pieces
 
@@ -155,6 +156,7 @@ class DeviceLowering(Lowering):
                failure: Failure | None = None) -> None:
         """The launches of a kernel. ``v``: whose lines are named where it fails; ``failure``: what is said then."""
         source, kernels = launch.at(self.number)
+        operands = [(s, n) if n else self.nothing() for s, n in operands]
         aligned = self._aligned(operands, results)
         scratch = [(self.memory(n), n) for n in map(self.number, source.scratch)]
         failed = self.flag(failure or Failure(tuple(plan.function.locations(v)))) if source.fails else None
@@ -184,6 +186,12 @@ class DeviceLowering(Lowering):
         own = (*scratch, *written) if position else ()  # the first entry does not know what is there
         self.do(LaunchAction(kernel, grid, entry.block, self.number(entry.shared), tuple(cells),  # type: ignore[arg-type]
                              (*read, *own, *flag), (*written, *scratch, *flag), self.lane))
+
+    def nothing(self) -> Touched:
+        """What stands for an array without elements: kernels may read its first one, of which nothing comes."""
+        if self._nothing < 0:
+            self._nothing = self.code.keep(np.zeros(VECTOR, np.uint8))
+        return self._nothing, VECTOR
 
     def _aligned(self, operands: Sequence[Touched], results: Sequence[Touched]) -> dict[int, int]:
         """Rows of loops may start anywhere, unless all of them are whole vectors: kernels are given copies of those."""
