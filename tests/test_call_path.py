@@ -290,12 +290,13 @@ def test_no_memory_is_an_error_of_the_call(n):
     try:
         for _ in range(3):
             with pytest.raises(MemoryError) as e:
-                f(data)
+                for _ in range(20):  # the first ones may find memory that was freed before
+                    kept.append(f(data))
             assert any("test_call_path.py:" in note for note in e.value.__notes__)
     finally:
         resource.setrlimit(resource.RLIMIT_AS, limits)
     total, product = f(data)
-    assert total == n and product.shape == (n, n) and w.get_value() == 3.0 and len(kept) == 2
+    assert total == n and product.shape == (n, n) and w.get_value() == len(kept) + 1
 
 
 def test_without_native_code_everything_works(monkeypatch):
