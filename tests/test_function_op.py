@@ -162,13 +162,13 @@ def test_rules_batch(given):
 def test_a_stable_derivative_of_a_derivative():
     """The textbook case: log(1 + exp(x)), whose rule calls the function itself."""
 
-    @sc.function_op(vjp=lambda g, x: g * (1 - sc.exp(-soft(x))))
-    def soft(x):
+    @sc.function_op(vjp=lambda g, x: g * (1 - sc.exp(-log_of_sum(x))))
+    def log_of_sum(x):
         return sc.log(1 + sc.exp(x))
 
-    sc.verify_grad(soft, [np.linspace(-3, 3, 5)])
+    sc.verify_grad(log_of_sum, [np.linspace(-3, 3, 5)])
     x = sc.scalar("x")
-    f = sc.compile(sc.grad(sc.grad(soft(x), x), x), [x])
+    f = sc.compile(sc.grad(sc.grad(log_of_sum(x), x), x), [x])
     np.testing.assert_allclose(f(0.0), 0.25, rtol=1e-12)
 
 
