@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from symc.codegen.cuda.prelude import END, PRELUDE
+from symc.codegen.memory import result_types
 from symc.errors import InputError
 from symc.ir.dim import Size, product
 from symc.ir.record import dataclass
-from symc.ir.types import DTYPE_NAMES, TensorType, TupleType
+from symc.ir.types import DTYPE_NAMES
 from symc.ir.value import Value
 
 Number = Callable[[Size], int]
@@ -74,16 +75,13 @@ def user_launch(v: Value, number: Number) -> UserLaunch:
     if isinstance(given, CudaKernel):
         return _of_kernel(given, v, number)
     name = f"{v.op.name}_elements"
-    n = number(product(_types(v)[0].shape))
+    n = number(product(result_types(v)[0].shape))
     return UserLaunch(PRELUDE + _elementwise(name, given, v) + END, name, (-(-n // BLOCK), 1, 1), BLOCK, 0, (n,))
 
 
-def _types(v: Value) -> Sequence[TensorType]:
-    return v.type.items if isinstance(v.type, TupleType) else (v.type,)
-
 
 def _of_kernel(k: CudaKernel, v: Value, number: Number) -> UserLaunch:
-    types = [*(o.type for o in v.operands), *_types(v)]
+    types = [*(o.type for o in v.operands), *result_types(v)]
     arrays = [Described(tuple(number(s) for s in t.shape), t.dtype) for t in types]  # type: ignore[union-attr]
 
     def ask(x: Any) -> Any:
@@ -110,7 +108,7 @@ def _word(x: Any) -> int:
 def _elementwise(name: str, statements: str, v: Value) -> str:
     """A kernel that runs the statements for each element: operands and attributes by their names, the result ``out``.
     """
-    names, out = v.op.facts["own"].names, _types(v)[0]
+    names, out = v.op.facts["own"].names, result_types(v)[0]
     dtypes = [DTYPE_NAMES[o.dtype] for o in v.operands]
     arguments = [*(f"const {d} *a{k}" for k, d in enumerate(dtypes)), f"{DTYPE_NAMES[out.dtype]} *o", "i64 n"]
     lines = [f"const {d} {x} = a{k}[i];" for k, (d, x) in enumerate(zip(dtypes, names))]

@@ -23,11 +23,12 @@ from symc.codegen.cuda.indices import NARROW, Bound, bound_of
 from symc.codegen.cuda.source import Argument, CudaSource, Entry
 from symc.codegen.inplace import region_pairs
 from symc.codegen.kernel_source import Form
+from symc.codegen.memory import result_types
 from symc.codegen.scalarize import Loops
 from symc.ir.dim import Size, product
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import every_value, postorder, region_params
-from symc.ir.types import DTYPE_NAMES, TensorType, TupleType
+from symc.ir.types import DTYPE_NAMES, TensorType
 from symc.ir.value import Region, Value
 
 Env = dict[Value, str]
@@ -65,12 +66,8 @@ class Kernel:
     @property
     def is_complex(self) -> bool:
         """Whether complex numbers are anywhere in it."""
-        return any(t.dtype.kind == "c" for v in every_value(self.loops.region) for t in types_of(v))
+        return any(t.dtype.kind == "c" for v in every_value(self.loops.region) for t in result_types(v))
 
-
-def types_of(v: Value) -> tuple[TensorType, ...]:
-    """The types of what a value is or holds."""
-    return v.type.items if isinstance(v.type, TupleType) else (v.type,)
 
 
 def storage(dtype: np.dtype) -> str:

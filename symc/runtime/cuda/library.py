@@ -41,11 +41,6 @@ class _Part:
     needs: tuple[str, ...]
 
 
-def translation_unit(source: CudaSource) -> tuple[str, list[Signature]]:
-    """A whole text that a device can load, and how its entries are declared."""
-    return unit([source]), signatures(source)
-
-
 @phase("CUDA text")
 def unit(sources: Sequence[CudaSource]) -> str:
     """The text of several kernels, whose entries have different names."""

@@ -14,12 +14,12 @@ import numpy as np
 from symc.codegen.cuda.sorting import is_sort, sort_form
 from symc.codegen.cuda.source import CudaSource, Entry
 from symc.codegen.cuda.user import has_user_kernel, user_launch
+from symc.codegen.memory import result_types
 from symc.ir.dim import evaluate
 from symc.ir.ops.collective import all_reduce, has_collective
 from symc.ir.phases import phase
 from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass, field
-from symc.ir.types import TupleType
 from symc.ir.value import Value
 from symc.runtime.cuda import checks, products, solver, sums
 from symc.runtime.cuda.actions import (
@@ -148,7 +148,7 @@ class DeviceLowering(Lowering):
         self.do(CopyAction(to, source, nbytes, self.lane))
 
     def _launch(self, plan: Plan, v: Value, launch: Any, reads: Sequence[int], writes: Sequence[int]) -> None:
-        types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
+        types = result_types(v)
         operands = zip(reads, self._nbytes([o.type for o in v.operands]), strict=True)
         self.kernel(plan, v, launch, [*operands], [*zip(writes, self._nbytes(types), strict=True)])
 
@@ -244,7 +244,7 @@ class DeviceLowering(Lowering):
 
     def _user(self, v: Value, load: Any, reads: Sequence[int], writes: Sequence[int]) -> None:
         """A kernel that the user wrote. ``load``: gives its entry, loaded."""
-        types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
+        types = result_types(v)
         operands = [*zip(reads, self._nbytes([o.type for o in v.operands]), strict=True)]
         results = [*zip(writes, self._nbytes(types), strict=True)]
         launch = user_launch(v, self.number)

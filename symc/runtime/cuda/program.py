@@ -16,6 +16,7 @@ from symc.codegen.cuda.source import CudaSource
 from symc.codegen.cuda.user import UserLaunch, has_user_kernel, user_launch
 from symc.codegen.gemm import as_gemm, is_product
 from symc.codegen.kernel_source import Form, kernel_form_of
+from symc.codegen.memory import result_types
 from symc.codegen.names import kernel_name, region_name
 from symc.errors import DeviceError
 from symc.ir.dim import Size
@@ -24,7 +25,6 @@ from symc.ir.phases import current, phase, recording
 from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass, replace
 from symc.ir.requires import Requirement, requirements
-from symc.ir.types import TupleType
 from symc.ir.value import Region
 from symc.runtime.cuda import checks, products, solver, sums
 from symc.runtime.cuda.arrays import DeviceArray
@@ -126,7 +126,7 @@ class CudaProgram:
         for _, step in every_step(self.plan):
             if step.kind == "call" and has_user_kernel(step.value):
                 self.launches[step.value.op.name] = self._user_kernel
-                types = step.value.type.items if isinstance(step.value.type, TupleType) else (step.value.type,)
+                types = result_types(step.value)
                 self._user_kernel(user_launch(step.value, nominal), len(step.value.operands) + len(types))
             elif step.kind == "call" and solver.is_solved(step.value):
                 self.launches[solver.key(step.value)] = solver.load(step.value, self.context.kernels)

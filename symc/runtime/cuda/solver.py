@@ -17,13 +17,14 @@ import numpy as np
 from symc.codegen.cuda.matrices import PARTS, REALS, entries_of, text_of
 from symc.codegen.cuda.matrix_text import WIDTH
 from symc.codegen.cuda.source import MOST_THREADS, WARP
+from symc.codegen.memory import result_types
 from symc.errors import LinAlgError
 from symc.ir.ops.factor import INDEFINITE, MORE
 from symc.ir.ops.solve import ANY, SINGULAR
 from symc.ir.ops.spectral import NO_END
 from symc.ir.plan import Plan
 from symc.ir.record import dataclass
-from symc.ir.types import TensorType, TupleType, concrete_shape
+from symc.ir.types import TensorType, concrete_shape
 from symc.ir.value import Value
 from symc.runtime.cuda.actions import CopyAction, Failure, LaunchAction, ProductAction
 from symc.runtime.cuda.device import Kernel, Product, Signature
@@ -73,7 +74,7 @@ class Emitter:
     def __init__(self, lowering: DeviceLowering, plan: Plan, v: Value, reads: Sequence[int], writes: Sequence[int],
                  kernels: Mapping[str, Kernel]):
         self.lowering, self.value, self.kernels = lowering, v, kernels
-        results = v.type.items if isinstance(v.type, TupleType) else (v.type,)
+        results = result_types(v)
         types: list[TensorType] = [*[o.type for o in v.operands], *results]  # type: ignore[list-item]
         self.shapes = [concrete_shape(t.shape, lowering.sizes) for t in types]
         self.dtype = v.operands[0].dtype
