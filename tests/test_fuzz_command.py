@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import runpy
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from symc.testing.fuzz import front  # noqa: F401 - declares its generator
 from symc.testing.fuzz.campaign import WEIGHTS, Campaign
 from symc.testing.fuzz.checks import CHECKS, Trial, run
 from symc.testing.fuzz.programs import GENERATORS, Program, make
+from tests.cuda.emulated import needs_compiler
 
 
 def campaign(tmp_path: Path | None = None, **options) -> tuple[Campaign, list[str]]:
@@ -179,7 +179,7 @@ def test_a_wrong_kernel_is_found_and_made_small(monkeypatch, tmp_path):
     assert guilt.sample is not None and computed(guilt.sample.function.body) <= 6
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
+@needs_compiler
 def test_a_wrong_kernel_of_a_device_is_found(monkeypatch):
     x = sc.input("x", shape=("n", 3))
     f = sc.compile([sc.sum(sc.floor(x * 3), axis=0), sc.exp(x)], [x], mode="reference")._prepared.source
@@ -191,7 +191,7 @@ def test_a_wrong_kernel_of_a_device_is_found(monkeypatch):
     assert guilt.sample is not None and computed(guilt.sample.function.body) <= 4
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
+@needs_compiler
 def test_programs_on_a_device(tmp_path):
     one, said = campaign(tmp_path, backend="device", programs=6, seed=5)
     summary = one.run()

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +18,7 @@ from symc.runtime.cuda.cupy_device import CupyDevice
 from symc.runtime.cuda.device import Counters, Signature
 from symc.runtime.emulator import EmulatedDevice
 from tests.cuda import fake_driver
+from tests.cuda.emulated import needs_compiler
 
 REAL = os.environ.get("SYMC_DEVICE", "")
 
@@ -60,7 +60,7 @@ SIGNATURES = {
 
 def kinds() -> list:
     """Emulated devices that check and that do not, CuPy's device on fakes of CuPy and the driver, and the GPU."""
-    emulated = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
+    emulated = needs_compiler
     faked = pytest.mark.skipif(bool(fake_driver.reason()), reason=fake_driver.reason() or "-")
     found = [pytest.param("checked", marks=emulated), pytest.param("fast", marks=emulated),
              pytest.param("faked", marks=faked)]

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
+import pytest
 
 from symc.runtime.cuda.device import Signature
 from symc.runtime.emulator import EmulatedDevice
+
+#: Marks tests that run kernels.
+needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
 
 
 class Bench:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import ctypes
 import inspect
-import shutil
 import textwrap
 
 import numpy as np
@@ -25,12 +24,10 @@ from symc.ir.value import fresh_input
 from symc.runtime.compilers.llvm_library import library
 from symc.runtime.cuda.device import Signature
 from symc.runtime.cuda.library import helpers
+from tests.cuda.emulated import needs_compiler
 from tests.cuda.generic_cases import FastDevice
 from tests.cuda.template_cases import Case, run
 from tests.test_cpu_kernels import run_kernel
-
-needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
-
 
 # --- the language -----------------------------------------------------------------------------------------------------
 

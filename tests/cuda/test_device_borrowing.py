@@ -4,7 +4,6 @@ memory is kept. Streams and events of a GPU are noted here; the rest is real."""
 from __future__ import annotations
 
 import gc
-import shutil
 import weakref
 from types import SimpleNamespace
 
@@ -17,9 +16,8 @@ from symc.runtime.cuda import devices
 from symc.runtime.cuda.arrays import DeviceArray, borrowed
 from symc.runtime.cuda.devices import Context, context
 from symc.testing import emulated_cuda
+from tests.cuda.emulated import needs_compiler
 from tests.cuda.test_dlpack import Described, Lender, exported
-
-needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
 
 
 class Noting:

@@ -1,6 +1,5 @@
 """The examples on a device: they say what they say on the CPU, and only arguments and results cross."""
 
-import shutil
 from functools import partial
 
 import numpy as np
@@ -23,8 +22,9 @@ from examples import (
 )
 from symc.runtime.cuda.devices import context
 from symc.testing import emulated_cuda
+from tests.cuda.emulated import needs_compiler
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
+pytestmark = needs_compiler
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,6 @@
 device; which numbers kernels compute is asked elsewhere."""
 
 import math
-import shutil
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,8 +11,9 @@ import symc as sc
 from symc.ir.op import all_ops, unregister
 from symc.runtime.cuda.devices import context
 from symc.testing import emulated_cuda
+from tests.cuda.emulated import needs_compiler
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
+pytestmark = needs_compiler
 
 
 @pytest.fixture(scope="module", autouse=True)

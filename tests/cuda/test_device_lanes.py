@@ -3,7 +3,6 @@ works touch: what the plan proves holds for what really runs, scratch memory and
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 
 import numpy as np
@@ -22,8 +21,9 @@ from symc.runtime.cuda.devices import context
 from symc.runtime.cuda.program import CudaProgram
 from symc.runtime.emulator import EmulationError
 from symc.testing import emulated_cuda
+from tests.cuda.emulated import needs_compiler
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
+pytestmark = needs_compiler
 
 
 @pytest.fixture(autouse=True)

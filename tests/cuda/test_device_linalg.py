@@ -3,7 +3,6 @@ derivatives. On the emulated device, checked, so that every kernel is also free 
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 
 import numpy as np
@@ -21,10 +20,11 @@ from symc.runtime.emulator import EmulatedDevice
 from symc.runtime.emulator.device import BACKWARD, FORWARD
 from symc.testing import emulated_cuda
 from tests.cuda.corpus import Item
+from tests.cuda.emulated import needs_compiler
 from tests.cuda.test_nvrtc_gate import complaint
 from tests.op_cases import SAMPLED, apply, cases, evaluate, observed
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
+pytestmark = needs_compiler
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,7 +1,6 @@
 """Whole programs on the checked device: training steps give what they give on the CPU, in a counted number of launches,
 with nothing but arguments crossing."""
 
-import shutil
 
 import numpy as np
 import pytest
@@ -10,8 +9,9 @@ import symc as sc
 from examples.char_lstm import adam
 from symc.runtime.cuda.devices import context
 from symc.testing import emulated_cuda
+from tests.cuda.emulated import needs_compiler
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
+pytestmark = needs_compiler
 F32 = "float32"
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from symc.errors import InternalError
 from symc.runtime.emulator import BACKWARD, FORWARD, EmulationError, build, native
-from tests.cuda.emulated import run
+from tests.cuda.emulated import needs_compiler, run
 from tests.cuda.emulator_cases import CASES, Case
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
+pytestmark = needs_compiler
 MISTAKES = [pytest.param(c, k, id=f"{c.name}: {m.name}") for c in CASES for k, m in enumerate(c.mistakes)]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 
 import numpy as np
@@ -10,9 +9,9 @@ import pytest
 
 from symc.errors import DTypeError
 from symc.runtime.emulator import EmulationError, communicators, grouped
-from tests.cuda.emulated import Bench
+from tests.cuda.emulated import Bench, needs_compiler
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
+pytestmark = needs_compiler
 F = np.dtype(np.float32)
 
 

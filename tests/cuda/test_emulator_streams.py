@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 
 from symc.runtime.cuda.device import Product, Signature
 from symc.runtime.emulator import EmulatedDevice, EmulationError
 from symc.runtime.emulator.order import History, Past
-from tests.cuda.emulated import Bench, run
+from tests.cuda.emulated import Bench, needs_compiler, run
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
+pytestmark = needs_compiler
 
 N = 64
 TEXT = r"""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 
@@ -16,10 +14,11 @@ from symc.codegen.scalarize import scalarize
 from symc.ir.dim import evaluate
 from symc.ir.reference import bind_sizes
 from symc.opt.passes import optimize
+from tests.cuda.emulated import needs_compiler
 from tests.cuda.generic_cases import cases_of
 from tests.cuda.template_cases import compare, run
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
+pytestmark = needs_compiler
 RNG = np.random.default_rng(7)
 
 

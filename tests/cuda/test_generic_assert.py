@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 
 import symc as sc
 from symc.errors import AssertError
 from symc.testing import emulated_cuda
+from tests.cuda.emulated import needs_compiler
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
+pytestmark = needs_compiler
 
 
 def test_assertions_hold_or_are_raised():

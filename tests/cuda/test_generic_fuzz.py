@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 
@@ -15,11 +13,12 @@ from symc.ir.traverse import every_value
 from symc.ir.types import TensorType
 from symc.opt.passes import optimize
 from symc.testing.fuzz.programs import GENERATORS
+from tests.cuda.emulated import needs_compiler
 from tests.cuda.generic_cases import FastDevice, cases_of
 from tests.cuda.template_cases import Case, run
 from tests.test_compiled_fuzz import agree
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
+pytestmark = needs_compiler
 PROGRAMS = 10
 
 

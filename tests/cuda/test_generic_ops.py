@@ -4,8 +4,6 @@ registry. The generic template writes all of them here, so that none is without 
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 
@@ -13,12 +11,13 @@ from symc.ir.function import Input, function
 from symc.ir.op import Op
 from symc.ir.ops.kernel import results_of
 from symc.opt.passes import optimize
+from tests.cuda.emulated import needs_compiler
 from tests.cuda.generic_cases import FastDevice, cases_of
 from tests.cuda.template_cases import Case, run
 from tests.op_cases import SAMPLED, apply, cases
 from tests.test_cpu_kernels import ULPS, assert_close
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
+pytestmark = needs_compiler
 #: How many translation units there are, and how many samples of an op.
 GROUPS, SAMPLES = 4, 3
 

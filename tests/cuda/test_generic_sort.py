@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 
@@ -14,9 +12,10 @@ from symc.ir.ops.sort import argsort, sort
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
 from symc.testing import emulated_cuda
+from tests.cuda.emulated import needs_compiler
 from tests.cuda.template_cases import Case, run
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
+pytestmark = needs_compiler
 SHAPES = [("f4", (4 * TILE + 5,), 0), ("f8", (2, TILE + 900), 1), ("f2", (TILE + 200, 3), 0), ("i4", (2, 40, 5), 1),
           ("u1", (2 * TILE,), 0), ("?", (30,), 0), ("f4", (0, 3), 0), ("f4", (2, 0), 1), ("i8", (TILE, 2), 0)]
 

@@ -4,7 +4,6 @@ the first and the last, and nothing overflows or leaves its array. Operands hold
 from __future__ import annotations
 
 import ctypes
-import shutil
 
 import numpy as np
 import pytest
@@ -17,9 +16,10 @@ from symc.ir.dim import evaluate
 from symc.ir.types import concrete_shape
 from symc.runtime.cuda.library import signatures, unit
 from symc.runtime.emulator import EmulatedDevice
+from tests.cuda.emulated import needs_compiler
 from tests.cuda.template_cases import fast
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
+pytestmark = needs_compiler
 
 x, y = (sc.input(name, "float32", ("n", "m")) for name in "xy")
 h = sc.input("h", "float16", ("n", "m"))

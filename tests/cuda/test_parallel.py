@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 
@@ -14,8 +12,9 @@ from symc.ir.traverse import every_value
 from symc.opt.ranks import for_ranks
 from symc.runtime.cuda.ranks import RankArrays
 from symc.testing import emulated_cuda
+from tests.cuda.emulated import needs_compiler
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulated device needs g++")
+pytestmark = needs_compiler
 TWO = ("cuda:0", "cuda:1")
 THREE = (*TWO, "cuda:2")
 
