@@ -1,18 +1,25 @@
-"""Tests have a cache of machine code of their own, which all workers of a run share."""
+"""Tests have a cache of machine code of their own, which all workers of a run share, and do not depend on how busy the
+machine is or on how the run was started."""
 
 from __future__ import annotations
 
 import atexit
 import os
 import shutil
+import signal
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["SYMC_CACHE_DIR"] = tempfile.mkdtemp(prefix="symc-tests-")
     atexit.register(shutil.rmtree, os.environ["SYMC_CACHE_DIR"], True)
+
+settings.register_profile("symc", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("symc")
 
 
 def pytest_configure() -> None:
@@ -38,3 +45,19 @@ def each_library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     blas_library.library.cache_clear()
     yield request.param
     blas_library.library.cache_clear()
+
+
+@pytest.fixture
+def interrupt() -> Iterator[Callable[[float], None]]:
+    """Sends Ctrl-C after some seconds. The handler is set, as a run in the background has none."""
+    timers = []
+
+    def after(seconds: float) -> None:
+        timers.append(threading.Timer(seconds, os.kill, [os.getpid(), signal.SIGINT]))
+        timers[-1].start()
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield after
+    for t in timers:
+        t.join()
+    signal.signal(signal.SIGINT, before)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import threading
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -304,22 +303,6 @@ def test_a_reduction_of_nothing_fails_only_where_it_runs() -> None:
     assert g(np.zeros((0, 0))) == 0 and g(np.ones((3, 2))) == 3
     with pytest.raises(SymcError, match="no elements"):
         g(np.zeros((3, 0)))
-
-
-@pytest.fixture
-def interrupt() -> Iterator[Callable[[float], None]]:
-    """Ctrl-C after some time."""
-    timers = []
-
-    def after(seconds: float) -> None:
-        timers.append(threading.Timer(seconds, signal.raise_signal, [signal.SIGINT]))
-        timers[-1].start()
-
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield after
-    for t in timers:
-        t.join()
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("python", [False, True])

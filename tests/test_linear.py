@@ -193,7 +193,7 @@ def test_a_quadratic_pass_is_found():
 
     try:
         counts = []
-        for n in (10, 40):
+        for n in (2, 10, 40):  # the first looks up what is looked up once
             total = Counter()
             sys.setprofile(lambda frame, event, _, total=total: total.update([event == "call"]))
             try:
@@ -201,7 +201,7 @@ def test_a_quadratic_pass_is_found():
             finally:
                 sys.setprofile(None)
             counts.append(total[True])
-        assert counts[1] > 4 * MORE_CALLS * counts[0]
+        assert counts[2] > 4 * MORE_CALLS * counts[1]
     finally:
         unregister_pass("quadratic")
     assert "quadratic" not in {p.name for p in all_passes()}

@@ -403,16 +403,14 @@ def test_a_forked_child_has_threads_of_its_own():
     assert f(data).tobytes() == want
 
 
-def test_an_interrupt_stops_a_loop_whose_steps_are_divided():
+def test_an_interrupt_stops_a_loop_whose_steps_are_divided(interrupt):
     x = sc.vector("x")
     final, _ = sc.scan(lambda c, _: (sc.sin(c) + sc.tanh(c), None), x, length=10**7)
     f = sc.compile(final, threads=2)
     data = arrays(100_000)[0]
-    timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
+    interrupt(0.5)
     with pytest.raises(KeyboardInterrupt):
         f(data)
-    timer.join()
 
 
 def test_a_saved_function_keeps_its_number_of_threads(tmp_path):
