@@ -19,6 +19,7 @@ from symc.deferred import Deferred
 from symc.errors import (
     AssertError,
     CheckError,
+    ConvergenceError,
     DeviceError,
     DTypeError,
     ExecutionError,

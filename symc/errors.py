@@ -104,6 +104,10 @@ class AssertError(ExecutionError, AssertionError):
     """A condition of ``sc.debug.assert_`` does not hold."""
 
 
+class ConvergenceError(ExecutionError):
+    """``custom_root`` or ``custom_fixed_point``, or what solves for their derivative, did not arrive at an answer."""
+
+
 class NonFiniteError(ExecutionError, FloatingPointError):
     """``mode="nan_guard"`` met a nan or an infinity."""
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from symc import nest
 from symc.callsite import user_code
@@ -14,11 +17,16 @@ from symc.grad import vjp as vjp_values
 from symc.grad.one_op import varies, zeros
 from symc.ir import location
 from symc.ir.bodies import branch_captures, built, close
-from symc.ir.ops.implicit import root
+from symc.ir.op import splat
+from symc.ir.ops.cast import cast
+from symc.ir.ops.implicit import converged, root
 from symc.ir.ops.kernel import results_of
+from symc.ir.ops.logic import where
+from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value, fresh_input
 from symc.nest import Nest
 from symc.numpy_api.convert import as_tensor, convert
+from symc.numpy_api.promotion import stretch
 from symc.public import API, public
 from symc.tensor import Tensor
 
@@ -27,7 +35,8 @@ Function = Callable[[Any], Any]
 
 @public()
 def custom_root(f: Function, initial_guess: Any, solve: Callable[[Function, Any], Any],
-                tangent_solve: Callable[[Function, Any], Any] | None = None) -> Any:
+                tangent_solve: Callable[[Function, Any], Any] | None = None, *,
+                tolerance: float | None = 1e-4) -> Any:
     """An x with ``f(x) = 0``, found by ``solve(f, initial_guess)``; differentiable in what f uses from outside.
 
     The derivative follows from the equation (implicit function theorem), whatever ``solve`` does: it is not
@@ -35,6 +44,10 @@ def custom_root(f: Function, initial_guess: Any, solve: Callable[[Function, Any]
     ``tangent_solve(g, y)``: the u with ``g(u) = y``, for the linear function g that is the derivative of f at x. For a
     single number it is not needed: ``y / g(1)``. For reverse mode it is transposed, so it must be differentiable in y.
     Raises GradientError if it is needed and not given; ShapeError if f does not give what x is.
+
+    A call raises ConvergenceError where x is no answer: where a step of Newton's from it, ``tangent_solve(g, f(x))``,
+    moves an element by more than ``tolerance`` (relative to 1 + |x|; None: x is taken as it is). So it does where the
+    derivative is not finite, as the Jacobian is singular.
     """
     starts, structure = _flat(initial_guess, "initial_guess")
     if tangent_solve is None:
@@ -55,12 +68,24 @@ def custom_root(f: Function, initial_guess: Any, solve: Callable[[Function, Any]
             found = tangent_solve(g, _wrap(structure, right))
         return _same(found, structure, at, "custom_root: what tangent_solve gives")
 
+    def derivative(at: Sequence[Value], right: Sequence[Value]) -> list[Value]:
+        found = [Tensor(v) for v in linear(at, right)]
+        ok = API["all"](API["stack"]([API["all"](API["isfinite"](u)) for u in found]))
+        return _checked("the derivative of custom_root", found, ok, -1, _largest(found, found))
+
     def answer() -> Any:
         with user_code():
-            return solve(f, nest.unflatten(structure, starts))
+            found = solve(f, nest.unflatten(structure, starts))
+        if tolerance is None:
+            return found
+        at = _same(found, structure, [s.value for s in starts], "custom_root: the answer")
+        rest = _applied(f, structure, at, "custom_root: f(x)")
+        xs, rests, moves = ([Tensor(v) for v in vs] for vs in (at, rest, linear(at, rest)))
+        ok = (_largest(rests, rests) == 0) | (_largest(moves, xs) <= max(tolerance, _precision(starts)))
+        return _wrap(structure, _checked("custom_root", xs, ok, -1, _largest(rests, rests)))
 
     return _made("custom_root", structure, starts, answer, lambda x: _applied(f, structure, x, "custom_root: f(x)"),
-                 [linear])
+                 [derivative])
 
 
 def _scalar_solve(g: Function, y: Any) -> Any:
@@ -73,37 +98,64 @@ def _scalar_solve(g: Function, y: Any) -> Any:
 def custom_fixed_point(f: Function, initial_guess: Any, *, tolerance: float = 1e-10, max_steps: int = 1000) -> Any:
     """An x with ``f(x) = x``, found by iteration from ``initial_guess``; differentiable in what f uses from outside.
 
-    Iterates until no element moves by more than ``tolerance`` (relative to 1 + |x|), or ``max_steps`` steps. f must be
-    a contraction around the answer. The derivative iterates in the same way on ``u = y + (df/dx) u``, or its transpose
-    in reverse mode (Christianson 1994); nothing of the steps is kept. x may be a nest of floats.
+    Iterates until no element moves by more than ``tolerance`` (relative to 1 + |x|). f must be a contraction around the
+    answer. The derivative iterates in the same way on ``u = y + (df/dx) u``, or its transpose in reverse mode
+    (Christianson 1994); nothing of the steps is kept. x may be a nest of floats. A call raises ConvergenceError if
+    either takes more than ``max_steps`` steps, or meets nan.
     """
     starts, structure = _flat(initial_guess, "initial_guess")
 
-    def iterate(step: Callable[[list[Value]], list[Value]], start: Sequence[Value]) -> list[Value]:
-        def go(state: Any) -> Tensor:
-            moved = [API["max"](abs(b - a) - tolerance * (1 + abs(a)), initial=-1.0) for a, b in zip(*state)]
-            return API["any"](API["stack"]([m > 0 for m in moved]))
+    def iterate(what: str, step: Callable[[list[Value]], list[Value]], start: Sequence[Value]) -> list[Value]:
+        def over(state: Any) -> list[Tensor]:
+            return [API["max"](abs(b - a) - tolerance * (1 + abs(a)), initial=-1.0) for a, b in zip(*state[:2])]
 
         def improve(state: Any) -> Any:
-            return state[1], [Tensor(v) for v in step([x.value for x in state[1]])]
+            return state[1], [Tensor(v) for v in step([x.value for x in state[1]])], state[2] + 1
 
         first = [Tensor(v) for v in start]
-        return [x.value for x in while_loop(go, improve, (first, [Tensor(v) for v in step(list(start))]), max_steps)[1]]
+        state = first, [Tensor(v) for v in step(list(start))], API["asarray"](1)
+        old, new, steps = last = while_loop(lambda state: API["any"](API["stack"]([m > 0 for m in over(state)])),
+                                            improve, state, max_steps)
+        ok = API["all"](API["stack"]([m <= 0 for m in over(last)]))
+        return _checked(what, new, ok, steps, _largest([b - a for a, b in zip(old, new)], old))
 
     def answer() -> Any:
-        return _wrap(structure, iterate(lambda x: _applied(f, structure, x, "custom_fixed_point: f(x)"),
-                                        [s.value for s in starts]))
+        return _wrap(structure, iterate("custom_fixed_point", applied, [s.value for s in starts]))
+
+    def applied(x: Sequence[Value]) -> list[Value]:
+        return _applied(f, structure, x, "custom_fixed_point: f(x)")
+
+    slope = "the derivative of custom_fixed_point"
 
     def residual(x: Sequence[Value]) -> list[Value]:
-        return [a - b for a, b in zip(x, _applied(f, structure, x, "custom_fixed_point: f(x)"), strict=True)]
+        return [a - b for a, b in zip(x, applied(x), strict=True)]
 
     def linear(at: Sequence[Value], right: Sequence[Value]) -> list[Value]:
-        return iterate(lambda u: [y + p for y, p in zip(right, _pushed(f, structure, at, u), strict=True)], right)
+        return iterate(slope, lambda u: [y + p for y, p in zip(right, _pushed(f, structure, at, u))], right)
 
     def transposed(at: Sequence[Value], right: Sequence[Value]) -> list[Value]:
-        return iterate(lambda u: [y + p for y, p in zip(right, _pulled(f, structure, at, u), strict=True)], right)
+        return iterate(slope, lambda u: [y + p for y, p in zip(right, _pulled(f, structure, at, u))], right)
 
     return _made("custom_fixed_point", structure, starts, answer, residual, [linear, transposed])
+
+
+def _largest(moves: Sequence[Tensor], at: Sequence[Tensor]) -> Tensor:
+    """The largest element of ``moves``, relative to 1 + |at|."""
+    found = [API["max"](abs(m) / (1 + abs(x)), initial=0.0) for m, x in zip(moves, at)]
+    return API["max"](API["stack"]([API["astype"](x, "float64") for x in found]))
+
+
+def _precision(xs: Sequence[Tensor]) -> float:
+    """What moves of these numbers may be for rounding alone."""
+    return max(8 * float(np.finfo(x.dtype).eps) for x in xs)
+
+
+def _checked(what: str, xs: Sequence[Tensor], ok: Tensor, steps: Any, residual: Tensor) -> list[Value]:
+    """``xs``, after a check that ``ok`` is true."""
+    number = TensorType(DTYPES["i64"], ())
+    count = splat(steps, number) if isinstance(steps, int) else cast(steps.value, dtype=number.dtype)
+    good = converged(ok.value, count, residual.value, what=what)
+    return [where(stretch(good, x.value.shape), x.value, splat(math.nan, x.value.type)) for x in xs]
 
 
 # --- the op -----------------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ def test_catalogue_is_complete():
         "cholesky", "lu_factor", "qr", "solve_triangular", "lu_solve", "cho_solve", "solve", "inv", "det", "slogdet",
         "eigh", "eigvalsh", "eig", "eigvals", "svd", "svdvals", "pinv", "expm", "broadcast", "reshape",
         "transpose", "slice", "pad", "concat", "ensure_shape", "cast", "iota", "size", "stop_gradient",
-        "grad_scale", "grad_clip", "check_index", "bounded", "position",
+        "grad_scale", "grad_clip", "check_index", "converged", "bounded", "position",
         "random_bits", "derive_key", "split_key", "philox64", "philox32", "unit_uniform", "unit_normal",
         "unit_exponential", "below", "log_gamma_draw", "gamma_draw", "poisson_draw", "binomial_draw", "gamma_moment",
         "gamma_slope", "normal_inverse", "wald_draw", "print", "assert", "after", "again", "all_reduce",

@@ -94,3 +94,101 @@ def test_compiled_and_in_a_loop():
 def test_mistakes_are_explained(mistake, error, text):
     with pytest.raises(error, match=text):
         mistake(sc.input("a", "float64", ()))
+
+
+# --- what has no answer -----------------------------------------------------------------------------------------------
+
+
+def fixed(c):
+    """The x with c x + 1 = x: no contraction for c of 1 and more."""
+    return sc.custom_fixed_point(lambda x: c * x + 1, 0.5, max_steps=60)
+
+
+def stuck(c):
+    """A search for the root of c that stays where it is."""
+    return sc.custom_root(lambda x: x * x - c, 2.0, lambda f, x: 1 * x)
+
+
+def flat(c):
+    """The root of c, of which the Jacobian is 0 at 0."""
+    return sc.custom_root(lambda x: x * x - c, 1.0, lambda f, x: sc.sqrt(c))
+
+
+def approximate(c):
+    return sc.custom_root(lambda x: x * x - c, 2.0, lambda f, x: 1 * x, tolerance=None)
+
+
+ALONE = {"alone": lambda g, a: g(a[0]), "scan": lambda g, a: sc.scan(lambda s, c: (s + g(c), None), 0.0, a)[0],
+         "vmap": lambda g, a: sc.sum(sc.vmap(g)(a)),
+         "branch": lambda g, a: sc.cond(a[0] > 0, g, lambda c: c, a[0]),
+         "loop": lambda g, a: sc.while_loop(lambda s: s[0] < 1, lambda s: (s[0] + 1, s[1] + g(a[0])), (0, 0.0))[1]}
+MOVED = {"value": lambda y, a: y, "gradient": sc.grad, "tangent": lambda y, a: sc.jvp(y, a, sc.ones_like(a))}
+
+
+@pytest.mark.parametrize("mode", ["default", "reference"])
+@pytest.mark.parametrize("where", ALONE)
+@pytest.mark.parametrize("what", MOVED)
+def test_what_has_no_answer_raises(mode, where, what):
+    a = sc.vector("a")
+    for g, good, bad, derivative in ((fixed, 0.5, 1.5, False), (stuck, 4.0, 2.0, False), (flat, 2.0, 0.0, True)):
+        y = MOVED[what](ALONE[where](g, a), a)
+        if where == "branch" and derivative or where == "loop" and what == "gradient":
+            continue  # the other branch is taken; the length of the loop is not known
+        f = sc.compile(y, [a], mode=mode)
+        assert np.isfinite(f(np.array([good, good]))).all()
+        if derivative and what == "value":
+            assert f(np.array([bad, bad])) == 0
+            continue
+        with pytest.raises(sc.ConvergenceError, match=r"no answer was found[^\n]*\n *residual = "):
+            f(np.array([bad, bad]))
+        assert np.isfinite(f(np.array([good, good]))).all()
+
+
+def test_debug_mode_raises_too():
+    c = sc.scalar("c")
+    f = sc.compile([fixed(c), sc.grad(fixed(c), c)], mode="debug")
+    assert np.isfinite(f(0.1)).all()
+    with pytest.raises(sc.ConvergenceError):
+        f(1.5)
+
+
+def test_the_error_says_where_and_how_far():
+    a = sc.vector("a")
+    f = sc.compile(sc.vmap(lambda c: sc.custom_fixed_point(lambda x: c - x, 1.0, max_steps=20))(a))
+    with pytest.raises(sc.ConvergenceError) as e:
+        f(np.array([2.0, 2.0, 7.0]))
+    assert "custom_fixed_point for entry [2]: no answer was found after 21 steps" in str(e.value)
+    assert "residual = " in str(e.value) and "test_implicit.py" in str(e.value)
+    assert isinstance(e.value, RuntimeError)
+    assert f(np.zeros(0)).shape == (0,)
+
+
+def test_a_nan_is_no_answer():
+    c = sc.scalar("c")
+    for y in (fixed(c), stuck(c)):
+        with pytest.raises(sc.ConvergenceError, match="nan"):
+            sc.compile(y)(np.nan)
+
+
+def test_an_approximate_root_can_be_asked_for():
+    c = sc.scalar("c")
+    f = sc.compile([approximate(c), sc.grad(approximate(c), c)])
+    np.testing.assert_allclose(f(3.0), [2.0, 0.25])
+
+
+def test_states_are_as_they_were_when_a_check_in_a_loop_fails():
+    """The body of a loop that became a kernel can fail too: no state is written over before it has succeeded."""
+    a, i, c = sc.vector("a"), sc.input("i", "int64", ("k",)), sc.vector("c")
+    for search, bad in ((lambda: sc.scan(lambda s, k: (s + a[k], None), 0.0, i)[0], ([0.0], [0, 9], [0.5])),
+                        (lambda: sc.scan(lambda s, r: (s + fixed(r), None), 0.0, c)[0], ([0.0], [0], [0.5, 2.0]))):
+        v, w = sc.shared(np.zeros(1000)), sc.shared(np.zeros(()))
+        f = sc.compile([], [a, i, c], updates={v: v + 1, w: w + search()})
+        good = np.zeros(1), np.zeros(1, "i8"), np.full(1, 0.5)
+        f(*good)
+        before = w.get_value()
+        for _ in range(3):
+            with pytest.raises(sc.SymcError):
+                f(*map(np.array, bad))
+            assert (v.get_value() == 1).all() and w.get_value() == before
+        f(*good)
+        assert (v.get_value() == 2).all()

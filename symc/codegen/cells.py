@@ -17,7 +17,6 @@ from symc.ir.dim import Dim, Size, evaluate, names
 from symc.ir.function import Function
 from symc.ir.op import Control, View
 from symc.ir.ops.effect import has_effect, program_order
-from symc.ir.ops.kernel import check_index
 from symc.ir.plan import Layout, Plan, Step
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import postorder
@@ -132,10 +131,11 @@ _checking: weakref.WeakKeyDictionary[Region, bool] = weakref.WeakKeyDictionary()
 
 
 def checks_indices(region: Region) -> bool:
-    """Does a kernel check indices?"""
+    """Does a kernel check indices, or anything else?"""
     found = _checking.get(region)
     if found is None:
-        found = _checking[region] = any(v.op is check_index for v in postorder(region.results))
+        found = _checking[region] = any(
+            "checks" in v.op.traits or any(map(checks_indices, v.regions)) for v in postorder(region.results))
     return found
 
 

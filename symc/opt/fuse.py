@@ -21,7 +21,7 @@ from functools import partial
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE
 from symc.ir.op import Update, View
-from symc.ir.ops.kernel import check_index, fused, results_of
+from symc.ir.ops.kernel import fused, results_of
 from symc.ir.ops.put import abreast, is_end
 from symc.ir.ops.shape import concat
 from symc.ir.traverse import postorder, rebuild
@@ -343,7 +343,7 @@ class Fusion:
 
 
 def _checks(g: Group) -> bool:
-    return any(v.op is check_index for v in g.values)
+    return any("checks" in v.op.traits for v in g.values)
 
 
 def _is_number(v: Value, numbers: set[Value]) -> bool:

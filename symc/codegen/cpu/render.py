@@ -375,10 +375,10 @@ class Renderer:
         if v.op.name == "size":
             env[v] = self.size(v.attrs["value"])
             return
-        if v.op.name == "check_index":
+        if "checks" in v.op.traits:
             x = env[v] = self.expression(v.operands[0], env)
             self.fails = True
-            self.line(depth, f"bad = bad | ({x} < 0) | ({x} >= {self.size(v.attrs['size'])})")
+            self.line(depth, f"bad = bad | {' | '.join(failing(v, x, self.size))}")
             return
         if v.op.name == "load":
             array, index = v.operands[0], [self.expression(i, env) for i in v.operands[1:]]
@@ -401,6 +401,11 @@ class Renderer:
         return rounded(form.format(*operands, **v.attrs), v.dtype)
 
 
+def failing(v: Value, x: str, size: Callable[[Size], str]) -> list[str]:
+    """Tests of the operand of a check, one of which is true if it fails."""
+    return [f"({x} < 0)", f"({x} >= {size(v.attrs['size'])})"] if "size" in v.attrs else [f"({x} == 0)"]
+
+
 def _written_last(values: list[Value]) -> list[Value]:
     """Values in an order in which rows that are kept are read before results are written into them."""
     if not any(v.attrs.get("keeps") for v in values):
@@ -412,4 +417,4 @@ def _projection(v: Value) -> tuple[Value, int]:
     return (v.operands[0], v.attrs["index"]) if v.op.name == "get" else (v, 0)
 
 
-__all__ = ["Renderer", "Source", "Target", "Unsupported", "number", "render", "stored"]
+__all__ = ["Renderer", "Source", "Target", "Unsupported", "failing", "number", "render", "stored"]

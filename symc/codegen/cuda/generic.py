@@ -102,7 +102,7 @@ class CudaRenderer(Renderer):
             self.fits[found.size] = None
             self.line(depth, f"{env[v]} = {self.index}({_OF_INDICES[v.op.name].format(*texts)})")
             return
-        if v.op.name in ("load", "check_index") or v.op.name in _COMPARE and None not in operands:
+        if v.op.name == "load" or "checks" in v.op.traits or v.op.name in _COMPARE and None not in operands:
             super().emit_scalar(v, env, depth)
             return
         seen = {o: f"i64({env[o]})" for o, b in zip(v.operands, operands, strict=True) if b is not None and o in env}

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from symc.codegen.cpu.intrinsics import ONE_BY_ONE
-from symc.codegen.cpu.render import Renderer
+from symc.codegen.cpu.render import Renderer, failing
 from symc.codegen.cpu.text import Unsupported, combine, identity, loaded, number, stored
 from symc.codegen.cuda import cxx
 from symc.codegen.cuda.indices import NARROW, Bound, bound_of
@@ -245,10 +245,10 @@ class Writer:
             self.fits[found.size] = None
             self.line(depth, f"const {self.index} {env[v]} = {text};")
             return
-        if v.op.name == "check_index":
+        if "checks" in v.op.traits:
             x = env[v] = self.expression(v.operands[0], env)
             self.fails = True
-            self.line(depth, f"if ({x} < 0 || {x} >= {self.size(v.attrs['size'])}) fail(failed);")
+            self.line(depth, f"if ({' || '.join(failing(v, x, self.size))}) fail(failed);")
             return
         if v.op.name == "load":
             text = self.read(f"{env[v.operands[0]]}[{self.address(v, env)}]", v.dtype)

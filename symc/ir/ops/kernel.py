@@ -145,7 +145,11 @@ load = register(
 )
 
 
-# --- index checks -----------------------------------------------------------------------------------------------------
+# --- checks -----------------------------------------------------------------------------------------------------------
+
+
+#: Of ops that are their first operand, after a check of it: a kernel with one notes that it failed.
+CHECKS = frozenset({"checks"})
 
 
 def _check_index_reference(index, size):
@@ -164,6 +168,7 @@ check_index = register(
         lambda t, size: t,
         _check_index_reference,
         lowering=Element(),
+        traits=CHECKS,
         samples=lambda: iter([((np.array([0, 2]),), dict(size=3))]),
         doc="The operand, after a check that every element is in [0, size): nothing else checks in kernels.",
     )

@@ -28,7 +28,7 @@ NOT_AIMED = frozenset({"decompose", "debug", "remat"})
 STRUCTURE = frozenset({
     "constant", "input", "param", "get", "fused", "generate", "fold", "load", "put", "put_running", "insert", "abreast",
     "put_abreast", "insert_place", "loop", "pack", "scan", "while", "cond", "checkpoint", "root", "call", "breakpoint",
-    "print", "assert", "bounded", "check_index", "after", "again", "below", "gemm", "kept",
+    "print", "assert", "bounded", "after", "again", "below", "gemm", "kept",
 })  # fmt: skip
 #: The most samples of an op that are tried, and the most elements of one.
 MOST_SAMPLES, MOST_ELEMENTS = 400, 400
@@ -78,7 +78,7 @@ def with_state(f: Function, rng: np.random.Generator) -> Function:
 def sampled_ops() -> tuple[str, ...]:
     """The ops that state samples of legal operands."""
     return tuple(op.name for op in all_ops() if op.samples is not None and op.name not in STRUCTURE
-                 and op.facts.get("user") is None)
+                 and "checks" not in op.traits and op.facts.get("user") is None)
 
 
 @functools.cache
