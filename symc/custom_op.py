@@ -28,7 +28,7 @@ from symc.ir.ops import effect as effects
 from symc.ir.ops.effect import IDENTITY
 from symc.ir.ops.elementwise import check_kind
 from symc.ir.ops.kernel import results_of
-from symc.ir.types import TensorType, TupleType, Type
+from symc.ir.types import TensorType, TupleType, Type, as_dtype
 from symc.ir.value import Value, fresh_input, next_serial
 from symc.numpy_api.convert import as_tensor
 from symc.numpy_api.promotion import together
@@ -247,7 +247,7 @@ class _Own:
         return TupleType(pairs) if several else pairs[0]
 
     def _type(self, dtype: Any, shape: Iterable[Any]) -> TensorType:
-        return TensorType(dtype, [as_size(s, f"a size of {self.name}") for s in shape])
+        return TensorType(as_dtype(dtype), [as_size(s, f"a size of {self.name}") for s in shape])
 
     def _dtype(self, dtypes: tuple[np.dtype, ...], attrs: dict[str, Any]) -> np.dtype:
         """The dtype of an elementwise result: what the function makes of ones."""

@@ -25,10 +25,9 @@ _fresh = itertools.count()
 def input(name: str, dtype: Any = None, shape: Sequence[Any] | int | str | None = ()) -> Tensor:
     """A value that is given when the compiled function is called.
 
-    ``dtype``: a NumPy dtype, its name, or the IR's name, which counts bits ("f32"; "i8" is int8); the default float if
-    not given. ``shape``: one entry an
-    axis: an int, the name of a size (equal names are equal sizes), a size taken from another shape, or None for a size
-    of its own. Raises DTypeError and InputError for what is none of these.
+    ``dtype``: a NumPy dtype or its name; the default float if not given. ``shape``: one entry an axis: an int, the
+    name of a size (equal names are equal sizes), a size taken from another shape, or None for a size of its own.
+    Raises DTypeError and InputError for what is none of these.
     """
     if not isinstance(name, str):
         raise InputError(f"the name of an input must be a string, not {name!r}", where=[caller()])

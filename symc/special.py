@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from symc.ir.op import lookup
-from symc.numpy_api.convert import as_tensor
 from symc.numpy_api.elementwise import float_value, float_values, log1mexp, relu, sigmoid, softplus
 from symc.numpy_api.reductions import log_softmax, logsumexp, softmax
 from symc.public import API, located
@@ -69,7 +68,7 @@ def xlog1py(x: Any, y: Any) -> Tensor:
 @located
 def entr(x: Any) -> Tensor:
     """-x * log(x); 0 at 0 and -inf below."""
-    t = as_tensor(x)
+    t = Tensor(float_value(x, "entr"))
     return API["where"](API["less"](t, 0), -float("inf"), API["negative"](xlogy(t, t)))
 
 

@@ -160,7 +160,7 @@ def test_sizes_promote_like_python_numbers():
 
 
 def test_integers_out_of_range():
-    x = sc_input("x", "i8", (3,))
+    x = sc_input("x", "int8", (3,))
     with pytest.raises(sc.DTypeError, match="300 does not fit i8"):
         x + 300
     a = np.array([1, 2, -3], "i8")

@@ -21,6 +21,8 @@ DTYPES: dict[str, np.dtype] = {
 }  # fmt: skip
 DTYPE_NAMES: dict[np.dtype, str] = {d: n for n, d in DTYPES.items()}
 
+#: Of these, NumPy has a name that counts bytes: int64, uint64, and a float of 16 bytes on some machines.
+_BYTES = frozenset({"i8", "u8", "f16"})
 _KNOWN = {d: d for d in DTYPE_NAMES}
 _lock = threading.Lock()
 _tensor_types: dict[tuple, TensorType] = {}
@@ -28,26 +30,37 @@ _tuple_types: dict[tuple, TupleType] = {}
 
 
 def as_dtype(dtype: Any) -> np.dtype:
-    """The native-endian dtype for a NumPy dtype, a scalar type, or a name (``"float32"`` or ``"f32"``).
+    """The native-endian dtype that NumPy takes ``dtype`` for: a dtype, a scalar type, or a name ("float32", "f4").
 
-    Raises DTypeError for anything symc has no type for (object, strings, datetimes, ...).
+    Names of the IR that NumPy does not know ("f32", "u16") are taken too. Where both know one ("i8", "u8", "f16") it
+    is NumPy's, which counts bytes. Raises DTypeError for anything symc has no type for (object, strings, ...).
     """
-    if isinstance(dtype, str) and dtype in DTYPES:
-        return DTYPES[dtype]
     if isinstance(dtype, np.dtype) and dtype in _KNOWN:
         return _KNOWN[dtype]
     try:
+        if hasattr(dtype, "shape") and not isinstance(dtype, type | np.dtype):
+            raise TypeError("an array is given where a dtype belongs")
         d = np.dtype(dtype).newbyteorder("=")
     except TypeError as e:
+        if isinstance(dtype, str) and dtype in DTYPES and dtype not in _BYTES:
+            return DTYPES[dtype]
         raise DTypeError(f"not a dtype: {dtype!r}", help="use a NumPy dtype such as 'float32' or np.int64") from e
     for known in DTYPE_NAMES:  # numpy has several equal integer dtypes (longlong); keep one object of each
         if known == d:
             return known
-    raise DTypeError(f"dtype {d} is not supported", help="supported: " + ", ".join(str(k) for k in DTYPE_NAMES))
+    help = "supported: " + ", ".join(str(k) for k in DTYPE_NAMES)
+    if isinstance(dtype, str) and dtype in _BYTES:
+        help = f"short names count bytes, as NumPy's do: {str(DTYPES[dtype])!r} is {DTYPES[dtype].str[1:]!r}"
+    raise DTypeError(f"dtype {d} is not supported", help=help)
+
+
+def ir_dtype(dtype: Any) -> np.dtype:
+    """The dtype of a name of the IR, which counts bits ("i8" is int8), or as ``as_dtype`` says."""
+    return DTYPES[dtype] if isinstance(dtype, str) and dtype in DTYPES else as_dtype(dtype)
 
 
 class TensorType:
-    """dtype and shape of one array. ``shape`` holds ints and Dims."""
+    """dtype (a name is that of the IR) and shape of one array. ``shape`` holds ints and Dims."""
 
     __slots__ = ("__weakref__", "_text", "dtype", "shape")
     dtype: np.dtype
@@ -55,7 +68,7 @@ class TensorType:
     _text: str
 
     def __new__(cls, dtype: Any, shape: Iterable[Size] = ()) -> TensorType:
-        dtype, shape = as_dtype(dtype), tuple(shape)
+        dtype, shape = ir_dtype(dtype), tuple(shape)
         found = _tensor_types.get((dtype, shape))
         if found is not None:
             return found

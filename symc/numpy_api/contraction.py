@@ -50,9 +50,8 @@ class Labelled:
         axes = tuple(i for i, n in enumerate(self.labels) if n in set(gone))
         if not axes:
             return self
-        return Labelled(
-            lookup("sum")(self.value, axes=axes), tuple(n for i, n in enumerate(self.labels) if i not in axes)
-        )
+        total = lookup("any" if self.value.dtype.kind == "b" else "sum")(self.value, axes=axes)
+        return Labelled(total, tuple(n for i, n in enumerate(self.labels) if i not in axes))
 
     def ordered(self, labels: Sequence[Label]) -> Value:
         """The value with its axes in another order."""

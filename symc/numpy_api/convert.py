@@ -39,6 +39,14 @@ def default_complex() -> np.dtype:
     return np.dtype("complex64" if _default_float.itemsize <= 4 else "complex128")
 
 
+def inexact_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype in which functions of real and complex numbers compute: integers and bools in the default float.
+
+    (NumPy's ufuncs alone take smaller floats for small integers; see ``promotion.loop_dtypes``.)
+    """
+    return dtype if dtype.kind in "fc" else _default_float
+
+
 def settle(dtype: np.dtype, strong: bool) -> np.dtype:
     """``dtype`` as a result of promotion; the default float where float64 came from no operand (``strong``: it did)."""
     if strong or dtype.char not in "dD":

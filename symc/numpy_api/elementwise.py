@@ -12,7 +12,7 @@ from symc.errors import DTypeError
 from symc.ir.op import lookup, splat
 from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_tensor, convert, default_float
+from symc.numpy_api.convert import as_tensor, convert, default_float, inexact_dtype
 from symc.numpy_api.promotion import broadcast_shape, check_range, common_dtype, loop_dtypes, rows, stretch, together
 from symc.numpy_api.ufuncs import UFUNCS, choose, truth
 from symc.public import API, public
@@ -335,11 +335,8 @@ def _one_float(name: str, doc: str) -> Callable[..., Tensor]:
 
 
 def float_value(x: Any, name: str) -> Value:
-    """An operand in a floating dtype: integers in the one NumPy's functions would use."""
-    t = as_tensor(x)
-    if t.dtype.kind == "c":
-        raise DTypeError(f"{name} is not defined for complex numbers", values=rows([t]))
-    return convert(t.value, loop_dtypes(np.exp, [t])[0])
+    """An operand in a floating dtype: integers in the default float."""
+    return float_values([x], name)[0]
 
 
 def float_values(items: Sequence[Any], name: str) -> list[Value]:
@@ -348,11 +345,7 @@ def float_values(items: Sequence[Any], name: str) -> list[Value]:
     dtype = common_dtype(tensors)
     if dtype.kind == "c":
         raise DTypeError(f"{name} is not defined for complex numbers", values=rows(tensors))
-    return together(
-        tensors,
-        name,
-        dtype if dtype.kind == "f" else loop_dtypes(np.exp, [Tensor(splat(0, as_tensor(0).type.with_dtype(dtype)))])[0],
-    )
+    return together(tensors, name, inexact_dtype(dtype))
 
 
 sigmoid = _one_float("sigmoid", "1 / (1 + exp(-x)), without overflow.")

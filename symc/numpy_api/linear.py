@@ -11,10 +11,9 @@ from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import known_equal
 from symc.ir.op import lookup
 from symc.numpy_api.contraction import Label, Labelled, contract, labelled
-from symc.numpy_api.convert import as_tensor, convert
-from symc.numpy_api.elementwise import float_value
+from symc.numpy_api.convert import as_tensor, convert, inexact_dtype
 from symc.numpy_api.manipulation import expanded, normal_axes
-from symc.numpy_api.promotion import loop_dtypes, rows, same_dtype
+from symc.numpy_api.promotion import rows, same_dtype
 from symc.public import API, public
 from symc.tensor import Tensor
 
@@ -131,14 +130,20 @@ def outer(a: Any, b: Any) -> Tensor:
 @public(np.vdot)
 def vdot(a: Any, b: Any) -> Tensor:
     """The sum of products of the raveled values, the first conjugated."""
-    return dot(API["conjugate"](API["ravel"](a)), API["ravel"](b))
+    return dot(conjugated(API["ravel"](a)), API["ravel"](b))
+
+
+def conjugated(x: Any) -> Tensor:
+    """A factor of a product, conjugated. What is not complex stays as it is: np.conjugate makes an int8 of a bool."""
+    t = as_tensor(x)
+    return API["conjugate"](t) if t.dtype.kind == "c" else t
 
 
 @public(np.linalg.vecdot)
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """The sum of products along an axis, the first conjugated; other axes broadcast."""
     x, y = same_dtype([x1, x2], "vecdot")
-    x, y = API["moveaxis"](API["conjugate"](x), axis, -1), API["moveaxis"](y, axis, -1)
+    x, y = API["moveaxis"](conjugated(x), axis, -1), API["moveaxis"](y, axis, -1)
     return API["squeeze"](matmul(API["expand_dims"](x, -2), API["expand_dims"](y, -1)), (-2, -1))
 
 
@@ -151,7 +156,7 @@ def matvec(x1: Any, x2: Any, /) -> Tensor:
 @public()
 def vecmat(x1: Any, x2: Any, /) -> Tensor:
     """The product of conjugated vectors and matrices, with leading axes that broadcast."""
-    return API["squeeze"](matmul(API["expand_dims"](API["conjugate"](x1), -2), x2), -2)
+    return API["squeeze"](matmul(API["expand_dims"](conjugated(x1), -2), x2), -2)
 
 
 @public(np.kron)
@@ -305,13 +310,12 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
         raise ShapeError("norm: with an order, one or two axes are needed; give axis", values=rows([t]))
     axes = normal_axes(axis, t.ndim, "norm", t)
     if ord is None or (len(axes) == 1 and ord == 2) or (len(axes) == 2 and ord in ("fro", "f")):
-        v = t.value if t.dtype.kind == "c" else float_value(t, "norm")
         axes = tuple(sorted(axes))
-        out = lookup("norm")(v, axes=axes)
+        out = lookup("norm")(convert(t.value, inexact_dtype(t.dtype)), axes=axes)
         return Tensor(expanded(out, axes) if keepdims else out)
     if len(axes) == 2 and ord in (2, -2, "nuc"):
         return _spectral_norm(t, ord, axes, keepdims)
-    size = API["absolute"](Tensor(convert(t.value, loop_dtypes(np.sqrt, [t])[0])))
+    size = API["absolute"](Tensor(convert(t.value, inexact_dtype(t.dtype))))
     if len(axes) == 1:
         return _vector_norm(size, ord, axes[0], keepdims)
     if len(axes) != 2 or ord not in (1, -1, np.inf, -np.inf):

@@ -15,7 +15,7 @@ from symc.ir.dim import Size, known_equal, maximum, product
 from symc.ir.op import lookup, splat
 from symc.ir.types import TensorType, real_dtype
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_tensor, convert, default_float
+from symc.numpy_api.convert import as_tensor, convert, inexact_dtype
 from symc.numpy_api.manipulation import reshaped
 from symc.numpy_api.promotion import broadcast_shape, rows, stretch
 from symc.public import public
@@ -42,12 +42,10 @@ def linalg(*numpy_functions: Any) -> Callable[[F], F]:
 def floats(x: Any, name: str) -> Tensor:
     """An operand in a dtype that the libraries know. Raises DTypeError for half precision."""
     t = as_tensor(x)
-    if t.dtype.kind in "biu":
-        return Tensor(convert(t.value, default_float()))
-    if t.dtype.itemsize < 4:
+    if t.dtype.kind in "fc" and t.dtype.itemsize < 4:
         raise DTypeError(f"{name} is not defined for {t.dtype}", values=rows([t]),
                          help="NumPy's neither; cast first: x.astype('float32')")
-    return Tensor(t.value)
+    return Tensor(convert(t.value, inexact_dtype(t.dtype)))
 
 
 def matrix(x: Any, name: str) -> Tensor:

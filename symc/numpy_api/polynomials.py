@@ -8,6 +8,7 @@ import numpy as np
 
 from symc.errors import ShapeError
 from symc.numpy_api.convert import as_tensor
+from symc.numpy_api.linear import conjugated
 from symc.numpy_api.promotion import rows
 from symc.public import API, public
 from symc.tensor import Tensor
@@ -100,7 +101,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
         raise ShapeError(
             "correlate: the mode 'same' is not available", values=rows([x, y]), help="take a slice of mode 'full'"
         )
-    full = convolve(x, API["flip"](API["conjugate"](y)), "full")
+    full = convolve(x, API["flip"](conjugated(y)), "full")
     if mode == "full":
         return full
     n, m = x.shape[0], y.shape[0]

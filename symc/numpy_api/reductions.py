@@ -13,10 +13,10 @@ from symc.ir.dim import product
 from symc.ir.op import lookup
 from symc.ir.types import DTYPES, as_dtype, real_dtype
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_tensor, convert
+from symc.numpy_api.convert import as_tensor, convert, inexact_dtype
 from symc.numpy_api.elementwise import float_value
 from symc.numpy_api.manipulation import expanded, normal_axes, normal_axis, reshaped
-from symc.numpy_api.promotion import loop_dtypes, rows
+from symc.numpy_api.promotion import rows
 from symc.numpy_api.ufuncs import truth
 from symc.public import API, public
 from symc.tensor import Tensor
@@ -151,11 +151,7 @@ def count_along(t: Tensor, axis: Axis, name: str) -> Any:
 
 def _inexact(t: Tensor, dtype: Any) -> tuple[Tensor, np.dtype]:
     """The operand in the dtype in which NumPy averages, and the dtype of the result."""
-    out = (
-        as_dtype(dtype)
-        if dtype is not None
-        else (t.dtype if t.dtype.kind in "fc" else loop_dtypes(np.divide, [t, t])[-1])
-    )
+    out = inexact_dtype(t.dtype) if dtype is None else as_dtype(dtype)
     wide = DTYPES["f32"] if out == DTYPES["f16"] and dtype is None else out
     return Tensor(convert(t.value, wide)), out
 

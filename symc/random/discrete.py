@@ -15,7 +15,7 @@ from symc.ir.ops.elementwise import like
 from symc.ir.ops.logic import and_, shr, where
 from symc.ir.ops.math import ceil, log1p
 from symc.ir.ops.random import below, binomial_draw, gamma_draw, poisson_draw
-from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType
+from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType, as_dtype
 from symc.ir.value import Value
 from symc.numpy_api.convert import as_tensor, convert
 from symc.numpy_api.promotion import check_range, stretch
@@ -49,8 +49,6 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = "int64") -> Tensor:
 
 
 def _number_dtype(dtype: Any) -> np.dtype:
-    from symc.ir.types import as_dtype
-
     d = as_dtype(dtype)
     if d.kind not in "if":
         raise DTypeError(f"rademacher gives signed numbers, not {DTYPE_NAMES[d]}")

@@ -8,7 +8,7 @@ from symc.errors import InternalError
 from symc.ir.attrs import Array
 from symc.ir.dim import Size
 from symc.ir.op import Element, Op, register
-from symc.ir.types import DTYPES, TensorType, TupleType, as_dtype
+from symc.ir.types import DTYPES, TensorType, TupleType, ir_dtype
 from symc.ir.value import Value, make
 
 constant = register(Op(
@@ -82,7 +82,7 @@ size = register(Op(
 
 def scalar(number, dtype) -> Value:
     """A 0-d constant."""
-    return make(constant, (), _value_attrs(np.asarray(number, as_dtype(dtype))))
+    return make(constant, (), _value_attrs(np.asarray(number, ir_dtype(dtype))))
 
 
 def array(data) -> Value:
