@@ -18,10 +18,12 @@ from symc.grad import jvp as jvp_values
 from symc.grad import vjp as vjp_values
 from symc.grad.one_op import zeros
 from symc.ir import location
+from symc.ir.dim import known_different
 from symc.ir.op import splat
 from symc.ir.ops import grad_control
 from symc.ir.ops.arithmetic import conjugate
 from symc.ir.ops.effect import IDENTITY
+from symc.ir.ops.shape import ensure_shape
 from symc.ir.traverse import postorder, rebuild, replace
 from symc.ir.types import is_inexact
 from symc.ir.value import Value, first_line, fresh_input
@@ -271,10 +273,10 @@ def _tangent(given: Any, like: Value, name: str) -> Value:
     value = convert(t.value, like.dtype)
     if value.ndim == 0 and like.ndim:
         value = API["broadcast_to"](Tensor(value), Tensor(like).shape).value
-    if value.type is not like.type:
+    if known_different(value.shape, like.shape):
         raise GradientError(f"the {name} is {value.type}, for a value of type {like.type}", values=[row(like)],
                             help=f"a {name} has the shape of its value")
-    return value
+    return value if value.type is like.type else ensure_shape(value, shape=like.shape)
 
 
 # --- what is not connected --------------------------------------------------------------------------------------------

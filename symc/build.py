@@ -9,7 +9,7 @@ import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError, SymcError, did_you_mean
 from symc.ir import location
-from symc.ir.dim import Dim, Size, known_equal, known_nonnegative, names, substitute
+from symc.ir.dim import Dim, Size, known_different, known_equal, known_nonnegative, names, substitute
 from symc.ir.function import Function, Guard, Input, bound_names, function, unify
 from symc.ir.garbage import no_collections
 from symc.ir.location import Loc
@@ -19,7 +19,7 @@ from symc.ir.traverse import every_value, postorder
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import DTYPE_NAMES, TensorType
 from symc.ir.value import Value, first_line
-from symc.leaves import leaf_of
+from symc.leaves import leaf_of, leaves_of_size
 from symc.nest import Nest, flatten
 from symc.numpy_api.convert import as_tensor, convert
 from symc.numpy_api.promotion import check_range
@@ -56,11 +56,20 @@ def build(outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, nam
         roots = _substitute([*roots, *[v for _, v in changes]], givens)
         free = free_leaves(roots)
         _check_escaped(free)
-        slots, args = _arguments(inputs, [v for v in free if leaf_of(v).role == "arg"])
-        _check_complete(args, free, loc)
-        states = [v for v in free if leaf_of(v).role == "state"]
-        states = list(dict.fromkeys([*states, *[variable.value for variable in _targets(updates)]]))
-        closed = _close(name, args, states, roots, len(roots) - len(changes), cells)
+        targets = [variable.value for variable in _targets(updates)]
+        while True:
+            slots, args = _arguments(inputs, [v for v in free if leaf_of(v).role == "arg"])
+            _check_complete(args, free, loc)
+            states = list(dict.fromkeys([*[v for v in free if leaf_of(v).role == "state"], *targets]))
+            closed = _close(name, args, states, roots, len(roots) - len(changes), cells)
+            guards, unknown = _bound_guards(closed)
+            if not unknown:
+                break
+            replaced = {t.value for t, _ in pairs(givens, "givens")}
+            size, v = min(unknown.items(), key=lambda item: item[0])
+            leaf = _leaf_of_size(size, replaced, inputs is not None, closed.locations(v) if v is not None else [])
+            free = sorted([*free, leaf], key=lambda v: v.attrs["serial"])
+        closed = replace(closed, guards=(*guards, *_least_guards(closed)))
     shared = tuple(leaf_of(v).shared for v in states)
     return Built(closed, nest, slots, shared, _donated(donate, args), (*args, *states))
 
@@ -131,7 +140,7 @@ def _fit(new: Tensor, target: Tensor, what: str) -> Value:
             values=rows,
             help=f"convert it: value.astype({str(want.dtype)!r})",
         )
-    if have.ndim != want.ndim or any(known_equal(a, b) is False for a, b in zip(have.shape, want.shape, strict=True)):
+    if known_different(have.shape, want.shape):
         raise ShapeError(f"{said}: the shapes differ", values=rows, help=_shape_help(have.type, want))
     if number:
         check_range(new, want.dtype, said)
@@ -164,6 +173,25 @@ def free_leaves(roots: Sequence[Value]) -> list[Value]:
     """The free leaves, in order of creation."""
     found = [v for v in postorder(roots) if v.op.name == "input"]
     return sorted(found, key=lambda v: v.attrs["serial"])
+
+
+def _leaf_of_size(size: str, replaced: set[Value], listed: bool, where: list[Loc]) -> Value:
+    """The leaf of which only ``size`` is used: the one input (unless inputs are ``listed``) or state that has it.
+
+    Of several that look the same to a user, as when a notebook's cell runs again, the newest.
+    """
+    roles = ("state",) if listed else ("arg", "state")
+    found = [v for v in leaves_of_size(size) if leaf_of(v).role in roles and v not in replaced]
+    alike = {(leaf_of(v).role, leaf_of(v).name, v.type): v for v in found}
+    if len(alike) == 1:
+        return found[-1]
+    several = f": {' and '.join(leaf_of(v).name or 'a value without a name' for v in alike.values())} have it"
+    raise InputError(
+        f"the size {size} is not known from any input{several if alike else ''}",
+        values=[Tensor(v).describe() for v in alike.values()],
+        where=where,
+        help=f"list an input that has {size} in its shape: compile(..., inputs=[...])",
+    )
 
 
 def _arguments(inputs: Any, found: list[Value]) -> tuple[tuple[Slot, ...], list[Value]]:
@@ -278,12 +306,11 @@ def _close(
         interface.append((v, Input(label, v.type, leaf.role, v.type, leaf.loc or first_line(v))))
     places = {id(leaf_of(v).shared): len(args) + k for k, v in enumerate(states)}
     updates = [(places[id(cell)], v) for cell, v in zip(cells, roots[outputs:], strict=True)]
-    f = function(name, interface, roots[:outputs], updates)
-    return replace(f, guards=(*_bound_guards(f), *_least_guards(f)))
+    return function(name, interface, roots[:outputs], updates)
 
 
-def _bound_guards(f: Function) -> tuple[Guard, ...]:
-    """The guards in terms of sizes that arguments bind. Raises InputError when the body needs a size that none does."""
+def _bound_guards(f: Function) -> tuple[tuple[Guard, ...], dict[str, Value | None]]:
+    """The guards in terms of sizes that arguments bind; sizes that none does, with a value that needs each."""
     bound = bound_names(i.declared or i.type for i in f.inputs)
     solution = {n: s for n, s in unify(f.guards, bound).items() if n not in bound}
     out = []
@@ -291,18 +318,13 @@ def _bound_guards(f: Function) -> tuple[Guard, ...]:
         left, right = substitute(g.left, solution), substitute(g.right, solution)
         if known_equal(left, right) is not True:
             out.append(Guard(left, right, g.locs))
-    unknown = {n for g in out for n in names(g.left) | names(g.right)} - set(bound)
+    known = set(bound)
+    unknown: dict[str, Value | None] = {n: None for g in out for n in names(g.left) | names(g.right) if n not in known}
     for v in every_value(f.body):
         own = {n for t in (v.type.items if hasattr(v.type, "items") else (v.type,)) for s in t.shape for n in names(s)}
         own |= {n for a in v.attrs.values() if isinstance(a, Dim) for n in names(a)} if v.attrs else set()
-        if (own | unknown) - set(bound):
-            size = sorted((own | unknown) - set(bound))[0]
-            raise InputError(
-                f"the size {size} is not known from any input",
-                where=f.locations(v),
-                help=f"list an input that has {size} in its shape: compile(..., inputs=[...])",
-            )
-    return tuple(out)
+        unknown |= {n: v for n in own - known if unknown.get(n) is None}
+    return tuple(out), unknown
 
 
 def _made_lengths(v: Value) -> Sequence[Size]:

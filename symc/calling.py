@@ -22,7 +22,7 @@ from symc.keeping import Keeping
 from symc.nest import filler, match
 from symc.runtime.frames import Frames
 from symc.runtime.two_programs import TwoPrograms
-from symc.signature import Signature
+from symc.signature import Signature, own_out
 from symc.state import Cell
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class Calling:
     def __init__(self, built: Built, prepared: Prepared, signature: Signature, cells: Sequence[Cell]):
         self._built, self._prepared, self._signature = built, prepared, signature
         self.name, self.run = built.function.name, prepared.program.run
+        self._names = [s.name for s in built.slots]
         self._fill = filler(built.outputs)
         self._count = len(built.function.outputs)
         self._cells = tuple(cells)
@@ -54,8 +55,10 @@ class Calling:
         distinct = len(set(self._cells)) == len(self._cells)
         self._learns = self._program is not None and signature.simple and distinct and not signature.donated
 
-    def call(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    def call(self, /, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         """Every kind of call."""
+        if out is not None and own_out(self._names, args):
+            kwargs, out = {**kwargs, "out": out}, None
         try:
             arrays = self._signature.arrays(args, kwargs)
             if self._cells:

@@ -29,7 +29,7 @@ from symc.nest import Nest
 from symc.numpy_api.convert import as_tensor, convert
 from symc.numpy_api.promotion import common_dtype
 from symc.public import API, public
-from symc.sizes import named_size, size_of, user_size
+from symc.sizes import as_size, named_size, size_of, user_size
 from symc.taps import has_taps, without_taps
 from symc.tensor import Tensor
 
@@ -124,6 +124,7 @@ def _size(length: Any) -> Size:
                                      values=[length.describe()],
                                      help="sc.while_loop and sc.fori_loop run a number of steps that is computed")
         size = named_size(length, "the length of a scan")
+    size = as_size(size, "the length of a scan")
     if isinstance(size, int) and size < 0:
         raise InputError(f"scan: the length is {size}")
     return size

@@ -24,7 +24,7 @@ from symc.ir.types import as_dtype
 from symc.leaves import Leaf, leaf_of, register_leaf
 from symc.nest import flatten, unflatten
 from symc.numpy_api.convert import as_tensor
-from symc.signature import REMEMBERED, Arguments, Slot
+from symc.signature import REMEMBERED, Arguments, Slot, own_out
 from symc.state import concrete, converted
 from symc.tensor import Tensor
 
@@ -161,7 +161,9 @@ class DeferredFunction(Specializing):
             )
         return found, [Slot(n or _name(v)) for n, v in items]
 
-    def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if out is not None and own_out([s.name for s in self._slots], args):
+            kwargs, out = {**kwargs, "out": out}, None
         quick, compiled = self._seen(args) if not kwargs else (None, None)
         if compiled is not None:
             self._last = compiled

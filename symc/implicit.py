@@ -17,11 +17,13 @@ from symc.grad import vjp as vjp_values
 from symc.grad.one_op import varies, zeros
 from symc.ir import location
 from symc.ir.bodies import branch_captures, built, close
+from symc.ir.dim import known_different
 from symc.ir.op import splat
 from symc.ir.ops.cast import cast
 from symc.ir.ops.implicit import converged, root
 from symc.ir.ops.kernel import results_of
 from symc.ir.ops.logic import where
+from symc.ir.ops.shape import ensure_shape
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value, fresh_input
 from symc.nest import Nest
@@ -203,10 +205,11 @@ def _same(tree: Any, structure: Nest, like: Sequence[Value], what: str) -> list[
     """The values of a nest that must have the structure, dtypes and shapes of ``like``."""
     leaves = [as_tensor(x) for x in nest.match(structure, tree, what)]
     for x, want in zip(leaves, like, strict=True):
-        if x.value.shape != want.shape:
+        if known_different(x.value.shape, want.shape):
             raise ShapeError(f"{what}: a value has type {x.value.type} where the unknown is {want.type}",
                              values=[x.describe()])
-    return [convert(x.value, want.dtype) for x, want in zip(leaves, like, strict=True)]
+    found = [convert(x.value, want.dtype) for x, want in zip(leaves, like, strict=True)]
+    return [v if v.shape == w.shape else ensure_shape(v, shape=w.shape) for v, w in zip(found, like, strict=True)]
 
 
 def _applied(f: Function, structure: Nest, xs: Sequence[Value], what: str) -> list[Value]:

@@ -17,6 +17,7 @@ from symc.deferred_function import Specializing, typed_input
 from symc.errors import InputError, SymbolicValueError, SymcError
 from symc.ir.location import Loc
 from symc.nest import Nest, flatten, unflatten
+from symc.signature import own_out
 from symc.state import SharedVariable, concrete
 from symc.tensor import Tensor
 
@@ -45,7 +46,9 @@ class JitFunction(Specializing):
         """As a method: ``self`` is the first argument, and static."""
         return self if instance is None else functools.partial(self, instance)
 
-    def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if out is not None and own_out(list(self._signature_of.parameters), args):
+            kwargs, out = {**kwargs, "out": out}, None
         quick, compiled = self._seen(args) if not (kwargs or self._static) else (None, None)
         if compiled is not None:
             self._last = compiled

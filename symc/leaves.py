@@ -9,6 +9,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from symc.ir.function import bound_names
 from symc.ir.location import Loc
 from symc.ir.record import dataclass
 from symc.ir.traverse import postorder
@@ -39,6 +40,12 @@ def register_leaf(value: Value, leaf: Leaf) -> Value:
 def leaf_of(value: Value) -> Leaf:
     """What is known of a leaf; an empty record for one made without the front end."""
     return _leaves.get(value, _UNNAMED)
+
+
+def leaves_of_size(name: str) -> list[Value]:
+    """The leaves alive whose shapes mention a size, in order of creation."""
+    found = [v for v in list(_leaves) if name in bound_names([v.type])]  # type: ignore[list-item]
+    return sorted(found, key=lambda v: v.attrs["serial"])
 
 
 def records(value: Value) -> list[tuple[Value, Leaf]]:

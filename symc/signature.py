@@ -32,6 +32,11 @@ class Slot:
     nest: Nest = LEAF
 
 
+def own_out(names: Sequence[str], args: tuple) -> bool:
+    """Whether ``out=`` in a call gives an input of that name, as that is not given by position; else the buffers."""
+    return "out" in names[len(args):]
+
+
 class Arguments:
     """The names of the arguments of a function; ``rows`` describes every array in them for error messages."""
 

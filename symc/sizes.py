@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from numbers import Integral, Number
 from typing import Any
 
 from symc.callsite import caller
 from symc.errors import ShapeError, SymbolicValueError
-from symc.ir.dim import Dim, Size, known_equal, known_nonnegative, size_name
+from symc.ir.dim import LARGEST, Dim, Size, known_equal, known_nonnegative, size_name
 from symc.public import API, located
 
 
@@ -29,16 +30,40 @@ def _arithmetic(
     return located(call)
 
 
+#: What a comparison asks, by the function that compares data.
+ASKS = {"equal": "equals", "less": "is less than", "greater_equal": "is at least", "greater": "is greater than",
+        "less_equal": "is at most"}  # fmt: skip
+
+
 def _comparison(function: str, decide: Callable[[Size, Size], bool | None]) -> Callable[[Any, Any], Any]:
     def call(self: SymbolicSize, other: Any) -> Any:
         b = size_of(other)
-        if b is None:
-            return API[function](self, other)
-        known = decide(self.dim, b)
-        if known is None:
-            raise self._unknown(f"whether it is {function} than {b},")
-        return known
+        return API[function](self, other) if b is None else _known(self.dim, function, b, decide)
     return located(call)
+
+
+def _known(a: Size, function: str, b: Size, decide: Callable[[Size, Size], bool | None]) -> bool:
+    """The answer that holds for all sizes. Raises SymbolicValueError where it depends on them."""
+    answer = decide(a, b)
+    if answer is None:
+        raise SymbolicValueError(
+            f"whether the size {a} {ASKS[function]} {b} is not known while the graph is built",
+            where=[caller()],
+            help=f"to choose in a call: sc.where or sc.cond on sc.{function}({a}, {b}); to know it now: declare sizes "
+            "as numbers, or by one name where they are the same: sc.input(name, dtype, shape=('n', 3))",
+        )
+    return answer
+
+
+def _integer(item: Any) -> Size | None:
+    """What ``==`` compares with a size: sizes, and numbers that are integers (True and 2.0, too)."""
+    if isinstance(item, Number) and not isinstance(item, Integral):
+        try:
+            whole = int(item.real)  # type: ignore[attr-defined]
+        except (ValueError, OverflowError):  # nan and infinities
+            return None
+        return whole if whole == item else None
+    return int(item) if isinstance(item, bool) else size_of(item)
 
 
 def _power(a: Size, b: Size) -> Any:
@@ -63,7 +88,11 @@ def _not(known: bool | None) -> bool | None:
 
 
 class SymbolicSize:
-    """A size that is not known while the graph is built. Two are equal when they are the same polynomial."""
+    """A size that is not known while the graph is built.
+
+    A comparison answers where the answer is the same for all sizes, and raises where it depends on them. So sizes are
+    no keys of dicts and sets, which would say "another" of what may be equal.
+    """
 
     __slots__ = ("dim",)
     __array_priority__ = 1500
@@ -75,16 +104,20 @@ class SymbolicSize:
         return str(self.dim)
 
     def __hash__(self) -> int:
-        return hash(self.dim)
+        raise SymbolicValueError(
+            f"the size {self.dim} is no key: whether it equals another is not known while the graph is built",
+            where=[caller()],
+            help="str(n) is a key; to choose by the number in a call: sc.where or sc.cond",
+        )
 
     def __eq__(self, other: object) -> bool:
-        d = size_of(other)
-        return d is not None and known_equal(self.dim, d) is True
+        b = _integer(other)
+        if b is None:  # data compares element by element, anything else is another thing
+            return False if isinstance(other, Number) else NotImplemented
+        return _known(self.dim, "equal", b, known_equal)
 
     def __bool__(self) -> bool:
-        if known_nonnegative(self.dim - 1):
-            return True
-        raise self._unknown("whether it is zero")
+        return not _known(self.dim, "equal", 0, known_equal)
 
     def __index__(self) -> int:
         raise self._unknown("the number")
@@ -161,6 +194,8 @@ def as_size(item: Any, what: str = "a size") -> Size:
     if size is None:
         raise ShapeError(f"{what} must be an int or a size, not {item!r}",
                          help="sizes come from x.shape or from the names in sc.input(name, dtype, shape=('n', 3))")
+    if isinstance(size, int) and abs(size) > LARGEST:
+        raise ShapeError(f"{what}, {size}, does not fit in 64 bits")
     return size
 
 

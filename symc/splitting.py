@@ -84,7 +84,7 @@ def _check_names(f: Function, target: Target, split: Split) -> None:
             raise InputError(f"split: {f.name} has no size {name!r}", values=[_row(f, k) for k in range(len(f.inputs))],
                              help=did_you_mean(name, known))
     for d in split.dims:
-        if not isinstance(d, Dim) or size_name(str(d)) is not d:
+        if not isinstance(d, Dim) or size_name(str(d)) != d:
             raise InputError(f"split: the size of the first axis must be {d} in all calls, and each device gets a part",
                              values=[_row(f, k) for k in split.inputs], help="constants and states have fixed it")
     mentioned = set().union(*(names(d) for d in split.dims)) | set(target.split)

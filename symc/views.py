@@ -86,7 +86,7 @@ class Views:
 
         return CompileProfile(self._record.phases)
 
-    def memory(self, *args: Any, **sizes: int) -> int:
+    def memory(self, /, *args: Any, **sizes: int) -> int:
         """Peak bytes of a call, before anything runs; ``.naive`` and ``.lower_bound`` beside it.
 
         By the names of the sizes, or for the arguments of a call: ``f.memory(n=1000)``, ``f.memory(x)``.
@@ -177,7 +177,7 @@ class Views:
 
     # --- what it computes ---------------------------------------------------------------------------------------------
 
-    def trace(self, *args: Any, **kwargs: Any) -> dict[str, np.ndarray]:
+    def trace(self, /, *args: Any, **kwargs: Any) -> dict[str, np.ndarray]:
         """Every named intermediate of one call, computed by the reference; state is read and not replaced.
 
         Keys are the names on the left of the assignments on the user's lines, or ``file:line`` where there is none;
@@ -227,7 +227,7 @@ class Views:
             e.attach((), (caller(),))
             raise
 
-    def profile(self, *args: Any, repeat: int = 5, **kwargs: Any) -> Profile:
+    def profile(self, /, *args: Any, repeat: int = 5, **kwargs: Any) -> Profile:
         """Time, bytes and operations of every step (kernel, library call or op) of a call, with its user lines; of
         steps inside loops those of all their runs. It prints as a table that compares them with what this machine can
         do.

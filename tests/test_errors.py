@@ -110,6 +110,49 @@ def number_of_a_size():
 
 
 @case
+def equality_of_a_size():
+    x = sc.input("x", "f64", ("n",))
+    if x.shape[0] % 2 == 0:
+        return
+
+
+@case
+def equality_of_shapes():
+    x, y = sc.input("x", "f64", ("n", 3)), sc.input("y", "f64", ("m", 3))
+    if x.shape == y.shape:
+        return
+
+
+@case
+def order_of_sizes():
+    x = sc.input("x", "f64", ("n", 3))
+    max(x.shape)
+
+
+@case
+def size_as_a_key():
+    x = sc.input("x", "f64", ("n",))
+    {1: "row", 2: "pair"}.get(x.shape[0])
+
+
+@case
+def size_divided_by_nothing():
+    x, y = sc.input("x", "f64", ("n",)), sc.input("y", "f64", ("m",))
+    sc.compile(sc.zeros(x.shape[0] // y.shape[0]), [x, y], mode="reference")(np.zeros(3), np.zeros(0))
+
+
+@case
+def size_beyond_64_bits():
+    sc.broadcast_to(sc.scalar("x"), (2**64,))
+
+
+@case
+def size_beyond_64_bits_in_a_call():
+    x = sc.input("x", "f64", ("n",))
+    sc.compile(sc.arange(x.shape[0] * 2**62), [x], mode="reference")(np.zeros(3))
+
+
+@case
 def truth_of_a_deferred_value():
     A = sc.Variable("A")
     bool(A > 1)
@@ -375,9 +418,15 @@ def update_to_no_value():
 
 @case
 def size_is_unknown():
-    x = sc.input("x", "f64", ("n",))
-    ones = sc.ones(x.shape[0])
+    ones = sc.ones(sc.input("x", "f64", ("of_nothing",)).shape[0])
     sc.compile(ones)
+
+
+@case
+def size_of_several_inputs():
+    x, y = sc.input("x", "f64", ("a_size",)), sc.input("y", "f64", ("a_size", 2))
+    sc.compile(sc.ones(x.shape[0]))
+    sc.sum(y)
 
 
 @case

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from symc.codegen.gemm import as_gemm, is_product
 from symc.codegen.inplace import Pairs
 from symc.codegen.names import is_kernel
-from symc.ir.dim import Dim, Size, evaluate, names
+from symc.ir.dim import Size, number
 from symc.ir.function import Function
 from symc.ir.op import Control, View
 from symc.ir.ops.effect import has_effect, program_order
@@ -104,7 +104,7 @@ class Work:
 @functools.lru_cache(maxsize=4096)
 def nominal(size: Size) -> int:
     """A number that stands for a symbolic size in comparisons."""
-    return max(0, evaluate(size, dict.fromkeys(names(size), NOMINAL)) if isinstance(size, Dim) else size)
+    return max(0, number(size, NOMINAL))
 
 
 def is_view(v: Value) -> bool:

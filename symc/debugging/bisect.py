@@ -72,7 +72,7 @@ class BisectReport:
                            pipeline=g.pipeline if g.kind == "pass" else None)
 
 
-def bisect(f: Any, *args: Any, expected: Any = None, tolerance: float | None = None, **kwargs: Any) -> BisectReport:
+def bisect(f: Any, /, *args: Any, expected: Any = None, tolerance: float | None = None, **kwargs: Any) -> BisectReport:
     """Find what makes ``f(*args, **kwargs)`` wrong: a pass and the rule in it, a kernel, the memory plan; or say that
     nothing is. State is read and stays as it is.
 

@@ -8,9 +8,11 @@ polynomial; otherwise equality is *not known*, unless they differ by a nonzero c
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Union
+
+from symc.errors import ShapeError
 
 Size = Union[int, "Dim"]
 Atom = Union[str, "Call"]
@@ -31,11 +33,13 @@ CALLS: dict[str, Callable[[int, int], int]] = {"floordiv": _floordiv, "mod": _mo
 class Call:
     """An integer function of sizes that is no polynomial, such as ``floordiv(n, 2)``."""
 
-    __slots__ = ("_hash", "args", "fn")
+    __slots__ = ("_hash", "args", "fn", "nonnegative")
 
     def __init__(self, fn: str, args: tuple[Size, Size]):
         self.fn, self.args = fn, args
         self._hash = hash((fn, args))
+        a, b = map(known_nonnegative, args)
+        self.nonnegative = {"floordiv": a and b, "mod": b, "min": a and b, "max": a or b}[fn]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Call) and self.fn == other.fn and self.args == other.args
@@ -179,6 +183,8 @@ def floordiv(a: Size, b: Size) -> Size:
         return a // b
     if a == b:
         return 1
+    if isinstance(b, int) and b == 0:
+        raise ZeroDivisionError(f"the size {a} divided by zero")
     divisor = _terms(b)
     if len(divisor) == 1:
         exact, rest = [], []
@@ -229,7 +235,12 @@ def known_nonnegative(x: Size) -> bool:
     """True when ``x >= 0`` for all sizes; False means not known."""
     if isinstance(x, int):
         return x >= 0
-    return all(c >= 0 for _, c in x.terms)
+    return all(c >= 0 and (not m or _nonnegative(m)) for m, c in x.terms)
+
+
+def _nonnegative(monomial: Monomial) -> bool:
+    """Names are never negative; calls may be (``floordiv(n - 5, 2)``)."""
+    return all(isinstance(atom, str) or atom.nonnegative or power % 2 == 0 for atom, power in monomial)
 
 
 def minimum(a: Size, b: Size) -> Size:
@@ -278,6 +289,11 @@ def known_equal(a: Size, b: Size) -> bool | None:
     return None
 
 
+def known_different(a: Sequence[Size], b: Sequence[Size]) -> bool:
+    """True when two shapes differ for all sizes."""
+    return len(a) != len(b) or any(known_equal(x, y) is False for x, y in zip(a, b, strict=True))
+
+
 def product(sizes: Iterable[Size]) -> Size:
     """The product of sizes; 1 for none."""
     total: Size = 1
@@ -286,32 +302,64 @@ def product(sizes: Iterable[Size]) -> Size:
     return total
 
 
+#: The largest size there is: what 64 bits hold.
+LARGEST = 2**63 - 1
+#: No array has an element so far from another, and twice as much fits in 64 bits.
+FAR = 2**62
+
+
 def evaluate(x: Size, sizes: Mapping[str, int]) -> int:
-    """The number ``x`` is, given a number for every name. Raises KeyError for a name without one."""
+    """The number ``x`` is, given a number for every name.
+
+    Raises KeyError for a name without one, and ShapeError where there is no number or 64 bits do not hold it.
+    """
+    if not isinstance(x, Dim):
+        return int(x)
+    try:
+        total = _number(x, sizes)
+    except ZeroDivisionError:
+        raise ShapeError(f"the size {x} has no value, as it divides by 0", values=_given(x, sizes)) from None
+    if not -LARGEST <= total <= LARGEST:
+        raise ShapeError(f"the size {x} is {total}, which does not fit in 64 bits", values=_given(x, sizes))
+    return total
+
+
+def _given(x: Size, sizes: Mapping[str, int]) -> list[tuple[str, Any, Any]]:
+    """Rows of an error: the sizes that ``x`` is made of."""
+    return [(f"{n} = {sizes[n]}", None, None) for n in sorted(names(x))]
+
+
+def _number(x: Size, sizes: Mapping[str, int]) -> int:
     if not isinstance(x, Dim):
         return int(x)
     total = 0
     for monomial, c in x.terms:
         for atom, p in monomial:
-            c *= _atom_number(atom, sizes) ** p
+            c *= (sizes[atom] if isinstance(atom, str) else _call_number(atom, sizes)) ** p
         total += c
     return total
+
+
+def _call_number(call: Call, sizes: Mapping[str, int]) -> int:
+    a, b = call.args
+    return CALLS[call.fn](_number(a, sizes), _number(b, sizes))
 
 
 #: What a symbolic size is taken to be when costs are compared.
 NOMINAL = 256
 
 
-def number(size: Size) -> int:
+def number(size: Size, nominal: int = NOMINAL) -> int:
     """A size as a number, for comparing costs."""
-    return evaluate(size, dict.fromkeys(names(size), NOMINAL)) if isinstance(size, Dim) else int(size)
+    return estimate(size, dict.fromkeys(names(size), nominal))
 
 
-def _atom_number(atom: Atom, sizes: Mapping[str, int]) -> int:
-    if isinstance(atom, str):
-        return sizes[atom]
-    a, b = (evaluate(x, sizes) for x in atom.args)
-    return CALLS[atom.fn](a, b)
+def estimate(cost: Size, sizes: Mapping[str, int]) -> int:
+    """The number that a cost is, however large; where it divides by 0, such as ``n // (m - n)``, some number."""
+    try:
+        return _number(cost, sizes)
+    except ZeroDivisionError:
+        return NOMINAL
 
 
 def substitute(x: Size, sizes: Mapping[str, Size]) -> Size:
@@ -421,7 +469,7 @@ def _parse_atom(tokens: list[str], at: int) -> tuple[Size, int]:
         return int(token), at + 1
     if not re.fullmatch(r"[A-Za-z_]\w*", token):
         raise ValueError(f"not a size: {token!r}")
-    if token not in CALLS:
+    if token not in CALLS or tokens[at + 1 : at + 2] != ["("]:
         return size_name(token), at + 1
     a, at = parse_tokens(tokens, at + 2)
     b, at = parse_tokens(tokens, at + 1)

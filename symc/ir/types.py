@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import DTypeError
-from symc.ir.dim import Dim, Size, evaluate, product, substitute
+from symc.errors import DTypeError, ShapeError
+from symc.ir.dim import LARGEST, Dim, Size, evaluate, product, substitute
 
 #: The dtypes symc knows, by the names its text uses.
 DTYPES: dict[str, np.dtype] = {
@@ -59,6 +59,15 @@ def ir_dtype(dtype: Any) -> np.dtype:
     return DTYPES[dtype] if isinstance(dtype, str) and dtype in DTYPES else as_dtype(dtype)
 
 
+def _check_sizes(shape: tuple[Size, ...]) -> None:
+    """Raise ShapeError for a size that no array has."""
+    for s in shape:
+        if isinstance(s, int) and s < 0:
+            raise ShapeError(f"the size {s} is negative")
+        if max([abs(c) for _, c in s.terms] if isinstance(s, Dim) else [s]) > LARGEST:
+            raise ShapeError(f"the size {s} does not fit in 64 bits", help=f"the largest size is {LARGEST}")
+
+
 class TensorType:
     """dtype (a name is that of the IR) and shape of one array. ``shape`` holds ints and Dims."""
 
@@ -76,6 +85,7 @@ class TensorType:
         key = (dtype, shape)
         found = _tensor_types.get(key)
         if found is None:
+            _check_sizes(shape)
             with _lock:
                 found = _tensor_types.get(key)
                 if found is None:

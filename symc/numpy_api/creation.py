@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
-from symc.ir.dim import Size, ceildiv, maximum, minimum
+from symc.ir.dim import FAR, LARGEST, Size, ceildiv, maximum, minimum
 from symc.ir.op import lookup, splat
 from symc.ir.types import DTYPES, TensorType, as_dtype
 from symc.ir.value import Value
@@ -100,6 +100,9 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, de
     first, last, by = sizes
     if not isinstance(by, int) or by == 0:
         raise ShapeError(f"arange: the step must be a number other than 0, not {step!r}")
+    wide = [n for n in (first, last, by) if isinstance(n, int) and not -LARGEST <= n <= LARGEST]
+    if wide and dtype is None:
+        raise DTypeError(f"arange: {wide[0]} does not fit in int64", help="give a dtype that has room for it")
     count = ceildiv(last - first, by) if by > 0 else ceildiv(first - last, -by)  # type: ignore[operator]
     if isinstance(count, int) or first != 0:
         count = maximum(count, 0)
@@ -191,11 +194,16 @@ def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: 
 # --- matrices ---------------------------------------------------------------------------------------------------------
 
 
+def _diagonal(k: Any) -> int:
+    """The number of a diagonal, where sums with it fit in 64 bits."""
+    return max(-FAR, min(int(k), FAR))
+
+
 @public()
 def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, order: str = "C", device: Any = None) -> Tensor:
     """Ones on diagonal k, zeros elsewhere."""
     shape = _sizes((N, N if M is None else M))
-    on = lookup("eq")(iota(shape, 1), iota(shape, 0) + int(k))
+    on = lookup("eq")(iota(shape, 1), iota(shape, 0) + _diagonal(k))
     return Tensor(convert(on, default_float() if dtype is None else as_dtype(dtype)))
 
 
@@ -209,11 +217,8 @@ def identity(n: Any, dtype: Any = None) -> Tensor:
 def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Tensor:
     """Ones at and below diagonal k."""
     shape = _sizes((N, N if M is None else M))
-    return Tensor(
-        convert(
-            lookup("le")(iota(shape, 1), iota(shape, 0) + int(k)), default_float() if dtype is None else as_dtype(dtype)
-        )
-    )
+    below = lookup("le")(iota(shape, 1), iota(shape, 0) + _diagonal(k))
+    return Tensor(convert(below, default_float() if dtype is None else as_dtype(dtype)))
 
 
 def _triangle(name: str, function: Callable, relation: str) -> Callable[..., Tensor]:
@@ -224,7 +229,7 @@ def _triangle(name: str, function: Callable, relation: str) -> Callable[..., Ten
         if t.ndim < 2:
             raise ShapeError(f"{name}: two axes are needed, there are {t.ndim}", values=rows([t]))
         v, shape = t.value, t.value.shape
-        keep = lookup(relation)(iota(shape, v.ndim - 1), iota(shape, v.ndim - 2) + int(k))
+        keep = lookup(relation)(iota(shape, v.ndim - 1), iota(shape, v.ndim - 2) + _diagonal(k))
         return Tensor(choose(keep, v, splat(0, v.type)))
     call.__name__ = call.__qualname__ = name
     side = "below" if relation == "le" else "above"
@@ -267,7 +272,7 @@ def diag(v: Any, k: int = 0) -> Tensor:
     side = n + abs(k)
     line = API["pad"](t, ((max(-k, 0), max(k, 0)),)) if k else t  # row i of the matrix holds element i of this
     shape = (side, side)
-    on = lookup("eq")(iota(shape, 1), iota(shape, 0) + int(k))
+    on = lookup("eq")(iota(shape, 1), iota(shape, 0) + _diagonal(k))
     return Tensor(
         choose(on, lookup("broadcast")(line.value, axes=(0,), shape=shape), splat(0, t.type.with_shape(shape)))
     )

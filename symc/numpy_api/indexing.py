@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import IndexingError
-from symc.ir.dim import Size, ceildiv, known_equal, known_nonnegative, maximum, minimum
+from symc.ir.dim import FAR, Size, ceildiv, known_equal, known_nonnegative, maximum, minimum
 from symc.ir.op import lookup
 from symc.ir.ops.leaf import array
 from symc.ir.record import dataclass, field
@@ -167,7 +167,7 @@ def _integer(item: Size, t: Tensor, axis: int) -> Size:
             raise IndexingError(f"index {item} is out of bounds for axis {axis} of size {n}", values=rows([t]))
         return item % n
     place = wrapped_size(item, n)
-    if known_nonnegative(place - n):
+    if known_nonnegative(place - n) or (isinstance(item, int) and abs(item) > FAR):
         raise IndexingError(f"index {item} is out of bounds for axis {axis} of size {n}", values=rows([t]))
     return place  # whether it is in bounds is seen in a call (``symc.ir.requires``)
 
@@ -203,6 +203,7 @@ def _slice(s: slice, n: Size, t: Tensor) -> tuple[Size, Size, int]:
     first, last, step = _bound(s.start, t), _bound(s.stop, t), 1 if s.step is None else _bound(s.step, t)
     if not isinstance(step, int) or step == 0:
         raise IndexingError(f"the step of a slice must be a number other than 0, not {s.step!r}", values=rows([t]))
+    first, last, step = _near(first), _near(last), _near(step)
     if all(x is None or isinstance(x, int) for x in (first, last)) and isinstance(n, int):
         numbers = range(*slice(first, last, step).indices(n))
         return (numbers.start if numbers else 0), len(numbers), step
@@ -213,6 +214,11 @@ def _slice(s: slice, n: Size, t: Tensor) -> tuple[Size, Size, int]:
     start = n - 1 if first is None else minimum(first, n - 1) if _counts_up(first) else wrapped_size(first, n)
     stop = -1 if last is None else last if _counts_up(last) else maximum(wrapped_size(last, n), -1)
     return start, ceildiv(maximum(start - stop, 0), -step), step
+
+
+def _near(bound: Any) -> Any:
+    """A bound or step that is further away than any element, such as ``sys.maxsize``, at a place that still is."""
+    return max(-FAR, min(bound, FAR)) if isinstance(bound, int) else bound
 
 
 def _low(first: Size | None, n: Size) -> Size:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
-from symc.ir.dim import Dim, Size, known_equal
+from symc.ir.dim import Dim, Size, known_equal, maximum
 from symc.ir.op import lookup
 from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
@@ -269,7 +269,7 @@ def _rolled(v: Value, axis: int, shift: Any) -> Value:
         return API["take"](Tensor(v), Tensor(convert(place.value, DTYPES["i64"])), axis=axis).value
     if known_equal(n, 0) is True or known_equal(k, 0) is True:
         return v
-    k = k % n
+    k = k % maximum(n, 1)  # an empty axis has no places to move by
     if known_equal(k, 0) is True:
         return v
     return lookup("concat")(part(v, axis, n - k, k), part(v, axis, 0, n - k), axis=axis)

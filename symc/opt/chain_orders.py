@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from symc.ir.dim import Size, evaluate, known_nonnegative, names, number, size_name, substitute
+from symc.ir.dim import Size, estimate, known_nonnegative, names, number, size_name, substitute
 from symc.ir.record import dataclass
 from symc.opt.chain_factors import Factor, Tree
 
@@ -88,7 +88,7 @@ def _worth_having(orders: list[Order]) -> list[Order]:
     kept = orders[:1]
     for o in orders[1:]:
         tried = _tried(tuple(unknown))
-        if any(min(evaluate(k.cost, at) for k in kept) >= WORTH * evaluate(o.cost, at) for at in tried):
+        if any(min(estimate(k.cost, at) for k in kept) >= WORTH * estimate(o.cost, at) for at in tried):
             kept.append(o)
     return kept
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from symc.ir.dim import evaluate, names
+from symc.ir.dim import number
 from symc.ir.function import Function, Hints
 from symc.ir.location import NOWHERE, Inside, merge_inside
 from symc.ir.op import lookup, splat
@@ -157,7 +157,7 @@ def _widens(op: RowOp) -> bool:
 
 
 def _nominal(v: Value) -> int:
-    return evaluate(v.type.nbytes, dict.fromkeys(names(v.type.nbytes), NOMINAL))
+    return number(v.type.nbytes, NOMINAL)
 
 
 def _descendants(values: Sequence[Value], b: Value) -> set[Value]:
