@@ -19,7 +19,7 @@ from symc.ir.ops.call import Site
 from symc.ir.traverse import replace
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value, fresh_input
-from symc.numpy_api.convert import as_tensor, convert
+from symc.numpy_api.convert import as_operand, convert
 from symc.numpy_api.promotion import stretch
 from symc.tensor import Tensor
 
@@ -102,7 +102,7 @@ def dense(values: Values, types: Sequence[TensorType]) -> list[Any]:
 
 def fitted(item: Any, t: TensorType, name: str) -> Value:
     """What a user's function gave, in the type ``t``. Raises ShapeError when it does not broadcast to it."""
-    found = convert(as_tensor(item).value, t.dtype)
+    found = convert(as_operand(item).value, t.dtype)
     if found.ndim > t.ndim or any(not isinstance(a, Dim) and not isinstance(b, Dim) and a not in (1, b)
                                   for a, b in zip(found.shape[::-1], t.shape[::-1])):  # fmt: skip
         raise ShapeError(f"{name}: {found.type} was given where {t} belongs")

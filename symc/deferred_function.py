@@ -23,7 +23,7 @@ from symc.ir.location import Loc
 from symc.ir.types import as_dtype
 from symc.leaves import Leaf, leaf_of, register_leaf
 from symc.nest import flatten, unflatten
-from symc.numpy_api.convert import as_tensor
+from symc.numpy_api.convert import as_tensor, promotes_weakly
 from symc.signature import REMEMBERED, Arguments, Slot, own_out
 from symc.state import concrete, converted
 from symc.tensor import Tensor
@@ -171,9 +171,7 @@ class DeferredFunction(Specializing):
         try:
             given = self._arguments.bind(args, kwargs)
             arrays = [self._array(k, item) for k, item in enumerate(given)]
-            weak = [
-                isinstance(item, int | float | complex) and not isinstance(item, np.generic | bool) for item in given
-            ]
+            weak = list(map(promotes_weakly, given))
             key = tuple([(a.dtype.str, tuple([s == 1 for s in a.shape]), w) for a, w in zip(arrays, weak)])
             compiled = self._variant(key, lambda: self._compile(arrays, weak))
             self._remember(quick, compiled)

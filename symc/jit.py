@@ -17,6 +17,7 @@ from symc.deferred_function import Specializing, typed_input
 from symc.errors import InputError, SymbolicValueError, SymcError
 from symc.ir.location import Loc
 from symc.nest import Nest, flatten, unflatten
+from symc.numpy_api.convert import promotes_weakly
 from symc.signature import own_out
 from symc.state import SharedVariable, concrete
 from symc.tensor import Tensor
@@ -89,7 +90,7 @@ class JitFunction(Specializing):
 
     def _key(self, leaves: Sequence[Any], nest: Nest, data: Sequence[int], arrays: Sequence[np.ndarray]) -> tuple:
         types = tuple(
-            [(a.dtype.str, tuple([s == 1 for s in a.shape]), _is_weak(leaves[k])) for k, a in zip(data, arrays)]
+            [(a.dtype.str, tuple([s == 1 for s in a.shape]), promotes_weakly(leaves[k])) for k, a in zip(data, arrays)]
         )
         fixed = tuple([(k, type(x), x) for k, x in enumerate(leaves) if k not in data])
         key = (nest, types, fixed)
@@ -108,7 +109,9 @@ class JitFunction(Specializing):
     ) -> functions.CompiledFunction:
         """Run the function on symbolic values of these types, and compile what it returns."""
         loc = _definition(self._fn)
-        inputs = [typed_input(n, a, _is_weak(leaves[k]), loc) for n, k, a in zip(names, data, arrays, strict=True)]
+        inputs = [
+            typed_input(n, a, promotes_weakly(leaves[k]), loc) for n, k, a in zip(names, data, arrays, strict=True)
+        ]
         filled = list(leaves)
         for k, tensor in zip(data, inputs, strict=True):
             filled[k] = tensor
@@ -131,11 +134,6 @@ def _definition(fn: Callable[..., Any]) -> Loc | None:
         if linecache.getline(code.co_filename, line).lstrip().startswith(("def ", "async def ")):
             return Loc(code.co_filename, line)
     return Loc(code.co_filename, code.co_firstlineno)
-
-
-def _is_weak(item: Any) -> bool:
-    """A Python number: it promotes like one inside the function."""
-    return isinstance(item, int | float | complex) and not isinstance(item, np.generic | bool)
 
 
 def jit(fn: Callable[..., Any] | None = None, *, static: Sequence[str | int] = (), **options: Any) -> Any:

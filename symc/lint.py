@@ -1,4 +1,4 @@
-"""``sc.lint(expr)``: expressions that lose digits and that no rule repairs.
+"""``sc.lint(expr)``: expressions that lose digits and that no rule repairs, and float64 among float32.
 
 The expression is optimized, then computed on sampled inputs twice: in its own dtype, and by mpmath. A value is blamed
 if it is far from exact although its operands were exact up to one rounding, and if a result suffers. Bodies of loops
@@ -26,6 +26,7 @@ from symc.ir.reference import apply
 from symc.ir.traverse import every_value
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value
+from symc.lint_dtypes import arising_doubles
 from symc.nest import flatten
 from symc.opt import optimize
 from symc.opt.pipelines import UNFUSED
@@ -44,7 +45,10 @@ SUFFERS = 256.0
 
 @dataclass(frozen=True)
 class Finding:
-    """One value that loses digits. ``digits``: how many decimal digits are wrong at worst; ``at``: for which inputs."""
+    """One value that loses digits, or gains some that nobody asked for.
+
+    ``digits``: how many decimal digits are wrong at worst; ``at``: for which inputs (empty where that is all).
+    """
 
     value: Value
     expression: str
@@ -55,7 +59,7 @@ class Finding:
 
     def __str__(self) -> str:
         where = f"    {', '.join(map(str, self.lines))}" if self.lines else ""
-        return f"{self.expression}{where}\n  {self.what}, for inputs {self.at}"
+        return f"{self.expression}{where}\n  {self.what}{f', for inputs {self.at}' if self.at else ''}"
 
 
 class LintReport(list[Finding]):
@@ -68,7 +72,8 @@ class LintReport(list[Finding]):
 def lint(outputs: Any) -> LintReport:
     """Say which expressions of ``outputs`` (a value, or any nest of values) lose digits, and how.
 
-    What a rule repairs is not reported: it is computed in another way.
+    What a rule repairs is not reported: it is computed in another way. Where all arguments are float32 (or narrower),
+    it is also said where float64 arises.
     """
     loc = caller()
     if contains_deferred([flatten(outputs)[0]]):
@@ -87,7 +92,19 @@ def lint(outputs: Any) -> LintReport:
         for part in _parts(f):
             for s in samples(part):
                 _look(part, s, found)
-    return LintReport(sorted(found.values(), key=lambda x: (-x.digits, x.expression)))
+    doubles = [_widened(written, *pair) for pair in arising_doubles(written)]
+    return LintReport(sorted([*found.values(), *doubles], key=lambda x: (-x.digits, x.expression)))
+
+
+def _widened(f: Function, v: Value, user: Value | None) -> Finding:
+    """A value that is float64 although no argument is, shown where it is used."""
+    shown = [x for x in (v, user) if x is not None]
+    lines = next((tuple(at) for x in shown for part in _parts(f) if (at := part.locations(x))), ())
+    of = _text(f, v.operands[0] if v.operands else v, 3)
+    what = f"float64 arises here, where all arguments are narrower: {of} is {v.dtype}"
+    if v.operands:
+        what = f"float64 arises here, where all arguments are narrower: {of} is converted from {v.operands[0].dtype}"
+    return Finding(v, _text(f, v if user is None else user, 4), lines, what, 0.0, "")
 
 
 def _parts(f: Function) -> Iterator[Function]:

@@ -22,6 +22,7 @@ from symc.ir.location import Loc
 from symc.ir.types import DTYPE_NAMES, TensorType, as_dtype
 from symc.ir.value import Value, fresh_input, next_serial
 from symc.leaves import Leaf, leaf_of, register_leaf
+from symc.numpy_api.convert import own_dtype
 from symc.sizes import named_size
 from symc.tensor import Tensor
 
@@ -148,7 +149,7 @@ def shared(
     loc = caller()
     try:
         array = concrete(value, name or "value")
-        d = as_dtype(array.dtype if dtype is None else dtype)
+        d = own_dtype(value, as_dtype(array.dtype)) if dtype is None else as_dtype(dtype)
         type_ = TensorType(d, array.shape if shape is None else _declared(shape, name))
         array = own(array, type_, name or "value", borrow)
     except SymcError as e:

@@ -6,9 +6,7 @@ the forms that NumPy (or SciPy) accepts.
 
 from __future__ import annotations
 
-import itertools
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +15,6 @@ import scipy.special
 
 import symc as sc
 from symc import numpy_api
-from symc.errors import SymcError
 from symc.ir.types import DTYPES
 from symc.numpy_api.__main__ import numpy_names
 from symc.public import API

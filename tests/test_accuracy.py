@@ -125,6 +125,27 @@ def test_lint_believes_what_is_assumed():
     assert not sc.lint(risky(sc.assume(x, between=(2.0, 3.0))))
 
 
+DOUBLES = {
+    "list": lambda v: v * [1.0, 2.0],
+    "numpy scalar": lambda v: v / np.sqrt(2),
+    "state": lambda v: v * sc.shared(np.float64(0.1), "w"),
+    "mean of integers": lambda v: sc.mean(sc.input("i", "int64", ("n",))) + v,
+    "loop": lambda v: sc.scan(lambda c, t: (c * np.float64(2.5) + t, None), np.float64(0), v)[0],
+    "constant alone": lambda v: [v, sc.asarray([1.0, 2.0])],
+    "cast": lambda v: v.astype("float64").sum().astype("float32"),
+}
+
+
+@pytest.mark.parametrize("name", DOUBLES)
+def test_lint_says_where_float64_arises(name):
+    v = sc.input("v", "float32", ("n",))
+    findings = [f for f in sc.lint(DOUBLES[name](v)) if "float64 arises here" in f.what]
+    assert findings
+    if name != "constant alone":
+        assert any(loc.file.endswith("test_accuracy.py") for f in findings for loc in f.lines)
+    assert not sc.lint(v * 2.5 + v.shape[0]) and not sc.lint(sc.vector("w") * v * np.sqrt(2))
+
+
 def test_lint_needs_types():
     with pytest.raises(sc.SymcError, match="not known before a call"):
         sc.lint(sc.Variable("A"))

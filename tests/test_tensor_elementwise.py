@@ -218,6 +218,41 @@ def test_default_float():
         assert (sc_input("y", "f64", ()) * 2).dtype == np.float64
     finally:
         sc.set_default_float("float64")
+
+
+def test_default_float_and_what_has_no_dtype():
+    """Under float32, nothing but arrays and dtypes that say so is float64; what meets float64 keeps its digits."""
+    v, y, h = (sc_input(n, d, (2,)) for n, d in (("v", "f32"), ("y", "f64"), ("h", "float16")))
+    number, mask = np.sqrt(2), sc_input("b", "bool", (2,))
+    sc.set_default_float("float32")
+    try:
+        narrow = [
+            v * [1.0, 2.0], v / number, number * v, np.multiply(number, v), 2.0**v, number**v, v**number,
+            sc.asarray([1.0, 2.0]), sc.asarray(0.1), sc.asarray([v[0], 0.5]), sc.asarray(number), sc.asarray([]),
+            sc.shared(0.1), sc.shared([0.1, 0.2]), sc.shared(number), sc.Constant(0.1), sc.Constant([0.1]),
+            sc.full((2,), 0.1), sc.full((2,), [0.1, 0.2]), sc.linspace(0, 1, 5), sc.linspace(number, 2, 5),
+            sc.arange(0.0, 1.0, 0.1), sc.zeros(2), sc.eye(2), sc.one_hot(sc.asarray([1]), 2), sc.where(mask, 0.1, 0.2),
+            sc.where(mask, v, number), sc.stack([v[0], 0.1, number]), sc.concatenate([v, [0.1]]), sc.dot(v, [0.1, 0.2]),
+            sc.append(v, [0.1]), v.at[0].set(number), sc.select([mask], [v], [0.1, 0.2]), sc.exp(1.0), sc.sum([0.1]),
+            sc.asarray([1, 2]) / 2, sc.mean(sc.asarray([1, 2])), sc.linalg.norm(sc.asarray([3, 4])),
+            sc.random.uniform(sc.random.key(0), (2,)), sc.random.normal(sc.random.key(0), loc=[0.0, 1.0]),
+            sc.grad(sc.sum(v * number), v),
+        ]  # fmt: skip
+        assert [t.dtype.name for t in narrow] == ["float32"] * len(narrow)
+        assert (h * [0.5]).dtype == (h * number).dtype == np.float16
+        assert (v * [1j]).dtype == (v * np.complex128(1j)).dtype == np.complex64
+        wide = [
+            y * 0.1, y * [0.1, 0.1], y * np.float64(0.1), sc.where(mask, 0.1, y), sc.stack([y[0], 0.1])[1:],
+            sc.append(y, 0.1 * np.ones(1))[2:], y.at[:].set(0.1), sc.full_like(y, 0.1), sc.asarray([0.1], "float64"),
+            sc.full((2,), 0.1, "float64"), sc.pad(y, 1, constant_values=0.1)[:1], sc.insert(y, 0, 0.1)[:1],
+        ]  # fmt: skip
+        assert {t.dtype.name for t in [v * np.array([1.0, 2.0]), sc.shared(np.ones(2)), *wide]} == {"float64"}
+        for t in wide:
+            assert (evaluate([t], [y, mask], [np.ones(2), np.ones(2, bool)])[0] == 0.1).all(), t
+        assert sc.compile(sc.Variable("A") * 0.1 + [1.0, 2.0])(np.ones(2, "f4")).dtype == np.float32
+    finally:
+        sc.set_default_float("float64")
+    assert (v * [1.0, 2.0]).dtype == (v / number).dtype == sc.shared(0.1).dtype == np.float64  # NumPy's rules
     with pytest.raises(sc.DTypeError, match="default float"):
         sc.set_default_float("int32")
 

@@ -11,17 +11,22 @@ from symc.ir.dim import Dim
 from symc.ir.op import lookup
 from symc.ir.ops.cast import cast
 from symc.ir.ops.leaf import array
-from symc.ir.types import as_dtype
+from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
 from symc.public import API, public
 from symc.sizes import SymbolicSize, user_size
 from symc.tensor import Tensor
 
-_default_float = np.dtype("float64")
+_DOUBLE = DTYPES["f64"]
+_default_float = _DOUBLE
 
 
 def set_default_float(dtype: Any) -> None:
-    """The dtype that Python floats, and integers where a float is needed, become: float64 (at first) or float32."""
+    """The dtype that Python floats, and integers where a float is needed, become: float64 (at first) or float32.
+
+    Other than float64, it is also what lists of Python floats and NumPy's float64 scalars (``np.sqrt(2)``) become, and
+    they promote like Python floats: float64 comes from arrays and dtypes that say so, and from nothing else.
+    """
     global _default_float
     d = as_dtype(dtype)
     if d.kind != "f":
@@ -36,7 +41,7 @@ def default_float() -> np.dtype:
 
 def default_complex() -> np.dtype:
     """The complex dtype whose parts are the default float."""
-    return np.dtype("complex64" if _default_float.itemsize <= 4 else "complex128")
+    return DTYPES["c64" if _default_float.itemsize <= 4 else "c128"]
 
 
 def inexact_dtype(dtype: np.dtype) -> np.dtype:
@@ -58,7 +63,17 @@ def as_tensor(item: Any) -> Tensor:
     """Anything that can be an operand as a tensor. Raises DTypeError for what has no dtype of symc."""
     if isinstance(item, Tensor):
         return item
-    if isinstance(item, bool | int | float | complex) and not isinstance(item, np.generic):
+    t = as_operand(item)
+    if t.weak and _default_float is not _DOUBLE and t.dtype.char in "dD":
+        return Tensor(convert(t.value, settle(t.dtype, False)), weak=True)
+    return t
+
+
+def as_operand(item: Any) -> Tensor:
+    """``as_tensor`` for a function that promotes: Python floats keep all their digits until they meet other dtypes."""
+    if isinstance(item, Tensor):
+        return item
+    if isinstance(item, bool) or promotes_weakly(item):
         return _number(item)
     if isinstance(item, SymbolicSize):
         return Tensor(lookup("size")(value=item.dim), weak=True)
@@ -81,10 +96,26 @@ def _number(item: Any) -> Tensor:
             if 0 <= item < 2**64:
                 return Tensor(array(np.uint64(item)))
             raise DTypeError(f"the integer {item} does not fit in 64 bits", help="use a float") from None
-    dtype = default_complex() if isinstance(item, complex) else _default_float
-    # weak numbers keep all their digits until they meet the dtype of the other operand
-    wide = np.asarray(item)
-    return Tensor(array(wide if _default_float.itemsize == 8 else wide.astype(dtype)), weak=True)
+    return Tensor(array(np.asarray(item)), weak=True)
+
+
+def promotes_weakly(item: Any) -> bool:
+    """True for a Python number, which promotes by its kind alone. (NumPy's float64 is a Python float.)"""
+    return isinstance(item, int | float | complex) and not (
+        isinstance(item, bool) or (_default_float is _DOUBLE and isinstance(item, np.generic))
+    )
+
+
+def typeless(item: Any) -> bool:
+    """Python numbers alone, in lists too: what has no dtype of its own if the default float is not float64."""
+    if isinstance(item, list | tuple):
+        return all(map(typeless, item))
+    return isinstance(item, bool | int | float | complex)
+
+
+def own_dtype(item: Any, dtype: np.dtype) -> np.dtype:
+    """The dtype of what a user wrote, of which NumPy makes an array of ``dtype``."""
+    return dtype if _default_float is _DOUBLE or dtype.char not in "dD" else settle(dtype, not typeless(item))
 
 
 def _as_array(item: Any) -> np.ndarray:
@@ -105,7 +136,8 @@ def _symbolic(item: Any) -> bool:
 def _nested(item: list | tuple) -> Tensor:
     if not _symbolic(item):
         try:
-            return Tensor(array(_as_array(item if len(item) else np.zeros(np.shape(item), _default_float))))
+            a = _as_array(item)
+            return Tensor(array(a), weak=_default_float is not _DOUBLE and a.dtype.char in "dD" and typeless(item))
         except ValueError as e:
             raise DTypeError("a nested list must have rows of equal length", help=str(e)) from None
     return API["stack"]([_nested(i) if isinstance(i, list | tuple) else as_tensor(i) for i in item])
@@ -134,7 +166,7 @@ def asarray(
     like: Any = None,
 ) -> Tensor:
     """``obj`` (a number, array, tensor, or nested lists of these) as a tensor, of ``dtype`` if given."""
-    t = as_tensor(obj)
+    t = as_tensor(obj) if dtype is None else as_operand(obj)
     if dtype is not None or t.weak:
         t = Tensor(convert(t.value, t.dtype if dtype is None else as_dtype(dtype)))
     if t.ndim < ndmin:
@@ -145,4 +177,4 @@ def asarray(
 @public(np.astype)
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
     """x converted to ``dtype``; complex to real drops the imaginary part."""
-    return Tensor(convert(as_tensor(x).value, as_dtype(dtype)))
+    return Tensor(convert(as_operand(x).value, as_dtype(dtype)))

@@ -12,7 +12,7 @@ from symc.errors import DTypeError
 from symc.ir.op import lookup, splat
 from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_tensor, convert, default_float, inexact_dtype
+from symc.numpy_api.convert import as_operand, as_tensor, convert, default_float, inexact_dtype
 from symc.numpy_api.promotion import broadcast_shape, check_range, common_dtype, loop_dtypes, rows, stretch, together
 from symc.numpy_api.ufuncs import UFUNCS, choose, truth
 from symc.public import API, public
@@ -23,7 +23,7 @@ _COMPARISONS = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.gre
 
 def apply_ufunc(ufunc: np.ufunc, operands: Sequence[Any], dtype: Any = None) -> Any:
     """The result of an elementwise ufunc, a tensor or a tuple of tensors."""
-    tensors = [as_tensor(o) for o in operands]
+    tensors = [as_operand(o) for o in operands]
     if ufunc in _COMPARISONS:
         tensors = _widen(tensors)
     types = loop_dtypes(ufunc, tensors, None if dtype is None else as_dtype(dtype))
@@ -121,7 +121,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
         return API["nonzero"](condition)
     if x is None or y is None:
         raise TypeError("where takes a condition and both x and y")
-    c, x, y = as_tensor(condition), as_tensor(x), as_tensor(y)
+    c, x, y = as_tensor(condition), as_operand(x), as_operand(y)
     c = Tensor(truth(c.value))
     weak = x.weak and y.weak
     dtype = common_dtype([x, y])
@@ -141,11 +141,11 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     """For each element the choice that goes with the first condition that holds, else ``default``."""
     if len(condlist) != len(choicelist) or not len(condlist):
         raise TypeError("select takes as many choices as conditions, at least one")
-    out = as_tensor(default)
-    dtype = common_dtype([*map(as_tensor, choicelist), out])
+    out = as_operand(default)
+    dtype = common_dtype([*map(as_operand, choicelist), out])
     out = Tensor(convert(out.value, dtype))
     for c, x in zip(condlist[::-1], choicelist[::-1], strict=True):
-        out = API["where"](c, Tensor(convert(as_tensor(x).value, dtype)), out)
+        out = API["where"](c, Tensor(convert(as_operand(x).value, dtype)), out)
     return out
 
 
@@ -341,7 +341,7 @@ def float_value(x: Any, name: str) -> Value:
 
 def float_values(items: Sequence[Any], name: str) -> list[Value]:
     """Operands in one floating dtype and one shape."""
-    tensors = [as_tensor(i) for i in items]
+    tensors = [as_operand(i) for i in items]
     dtype = common_dtype(tensors)
     if dtype.kind == "c":
         raise DTypeError(f"{name} is not defined for complex numbers", values=rows(tensors))

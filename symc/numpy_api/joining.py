@@ -12,7 +12,7 @@ from symc.ir.dim import Dim, Size, known_equal, maximum
 from symc.ir.op import lookup
 from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_tensor, convert
+from symc.numpy_api.convert import as_operand, as_tensor, convert
 from symc.numpy_api.manipulation import expanded, normal_axes, normal_axis, reshaped
 from symc.numpy_api.promotion import rows, same_dtype
 from symc.public import API, public
@@ -20,9 +20,9 @@ from symc.sizes import as_size, size_of
 from symc.tensor import Tensor
 
 
-def sequence(items: Any) -> list[Tensor]:
+def sequence(items: Any, make: Callable[[Any], Tensor] = as_tensor) -> list[Tensor]:
     """The parts to join: of a list or tuple its items, of one tensor its rows."""
-    return [as_tensor(i) for i in (list(items) if isinstance(items, list | tuple) else list(as_tensor(items)))]
+    return [make(i) for i in (list(items) if isinstance(items, list | tuple) else list(as_tensor(items)))]
 
 
 def part(v: Value, axis: int, start: Size, size: Size, step: int = 1) -> Value:
@@ -58,12 +58,10 @@ def _agree(tensors: list[Tensor], axis: int, name: str) -> list[Value]:
 @public(np.concatenate, aliases=("concat",))
 def concatenate(arrays: Any, axis: int | None = 0, *, dtype: Any = None, casting: str = "same_kind") -> Tensor:
     """The arrays one after another along ``axis`` (raveled for None)."""
-    tensors = sequence(arrays)
+    tensors = sequence(arrays, as_operand)
     if not tensors:
         raise ShapeError("concatenate: there is nothing to join")
-    if axis is None:
-        tensors, axis = [API["ravel"](t) for t in tensors], 0
-    if not all(t.ndim for t in tensors):
+    if axis is not None and not all(t.ndim for t in tensors):
         raise ShapeError(
             "concatenate: values without axes cannot be joined", values=rows(tensors), help="use sc.stack or sc.hstack"
         )
@@ -72,6 +70,8 @@ def concatenate(arrays: Any, axis: int | None = 0, *, dtype: Any = None, casting
         if dtype is None
         else [Tensor(convert(t.value, as_dtype(dtype))) for t in tensors]
     )
+    if axis is None:
+        tensors, axis = [API["ravel"](t) for t in tensors], 0
     axis = normal_axis(axis, tensors[0].ndim, "concatenate", tensors[0])
     values = _agree(tensors, axis, "concatenate")
     return Tensor(values[0] if len(values) == 1 else lookup("concat")(*values, axis=axis))
@@ -80,7 +80,7 @@ def concatenate(arrays: Any, axis: int | None = 0, *, dtype: Any = None, casting
 @public(np.stack)
 def stack(arrays: Any, axis: int = 0, *, dtype: Any = None, casting: str = "same_kind") -> Tensor:
     """The arrays, all of one shape, along a new axis."""
-    tensors = sequence(arrays)
+    tensors = sequence(arrays, as_operand)
     if not tensors:
         raise ShapeError("stack: there is nothing to join")
     tensors = (
@@ -127,7 +127,7 @@ def column_stack(tup: Any) -> Tensor:
 @public(np.append)
 def append(arr: Any, values: Any, axis: int | None = None) -> Tensor:
     """``values`` after ``arr`` (both raveled for axis None)."""
-    return concatenate([arr, as_tensor(values)], axis)
+    return concatenate([arr, values], axis)
 
 
 # --- splitting --------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from symc.ir.dim import Size
 from symc.ir.op import lookup
 from symc.ir.ops.leaf import scalar
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_tensor, convert
+from symc.numpy_api.convert import as_operand, as_tensor, convert
 from symc.numpy_api.joining import part, repeat
 from symc.numpy_api.promotion import rows
 from symc.public import public
@@ -60,7 +60,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: 
 def _pad_constant(t: Tensor, widths: list[tuple[Size, Size]], fill: Any) -> Tensor:
     v = t.value
     if not isinstance(fill, list | tuple | np.ndarray):
-        scalar_fill = convert(as_tensor(fill).value, v.dtype)
+        scalar_fill = convert(as_operand(fill).value, v.dtype)
         if all(w == 0 for pair in widths for w in pair):
             return t
         return Tensor(

@@ -17,7 +17,7 @@ from symc.ir.dim import Size, known_equal
 from symc.ir.op import lookup
 from symc.ir.types import DTYPE_NAMES, as_dtype
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_tensor, convert, settle
+from symc.numpy_api.convert import as_operand, convert, settle
 from symc.tensor import Tensor
 
 Kind = Any  # a dtype, or the Python type int, float or complex of a weak operand
@@ -159,7 +159,7 @@ def stretch(v: Value, shape: tuple[Size, ...]) -> Value:
 
 def together(items: Sequence[Any], name: str, dtype: np.dtype | None = None) -> list[Value]:
     """Operands in one shape and one dtype (the promoted one by default)."""
-    tensors = [as_tensor(i) for i in items]
+    tensors = [as_operand(i) for i in items]
     dtype = dtype or common_dtype(tensors)
     for t in tensors:
         check_range(t, dtype, name, tensors)
@@ -169,7 +169,7 @@ def together(items: Sequence[Any], name: str, dtype: np.dtype | None = None) -> 
 
 def same_dtype(items: Sequence[Any], name: str) -> list[Tensor]:
     """Operands in one dtype, in their own shapes."""
-    tensors = [as_tensor(i) for i in items]
+    tensors = [as_operand(i) for i in items]
     dtype = common_dtype(tensors)
     for t in tensors:
         check_range(t, dtype, name, tensors)

@@ -61,7 +61,7 @@ def insert(arr: Any, obj: int, values: Any, axis: int | None = None) -> Tensor:
     n = t.shape[axis]
     place = obj + n if isinstance(obj, int) and obj < 0 else obj
     head = (slice(None),) * axis
-    v = API["astype"](as_tensor(values), t.dtype)
+    v = API["astype"](values, t.dtype)
     if v.ndim < t.ndim:
         v = API["expand_dims"](v, axis) if v.ndim == t.ndim - 1 else API["broadcast_to"](v, (1,) * t.ndim)
     v = API["broadcast_to"](v, tuple(v.shape[i] if i == axis else s for i, s in enumerate(t.shape)))

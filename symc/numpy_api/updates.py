@@ -15,7 +15,7 @@ from symc.ir.ops.leaf import scalar
 from symc.ir.ops.shape import flip, inverse_permutation
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_tensor, convert
+from symc.numpy_api.convert import as_operand, convert
 from symc.numpy_api.indexing import Parsed, getitem, parse, read, result_axes, with_new_axes
 from symc.numpy_api.manipulation import permuted, reshaped
 from symc.numpy_api.promotion import check_range, rows, stretch
@@ -106,7 +106,7 @@ def _powered(x: Tensor, index: Any, v: Any) -> Tensor:
 @located
 def _update(x: Tensor, index: Any, v: Any, mode: str) -> Tensor:
     p = parse(x, index)
-    u = as_tensor(v)
+    u = as_operand(v)
     check_range(u, x.dtype, f"at[].{mode}", (x, u))
     if u.dtype.kind == "c" and x.dtype.kind != "c":
         raise DTypeError(
