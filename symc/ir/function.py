@@ -10,7 +10,7 @@ from symc.ir.location import Locs
 from symc.ir.record import dataclass, field, replace
 from symc.ir.traverse import close_over, postorder, substitute_region, substitute_sizes
 from symc.ir.types import TensorType, substitute_type
-from symc.ir.value import Region, Value, param
+from symc.ir.value import Region, Value, fresh_input, param
 
 Hints = dict[Value, Locs]
 
@@ -142,6 +142,26 @@ def _inside(roots: Sequence[Value], solution: Mapping[str, Size]) -> location.In
         other = substitute_region(region, solution, new.__setitem__)
         location.merge_inside(out, {other: {new.get(v, v): locs for v, locs in lines.items()}})
     return out
+
+
+def with_sizes_unified(
+    roots: Sequence[Value], carry: Callable[[Value, Value], None]
+) -> tuple[list[Value], dict[Value, Value], location.Inside]:
+    """Free values in which sizes that must be equal are one; what their leaves became; and the lines in regions.
+
+    What a guard stands in front of is then seen as what it is, as in a closed function. The guards that are gone belong
+    to the leaves: a leaf became the second of each pair where it was the first, with ``ensure_shape``.
+    """
+    leaves = [v for v in postorder(roots) if v.op.name == "input" and isinstance(v.type, TensorType)]
+    solution = unify(collect_guards(roots), bound_names(v.type for v in leaves))
+    if not solution:
+        return list(roots), {}, _inside(roots, solution)
+    became: dict[Value, Value] = {}
+    for v in leaves:
+        t = substitute_type(v.type, solution)
+        if t is not v.type:
+            became[v] = fresh_input(t)  # type: ignore[arg-type]
+    return substitute_sizes(roots, became, solution, carry), became, _inside(roots, solution)
 
 
 def bound_names(types: Iterable[TensorType]) -> list[str]:

@@ -16,8 +16,9 @@ from typing import Any
 from symc.errors import InternalError, PipelineError
 from symc.ir import extensions, location
 from symc.ir.bodies import is_control
-from symc.ir.function import Function
+from symc.ir.function import Function, with_sizes_unified
 from symc.ir.garbage import no_collections
+from symc.ir.ops.shape import ensure_shape
 from symc.ir.phases import phase
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import every_value, postorder, replace
@@ -334,12 +335,9 @@ def stabilize_values(roots: Sequence[Value], keep: Iterable[Value] = ()) -> list
     replaced are noted for what replaces it.
     """
     kept = {v: fresh_input(v.type) for v in keep if isinstance(v.type, TensorType) and v.op.name != "input"}
-    opened = replace(roots, kept, _note_again)
+    opened, sized, inside = with_sizes_unified(replace(roots, kept, _note_again), _note_again)
     hints = {v: location.noted(v) for v in postorder(opened) if location.noted(v)}
     before = dict(hints)
-    inside: location.Inside = {}
-    for v in postorder(opened):
-        location.merge_inside(inside, location.inside(v))
     rules = remembered("stabilize_values", lambda: tuple(
         NUMBERS_LAST if r.name == NUMBERS_LAST.name else r for r in selected_rules((*FORM, *STABLE), Selection(()))))
     made = Rewriter(rules, hints=hints, inside=inside, pass_name="stabilize").run(opened)
@@ -347,7 +345,9 @@ def stabilize_values(roots: Sequence[Value], keep: Iterable[Value] = ()) -> list
         if before.get(v) != locs:
             location.note(v, locs)
     _note_inside(made, inside)
-    return replace(made, {leaf: v for v, leaf in kept.items()}, _note_again)
+    guarded = {new: ensure_shape(old, shape=new.shape) for old, new in sized.items()}
+    opened = replace(replace(made, guarded, _note_again), {leaf: v for v, leaf in kept.items()}, _note_again)
+    return [v if v.type is r.type else ensure_shape(v, shape=r.shape) for v, r in zip(opened, roots, strict=True)]
 
 
 def _note_inside(values: Sequence[Value], inside: location.Inside) -> None:
