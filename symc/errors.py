@@ -60,6 +60,10 @@ class IndexingError(SymcError, IndexError):
     """An index is out of bounds or of a kind that has no meaning."""
 
 
+class OutOfRangeError(IndexingError, ValueError):
+    """An index is out of bounds where NumPy calls that a wrong value (``unravel_index``, ``choose``)."""
+
+
 class GradientError(SymcError, ValueError):
     """A derivative that does not exist was asked for."""
 

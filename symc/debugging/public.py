@@ -10,7 +10,7 @@ from symc.deferred_function import Specializing
 from symc.errors import InputError
 from symc.function import CompiledFunction
 from symc.ir.function import Function
-from symc.numpy_api.statistics import diff as diff_of_neighbours
+from symc.numpy_api.differences import diff as diff_of_neighbours
 
 FUNCTIONS = (CompiledFunction, Specializing, Function, str)
 

@@ -10,6 +10,7 @@ from symc.numpy_api import (
     convert,
     creation,
     decompositions,
+    differences,
     dtypes,
     elementwise,
     equations,
@@ -21,6 +22,7 @@ from symc.numpy_api import (
     missing,
     padding,
     polynomials,
+    quantiles,
     reductions,
     selection,
     sorting,
@@ -31,8 +33,9 @@ from symc.numpy_api import (
 from symc.public import API as _API
 
 _FAMILIES = (  # imported for what they register
-    convert, creation, decompositions, dtypes, elementwise, equations, indexing, joining, linear, manipulation,
-    matrices, missing, padding, polynomials, reductions, selection, sorting, statistics, ufuncs, updates,
+    convert, creation, decompositions, differences, dtypes, elementwise, equations, indexing, joining, linear,
+    manipulation, matrices, missing, padding, polynomials, quantiles, reductions, selection, sorting, statistics,
+    ufuncs, updates,
 )
 for _d in _DTYPES.values():
     globals()[_d.name] = _d

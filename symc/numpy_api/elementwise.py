@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import DTypeError
+from symc.errors import DTypeError, SymbolicValueError
 from symc.ir.op import lookup, splat
 from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
@@ -141,6 +141,9 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     """For each element the choice that goes with the first condition that holds, else ``default``."""
     if len(condlist) != len(choicelist) or not len(condlist):
         raise TypeError("select takes as many choices as conditions, at least one")
+    wrong = [t for t in map(as_tensor, condlist) if t.dtype.kind != "b"]
+    if wrong:
+        raise DTypeError("select: conditions are booleans", values=rows(wrong), help="compare: x != 0")
     out = as_operand(default)
     dtype = common_dtype([*map(as_operand, choicelist), out])
     out = Tensor(convert(out.value, dtype))
@@ -215,8 +218,14 @@ def make_complex(re: Any, im: Any) -> Tensor:
 
 @public(np.real_if_close)
 def real_if_close(a: Any, tol: float = 100) -> Tensor:
-    """a itself: whether imaginary parts vanish is data, and a dtype cannot depend on data."""
-    return as_tensor(a)
+    """A real value itself; of a complex one whether the imaginary part vanishes is data, unless it is constant."""
+    t = as_tensor(a)
+    if t.value.op.name == "constant":
+        return as_tensor(np.real_if_close(t.value.attrs["value"].data, tol))
+    if t.dtype.kind == "c":
+        raise SymbolicValueError("real_if_close: the dtype of the result depends on data", values=rows([t]),
+                                 help="x.real drops the imaginary part")
+    return t
 
 
 @public(np.iscomplexobj)
@@ -273,18 +282,12 @@ def fix(x: Any) -> Tensor:
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """|a - b| <= atol + rtol * |b|; infinities are close to themselves only."""
     a, b = as_tensor(a), as_tensor(b)
+    b = Tensor(convert(b.value, common_dtype([b, as_tensor(1.0)])))  # differences of integers may wrap around
     near = API["less_equal"](
-        API["absolute"](API["subtract"](*_numbers(a, b))), API["add"](atol, API["multiply"](rtol, API["absolute"](b)))
+        API["absolute"](API["subtract"](a, b)), API["add"](atol, API["multiply"](rtol, API["absolute"](b)))
     )
     out = API["logical_or"](API["logical_and"](near, API["isfinite"](b)), API["equal"](a, b))
     return API["logical_or"](out, API["logical_and"](API["isnan"](a), API["isnan"](b))) if equal_nan else out
-
-
-def _numbers(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Booleans as integers, so that they can be subtracted."""
-    one = as_tensor(1)
-    dtype = common_dtype([a, b, one])
-    return Tensor(convert(a.value, dtype)), Tensor(convert(b.value, dtype))
 
 
 @public(np.allclose)
@@ -301,7 +304,8 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
         isinstance(i, int) and isinstance(j, int) and i != j for i, j in zip(a.shape, b.shape, strict=True)
     ):
         return as_tensor(np.bool_(False))
-    return API["all"](API["equal"](a, b))
+    same = API["equal"](a, b)
+    return API["all"](API["logical_or"](same, API["isnan"](a) & API["isnan"](b)) if equal_nan else same)
 
 
 # --- small functions --------------------------------------------------------------------------------------------------

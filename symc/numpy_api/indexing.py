@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import IndexingError
+from symc.errors import IndexingError, OutOfRangeError
 from symc.ir.dim import FAR, Size, ceildiv, known_equal, known_nonnegative, maximum, minimum
 from symc.ir.op import lookup
 from symc.ir.ops.leaf import array
@@ -342,9 +342,12 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Tensor:
     t = as_tensor(arr)
     i = _index_array(indices, t, "take_along_axis")
     if axis is None:
+        if i.ndim != 1:
+            raise OutOfRangeError(f"take_along_axis: without an axis indices are a vector, not of {i.ndim} axes",
+                                  values=rows([t, i]))
         return getitem(ravel(t), i)
     if i.ndim != t.ndim:
-        raise IndexingError(f"take_along_axis: indices have {i.ndim} axes, the value {t.ndim}", values=rows([t, i]))
+        raise OutOfRangeError(f"take_along_axis: indices have {i.ndim} axes, the value {t.ndim}", values=rows([t, i]))
     axis = normal_axis(axis, t.ndim, "take_along_axis", t)
     shape = tuple(
         n if a != axis and k == 1 else k for a, (k, n) in enumerate(zip(i.value.shape, t.value.shape, strict=True))

@@ -184,8 +184,11 @@ array_split = _split("array_split", np.array_split, False)
 
 @public(np.vsplit)
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
-    """Pieces along the first axis."""
-    return split(ary, indices_or_sections, 0)
+    """Pieces along the first axis of at least two."""
+    t = as_tensor(ary)
+    if t.ndim < 2:
+        raise ShapeError(f"vsplit: two axes are needed, there are {t.ndim}", values=rows([t]))
+    return split(t, indices_or_sections, 0)
 
 
 @public(np.hsplit)
@@ -197,7 +200,10 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
 @public(np.dsplit)
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
     """Pieces along the third axis."""
-    return split(ary, indices_or_sections, 2)
+    t = as_tensor(ary)
+    if t.ndim < 3:
+        raise ShapeError(f"dsplit: three axes are needed, there are {t.ndim}", values=rows([t]))
+    return split(t, indices_or_sections, 2)
 
 
 @public(np.unstack if hasattr(np, "unstack") else np.vsplit, name="unstack")
@@ -235,6 +241,8 @@ def fliplr(m: Any) -> Tensor:
 def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """Rotated by k quarter turns in the plane of two axes."""
     t = as_tensor(m)
+    if len(axes) != 2:
+        raise ShapeError(f"rot90: a plane has two axes, not {tuple(axes)}", values=rows([t]))
     a, b = normal_axes(tuple(axes), t.ndim, "rot90", t)
     k %= 4
     if k == 0:
@@ -246,26 +254,42 @@ def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
 
 @public(np.roll)
 def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
-    """Elements moved along ``axis`` by ``shift``; those that leave one end enter at the other."""
+    """Elements moved along ``axis`` by ``shift``; those that leave one end enter at the other.
+
+    Several shifts and several axes broadcast to pairs; what is moved twice along an axis is moved by the sum.
+    """
     t = as_tensor(a)
     if axis is None:
-        return API["reshape"](roll(API["ravel"](t), shift, 0), t.shape) if t.ndim else t
-    axes = axis if isinstance(axis, list | tuple) else (axis,)
-    shifts = shift if isinstance(shift, list | tuple) else (shift,) * len(axes)
-    if len(axes) < len(shifts):
-        axes = tuple(axes) * len(shifts)
+        return API["reshape"](roll(API["ravel"](t), shift, 0), t.shape)
+    axes, shifts = _several(axis, t, "axis"), _several(shift, t, "shift")
+    if len(axes) != len(shifts):
+        if 1 not in (len(axes), len(shifts)):
+            raise ShapeError(f"roll: {len(shifts)} shifts along {len(axes)} axes", values=rows([t]))
+        axes, shifts = (x * len(y) if len(x) == 1 else x for x, y in ((axes, shifts), (shifts, axes)))
     v = t.value
     for k, ax in zip(shifts, axes, strict=True):
-        ax = normal_axis(ax, t.ndim, "roll", t)
-        v = _rolled(v, ax, k)
+        v = _rolled(v, normal_axis(ax, t.ndim, "roll", t), k)
     return Tensor(v)
+
+
+def _several(given: Any, t: Tensor, name: str) -> list[Any]:
+    """The entries of a sequence or vector, or one number."""
+    ndim = API["ndim"](given) if isinstance(given, Tensor | np.ndarray) else int(isinstance(given, list | tuple))
+    if ndim > 1:
+        raise ShapeError(f"roll: {name} is a number or a sequence of numbers", values=rows([t]))
+    return list(given) if ndim else [given]
 
 
 def _rolled(v: Value, axis: int, shift: Any) -> Value:
     n = v.shape[axis]
     k = size_of(shift)
     if k is None:  # the distance is data
-        place = API["remainder"](API["subtract"](API["arange"](n), as_tensor(shift)), Tensor(lookup("size")(value=n)))
+        distance = as_tensor(shift)
+        if distance.ndim or distance.dtype.kind not in "biu":
+            raise DTypeError(f"roll: a shift is an integer, not {shift!r}", values=rows([Tensor(v), distance]))
+        place = API["remainder"](
+            API["subtract"](API["arange"](n), API["astype"](distance, "int64")), Tensor(lookup("size")(value=n))
+        )
         return API["take"](Tensor(v), Tensor(convert(place.value, DTYPES["i64"])), axis=axis).value
     if known_equal(n, 0) is True or known_equal(k, 0) is True:
         return v
@@ -287,7 +311,7 @@ def _count_of(item: Any, name: str = "repeat") -> Size | None:
 
 
 @public(np.repeat)
-def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None) -> Tensor:
+def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
     """Every element ``repeats`` times (a size, or constant numbers, one an element) along ``axis`` (None: raveled)."""
     t = as_tensor(a)
     if axis is None:

@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import DTypeError
 from symc.ir.op import lookup, splat
 from symc.numpy_api.convert import as_tensor
-from symc.numpy_api.promotion import rows
-from symc.numpy_api.reductions import Axis, all, cumprod, cumsum, mean, prod, sum
+from symc.numpy_api.reductions import Axis, all, cumprod, cumsum, one_ddof, prod, sum
 from symc.numpy_api.ufuncs import choose
 from symc.public import API, public
 from symc.tensor import Tensor
@@ -44,27 +42,33 @@ def nanmean(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False
     """The mean of the elements that are not nan; nan if there are none."""
     t = as_tensor(a)
     if t.dtype.kind not in "fc":
-        return mean(t, axis, dtype, keepdims)
+        return API["mean"](t, axis, dtype, keepdims)
     total = nansum(t, axis, dtype, keepdims)
     return API["divide"](total, API["astype"](_present(t, axis, keepdims), total.dtype))
 
 
 @public(np.nanvar)
-def nanvar(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
-    """The variance of the elements that are not nan."""
+def nanvar(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *, mean: Any = None,
+           correction: float | None = None) -> Tensor:
+    """The variance of the elements that are not nan; nan where there are no more of them than ``ddof``."""
     t = as_tensor(a)
-    if t.dtype.kind == "c":
-        raise DTypeError("nanvar is not defined for complex numbers", values=rows([t]))
-    d = API["subtract"](t, nanmean(t, axis, dtype, True))
+    ddof = one_ddof(ddof, correction, "nanvar")
+    if t.dtype.kind not in "fc":
+        return API["var"](t, axis, dtype, ddof, keepdims, mean=mean)
+    d = API["subtract"](t, nanmean(t, axis, dtype, True) if mean is None else mean)
+    d = API["where"](API["isnan"](t), 0, d)  # d of an infinity is nan, and no missing element
+    square = API["square"](d) if d.dtype.kind == "f" else API["real"](API["multiply"](d, API["conjugate"](d)))
+    total = sum(square, axis, keepdims=keepdims)
     left = API["subtract"](_present(t, axis, keepdims), ddof)
-    total = nansum(API["square"](d), axis, dtype, keepdims)
-    return API["divide"](total, API["astype"](left, total.dtype))
+    out = API["divide"](total, API["astype"](left, total.dtype))
+    return API["where"](API["greater"](left, 0), out, np.nan)
 
 
 @public(np.nanstd)
-def nanstd(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
+def nanstd(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *, mean: Any = None,
+           correction: float | None = None) -> Tensor:
     """The standard deviation of the elements that are not nan."""
-    return API["sqrt"](nanvar(a, axis, dtype, ddof, keepdims))
+    return API["sqrt"](nanvar(a, axis, dtype, ddof, keepdims, mean=mean, correction=correction))
 
 
 def _nan_extreme(name: str, function: Callable) -> Callable[..., Tensor]:

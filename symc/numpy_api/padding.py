@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import ShapeError
-from symc.ir.dim import Size
+from symc.ir.dim import Size, known_equal
 from symc.ir.op import lookup
 from symc.ir.ops.leaf import scalar
 from symc.ir.value import Value
@@ -33,7 +33,7 @@ def _pairs(given: Any, ndim: int, name: str) -> list[tuple[Any, Any]]:
     nested = [isinstance(e, list | tuple | np.ndarray) for e in entries]
     if len(entries) == 2 and not any(nested):
         return [(entries[0], entries[1])] * ndim
-    if len(entries) != ndim:
+    if len(entries) != ndim or any(n and len(e) not in (1, 2) for e, n in zip(entries, nested, strict=True)):
         raise ShapeError(
             f"{name}: {len(entries)} pairs for {ndim} axes", help="give one number, one pair, or a pair an axis"
         )
@@ -43,14 +43,17 @@ def _pairs(given: Any, ndim: int, name: str) -> list[tuple[Any, Any]]:
 
 
 @public(np.pad)
-def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Tensor:
+def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = None) -> Tensor:
     """The value with more elements around it. ``mode``: constant, edge, reflect, symmetric or wrap."""
     t = as_tensor(array)
     widths = [(as_size(a, "pad: a width"), as_size(b, "pad: a width")) for a, b in _pairs(pad_width, t.ndim, "pad")]
     if any(isinstance(w, int) and w < 0 for pair in widths for w in pair):
         raise ShapeError("pad: a width is negative", values=rows([t]), help="a slice removes elements")
     if mode == "constant":
-        return _pad_constant(t, widths, constant_values)
+        return _pad_constant(t, widths, 0 if constant_values is None else constant_values)
+    if constant_values is not None:
+        raise ShapeError(f"pad: constant_values with mode {mode!r}", values=rows([t]),
+                         help="only mode='constant' takes them")
     v = t.value
     for axis, (low, high) in enumerate(widths):
         v = _pad_axis(v, axis, low, high, mode)
@@ -86,6 +89,8 @@ def _pad_axis(v: Value, axis: int, low: Size, high: Size, mode: str) -> Value:
     if mode not in ("edge", "reflect", "symmetric", "wrap"):
         raise ShapeError(f"pad: there is no mode {mode!r}", help="modes: constant, edge, reflect, symmetric, wrap")
     n = v.shape[axis]
+    if known_equal(n, 0) is True and (low != 0 or high != 0):
+        raise ShapeError(f"pad: mode {mode!r} has nothing to repeat on the empty axis {axis}")
     if mode == "edge":
         pieces = [
             repeat(Tensor(part(v, axis, 0, 1)), user_size(low), axis).value,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import ShapeError
+from symc.ir.dim import known_equal
 from symc.numpy_api.convert import as_tensor
 from symc.numpy_api.linear import conjugated
 from symc.numpy_api.promotion import rows
@@ -58,7 +59,7 @@ def polyder(p: Any, m: int = 1) -> Tensor:
     for _ in range(m):
         n = t.shape[0]
         t = API["multiply"](API["getitem"](t, slice(None, -1)), API["subtract"](n - 1, API["arange"](n - 1)))
-    return t
+    return API["zeros"]((1,), t.dtype) if known_equal(t.value.shape[0], 0) is True else t
 
 
 @public(np.polyint)
@@ -115,10 +116,12 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
     """Angles along ``axis`` with jumps of more than half a period taken out."""
     t = as_tensor(p)
     d = API["diff"](t, axis=axis)
-    half = period / 2
+    whole = d.dtype.kind in "iu" and isinstance(period, int | np.integer)
+    half: Any = period // 2 if whole else period / 2
     wrapped = API["subtract"](API["remainder"](API["add"](d, half), period), half)
-    wrapped = API["where"](API["logical_and"](API["equal"](wrapped, -half), API["greater"](d, 0)), half, wrapped)
-    limit = half if discont is None else max(discont, half)
-    correction = API["where"](API["less"](API["absolute"](d), limit), 0.0, API["subtract"](wrapped, d))
+    if not whole or period % 2 == 0:
+        wrapped = API["where"](API["logical_and"](API["equal"](wrapped, -half), API["greater"](d, 0)), half, wrapped)
+    limit = period / 2 if discont is None else max(discont, period / 2)
+    correction = API["where"](API["less"](API["absolute"](d), limit), 0, API["subtract"](wrapped, d))
     steps = API["cumulative_sum"](correction, axis=axis, include_initial=True)
     return API["add"](t, steps)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import ShapeError
-from symc.ir.dim import product
+from symc.errors import InputError, ShapeError
+from symc.ir.dim import maximum, product
 from symc.ir.op import lookup
 from symc.ir.types import DTYPES, as_dtype, real_dtype
 from symc.ir.value import Value
@@ -19,6 +19,7 @@ from symc.numpy_api.manipulation import expanded, normal_axes, normal_axis, resh
 from symc.numpy_api.promotion import rows
 from symc.numpy_api.ufuncs import truth
 from symc.public import API, public
+from symc.sizes import SymbolicSize, user_size
 from symc.tensor import Tensor
 
 Axis = int | Sequence[int] | None
@@ -173,10 +174,21 @@ def _deviations(t: Tensor, axis: Axis, dtype: Any, mean: Any, name: str) -> tupl
     return d, n, real_dtype(out)
 
 
-def _degrees(n: Any, ddof: float) -> Any:
+def degrees(n: Any, ddof: Any) -> Any:
     """What the sum of squares is divided by; 0 rather than negative, as NumPy does."""
     left = n - ddof
-    return max_number(left, 0) if isinstance(left, int | float) else left
+    if isinstance(left, int | float):
+        return max_number(left, 0)
+    if isinstance(left, SymbolicSize):
+        return user_size(maximum(left.dim, 0))
+    return API["maximum"](left, 0)
+
+
+def one_ddof(ddof: float, correction: float | None, name: str) -> float:
+    """The same number has two names."""
+    if correction is not None and ddof:
+        raise InputError(f"{name}: ddof={ddof} and correction={correction} are two names of one number")
+    return ddof if correction is None else correction
 
 
 @public(np.var)
@@ -190,7 +202,7 @@ def var(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims:
     else:
         square = API["square"](d)
     total = reduce("sum", square.value, axis, keepdims, t)
-    return Tensor(convert(API["divide"](total, _degrees(n, ddof if correction is None else correction)).value, out))
+    return Tensor(convert(API["divide"](total, degrees(n, one_ddof(ddof, correction, "var"))).value, out))
 
 
 @public(np.std)
@@ -200,7 +212,7 @@ def std(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims:
     t = as_tensor(a)
     d, n, out = _deviations(t, axis, dtype, mean, "std")
     length = reduce("norm", d.value, axis, keepdims, t)
-    scale = API["sqrt"](_degrees(n, ddof if correction is None else correction))
+    scale = API["sqrt"](degrees(n, one_ddof(ddof, correction, "std")))
     return Tensor(convert(API["divide"](length, scale).value, out))
 
 

@@ -7,20 +7,47 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import ShapeError
+from symc.errors import DTypeError, IndexingError, OutOfRangeError, ShapeError, SymbolicValueError
+from symc.ir.dim import Size, known_equal, product
+from symc.ir.op import lookup
 from symc.numpy_api.convert import as_tensor
+from symc.numpy_api.indexing import wrapped_size
 from symc.numpy_api.manipulation import normal_axis
-from symc.numpy_api.promotion import rows
+from symc.numpy_api.promotion import broadcast_shape, rows
 from symc.public import API, public
-from symc.sizes import as_size, user_size
+from symc.sizes import as_size, size_of, user_size
 from symc.tensor import Tensor
 
 
+def in_range(index: Any, n: Any, name: str, mode: Any = "raise", help: str | None = None) -> Tensor:
+    """Integers from 0 up to a size n: those outside are an error (in a call, if they are data), wrap or are clipped."""
+    t, size = as_tensor(index), as_size(n)
+    if t.dtype.kind not in "iu" and t.value.shape != (0,):
+        raise DTypeError(f"{name}: indices are integers, not {t.dtype}", values=rows([t]), help=help)
+    t = API["astype"](t, "int64")
+    if mode == "wrap":
+        return API["remainder"](t, user_size(size))
+    if mode == "clip":
+        return API["clip"](t, 0, user_size(size - 1))
+    if mode != "raise":
+        raise ShapeError(f"{name}: mode is 'raise', 'wrap' or 'clip', not {mode!r}", values=rows([t]))
+    if t.value.op.name == "constant" and isinstance(size, int):
+        data = t.value.attrs["value"].data
+        wrong = data[(data < 0) | (data >= size)]
+        if wrong.size:
+            raise OutOfRangeError(f"{name}: index {int(wrong.flat[0])} is out of bounds for size {size}",
+                                  values=rows([t]), help=help)
+        return t
+    return Tensor(lookup("check_index")(t.value, size=size))
+
+
 @public(np.choose)
-def choose(a: Any, choices: Any, mode: str = "clip") -> Tensor:
-    """For each element the choice that a names; numbers outside take the nearest choice (or ``mode="wrap"``)."""
-    index, *parts = API["broadcast_arrays"](as_tensor(a), *[as_tensor(c) for c in choices])
-    index = API["remainder"](index, len(parts)) if mode == "wrap" else API["clip"](index, 0, len(parts) - 1)
+def choose(a: Any, choices: Any, mode: str = "raise") -> Tensor:
+    """For each element the choice that a names. Numbers outside are an error, wrap, or take the nearest ("clip")."""
+    parts = [as_tensor(c) for c in (choices if isinstance(choices, list | tuple) else list(as_tensor(choices)))]
+    if not parts:
+        raise ShapeError("choose: there are no choices")
+    index, *parts = API["broadcast_arrays"](in_range(a, len(parts), "choose", mode), *parts)
     return API["squeeze"](API["take_along_axis"](API["stack"](parts), API["expand_dims"](index, 0), 0), 0)
 
 
@@ -51,22 +78,56 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Tensor:
         raise ShapeError(
             "delete: the size of the axis must be known", values=rows([t]), help="join slices with sc.concatenate"
         )
-    return API["take"](t, np.delete(np.arange(n), obj), axis)
+    places = _constant(obj, t, "delete", "sc.where(mask, x, other) keeps the shape; so does sc.roll of the rest")
+    try:
+        kept = np.delete(np.arange(n), places)
+    except (IndexError, ValueError, TypeError) as e:
+        raise IndexingError(f"delete: {e}", values=rows([t])) from None
+    return API["take"](t, kept, axis)
 
 
 @public(np.insert)
-def insert(arr: Any, obj: int, values: Any, axis: int | None = None) -> Tensor:
-    """The value with ``values`` put in before a constant place along an axis."""
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
+    """The value with ``values`` put in before constant places along an axis."""
     t, axis = _along(arr, axis, "insert")
     n = t.shape[axis]
-    place = obj + n if isinstance(obj, int) and obj < 0 else obj
-    head = (slice(None),) * axis
     v = API["astype"](values, t.dtype)
-    if v.ndim < t.ndim:
-        v = API["expand_dims"](v, axis) if v.ndim == t.ndim - 1 else API["broadcast_to"](v, (1,) * t.ndim)
-    v = API["broadcast_to"](v, tuple(v.shape[i] if i == axis else s for i, s in enumerate(t.shape)))
-    before, after = API["getitem"](t, (*head, slice(None, place))), API["getitem"](t, (*head, slice(place, None)))
-    return API["concatenate"]([before, v, after], axis)
+    if size_of(obj) is not None:  # one place, before which all of ``values`` go
+        v = API["moveaxis"](API["reshape"](v, (1,) * (t.ndim - v.ndim) + v.shape), 0, axis)
+        v = API["broadcast_to"](v, tuple(v.shape[i] if i == axis else s for i, s in enumerate(t.shape)))
+        if isinstance(n, int) and isinstance(obj, int) and not -n <= obj <= n:
+            raise IndexingError(f"insert: place {obj} is out of bounds for axis {axis} of size {n}", values=rows([t]))
+        head, place = (slice(None),) * axis, user_size(wrapped_size(size_of(obj), as_size(n)))
+        before, after = API["getitem"](t, (*head, slice(None, place))), API["getitem"](t, (*head, slice(place, None)))
+        return API["concatenate"]([before, v, after], axis)
+    if not isinstance(n, int):
+        raise ShapeError("insert: the size of the axis must be known", values=rows([t]),
+                         help="one place may be a size; join slices with sc.concatenate")
+    places = _constant(obj, t, "insert", "x.at[i].set(v) replaces elements; sc.where selects")
+    try:
+        source = np.insert(np.arange(n), places, -1 - np.arange(_inserted(places, v, t.ndim - axis)))
+    except (IndexError, ValueError, TypeError) as e:
+        raise IndexingError(f"insert: {e}", values=rows([t, v])) from None
+    v = API["broadcast_to"](v, tuple(len(source) - n if i == axis else s for i, s in enumerate(t.shape)))
+    return API["take"](API["concatenate"]([t, v], axis), np.where(source < 0, n - 1 - source, source), axis)
+
+
+def _inserted(places: Any, v: Tensor, depth: int) -> int:
+    """How many elements are put in: at one place all that there are, else one a place."""
+    count = len(np.arange(2**16)[places]) if isinstance(places, slice) else int(np.size(places))
+    if np.asarray(places).dtype == bool:
+        count = int(np.count_nonzero(places))
+    return int(v.shape[-depth]) if count == 1 and v.ndim >= depth else count
+
+
+def _constant(obj: Any, t: Tensor, name: str, help: str) -> Any:
+    """Places that are known while the graph is built, as NumPy takes them."""
+    if isinstance(obj, Tensor) and obj.value.op.name == "constant":
+        return obj.value.attrs["value"].data
+    if isinstance(obj, Tensor) or isinstance(obj, list | tuple) and any(isinstance(i, Tensor) for i in obj):
+        raise SymbolicValueError(f"{name}: the size of the result depends on data where places are symbolic",
+                                 values=rows([t, as_tensor(obj)]), help=help)
+    return obj
 
 
 def _along(a: Any, axis: int | None, name: str) -> tuple[Tensor, int]:
@@ -81,22 +142,30 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
     return API["logical_not"](found) if invert else found
 
 
-@public(np.isposinf)
-def isposinf(x: Any) -> Tensor:
-    """Where x is +inf."""
-    return API["equal"](x, np.inf)
+def _infinity(name: str, sign: float) -> None:
+    def call(x: Any) -> Tensor:
+        t = as_tensor(x)
+        if t.dtype.kind == "c":
+            raise DTypeError(f"{name} is not defined for complex numbers", values=rows([t]))
+        return API["equal"](t, sign * np.inf)
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Where x is {'+' if sign > 0 else '-'}inf."
+    public(getattr(np, name))(call)
 
 
-@public(np.isneginf)
-def isneginf(x: Any) -> Tensor:
-    """Where x is -inf."""
-    return API["equal"](x, -np.inf)
+_infinity("isposinf", 1)
+_infinity("isneginf", -1)
 
 
 @public(np.array_equiv)
 def array_equiv(a1: Any, a2: Any) -> Tensor:
     """Whether all elements are equal after broadcasting, as a symbolic bool."""
-    return API["all"](API["equal"](a1, a2))
+    a, b = as_tensor(a1), as_tensor(a2)
+    try:
+        broadcast_shape([a, b], "array_equiv")
+    except ShapeError:
+        return as_tensor(np.bool_(False))
+    return API["all"](API["equal"](a, b))
 
 
 @public(np.block)
@@ -122,29 +191,49 @@ def block(arrays: Any) -> Tensor:
 
 @public(np.ix_)
 def ix_(*args: Any) -> tuple[Tensor, ...]:
-    """Index arrays that together select a grid."""
-    n = len(args)
-    return tuple(API["reshape"](as_tensor(a), (1,) * i + (-1,) + (1,) * (n - 1 - i)) for i, a in enumerate(args))
+    """Index arrays that together select a grid; of a mask the places where it is true."""
+    out, n = [], len(args)
+    for i, a in enumerate(args):
+        t = as_tensor(np.zeros(0, np.int64) if isinstance(a, list | tuple) and not len(a) else a)
+        if t.ndim != 1:
+            raise ShapeError(f"ix_: argument {i} has {t.ndim} axes, not 1", values=rows([t]))
+        t = API["nonzero"](t)[0] if t.dtype.kind == "b" else t
+        out.append(API["reshape"](t, (1,) * i + t.shape + (1,) * (n - 1 - i)))
+    return tuple(out)
+
+
+def _strides(shape: Any, order: str, name: str) -> tuple[tuple[Size, ...], list[int]]:
+    """The sizes, and their axes from the one whose index changes slowest."""
+    sizes = tuple(as_size(s) for s in (shape if isinstance(shape, list | tuple | np.ndarray) else (shape,)))
+    if order not in ("C", "F"):
+        raise ShapeError(f"{name}: order is 'C' or 'F', not {order!r}")
+    return sizes, list(range(len(sizes)))[:: 1 if order == "C" else -1]
 
 
 @public(np.unravel_index)
-def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
-    """The index in every axis of a shape, given row-major places."""
-    place: Any = as_tensor(indices)
-    out: list[Tensor] = []
-    for s in list(shape if isinstance(shape, list | tuple) else (shape,))[::-1]:
-        n = user_size(as_size(s))
-        out.append(API["remainder"](place, n))
-        place = API["floor_divide"](place, n)
-    return tuple(out[::-1])
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, ...]:
+    """The index in every axis of a shape, given places. Places outside are an error, in a call if they are data."""
+    sizes, axes = _strides(shape, order, "unravel_index")
+    place = in_range(indices, user_size(product(sizes)), "unravel_index")
+    out: dict[int, Tensor] = {}
+    for a in axes[::-1]:
+        out[a] = API["remainder"](place, user_size(sizes[a]))
+        place = API["floor_divide"](place, user_size(sizes[a]))
+    return tuple(out[a] for a in range(len(sizes)))
 
 
 @public(np.ravel_multi_index)
-def ravel_multi_index(multi_index: Sequence[Any], dims: Any) -> Tensor:
-    """Row-major places, given the index in every axis of a shape."""
-    place: Any = 0
-    for i, s in zip(multi_index, dims, strict=True):
-        place = API["add"](API["multiply"](place, user_size(as_size(s))), i)
+def ravel_multi_index(multi_index: Sequence[Any], dims: Any, mode: Any = "raise", order: str = "C") -> Tensor:
+    """Places, given the index in every axis of a shape. Those outside are an error, wrap or are clipped."""
+    sizes, axes = _strides(dims, order, "ravel_multi_index")
+    parts = list(multi_index)
+    modes = mode if isinstance(mode, list | tuple) else (mode,) * len(sizes)
+    if not len(parts) == len(sizes) == len(modes):
+        raise ShapeError(f"ravel_multi_index: {len(parts)} indices and {len(modes)} modes for {len(sizes)} axes")
+    place: Any = as_tensor(np.int64(0))
+    for a in axes:
+        index = in_range(parts[a], user_size(sizes[a]), "ravel_multi_index", modes[a])
+        place = API["add"](API["multiply"](place, user_size(sizes[a])), index)
     return place
 
 
@@ -167,4 +256,6 @@ _indices_of("triu_indices_from", lambda s, k: np.triu_indices(s[0], k, s[1]))
 def diag_indices_from(arr: Any) -> tuple[Tensor, ...]:
     """The indices of the main diagonal of a value whose axes have one size."""
     t = as_tensor(arr)
+    if t.ndim < 2 or any(known_equal(n, t.value.shape[0]) is False for n in t.value.shape):
+        raise ShapeError("diag_indices_from: at least two axes, all of one size, are needed", values=rows([t]))
     return (API["arange"](t.shape[0]),) * t.ndim

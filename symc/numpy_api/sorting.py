@@ -6,19 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import DTypeError, ShapeError, SymbolicValueError
+from symc.errors import DTypeError, InputError, ShapeError, SymbolicValueError
+from symc.ir.dim import known_equal, known_nonnegative, maximum
 from symc.ir.op import lookup
 from symc.ir.types import DTYPES
-from symc.numpy_api.convert import as_tensor, convert
+from symc.numpy_api.convert import as_tensor, convert, default_float
 from symc.numpy_api.manipulation import normal_axis, ravel
 from symc.numpy_api.promotion import rows, same_dtype
+from symc.numpy_api.selection import in_range
 from symc.public import API, public
 from symc.sizes import as_size, user_size
 from symc.tensor import Tensor
 
 
-def _prepared(a: Any, axis: int | None, name: str) -> tuple[Tensor, int]:
+def _prepared(a: Any, axis: int | None, name: str, order: Any = None) -> tuple[Tensor, int]:
     t = as_tensor(a)
+    if order is not None:
+        raise InputError(f"{name}: order={order!r} names fields, the value has none", values=rows([t]))
     if axis is None:
         t, axis = ravel(t), -1
     if t.dtype.kind == "c":
@@ -34,7 +38,7 @@ def _prepared(a: Any, axis: int | None, name: str) -> tuple[Tensor, int]:
 def sort(a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None,
          descending: bool = False) -> Tensor:
     """The elements along ``axis`` from least to greatest."""
-    t, axis = _prepared(a, axis, "sort")
+    t, axis = _prepared(a, axis, "sort", order)
     out = Tensor(lookup("sort")(t.value, axis=axis))
     return API["flip"](out, axis) if descending else out
 
@@ -43,7 +47,7 @@ def sort(a: Any, axis: int | None = -1, kind: str | None = None, order: Any = No
 def argsort(a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None,
             descending: bool = False) -> Tensor:
     """The order of indices that sorts along ``axis``; equals keep their order."""
-    t, axis = _prepared(a, axis, "argsort")
+    t, axis = _prepared(a, axis, "argsort", order)
     if not descending:
         return Tensor(lookup("argsort")(t.value, axis=axis))
     # sorting what is reversed, and reversing the result, keeps equals in order
@@ -54,13 +58,27 @@ def argsort(a: Any, axis: int | None = -1, kind: str | None = None, order: Any =
 @public(np.partition)
 def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Tensor:
     """The elements sorted along ``axis``, which puts element ``kth`` in its place."""
-    return sort(a, axis)
+    _check_kth(a, kth, axis)
+    return sort(a, axis, order=order)
 
 
 @public(np.argpartition)
 def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Tensor:
     """The order of indices that sorts along ``axis``, which puts element ``kth`` in its place."""
-    return argsort(a, axis)
+    _check_kth(a, kth, axis)
+    return argsort(a, axis, order=order)
+
+
+def _check_kth(a: Any, kth: Any, axis: int | None) -> None:
+    """Places in the order must be places of the axis, as far as both are known."""
+    t = as_tensor(kth)
+    n = API["size"](a, None if axis is None or not as_tensor(a).ndim else axis)
+    if t.dtype.kind not in "iu":
+        raise DTypeError(f"partition: kth is an integer, not {t.dtype}", values=rows([t]))
+    if t.value.op.name == "constant" and isinstance(n, int):
+        wrong = [k for k in t.value.attrs["value"].data.ravel().tolist() if not -n <= k < n]
+        if wrong:
+            raise ShapeError(f"partition: kth={wrong[0]} is no place of {n} elements", values=rows([as_tensor(a)]))
 
 
 @public()
@@ -68,6 +86,8 @@ def topk(x: Any, k: Any, axis: int = -1) -> tuple[Tensor, Tensor]:
     """The k greatest elements along ``axis``, greatest first, and their indices."""
     t, axis = _prepared(x, axis, "topk")
     n = as_size(k, "topk: k")
+    if isinstance(n, int) and (n < 0 or known_nonnegative(n - 1 - t.value.shape[axis])):
+        raise ShapeError(f"topk: there are no {n} greatest of {t.value.shape[axis]} elements", values=rows([t]))
     order = API["moveaxis"](argsort(t, axis, descending=True), axis, 0)
     places = API["moveaxis"](API["getitem"](order, slice(0, user_size(n))), 0, axis)
     return API["take_along_axis"](t, places, axis), places
@@ -93,8 +113,20 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tens
 
 @public(np.digitize)
 def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
-    """The number of the bin that each element falls into; bins increase."""
-    return searchsorted(bins, x, "left" if right else "right")
+    """The number of the bin that each element falls into; bins increase or decrease."""
+    t, edges = as_tensor(x), as_tensor(bins)
+    if "c" in t.dtype.kind + edges.dtype.kind:
+        raise DTypeError("digitize is not defined for complex numbers", values=rows([t, edges]))
+    below = searchsorted(edges, t, "left" if right else "right")
+    if known_equal(edges.value.shape[0], 0) is True:
+        return below
+    if edges.value.op.name == "constant":
+        steps = np.diff(edges.value.attrs["value"].data.astype(object))
+        if (steps < 0).any() and (steps > 0).any():
+            raise ShapeError("digitize: bins must increase or decrease", values=rows([t, edges]))
+        return API["subtract"](edges.shape[0], below) if (steps < 0).any() else below
+    falling = API["greater"](API["getitem"](edges, 0), API["getitem"](edges, -1))
+    return API["where"](falling, API["subtract"](edges.shape[0], below), below)
 
 
 @public(np.bincount)
@@ -104,8 +136,16 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0, *, length: Any = N
     if length is None:
         raise SymbolicValueError("bincount: how many numbers the result has depends on data", values=rows([t]),
                                  help="give length=n: all elements of x must be less than n")
-    w = API["ones_like"](t, dtype="int64") if weights is None else as_tensor(weights)
-    return API["zeros"](length, w.dtype).at[t].add(w)
+    if t.ndim != 1:
+        raise ShapeError(f"bincount: one axis is needed, there are {t.ndim}", values=rows([t]))
+    w = API["ones_like"](t, dtype="int64") if weights is None else API["astype"](weights, default_float())
+    if known_equal(w.value.shape[0], t.value.shape[0]) is False or w.ndim != 1:
+        raise ShapeError("bincount: there must be one weight for each number", values=rows([t, w]))
+    least, n = as_size(minlength, "bincount: minlength"), as_size(length, "bincount: length")
+    if isinstance(least, int) and least < 0:
+        raise ShapeError(f"bincount: minlength={least} is negative")
+    size = user_size(maximum(n, least))
+    return API["zeros"](size, w.dtype).at[in_range(t, size, "bincount")].add(w)
 
 
 def _data_dependent(name: str, function: Any, help: str) -> None:
