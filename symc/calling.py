@@ -127,11 +127,17 @@ class Calling:
 
     def _call_with_state(self, arrays: list[np.ndarray], out: Any) -> Any:
         """Hold the locks of all states; replace them when everything has succeeded."""
-        taken = []
+        taken, used = [], []
         try:
             for cell in self._locked:
                 cell.lock.acquire()
                 taken.append(cell)
+            for cell in self._updated:
+                cell.check_free(f"a call of {self.name}")
+            for cell in self._locked:
+                if cell.running is None:
+                    cell.mark(cell.borrowed, self.name)
+                    used.append(cell)
             arrays += self._states()
             self._keep_apart(arrays)
             sizes = self._signature.sizes(arrays)
@@ -146,6 +152,8 @@ class Calling:
                 cell.array = new
             return filled
         finally:
+            for cell in used:
+                cell.mark(cell.borrowed, None)
             for cell in reversed(taken):
                 cell.lock.release()
 

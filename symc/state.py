@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from symc.callsite import caller
-from symc.errors import DeviceError, DTypeError, InputError, ShapeError, SymcError
+from symc.constants import known_array
+from symc.errors import DeviceError, DTypeError, ExecutionError, InputError, ShapeError, SymcError
 from symc.ir import location
 from symc.ir.dim import Dim, size_name
 from symc.ir.location import Loc
@@ -32,16 +33,31 @@ _serials = itertools.count()
 class Cell:
     """The storage of a shared variable. ``lock`` is held by whoever reads or replaces ``array``."""
 
-    __slots__ = ("__weakref__", "array", "borrowed", "leaf", "loc", "lock", "name", "serial", "type", "version")
+    __slots__ = ("__weakref__", "array", "borrowed", "leaf", "loc", "lock", "name", "running", "serial", "type",
+                 "version", "watched")  # fmt: skip
 
     def __init__(self, array: np.ndarray, type_: TensorType, name: str, loc: Loc | None = None):
         self.array: Any = array  # of the host, or of the device that it was brought to
         self.type, self.name, self.loc = type_, name, loc
         self.lock = threading.RLock()
-        self.borrowed = False  # someone outside holds the array itself
+        self.mark(False, None)
         self.leaf: weakref.ref[Value] | None = None
         self.version = 0  # counts changes of the array
         self.serial = next(_serials)  # functions take the locks of several cells in this order
+
+    def mark(self, borrowed: bool, running: str | None) -> None:
+        """Note whether someone outside holds the array itself, and which call uses it: while one does, nothing that
+        the call itself calls (an op in Python) changes it. Native code leaves a state that is ``watched`` to Python."""
+        self.borrowed, self.running, self.watched = borrowed, running, borrowed or running is not None
+
+    def check_free(self, what: str) -> None:
+        """Raise ExecutionError where a call that runs is further out on this thread (others wait for the lock)."""
+        if self.running is not None:
+            raise ExecutionError(
+                f"{what} changes {self.name or 'a state'} while {self.running} runs, which uses it",
+                values=[(f"%{self.name}", self.type, self.loc)],
+                help=f"an op in {self.running} called it: return the new value from the op, and give it to updates=",
+            )
 
     def __reduce__(self):
         return Cell, (self.get(False), self.type, self.name, self.loc)
@@ -59,14 +75,16 @@ class Cell:
             if not isinstance(self.array, np.ndarray):
                 return self.array.numpy()
             if borrow and not self.borrowed:
-                self.borrowed = True
+                self.mark(True, self.running)
                 self.version += 1  # from here on it may change without being counted
             return self.array if borrow else self.array.copy()
 
     def set(self, value: Any, borrow: bool) -> None:
         array = own(value, self.type, self.name, borrow)
         with self.lock:
-            self.array, self.borrowed = array, self.borrowed or borrow
+            self.check_free("set_value")
+            self.array = array
+            self.mark(self.borrowed or borrow, None)
             self.version += 1
 
 
@@ -94,6 +112,7 @@ class SharedVariable(Tensor):
         """Bring the state to a device, or back to the "cpu". Functions compiled for a device do that with the states
         they use in their first call; those compiled for the CPU refuse a state that is elsewhere."""
         with self.cell.lock:
+            self.cell.check_free("to_device")
             if isinstance(self.cell.array, np.ndarray):
                 if device != "cpu":
                     from symc.runtime.cuda.arrays import device_array
@@ -156,7 +175,7 @@ def shared(
         e.attach((), [loc])
         raise
     cell = Cell(array, type_, name or "", loc)
-    cell.borrowed = borrow
+    cell.mark(borrow, None)
     return _restore_at(loc, cell)
 
 
@@ -180,6 +199,8 @@ def concrete(item: Any, name: str) -> np.ndarray:
         return item
     if item is None or isinstance(item, str | bytes | dict | set):
         raise InputError(f"{name} must be a number or an array, not {item!r:.60}")
+    if isinstance(item, Tensor) and (known := known_array(item.value)) is not None:
+        return known
     if isinstance(item, Tensor) or hasattr(item, "is_variable"):
         raise InputError(
             f"{name} must be a number or an array, but a symbolic value was given",

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from symc.callsite import caller
+from symc.constants import known_array, shown_array
 from symc.deferred import Deferred
 from symc.errors import SymbolicValueError
 from symc.ir.dim import Dim, product
@@ -130,8 +131,11 @@ class Tensor:
 
     def __repr__(self) -> str:
         name = self.name
-        head = f"{name}: " if name else ""
-        return f"Tensor({head}{self.value.type}{'' if name else ' = ' + self.value.op.name})"
+        if name:
+            return f"Tensor({name}: {self.value.type})"
+        numbers = shown_array(self.value)
+        made = self.value.op.name if numbers is None else np.array2string(numbers, separator=", ", max_line_width=10**6)
+        return f"Tensor({self.value.type} = {made.replace(chr(10), '')})"
 
     # --- what Python does with values ---------------------------------------------------------------------------------
 
@@ -139,37 +143,49 @@ class Tensor:
         raise SymbolicValueError(f"{what} of a symbolic value is not known while the graph is built",
                                  values=[self.describe()], where=[caller()], help=help)
 
+    def _numbers(self, what: str, help: str) -> np.ndarray:
+        """The numbers of a value that depends on nothing given later. Raises SymbolicValueError for others."""
+        found = known_array(self.value)
+        return found if found is not None else self._unknown(what, help)
+
+    def _number(self, help: str) -> Any:
+        found = self._numbers("the number", help)
+        if found.ndim:
+            raise TypeError(f"an array of shape {found.shape} is not a number")
+        return found.item()
+
     def __bool__(self) -> bool:
-        self._unknown(
-            "the truth", "use sc.where(condition, x, y) to select, sc.cond to branch, sc.while_loop to repeat"
-        )
+        return bool(self._numbers(
+            "the truth", "use sc.where(condition, x, y) to select, sc.cond to branch, sc.while_loop to repeat"))
 
     def __float__(self) -> float:
-        self._unknown(
-            "the number",
-            "compile it and call the function; to choose by a value use sc.where, sc.cond or sc.while_loop",
-        )
+        return float(self._number(
+            "compile it and call the function; to choose by a value use sc.where, sc.cond or sc.while_loop"))
 
     def __int__(self) -> int:
-        self._unknown("the number", "compile it and call the function; to convert use x.astype('int64'); "
-                                    "to choose by a value use sc.where, sc.cond or sc.while_loop")
+        return int(self._number("compile it and call the function; to convert use x.astype('int64'); "
+                                "to choose by a value use sc.where, sc.cond or sc.while_loop"))
 
     def __complex__(self) -> complex:
-        self._unknown("the number", "compile it and call the function; to convert use x.astype('complex128'); "
-                                    "to choose by a value use sc.where, sc.cond or sc.while_loop")
+        return complex(self._number("compile it and call the function; to convert use x.astype('complex128'); "
+                                    "to choose by a value use sc.where, sc.cond or sc.while_loop"))
 
     def __index__(self) -> int:
-        self._unknown(
-            "the number",
-            "index with it (x[i]), use sc.take(x, i), sc.where or sc.cond; a loop over it is sc.while_loop",
-        )
+        number = self._number(
+            "index with it (x[i]), use sc.take(x, i), sc.where or sc.cond; a loop over it is sc.while_loop")
+        if self.dtype.kind not in "iu":
+            raise TypeError(f"{self.dtype} is not an integer dtype")
+        return number
 
-    def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
-        self._unknown(
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        found = self._numbers(
             "the array",
             "use the function of sc with that name, sc.asarray([...]) to collect values, or sc.where, sc.cond, "
             "sc.while_loop to choose by them; compile it to get numbers",
         )
+        if copy is False:
+            return np.asarray(found, dtype, copy=False)
+        return np.array(found, dtype)
 
     def __len__(self) -> int:
         if not self.ndim:
@@ -188,9 +204,9 @@ class Tensor:
         return iter([self[i] for i in range(size)])
 
     def __contains__(self, item: Any) -> bool:
-        self._unknown(
-            "the content", "use sc.any(x == item), with sc.where or sc.cond to choose by it, or sc.while_loop"
-        )
+        found = API["any"](API["equal"](self, item))
+        return bool(found._numbers(
+            "the content", "use sc.any(x == item), with sc.where or sc.cond to choose by it, or sc.while_loop"))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise SymbolicValueError("symbolic values never change", values=[self.describe()], where=[caller()],
@@ -200,13 +216,11 @@ class Tensor:
         return API["getitem"](self, index)
 
     def __format__(self, spec: str) -> str:
-        return (
-            repr(self)
-            if not spec
-            else self._unknown(
-                "the text", "compile it, then format the result; to choose use sc.where, sc.cond or sc.while_loop"
-            )
-        )
+        if not spec:
+            return repr(self)
+        found = self._numbers(
+            "the text", "compile it, then format the result; to choose use sc.where, sc.cond or sc.while_loop")
+        return format(found[()], spec)
 
     def __reduce__(self):
         return _restore, (self.value, self.weak, records(self.value))
@@ -333,11 +347,17 @@ Tensor.copy = _same  # type: ignore[attr-defined]
 Tensor.flatten = lambda self, order="C": API["ravel"](self, order=order)  # type: ignore[attr-defined]
 
 
-def _no_number(self: Tensor, *args: Any) -> NoReturn:
-    """Symbolic values have no numbers; raises SymbolicValueError."""
-    self._unknown(
-        "the number", "compile it and call the function; to choose by a value use sc.where, sc.cond or sc.while_loop"
-    )
+def _of_numbers(name: str) -> Callable:
+    """A method that gives Python's numbers."""
+
+    def call(self: Tensor, *args: Any) -> Any:
+        return getattr(self._numbers(
+            "the number", "compile it and call the function; to choose by a value use sc.where, sc.cond or "
+            "sc.while_loop"), name)(*args)
+
+    call.__name__ = name
+    call.__doc__ = f"``{name}`` of the array, for values that are known; raises SymbolicValueError for others."
+    return call
 
 
-Tensor.item = Tensor.tolist = _no_number  # type: ignore[attr-defined]
+Tensor.item, Tensor.tolist = _of_numbers("item"), _of_numbers("tolist")  # type: ignore[attr-defined]

@@ -303,3 +303,37 @@ def test_check_op_needs_an_op_and_samples():
     with contextlib.redirect_stdout(io.StringIO()) as out:
         sc.check_op(sc.op(lambda x: print("called"), name="shout", effect=True), X)
     assert "called" in out.getvalue()
+
+
+@pytest.mark.parametrize("mode", ["default", "reference"])
+@pytest.mark.parametrize("outer", ["updates", "reads"])
+@pytest.mark.parametrize("inner", ["call", "set_value", "reading call", "get_value"])
+def test_an_op_changes_no_state_that_its_call_uses(inner, outer, mode):
+    """What it would change is lost, or seen in part: an error. Reading gives what was there before the call."""
+    w, on = sc.shared(np.zeros(3), "w"), [False]
+    step, total = sc.compile(sc.sum(w), updates={w: w + 1}, mode=mode), sc.compile(sc.sum(w), mode=mode)
+    for _ in range(3):  # from here on served by native code
+        step(), total()
+    w.set_value(np.full(3, 2.0))
+    seen = []
+
+    @sc.op(name=f"meddles_{mode}_{outer}_{inner.replace(' ', '_')}")
+    def meddles(x):
+        if on[0]:
+            seen.append({"call": step, "set_value": lambda: w.set_value(np.ones(3)), "reading call": total,
+                         "get_value": lambda: w.get_value().sum()}[inner]())
+        return x + 0
+
+    x = sc.vector("x")
+    f = sc.compile(meddles(x) + w, updates={w: w * 10 + meddles(x)} if outer == "updates" else None, mode=mode)
+    on[0] = True
+    if inner in ("call", "set_value"):
+        with pytest.raises(sc.SymcError, match="changes w while f runs, which uses it"):
+            f(np.ones(3))
+        assert w.get_value().tolist() == [2, 2, 2]
+    else:
+        assert f(np.ones(3)).tolist() == [3, 3, 3] and seen and set(map(float, seen)) == {6.0}
+    on[0] = False
+    f(np.ones(3))
+    step()
+    w.set_value(np.zeros(3))  # nothing stays noted

@@ -37,7 +37,7 @@ WANTED = 0x1 | 0x100
 #: Of those of states too: writeable.
 STATE = 0x400
 #: What the words from ``Block.FALSE`` on point to.
-_OBJECTS = (False, True, 1, sys.intern("array"), sys.intern("version"), sys.intern("borrowed"))
+_OBJECTS = (False, True, 1, sys.intern("array"), sys.intern("version"), sys.intern("watched"))
 _FASTCALL_WITH_KEYWORDS = 0x80 | 0x2
 
 
@@ -165,7 +165,7 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """Objects with ``lock``, ``array``, ``version`` and ``borrowed``: in the order of their arrays, and in the order in
+    """Objects with ``lock``, ``array``, ``version`` and ``watched``: in the order of their arrays, and in the order in
     which they are locked. ``updated``: some of them, each with the index of the new array among those that are made;
     -1 if the array is written in place."""
 

@@ -48,7 +48,7 @@ class Block(enum.IntEnum):
     ONE = 13
     CELL_ARRAY = 14
     CELL_VERSION = 15
-    CELL_BORROWED = 16
+    CELL_WATCHED = 16
     RECORDS = 17  # addresses of records, 0 after the last
     ROWS = RECORDS + MOST_RECORDS + 1
 
@@ -171,7 +171,7 @@ class _Entry(Words):
 
         def borrowed(k: Any) -> None:
             state = self.object(self.updates, b.shl(k, self.const(1)))
-            found = self.attribute(state, Block.CELL_BORROWED, self.back)
+            found = self.attribute(state, Block.CELL_WATCHED, self.back)
             self.call("Py_DecRef", found)
             self.need(self.equal(b.ptrtoint(found, self.i64), self.load(self.block, Block.FALSE)), self.back)
 

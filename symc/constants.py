@@ -1,0 +1,80 @@
+"""Values that are known while the graph is built, as they depend on nothing that is given later.
+
+Such a value is computed by the references of its ops when it is asked for, once: for ``float(x)``, ``np.asarray(x)``,
+``if x > 0`` and the like. Nothing else in symc asks: the graph keeps the ops, and what is compiled computes them.
+"""
+
+from __future__ import annotations
+
+import weakref
+
+import numpy as np
+
+from symc.ir.dim import Dim
+from symc.ir.ops.collective import has_collective
+from symc.ir.ops.effect import has_effect
+from symc.ir.reference import run_values
+from symc.ir.traverse import every_value
+from symc.ir.types import TensorType, TupleType
+from symc.ir.value import Value
+
+_known: weakref.WeakKeyDictionary[Value, np.ndarray] = weakref.WeakKeyDictionary()
+#: Up to how many elements are shown, and how many values of up to how many elements are computed for that.
+SHOWN, STEPS, ELEMENTS = 20, 50, 1000
+
+
+def known_array(v: Value) -> np.ndarray | None:
+    """The numbers of a value, read-only; None if they depend on inputs, states or sizes, or on anything beside the
+    graph: effects, ops of the user's own, other ranks."""
+    if v.op.name == "constant":
+        return v.attrs["value"].data
+    if v not in _known:
+        if not is_closed(v):
+            return None
+        with np.errstate(all="ignore"):
+            (found,) = run_values([v], dict(_known.items()), {})
+        found = np.array(found, v.dtype)
+        found.flags.writeable = False
+        _known[v] = found
+    return _known[v]
+
+
+def shown_array(v: Value) -> np.ndarray | None:
+    """The same, for who looks at a value in passing: None where it is long, or takes long."""
+    small = not any(isinstance(s, Dim) for s in v.shape) and v.type.size <= SHOWN  # type: ignore[union-attr]
+    if not small or v.op.name != "constant" and v not in _known and not is_closed(v, STEPS, ELEMENTS):
+        return None
+    return known_array(v)
+
+
+def is_closed(v: Value, steps: int | None = None, elements: int | None = None) -> bool:
+    """Whether a value depends on nothing that is given later. With limits: is made in so many ``steps``, without
+    loops, of values of so many ``elements``."""
+    seen: set[Value] = {v}
+    waiting = [v]
+    while waiting:
+        u = waiting.pop()
+        if not _alone(u) or steps is not None and (u.regions or len(seen) > steps or not _is_small(u, elements or 0)):
+            return False
+        if not all(_alone(x, inside=True) for r in u.regions for x in every_value(r)):
+            return False
+        waiting += [o for o in u.operands if o not in seen]
+        seen.update(u.operands)
+    return True
+
+
+def _is_small(v: Value, elements: int) -> bool:
+    return isinstance(v.type, TensorType) and v.type.size <= elements  # type: ignore[operator]
+
+
+def _alone(v: Value, inside: bool = False) -> bool:
+    """Whether one op says nothing but what its operands do. ``inside``: it belongs to a region, whose params do."""
+    if v.op.name == "param":
+        return inside
+    types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
+    sizes = [s for t in types for s in t.shape]
+    v.attrs.map(sizes.append)
+    outside = v.op.name == "input" or "custom" in v.op.facts or has_effect(v) or has_collective(v)
+    return not outside and not any(isinstance(s, Dim) for s in sizes)
+
+
