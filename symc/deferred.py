@@ -11,6 +11,8 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from symc.callsite import caller
 from symc.errors import InputError, SymbolicValueError, SymcError
 from symc.ir import location
@@ -45,7 +47,7 @@ class Deferred:
 
     def __init__(self, fn: Callable[..., Any] | None, args: tuple = (), kwargs: Mapping[str, Any] | None = None, *,
                  name: str = "", dtype: Any = None, loc: Loc | None = None):
-        self.fn, self.args, self.kwargs = fn, args, dict(kwargs or {})
+        self.fn, self.args, self.kwargs = fn, _as_now(args), _as_now(dict(kwargs or {}))
         self.name, self.known_dtype = name, dtype
         self.loc = loc or caller()
         self.serial = next_serial()
@@ -169,6 +171,17 @@ def contains_deferred(item: Any) -> bool:
     if isinstance(item, slice):
         return contains_deferred((item.start, item.stop, item.step))
     return False
+
+
+def _as_now(item: Any) -> Any:
+    """An argument as it is now: arrays, and lists and dicts, may be written to before the expression is typed."""
+    if isinstance(item, np.ndarray):
+        return item.copy()
+    if type(item) in (list, tuple):
+        return type(item)(map(_as_now, item))
+    if type(item) is dict:
+        return {k: _as_now(v) for k, v in item.items()}
+    return item
 
 
 def _children(item: Any) -> Iterable[Deferred]:

@@ -23,8 +23,8 @@ from symc.ir.location import Loc
 from symc.ir.types import as_dtype
 from symc.leaves import Leaf, leaf_of, register_leaf
 from symc.nest import flatten, unflatten
-from symc.numpy_api.convert import as_tensor, promotes_weakly
-from symc.signature import REMEMBERED, Arguments, Slot, own_out
+from symc.numpy_api.convert import as_tensor, default_float
+from symc.signature import REMEMBERED, Arguments, Slot
 from symc.state import concrete, converted
 from symc.tensor import Tensor
 
@@ -41,6 +41,9 @@ TOOLS = ("dump", "stages", "plan", "source", "kernels", "memory", "explain", "wh
          "to_html", "inputs", "compile_count", "trace", "profile", "compile_profile", "shared")  # fmt: skip
 
 
+_INT64 = 2**63 - 1
+
+
 class Specializing:
     """Keeps one compiled function per signature; subclasses make them. Tools show the one that was called last."""
 
@@ -51,15 +54,19 @@ class Specializing:
         self._last: functions.CompiledFunction | None = None
         self._quick: dict[tuple, functions.CompiledFunction] = {}  # by dtypes and shapes seen before
         self._lock = threading.RLock()
+        self._float = default_float()
 
     def _seen(self, args: tuple) -> tuple[tuple | None, functions.CompiledFunction | None]:
         """For arguments that are plain arrays and numbers: a key, and the function that served it before."""
+        if default_float() is not self._float:
+            self._float = default_float()
+            self._quick.clear()
         found: list[Any] = []
         for a in args:
             kind = type(a)
             if kind is np.ndarray:
                 found.append((a.dtype, a.shape))
-            elif kind is float or kind is int:
+            elif kind is float or kind is int and abs(a) <= _INT64:  # a larger one has another dtype
                 found.append(kind)
             else:
                 return None, None
@@ -101,12 +108,12 @@ class Specializing:
             help="save what it compiled for a signature: next(iter(f.variants.values())).save(path)",
         )
 
-    def __reduce__(self) -> Any:
-        raise InputError(
-            f"{self.name} is compiled anew for every signature and cannot be pickled",
-            where=[caller()],
-            help="pickle what it compiled for a signature: next(iter(f.variants.values()))",
-        )
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what was compiled: that is compiled again where it is called."""
+        return {**self.__dict__, "variants": {}, "_last": None, "_quick": {}, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.RLock())
 
     def __str__(self) -> str:
         return self._last.dump() if self._last is not None else repr(self)
@@ -172,7 +179,8 @@ class DeferredFunction(Specializing):
             given = self._arguments.bind(args, kwargs)
             arrays = [self._array(k, item) for k, item in enumerate(given)]
             weak = list(map(promotes_weakly, given))
-            key = tuple([(a.dtype.str, tuple([s == 1 for s in a.shape]), w) for a, w in zip(arrays, weak)])
+            types = tuple([(a.dtype.str, tuple([s == 1 for s in a.shape]), w) for a, w in zip(arrays, weak)])
+            key = types, default_float()
             compiled = self._variant(key, lambda: self._compile(arrays, weak))
             self._remember(quick, compiled)
         except SymcError as e:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import linecache
+import sys
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,9 +19,9 @@ from symc.deferred_function import Specializing, typed_input
 from symc.errors import InputError, SymbolicValueError, SymcError
 from symc.ir.location import Loc
 from symc.nest import Nest, flatten, unflatten
-from symc.numpy_api.convert import promotes_weakly
-from symc.signature import own_out
+from symc.numpy_api.convert import default_float
 from symc.state import SharedVariable, concrete
+from symc.static_keys import Around, identities, key_of, key_of_nest
 from symc.tensor import Tensor
 
 
@@ -27,7 +29,8 @@ class JitFunction(Specializing):
     """What ``jit`` returns. Arguments are nests of arrays and numbers; results come in the function's own nest.
 
     Arrays and Python numbers are data; ``bool``, ``str``, ``None``, other objects and whatever ``static`` names belong
-    to the signature, and must be hashable. Called with symbolic values it is the function itself.
+    to the signature, by what they are and hold in each call (``symc.static_keys``). So do the variables around the
+    function that its own code names, by what they are bound to. Called with symbolic values it is the function itself.
     """
 
     def __init__(self, fn: Callable[..., Any], static: Sequence[str | int] = (), **options: Any):
@@ -42,6 +45,8 @@ class JitFunction(Specializing):
         unknown = [s for s in self._static if s not in names]
         if unknown:
             raise InputError(f"jit: {self.name} has no parameter {unknown[0]!r}", where=[caller()])
+        self._around = Around(fn)
+        self._watched: dict[tuple, list[Any]] = {}  # what takes a variant along when it goes
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """As a method: ``self`` is the first argument, and static."""
@@ -50,6 +55,8 @@ class JitFunction(Specializing):
     def __call__(self, /, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         if out is not None and own_out(list(self._signature_of.parameters), args):
             kwargs, out = {**kwargs, "out": out}, None
+        if self._around.changed():
+            self._quick.clear()
         quick, compiled = self._seen(args) if not (kwargs or self._static) else (None, None)
         if compiled is not None:
             self._last = compiled
@@ -69,7 +76,10 @@ class JitFunction(Specializing):
             data = [k for k, x in enumerate(leaves) if self._is_data(x, places[k][0])]
             arrays = [concrete(leaves[k], f"{self.name}: {places[k][1]}") for k in data]
             key = self._key(leaves, nest, data, arrays)
+            known = key in self.variants
             compiled = self._variant(key, lambda: self._trace(leaves, nest, data, arrays, [places[k][1] for k in data]))
+            if not known:
+                self._keep(key, leaves, nest, data, arrays)
             self._remember(quick, compiled)
             return compiled(*arrays, out=out)
         except SymcError as e:
@@ -92,17 +102,26 @@ class JitFunction(Specializing):
         types = tuple(
             [(a.dtype.str, tuple([s == 1 for s in a.shape]), promotes_weakly(leaves[k])) for k, a in zip(data, arrays)]
         )
-        fixed = tuple([(k, type(x), x) for k, x in enumerate(leaves) if k not in data])
-        key = (nest, types, fixed)
-        try:
-            hash(key)
-        except TypeError:
-            bad = next(x for _, _, x in fixed if type(x).__hash__ is None)
-            raise InputError(
-                f"{self.name}: an argument of type {type(bad).__name__} is neither data nor hashable",
-                help="data are arrays and numbers, in tuples, lists, dicts and dataclasses",
-            ) from None
-        return key
+        fixed = tuple([(k, key_of(x, f"{self.name}: an argument")) for k, x in enumerate(leaves) if k not in data])
+        return key_of_nest(nest), types, fixed, self._around.key, default_float()
+
+    def _keep(self, key: tuple, *call: Any) -> None:
+        """After a trace: what it changed itself (a counter, a cached value) is no change, and a variant of objects with
+        an identity goes when one of them does."""
+        self._around.changed()
+        for k in {key, self._key(*call)}:
+            self.variants.setdefault(k, self.variants[key])
+            gone = functools.partial(_forget, weakref.ref(self), k)
+            self._watched[k] = [same.watch(gone) for same in identities(k)]
+
+    def __reduce__(self) -> Any:
+        """By name where it has one; else by its function. It is traced again where it arrives."""
+        fn: Any = self._fn
+        if _named(fn) is self:
+            if fn.__module__ != "__main__":
+                return fn.__qualname__
+            fn.__qualname__ += ".__wrapped__"  # the name that finds the function, now that its own finds this
+        return _unpickled, (fn, tuple(sorted(self._static)), self.name, self._options)
 
     def _trace(
         self, leaves: Sequence[Any], nest: Nest, data: Sequence[int], arrays: Sequence[np.ndarray], names: Sequence[str]
@@ -123,6 +142,26 @@ class JitFunction(Specializing):
             e.help = f"{e.help}; or make the argument part of the signature: sc.jit(static=('name', ...))"
             raise
         return functions.compile(outputs, inputs, name=self.name, **self._options)
+
+
+def _unpickled(fn: Callable[..., Any], static: Sequence[str], name: str, options: dict[str, Any]) -> JitFunction:
+    return JitFunction(fn, static, name=name, **options)
+
+
+def _named(fn: Any) -> Any:
+    """What the name of a function finds."""
+    found: Any = sys.modules.get(getattr(fn, "__module__", None) or "")
+    for part in getattr(fn, "__qualname__", "<unnamed>").split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _forget(function: weakref.ref[JitFunction], key: tuple, _: Any) -> None:
+    """Drop the variant of an object that went."""
+    jitted = function()
+    if jitted is not None:
+        jitted.variants.pop(key, None)
+        jitted._watched.pop(key, None)
 
 
 def _definition(fn: Callable[..., Any]) -> Loc | None:

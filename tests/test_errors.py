@@ -718,12 +718,12 @@ def jit_with_a_branch_on_data():
 
 
 @case
-def jit_of_an_unhashable_argument():
+def jit_of_an_iterator():
     @sc.jit(mode="reference")
     def g(x, names):
         return x
 
-    g(np.ones(3), {"a"})
+    g(np.ones(3), iter(["a"]))
 
 
 @case
