@@ -8,6 +8,7 @@ tools) is imported when one of its names in ``_LATER`` is first asked for, so th
 and type checkers that makes no difference.
 """
 
+import copyreg as _copyreg
 import sys as _sys
 from importlib import import_module as _import
 from types import ModuleType as _Module
@@ -165,4 +166,5 @@ else:
                 super().__setattr__(name, value)
 
     _sys.modules[__name__].__class__ = _Package
+    _copyreg.pickle(_Package, lambda package: (_import, (package.__name__,)))  # type: ignore[arg-type, return-value]
     __all__ = [n for n in __dir__() if not n.startswith("_") and n != "TYPE_CHECKING"]

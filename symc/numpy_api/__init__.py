@@ -3,6 +3,8 @@
 The functions are those in ``symc.public.API``; importing this package fills the table.
 """
 
+import sys as _sys
+
 import numpy as _np
 
 from symc.ir.types import DTYPES as _DTYPES
@@ -50,5 +52,8 @@ _OWN = {n: f for n, f in _ALL.items() if not n.startswith(matrices.PREFIX)}
 #: The functions that ``sc.linalg`` alone has, by their names there.
 LINALG = {n.removeprefix(matrices.PREFIX): f for n, f in _ALL.items() if n.startswith(matrices.PREFIX)}
 globals().update(_OWN)
+for _f in _OWN.values():
+    if not hasattr(_sys.modules[_f.__module__], _f.__name__):
+        _f.__module__ = __name__  # made by a table: a pickle finds it here
 FUNCTIONS = tuple(sorted(_OWN))
 __all__ = [*CONSTANTS, *sorted(_d.name for _d in _DTYPES.values() if _d.name != "bool"), *FUNCTIONS]

@@ -11,8 +11,6 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from symc.control import traced_loop
 from symc.errors import InputError
 from symc.ir.ops.random import split_key
@@ -65,16 +63,16 @@ class Generator:
         self.state.set_value(key_data(self.seed))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self.seed, self.state.cell.name, self.state.get_value(), self._draws)
+        return _restored, (self.seed, self.state, self._draws)
 
     def __repr__(self) -> str:
         return f"Generator(seed={self.seed})"
 
 
-def _restored(seed: Any, name: str, state: np.ndarray, draws: int) -> Generator:
-    rng = Generator(seed, name)
-    rng.state.set_value(state)
-    rng._draws = draws
+def _restored(seed: Any, state: SharedVariable, draws: int) -> Generator:
+    """With the state itself: functions of the same pickle keep sharing it."""
+    rng = object.__new__(Generator)
+    rng.seed, rng.state, rng._draws = seed, state, draws
     return rng
 
 
