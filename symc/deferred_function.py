@@ -23,8 +23,8 @@ from symc.ir.location import Loc
 from symc.ir.types import as_dtype
 from symc.leaves import Leaf, leaf_of, register_leaf
 from symc.nest import flatten, unflatten
-from symc.numpy_api.convert import as_tensor, default_float
-from symc.signature import REMEMBERED, Arguments, Slot
+from symc.numpy_api.convert import as_tensor, default_float, promotes_weakly
+from symc.signature import REMEMBERED, Arguments, Slot, own_out
 from symc.state import concrete, converted
 from symc.tensor import Tensor
 
@@ -178,7 +178,7 @@ class DeferredFunction(Specializing):
         try:
             given = self._arguments.bind(args, kwargs)
             arrays = [self._array(k, item) for k, item in enumerate(given)]
-            weak = list(map(promotes_weakly, given))
+            weak = list(map(is_weak, given))
             types = tuple([(a.dtype.str, tuple([s == 1 for s in a.shape]), w) for a, w in zip(arrays, weak)])
             key = types, default_float()
             compiled = self._variant(key, lambda: self._compile(arrays, weak))
@@ -224,6 +224,11 @@ class DeferredFunction(Specializing):
         for k, v in unflatten(self._nest, self._leaves)[2]:
             if isinstance(k, Deferred) and k.is_variable:
                 mapping[k] = as_tensor(instantiate([v], mapping)[0])
+
+
+def is_weak(item: Any) -> bool:
+    """A number that promotes by its kind alone inside the function: all that do but what only uint64 holds."""
+    return promotes_weakly(item) and not (isinstance(item, int) and abs(item) > _INT64)
 
 
 def typed_input(name: str, array: np.ndarray, weak: bool, loc: Loc | None) -> Tensor:

@@ -15,11 +15,12 @@ import numpy as np
 from symc import function as functions
 from symc.callsite import caller, user_code
 from symc.deferred import contains_deferred
-from symc.deferred_function import Specializing, typed_input
+from symc.deferred_function import Specializing, is_weak, typed_input
 from symc.errors import InputError, SymbolicValueError, SymcError
 from symc.ir.location import Loc
 from symc.nest import Nest, flatten, unflatten
 from symc.numpy_api.convert import default_float
+from symc.signature import own_out
 from symc.state import SharedVariable, concrete
 from symc.static_keys import Around, identities, key_of, key_of_nest
 from symc.tensor import Tensor
@@ -100,7 +101,7 @@ class JitFunction(Specializing):
 
     def _key(self, leaves: Sequence[Any], nest: Nest, data: Sequence[int], arrays: Sequence[np.ndarray]) -> tuple:
         types = tuple(
-            [(a.dtype.str, tuple([s == 1 for s in a.shape]), promotes_weakly(leaves[k])) for k, a in zip(data, arrays)]
+            [(a.dtype.str, tuple([s == 1 for s in a.shape]), is_weak(leaves[k])) for k, a in zip(data, arrays)]
         )
         fixed = tuple([(k, key_of(x, f"{self.name}: an argument")) for k, x in enumerate(leaves) if k not in data])
         return key_of_nest(nest), types, fixed, self._around.key, default_float()
@@ -128,9 +129,7 @@ class JitFunction(Specializing):
     ) -> functions.CompiledFunction:
         """Run the function on symbolic values of these types, and compile what it returns."""
         loc = _definition(self._fn)
-        inputs = [
-            typed_input(n, a, promotes_weakly(leaves[k]), loc) for n, k, a in zip(names, data, arrays, strict=True)
-        ]
+        inputs = [typed_input(n, a, is_weak(leaves[k]), loc) for n, k, a in zip(names, data, arrays, strict=True)]
         filled = list(leaves)
         for k, tensor in zip(data, inputs, strict=True):
             filled[k] = tensor
