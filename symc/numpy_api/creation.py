@@ -10,7 +10,7 @@ import numpy as np
 from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import FAR, LARGEST, Size, ceildiv, maximum, minimum
 from symc.ir.op import lookup, splat
-from symc.ir.types import DTYPES, TensorType, as_dtype
+from symc.ir.types import DTYPES, TensorType, as_dtype, real_dtype
 from symc.ir.value import Value
 from symc.numpy_api.convert import as_operand, as_tensor, convert, default_float
 from symc.numpy_api.manipulation import normal_axes, normal_axis
@@ -176,13 +176,21 @@ def linspace(
 
 
 def _part_dtype(d: np.dtype) -> np.dtype:
-    return d if d.kind == "f" else DTYPES["f64"]
+    return d if d.kind == "f" else real_dtype(d)
 
 
 @public(np.geomspace)
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True) -> Tensor:
-    """Numbers evenly spaced on a logarithmic scale."""
-    return API["exp"](linspace(API["log"](start), API["log"](stop), num, endpoint))
+    """Numbers evenly spaced on a logarithmic scale from ``start`` to ``stop``, which have one sign."""
+    a, b = as_operand(start), as_operand(stop)
+    dtype = common_dtype([a, b, zeros(())])
+    a, b = (Tensor(convert(t.value, dtype)) for t in (a, b))
+    sign = API["sign"](a)
+    logs = linspace(*[API["log"](API["divide"](t, sign)) for t in (a, b)], num, endpoint)
+    out = API["multiply"](API["exp"](logs), sign)
+    k = API["reshape"](API["arange"](out.shape[0]), (-1,) + (1,) * (out.ndim - 1))
+    out = API["where"](API["equal"](k, 0), a, out)  # the ends are exact
+    return API["where"](API["equal"](k, as_tensor(num) - 1), b, out) if endpoint else out
 
 
 @public(np.logspace)

@@ -156,10 +156,21 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Tensor:
     """a limited to the interval from ``a_min`` to ``a_max``; None is no limit."""
     low, high = (a_min if min is None else min), (a_max if max is None else max)
-    out = as_tensor(a)
+    t = as_operand(a)
+    if t.dtype.kind in "iu":  # a Python integer that no number of the dtype passes is no bound
+        low = None if type(low) is int and low <= np.iinfo(t.dtype).min else low
+        high = None if type(high) is int and high >= np.iinfo(t.dtype).max else high
+    if low is None and high is None:
+        return API["positive"](t)
+    bounds = [as_operand(b) for b in (low, high) if b is not None]
+    types = loop_dtypes(_CLIP, [t, *bounds, *bounds][:3])
+    out = Tensor(convert(t.value, types[0]))
     if low is not None:
-        out = API["maximum"](out, low)
-    return out if high is None else API["minimum"](out, high)
+        out = API["maximum"](out, low, dtype=types[-1])
+    return out if high is None else API["minimum"](out, high, dtype=types[-1])
+
+
+_CLIP: np.ufunc = np._core.umath.clip  # type: ignore[attr-defined]
 
 
 @public(np.nan_to_num)
@@ -178,7 +189,10 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         (lookup("lt"), info.min if neginf is None else neginf),
     ):
         v = choose(lookup("and")(inf, sign(t.value, 0)), splat(float(number), v.type), v)
-    return API["where"](API["isnan"](t), nan, Tensor(v))
+    fill = as_operand(nan)
+    if fill.dtype.kind == "c":
+        raise DTypeError("nan_to_num: a complex number cannot be put into real ones", values=rows([t, fill]))
+    return API["where"](API["isnan"](t), Tensor(convert(fill.value, t.dtype)), Tensor(v))
 
 
 # --- complex numbers --------------------------------------------------------------------------------------------------
@@ -202,7 +216,7 @@ def imag(val: Any) -> Tensor:
 def angle(z: Any, deg: bool = False) -> Tensor:
     """The angle of complex numbers in radians, or degrees."""
     t = as_tensor(z)
-    out = API["arctan2"](API["imag"](t), API["real"](t))
+    out = API["arctan2"](API["imag"](t) if t.dtype.kind == "c" else 0, API["real"](t))
     return API["degrees"](out) if deg else out
 
 
@@ -261,8 +275,10 @@ def round(a: Any, decimals: int = 0) -> Tensor:
     t = as_tensor(a)
     if t.dtype.kind == "c":
         return make_complex(round(real(t), decimals), round(imag(t), decimals))
-    if t.dtype.kind in "biu" and decimals >= 0:
+    if (t.dtype.kind in "iu" and decimals >= 0) or (t.dtype.kind == "b" and decimals == 0):
         return Tensor(convert(t.value, DTYPES["f16"])) if t.dtype.kind == "b" else t
+    if t.dtype.kind == "b":
+        raise DTypeError("round: a bool has no decimals", values=rows([t]), help="NumPy's neither; cast first")
     if decimals == 0:
         return API["rint"](t)
     if t.dtype.kind in "iu":
@@ -281,8 +297,9 @@ def fix(x: Any) -> Tensor:
 @public(np.isclose)
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """|a - b| <= atol + rtol * |b|; infinities are close to themselves only."""
-    a, b = as_tensor(a), as_tensor(b)
-    b = Tensor(convert(b.value, common_dtype([b, as_tensor(1.0)])))  # differences of integers may wrap around
+    a, b = as_operand(a), as_operand(b)
+    # as NumPy: integers neither wrap nor overflow
+    b = Tensor(convert(b.value, common_dtype([b, as_operand(1.0)])), weak=b.weak)
     near = API["less_equal"](
         API["absolute"](API["subtract"](a, b)), API["add"](atol, API["multiply"](rtol, API["absolute"](b)))
     )

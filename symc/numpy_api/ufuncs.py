@@ -145,18 +145,26 @@ def _heaviside(x: Value, h: Value) -> Value:
     return choose(lookup("isnan")(x), x, step)
 
 
+def _single(x: Value) -> Value:
+    """Half precision in float32, for a formula of several steps."""
+    return convert(x, DTYPES["f32"]) if x.dtype == DTYPES["f16"] else x
+
+
 def _logaddexp2(x: Value, y: Value) -> Value:
     ln2 = math.log(2)
-    return lookup("logaddexp")(x * ln2, y * ln2) * (1 / ln2)
+    return convert(lookup("logaddexp")(_single(x) * ln2, _single(y) * ln2) * (1 / ln2), x.dtype)
 
 
 def _ldexp(x: Value, n: Value) -> Value:
-    # two halves, so that the scale itself neither overflows nor vanishes while the product would not
-    limited = lookup("minimum")(lookup("maximum")(convert(n, DTYPES["i64"]), -5000), 5000)
-    half = lookup("shr")(limited, 1)
-    for part in (half, limited - half):
-        x = x * lookup("exp2")(convert(part, x.dtype))
-    return x
+    # four parts, so that the scale itself neither overflows nor vanishes while the product would not
+    scaled = _single(x)
+    info = np.finfo(scaled.dtype)
+    most = int(info.maxexp - info.minexp + info.nmant + 3)
+    limited = lookup("minimum")(lookup("maximum")(convert(n, DTYPES["i64"]), -most), most)
+    part = lookup("shr")(lookup("abs")(limited), 2) * lookup("sign")(limited)  # all of one sign
+    for exponent in (limited - 3 * part, part, part, part):
+        scaled = scaled * lookup("exp2")(convert(exponent, scaled.dtype))
+    return convert(scaled, x.dtype)
 
 
 def _modf(x: Value) -> tuple[Value, Value]:

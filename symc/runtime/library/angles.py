@@ -15,7 +15,6 @@ import math
 
 from symc.runtime.compilers.numba_primitives import INF, bits32, bits64, copysign, f32, inlined
 from symc.runtime.compilers.numba_primitives import by_width as _by_width
-from symc.runtime.library.math import at_most
 
 PI, PI_LOW = 3.141592653589793, 1.2246467991473532e-16
 HALF_PI, HALF_PI_LOW = 1.5707963267948966, 6.123233995736766e-17
@@ -85,7 +84,7 @@ def _atan2_64(x, y):
     a, b = abs(x), abs(y)
     steep = a > b
     low, high = (b if steep else a), (a if steep else b)
-    far = low > 0.41421356237309503 * at_most(high, 1e308)  # for infinities, too
+    far = low > 0.41421356237309503 * high or low == INF
     scale = 0.25 if high > 1e300 else 1.0
     t = (scale * low - (scale * high if far else 0.0)) / (scale * high + (scale * low if far else 0.0))
     angle = angle64(0.0 if low == 0.0 or low == INF else t, far)
@@ -113,7 +112,7 @@ def _atan2_32(x, y):
     a, b = abs(x), abs(y)
     steep = a > b
     low, high = (b if steep else a), (a if steep else b)
-    far = low > f32(0.41421356237309503) * at_most(high, f32(1e38))  # for infinities, too
+    far = low > f32(0.41421356237309503) * high or low == f32(INF)
     scale = f32(0.25) if high > f32(1e37) else f32(1.0)
     t = (scale * low - (scale * high if far else f32(0.0))) / (scale * high + (scale * low if far else f32(0.0)))
     angle = angle32(f32(0.0) if low == f32(0.0) or low == f32(INF) else t, far)
