@@ -10,10 +10,9 @@ import importlib
 import platform
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from symc.errors import SymcError
+from symc.errors import InputError, SymcError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,8 +60,25 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+#: The most bytes of text that are read.
+MOST = 1 << 28
+
+
 def _read(name: str) -> str:
-    return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+    """The text of a file. Raises InputError for what is none."""
+    from symc.saved_file import open_saved
+
+    try:
+        if name == "-":
+            text = sys.stdin.read(MOST + 1)
+        else:
+            with open_saved(name) as file:
+                text = file.read(MOST + 1).decode()
+    except UnicodeDecodeError as e:
+        raise InputError(f"{name} is no text: {e}") from None
+    if len(text) > MOST:
+        raise InputError(f"{name} has more than {MOST:,} characters")
+    return text
 
 
 def _opt(args: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from symc.errors import DTypeError, InputError, ShapeError, SymcError, did_you_mean
 from symc.ir import location
 from symc.ir.dim import Dim, Size, known_different, known_equal, known_nonnegative, names, substitute
-from symc.ir.function import Function, Guard, Input, bound_names, function, unify
+from symc.ir.function import Function, Guard, Input, bound_names, collect_guards, function, unify
 from symc.ir.garbage import no_collections
 from symc.ir.location import Loc
 from symc.ir.op import lookup
@@ -358,3 +358,26 @@ def _least_guards(f: Function) -> list[Guard]:
                     key = (n, n - spare, "index") if isinstance(n - spare, int) else (spare, 0, "index")
                     found[key] = found.get(key, location.NOWHERE) | f.hints.get(v, location.NOWHERE)
     return [Guard(a, b, locs, least) for (a, b, least), locs in found.items()]
+
+
+def missing_guards(f: Function) -> tuple[Guard, ...]:
+    """What must hold for a function that was written down, beyond the guards that were: nothing in a call relies on
+    those being complete. Raises InputError for a size that no input has, and for inputs that are not what is declared.
+    """
+    declared = [i.declared or i.type for i in f.inputs]
+    bound = bound_names(declared)
+    solution = unify([g for g in f.guards if not g.least], bound)
+    found: list[Guard] = []
+    for i, t in zip(f.inputs, declared, strict=True):
+        if t.dtype != i.type.dtype or t.ndim != i.type.ndim:
+            raise InputError(f"{i.name} is declared {t}, but used as {i.type}")
+        for a, b in zip(t.shape, i.type.shape, strict=True):
+            if known_equal(substitute(a, solution), substitute(b, solution)) is not True:
+                found.append(Guard(a, b))
+    needed = replace(f, guards=collect_guards(f.body.results))
+    found += [*_bound_guards(needed), *_least_guards(f)]
+    unknown = sorted({n for g in (*found, *f.guards) for n in names(g.left) | names(g.right)} - set(bound))
+    if unknown:
+        raise InputError(f"the size {unknown[0]} is not known from any input")
+    known = {(g.left, g.right, g.least) for g in f.guards}
+    return tuple(g for g in found if not {(g.left, g.right, g.least), (g.right, g.left, g.least)} & known)

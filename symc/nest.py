@@ -199,16 +199,44 @@ def to_json(nest: Nest) -> Any:
 
 
 def from_json(data: Any) -> Nest:
-    """The inverse. Classes are looked up among the modules that are already imported; nothing is imported or run."""
-    kind, keys, cls, children = data
-    return Nest(kind, tuple(map(from_json, children)), tuple(keys), None if cls is None else _find_class(cls))
+    """The inverse. Classes are looked up among the modules that are already imported; nothing is imported or run.
+
+    Raises InputError for what is no structure.
+    """
+    kind, keys, name, children = data
+    cls = None if name is None else _find_class(name)
+    nest = Nest(kind, tuple(map(from_json, children)), tuple(keys), cls)
+    if not (_KEYS.get(kind, lambda nest: False)(nest) and (cls is None) == (kind not in ("namedtuple", "dataclass"))):
+        raise InputError(f"{str(data)[:60]} is no structure of values")
+    return nest
+
+
+def _has_fields(nest: Nest) -> bool:
+    if nest.kind == "namedtuple":
+        fields = getattr(nest.cls, "_fields", ()) if issubclass(nest.cls or int, tuple) else ()
+    else:
+        fields = tuple(getattr(nest.cls, DATACLASS, ()))
+    return bool(fields) and nest.keys == fields and len(nest.children) == len(fields)
+
+
+def _has_keys(nest: Nest) -> bool:
+    good = all(type(k) in (str, int) for k in nest.keys)
+    return good and len(set(nest.keys)) == len(nest.keys) == len(nest.children)
+
+
+#: By kind, whether keys and children are as they must be.
+_KEYS: dict[str, Callable[[Nest], bool]] = {
+    "leaf": lambda n: not n.children and not n.keys, "none": lambda n: not n.children and not n.keys,
+    "tuple": lambda n: not n.keys, "list": lambda n: not n.keys, "dict": _has_keys, "namedtuple": _has_fields,
+    "dataclass": _has_fields,
+}  # fmt: skip
 
 
 def _find_class(path: str) -> type:
     module, _, name = path.partition(":")
     found: Any = sys.modules.get(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
+    for part in name.split("."):  # what is there, without asking a module to import it
+        found = vars(found).get(part) if isinstance(found, type | type(sys)) else None
     if not isinstance(found, type) or not (hasattr(found, DATACLASS) or hasattr(found, "_fields")):
         raise InputError(
             f"the saved function returns or takes a {name}, which is not at hand", help=f"import {module} first"

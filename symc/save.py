@@ -12,34 +12,44 @@ import json
 import os
 import zipfile
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from symc.build import Built
+from symc.build import Built, missing_guards
 from symc.callsite import caller
 from symc.errors import InputError, SymcError
 from symc.function import CompiledFunction
 from symc.ir.attrs import Array
-from symc.ir.dim import parse_dim
+from symc.ir.dim import Size, parse_dim
 from symc.ir.function import Function, Guard, Input
 from symc.ir.literal import INLINE_ELEMENTS
 from symc.ir.location import Inside, Loc
+from symc.ir.op import is_safe
 from symc.ir.parse import parse
 from symc.ir.phases import Record, recording
 from symc.ir.record import replace
 from symc.ir.text import print_function
-from symc.ir.traverse import every_region, postorder, region_params
+from symc.ir.traverse import every_region, every_value, postorder, region_params
 from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType
 from symc.ir.value import Region, Value
-from symc.max_bytes import budget_of
+from symc.ir.verify import verify
+from symc.max_bytes import budget_of, read_max_bytes
+from symc.modes import check_options
 from symc.nest import from_json, to_json
 from symc.prepared import restore
+from symc.saved_file import JUNK, Arrays, SavedFile, open_saved
 from symc.signature import Slot
-from symc.state import Cell
-from symc.target import target_of
+from symc.state import Cell, checked_cell
+from symc.target import check_target, target_of
+from symc.warm import prepare
 
 FORMAT = 2
+#: The options that a file has, with what they are where an older file lacks them.
+_OPTIONS: dict[str, Any] = {
+    "mode": "default", "pipeline": None, "name": "f", "threads": None, "max_bytes": None, "accuracy_report": False,
+    "device": "cpu", "split": (), "transfers": "explicit", "precision": "highest",
+}  # fmt: skip
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -66,9 +76,9 @@ def pack(f: Any, state: bool) -> bytes:
         z.writestr("function.ir", print_function(source, locations=False))
         if final.body is not source.body:
             z.writestr("final.ir", print_function(final, locations=False))
-        z.writestr("arrays.npz", _npz(constants))
+        z.writestr("arrays.npz", _npz(constants), zipfile.ZIP_STORED)  # as they are: no small file is a large array
         if state:
-            z.writestr("state.npz", _npz({str(k): c.get(False) for k, c in enumerate(f._cells)}))
+            z.writestr("state.npz", _npz({str(k): c.get(False) for k, c in enumerate(f._cells)}), zipfile.ZIP_STORED)
     return out.getvalue()
 
 
@@ -136,79 +146,165 @@ def _input_json(i: Input) -> list[Any]:
 def load(path: Any) -> CompiledFunction:
     """The function that ``f.save(path)`` wrote. States are new shared variables, in ``f.shared``.
 
-    Raises InputError for a file that is no saved function, and what the mode raises that it was compiled with.
+    Raises InputError for what is no saved function, whatever is wrong with it, and what the mode raises that it was
+    compiled with. Nothing in the file is run; what it says is looked at before it is used.
     """
     try:
-        with open(os.fspath(path), "rb") as file:
-            return unpack(file.read())
+        with open_saved(path) as file:
+            return unpack(file, where=repr(os.fspath(path)))
     except SymcError as e:
         e.attach((), (caller(),))
         raise
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, IndexError) as e:
-        raise InputError(
-            f"{os.fspath(path)!r} is not a saved function of symc", where=[caller()], help=str(e)
-        ) from None
 
 
-def unpack(data: bytes, cells: Sequence[Cell] | None = None) -> CompiledFunction:
+def unpack(
+    data: bytes | BinaryIO, cells: Sequence[Cell] | None = None, where: str = "the data"
+) -> CompiledFunction:
     """The inverse of ``pack``. ``cells``: the states, when they are not in the file."""
-    with zipfile.ZipFile(io.BytesIO(data)) as z:
-        meta = json.loads(z.read("meta.json"))
-        if meta["format"] != FORMAT:
-            raise InputError(f"the saved function has format {meta['format']}; this version of symc reads {FORMAT}")
-        arrays = _arrays(z.read("arrays.npz"))
-        source = _function(z.read("function.ir").decode(), arrays, meta, "lines")
-        final = source
-        if "final.ir" in z.namelist():
-            final = _function(z.read("final.ir").decode(), arrays, meta, "final_lines")
-        if cells is None:
-            state = _arrays(z.read("state.npz"))
-            cells = [
-                Cell(np.array(state[str(k)], order="C"), _type(t), name, _loc(loc))  # type: ignore[arg-type]
-                for k, (name, t, loc) in enumerate(meta["cells"])
-            ]
-    slots = tuple(Slot(name, from_json(nest)) for name, nest in meta["slots"])
-    built = Built(source, from_json(meta["outputs"]), slots, tuple(cells), frozenset(meta["donated"]))
-    options = meta["options"]
-    budget = budget_of(options.get("max_bytes"), source)
+    try:
+        parts = _read(SavedFile(io.BytesIO(data) if isinstance(data, bytes) else data), cells)
+    except (*JUNK, SymcError) as e:
+        said = e.what if isinstance(e, SymcError) else f"{type(e).__name__}: {e}" if str(e) else type(e).__name__
+        raise InputError(f"{where} is not a saved function of symc", help=said) from None
+    built, final, options = parts
     record = Record()
     with recording(record):
-        prepared = restore(source, final, options["mode"], options["pipeline"], built.donated, options["threads"],
-                           budget, target_of(options))
+        target, budget = target_of(options), budget_of(options["max_bytes"], built.function)
+        check_target(target, options["mode"])
+        rest = options["mode"], options["pipeline"], built.donated, options["threads"], budget, target
+        if _is_safe(final):
+            prepared = restore(built.function, final, *rest)
+        else:  # it relies on what its text does not show, which is found again
+            prepared = prepare(built.function, *rest)
     return CompiledFunction(built, prepared, options, record)
 
 
-def _arrays(data: bytes) -> dict[str, np.ndarray]:
-    with np.load(io.BytesIO(data), allow_pickle=False) as npz:
-        return dict(npz)
+def _read(file: SavedFile, cells: Sequence[Cell] | None) -> tuple[Built, Function, dict[str, Any]]:
+    """The parts of a file, each of which fits the others."""
+    meta = file.meta()
+    if meta["format"] != FORMAT:
+        raise InputError(f"it has format {meta['format']!r:.40}; this version of symc reads {FORMAT}")
+    arrays = Arrays(file.bytes("arrays.npz"))
+    source = final = _function(file.text("function.ir"), arrays, meta, "lines")
+    if not _is_safe(source):
+        raise InputError("it holds what only code generation makes")
+    if "final.ir" in file.names:
+        final = _function(file.text("final.ir"), arrays, meta, "final_lines")
+        _check_same_interface(source, final)
+        source = replace(source, guards=(*source.guards, *[g for g in final.guards if g not in source.guards]))
+    if cells is None:
+        cells = _cells(Arrays(file.bytes("state.npz")), meta["cells"])
+    states = [i for i in source.inputs if i.role == "state"]
+    if len(states) != len(cells) or any(i.type.dtype != c.type.dtype or i.type.ndim != c.type.ndim
+                                        for i, c in zip(states, cells, strict=True)):
+        raise InputError("its states are not those of the function")
+    slots = tuple(Slot(text(name), from_json(nest)) for name, nest in meta["slots"])
+    outputs, args = from_json(meta["outputs"]), len(source.inputs) - len(states)
+    donated = frozenset(count(k, args) for k in meta["donated"])
+    if sum(s.nest.count for s in slots) != args or outputs.count != len(source.outputs):
+        raise InputError("its arguments or results are not those of the function")
+    return Built(source, outputs, slots, tuple(cells), donated), final, _options(meta["options"])
 
 
-def _function(text: str, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], lines: str) -> Function:
-    f = parse(text, arrays)
+def _is_safe(f: Function) -> bool:
+    """Whether code that is made of it stays within its arrays, whoever wrote it."""
+    return all(is_safe(v.op) for v in every_value(f.body))
+
+
+def _options(given: Any) -> dict[str, Any]:
+    """The options of ``compile`` as they were saved."""
+    options = dict(_OPTIONS, **given)
+    mode, pipeline, threads = options["mode"], options["pipeline"], options["threads"]
+    check_options(mode, pipeline, threads)
+    options["max_bytes"] = read_max_bytes(options["max_bytes"])
+    if set(options) != set(_OPTIONS) or not isinstance(options["accuracy_report"], bool):
+        raise InputError(f"its options are {sorted(options)}")
+    text(options["name"])
+    target_of(options)
+    return options
+
+
+def _cells(arrays: Arrays, rows: Sequence[Any]) -> list[Cell]:
+    if set(arrays) != {str(k) for k in range(len(rows))}:
+        raise InputError("its states are not those it declares")
+    return [_cell(arrays, str(k), *row) for k, row in enumerate(rows)]
+
+
+def _cell(arrays: Arrays, key: str, name: str, type_: Any, loc: Any) -> Cell:
+    t = _type(type_)
+    if t is None:
+        raise InputError(f"the state {key} has no type")
+    return checked_cell(arrays[key], t, text(name), _loc(loc))
+
+
+def _function(program: str, arrays: Arrays, meta: Mapping[str, Any], lines: str) -> Function:
+    f = parse(program, arrays)
     inputs = tuple(
-        Input(name, i.type, role, _type(declared), _loc(loc))
-        for i, (name, role, declared, loc) in zip(f.inputs, meta["inputs"], strict=True)
+        Input(text(name), i.type, i.role, _type(declared), _loc(loc))
+        for i, (name, _, declared, loc) in zip(f.inputs, meta["inputs"], strict=True)
     )
-    guards = tuple(Guard(parse_dim(a), parse_dim(b), _locs(locs), *least) for a, b, locs, *least in meta["guards"])
+    roles = [i.role for i in inputs]
+    if roles != [role for _, role, _, _ in meta["inputs"]] or roles != sorted(roles):
+        raise InputError("arguments and states are mixed")
     inside: Inside = {}
     for region, own in zip(every_region(f.body), meta[lines], strict=True):
         values = _in_order(region)
         if own:
-            inside[region] = {values[k]: _locs(locs) for k, locs in own}
+            inside[region] = {values[count(k, len(values))]: _locs(locs) for k, locs in own}
     hints = inside.pop(f.body, {})
-    return replace(f, name=meta["name"], inputs=inputs, guards=guards, hints=hints, inside=inside)
+    guards = tuple(_guard(*row) for row in meta["guards"])
+    f = replace(f, name=text(meta["name"]), inputs=inputs, guards=guards, hints=hints, inside=inside)
+    verify(f)
+    return replace(f, guards=(*f.guards, *missing_guards(f)))
+
+
+def _guard(left: str, right: str, locs: Any, least: str = "") -> Guard:
+    if least not in ("", "index", "length", "window"):
+        raise InputError(f"there are no guards for {least!r:.40}")
+    return Guard(parse_dim(text(left)), parse_dim(text(right)), _locs(locs), least)
+
+
+def _check_same_interface(source: Function, final: Function) -> None:
+    """What is run takes and gives what the function does."""
+    types = [([i.type for i in f.inputs], [v.type for v in f.body.results], f.updates) for f in (source, final)]
+    if types[0] != types[1]:
+        raise InputError("final.ir is another function than function.ir")
 
 
 def _type(data: Any) -> TensorType | None:
-    return None if data is None else TensorType(DTYPES[data[0]], [parse_dim(s) for s in data[1]])
+    return None if data is None else TensorType(DTYPES[data[0]], [_size(s) for s in data[1]])
+
+
+def _size(written: Any) -> Size:
+    size = parse_dim(text(written))
+    if isinstance(size, int) and not 0 <= size < 2**63:
+        raise InputError(f"{size} is no size")
+    return size
 
 
 def _loc(data: Any) -> Loc | None:
-    return None if data is None else Loc(*data)
+    if data is None:
+        return None
+    file, line, role = data
+    return Loc(text(file), count(line, 2**31), text(role))
 
 
 def _locs(data: Any) -> frozenset[Loc]:
-    return frozenset(Loc(*loc) for loc in data)
+    return frozenset(Loc(text(file), count(line, 2**31), text(role)) for file, line, role in data)
+
+
+def text(item: Any) -> str:
+    """A string of the file."""
+    if not isinstance(item, str):
+        raise InputError(f"{item!r:.40} is where a text should be")
+    return item
+
+
+def count(item: Any, end: int) -> int:
+    """A number of the file, from 0 to below ``end``."""
+    if type(item) is not int or not 0 <= item < end:
+        raise InputError(f"{item!r:.40} is where a number below {end} should be")
+    return item
 
 
 # --- pickle -----------------------------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ class Cell:
             )
 
     def __reduce__(self):
-        return Cell, (self.get(False), self.type, self.name, self.loc)
+        return checked_cell, (self.get(False), self.type, self.name, self.loc)
 
     def host(self) -> np.ndarray:
         """The array, for who computes on the host. Raises DeviceError if it is elsewhere."""
@@ -86,6 +86,16 @@ class Cell:
             self.array = array
             self.mark(self.borrowed or borrow, None)
             self.version += 1
+
+
+def checked_cell(array: Any, type_: TensorType, name: str, loc: Loc | None = None) -> Cell:
+    """A cell from outside. Raises InputError for an array that is not of the type."""
+    fits = isinstance(array, np.ndarray) and array.dtype == type_.dtype and array.ndim == type_.ndim and all(
+        isinstance(s, Dim) or s == n for s, n in zip(type_.shape, array.shape, strict=True))
+    if not fits:
+        given = f"{array.dtype}{list(array.shape)}" if isinstance(array, np.ndarray) else type(array).__name__
+        raise InputError(f"the state {name} is declared {type_}, but {given} was found for it")
+    return Cell(array if array.flags.carray else np.array(array, order="C"), type_, name, loc)
 
 
 class SharedVariable(Tensor):

@@ -171,7 +171,8 @@ class Op:
       ``regions`` are callables on arrays. It returns exactly the inferred dtype and shape, and never a view of a
       written operand.
     * ``traits``: "selects" says that some elements of an operand may not matter at all to the result, so that their
-      cotangent is zero whatever was computed there.
+      cotangent is zero whatever was computed there. "unchecked" says that code made of it reads or writes where its
+      operands and attributes say, which only code generation knows to be in bounds.
     * ``samples() -> iterable of (operand arrays, attrs)``: legal operands that drive every generated test.
     """
 
@@ -254,6 +255,11 @@ def seal() -> None:
 def is_builtin(op: Op) -> bool:
     """Whether a record is symc's own."""
     return op in _builtin
+
+
+def is_safe(op: Op) -> bool:
+    """Whether code that is made of it stays within its operands whatever these are."""
+    return "unchecked" not in op.traits
 
 
 def unregister(name: str) -> None:

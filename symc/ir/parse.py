@@ -13,8 +13,9 @@ dense    ::= "dense" "(" type "," number ","... ")" | "dense" "(" type "," "#"di
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,20 @@ from symc.ir.dim import Size, parse_tokens
 from symc.ir.function import Function, Input
 from symc.ir.literal import nan_from_bits
 from symc.ir.op import Op, lookup, splat
-from symc.ir.types import DTYPES, TensorType, TupleType, Type
+from symc.ir.types import DTYPES, MAX_AXES, TensorType, TupleType, Type
 from symc.ir.value import Region, Value, make, param
 
 _TOKEN = re.compile(
     r'[ \t\r\n]+|//[^\n]*|(?P<token>"(?:[^"\\\n]|\\.)*"|%\w+|@\w+|#[0-9a-f]+|0x[0-9a-f]+'
     r"|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+|[A-Za-z_]\w*|->|\*\*|==|[-+*()\[\]{},:=^])"
 )
+
+
+#: How deep regions and tuples may be nested in text.
+_DEEPEST = 64
+#: What reading and typing what is no program raises, whoever does it.
+_JUNK = (ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError, RecursionError, TypeError,
+         ValueError)  # fmt: skip
 
 
 def parse(text: str, arrays: Mapping[str, np.ndarray] | None = None) -> Function:
@@ -50,13 +58,20 @@ def parse_module(text: str, arrays: Mapping[str, np.ndarray] | None = None) -> l
     p = _Parser(text, arrays or {})
     out = []
     while p.peek() != "":
-        out.append(p.function())
+        try:
+            out.append(p.function())
+        except SymcError:
+            raise
+        except _JUNK as e:
+            raise p.error(f"{type(e).__name__}: {e}") from e
     return out
 
 
 class _Parser:
     def __init__(self, text: str, arrays: Mapping[str, np.ndarray]):
-        self.text, self.arrays = text, arrays
+        if not isinstance(text, str):
+            raise ParseError(f"IR is text, not {type(text).__name__}")
+        self.text, self.arrays, self.depth = text, arrays, 0
         self.tokens: list[str] = []
         self.offsets: list[int] = []
         at = 0
@@ -90,8 +105,13 @@ class _Parser:
 
     def next(self) -> str:
         token = self.tokens[self.at]
-        self.at += 1
+        self.at += token != ""
         return token
+
+    def deeper(self, by: int = 1) -> None:
+        self.depth += by
+        if self.depth > _DEEPEST:
+            raise self.error(f"nested deeper than {_DEEPEST} levels")
 
     def accept(self, token: str) -> bool:
         if self.tokens[self.at] == token:
@@ -130,6 +150,10 @@ class _Parser:
             shape.append(self.size())
             if self.peek() != "]":
                 self.expect(",")
+        known = [s for s in shape if isinstance(s, int)]
+        if len(shape) > MAX_AXES or any(s < 0 for s in known) or (
+                0 not in known and math.prod(known) * DTYPES[name].itemsize >= 2**63):
+            raise self.error(f"there are no arrays of shape ({', '.join(map(str, shape))})", self.at - 1)
         return TensorType(DTYPES[name], shape)
 
     def types(self) -> list[TensorType]:
@@ -140,7 +164,7 @@ class _Parser:
 
     def number(self, dtype: np.dtype) -> np.ndarray:
         """A number of a known dtype, bit for bit."""
-        if self.peek() == "complex":
+        if self.peek() == "complex" and dtype.kind == "c":
             self.at += 1
             self.expect("(")
             half = DTYPES["f32"] if dtype.itemsize == 8 else DTYPES["f64"]
@@ -153,9 +177,12 @@ class _Parser:
             return out
         if self.peek() == "nan" and self.tokens[self.at + 1] == "(":
             self.at += 2
-            bits = int(self.next(), 16)
+            try:
+                found = nan_from_bits(int(self.next(), 16), dtype)
+            except (ValueError, OverflowError, TypeError):
+                raise self.error(f"there is no such nan of dtype {dtype}", self.at - 1) from None
             self.expect(")")
-            return nan_from_bits(bits, dtype)
+            return found
         sign = "-" if self.accept("-") else ""
         token = self.next()
         try:
@@ -163,7 +190,7 @@ class _Parser:
                 return np.array({"true": True, "false": False}[token])
             return np.array(int(sign + token) if dtype.kind in "iu" else float(sign + token), dtype)
         except (ValueError, KeyError, OverflowError):
-            raise self.error(f"{sign + token!r} is not a number of dtype {dtype}", self.at - 1) from None
+            raise self.error(f"{sign + token[:40]!r} is not a number of dtype {dtype}", self.at - 1) from None
 
     def attr(self) -> Any:
         token = self.peek()
@@ -188,11 +215,13 @@ class _Parser:
 
     def attr_tuple(self) -> tuple:
         self.expect("(")
+        self.deeper()
         out = []
         while not self.accept(")"):
             out.append(self.attr())
             if self.peek() != ")":
                 self.expect(",")
+        self.deeper(-1)
         return tuple(out)
 
     def dense(self) -> Array:
@@ -261,6 +290,8 @@ class _Parser:
         entries: dict[str, Any] = {}
         while not self.accept("}"):
             key = self.next()
+            if key in entries or not key.isidentifier():
+                raise self.error(f"{key!r} is given twice, or is no name", self.at - 1)
             self.expect("=")
             entries[key] = self.attr()
             if self.peek() != "}":
@@ -295,7 +326,7 @@ class _Parser:
             return make(op, operands, attrs, regions)
         except SymcError as e:
             raise self.error(e.what, start) from e
-        except (TypeError, KeyError, IndexError, AttributeError, ValueError) as e:
+        except _JUNK as e:
             named = re.search(
                 r"(unexpected|missing).* argument:? '(\w+)'", str(e)
             )  # what Python says of the call of infer
@@ -327,10 +358,13 @@ class _Parser:
     def region(self) -> Region:
         self.expect("^")
         self.expect("(")
+        self.deeper()
         scope: dict[str, Value] = {}
         types: list[TensorType] = []
         while not self.accept(")"):
             name, t = self.parameter()
+            if name in scope:
+                raise self.error(f"%{name} is defined twice")
             scope[name] = param(len(types), t)
             types.append(t)
             if self.peek() != ")":
@@ -339,6 +373,7 @@ class _Parser:
         while self.peek() != "yield":
             self.line(scope)
         self.at += 1
+        self.deeper(-1)
         return Region(types, self.operands(scope, ("}",)))
 
     def function(self) -> Function:
@@ -369,12 +404,13 @@ class _Parser:
         if [v.type for v in outputs] != declared:
             found = ", ".join(str(v.type) for v in outputs)
             raise self.error(f"@{name} returns {found}, its head says {', '.join(map(str, declared))}")
-        updates = self.updates(scope, [i.name for i in inputs])
+        updates = self.updates(scope, inputs)
         self.expect("}")
         body = Region([i.type for i in inputs], [*outputs, *[v for _, v in updates]])
         return Function(name, tuple(inputs), body, tuple(k for k, _ in updates))
 
-    def updates(self, scope: Mapping[str, Value], names: list[str]) -> list[tuple[int, Value]]:
+    def updates(self, scope: Mapping[str, Value], inputs: Sequence[Input]) -> list[tuple[int, Value]]:
+        names = [i.name for i in inputs]
         out: list[tuple[int, Value]] = []
         if not self.accept("update"):
             return out
@@ -384,7 +420,10 @@ class _Parser:
             if target not in names:
                 raise self.error(f"%{target} is not an input", self.at - 1)
             self.expect("=")
-            out.append((names.index(target), self.operand(scope)))
+            k, new = names.index(target), self.operand(scope)
+            if inputs[k].role != "state" or new.type is not inputs[k].type or k in [j for j, _ in out]:
+                raise self.error(f"%{target} is no state of type {new.type}, or is updated twice")
+            out.append((k, new))
             if self.peek() != ")":
                 self.expect(",")
         return out

@@ -23,6 +23,9 @@ DTYPE_NAMES: dict[np.dtype, str] = {d: n for n, d in DTYPES.items()}
 
 #: Of these, NumPy has a name that counts bytes: int64, uint64, and a float of 16 bytes on some machines.
 _BYTES = frozenset({"i8", "u8", "f16"})
+#: NumPy's limit.
+MAX_AXES = 64
+
 _KNOWN = {d: d for d in DTYPE_NAMES}
 _lock = threading.Lock()
 _tensor_types: dict[tuple, TensorType] = {}

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from symc.ir.digest import blake2b
 from symc.ir.record import dataclass
+from symc.runtime.regular_file import open_quickly
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,10 +79,12 @@ def read_data(name: str) -> bytes | None:
         return None
     path = os.path.join(place, name + SUFFIX)
     try:
-        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as f:
-            if not _is_ours(os.fstat(f.fileno())):
-                return None
-            data = f.read()
+        handle = open_quickly(path, getattr(os, "O_NOFOLLOW", 0))
+        if not _is_entry(os.fstat(handle)):
+            os.close(handle)
+            return None
+        with open(handle, "rb") as f:
+            data = f.read(LIMIT)
     except OSError:
         return None
     with contextlib.suppress(OSError):  # on a disk that is read-only nothing is removed either
@@ -138,6 +141,11 @@ def _is_ours(found: os.stat_result) -> bool:
     return found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
+def _is_entry(found: os.stat_result) -> bool:
+    """Whether it is a file, and ours."""
+    return stat.S_ISREG(found.st_mode) and _is_ours(found)
+
+
 # --- upkeep -----------------------------------------------------------------------------------------------------------
 
 
@@ -150,9 +158,11 @@ def entries() -> Iterator[tuple[Path, os.stat_result]]:
 
     for path in sorted(Path(place).glob(f"*{SUFFIX}")):
         try:
-            yield path, path.stat()
+            found = path.lstat()
         except OSError:  # another process removed it
             continue
+        if not stat.S_ISDIR(found.st_mode):
+            yield path, found
 
 
 def clear() -> int:

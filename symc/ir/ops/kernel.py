@@ -75,6 +75,7 @@ generate = register(
         "generate",
         _generate_infer,
         _generate_reference,
+        traits=frozenset({"unchecked"}),
         doc="Element i, j, ... (over `shape`) is what the region gives for the index i, j, ...: a loop nest. "
         "A region that gives arrays appends their axes.",
     )
@@ -123,6 +124,7 @@ fold = register(
         "fold",
         _fold_infer,
         _fold_reference,
+        traits=frozenset({"unchecked"}),
         doc="Combine what the region gives over all indices in `shape`, each result with its kind. What it gives "
         "beyond those is kept, an array over `shape`; `keeps` says in the memory of which results of a kernel.",
     )
@@ -140,6 +142,7 @@ load = register(
         "load",
         _load_infer,
         lambda x, *index: np.asarray(x[tuple(int(i) for i in index)]),
+        traits=frozenset({"unchecked"}),
         doc="The scalar at an index (i64 scalars, in bounds).",
     )
 )
@@ -181,7 +184,7 @@ bounded = register(
         lambda t, size: t,
         lambda index, size: index,
         lowering=View(),
-        traits=frozenset({"movement"}),
+        traits=frozenset({"movement", "unchecked"}),
         samples=lambda: iter([((np.array([0, 2]),), dict(size=3))]),
         doc="The operand, of which it is known (outside of this loop, perhaps) that every element is in [0, size).",
         facts=dict(element=Element(lambda v, index, at: at(0, index))),

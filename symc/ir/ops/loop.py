@@ -56,6 +56,7 @@ loop = register(Op(
     "loop",
     _loop_infer,
     _loop_reference,
+    traits=frozenset({"unchecked"}),
     doc="A loop of scalars inside a kernel. Operands: `carry` scalars, captured values. The region takes the step's "
     "index, carries and captured values, and gives new carries, then ys. Results: last carries, then the ys of all "
     "steps. Without `length` a second region says whether to go on, and the last result is the number of steps.",
@@ -72,5 +73,6 @@ pack = register(Op(
     "pack",
     _pack_infer,
     lambda *xs, shape: np.stack(xs, -1).reshape(shape),
+    traits=frozenset({"unchecked"}),
     doc="The operands (scalars, or the values of all steps) side by side on new last axes.",
 ))  # fmt: skip

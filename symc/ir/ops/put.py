@@ -37,6 +37,7 @@ def _put_infer(value: TensorType, *place: TensorType, shape: tuple[Size, ...], k
 
 put = register(Op(
     "put", _put_infer, lambda value, *place, shape, kind: value,
+    traits=frozenset({"unchecked"}),
     doc="Write the scalar into a result of `shape` at a place (i64 scalars, in bounds), or combine what is there with "
     "it by the op `kind`.",
 ))  # fmt: skip
@@ -64,6 +65,7 @@ def _put_abreast_infer(*types: TensorType, shape: tuple[Size, ...], axis: int) -
 
 put_abreast = register(Op(
     "put_abreast", _put_abreast_infer, lambda *values, shape, axis: values[0],
+    traits=frozenset({"unchecked"}),
     doc="Write scalars at a place in a row each; rows of `shape` lie side by side along `axis`.",
 ))  # fmt: skip
 
@@ -77,6 +79,7 @@ def _run_infer(*types: TensorType, shape: tuple[Size, ...], kind: str, axis: int
 
 put_running = register(Op(
     "put_running", _run_infer, lambda *values, shape, kind, axis, reverse: values[0],
+    traits=frozenset({"unchecked"}),
     doc="Combine the scalars by `kind` with the element before along `axis`. After the values come how many elements "
     "along `axis` are done (the first is the last value alone) and the place.",
 ))  # fmt: skip
@@ -89,12 +92,14 @@ def _insert_infer(x: TensorType, *index: TensorType, shape: tuple[Size, ...], ax
 
 insert = register(Op(
     "insert", _insert_infer, lambda x, *index, shape, axis: x,
+    traits=frozenset({"unchecked"}),
     doc="Put the scalar among those before it along `axis`, which are in order. How many they are, and the place, "
     "follow the value.",
 ))  # fmt: skip
 insert_place = register(Op(
     "insert_place", lambda x, *index, **attrs: _insert_infer(x, *index, **attrs).with_dtype(_INDEX.dtype),
     lambda x, *index, shape, axis: index[0],
+    traits=frozenset({"unchecked"}),
     doc="As `insert`, of places along `axis`, ordered by the elements of the array there.",
 ))  # fmt: skip
 
