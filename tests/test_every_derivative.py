@@ -24,7 +24,7 @@ CONSTANT = [
     "shl", "shr", "argmax", "argmin", "any", "all", "argsort", "iota", "size", "check_index", "bounded",
     "stop_gradient", "converged",
     "position", "random_bits", "derive_key", "split_key", "philox64", "philox32", "unit_uniform", "unit_normal",
-    "unit_exponential", "below", "poisson_draw", "binomial_draw", "pool_index",
+    "unit_exponential", "unit_gumbel", "below", "poisson_draw", "binomial_draw", "pool_index",
 ]
 each = pytest.mark.parametrize(("op", "dtype"), [
     pytest.param(op, DTYPES[d], id=f"{op.name}-{d}") for op in DIFFERENTIABLE for d in ("f64", "c128")

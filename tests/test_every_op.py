@@ -39,7 +39,8 @@ def test_catalogue_is_complete():
         "transpose", "slice", "pad", "concat", "ensure_shape", "cast", "iota", "size", "stop_gradient",
         "grad_scale", "grad_clip", "check_index", "converged", "bounded", "position",
         "random_bits", "derive_key", "split_key", "philox64", "philox32", "unit_uniform", "unit_normal",
-        "unit_exponential", "below", "log_gamma_draw", "gamma_draw", "poisson_draw", "binomial_draw", "gamma_moment",
+        "unit_exponential", "unit_gumbel", "below", "log_gamma_draw", "gamma_draw", "poisson_draw", "binomial_draw",
+        "gamma_moment",
         "gamma_slope", "normal_inverse", "wald_draw", "print", "assert", "after", "again", "all_reduce",
     ]
     assert sorted(wanted) == sorted(op.name for op in CATALOGUE if op.name not in STRUCTURE)

@@ -138,7 +138,7 @@ def logistic(key: Any, shape: Any = None, dtype: Any = None, *, loc: Any = 0.0, 
 def gumbel(key: Any, shape: Any = None, dtype: Any = None, *, loc: Any = 0.0, scale: Any = 1.0) -> Tensor:
     """loc - scale * log(-log(u)) for uniform u, accurate in both tails."""
     d = prepare("gumbel", key, shape, dtype, loc=(loc, "any"), scale=(scale, "nonnegative"))
-    return location_scale(d, neg(log(d.unit("unit_exponential"))), *d.parameters)
+    return location_scale(d, d.unit("unit_gumbel"), *d.parameters)
 
 
 @distribution

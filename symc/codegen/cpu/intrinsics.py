@@ -19,7 +19,7 @@ _REAL = ("erf", "erfc", "erfinv", "lgamma", "digamma", "cbrt", "sigmoid", "softp
 _OF_TWO = ("hypot", "atan2", "logaddexp")
 #: Ops that take time and vectorize, and those that loop or call a library for each element.
 VECTORIZED = frozenset({*_ELEMENTARY, *_REAL, *_OF_TWO, "sqrt", "pow"})
-_DRAWS = {1: ("unit_uniform", "unit_normal", "unit_exponential", "normal_inverse"),
+_DRAWS = {1: ("unit_uniform", "unit_normal", "unit_exponential", "unit_gumbel", "normal_inverse"),
           2: ("below", "gamma_slope", "log_gamma_draw", "gamma_draw", "poisson_draw"),
           3: ("philox64", "philox32", "binomial_draw", "wald_draw")}
 ONE_BY_ONE = frozenset({"erfcx", "trigamma", "polygamma", "gamma_moment", "gamma_slope", "log_gamma_draw", "gamma_draw",

@@ -19,7 +19,7 @@ from symc.codegen.cpu.text import Unsupported
 #: What is a function of the prelude; every other name that is called is one of the library.
 PRIMITIVES = frozenset({
     "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f32", "f64", "c64", "c128", "complex", "like", "abs", "min",
-    "max", "bits", "fold_add", "fold_mul", "fold_maximum", "fold_minimum", "wrap_add", "wrap_sub", "wrap_mul",
+    "max", "bits", "times", "fold_add", "fold_mul", "fold_maximum", "fold_minimum", "wrap_add", "wrap_sub", "wrap_mul",
     "maximum", "minimum", "copysign", "fma", "rint", "floor", "ceil", "trunc", "fmod", "from_half", "to_half", "to_int",
     "bits64", "float64_of", "bits32", "float32_of", "index_floordiv", "index_mod"})
 #: Functions of Python's `math` that the prelude has, and those that only the library has.

@@ -231,6 +231,17 @@ template <class A, class B, class C> SYMC_FUNCTION A fma(A x, B y, C z) {
   else return SYMC_LIBM(fma)(f64(x), f64(y), f64(z));
 }
 
+// A product that is rounded, and never contracted with a sum.
+template <class A, class B> SYMC_FUNCTION A times(A x, B y) {
+#ifdef SYMC_EMULATED
+  volatile A product = x * A(y);
+  return product;
+#else
+  if constexpr (is_same<A, f32>) return __fmul_rn(x, f32(y));
+  else return __dmul_rn(x, f64(y));
+#endif
+}
+
 // Nan if either is; -0 is less than 0.
 template <class A, class B> SYMC_FUNCTION A maximum(A a, B b_) {
   const A b = A(b_);

@@ -270,6 +270,8 @@ unit_normal = _on_bits("unit_normal", ["bits"], _float_width, reference.unit_nor
                        "Bits as a standard normal number, increasing in them: u64 gives f64, u32 gives f32.")
 unit_exponential = _on_bits("unit_exponential", ["bits"], _float_width, reference.unit_exponential, _unit_samples,
                             "Bits as an exponential number, increasing in them: u64 gives f64, u32 gives f32.")
+unit_gumbel = _on_bits("unit_gumbel", ["bits"], _float_width, reference.unit_gumbel, _unit_samples,
+                       "Bits as a Gumbel number, decreasing in them: u64 gives f64, u32 gives f32.")
 below = _on_bits("below", ["u64", "u64"], _as(U64), reference.below,
                  lambda: iter([(_some_bits(60), np.resize(np.array([1, 2, 3, 10, 2**32 + 1, 2**63 + 3, 2**64 - 1, 0],
                                                                    U64), 60))]),
@@ -393,4 +395,4 @@ normal_inverse: Op = elementwise(
 
 __all__ = ["below", "binomial_draw", "derive_key", "gamma_draw", "gamma_moment", "gamma_slope", "log_gamma_draw",
            "normal_inverse", "philox32", "philox64", "poisson_draw", "position", "random_bits", "split_key",
-           "spread",           "unit_exponential", "unit_normal", "unit_uniform", "wald_draw"]
+           "spread", "unit_exponential", "unit_gumbel", "unit_normal", "unit_uniform", "wald_draw"]

@@ -8,6 +8,9 @@ reads the blocks of a stream of its own, whose key they are, for the others.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import numpy as np
 
 MASK = np.uint64(0xFFFFFFFF)
@@ -73,14 +76,114 @@ def open_uniform(bits: Array) -> Array:
     return ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
+#: How many elements are computed at a time: so many arrays of them stay in the cache.
+PIECE = 4096
+
+
+def in_pieces(f: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """A function of bits that takes many steps, for arrays of any shape."""
+
+    @functools.wraps(f)
+    def run(bits: Array) -> Array:
+        out, flat = np.empty(bits.size, _float_of(bits)[0]), bits.reshape(-1)
+        for k in range(0, bits.size, PIECE):
+            out[k : k + PIECE] = f(flat[k : k + PIECE])
+        return out.reshape(bits.shape)
+
+    return run
+
+
+def fma(x: Array, y: Array, z: Array | float) -> Array:
+    """x * y + z, rounded once, as the instruction of that name: which NumPy has not, and kernels are made of.
+
+    For numbers whose products and errors are in range. In double precision after S. Boldo and G. Melquiond (2008): the
+    exact result is a sum of three numbers, of which the two small ones are added with rounding to odd.
+    """
+    if x.dtype == np.float32:
+        return odd_sum(x.astype(np.float64) * y, np.asarray(z, np.float32).astype(np.float64)).astype(np.float32)
+    product, rest = _two_product(x, y)
+    above, small = two_sum(rest, z)
+    top, less = two_sum(product, above)
+    return top + odd_sum(small, less)
+
+
+def two_sum(x: Array, y: Array | float) -> tuple[Array, Array]:
+    """x + y rounded, and what was lost."""
+    s = x + y
+    t = s - x
+    return s, (x - (s - t)) + (y - t)
+
+
+def odd_sum(x: Array, y: Array | float) -> Array:
+    """x + y, where inexact that neighbour whose last bit is set: rounded once more, it is what rounding once gives."""
+    s, lost = two_sum(x, y)
+    bits = s.view(np.int64)
+    wrong = np.flatnonzero((lost != 0) & (bits & 1 == 0))
+    bits[wrong] += np.where((lost[wrong] > 0) == (s[wrong] > 0), 1, -1)
+    return s
+
+
+def _two_product(x: Array, y: Array) -> tuple[Array, Array]:
+    """x * y rounded, and what was lost (T. Dekker, 1971)."""
+    p = x * y
+    (a, b), (c, d) = _halves(x), _halves(y)
+    return p, ((a * c - p) + a * d + b * c) + b * d
+
+
+def _halves(x: Array) -> tuple[Array, Array]:
+    t = x * 134217729.0
+    high = t - (t - x)
+    return high, x - high
+
+
+#: Coefficients of logarithms: of fdlibm (e_log.c) and Cephes (logf); ln(2) in two parts, of which the first is short.
+LOG64 = (6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01, 2.222219843214978396e-01,
+         1.818357216161805012e-01, 1.531383769920937332e-01, 1.479819860511658591e-01)
+LOG32 = (3.3333331174e-1, -2.4999993993e-1, 2.0000714765e-1, -1.6668057665e-1, 1.4249322787e-1, -1.2420140846e-1,
+         1.1676998740e-1, -1.1514610310e-1, 7.0376836292e-2)
+LN2_64 = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+LN2_32 = 0.693359375, -2.12194440e-4
+
+
+def log_share(x: Array) -> Array:
+    """log(x) for positive normal numbers, of operations that round in one way only: it is the same everywhere."""
+    if x.dtype == np.float64:
+        b = x.view(np.int64) + (0x3FF0000000000000 - 0x3FE6A09E667F3BCD)
+        f = ((b & 0x000FFFFFFFFFFFFF) + 0x3FE6A09E667F3BCD).view(np.float64) - 1.0
+        k, ln2 = ((b >> 52) - 1023).astype(np.float64), LN2_64
+        s = f / (2.0 + f)
+        z = s * s
+        h = f * 0.5 * f
+        t = s * fma(horner(LOG64, z), z, h)
+    else:
+        b = x.view(np.int32) + np.int32(0x3F800000 - 0x3F3504F3)
+        f = ((b & np.int32(0x007FFFFF)) + np.int32(0x3F3504F3)).view(np.float32) - np.float32(1)
+        k, ln2 = ((b >> np.int32(23)) - np.int32(127)).astype(np.float32), tuple(map(np.float32, LN2_32))
+        z = f * f
+        h = z * np.float32(0.5)
+        t = f * z * horner(LOG32, f)
+    return k * ln2[0] - ((h - fma(k, np.full_like(k, ln2[1]), t)) - f)
+
+
+@in_pieces
 def unit_exponential(bits: Array) -> Array:
-    """-log(1 - u), where u has all bits; small numbers come from log1p, large ones from the small 1 - u."""
+    """-log(1 - u), where u has all bits; small numbers come from what 1 - t loses, large ones from the small 1 - u."""
     f, width = _float_of(bits)
     tail = np.minimum(bits, ~bits)
     t = (tail.astype(f) + f(0.5)) * f(2.0**-width)
-    return np.where(tail == bits, -np.log1p(-t), -np.log(t))
+    u = f(1) - t
+    a = np.where(tail == bits, u, t)
+    lost = ((u - f(1)) + t) / a
+    return np.where(tail == bits, lost, f(0)) - log_share(a)
 
 
+@in_pieces
+def unit_gumbel(bits: Array) -> Array:
+    """-log(-log(1 - u)), where u has all bits; so decreasing in them."""
+    return -log_share(unit_exponential(bits))
+
+
+@in_pieces
 def unit_normal(bits: Array) -> Array:
     """The inverse distribution function at (bits + 1/2) / 2**width: |z| up to 9.1 from 64 bits, 6.3 from 32."""
     f, width = _float_of(bits)
@@ -88,7 +191,9 @@ def unit_normal(bits: Array) -> Array:
     tail = np.minimum(bits, ~bits)
     p = (tail.astype(f) + f(0.5)) * f(2.0**-width)
     q = ((half - bits.dtype.type(1) - tail).astype(f) + f(0.5)) * f(2.0**-width)
-    z = normal_tail(p, q)
+    z = np.empty_like(q)
+    near = q <= f(0.425)
+    z[near], z[~near] = normal_middle(q[near]), normal_tail(np.sqrt(-log_share(p[~near])))
     return np.where(tail == bits, -z, z)
 
 
@@ -121,32 +226,37 @@ NORMAL32 = (
 
 
 def horner(coefficients: tuple[float, ...], x: Array) -> Array:
-    """The polynomial with these coefficients, that of x**0 first."""
+    """The polynomial with these coefficients, that of x**0 first, each step rounded once."""
     out = np.full_like(x, coefficients[-1])
     for c in coefficients[-2::-1]:
-        out = out * x + x.dtype.type(c)
+        out = fma(out, x, c)
     return out
 
 
-def normal_tail(p: Array, q: Array) -> Array:
-    """z with P(Z > z) = p, for p = 1/2 - q at most 1/2."""
-    table = NORMAL64 if p.dtype == np.float64 else NORMAL32
-    f = p.dtype.type
-    with np.errstate(all="ignore"):
-        r = f(0.180625) - q * q
-        middle = q * (horner(table[0], r) / horner(table[1], r))
-        r = np.sqrt(-np.log(p))
-        tail = horner(table[2], r - f(1.6)) / horner(table[3], r - f(1.6))
-        if len(table) > 4:
-            tail = np.where(r <= 5, tail, horner(table[4], r - f(5)) / horner(table[5], r - f(5)))
-        return np.where(q <= f(0.425), middle, tail)
+def normal_middle(q: Array) -> Array:
+    """z with P(0 < Z < z) = q, for q up to 0.425."""
+    table = NORMAL64 if q.dtype == np.float64 else NORMAL32
+    r = fma(-q, q, 0.180625)
+    return q * horner(table[0], r) / horner(table[1], r)
+
+
+def normal_tail(s: Array) -> Array:
+    """z with P(Z > z) = p, given s = sqrt(-log(p)), for p up to 0.075."""
+    table, f = NORMAL64 if s.dtype == np.float64 else NORMAL32, s.dtype.type
+    z = horner(table[2], s - f(1.6)) / horner(table[3], s - f(1.6))
+    far = s > 5
+    if len(table) > 4 and far.any():
+        z[far] = horner(table[4], s[far] - f(5)) / horner(table[5], s[far] - f(5))
+    return z
 
 
 def normal_inverse(p: Array) -> Array:
     """z with P(Z <= z) = p; accurate for small p, not for p near 1 (nothing is: use -normal_inverse(1 - p))."""
     with np.errstate(all="ignore"):
         low = np.minimum(p, 1 - p).astype(np.float64)
-        z = normal_tail(low, 0.5 - low)
+        near = 0.5 - low <= 0.425
+        z = np.empty_like(low)
+        z[near], z[~near] = normal_middle(0.5 - low[near]), normal_tail(np.sqrt(-np.log(low[~near])))
         z = np.where(p < 0.5, -z, z)
         z = np.where(low > 0, z, np.where(low < 0, np.nan, np.where(p == 0, -np.inf, np.inf)))
         return np.where(np.isnan(p), np.nan, z).astype(p.dtype)

@@ -110,7 +110,7 @@ def _draw(v: Value, _: list[Fact]) -> Fact:
     return Fact(0.0, None)
 
 
-@transfer("unit_normal")
+@transfer("unit_normal", "unit_gumbel")
 def _normal(v: Value, _: list[Fact]) -> Fact:
     return Fact(None, None, False, False)
 

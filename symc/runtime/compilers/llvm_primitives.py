@@ -48,6 +48,12 @@ def _fold(instruction: str) -> Primitive:
     return combine
 
 
+def _times(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:
+    """A product that is rounded, as it may not be contracted with a sum."""
+    x, y = xs
+    return Scalar(x.type, emit(f"fmul {LLVM[x.type]} {x.ref}, {cast(emit, y, x.type).ref}"))
+
+
 def _wrapping(sign: str) -> Primitive:
     def combine(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:
         a, b = (cast(emit, x, "i64") for x in xs)
@@ -177,6 +183,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "min": _extreme("<"),
     "max": _extreme(">"),
     "bits": _width,
+    "times": _times,
     "fold_add": _fold("fadd"),
     "fold_mul": _fold("fmul"),
     "fold_maximum": _intrinsic("maximum", 2, "nsz"),

@@ -76,6 +76,16 @@ fold_add = _reassociable("fadd")
 fold_mul = _reassociable("fmul")
 
 
+@intrinsic
+def times(typingctx, x, y):
+    """x * y, rounded: it becomes no part of a fused operation, whatever is added to it."""
+
+    def codegen(context, builder, signature, args):
+        return builder.fmul(args[0], context.cast(builder, args[1], signature.args[1], x))
+
+    return x(x, y), codegen
+
+
 def _wrapping(instruction: str):
     """Signed integers that overflow as NumPy's do. Numba's own operators leave the result of an overflow open."""
 

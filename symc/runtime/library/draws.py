@@ -18,8 +18,8 @@ from symc.runtime.library.math import exp, expm1, log
 from symc.runtime.library.random import (
     ATTEMPTS,
     ONE,
-    middle_above,
-    middle_under,
+    log_share,
+    middle64,
     normal_tail64,
     open_uniform,
     own_words,
@@ -70,10 +70,10 @@ def normal_by_branch(bits):
     tail, low = tail64(bits)
     q = (f64(i64(u64(0x7FFFFFFFFFFFFFFF) - (bits if low else ~bits))) + 0.5) * 5.421010862427522e-20
     if q <= 0.425:
-        r = 0.180625 - q * q
-        z = q * middle_above(r) / middle_under(r)
+        n, d = middle64(q)
+        z = n / d
     else:
-        z = normal_tail64((tail + 0.5) * 5.421010862427522e-20, q)
+        z = normal_tail64(q, math.sqrt(-log_share((tail + 0.5) * 5.421010862427522e-20)))
     return -z if low else z
 
 

@@ -1,8 +1,10 @@
 # mypy: ignore-errors
 """Random bits and numbers as scalar functions for kernels: ``symc.ir.ops.random_reference``, bit for bit.
 
-They have no branches, so that the loops around them vectorize; ``library.draws`` has those that do. Imported only
-when Numba compiles a kernel.
+So sums and products are those of the reference, in its order, and rounded where it rounds: ``fma`` is one operation
+there too, and ``times`` a product that is not contracted with the sum it is a part of, as other kernels' are. They
+have no branches, so that the loops around them vectorize; ``library.draws`` has those that do. Imported only when Numba
+compiles a kernel.
 """
 
 from __future__ import annotations
@@ -13,14 +15,33 @@ from numba import types
 from numba.extending import overload
 
 from symc.ir.ops import random_reference as reference
-from symc.runtime.compilers.numba_primitives import OPTIONS, f32, f64, i64, inlined, like, u32, u64
-from symc.runtime.library.math import log
+from symc.runtime.compilers.numba_primitives import (
+    OPTIONS,
+    bits32,
+    bits64,
+    f32,
+    f64,
+    float32_of,
+    float64_of,
+    fma,
+    i32,
+    i64,
+    inlined,
+    like,
+    rarely,
+    times,
+    u32,
+    u64,
+)
+from symc.runtime.library.math import MAGIC64, log
 
 MASK, HALF, ONE = u64(0xFFFFFFFF), u64(32), u64(1)
 MULTIPLIER0, MULTIPLIER1 = map(u64, reference.MULTIPLIERS)
 WEYL0, WEYL1 = map(u64, reference.WEYL)
 OWN, SCRAMBLE, ATTEMPTS = u64(reference.OWN), u64(reference.SCRAMBLE), reference.ATTEMPTS
 A64, B64, C64, D64, E64, F64 = reference.NORMAL64
+LOG64, LN2_64 = reference.LOG64, reference.LN2_64
+LOG32, LN2_32 = (tuple(map(f32, t)) for t in (reference.LOG32, reference.LN2_32))
 A32, B32, C32, D32 = (tuple(map(f32, t)) for t in reference.NORMAL32)
 
 
@@ -70,6 +91,10 @@ def unit_exponential(bits):
     """An exponential number; typed by the overload below."""
 
 
+def unit_gumbel(bits):
+    """A Gumbel number; typed by the overload below."""
+
+
 def unit_normal(bits):
     """A normal number; typed by the overload below."""
 
@@ -87,13 +112,52 @@ def open_uniform(bits):
     return (f64(i64(bits >> u64(12))) + 0.5) * 2.220446049250313e-16
 
 
+def _log_share64(x):
+    """log(x) for positive normal numbers, as the reference computes it."""
+    b = bits64(x) + (0x3FF0000000000000 - 0x3FE6A09E667F3BCD)  # so that the exponent field counts from sqrt(1/2)
+    f = float64_of((b & 0x000FFFFFFFFFFFFF) + 0x3FE6A09E667F3BCD) - 1.0
+    k = float64_of(((b >> 52) - 1023) + 0x4338000000000000) - MAGIC64
+    s = f / (2.0 + f)
+    z = s * s
+    r = fma(LOG64[6], z, LOG64[5])
+    r = fma(r, z, LOG64[4])
+    r = fma(r, z, LOG64[3])
+    r = fma(r, z, LOG64[2])
+    r = fma(r, z, LOG64[1])
+    r = fma(r, z, LOG64[0])
+    h = times(f * 0.5, f)
+    t = s * fma(r, z, h)
+    return k * LN2_64[0] - ((h - fma(k, LN2_64[1], t)) - f)
+
+
+def _log_share32(x):
+    b = i32(bits32(x) + (0x3F800000 - 0x3F3504F3))
+    f = float32_of(i32((b & 0x007FFFFF) + 0x3F3504F3)) - f32(1.0)
+    k = f32(i32((b >> 23) - 127))
+    r = fma(LOG32[8], f, LOG32[7])
+    r = fma(r, f, LOG32[6])
+    r = fma(r, f, LOG32[5])
+    r = fma(r, f, LOG32[4])
+    r = fma(r, f, LOG32[3])
+    r = fma(r, f, LOG32[2])
+    r = fma(r, f, LOG32[1])
+    r = fma(r, f, LOG32[0])
+    z = f * f
+    t = f * z * r
+    return k * LN2_32[0] - ((z * f32(0.5) - fma(k, LN2_32[1], t)) - f)
+
+
+def log_share(x):
+    """The same of either width; typed by the overload below."""
+
+
 @inlined
 def exponential(t, low):
     """-log1p(-t) if ``low`` else -log(t), with one logarithm."""
     u = like(t, 1) - t
     a = u if low else t
     lost = ((u - like(t, 1)) + t) / a
-    return (lost if low else like(t, 0)) - log(a)
+    return (lost if low else like(t, 0)) - log_share(a)
 
 
 @inlined
@@ -119,54 +183,94 @@ def _exponential32(bits):
     return exponential((f32(tail) + f32(0.5)) * f32(2.3283064365386963e-10), low)
 
 
-@inlined
-def middle_above(r):
-    x = ((A64[7] * r + A64[6]) * r + A64[5]) * r + A64[4]
-    return (((x * r + A64[3]) * r + A64[2]) * r + A64[1]) * r + A64[0]
+def _gumbel64(bits):
+    return -log_share(unit_exponential(bits))
+
+
+def _gumbel32(bits):
+    return -log_share(unit_exponential(bits))
 
 
 @inlined
-def middle_under(r):
-    x = ((B64[7] * r + B64[6]) * r + B64[5]) * r + B64[4]
-    return (((x * r + B64[3]) * r + B64[2]) * r + B64[1]) * r + 1.0
+def middle64(q):
+    """For q up to 0.425: numerator and denominator of z with P(0 < Z < z) = q."""
+    r = fma(-q, q, 0.180625)
+    n = fma(A64[7], r, A64[6])
+    n = fma(n, r, A64[5])
+    n = fma(n, r, A64[4])
+    n = fma(n, r, A64[3])
+    n = fma(n, r, A64[2])
+    n = fma(n, r, A64[1])
+    n = fma(n, r, A64[0])
+    d = fma(B64[7], r, B64[6])
+    d = fma(d, r, B64[5])
+    d = fma(d, r, B64[4])
+    d = fma(d, r, B64[3])
+    d = fma(d, r, B64[2])
+    d = fma(d, r, B64[1])
+    d = fma(d, r, B64[0])
+    return q * n, d
+
+
+@rarely
+def far64(s):
+    r = s - 5.0
+    n = fma(E64[7], r, E64[6])
+    n = fma(n, r, E64[5])
+    n = fma(n, r, E64[4])
+    n = fma(n, r, E64[3])
+    n = fma(n, r, E64[2])
+    n = fma(n, r, E64[1])
+    n = fma(n, r, E64[0])
+    d = fma(F64[7], r, F64[6])
+    d = fma(d, r, F64[5])
+    d = fma(d, r, F64[4])
+    d = fma(d, r, F64[3])
+    d = fma(d, r, F64[2])
+    d = fma(d, r, F64[1])
+    d = fma(d, r, F64[0])
+    return n / d
 
 
 @inlined
-def normal_tail64(p, q):
-    """z with P(Z > z) = p = 1/2 - q. Both ranges of the tail share one evaluation, so that nothing jumps."""
-    r = 0.180625 - q * q
-    n, d = middle_above(r), middle_under(r)
-    s = math.sqrt(-log(p))
-    far = s > 5.0
-    r = s - (5.0 if far else 1.6)
-    m = E64[7] if far else C64[7]
-    m = m * r + (E64[6] if far else C64[6])
-    m = m * r + (E64[5] if far else C64[5])
-    m = m * r + (E64[4] if far else C64[4])
-    m = m * r + (E64[3] if far else C64[3])
-    m = m * r + (E64[2] if far else C64[2])
-    m = m * r + (E64[1] if far else C64[1])
-    m = m * r + (E64[0] if far else C64[0])
-    e = F64[7] if far else D64[7]
-    e = e * r + (F64[6] if far else D64[6])
-    e = e * r + (F64[5] if far else D64[5])
-    e = e * r + (F64[4] if far else D64[4])
-    e = e * r + (F64[3] if far else D64[3])
-    e = e * r + (F64[2] if far else D64[2])
-    e = e * r + (F64[1] if far else D64[1])
-    e = e * r + 1.0
+def normal_tail64(q, s):
+    """z with P(Z > z) = p = 1/2 - q, given s = sqrt(-log(p))."""
+    n, d = middle64(q)
+    r = s - 1.6
+    m = fma(C64[7], r, C64[6])
+    m = fma(m, r, C64[5])
+    m = fma(m, r, C64[4])
+    m = fma(m, r, C64[3])
+    m = fma(m, r, C64[2])
+    m = fma(m, r, C64[1])
+    m = fma(m, r, C64[0])
+    e = fma(D64[7], r, D64[6])
+    e = fma(e, r, D64[5])
+    e = fma(e, r, D64[4])
+    e = fma(e, r, D64[3])
+    e = fma(e, r, D64[2])
+    e = fma(e, r, D64[1])
+    e = fma(e, r, D64[0])
     middle = q <= 0.425
-    return (q * n if middle else m) / (d if middle else e)
+    z = (n if middle else m) / (d if middle else e)
+    return far64(s) if s > 5.0 else z
 
 
 @inlined
-def normal_tail32(p, q):
-    r = f32(0.180625) - q * q
-    n = ((A32[3] * r + A32[2]) * r + A32[1]) * r + A32[0]
-    d = ((B32[3] * r + B32[2]) * r + B32[1]) * r + f32(1.0)
-    r = f32(math.sqrt(-log(p))) - f32(1.6)
-    m = ((C32[3] * r + C32[2]) * r + C32[1]) * r + C32[0]
-    e = (D32[2] * r + D32[1]) * r + f32(1.0)
+def normal_tail32(q, s):
+    r = fma(-q, q, f32(0.180625))
+    n = fma(A32[3], r, A32[2])
+    n = fma(n, r, A32[1])
+    n = fma(n, r, A32[0])
+    d = fma(B32[3], r, B32[2])
+    d = fma(d, r, B32[1])
+    d = fma(d, r, B32[0])
+    r = s - f32(1.6)
+    m = fma(C32[3], r, C32[2])
+    m = fma(m, r, C32[1])
+    m = fma(m, r, C32[0])
+    e = fma(D32[2], r, D32[1])
+    e = fma(e, r, D32[0])
     middle = q <= f32(0.425)
     return (q * n if middle else m) / (d if middle else e)
 
@@ -174,33 +278,37 @@ def normal_tail32(p, q):
 def _normal64(bits):
     tail, low = tail64(bits)
     rest = f64(i64(u64(0x7FFFFFFFFFFFFFFF) - (bits if low else ~bits)))
-    z = normal_tail64((tail + 0.5) * 5.421010862427522e-20, (rest + 0.5) * 5.421010862427522e-20)
+    s = math.sqrt(-log_share((tail + 0.5) * 5.421010862427522e-20))
+    z = normal_tail64((rest + 0.5) * 5.421010862427522e-20, s)
     return -z if low else z
 
 
 def _normal32(bits):
     tail, low = tail32(bits)
     scale = f32(2.3283064365386963e-10)
-    z = normal_tail32((f32(tail) + f32(0.5)) * scale, (f32(u32(u32(0x7FFFFFFF) - tail)) + f32(0.5)) * scale)
+    s = f32(math.sqrt(-log_share((f32(tail) + f32(0.5)) * scale)))
+    z = normal_tail32((f32(u32(u32(0x7FFFFFFF) - tail)) + f32(0.5)) * scale, s)
     return -z if low else z
 
 
 def _by_width(stub, narrow, wide):
     @overload(stub, jit_options=OPTIONS)
     def choose(bits):
-        return narrow if bits == types.uint32 else wide
+        return narrow if bits in (types.uint32, types.float32) else wide
 
 
 _by_width(unit_uniform, _uniform32, _uniform64)
 _by_width(unit_exponential, _exponential32, _exponential64)
+_by_width(unit_gumbel, _gumbel32, _gumbel64)
 _by_width(unit_normal, _normal32, _normal64)
+_by_width(log_share, _log_share32, _log_share64)
 
 
 @inlined
 def normal_inverse(p):
     x = f64(p)
     low = x if x < 0.5 else 1.0 - x
-    z = normal_tail64(low, 0.5 - low)
+    z = normal_tail64(0.5 - low, math.sqrt(-log(low)))
     z = -z if x < 0.5 else z
     end = math.nan if low != 0.0 else (-math.inf if x == 0.0 else math.inf)
     return like(p, z if low > 0.0 else end)
