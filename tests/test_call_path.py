@@ -448,6 +448,6 @@ def test_what_checks_indices_is_served_and_an_index_out_of_bounds_says_so(monkey
         assert total == 6
     assert not NATIVE or not seen
     for bad in (4, -5):
-        with pytest.raises(sc.errors.IndexingError, match="out of bounds for an axis of size 4"):
+        with pytest.raises(sc.errors.IndexingError, match=f"index {bad} is out of bounds for axis 0 of size 4"):
             f(np.arange(4.0), np.array([0, bad, 1]))
     np.testing.assert_array_equal(f(np.arange(4.0), np.array([2, 0, 1]))[0], [4, 0, 2])

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import ExecutionError, InternalError, SymcError
+from symc.errors import ExecutionError, IndexingError, InternalError, SymcError
 from symc.ir import location
 from symc.ir.dim import Dim, names, solve
 from symc.ir.function import Function, Hints
 from symc.ir.ops.effect import program_order
+from symc.ir.ops.index import explain_bounds
 from symc.ir.record import dataclass
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType, TupleType, concrete_shape
@@ -147,7 +148,11 @@ def apply(v: Value, arrays: list[Any], sizes: Mapping[str, int], check: bool, hi
     if v.regions:
         attrs["regions"] = [RegionCall(r, sizes, check, inside, within) for r in v.regions]
     try:
-        out = v.op.reference(*arrays, **attrs)
+        try:
+            out = v.op.reference(*arrays, **attrs)
+        except IndexingError:
+            explain_bounds(v, arrays)
+            raise
     except SymcError as e:
         e.attach(_rows(arrays), location.in_order((hints or {}).get(v, ())))
         raise

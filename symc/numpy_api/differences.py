@@ -143,12 +143,14 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         x, xp, fp = _periodic(x, xp, fp, period)
         left = right = None
     if fp.dtype.kind == "c":
-        parts = [[None if v is None else API[part](v) for v in (fp, left, right)] for part in ("real", "imag")]
-        return API["make_complex"](*[_interpolated(x, xp, *v) for v in parts])
+        def part(name: str) -> Tensor:
+            return _interpolated(x, xp, *(v if v is None else API[name](v) for v in (fp, left, right)))
+
+        return API["make_complex"](part("real"), part("imag"))
     return _interpolated(x, xp, fp, left, right)
 
 
-def _interpolated(x: Tensor, xp: Tensor, fp: Tensor, left: Any, right: Any) -> Tensor:
+def _interpolated(x: Tensor, xp: Tensor, fp: Any, left: Any, right: Any) -> Tensor:
     """Real values at ``x``: between the points, and outside of them."""
     first, last = API["getitem"](fp, 0), API["getitem"](fp, -1)
     out = first if xp.shape[0] == 1 else _between(x, xp, fp)

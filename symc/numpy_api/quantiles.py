@@ -116,7 +116,7 @@ def _quantile(a: Any, q: Points, axis: Any, method: str, keepdims: bool, weak: b
     def element(k: Any) -> Tensor:
         return API["getitem"](line, (Ellipsis, int(np.clip(k, 0, n - 1))))
 
-    def one(p: np.generic) -> Tensor:
+    def one(p: Any) -> Tensor:
         place = (_STEPS.get(method) or _PLACES[method])(n, p)
         whole = method in _STEPS or method == "linear" and place.dtype.kind in "iu"
         value = element(place) if whole else _between(element, place, n, method, weak)
@@ -132,7 +132,7 @@ def _quantile(a: Any, q: Points, axis: Any, method: str, keepdims: bool, weak: b
     return API["reshape"](API["stack"](results), (*q.shape, *results[0].shape))
 
 
-def _between(element: Callable[[Any], Tensor], place: np.generic, n: int, method: str, weak: bool) -> Tensor:
+def _between(element: Callable[[Any], Tensor], place: Any, n: int, method: str, weak: bool) -> Tensor:
     """The value at a place between two elements. Of two infinities of one sign it is that infinity."""
     low = np.floor(place)
     part = place - low

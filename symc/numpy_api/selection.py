@@ -92,12 +92,13 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     t, axis = _along(arr, axis, "insert")
     n = t.shape[axis]
     v = API["astype"](values, t.dtype)
-    if size_of(obj) is not None:  # one place, before which all of ``values`` go
+    one = size_of(obj)
+    if one is not None:  # one place, before which all of ``values`` go
         v = API["moveaxis"](API["reshape"](v, (1,) * (t.ndim - v.ndim) + v.shape), 0, axis)
         v = API["broadcast_to"](v, tuple(v.shape[i] if i == axis else s for i, s in enumerate(t.shape)))
         if isinstance(n, int) and isinstance(obj, int) and not -n <= obj <= n:
             raise IndexingError(f"insert: place {obj} is out of bounds for axis {axis} of size {n}", values=rows([t]))
-        head, place = (slice(None),) * axis, user_size(wrapped_size(size_of(obj), as_size(n)))
+        head, place = (slice(None),) * axis, user_size(wrapped_size(one, as_size(n)))
         before, after = API["getitem"](t, (*head, slice(None, place))), API["getitem"](t, (*head, slice(place, None)))
         return API["concatenate"]([before, v, after], axis)
     if not isinstance(n, int):

@@ -12,11 +12,12 @@ from symc.ir.bodies import is_control
 from symc.ir.dim import Size, known_nonnegative
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE, Inside, merge_inside
-from symc.ir.ops.kernel import bounded, check_index
+from symc.ir.ops.index import index_operands, wrapped_index
+from symc.ir.ops.kernel import bounded, checked_index
 from symc.ir.traverse import rebuild, region_params
 from symc.ir.value import Region, Value, make
 from symc.opt.facts import Analysis, Fact
-from symc.opt.ranges import UNKNOWN, Range, range_of, wrapped_index
+from symc.opt.ranges import UNKNOWN, Range, range_of
 from symc.opt.regions import as_function, with_lines
 from symc.opt.transfer.ends import whole
 
@@ -32,15 +33,7 @@ def in_bounds(index: Value, size: Size) -> bool:
 
 def indices_checked(v: Value) -> bool:
     """Are all indices of a gather or scatter known to be in bounds? (True of ops that have none.)"""
-    return all(in_bounds(v.operands[k], size) for k, size in _index_operands(v))
-
-
-def _index_operands(v: Value) -> list[tuple[int, Size]]:
-    """The operands that are indices, and the size of the axis that each counts along."""
-    first = v.op.facts.get("indices")
-    if first is None:
-        return []
-    return [(first + k, v.operands[0].shape[a]) for k, a in enumerate(v.attrs["axes"])]
+    return all(in_bounds(v.operands[k], v.operands[0].shape[a]) for k, a in index_operands(v))
 
 
 def _keeps_numbers(v: Value) -> bool:
@@ -62,13 +55,14 @@ class _Checker:
         self.hints = dict(f.hints)
         self.inside: Inside = {region: dict(lines) for region, lines in f.inside.items()}
         self.bodies: dict[tuple[Region, tuple[Fact, ...]], Region] = {}
+        self.checks: dict[tuple[Value, Size], Value] = {}
 
     def run(self) -> Function:
         f = self.f
         for v in f.values():
             operands = [self.done[o] for o in v.operands]
-            for k, size in _index_operands(v):
-                operands[k] = self._index(v, v.operands[k], operands[k], size)
+            for k, axis in index_operands(v):
+                operands[k] = self._index(v, v.operands[k], operands[k], axis)
             new = rebuild(v, operands)
             if v.regions and is_control(v):
                 new = make(v.op, operands, v.attrs, [self._body(v, k) for k in range(len(v.regions))])
@@ -77,15 +71,19 @@ class _Checker:
                 self.hints[new] = self.hints.get(new, NOWHERE) | f.hints.get(v, NOWHERE)
         return with_lines(f.with_results([self.done[r] for r in f.body.results], self.hints), self.inside)
 
-    def _index(self, v: Value, old: Value, new: Value, size: Size) -> Value:
+    def _index(self, v: Value, old: Value, new: Value, axis: int) -> Value:
         """The index ``new`` (``old`` in the function as it was), checked if that is needed."""
+        size = v.operands[0].shape[axis]
         x = wrapped_index(old)
         if x is not None and self.facts(x).nonnegative:  # nothing wraps around
             old, new = x, self.done[x]
         if in_bounds(new, size):
             return new
-        known = _inside(whole(self.facts(old)), size)
-        out = (bounded if known else check_index)(new, size=size)
+        out = self.checks.get((new, size))
+        if out is None:
+            known = _inside(whole(self.facts(old)), size)
+            out = bounded(new, size=size) if known else checked_index(new, v.operands[0], axis)
+            self.checks[new, size] = out
         self.hints[out] = self.hints.get(out, NOWHERE) | self.f.hints.get(v, NOWHERE)
         return out
 

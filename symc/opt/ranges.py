@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from symc.ir.dim import Dim, Size, if_any, known_nonnegative
+from symc.ir.ops.index import wrapped_index
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value
 
@@ -149,21 +150,6 @@ def _chosen(v: Value, given: list[Range]) -> Range:
     if not _not_below(low + size, 0) and not (high is not None and _not_below(low + size, high - low)):
         return UNKNOWN  # (where there are elements at all, the least is not above the greatest)
     return 0, _hull([(0, high), (0, size - 1)])[1]
-
-
-def wrapped_index(v: Value) -> Value | None:
-    """The index x that v wraps around, if v is ``where(x < 0, x + n, x)``: NumPy's negative indices."""
-    if v.op.name != "where":
-        return None
-    test, shifted, x = v.operands
-    below = test.op.name == "lt" and test.operands[0] is x and _is_zero(test.operands[1])
-    return x if below and shifted.op.name == "add" and x in shifted.operands else None
-
-
-def _is_zero(v: Value) -> bool:
-    while v.op.name == "broadcast":
-        v = v.operands[0]
-    return v.op.name == "constant" and not v.shape and not v.attrs["value"].data
 
 
 _ARITHMETIC: dict[str, Callable[[Value, list[Range]], Range]] = {

@@ -48,11 +48,60 @@ def _gathered_shape(t: TensorType, index_shape: tuple[Size, ...], axes: Axes) ->
     return [*index_shape, *[s for a, s in enumerate(t.shape) if a not in axes]]
 
 
+def out_of_bounds(index: np.ndarray, size: int, wrapped: bool = False, along: int | None = None, of: str = "") -> None:
+    """Raises IndexingError, with the first index as the user gave it, if one is not in [0, size).
+
+    ``wrapped``: the size was added to negative ones. ``along`` which axis of which array ``of``.
+    """
+    bad = (index < 0) | (index >= size)
+    if not np.any(bad):
+        return
+    wrong = int(index[bad].flat[0])
+    where = "an axis" if along is None else f"axis {along}"
+    raise IndexingError(
+        f"index {wrong - size if wrapped and wrong < 0 else wrong} is out of bounds for {where} of size {size}"
+        + (f", of an array {of}" if of else ""),
+        help="indices count from 0; negative ones from the end, down to minus the size",
+    )
+
+
 def _check_bounds(name: str, shape: Sequence[int], indices: Sequence[np.ndarray], axes: Axes) -> None:
     for i, a in zip(indices, axes, strict=True):
-        if i.size and (int(i.min()) < 0 or int(i.max()) >= shape[a]):
-            wrong = int(i.min()) if int(i.min()) < 0 else int(i.max())
-            raise IndexingError(f"{name}: index {wrong} is out of bounds for axis {a} of size {shape[a]}")
+        out_of_bounds(np.asarray(i), shape[a], along=a)
+
+
+def index_operands(v: Value) -> list[tuple[int, int]]:
+    """The operands of a gather or scatter that are indices, and the axis that each counts along; of others none."""
+    first = v.op.facts.get("indices")
+    return [] if first is None else [(first + k, a) for k, a in enumerate(v.attrs["axes"])]
+
+
+def explain_bounds(v: Value, arrays: Sequence[np.ndarray]) -> None:
+    """Raises IndexingError for the first index of a gather or scatter that is out of bounds, as the user gave it."""
+    for k, a in index_operands(v):
+        out_of_bounds(arrays[k], np.shape(arrays[0])[a], counts_from_end(v.operands[k]), a, str(v.operands[0].type))
+
+
+def wrapped_index(v: Value) -> Value | None:
+    """The index x that v wraps around, if v is ``where(x < 0, x + n, x)``: NumPy's negative indices."""
+    if v.op.name != "where":
+        return None
+    test, moved, x = v.operands
+    below = test.op.name == "lt" and test.operands[0] is x and _is_zero(test.operands[1])
+    return x if below and moved.op.name == "add" and x in moved.operands else None
+
+
+def counts_from_end(v: Value) -> bool:
+    """Whether ``v`` is made of an index to which the size was added where it was negative."""
+    while "movement" in v.op.traits and len(v.operands) == 1:
+        v = v.operands[0]
+    return wrapped_index(v) is not None
+
+
+def _is_zero(v: Value) -> bool:
+    while v.op.name == "broadcast":
+        v = v.operands[0]
+    return v.op.name == "constant" and not v.shape and not v.attrs["value"].data
 
 
 def _gather_infer(t: TensorType, *indices: TensorType, axes: Axes) -> TensorType:

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import IndexingError, InternalError
+from symc.errors import InternalError
 from symc.ir.dim import Size
 from symc.ir.op import Element, Op, View, lookup, register
+from symc.ir.ops.index import counts_from_end, out_of_bounds
 from symc.ir.types import TensorType, TupleType, Type
 from symc.ir.value import Region, Value
 
@@ -155,27 +156,30 @@ load = register(
 CHECKS = frozenset({"checks"})
 
 
-def _check_index_reference(index, size):
-    bad = (index < 0) | (index >= size)
-    if np.any(bad):
-        raise IndexingError(
-            f"index {index[bad].flat[0] if index.ndim else index} is out of bounds for an axis of size {size}",
-            help="indices count from 0; negative ones from the end, down to minus the size",
-        )
+def _check_index_reference(index, size, **told):
+    out_of_bounds(index, size, **told)
     return np.array(index)
 
 
 check_index = register(
     Op(
         "check_index",
-        lambda t, size: t,
+        lambda t, size, wrapped=False, along=None, of="": t,
         _check_index_reference,
         lowering=Element(),
         traits=CHECKS,
         samples=lambda: iter([((np.array([0, 2]),), dict(size=3))]),
-        doc="The operand, after a check that every element is in [0, size): nothing else checks in kernels.",
+        doc="The operand, after a check that every element is in [0, size): nothing else checks in kernels. An error "
+        "says `along` which axis of which array `of`, and takes the size off negative ones that were `wrapped`.",
     )
 )
+
+
+def checked_index(index: Value, array: Value, axis: int) -> Value:
+    """An index into ``array`` along ``axis``, with a check that says so."""
+    return check_index(
+        index, size=array.shape[axis], wrapped=counts_from_end(index), along=axis, of=str(array.type)
+    )
 
 
 bounded = register(

@@ -2,7 +2,8 @@
 
 Both are made of the greatest element and of the sum of exponentials of differences from it, as logsumexp is: where
 several of the three are taken of one value, these parts are computed once. Where every element is -inf the result is
-nan, as 0 / 0 is; a zero cotangent stays zero there.
+nan, as 0 / 0 is; a zero cotangent stays zero there. With an inf among them softmax is nan in every element, as SciPy's,
+and its logarithm nan there and -inf elsewhere.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from symc.errors import IndexingError, ShapeError
 from symc.ir.op import Custom, Decompose, Op, register
 from symc.ir.ops.arithmetic import mulz
-from symc.ir.ops.compare import eq
+from symc.ir.ops.compare import eq, isfinite
 from symc.ir.ops.elementwise import check_kind, like
 from symc.ir.ops.index import gather
 from symc.ir.ops.leaf import iota
@@ -57,6 +58,7 @@ def _total(g: Value, v: Value) -> Value:
 def _softmax_parts(v: Value) -> Value:
     (x,), axes = v.operands, v.attrs["axes"]
     _, shifted, total = shifted_sum(x, axes)
+    total = where(isfinite(total), total, like(total, np.nan))
     return exp(shifted) / spread(total, x, axes)
 
 
@@ -65,8 +67,13 @@ def _softmax_change(g: Any, v: Value) -> Value:
     return mulz(g - _total(mulz(g, v), v), v)
 
 
+def _softmax_reference(x, axis):
+    total = np.sum(np.exp(x), axis=axis, keepdims=True)
+    return np.exp(x) / np.where(np.isfinite(total), total, np.nan)
+
+
 softmax = _register(
-    "softmax", lambda x, axis: np.exp(x) / np.sum(np.exp(x), axis=axis, keepdims=True), _softmax_parts,
+    "softmax", _softmax_reference, _softmax_parts,
     Custom(lambda t, v: _softmax_change(t[0], v), lambda g, v: (_softmax_change(g, v),)),
     "exp(x) / sum(exp(x)) along `axes`, without overflow.")
 

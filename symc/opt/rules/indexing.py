@@ -14,7 +14,7 @@ from symc.ir.dim import Size, known_nonnegative, product, size_name
 from symc.ir.op import lookup, splat
 from symc.ir.ops.cast import cast
 from symc.ir.ops.index import dynamic_slice, gather
-from symc.ir.ops.kernel import check_index
+from symc.ir.ops.kernel import checked_index
 from symc.ir.ops.leaf import iota, scalar, size
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.shape import broadcast, concat, flip, inverse_permutation, reshape, slice_, transpose
@@ -245,7 +245,7 @@ def gather_of_slice(v: Value) -> Value | None:
         return None
     moved = []
     for i, k in zip(indices, axes, strict=True):
-        i = check_index(i, size=s.shape[k])
+        i = checked_index(i, s, k)
         i = i if a["step"][k] == 1 else i * a["step"][k]
         moved.append(i + number_like(a["start"][k], i))
     return gather(x, *moved, axes=axes)
@@ -290,7 +290,7 @@ def gather_of_iota(v: Value) -> Value | None:
         return None
     along = x.attrs["axis"]
     if along in v.attrs["axes"]:
-        i = check_index(indices[v.attrs["axes"].index(along)], size=x.shape[along])
+        i = checked_index(indices[v.attrs["axes"].index(along)], x, along)
         i = i if i.dtype == v.dtype else cast(i, dtype=v.dtype)
         return broadcast(i, axes=tuple(range(i.ndim)), shape=v.shape)
     return iota(shape=v.shape, axis=depth_of(v) + other_axes(v).index(along), dtype=v.dtype)

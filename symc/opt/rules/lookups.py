@@ -14,7 +14,7 @@ from symc.ir.dim import known_nonnegative, product
 from symc.ir.op import Decompose, lookup, splat
 from symc.ir.ops.cast import cast
 from symc.ir.ops.index import gather
-from symc.ir.ops.kernel import check_index
+from symc.ir.ops.kernel import check_index, checked_index
 from symc.ir.ops.leaf import array, iota, size
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.reduce import sum_
@@ -279,7 +279,7 @@ def gather_of_position(v: Value) -> Value | None:
     parts = []
     for a in range(p.ndim):
         if a in v.attrs["axes"]:
-            i = check_index(indices[v.attrs["axes"].index(a)], size=p.shape[a])
+            i = checked_index(indices[v.attrs["axes"].index(a)], p, a)
             term = broadcast(cast(i, dtype=v.dtype), axes=tuple(range(i.ndim)), shape=v.shape)
         else:
             term = iota(shape=v.shape, axis=depth + other_axes(v).index(a), dtype=v.dtype)

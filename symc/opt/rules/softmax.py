@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from symc.ir.ops.assume import promised
-from symc.ir.ops.index import gather
-from symc.ir.ops.kernel import check_index
+from symc.ir.ops.index import gather, wrapped_index
+from symc.ir.ops.kernel import checked_index
 from symc.ir.ops.leaf import iota
 from symc.ir.ops.math import exp, log
 from symc.ir.ops.reduce import logsumexp, max_, spread, sum_
@@ -15,7 +15,6 @@ from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.opt.forms import Steps, steps_of
 from symc.opt.pattern import flatten, join, leaves
-from symc.opt.ranges import wrapped_index
 from symc.opt.rule import rewrite
 from symc.opt.rules.logsumexp import may_go, without_shift
 
@@ -219,7 +218,7 @@ def cross_entropy(v: Value) -> Value | None:
         count = wrapped_index(i)
         if steps_of(i if count is None else count) != Steps(a, 0, 1):
             return None
-    return log_softmax_at(x, check_index(indices[axis], size=x.shape[axis]), axis=axis)
+    return log_softmax_at(x, checked_index(indices[axis], x, axis), axis=axis)
 
 
 def _labels(*shape: int) -> Value:
