@@ -7,7 +7,6 @@ others to ``Calling.call``. A ``Calling`` does not know the function it belongs 
 from __future__ import annotations
 
 import inspect
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +14,14 @@ import numpy as np
 
 from symc.build import Built
 from symc.callsite import caller
-from symc.errors import DTypeError, InputError, InternalError, ShapeError, SymcError
+from symc.errors import DTypeError, InputError, InternalError, ShapeError, SymcError, of_handler
+from symc.ir.locks import new_lock, turnstile
 from symc.ir.text import print_function
 from symc.ir.types import concrete_shape
 from symc.keeping import Keeping
 from symc.nest import filler, match
+from symc.runtime.calls import raise_left
+from symc.runtime.commit import Held
 from symc.runtime.frames import Frames
 from symc.runtime.two_programs import TwoPrograms
 from symc.signature import Signature, own_out
@@ -43,15 +45,18 @@ class Calling:
         self._count = len(built.function.outputs)
         self._cells = tuple(cells)
         self._locked = sorted(self._cells, key=lambda c: c.serial)
+        self._locks = [c.lock for c in self._locked]
         first = len(built.function.inputs) - len(self._cells)
         self._updated = [self._cells[k - first] for k in built.function.updates]
+        for cell in self._updated:
+            cell.updated = True
         self._program = prepared.program if isinstance(prepared.program, Frames) else None
         if isinstance(prepared.program, TwoPrograms):
             self.run = Keeping(prepared.program, [self._cells[k - first] for k in prepared.program.reads]).run
         self.install: Callable[[Callable[..., Any]], None] | None = None
         self._entry: Any = None
         self._met: set[tuple] = set()
-        self._learning = threading.Lock()
+        self._learning = new_lock()
         distinct = len(set(self._cells)) == len(self._cells)
         self._learns = self._program is not None and signature.simple and distinct and not signature.donated
 
@@ -60,13 +65,14 @@ class Calling:
         if out is not None and own_out(self._names, args):
             kwargs, out = {**kwargs, "out": out}, None
         try:
+            raise_left()
             arrays = self._signature.arrays(args, kwargs)
             if self._cells:
                 filled = self._call_with_state(arrays, out)
             else:
                 sizes = self._signature.sizes(arrays)
                 if out is not None:
-                    return self._call_into(arrays, sizes, out)[0]
+                    return self._call_into(arrays, sizes, out)
                 filled = self._fill(self.run(arrays, sizes, None))
             if self._learns and out is None and not kwargs:
                 self._learn(args, arrays)
@@ -78,6 +84,8 @@ class Calling:
             e.add_note(f"in {caller()}: {self.name}")
             raise
         except Exception as e:
+            if of_handler(e):
+                raise
             text = print_function(self._prepared.final)
             raise InternalError(f"{self.name}: {type(e).__name__}: {e}", where=[caller()], text=text) from e
 
@@ -90,11 +98,9 @@ class Calling:
             if len(self._met) >= MET:
                 self._met.clear()
             self._met.add(shapes)
-        elif self._learning.acquire(blocking=False):
-            try:
+        else:
+            with self._learning:
                 self._prepare(shapes, self._signature.sizes(arrays))
-            finally:
-                self._learning.release()
 
     def _prepare(self, shapes: tuple, sizes: Mapping[str, int]) -> None:
         from symc.runtime import entry
@@ -126,36 +132,25 @@ class Calling:
         return entry.Entry(arguments, made, self._count, states, native)
 
     def _call_with_state(self, arrays: list[np.ndarray], out: Any) -> Any:
-        """Hold the locks of all states; replace them when everything has succeeded."""
-        taken, used = [], []
+        """Hold the locks of all states, which the program replaces when everything has succeeded."""
+        held = Held(self._locks)
+        with turnstile:
+            pass
         try:
-            for cell in self._locked:
-                cell.lock.acquire()
-                taken.append(cell)
+            held.take()
             for cell in self._updated:
                 cell.check_free(f"a call of {self.name}")
-            for cell in self._locked:
-                if cell.running is None:
-                    cell.mark(cell.borrowed, self.name)
-                    used.append(cell)
+            held.mark([c for c in self._locked if c.running is None], self.name)
             arrays += self._states()
             self._keep_apart(arrays)
             sizes = self._signature.sizes(arrays)
             for cell in self._updated:
                 cell.version += 1
             if out is None:
-                results = self.run(arrays, sizes, None)
-                filled = self._fill(results[: self._count])
-            else:
-                filled, results = self._call_into(arrays, sizes, out)
-            for cell, new in zip(self._updated, results[self._count :], strict=True):
-                cell.array = new
-            return filled
+                return self._fill(self.run(arrays, sizes, None, self._updated)[: self._count])
+            return self._call_into(arrays, sizes, out)
         finally:
-            for cell in used:
-                cell.mark(cell.borrowed, None)
-            for cell in reversed(taken):
-                cell.lock.release()
+            held.release()
 
     def _states(self) -> list[np.ndarray]:
         """The arrays of all states."""
@@ -170,18 +165,18 @@ class Calling:
                     if np.may_share_memory(arrays[k], cell.array):
                         arrays[k] = arrays[k].copy()
 
-    def _call_into(self, arrays: list[np.ndarray], sizes: Mapping[str, int], out: Any) -> tuple[Any, list[np.ndarray]]:
+    def _call_into(self, arrays: list[np.ndarray], sizes: Mapping[str, int], out: Any) -> Any:
         """Write the outputs into the caller's buffers; by way of fresh arrays where one overlaps what is read."""
         buffers = self._buffers(out, sizes)
         direct: list[np.ndarray | None] = []
         for k, b in enumerate(buffers):
             others = [*arrays, *buffers[:k], *buffers[k + 1 :]]
             direct.append(b if b.flags.carray and not any(np.may_share_memory(b, a) for a in others) else None)
-        results = self.run(arrays, sizes, direct)
+        results = self.run(arrays, sizes, direct, self._updated)
         for b, d, r in zip(buffers, direct, results):
             if d is None or r is not d:
                 np.copyto(b, r)
-        return self._fill(buffers), results
+        return self._fill(buffers)
 
     def _buffers(self, out: Any, sizes: Mapping[str, int]) -> list[np.ndarray]:
         nest = self._built.outputs

@@ -19,7 +19,7 @@ from symc.callsite import caller
 from symc.codegen.cuda.user import CudaKernel
 from symc.codegen.user_functions import add as add_function
 from symc.custom_derivative import all_fitted, custom_rule, dense, fitted, tensors
-from symc.errors import DTypeError, InputError, ShapeError
+from symc.errors import DTypeError, InputError, ShapeError, of_handler
 from symc.ir.attrs import Array
 from symc.ir.bodies import make_scan
 from symc.ir.dim import Dim, Size
@@ -257,6 +257,8 @@ class _Own:
                 with np.errstate(all="ignore"):
                     self._dtypes[key] = np.asarray(self._fn(*[np.ones(1, d) for d in dtypes], **attrs)).dtype
             except Exception as e:
+                if of_handler(e):
+                    raise
                 raise DTypeError(f"{self.name}: the function fails on {', '.join(map(str, dtypes))}: {e}") from e
         return self._dtypes[key]
 

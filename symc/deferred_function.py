@@ -6,7 +6,6 @@ Python numbers (those promote as such).
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from symc.errors import InputError, PipelineError, SymcError
 from symc.inputs import input as make_input
 from symc.ir import location
 from symc.ir.location import Loc
+from symc.ir.locks import new_lock
 from symc.ir.types import as_dtype
 from symc.leaves import Leaf, leaf_of, register_leaf
 from symc.nest import flatten, unflatten
@@ -53,7 +53,7 @@ class Specializing:
         self.variants: dict[Any, functions.CompiledFunction] = {}
         self._last: functions.CompiledFunction | None = None
         self._quick: dict[tuple, functions.CompiledFunction] = {}  # by dtypes and shapes seen before
-        self._lock = threading.RLock()
+        self._lock = new_lock()
         self._float = default_float()
 
     def _seen(self, args: tuple) -> tuple[tuple | None, functions.CompiledFunction | None]:
@@ -113,7 +113,7 @@ class Specializing:
         return {**self.__dict__, "variants": {}, "_last": None, "_quick": {}, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.RLock())
+        self.__dict__.update(state, _lock=new_lock())
 
     def __str__(self) -> str:
         return self._last.dump() if self._last is not None else repr(self)

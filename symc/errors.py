@@ -131,6 +131,18 @@ class InternalError(SymcError, RuntimeError):
         return super().__str__() + (f"\n  smallest text that shows it:\n{self.text}" if self.text else "")
 
 
+def of_handler(error: BaseException) -> bool:
+    """Whether the handler of a signal raised it: somebody else's error, which goes on unchanged. The last argument of
+    a handler is the frame that was interrupted, in which it is called."""
+    trace = error.__traceback__
+    while trace is not None:
+        caller = trace.tb_frame.f_back
+        if caller is not None and any(x is caller for x in trace.tb_frame.f_locals.values()):
+            return True
+        trace = trace.tb_next
+    return False
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint for a misspelt name: the nearest known one, else the whole list."""
     import difflib  # nothing was misspelt in most programs

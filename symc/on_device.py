@@ -103,7 +103,7 @@ class DeviceCalling(Calling):
                         arrays[k] = a.copy()
                         break
 
-    def _call_into(self, arrays: list[Any], sizes: Mapping[str, int], out: Any) -> tuple[Any, list[Any]]:
+    def _call_into(self, arrays: list[Any], sizes: Mapping[str, int], out: Any) -> Any:
         """Write the outputs into the caller's buffers; by way of fresh arrays where one overlaps what is read."""
         nest, what = self._built.outputs, f"{self.name}: out"
         buffers = match(nest, out, what)
@@ -118,9 +118,9 @@ class DeviceCalling(Calling):
         for k, b in enumerate(buffers):
             others = [*arrays, *buffers[:k], *buffers[k + 1 :]]
             direct.append(None if any(isinstance(a, DeviceArray) and overlap(a, b) for a in others) else b)
-        results = self.run(arrays, sizes, direct)
+        results = self.run(arrays, sizes, direct, self._updated)
         with self._where.lock:
             for b, r in zip(buffers, results):
                 if b.address != r.address and b.nbytes:
                     self._where.device.copy(b.address, r.address, b.nbytes, self._where.stream)
-        return self._fill(buffers), results
+        return self._fill(buffers)

@@ -9,7 +9,7 @@ import numpy as np
 
 from symc.codegen.plan import make_plan
 from symc.codegen.prologue import split
-from symc.errors import InputError, InternalError, NonFiniteError, SymcError
+from symc.errors import InputError, InternalError, NonFiniteError, SymcError, of_handler
 from symc.ir import location
 from symc.ir.function import Function, Hints
 from symc.ir.plan import Plan
@@ -143,6 +143,8 @@ def _load(p: Prepared, donated: frozenset[int], budget: Budget | None) -> Plan:
     except (SymcError, MemoryError):
         raise
     except Exception as e:
+        if of_handler(e):
+            raise
         what = str(e).strip().partition("\n")[0]
         raise InternalError(
             f"compiling {p.final.name} failed: {type(e).__name__}: {what}", text=print_function(p.final)
@@ -185,8 +187,8 @@ class NanGuardProgram(ReferenceProgram):
     """Runs op by op and stops at the first one that makes a nan or an infinity out of finite numbers, in loops too."""
 
     def run(
-        self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int], out: Any = None, *, observe: Any = None,
-        within: Any = None,
+        self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int], out: Any = None, cells: Sequence[Any] = (), *,
+        observe: Any = None, within: Any = None,
     ) -> list[np.ndarray]:
         for i, a in zip(self.function.inputs, arrays, strict=True):
             if not _finite(a):
@@ -197,7 +199,7 @@ class NanGuardProgram(ReferenceProgram):
         def look(v: Value, result: Any, operands: list[Any]) -> None:
             self._look(v, result, operands, self.function.hints)
 
-        return super().run(arrays, sizes, out, observe=look, within=self._look)
+        return super().run(arrays, sizes, out, cells, observe=look, within=self._look)
 
     def _look(self, v: Value, result: Any, operands: list[Any], hints: Hints | None) -> None:
         results = result if isinstance(result, tuple | list) else (result,)

@@ -13,7 +13,7 @@ from numbers import Integral, Number
 from typing import Any
 
 from symc.callsite import caller
-from symc.errors import ShapeError, SymbolicValueError
+from symc.errors import ShapeError, SymbolicValueError, of_handler
 from symc.ir.dim import LARGEST, Dim, Size, known_equal, known_nonnegative, size_name
 from symc.public import API, located
 
@@ -176,7 +176,9 @@ def size_of(item: Any) -> Size | None:
         return item
     try:
         return operator.index(item)
-    except Exception:  # a tensor or anything else that is no integer says so in its own words
+    except Exception as e:  # a tensor or anything else that is no integer says so in its own words
+        if of_handler(e):
+            raise
         return None
 
 

@@ -7,7 +7,7 @@ refer to cells and never back, so a graph keeps the state it needs alive, and no
 from __future__ import annotations
 
 import itertools
-import threading
+import os
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -16,10 +16,11 @@ import numpy as np
 
 from symc.callsite import caller
 from symc.constants import known_array
-from symc.errors import DeviceError, DTypeError, ExecutionError, InputError, ShapeError, SymcError
+from symc.errors import DeviceError, DTypeError, ExecutionError, InputError, ShapeError, SymcError, of_handler
 from symc.ir import location
 from symc.ir.dim import Dim, size_name
 from symc.ir.location import Loc
+from symc.ir.locks import lost, new_lock
 from symc.ir.types import DTYPE_NAMES, TensorType, as_dtype
 from symc.ir.value import Value, fresh_input, next_serial
 from symc.leaves import Leaf, leaf_of, register_leaf
@@ -28,22 +29,25 @@ from symc.sizes import named_size
 from symc.tensor import Tensor
 
 _serials = itertools.count()
+_cells: weakref.WeakSet[Cell] = weakref.WeakSet()
 
 
 class Cell:
     """The storage of a shared variable. ``lock`` is held by whoever reads or replaces ``array``."""
 
     __slots__ = ("__weakref__", "array", "borrowed", "leaf", "loc", "lock", "name", "running", "serial", "type",
-                 "version", "watched")  # fmt: skip
+                 "updated", "version", "watched")  # fmt: skip
 
     def __init__(self, array: np.ndarray, type_: TensorType, name: str, loc: Loc | None = None):
         self.array: Any = array  # of the host, or of the device that it was brought to
         self.type, self.name, self.loc = type_, name, loc
-        self.lock = threading.RLock()
+        self.lock = new_lock()
         self.mark(False, None)
         self.leaf: weakref.ref[Value] | None = None
         self.version = 0  # counts changes of the array
+        self.updated = False  # there is a function that updates it
         self.serial = next(_serials)  # functions take the locks of several cells in this order
+        _cells.add(self)
 
     def mark(self, borrowed: bool, running: str | None) -> None:
         """Note whether someone outside holds the array itself, and which call uses it: while one does, nothing that
@@ -83,9 +87,35 @@ class Cell:
         array = own(value, self.type, self.name, borrow)
         with self.lock:
             self.check_free("set_value")
+            self.version += 1  # first: what was made of the old array is not to be taken for the new one's
             self.array = array
             self.mark(self.borrowed or borrow, None)
-            self.version += 1
+
+
+class _Lost:
+    """What a state holds in a process that was forked while another thread updated it: nobody knows how far it was."""
+
+    def __init__(self, cell: Cell):
+        self._cell = weakref.ref(cell)
+
+    def __getattr__(self, name: str) -> Any:
+        cell = self._cell()
+        state = (cell and cell.name) or "a state"
+        raise InputError(f"{state} was being updated by another thread when this process was forked",
+                         values=[(f"%{cell.name}", cell.type, cell.loc)] if cell else (),
+                         help=f"its array may be half written; {state}.set_value(a) replaces it, or fork between calls")
+
+
+def _forked() -> None:
+    for cell in _cells:
+        if cell.lock in lost:
+            cell.mark(cell.borrowed, None)
+            if cell.updated:
+                cell.array = _Lost(cell)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 def checked_cell(array: Any, type_: TensorType, name: str, loc: Loc | None = None) -> Cell:
@@ -224,6 +254,8 @@ def concrete(item: Any, name: str) -> np.ndarray:
     except SymcError:
         raise
     except Exception as e:  # whatever an array-like does when asked for its array
+        if of_handler(e):
+            raise
         raise InputError(
             f"{name} is not an array: {type(item).__name__} cannot be converted", help=f"NumPy says: {e}"
         ) from None

@@ -9,14 +9,13 @@ processes with rules or passes of their own, and of modes that check.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from symc.ir import extensions
 from symc.ir.function import Function
 from symc.ir.garbage import no_collections
+from symc.ir.locks import new_lock
 from symc.ir.op import is_builtin
 from symc.ir.phases import current, phase, recording
 from symc.ir.traverse import every_value
@@ -55,7 +54,7 @@ class File:
 
     def __init__(self, key: str):
         self.key = key
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     @phase("look for function on disk")
     def read(self) -> Recordings | None:
@@ -138,7 +137,7 @@ class WarmPrepared:
 
     def __init__(self, source: Function, found: Recordings, make: Callable[[], Prepared], threads: int):
         self.source, self._make = source, make
-        self._lock = threading.RLock()
+        self._lock = new_lock()
 
         def whole() -> Any:
             return self._whole.program
@@ -146,10 +145,13 @@ class WarmPrepared:
         self.program: Any = (WarmProgram(found.rest, whole, threads) if found.reads is None
                              else WarmTwo(found, whole, threads))
 
-    @cached_property
+    @property
     def _whole(self) -> Prepared:
         with self._lock:
-            return self.__dict__.get("_whole") or self._make()
+            found = self.__dict__.get("_whole")
+            if found is None:
+                found = self.__dict__["_whole"] = self._make()
+            return found
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

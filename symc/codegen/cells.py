@@ -16,7 +16,9 @@ from symc.codegen.names import is_kernel
 from symc.ir.dim import Size, number
 from symc.ir.function import Function
 from symc.ir.op import Control, View
+from symc.ir.ops.control import cond
 from symc.ir.ops.effect import has_effect, program_order
+from symc.ir.ops.loop import is_long
 from symc.ir.plan import Layout, Plan, Step
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import postorder
@@ -120,22 +122,25 @@ def source(v: Value) -> Source:
 
 
 def may_fail(v: Value) -> bool:
-    """Can computing ``v`` raise? Kernels without index checks and matrix products cannot; any other call may, if only
-    for want of memory."""
+    """Can computing ``v`` raise? Kernels without index checks and matrix products cannot; loops, and kernels that are
+    long loops, may be interrupted; any other call may fail, if only for want of memory. A branch may if a step of it
+    may."""
     if is_product(v):
         return as_gemm(v) is None
-    return not is_kernel(v) or checks_indices(v.regions[0])
+    if isinstance(v.op.lowering, Control):
+        return v.op is not cond
+    return not is_kernel(v) or stops(v.regions[0])
 
 
-_checking: weakref.WeakKeyDictionary[Region, bool] = weakref.WeakKeyDictionary()
+_stopping: weakref.WeakKeyDictionary[Region, bool] = weakref.WeakKeyDictionary()
 
 
-def checks_indices(region: Region) -> bool:
-    """Does a kernel check indices, or anything else?"""
-    found = _checking.get(region)
+def stops(region: Region) -> bool:
+    """Does a kernel check indices or anything else, or look for signals?"""
+    found = _stopping.get(region)
     if found is None:
-        found = _checking[region] = any(
-            "checks" in v.op.traits or any(map(checks_indices, v.regions)) for v in postorder(region.results))
+        found = _stopping[region] = any(
+            "checks" in v.op.traits or is_long(v) or any(map(stops, v.regions)) for v in postorder(region.results))
     return found
 
 
@@ -147,7 +152,7 @@ def plan_fails(plan: Plan, fails: Callable[[Value], bool]) -> bool:
 def step_fails(step: Step, fails: Callable[[Value], bool]) -> bool:
     """Can a step raise? A loop or branch can if a step inside can."""
     if step.kind == "control":
-        return any(plan_fails(b, fails) for b in step.bodies)
+        return fails(step.value) or any(plan_fails(b, fails) for b in step.bodies)
     return step.kind != "copy" and fails(step.value)
 
 
@@ -182,7 +187,7 @@ def work_of(f: Function, inplace: Callable[[Value], Pairs], fails: Callable[[Val
             inner = nest(v) if nest is not None and isinstance(v.op.lowering, Control) else None
             if inner is not None:
                 w.nests[len(w.values)] = inner
-            if any(plan_fails(b, fails) for b in inner.bodies) if inner else fails(v):
+            if fails(v) or inner is not None and any(plan_fails(b, fails) for b in inner.bodies):
                 w.fallible.add(len(w.values))
             if has_effect(v):
                 w.effects.append(len(w.values))

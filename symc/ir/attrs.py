@@ -7,7 +7,6 @@ None, bool, int, float, str, Dim, dtype, TensorType, Array (constant data) and t
 from __future__ import annotations
 
 import struct
-import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,10 +15,11 @@ import numpy as np
 
 from symc.ir.digest import SIZE, blake2b
 from symc.ir.dim import Dim, evaluate, substitute
+from symc.ir.locks import new_lock
 from symc.ir.types import TensorType, as_dtype, substitute_type
 
 _arrays: weakref.WeakValueDictionary[bytes, Array] = weakref.WeakValueDictionary()
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 class Array:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import ExecutionError, IndexingError, InternalError, SymcError
+from symc.errors import ExecutionError, IndexingError, InternalError, SymcError, of_handler
 from symc.ir import location
 from symc.ir.dim import Dim, names, solve
 from symc.ir.function import Function, Hints
@@ -160,6 +160,8 @@ def apply(v: Value, arrays: list[Any], sizes: Mapping[str, int], check: bool, hi
         e.add_note(f"in {v.op.name} : {v.type} {', '.join(map(str, location.in_order((hints or {}).get(v, ()))))}")
         raise
     except Exception as e:
+        if of_handler(e):
+            raise
         raise ExecutionError(
             f"{v.op.name}: {e}", values=_rows(arrays), where=location.in_order((hints or {}).get(v, ()))
         ) from e

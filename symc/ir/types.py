@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import LARGEST, Dim, Size, evaluate, product, substitute
+from symc.ir.locks import new_lock
 
 #: The dtypes symc knows, by the names its text uses.
 DTYPES: dict[str, np.dtype] = {
@@ -27,7 +27,7 @@ _BYTES = frozenset({"i8", "u8", "f16"})
 MAX_AXES = 64
 
 _KNOWN = {d: d for d in DTYPE_NAMES}
-_lock = threading.Lock()
+_lock = new_lock()
 _tensor_types: dict[tuple, TensorType] = {}
 _tuple_types: dict[tuple, TupleType] = {}
 

@@ -9,7 +9,6 @@ their params are one object as well.
 from __future__ import annotations
 
 import itertools
-import threading
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,12 +22,13 @@ from symc.ir import location
 from symc.ir.attrs import EMPTY, Array, Attrs
 from symc.ir.digest import SIZE, blake2b
 from symc.ir.dim import Size
+from symc.ir.locks import new_lock
 from symc.ir.types import TensorType, TupleType, Type
 
 if TYPE_CHECKING:
     from symc.ir.op import Op
 
-_lock = threading.RLock()
+_lock = new_lock()
 _made: set[str] = set()  # names of ops of which there has been a value
 _values: weakref.WeakValueDictionary[tuple, Value] = weakref.WeakValueDictionary()
 _regions: weakref.WeakValueDictionary[tuple, Region] = weakref.WeakValueDictionary()

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from symc.errors import InternalError
+from symc.errors import InternalError, of_handler
 from symc.ir.location import NOWHERE, Inside, Locs, merge_inside
 from symc.ir.op import Op
 from symc.ir.ops.assume import assume
@@ -256,7 +256,7 @@ class Rewriter:
                 raise InternalError(f"rule {r.name} gives {new.type} for {v.type}")
             return new
         except Exception as e:  # a user's rule may raise anything; the program must survive it
-            if self.strict:
+            if self.strict or of_handler(e):
                 raise
             self.provenance.disable(r.name, e)
             return None

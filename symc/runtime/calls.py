@@ -6,6 +6,7 @@ A long loop calls back too, a few times a second, so that Python can handle sign
 from __future__ import annotations
 
 import ctypes
+import threading
 import time
 import weakref
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -13,16 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import InternalError
 from symc.ir.function import Hints
 from symc.ir.record import dataclass
 from symc.ir.reference import apply
 from symc.ir.requires import Number, Requirement
 from symc.ir.types import TupleType
 from symc.ir.value import Value
-from symc.runtime.executor import Word
+from symc.runtime.executor import FAILED, Word
 
 _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int64)
+#: The number of the step that is ``Calls.pulse``.
+PULSE_STEP = 0
 #: How many seconds of a loop pass from one look at signals to the next, about.
 PULSE = 0.1
 #: How many views of memory outside of the arena a frame keeps during a call.
@@ -66,7 +68,7 @@ class Calls:
         next(server)
         self._callback = _CALLBACK(server.send)
         words[Word.CALLBACK] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
-        words[Word.PULSE] = 0
+        words[Word.PULSE], words[Word.LEFT] = PULSE_STEP, self._interval
 
     def pulse(self) -> None:
         """Signals have been handled on the way here. Say after how many steps of loops to come again."""
@@ -86,6 +88,13 @@ class Calls:
         """Let go of the caller's arrays and of results."""
         self._owner = None
         self._lent.clear()
+
+    def keep(self, error: BaseException) -> None:
+        """Note what stops the run."""
+        if self._owner is not None:
+            self.error = error
+        elif not isinstance(error, _OfAnEntry):
+            _left[threading.get_ident()] = error
 
     def raise_error(self) -> None:
         """Raise what stopped the run. What came up outside of any step was a signal."""
@@ -120,8 +129,8 @@ def _serve(me: weakref.ref[Calls]) -> Generator[None, int, None]:
                 number = yield
                 calls = me()
                 assert calls is not None
-                if calls._owner is None:
-                    raise InternalError("an entry runs: it stops, and the call is made again in Python")
+                if calls._owner is None and number != PULSE_STEP:
+                    raise _OfAnEntry
                 calls.steps[number](calls)
                 calls.words[Word.FAILED] = 0
                 del calls
@@ -129,9 +138,26 @@ def _serve(me: weakref.ref[Calls]) -> Generator[None, int, None]:
             return
         except BaseException as e:
             calls = me()
-            if calls is not None and calls._owner is not None:  # an entry does not raise
-                calls.error = e
+            if calls is not None:
+                calls.words[Word.FAILED] = FAILED  # it may be a signal after the step
+                calls.keep(e)
             del calls
+
+
+class _OfAnEntry(Exception):
+    """An entry runs: it stops, and the call is made again in Python."""
+
+
+#: What a signal has raised in an entry, which raises nothing itself, by thread.
+_left: dict[int, BaseException] = {}
+
+
+def raise_left() -> None:
+    """Raise what an entry has left in this thread."""
+    if _left:
+        error = _left.pop(threading.get_ident(), None)
+        if error is not None:
+            raise error
 
 
 @dataclass(frozen=True, eq=False)

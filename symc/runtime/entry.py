@@ -10,12 +10,13 @@ from __future__ import annotations
 import ctypes
 import struct
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from symc.errors import of_handler
+from symc.ir.locks import closed, new_lock
 from symc.ir.record import dataclass
 from symc.runtime.executor import Code, Op
 from symc.runtime.frame import Frame
@@ -61,7 +62,7 @@ class _Native:
         return new(ctypes.addressof(self.method), this, None)
 
 
-_lock = threading.Lock()
+_lock = new_lock()
 _native: _Native | bool | None = False  # False: not tried
 
 
@@ -108,7 +109,9 @@ def _load() -> _Native | None:
         address = build()
         native = _Native(_Method(b"__call__", address, _FASTCALL_WITH_KEYWORDS, None), _numpy_empty())
         return native if _copies(native) else None
-    except Exception:  # whatever is not here or not as expected: there is another way
+    except Exception as e:  # whatever is not here or not as expected: there is another way
+        if of_handler(e):
+            raise
         return None
 
 
@@ -217,6 +220,7 @@ class Entry:
         self._block = block = np.zeros(Block.ROWS + len(rows), np.int64)
         block[Block.ROWS :] = rows
         block[Block.STATES], block[Block.UPDATED] = count, 0 if states is None else len(states.updated)
+        block[Block.CLOSED] = closed.buffer_info()[0]
         block[Block.FALSE : Block.RECORDS] = [id(x) for x in _OBJECTS]
         run = ctypes.cast(executor(), ctypes.c_void_p).value or 0  # type: ignore[arg-type]
         block[Block.RUN], block[Block.EMPTY] = run, native.empty

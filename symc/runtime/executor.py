@@ -16,15 +16,16 @@ import numpy as np
 
 from symc.ir.record import dataclass
 from symc.runtime import blas_threads
+from symc.runtime.commit import run_and_replace
 from symc.runtime.image import Symbol
-from symc.runtime.native.executor_ir import ARITIES, NEVER, Lap, Op, Word, executor
+from symc.runtime.native.executor_ir import ARITIES, FAILED, NEVER, Lap, Op, Word, executor
 from symc.runtime.native.pool_ir import MOST_WORDS, Pool
 from symc.runtime.native.pool_ir import address as pool_address
 from symc.runtime.native.product_ir import ROUTINE
 
 __all__ = [
-    "ARENA", "NDARRAY", "NEVER", "Address", "Code", "Executable", "Label", "Lap", "Op", "Symbol", "Template", "Word",
-    "aligned",
+    "ARENA", "FAILED", "NDARRAY", "NEVER", "Address", "Code", "Executable", "Label", "Lap", "Op", "Symbol", "Template",
+    "Word", "aligned",
 ]
 
 ALIGN = 64
@@ -225,20 +226,21 @@ class Executable:
         wanted = memory[Word.LIMIT] or (memory[Word.POOL] and threads > 1)
         memory[Word.POOL] = pool_address() if wanted else 0
         memory[Word.THREADS] = threads if memory[Word.POOL] else 1
+        memory[Word.SELF] = memory.ctypes.data
         self._memory, self._pool, self._constants = memory, pool, template.constants
         self._once: Any = executor(template.operations)
         self._run: Any = None
         self.address = memory.ctypes.data
         self.words: Any = memory.data  # a memoryview: single words are read and written faster than through the array
 
-    def run(self) -> int:
-        """0, or the number with which an instruction stopped it."""
+    def run(self, cells: Sequence[Any] = (), arrays: Sequence[Any] = ()) -> int:
+        """0, or the number with which an instruction stopped it. With 0 come new arrays for cells (``commit``)."""
+        run = self._run
         if self._once is not None:
             run, self._once = self._once, None
-            return run(self.address)
-        if self._run is None:
-            self._run = executor()
-        return self._run(self.address)
+        elif run is None:
+            run = self._run = executor()
+        return run_and_replace(run, self.address, cells, arrays) if cells else run(self.address)
 
 
 def aligned(nbytes: int) -> np.ndarray:

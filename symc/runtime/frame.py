@@ -6,7 +6,7 @@ A frame is prepared once and used by one call at a time: a call writes where its
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,37 +39,47 @@ class Frame:
         """Of the code."""
         return self._executable.address
 
-    def run(self, arrays: Sequence[np.ndarray], out: Sequence[np.ndarray | None] | None) -> list[np.ndarray]:
-        """Outputs, then the arrays that hold new states."""
+    def run(self, arrays: Sequence[np.ndarray], out: Sequence[np.ndarray | None] | None,
+            cells: Sequence[Any] = ()) -> list[np.ndarray]:
+        """Outputs, then the arrays that hold new states, which ``cells`` have from the end of the run on."""
         used: list[np.ndarray] = [arrays[index] for index in self.lowered.given]
+        for k in self.lowered.copied if cells else ():
+            used[k] = used[k].copy()
         for k, fresh in enumerate(self.lowered.fresh):
             array = out[fresh.output] if out is not None and fresh.output is not None else None
             if array is None:
                 array = self._large[k].make() if k in self._large else np.empty(fresh.shape, fresh.dtype)
             used.append(array)
-        status = self._call(used)
+        found = self._found(used)
+        status = self._call(used, cells, found)
         if status == NOT_ARRAY:  # a NumPy scalar, or a subclass
             used = [np.asarray(a) for a in used]
-            status = self._call(used)
+            found = self._found(used)
+            status = self._call(used, cells, found)
         if status:
             raise InternalError(f"the interpreter of plans stopped with {status}")
+        return found
+
+    def _found(self, used: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """What a run will have found, as it is seen."""
         found = []
         for k, shape in self.lowered.returned:
             array = used[k]
             found.append(array if array.shape == shape else array.reshape(shape))
         return found
 
-    def _call(self, used: Sequence[np.ndarray]) -> int:
+    def _call(self, used: Sequence[np.ndarray], cells: Sequence[Any], found: Sequence[np.ndarray]) -> int:
         words, k = self.words, self.lowered.first
         for array in used:
             words[k] = id(array)
             k += 1
+        states = found[len(found) - len(cells) :]
         if not self._python:
-            return self._executable.run()
+            return self._executable.run(cells, states)
         calls = self._calls
         calls.begin(used)
         try:
-            status = self._executable.run()
+            status = self._executable.run(cells, states)
             if status > 0:
                 calls.raise_error()
             return status

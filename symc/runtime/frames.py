@@ -5,12 +5,14 @@ Calls that follow one another share one arena, whatever sizes they come with.
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from symc.errors import SymcError
+from symc.ir.locks import new_lock
 from symc.runtime import freed_memory
 from symc.runtime.executor import aligned
 from symc.runtime.frame import Frame
@@ -56,7 +58,7 @@ class Frames(ABC):
         self.threads = threads
         self._lowered: dict[tuple, Lowered] = {}
         self._chains: list[Chain] = []  # those that no call uses now; there are as many as calls ran at once
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     #: Who wants to know what a program is lowered to.
     on_lowered: Callable[[Lowered], None] | None = None
@@ -66,11 +68,13 @@ class Frames(ABC):
         """The code for some sizes."""
 
     def run(
-        self, arrays: Sequence[np.ndarray], sizes: Sizes, out: Sequence[np.ndarray | None] | None = None
+        self, arrays: Sequence[np.ndarray], sizes: Sizes, out: Sequence[np.ndarray | None] | None = None,
+        cells: Sequence[Any] = (),
     ) -> list[np.ndarray]:
         """Results (outputs, then the arrays that hold updated states) for contiguous aligned arrays of the input types.
 
-        ``out[k]``: an array to write output k into. States are written in place where the plan says so.
+        ``out[k]``: an array to write output k into. States are written in place where the plan says so, and at the
+        same moment ``cells`` get the arrays of all updated ones.
         """
         key, chains = tuple(sizes.values()), self._chains
         try:
@@ -79,8 +83,10 @@ class Frames(ABC):
             chain = Chain()
         try:
             frame = chain.frame(key) or chain.add(key, self.code(sizes), self.threads)
-            return frame.run(arrays, out)
-        except KeyboardInterrupt:
+            return frame.run(arrays, out, cells)
+        except SymcError:
+            raise
+        except BaseException:
             chains = []  # where it was is not known: the frame is not used again
             raise
         finally:

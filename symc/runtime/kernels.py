@@ -12,17 +12,17 @@ Numba, and knows complex numbers and a user's functions too.
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from symc.codegen.cpu.render import Source
 from symc.codegen.cpu.text import Unsupported
+from symc.ir.locks import new_lock
 from symc.ir.record import dataclass
 from symc.runtime import machine_code
 
-_lock = threading.RLock()
+_lock = new_lock()
 _compiled: dict[tuple, Kernel] = {}
 _backend: str | None = None
 

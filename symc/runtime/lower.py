@@ -24,7 +24,7 @@ from symc.ir.requires import Requirement
 from symc.ir.types import TupleType, concrete_shape
 from symc.ir.value import Region, Value
 from symc.runtime.calls import Calls, CallStep, Place, ReferenceStep, Refusal
-from symc.runtime.executor import ARENA, NDARRAY, NEVER, Address, Code, Label, Op, Word
+from symc.runtime.executor import ARENA, NDARRAY, Address, Code, Label, Op, Word
 from symc.runtime.kernels import Kernel
 from symc.runtime.lower_control import control
 from symc.runtime.lowered import Fresh, Lowered
@@ -53,6 +53,8 @@ class Lowering:
 
     ``laps``: where to note each step, if their times are wanted; ``depth``: in how many loops and branches we are.
     ``certain``: what is emitted now will run, so that what must fail can fail before anything has run.
+    ``written``: a state has been written over, or is now; ``torn``: Python is called then, which may fail.
+    ``polls``: a kernel looks for signals.
     ``constants``, ``literals``: the slots that hold the addresses of constants, and of single numbers.
     """
 
@@ -62,6 +64,9 @@ class Lowering:
     code: Code
     steps: list[CallStep] = field(default_factory=lambda: [Calls.pulse])
     certain: bool = True
+    written: bool = False
+    torn: bool = False
+    polls: bool = False
     laps: Laps | None = None
     depth: int = 0
     constants: dict[Value, int] = field(default_factory=dict)
@@ -115,12 +120,9 @@ class Lowering:
     # -- steps
 
     def whole(self, plan: Plan, slots: Slots) -> None:
-        """All steps of a program. From the first that writes over an array of somebody else, nothing stops it."""
-        own, safe = ("result", "temp"), True
+        """All steps of a program."""
         for step in plan.steps:
-            if safe and any(plan.buffers[n].kind not in own for n in step.writes):
-                self.code.emit(Op.SET, Word.LEFT, NEVER)
-                safe = False
+            self.written = self.written or any(plan.buffers[n].kind == "state" for n in step.writes)
             self.timed(plan, step, slots)
 
     def plan(self, plan: Plan, slots: Slots) -> None:
@@ -181,6 +183,7 @@ class Lowering:
         if not launch.kernel.source.fails:
             self._run(launch, [*reads, *writes])
             return
+        assert not launch.kernel.source.polls  # a loop loads what it is told to load
         failed = np.zeros(1, np.uint8)
         slot, good = self.code.keep(failed), Label()
         self._run(launch, [*reads, *writes], [slot])
@@ -193,6 +196,12 @@ class Lowering:
         """Run a kernel, in pieces if it takes long enough. ``more``: slots after those of what blocks have summed."""
         numbers, pieces, entry = launch.source.whole(self.number), launch.source.pieces, launch.kernel.address
         slots = [*slots, *[self.code.keep(np.zeros(numbers[1], d)) for d in launch.source.partial], *more]
+        if launch.source.polls:
+            self.polls = True
+            self.code.emit(Op.SET, Word.FAILED, 0)
+            self.code.launch(entry, numbers, [*slots, Word.SELF])
+            self.code.emit(Op.STOP_IF_FAILED)
+            return
         if pieces is None or numbers[1] < 2 * pieces.grain or self.number(pieces.picoseconds) < 1000 * WORTH:
             self.code.launch(entry, numbers, slots)
         else:
@@ -200,6 +209,7 @@ class Lowering:
 
     def call(self, step: CallStep) -> None:
         """Run a Python step."""
+        self.torn = self.torn or self.written
         self.steps.append(step)
         self.code.emit(Op.CALLBACK, len(self.steps) - 1)
 
@@ -232,7 +242,7 @@ def lower(plan: Plan, launches: Launches, required: Required, sizes: Mapping[str
     loops = any(s.kind == "control" for s in plan.steps)
     arena = evaluate(plan.arena, sizes)
     found = Lowered(code.template(), dict(sizes), arena, steps=lowering.steps, loops=loops, work=work(plan, sizes),
-                    **interface)
+                    torn=lowering.torn, polls=lowering.polls, **interface)
     return found, laps
 
 

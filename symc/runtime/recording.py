@@ -49,7 +49,8 @@ def recorded(lowered: Lowered) -> Recording | None:
         "sizes": list(lowered.sizes.items()), "arena": lowered.arena,
         "first": lowered.first, "given": lowered.given, "returned": lowered.returned, "updates": lowered.updates,
         "fresh": [[f.shape, f.dtype.str, f.output] for f in lowered.fresh], "loops": lowered.loops,
-        "work": lowered.work, "steps": len(lowered.steps), "operations": sorted(t.operations),
+        "work": lowered.work, "torn": lowered.torn, "polls": lowered.polls, "steps": len(lowered.steps),
+        "operations": sorted(t.operations),
     }  # fmt: skip
 
 
@@ -71,7 +72,8 @@ def restored(r: Recording, steps: Callable[[], Sequence[CallStep]]) -> Lowered:
         template, dict(r["sizes"]), r["arena"], r["first"], tuple(r["given"]),
         tuple(Fresh(tuple(shape), np.dtype(dtype), output) for shape, dtype, output in r["fresh"]),
         tuple((k, tuple(shape)) for k, shape in r["returned"]), tuple(r["updates"]),
-        [Calls.pulse, *(LateStep(steps, k) for k in range(1, r["steps"]))], r["loops"], r["work"])
+        [Calls.pulse, *(LateStep(steps, k) for k in range(1, r["steps"]))], r["loops"], r["work"], r["torn"],
+        r["polls"])
 
 
 def _rows(pairs: Sequence[Sequence[int]]) -> np.ndarray:

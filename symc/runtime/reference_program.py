@@ -14,6 +14,7 @@ from symc.ir.function import Function
 from symc.ir.reference import Within, apply, schedule
 from symc.ir.text import print_function
 from symc.ir.value import Value
+from symc.runtime.commit import replace_arrays
 
 Observer = Callable[[Value, Any, list[Any]], None]
 
@@ -38,11 +39,12 @@ class ReferenceProgram:
         arrays: Sequence[np.ndarray],
         sizes: Mapping[str, int],
         out: Sequence[np.ndarray | None] | None = None,
+        cells: Sequence[Any] = (),
         *,
         observe: Observer | None = None,
         within: Within | None = None,
     ) -> list[np.ndarray]:
-        """Outputs, then new states: fresh arrays, except those written into ``out``.
+        """Outputs, then new states, which ``cells`` have in the end: fresh arrays, except those written into ``out``.
 
         ``observe(value, result, operands)`` is called after every op, in order; ``within`` after every op of a body.
         """
@@ -56,7 +58,9 @@ class ReferenceProgram:
                     observe(value, frame[at], operands)
                 for k in last:
                     frame[k] = None
-        return self._deliver([frame[k] for k in found], arrays, out)
+        results = self._deliver([frame[k] for k in found], arrays, out)
+        replace_arrays(cells, results[len(results) - len(cells) :])
+        return results
 
     def _deliver(
         self, results: list[Any], arrays: Sequence[np.ndarray], out: Sequence[np.ndarray | None] | None

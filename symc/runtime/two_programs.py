@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ class TwoPrograms:
         return self.first.run([arrays[k] for k in self.reads], {n: sizes[n] for n in self.names})
 
     def run(self, arrays: Sequence[np.ndarray], sizes: Sizes, out: Sequence[np.ndarray | None] | None = None,
-            known: Sequence[np.ndarray] | None = None) -> list[np.ndarray]:
+            cells: Sequence[Any] = (), known: Sequence[np.ndarray] | None = None) -> list[np.ndarray]:
         """As ``Frames.run``; ``known``: what is kept, if it is."""
-        return self.rest.run([*arrays, *(self.known(arrays, sizes) if known is None else known)], sizes, out)
+        return self.rest.run([*arrays, *(self.known(arrays, sizes) if known is None else known)], sizes, out,
+                             cells)

@@ -8,6 +8,7 @@ from typing import Any
 
 from symc.ir.dim import evaluate
 from symc.ir.op import Abreast, Control, Element, Fold, Update, View
+from symc.ir.ops.loop import is_long
 from symc.ir.plan import Plan
 from symc.ir.traverse import every_value
 from symc.ir.types import TensorType, TupleType
@@ -25,7 +26,7 @@ def work(plan: Plan, sizes: Mapping[str, int]) -> float:
 
 def _operations(v: Value, sizes: Mapping[str, int]) -> float:
     how = v.op.lowering
-    if isinstance(how, Control):
+    if isinstance(how, Control) or is_long(v):
         return math.inf
     try:
         elements = max((_elements(x.type, sizes) for x in (v, *v.operands)), default=0)

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from symc.codegen.cpu.render import Renderer, Source, Target, stored
 from symc.codegen.scalarize import Loops
 from symc.ir.ops.kernel import results_of
-from symc.ir.ops.loop import loop, pack
+from symc.ir.ops.loop import is_long, loop, pack
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Region, Value
 
 #: (number of the kernel's result, element in a row, elements of a row) for results of a loop that are stored as it runs
 Stores = dict[int, list[tuple[int, int, int]]]
+#: After how many steps a long loop looks for signals: that takes as long as a few steps.
+STRIDE = 1024
 
 
 def is_loop_kernel(region: Region) -> bool:
@@ -58,11 +60,12 @@ class _LoopRenderer(Renderer):
             self.line(depth, f"{name} = {start}")
         index = self.fresh("i")
         seen = [index, *names, *captured]
-        if v.attrs["length"] is None:
+        long, counted, outer = is_long(v), v.attrs["length"] is not None, depth
+        self.polls |= long
+        if not counted:
             self.open_while(v, index, seen, depth)
         else:
-            n = self.size(v.attrs["length"])
-            self.line(depth, f"for {index} in range({f'{n} - 1, -1, -1' if v.attrs['reverse'] else n}):")
+            depth = self.open_for(v, index, depth, long)
         inner = len(self.lines)
         found = self.emit_inner(v.regions[0], seen, depth + 1)
         for j, x in enumerate(found[carries:], carries):
@@ -71,13 +74,41 @@ class _LoopRenderer(Renderer):
                 self.line(depth + 1, f"o{k}[{place}] = {stored(x, v.regions[0].results[j].dtype)}")
         if names:
             self.line(depth + 1, f"{', '.join(names)} = {', '.join(found[:carries])}")
-        if v.attrs["length"] is None:
+        if not counted:
             self.line(depth + 1, f"{index} = {index} + 1")
         elif len(self.lines) == inner:
             self.line(depth + 1, "pass")
-        made = [*names, *([index] if v.attrs["length"] is None else [])]
+        if long:
+            self.poll(index, counted, outer + 1)
+        if self.polls and outer > 1:  # a loop around this one stops with it
+            self.stop(outer)
+        made = [*names, *([] if counted else [index])]
         for r, name in zip(results_of(v), made, strict=False):
             env[r] = name
+
+    def open_for(self, v: Value, index: str, depth: int, long: bool) -> int:
+        """Write the head of a loop over a range, in parts between which signals are looked for if it is long; its
+        depth."""
+        n, reverse = self.size(v.attrs["length"]), v.attrs["reverse"]
+        if not long:
+            self.line(depth, f"for {index} in range({f'{n} - 1, -1, -1' if reverse else n}):")
+            return depth
+        part = self.fresh("c")
+        self.line(depth, f"for {part} in range(0, {n}, {STRIDE}):")
+        first = f"{n} - 1 - {part}" if reverse else part
+        last = f"max({first} - {STRIDE}, -1), -1" if reverse else f"min({part} + {STRIDE}, {n})"
+        self.line(depth + 1, f"for {index} in range({first}, {last}):")
+        return depth + 1
+
+    def poll(self, index: str, counted: bool, depth: int) -> None:
+        """Write the look for signals after a part of a loop, or after some steps."""
+        self.line(depth, "if not stop:" if counted else f"if ({index} & {STRIDE - 1}) == 0:")
+        self.line(depth + 1, "stop = polled(words)")
+        self.stop(depth if counted else depth + 1)
+
+    def stop(self, depth: int) -> None:
+        self.line(depth, "if stop:")
+        self.line(depth + 1, "break")
 
     def open_while(self, v: Value, index: str, seen: Sequence[str], depth: int) -> None:
         limit = v.attrs["max_steps"]

@@ -36,7 +36,8 @@ class Source:
 
     ``fails``: the last argument is the address of a byte, which the kernel sets to 1 where its reference raises.
     ``pieces``: the first arguments say which piece of the outermost loop to run. ``partial``: dtypes of arrays of as
-    many elements as there are units, after the results, for what is summed in each.
+    many elements as there are units, after the results, for what is summed in each. ``polls``: the last argument of all
+    is the address of the interpreter's words; when Python has failed, the kernel has stopped, and its results are void.
     """
 
     text: str
@@ -46,6 +47,7 @@ class Source:
     fails: bool = False
     pieces: Pieces | None = None
     partial: tuple[np.dtype, ...] = ()
+    polls: bool = False
 
     @property
     def numbers(self) -> int:
@@ -55,7 +57,8 @@ class Source:
     @property
     def arrays(self) -> tuple[np.dtype, ...]:
         """The dtypes of the arguments after them."""
-        return (*self.operands, *self.results, *self.partial, *[np.dtype(np.uint8)] * self.fails)
+        return (*self.operands, *self.results, *self.partial, *[np.dtype(np.uint8)] * self.fails,
+                *[np.dtype(np.int64)] * self.polls)
 
     def whole(self, number: Callable[[Size], int]) -> list[int]:
         """The numbers of a call that runs all of the outermost loop."""
@@ -98,7 +101,7 @@ class Renderer:
 
     def __init__(self, name: str, loops: Loops, over: Collection[int]):
         self.name, self.loops, self.over = name, loops, over
-        self.fails = False
+        self.fails = self.polls = False
         self.lines: list[str] = []
         self.sizes: dict[Size, str] = {}
         self.count = 0
@@ -128,11 +131,14 @@ class Renderer:
             head.append("    bad = False")
             self.line(1, "if bad:")
             self.line(2, "failed[0] = u8(1)")
+        if self.polls:
+            arguments.append("words")
+            head.append("    stop = False")
         head.insert(0, f"def {self.name}({', '.join(arguments)}):")
         head += [f"    {name} = {zero}" for name, zero in self.running.items()]
         text = "\n".join(head + self.lines) + "\n"
         return Source(text, tuple(self.sizes), operands, tuple(t.dtype for t in types), self.fails, self.pieces,
-                      tuple(self.partial))
+                      tuple(self.partial), self.polls)
 
     def emit_start(self, k: int, start: int | Region) -> None:
         """Write what an updated result holds before; nothing where it lies in the memory of that."""

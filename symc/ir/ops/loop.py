@@ -6,6 +6,7 @@ variables, its rows are loaded and stored at the step's index. ``symc.opt.loops.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,8 +16,9 @@ from symc.errors import InternalError
 from symc.ir.dim import Size
 from symc.ir.op import Op, register
 from symc.ir.ops.kernel import results_type
+from symc.ir.traverse import postorder
 from symc.ir.types import TensorType, Type
-from symc.ir.value import Region
+from symc.ir.value import Region, Value
 
 INDEX = TensorType("i64", ())
 
@@ -61,6 +63,24 @@ loop = register(Op(
     "index, carries and captured values, and gives new carries, then ys. Results: last carries, then the ys of all "
     "steps. Without `length` a second region says whether to go on, and the last result is the number of steps.",
 ))  # fmt: skip
+
+
+#: A loop that may take more steps than this, those of loops inside counted, looks for signals in between.
+LONG = 4096
+
+
+def most_steps(v: Value) -> float:
+    """How many steps a value takes at most, as far as it is known: 0 if it is no loop."""
+    if v.op is not loop:
+        return 0
+    most = v.attrs["max_steps"] if v.attrs["length"] is None else v.attrs["length"]
+    inside = sum(most_steps(x) for r in v.regions for x in postorder(r.results))
+    return most * max(1, inside) if isinstance(most, int) and most else 0 if most == 0 else math.inf
+
+
+def is_long(v: Value) -> bool:
+    """Whether it is a loop that looks for signals."""
+    return most_steps(v) > LONG
 
 
 def _pack_infer(*types: TensorType, shape: tuple[Size, ...]) -> TensorType:

@@ -237,6 +237,8 @@ class Expressions:
         name = f"math.{e.func.attr}" if isinstance(e.func, ast.Attribute) else getattr(e.func, "id", "")
         if e.keywords:
             raise Unsupported("keywords")
+        if name == "polled":
+            return Scalar("bool", self.emit(self.module.polled(self.value(e.args[0]))))
         xs = [self.scalar(a) for a in e.args]
         if name in PRIMITIVES:
             return PRIMITIVES[name](self.emit, self.module.declare, xs)

@@ -17,11 +17,37 @@ from symc.runtime.compilers.llvm_library import Helper, library
 from symc.runtime.compilers.llvm_primitives import PRIMITIVES
 from symc.runtime.compilers.llvm_rarely import MARK, Rarely
 from symc.runtime.compilers.llvm_scalars import LLVM, Scalar, binary, cast, common, constant, literal
+from symc.runtime.native.executor_ir import FAILED, Word
 
 #: Vectors of 512 bits, four at a time: how many bytes the loop over a row takes in a step, at most.
 STEP = 256
 #: Loops of this many steps, or of a number that is not known, are not unrolled once they are vectorized.
 LONG = 64
+
+
+#: A function of the interpreter's words: counts down, and calls Python now and then, which may say that all stops.
+_POLLED = f"""define internal i1 @polled(ptr nocapture %words) noinline cold nounwind {{
+  %left = getelementptr i64, ptr %words, i64 {Word.LEFT:d}
+  %before = load i64, ptr %left
+  %now = sub i64 %before, 1
+  store i64 %now, ptr %left
+  %due = icmp eq i64 %now, 0
+  br i1 %due, label %call, label %on
+call:
+  %failed = getelementptr i64, ptr %words, i64 {Word.FAILED:d}
+  store i64 {FAILED}, ptr %failed
+  %callback = getelementptr i64, ptr %words, i64 {Word.CALLBACK:d}
+  %python = load ptr, ptr %callback
+  %pulse = getelementptr i64, ptr %words, i64 {Word.PULSE:d}
+  %number = load i64, ptr %pulse
+  call void %python(i64 %number)
+  %status = load i64, ptr %failed
+  %stop = icmp ne i64 %status, 0
+  ret i1 %stop
+on:
+  ret i1 false
+}}
+"""
 
 
 class Module:
@@ -63,6 +89,12 @@ class Module:
             self.compiled[key] = symbol, result
         return self.compiled[key]
 
+    def polled(self, words: Pointer) -> str:
+        """The call that looks for signals; whether to stop. What it does is ``Op.AGAIN`` of the interpreter."""
+        if _POLLED not in self.functions:
+            self.functions.append(_POLLED)
+        return f"call i1 @polled(ptr {words.ref})"
+
     def rarely(self, condition: Scalar, helper: Helper, usual: Scalar, xs: Sequence[Scalar]) -> str:
         """The call that gives what a helper gives where the condition holds, and the usual result elsewhere."""
         assert self.afterwards is not None
@@ -76,7 +108,7 @@ class Module:
         """A kernel, called ``kernel``, and its entry, which takes the address of its arguments as 64-bit words."""
         self.afterwards = Module()
         elements = {v.element for v in operands.values() if isinstance(v, Pointer)}
-        self.step = STEP // (8 if elements & {"f64", "i64", "u64"} else 4)
+        self.step = 0 if "words" in operands else STEP // (8 if elements & {"f64", "i64", "u64"} else 4)
         f = _Function(self, None, operands)
         f.body(tree.body)
         kinds = ["ptr" if isinstance(v, Pointer) else "i64" for v in operands.values()]

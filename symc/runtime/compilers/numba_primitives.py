@@ -11,7 +11,10 @@ import math
 import numba
 from llvmlite import ir
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic, overload
+
+from symc.runtime.native.executor_ir import FAILED, Word
 
 INF, NAN = math.inf, math.nan
 u8, i8, u16, i16, u32, i32 = numba.uint8, numba.int8, numba.uint16, numba.int16, numba.uint32, numba.int32
@@ -166,6 +169,32 @@ def from_half(typingctx, bits):
         return builder.fpext(half, ir.FloatType())
 
     return types.float32(types.uint16), codegen
+
+
+@intrinsic
+def polled(typingctx, words):
+    """As ``Module.polled`` of ``llvm_function``."""
+
+    def codegen(context, builder, signature, args):
+        word = ir.IntType(64)
+        base = builder.ptrtoint(args[0], word)  # or its words would be known not to change in the call
+
+        def place(k):
+            return builder.inttoptr(builder.add(base, word(8 * k)), word.as_pointer())
+
+        left = builder.sub(builder.load(place(Word.LEFT)), word(1))
+        builder.store(left, place(Word.LEFT))
+        stop = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
+        with builder.if_then(builder.icmp_signed("==", left, word(0)), likely=False):
+            builder.store(word(FAILED), place(Word.FAILED))
+            kind = ir.FunctionType(ir.VoidType(), [word]).as_pointer()
+            python = builder.inttoptr(builder.load(place(Word.CALLBACK)), kind)
+            builder.call(python, [builder.load(place(Word.PULSE))])
+            status = builder.load_atomic(place(Word.FAILED), "acquire", 8)
+            builder.store(builder.icmp_signed("!=", status, word(0)), stop)
+        return builder.load(stop)
+
+    return types.boolean(words), codegen
 
 
 @intrinsic

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from symc.errors import InputError
+from symc.ir.locks import new_lock
 from symc.runtime.cuda.device import Device, Kernel, Signature, Stream
 
 #: The environment variable that says what "cuda" means: "emulated" (checked, slow) or "emulated-fast".
@@ -23,7 +23,7 @@ VARIABLE = "SYMC_CUDA"
 #: How many arrays of other packages, and how many bytes of them, are kept for work that may not be done yet.
 MOST_HELD, HELD_BYTES = 64, 1 << 28
 
-_lock = threading.RLock()
+_lock = new_lock()
 _contexts: dict[tuple[str, int], Context] = {}
 _makers: list[Callable[[int], Device]] = []  # of those who asked for other devices, innermost last
 
@@ -34,7 +34,7 @@ class Context:
 
     def __init__(self, device: Device):
         self.device = device
-        self.lock = threading.RLock()
+        self.lock = new_lock()
         self.stream: Stream = device.stream()
         self._loaded: dict[str, dict[str, Kernel]] = {}
         self._held: deque[tuple[Any, int]] = deque()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -22,6 +21,7 @@ from symc.codegen.cuda.cxx import LIBM, PRIMITIVES, Translator
 from symc.codegen.cuda.prelude import END, PRELUDE
 from symc.codegen.cuda.source import CudaSource
 from symc.codegen.user_functions import PREFIX
+from symc.ir.locks import new_lock
 from symc.ir.phases import phase
 from symc.ir.record import dataclass
 from symc.runtime.compilers.llvm_library import Helper, Library, library
@@ -30,7 +30,7 @@ from symc.runtime.cuda.user_text import user_text
 
 #: What the CPU calls by address, and who computes it here: name in the texts -> helper.
 INSTEAD = {"_erfcx": "erfcx_number"}
-_lock = threading.RLock()
+_lock = new_lock()
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass, replace
 from symc.ir.requires import Requirement, requirements
 from symc.ir.value import Region
+from symc.runtime.commit import replace_arrays
 from symc.runtime.cuda import checks, products, solver, sums
 from symc.runtime.cuda.arrays import DeviceArray
 from symc.runtime.cuda.device import Communicator, Kernel, Memory, Resources, Signature
@@ -194,15 +195,17 @@ class CudaProgram:
             found = self._frames[key] = Frame(lowered, self.context, self._arena, self.constant, self.rank)
         return found
 
-    def run(self, arrays: Sequence[Any], sizes: Sizes, out: Sequence[DeviceArray | None] | None = None
-            ) -> list[DeviceArray]:
+    def run(self, arrays: Sequence[Any], sizes: Sizes, out: Sequence[DeviceArray | None] | None = None,
+            cells: Sequence[Any] = ()) -> list[DeviceArray]:
         """Outputs, then new states, as arrays of the device that may still be being computed.
 
         ``arrays``: arrays of this device, or contiguous ones of the host, which are copied. States are on the device,
         and written in place where the plan says so. ``out[k]``: where to write output k.
         """
         with self.context.lock:
-            return self._run(self.frame(sizes), arrays, out)
+            found = self._run(self.frame(sizes), arrays, out)
+            replace_arrays(cells, found[len(found) - len(cells) :])
+            return found
 
     def prepare(self, arrays: Sequence[Any], sizes: Sizes) -> tuple[Frame, list[int], list[DeviceArray]]:
         """Everything that ``run`` does but for giving the device the work: the frame, the addresses to run it with, and

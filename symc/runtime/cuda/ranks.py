@@ -7,7 +7,7 @@ first of them starts.
 
 from __future__ import annotations
 
-import threading
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
@@ -16,15 +16,17 @@ import numpy as np
 
 from symc.errors import InputError
 from symc.ir.dim import Size
+from symc.ir.locks import new_lock
 from symc.ir.plan import Plan
 from symc.ir.types import DTYPE_NAMES
+from symc.runtime.commit import replace_arrays
 from symc.runtime.cuda.arrays import DeviceArray, device_array
 from symc.runtime.cuda.device import Communicator
 from symc.runtime.cuda.devices import Context, context
 from symc.runtime.cuda.program import CudaKernelRecord, CudaProgram, Sizes
 
 #: Held during a call: devices may be in several groups, and the ranks of two calls must not wait for each other.
-_calls = threading.RLock()
+_calls = new_lock()
 
 
 class Group:
@@ -34,13 +36,17 @@ class Group:
         self.contexts = tuple(contexts)
         self.name = ", ".join(c.name for c in contexts)
         self.communicators: Sequence[Communicator] = contexts[0].device.ranks([c.device for c in contexts])
-        self._threads = [ThreadPoolExecutor(1, f"symc {c.name}") for c in contexts]
+        self._threads: list[ThreadPoolExecutor] = []
+        self._process = 0  # that the threads are of
 
     def __len__(self) -> int:
         return len(self.contexts)
 
     def each(self, work: Callable[[int], None]) -> None:
         """``work(rank)`` on all ranks at once. Raises the error of the first rank that has one."""
+        if self._process != os.getpid():
+            self._threads = [ThreadPoolExecutor(1, f"symc {c.name}") for c in self.contexts]
+            self._process = os.getpid()
         jobs = [t.submit(work, rank) for rank, t in enumerate(self._threads)]
         wait(jobs)
         for job in jobs:
@@ -179,7 +185,7 @@ class RanksProgram:
         """One record a distinct kernel, as on each device."""
         return self.programs[0].kernels
 
-    def run(self, arrays: Sequence[Any], sizes: Sizes, out: Any = None) -> list[RankArrays]:
+    def run(self, arrays: Sequence[Any], sizes: Sizes, out: Any = None, cells: Sequence[Any] = ()) -> list[RankArrays]:
         """As ``CudaProgram.run``, with ``parts`` of all arrays, for the sizes of one rank."""
         with _calls:
             ready = [p.prepare([a.parts[rank] for a in arrays], sizes) for rank, p in enumerate(self.programs)]
@@ -192,7 +198,9 @@ class RanksProgram:
 
             self.group.each(start)
         found = zip(*(results for _, _, results in ready), strict=True)
-        return [RankArrays(self.group, parts, split) for parts, split in zip(found, self._split, strict=True)]
+        results = [RankArrays(self.group, parts, split) for parts, split in zip(found, self._split, strict=True)]
+        replace_arrays(cells, results[len(results) - len(cells) :])
+        return results
 
     def timer(self, sizes: Sizes) -> Any:
         """Steps that wait for other devices have no time of their own."""

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError
+from symc.ir.locks import new_lock
 from symc.ir.record import dataclass
 from symc.runtime.cuda.device import Span
 from symc.runtime.emulator import native
@@ -71,7 +72,7 @@ class _Group:
 
     def __init__(self, devices: Sequence[EmulatedDevice]):
         self.devices = tuple(devices)
-        self.lock = threading.RLock()
+        self.lock = new_lock()
         self.changed = threading.Condition(self.lock)
         self.rounds: dict[int, _Round] = {}
         self.made = [0] * len(devices)  # how many calls each rank has made

@@ -7,11 +7,11 @@ is compared with all before it when it is asked for (order.py). Else every work 
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from symc.ir.locks import new_lock
 from symc.ir.record import dataclass
 from symc.runtime.cuda.device import Counters, Span
 from symc.runtime.emulator.errors import EmulationError
@@ -119,7 +119,7 @@ class Streams:
         self.counters, self.lazy = counters, lazy
         self._random = random.Random(seed)
         self._heap, self._check = heap, check
-        self.lock = threading.RLock()  # ranks of one communicator have one: each may run what others have to do
+        self.lock = new_lock()  # ranks of one communicator have one: each may run what others have to do
         self._history, self._host = History(), Clock()
         self._handles = 0
         self._numbers = 0

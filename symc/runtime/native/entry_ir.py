@@ -43,13 +43,14 @@ class Block(enum.IntEnum):
     FILL = 8  #     what the tuple is given to, or 0
     STATES = 9  #   how many states
     UPDATED = 10  # how many of them are updated
-    FALSE = 11  #   Python's False, True, 1, and the names of a state's attributes
-    TRUE = 12
-    ONE = 13
-    CELL_ARRAY = 14
-    CELL_VERSION = 15
-    CELL_WATCHED = 16
-    RECORDS = 17  # addresses of records, 0 after the last
+    CLOSED = 11  #  the address of a word: 1 while the process is forked, and no call takes locks
+    FALSE = 12  #   Python's False, True, 1, and the names of a state's attributes
+    TRUE = 13
+    ONE = 14
+    CELL_ARRAY = 15
+    CELL_VERSION = 16
+    CELL_WATCHED = 17
+    RECORDS = 18  # addresses of records, 0 after the last
     ROWS = RECORDS + MOST_RECORDS + 1
 
 
@@ -153,6 +154,7 @@ class _Entry(Words):
     def take(self) -> None:
         """Take the locks of the states if they are free; put their arrays behind the arguments."""
         b = self.b
+        self.need(self.equal(self.load(self.object(self.block, Block.CLOSED), 0), self.const(0)), self.back)
         self.each(self.nargs, lambda k: b.store(self.load(self.args, k), self.at(self.arrays, k)))
         argument = self.at(self.state, self.const(2))
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 import ctypes
 import enum
 import platform
-import threading
 from collections.abc import Callable
 from typing import Any
 
+from symc.ir.locks import new_lock
 from symc.runtime.machine_code import is_kept, load_module
 from symc.runtime.native.pool_ir import Pool
 
@@ -46,6 +46,7 @@ class Op(enum.IntEnum):
     PIECES = 17  #       (entry, args, first, n, count, units, grain, most, ends, *s)  as LAUNCH, by several threads,
     #                                                 see `pool_ir`; the entry may be the number of a word of the pool
     JUMP_UNLESS_ZERO = 18  # (a, target)              jump if the i64 at address S[a] is not 0
+    STOP_IF_FAILED = 19  # ()                         stop if Python has failed in a kernel, which was given SELF
     CALL = 32  #         (entry, *s)                  entry(S[s[0]], ...), with as many slots as CALL + n says
 
 
@@ -54,7 +55,7 @@ class Word(enum.IntEnum):
 
     CODE = 0  #      where the code starts
     FAILED = 1  #    1 while Python is called; it becomes 0 when the call has succeeded
-    LEFT = 2  #      LOOP and AGAIN count this down; at 0 Python is called with the number PULSE
+    LEFT = 2  #      LOOP, AGAIN and kernels that are loops count this down; at 0 Python is called with the number PULSE
     CALLBACK = 3  #  the address of a function void(i64 number) for CALLBACK and pulses
     PULSE = 4
     CLOCK = 5  #     what the clock showed at the last lap
@@ -63,6 +64,7 @@ class Word(enum.IntEnum):
     POOL = 8  #      the address of the pool of threads; in templates: 1 if there are PIECES
     THREADS = 9  #   how many threads PIECES may use
     LIMIT = 10  #    1: BLAS is limited to one thread during the run
+    SELF = 11  #     the address of these words
 
 
 class Lap(enum.IntEnum):
@@ -86,7 +88,7 @@ DATA = object.__basicsize__
 ALL = frozenset({*Op} - {Op.CALL} | {Op.CALL + n for n in ARITIES})
 
 Run = Callable[[int], int]
-_lock = threading.Lock()
+_lock = new_lock()
 _run: Run | None = None
 _plain: dict[frozenset[int], Run] = {}  # by the instructions it knows
 
@@ -377,6 +379,10 @@ class _Interpreter:
         self.python(self.operand(0))
         self.next(1)
 
+    def stop_if_failed(self) -> None:
+        self.unless_failed()
+        self.next(0)
+
     def lap(self) -> None:
         b, now = self.b, self.b.call(self.clock, [])
         last, lap = self.at(self.data, self.const(Word.CLOCK)), self.slot(0)
@@ -408,6 +414,10 @@ class _Interpreter:
         b.store(self.const(FAILED), failed)
         entry = b.load(self.at(self.data, self.const(Word.CALLBACK)), typ=self.i64)
         b.call(b.inttoptr(entry, function), [number])
+        self.unless_failed()
+
+    def unless_failed(self) -> None:
+        b, failed = self.b, self.at(self.data, self.const(Word.FAILED))
         status = b.load(failed, typ=self.i64)
         with b.if_then(b.icmp_signed("!=", status, self.const(0)), likely=False):
             b.ret(status)

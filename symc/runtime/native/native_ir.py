@@ -6,16 +6,16 @@ written and compiled, through llvmlite, without Numba.
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from symc.ir.locks import new_lock
 from symc.runtime.image import Symbol
 from symc.runtime.machine_code import load_module
 
-_lock = threading.Lock()
+_lock = new_lock()
 _addresses: dict[type[Functions], Callable[[str], int]] = {}
 
 
