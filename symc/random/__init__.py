@@ -1,8 +1,9 @@
 """``sc.random``: random numbers as functions of a key, under the names of ``jax.random`` and NumPy's ``Generator``.
 
 ``key = sc.random.key(0)``; ``x = sc.random.normal(key, (3,))``. The same key, shape and dtype give the same numbers: in
-every mode, on every backend, in every process, and in whatever batch they are drawn. Independent numbers need
-independent keys: ``split`` and ``fold_in``, or a ``Generator``, which keeps a key between calls.
+every mode, on every backend, in every process, and in whatever batch they are drawn; up to rounding, where they are
+computed from uniform, normal, exponential and Gumbel numbers, which are the same to the last bit. Independent numbers
+need independent keys: ``split`` and ``fold_in``, or a ``Generator``, which keeps a key between calls.
 """
 
 from typing import Any

@@ -109,7 +109,9 @@ def test_random_numbers_are_those_of_the_cpu():
     key = sc.random.key(seed)
     a, b, c = sc.random.split(key, 3)
     draws = (sc.random.uniform(a, (50,), dtype=F32), sc.random.integers(b, 0, 1000, (50,)),
-             sc.random.bernoulli(c, 0.3, (50,)))
+             sc.random.bernoulli(c, 0.3, (50,)),
+             *[fn(c, (50,), dtype=d) for fn in (sc.random.normal, sc.random.exponential, sc.random.gumbel)
+               for d in (F32, "float64")])
     on_device, on_host = sc.compile(draws, [seed], device="cuda"), sc.compile(draws, [seed])
     for k in (0, 7):
         for x, y in zip(on_device(k), on_host(k)):

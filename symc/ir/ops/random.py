@@ -2,9 +2,9 @@
 
 A key is two u64 words: the key of a Philox4x32-10 cipher, and the upper half of its counters. `random_bits` and
 `derive_key` alone read keys. Everything else is elementwise on bits, so it fuses, batches and moves like arithmetic,
-and the same key gives the same numbers in every backend. Bits are integers, so they have no derivative. `gamma_draw`
-and `log_gamma_draw` have that of implicit reparameterisation: along it the distribution function of the draw stays
-the same.
+and the same key gives the same numbers in every backend: `philox*` and `unit_*` to the last bit. Bits are integers, so
+they have no derivative. `gamma_draw` and `log_gamma_draw` have that of implicit reparameterisation: along it the
+distribution function of the draw stays the same.
 """
 
 from __future__ import annotations
