@@ -13,6 +13,7 @@ from symc.errors import InputError, ShapeError
 from symc.ir.op import lookup
 from symc.ir.ops.matrix import adjoint, part
 from symc.numpy_api.convert import as_tensor, convert
+from symc.numpy_api.linear import conjugated
 from symc.numpy_api.matrices import linalg, matrix, square
 from symc.numpy_api.promotion import rows
 from symc.public import API
@@ -205,7 +206,7 @@ def block_diag(*arrays: Any) -> Tensor:
 def toeplitz(c: Any, r: Any = None) -> Tensor:
     """The matrix whose elements depend on column minus row: first column c, first row r (the conjugate of c)."""
     down = API["ravel"](c)
-    right = API["conjugate"](down) if r is None else API["ravel"](r)
+    right = conjugated(down) if r is None else API["ravel"](r)
     line = API["concatenate"]([API["flip"](down), API["getitem"](right, slice(1, None))])
     i, j = API["arange"](down.shape[0]), API["arange"](right.shape[0])
     return API["getitem"](line, API["expand_dims"](down.shape[0] - 1 - i, 1) + j)

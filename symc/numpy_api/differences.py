@@ -111,16 +111,13 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     t = as_tensor(y)
     axis = normal_axis(axis, t.ndim, "trapezoid", t)
     head = (slice(None),) * axis
-    means = API["multiply"](
-        API["add"](API["getitem"](t, (*head, slice(1, None))), API["getitem"](t, (*head, slice(None, -1)))), 0.5
-    )
-    if x is None:
-        return API["sum"](API["multiply"](means, dx), axis)
-    points = as_tensor(x)
-    d = diff(points, axis=axis if points.ndim > 1 else -1)
-    if points.ndim == 1:
-        d = API["reshape"](d, (-1,) + (1,) * (t.ndim - 1 - axis))
-    return API["sum"](API["multiply"](means, d), axis)
+    sums = API["add"](API["getitem"](t, (*head, slice(1, None))), API["getitem"](t, (*head, slice(None, -1))))
+    if x is not None:
+        points = as_tensor(x)
+        dx = diff(points, axis=axis if points.ndim > 1 else -1)
+        if points.ndim == 1:
+            dx = API["reshape"](dx, (-1,) + (1,) * (t.ndim - 1 - axis))
+    return API["sum"](API["divide"](API["multiply"](dx, sums), 2.0), axis)
 
 
 @public(np.interp)

@@ -61,6 +61,7 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: in
     if y is not None:
         other = API["atleast_2d"](y)
         x = API["concatenate"]([x, other if rowvar or as_tensor(y).ndim < 2 else API["transpose"](other)])
+    x = API["astype"](x, common_dtype([x, API["zeros"](())]))  # in the default float at least
     d = API["subtract"](x, API["mean"](x, 1, keepdims=True))
     n = degrees(x.shape[1], (0 if bias else 1) if ddof is None else ddof)
     return API["squeeze"](API["divide"](API["matmul"](d, API["conjugate"](API["transpose"](d))), n))
