@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from symc.ir.op import lookup
+from symc.ir.value import Value
 from symc.numpy_api.elementwise import float_value, float_values, log1mexp, relu, sigmoid, softplus
 from symc.numpy_api.reductions import log_softmax, logsumexp, softmax
 from symc.public import API, located
@@ -55,14 +56,19 @@ def log_expit(x: Any) -> Tensor:
 def xlogy(x: Any, y: Any) -> Tensor:
     """x * log(y), and 0 where x is 0."""
     a, b = float_values([x, y], "xlogy")
-    return Tensor(lookup("mulz")(a, lookup("log")(b)))
+    return Tensor(_known(b, lookup("mulz")(a, lookup("log")(b))))
 
 
 @located
 def xlog1py(x: Any, y: Any) -> Tensor:
     """x * log1p(y), and 0 where x is 0."""
     a, b = float_values([x, y], "xlog1py")
-    return Tensor(lookup("mulz")(a, lookup("log1p")(b)))
+    return Tensor(_known(b, lookup("mulz")(a, lookup("log1p")(b))))
+
+
+def _known(y: Value, out: Value) -> Value:
+    """``out``, but nan where y is, even times 0."""
+    return lookup("where")(lookup("isnan")(y), y, out)
 
 
 @located

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from symc import special
 from symc.errors import SymbolicValueError
 from symc.numpy_api.convert import as_tensor
 from symc.numpy_api.ufuncs import UFUNCS
@@ -24,6 +26,8 @@ REDUCE: dict[np.ufunc, str] = {
     np.logaddexp: "logsumexp",
 }
 ACCUMULATE: dict[np.ufunc, str] = {np.add: "cumsum", np.multiply: "cumprod", np.maximum: "cummax", np.minimum: "cummin"}
+#: Functions for the ufuncs of scipy.special, by name: those of ``sc.special``, and what NumPy has as well.
+_OF_SCIPY = {n: getattr(special, n) for n in special.__all__} | {n: API[n] for n in ("log1p", "expm1", "exp2", "cbrt")}
 #: Generalized ufuncs: functions of whole axes.
 GENERAL: dict[str, str] = {"matmul": "matmul", "vecdot": "vecdot", "matvec": "matvec", "vecmat": "vecmat"}
 
@@ -37,10 +41,12 @@ def run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[
         if k == "axis" or not (v is None or (k == "where" and v is True) or k == "casting")
     }
     name = ufunc.__name__
+    package = _package(ufunc)
+    shown = f"{package}.{name}" if package else name
     for refused in ("out", "where"):
         if refused in kwargs:
             raise SymbolicValueError(
-                f"np.{name}({refused}=) is not possible with symbolic values: they never change",
+                f"{shown}({refused}=) is not possible with symbolic values: they never change",
                 values=_rows(inputs),
                 help="use the result; sc.where selects, x.at[i].set(v) replaces elements",
             )
@@ -59,12 +65,26 @@ def run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[
         return API[name](API["reshape"](a, a.shape + (1,) * b.ndim), b, **kwargs)
     if method == "reduce" and ufunc in UFUNCS and ufunc.nin == 2 and ufunc.nout == 1:
         return _fold(ufunc, inputs, kwargs)
-    shown = f"np.{name}" + ("" if method == "__call__" else f".{method}")
+    if package == "scipy.special" and method == "__call__" and not kwargs and name in _OF_SCIPY:
+        return _OF_SCIPY[name](*inputs)
+    shown += "" if method == "__call__" else f".{method}"
     hint = {"at": "use x.at[i].add(v), .multiply, .max, .min or .set", "reduceat": "reduce slices one by one"}.get(
         method
     )
-    raise SymbolicValueError(f"{shown} is not available on symbolic values", values=_rows(inputs),
-                             help=hint or _near(name))
+    if package != "np":
+        hint = hint or (
+            f"sc.special has {', '.join(special.__all__)}" if package else "sc.op makes an op of a Python function"
+        )
+    hint = hint or _near(name)
+    raise SymbolicValueError(f"{shown} is not available on symbolic values", values=_rows(inputs), help=hint)
+
+
+def _package(ufunc: np.ufunc) -> str:
+    """Where users find a ufunc, which does not say so itself: "np", "scipy.special" or nowhere that is known."""
+    scipy_special = sys.modules.get("scipy.special")
+    if getattr(np, ufunc.__name__, None) is ufunc:
+        return "np"
+    return "scipy.special" if getattr(scipy_special, ufunc.__name__, None) is ufunc else ""
 
 
 def _fold(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:

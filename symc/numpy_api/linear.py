@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import DTypeError, ShapeError
+from symc.errors import InputError, ShapeError
 from symc.ir.dim import known_equal
 from symc.ir.op import lookup
 from symc.numpy_api.contraction import Label, Labelled, contract, labelled
@@ -66,6 +66,8 @@ def dot(a: Any, b: Any) -> Tensor:
 @public(np.linalg.multi_dot)
 def multi_dot(arrays: Sequence[Any]) -> Tensor:
     """The product of several matrices, in the order that takes the fewest operations for the sizes known."""
+    if len(arrays) < 2:
+        raise ShapeError(f"multi_dot: at least two arrays are needed, there are {len(arrays)}")
     parts = same_dtype(arrays, "multi_dot")
     names = LETTERS
     labels = [list(names[i : i + t.ndim]) for i, t in enumerate(parts)]
@@ -209,7 +211,7 @@ def matrix_power(a: Any, n: int) -> Tensor:
     """A square matrix to a whole power, by repeated squaring; of its inverse, for a negative one."""
     t = as_tensor(a)
     if not isinstance(n, int):
-        raise ShapeError(f"matrix_power: the power must be a whole number, not {n!r}")
+        raise InputError(f"matrix_power: the power must be a whole number, not {n!r}")
     if n < 0:
         return matrix_power(API["linalg.inv"](t), -n)
     if t.ndim < 2 or known_equal(t.value.shape[-1], t.value.shape[-2]) is False:
@@ -319,7 +321,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
     if len(axes) == 1:
         return _vector_norm(size, ord, axes[0], keepdims)
     if len(axes) != 2 or ord not in (1, -1, np.inf, -np.inf):
-        raise DTypeError(
+        raise InputError(
             f"norm: order {ord!r} is not available for matrices",
             values=rows([t]),
             help="orders: None, 'fro', 'nuc', 1, -1, 2, -2, inf, -inf",
