@@ -49,7 +49,7 @@ def _take_all() -> None:
     closed[0] = 1
     for lock in (turnstile, *_every()):
         left = max(0.0, end - time.monotonic())
-        _held.extend(compress((lock,), map(lock.acquire, (True,), (left,))))  # noted with no signal between
+        _held.extend(compress((lock,), map(lock.acquire, (True,), (left,))))  # no signal comes before it is noted
 
 
 def _give_back() -> None:

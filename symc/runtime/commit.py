@@ -8,14 +8,14 @@ KeyboardInterrupt) comes before all of it or after.
 
 from __future__ import annotations
 
-from collections import deque
+import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain, compress, repeat
-from operator import attrgetter, methodcaller
+from operator import attrgetter, setitem
 from typing import Any
 
-_ACQUIRE, _RELEASE = methodcaller("acquire"), methodcaller("release")
+_RLOCK: Any = type(threading.RLock())
 
 
 def replace_arrays(cells: Sequence[Any], arrays: Sequence[Any]) -> None:
@@ -43,13 +43,13 @@ class Held:
     __slots__ = ("_marked", "release", "take")
 
     def __init__(self, locks: Sequence[Any]):
-        taken: list[Any] = []
         self._marked: list[Any] = []
-        # a lock is among those taken when its `acquire` has returned, and only then
-        self.take: Callable[[], None] = partial(taken.extend, compress(locks, map(_ACQUIRE, locks)))
-        unmark = chain(map(setattr, self._marked, repeat("running"), repeat(None)),
-                       map(setattr, self._marked, repeat("watched"), map(attrgetter("borrowed"), self._marked)))
-        self.release: Callable[[], Any] = partial(deque, chain(unmark, map(_RELEASE, taken)), 0)
+        held = [False] * len(locks)  # set when `acquire` has returned, and only then; nothing here takes memory
+        noted = map(setitem, repeat(held), range(len(locks)), map(_RLOCK.acquire, locks))
+        self.take: Callable[[], Any] = partial(any, noted)
+        unmarked = chain(map(setattr, self._marked, repeat("running"), repeat(None)),
+                         map(setattr, self._marked, repeat("watched"), map(attrgetter("borrowed"), self._marked)))
+        self.release: Callable[[], Any] = partial(any, chain(unmarked, map(_RLOCK.release, compress(locks, held))))
 
     def mark(self, cells: Sequence[Any], name: str) -> None:
         """Note on states whose locks are held which call uses them, until ``release``."""

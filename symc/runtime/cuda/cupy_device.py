@@ -315,11 +315,17 @@ class CupyDevice:
 
     # -- graphs
 
+    @property
+    def capturing(self) -> bool:
+        """Whether work is captured."""
+        return self._captured is not None
+
     def begin_capture(self, stream: Any) -> None:
         self._refuse("a graph")
+        self._nodes = 0
         with self._here:
+            self._captured = Counters(), []
             stream.stream.begin_capture()
-        self._captured, self._nodes = (Counters(), []), 0
 
     def end_capture(self, stream: Any) -> CupyGraph:
         if self._captured is None:

@@ -201,6 +201,11 @@ class Device(Protocol):
 
     # -- graphs
 
+    @property
+    def capturing(self) -> bool:
+        """Whether work is captured."""
+        ...
+
     def begin_capture(self, stream: Stream) -> None:
         """From here on, what this stream is given (and what waits for its events) is noted, not done. Allocating,
         synchronizing, and copying from memory that is not pinned are errors meanwhile."""

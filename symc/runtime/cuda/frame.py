@@ -45,8 +45,9 @@ class Lent:
         self.memory, self.pool = memory, pool
 
     def __del__(self) -> None:
-        if len(self.pool) < SPARE:
-            self.pool.append(self.memory)
+        pool = getattr(self, "pool", None)  # none if a signal came before there was one
+        if pool is not None and len(pool) < SPARE:
+            pool.append(self.memory)
 
 
 class Frame:
@@ -113,12 +114,16 @@ class Frame:
         return False
 
     def _capture(self) -> Graph:
-        self.device.begin_capture(self._streams[0])
         try:
+            self.device.begin_capture(self._streams[0])
             self._interpret()
-        finally:
-            graph = self.device.end_capture(self._streams[0])
-        return graph
+            return self.device.end_capture(self._streams[0])
+        except BaseException as e:
+            try:
+                if self.device.capturing:  # a device that captures for ever does nothing
+                    self.device.end_capture(self._streams[0])
+            finally:
+                raise e
 
     def staged(self, k: int, nbytes: int) -> Memory:
         """Memory for argument ``k`` where it is not on the device, or not where vectors start."""

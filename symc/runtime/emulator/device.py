@@ -176,6 +176,10 @@ class EmulatedDevice:
 
     # -- graphs
 
+    @property
+    def capturing(self) -> bool:
+        return self.streams.capturing is not None
+
     def begin_capture(self, stream: Any) -> None:
         self.streams.begin_capture(stream)
 
