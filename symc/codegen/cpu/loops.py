@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from symc.codegen.cpu.render import Renderer, Source, Target, stored
 from symc.codegen.scalarize import Loops
 from symc.ir.ops.kernel import results_of
-from symc.ir.ops.loop import is_long, loop, pack
+from symc.ir.ops.loop import is_long, loop, pack, steps_inside
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Region, Value
 
 #: (number of the kernel's result, element in a row, elements of a row) for results of a loop that are stored as it runs
 Stores = dict[int, list[tuple[int, int, int]]]
-#: After how many steps a long loop looks for signals: that takes as long as a few steps.
+#: After how many steps a long loop looks for signals, those of loops inside counted: that takes as long as a few.
 STRIDE = 1024
 
 
@@ -60,12 +60,16 @@ class _LoopRenderer(Renderer):
             self.line(depth, f"{name} = {start}")
         index = self.fresh("i")
         seen = [index, *names, *captured]
-        long, counted, outer = is_long(v), v.attrs["length"] is not None, depth
-        self.polls |= long
+        counted, outer = v.attrs["length"] is not None, depth
+        stride = max(1, int(STRIDE // max(1, steps_inside(v)))) if is_long(v) else 0
+        left = "" if counted or not stride else self.fresh("c")
+        self.polls |= stride > 0
+        if left:
+            self.line(depth, f"{left} = {stride}")
         if not counted:
             self.open_while(v, index, seen, depth)
         else:
-            depth = self.open_for(v, index, depth, long)
+            depth = self.open_for(v, index, depth, stride)
         inner = len(self.lines)
         found = self.emit_inner(v.regions[0], seen, depth + 1)
         for j, x in enumerate(found[carries:], carries):
@@ -78,33 +82,39 @@ class _LoopRenderer(Renderer):
             self.line(depth + 1, f"{index} = {index} + 1")
         elif len(self.lines) == inner:
             self.line(depth + 1, "pass")
-        if long:
-            self.poll(index, counted, outer + 1)
+        if stride:
+            self.poll(left, stride, outer + 1)
         if self.polls and outer > 1:  # a loop around this one stops with it
             self.stop(outer)
         made = [*names, *([] if counted else [index])]
         for r, name in zip(results_of(v), made, strict=False):
             env[r] = name
 
-    def open_for(self, v: Value, index: str, depth: int, long: bool) -> int:
-        """Write the head of a loop over a range, in parts between which signals are looked for if it is long; its
+    def open_for(self, v: Value, index: str, depth: int, stride: int) -> int:
+        """Write the head of a loop over a range, if it is long in parts between which signals are looked for; its
         depth."""
         n, reverse = self.size(v.attrs["length"]), v.attrs["reverse"]
-        if not long:
+        if not stride:
             self.line(depth, f"for {index} in range({f'{n} - 1, -1, -1' if reverse else n}):")
             return depth
         part = self.fresh("c")
-        self.line(depth, f"for {part} in range(0, {n}, {STRIDE}):")
+        self.line(depth, f"for {part} in range(0, {n}, {stride}):")
         first = f"{n} - 1 - {part}" if reverse else part
-        last = f"max({first} - {STRIDE}, -1), -1" if reverse else f"min({part} + {STRIDE}, {n})"
+        last = f"max({first} - {stride}, -1), -1" if reverse else f"min({part} + {stride}, {n})"
         self.line(depth + 1, f"for {index} in range({first}, {last}):")
         return depth + 1
 
-    def poll(self, index: str, counted: bool, depth: int) -> None:
-        """Write the look for signals after a part of a loop, or after some steps."""
-        self.line(depth, "if not stop:" if counted else f"if ({index} & {STRIDE - 1}) == 0:")
-        self.line(depth + 1, "stop = polled(words)")
-        self.stop(depth if counted else depth + 1)
+    def poll(self, left: str, stride: int, depth: int) -> None:
+        """Write the look for signals after a part of a loop, or when ``left`` has been counted down."""
+        if left:
+            self.line(depth, f"{left} = {left} - 1")
+            self.line(depth, f"if {left} == 0:")
+            self.line(depth + 1, f"{left} = {stride}")
+            depth += 1
+        else:
+            self.line(depth, "if not stop:")  # by a loop inside
+        self.line(depth + (not left), "stop = polled(words)")
+        self.stop(depth)
 
     def stop(self, depth: int) -> None:
         self.line(depth, "if stop:")

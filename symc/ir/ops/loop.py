@@ -74,8 +74,12 @@ def most_steps(v: Value) -> float:
     if v.op is not loop:
         return 0
     most = v.attrs["max_steps"] if v.attrs["length"] is None else v.attrs["length"]
-    inside = sum(most_steps(x) for r in v.regions for x in postorder(r.results))
-    return most * max(1, inside) if isinstance(most, int) and most else 0 if most == 0 else math.inf
+    return most * max(1, steps_inside(v)) if isinstance(most, int) and most else 0 if most == 0 else math.inf
+
+
+def steps_inside(v: Value) -> float:
+    """How many steps the loops in one step of a loop take at most, all in all."""
+    return sum(most_steps(x) for r in v.regions for x in postorder(r.results))
 
 
 def is_long(v: Value) -> bool:
