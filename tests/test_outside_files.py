@@ -7,7 +7,6 @@ import json
 import os
 import random
 import re
-import struct
 import subprocess
 import sys
 import zipfile
@@ -17,12 +16,7 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.__main__ import main
-from symc.ir.text import print_function
-from symc.nest import from_json
-from symc.runtime import object_cache
 from symc.save import pack, unpack
-from symc.state import checked_cell
 from tests.test_save import example
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 
 from symc.errors import ParseError, SymcError
+from symc.ir.attr_kinds import wrong_attr
 from symc.ir.attrs import EMPTY, Array, Attrs
 from symc.ir.dim import Size, parse_tokens
 from symc.ir.function import Function, Input
-from symc.ir.literal import nan_from_bits
+from symc.ir.literal import nan_from_bits, print_attr
 from symc.ir.op import Op, lookup, splat
 from symc.ir.types import DTYPES, MAX_AXES, TensorType, TupleType, Type
 from symc.ir.value import Region, Value, make, param
@@ -323,7 +324,12 @@ class _Parser:
 
     def build(self, op: Op, operands: list[Value], attrs: Attrs, regions: list[Region], start: int) -> Value:
         try:
+            wrong = wrong_attr(op, attrs)
+            if wrong is not None:
+                raise self.error(f"{op.name}: {wrong} cannot be {print_attr(attrs[wrong])[:40]}", start)
             return make(op, operands, attrs, regions)
+        except ParseError:
+            raise
         except SymcError as e:
             raise self.error(e.what, start) from e
         except _JUNK as e:

@@ -30,8 +30,12 @@ def _samples():
         yield (np.array([1 + 2j, -1j, 0, 3.5 + 0.5j]),), dict(dtype=DTYPES[name])
 
 
+def _infer(t: TensorType, dtype: np.dtype) -> TensorType:
+    return TensorType(dtype, t.shape)
+
+
 cast = register(Op(
-    "cast", lambda t, dtype: TensorType(dtype, t.shape), _reference, Linear(_transpose), Element(),
+    "cast", _infer, _reference, Linear(_transpose), Element(),
     frozenset({"elementwise", "complex_kernel"}), _samples,
     "Convert to `dtype` as NumPy's astype does; complex to real drops the imaginary part.",
 ))  # fmt: skip

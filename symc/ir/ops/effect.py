@@ -129,10 +129,13 @@ IDENTITY = Custom(lambda tangents, v: tangents[0], lambda g, v: (g, *[None] * (l
 
 
 def _identity(name: str, doc: str, reference: Callable[..., np.ndarray], samples: Any = None, least: int = 1,
-              traits: frozenset[str] = frozenset({"effect", "barrier"})) -> Op:
-    def infer(*types: TensorType, **attrs: Any) -> TensorType:
-        if len(types) < least:
-            raise InternalError(f"{name} takes {least} operands at least")
+              unnamed: int = 0, traits: frozenset[str] = frozenset({"effect", "barrier"})) -> Op:
+    def infer(*types: TensorType, format: str = "", message: str = "", names: tuple[str, ...] = (), line: str = "",
+              batch: int = 0, serial: int = -1) -> TensorType:
+        if len(types) < least or not 0 <= batch <= types[0].ndim:
+            raise InternalError(f"{name} takes {least} operands at least, of {batch} axes that count entries")
+        if names and len(names) != len(types) - unnamed:
+            raise InternalError(f"{name}: {len(names)} names for {len(types)} operands")
         return types[0]
 
     def batch(v: Value, operands: Sequence[Value], flags: Sequence[bool], n: Size) -> Value:
@@ -218,11 +221,11 @@ def _samples(**attrs: Any) -> Callable[[], Iterator[tuple[tuple, dict]]]:
 
 print_op = _identity(
     "print", "x; prints `format`, filled with the operands (those that `names` names as keywords).", _print_reference,
-    _samples(format="{}", names=(), line="", batch=0, serial=-1),
+    _samples(format="{}", names=(), line="", batch=0, serial=-1), unnamed=1,
 )  # fmt: skip
 assert_op = _identity(
     "assert", "x, if every element of the second operand is true; else an error that shows the others.",
-    _assert_reference, _samples(message="", names=(), line="", batch=0, serial=-1), least=2,
+    _assert_reference, _samples(message="", names=(), line="", batch=0, serial=-1), least=2, unnamed=2,
 )  # fmt: skip
 breakpoint_op = _identity("breakpoint", "x; opens the debugger, with the operands by `names`.", _breakpoint_reference)
 after = _identity("after", "x, when the other operands have been computed: keeps effects that nothing else needs.",

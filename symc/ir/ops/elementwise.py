@@ -19,6 +19,9 @@ from symc.ir.value import Value
 
 KINDS = {"b": "bool", "i": "signed integers", "u": "unsigned integers", "f": "floats", "c": "complex"}
 
+#: The highest order of a derivative, or power, that an op has in an attribute.
+HIGHEST = 1000
+
 #: What the dtype of a result is, given the operands' dtype.
 RESULTS: dict[str, Callable[[np.dtype], np.dtype]] = {
     "same": lambda d: d,
@@ -43,6 +46,13 @@ def check_kind(name: str, t: TensorType, kinds: str) -> None:
     if t.dtype.kind not in kinds:
         raise DTypeError(f"{name} is not defined for {DTYPE_NAMES[t.dtype]}",
                          help="it takes " + ", ".join(KINDS[k] for k in kinds))
+
+
+def check_numbers(name: str, given: Mapping[str, Any], like: Mapping[str, Any]) -> None:
+    """Attributes must be numbers as in ``like``; integers count something."""
+    for k, x in like.items():
+        if type(given[k]) not in (type(x), int) or type(x) is int and not 0 <= given[k] <= HIGHEST:
+            raise TypeError(f"{name}: {k} cannot be {given[k]!r:.40}")
 
 
 def check_arity(name: str, types: Sequence[TensorType], arity: int) -> None:
@@ -71,6 +81,7 @@ def elementwise(name: str, arity: int, kinds: str, reference: Callable, derivati
         check_arity(name, types, arity)
         if set(given) != known:
             raise TypeError(f"{name} has attributes {sorted(known)}, not {sorted(given)}")
+        check_numbers(name, given, attrs[0])
         check_same(name, types)
         check_kind(name, types[0], kinds)
         return types[0].with_dtype(RESULTS[result](types[0].dtype))

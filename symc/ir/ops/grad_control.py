@@ -9,7 +9,7 @@ import numpy as np
 
 from symc.ir.op import Custom, Derivative, Element, Op, register
 from symc.ir.ops.arithmetic import maximum, minimum
-from symc.ir.ops.elementwise import check_arity, check_kind, like
+from symc.ir.ops.elementwise import check_arity, check_kind, check_numbers, like
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value
 
@@ -20,6 +20,7 @@ def _identity(name: str, kinds: str, derivative: Derivative | None, attrs: Seque
         check_kind(name, types[0], kinds)
         if set(given) != set(attrs[0]):
             raise TypeError(f"{name} has attributes {sorted(attrs[0])}, not {sorted(given)}")
+        check_numbers(name, given, attrs[0])
         return types[0]
 
     def samples() -> Iterator[tuple[tuple, dict]]:

@@ -156,6 +156,12 @@ load = register(
 CHECKS = frozenset({"checks"})
 
 
+def _index_infer(t: TensorType, size: Size, wrapped: bool = False, along: int | None = None, of: str = "") -> TensorType:
+    if t.dtype.kind not in "iu":
+        raise InternalError(f"an index is {t}, not integers")
+    return t
+
+
 def _check_index_reference(index, size, **told):
     out_of_bounds(index, size, **told)
     return np.array(index)
@@ -164,7 +170,7 @@ def _check_index_reference(index, size, **told):
 check_index = register(
     Op(
         "check_index",
-        lambda t, size, wrapped=False, along=None, of="": t,
+        _index_infer,
         _check_index_reference,
         lowering=Element(),
         traits=CHECKS,
@@ -185,7 +191,7 @@ def checked_index(index: Value, array: Value, axis: int) -> Value:
 bounded = register(
     Op(
         "bounded",
-        lambda t, size: t,
+        _index_infer,
         lambda index, size: index,
         lowering=View(),
         traits=frozenset({"movement", "unchecked"}),

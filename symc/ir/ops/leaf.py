@@ -49,6 +49,8 @@ get = register(Op("get", _get_infer, lambda results, index: results[index],
 
 
 def _iota_infer(shape: tuple[Size, ...], axis: int, dtype: np.dtype) -> TensorType:
+    if not 0 <= axis < len(shape):
+        raise InternalError(f"iota: no axis {axis} of {len(shape)}")
     return TensorType(dtype, shape)
 
 
@@ -70,9 +72,14 @@ iota = register(Op(
     doc="The index along `axis`, in every element of `shape`, as `dtype`.",
 ))  # fmt: skip
 
+
+def _size_infer(value: Size) -> TensorType:
+    return TensorType("i64", ())
+
+
 size = register(Op(
     "size",
-    infer=lambda value: TensorType("i64", ()),
+    infer=_size_infer,
     reference=lambda value: np.asarray(value, np.int64),
     lowering=Element(),
     samples=lambda: iter([((), dict(value=3))]),

@@ -52,8 +52,12 @@ def _position_element(v: Value, index: Sequence[Value], at: Callable) -> Value:
     return scalar(0, U64) if place is None else cast(place, dtype=U64)
 
 
+def _position_infer(shape: tuple[Size, ...]) -> TensorType:
+    return TensorType(U64, shape)
+
+
 position = register(Op(
-    "position", lambda shape: TensorType(U64, shape),
+    "position", _position_infer,
     lambda shape: np.arange(int(np.prod(shape, dtype=np.int64)), dtype=U64).reshape(shape),
     lowering=Element(_position_element), traits=frozenset({"row_major"}),
     samples=lambda: iter([((), dict(shape=s)) for s in ((), (4,), (2, 3), (0, 2))]),
