@@ -67,7 +67,7 @@ MISTAKES += [
     (lambda: sc.one_hot(X, 3), sc.DTypeError, "places are integers"),
     (lambda: sc.arange(X), sc.ShapeError, "must be known while the graph is built"),
     (lambda: np.quantile(X, 2), sc.ShapeError, "between 0 and 1"),
-    (lambda: np.linalg.norm(X, "nuclear"), sc.DTypeError, "order 'nuclear' is not available"),
+    (lambda: np.linalg.norm(X, "nuclear"), sc.InputError, "order 'nuclear' is not available"),
     (lambda: np.pad(X, (1, 2, 3)), sc.ShapeError, "3 pairs for 2 axes"),
     (lambda: np.where(X > 0, X, Y), sc.ShapeError, "where: operand shapes differ"),
     (lambda: sc.stack([]), sc.ShapeError, "nothing to join"),

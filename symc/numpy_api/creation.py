@@ -296,6 +296,8 @@ def diagflat(v: Any, k: int = 0) -> Tensor:
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Tensor:
     """Powers of x as columns."""
     t = as_tensor(x)
+    if t.ndim != 1:
+        raise ShapeError(f"vander: a vector is needed, there are {t.ndim} axes", values=rows([t]))
     n = as_size(t.shape[0] if N is None else N, "vander: the number of columns")
     powers = iota((n,), 0)
     powers = powers if increasing else lookup("sub")(stretch(lookup("size")(value=n - 1), (n,)), powers)

@@ -20,6 +20,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     """Differences of neighbours along ``axis``, n times."""
     t = as_tensor(a)
     axis = normal_axis(axis, t.ndim, "diff", t)
+    if n == 0:
+        return t
     ends = [_end(e, t, axis) for e in (prepend, append)]
     pieces = [p for p in (ends[0], t, ends[1]) if p is not None]
     t = API["concatenate"](pieces, axis) if len(pieces) > 1 else t

@@ -218,6 +218,8 @@ def cond(x: Any, p: Any = None) -> Tensor:
     For a singular matrix infinite by singular values, and an error by other norms.
     """
     t = matrix(x, "cond")
+    if not isinstance(p, int | float | str | None):
+        raise InputError(f"cond: no norm is called {p!r}", values=rows([t]))
     if 0 in t.value.shape[-2:]:
         raise ShapeError("cond is not defined for a matrix without elements", values=rows([t]))
     if p is None or p in (2, -2):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import DTypeError, ShapeError
+from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import Dim, Size, known_equal, maximum
 from symc.ir.op import lookup
 from symc.ir.types import DTYPES, as_dtype
@@ -52,6 +52,14 @@ def _agree(tensors: list[Tensor], axis: int, name: str) -> list[Value]:
     return out
 
 
+def _cast(t: Tensor, dtype: Any, casting: str, name: str) -> Tensor:
+    """A part in the dtype asked for, if ``casting`` allows that."""
+    if not np.can_cast(t.dtype, as_dtype(dtype), casting):  # type: ignore[arg-type]
+        raise DTypeError(f"{name}: casting={casting!r} does not allow {t.dtype} to become {as_dtype(dtype)}",
+                         values=rows([t]), help="x.astype(dtype), or casting='unsafe'")
+    return Tensor(convert(t.value, as_dtype(dtype)))
+
+
 # --- joining ----------------------------------------------------------------------------------------------------------
 
 
@@ -68,7 +76,7 @@ def concatenate(arrays: Any, axis: int | None = 0, *, dtype: Any = None, casting
     tensors = (
         same_dtype(tensors, "concatenate")
         if dtype is None
-        else [Tensor(convert(t.value, as_dtype(dtype))) for t in tensors]
+        else [_cast(t, dtype, casting, "concatenate") for t in tensors]
     )
     if axis is None:
         tensors, axis = [API["ravel"](t) for t in tensors], 0
@@ -84,7 +92,7 @@ def stack(arrays: Any, axis: int = 0, *, dtype: Any = None, casting: str = "same
     if not tensors:
         raise ShapeError("stack: there is nothing to join")
     tensors = (
-        same_dtype(tensors, "stack") if dtype is None else [Tensor(convert(t.value, as_dtype(dtype))) for t in tensors]
+        same_dtype(tensors, "stack") if dtype is None else [_cast(t, dtype, casting, "stack") for t in tensors]
     )
     axis = normal_axis(axis, tensors[0].ndim + 1, "stack")
     values = _agree(tensors, -1, "stack")
@@ -95,14 +103,14 @@ def stack(arrays: Any, axis: int = 0, *, dtype: Any = None, casting: str = "same
 @public(np.vstack, aliases=("row_stack",))
 def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Tensor:
     """Rows one below another."""
-    return concatenate([API["atleast_2d"](t) for t in sequence(tup)], 0, dtype=dtype)
+    return concatenate([API["atleast_2d"](t) for t in sequence(tup)], 0, dtype=dtype, casting=casting)
 
 
 @public(np.hstack)
 def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Tensor:
     """Columns side by side; one-dimensional values one after another."""
     tensors = [API["atleast_1d"](t) for t in sequence(tup)]
-    return concatenate(tensors, 0 if tensors and tensors[0].ndim == 1 else 1, dtype=dtype)
+    return concatenate(tensors, 0 if tensors and tensors[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
 
 @public(np.dstack)
@@ -241,8 +249,8 @@ def fliplr(m: Any) -> Tensor:
 def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """Rotated by k quarter turns in the plane of two axes."""
     t = as_tensor(m)
-    if len(axes) != 2:
-        raise ShapeError(f"rot90: a plane has two axes, not {tuple(axes)}", values=rows([t]))
+    if not isinstance(axes, list | tuple) or len(axes) != 2:
+        raise InputError(f"rot90: a plane has two axes, not {axes}", values=rows([t]))
     a, b = normal_axes(tuple(axes), t.ndim, "rot90", t)
     k %= 4
     if k == 0:
@@ -317,11 +325,14 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
     if axis is None:
         t, axis = API["ravel"](t), 0
     axis = normal_axis(axis, t.ndim, "repeat", t)
-    k = _count_of(repeats[0] if isinstance(repeats, list | tuple) and len(repeats) == 1 else repeats)
+    one = isinstance(repeats, list | tuple | np.ndarray) and np.shape(repeats) == (1,)
+    k = _count_of(repeats[0] if one else repeats)
     if k is None:
         counts = np.asarray(None if isinstance(repeats, Tensor) else repeats)
         if counts.dtype.kind not in "iu" or (counts < 0).any():
             raise DTypeError("repeat: how often must be a size or constant integers, not negative", values=rows([t]))
+        if counts.ndim > 1 or known_equal(t.value.shape[axis], counts.size) is False:
+            raise ShapeError(f"repeat: {counts.size} numbers for axis {axis} of size {t.shape[axis]}", values=rows([t]))
         return API["take"](t, np.repeat(np.arange(len(counts)), counts), axis=axis)
     v, n = t.value, t.value.shape[axis]
     wide = lookup("broadcast")(v, axes=tuple(i if i <= axis else i + 1 for i in range(v.ndim)),

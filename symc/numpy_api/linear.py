@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,10 @@ def multi_dot(arrays: Sequence[Any]) -> Tensor:
     if len(arrays) < 2:
         raise ShapeError(f"multi_dot: at least two arrays are needed, there are {len(arrays)}")
     parts = same_dtype(arrays, "multi_dot")
+    for t, u in pairwise(parts):
+        if not 1 <= t.ndim <= 2 or known_equal(t.value.shape[-1], u.value.shape[0] if u.ndim else 0) is False:
+            raise ShapeError("multi_dot: operand shapes differ", values=rows([t, u]),
+                             help="matrices, the first and last perhaps vectors, with inner axes of equal size")
     names = LETTERS
     labels = [list(names[i : i + t.ndim]) for i, t in enumerate(parts)]
     if parts[0].ndim == 1:

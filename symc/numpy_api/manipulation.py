@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import ShapeError
+from symc.errors import InputError, ShapeError
 from symc.ir.dim import Size, floordiv, known_equal, product
 from symc.ir.op import lookup
 from symc.ir.value import Value
@@ -135,9 +135,9 @@ API["flatten"] = ravel
 def transpose(a: Any, axes: Sequence[int] | None = None) -> Tensor:
     """The axes in another order, reversed by default."""
     t = as_tensor(a)
-    perm = tuple(range(t.ndim))[::-1] if axes is None else normal_axes(tuple(axes), t.ndim, "transpose", t)
+    perm = tuple(range(t.ndim))[::-1] if axes is None else normal_axes(axes, t.ndim, "transpose", t)
     if len(perm) != t.ndim:
-        raise ShapeError(f"transpose: axes {tuple(axes or ())} do not name the {t.ndim} axes", values=rows([t]))
+        raise ShapeError(f"transpose: axes {axes} do not name the {t.ndim} axes", values=rows([t]))
     return Tensor(permuted(t.value, perm))
 
 
@@ -188,6 +188,8 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Tensor:
 def expand_dims(a: Any, axis: Any = 0) -> Tensor:
     """New axes of size 1, which are ``axis`` of the result."""
     t = as_tensor(a)
+    if axis is None:
+        raise InputError("expand_dims: the axis is an int or a tuple of ints, not None", values=rows([t]))
     count = len(axis) if isinstance(axis, list | tuple) else 1
     return Tensor(expanded(t.value, normal_axes(axis, t.ndim + count, "expand_dims", t)))
 

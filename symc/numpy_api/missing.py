@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from symc.errors import DTypeError
 from symc.ir.op import lookup, splat
+from symc.ir.types import as_dtype
 from symc.numpy_api.convert import as_tensor
+from symc.numpy_api.promotion import rows
 from symc.numpy_api.reductions import Axis, all, cumprod, cumsum, one_ddof, prod, sum
 from symc.numpy_api.ufuncs import choose
 from symc.public import API, public
@@ -53,6 +56,10 @@ def nanvar(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdi
     """The variance of the elements that are not nan; nan where there are no more of them than ``ddof``."""
     t = as_tensor(a)
     ddof = one_ddof(ddof, correction, "nanvar")
+    if dtype is not None:
+        if t.dtype.kind == "c" and as_dtype(dtype).kind != "c":
+            raise DTypeError(f"nanvar of complex numbers in {as_dtype(dtype)}", values=rows([t]))
+        t = API["astype"](t, dtype)
     if t.dtype.kind not in "fc":
         return API["var"](t, axis, dtype, ddof, keepdims, mean=mean)
     d = API["subtract"](t, nanmean(t, axis, dtype, True) if mean is None else mean)
@@ -61,7 +68,8 @@ def nanvar(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdi
     total = sum(square, axis, keepdims=keepdims)
     left = API["subtract"](_present(t, axis, keepdims), ddof)
     out = API["divide"](total, API["astype"](left, total.dtype))
-    return API["where"](API["greater"](left, 0), out, np.nan)
+    out = API["where"](API["greater"](left, 0), out, np.nan)
+    return out if dtype is None else API["astype"](out, dtype)
 
 
 @public(np.nanstd)

@@ -18,6 +18,9 @@ from symc.public import public
 from symc.sizes import as_size, user_size
 from symc.tensor import Tensor
 
+#: Modes that repeat elements.
+MODES = ("edge", "reflect", "symmetric", "wrap")
+
 
 def _pairs(given: Any, ndim: int, name: str) -> list[tuple[Any, Any]]:
     """NumPy's forms of a pad width: one number, one pair, or a pair an axis."""
@@ -54,6 +57,8 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: 
     if constant_values is not None:
         raise ShapeError(f"pad: constant_values with mode {mode!r}", values=rows([t]),
                          help="only mode='constant' takes them")
+    if mode not in MODES:
+        raise ShapeError(f"pad: there is no mode {mode!r}", help="modes: constant, " + ", ".join(MODES))
     v = t.value
     for axis, (low, high) in enumerate(widths):
         v = _pad_axis(v, axis, low, high, mode)
@@ -86,8 +91,6 @@ def _pad_constant(t: Tensor, widths: list[tuple[Size, Size]], fill: Any) -> Tens
 
 
 def _pad_axis(v: Value, axis: int, low: Size, high: Size, mode: str) -> Value:
-    if mode not in ("edge", "reflect", "symmetric", "wrap"):
-        raise ShapeError(f"pad: there is no mode {mode!r}", help="modes: constant, edge, reflect, symmetric, wrap")
     n = v.shape[axis]
     if known_equal(n, 0) is True and (low != 0 or high != 0):
         raise ShapeError(f"pad: mode {mode!r} has nothing to repeat on the empty axis {axis}")

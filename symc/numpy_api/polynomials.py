@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import ShapeError
-from symc.ir.dim import known_equal
+from symc.errors import InputError, ShapeError
 from symc.numpy_api.convert import as_tensor
 from symc.numpy_api.linear import conjugated
 from symc.numpy_api.promotion import rows
@@ -56,16 +55,22 @@ def polymul(a1: Any, a2: Any) -> Tensor:
 def polyder(p: Any, m: int = 1) -> Tensor:
     """The m-th derivative of a polynomial."""
     t = as_tensor(p)
+    if t.ndim != 1 or m < 0:
+        raise ShapeError(f"polyder: derivative {m} of {t.ndim} axes; a vector and a number from 0 up are needed",
+                         values=rows([t]))
     for _ in range(m):
         n = t.shape[0]
         t = API["multiply"](API["getitem"](t, slice(None, -1)), API["subtract"](n - 1, API["arange"](n - 1)))
-    return API["zeros"]((1,), t.dtype) if known_equal(t.value.shape[0], 0) is True else t
+    return t
 
 
 @public(np.polyint)
 def polyint(p: Any, m: int = 1, k: Any = 0) -> Tensor:
     """The m-th antiderivative of a polynomial, with the constant k."""
     t = as_tensor(p)
+    if t.ndim != 1 or m < 0:
+        raise ShapeError(f"polyint: integral {m} of {t.ndim} axes; a vector and a number from 0 up are needed",
+                         values=rows([t]))
     for _ in range(m):
         n = t.shape[0]
         t = API["concatenate"](
@@ -98,6 +103,8 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
 def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
     """The correlation of two vectors: the convolution of a with v conjugated and reversed."""
     x, y = as_tensor(a), as_tensor(v)
+    if mode not in ("valid", "same", "full"):
+        raise InputError(f"correlate: mode is 'valid' or 'full', not {mode!r}", values=rows([x, y]))
     if mode == "same":
         raise ShapeError(
             "correlate: the mode 'same' is not available", values=rows([x, y]), help="take a slice of mode 'full'"

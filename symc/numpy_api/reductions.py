@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import InputError, ShapeError
+from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import maximum, product
 from symc.ir.op import lookup
 from symc.ir.types import DTYPES, as_dtype, real_dtype
@@ -51,7 +51,7 @@ def sum(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False, in
     """The sum over ``axis``; integers narrower than 64 bits are summed in 64."""
     t = as_tensor(a)
     out = reduce("sum", _wide(t, dtype), axis, keepdims, t)
-    return out if initial is None else API["add"](out, initial)
+    return out if initial is None else API["add"](out, _in_dtype(initial, out))
 
 
 @public(np.prod)
@@ -59,13 +59,21 @@ def prod(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False, i
     """The product over ``axis``; integers narrower than 64 bits are multiplied in 64."""
     t = as_tensor(a)
     out = reduce("prod", _wide(t, dtype), axis, keepdims, t)
-    return out if initial is None else API["multiply"](out, initial)
+    return out if initial is None else API["multiply"](out, _in_dtype(initial, out))
+
+
+def _in_dtype(initial: Any, out: Tensor) -> Tensor:
+    """What a reduction starts from takes its dtype."""
+    return Tensor(convert(as_tensor(initial).value, out.dtype))
 
 
 def _extreme(name: str, *numpy_functions: Callable) -> Callable[..., Tensor]:
     def call(a: Any, axis: Axis = None, keepdims: bool = False, initial: Any = None) -> Tensor:
         t = as_tensor(a)
         if initial is not None:
+            initial = _in_dtype(initial, t)
+            if axis == ():
+                return API[f"{name}imum"](t, initial)
             t = _with_initial(t, axis, initial)
         if t.dtype.kind == "c":
             return _complex_extreme(name, t, axis, keepdims)
@@ -169,9 +177,11 @@ def mean(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -
 def _deviations(t: Tensor, axis: Axis, dtype: Any, mean: Any, name: str) -> tuple[Tensor, Any, np.dtype]:
     """x - mean over ``axis``, the number of elements, and the dtype of a variance."""
     x, out = _inexact(t, dtype)
+    if t.dtype.kind == "c" and out.kind != "c":
+        raise DTypeError(f"{name} of complex numbers in {out}", values=rows([t]), help="take x.real, or abs(x)")
     n = count_along(t, axis, name)
     d = API["subtract"](x, API["divide"](reduce("sum", x.value, axis, True, t), n) if mean is None else mean)
-    return d, n, real_dtype(out)
+    return d, n, real_dtype(out) if dtype is None else out
 
 
 def degrees(n: Any, ddof: Any) -> Any:

@@ -152,7 +152,10 @@ def _data_dependent(name: str, function: Any, help: str) -> None:
     def call(a: Any, *args: Any, **kwargs: Any) -> Any:
         t = as_tensor(a)
         if t.value.op.name == "constant":
-            out = function(t.value.attrs["value"].data, *args, **kwargs)
+            try:
+                out = function(t.value.attrs["value"].data, *args, **kwargs)
+            except (TypeError, ValueError) as e:
+                raise InputError(f"{name}: {e}", values=rows([t])) from None
             return tuple(map(as_tensor, out)) if isinstance(out, tuple) else as_tensor(out)
         raise SymbolicValueError(f"{name}: the size of the result depends on data", values=rows([t]), help=help)
     call.__name__ = call.__qualname__ = name

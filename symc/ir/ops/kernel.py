@@ -156,7 +156,9 @@ load = register(
 CHECKS = frozenset({"checks"})
 
 
-def _index_infer(t: TensorType, size: Size, wrapped: bool = False, along: int | None = None, of: str = "") -> TensorType:
+def _index_infer(
+    t: TensorType, size: Size, wrapped: bool = False, along: int | None = None, of: str = ""
+) -> TensorType:
     if t.dtype.kind not in "iu":
         raise InternalError(f"an index is {t}, not integers")
     return t

@@ -17,6 +17,7 @@ from symc.debugging.repro import write_repro
 from symc.ir.ops.effect import quiet
 from symc.ir.record import dataclass, field
 from symc.opt import all_passes
+from symc.testing.fuzz import arguments as _arguments  # noqa: F401 - declares its generator
 from symc.testing.fuzz import derivatives as _derivatives  # noqa: F401 - declares its checks
 from symc.testing.fuzz import front as _front  # noqa: F401 - declares its generator
 from symc.testing.fuzz import looped
@@ -25,7 +26,7 @@ from symc.testing.fuzz.generators import aimed_rules, sampled_ops
 from symc.testing.fuzz.programs import Program, Reached, make
 
 #: How often each generator is taken, and each check is run, of a hundred.
-WEIGHTS = {"rules": 34, "front": 22, "mixed": 16, "ops": 14, "straight": 8, "loops": 6}
+WEIGHTS = {"rules": 32, "front": 20, "mixed": 15, "ops": 13, "arguments": 7, "straight": 7, "loops": 6}
 SHARES = {"passes": 100, "fast_passes": 25, "again": 15, "text": 20, "files": 8, "gradients": 30, "differences": 15,
           "batches": 25}  # fmt: skip
 NATIVE_SHARES = {"native": 60, "fast_native": 20, "plain_native": 30, "memory": 20}
