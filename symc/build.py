@@ -375,8 +375,10 @@ def missing_guards(f: Function) -> tuple[Guard, ...]:
             if known_equal(substitute(a, solution), substitute(b, solution)) is not True:
                 found.append(Guard(a, b))
     needed = replace(f, guards=collect_guards(f.body.results))
-    found += [*_bound_guards(needed), *_least_guards(f)]
-    unknown = sorted({n for g in (*found, *f.guards) for n in names(g.left) | names(g.right)} - set(bound))
+    needed_guards, lacking = _bound_guards(needed)
+    found += [*needed_guards, *_least_guards(f)]
+    sizes = {n for g in (*found, *f.guards) for n in names(g.left) | names(g.right)}
+    unknown = sorted({*sizes - set(bound), *lacking})
     if unknown:
         raise InputError(f"the size {unknown[0]} is not known from any input")
     known = {(g.left, g.right, g.least) for g in f.guards}
