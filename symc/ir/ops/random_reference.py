@@ -85,7 +85,8 @@ def in_pieces(f: Callable[[Array], Array]) -> Callable[[Array], Array]:
 
     @functools.wraps(f)
     def run(bits: Array) -> Array:
-        out, flat = np.empty(bits.size, _float_of(bits)[0]), bits.reshape(-1)
+        flat = bits.reshape(-1)
+        out: Array = np.empty(bits.size, _float_of(bits)[0])
         for k in range(0, bits.size, PIECE):
             out[k : k + PIECE] = f(flat[k : k + PIECE])
         return out.reshape(bits.shape)
@@ -149,8 +150,8 @@ def log_share(x: Array) -> Array:
     """log(x) for positive normal numbers, of operations that round in one way only: it is the same everywhere."""
     if x.dtype == np.float64:
         b = x.view(np.int64) + (0x3FF0000000000000 - 0x3FE6A09E667F3BCD)
-        f = ((b & 0x000FFFFFFFFFFFFF) + 0x3FE6A09E667F3BCD).view(np.float64) - 1.0
-        k, ln2 = ((b >> 52) - 1023).astype(np.float64), LN2_64
+        f: Array = ((b & 0x000FFFFFFFFFFFFF) + 0x3FE6A09E667F3BCD).view(np.float64) - 1.0
+        k: Array = ((b >> 52) - 1023).astype(np.float64)
         s = f / (2.0 + f)
         z = s * s
         h = f * 0.5 * f
@@ -158,11 +159,12 @@ def log_share(x: Array) -> Array:
     else:
         b = x.view(np.int32) + np.int32(0x3F800000 - 0x3F3504F3)
         f = ((b & np.int32(0x007FFFFF)) + np.int32(0x3F3504F3)).view(np.float32) - np.float32(1)
-        k, ln2 = ((b >> np.int32(23)) - np.int32(127)).astype(np.float32), tuple(map(np.float32, LN2_32))
+        k = ((b >> np.int32(23)) - np.int32(127)).astype(np.float32)
         z = f * f
         h = z * np.float32(0.5)
         t = f * z * horner(LOG32, f)
-    return k * ln2[0] - ((h - fma(k, np.full_like(k, ln2[1]), t)) - f)
+    high, low = LN2_64 if x.dtype == np.float64 else LN2_32
+    return k * x.dtype.type(high) - ((h - fma(k, np.full_like(k, low), t)) - f)
 
 
 @in_pieces
