@@ -190,7 +190,8 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True) -> Te
     out = API["multiply"](API["exp"](logs), sign)
     k = API["reshape"](API["arange"](out.shape[0]), (-1,) + (1,) * (out.ndim - 1))
     out = API["where"](API["equal"](k, 0), a, out)  # the ends are exact
-    return API["where"](API["equal"](k, as_tensor(num) - 1), b, out) if endpoint else out
+    last = endpoint and not (isinstance(num, int) and num == 1)
+    return API["where"](API["equal"](k, as_tensor(num) - 1), b, out) if last else out
 
 
 @public(np.logspace)

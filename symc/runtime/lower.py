@@ -183,7 +183,6 @@ class Lowering:
         if not launch.kernel.source.fails:
             self._run(launch, [*reads, *writes])
             return
-        assert not launch.kernel.source.polls  # a loop loads what it is told to load
         failed = np.zeros(1, np.uint8)
         slot, good = self.code.keep(failed), Label()
         self._run(launch, [*reads, *writes], [slot])
