@@ -31,6 +31,7 @@ from symc.errors import (
     LinAlgError,
     MemoryBudgetError,
     NonFiniteError,
+    PackageError,
     ParseError,
     PipelineError,
     PlanError,

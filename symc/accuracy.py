@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import SymcError
+from symc.errors import SymcError, named_packages
 from symc.ir.function import Function
 from symc.ir.ops.effect import quiet
 from symc.ir.record import dataclass, field
@@ -103,7 +103,8 @@ def _measurable(f: Function, k: int, o: OutputAccuracy) -> bool:
 
 
 def _exact(f: Function, k: int, s: Sample) -> np.ndarray:
-    import mpmath as mp
+    with named_packages():
+        import mpmath as mp
 
     env = {p: to_precise(a) for p, a in leaves_of(f, s.arrays).items()}
     with mp.workprec(PRECISION):

@@ -14,7 +14,7 @@ import numpy as np
 
 from symc.build import Built
 from symc.callsite import caller
-from symc.errors import DTypeError, InputError, InternalError, ShapeError, SymcError, of_handler
+from symc.errors import DTypeError, InputError, InternalError, ShapeError, SymcError, missing_package, of_handler
 from symc.ir.locks import new_lock, turnstile
 from symc.ir.text import print_function
 from symc.ir.types import concrete_shape
@@ -83,6 +83,8 @@ class Calling:
         except MemoryError as e:
             e.add_note(f"in {caller()}: {self.name}")
             raise
+        except ModuleNotFoundError as e:
+            raise missing_package(e) from e
         except Exception as e:
             if of_handler(e):
                 raise

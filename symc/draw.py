@@ -7,6 +7,7 @@ import html
 from pathlib import Path
 from typing import Any
 
+from symc.errors import named_packages
 from symc.ir.function import Function
 from symc.ir.text import print_function, splat_of
 from symc.ir.value import Region, Value
@@ -57,7 +58,8 @@ def _ops(region: Region) -> str:
 
 def to_networkx(f: Function) -> Any:
     """Nodes carry ``op``, ``label``, ``type``, ``lines`` and ``colour``; edges the operand's ``position``."""
-    import networkx as nx
+    with named_packages():
+        import networkx as nx
 
     graph = nx.MultiDiGraph(name=f.name)
     named: dict[Value, str] = {}

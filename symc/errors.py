@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from numpy.linalg import LinAlgError as _NumpyLinAlgError
@@ -118,6 +119,35 @@ class NonFiniteError(ExecutionError, FloatingPointError):
 
 class SymbolicValueError(SymcError, TypeError):
     """A concrete value was needed (``bool(x)``, ``float(x)``, iteration), but the value is symbolic."""
+
+
+class PackageError(InputError, ModuleNotFoundError):
+    """A package that something needs is not installed. ``name`` is the package."""
+
+
+#: The extra that brings a package; symc itself brings those that are not here.
+_EXTRAS = {"cupy": "cuda", "cupy_backends": "cuda", "nvidia": "cuda", "pytest": "test", "hypothesis": "test"}
+
+
+def missing_package(e: ImportError, what: str | None = None) -> PackageError:
+    """The error for an import that failed: which package is missing, and what installs it."""
+    package = (e.name or "").split(".")[0]
+    extra = _EXTRAS.get(package)
+    error = PackageError(what or f"the package {package} is needed here and not installed",
+                         help=f"pip install 'symc[{extra}]'" if extra else f"pip install {package}")
+    error.name = e.name
+    return error
+
+
+@contextmanager
+def named_packages() -> Iterator[None]:
+    """Say which package is missing where one is imported that may be."""
+    try:
+        yield
+    except PackageError:
+        raise
+    except ModuleNotFoundError as e:
+        raise missing_package(e) from e
 
 
 class InternalError(SymcError, RuntimeError):

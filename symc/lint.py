@@ -16,7 +16,7 @@ import numpy as np
 from symc.build import build
 from symc.callsite import caller
 from symc.deferred import contains_deferred
-from symc.errors import InputError, SymcError
+from symc.errors import InputError, SymcError, named_packages
 from symc.ir.bodies import is_control
 from symc.ir.function import Function
 from symc.ir.location import Loc
@@ -84,7 +84,8 @@ def lint(outputs: Any) -> LintReport:
     except SymcError as e:
         e.attach((), (loc,))
         raise
-    import mpmath as mp
+    with named_packages():
+        import mpmath as mp
 
     f = optimize(written, PIPELINE).function
     found: dict[Value, Finding] = {}

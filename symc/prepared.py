@@ -9,7 +9,7 @@ import numpy as np
 
 from symc.codegen.plan import make_plan
 from symc.codegen.prologue import split
-from symc.errors import InputError, InternalError, NonFiniteError, SymcError, of_handler
+from symc.errors import InputError, InternalError, NonFiniteError, SymcError, missing_package, of_handler
 from symc.ir import location
 from symc.ir.function import Function, Hints
 from symc.ir.plan import Plan
@@ -142,6 +142,8 @@ def _load(p: Prepared, donated: frozenset[int], budget: Budget | None) -> Plan:
         return plan
     except (SymcError, MemoryError):
         raise
+    except ModuleNotFoundError as e:
+        raise missing_package(e) from e
     except Exception as e:
         if of_handler(e):
             raise

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import ExecutionError, IndexingError, InternalError, SymcError, of_handler
+from symc.errors import ExecutionError, IndexingError, InternalError, SymcError, missing_package, of_handler
 from symc.ir import location
 from symc.ir.dim import Dim, names, solve
 from symc.ir.function import Function, Hints
@@ -159,6 +159,8 @@ def apply(v: Value, arrays: list[Any], sizes: Mapping[str, int], check: bool, hi
     except MemoryError as e:
         e.add_note(f"in {v.op.name} : {v.type} {', '.join(map(str, location.in_order((hints or {}).get(v, ()))))}")
         raise
+    except ModuleNotFoundError as e:
+        raise missing_package(e) from e
     except Exception as e:
         if of_handler(e):
             raise

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import InputError, InternalError
+from symc.errors import InputError, InternalError, missing_package
 from symc.ir.record import dataclass
 from symc.runtime.cuda import cublas, nccl, nvrtc
 from symc.runtime.cuda.cubin import Cubin
@@ -353,7 +353,9 @@ def _cupy(index: int) -> Any:
         import cupy
     except ImportError as e:
         missing = "CuPy is not installed" if (e.name or "").split(".")[0] == "cupy" else f"CuPy cannot be loaded ({e})"
-        raise InputError(f"{what}: {missing}", help=_HELP) from None
+        error = missing_package(e, f"{what}: {missing}")
+        error.help = _HELP
+        raise error from None
     if int(cupy.__version__.split(".")[0]) < OLDEST:
         raise InputError(f"{what}: CuPy {cupy.__version__} is older than {OLDEST}", help="pip install 'symc[cuda]'")
     runtime = cupy.cuda.runtime

@@ -12,7 +12,7 @@ import importlib.util
 import os
 from collections.abc import Iterator, Sequence
 
-from symc.errors import InputError
+from symc.errors import PackageError
 from symc.ir.record import dataclass
 
 #: Toolkits whose libraries serve, the better first.
@@ -80,8 +80,8 @@ def load(library: Library, majors: Sequence[int] = MAJORS, beside: Sequence[str]
     raise missing(library, majors, reasons)
 
 
-def missing(library: Library, majors: Sequence[int] = MAJORS, reasons: Sequence[str] = ()) -> InputError:
+def missing(library: Library, majors: Sequence[int] = MAJORS, reasons: Sequence[str] = ()) -> PackageError:
     """The error that says what to install."""
     packages = [name for major, name in library.packages if major in majors]
     what = f"{library.what} is not found" if not reasons else f"{library.what} cannot be loaded: {reasons[0]}"
-    return InputError(what, help="pip install " + " or ".join(f"'{name}'" for name in packages))
+    return PackageError(what, help="pip install " + " or ".join(f"'{name}'" for name in packages))
