@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
-from symc.ir.dim import FAR, LARGEST, Size, ceildiv, maximum, minimum
+from symc.ir.dim import FAR, LARGEST, Dim, Size, ceildiv, maximum, minimum
 from symc.ir.op import lookup, splat
 from symc.ir.types import DTYPES, TensorType, as_dtype, real_dtype
 from symc.ir.value import Value
@@ -161,7 +161,7 @@ def linspace(
         step: Any = API["multiply"](API["subtract"](b, a), np.nan)
         out = API["stack"]([a]) if n == 1 else API["zeros"]((0, *API["subtract"](b, a).shape), real)
     else:
-        step = API["divide"](API["subtract"](b, a), user_size(parts))
+        step = API["divide"](API["subtract"](b, a), user_size(maximum(parts, 1)))
         k = Tensor(iota((n,), 0, _part_dtype(real)))
         k = API["reshape"](k, (user_size(n),) + (1,) * step.ndim)
         out = API["add"](API["multiply"](k, step), a)
@@ -172,6 +172,8 @@ def linspace(
         target = as_dtype(dtype)
         out = API["astype"](API["floor"](out) if target.kind in "iu" else out, target)
     out = API["moveaxis"](out, 0, normal_axis(axis, out.ndim, "linspace")) if axis else out
+    if retstep and isinstance(parts, Dim):  # of one number there is no step, which is seen in a call
+        step = API["where"](API["greater"](as_tensor(user_size(parts)), 0), step, np.nan)
     return (out, step) if retstep else out
 
 

@@ -152,7 +152,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 def _interpolated(x: Tensor, xp: Tensor, fp: Any, left: Any, right: Any) -> Tensor:
     """Real values at ``x``: between the points, and outside of them."""
     first, last = API["getitem"](fp, 0), API["getitem"](fp, -1)
-    out = first if xp.shape[0] == 1 else _between(x, xp, fp)
+    out = first if known_equal(xp.value.shape[0], 1) is True else _between(x, xp, fp)
     out = API["where"](API["less"](x, API["getitem"](xp, 0)), first if left is None else left, out)
     return API["where"](API["greater"](x, API["getitem"](xp, -1)), last if right is None else right, out)
 

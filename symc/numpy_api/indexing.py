@@ -209,11 +209,21 @@ def _slice(s: slice, n: Size, t: Tensor) -> tuple[Size, Size, int]:
         return (numbers.start if numbers else 0), len(numbers), step
     if step > 0:
         start = _low(first, n)
-        stop = n if last is None else minimum(last, n) if _counts_up(last) else wrapped_size(last, n)
+        stop = n if last is None else minimum(_end(last, n, 2), n) if _counts_up(last) else wrapped_size(last, n)
         return start, ceildiv(maximum(stop - start, 0), step), step
-    start = n - 1 if first is None else minimum(first, n - 1) if _counts_up(first) else wrapped_size(first, n)
-    stop = -1 if last is None else last if _counts_up(last) else maximum(wrapped_size(last, n), -1)
+    start = n - 1 if first is None else minimum(_end(first, n), n - 1) if _counts_up(first) else wrapped_size(first, n)
+    stop = -1 if last is None else _end(last, n) if _counts_up(last) else maximum(wrapped_size(last, n), -1)
     return start, ceildiv(maximum(start - stop, 0), -step), step
+
+
+def _end(a: Size, n: Size, spare: int = 1) -> Size:
+    """A bound that counts from the front where it is not negative, such as ``n // 2 - 3``; else from the end.
+
+    Nothing is left of an axis below ``n - 1``, nor up to ``n - 2``, if that is negative, however it is counted.
+    """
+    if known_nonnegative(a) or known_nonnegative(a - n + spare):
+        return a
+    return a + n * minimum(1, maximum(-a, 0))
 
 
 def _near(bound: Any) -> Any:

@@ -147,6 +147,7 @@ def _cuts(n: Size, indices_or_sections: Any, name: str, exact: bool) -> list[tup
         points = [as_size(i, f"{name}: an index") for i in indices_or_sections]
         if isinstance(n, int) and all(isinstance(p, int) for p in points):
             return [_interval(n, a, b) for a, b in zip([0, *points], [*points, None], strict=True)]
+        points = [p + n if isinstance(p, int) and p < 0 else p for p in points]
         return [(a, b - a) for a, b in zip([0, *points], [*points, n], strict=True)]
     k = size_of(indices_or_sections)
     if not isinstance(k, int) or k <= 0:

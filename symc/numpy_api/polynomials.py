@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from symc.errors import InputError, ShapeError
+from symc.ir.dim import floordiv, maximum, minimum
 from symc.numpy_api.convert import as_tensor
 from symc.numpy_api.linear import conjugated
 from symc.numpy_api.promotion import rows
 from symc.public import API, public
+from symc.sizes import as_size, user_size
 from symc.tensor import Tensor
 
 
@@ -93,10 +95,16 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
     padded = API["pad"](x, k - 1)
     windows = API["stack"]([API["getitem"](padded, slice(i, i + n + k - 1)) for i in range(k)])
     out = API["matmul"](API["flip"](y), windows)
+    return _middle(out, n, k, mode)
+
+
+def _middle(full: Tensor, n: Any, k: Any, mode: str) -> Tensor:
+    """The part of a full convolution of n and k elements that a mode keeps."""
     if mode == "full":
-        return out
-    first = (k - 1) // 2 if mode == "same" else k - 1
-    return API["getitem"](out, slice(first, first + (n if mode == "same" else n - k + 1)))
+        return full
+    short, long = minimum(as_size(n), as_size(k)), maximum(as_size(n), as_size(k))
+    first = floordiv(short - 1, 2) if mode == "same" else short - 1
+    return API["getitem"](full, slice(user_size(first), user_size(first + long if mode == "same" else long)))
 
 
 @public(np.correlate)
@@ -110,12 +118,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
             "correlate: the mode 'same' is not available", values=rows([x, y]), help="take a slice of mode 'full'"
         )
     full = convolve(x, API["flip"](conjugated(y)), "full")
-    if mode == "full":
-        return full
-    n, m = x.shape[0], y.shape[0]
-    if isinstance(n, int) and isinstance(m, int) and n < m:
-        n, m = m, n
-    return API["getitem"](full, slice(m - 1, n))
+    return _middle(full, x.shape[0], y.shape[0], mode)
 
 
 @public(np.unwrap)

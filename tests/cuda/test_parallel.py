@@ -65,6 +65,13 @@ def test_ranks_compute_what_one_does(names, split):
         np.testing.assert_allclose(w.get_value(), other.get_value(), rtol=1e-4, atol=1e-6)
 
 
+def test_a_size_that_a_text_named_first():
+    sc.parse("func @g(%x: f32[of_text, 8]) -> (f32[of_text, 8]) {\n  return %x\n}\n")
+    x = sc.input("x", "float32", ("of_text", 8))
+    f = sc.compile(x * 2, [x], device=TWO, split="of_text")
+    np.testing.assert_array_equal(f(numbers(4, 8)).numpy(), 2 * numbers(4, 8))
+
+
 def test_checked_ranks_whose_steps_run_side_by_side():
     """Reductions have a stream of their own, in which all ranks come to them in the same order."""
     with emulated_cuda():

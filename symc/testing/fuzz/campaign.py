@@ -21,12 +21,14 @@ from symc.testing.fuzz import arguments as _arguments  # noqa: F401 - declares i
 from symc.testing.fuzz import derivatives as _derivatives  # noqa: F401 - declares its checks
 from symc.testing.fuzz import front as _front  # noqa: F401 - declares its generator
 from symc.testing.fuzz import looped
+from symc.testing.fuzz import sized as _sized  # noqa: F401 - declares its generator
 from symc.testing.fuzz.checks import Trial, run
 from symc.testing.fuzz.generators import aimed_rules, sampled_ops
 from symc.testing.fuzz.programs import Program, Reached, make
 
 #: How often each generator is taken, and each check is run, of a hundred.
-WEIGHTS = {"rules": 32, "front": 20, "mixed": 15, "ops": 13, "arguments": 7, "straight": 7, "loops": 6}
+WEIGHTS = {"rules": 30, "front": 18, "mixed": 14, "ops": 13, "arguments": 7, "sized": 6, "straight": 6,
+           "loops": 6}  # fmt: skip
 SHARES = {"passes": 100, "fast_passes": 25, "again": 15, "text": 20, "files": 8, "gradients": 30, "differences": 15,
           "batches": 25}  # fmt: skip
 NATIVE_SHARES = {"native": 60, "fast_native": 20, "plain_native": 30, "memory": 20}
