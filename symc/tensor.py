@@ -24,9 +24,8 @@ from symc.sizes import SymbolicSize, user_shape, user_size
 
 def _operand(item: Any) -> bool:
     """Whether an operator takes ``item``; otherwise Python asks the other side."""
-    return isinstance(
-        item, Tensor | SymbolicSize | Deferred | np.ndarray | np.generic | bool | int | float | complex | list | tuple
-    )
+    return isinstance(item, Tensor | Value | SymbolicSize | Deferred | np.ndarray | np.generic | bool | int | float |
+                      complex | list | tuple)  # fmt: skip
 
 
 def _binary(function: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
@@ -361,3 +360,4 @@ def _of_numbers(name: str) -> Callable:
 
 
 Tensor.item, Tensor.tolist = _of_numbers("item"), _of_numbers("tolist")  # type: ignore[attr-defined]
+Value.tensor = property(Tensor)

@@ -15,7 +15,7 @@ from symc.errors import InternalError, SymcError, did_you_mean
 from symc.ir.attrs import EMPTY, Array, Attrs
 from symc.ir.record import dataclass, field
 from symc.ir.types import Type
-from symc.ir.value import Region, Value, make
+from symc.ir.value import Region, Value, held, make
 
 Cotangents = Sequence["Value | None"]
 
@@ -199,6 +199,7 @@ class Op:
 
 
 def _coerce(op: Op, operands: tuple) -> tuple[Value, ...]:
+    operands = tuple(map(held, operands))
     like = next((v for v in operands if isinstance(v, Value)), None)
     if like is None:
         raise InternalError(f"{op.name}: no operand is a value")

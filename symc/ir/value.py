@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -47,6 +47,7 @@ class Value:
     operands: tuple[Value, ...]
     attrs: Attrs
     regions: tuple[Region, ...]
+    tensor: ClassVar[Any]  # the value as users hold it: installed with ``symc.tensor``
     type: Any  # a Type; Any because nearly every use knows that it is a TensorType
     _fingerprint: bytes | None
 
@@ -88,31 +89,31 @@ class Value:
 
     # Arithmetic, for derivatives and rules. Python numbers take the dtype and shape of the value.
     def __add__(self, other: Any) -> Value:
-        return _op("add")(self, other)
+        return _arithmetic("add", self, other)
 
     def __radd__(self, other: Any) -> Value:
         return _op("add")(other, self)
 
     def __sub__(self, other: Any) -> Value:
-        return _op("sub")(self, other)
+        return _arithmetic("sub", self, other)
 
     def __rsub__(self, other: Any) -> Value:
         return _op("sub")(other, self)
 
     def __mul__(self, other: Any) -> Value:
-        return _op("mul")(self, other)
+        return _arithmetic("mul", self, other)
 
     def __rmul__(self, other: Any) -> Value:
         return _op("mul")(other, self)
 
     def __truediv__(self, other: Any) -> Value:
-        return _op("div")(self, other)
+        return _arithmetic("div", self, other)
 
     def __rtruediv__(self, other: Any) -> Value:
         return _op("div")(other, self)
 
     def __pow__(self, other: Any) -> Value:
-        return _op("pow")(self, other)
+        return _arithmetic("pow", self, other)
 
     def __rpow__(self, other: Any) -> Value:
         return _op("pow")(other, self)
@@ -122,6 +123,17 @@ class Value:
 
     def __bool__(self) -> bool:
         raise TypeError("an IR value has no truth; compare identities with `is`")
+
+
+def held(x: Any) -> Any:
+    """The value that ``x``, a tensor, holds; anything else as it is."""
+    v = x if isinstance(x, Value) else getattr(x, "value", x)
+    return v if isinstance(v, Value) else x
+
+
+def _arithmetic(name: str, x: Value, other: Any) -> Any:
+    """The op on a value and what is on its right; a tensor there does it itself, as it knows how to broadcast."""
+    return _op(name)(x, other) if held(other) is other else NotImplemented
 
 
 class Region:

@@ -73,6 +73,8 @@ def as_operand(item: Any) -> Tensor:
     """``as_tensor`` for a function that promotes: Python floats keep all their digits until they meet other dtypes."""
     if isinstance(item, Tensor):
         return item
+    if isinstance(item, Value):  # in a rule
+        return Tensor(item)
     if isinstance(item, bool) or promotes_weakly(item):
         return _number(item)
     if isinstance(item, SymbolicSize):

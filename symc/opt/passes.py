@@ -111,8 +111,8 @@ def all_passes() -> list[Pass]:
 FORM = ("canonicalize", "shapes", "sinking", "slices", "reads", "concats")
 
 #: What is stabilized before it is differentiated, too.
-STABLE = ("assumptions", "exponentials", "logs", "logsumexp", "softmax", "error_function", "hyperbolic",
-          "there_and_back", "lengths", "moments", "inverses")
+STABLE = ("assumptions", "exponentials", "logs", "logsumexp", "quotients", "softmax", "error_function", "hyperbolic",
+          "there_and_back", "lengths", "moments", "inverses", "differences")
 
 for _name, _families, _doc in (
     (
@@ -132,6 +132,7 @@ for _name, _families, _doc in (
          "inverses", "structure", "composed", "factors", "indexing", "lookups", "writes", "sparse", "branches", "fold"),
         "Fewer and cheaper ops for the same numbers.",
     ),
+    ("guard_edges", ("edges",), "What is not differentiated as it is: roots of sums of powers, quotients by expm1."),
     ("check_assumptions", ("checking",), "What is assumed is checked when the program runs."),
     ("forget_assumptions", ("forget",), "What is assumed is believed no more."),
     ("decompose", ("decompose",), "Named ops become their parts."),
@@ -338,8 +339,9 @@ def stabilize_values(roots: Sequence[Value], keep: Iterable[Value] = ()) -> list
     opened, sized, inside = with_sizes_unified(replace(roots, kept, _note_again), _note_again)
     hints = {v: location.noted(v) for v in postorder(opened) if location.noted(v)}
     before = dict(hints)
+    families = (*FORM, *STABLE, "edges")
     rules = remembered("stabilize_values", lambda: tuple(
-        NUMBERS_LAST if r.name == NUMBERS_LAST.name else r for r in selected_rules((*FORM, *STABLE), Selection(()))))
+        NUMBERS_LAST if r.name == NUMBERS_LAST.name else r for r in selected_rules(families, Selection(()))))
     made = Rewriter(rules, hints=hints, inside=inside, pass_name="stabilize").run(opened)
     for v, locs in hints.items():
         if before.get(v) != locs:

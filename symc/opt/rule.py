@@ -6,6 +6,7 @@ an equation cannot say (axes, permutations, any number of operands). Both claim 
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from symc.ir.op import splat
 from symc.ir.ops.assume import promised
 from symc.ir.record import dataclass, field, replace
 from symc.ir.types import TensorType
-from symc.ir.value import Value
+from symc.ir.value import Value, held
 from symc.opt.facts import Analysis
 from symc.opt.pattern import (
     Match,
@@ -95,6 +96,7 @@ class Rule:
     misses: Callable[[], Sequence[Value]] = tuple
     written: Callable[[Any], Any] | None = None
     arises: str = ""
+    met: frozenset[str] = frozenset()  # op names of which a rewrite can say that all of them are in its left sides
 
     @cached_property
     def equation(self) -> str:
@@ -108,8 +110,8 @@ class Rule:
 
     @cached_property
     def ops(self) -> frozenset[str]:
-        """The names of the ops in its pattern, but for sums and products."""
-        return frozenset() if self.pattern is None else ops_of(self.pattern)
+        """The names of ops that must be there, but for sums and products."""
+        return self.met if self.pattern is None else ops_of(self.pattern)
 
     @cached_property
     def keeps_kind(self) -> bool:
@@ -260,9 +262,11 @@ def rule(
     """
 
     def declare(f: Callable) -> Rule:
+        sides = _of_values(f, tensors=True)
+
         def make(first: int | None) -> Rule:
             made = _pattern_rule(
-                f, exact, _with_facts(f, when, assumes), tags, kinds, dict(dtypes or {}), family or family_of(f),
+                sides, exact, _with_facts(f, when, assumes), tags, kinds, dict(dtypes or {}), family or family_of(f),
                 dict(domain or {}), check, first,
             )
             made = replace(made, misses=misses, written=written, arises=arises, contextual=asks_facts(made.when))
@@ -322,16 +326,19 @@ def rewrite(
     misses: Callable[[], Sequence[Value]] = tuple,
     written: Callable[[Any], Any] | None = None,
     arises: str = "",
+    met: Iterable[str] = (),
 ) -> Any:
     """Declare a structural rewrite of the ops named: ``fn(v)`` or ``fn(v, context)`` gives a value, None, or why not.
 
     Without names it is offered every op (with a ``trait``, if given). ``needs``: op names that must be among the
-    operands (``#`` for a number), so that most values are passed by quickly.
+    operands (``#`` for a number), so that most values are passed by quickly. ``met``: op names that are in every left
+    side, wherever: a rule of symc's own is not read before all of them have been met.
     """
 
     def declare(f: Callable) -> Rule:
         wants_context = len(parameters(f)) > 1
-        apply = f if wants_context else lambda v, context: f(v)
+        found = _of_values(f, tensors=False)
+        apply = found if wants_context else lambda v, context: found(v)
         return _declared(
             f,
             lambda _: Rule(
@@ -355,10 +362,27 @@ def rewrite(
                 written=written,
                 arises=arises,
                 module=f.__module__,
+                met=frozenset(met),
             ),
         )
 
     return declare
+
+
+def _of_values(f: Callable, tensors: bool) -> Callable:
+    """What a rule of a user's gives, as values: it may be written with the functions that programs are written with,
+    and an equation on what they take."""
+    if family_of(f) != "user":
+        return f
+
+    @functools.wraps(f)
+    def given(*values: Any, **context: Any) -> Any:
+        if tensors:
+            values = tuple(v.tensor if isinstance(v, Value) else v for v in values)
+        found = f(*values, **context)
+        return tuple(map(held, found)) if isinstance(found, tuple | list) else held(found)
+
+    return given
 
 
 def family_of(f: Callable) -> str:
@@ -372,6 +396,7 @@ def _doc(f: Callable) -> str:
 
 
 def _source(f: Callable) -> tuple[str, int]:
+    f = inspect.unwrap(f)
     return f.__code__.co_filename, f.__code__.co_firstlineno
 
 

@@ -17,9 +17,9 @@ from symc.ir.function import Function, Input
 from symc.ir.op import splat
 from symc.ir.ops.reduce import sum_
 from symc.ir.text import splat_of
-from symc.ir.traverse import close_over, postorder
+from symc.ir.traverse import close_over, postorder, rebuild
 from symc.ir.types import TensorType
-from symc.ir.value import Value, fresh_input
+from symc.ir.value import Value, fresh_input, held
 from symc.opt.passes import Optimized, optimize
 from symc.opt.pipelines import UNFUSED
 from symc.opt.provenance import expression
@@ -42,7 +42,7 @@ def as_function(*values: Value, leaves: Sequence[Value] | None = None) -> Functi
 
 def pipeline_of(r: Rule) -> str:
     """The default pipeline as far as rules go; with the rule, if it must be asked for."""
-    first = {"debug": "strip_debug,", "checking": "check_assumptions,"}.get(r.family, "")
+    first = {"debug": "strip_debug,", "checking": "check_assumptions,", "edges": "guard_edges,"}.get(r.family, "")
     return first + UNFUSED + (f",+{r.name}" if OPT_IN in r.tags else "")
 
 
@@ -161,6 +161,8 @@ def _written(sc: Any, x: Value, operands: list[Any]) -> Any:
         ]
     if name in FORMS:
         return FORMS[name](sc, x, operands)
+    if "custom" in x.op.facts:
+        return rebuild(x, [held(sc.asarray(o)) for o in operands]).tensor
     if name in ("logsumexp", "softmax"):
         found = getattr(sc, name, None) or getattr(getattr(sc, "special", None), name, None)
     else:

@@ -1,7 +1,7 @@
 """Running sums and products along one axis, and the linear recurrence z[i] = x[i] * z[i-1] + y[i] behind them.
 
 `reverse` runs from the end of the axis to its start. The derivative of a running product is a linear recurrence, so it
-divides by nothing and is right where elements are zero.
+divides by nothing and is right where elements are zero. That of a running logsumexp is one too, of factors up to 1.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ import numpy as np
 
 from symc.errors import ShapeError
 from symc.ir.op import Custom, Linear, Op, Running, register
-from symc.ir.ops.arithmetic import conjugate
-from symc.ir.ops.elementwise import check_arity, check_kind, check_same
+from symc.ir.ops.arithmetic import conjugate, mulz
+from symc.ir.ops.compare import eq
+from symc.ir.ops.elementwise import check_arity, check_kind, check_same, like
 from symc.ir.ops.leaf import scalar
+from symc.ir.ops.logic import where
+from symc.ir.ops.math import exp
 from symc.ir.ops.shape import pad, slice_
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value
@@ -39,11 +42,11 @@ def shifted(x: Value, axis: int, fill: float, *, reverse: bool) -> Value:
     return slice_(longer, start=one if reverse else none, size=x.shape, step=(1,) * x.ndim)
 
 
-def _infer(name: str, arity: int):
+def _infer(name: str, arity: int, kinds: str = NUMBERS):
     def infer(*types: TensorType, axis: int, reverse: bool) -> TensorType:
         check_arity(name, types, arity)
         check_same(name, types)
-        check_kind(name, types[0], NUMBERS)
+        check_kind(name, types[0], kinds)
         check_axis(name, types[0], axis)
         return types[0]
 
@@ -60,11 +63,11 @@ def _running(ufunc: np.ufunc):
     return reference
 
 
-def _samples(arity: int):
+def _samples(arity: int, kinds: str = NUMBERS):
     def samples() -> Iterator[tuple[tuple, dict]]:
         rng = np.random.default_rng(3)
         for dtype in DTYPES.values():
-            if dtype.kind in NUMBERS:
+            if dtype.kind in kinds:
                 xs = [rng.integers(0, 3, (3, 4)).astype(dtype) for _ in range(arity)]
                 for axis, reverse in ((0, False), (1, False), (1, True)):
                     yield tuple(xs), dict(axis=axis, reverse=reverse)
@@ -138,4 +141,29 @@ linrec = register(Op(
     facts=dict(kinds=NUMBERS),
 ))  # fmt: skip
 
-__all__ = ["cumprod", "cumsum", "linrec", "shifted"]
+def _changes(v: Value) -> tuple[Value, Value]:
+    """What one step makes of the change of the result before it, and of the operand's: both at most 1."""
+    (x,) = v.operands
+    none = eq(v, -np.inf)
+    y = where(none, like(v, 0), v)
+    return exp(_before(v, -np.inf) - y), where(none, like(v, 0), exp(x - y))
+
+
+def _logcumsumexp_jvp(tangents, v):
+    before, now = _changes(v)
+    return linrec(before, mulz(tangents[0], now), **v.attrs)
+
+
+def _logcumsumexp_vjp(g, v):
+    before, now = _changes(v)
+    return (mulz(_back(before, g, v), now),)
+
+
+logcumsumexp = register(Op(
+    "logcumsumexp", _infer("logcumsumexp", 1, "f"), _running(np.logaddexp),
+    Custom(_logcumsumexp_jvp, _logcumsumexp_vjp), Running("logaddexp"), samples=_samples(1, "f"),
+    doc="log(cumsum(exp(x))) along `axis`, without overflow.",
+    facts=dict(kinds="f", combine="logaddexp"),
+))  # fmt: skip
+
+__all__ = ["cumprod", "cumsum", "linrec", "logcumsumexp", "shifted"]

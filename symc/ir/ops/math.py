@@ -189,7 +189,7 @@ log1mexp = elementwise("log1mexp", 1, "f", _log1mexp, (lambda out, x: exp(x) / e
                        parts=_log1mexp_parts, doc="log(1 - exp(x)) for x <= 0, accurate at both ends.")
 logaddexp = elementwise("logaddexp", 2, "f", np.logaddexp,
                         (lambda out, x, y: _logaddexp_share(x, y), lambda out, x, y: _logaddexp_share(y, x)),
-                        singular=True, traits=["commutative"], parts=_logaddexp_parts,
+                        singular=True, traits=["commutative"], identity=-math.inf, parts=_logaddexp_parts,
                         doc="log(exp(x) + exp(y)), without overflow.")
 
 

@@ -135,6 +135,12 @@ def softplus_minus_argument(x):
 
 
 @rule
+def argument_minus_softplus(x):
+    """The same for the other sign."""
+    return x - softplus(x), -softplus(-x)
+
+
+@rule
 def logaddexp_of_zero(x):
     """log(exp(x) + exp(0))."""
     return logaddexp(x, 0.0), softplus(x)

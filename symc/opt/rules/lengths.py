@@ -7,10 +7,11 @@ import numpy as np
 from symc.ir.attrs import Array
 from symc.ir.op import splat
 from symc.ir.ops.arithmetic import abs_, hypot, maximum
-from symc.ir.ops.compare import eq, le
+from symc.ir.ops.compare import eq, gt, le
+from symc.ir.ops.elementwise import like
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.logic import where
-from symc.ir.ops.math import sqrt
+from symc.ir.ops.math import log, log1p, sqrt
 from symc.ir.ops.reduce import norm, sum_
 from symc.ir.text import splat_of
 from symc.ir.value import Value
@@ -96,6 +97,112 @@ def sqrt_of_dot(v: Value) -> Value | None:
     if axes != same or batch != batched or list(batch) != sorted(batch) or len(axes) + len(batch) != x.ndim:
         return None
     return norm(x, axes=tuple(sorted(axes)))
+
+
+def _number_and_square(x: Value) -> tuple[float, float, Value] | None:
+    """``x`` as c + k * y*y for positive numbers c and k: (c, k, y)."""
+    terms = flatten(x, "sum") if x.op.name == "add" else []
+    if len(terms) != 2 or any(s < 0 for s, _ in terms):
+        return None
+    for (_, a), (_, b) in (terms, terms[::-1]):
+        c, found = splat_of(a), _scaled_square(b)
+        if c is not None and 0 < c < np.inf and found is not None:
+            return float(c), *found
+    return None
+
+
+def _scaled_square(x: Value) -> tuple[float, Value] | None:
+    """``x`` as k * y*y for a positive number k: (k, y)."""
+    number, rest = 1.0, []
+    for s, y in flatten(x, "product"):
+        n = splat_of(y)
+        if n is not None and 0 < n < np.inf:
+            number *= float(n) ** s
+        elif s > 0:
+            rest.append(y)
+        else:
+            return None
+    return (number, rest[0]) if len(rest) == 2 and rest[0] is rest[1] and 0 < number < np.inf else None
+
+
+@rewrite(
+    "log1p",
+    kinds="f",
+    needs=["*"],
+    weight=2,
+    tags=["conditioned"],
+    equation="log1p(3 * x*x) -> 2 * log1p(sqrt(3) * abs(x)) where x is large",
+    examples=lambda: [
+        example(lambda x: log1p(x * x * 3), leaves(1)),
+        example(lambda x: log1p(x * x), leaves(1)),
+    ],
+    misses=lambda: [example(lambda x, y: log1p(x * y), leaves(2))],
+)
+def log1p_of_square(v: Value) -> Value | None:
+    """The square overflows where its log is ordinary: the densities of Cauchy and Student."""
+    found = _scaled_square(v.operands[0])
+    return None if found is None else _log_of_large(v, *found)
+
+
+@rewrite(
+    "log",
+    kinds="f",
+    weight=2,
+    tags=["conditioned"],
+    equation="log(2 + 3 * x*x) -> 2 * log(sqrt(3) * abs(x)) where x is large; log(5 * (1 + x*x)) likewise",
+    examples=lambda: [
+        example(lambda x: log(x * x * 3 + 2), leaves(1)),
+        example(lambda x: log((x * x + 1) * 5), leaves(1)),
+    ],
+    misses=lambda: [example(lambda x, y: log(x * y + 2), leaves(2))],
+)
+def log_of_number_and_square(v: Value) -> Value | None:
+    """The square overflows where its log is ordinary."""
+    (x,), number = v.operands, 1.0
+    rest: list[Value] = []
+    for s, y in flatten(x, "product"):
+        n = splat_of(y)
+        if n is not None and 0 < n < np.inf:
+            number *= float(n) ** s
+        elif s > 0:
+            rest.append(y)
+    found = _number_and_square(rest[0]) if len(rest) == 1 and 0 < number < np.inf else None
+    if found is None or x is rest[0] and found[0] == 1:
+        return None  # for log1p
+    return _log_of_large(v, found[1] * number, found[2])
+
+
+def _log_of_large(v: Value, k: float, x: Value) -> Value:
+    """``v``, a log of about k * x*x, by its root where that is so large that all else is rounded away."""
+    info = np.finfo(v.dtype)
+    size = abs_(x) * float(np.sqrt(k))
+    large = gt(size, min(1 / float(info.eps), float(np.sqrt(info.max)) / 2))
+    made = v.op(where(large, size, v.operands[0]))
+    return where(large, made * 2, made)
+
+
+@rewrite(
+    "div",
+    kinds="f",
+    needs=["mul", "+"],
+    tags=["conditioned"],
+    equation="x*x / (2 + x*x) -> 1 where x is so large that it is",
+    examples=lambda: [example(lambda x: x * x / (x * x + 2), leaves(1))],
+    misses=lambda: [example(lambda x, y: x * y / (x * x + 2), leaves(2))],
+)
+def square_over_number_and_square(v: Value) -> Value | None:
+    """inf / inf for large x."""
+    above, below = v.operands
+    found = _number_and_square(below)
+    if found is None or found[1] != 1 or found[2].op is where or above.op.name != "mul":
+        return None
+    c, _, x = found
+    if above.operands[0] is not x or above.operands[1] is not x:
+        return None
+    info = np.finfo(v.dtype)
+    large = gt(abs_(x), min(2 * float(np.sqrt(c / info.eps)), float(np.sqrt(info.max)) / 2))
+    size = where(large, like(x, 1), x)
+    return where(large, like(v, 1), size * size / (size * size + c))
 
 
 @rule

@@ -10,16 +10,17 @@ import numpy as np
 from symc.ir.op import splat
 from symc.ir.ops.arithmetic import abs_, maximum, mulz, pow_, sign
 from symc.ir.ops.compare import eq, ge, gt, lt
+from symc.ir.ops.cumulative import cumprod, cumsum
 from symc.ir.ops.index import gather
 from symc.ir.ops.logic import where
-from symc.ir.ops.math import exp, log, log1p, sqrt
-from symc.ir.ops.reduce import logsumexp, prod, sum_
-from symc.ir.ops.shape import broadcast
-from symc.ir.ops.softmax import log_softmax, softmax
+from symc.ir.ops.math import exp, log, log1p, log2, log10, sqrt
+from symc.ir.ops.reduce import prod, sum_
+from symc.ir.ops.softmax import softmax
 from symc.ir.text import splat_of
 from symc.ir.traverse import rebuild
 from symc.ir.value import Value
-from symc.opt.pattern import Term, example, flatten, join, leaves
+from symc.opt.log_forms import exponent_of, log_of, log_of_factor, log_of_sum
+from symc.opt.pattern import Term, example, flatten, is_number, join, leaves
 from symc.opt.rule import rewrite, rule
 
 POSITIVE = {"x": (1e-8, 1e8)}
@@ -43,19 +44,6 @@ def log_of_exp(x):
     return log(exp(x)), x
 
 
-def exponent_of(x: Value) -> Value | None:
-    """The log of x, where x is obviously an exponential or a sum of them."""
-    if x.op is exp:
-        return x.operands[0]
-    if x.op is softmax:
-        return log_softmax(x.operands[0], axes=x.attrs["axes"])
-    if x.op is sum_ and x.operands[0].op is exp:
-        return logsumexp(x.operands[0].operands[0], axes=x.attrs["axes"])
-    if x.op is broadcast and (e := exponent_of(x.operands[0])) is not None:
-        return broadcast(e, axes=x.attrs["axes"], shape=x.shape)
-    return None
-
-
 @rewrite(
     "log",
     kinds="f",
@@ -70,9 +58,9 @@ def exponent_of(x: Value) -> Value | None:
     ],
     misses=lambda: [example(lambda x, y: log(x * y), leaves(2))],
 )
-def log_of_product_with_exp(v: Value) -> Value | None:
+def log_of_product_with_exp(v: Value, context) -> Value | None:
     """exp(x) overflows or vanishes where the log of the product is ordinary."""
-    return _log_of_product(v)
+    return _log_of_product(v, context)
 
 
 @rewrite(
@@ -85,18 +73,18 @@ def log_of_product_with_exp(v: Value) -> Value | None:
     examples=lambda: [example(lambda x, y: log(exp(x) / y), leaves(2))],
     misses=lambda: [example(lambda x, y: log(x / y), leaves(2))],
 )
-def log_of_quotient_with_exp(v: Value) -> Value | None:
+def log_of_quotient_with_exp(v: Value, context) -> Value | None:
     """exp(x) overflows or vanishes where the log of the quotient is ordinary: densities. (At y of -inf and -0.0 as in
     ``log_of_reciprocal``.)"""
-    return _log_of_product(v)
+    return _log_of_product(v, context)
 
 
-def _log_of_product(v: Value) -> Value | None:
+def _log_of_product(v: Value, context) -> Value | None:
     sum_of: list[Term] = []
     rest: list[Term] = []
     for s, x in flatten(v.operands[0], "product"):
-        e = exponent_of(x)
-        if e is None:
+        e, inside = log_of_factor(x, context.facts)
+        if e is None or not inside:
             rest.append((s, x))
         else:
             sum_of.append((s, e))
@@ -106,6 +94,44 @@ def _log_of_product(v: Value) -> Value | None:
         sum_of.append((1, log(join(rest, "product"))) if any(s > 0 for s, _ in rest) else
                       (-1, log(join([(1, x) for _, x in rest], "product"))))  # fmt: skip
     return join(sum_of, "sum")
+
+
+@rewrite(
+    "log",
+    kinds="f",
+    weight=2,
+    equation="log(cumsum(exp(x))) -> logcumsumexp(x); so for roots, powers and products of exponentials",
+    examples=lambda: [
+        log(cumsum(exp(_matrix()), axis=1, reverse=False)),
+        log(cumprod(exp(_matrix()), axis=0, reverse=True)),
+        example(lambda x: log(sqrt(exp(x))), leaves(1)),
+    ],
+    misses=lambda: [log(cumsum(_matrix(), axis=1, reverse=False))],
+)
+def log_of_exponential(v: Value) -> Value | None:
+    """The exponentials overflow or vanish where the log is ordinary."""
+    (x,) = v.operands
+    return exponent_of(x) if x.op in (cumsum, cumprod, sqrt, pow_) else None
+
+
+@rewrite(
+    "log",
+    kinds="f",
+    needs=["cumprod"],
+    tags=["conditioned"],
+    equation="log(cumprod(x)) -> cumsum(log(abs(x))), and nan where the product is negative",
+    examples=lambda: [log(cumprod(_matrix(), axis=1, reverse=False))],
+)
+def log_of_cumprod(v: Value, context) -> Value | None:
+    """A product of many numbers overflows or vanishes."""
+    (p,) = v.operands
+    if p.op is not cumprod or exponent_of(p) is not None:
+        return None
+    (x,) = p.operands
+    if context.facts(x).nonnegative:
+        return cumsum(log(x), **p.attrs)
+    negative = lt(cumprod(sign(x), **p.attrs), 0)
+    return where(negative, splat(np.nan, v.type), cumsum(log(abs_(x)), **p.attrs))
 
 
 @rewrite(
@@ -211,6 +237,67 @@ def log_of_power(v: Value) -> Value | str | None:
         return "the power is not a number"
     even = number % 2 == 0
     return log(abs_(x) if even else x) * p.operands[1]
+
+
+@rewrite(
+    "log",
+    kinds="f",
+    needs=["*"],
+    weight=2,
+    equation="log(x**2.5 * y) -> 2.5 * log(x) + log(y); of an even power, of |x|",
+    examples=lambda: [
+        example(lambda x, y: log(pow_(x, splat(2.5, x.type)) * y), leaves(2)),
+        example(lambda x, y: log(y / pow_(x, splat(40.0, x.type))), leaves(2)),
+    ],
+    misses=lambda: [example(lambda x, y: log(pow_(x, splat(7.0, x.type)) * y), leaves(2))],
+)
+def log_of_product_with_power(v: Value, context) -> Value | None:
+    """A power overflows or vanishes where the log of the product is ordinary: a likelihood."""
+    terms = flatten(v.operands[0], "product") if v.operands[0].op.name in ("mul", "div") else []
+    apart = [(s, e) for s, x in terms if (e := _log_of_nonnegative_power(x, context)) is not None]
+    rest = [t for t in terms if _log_of_nonnegative_power(t[1], context) is None]
+    if not apart:
+        return None
+    return join([*apart, *([(1, log(join(rest, "product")))] if rest else [])], "sum")
+
+
+def _log_of_nonnegative_power(x: Value, context) -> Value | None:
+    """The log of a power that is not negative: a fraction (or it is nan), or even, or of what is not negative."""
+    number = splat_of(x.operands[1]) if x.op is pow_ else None
+    if number is None or not np.isfinite(number) or number == 0:
+        return None
+    even, whole = number % 2 == 0, number % 1 == 0
+    if whole and not even and not context.facts(x.operands[0]).nonnegative:
+        return None
+    return log(abs_(x.operands[0]) if even else x.operands[0]) * x.operands[1]
+
+
+@rewrite(
+    "log2",
+    "log10",
+    kinds="f",
+    tags=["conditioned"],
+    equation="log2(1 + x) -> log1p(x) / log(2); log10(exp(x)) -> x / log(10), so for sums of exponentials",
+    examples=lambda: [
+        example(lambda x: log2(1 + x), leaves(1)),
+        example(lambda x: log10(exp(x)), leaves(1)),
+        example(lambda x, y: log10(exp(x) + exp(y)), leaves(2)),
+    ],
+    misses=lambda: [example(lambda x: log2(2 + x), leaves(1))],
+)
+def log_to_another_base(v: Value, context) -> Value | None:
+    """What is known of the natural logarithm."""
+    (x,) = v.operands
+    terms = flatten(x, "sum")
+    one = next((k for k, (s, y) in enumerate(terms) if is_number(y, s)), None)
+    if one is not None and len(terms) > 1:
+        made = log1p(join([t for k, t in enumerate(terms) if k != one], "sum"))
+    else:
+        found, inside = log_of_sum(x, context.facts) if x.op.name == "add" else log_of(x, context.facts)
+        if found is None or not inside:
+            return None
+        made = found
+    return made * float(1 / np.log(2 if v.op is log2 else 10))
 
 
 # --- exponentials of logs ---------------------------------------------------------------------------------------------

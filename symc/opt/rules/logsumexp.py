@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
-from symc.ir.op import splat
 from symc.ir.ops.arithmetic import maximum
 from symc.ir.ops.assume import promised
 from symc.ir.ops.compare import eq, isfinite
@@ -14,14 +11,14 @@ from symc.ir.ops.elementwise import like
 from symc.ir.ops.grad_control import stop_gradient
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.logic import and_, where
-from symc.ir.ops.math import exp, log, log1mexp, log1p, logaddexp
+from symc.ir.ops.math import exp, log, log1mexp, log1p, softplus
 from symc.ir.ops.reduce import logsumexp, max_, min_, spread, sum_, sup
 from symc.ir.ops.shape import broadcast
-from symc.ir.text import splat_of
+from symc.ir.record import replace
 from symc.ir.value import Value
-from symc.opt.pattern import Term, example, flatten, is_number, join, leaves
+from symc.opt.log_forms import exponent_of, is_shifted, log_of, log_of_shifted, log_of_sum, weighted
+from symc.opt.pattern import example, flatten, is_number, join, leaves
 from symc.opt.rule import rewrite, rule
-from symc.opt.rules.logs import exponent_of
 
 Axes = tuple[int, ...]
 
@@ -52,25 +49,6 @@ def may_go(m: Value, y: Value, axes: Axes, context) -> bool:
 # --- sums of a few ----------------------------------------------------------------------------------------------------
 
 
-def _log_of_term(x: Value, context) -> tuple[Value | None, bool]:
-    """The log of a positive product of exponentials and what is known to be positive, and whether one is there."""
-    number = splat_of(x)
-    if number is not None:
-        return (splat(np.log(number), x.type), False) if 0 < number < np.inf else (None, False)
-    parts: list[Term] = []
-    several = False
-    for s, y in flatten(x, "product"):
-        e = exponent_of(y)
-        several = several or e is not None
-        if e is None:
-            if not context.facts(y).positive:
-                return None, False
-            n = splat_of(y)
-            e = log(y) if n is None else splat(np.log(n), y.type)
-        parts.append((s, e))
-    return join(parts, "sum"), several
-
-
 @rewrite(
     "log",
     "log1p",
@@ -93,19 +71,40 @@ def _log_of_term(x: Value, context) -> tuple[Value | None, bool]:
 def log_add_exp(v: Value, context) -> Value | None:
     """The exponentials overflow or underflow where the log is ordinary."""
     (a,) = v.operands
-    if a.op.name != "add":
+    if a.op.name != "add" or v.op is log and sum_of_one_and_exp(a):
         return None
-    logs: list[Value] = []
-    exponentials = False
-    for s, x in flatten(a, "sum"):
-        found, is_exp = _log_of_term(x, context) if s > 0 else (None, False)
-        if found is None:
-            return None
-        exponentials = exponentials or is_exp
-        logs.append(found)
-    if not exponentials or v.op is log and len(logs) == 2 and any(is_number(x, 1) for x in a.operands):
-        return None  # 1 + exp(x) is for log1p
-    return functools.reduce(logaddexp, [*logs, like(a, 0)] if v.op is log1p else logs)
+    found, exponentials = log_of_sum(a, context.facts)
+    if found is None or not exponentials:
+        return None
+    return softplus(found) if v.op is log1p else found
+
+
+def sum_of_one_and_exp(a: Value) -> bool:
+    """Whether ``a`` is 1 + x, which is for log1p."""
+    return len(flatten(a, "sum")) == 2 and any(is_number(x, 1) for x in a.operands)
+
+
+@rewrite(
+    "log1p",
+    kinds="f",
+    weight=3,
+    tags=["conditioned"],
+    equation="log1p(3 * exp(x)) -> softplus(x + log(3)); log1p(sum(exp(x), axes)) -> softplus(logsumexp(x, axes))",
+    examples=lambda: [
+        example(lambda x, y: log1p(exp(x) * 3.0), leaves(2)),
+        example(lambda x, y: log1p(exp(x) * exp(y) / 2.0), leaves(2)),
+        example(lambda x, y: log1p((exp(x) + exp(y)) * exp(y)), leaves(2)),
+        log1p(sum_(exp(_matrix()), axes=(1,))),
+    ],
+    misses=lambda: [example(lambda x, y: log1p(x * y), leaves(2))],
+)
+def log1p_of_product_with_exp(v: Value, context) -> Value | None:
+    """exp(x) overflows where the log is ordinary."""
+    (x,) = v.operands
+    if x.op.name in ("exp", "add", "sub"):
+        return None
+    found, exponentials = log_of(x, context.facts)
+    return softplus(found) if found is not None and exponentials else None
 
 
 @rule(domain={"x": (-300, 300), "y": (-300, 300)})
@@ -135,21 +134,6 @@ def log_sum_exp(v: Value) -> Value | None:
     return exponent_of(s) if s.op is sum_ else None
 
 
-def _shifted(e: Value, w: Value | None, axes: Axes, context) -> tuple[Value, Value]:
-    """The greatest exponent that counts, and the exponents minus that.
-
-    No derivative comes through the shift: what is made of it does not depend on it. Where a weight is infinite nothing
-    is shifted: inf * exp(x) is inf, but exp(x - m) may be 0.
-    """
-    ends = e
-    if w is not None:
-        if not context.facts(w).nonzero:
-            e = ends = where(eq(w, 0), like(e, -np.inf), e)
-        if not context.facts(w).finite:
-            ends = where(isfinite(w), e, like(e, np.inf))
-    return _shift(sup(ends, axes=axes), None, e, axes)
-
-
 def _shift(top: Value, weight: Value | None, e: Value, axes: Axes) -> tuple[Value, Value]:
     """The shift by ``top`` where it is finite and the greatest ``weight`` of all is; the exponents minus that."""
     finite = isfinite(top)
@@ -159,51 +143,38 @@ def _shift(top: Value, weight: Value | None, e: Value, axes: Axes) -> tuple[Valu
     return top, e - spread(top, e, axes)
 
 
-def _is_shifted(e: Value, axes: Axes) -> bool:
-    """Whether the greatest exponent has been subtracted already."""
-    _, m = without_shift(e, axes)
-    while m is not None and m.op in (stop_gradient, where):
-        m = m.operands[-1] if m.op is stop_gradient else m.operands[1]
-    return m is not None and m.op is sup
-
-
-def _exponential_and_weight(x: Value) -> tuple[Value, Value] | None:
-    """``x`` as exp(e) * w: (e, w)."""
-    exponents: list[Term] = []
-    weights: list[Term] = []
-    for s, y in flatten(x, "product"):
-        e = exponent_of(y)
-        if e is None:
-            weights.append((s, y))
-        else:
-            exponents.append((s, e))
-    return (join(exponents, "sum"), join(weights, "product")) if exponents and weights else None
-
-
 @rewrite(
     "log",
+    "log1p",
     kinds="f",
-    weight=3,
-    needs=["sum"],
+    weight=2,
     tags=["conditioned"],
-    equation="log(sum(w * exp(x), axes)) -> m + log(sum(w * exp(x - m), axes)), m the greatest x where w is not 0",
+    equation="log(sum(w * exp(x), axes)) -> m + log(sum(w * exp(x - m), axes)), m the greatest x where w is not 0; "
+    "so for sums of a few, times what does not vary along the axes, and for log1p",
     examples=lambda: [
         log(sum_(exp(_matrix()) * _matrix(), axes=(1,))),
         log(sum_(exp(_matrix()) / _rows(leaves(1, {}, (3,))[0]) * _matrix(), axes=(0,))),
+        log1p(sum_(exp(_matrix()) * _matrix(), axes=(1,)) / 4),
+        log(_product(exp(_matrix()), leaves(1, {}, (4,))[0])),
+        example(lambda x, y, z: log(z * exp(x) + (1 - z) * exp(y)), leaves(3)),
     ],
     misses=lambda: [log(sum_(_matrix() * _matrix(), axes=(1,)))],
 )
 def log_sum_weighted_exp(v: Value, context) -> Value | None:
     """exp(x) overflows or vanishes where the log of the sum is ordinary, whatever the weights, negative ones too."""
-    (s,) = v.operands
-    found = _exponential_and_weight(s.operands[0]) if s.op is sum_ else None
-    axes = s.attrs.get("axes", ())
-    if found is None or _is_shifted(found[0], axes):
+    (x,) = v.operands
+    terms = [(s, weighted(y)) for s, y in flatten(x, "sum")]
+    exponents = [t.e for _, t in terms if t.e is not None]
+    if not exponents or any(map(is_shifted, exponents)):
         return None
-    e, w = found
-    e, given = without_shift(e, axes)
-    top, shifted = _shifted(e, w, axes, context)
-    made = log(sum_(w * exp(shifted), axes=axes)) + top
+    given = None
+    if len(terms) == 1 and v.op is log:
+        ((s, t),) = terms
+        if t.axes is None:
+            return None  # for log_of_product_with_exp
+        e, given = without_shift(exponents[0], t.axes)
+        terms = [(s, replace(t, e=e))]
+    made = log_of_shifted(terms, v, context.facts, v.op is log1p)
     return made if given is None else made - given
 
 
@@ -213,11 +184,10 @@ def log_sum_weighted_exp(v: Value, context) -> Value | None:
     weight=3,
     needs=["dot"],
     tags=["conditioned"],
-    equation="log(exp(x) @ w) -> m + log(exp(x - m) @ w), m the greatest x; w positive, or vectors",
+    equation="log(exp(x) @ w) -> m + log(exp(x - m) @ w), m the greatest x; w positive",
     examples=lambda: [
-        log(_product(exp(leaves(1, {}, (4,))[0]), leaves(1, {}, (4,))[0])),
-        log(_product(exp(_matrix()), exp(leaves(1, {}, (4,))[0]) + 1)),
-        log(_product(exp(leaves(1, {}, (4,))[0]) + 1, exp(_matrix()), 0, 1)),
+        log(_product(exp(_matrix()), exp(leaves(1, {}, (4, 2))[0]) + 1)),
+        log(_product(exp(leaves(1, {}, (2, 4))[0]) + 1, exp(_matrix()), 1, 1)),
     ],
     misses=lambda: [log(_product(exp(_matrix()), leaves(1, {}, (4, 2))[0]))],
 )
@@ -230,9 +200,9 @@ def log_dot_exp(v: Value, context) -> Value | str | None:
         e, w, axes = exponent_of(d.operands[k]), d.operands[1 - k], d.attrs["contract"][k]
         if e is None:
             continue
-        if w.ndim == e.ndim == 1 and w is not d.operands[k]:
-            return log(sum_(d.operands[k] * w, axes=(0,)))
-        if not context.facts(w).positive or _is_shifted(e, axes):
+        if w.ndim == 1:
+            return None  # for log_sum_weighted_exp
+        if not context.facts(w).positive or is_shifted(e):
             return "the weights may be 0 or negative"
         greatest = None if context.facts(w).finite else sup(w, axes=tuple(range(w.ndim)))
         top, shifted = _shift(sup(e, axes=tuple(sorted(axes))), greatest, e, tuple(sorted(axes)))

@@ -1,0 +1,256 @@
+"""Differences of what is nearly equal: they cancel, where another form of the same function does not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from symc.ir.attrs import Array
+from symc.ir.op import splat
+from symc.ir.ops.arithmetic import abs_, hypot, pow_
+from symc.ir.ops.compare import gt, isfinite, lt
+from symc.ir.ops.elementwise import like
+from symc.ir.ops.logic import where
+from symc.ir.ops.math import cos, exp, expm1, log, log1mexp, log1p, log_cosh, sigmoid, sin, softplus, sqrt, tanh
+from symc.ir.text import splat_of
+from symc.ir.value import Value
+from symc.opt.pattern import Term, example, flatten, is_number, join, leaves
+from symc.opt.rule import rewrite, rule
+from symc.opt.rules.powers import MAX_POWER
+
+LN2 = 0.6931471805599453
+#: Where expm1 is more accurate than a power minus 1, and a log of 1 + u than one of its rounded argument.
+SMALL = 0.5
+
+
+def _number(x: float, like_: Value) -> Value:
+    return splat(Array(np.asarray(x, like_.dtype)), like_.type)
+
+
+def _without(terms: list[Term], *gone: int) -> list[Term]:
+    return [t for k, t in enumerate(terms) if k not in gone]
+
+
+def _number_apart(x: Value) -> tuple[float, Value | None]:
+    """``x`` as a number plus another value."""
+    terms = flatten(x, "sum")
+    for k, (s, y) in enumerate(terms):
+        n = splat_of(y)
+        if n is not None and len(terms) > 1:
+            return s * float(n), join(_without(terms, k), "sum")
+    return 0.0, x
+
+
+# --- logs and exponentials --------------------------------------------------------------------------------------------
+
+
+@rule(domain={"x": (1e-30, 1e30)}, when=lambda x: x.op is not where)
+def log1p_minus_log(x):
+    """log(1 + x) and log(x) agree in their digits for large x."""
+    small = where(gt(x, 1), like(x, 1), x)
+    return log1p(x) - log(x), where(gt(x, 1), log1p(1 / where(gt(x, 1), x, like(x, 1))), log1p(small) - log(small))
+
+
+@rule(tags=["conditioned"], domain={"x": (-300, 300), "y": (-300, 300)})
+def log_of_difference_of_sigmoids(x, y):
+    """The sigmoids cancel, near 1 completely: the probability of an interval."""
+    return log(sigmoid(x) - sigmoid(y)), log1mexp(y - x) - softplus(-x) - softplus(y)
+
+
+@rule(tags=["conditioned"], domain={"x": (-300, 300), "y": (-300, 300)})
+def exp_of_sum_minus_exp(x, y):
+    """Cancels for small y."""
+    return exp(x + y) - exp(x), exp(x) * expm1(y)
+
+
+@rule
+def log1p_of_tanh(x):
+    """1 + tanh(x) vanishes where its log is 2 * x."""
+    return log1p(tanh(x)), where(gt(x, 1), LN2 - softplus(-2 * x), x - log_cosh(x))
+
+
+@rule
+def log1p_of_minus_tanh(x):
+    """1 - tanh(x) vanishes where its log is -2 * x."""
+    return log1p(-tanh(x)), where(lt(x, -1), LN2 - softplus(2 * x), -x - log_cosh(x))
+
+
+@rule
+def log1p_of_minus_squared_tanh(x):
+    """1 - tanh(x)**2 vanishes where its log is -2 * |x|: the density of a squashed normal."""
+    return log1p(-(tanh(x) * tanh(x))), log_cosh(x) * -2
+
+
+# --- powers -----------------------------------------------------------------------------------------------------------
+
+
+def _log_of_base(p: Value) -> tuple[Value, bool] | None:
+    """The log of a power with its digits, and whether that is all: the base is a positive number."""
+    base, power = p.operands
+    b, n = splat_of(base), splat_of(power)
+    if base.op is where:
+        return None
+    if b is not None:
+        return (power * float(np.log(b)), True) if 0 < b < np.inf and b != 1 else None
+    one, u = _number_apart(base)
+    if one == 1 and u is not None and not (n is not None and n == int(n) and abs(n) <= MAX_POWER):
+        return power * log1p(u), False
+    return (power * log(base), False) if n is None or abs(n) < 0.1 else None
+
+
+@rewrite(
+    "sub",
+    "add",
+    kinds="f",
+    needs=["pow"],
+    tags=["conditioned"],
+    equation="2**x - 1 -> expm1(x * log(2)); (1 + x)**y - 1 -> expm1(y * log1p(x)) where that is small; x**y - 1",
+    examples=lambda: [
+        example(lambda x: pow_(splat(2.0, x.type), x) - 1, leaves(1)),
+        example(lambda x: 1 - pow_(1 + x, splat(10.0, x.type)), leaves(1)),
+        example(lambda x, y: pow_(x, y) - 1, leaves(2)),
+    ],
+    misses=lambda: [
+        example(lambda x: pow_(x, splat(7.0, x.type)) - 1, leaves(1)),
+        example(lambda x, y: pow_(x, y) - 2, leaves(2)),
+    ],
+)
+def power_minus_one(v: Value) -> Value | None:
+    """Cancels where the power is near 1: interest, and the transformation of Box and Cox."""
+    terms = flatten(v, "sum")
+    for i, (s, p) in enumerate(terms):
+        j = _opposite(terms, s, 1.0)
+        found = _log_of_base(p) if p.op is pow_ and j is not None else None
+        if found is None or j is None:
+            continue
+        z, always = found
+        if always:
+            made = expm1(z)
+        else:
+            near = lt(abs_(z), SMALL)
+            far = pow_(where(near, like(z, 1), p.operands[0]), p.operands[1])
+            made = where(near, expm1(z), far - 1)
+        return join([(s, made), *_without(terms, i, j)], "sum")
+    return None
+
+
+@rewrite(
+    "pow",
+    kinds="f",
+    needs=["#", "+"],
+    tags=["conditioned"],
+    equation="(1 + x)**1000 -> exp(1000 * log1p(x)) where x is small",
+    examples=lambda: [example(lambda x: pow_(1 + x, splat(1000.0, x.type)), leaves(1))],
+    misses=lambda: [example(lambda x: pow_(1 + x, splat(10.0, x.type)), leaves(1))],
+)
+def large_power_of_one_plus(v: Value) -> Value | None:
+    """A large power multiplies the rounding error of 1 + x."""
+    base, power = v.operands
+    n = splat_of(power)
+    one, u = _number_apart(base)
+    if n is None or not 256 <= abs(n) < np.inf or one != 1 or u is None:
+        return None
+    near = lt(abs_(u), SMALL / 2)
+    return where(near, exp(power * log1p(where(near, u, like(u, 0)))), pow_(where(near, like(u, 1), base), power))
+
+
+# --- roots ------------------------------------------------------------------------------------------------------------
+
+
+@rewrite(
+    "sub",
+    "add",
+    kinds="f",
+    needs=["sqrt"],
+    tags=["conditioned"],
+    equation="sqrt(4 + x) - 2 -> x / (sqrt(4 + x) + 2); so for 1 - sqrt(1 - x)",
+    examples=lambda: [
+        example(lambda x: sqrt(x + 4) - 2, leaves(1)),
+        example(lambda x: 1 - sqrt(1 - x), leaves(1)),
+    ],
+    misses=lambda: [example(lambda x: sqrt(x + 4) - 1, leaves(1))],
+)
+def root_minus_number(v: Value) -> Value | None:
+    """Cancels near 0."""
+    terms = flatten(v, "sum")
+    for i, (s, r) in enumerate(terms):
+        n, u = _number_apart(r.operands[0]) if r.op is sqrt else (0.0, None)
+        j = _opposite(terms, s, float(np.sqrt(n))) if u is not None and 0 < n < np.inf else None
+        if u is not None and j is not None:
+            made = where(isfinite(r), u / (r + float(np.sqrt(n))), r)
+            return join([(s, made), *_without(terms, i, j)], "sum")
+    return None
+
+
+@rewrite(
+    "sub",
+    "add",
+    kinds="f",
+    needs=["hypot"],
+    tags=["conditioned"],
+    equation="hypot(x, 1) - 1 -> x * (x / (hypot(x, 1) + 1))",
+    examples=lambda: [example(lambda x: hypot(x, splat(1.0, x.type)) - 1, leaves(1))],
+    misses=lambda: [example(lambda x: hypot(x, splat(2.0, x.type)) - 1, leaves(1))],
+)
+def length_minus_number(v: Value) -> Value | None:
+    """Cancels near 0: the pseudo-Huber loss."""
+    terms = flatten(v, "sum")
+    for i, (s, r) in enumerate(terms):
+        n = splat_of(r.operands[1]) if r.op is hypot else None
+        j = _opposite(terms, s, float(n)) if n is not None and 0 < n < np.inf else None
+        if n is not None and j is not None:
+            (x, _) = r.operands
+            made = where(isfinite(r), x * (x / (r + float(n))), r)
+            return join([(s, made), *_without(terms, i, j)], "sum")
+    return None
+
+
+def _opposite(terms: list[Term], sign: int, number: float) -> int | None:
+    """Which term is minus the number, for the sign of another."""
+    return next((k for k, (t, x) in enumerate(terms) if is_number(x, -sign * t * number)), None)
+
+
+@rule(domain={"x": (-1, 1)})
+def difference_of_roots_about_one(x):
+    """Cancels near 0."""
+    return sqrt(1 + x) - sqrt(1 - x), 2 * x / (sqrt(1 + x) + sqrt(1 - x))
+
+
+# --- fractions and angles ---------------------------------------------------------------------------------------------
+
+
+@rewrite(
+    "sub",
+    "add",
+    kinds="f",
+    needs=["div"],
+    equation="1 / x - 1 / (x + 2) -> 2 / x / (x + 2)",
+    examples=lambda: [
+        example(lambda x: 1 / x - 1 / (x + 1), leaves(1)),
+        example(lambda x: 3 / (x - 1) - 3 / (x + 1), leaves(1)),
+    ],
+    misses=lambda: [example(lambda x, y: 1 / x - 1 / (y + 1), leaves(2))],
+)
+def difference_of_reciprocals(v: Value) -> Value | None:
+    """Cancels for large x."""
+    terms = flatten(v, "sum")
+    for i, (s, a) in enumerate(terms):
+        for j, (t, b) in enumerate(terms):
+            if s > 0 > t and a.op.name == b.op.name == "div" and a.operands[0] is b.operands[0]:
+                n = splat_of(a.operands[0])
+                (c, x), (d, y) = _number_apart(a.operands[1]), _number_apart(b.operands[1])
+                if n is not None and x is y and c != d:
+                    made = _number(float(n) * (d - c), v) / a.operands[1] / b.operands[1]
+                    return join([(1, made), *_without(terms, i, j)], "sum")
+    return None
+
+
+@rule(tags=["conditioned"], domain={"x": (-30, 30), "y": (-30, 30)})
+def sine_of_sum_minus_sine(x, y):
+    """Cancels for small y."""
+    return sin(x + y) - sin(x), 2 * cos(x + y / 2) * sin(y / 2)
+
+
+@rule(tags=["conditioned"], domain={"x": (-30, 30), "y": (-30, 30)})
+def cosine_of_sum_minus_cosine(x, y):
+    """Cancels for small y."""
+    return cos(x + y) - cos(x), -2 * sin(x + y / 2) * sin(y / 2)
