@@ -21,12 +21,11 @@ from symc.opt.rule import Context, Make, Rule, all_rules, arrange, register_late
 #: The modules that declare rules, in the order that rules of equal weight are tried in.
 MODULES = tuple("""
     canonicalize decompose fold products rules.algebra rules.assumed rules.assumptions rules.branches
-    rules.collect rules.composed rules.concats rules.debug rules.differences rules.edges rules.error_function
-    rules.exponentials
+    rules.collect rules.composed rules.concats rules.debug rules.edges rules.error_function rules.exponentials
     rules.inverses rules.structure rules.factors rules.hyperbolic rules.slices rules.reads rules.indexing
     rules.lengths rules.linalg rules.logic rules.logs rules.logsumexp rules.lookups rules.moments
-    rules.packing rules.placing rules.pooling rules.powers rules.quotients rules.reductions
-    rules.remat rules.select rules.shapes rules.sinking rules.softmax rules.writes rules.sparse rules.there_and_back
+    rules.packing rules.placing rules.pooling rules.powers rules.differences
+    rules.quotients rules.reductions rules.remat rules.select rules.shapes rules.sinking rules.softmax rules.writes rules.sparse rules.there_and_back
 """.split())
 PACKAGE = "symc.opt."
 #: What else decides where rules may start.
