@@ -25,7 +25,8 @@ MODULES = tuple("""
     rules.inverses rules.structure rules.factors rules.hyperbolic rules.slices rules.reads rules.indexing
     rules.lengths rules.linalg rules.logic rules.logs rules.logsumexp rules.lookups rules.moments
     rules.packing rules.placing rules.pooling rules.powers rules.differences
-    rules.quotients rules.reductions rules.remat rules.select rules.shapes rules.sinking rules.softmax rules.writes rules.sparse rules.there_and_back
+    rules.quotients rules.reductions rules.remat rules.select rules.shapes rules.sinking rules.softmax
+    rules.writes rules.sparse rules.there_and_back
 """.split())
 PACKAGE = "symc.opt."
 #: What else decides where rules may start.
