@@ -15,13 +15,13 @@ import numpy as np
 from symc.build import Built
 from symc.callsite import caller
 from symc.errors import DTypeError, InputError, InternalError, ShapeError, SymcError, missing_package, of_handler
-from symc.ir.locks import new_lock, turnstile
+from symc.ir.locks import closed, new_lock, turnstile
 from symc.ir.text import print_function
 from symc.ir.types import concrete_shape
 from symc.keeping import Keeping
 from symc.nest import filler, match
-from symc.runtime.calls import raise_left
-from symc.runtime.commit import Held
+from symc.runtime.calls import left, raise_left
+from symc.runtime.commit import holding, mark, some_run
 from symc.runtime.frames import Frames
 from symc.runtime.two_programs import TwoPrograms
 from symc.signature import Signature, own_out
@@ -65,7 +65,8 @@ class Calling:
         if out is not None and own_out(self._names, args):
             kwargs, out = {**kwargs, "out": out}, None
         try:
-            raise_left()
+            if left:
+                raise_left()
             arrays = self._signature.arrays(args, kwargs)
             if self._cells:
                 filled = self._call_with_state(arrays, out)
@@ -135,14 +136,19 @@ class Calling:
 
     def _call_with_state(self, arrays: list[np.ndarray], out: Any) -> Any:
         """Hold the locks of all states, which the program replaces when everything has succeeded."""
-        held = Held(self._locks)
-        with turnstile:
-            pass
+        marked: list[Cell] = []
+        taking, giving = holding(self._locks, marked)
+        if closed[0]:
+            with turnstile:  # until the process has been forked
+                pass
         try:
-            held.take()
-            for cell in self._updated:
-                cell.check_free(f"a call of {self.name}")
-            held.mark([c for c in self._locked if c.running is None], self.name)
+            any(taking)
+            free: Sequence[Cell] = self._locked
+            if some_run(free):
+                for cell in self._updated:
+                    cell.check_free(f"a call of {self.name}")
+                free = [c for c in free if c.running is None]
+            mark(marked, free, self.name)
             arrays += self._states()
             self._keep_apart(arrays)
             sizes = self._signature.sizes(arrays)
@@ -152,7 +158,7 @@ class Calling:
                 return self._fill(self.run(arrays, sizes, None, self._updated)[: self._count])
             return self._call_into(arrays, sizes, out)
         finally:
-            held.release()
+            any(giving)
 
     def _states(self) -> list[np.ndarray]:
         """The arrays of all states."""

@@ -94,7 +94,7 @@ class Calls:
         if self._owner is not None:
             self.error = error
         elif not isinstance(error, _OfAnEntry):
-            _left[threading.get_ident()] = error
+            left[threading.get_ident()] = error
 
     def raise_error(self) -> None:
         """Raise what stopped the run. What came up outside of any step was a signal."""
@@ -149,15 +149,14 @@ class _OfAnEntry(Exception):
 
 
 #: What a signal has raised in an entry, which raises nothing itself, by thread.
-_left: dict[int, BaseException] = {}
+left: dict[int, BaseException] = {}
 
 
 def raise_left() -> None:
     """Raise what an entry has left in this thread."""
-    if _left:
-        error = _left.pop(threading.get_ident(), None)
-        if error is not None:
-            raise error
+    error = left.pop(threading.get_ident(), None)
+    if error is not None:
+        raise error
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,13 +9,13 @@ KeyboardInterrupt) comes before all of it or after.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, compress, repeat
 from operator import attrgetter, setitem
 from typing import Any
 
 _RLOCK: Any = type(threading.RLock())
+_borrowed, _running = attrgetter("borrowed"), attrgetter("running")
 
 
 def replace_arrays(cells: Sequence[Any], arrays: Sequence[Any]) -> None:
@@ -28,31 +28,32 @@ def run_and_replace(run: Callable[[int], int], address: int, cells: Sequence[Any
     return next(filter(None, chain(map(run, (address,)), map(setattr, cells, repeat("array"), arrays))), 0)
 
 
-class Held:
-    """Several locks, and marks of states. ``take`` and ``release`` are one operation each, so that it is known at any
-    time which are held:
+def holding(locks: Sequence[Any], marked: list[Any]) -> tuple[Iterator[None], Iterator[None]]:
+    """Iterators that take several reentrant locks, and give back those that were taken, after the marks on states. Each
+    is consumed by one call of C, so that it is known at any time which are held, whatever is raised:
 
-        held = Held(locks)
+        taking, giving = holding(locks, marked)
         try:
-            held.take()
+            any(taking)
+            mark(marked, ...)
             ...
         finally:
-            held.release()
+            any(giving)
     """
+    held = [False] * len(locks)  # set when `acquire` has returned, and only then; nothing here takes memory
+    taking = map(setitem, repeat(held), range(len(locks)), map(_RLOCK.acquire, locks))
+    unmarking = map(setattr, marked, repeat("running"), repeat(None))
+    unwatching = map(setattr, marked, repeat("watched"), map(_borrowed, marked))
+    return taking, chain(unmarking, unwatching, map(_RLOCK.release, compress(locks, held)))
 
-    __slots__ = ("_marked", "release", "take")
 
-    def __init__(self, locks: Sequence[Any]):
-        self._marked: list[Any] = []
-        held = [False] * len(locks)  # set when `acquire` has returned, and only then; nothing here takes memory
-        noted = map(setitem, repeat(held), range(len(locks)), map(_RLOCK.acquire, locks))
-        self.take: Callable[[], Any] = partial(any, noted)
-        unmarked = chain(map(setattr, self._marked, repeat("running"), repeat(None)),
-                         map(setattr, self._marked, repeat("watched"), map(attrgetter("borrowed"), self._marked)))
-        self.release: Callable[[], Any] = partial(any, chain(unmarked, map(_RLOCK.release, compress(locks, held))))
+def mark(marked: list[Any], cells: Sequence[Any], name: str) -> None:
+    """Note on states whose locks are held which call uses them, until they are given back."""
+    marked += cells
+    any(chain(map(setattr, marked, repeat("running"), repeat(name)),
+              map(setattr, marked, repeat("watched"), repeat(True))))
 
-    def mark(self, cells: Sequence[Any], name: str) -> None:
-        """Note on states whose locks are held which call uses them, until ``release``."""
-        self._marked += cells
-        any(chain(map(setattr, self._marked, repeat("running"), repeat(name)),
-                  map(setattr, self._marked, repeat("watched"), repeat(True))))
+
+def some_run(cells: Sequence[Any]) -> bool:
+    """Whether a call that uses one of these states is under way (in this thread, which has their locks)."""
+    return any(map(_running, cells))

@@ -30,7 +30,7 @@ class Frame:
         self._executable = Executable(lowered.template, arena.ctypes.data, threads)
         self.words = self._executable.words
         self._calls = Calls(lowered.steps, lowered.sizes, arena, self.words)
-        self._python = lowered.python
+        self._python, self._copied = lowered.python, lowered.copied
         self._large = {k: LargeResult(f.shape, f.dtype, f.nbytes)
                        for k, f in enumerate(lowered.fresh) if f.nbytes >= LARGE}
 
@@ -43,7 +43,7 @@ class Frame:
             cells: Sequence[Any] = ()) -> list[np.ndarray]:
         """Outputs, then the arrays that hold new states, which ``cells`` have from the end of the run on."""
         used: list[np.ndarray] = [arrays[index] for index in self.lowered.given]
-        for k in self.lowered.copied if cells else ():
+        for k in self._copied if cells else ():
             used[k] = used[k].copy()
         for k, fresh in enumerate(self.lowered.fresh):
             array = out[fresh.output] if out is not None and fresh.output is not None else None
