@@ -143,3 +143,11 @@ def test_pieces_without_elements():
     for n, m in ((1, 0), (0, 2), (3, 1), (0, 0)):
         a, b = np.arange(n) + 5, np.arange(m)
         np.testing.assert_array_equal(f(a, b).numpy(), np.concatenate([a[:1], b]) * 2)
+
+
+def test_a_search_without_an_answer():
+    a = sc.vector("a")
+    f = sc.compile(sc.vmap(lambda c: sc.custom_fixed_point(lambda x: c * x + 1, 0.5, max_steps=60))(a), device="cuda")
+    np.testing.assert_allclose(f(np.array([0.1, 0.2])).numpy(), [1 / 0.9, 1 / 0.8], rtol=1e-9)
+    with pytest.raises(sc.ConvergenceError, match="custom_fixed_point: no answer was found"):
+        f(np.array([0.1, 1.5])).numpy()

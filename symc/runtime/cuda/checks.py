@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from symc.codegen.kernel_source import Form
-from symc.errors import AssertError
+from symc.errors import AssertError, ConvergenceError
 from symc.ir.ops.arithmetic import sub
 from symc.ir.ops.cast import cast
 from symc.ir.ops.effect import after, assert_op
 from symc.ir.ops.elementwise import like
+from symc.ir.ops.implicit import converged
 from symc.ir.ops.kernel import check_index
 from symc.ir.plan import Plan
-from symc.ir.traverse import close_over
+from symc.ir.traverse import close_over, every_value
 from symc.ir.types import DTYPES
 from symc.ir.value import Value, fresh_input
 from symc.runtime.cuda.actions import CopyAction, Failure
@@ -38,6 +39,14 @@ def form_of(v: Value) -> Form | None:
     condition = fresh_input(v.operands[1].type)
     number = cast(condition, dtype=DTYPES["i64"])
     return close_over([condition], [check_index(sub(like(number, 1), number), size=1)]), ()
+
+
+def failure_of(v: Value, lines: tuple) -> Failure:
+    """What is raised when a kernel with checks has failed."""
+    what = next((x.attrs["what"] for r in v.regions for x in every_value(r) if x.op is converged), None)
+    if what is None:
+        return Failure(lines)
+    return Failure(lines, ConvergenceError, f"{what}: no answer was found", "the CPU says after how many steps")
 
 
 def lower_check(lowering: DeviceLowering, plan: Plan, v: Value, reads: Sequence[int], writes: Sequence[int],

@@ -159,7 +159,7 @@ class DeviceLowering(Lowering):
         operands = [(s, n) if n else self.nothing() for s, n in operands]
         aligned = self._aligned(operands, results)
         scratch = [(self.memory(n), n) for n in map(self.number, source.scratch)]
-        failed = self.flag(failure or Failure(tuple(plan.function.locations(v)))) if source.fails else None
+        failed = self.flag(failure or checks.failure_of(v, tuple(plan.function.locations(v)))) if source.fails else None
         for k, entry in enumerate(source.entries):
             self._entry(k, entry, kernels[entry.name], [aligned.get(s, s) for s, _ in operands],
                         [aligned.get(s, s) for s, _ in results], scratch, failed, operands, results)
