@@ -13,7 +13,7 @@ from symc.ir.types import DTYPES
 from symc.numpy_api.ufuncs import UFUNCS
 from symc.public import API
 from tests.dtype_cases import ALL, arrays_of, difference, forms, functions, given, problems
-from tests.numpy_compare import evaluate
+from tests.numpy_compare import check, evaluate
 
 FUNCTIONS = {f.name: f for f in functions()}
 
@@ -223,3 +223,53 @@ def test_edges(ufunc):
         for got, (dtypes, want) in zip(evaluate(results, leaves, data), wanted, strict=True):
             said = difference(got, want)
             assert not said, f"{ufunc.__name__} of {dtypes}: {said}"
+
+
+# --- Python numbers beside arrays -------------------------------------------------------------------------------------
+
+#: Places where a Python number goes into an array of a dtype.
+PLACES = {
+    "asarray": lambda x, k: sc.asarray(k, x.dtype), "list": lambda x, k: sc.asarray([1, k], x.dtype),
+    "full": lambda x, k: sc.full((2,), k, x.dtype), "full_like": lambda x, k: sc.full_like(x, k),
+    "pad": lambda x, k: sc.pad(x, 1, constant_values=k), "insert": lambda x, k: sc.insert(x, 1, k),
+    "pads": lambda x, k: sc.pad(x, 1, constant_values=(0, k)), "at": lambda x, k: x.at[0].set(k),
+    "where": lambda x, k: sc.where(x > 0, x, k), "add": lambda x, k: x + k, "maximum": lambda x, k: sc.maximum(x, k),
+    "max": lambda x, k: sc.max(x, initial=k),
+    "stack": lambda x, k: sc.stack([x[0], k]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_integers_that_do_not_fit(name):
+    for d in ALL:
+        x = sc_input("x", d, (3,))
+        if d.kind in "iu":
+            info = np.iinfo(d)
+            for k in (int(info.min), int(info.max), 7):
+                assert PLACES[name](x, k).dtype == d, (d, k)
+            for k in (int(info.min) - 1, 2 * int(info.max), -300, 2**63):
+                if info.min <= k <= info.max:
+                    continue
+                with pytest.raises(sc.DTypeError, match="fit"):
+                    PLACES[name](x, int(k))
+        elif d.kind in "fc":
+            assert PLACES[name](x, 2**63).dtype == d
+
+
+def test_conventions_of_integers():
+    """Of dtype and value, by NumPy itself."""
+    for d in ALL:
+        a = np.array([1, 0, 1], d) if d.kind == "b" else np.array([3, 1, 100], d)
+        for fn in (lambda x: x**2, lambda x: np.sum(x, initial=2), lambda x: np.max(x, initial=1), np.cumsum, np.prod,
+                   np.mean, np.std):  # fmt: skip
+            check(fn, a)
+        for low, high in [(0, None), (-(2**40), 2**40)] if d.kind in "iu" else []:
+            check(lambda x, low=low, high=high: np.clip(x, low, high), a)
+    check(lambda x: np.clip(x, 1, np.array([2, 200], "i2")), np.array([0, 1], "?"))
+    check(lambda x: np.isclose(x, x[::-1], atol=3), np.array([1, 3, 250], "u1"))
+    check(lambda x, y: x < y, np.array([2**64 - 1, 0], "u8"), np.array([-1, 5]))
+    check(lambda x, y: x + y, np.array([2**64 - 1, 0], "u8"), np.array([-1, 5]))
+    image = np.full((512, 512), 255, "u1")
+    check(np.linalg.norm, image)
+    check(lambda x: np.vdot(x, x), np.ones(300, bool))
+    check(lambda x: np.correlate(x, x), np.ones(300, bool))

@@ -11,7 +11,7 @@ from symc.ir.dim import Dim
 from symc.ir.op import lookup
 from symc.ir.ops.cast import cast
 from symc.ir.ops.leaf import array
-from symc.ir.types import DTYPES, as_dtype
+from symc.ir.types import DTYPE_NAMES, DTYPES, as_dtype
 from symc.ir.value import Value
 from symc.public import API, public
 from symc.sizes import SymbolicSize, user_size
@@ -96,7 +96,7 @@ def _number(item: Any) -> Tensor:
             return Tensor(array(np.int64(item)), weak=True)
         except OverflowError:
             if 0 <= item < 2**64:
-                return Tensor(array(np.uint64(item)))
+                return Tensor(array(np.uint64(item)), weak=True)
             raise DTypeError(f"the integer {item} does not fit in 64 bits", help="use a float") from None
     return Tensor(array(np.asarray(item)), weak=True)
 
@@ -156,6 +156,16 @@ def convert(v: Value, dtype: np.dtype) -> Value:
     return cast(v, dtype=dtype)
 
 
+def placed(item: Any, dtype: np.dtype, name: str) -> Value:
+    """What a user wrote, in the dtype of where it goes. Raises DTypeError for Python numbers that do not fit there."""
+    if dtype.kind in "iu" and not isinstance(item, Tensor) and typeless(item):
+        try:
+            return array(np.asarray(item, dtype))
+        except (OverflowError, ValueError) as e:
+            raise DTypeError(f"{name}: {item!r:.40} does not fit {DTYPE_NAMES[dtype]}", help=str(e)) from None
+    return convert(as_operand(item).value, dtype)
+
+
 @public(aliases=("array",))
 def asarray(
     obj: Any,
@@ -168,9 +178,7 @@ def asarray(
     like: Any = None,
 ) -> Tensor:
     """``obj`` (a number, array, tensor, or nested lists of these) as a tensor, of ``dtype`` if given."""
-    t = as_tensor(obj) if dtype is None else as_operand(obj)
-    if dtype is not None or t.weak:
-        t = Tensor(convert(t.value, t.dtype if dtype is None else as_dtype(dtype)))
+    t = Tensor(as_tensor(obj).value if dtype is None else placed(obj, as_dtype(dtype), "asarray"))
     if t.ndim < ndmin:
         t = API["reshape"](t, (1,) * (ndmin - t.ndim) + t.shape)
     return t

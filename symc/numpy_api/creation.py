@@ -12,7 +12,7 @@ from symc.ir.dim import FAR, LARGEST, Dim, Size, ceildiv, maximum, minimum
 from symc.ir.op import lookup, splat
 from symc.ir.types import DTYPES, TensorType, as_dtype, real_dtype
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_operand, as_tensor, convert, default_float
+from symc.numpy_api.convert import as_operand, as_tensor, convert, default_float, placed
 from symc.numpy_api.manipulation import normal_axes, normal_axis
 from symc.numpy_api.promotion import common_dtype, rows, stretch
 from symc.numpy_api.ufuncs import choose
@@ -37,8 +37,7 @@ def iota(shape: tuple[Size, ...], axis: int, dtype: Any = "i64") -> Value:
 @public()
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, order: str = "C", device: Any = None) -> Tensor:
     """``fill_value`` everywhere."""
-    t = as_tensor(fill_value) if dtype is None else as_operand(fill_value)
-    v = convert(t.value, t.dtype if dtype is None else as_dtype(dtype))
+    v = as_tensor(fill_value).value if dtype is None else placed(fill_value, as_dtype(dtype), "full")
     return Tensor(stretch(v, _sizes(shape)))
 
 
@@ -82,7 +81,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subo
               device: Any = None) -> Tensor:
     """``fill_value`` everywhere, in the shape and dtype of another value."""
     t = as_tensor(a)
-    v = convert(as_operand(fill_value).value, t.dtype if dtype is None else as_dtype(dtype))
+    v = placed(fill_value, t.dtype if dtype is None else as_dtype(dtype), "full_like")
     return Tensor(stretch(v, t.value.shape if shape is None else _sizes(shape)))
 
 

@@ -104,7 +104,7 @@ def operator_pow(x: Any, y: Any) -> Tensor:
     """``x ** y``: as NumPy's operator, small constant powers of floats are products, roots and quotients."""
     x = as_tensor(x)
     if isinstance(y, int | float) and not isinstance(y, bool | np.generic):
-        if y == 2 and x.dtype.kind != "b":
+        if y == 2:
             return API["square"](x if isinstance(y, int) or x.dtype.kind in "fc" else API["multiply"](x, 1.0))
         if x.dtype.kind in "fc" and y in (0.5, -1.0):
             return API["sqrt"](x) if y == 0.5 else API["reciprocal"](x)

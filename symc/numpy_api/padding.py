@@ -9,9 +9,8 @@ import numpy as np
 from symc.errors import ShapeError
 from symc.ir.dim import Size, known_equal
 from symc.ir.op import lookup
-from symc.ir.ops.leaf import scalar
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_operand, as_tensor, convert
+from symc.numpy_api.convert import as_tensor, placed
 from symc.numpy_api.joining import part, repeat
 from symc.numpy_api.promotion import rows
 from symc.public import public
@@ -68,7 +67,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: 
 def _pad_constant(t: Tensor, widths: list[tuple[Size, Size]], fill: Any) -> Tensor:
     v = t.value
     if not isinstance(fill, list | tuple | np.ndarray):
-        scalar_fill = convert(as_operand(fill).value, v.dtype)
+        scalar_fill = placed(fill, v.dtype, "pad")
         if all(w == 0 for pair in widths for w in pair):
             return t
         return Tensor(
@@ -86,7 +85,7 @@ def _pad_constant(t: Tensor, widths: list[tuple[Size, Size]], fill: Any) -> Tens
             zeros = (0,) * v.ndim
             if width != 0:
                 low, high = (zeros, place) if side else (place, zeros)
-                v = lookup("pad")(v, scalar(number, v.dtype), low=low, high=high, interior=zeros)
+                v = lookup("pad")(v, placed(number, v.dtype, "pad"), low=low, high=high, interior=zeros)
     return Tensor(v)
 
 

@@ -21,7 +21,7 @@ from symc.numpy_api.convert import as_operand, convert, settle
 from symc.tensor import Tensor
 
 Kind = Any  # a dtype, or the Python type int, float or complex of a weak operand
-_PYTHON = {"i": int, "f": float, "c": complex}
+_PYTHON = {"i": int, "u": int, "f": float, "c": complex}
 _EXAMPLE: dict[type, Any] = {int: 0, float: 0.0, complex: 0j}
 
 
@@ -96,7 +96,7 @@ def rows(tensors: Sequence[Tensor]) -> list[tuple[str, Any, Any]]:
 
 def check_range(t: Tensor, dtype: np.dtype, name: str, among: Sequence[Tensor] = ()) -> None:
     """A Python integer must fit the integer dtype that it takes part in, with the operands ``among``."""
-    if t.weak and dtype.kind in "iu" and t.value.op.name == "constant" and t.dtype.kind == "i":
+    if t.weak and dtype.kind in "iu" and t.value.op.name == "constant" and t.dtype.kind in "iu":
         number, info = int(t.value.attrs["value"].data), np.iinfo(dtype)
         if not info.min <= number <= info.max:
             raise DTypeError(

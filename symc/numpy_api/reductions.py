@@ -13,7 +13,7 @@ from symc.ir.dim import maximum, product
 from symc.ir.op import lookup
 from symc.ir.types import DTYPES, as_dtype, real_dtype
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_tensor, convert, inexact_dtype
+from symc.numpy_api.convert import as_tensor, convert, inexact_dtype, placed
 from symc.numpy_api.elementwise import float_value
 from symc.numpy_api.manipulation import expanded, normal_axes, normal_axis, reshaped
 from symc.numpy_api.promotion import rows
@@ -51,7 +51,7 @@ def sum(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False, in
     """The sum over ``axis``; integers narrower than 64 bits are summed in 64."""
     t = as_tensor(a)
     out = reduce("sum", _wide(t, dtype), axis, keepdims, t)
-    return out if initial is None else API["add"](out, _in_dtype(initial, out))
+    return out if initial is None else API["add"](out, _first(initial, out, "sum"))
 
 
 @public(np.prod)
@@ -59,19 +59,19 @@ def prod(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False, i
     """The product over ``axis``; integers narrower than 64 bits are multiplied in 64."""
     t = as_tensor(a)
     out = reduce("prod", _wide(t, dtype), axis, keepdims, t)
-    return out if initial is None else API["multiply"](out, _in_dtype(initial, out))
+    return out if initial is None else API["multiply"](out, _first(initial, out, "prod"))
 
 
-def _in_dtype(initial: Any, out: Tensor) -> Tensor:
-    """What a reduction starts from takes its dtype."""
-    return Tensor(convert(as_tensor(initial).value, out.dtype))
+def _first(initial: Any, out: Tensor, name: str) -> Tensor:
+    """``initial`` in the dtype of the result, as NumPy does."""
+    return Tensor(placed(initial, out.dtype, name))
 
 
 def _extreme(name: str, *numpy_functions: Callable) -> Callable[..., Tensor]:
     def call(a: Any, axis: Axis = None, keepdims: bool = False, initial: Any = None) -> Tensor:
         t = as_tensor(a)
         if initial is not None:
-            initial = _in_dtype(initial, t)
+            initial = _first(initial, t, name)
             if axis == ():
                 return API[f"{name}imum"](t, initial)
             t = _with_initial(t, axis, initial)

@@ -10,7 +10,7 @@ import numpy as np
 from symc.errors import DTypeError, IndexingError, OutOfRangeError, ShapeError, SymbolicValueError
 from symc.ir.dim import Size, known_equal, product
 from symc.ir.op import lookup
-from symc.numpy_api.convert import as_tensor
+from symc.numpy_api.convert import as_tensor, placed
 from symc.numpy_api.indexing import wrapped_size
 from symc.numpy_api.manipulation import normal_axis
 from symc.numpy_api.promotion import broadcast_shape, rows
@@ -91,7 +91,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     """The value with ``values`` put in before constant places along an axis."""
     t, axis = _along(arr, axis, "insert")
     n = t.shape[axis]
-    v = API["astype"](values, t.dtype)
+    v = Tensor(placed(values, t.dtype, "insert"))
     one = size_of(obj)
     if one is not None:  # one place, before which all of ``values`` go
         v = API["moveaxis"](API["reshape"](v, (1,) * (t.ndim - v.ndim) + v.shape), 0, axis)
