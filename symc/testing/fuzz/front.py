@@ -13,9 +13,11 @@ from symc.testing.fuzz.grower import MISTAKES
 from symc.testing.fuzz.programs import STYLES, Numbers, Program, generator
 
 sc: Any = symc  # whose functions are made when it is imported
+#: Dtypes whose pairs promote in ways of their own: integers and bools of all widths, half precision.
+_OTHERS = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "uint64", "float16", "complex64")
 INPUTS = (("float64", ("n", 3)), ("float64", (3,)), ("float64", (3, 3)), ("float64", ("n",)), ("float64", ()),
           ("int64", (3,)), ("int64", ()), ("int64", ("n",)), ("bool", ("n", 3)), ("float32", (3, 3)),
-          ("complex128", (3,)), ("float64", (2, 3, 3)), ("float64", (1, 3)))  # fmt: skip
+          ("complex128", (3,)), ("float64", (2, 3, 3)), ("float64", (1, 3)), *[(d, (3,)) for d in _OTHERS])  # fmt: skip
 
 
 class Writer:

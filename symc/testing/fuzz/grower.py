@@ -17,7 +17,8 @@ N: Size = size_name("n")
 SHAPES: tuple[tuple[Size, ...], ...] = ((N, 3), (3,), (N,), (3, 3), (), (3, N), (2, 3, 3))
 FAMILIES = (("f64",), ("f64", "bool", "i64"), ("f32", "bool", "i32"), ("f64", "f32", "f16", "i64", "bool"),
             ("i64", "i32", "u8", "bool", "i8"), ("c128", "f64", "bool"), ("c64", "f32", "c128", "f64"),
-            ("f32", "f64", "i64", "bool"))  # fmt: skip
+            ("f32", "f64", "i64", "bool"), ("i16", "u16", "u64", "i64", "f32"),
+            ("u32", "i8", "f16", "c64"))  # fmt: skip
 MISTAKES = (SymcError, TypeError, ValueError, IndexError, KeyError, NotImplementedError)
 
 
