@@ -23,7 +23,7 @@ import numpy as np
 from symc.errors import ParseError, SymcError
 from symc.ir.attr_kinds import wrong_attr
 from symc.ir.attrs import EMPTY, Array, Attrs
-from symc.ir.dim import Size, parse_tokens
+from symc.ir.dim import Size, parse_tokens, size_name
 from symc.ir.function import Function, Input
 from symc.ir.literal import nan_from_bits, print_attr
 from symc.ir.op import Op, lookup, splat
@@ -36,6 +36,8 @@ _TOKEN = re.compile(
 )
 
 
+#: What ends a size, but for operators.
+_AFTER_SIZE = frozenset({",", "]", ")", "}"})
 #: How deep regions and tuples may be nested in text.
 _DEEPEST = 64
 #: What reading and typing what is no program raises, whoever does it.
@@ -135,6 +137,14 @@ class _Parser:
     # -- types, numbers, attributes
 
     def size(self) -> Size:
+        token = self.tokens[self.at]
+        if token and self.tokens[self.at + 1] in _AFTER_SIZE:  # most are one number or one name
+            if token.isdecimal() and len(token) < 19:
+                self.at += 1
+                return int(token)
+            if token.isidentifier():
+                self.at += 1
+                return size_name(token)
         try:
             value, self.at = parse_tokens(self.tokens, self.at)
         except (ValueError, IndexError) as e:
