@@ -22,12 +22,17 @@ def is_loop_kernel(region: Region) -> bool:
     return any(v.op is loop for v in postorder(region.results))
 
 
-def render_loop(name: str, region: Region) -> Source:
-    """The source of a kernel that is a loop. Raises Unsupported for what the backend cannot express."""
-    return _LoopRenderer(name, Loops(region, False), ()).run()
+def render_loop(name: str, region: Region, interruptible: bool = True) -> Source:
+    """The source of a kernel that is a loop, which looks for signals if it is long and ``interruptible``. Raises
+    Unsupported for what the backend cannot express."""
+    renderer = _LoopRenderer(name, Loops(region, False), ())
+    renderer.interruptible = interruptible
+    return renderer.run()
 
 
 class _LoopRenderer(Renderer):
+    interruptible = True
+
     def emit_block(self, region: Region, env: dict[Value, str], targets: list[Target | None], depth: int) -> list[str]:
         """Scalars and loops in order; what is no value of all steps is stored at the end."""
         stores: dict[Value, Stores] = {}
@@ -61,7 +66,7 @@ class _LoopRenderer(Renderer):
         index = self.fresh("i")
         seen = [index, *names, *captured]
         counted, outer = v.attrs["length"] is not None, depth
-        stride = max(1, int(STRIDE // max(1, steps_inside(v)))) if is_long(v) else 0
+        stride = max(1, int(STRIDE // max(1, steps_inside(v)))) if self.interruptible and is_long(v) else 0
         left = "" if counted or not stride else self.fresh("c")
         self.polls |= stride > 0
         if left:

@@ -139,7 +139,7 @@ class Generic:
         """The kernel in Python, and what must fit into 32 bits. Raises Unsupported."""
         region, over = self.form
         if self.loops is None:
-            return render_loop("kernel", region), ()
+            return render_loop("kernel", region, interruptible=False), ()
         renderer = CudaRenderer(replace(self.loops, starts={}), over, index)
         return renderer.run(), renderer.fits
 
