@@ -187,7 +187,8 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True) -> Te
     dtype = common_dtype([a, b, zeros(())])
     a, b = (Tensor(convert(t.value, dtype)) for t in (a, b))
     sign = API["sign"](a)
-    logs = linspace(*[API["log"](API["divide"](t, sign)) for t in (a, b)], num, endpoint)
+    low, high = (API["log"](API["divide"](t, sign)) for t in (a, b))
+    logs = linspace(low, high, num, endpoint)
     out = API["multiply"](API["exp"](logs), sign)
     k = API["reshape"](API["arange"](out.shape[0]), (-1,) + (1,) * (out.ndim - 1))
     out = API["where"](API["equal"](k, 0), a, out)  # the ends are exact
