@@ -1,4 +1,4 @@
-"""Programs of one function of NumPy on arrays of unknown sizes, which are called with the sizes 0, 1, 2 and 3.
+"""Programs of functions of NumPy on arrays of unknown sizes, which are called with the sizes 0, 1, 2 and 3.
 
 Each is an expression that means the same on arrays and on symbolic values, so NumPy says what is right. Sizes become
 positions, counts, shapes and lengths; where one has no value, or another meaning than the integer, it shows here.
@@ -16,6 +16,7 @@ import numpy as np
 import symc
 from symc.errors import SymcError
 from symc.public import API
+from symc.testing.fuzz.grower import MISTAKES
 from symc.testing.fuzz.programs import Program, generator
 
 sc: Any = symc
@@ -88,20 +89,29 @@ def sizes(most: int = 3) -> Iterator[tuple[int, ...]]:
 
 @generator("sized")
 def sized(seed: int, aim: str = "") -> Program:
-    """One expression, or what one reads of the result of another."""
+    """A few expressions, and what one reads of the result of another; the first that can be made."""
     rng = np.random.default_rng(seed)
-    leaves = inputs()
-    names = list(functions())
-    reading = rng.random() < 0.4
-    text = str(rng.choice(READS if reading else CALLS))
-    f = None if reading else ours(aim or str(rng.choice(names)))
-    made = [y for y in run(text, f, leaves) if isinstance(y, sc.Tensor)]
+    while True:
+        with contextlib.suppress(*MISTAKES):
+            g = _written(rng, aim)
+            data = [tuple(arrays(n, m).values()) for n, m in sizes(2)]
+            accepted = tuple(d for d in data if _accepts(g, d))
+            if accepted:
+                return Program(f"sized:{seed}" + (f":{aim}" if aim else ""), g._prepared.source, accepted)
+
+
+def _written(rng: np.random.Generator, aim: str) -> Any:
+    leaves, names = inputs(), list(functions())
+    made: list[Any] = []
+    for k in range(8):
+        reading = k > 0 and rng.random() < 0.4
+        text = str(rng.choice(READS if reading else CALLS))
+        f = None if reading else ours(aim if aim and not k else str(rng.choice(names)))
+        with contextlib.suppress(*MISTAKES):
+            made += [y for y in run(text, f, leaves) if isinstance(y, sc.Tensor)]
     if made and made[0].ndim == 1 and rng.random() < 0.5:
         made += run(str(rng.choice([t for t in READS if t.startswith("x[")])), None, {**leaves, "x": made[0]})
-    g = sc.compile(made or leaves["x"], list(leaves.values()), mode="reference")
-    data = [tuple(arrays(n, m).values()) for n, m in sizes(2)]
-    return Program(f"sized:{seed}" + (f":{aim}" if aim else ""), g._prepared.source,
-                   tuple(d for d in data if _accepts(g, d)))
+    return sc.compile(made or leaves["x"], list(leaves.values()), mode="reference")
 
 
 def _accepts(g: Any, given: tuple[np.ndarray, ...]) -> bool:
