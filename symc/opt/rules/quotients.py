@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from symc.ir.ops.compare import isfinite
+from symc.ir.op import splat
+from symc.ir.ops.arithmetic import abs_
+from symc.ir.ops.compare import ge, isfinite
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.grad_control import stop_gradient
 from symc.ir.ops.linalg import dot, free_axes
@@ -162,10 +164,11 @@ def coth_of_exponentials(x):
     return (exp(x) + exp(-x)) / (exp(x) - exp(-x)), 1 / tanh(x)
 
 
-@rule(domain={"x": (-80, 1e4)})
+@rule(tags=["signed-zero"], when=lambda x, *, facts: not facts(x).nonpositive)
 def exp_over_expm1(x):
     """inf / inf for large x."""
-    return exp(x) / expm1(x), -1 / expm1(-x)
+    size = -abs_(x)
+    return exp(x) / expm1(x), where(ge(x, 0), splat(-1.0, x.type), exp(size)) / expm1(size)
 
 
 # --- sums over axes ---------------------------------------------------------------------------------------------------
