@@ -76,7 +76,7 @@ def test_a_few_natively(kind):
 
 def test_numbers_are_of_every_kind():
     for kind in ("straight", "mixed", "front"):
-        programs = [make(f"{kind}:{seed}") for seed in range(6)]
+        programs = [make(f"{kind}:{seed}") for seed in range(24)]
         usual, edges = [np.concatenate([a.ravel().astype("f8") for p in programs for arrays in sets(p) for a in arrays
                                         if a.dtype.kind == "f"]) for sets in (lambda p: p.data, lambda p: p.edges)]
         assert np.isfinite(usual).all() and (usual == 0).any() and np.abs(usual).max() > 1e6, kind

@@ -234,14 +234,9 @@ def make_complex(re: Any, im: Any) -> Tensor:
 
 @public(np.real_if_close)
 def real_if_close(a: Any, tol: float = 100) -> Tensor:
-    """A real value itself; of a complex one whether the imaginary part vanishes is data, unless it is constant."""
+    """a itself, unless it is constant: whether imaginary parts vanish is data, and a dtype cannot depend on data."""
     t = as_tensor(a)
-    if t.value.op.name == "constant":
-        return as_tensor(np.real_if_close(t.value.attrs["value"].data, tol))
-    if t.dtype.kind == "c":
-        raise SymbolicValueError("real_if_close: the dtype of the result depends on data", values=rows([t]),
-                                 help="x.real drops the imaginary part")
-    return t
+    return as_tensor(np.real_if_close(t.value.attrs["value"].data, tol)) if t.value.op.name == "constant" else t
 
 
 @public(np.iscomplexobj)

@@ -91,8 +91,8 @@ class Numbers:
             return self._integers(t.dtype, shape)
         with np.errstate(all="ignore"):
             if kind == "c":
-                return np.asarray(self._floats(shape) + 1j * self._floats(shape)).astype(t.dtype)
-            return np.asarray(self._floats(shape)).astype(t.dtype)
+                return np.asarray(self._floats(shape, t.dtype) + 1j * self._floats(shape, t.dtype)).astype(t.dtype)
+            return np.asarray(self._floats(shape, t.dtype)).astype(t.dtype)
 
     def _integers(self, d: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
         low, high = (0, 3) if self.style == "ordinary" else (-3, 8)
@@ -104,13 +104,13 @@ class Numbers:
             out = np.where(self.rng.random(shape) < 0.3, ends, out).astype(d)
         return out
 
-    def _floats(self, shape: tuple[int, ...]) -> np.ndarray:
-        rng = self.rng
+    def _floats(self, shape: tuple[int, ...], d: np.dtype) -> np.ndarray:
+        rng, most = self.rng, min(12.0, np.log10(float(np.finfo(d).max)) - 1)
         ordinary = rng.uniform(0.2, 2.0, shape) * rng.choice([1.0, 1.0, -1.0], shape)
         if self.style == "short":
             return rng.choice(np.array(SHORT), shape)
         if self.style == "wild":
-            return ordinary * 10.0 ** rng.uniform(-12, 12, shape)
+            return ordinary * 10.0 ** rng.uniform(-most, most, shape)
         if self.style == "edges":
             odd = rng.choice(np.array([*SHORT, *EDGES]), shape)
             return np.where(rng.random(shape) < 0.4, odd, ordinary)
