@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import DTypeError, InputError, SymbolicValueError
+from symc.errors import DTypeError, InputError
 from symc.ir.op import lookup, splat
 from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
