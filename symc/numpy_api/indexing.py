@@ -210,10 +210,17 @@ def _slice(s: slice, n: Size, t: Tensor) -> tuple[Size, Size, int]:
     if step > 0:
         start = _low(first, n)
         stop = n if last is None else minimum(_end(last, n, 2), n) if _counts_up(last) else wrapped_size(last, n)
+        size = ceildiv(maximum(stop - start, 0), step)
+        if isinstance(size, int) or known_nonnegative(start):
+            return start, size, step  # a call makes sure that so many elements are there (``build``)
+        start = maximum(_end(start, n), 0)
         return start, ceildiv(maximum(stop - start, 0), step), step
     start = n - 1 if first is None else minimum(_end(first, n), n - 1) if _counts_up(first) else wrapped_size(first, n)
     stop = -1 if last is None else _end(last, n) if _counts_up(last) else maximum(wrapped_size(last, n), -1)
-    return start, ceildiv(maximum(start - stop, 0), -step), step
+    size = ceildiv(maximum(start - stop, 0), -step)
+    if isinstance(size, int) or known_nonnegative(stop + 1):
+        return start, size, step
+    return start, ceildiv(maximum(start - maximum(stop, -1), 0), -step), step
 
 
 def _end(a: Size, n: Size, spare: int = 1) -> Size:

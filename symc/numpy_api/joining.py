@@ -16,7 +16,7 @@ from symc.numpy_api.convert import as_operand, as_tensor, convert
 from symc.numpy_api.manipulation import expanded, normal_axes, normal_axis, reshaped
 from symc.numpy_api.promotion import rows, same_dtype
 from symc.public import API, public
-from symc.sizes import as_size, size_of
+from symc.sizes import as_size, size_of, user_size
 from symc.tensor import Tensor
 
 
@@ -141,14 +141,13 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Tensor:
 # --- splitting --------------------------------------------------------------------------------------------------------
 
 
-def _cuts(n: Size, indices_or_sections: Any, name: str, exact: bool) -> list[tuple[Size, Size]]:
-    """(start, size) of every piece of an axis of size n."""
+def _cuts(n: Size, indices_or_sections: Any, name: str, exact: bool) -> list[tuple[Size, Size] | slice]:
+    """(start, size) of every piece of an axis of size n, or what it is a slice of where that depends on sizes."""
     if isinstance(indices_or_sections, list | tuple | np.ndarray):
         points = [as_size(i, f"{name}: an index") for i in indices_or_sections]
         if isinstance(n, int) and all(isinstance(p, int) for p in points):
             return [_interval(n, a, b) for a, b in zip([0, *points], [*points, None], strict=True)]
-        points = [p + n if isinstance(p, int) and p < 0 else p for p in points]
-        return [(a, b - a) for a, b in zip([0, *points], [*points, n], strict=True)]
+        return [_piece(n, a, b) for a, b in zip([0, *points], [*points, None], strict=True)]
     k = size_of(indices_or_sections)
     if not isinstance(k, int) or k <= 0:
         raise ShapeError(f"{name}: the number of pieces must be a positive int, not {indices_or_sections!r}")
@@ -161,13 +160,21 @@ def _cuts(n: Size, indices_or_sections: Any, name: str, exact: bool) -> list[tup
             f"{name}: an axis of size {n} does not divide into {k} equal pieces",
             help="sc.array_split takes pieces that differ",
         )
-    out: list[tuple[Size, Size]] = []
+    out: list[tuple[Size, Size] | slice] = []
     start: Size = 0
     for i in range(k):
         size = whole + (1 if isinstance(extra, int) and i < extra else 0)
         out.append((start, size))
         start = start + size
     return out
+
+
+def _piece(n: Size, a: Size, b: Size | None) -> tuple[Size, Size] | slice:
+    """The piece from one cut to the next. Numbers are taken to lie within: a call raises otherwise."""
+    if not isinstance(a, int) or isinstance(b, Dim):
+        return slice(user_size(a), b if b is None else user_size(b))
+    first, last = (n if p is None else p + n if p < 0 else p for p in (a, b))
+    return first, last - first
 
 
 def _interval(n: int, a: Any, b: Any) -> tuple[int, int]:
@@ -179,8 +186,10 @@ def _split(name: str, function: Callable, exact: bool) -> Callable[..., list[Ten
     def call(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
         t = as_tensor(ary)
         axis = normal_axis(axis, t.ndim, name, t)
+        head = (slice(None),) * axis
         return [
-            Tensor(part(t.value, axis, a, n)) for a, n in _cuts(t.value.shape[axis], indices_or_sections, name, exact)
+            API["getitem"](t, (*head, cut)) if isinstance(cut, slice) else Tensor(part(t.value, axis, *cut))
+            for cut in _cuts(t.value.shape[axis], indices_or_sections, name, exact)
         ]
     call.__name__ = call.__qualname__ = name
     call.__doc__ = "A list of pieces along ``axis``: so many, or cut at the indices given."
