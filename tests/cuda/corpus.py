@@ -16,7 +16,7 @@ from symc.codegen.gemm import as_gemm, is_product
 from symc.codegen.kernel_source import Form, kernel_form_of
 from symc.codegen.plan import make_plan
 from symc.errors import SymcError
-from symc.ir.dim import Size, evaluate, names
+from symc.ir.dim import Size, estimate, names
 from symc.ir.function import Function, Input, function
 from symc.ir.ops.kernel import results_of
 from symc.ir.record import dataclass
@@ -43,7 +43,7 @@ class Item:
 
 def number(n: int) -> Callable[[Size], int]:
     """All names of sizes are ``n``."""
-    return lambda size: evaluate(size, dict.fromkeys(names(size), n)) if not isinstance(size, int) else size
+    return lambda size: estimate(size, dict.fromkeys(names(size), n))
 
 
 def forms_of(f: Function) -> Iterator[Form]:
