@@ -34,7 +34,7 @@ _KINDS = ("", "inlined", "called", "rarely")
 _FUNCTION = re.compile(r"(?:@(.+)\n)?def (\w+)\(")
 _ASSIGNMENT = re.compile(r"(\w+(?:, \w+)*) = ")
 _REFERENCE = re.compile(r"from symc\.ir\.ops import (\w+)(?: as (\w+))?")
-_BY_WIDTH = re.compile(r"_by_width\((\w+), (\w+), (\w+)")
+_BY_WIDTH = re.compile(r"_(?:\w+_)?by_width\((\w+), (\w+), (\w+)")
 
 
 class Helper:

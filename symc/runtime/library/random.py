@@ -33,6 +33,7 @@ from symc.runtime.compilers.numba_primitives import (
     u32,
     u64,
 )
+from symc.runtime.compilers.numba_primitives import by_width as _float_by_width
 from symc.runtime.library.math import MAGIC64, log
 
 MASK, HALF, ONE = u64(0xFFFFFFFF), u64(32), u64(1)
@@ -294,14 +295,14 @@ def _normal32(bits):
 def _by_width(stub, narrow, wide):
     @overload(stub, jit_options=OPTIONS)
     def choose(bits):
-        return narrow if bits in (types.uint32, types.float32) else wide
+        return narrow if bits == types.uint32 else wide
 
 
 _by_width(unit_uniform, _uniform32, _uniform64)
 _by_width(unit_exponential, _exponential32, _exponential64)
 _by_width(unit_gumbel, _gumbel32, _gumbel64)
 _by_width(unit_normal, _normal32, _normal64)
-_by_width(log_share, _log_share32, _log_share64)
+_float_by_width(log_share, _log_share32, _log_share64)
 
 
 @inlined
