@@ -86,18 +86,20 @@ extern "C" __global__ void __launch_bounds__(128) softmax(const f32 *__restrict_
     const f32 u16_ = across(s9_, bits);
     s9_ = (s9_ + u16_);
   }
+  const bool t17_ = (abs(s9_) < inf(s9_));
+  const f32 t18_ = (t17_ ? s9_ : f32(SYMC_NAN));
   #pragma unroll
   for (int c = 0; c < 8; ++c) {
-    const i32 j17_ = (c * 32 + lane) * 4;
-    if (live && j17_ < n1) {
-      Vector<f32, 4> y18_;
+    const i32 j19_ = (c * 32 + lane) * 4;
+    if (live && j19_ < n1) {
+      Vector<f32, 4> y20_;
       #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        const f32 t20_ = x10_[c].at[e];
-        const f32 t21_ = (t20_ / s9_);
-        y18_.at[e] = t21_;
+        const f32 t22_ = x10_[c].at[e];
+        const f32 t23_ = (t22_ / t18_);
+        y20_.at[e] = t23_;
       }
-      store_vector(o0 + row * n1 + j17_, y18_);
+      store_vector(o0 + row * n1 + j19_, y20_);
     }
   }
 }
