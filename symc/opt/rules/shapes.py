@@ -102,6 +102,7 @@ def pad_by_nothing(v: Value) -> Value | None:
     "min",
     "any",
     "all",
+    "sup",
     exact=False,
     tags=["signed-zero"],
     equation="sum(x, ()) -> x",
