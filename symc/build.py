@@ -361,7 +361,7 @@ def _least_guards(f: Function) -> list[Guard]:
 
 
 def missing_guards(f: Function) -> tuple[Guard, ...]:
-    """What must hold for a function that was written down, beyond the guards that were: nothing in a call relies on
+    """Guards that a function which was written down needs beyond those it has: nothing in a call relies on
     those being complete. Raises InputError for a size that no input has, and for inputs that are not what is declared.
     """
     declared = [i.declared or i.type for i in f.inputs]

@@ -48,7 +48,7 @@ def shown_array(v: Value) -> np.ndarray | None:
 
 
 def is_closed(v: Value, steps: int | None = None, elements: int | None = None) -> bool:
-    """Whether a value depends on nothing that is given later. With limits: is made in so many ``steps``, without
+    """True if a value depends on nothing that is given later. With limits: is made in so many ``steps``, without
     loops, of values of so many ``elements``."""
     seen: set[Value] = {v}
     waiting = [v]
@@ -68,7 +68,7 @@ def _is_small(v: Value, elements: int) -> bool:
 
 
 def _alone(v: Value, inside: bool = False) -> bool:
-    """Whether one op says nothing but what its operands do. ``inside``: it belongs to a region, whose params do."""
+    """True if one op depends on its operands alone. ``inside``: it belongs to a region, whose params do."""
     if v.op.name == "param":
         return inside
     types = v.type.items if isinstance(v.type, TupleType) else (v.type,)

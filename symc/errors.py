@@ -162,7 +162,7 @@ class InternalError(SymcError, RuntimeError):
 
 
 def of_handler(error: BaseException) -> bool:
-    """Whether the handler of a signal raised it: somebody else's error, which goes on unchanged. The last argument of
+    """True if the handler of a signal raised it: somebody else's error, which goes on unchanged. The last argument of
     a handler is the frame that was interrupted, in which it is called."""
     trace = error.__traceback__
     while trace is not None:

@@ -148,7 +148,7 @@ def _largest(moves: Sequence[Tensor], at: Sequence[Tensor]) -> Tensor:
 
 
 def _precision(xs: Sequence[Tensor]) -> float:
-    """What moves of these numbers may be for rounding alone."""
+    """The bound of moves of these numbers that are rounding alone."""
     return max(8 * float(np.finfo(x.dtype).eps) for x in xs)
 
 

@@ -148,7 +148,7 @@ def _unpickled(fn: Callable[..., Any], static: Sequence[str], name: str, options
 
 
 def _named(fn: Any) -> Any:
-    """What the name of a function finds."""
+    """The object that the name of a function finds."""
     found: Any = sys.modules.get(getattr(fn, "__module__", None) or "")
     for part in getattr(fn, "__qualname__", "<unnamed>").split("."):
         found = getattr(found, part, None)

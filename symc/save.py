@@ -207,7 +207,7 @@ def _read(file: SavedFile, cells: Sequence[Cell] | None) -> tuple[Built, Functio
 
 
 def _is_safe(f: Function) -> bool:
-    """Whether code that is made of it stays within its arrays, whoever wrote it."""
+    """True if code that is made of it stays within its arrays, whoever wrote it."""
     return all(is_safe(v.op) for v in every_value(f.body))
 
 
@@ -265,7 +265,7 @@ def _guard(left: str, right: str, locs: Any, least: str = "") -> Guard:
 
 
 def _check_same_interface(source: Function, final: Function) -> None:
-    """What is run takes and gives what the function does."""
+    """Checks that what is run takes and gives what the function does."""
     types = [([i.type for i in f.inputs], [v.type for v in f.body.results], f.updates) for f in (source, final)]
     if types[0] != types[1]:
         raise InputError("final.ir is another function than function.ir")

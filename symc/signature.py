@@ -33,7 +33,7 @@ class Slot:
 
 
 def own_out(names: Sequence[str], args: tuple) -> bool:
-    """Whether ``out=`` in a call gives an input of that name, as that is not given by position; else the buffers."""
+    """True if ``out=`` in a call gives an input of that name, as that is not given by position; else the buffers."""
     return "out" in names[len(args):]
 
 

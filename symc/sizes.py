@@ -56,7 +56,7 @@ def _known(a: Size, function: str, b: Size, decide: Callable[[Size, Size], bool 
 
 
 def _integer(item: Any) -> Size | None:
-    """What ``==`` compares with a size: sizes, and numbers that are integers (True and 2.0, too)."""
+    """The operand of ``==`` as a size: sizes, and numbers that are integers (True and 2.0, too)."""
     if isinstance(item, Number) and not isinstance(item, Integral):
         try:
             whole = int(item.real)  # type: ignore[attr-defined]

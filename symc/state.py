@@ -93,7 +93,7 @@ class Cell:
 
 
 class _Lost:
-    """What a state holds in a process that was forked while another thread updated it: nobody knows how far it was."""
+    """Stand-in for a state in a process that was forked while another thread updated it: it may be half done."""
 
     def __init__(self, cell: Cell):
         self._cell = weakref.ref(cell)

@@ -59,7 +59,7 @@ class Same:
         return self._held()
 
     def watch(self, gone: Callable[[Any], None]) -> Any:
-        """What calls ``gone`` when the object goes, as long as it is kept itself."""
+        """A reference that calls ``gone`` when the object goes, as long as it is kept itself."""
         return weakref.ref(self.item, gone) if isinstance(self._held, weakref.ref) and self.item is not None else None
 
     def __hash__(self) -> int:
@@ -174,7 +174,7 @@ class _Keys:
 
 
 def _is_plain(cls: type) -> bool:
-    """Whether instances hold what their ``__dict__`` holds, and no more."""
+    """True if instances hold what their ``__dict__`` holds, and no more."""
     return (cls.__reduce_ex__ is object.__reduce_ex__ and cls.__reduce__ is object.__reduce__
             and cls.__getstate__ is object.__getstate__  # type: ignore[attr-defined]
             and cls.__dictoffset__ != 0 and not copyreg._slotnames(cls)  # type: ignore[attr-defined]
@@ -189,7 +189,7 @@ def _is_filled(cell: Any) -> bool:
 
 
 def _is_symbolic(item: Any) -> bool:
-    """Of symc itself: what is compared by identity, and compiled functions, whose data are large."""
+    """True for what symc compares by identity, and for compiled functions, whose data are large."""
     if isinstance(item, Tensor | Value | Cell | Deferred):
         return True
     module = sys.modules.get("symc.function")
@@ -222,7 +222,7 @@ class Around:
         self.key: Any = None
 
     def changed(self) -> bool:
-        """Whether something else is there than when this was asked before; looks again if so."""
+        """True if something else is there than when this was asked before; looks again if so."""
         if self._seen is not None:
             named, held = self._seen
             if not (named or held):
@@ -262,10 +262,10 @@ def names_in(code: CodeType) -> tuple[str, ...]:
 
 
 def globals_of(own: dict[str, Any], names: Iterable[str]) -> list[tuple[str, Any]]:
-    """What these names are bound to among the globals, without modules and built-in functions."""
+    """Bindings of these names among the globals, without modules and built-in functions."""
     return [(n, own[n]) for n in names if n in own and not isinstance(own[n], _FIXED)]
 
 
 def _bound(item: Any) -> Any:
-    """What a variable is bound to: a constant, or an object whatever it holds."""
+    """The key of what a variable is bound to: a constant, or an object whatever it holds."""
     return key_of(item) if is_constant(item) else Same(item)

@@ -51,7 +51,7 @@ def region_pairs(region: Region) -> Pairs:
 
 
 def _looks_twice(region: Region) -> bool:
-    """Whether what a kernel reads must still be there when it has failed: the reference runs again to say why, and may
+    """True if operands must outlive a kernel that fails: the reference runs again to say why, and may
     find that a check of floats holds after all."""
     return any({"checks", "elementwise"} <= v.op.traits or any(map(_looks_twice, v.regions))
                for v in postorder(region.results))

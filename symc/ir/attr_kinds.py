@@ -27,7 +27,7 @@ def wrong_attr(op: Op, attrs: Mapping[str, Any]) -> str | None:
 
 @functools.cache
 def checks_of(op: Op) -> dict[str, Check]:
-    """What must hold of each annotated attribute of an op."""
+    """Checks of the annotated attributes of an op, by name."""
     hints = typing.get_type_hints(op.infer, localns={"Dim": Dim})
     return {name: check_of(hint) for name, hint in hints.items() if name not in ("return", "regions")}
 

@@ -259,7 +259,7 @@ def is_builtin(op: Op) -> bool:
 
 
 def is_safe(op: Op) -> bool:
-    """Whether code that is made of it stays within its operands whatever these are."""
+    """True if code that is made of it stays within its operands whatever these are."""
     return "unchecked" not in op.traits
 
 

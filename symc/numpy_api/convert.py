@@ -157,7 +157,7 @@ def convert(v: Value, dtype: np.dtype) -> Value:
 
 
 def placed(item: Any, dtype: np.dtype, name: str) -> Value:
-    """What a user wrote, in the dtype of where it goes. Raises DTypeError for Python numbers that do not fit there."""
+    """An operand in the dtype of where it goes. Raises DTypeError for Python numbers that do not fit there."""
     if dtype.kind in "iu" and not isinstance(item, Tensor) and typeless(item):
         try:
             return array(np.asarray(item, dtype))

@@ -80,7 +80,7 @@ def run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[
 
 
 def _package(ufunc: np.ufunc) -> str:
-    """Where users find a ufunc, which does not say so itself: "np", "scipy.special" or nowhere that is known."""
+    """The module of a ufunc, which does not say so itself: "np", "scipy.special" or nowhere that is known."""
     scipy_special = sys.modules.get("scipy.special")
     if getattr(np, ufunc.__name__, None) is ufunc:
         return "np"

@@ -114,7 +114,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
 
 
 def _inserted(places: Any, v: Tensor, depth: int) -> int:
-    """How many elements are put in: at one place all that there are, else one a place."""
+    """The number of elements that are put in: at one place all that there are, else one a place."""
     count = len(np.arange(2**16)[places]) if isinstance(places, slice) else int(np.size(places))
     if np.asarray(places).dtype == bool:
         count = int(np.count_nonzero(places))

@@ -211,7 +211,7 @@ def _weighted_dot(y: Value) -> Weighted | None:
 
 
 def is_shifted(e: Value) -> bool:
-    """Whether the greatest exponent has been subtracted already."""
+    """True if the greatest exponent has been subtracted already."""
     for _, y in flatten(e, "sum"):
         while y.op in (broadcast, where):
             y = y.operands[y.op is where]

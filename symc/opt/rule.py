@@ -370,7 +370,7 @@ def rewrite(
 
 
 def _of_values(f: Callable, tensors: bool) -> Callable:
-    """What a rule of a user's gives, as values: it may be written with the functions that programs are written with,
+    """A rule of a user's as a function of values: it may be written with the functions that programs are written with,
     and an equation on what they take."""
     if family_of(f) != "user":
         return f

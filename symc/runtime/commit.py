@@ -55,5 +55,5 @@ def mark(marked: list[Any], cells: Sequence[Any], name: str) -> None:
 
 
 def some_run(cells: Sequence[Any]) -> bool:
-    """Whether a call that uses one of these states is under way (in this thread, which has their locks)."""
+    """True if a call that uses one of these states is under way (in this thread, which has their locks)."""
     return any(map(_running, cells))

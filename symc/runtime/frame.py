@@ -61,7 +61,7 @@ class Frame:
         return found
 
     def _found(self, used: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """What a run will have found, as it is seen."""
+        """The results of a run that is to come, as they are seen."""
         found = []
         for k, shape in self.lowered.returned:
             array = used[k]

@@ -142,7 +142,7 @@ def _is_ours(found: os.stat_result) -> bool:
 
 
 def _is_entry(found: os.stat_result) -> bool:
-    """Whether it is a file, and ours."""
+    """True for a regular file that is ours."""
     return stat.S_ISREG(found.st_mode) and _is_ours(found)
 
 

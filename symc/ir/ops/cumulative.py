@@ -142,7 +142,7 @@ linrec = register(Op(
 ))  # fmt: skip
 
 def _changes(v: Value) -> tuple[Value, Value]:
-    """What one step makes of the change of the result before it, and of the operand's: both at most 1."""
+    """Factors of one step for the change of the result before it, and for the operand's: both at most 1."""
     (x,) = v.operands
     none = eq(v, -np.inf)
     y = where(none, like(v, 0), v)

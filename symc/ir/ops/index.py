@@ -92,7 +92,7 @@ def wrapped_index(v: Value) -> Value | None:
 
 
 def counts_from_end(v: Value) -> bool:
-    """Whether ``v`` is made of an index to which the size was added where it was negative."""
+    """True if ``v`` is an index to which the size was added where it was negative."""
     while "movement" in v.op.traits and len(v.operands) == 1:
         v = v.operands[0]
     return wrapped_index(v) is not None

@@ -70,7 +70,7 @@ LONG = 4096
 
 
 def most_steps(v: Value) -> float:
-    """How many steps a value takes at most, as far as it is known: 0 if it is no loop."""
+    """Bound of the steps a value takes, as far as it is known: 0 if it is no loop."""
     if v.op is not loop:
         return 0
     most = v.attrs["max_steps"] if v.attrs["length"] is None else v.attrs["length"]
@@ -78,12 +78,12 @@ def most_steps(v: Value) -> float:
 
 
 def steps_inside(v: Value) -> float:
-    """How many steps the loops in one step of a loop take at most, all in all."""
+    """Bound of the steps that the loops in one step of a loop take, all in all."""
     return sum(most_steps(x) for r in v.regions for x in postorder(r.results))
 
 
 def is_long(v: Value) -> bool:
-    """Whether it is a loop that looks for signals."""
+    """True for a loop that looks for signals."""
     return most_steps(v) > LONG
 
 

@@ -111,8 +111,8 @@ def _number_and_square(x: Value) -> tuple[float, float, Value] | None:
     return None
 
 
-def _scaled_square(x: Value) -> tuple[float, Value] | None:
-    """``x`` as k * y*y for a positive number k: (k, y)."""
+def _scaled(x: Value) -> tuple[float, list[Value]]:
+    """``x`` as a positive number and factors; no factors where there are divisors."""
     number, rest = 1.0, []
     for s, y in flatten(x, "product"):
         n = splat_of(y)
@@ -121,8 +121,14 @@ def _scaled_square(x: Value) -> tuple[float, Value] | None:
         elif s > 0:
             rest.append(y)
         else:
-            return None
-    return (number, rest[0]) if len(rest) == 2 and rest[0] is rest[1] and 0 < number < np.inf else None
+            return 1.0, []
+    return (number, rest) if 0 < number < np.inf else (1.0, [])
+
+
+def _scaled_square(x: Value) -> tuple[float, Value] | None:
+    """``x`` as k * y*y for a positive number k: (k, y)."""
+    number, rest = _scaled(x)
+    return (number, rest[0]) if len(rest) == 2 and rest[0] is rest[1] else None
 
 
 @rewrite(
@@ -154,19 +160,16 @@ def log1p_of_square(v: Value) -> Value | None:
         example(lambda x: log(x * x * 3 + 2), leaves(1)),
         example(lambda x: log((x * x + 1) * 5), leaves(1)),
     ],
-    misses=lambda: [example(lambda x, y: log(x * y + 2), leaves(2))],
+    misses=lambda: [
+        example(lambda x, y: log(x * y + 2), leaves(2)),
+        example(lambda x, y: log((x * x + 1) / y), leaves(2)),
+    ],
 )
 def log_of_number_and_square(v: Value) -> Value | None:
     """The square overflows where its log is ordinary."""
-    (x,), number = v.operands, 1.0
-    rest: list[Value] = []
-    for s, y in flatten(x, "product"):
-        n = splat_of(y)
-        if n is not None and 0 < n < np.inf:
-            number *= float(n) ** s
-        elif s > 0:
-            rest.append(y)
-    found = _number_and_square(rest[0]) if len(rest) == 1 and 0 < number < np.inf else None
+    (x,) = v.operands
+    number, rest = _scaled(x)
+    found = _number_and_square(rest[0]) if len(rest) == 1 else None
     if found is None or x is rest[0] and found[0] == 1:
         return None  # for log1p
     return _log_of_large(v, found[1] * number, found[2])

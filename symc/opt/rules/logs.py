@@ -286,7 +286,7 @@ def _log_of_nonnegative_power(x: Value, context) -> Value | None:
     misses=lambda: [example(lambda x: log2(2 + x), leaves(1))],
 )
 def log_to_another_base(v: Value, context) -> Value | None:
-    """What is known of the natural logarithm."""
+    """Rewrites of the natural logarithm for other bases."""
     (x,) = v.operands
     terms = flatten(x, "sum")
     one = next((k for k, (s, y) in enumerate(terms) if is_number(y, s)), None)

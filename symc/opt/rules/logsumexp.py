@@ -80,7 +80,7 @@ def log_add_exp(v: Value, context) -> Value | None:
 
 
 def sum_of_one_and_exp(a: Value) -> bool:
-    """Whether ``a`` is 1 + x, which is for log1p."""
+    """True if ``a`` is 1 + x, which is for log1p."""
     return len(flatten(a, "sum")) == 2 and any(is_number(x, 1) for x in a.operands)
 
 

@@ -81,7 +81,7 @@ def _scaled_exp(x: Value) -> tuple[float, Value] | None:
     ],
 )
 def quotient_by_number_and_exp(v: Value) -> Value | None:
-    """Where exp(y) overflows, the gradient is 0 * inf, and the quotient with exp(y) above inf / inf."""
+    """The gradient is 0 * inf where exp(y) overflows, and the quotient with exp(y) above inf / inf."""
     terms = flatten(v, "product")
     for j, (t, d) in enumerate(terms):
         found = _number_and_exp(d) if t < 0 else None
@@ -224,7 +224,7 @@ def quotient_of_sums_of_exp(v: Value, context) -> Value | None:
 
 
 def _shifted_numerator(n: Value, d: Value, low: Weighted, top: Value, rest: list[Term], facts) -> Value | None:
-    """What is above the quotient times exp(-m), if it has the exponentials that are below, and their weights, which are
+    """The numerator times exp(-m), if it has the exponentials that are below, and their weights, which are
     taken from the rest."""
     assert low.e is not None and low.axes is not None
     if n.op is exp:

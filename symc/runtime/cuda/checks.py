@@ -42,7 +42,7 @@ def form_of(v: Value) -> Form | None:
 
 
 def failure_of(v: Value, lines: tuple) -> Failure:
-    """What is raised when a kernel with checks has failed."""
+    """The error of a kernel whose check has failed."""
     what = next((x.attrs["what"] for r in v.regions for x in every_value(r) if x.op is converged), None)
     if what is None:
         return Failure(lines)

@@ -317,7 +317,7 @@ class CupyDevice:
 
     @property
     def capturing(self) -> bool:
-        """Whether work is captured."""
+        """True while work is captured."""
         return self._captured is not None
 
     def begin_capture(self, stream: Any) -> None:

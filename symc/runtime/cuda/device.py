@@ -203,7 +203,7 @@ class Device(Protocol):
 
     @property
     def capturing(self) -> bool:
-        """Whether work is captured."""
+        """True while work is captured."""
         ...
 
     def begin_capture(self, stream: Stream) -> None:

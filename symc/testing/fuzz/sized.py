@@ -115,7 +115,7 @@ def _written(rng: np.random.Generator, aim: str) -> Any:
 
 
 def _accepts(g: Any, given: tuple[np.ndarray, ...]) -> bool:
-    """Whether sizes that must be equal, or large enough, are."""
+    """True if sizes that must be equal, or large enough, are."""
     try:
         g._signature.sizes(given)
     except SymcError:
