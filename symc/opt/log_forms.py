@@ -13,12 +13,12 @@ import numpy as np
 from symc.ir.op import splat
 from symc.ir.ops.arithmetic import maximum, mulz, pow_
 from symc.ir.ops.cast import cast
-from symc.ir.ops.compare import eq, isfinite
+from symc.ir.ops.compare import eq, gt, isfinite
 from symc.ir.ops.cumulative import cumprod, cumsum, logcumsumexp
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.grad_control import stop_gradient
 from symc.ir.ops.linalg import dot
-from symc.ir.ops.logic import where
+from symc.ir.ops.logic import and_, where
 from symc.ir.ops.math import exp, exp2, expm1, log, log1p, logaddexp, sigmoid, softplus, sqrt
 from symc.ir.ops.reduce import logsumexp, prod, spread, sum_, sup
 from symc.ir.ops.shape import broadcast
@@ -226,7 +226,10 @@ def log_of_shifted(terms: Sequence[tuple[int, Weighted]], like_: Value, facts: C
     No derivative comes through the shift: what is made of it does not depend on it.
     """
     tops = [t.top(like_, facts) for _, t in terms]
-    top = functools.reduce(maximum, [*tops, like(like_, 0)] if plus_one else tops)
-    top = stop_gradient(where(isfinite(top), top, like(top, 0)))
+    top = functools.reduce(maximum, tops)
+    known = isfinite(top)
+    if plus_one:  # beside 1 an exponential is itself as long as it does not overflow
+        known = and_(known, gt(top, float(np.log(np.finfo(like_.dtype).max)) / 2))
+    top = stop_gradient(where(known, top, like(top, 0)))
     total = join([(s, t.shifted(top, facts)) for s, t in terms], "sum")
     return (log1p(total + expm1(-top)) if plus_one else log(total)) + top
