@@ -184,7 +184,7 @@ def weighted(x: Value, depth: int = DEPTH) -> Weighted:
     e = join(exponents, "sum") if exponents else None
     w = join(weights, "product") if weights else None
     if inner is None:
-        return Weighted(w, e)
+        return Weighted(x if e is None else w, e)
     assert inner.e is not None and inner.axes is not None
     return Weighted(inner.w, inner.e if e is None else inner.e + spread(e, inner.e, inner.axes), inner.axes, w)
 

@@ -1,0 +1,71 @@
+"""Formulas at random, of what rules look for (logs, roots and quotients of products and sums of exponentials, squares
+and powers): where the plain formula has its digits, the optimized one has them too.
+
+The plain formula has them where float64 and extended precision agree. (Differences of parts are left out, and
+sums with a 1: terms are put in another order, and what cancels in one order does not in another.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import symc as sc
+from symc.build import build
+from symc.callsite import caller
+from symc.ir.reference import evaluate_function
+from symc.opt import UNFUSED, optimize
+
+SIZE, FORMULAS, NAMES = 3, 80, "xyz"
+
+FACTORS = """exp(x) exp(-x) exp(x/2) abs(x) x x*x 1+x*x 2+3*x*x abs(x)**2.5 sqrt(abs(x)) sum(exp(x)) sum(y*exp(x))
+mean(exp(x)) cumsum(exp(x)) prod(abs(x)) exp(x)+exp(y) 1+exp(x) 1-exp(x) tanh(x) 1-tanh(x) 1+tanh(x) 3.0 0.25 1+x 1-x
+exp(x)-exp(y) sum(exp(x)*exp(y)) 1-tanh(x)*tanh(x) expm1(x) max(x) exp(x-max(x)) sqrt(1+x*x) 1/(1+exp(-x))""".split()
+OUTER = ("log({})", "log({})", "log({})", "log1p({})", "log1p({})", "log2({})", "sqrt({})", "{}", "log(1+{})", "exp({})", "log(abs({}))")
+
+
+def written(rng: np.random.Generator) -> str:
+    """A formula of x, y and z."""
+    parts = []
+    for _ in range(int(rng.integers(1, 4))):
+        names = dict(zip("xy", rng.permutation(list(NAMES)), strict=False))
+        parts.append("(" + "".join(names.get(c, c) if not _in_word(f, i) else c for i, c in enumerate(f)) + ")"
+                     if (f := str(rng.choice(FACTORS))) else "")
+    text = parts[0]
+    for p in parts[1:]:
+        text = f"({text}{rng.choice(list('*/*/' if '1' in text + p else '*/*/+'))}{p})"
+    return str(rng.choice(OUTER)).format(text)
+
+
+def _in_word(text: str, i: int) -> bool:
+    """True for a letter of a function's name."""
+    return text[i - 1 : i].isalpha() or text[i + 1 : i + 2].isalpha()
+
+
+def plain(text: str, arrays: list[np.ndarray], dtype: type) -> np.ndarray:
+    names = {n: getattr(np, n) for n in "exp log log1p log2 sqrt abs sum mean cumsum prod tanh expm1 max".split()}
+    given = {n: a.astype(dtype) for n, a in zip(NAMES, arrays, strict=True)}
+    with np.errstate(all="ignore"):
+        return np.broadcast_to(eval(text, names, given), (SIZE,)).astype(dtype)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_formulas_keep_their_digits(seed: int) -> None:
+    rng = np.random.default_rng([20, seed])
+    for _ in range(FORMULAS):
+        text = written(rng)
+        leaves = [sc.input(n, "float64", (SIZE,)) for n in NAMES]
+        made = eval(text, {n: getattr(sc, n) for n in dir(sc) if n[0] != "_"}, dict(zip(NAMES, leaves, strict=True)))
+        total: Any = made * sc.ones(SIZE)
+        f = build([total], leaves, None, None, (), "f", caller()).function
+        ready = optimize(f, UNFUSED, strict=True).function
+        for scale in (0, 1, 3, 10, 20, 40):
+            arrays = [rng.normal(size=SIZE) * 10.0 ** rng.uniform(-scale / 3, scale, SIZE) for _ in NAMES]
+            usual, exact = plain(text, arrays, np.float64), plain(text, arrays, np.longdouble)
+            with np.errstate(all="ignore"):
+                (found,) = evaluate_function(ready, arrays)
+                good = np.isfinite(usual) & (abs(usual - exact) <= 1e-10 * abs(exact)) & (abs(usual) > 1e-290)
+                wrong = good & ~(abs(found - exact) <= 1e-6 * abs(exact))
+            assert not wrong.any(), f"{text} at {arrays}: {found}, not {exact}"
