@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from symc.build import Built
 from symc.callsite import caller
 from symc.errors import DTypeError, InputError, InternalError, ShapeError, SymcError, missing_package, of_handler
 from symc.ir.locks import closed, new_lock, turnstile
+from symc.ir.ops.effect import has_effect
 from symc.ir.text import print_function
+from symc.ir.traverse import every_value
 from symc.ir.types import concrete_shape
 from symc.keeping import Keeping
 from symc.nest import filler, match
@@ -148,7 +151,8 @@ class Calling:
                 for cell in self._updated:
                     cell.check_free(f"a call of {self.name}")
                 free = [c for c in free if c.running is None]
-            mark(marked, free, self.name)
+            if self._calls_out:
+                mark(marked, free, self.name)
             arrays += self._states()
             self._keep_apart(arrays)
             sizes = self._signature.sizes(arrays)
@@ -159,6 +163,11 @@ class Calling:
             return self._call_into(arrays, sizes, out)
         finally:
             any(giving)
+
+    @cached_property
+    def _calls_out(self) -> bool:
+        """True if somebody else's Python may run in a call, and call other functions."""
+        return any("custom" in v.op.facts or has_effect(v) for v in every_value(self._built.function.body))
 
     def _states(self) -> list[np.ndarray]:
         """The arrays of all states."""
