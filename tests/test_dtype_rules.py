@@ -44,7 +44,7 @@ EXCEPTIONS = [
     ("linalg.lu_factor linalg.lstsq", "dtype int64, not int32", "", "pivots and ranks are integers as all others"),
     ("linalg.lu", "dtype complex", "c", "the permutation has the dtype of the matrix"),
     ("linalg.eig linalg.eigvals", "dtype complex", "", "a dtype does not depend on data"),
-    ("real_if_close", "refused", "c", "a dtype does not depend on data"),
+    ("real_if_close", "dtype", "c", "a dtype does not depend on data"),
     ("roll", "refused", "fc", "a shift is an integer"),
     ("ix", "refused", "b", "the size of the result depends on data"),
     ("dot inner append special.xlogy special.xlog1py special.polygamma", "dtype", "",
