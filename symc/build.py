@@ -9,13 +9,13 @@ import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError, SymcError, did_you_mean
 from symc.ir import location
-from symc.ir.dim import Dim, Size, known_different, known_equal, known_nonnegative, names, substitute
-from symc.ir.function import Function, Guard, Input, bound_names, collect_guards, function, unify
+from symc.ir.dim import Size, in_order, known_different, known_equal, known_nonnegative, names, substitute
+from symc.ir.function import Function, Guard, Input, bound_names, close_function, collect_guards, mentioned_names, unify
 from symc.ir.garbage import no_collections
 from symc.ir.location import Loc
 from symc.ir.op import lookup
 from symc.ir.record import dataclass, replace
-from symc.ir.traverse import every_value, postorder
+from symc.ir.traverse import Substitution, every_value, postorder
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import DTYPE_NAMES, TensorType
 from symc.ir.value import Value, first_line
@@ -32,7 +32,8 @@ from symc.tensor import Tensor
 class Built:
     """``cells`` are the states of the function, in the order of its state inputs (which come after the arguments).
 
-    ``leaves`` are the users' values that became its params, where they are at hand.
+    ``leaves`` are the users' values that became its params, where they are at hand, and ``changed`` tells what it calls
+    their sizes.
     """
 
     function: Function
@@ -41,6 +42,7 @@ class Built:
     cells: tuple[Cell, ...]
     donated: frozenset[int]
     leaves: tuple[Value, ...] = ()
+    changed: Substitution | None = None
 
 
 @no_collections()
@@ -61,17 +63,17 @@ def build(outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, nam
             slots, args = _arguments(inputs, [v for v in free if leaf_of(v).role == "arg"])
             _check_complete(args, free, loc)
             states = list(dict.fromkeys([*[v for v in free if leaf_of(v).role == "state"], *targets]))
-            closed = _close(name, args, states, roots, len(roots) - len(changes), cells)
+            closed, changed = _close(name, args, states, roots, len(roots) - len(changes), cells)
             guards, unknown = _bound_guards(closed)
             if not unknown:
                 break
             replaced = {t.value for t, _ in pairs(givens, "givens")}
-            size, v = min(unknown.items(), key=lambda item: item[0])
+            size, v = min(unknown.items(), key=lambda item: in_order(unknown).index(item[0]))
             leaf = _leaf_of_size(size, replaced, inputs is not None, closed.locations(v) if v is not None else [])
             free = sorted([*free, leaf], key=lambda v: v.attrs["serial"])
         closed = replace(closed, guards=(*guards, *_least_guards(closed)))
     shared = tuple(leaf_of(v).shared for v in states)
-    return Built(closed, nest, slots, shared, _donated(donate, args), (*args, *states))
+    return Built(closed, nest, slots, shared, _donated(donate, args), (*args, *states), changed)
 
 
 # --- outputs, updates, givens -----------------------------------------------------------------------------------------
@@ -294,7 +296,7 @@ def _close(
     roots: Sequence[Value],
     outputs: int,
     cells: Sequence[Cell],
-) -> Function:
+) -> tuple[Function, Substitution]:
     used: set[str] = set()
     interface = []
     for k, v in enumerate([*args, *states]):
@@ -306,7 +308,7 @@ def _close(
         interface.append((v, Input(label, v.type, leaf.role, v.type, leaf.loc or first_line(v))))
     places = {id(leaf_of(v).shared): len(args) + k for k, v in enumerate(states)}
     updates = [(places[id(cell)], v) for cell, v in zip(cells, roots[outputs:], strict=True)]
-    return function(name, interface, roots[:outputs], updates)
+    return close_function(name, interface, roots[:outputs], updates)
 
 
 def _bound_guards(f: Function) -> tuple[tuple[Guard, ...], dict[str, Value | None]]:
@@ -320,10 +322,10 @@ def _bound_guards(f: Function) -> tuple[tuple[Guard, ...], dict[str, Value | Non
             out.append(Guard(left, right, g.locs))
     known = set(bound)
     unknown: dict[str, Value | None] = {n: None for g in out for n in names(g.left) | names(g.right) if n not in known}
-    for v in every_value(f.body):
-        own = {n for t in (v.type.items if hasattr(v.type, "items") else (v.type,)) for s in t.shape for n in names(s)}
-        own |= {n for a in v.attrs.values() if isinstance(a, Dim) for n in names(a)} if v.attrs else set()
-        unknown |= {n: v for n in own - known if unknown.get(n) is None}
+    values = every_value(f.body)
+    if mentioned_names(values) - known:
+        for v in values:
+            unknown |= {n: v for n in mentioned_names([v]) - known if unknown.get(n) is None}
     return tuple(out), unknown
 
 

@@ -11,7 +11,7 @@ from symc.errors import InputError, SymcError, did_you_mean
 from symc.ir import location
 from symc.ir.function import Function
 from symc.ir.plan import Plan
-from symc.ir.traverse import postorder, replace
+from symc.ir.traverse import Substitution, postorder
 from symc.ir.value import Value
 from symc.opt import Optimized
 from symc.opt.story import overview, story
@@ -50,8 +50,8 @@ def _of_tensor(built: Any, f: Function, v: Tensor) -> tuple[list[Value], str]:
     if v.value in known:
         return [known[v.value]], f"the input {f.inputs[f.params.index(known[v.value])].name}"
     try:
-        (found,) = replace([v.value], known)
-    except SymcError:  # sizes that must be equal have one name in the function
+        (found,) = (built.changed or Substitution({})).values([v.value], known)
+    except SymcError:  # it is made of other leaves, too
         found = v.value
     if found in set(f.values()):
         return [found], title

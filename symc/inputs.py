@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
 from symc.callsite import caller
 from symc.deferred import Deferred
 from symc.errors import InputError
-from symc.ir.dim import Size, size_name
+from symc.ir.dim import Size, fresh_size
 from symc.ir.types import TensorType, as_dtype
 from symc.ir.value import fresh_input
 from symc.leaves import Leaf, register_leaf
@@ -17,8 +16,6 @@ from symc.numpy_api.convert import as_tensor, asarray, default_float
 from symc.public import located
 from symc.sizes import named_size
 from symc.tensor import Tensor
-
-_fresh = itertools.count()
 
 
 @located
@@ -45,7 +42,7 @@ def input(name: str, dtype: Any = None, shape: Sequence[Any] | int | str | None 
 
 def _entry(entry: Any, name: str) -> Size:
     if entry is None:
-        return size_name(f"_{next(_fresh)}")
+        return fresh_size()
     if isinstance(entry, str) and not entry.isidentifier():
         raise InputError(
             f"input {name!r}: {entry!r} cannot name a size",

@@ -21,8 +21,8 @@ from symc.callsite import caller
 from symc.errors import InputError, SymcError
 from symc.function import CompiledFunction
 from symc.ir.attrs import Array
-from symc.ir.dim import Size, parse_dim
-from symc.ir.function import Function, Guard, Input
+from symc.ir.dim import Size, fresh_size, parse_dim
+from symc.ir.function import NUMBERED, Function, Guard, Input, bound_names
 from symc.ir.literal import INLINE_ELEMENTS
 from symc.ir.location import Inside, Loc
 from symc.ir.op import is_safe
@@ -31,7 +31,7 @@ from symc.ir.phases import Record, recording
 from symc.ir.record import replace
 from symc.ir.text import print_function
 from symc.ir.traverse import every_region, every_value, postorder, region_params
-from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType
+from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType, substitute_type
 from symc.ir.value import Region, Value
 from symc.ir.verify import verify
 from symc.max_bytes import budget_of, read_max_bytes
@@ -101,13 +101,14 @@ def _collect(f: Function, into: dict[str, np.ndarray]) -> None:
 
 def _meta(f: Any) -> dict[str, Any]:
     built, source = f._built, f._prepared.source
+    states = [i for i in source.inputs if i.role == "state"]
     return {
         "format": FORMAT, "name": source.name, "options": f._options, "outputs": to_json(built.outputs),
         "slots": [[s.name, to_json(s.nest)] for s in built.slots], "donated": sorted(built.donated),
         "inputs": [_input_json(i) for i in source.inputs],
         "guards": [[str(g.left), str(g.right), _locs_json(g.locs), g.least] for g in source.guards],
         "lines": _lines(source), "final_lines": _lines(f._prepared.saved),
-        "cells": [[c.name, _type_json(c.type), _loc_json(c.loc)] for c in f._cells],
+        "cells": [[c.name, _type_json(i.declared or i.type), _loc_json(c.loc)] for c, i in zip(f._cells, states)],
     }  # fmt: skip
 
 
@@ -227,14 +228,17 @@ def _options(given: Any) -> dict[str, Any]:
 def _cells(arrays: Arrays, rows: Sequence[Any]) -> list[Cell]:
     if set(arrays) != {str(k) for k in range(len(rows))}:
         raise InputError("its states are not those it declares")
-    return [_cell(arrays, str(k), *row) for k, row in enumerate(rows)]
+    sizes: dict[str, Size] = {}
+    return [_cell(arrays, str(k), sizes, *row) for k, row in enumerate(rows)]
 
 
-def _cell(arrays: Arrays, key: str, name: str, type_: Any, loc: Any) -> Cell:
+def _cell(arrays: Arrays, key: str, sizes: dict[str, Size], name: str, type_: Any, loc: Any) -> Cell:
+    """A state. Sizes that the function has numbered have no name: they are none of another function."""
     t = _type(type_)
     if t is None:
         raise InputError(f"the state {key} has no type")
-    return checked_cell(arrays[key], t, text(name), _loc(loc))
+    sizes.update((n, fresh_size()) for n in bound_names([t]) if NUMBERED.fullmatch(n) and n not in sizes)
+    return checked_cell(arrays[key], substitute_type(t, sizes), text(name), _loc(loc))  # type: ignore[arg-type]
 
 
 def _function(program: str, arrays: Arrays, meta: Mapping[str, Any], lines: str) -> Function:

@@ -18,11 +18,11 @@ from symc.callsite import caller
 from symc.constants import known_array
 from symc.errors import DeviceError, DTypeError, ExecutionError, InputError, ShapeError, SymcError, of_handler
 from symc.ir import location
-from symc.ir.dim import Dim, size_name
+from symc.ir.dim import Dim, fresh_size
 from symc.ir.location import Loc
 from symc.ir.locks import lost, new_lock
 from symc.ir.types import DTYPE_NAMES, TensorType, as_dtype
-from symc.ir.value import Value, fresh_input, next_serial
+from symc.ir.value import Value, fresh_input
 from symc.leaves import Leaf, leaf_of, register_leaf
 from symc.numpy_api.convert import own_dtype
 from symc.sizes import named_size
@@ -228,7 +228,7 @@ def _declared(shape: Sequence[Any], name: str | None) -> tuple:
     if isinstance(shape, str | int) or not isinstance(shape, list | tuple):
         shape = (shape,)
     return tuple(
-        size_name(f"{name or 'state'}_{next_serial()}") if s is None else named_size(s, "a size of the shape")
+        fresh_size() if s is None else named_size(s, "a size of the shape")
         for s in shape
     )
 

@@ -920,7 +920,7 @@ def message_of(fn):
     except Exception as e:
         text = f"{type(e).__name__}: {e}"
         text = re.sub(r"test_errors\.py:\d+", "test_errors.py:*", text)
-        text = re.sub(r"(?<![\w*])_\d+\b", "_#", text)  # sizes without a name are numbered
+        text = re.sub(r"\?\d+\b", "?#", text)  # sizes without a name are numbered
         text = re.sub(r"'/[^']*/", "'.../", text)
         text = re.sub(r" {3,}", "   ", text.replace("\n    ", "\n\t")).replace("\t", "    ")
         return "\n".join(line.rstrip() for line in text.splitlines()), e

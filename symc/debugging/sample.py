@@ -12,9 +12,9 @@ from symc.ir import location
 from symc.ir.dim import evaluate, names, solve
 from symc.ir.function import Function, Hints, Input, bound_names
 from symc.ir.record import dataclass, field, replace
-from symc.ir.traverse import every_value, postorder, substitute_region, substitute_sizes
+from symc.ir.traverse import Substitution, every_value, postorder
 from symc.ir.traverse import replace as replace_values
-from symc.ir.types import TensorType, TupleType, substitute_type
+from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Region, Value, param
 
 
@@ -102,7 +102,8 @@ def _with_numbers(f: Function, sizes: Mapping[str, int]) -> Function:
 
 def with_sizes(f: Function, sizes: Mapping[str, Any]) -> Function:
     """A function with size names replaced, by numbers or other sizes."""
-    inputs = tuple(replace(i, type=substitute_type(i.type, sizes), declared=None) for i in f.inputs)  # type: ignore[arg-type]
+    changed = Substitution(sizes)
+    inputs = tuple(replace(i, type=changed.swap(i.type), declared=None) for i in f.inputs)
     leaves = {p: param(k, i.type) for k, (p, i) in enumerate(zip(f.params, inputs, strict=True))}
     lines: Hints = {leaves[p]: f.hints[p] for p in f.params if p in f.hints}
 
@@ -110,11 +111,11 @@ def with_sizes(f: Function, sizes: Mapping[str, Any]) -> Function:
         if f.hints.get(old):
             lines[new] = lines.get(new, location.NOWHERE) | f.hints[old]
 
-    results = substitute_sizes(f.body.results, leaves, sizes, carry)
+    results = changed.values(f.body.results, leaves, carry)
     inside: location.Inside = {}
     for region, own in f.inside.items():
-        new: dict[Value, Value] = {}
-        other = substitute_region(region, sizes, new.__setitem__)
+        other = changed.region(region)
+        new = changed.regions[region][1]
         inside[other] = {new.get(v, v): locs for v, locs in own.items()}
     lines = {**{v: f.hints[v] for v in postorder(results) if v in f.hints}, **lines}
     return replace(f, inputs=inputs, body=Region([i.type for i in inputs], results), hints=lines, guards=(),

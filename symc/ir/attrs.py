@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from symc.ir.digest import SIZE, blake2b
-from symc.ir.dim import Dim, evaluate, substitute
+from symc.ir.dim import Dim, evaluate
 from symc.ir.locks import new_lock
-from symc.ir.types import TensorType, as_dtype, substitute_type
+from symc.ir.types import TensorType, as_dtype
 
 _arrays: weakref.WeakValueDictionary[bytes, Array] = weakref.WeakValueDictionary()
 _lock = new_lock()
@@ -141,17 +141,17 @@ class Attrs(Mapping[str, Any]):
             return v.data if isinstance(v, Array) else v
         return self.map(number)
 
-    def substitute(self, sizes: Mapping[str, Any]) -> Attrs:
-        """Entries with size names replaced."""
-        def swap(v: Any) -> Any:
-            if isinstance(v, Dim):
-                return substitute(v, sizes)
-            return substitute_type(v, sizes) if isinstance(v, TensorType) else v
-        return Attrs(self.map(swap))
+    def replaced(self, fn: Any) -> Attrs:
+        """With ``fn`` applied to every entry, inside tuples too; itself if that changes none."""
+        new = self.map(fn)
+        return self if all([new[k] is v for k, v in self._entries.items()]) else Attrs(new)
 
 
 def _map(value: Any, fn: Any) -> Any:
-    return tuple(_map(v, fn) for v in value) if isinstance(value, tuple) else fn(value)
+    if not isinstance(value, tuple):
+        return fn(value)
+    new = tuple([_map(v, fn) for v in value])
+    return value if all([a is b for a, b in zip(new, value)]) else new
 
 
 EMPTY = Attrs()

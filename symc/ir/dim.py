@@ -3,10 +3,15 @@
 A size is an ``int`` or a ``Dim``. A ``Dim`` is a sum of ``coefficient * product of atoms``; an atom is a size name
 (``"n"``) or a call ``floordiv / mod / min / max`` that does not simplify. Two sizes are equal when they are the same
 polynomial; otherwise equality is *not known*, unless they differ by a nonzero constant. Sizes are never negative.
+
+Sizes that nobody named are ``?0``, ``?1``, ... in the order in which they are made, which no user can write. A closed
+function numbers its own (``symc.ir.function``): nothing that is made of it depends on what was made before.
 """
 
 from __future__ import annotations
 
+import itertools
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
@@ -17,6 +22,13 @@ from symc.errors import ShapeError
 Size = Union[int, "Dim"]
 Atom = Union[str, "Call"]
 Monomial = tuple[tuple[Atom, int], ...]  # ((atom, power), ...), sorted by the atoms' text
+
+#: What the name of a size without a name begins with.
+_MARK = "?"
+_fresh = itertools.count()
+#: Tells processes apart: what is numbered in one is something else in another.
+PROCESS = os.urandom(16).hex()
+_foreign: dict[tuple[str, str], str] = {}
 
 
 def _floordiv(a: int, b: int) -> int:
@@ -70,7 +82,7 @@ class Dim:
         return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Dim, (self.terms,)
+        return _unpickled, (self.terms, PROCESS)
 
     def __add__(self, other: Size) -> Size:
         return _polynomial(_terms(self) + _terms(other))
@@ -159,6 +171,37 @@ def _polynomial(terms: Iterable[tuple[Monomial, int]]) -> Size:
 def size_name(name: str) -> Dim:
     """The size called ``name``."""
     return Dim((((((name, 1),)), 1),))
+
+
+def fresh_size() -> Dim:
+    """A size without a name, unlike every other."""
+    return size_name(f"{_MARK}{next(_fresh)}")
+
+
+def is_fresh(name: str) -> bool:
+    """Whether nobody gave this name to a size."""
+    return name.startswith(_MARK)
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Names by their text, then those that nobody gave in the order of their creation, however many were made."""
+    return sorted(names, key=lambda n: (len(n), n) if is_fresh(n) else (0, n))
+
+
+def _unpickled(terms: tuple[tuple[Monomial, int], ...], process: str) -> Size:
+    """The size; one without a name is the same for all pickles of a process, and none that this process made."""
+    if process == PROCESS:
+        return Dim(terms)
+    moved = [(tuple((_here(a, process), p) for a, p in m), c) for m, c in terms]
+    return _polynomial([(tuple(sorted(m, key=lambda item: str(item[0]))), c) for m, c in moved])
+
+
+def _here(atom: Atom, process: str) -> Atom:
+    if isinstance(atom, Call) or not is_fresh(atom):
+        return atom
+    if (process, atom) not in _foreign:
+        _foreign[process, atom] = f"{_MARK}{next(_fresh)}"
+    return _foreign[process, atom]
 
 
 def _call(fn: str, a: Size, b: Size) -> Size:
@@ -326,7 +369,7 @@ def evaluate(x: Size, sizes: Mapping[str, int]) -> int:
 
 def _given(x: Size, sizes: Mapping[str, int]) -> list[tuple[str, Any, Any]]:
     """Rows of an error: the sizes that ``x`` is made of."""
-    return [(f"{n} = {sizes[n]}", None, None) for n in sorted(names(x))]
+    return [(f"{n} = {sizes[n]}", None, None) for n in in_order(names(x))]
 
 
 def _number(x: Size, sizes: Mapping[str, int]) -> int:

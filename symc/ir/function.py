@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from symc.ir import location
-from symc.ir.dim import Size, known_equal, names, solve, substitute
+from symc.ir.dim import Dim, Size, in_order, is_fresh, known_equal, names, size_name, solve, substitute
 from symc.ir.location import Locs
 from symc.ir.record import dataclass, field, replace
-from symc.ir.traverse import close_over, postorder, substitute_region, substitute_sizes
+from symc.ir.traverse import Substitution, close_over, every_value_of, postorder
+from symc.ir.traverse import replace as replace_values
 from symc.ir.types import TensorType, substitute_type
 from symc.ir.value import Region, Value, fresh_input, param
 
 Hints = dict[Value, Locs]
+#: What functions call sizes that nobody named.
+NUMBERED = re.compile(r"_\d+")
 
 
 @dataclass(frozen=True)
@@ -93,17 +99,30 @@ class Function:
 
 def function(name: str, inputs: Sequence[tuple[Value, Input]], outputs: Sequence[Value],
              updates: Sequence[tuple[int, Value]] = ()) -> Function:
-    """Close a graph over its leaves: the way from free values to a Function.
+    """Close a graph over its leaves: the way from free values to a Function."""
+    return close_function(name, inputs, outputs, updates)[0]
+
+
+def close_function(name: str, inputs: Sequence[tuple[Value, Input]], outputs: Sequence[Value],
+                   updates: Sequence[tuple[int, Value]] = ()) -> tuple[Function, Substitution]:
+    """A function of free values, and what it calls their sizes.
 
     ``inputs`` pairs each free leaf with its interface. Sizes that must be equal (``ensure_shape``) are unified, so that
-    types inside are structurally equal; what cannot be solved stays as ``ensure_shape`` and is checked in a call.
+    types inside are structurally equal; what cannot be solved stays as ``ensure_shape`` and is checked in a call. What
+    a process counts (sizes without a name, effects) is counted anew, so that equal programs are equal functions.
     """
     roots = [*outputs, *[v for _, v in updates]]
-    guards = collect_guards(roots)
-    solution = unify(guards, bound_names(i.type for _, i in inputs))
+    own = _numbered_sizes([i.declared or i.type for _, i in inputs], roots)
+    declared: list[TensorType] = [substitute_type(i.declared or i.type, own) for _, i in inputs]  # type: ignore[misc]
+    guards = tuple(replace(g, left=substitute(g.left, own), right=substitute(g.right, own))
+                   for g in collect_guards(roots))
+    solution = unify(guards, bound_names(declared))
+    sizes = {**solution, **{n: substitute(s, solution) for n, s in own.items()}}
+    entries = _numbered_entries(roots)
+    changed = Substitution(sizes, entries)
     hints: Hints = {}
-    types: list[TensorType] = [substitute_type(i.type, solution) for _, i in inputs]  # type: ignore[misc]
-    leaves = {leaf: param(k, t) for k, ((leaf, _), t) in enumerate(zip(inputs, types, strict=True))}  # type: ignore[arg-type]
+    types: list[TensorType] = [changed.swap(i.type) for _, i in inputs]
+    leaves = {leaf: param(k, t) for k, ((leaf, _), t) in enumerate(zip(inputs, types, strict=True))}
 
     def carry(old: Value, new: Value) -> None:
         locs = location.noted(old)
@@ -112,34 +131,75 @@ def function(name: str, inputs: Sequence[tuple[Value, Input]], outputs: Sequence
 
     for leaf, p in leaves.items():
         carry(leaf, p)
-    if solution:
-        results = substitute_sizes(roots, leaves, solution, carry)
-    else:
-        from symc.ir.traverse import replace as replace_values
-
-        results = replace_values(roots, leaves, carry)
+    results = changed.values(roots, leaves, carry) if changed else replace_values(roots, leaves, carry)
     same = set(postorder(roots))
     for v in postorder(results):
         if v in same and v.operands and v.op.name != "broadcast":
             carry(v, v)  # it depends on no input
     body = close_over([leaves[leaf] for leaf, _ in inputs], results)
-    interface = tuple(replace(i, type=t, declared=i.declared or i.type)
-                      for (_, i), t in zip(inputs, types, strict=True))
-    return Function(name, interface, body, tuple(k for k, _ in updates), hints, guards, _inside(roots, solution))
+    interface = tuple(replace(i, type=t, declared=d)
+                      for (_, i), t, d in zip(inputs, types, declared, strict=True))
+    closed = Function(name, interface, body, tuple(k for k, _ in updates), hints, guards, _inside(roots, changed))
+    return closed, Substitution(sizes, entries)
 
 
-def _inside(roots: Sequence[Value], solution: Mapping[str, Size]) -> location.Inside:
+def _numbered_sizes(types: Sequence[TensorType], roots: Sequence[Value]) -> dict[str, Size]:
+    """Names for the sizes without one that types mention, in that order: ``_0``, ``_1``, ..., but for what is a name
+    already. Those that the roots alone mention keep what they have: no call tells them."""
+    known = bound_names(types)
+    fresh = [n for n in known if is_fresh(n)]
+    if not fresh:
+        return {}
+    taken = mentioned_names(every_value_of(roots)).union(known)
+    free = (name for k in itertools.count() if (name := f"_{k}") not in taken)
+    return {n: size_name(next(free)) for n in fresh}
+
+
+def mentioned_names(values: Iterable[Value]) -> set[str]:
+    """The size names in types and attributes."""
+    types = {v.type for v in values}
+    pending: list[Any] = [t.items if hasattr(t, "items") else t for t in types]
+    pending += [a for v in values if v.attrs for a in v.attrs.values() if isinstance(a, Dim | tuple | TensorType)]
+    found: set[Dim] = set()
+    while pending:
+        item = pending.pop()
+        if isinstance(item, Dim):
+            found.add(item)
+        elif isinstance(item, TensorType | tuple):
+            pending += item.shape if isinstance(item, TensorType) else item
+    return {n for d in found for n in names(d)}
+
+
+def _numbered_entries(roots: Sequence[Value]) -> dict[Value, dict[str, Any]]:
+    """The attributes that a process counts: serials of effects, which tell their order, and the names of derivatives
+    that users state, which tell one from another."""
+    values = every_value_of(roots)
+    serials = {v: v.attrs["serial"] for v in values if "effect" in v.op.traits and v.attrs.get("serial", -1) >= 0}
+    order = {serial: k for k, serial in enumerate(sorted(set(serials.values())))}
+    rules: dict[str, str] = {}
+    for v in values:
+        if v.op.name == "call" and v.attrs["rule"] and v.attrs["rule"] not in rules:
+            own, k = v.attrs["name"], 2
+            while own in rules.values():
+                own, k = f"{v.attrs['name']}_{k}", k + 1
+            rules[v.attrs["rule"]] = own
+    found: dict[Value, dict[str, Any]] = {v: {"serial": order[serial]} for v, serial in serials.items()}
+    found.update((v, {"rule": rules[v.attrs["rule"]]}) for v in values if v.op.name == "call" and v.attrs["rule"])
+    return {v: new for v, new in found.items() if any(v.attrs[k] != a for k, a in new.items())}
+
+
+def _inside(roots: Sequence[Value], changed: Substitution) -> location.Inside:
     """The lines in the regions of a graph whose sizes are replaced."""
     noted: location.Inside = {}
     for v in postorder(roots):
         if v.regions:
             location.merge_inside(noted, location.inside(v))
-    if not solution:
+    if not changed:
         return noted
     out: location.Inside = {}
     for region, lines in noted.items():
-        new: dict[Value, Value] = {}
-        other = substitute_region(region, solution, new.__setitem__)
+        other = changed.region(region)
+        new = changed.regions[region][1]
         location.merge_inside(out, {other: {new.get(v, v): locs for v, locs in lines.items()}})
     return out
 
@@ -154,14 +214,15 @@ def with_sizes_unified(
     """
     leaves = [v for v in postorder(roots) if v.op.name == "input" and isinstance(v.type, TensorType)]
     solution = unify(collect_guards(roots), bound_names(v.type for v in leaves))
-    if not solution:
-        return list(roots), {}, _inside(roots, solution)
+    changed = Substitution(solution)
+    if not changed:
+        return list(roots), {}, _inside(roots, changed)
     became: dict[Value, Value] = {}
     for v in leaves:
-        t = substitute_type(v.type, solution)
+        t = changed.swap(v.type)
         if t is not v.type:
-            became[v] = fresh_input(t)  # type: ignore[arg-type]
-    return substitute_sizes(roots, became, solution, carry), became, _inside(roots, solution)
+            became[v] = fresh_input(t)
+    return changed.values(roots, became, carry), became, _inside(roots, changed)
 
 
 def bound_names(types: Iterable[TensorType]) -> list[str]:
@@ -169,7 +230,7 @@ def bound_names(types: Iterable[TensorType]) -> list[str]:
     out: dict[str, None] = {}
     for t in types:
         for s in t.shape:
-            out.update(dict.fromkeys(sorted(names(s))))
+            out.update(dict.fromkeys(in_order(names(s))))
     return list(out)
 
 
@@ -197,7 +258,7 @@ def unify(guards: Sequence[Guard], order: Sequence[str]) -> dict[str, Size]:
     rank = {n: i for i, n in enumerate(order)}
     for guard in guards:
         left, right = substitute(guard.left, solution), substitute(guard.right, solution)
-        for name in sorted(names(left - right), key=lambda n: -rank.get(n, len(rank))):
+        for name in sorted(in_order(names(left - right)), key=lambda n: -rank.get(n, len(rank))):
             value = solve(left - right, 0, name)
             if value is not None:
                 solution = {k: substitute(v, {name: value}) for k, v in solution.items()}

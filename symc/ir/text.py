@@ -6,13 +6,13 @@ written where they are used, as ``1.0:f64[n]``. User lines follow in comments.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from symc.ir import location
 from symc.ir.attrs import EMPTY, Attrs
+from symc.ir.dim import PROCESS
 from symc.ir.function import Function, Hints
 from symc.ir.literal import print_attr, print_number
 from symc.ir.op import lookup
@@ -142,7 +142,6 @@ class _Printer:
 
 # --- pickling: graphs travel as flat tables of records, at any depth --------------------------------------------------
 
-_process = os.urandom(16).hex()
 _foreign: dict[tuple[str, int], Value] = {}
 
 
@@ -168,7 +167,7 @@ def _encode_region(region: Region) -> tuple:
 def _decode(table: list[tuple], roots: list[int], process: str) -> list[Value]:
     values: list[Value] = []
     for name, operands, attrs, regions in table:
-        if name == "input" and process != _process:
+        if name == "input" and process != PROCESS:
             key = (process, attrs["serial"])
             if key not in _foreign:
                 _foreign[key] = fresh_input(attrs["type"])
@@ -189,9 +188,9 @@ def _load_region(params: tuple, table: list[tuple], roots: list[int], process: s
 
 def pickle_value(value: Value) -> tuple:
     """For ``Value.__reduce__``. Free leaves keep their identity within a process and within a pickle's process."""
-    return _load_value, (*_encode([value]), _process)
+    return _load_value, (*_encode([value]), PROCESS)
 
 
 def pickle_region(region: Region) -> tuple:
     """For ``Region.__reduce__``."""
-    return _load_region, (*_encode_region(region), _process)
+    return _load_region, (*_encode_region(region), PROCESS)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from symc.ir.dim import Size
+from symc.ir.attrs import Attrs
+from symc.ir.dim import Dim, Size, substitute
 from symc.ir.types import TensorType, substitute_type
 from symc.ir.value import Region, Value, make, param
 
@@ -102,6 +103,12 @@ def every_value(region: Region) -> list[Value]:
     return list(dict.fromkeys(v for r in every_region(region) for v in r.values))
 
 
+def every_value_of(roots: Sequence[Value]) -> list[Value]:
+    """All values of a graph and of the regions inside it."""
+    own = postorder(roots)
+    return list(dict.fromkeys([*own, *[x for v in own if v.regions for r in v.regions for x in every_value(r)]]))
+
+
 def is_free_leaf(v: Value) -> bool:
     """A leaf that a region must not reach: an ``input``, or a ``param`` of the region being taken apart."""
     return v.op.name in ("input", "param")
@@ -119,27 +126,56 @@ def inline(
     return replace(region.results, dict(zip(region_params(region), operands, strict=True)), on_new)
 
 
-def substitute_sizes(
-    roots: Sequence[Value],
-    leaves: Mapping[Value, Value],
-    sizes: Mapping[str, Size],
-    on_new: Callable[[Value, Value], None] | None = None,
-) -> list[Value]:
-    """The roots with size names replaced in every attribute and type. ``leaves`` says what its leaves become."""
-    done: dict[Value, Value] = dict(leaves)
-    for v in postorder(roots, stop=leaves.__contains__):
-        if v not in done:
-            regions = [substitute_region(r, sizes) for r in v.regions]
-            new = done[v] = make(v.op, [done[o] for o in v.operands], v.attrs.substitute(sizes), regions)
-            if on_new and new is not v:
-                on_new(v, new)
-    return [done[r] for r in roots]
+class Substitution:
+    """Size names replaced in every attribute and type of graphs, and of the regions inside them.
 
+    ``entries``: attributes that some values have instead of their own. ``regions``: what became of each region, and of
+    its values that had to be rebuilt.
+    """
 
-def substitute_region(
-    region: Region, sizes: Mapping[str, Size], on_new: Callable[[Value, Value], None] | None = None
-) -> Region:
-    """A region with size names replaced."""
-    params: list[TensorType] = [substitute_type(t, sizes) for t in region.params]  # type: ignore[misc]
-    leaves = {old: param(i, t) for i, (old, t) in enumerate(zip(region_params(region), params, strict=True))}
-    return Region(params, substitute_sizes(region.results, leaves, sizes, on_new))
+    def __init__(self, sizes: Mapping[str, Size], entries: Mapping[Value, Mapping[str, Any]] | None = None):
+        self.sizes, self.entries = dict(sizes), dict(entries or {})
+        self.regions: dict[Region, tuple[Region, dict[Value, Value]]] = {}
+        self._swapped: dict[Dim | TensorType, Any] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.sizes or self.entries)
+
+    def values(
+        self,
+        roots: Sequence[Value],
+        leaves: Mapping[Value, Value],
+        on_new: Callable[[Value, Value], None] | None = None,
+    ) -> list[Value]:
+        """The roots; ``leaves`` says what their leaves become."""
+        done: dict[Value, Value] = dict(leaves)
+        for v in postorder(roots, stop=leaves.__contains__):
+            if v not in done:
+                regions = [self.region(r) for r in v.regions]
+                new = done[v] = make(v.op, [done[o] for o in v.operands], self._attrs(v), regions)
+                if on_new and new is not v:
+                    on_new(v, new)
+        return [done[r] for r in roots]
+
+    def region(self, region: Region) -> Region:
+        """The region."""
+        if region not in self.regions:
+            params = [self.swap(t) for t in region.params]
+            leaves = {old: param(i, t) for i, (old, t) in enumerate(zip(region_params(region), params, strict=True))}
+            new: dict[Value, Value] = {}
+            self.regions[region] = Region(params, self.values(region.results, leaves, new.__setitem__)), new
+        return self.regions[region][0]
+
+    def _attrs(self, v: Value) -> Attrs:
+        found = v.attrs.replaced(self.swap) if v.attrs else v.attrs
+        return found if v not in self.entries else Attrs({**found, **self.entries[v]})
+
+    def swap(self, item: Any) -> Any:
+        """A size or a type; anything else as it is."""
+        if not isinstance(item, Dim | TensorType):
+            return item
+        found = self._swapped.get(item)
+        if found is None:
+            new = substitute(item, self.sizes) if isinstance(item, Dim) else substitute_type(item, self.sizes)
+            found = self._swapped[item] = item if new == item else new
+        return found
