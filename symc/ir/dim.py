@@ -409,6 +409,8 @@ def substitute(x: Size, sizes: Mapping[str, Size]) -> Size:
     """Replace names by sizes, and simplify again."""
     if not isinstance(x, Dim):
         return x
+    if x.terms[0][0] and isinstance(x.terms[0][0][0][0], str) and x == (own := size_name(x.terms[0][0][0][0])):
+        return sizes.get(x.terms[0][0][0][0], own)  # most are a name
     total: Size = 0
     for monomial, c in x.terms:
         term: Size = c

@@ -13,7 +13,7 @@ from symc.ir.location import Locs
 from symc.ir.record import dataclass, field, replace
 from symc.ir.traverse import Substitution, close_over, every_value_of, postorder
 from symc.ir.traverse import replace as replace_values
-from symc.ir.types import TensorType, substitute_type
+from symc.ir.types import TensorType, TupleType, substitute_type
 from symc.ir.value import Region, Value, fresh_input, param
 
 Hints = dict[Value, Locs]
@@ -112,13 +112,14 @@ def close_function(name: str, inputs: Sequence[tuple[Value, Input]], outputs: Se
     a process counts (sizes without a name, effects) is counted anew, so that equal programs are equal functions.
     """
     roots = [*outputs, *[v for _, v in updates]]
-    own = _numbered_sizes([i.declared or i.type for _, i in inputs], roots)
+    values = every_value_of(roots)
+    own = _numbered_sizes([i.declared or i.type for _, i in inputs], values)
     declared: list[TensorType] = [substitute_type(i.declared or i.type, own) for _, i in inputs]  # type: ignore[misc]
     guards = tuple(replace(g, left=substitute(g.left, own), right=substitute(g.right, own))
                    for g in collect_guards(roots))
     solution = unify(guards, bound_names(declared))
     sizes = {**solution, **{n: substitute(s, solution) for n, s in own.items()}}
-    entries = _numbered_entries(roots)
+    entries = _numbered_entries(values)
     changed = Substitution(sizes, entries)
     hints: Hints = {}
     types: list[TensorType] = [changed.swap(i.type) for _, i in inputs]
@@ -143,48 +144,48 @@ def close_function(name: str, inputs: Sequence[tuple[Value, Input]], outputs: Se
     return closed, Substitution(sizes, entries)
 
 
-def _numbered_sizes(types: Sequence[TensorType], roots: Sequence[Value]) -> dict[str, Size]:
+def _numbered_sizes(types: Sequence[TensorType], values: Sequence[Value]) -> dict[str, Size]:
     """Names for the sizes without one that types mention, in that order: ``_0``, ``_1``, ..., but for what is a name
-    already. Those that the roots alone mention keep what they have: no call tells them."""
+    already. Those that values alone mention keep what they have: no call tells them."""
     known = bound_names(types)
     fresh = [n for n in known if is_fresh(n)]
     if not fresh:
         return {}
-    taken = mentioned_names(every_value_of(roots)).union(known)
+    taken = mentioned_names(values).union(known)
     free = (name for k in itertools.count() if (name := f"_{k}") not in taken)
     return {n: size_name(next(free)) for n in fresh}
 
 
-def mentioned_names(values: Iterable[Value]) -> set[str]:
+def mentioned_names(values: Sequence[Value]) -> set[str]:
     """The size names in types and attributes."""
-    types = {v.type for v in values}
-    pending: list[Any] = [t.items if hasattr(t, "items") else t for t in types]
-    pending += [a for v in values if v.attrs for a in v.attrs.values() if isinstance(a, Dim | tuple | TensorType)]
+    pending: list[Any] = [*{v.type for v in values}, *(a for own in {v.attrs for v in values} for a in own.values())]
     found: set[Dim] = set()
     while pending:
         item = pending.pop()
         if isinstance(item, Dim):
             found.add(item)
-        elif isinstance(item, TensorType | tuple):
-            pending += item.shape if isinstance(item, TensorType) else item
+        elif isinstance(item, TensorType):
+            pending += item.shape
+        elif isinstance(item, tuple | TupleType):
+            pending += item.items if isinstance(item, TupleType) else item
     return {n for d in found for n in names(d)}
 
 
-def _numbered_entries(roots: Sequence[Value]) -> dict[Value, dict[str, Any]]:
+def _numbered_entries(values: Sequence[Value]) -> dict[Value, dict[str, Any]]:
     """The attributes that a process counts: serials of effects, which tell their order, and the names of derivatives
     that users state, which tell one from another."""
-    values = every_value_of(roots)
     serials = {v: v.attrs["serial"] for v in values if "effect" in v.op.traits and v.attrs.get("serial", -1) >= 0}
     order = {serial: k for k, serial in enumerate(sorted(set(serials.values())))}
     rules: dict[str, str] = {}
-    for v in values:
-        if v.op.name == "call" and v.attrs["rule"] and v.attrs["rule"] not in rules:
+    calls = [v for v in values if v.op.name == "call" and v.attrs["rule"]]
+    for v in calls:
+        if v.attrs["rule"] not in rules:
             own, k = v.attrs["name"], 2
             while own in rules.values():
                 own, k = f"{v.attrs['name']}_{k}", k + 1
             rules[v.attrs["rule"]] = own
     found: dict[Value, dict[str, Any]] = {v: {"serial": order[serial]} for v, serial in serials.items()}
-    found.update((v, {"rule": rules[v.attrs["rule"]]}) for v in values if v.op.name == "call" and v.attrs["rule"])
+    found.update((v, {"rule": rules[v.attrs["rule"]]}) for v in calls)
     return {v: new for v, new in found.items() if any(v.attrs[k] != a for k, a in new.items())}
 
 

@@ -106,7 +106,8 @@ def every_value(region: Region) -> list[Value]:
 def every_value_of(roots: Sequence[Value]) -> list[Value]:
     """All values of a graph and of the regions inside it."""
     own = postorder(roots)
-    return list(dict.fromkeys([*own, *[x for v in own if v.regions for r in v.regions for x in every_value(r)]]))
+    inner = [x for v in own if v.regions for r in v.regions for x in every_value(r)]
+    return list(dict.fromkeys([*own, *inner])) if inner else own
 
 
 def is_free_leaf(v: Value) -> bool:
@@ -136,7 +137,7 @@ class Substitution:
     def __init__(self, sizes: Mapping[str, Size], entries: Mapping[Value, Mapping[str, Any]] | None = None):
         self.sizes, self.entries = dict(sizes), dict(entries or {})
         self.regions: dict[Region, tuple[Region, dict[Value, Value]]] = {}
-        self._swapped: dict[Dim | TensorType, Any] = {}
+        self._swapped: dict[Dim | TensorType | Attrs, Any] = {}
 
     def __bool__(self) -> bool:
         return bool(self.sizes or self.entries)
@@ -167,7 +168,9 @@ class Substitution:
         return self.regions[region][0]
 
     def _attrs(self, v: Value) -> Attrs:
-        found = v.attrs.replaced(self.swap) if v.attrs else v.attrs
+        found = self._swapped.get(v.attrs)
+        if found is None:
+            found = self._swapped[v.attrs] = v.attrs.replaced(self.swap)
         return found if v not in self.entries else Attrs({**found, **self.entries[v]})
 
     def swap(self, item: Any) -> Any:
