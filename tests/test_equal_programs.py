@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import itertools
 import os
 import pickle
 import subprocess
@@ -24,7 +25,7 @@ from benchmarks.workloads import load_all
 from symc import prepared, warm
 from symc.build import build
 from symc.ir import extensions
-from symc.ir.dim import evaluate, fresh_size, names
+from symc.ir.dim import evaluate, fresh_size, names, product, size_name, substitute
 from symc.ir.function import Function, Input, bound_names, function
 from symc.ir.location import Loc
 from symc.ir.traverse import Substitution
@@ -326,3 +327,22 @@ def test_states_of_files_have_sizes_of_their_own(tmp_path: Path) -> None:
         loaded.append(sc.load(tmp_path / "f").shared["w"])
     f = sc.compile(tuple(w * 2 for w in loaded))
     assert [a.shape for a in f()] == [(2,), (3,)]
+
+
+def test_division_is_found_whatever_sizes_are_called() -> None:
+    """A product is divided by its factor under every order of the names: no graph depends on how many there were."""
+    rng = np.random.default_rng(0)
+    names = ["a", "b", "c"]
+
+    def polynomial(terms: int) -> Any:
+        return sum(int(rng.choice([1, 2, 3, -1])) * product(
+            [size_name(n) for n in names for _ in range(int(rng.choice([0, 0, 1, 2])))]) for _ in range(terms))
+
+    for _ in range(150):
+        quotient, divisor = polynomial(2), polynomial(int(rng.choice([2, 3])))
+        if isinstance(divisor, int):
+            continue
+        for order in itertools.permutations(names):
+            to = dict(zip(names, map(size_name, order), strict=True))
+            whole, part = substitute(quotient * divisor, to), substitute(divisor, to)
+            assert whole // part == substitute(quotient, to)

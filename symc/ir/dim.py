@@ -151,8 +151,8 @@ def _times(a: Monomial, b: Monomial) -> Monomial:
 
 
 def _order(term: tuple[Monomial, int]) -> tuple:
-    """Highest degree first, then by text; the constant comes last."""
-    return (-sum(p for _, p in term[0]), tuple((str(a), p) for a, p in term[0]))
+    """Highest degree first, then by text, higher powers first: an order that products keep, as division needs it."""
+    return (-sum(p for _, p in term[0]), tuple((str(a), -p) for a, p in term[0]))
 
 
 def _polynomial(terms: Iterable[tuple[Monomial, int]]) -> Size:
