@@ -24,7 +24,7 @@ from benchmarks.workload import Run
 from benchmarks.workloads import load_all
 from symc import prepared, warm
 from symc.build import build
-from symc.ir import extensions
+from symc.ir import dim, extensions
 from symc.ir.dim import evaluate, fresh_size, names, product, size_name, substitute
 from symc.ir.function import Function, Input, bound_names, function
 from symc.ir.location import Loc
@@ -79,6 +79,17 @@ def test_a_program_is_one_function(name: str) -> None:
         alive.append(unrelated())
     for g in made[1:]:
         assert_equal(made[0], g)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_it_plays_no_part_which_size_was_made_first(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the inputs had been made in other orders."""
+    first = closed(PROGRAMS[name]())
+    monkeypatch.setattr(dim, "_fresh", itertools.count(10**6, -1))
+    assert_equal(first, closed(PROGRAMS[name]()))
+    mixed = 10**7 + np.random.default_rng(0).permutation(999)
+    monkeypatch.setattr(dim, "_fresh", iter(mixed.tolist()))
+    assert_equal(first, closed(PROGRAMS[name]()))
 
 
 @pytest.mark.parametrize("seed", range(20))

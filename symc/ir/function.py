@@ -145,10 +145,12 @@ def close_function(name: str, inputs: Sequence[tuple[Value, Input]], outputs: Se
 
 
 def _numbered_sizes(types: Sequence[TensorType], values: Sequence[Value]) -> dict[str, Size]:
-    """Names for the sizes without one that types mention, in that order: ``_0``, ``_1``, ..., but for what is a name
-    already. Those that values alone mention keep what they have: no call tells them."""
+    """Names for the sizes without one that types mention: ``_0``, ``_1``, ..., but for what is a name already. Their
+    order is that of the axes, those first that are one size and no sum. Those that values alone mention keep what they
+    have: no call tells them."""
     known = bound_names(types)
-    fresh = [n for n in known if is_fresh(n)]
+    alone = [str(s) for t in types for s in t.shape]
+    fresh = [n for n in dict.fromkeys([*alone, *known]) if is_fresh(n) and n in known]
     if not fresh:
         return {}
     taken = mentioned_names(values).union(known)
