@@ -43,12 +43,6 @@ def input(name: str, dtype: Any = None, shape: Sequence[Any] | int | str | None 
 def _entry(entry: Any, name: str) -> Size:
     if entry is None:
         return fresh_size()
-    if isinstance(entry, str) and not entry.isidentifier():
-        raise InputError(
-            f"input {name!r}: {entry!r} cannot name a size",
-            where=[caller()],
-            help="use a Python identifier, such as 'n'",
-        )
     size = named_size(entry, f"an axis of input {name!r}")
     if isinstance(size, int) and size < 0:
         raise InputError(

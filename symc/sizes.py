@@ -13,7 +13,7 @@ from numbers import Integral, Number
 from typing import Any
 
 from symc.callsite import caller
-from symc.errors import ShapeError, SymbolicValueError, of_handler
+from symc.errors import InputError, ShapeError, SymbolicValueError, of_handler
 from symc.ir.dim import LARGEST, Dim, Size, known_equal, known_nonnegative, size_name
 from symc.public import API, located
 
@@ -183,8 +183,16 @@ def size_of(item: Any) -> Size | None:
 
 
 def named_size(item: Any, what: str = "a size") -> Size:
-    """As ``as_size``, where a string names a size: in the shapes of inputs, which give the names their numbers."""
-    return size_name(item) if isinstance(item, str) else as_size(item, what)
+    """As ``as_size``, where a string names a size: in the shapes of inputs, which give the names their numbers.
+
+    Raises InputError for a string that is no identifier.
+    """
+    if not isinstance(item, str):
+        return as_size(item, what)
+    if not item.isidentifier():
+        raise InputError(f"{what}: {item!r} cannot name a size", where=[caller()],
+                         help="use a Python identifier, such as 'n'")
+    return size_name(item)
 
 
 def as_size(item: Any, what: str = "a size") -> Size:

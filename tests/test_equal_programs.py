@@ -315,6 +315,14 @@ def test_a_name_of_a_user_is_no_number_of_ours() -> None:
     assert found(np.ones(2), np.ones(5)) == 10
 
 
+@pytest.mark.parametrize("name", ["?0", "?12", "n m", "2n", ""])
+def test_no_user_names_a_size_as_we_do(name: str) -> None:
+    for ask in (lambda: sc.input("x", "float64", shape=(name,)), lambda: sc.shared(np.ones(2), "w", shape=(name,)),
+                 lambda: sc.scan(lambda c, _: (c + 1, None), 0.0, length=name)):
+        with pytest.raises(sc.InputError, match="cannot name a size"):
+            ask()
+
+
 def test_pickles_of_another_process_bring_sizes_of_their_own() -> None:
     script = "import sys, pickle, symc as sc; x = sc.vector('x'); "
     script += "sys.stdout.buffer.write(pickle.dumps((x, x.shape[0])))"
