@@ -109,7 +109,7 @@ def test_stages():
     x = sc.vector("x")
     f = sc.compile(sc.log(1 + sc.exp(x)))
     d = f.diff("input", "stabilize")
-    assert [b.text for _, b in d.changed] == ["softplus(x) : " + str(x.value.type)]
+    assert [b.text for _, b in d.changed] == ["softplus(x) : f64[_0]"]
     assert f.diff("simplify", "simplify").same and f.diff("input").left.values["exp"] == 1
     assert sc.diff(f.dump("input"), f.dump("stabilize")).changed
     with pytest.raises(sc.PipelineError, match="f has no stage 'stabilise'"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, Mapping, ValuesView
 from typing import Any
 
 import numpy as np
@@ -116,6 +116,12 @@ class Attrs(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def values(self) -> ValuesView[Any]:
+        return self._entries.values()
+
+    def items(self) -> ItemsView[str, Any]:
+        return self._entries.items()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Attrs) and self._key == other._key

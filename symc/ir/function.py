@@ -11,7 +11,7 @@ from symc.ir import location
 from symc.ir.dim import Dim, Size, in_order, is_fresh, known_equal, names, size_name, solve, substitute
 from symc.ir.location import Locs
 from symc.ir.record import dataclass, field, replace
-from symc.ir.traverse import Substitution, close_over, every_value_of, postorder
+from symc.ir.traverse import Substitution, close_over, postorder, with_inner
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import TensorType, TupleType, substitute_type
 from symc.ir.value import Region, Value, fresh_input, param
@@ -112,7 +112,8 @@ def close_function(name: str, inputs: Sequence[tuple[Value, Input]], outputs: Se
     a process counts (sizes without a name, effects) is counted anew, so that equal programs are equal functions.
     """
     roots = [*outputs, *[v for _, v in updates]]
-    values = every_value_of(roots)
+    graph = postorder(roots)
+    values = with_inner(graph)
     own = _numbered_sizes([i.declared or i.type for _, i in inputs], values)
     declared: list[TensorType] = [substitute_type(i.declared or i.type, own) for _, i in inputs]  # type: ignore[misc]
     guards = tuple(replace(g, left=substitute(g.left, own), right=substitute(g.right, own))
@@ -133,14 +134,14 @@ def close_function(name: str, inputs: Sequence[tuple[Value, Input]], outputs: Se
     for leaf, p in leaves.items():
         carry(leaf, p)
     results = changed.values(roots, leaves, carry) if changed else replace_values(roots, leaves, carry)
-    same = set(postorder(roots))
+    same = set(graph)
     for v in postorder(results):
         if v in same and v.operands and v.op.name != "broadcast":
             carry(v, v)  # it depends on no input
     body = close_over([leaves[leaf] for leaf, _ in inputs], results)
     interface = tuple(replace(i, type=t, declared=d)
                       for (_, i), t, d in zip(inputs, types, declared, strict=True))
-    closed = Function(name, interface, body, tuple(k for k, _ in updates), hints, guards, _inside(roots, changed))
+    closed = Function(name, interface, body, tuple(k for k, _ in updates), hints, guards, _inside(graph, changed))
     return closed, Substitution(sizes, entries)
 
 
@@ -160,7 +161,7 @@ def _numbered_sizes(types: Sequence[TensorType], values: Sequence[Value]) -> dic
 
 def mentioned_names(values: Sequence[Value]) -> set[str]:
     """The size names in types and attributes."""
-    pending: list[Any] = [*{v.type for v in values}, *(a for own in {v.attrs for v in values} for a in own.values())]
+    pending: list[Any] = [*{v.type for v in values}, *(a for v in values for a in v.attrs.values())]
     found: set[Dim] = set()
     while pending:
         item = pending.pop()
@@ -191,10 +192,10 @@ def _numbered_entries(values: Sequence[Value]) -> dict[Value, dict[str, Any]]:
     return {v: new for v, new in found.items() if any(v.attrs[k] != a for k, a in new.items())}
 
 
-def _inside(roots: Sequence[Value], changed: Substitution) -> location.Inside:
-    """The lines in the regions of a graph whose sizes are replaced."""
+def _inside(graph: Sequence[Value], changed: Substitution) -> location.Inside:
+    """The lines in the regions of values whose sizes are replaced."""
     noted: location.Inside = {}
-    for v in postorder(roots):
+    for v in graph:
         if v.regions:
             location.merge_inside(noted, location.inside(v))
     if not changed:
@@ -219,13 +220,13 @@ def with_sizes_unified(
     solution = unify(collect_guards(roots), bound_names(v.type for v in leaves))
     changed = Substitution(solution)
     if not changed:
-        return list(roots), {}, _inside(roots, changed)
+        return list(roots), {}, _inside(postorder(roots), changed)
     became: dict[Value, Value] = {}
     for v in leaves:
         t = changed.swap(v.type)
         if t is not v.type:
             became[v] = fresh_input(t)
-    return changed.values(roots, became, carry), became, _inside(roots, changed)
+    return changed.values(roots, became, carry), became, _inside(postorder(roots), changed)
 
 
 def bound_names(types: Iterable[TensorType]) -> list[str]:
@@ -244,8 +245,9 @@ def collect_guards(roots: Sequence[Value]) -> tuple[Guard, ...]:
     while pending:
         results, lines, inside = pending.pop()
         for v in postorder(results):
-            inner = inside or location.inside(v)
-            pending.extend((r.results, inner.get(r, {}), inner) for r in v.regions)
+            if v.regions:
+                inner = inside or location.inside(v)
+                pending.extend((r.results, inner.get(r, {}), inner) for r in v.regions)
             if v.op.name == "ensure_shape":
                 for have, want in zip(v.operands[0].shape, v.shape, strict=True):
                     if known_equal(have, want) is not True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from symc.ir.attrs import Attrs
+from symc.ir.attrs import EMPTY, Attrs
 from symc.ir.dim import Dim, Size, substitute
 from symc.ir.types import TensorType, substitute_type
 from symc.ir.value import Region, Value, make, param
@@ -103,11 +103,10 @@ def every_value(region: Region) -> list[Value]:
     return list(dict.fromkeys(v for r in every_region(region) for v in r.values))
 
 
-def every_value_of(roots: Sequence[Value]) -> list[Value]:
-    """All values of a graph and of the regions inside it."""
-    own = postorder(roots)
-    inner = [x for v in own if v.regions for r in v.regions for x in every_value(r)]
-    return list(dict.fromkeys([*own, *inner])) if inner else own
+def with_inner(values: Sequence[Value]) -> Sequence[Value]:
+    """Values of a graph, then those of the regions inside them."""
+    inner = [x for v in values if v.regions for r in v.regions for x in every_value(r)]
+    return list(dict.fromkeys([*values, *inner])) if inner else values
 
 
 def is_free_leaf(v: Value) -> bool:
@@ -152,8 +151,9 @@ class Substitution:
         done: dict[Value, Value] = dict(leaves)
         for v in postorder(roots, stop=leaves.__contains__):
             if v not in done:
-                regions = [self.region(r) for r in v.regions]
-                new = done[v] = make(v.op, [done[o] for o in v.operands], self._attrs(v), regions)
+                attrs = EMPTY if v.attrs is EMPTY else self._attrs(v)
+                regions = [self.region(r) for r in v.regions] if v.regions else ()
+                new = done[v] = make(v.op, [done[o] for o in v.operands], attrs, regions)
                 if on_new and new is not v:
                     on_new(v, new)
         return [done[r] for r in roots]
