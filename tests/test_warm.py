@@ -36,7 +36,7 @@ def is_warm(f: Any) -> bool:
 
 
 def vector(name: str, dtype: str = "float64") -> Any:
-    """An input whose size has a name: sizes without one are counted, and a second function has others."""
+    """An input whose size has a name."""
     return sc.input(name, dtype, shape=(f"n_{name}",))
 
 
