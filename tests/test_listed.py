@@ -14,7 +14,9 @@ from symc.ir.function import Function
 from symc.ir.parse import parse_module
 from symc.opt import all_passes
 from symc.opt.passes import words_of
+from symc.opt.pattern import compile_pattern, variables_of_rule
 from symc.opt.pipelines import DEFAULT
+from symc.opt.rule import _canonical, default_dtype
 from symc.testing.filecheck import cases
 
 PRINT = "import sys; from symc.opt import all_rules; " \
@@ -45,6 +47,18 @@ def test_rules_are_the_same_however_they_are_read() -> None:
     there = "; print('symc.opt.rules.hyperbolic' in sys.modules)"
     quiet = "import sys; from symc.opt import all_rules"
     assert (python(stale + quiet + there), python(quiet + there)) == ("True\n", "False\n")
+
+
+def test_a_pattern_does_not_depend_on_the_rules_before_it() -> None:
+    """Made again, after all others, each equation has its operands in the order they have in its rule."""
+    rules = [r for r in opt.all_rules() if r.by_pattern and r.family != "canonicalize"]
+    equations = [r for r in rules if r.build.__name__ == r.name]
+    for r in equations:
+        of_rule = {k: r.dtypes.get(n, default_dtype(r.kinds)) for k, n in enumerate(r.variables)}
+        variables = variables_of_rule(len(r.variables), of_rule)
+        again = compile_pattern(_canonical(r.build(*variables)[0]), variables, terms=not r.exact)
+        assert repr(again) == repr(r.pattern), r
+    assert len(equations) > 100
 
 
 def test_what_a_first_compile_imports() -> None:

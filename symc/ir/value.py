@@ -32,10 +32,10 @@ _lock = new_lock()
 _made: set[str] = set()  # names of ops of which there has been a value
 _values: weakref.WeakValueDictionary[tuple, Value] = weakref.WeakValueDictionary()
 _regions: weakref.WeakValueDictionary[tuple, Region] = weakref.WeakValueDictionary()
-#: Serials below are for the variables of rules: how a rule is written down must not depend on when it was read.
-RESERVED = 4096
+#: Serials below are for the variables of rules, the same of each: how a rule is written down must not depend on which
+#: others there are, nor on when it was read.
+RESERVED = 64
 _serials = itertools.count(RESERVED)
-_reserved = itertools.count()
 _scopes: ContextVar[tuple[set[Value], ...]] = ContextVar("symc_built", default=())
 
 
@@ -275,18 +275,6 @@ def first_line(value: Value) -> location.Loc | None:
 def next_serial() -> int:
     """A number that no free leaf has yet: the order in which leaves are created."""
     return next(_serials)
-
-
-def reserved_serial() -> int:
-    """A serial that no program depends on having: of the reserved ones, as long as there are any."""
-    found = next(_reserved)
-    return found if found < RESERVED else next_serial()
-
-
-def reserve_serials(count: int) -> None:
-    """Let the next reserved serial be ``count`` at least: those below are given to values otherwise."""
-    global _reserved
-    _reserved = itertools.count(max(count, next(_reserved)))
 
 
 def fresh_input(type_: TensorType, serial: int | None = None) -> Value:

@@ -15,7 +15,7 @@ from typing import Any
 
 from symc.errors import InternalError
 from symc.ir.record import fields
-from symc.ir.value import Value, reserve_serials, was_made
+from symc.ir.value import Value, was_made
 from symc.opt.rule import Context, Make, Rule, all_rules, arrange, register_late
 
 #: The modules that declare rules, in the order that rules of equal weight are tried in.
@@ -33,7 +33,7 @@ PACKAGE = "symc.opt."
 OTHERS = ("rule", "pattern", "listed")
 #: What the table says of a rule, in this order.
 COLUMNS = ("name", "family", "exact", "roots", "needs", "weight", "kinds", "tags", "traits", "contextual", "by_pattern",
-           "keeps_kind", "ops", "first")
+           "keeps_kind", "ops")
 
 
 class _Late:
@@ -75,7 +75,7 @@ class Listed(Rule):
         import_module(self.module)
         if "_make" not in row:
             raise InternalError(f"{self.module} declares no rule {row['name']!r}", help="python -m symc rules --table")
-        row.update(row["_make"](row["first"] if row["by_pattern"] else None).__dict__)
+        row.update(row["_make"]().__dict__)
         self.__class__ = Rule  # type: ignore[assignment]
 
 
@@ -90,7 +90,6 @@ def install() -> bool:
     sizes = dict(_sizes())
     if any(sizes[m] != table.SIZES.get(m) for m in OTHERS):
         return False
-    reserve_serials(table.SERIALS)
     changed = [m for m in MODULES if sizes[m] != table.SIZES.get(m)]
     for module, rows in table.RULES:
         if module.removeprefix(PACKAGE) not in changed:
@@ -125,20 +124,17 @@ def written() -> str:
     """The table, from the rules."""
     import_all()
     groups: list[tuple[str, list[str]]] = []
-    serials = 0
     for r in all_rules():
         if not r.module.startswith(PACKAGE):  # a user's
             continue
         row = [_said(getattr(r, c)) for c in COLUMNS]
-        if r.by_pattern:
-            serials = max(serials, r.first + len(r.variables))
         if not groups or groups[-1][0] != r.module:
             groups.append((r.module, []))
         groups[-1][1].append(f"        ({', '.join(row)}),\n")
     rules = "".join(f"    ({m!r}, (\n{''.join(rows)}    )),\n" for m, rows in groups)
     sizes = "".join(f"    {m!r}: {n},\n" for m, n in _sizes())
     return ('"""Where rules may start: see ``listed``. Made by ``python -m symc rules --table``, not by hand."""\n\n'
-            f"# ruff: noqa: E501\n\nSERIALS = {serials}\nSIZES = {{\n{sizes}}}\nRULES: tuple = (\n{rules})\n")
+            f"# ruff: noqa: E501\n\nSIZES = {{\n{sizes}}}\nRULES: tuple = (\n{rules})\n")
 
 
 def _said(x: Any) -> str:

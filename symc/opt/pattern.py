@@ -22,7 +22,7 @@ from symc.ir.record import dataclass
 from symc.ir.text import splat_of
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
-from symc.ir.value import Value, fresh_input, make, reserved_serial
+from symc.ir.value import Value, fresh_input, make
 
 #: The ops whose nests are one collection of terms: (op, sign of its first operand, sign of its second).
 SUM = {"add": (1, 1), "sub": (1, -1)}
@@ -112,11 +112,10 @@ def keeps_kind(p: Pattern) -> bool:
     return not isinstance(p, Terms) or all(keeps_kind(q) for _, q in p.terms)
 
 
-def variables_of_rule(count: int, dtypes: dict[int, str], first: int | None = None) -> list[Value]:
-    """The values that a rule's equation is written down with. In which order it has its operands is up to them, so
-    ``first``, the serial of the first, decides that."""
-    return [fresh_input(TensorType(dtypes.get(k, "f64"), ()), reserved_serial() if first is None else first + k)
-            for k in range(count)]
+def variables_of_rule(count: int, dtypes: dict[int, str]) -> list[Value]:
+    """The values that a rule's equation is written down with. In which order it has its operands is up to their
+    serials, so these are numbers of the rule's own."""
+    return [fresh_input(TensorType(dtypes.get(k, "f64"), ()), k) for k in range(count)]
 
 
 def example(f: Callable[..., Value], values: Sequence[Value]) -> Value:

@@ -91,7 +91,6 @@ class Rule:
     needs: frozenset[str] = frozenset()  # op names that must be right below
     contextual: bool = False  # its answer depends on more than the value: who else uses what
     traits: frozenset[str] = frozenset()  # with ANY: traits the op must have
-    first: int = 0  # the serial of its first variable
     module: str = ""  # that declares it
     misses: Callable[[], Sequence[Value]] = tuple
     written: Callable[[Any], Any] | None = None
@@ -144,8 +143,8 @@ def parameters(f: Callable) -> list[str]:
     return list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
 
 
-#: What makes a rule; the serial of its first variable, if that is given.
-Make = Callable[[int | None], Rule]
+#: What makes a rule.
+Make = Callable[[], Rule]
 
 _rules: dict[str, Rule] = {}
 _awaited: dict[tuple[str, str], Callable[[Make], Rule]] = {}  # by module and name: who takes it when it is declared
@@ -190,7 +189,7 @@ def arrange(modules: Sequence[str]) -> None:
 
 def _declared(f: Callable, make: Make) -> Rule:
     take = _awaited.pop((f.__module__, f.__name__), None)
-    return register(make(None)) if take is None else take(make)
+    return register(make()) if take is None else take(make)
 
 
 def unregister(name: str) -> None:
@@ -264,10 +263,10 @@ def rule(
     def declare(f: Callable) -> Rule:
         sides = _of_values(f, tensors=True)
 
-        def make(first: int | None) -> Rule:
+        def make() -> Rule:
             made = _pattern_rule(
                 sides, exact, _with_facts(f, when, assumes), tags, kinds, dict(dtypes or {}), family or family_of(f),
-                dict(domain or {}), check, first,
+                dict(domain or {}), check,
             )
             made = replace(made, misses=misses, written=written, arises=arises, contextual=asks_facts(made.when))
             return _assuming(made, assumes) if assumes else made
@@ -341,7 +340,7 @@ def rewrite(
         apply = found if wants_context else lambda v, context: found(v)
         return _declared(
             f,
-            lambda _: Rule(
+            lambda: Rule(
                 f.__name__,
                 family or family_of(f),
                 exact,
@@ -427,11 +426,10 @@ def _pattern_rule(
     family: str,
     domain: dict[str, tuple[float, float]],
     check: bool,
-    first: int | None,
 ) -> Rule:
     names = tuple(parameters(f))
     by_index = {k: dtypes.get(n, default_dtype(kinds)) for k, n in enumerate(names)}
-    variables = variables_of_rule(len(names), by_index, first)
+    variables = variables_of_rule(len(names), by_index)
     lhs, rhs = f(*variables)
     canonical = _canonical(lhs) if check else lhs
     if canonical.op.name in ("input", "constant"):
@@ -468,7 +466,6 @@ def _pattern_rule(
         domain,
         _source(f),
         needs(p),
-        first=variables[0].attrs["serial"] if variables else 0,
         module=f.__module__,
     )
 

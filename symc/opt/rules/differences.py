@@ -56,12 +56,6 @@ def log_of_difference_of_sigmoids(x, y):
     return log(sigmoid(x) - sigmoid(y)), log1mexp(y - x) - softplus(-x) - softplus(y)
 
 
-@rule(tags=["conditioned"], domain={"x": (-300, 300), "y": (-300, 300)})
-def exp_of_sum_minus_exp(x, y):
-    """Cancels for small y."""
-    return exp(x + y) - exp(x), exp(x) * expm1(y)
-
-
 @rule
 def log1p_of_tanh(x):
     """1 + tanh(x) vanishes where its log is 2 * x."""
