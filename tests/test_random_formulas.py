@@ -1,12 +1,12 @@
 """Formulas at random, of what rules look for (logs, roots and quotients of products and sums of exponentials, squares
 and powers): where the plain formula has its digits, the optimized one has them too.
 
-The plain formula has them where float64 and extended precision agree. (Differences of parts are left out, and
-sums with a 1: terms are put in another order, and what cancels in one order does not in another.)
+The plain formula has them where float64 and extended precision agree.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,8 @@ SIZE, FORMULAS, NAMES = 3, 80, "xyz"
 
 FACTORS = """exp(x) exp(-x) exp(x/2) abs(x) x x*x 1+x*x 2+3*x*x abs(x)**2.5 sqrt(abs(x)) sum(exp(x)) sum(y*exp(x))
 mean(exp(x)) cumsum(exp(x)) prod(abs(x)) exp(x)+exp(y) 1+exp(x) 1-exp(x) tanh(x) 1-tanh(x) 1+tanh(x) 3.0 0.25 1+x 1-x
-exp(x)-exp(y) sum(exp(x)*exp(y)) 1-tanh(x)*tanh(x) expm1(x) max(x) exp(x-max(x)) sqrt(1+x*x) 1/(1+exp(-x))""".split()
+exp(x)-exp(y) sum(exp(x)*exp(y)) 1-tanh(x)*tanh(x) expm1(x) max(x) exp(x-max(x)) sqrt(1+x*x) 1/(1+exp(-x))
+1/(1+exp(-x))-1 tanh(x)-1 x-1 exp(x)-1 2+tanh(x) cos(x) 1-cos(x)""".split()
 OUTER = ("log({})", "log({})", "log({})", "log1p({})", "log1p({})", "log2({})", "sqrt({})", "{}", "log(1+{})",
          "exp({})", "log(abs({}))")
 
@@ -36,7 +37,7 @@ def written(rng: np.random.Generator) -> str:
                      if (f := str(rng.choice(FACTORS))) else "")
     text = parts[0]
     for p in parts[1:]:
-        text = f"({text}{rng.choice(list('*/*/' if '1' in text + p else '*/*/+'))}{p})"
+        text = f"({text}{rng.choice(list('*/*/+-'))}{p})"
     return str(rng.choice(OUTER)).format(text)
 
 
@@ -46,10 +47,27 @@ def _in_word(text: str, i: int) -> bool:
 
 
 def plain(text: str, arrays: list[np.ndarray], dtype: type) -> np.ndarray:
-    names = {n: getattr(np, n) for n in "exp log log1p log2 sqrt abs sum mean cumsum prod tanh expm1 max".split()}
+    names = {n: getattr(np, n) for n in "exp log log1p log2 sqrt abs sum mean cumsum prod tanh expm1 max cos".split()}
     given = {n: a.astype(dtype) for n, a in zip(NAMES, arrays, strict=True)}
     with np.errstate(all="ignore"):
-        return np.broadcast_to(eval(text, names, given), (SIZE,)).astype(dtype)
+        return np.broadcast_to(eval(text, names, given), arrays[0].shape).astype(dtype)
+
+
+def optimized(text: str, size: int) -> Any:
+    """The function of x, y and z after the default pipeline."""
+    leaves = [sc.input(n, "float64", (size,)) for n in NAMES]
+    made = eval(text, {n: getattr(sc, n) for n in dir(sc) if n[0] != "_"}, dict(zip(NAMES, leaves, strict=True)))
+    total: Any = made * sc.ones(size)
+    return optimize(build([total], leaves, None, None, (), "f", caller()).function, UNFUSED, strict=True).function
+
+
+def check(text: str, ready: Any, arrays: list[np.ndarray]) -> None:
+    usual, exact = plain(text, arrays, np.float64), plain(text, arrays, np.longdouble)
+    with np.errstate(all="ignore"):
+        (found,) = evaluate_function(ready, arrays)
+        good = np.isfinite(usual) & (abs(usual - exact) <= 1e-10 * abs(exact)) & (abs(usual) > 1e-290)
+        wrong = good & ~(abs(found - exact) <= 1e-6 * abs(exact))
+    assert not wrong.any(), f"{text} at {arrays}: {found}, not {exact}"
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -57,16 +75,21 @@ def test_formulas_keep_their_digits(seed: int) -> None:
     rng = np.random.default_rng([20, seed])
     for _ in range(FORMULAS):
         text = written(rng)
-        leaves = [sc.input(n, "float64", (SIZE,)) for n in NAMES]
-        made = eval(text, {n: getattr(sc, n) for n in dir(sc) if n[0] != "_"}, dict(zip(NAMES, leaves, strict=True)))
-        total: Any = made * sc.ones(SIZE)
-        f = build([total], leaves, None, None, (), "f", caller()).function
-        ready = optimize(f, UNFUSED, strict=True).function
+        ready = optimized(text, SIZE)
         for scale in (0, 1, 3, 10, 20, 40):
-            arrays = [rng.normal(size=SIZE) * 10.0 ** rng.uniform(-scale / 3, scale, SIZE) for _ in NAMES]
-            usual, exact = plain(text, arrays, np.float64), plain(text, arrays, np.longdouble)
-            with np.errstate(all="ignore"):
-                (found,) = evaluate_function(ready, arrays)
-                good = np.isfinite(usual) & (abs(usual - exact) <= 1e-10 * abs(exact)) & (abs(usual) > 1e-290)
-                wrong = good & ~(abs(found - exact) <= 1e-6 * abs(exact))
-            assert not wrong.any(), f"{text} at {arrays}: {found}, not {exact}"
+            check(text, ready, [rng.normal(size=SIZE) * 10.0 ** rng.uniform(-scale / 3, scale, SIZE) for _ in NAMES])
+
+
+GROUPS = "1+tanh(y) 1-tanh(y) tanh(y)-1 1+y y-1 1-y 1-cos(x) 2*x-1".split()
+SMALL = ("exp(y/2) z*exp(y) exp(-abs(y)) 1/(1+exp(-y)) 1/(1+exp(y)) cos(z) z*z sqrt(1+z) abs(z)**0.01 "
+         "exp(y)*exp(z)").split()
+
+
+@pytest.mark.parametrize("outer", ["{}", "log({})", "log2({})", "log1p({})", "sqrt({})", "log(abs({}))"])
+def test_what_cancels_in_parentheses_cancels_first(outer: str) -> None:
+    """A number stays beside what it is put to, however small the rest of the sum is."""
+    far = np.array([-700, -100, -40, -30, -15, -1 + 1e-12, -1, -0.3, 1e-9, 0.5, 0.5 + 1e-12, 1, 1 + 1e-12, 20, 100.0])
+    arrays = [far, far, np.resize([1e-30, 1e-15, 1e-9, 0.5], len(far))]
+    for group, small, form in itertools.product(GROUPS, SMALL, ("{1}+({0})", "({0})-{1}", "{1}*2-({0})")):
+        text = outer.format("(" + form.format(group, small) + ")")
+        check(text, optimized(text, len(far)), arrays)

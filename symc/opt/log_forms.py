@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from symc.ir.op import splat
-from symc.ir.ops.arithmetic import maximum, mulz, pow_
+from symc.ir.ops.arithmetic import abs_, maximum, mulz, pow_
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import eq, gt, isfinite
 from symc.ir.ops.cumulative import cumprod, cumsum, logcumsumexp
@@ -227,9 +227,8 @@ def log_of_shifted(terms: Sequence[tuple[int, Weighted]], like_: Value, facts: C
     """
     tops = [t.top(like_, facts) for _, t in terms]
     top = functools.reduce(maximum, tops)
-    known = isfinite(top)
-    if plus_one:  # beside 1 an exponential is itself as long as it does not overflow
-        known = and_(known, gt(top, float(np.log(np.finfo(like_.dtype).max)) / 2))
+    size = top if plus_one else abs_(top)  # beside 1 an exponential may vanish
+    known = and_(isfinite(top), gt(size, float(np.log(np.finfo(like_.dtype).max)) / 2))  # elsewhere it is itself
     top = stop_gradient(where(known, top, like(top, 0)))
     total = join([(s, t.shifted(top, facts)) for s, t in terms], "sum")
     return (log1p(total + expm1(-top)) if plus_one else log(total)) + top

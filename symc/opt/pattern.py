@@ -207,6 +207,40 @@ def _flatten(v: Value, kind: str, limit: int) -> list[Term]:
     return out
 
 
+def parts(v: Value, holds: Callable[[Value], bool]) -> list[Term]:
+    """The signed terms of a sum as it is grouped: what is put together and has no term for which ``holds`` is one."""
+    out: list[Term] = []
+    stack: list[Term] = [(1, v)]
+    while stack:
+        sign, x = stack.pop()
+        if kind_of(x.op.name) == "sum" and any(holds(y) for _, y in flatten(x, "sum")):
+            stack += [(sign * s, y) for s, y in direct(x, "sum")][::-1]
+        else:
+            out.append((sign, x))
+    return out
+
+
+def cancels_first(v: Value, facts: Callable) -> bool:
+    """Whether a sum has a number in parentheses with what it may cancel: ``y + (1 + tanh(x))``. In another order what
+    is left of both is rounded away."""
+    if any(splat_of(o) is not None for o in v.operands):
+        return False
+    stack = list(v.operands)
+    for _ in range(2 * MAX_TERMS):
+        if not stack:
+            break
+        x = bare(stack.pop())
+        if kind_of(x.op.name) == "sum":
+            (s, a), (t, b) = direct(x, "sum")
+            n, other = (splat_of(a), b) if splat_of(a) is not None else (splat_of(b), a)
+            if n is not None:
+                alike = (float(n.real) > 0) == (s == t)
+                return not (facts(other).nonnegative if alike else facts(other).nonpositive)
+        if kind_of(x.op.name) == "sum" or x.op.name == "neg":
+            stack += x.operands
+    return False
+
+
 def direct(v: Value, kind: str) -> list[Term]:
     """The signed terms of one sum or product, not opened further."""
     first, second = table(kind)[v.op.name]
@@ -285,6 +319,13 @@ def weight(p: Pattern) -> int:
     if isinstance(p, Terms):
         return len(p.terms) - 1 + sum(weight(t) for _, t in p.terms) + sum(s < 0 for s, _ in p.terms)
     return int(isinstance(p, Number))
+
+
+def takes_number(p: Pattern) -> bool:
+    """Whether a number and something else of one sum are in a pattern, at its root or right below."""
+    nests = p.operands if isinstance(p, Node) else (p,)
+    sums = [q for q in nests if isinstance(q, Terms) and q.kind == "sum"]
+    return any(isinstance(t, Number) for q in sums for _, t in q.terms)
 
 
 def needs(p: Pattern) -> frozenset[str]:

@@ -27,13 +27,16 @@ from symc.opt.pattern import (
     Node,
     Pattern,
     Terms,
+    cancels_first,
     compile_pattern,
     keeps_kind,
+    kind_of,
     leaves,
     match,
     needs,
     ops_of,
     roots,
+    takes_number,
     variables_of_rule,
     weight,
 )
@@ -473,11 +476,13 @@ def _pattern_rule(
 def _matcher(
     f: Callable, p: Pattern, count: int, exact: bool, when: Callable | None, kinds: str, free: Mapping[int, str]
 ) -> Callable:
-    of_facts = asks_facts(when)
+    of_facts, with_number = asks_facts(when), not exact and takes_number(p)
 
     def apply(v: Value, context: Context) -> Value | None:
         m = match(p, v, bitwise=exact)
         if m is None:
+            return None
+        if with_number and any(cancels_first(x, context.facts) for x in ((v,) if kind_of(v.op.name) else v.operands)):
             return None
         bound = [m.bound.get(k) for k in range(count)]
         if any(b is not None and k not in free and b.dtype.kind not in kinds for k, b in enumerate(bound)):

@@ -15,12 +15,12 @@ import numpy as np
 from symc.errors import ShapeError
 from symc.ir.dim import product
 from symc.ir.op import Custom, Decompose, Derivative, Fold, Linear, Lowering, Op, lookup, register
-from symc.ir.ops.arithmetic import abs_, complex_, conjugate, maximum, mulz, real
+from symc.ir.ops.arithmetic import abs_, complex_, conjugate, maximum, minimum, mulz, real
 from symc.ir.ops.cast import cast
-from symc.ir.ops.compare import eq, isfinite, ne
+from symc.ir.ops.compare import eq, isfinite, lt
 from symc.ir.ops.cumulative import cumprod, shifted
 from symc.ir.ops.elementwise import check_kind, like
-from symc.ir.ops.logic import and_, where
+from symc.ir.ops.logic import where
 from symc.ir.ops.math import exp, log, sqrt
 from symc.ir.ops.shape import broadcast, inverse_permutation, reshape, transpose
 from symc.ir.types import DTYPES, TensorType, real_dtype
@@ -217,18 +217,27 @@ logsumexp = reduction("logsumexp", "f", _logsumexp, Decompose(_logsumexp_parts),
 def _norm(x, axis):
     size = np.abs(x)
     top = np.max(size, axis=axis, keepdims=True, initial=0)
-    top = np.where((top > 0) & np.isfinite(top), top, np.ones_like(top))
-    size /= top
-    return np.sqrt(np.sum(size * size, axis=axis)) * np.squeeze(top, axis)
+    _, top = np.frexp(np.where(np.isfinite(top), top, np.ones_like(top)))
+    size = np.ldexp(size, -top)
+    return np.ldexp(np.sqrt(np.sum(size * size, axis=axis)), np.squeeze(top, axis))
 
 
 def _norm_parts(v: Value) -> Value:
+    """One pass over x, with three sums: of the squares, and of those of x scaled down and up, which count where the
+    first overflows or vanishes. What is of no weight there is cut off, so that no square is denormal."""
     (x,), axes = v.operands, v.attrs["axes"]
+    if v.dtype.itemsize < 4:
+        wide = cast(x, dtype=DTYPES["f32"])
+        return cast(sqrt(sum_(wide * wide, axes=axes)), dtype=v.dtype)
     size = abs_(x)
-    top = sup(size, axes=axes)
-    top = where(and_(isfinite(top), ne(top, 0)), top, like(top, 1))
-    size = size / spread(top, size, axes)
-    return sqrt(sum_(size * size, axes=axes)) * top
+    top, digits = np.finfo(v.dtype).maxexp, np.finfo(v.dtype).nmant + 1
+    least, down, up = digits - top + 4, -(top + 42) // 2, top // 2 + digits
+    large = maximum(size, like(size, 2.0 ** ((top - digits - 44) // 2))) * 2.0**down
+    small = minimum(size, like(size, 2.0 ** (least // 2 + 2))) * 2.0**up
+    total, of_large, of_small = (sum_(y * y, axes=axes) for y in (size, large, small))
+    over, under = eq(total, like(total, np.inf)), lt(total, like(total, 2.0**least))
+    scale = where(over, like(total, 2.0**-down), where(under, like(total, 2.0**-up), like(total, 1)))
+    return sqrt(where(over, of_large, where(under, of_small, total))) * scale
 
 
 def _direction(v: Value) -> Value:

@@ -19,7 +19,7 @@ from symc.ir.ops.linalg import dot
 from symc.ir.ops.math import cosh, exp, sinh, tanh
 from symc.ir.text import splat_of
 from symc.ir.value import Value
-from symc.opt.pattern import Term, example, join, leaves, table
+from symc.opt.pattern import Term, cancels_first, example, join, leaves, table
 from symc.opt.rule import OPT_IN, rewrite, rule
 
 #: So many terms are looked at together.
@@ -238,7 +238,7 @@ def _matrix_product(x: Value, y: Value) -> Value:
 )
 def common_factor(v: Value, context) -> Value | None:
     """One product for two: cheaper, and what cancels does so before it is rounded."""
-    if not _below(v, "add", "sub", "neg", *(op.name for op in FACTORED)):
+    if not _below(v, "add", "sub", "neg", *(op.name for op in FACTORED)) or cancels_first(v, context.facts):
         return None
     terms = opened(v, "sum", context)
     if sum(x.op in FACTORED for _, x in terms) < 2:

@@ -13,7 +13,7 @@ from symc.ir.ops.logic import where
 from symc.ir.ops.math import cos, exp, expm1, log, log1mexp, log1p, log_cosh, sigmoid, sin, softplus, sqrt, tanh
 from symc.ir.text import splat_of
 from symc.ir.value import Value
-from symc.opt.pattern import Term, example, flatten, is_number, join, leaves
+from symc.opt.pattern import Term, cancels_first, example, flatten, is_number, join, leaves
 from symc.opt.rule import rewrite, rule
 from symc.opt.rules.powers import MAX_POWER
 
@@ -108,8 +108,10 @@ def _log_of_base(p: Value) -> tuple[Value, bool] | None:
         example(lambda x, y: pow_(x, y) - 2, leaves(2)),
     ],
 )
-def power_minus_one(v: Value) -> Value | None:
+def power_minus_one(v: Value, context) -> Value | None:
     """Cancels where the power is near 1: interest, and the transformation of Box and Cox."""
+    if cancels_first(v, context.facts):
+        return None
     terms = flatten(v, "sum")
     for i, (s, p) in enumerate(terms):
         j = _opposite(terms, s, 1.0)

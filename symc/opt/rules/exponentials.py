@@ -8,11 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from symc.ir.op import splat
-from symc.ir.ops.compare import ge, le
+from symc.ir.ops.arithmetic import abs_
+from symc.ir.ops.compare import ge, le, lt
+from symc.ir.ops.elementwise import like
 from symc.ir.ops.logic import and_, where
 from symc.ir.ops.math import exp, expm1, log, log1mexp, log1p, logaddexp, sigmoid, softplus, tanh
 from symc.ir.value import Value
-from symc.opt.pattern import example, flatten, join, leaves
+from symc.opt.pattern import cancels_first, example, flatten, is_number, join, leaves
 from symc.opt.rule import rewrite, rule
 
 NEGATIVE = {"x": (-700.0, -1e-8)}
@@ -31,6 +33,27 @@ def log_one_plus(x):
 def log_one_minus(x):
     """1 - x loses the digits of a small x."""
     return log(1 - x), log1p(-x)
+
+
+@rewrite(
+    "log",
+    kinds="f",
+    needs=["+"],
+    tags=["conditioned"],
+    equation="log((1 + x) + y) -> log1p(x + y) where x + y is small",
+    examples=lambda: [example(lambda x, y: log((1 + x) + y), leaves(2))],
+    misses=lambda: [example(lambda x, y: log((2 + x) + y), leaves(2))],
+)
+def log_of_one_in_parentheses(v: Value, context) -> Value | None:
+    """1 + x loses the digits of a small x, and x + y those of what 1 + x leaves of an x near -1."""
+    (x,) = v.operands
+    terms = flatten(x, "sum")
+    one = next((k for k, (s, y) in enumerate(terms) if is_number(y, s)), None)
+    if one is None or not cancels_first(x, context.facts):
+        return None
+    rest = join([t for k, t in enumerate(terms) if k != one], "sum")
+    near = lt(abs_(rest), 0.5)
+    return where(near, log1p(where(near, rest, like(rest, 0))), log(where(near, like(x, 1), x)))
 
 
 @rule

@@ -65,9 +65,76 @@ def _square_of(x: Value) -> Value | None:
 )
 def sqrt_of_sum_of_squares(v: Value) -> Value | None:
     """The squares overflow or underflow where the length is ordinary; norm has a gradient of 0 at 0."""
-    (s,) = v.operands
+    return _root_of_sum(v.operands[0])
+
+
+def _root_of_sum(s: Value) -> Value | None:
+    """The norm of what ``s`` is the sum of squares of."""
+    if s.op is dot:
+        return _root_of_dot(s)
     x = _square_of(s.operands[0]) if s.op is sum_ else None
     return None if x is None else norm(x, axes=s.attrs["axes"])
+
+
+def _root_of_dot(d: Value) -> Value | None:
+    (x, y), (axes, same), (batch, batched) = d.operands, d.attrs["contract"], d.attrs["batch"]
+    if x is not y or axes != same or batch != batched or list(batch) != sorted(batch) or \
+            len(axes) + len(batch) != x.ndim:
+        return None
+    return norm(x, axes=tuple(sorted(axes)))
+
+
+def _root_of_scaled_sum(x: Value, facts) -> Value | None:
+    """The root of a sum of squares times numbers and sizes, one of them at least: of a mean."""
+    length, scale = None, []
+    for s, y in flatten(x, "product"):
+        found = _root_of_sum(y) if s > 0 and length is None else None
+        if found is not None:
+            length = found
+        elif y.op.name in ("constant", "broadcast", "cast", "size") and facts(y).positive:
+            scale.append((s, y))
+        else:
+            return None
+    return length * sqrt(join(scale, "product")) if length is not None and scale else None
+
+
+@rewrite(
+    "sqrt",
+    kinds="f",
+    needs=["*"],
+    equation="sqrt(sum(x * x, axes) / n) -> norm(x, axes) * sqrt(1 / n); so for dot(x, x)",
+    examples=lambda: [
+        (lambda x: sqrt(sum_(x * x, axes=(1,)) / 3))(_matrix()),
+        sqrt(_dot(leaves(1, {}, (3,))[0], (0,)) * 2),
+    ],
+    misses=lambda: [
+        (lambda x: sqrt(sum_(x * x, axes=(1,)) / -3))(_matrix()),
+        (lambda x, y: sqrt(sum_(x * x, axes=(1,)) * y))(_matrix(), leaves(1, {}, (3,))[0]),
+    ],
+)
+def sqrt_of_mean_of_squares(v: Value, context) -> Value | None:
+    """The squares overflow or underflow where their root mean is ordinary."""
+    return _root_of_scaled_sum(v.operands[0], context.facts)
+
+
+@rewrite(
+    "log",
+    kinds="f",
+    equation="log(sum(x * x, axes)) -> 2 * log(norm(x, axes)); so for dot(x, x), and for means",
+    examples=lambda: [
+        (lambda x: log(sum_(x * x, axes=(1,))))(_matrix()),
+        (lambda x: log(sum_(x * x, axes=(1,)) / 3))(_matrix()),
+        log(_dot(leaves(1, {}, (3,))[0], (0,))),
+    ],
+    misses=lambda: [(lambda x, y: log(sum_(x * y, axes=(1,))))(_matrix(), _matrix())],
+)
+def log_of_sum_of_squares(v: Value, context) -> Value | None:
+    """The squares overflow or underflow where the log of their sum is ordinary."""
+    (x,) = v.operands
+    length = _root_of_sum(x) if x.op in (sum_, dot) else None
+    if length is None and x.op.name in ("mul", "div"):
+        length = _root_of_scaled_sum(x, context.facts)
+    return None if length is None else log(length) * 2
 
 
 def _dot(x: Value, axes: tuple[int, ...], batch: tuple[int, ...] = ()) -> Value:
@@ -90,13 +157,7 @@ def _dot(x: Value, axes: tuple[int, ...], batch: tuple[int, ...] = ()) -> Value:
 )
 def sqrt_of_dot(v: Value) -> Value | None:
     """The squares overflow or underflow where the length is ordinary; norm has a gradient of 0 at 0."""
-    (d,) = v.operands
-    if d.op is not dot or d.operands[0] is not d.operands[1]:
-        return None
-    (x, _), (axes, same), (batch, batched) = d.operands, d.attrs["contract"], d.attrs["batch"]
-    if axes != same or batch != batched or list(batch) != sorted(batch) or len(axes) + len(batch) != x.ndim:
-        return None
-    return norm(x, axes=tuple(sorted(axes)))
+    return _root_of_sum(v.operands[0])
 
 
 def _number_and_square(x: Value) -> tuple[float, float, Value] | None:

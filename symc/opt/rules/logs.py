@@ -20,7 +20,7 @@ from symc.ir.text import splat_of
 from symc.ir.traverse import rebuild
 from symc.ir.value import Value
 from symc.opt.log_forms import exponent_of, log_of, log_of_factor, log_of_sum
-from symc.opt.pattern import Term, example, flatten, is_number, join, leaves
+from symc.opt.pattern import Term, cancels_first, example, flatten, is_number, join, leaves
 from symc.opt.rule import rewrite, rule
 
 POSITIVE = {"x": (1e-8, 1e8)}
@@ -290,7 +290,7 @@ def log_to_another_base(v: Value, context) -> Value | None:
     (x,) = v.operands
     terms = flatten(x, "sum")
     one = next((k for k, (s, y) in enumerate(terms) if is_number(y, s)), None)
-    if one is not None and len(terms) > 1:
+    if one is not None and len(terms) > 1 and not cancels_first(x, context.facts):
         made = log1p(join([t for k, t in enumerate(terms) if k != one], "sum"))
     else:
         found, inside = log_of_sum(x, context.facts) if x.op.name == "add" else log_of(x, context.facts)

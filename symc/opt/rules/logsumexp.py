@@ -17,7 +17,7 @@ from symc.ir.ops.shape import broadcast
 from symc.ir.record import replace
 from symc.ir.value import Value
 from symc.opt.log_forms import exponent_of, is_shifted, log_of, log_of_shifted, log_of_sum, weighted
-from symc.opt.pattern import example, flatten, is_number, join, leaves
+from symc.opt.pattern import example, flatten, is_number, join, leaves, parts
 from symc.opt.rule import rewrite, rule
 
 Axes = tuple[int, ...]
@@ -163,7 +163,7 @@ def _shift(top: Value, weight: Value | None, e: Value, axes: Axes) -> tuple[Valu
 def log_sum_weighted_exp(v: Value, context) -> Value | None:
     """exp(x) overflows or vanishes where the log of the sum is ordinary, whatever the weights, negative ones too."""
     (x,) = v.operands
-    terms = [(s, weighted(y)) for s, y in flatten(x, "sum")]
+    terms = [(s, weighted(y)) for s, y in parts(x, lambda y: weighted(y).e is not None)]
     exponents = [t.e for _, t in terms if t.e is not None]
     if not exponents or any(map(is_shifted, exponents)):
         return None
