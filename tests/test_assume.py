@@ -301,7 +301,5 @@ def test_rules_that_change_gradients_run_after_differentiation():
 
 
 def test_why_not_names_the_missing_fact():
-    f = final(sc.log(x ** (y + 1)), [x, y])
-    assert "the base is of any sign" in f.why_not("log_of_positive_power")
     g = final(sc.sign(x), [x])
     assert "of any sign" in g.why_not("sign_known")

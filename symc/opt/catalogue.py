@@ -28,6 +28,7 @@ TITLES = {
     "lengths": "Lengths and roots",
     "moments": "Variances",
     "differences": "Differences that cancel",
+    "series": "Series near 0",
     "edges": "Edges, before differentiation",
     "algebra": "Algebra",
     "collect": "Collecting terms and factors",

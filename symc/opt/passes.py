@@ -112,7 +112,7 @@ FORM = ("canonicalize", "shapes", "sinking", "slices", "reads", "concats")
 
 #: What is stabilized before it is differentiated, too.
 STABLE = ("assumptions", "exponentials", "logs", "logsumexp", "quotients", "softmax", "error_function", "hyperbolic",
-          "there_and_back", "lengths", "moments", "inverses", "differences")
+          "there_and_back", "lengths", "moments", "inverses", "differences", "series")
 
 for _name, _families, _doc in (
     (

@@ -11,7 +11,7 @@ import numpy as np
 
 from symc.ir.attrs import Array
 from symc.ir.op import lookup, splat
-from symc.ir.ops.arithmetic import abs_, floordiv, fmax, fmin, fmod, maximum, minimum, mod, mulz, pow_, sign
+from symc.ir.ops.arithmetic import abs_, floordiv, fmax, fmin, fmod, maximum, minimum, mod, pow_, sign
 from symc.ir.ops.assume import promised
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import ge, isnan, lt
@@ -329,28 +329,6 @@ def power_of_power(v: Value, context) -> Value | None:
     number = np.multiply(inner, outer)
     exact = np.isfinite(number) and float(number) == float(np.multiply(np.longdouble(inner), np.longdouble(outer)))
     return pow_(p.operands[0], splat(Array(number), v.type)) if exact and number != 0 and inner != 0 else None
-
-
-@rewrite(
-    "log",
-    kinds="f",
-    needs=["pow"],
-    equation="log(x**y) -> y * log(x) for x positive and finite",
-    examples=lambda: [log(pow_(_line("positive", "finite"), _line()))],
-    misses=lambda: [log(pow_(_line(), _line()))],
-)
-def log_of_positive_power(v: Value, context) -> Value | str | None:
-    """The power overflows or underflows where its log is ordinary."""
-    (p,) = v.operands
-    if p.op is not pow_:
-        return None
-    x, y = p.operands
-    f, g = context.facts(x), context.facts(y)
-    if not f.positive:
-        return f"the base is {_said(f)}"
-    if not f.finite and not g.nonzero:
-        return "the base may be infinite, and the power 0"
-    return mulz(log(x), y)
 
 
 def _one_side(f: Fact) -> int:

@@ -211,6 +211,44 @@ def difference_of_roots_about_one(x):
     return sqrt(1 + x) - sqrt(1 - x), 2 * x / (sqrt(1 + x) + sqrt(1 - x))
 
 
+def _rest_of_square(r: Value, x: Value) -> Value | None:
+    """The u of ``r`` = sqrt(x * x + u)."""
+    if r.op is hypot:
+        rest = [o for o in r.operands if o is not x]
+        return rest[0] * rest[0] if len(rest) == 1 else None
+    (s,) = r.operands
+    if s.op.name == "mul":  # (x - y) * (x + y)
+        (c, y), (d, z) = map(_number_apart, s.operands)
+        return _number(-c * c, x) if y is z is x and c == -d != 0 else None
+    terms = flatten(s, "sum")
+    k = next((k for k, t in enumerate(terms) if t[0] > 0 and t[1].op.name == "mul" and t[1].operands == (x, x)), None)
+    return None if k is None or len(terms) < 2 else join(_without(terms, k), "sum")
+
+
+@rewrite(
+    "sub",
+    kinds="f",
+    tags=["conditioned"],
+    equation="sqrt(x * x + y) - x -> y / (sqrt(x * x + y) + x) for x > 0; so for hypot(x, 1) - x",
+    examples=lambda: [
+        example(lambda x, y: sqrt(x * x + y) - x, leaves(2)),
+        example(lambda x: x - sqrt((x - 1) * (x + 1)), leaves(1)),
+        example(lambda x: hypot(x, splat(1.0, x.type)) - x, leaves(1)),
+    ],
+    misses=lambda: [example(lambda x, y: sqrt(x * y + 1) - x, leaves(2))],
+)
+def root_minus_base(v: Value) -> Value | None:
+    """Cancels for large x: the smaller root of a quadratic."""
+    a, b = v.operands
+    for r, x, sign in ((a, b, 1), (b, a, -1)):
+        u = _rest_of_square(r, x) if r.op in (sqrt, hypot) else None
+        if u is not None:
+            large = gt(x, 0)
+            made = where(large, u / where(large, r + x, like(x, 1)), r - where(large, like(x, 0), x))
+            return made if sign > 0 else -made
+    return None
+
+
 # --- fractions and angles ---------------------------------------------------------------------------------------------
 
 
@@ -219,8 +257,9 @@ def difference_of_roots_about_one(x):
     "add",
     kinds="f",
     needs=["div"],
-    equation="1 / x - 1 / (x + 2) -> 2 / x / (x + 2)",
+    equation="1 / x - 1 / (x + 2) -> 2 / x / (x + 2); so for 1 / sqrt(x) - 1 / sqrt(x + 2)",
     examples=lambda: [
+        example(lambda x: 1 / sqrt(x) - 1 / sqrt(x + 1), leaves(1)),
         example(lambda x: 1 / x - 1 / (x + 1), leaves(1)),
         example(lambda x: 3 / (x - 1) - 3 / (x + 1), leaves(1)),
     ],
@@ -233,9 +272,11 @@ def difference_of_reciprocals(v: Value) -> Value | None:
         for j, (t, b) in enumerate(terms):
             if s > 0 > t and a.op.name == b.op.name == "div" and a.operands[0] is b.operands[0]:
                 n = splat_of(a.operands[0])
-                (c, x), (d, y) = _number_apart(a.operands[1]), _number_apart(b.operands[1])
+                roots = a.operands[1].op is b.operands[1].op is sqrt
+                (c, x), (d, y) = (_number_apart(z.operands[1].operands[0] if roots else z.operands[1]) for z in (a, b))
                 if n is not None and x is y and c != d:
                     made = _number(float(n) * (d - c), v) / a.operands[1] / b.operands[1]
+                    made = made / (a.operands[1] + b.operands[1]) if roots else made
                     return join([(1, made), *_without(terms, i, j)], "sum")
     return None
 

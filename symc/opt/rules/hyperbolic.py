@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from symc.ir.ops.arithmetic import hypot
+from symc.ir.ops.compare import gt
+from symc.ir.ops.elementwise import like
+from symc.ir.ops.logic import where
 from symc.ir.ops.math import (
     acosh,
     asinh,
@@ -23,7 +26,9 @@ from symc.ir.ops.math import (
     tan,
     tanh,
 )  # fmt: skip
-from symc.opt.rule import rule
+from symc.ir.value import Value
+from symc.opt.pattern import example, is_number, leaves
+from symc.opt.rule import rewrite, rule
 
 LN2 = 0.6931471805599453
 
@@ -58,6 +63,30 @@ def tanh_of_expm1(x):
 def sinh_over_cosh(x):
     """inf / inf for large x."""
     return sinh(x) / cosh(x), tanh(x)
+
+
+@rule(domain={"x": (-30, 30)})
+def cosh_minus_sinh(x):
+    """Cancels for large x."""
+    return cosh(x) - sinh(x), exp(-x)
+
+
+@rule(domain={"x": (-30, 30)})
+def cosh_plus_sinh(x):
+    """Cancels for very negative x."""
+    return cosh(x) + sinh(x), exp(x)
+
+
+@rule
+def sinh_times_exp(x):
+    """inf * 0 for large x."""
+    return sinh(x) * exp(-x), expm1(-2 * x) * -0.5
+
+
+@rule
+def cosh_times_exp(x):
+    """inf * 0 for large x."""
+    return cosh(x) * exp(-x), (1 + exp(-2 * x)) * 0.5
 
 
 # --- logarithms -------------------------------------------------------------------------------------------------------
@@ -102,10 +131,28 @@ def asinh_of_log(x):
     return log(x + hypot(x, 1.0)), asinh(x)
 
 
-@rule
-def minus_asinh_of_log(x):
+def _forms(x: Value) -> list[Value]:
+    """hypot(x, 1) - x, as it is after ``root_minus_base``."""
+    r, large = hypot(x, 1.0), gt(x, 0)
+    return [where(large, 1 / where(large, s, like(x, 1)), r - where(large, like(x, 0), x)) for s in (r + x, x + r)]
+
+
+@rewrite(
+    "log",
+    kinds="f",
+    needs=["where"],
+    equation="log(hypot(x, 1) - x) -> -asinh(x)",
+    examples=lambda: [example(lambda x: log(_forms(x)[0]), leaves(1))],
+    misses=lambda: [example(lambda x: log(_forms(x)[0] + 1), leaves(1))],
+)
+def minus_asinh_of_log(v: Value) -> Value | None:
     """The same for the other sign."""
-    return log(hypot(x, 1.0) - x), -asinh(x)
+    (w,) = v.operands
+    r = w.operands[2].operands[0] if w.op is where and w.operands[2].op.name == "sub" else w
+    if r.op is not hypot or not is_number(r.operands[1], 1):
+        return None
+    (x, _) = r.operands
+    return -asinh(x) if w in _forms(x) else None
 
 
 @rule(domain={"x": (1.0, 1e30)})

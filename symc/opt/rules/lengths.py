@@ -15,6 +15,7 @@ from symc.ir.ops.math import log, log1p, sqrt
 from symc.ir.ops.reduce import norm, sum_
 from symc.ir.text import splat_of
 from symc.ir.value import Value
+from symc.opt.log_forms import exponent_of
 from symc.opt.pattern import example, flatten, join, leaves
 from symc.opt.rule import rewrite, rule
 
@@ -42,6 +43,12 @@ def sqrt_of_two_squares(x, y):
 def sqrt_of_square_plus_one(x):
     """The square overflows where the length is ordinary."""
     return sqrt(x * x + 1), hypot(x, 1.0)
+
+
+@rule(when=lambda x, y: exponent_of(x) is None and exponent_of(y) is None)
+def log_of_two_squares(x, y):
+    """The squares overflow or underflow where the log of the length is ordinary."""
+    return log(x * x + y * y), 2 * log(hypot(x, y))
 
 
 def _square_of(x: Value) -> Value | None:

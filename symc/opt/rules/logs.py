@@ -8,9 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from symc.ir.op import splat
-from symc.ir.ops.arithmetic import abs_, maximum, mulz, pow_, sign
+from symc.ir.ops.arithmetic import abs_, div, maximum, mod, mul, mulz, pow_, sign
 from symc.ir.ops.compare import eq, ge, gt, lt
-from symc.ir.ops.cumulative import cumprod, cumsum
+from symc.ir.ops.cumulative import cumprod, cumsum, logcumsumexp
+from symc.ir.ops.elementwise import like
 from symc.ir.ops.index import gather
 from symc.ir.ops.logic import where
 from symc.ir.ops.math import exp, log, log1p, log2, log10, sqrt
@@ -100,18 +101,23 @@ def _log_of_product(v: Value, context) -> Value | None:
     "log",
     kinds="f",
     weight=2,
-    equation="log(cumsum(exp(x))) -> logcumsumexp(x); so for roots, powers and products of exponentials",
+    equation="log(cumsum(exp(x))) -> logcumsumexp(x), also with positive weights; so for roots, powers and products",
     examples=lambda: [
+        log(cumsum(exp(_matrix()) * 2.0, axis=1, reverse=False)),
         log(cumsum(exp(_matrix()), axis=1, reverse=False)),
         log(cumprod(exp(_matrix()), axis=0, reverse=True)),
         example(lambda x: log(sqrt(exp(x))), leaves(1)),
     ],
     misses=lambda: [log(cumsum(_matrix(), axis=1, reverse=False))],
 )
-def log_of_exponential(v: Value) -> Value | None:
+def log_of_exponential(v: Value, context) -> Value | None:
     """The exponentials overflow or vanish where the log is ordinary."""
     (x,) = v.operands
-    return exponent_of(x) if x.op in (cumsum, cumprod, sqrt, pow_) else None
+    found = exponent_of(x) if x.op in (cumsum, cumprod, sqrt, pow_) else None
+    if found is None and x.op is cumsum:
+        e, inside = log_of(x.operands[0], context.facts)
+        return logcumsumexp(e, **x.attrs) if e is not None and inside else None
+    return found
 
 
 @rewrite(
@@ -270,6 +276,108 @@ def _log_of_nonnegative_power(x: Value, context) -> Value | None:
     if whole and not even and not context.facts(x.operands[0]).nonnegative:
         return None
     return log(abs_(x.operands[0]) if even else x.operands[0]) * x.operands[1]
+
+
+@rewrite(
+    "log",
+    kinds="f",
+    needs=["*"],
+    equation="log(x*x / (y*y)) -> 2 * log(abs(x / y)), also times a number",
+    examples=lambda: [
+        example(lambda x, y: log(x * x / (y * y)), leaves(2)),
+        example(lambda x, y: log(x * x * 3), leaves(2)),
+    ],
+    misses=lambda: [example(lambda x, y: log(x * x * y), leaves(2))],
+)
+def log_of_product_of_squares(v: Value) -> Value | None:
+    """The squares overflow or vanish where the log is ordinary."""
+    number = 1.0
+    single: list[Term] = []
+    root: list[Term] = []
+    for s, x in flatten(v.operands[0], "product"):
+        n = splat_of(x)
+        if n is not None and 0 < n < np.inf:
+            number *= float(n) ** s
+        elif (s, x) in single:
+            single.remove((s, x))
+            root.append((s, x))
+        else:
+            single.append((s, x))
+    if single or not root or not 0 < number < np.inf:
+        return None
+    size = abs_(join(root, "product"))
+    return log(size if number == 1 else size * float(np.sqrt(number))) * 2
+
+
+@rewrite(
+    "log",
+    kinds="f",
+    tags=["conditioned"],
+    met=["pow"],
+    equation="log(x**y * z) -> y * log(abs(x)) + log(z), and nan where the product is negative",
+    examples=lambda: [
+        example(lambda x, y: log(pow_(x, y)), leaves(2)),
+        example(lambda x, y, z: log(pow_(x, y) * pow_(1 - x, z) * z), leaves(3)),
+    ],
+    misses=lambda: [example(lambda x, y: log(pow_(x, y) + 1), leaves(2))],
+)
+def log_of_product_with_variable_power(v: Value, context) -> Value | None:
+    """A power overflows or vanishes where its log is ordinary: the densities of Beta and Dirichlet, and a binomial."""
+    (whole,) = v.operands
+    x = whole.operands[0] if whole.op is abs_ else whole
+    terms = flatten(x, "product") if x.op in (mul, div) else [(1, x)]
+    powers = [(s, p) for s, p in terms if _is_variable_power(p)]
+    if not powers:
+        return None
+    logs: list[Term] = [(s, mulz(p.operands[1], log(abs_(p.operands[0])))) for s, p in powers]
+    signs = [(1, _sign_of_power(*p.operands)) for _, p in powers if not context.facts(p.operands[0]).nonnegative]
+    rest = [t for t in terms if t not in powers] + signs
+    if not rest:
+        return join(logs, "sum")
+    other = join(rest, "product")
+    return join([*logs, (1, log(abs_(other) if x is not whole else other))], "sum")
+
+
+def _is_variable_power(p: Value) -> bool:
+    return p.op is pow_ and all(splat_of(o) is None for o in p.operands) and exponent_of(p) is None
+
+
+def _sign_of_power(x: Value, y: Value) -> Value:
+    """1 or -1, and nan where a negative number has a fractional power."""
+    odd = mod(y, like(y, 2))
+    one = like(x, 1)
+    return where(ge(x, 0), one, where(eq(odd, 0), one, where(eq(odd, 1), -one, like(x, np.nan))))
+
+
+def _above(x: Value) -> tuple[float, Value]:
+    """``x`` as u + c."""
+    n = splat_of(x.operands[1]) if x.op.name == "add" else None
+    return (0.0, x) if n is None else (float(n), x.operands[0])
+
+
+@rewrite(
+    "log",
+    kinds="f",
+    needs=["div"],
+    tags=["conditioned"],
+    equation="log(x / (x + 1)) -> -log1p(1 / x) where x is large; so for (x + 1) / (x - 1)",
+    examples=lambda: [
+        example(lambda x: log(x / (x + 1)), leaves(1)),
+        example(lambda x: log((x + 1) / (x - 1)), leaves(1)),
+    ],
+    misses=lambda: [example(lambda x, y: log(x / (y + 1)), leaves(2))],
+)
+def log_of_quotient_near_one(v: Value) -> Value | None:
+    """The quotient loses the digits of what it differs from 1 by: the density of a log-logistic."""
+    (q,) = v.operands
+    if q.op is not div:
+        return None
+    (c, x), (d, y) = map(_above, q.operands)
+    if x is not y or c == d or not np.isfinite(c - d):
+        return None
+    below = q.operands[1]
+    far = gt(abs_(below), 2 * abs(c - d))
+    return where(far, log1p(like(x, c - d) / where(far, below, like(x, 1))), log(where(far, like(x, 1), q)))
 
 
 @rewrite(

@@ -11,7 +11,7 @@ from symc.ir.ops.elementwise import like
 from symc.ir.ops.grad_control import stop_gradient
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.logic import and_, where
-from symc.ir.ops.math import exp, log, log1mexp, log1p, softplus
+from symc.ir.ops.math import exp, log, log1mexp, log1p, sigmoid, softplus
 from symc.ir.ops.reduce import logsumexp, max_, min_, spread, sum_, sup
 from symc.ir.ops.shape import broadcast
 from symc.ir.record import replace
@@ -121,8 +121,9 @@ def log_sub_exp(x, y):
     kinds="f",
     weight=3,
     needs=["sum"],
-    equation="log(sum(exp(x), axes)) -> logsumexp(x, axes)",
+    equation="log(sum(exp(x), axes)) -> logsumexp(x, axes); so for sigmoids",
     examples=lambda: [
+        log(sum_(sigmoid(_matrix()), axes=(1,))),
         log(sum_(exp(_matrix()), axes=(1,))),
         log(sum_(exp(_matrix()), axes=(0, 1))),
     ],
@@ -131,7 +132,10 @@ def log_sub_exp(x, y):
 def log_sum_exp(v: Value) -> Value | None:
     """exp(x) overflows or vanishes where the log of its sum is ordinary."""
     (s,) = v.operands
-    return exponent_of(s) if s.op is sum_ else None
+    if s.op is not sum_:
+        return None
+    (x,) = s.operands
+    return logsumexp(-softplus(-x.operands[0]), **s.attrs) if x.op is sigmoid else exponent_of(s)
 
 
 def _shift(top: Value, weight: Value | None, e: Value, axes: Axes) -> tuple[Value, Value]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from symc.ir.op import splat
-from symc.ir.ops.arithmetic import abs_
+from symc.ir.ops.arithmetic import abs_, add
 from symc.ir.ops.compare import ge, isfinite
+from symc.ir.ops.cumulative import cumsum
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.grad_control import stop_gradient
 from symc.ir.ops.linalg import dot, free_axes
@@ -19,7 +20,7 @@ from symc.ir.ops.reduce import other_axes, spread, sum_
 from symc.ir.ops.shape import broadcast
 from symc.ir.text import splat_of
 from symc.ir.value import Value
-from symc.opt.log_forms import Weighted, log_of_sum, weighted, weighted_sum
+from symc.opt.log_forms import Weighted, exponent_of, is_shifted, log_of_sum, weighted, weighted_sum
 from symc.opt.pattern import Term, example, flatten, join, leaves
 from symc.opt.rule import rewrite, rule
 
@@ -106,8 +107,10 @@ def quotient_by_number_and_exp(v: Value) -> Value | None:
     weight=2,
     needs=["exp"],
     tags=["conditioned"],
-    equation="exp(x) / (1 + exp(x) + exp(y)) -> exp(x - log(1 + exp(x) + exp(y))); so for 1 + sum(exp(x))",
+    equation="exp(x) / (1 + exp(x) + exp(y)) -> exp(x - log(1 + exp(x) + exp(y))); so for 1 + sum(exp(x)), and for "
+    "cumsum(exp(x))",
     examples=lambda: [
+        (lambda e: e / cumsum(e, axis=1, reverse=False))(exp(_matrix())),
         example(lambda x, y: exp(x) / (exp(x) + exp(y) + 1), leaves(2)),
         (lambda e: e / spread(sum_(e, axes=(1,)) + 0.5, e, (1,)))(exp(_matrix())),
     ],
@@ -119,9 +122,9 @@ def exp_over_sum(v: Value, context) -> Value | None:
     i = next((n for n, (s, x) in enumerate(terms) if s > 0 and x.op is exp), None)
     for j, (t, d) in enumerate(terms):
         below = d.operands[0] if d.op is broadcast else d
-        if i is None or t > 0 or below.op.name != "add":
+        if i is None or t > 0 or below.op not in (add, cumsum):
             continue
-        found, inside = log_of_sum(below, context.facts)
+        found, inside = log_of_sum(below, context.facts) if below.op is add else (exponent_of(below), True)
         if found is None or not inside:
             continue
         low = broadcast(found, **d.attrs) if d.op is broadcast else found
@@ -221,6 +224,33 @@ def quotient_of_sums_of_exp(v: Value, context) -> Value | None:
                 below = broadcast(below, **d.attrs) if d.op is broadcast else below
                 return join([(1, made), (-1, below), *rest], "product")
     return None
+
+
+@rewrite(
+    "div",
+    "mul",
+    kinds="f",
+    met=["exp", "sum"],
+    tags=["conditioned"],
+    equation="sum(exp(x))**2 / sum(exp(y)) -> exp(2 * logsumexp(x) - logsumexp(y))",
+    examples=lambda: [
+        (lambda s, t: s * s / t)(sum_(exp(_matrix()), axes=(1,)), sum_(exp(_matrix() * 2), axes=(1,))),
+    ],
+    misses=lambda: [(lambda s, t: s / t)(sum_(exp(_matrix()), axes=(1,)), sum_(_matrix(), axes=(1,)))],
+)
+def quotient_of_different_sums_of_exp(v: Value) -> Value | None:
+    """inf / inf for large x, 0 / 0 for very negative ones: the effective size of a sample."""
+    terms = flatten(v, "product")
+    sums = [k for k, (_, x) in enumerate(terms) if x.op is sum_ and not _is_shifted_sum(x)]
+    found = [(k, terms[k][0], e) for k in sums if (e := exponent_of(terms[k][1])) is not None]
+    if len({s for _, s, _ in found}) < 2:
+        return None
+    made = exp(join([(s, e) for _, s, e in found], "sum"))
+    return join([(1, made), *_without(terms, *[k for k, _, _ in found])], "product")
+
+
+def _is_shifted_sum(x: Value) -> bool:
+    return x.operands[0].op is exp and is_shifted(x.operands[0].operands[0])
 
 
 def _shifted_numerator(n: Value, d: Value, low: Weighted, top: Value, rest: list[Term], facts) -> Value | None:
