@@ -55,3 +55,28 @@ def test_a_guard_stays():
     f = sc.compile(sc.grad(sc.log(sc.sum(x * sc.exp(y))), [x, y]), [x, y])
     with pytest.raises(sc.SymcError):
         f(np.ones(3), np.ones(2))
+
+
+@pytest.mark.parametrize("name", [n for n in ROWS if n not in BEYOND])
+def test_sizes_that_are_not_known_are_no_obstacle(name):
+    """A rule asks how many elements there are in the same words for 3 and for n."""
+    points = held(ROWS[name].points, "float64")
+    found = []
+    for x in (sc.input("x", "float64", (points[0].size,)), sc.vector("x")):
+        y = ROWS[name].form(x)
+        total = y.sum()
+        found.append([results([y, sc.grad(total, x)], [x], [p]) for p in points])
+    for want, got in zip(*found, strict=True):
+        for w, g in zip(want, got, strict=True):
+            np.testing.assert_allclose(g, w, rtol=1e-9, atol=1e-9 * np.max(np.abs(w)))
+
+
+@pytest.mark.parametrize("b", [[1.0, -0.5, 2.0], [-1.0, -1.0, 3.0], [1.0, 0.0, 2.0], 2.0])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_logsumexp_takes_weights_of_any_sign(b, keepdims):
+    x = np.array([[1000.0, 999.0, 999.5], [1.0, 2.0, 3.0], [-1000.0, -1001.0, -999.0]])
+    t = sc.input("x", "float64", ("n", 3))
+    (found,) = results([sc.special.logsumexp(t, axis=1, b=np.array(b), keepdims=keepdims)], [t], [x])
+    top = x.max(axis=1, keepdims=True)
+    want = np.log(np.sum(b * np.exp(x - top), axis=1, keepdims=True)) + top
+    np.testing.assert_allclose(found, want if keepdims else want[:, 0], rtol=1e-12)

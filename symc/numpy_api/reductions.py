@@ -239,9 +239,13 @@ def ptp(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
 def logsumexp(a: Any, axis: Axis = None, keepdims: bool = False, b: Any = None) -> Tensor:
     """log(sum(exp(a))), without overflow; with weights b, log(sum(b * exp(a)))."""
     t = as_tensor(a)
-    if b is not None:
-        t = API["add"](t, API["log"](b))
-    return reduce("logsumexp", float_value(t, "logsumexp"), axis, keepdims, t)
+    if b is None:
+        return reduce("logsumexp", float_value(t, "logsumexp"), axis, keepdims, t)
+    b, t = API["broadcast_arrays"](b, Tensor(float_value(t, "logsumexp")))
+    top = reduce("sup", API["where"](API["equal"](b, 0), -np.inf, t).value, axis, True, t)
+    top = Tensor(lookup("stop_gradient")(API["where"](API["isfinite"](top), top, 0).value))
+    total = sum(API["multiply"](b, API["exp"](API["where"](API["equal"](b, 0), top, t) - top)), axis, keepdims=keepdims)
+    return API["log"](total) + (top if keepdims else API["sum"](top, axis))
 
 
 def _along(name: str, x: Any, axis: Axis) -> Tensor:

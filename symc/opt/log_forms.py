@@ -107,6 +107,8 @@ def log_of_factor(y: Value, facts: Callable, depth: int = DEPTH) -> tuple[Value 
         return e, True
     if y.op is sigmoid:
         return -softplus(-y.operands[0]), True
+    if y.op is sum_ and y.operands[0].op is sigmoid:
+        return logsumexp(-softplus(-y.operands[0].operands[0]), **y.attrs), True
     if y.op.name == "add" and depth:
         return log_of_sum(y, facts, depth - 1)
     if y.op in (sqrt, broadcast) and depth:

@@ -98,7 +98,7 @@ def _root_of_scaled_sum(x: Value, facts) -> Value | None:
         found = _root_of_sum(y) if s > 0 and length is None else None
         if found is not None:
             length = found
-        elif y.op.name in ("constant", "broadcast", "cast", "size") and facts(y).positive:
+        elif y.op.name in ("constant", "broadcast", "cast", "size") and facts(y).nonnegative:
             scale.append((s, y))
         else:
             return None

@@ -16,7 +16,7 @@ from symc.ir.ops.reduce import logsumexp, max_, min_, spread, sum_, sup
 from symc.ir.ops.shape import broadcast
 from symc.ir.record import replace
 from symc.ir.value import Value
-from symc.opt.log_forms import exponent_of, is_shifted, log_of, log_of_shifted, log_of_sum, weighted
+from symc.opt.log_forms import exponent_of, is_shifted, log_of, log_of_factor, log_of_shifted, log_of_sum, weighted
 from symc.opt.pattern import example, flatten, is_number, join, leaves, parts
 from symc.opt.rule import rewrite, rule
 
@@ -129,13 +129,11 @@ def log_sub_exp(x, y):
     ],
     misses=lambda: [log(sum_(_matrix(), axes=(1,)))],
 )
-def log_sum_exp(v: Value) -> Value | None:
+def log_sum_exp(v: Value, context) -> Value | None:
     """exp(x) overflows or vanishes where the log of its sum is ordinary."""
     (s,) = v.operands
-    if s.op is not sum_:
-        return None
-    (x,) = s.operands
-    return logsumexp(-softplus(-x.operands[0]), **s.attrs) if x.op is sigmoid else exponent_of(s)
+    found, inside = log_of_factor(s, context.facts) if s.op is sum_ else (None, False)
+    return found if inside else None
 
 
 def _shift(top: Value, weight: Value | None, e: Value, axes: Axes) -> tuple[Value, Value]:
