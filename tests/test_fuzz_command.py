@@ -14,6 +14,7 @@ from symc.__main__ import main
 from symc.codegen.cpu import intrinsics
 from symc.debugging.sample import Sample, computed
 from symc.debugging.shrink import shrink
+from symc.errors import InternalError
 from symc.ir.op import lookup
 from symc.ir.traverse import replace as replace_values
 from symc.opt.passes import graph_pass, unregister_pass
@@ -238,6 +239,38 @@ def test_errors_of_passes_are_failures():
         guilt = run("passes", Trial(f, [(np.ones(3),)], seconds=5.0))
     assert guilt is not None and "KeyError" in guilt.error and guilt.sample is not None
     assert computed(guilt.sample.function.body) == 1
+
+
+class ForeignError(Exception):
+    """Of another package: not of those that a mistake of a pass makes."""
+
+
+@pytest.mark.parametrize("place", ["make", "reference", "passes", "judge"])
+def test_whatever_is_raised_is_a_finding_and_the_campaign_goes_on(monkeypatch, tmp_path, place):
+    def raises(*args, **kwargs):
+        raise ForeignError("planted") if place != "make" else InternalError("planted")
+
+    if place == "make":
+        usual, seen = GENERATORS["straight"], []
+        monkeypatch.setitem(GENERATORS, "straight",
+                            lambda *a: raises() if not seen.append(a) and len(seen) == 2 else usual(*a))
+    elif place == "reference":
+        monkeypatch.setattr(Trial, "trusted", property(raises))
+    elif place == "passes":
+        monkeypatch.setitem(CHECKS, "passes", raises)
+    else:
+        monkeypatch.setattr(Campaign, "_note", raises)
+    c, said = campaign(tmp_path, programs=4, generators=("straight",), shrink_seconds=0.2)
+    summary = c.run()
+    assert summary.programs + summary.skipped == 4 - (place == "make")
+    failures = list(summary.failures.values())
+    assert failures and all("planted" in f.guilt.error for f in failures), said
+    assert all(f"again: python -m symc fuzz --replay {f.program}" in str(f) for f in failures)
+    written = sorted(tmp_path.glob("test_*.py"))
+    assert bool(written) == (place in ("reference", "passes"))
+    if place == "reference":
+        with pytest.raises(ForeignError):
+            runpy.run_path(str(written[0]))["test_results_are_the_references"]()
 
 
 # --- making small -----------------------------------------------------------------------------------------------------

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from symc.codegen.check_plan import check_plan
-from symc.errors import SymcError
 from symc.ir.function import Function
 from symc.ir.parse import parse
 from symc.ir.reference import evaluate_function
@@ -291,8 +290,7 @@ def failure(check: str, p: Program) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             CHECKS[check](p)
-    except (AssertionError, SymcError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError,
-            AttributeError) as e:
+    except Exception as e:
         last = traceback.extract_tb(e.__traceback__)[-1]
         return f"{type(e).__name__} at {last.filename.rsplit('/', 1)[-1]}:{last.lineno}: {e}"
     return ""

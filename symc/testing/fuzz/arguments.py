@@ -6,7 +6,6 @@ The parameters of a function are found by name, so a function that is added is c
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import warnings
 from collections.abc import Callable
@@ -17,7 +16,7 @@ import numpy as np
 import symc
 from symc.ir.record import dataclass
 from symc.public import DISPATCH
-from symc.testing.fuzz.grower import MISTAKES
+from symc.testing.fuzz.grower import refusals
 from symc.testing.fuzz.programs import Program, generator
 
 sc: Any = symc
@@ -172,7 +171,7 @@ def arguments(seed: int, aim: str = "") -> Program:
     arrays: list[np.ndarray] = []
     outputs: list[Any] = []
     while not outputs:
-        with contextlib.suppress(*MISTAKES), warnings.catch_warnings():
+        with refusals(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             name = aim or list(names)[int(rng.integers(len(names)))]
             call = draw(rng, names[name])

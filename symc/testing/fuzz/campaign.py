@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 import warnings
@@ -14,6 +15,7 @@ import numpy as np
 
 from symc.debugging.guilt import BROKEN, Guilt, text_of
 from symc.debugging.repro import write_repro
+from symc.errors import InternalError
 from symc.ir.ops.effect import quiet
 from symc.ir.record import dataclass, field
 from symc.opt import all_passes
@@ -22,8 +24,9 @@ from symc.testing.fuzz import derivatives as _derivatives  # noqa: F401 - declar
 from symc.testing.fuzz import front as _front  # noqa: F401 - declares its generator
 from symc.testing.fuzz import looped
 from symc.testing.fuzz import sized as _sized  # noqa: F401 - declares its generator
-from symc.testing.fuzz.checks import Trial, run
+from symc.testing.fuzz.checks import Trial, of_error, run
 from symc.testing.fuzz.generators import aimed_rules, sampled_ops
+from symc.testing.fuzz.grower import MISTAKES
 from symc.testing.fuzz.programs import Program, Reached, make
 
 #: How often each generator is taken, and each check is run, of a hundred.
@@ -55,7 +58,8 @@ class Failure:
     def __str__(self) -> str:
         g = self.guilt
         said = g.difference if g.difference is not None else g.error
-        out = [f"{self.program}, check {self.check}: {headline(g)}", f"  {said}"]
+        out = [f"{self.program}, check {self.check}: {headline(g)}", f"  {said}",
+               f"  again: python -m symc fuzz --replay {self.program}"]
         if g.change:
             out.append(f"  it turned {g.change}")
         if self.source is not None:
@@ -133,10 +137,10 @@ class Campaign:
         """All of it."""
         out = Summary(self.seed)
         start = time.monotonic()
-        while time.monotonic() - start < 60 * self.minutes and out.programs + out.skipped != self.programs:
-            if self.until(out):
+        for k in itertools.count():
+            if time.monotonic() - start >= 60 * self.minutes or k == self.programs or self.until(out):
                 break
-            self.one(out, out.programs + out.skipped)
+            self.one(out, k)
         out.seconds = time.monotonic() - start
         return out
 
@@ -145,15 +149,23 @@ class Campaign:
         rng = np.random.default_rng([self.seed, k])
         name = self._name(rng, out.reached, self.seed * 1_000_003 + k)
         try:
-            program = make(name)
-        except BROKEN as e:
+            with warnings.catch_warnings(), quiet():
+                warnings.simplefilter("ignore")
+                program = self._made(name, out)
+                if program is not None:
+                    self.try_one(program, out, rng)
+        except Exception as e:  # a mistake of what makes, judges or writes programs is found like any other
+            self._failed(Failure(name, "itself", of_error("itself", e)), out)
+
+    def _made(self, name: str, out: Summary) -> Program | None:
+        """The program called ``name``; None if symc refuses it."""
+        try:
+            return make(name)
+        except InternalError:
+            raise
+        except MISTAKES:
             out.skipped += 1
-            if not isinstance(e, ValueError | TypeError | LookupError):
-                self.say(f"{name} could not be made: {type(e).__name__}: {e}")
-            return
-        with warnings.catch_warnings(), quiet():
-            warnings.simplefilter("ignore")
-            self.try_one(program, out, rng)
+            return None
 
     def _name(self, rng: np.random.Generator, reached: Reached, seed: int) -> str:
         names = [g for g in WEIGHTS if not self.generators or g in self.generators]
@@ -167,11 +179,15 @@ class Campaign:
         """All checks that are this program's turn; a failure ends it."""
         data = program.data + (program.edges if self.edges else ())
         trial = Trial(program.function, data, program.donated, self.shrink_seconds)
-        if not trial.trusted:
+        guilt = run("reference", trial)
+        if guilt is None and not trial.trusted:
             out.skipped += 1
             self._aimed(program, out)
             return
         out.programs += 1
+        if guilt is not None:
+            self._failed(Failure(program.name, "reference", guilt), out)
+            return
         out.made[program.name.partition(":")[0]] += 1
         out.values += len(program.function.values())
         out.calls += len(trial.trusted)

@@ -14,7 +14,6 @@ import numpy as np
 
 from symc.build import Built
 from symc.debugging.guilt import (
-    BROKEN,
     Guilt,
     attempt,
     blame_backend,
@@ -98,13 +97,18 @@ def check(name: str, native: bool = False) -> Callable[[Check], Check]:
 
 
 def run(name: str, t: Trial) -> Guilt | None:
-    """One check; an error that it raises is a failure of its own, and made small as well."""
+    """One check; an error that it raises, whatever it is, is a failure of its own, and made small as well."""
     try:
         return CHECKS[name](t)
-    except BROKEN as e:
-        error = _error(e)
-        small = _smaller(t, t.data[0], lambda s: _error_of(name, s) == error) if t.data else None
-        return Guilt("check", name, error=f"{error}: {_brief(e)}", sample=small)
+    except Exception as e:
+        guilt, error = of_error(name, e), _error(e)
+        guilt.sample = _smaller(t, t.data[0], lambda s: _error_of(name, s) == error) if t.data else None
+        return guilt
+
+
+def of_error(name: str, e: Exception) -> Guilt:
+    """An error that something called ``name`` raised."""
+    return Guilt("check", name, error=f"{_error(e)}: {_brief(e)}")
 
 
 def _error(e: BaseException) -> str:
@@ -126,13 +130,19 @@ def _brief(e: BaseException) -> str:
 def _error_of(name: str, s: Sample) -> str:
     try:
         CHECKS[name](Trial(s.function, [s.arrays], s.donated, 0.0))
-    except BROKEN as e:
+    except Exception as e:
         return _error(e)
     return ""
 
 
 def _smaller(t: Trial, arrays: Sequence[np.ndarray], fails: Callable[[Sample], bool]) -> Sample:
-    return shrink(t.sample(arrays), fails, t.seconds)
+    def same(s: Sample) -> bool:
+        try:
+            return fails(s)
+        except Exception:  # another mistake than the one that is made small
+            return False
+
+    return shrink(t.sample(arrays), same, t.seconds)
 
 
 def simple(name: str, t: Trial, arrays: Sequence[np.ndarray], found: Difference | str,
@@ -144,6 +154,13 @@ def simple(name: str, t: Trial, arrays: Sequence[np.ndarray], found: Difference 
     else:
         guilt.difference = found
     return guilt
+
+
+@check("reference")
+def reference(t: Trial) -> Guilt | None:
+    """The references give numbers, or refuse operands in so many words."""
+    list(t.trusted)
+    return None
 
 
 # --- passes -----------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import numpy as np
 import symc
 from symc.errors import SymcError
 from symc.public import API
-from symc.testing.fuzz.grower import MISTAKES
+from symc.testing.fuzz.grower import refusals
 from symc.testing.fuzz.programs import Program, generator
 
 sc: Any = symc
@@ -92,7 +92,7 @@ def sized(seed: int, aim: str = "") -> Program:
     """A few expressions, and what one reads of the result of another; the first that can be made."""
     rng = np.random.default_rng(seed)
     while True:
-        with contextlib.suppress(*MISTAKES):
+        with refusals():
             g = _written(rng, aim)
             data = [tuple(arrays(n, m).values()) for n, m in sizes(2)]
             accepted = tuple(d for d in data if _accepts(g, d))
@@ -107,7 +107,7 @@ def _written(rng: np.random.Generator, aim: str) -> Any:
         reading = k > 0 and rng.random() < 0.4
         text = str(rng.choice(READS if reading else CALLS))
         f = None if reading else ours(aim if aim and not k else str(rng.choice(names)))
-        with contextlib.suppress(*MISTAKES):
+        with refusals():
             made += [y for y in run(text, f, leaves) if isinstance(y, sc.Tensor)]
     if made and made[0].ndim == 1 and rng.random() < 0.5:
         made += run(str(rng.choice([t for t in READS if t.startswith("x[")])), None, {**leaves, "x": made[0]})
