@@ -16,13 +16,17 @@ from symc.debugging.sample import Sample, computed
 from symc.debugging.shrink import shrink
 from symc.errors import InternalError
 from symc.ir.op import lookup
+from symc.ir.ops.assume import promised
+from symc.ir.traverse import every_value
 from symc.ir.traverse import replace as replace_values
+from symc.ir.types import DTYPES, TensorType
+from symc.ir.value import fresh_input
 from symc.opt.passes import graph_pass, unregister_pass
 from symc.opt.rule import rewrite, rule, temporary_rules
 from symc.testing.fuzz import front  # noqa: F401 - declares its generator
 from symc.testing.fuzz.campaign import WEIGHTS, Campaign
 from symc.testing.fuzz.checks import CHECKS, Trial, run
-from symc.testing.fuzz.programs import GENERATORS, Program, make
+from symc.testing.fuzz.programs import GENERATORS, SYMMETRIC, Program, closed, data_for, make
 from tests.cuda.emulated import needs_compiler
 
 
@@ -82,6 +86,18 @@ def test_numbers_are_of_every_kind():
                                         if a.dtype.kind == "f"]) for sets in (lambda p: p.data, lambda p: p.edges)]
         assert np.isfinite(usual).all() and (usual == 0).any() and np.abs(usual).max() > 1e6, kind
         assert np.isnan(edges).any() and np.isinf(edges).any(), kind
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "c128"])
+@pytest.mark.parametrize("name", sorted(SYMMETRIC))
+def test_matrices_that_are_promised_to_be_symmetric_are(name, dtype):
+    """The check of an assumption forgives rounding, relative to the greatest element; rules do not."""
+    x = fresh_input(TensorType(DTYPES[dtype], (3, 3)))
+    f = closed([x], [promised(promised(x, "finite"), name)])
+    for (a,) in data_for(f, np.random.default_rng(0), ("ordinary", "wild"), 6):
+        turned = a.T if name == "symmetric" else a.T.conj()
+        np.testing.assert_array_equal(a, turned)
+        assert Trial(f, [(a,)]).trusted, a
 
 
 def test_slopes_at_ties_are_not_compared():
@@ -295,9 +311,7 @@ def test_shrinking_goes_into_loops():
     f = sc.compile([final, ys], [x], mode="reference")._prepared.source
 
     def fails(s: Sample) -> bool:
-        from symc.ir.traverse import every_value
-
-        return any(v.op.name == "cbrt" for v in every_value(s.function.body))
+                return any(v.op.name == "cbrt" for v in every_value(s.function.body))
 
     small = shrink(Sample(f, (np.ones((4, 3)),)), fails)
     assert computed(small.function.body) == 1 and not any(v.regions for v in small.function.values())

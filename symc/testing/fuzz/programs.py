@@ -9,6 +9,7 @@ import numpy as np
 
 from symc.ir.dim import size_name
 from symc.ir.function import Function, Input, bound_names, function
+from symc.ir.ops.assume import NOTHING
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType, TupleType, concrete_shape
@@ -137,12 +138,30 @@ def data_for(
 
 
 def _promises(f: Function) -> dict[int, dict[str, Any]]:
-    """What is assumed of inputs, by their index."""
+    """What is assumed of inputs, at once or of what is assumed already, by their index."""
     found: dict[int, dict[str, Any]] = {}
     for v in f.values():
-        if v.op.name == "assume" and v.operands[0].op.name == "param":
-            found.setdefault(v.operands[0].attrs["index"], {}).update(dict(v.attrs))
+        x = v
+        while x.op.name == "assume":
+            x = x.operands[0]
+        if x is not v and x.op.name == "param":
+            known = found.setdefault(x.attrs["index"], dict(NOTHING))
+            for name, value in v.attrs.items():
+                known[name] = _both(name, known[name], value)
     return found
+
+
+def _both(name: str, a: Any, b: Any) -> Any:
+    """Two promises of one kind as one."""
+    if name == "structure":
+        return tuple(sorted({*a, *b}))
+    if a is None or b is None:
+        return b if a is None else a
+    return min(a, b) if name == "high" else max(a, b)
+
+
+#: Structures of matrices that are equal to their transpose, conjugated.
+SYMMETRIC = frozenset({"symmetric", "hermitian", "psd", "pd"})
 
 
 def as_promised(a: np.ndarray, promise: dict[str, Any]) -> np.ndarray:
@@ -163,7 +182,17 @@ def as_promised(a: np.ndarray, promise: dict[str, Any]) -> np.ndarray:
             x = np.where(x == 0, -1 if high is not None and low is None else 1, x)
         for name in promise["structure"]:
             x = _structured(np.asarray(x), name)
+        if not SYMMETRIC.isdisjoint(promise["structure"]):
+            x = _symmetric(x, "symmetric" not in promise["structure"])
         return np.asarray(x).astype(a.dtype).reshape(a.shape)
+
+
+def _symmetric(x: np.ndarray, conjugate: bool) -> np.ndarray:
+    """To the last bit: rules believe it, and what rounding leaves of a product is more than a judge forgives."""
+    if x.shape[-1] != x.shape[-2]:
+        return x
+    other = np.swapaxes(x, -1, -2)
+    return np.asarray((x + (np.conj(other) if conjugate else other)) / 2)
 
 
 def _structured(x: np.ndarray, name: str) -> np.ndarray:
