@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from symc.codegen.contraction import with_rounded_products
 from symc.codegen.kept_rows import hosts, rows_to_keep
 from symc.ir.attrs import Attrs
 from symc.ir.dim import Size
@@ -43,7 +44,7 @@ class Loops:
 
 def scalarize(region: Region) -> Loops:
     """The loops of a fused region."""
-    return _Scalarizer(region).run()
+    return _Scalarizer(with_rounded_products(region)).run()
 
 
 class _Scalarizer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from symc.codegen.contraction import with_rounded_products
 from symc.codegen.cpu.render import Renderer, Source, Target, stored
 from symc.codegen.scalarize import Loops
 from symc.ir.ops.kernel import results_of
@@ -25,7 +26,7 @@ def is_loop_kernel(region: Region) -> bool:
 def render_loop(name: str, region: Region, interruptible: bool = True) -> Source:
     """The source of a kernel that is a loop, which looks for signals if it is long and ``interruptible``. Raises
     Unsupported for what the backend cannot express."""
-    renderer = _LoopRenderer(name, Loops(region, False), ())
+    renderer = _LoopRenderer(name, Loops(with_rounded_products(region), False), ())
     renderer.interruptible = interruptible
     return renderer.run()
 

@@ -38,6 +38,9 @@ add = elementwise("add", 2, "b" + NUMBERS, np.add, (1, 1), identity=0,
 sub = elementwise("sub", 2, NUMBERS, np.subtract, (1, -1), doc="x - y.")
 mul = elementwise("mul", 2, "b" + NUMBERS, np.multiply, (lambda out, x, y: y, lambda out, x, y: x), identity=1,
                   traits=["commutative", "associative"], doc="x * y (for bool: and).")
+times: Op = elementwise("times", 2, "f", np.multiply, (lambda out, x, y: y, lambda out, x, y: x),
+                        traits=["commutative"],
+                        doc="x * y, rounded as NumPy rounds it: no one operation with a sum. Kernels are made of it.")
 neg = elementwise("neg", 1, NUMBERS, np.negative, (-1,), traits=["involution"], doc="-x.")
 
 
@@ -187,4 +190,4 @@ complex_: Op = elementwise("complex", 2, "f", _complex, Linear(lambda g, v: (rea
 
 __all__ = ["abs_", "add", "complex_", "conj", "conjugate", "copysign", "div", "floordiv", "fmax", "fmin", "fmod",
            "highest", "hypot", "imag", "like", "lowest", "maximum", "minimum", "mod", "mul", "mulz", "neg", "nextafter",
-           "pow_", "real", "sign", "sub"]
+           "pow_", "real", "sign", "sub", "times"]

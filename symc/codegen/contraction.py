@@ -1,0 +1,58 @@
+"""Which products of a kernel are rounded, and which may be one operation with the sum that they are added to.
+
+A product that is added and not rounded before (fast math's `contract`) is a little nearer to the truth, and costs less.
+But it is another number than the same product beside it, and than an equal one: `x*x - max(x*x)` would not be 0 at the
+maximum, and the root of `mean(x*x) - mean(x)**2` would be nan for equal numbers. So products are rounded (`times`)
+where a difference is made of them, and where they are read elsewhere too.
+"""
+
+from __future__ import annotations
+
+from symc.ir.op import Element, View
+from symc.ir.ops.arithmetic import add, mul, neg, sub, times
+from symc.ir.ops.grad_control import stop_gradient
+from symc.ir.traverse import postorder, rebuild
+from symc.ir.value import Region, Value, make
+
+
+def with_rounded_products(region: Region) -> Region:
+    """A region of a kernel, loops inside it and all, in which `times` makes the products that must be rounded."""
+    rounded = _rounded(region)
+    done: dict[Value, Value] = {}
+    for v in postorder(region.results):
+        operands = [done[o] for o in v.operands]
+        if v in rounded:
+            done[v] = times(*operands)
+        elif v.regions:
+            done[v] = make(v.op, operands, v.attrs, [with_rounded_products(r) for r in v.regions])
+        else:
+            done[v] = rebuild(v, operands)
+    return Region(region.params, [done[r] for r in region.results])
+
+
+def _rounded(region: Region) -> set[Value]:
+    behind: dict[Value, frozenset[Value]] = {}  # the products of which a value is elements
+    readers: dict[Value, list[Value | None]] = {}  # None: a result
+    for v in postorder(region.results):
+        found = frozenset[Value]().union(*(behind[o] for o in v.operands))
+        if _moves(v):
+            behind[v] = found
+            continue
+        for p in found:
+            readers[p].append(v)
+        behind[v] = frozenset()
+        if v.op is mul and v.dtype.kind == "f":
+            behind[v], readers[v] = frozenset({v}), []
+    for r in region.results:
+        for p in behind[r]:
+            readers[p].append(None)
+    return {p for p, found in readers.items() if _must_be_rounded([None if v is None else v.op for v in found])}
+
+
+def _must_be_rounded(readers: list) -> bool:
+    return sub in readers or neg in readers or len(readers) > 1 and add in readers
+
+
+def _moves(v: Value) -> bool:
+    form = v.op.lowering
+    return isinstance(form, View) or isinstance(form, Element) and form.f is not None or v.op is stop_gradient
