@@ -38,6 +38,7 @@ from symc.max_bytes import budget_of, read_max_bytes
 from symc.modes import check_options
 from symc.nest import from_json, to_json
 from symc.prepared import restore
+from symc.runtime.commit import snapshot
 from symc.saved_file import JUNK, Arrays, SavedFile, open_saved
 from symc.signature import Slot
 from symc.state import Cell, checked_cell
@@ -78,7 +79,7 @@ def pack(f: Any, state: bool) -> bytes:
             z.writestr("final.ir", print_function(final, locations=False))
         z.writestr("arrays.npz", _npz(constants), zipfile.ZIP_STORED)  # as they are: no small file is a large array
         if state:
-            z.writestr("state.npz", _npz({str(k): c.get(False) for k, c in enumerate(f._cells)}), zipfile.ZIP_STORED)
+            z.writestr("state.npz", _npz({str(k): a for k, a in enumerate(snapshot(f._cells))}), zipfile.ZIP_STORED)
     return out.getvalue()
 
 

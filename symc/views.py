@@ -16,6 +16,7 @@ from symc.ir.phases import Record
 from symc.ir.plan import Plan
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
+from symc.runtime.commit import snapshot
 
 if TYPE_CHECKING:
     from symc.accuracy import AccuracyReport
@@ -221,7 +222,7 @@ class Views:
         """Copies of the arrays a call would read, and its sizes."""
 
         try:
-            arrays = [a.copy() for a in self._signature.arrays(args, kwargs)] + [c.get(False) for c in self._cells]
+            arrays = [*[a.copy() for a in self._signature.arrays(args, kwargs)], *snapshot(self._cells)]
             return arrays, self._signature.sizes(arrays)
         except SymcError as e:
             e.attach((), (caller(),))

@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+import threading
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import symc as sc
+from symc.state import Cell
 
 ROOT = Path(__file__).resolve().parent.parent
 MODES = ["reference", "default"]
@@ -118,6 +120,28 @@ def test_damaged_files_are_refused(tmp_path, damage):
         path.write_bytes(damage)
     with pytest.raises(sc.InputError, match="is not a saved function"):
         sc.load(path)
+
+
+def test_states_are_saved_as_they_are_between_two_calls(tmp_path, monkeypatch):
+    states = [sc.shared(np.zeros(2), f"w{k}") for k in range(3)]
+    step = sc.compile(None, updates={w: w + 1 for w in states}, mode="reference")
+    threads, get = [], Cell.get
+
+    def slowly(cell, borrow):
+        found = get(cell, borrow)
+        threads.append(threading.Thread(target=step))
+        threads[-1].start()
+        threads[-1].join(0.1)  # it waits until all are read
+        return found
+
+    monkeypatch.setattr(Cell, "get", slowly)
+    step.save(tmp_path / "step.symc")
+    for thread in threads:
+        thread.join()
+    monkeypatch.undo()
+    with zipfile.ZipFile(tmp_path / "step.symc") as z, z.open("state.npz") as file:
+        assert {float(a[0]) for a in np.load(file).values()} == {0.0}
+    assert states[0].get_value()[0] == 3
 
 
 def test_pickled_functions_keep_sharing_state():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -92,10 +93,9 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
     k, n = y.shape[0], x.shape[0]
     if not isinstance(k, int) or k == 0:
         raise ShapeError("convolve: the size of one vector must be known and not 0", values=rows([x, y]))
-    padded = API["pad"](x, k - 1)
-    windows = API["stack"]([API["getitem"](padded, slice(i, i + n + k - 1)) for i in range(k)])
-    out = API["matmul"](API["flip"](y), windows)
-    return _middle(out, n, k, mode)
+    # Products are padded, not what is multiplied: an infinity times the zeros around would be nan.
+    terms = [API["pad"](API["multiply"](x, API["getitem"](y, i)), (i, k - 1 - i)) for i in range(k)]
+    return _middle(functools.reduce(API["add"], terms), n, k, mode)
 
 
 def _middle(full: Tensor, n: Any, k: Any, mode: str) -> Tensor:

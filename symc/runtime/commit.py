@@ -54,6 +54,16 @@ def mark(marked: list[Any], cells: Sequence[Any], name: str) -> None:
               map(setattr, marked, repeat("watched"), repeat(True))))
 
 
+def snapshot(cells: Sequence[Any]) -> list[Any]:
+    """Copies of the arrays of several states as they are between two calls: no thread changes one meanwhile."""
+    taking, giving = holding([c.lock for c in sorted(cells, key=lambda c: c.serial)], [])
+    try:
+        any(taking)
+        return [c.get(False) for c in cells]
+    finally:
+        any(giving)
+
+
 def some_run(cells: Sequence[Any]) -> bool:
     """True if a call that uses one of these states is under way (in this thread, which has their locks)."""
     return any(map(_running, cells))
