@@ -18,6 +18,7 @@ KNOWN = {
     "argpartition": "value: the order of what is not asked for is free", "partition": "value: as argpartition",
     "quantile": "value: between infinities of one sign is that infinity, NumPy's is nan",
     "percentile": "value: as quantile", "imag": "dtype: of a Python bool", "real": "dtype: of a Python bool",
+    "interp": "value: where a point is nan", "nanstd": "value: NumPy's differences have the dtype of the operand",
     "linalg.eig": "dtype: always complex",
     "linalg.eigvals": "dtype: always complex",
     "linalg.lstsq": "dtype, shape: the rank is int64; residuals have a shape that does not depend on data",

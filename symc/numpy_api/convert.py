@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import DTypeError
+from symc.errors import DTypeError, InputError
 from symc.ir.dim import Dim
 from symc.ir.op import lookup
 from symc.ir.ops.cast import cast
@@ -166,6 +166,10 @@ def placed(item: Any, dtype: np.dtype, name: str) -> Value:
     return convert(as_operand(item).value, dtype)
 
 
+#: Of an array of NumPy's.
+MOST_AXES = 64
+
+
 @public(aliases=("array",))
 def asarray(
     obj: Any,
@@ -179,6 +183,8 @@ def asarray(
 ) -> Tensor:
     """``obj`` (a number, array, tensor, or nested lists of these) as a tensor, of ``dtype`` if given."""
     t = Tensor(as_tensor(obj).value if dtype is None else placed(obj, as_dtype(dtype), "asarray"))
+    if ndmin > MOST_AXES:
+        raise InputError(f"asarray: ndmin, {ndmin}, is more than the {MOST_AXES} axes of an array")
     if t.ndim < ndmin:
         t = API["reshape"](t, (1,) * (ndmin - t.ndim) + t.shape)
     return t

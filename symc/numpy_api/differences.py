@@ -10,7 +10,7 @@ from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import known_equal
 from symc.numpy_api.convert import as_tensor, default_float
 from symc.numpy_api.manipulation import normal_axes, normal_axis
-from symc.numpy_api.promotion import common_dtype, rows
+from symc.numpy_api.promotion import check_times, common_dtype, rows
 from symc.public import API, public
 from symc.tensor import Tensor
 
@@ -27,6 +27,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     t = API["concatenate"](pieces, axis) if len(pieces) > 1 else t
     if n < 0:
         raise ShapeError(f"diff: n must not be negative, it is {n}")
+    check_times(n, "diff: n")
     for _ in range(n):
         later, earlier = (API["getitem"](t, (slice(None),) * axis + (s,)) for s in (slice(1, None), slice(None, -1)))
         t = API["not_equal" if t.dtype.kind == "b" else "subtract"](later, earlier)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -278,9 +279,12 @@ def round(a: Any, decimals: int = 0) -> Tensor:
         raise DTypeError("round: a bool has no decimals", values=rows([t]), help="NumPy's neither; cast first")
     if decimals == 0:
         return API["rint"](t)
+    if not isinstance(decimals, int | np.integer) or abs(decimals) > sys.float_info.max_10_exp:
+        raise InputError(f"round: decimals, {decimals!r:.40}, must be an int of magnitude up to "
+                         f"{sys.float_info.max_10_exp}", values=rows([t]))
+    scale = 10.0 ** abs(int(decimals))
     if t.dtype.kind in "iu":
-        return API["multiply"](API["rint"](API["divide"](t, 10**-decimals)), 10**-decimals).astype(t.dtype)  # type: ignore[attr-defined]
-    scale = 10 ** abs(decimals)
+        return API["multiply"](API["rint"](API["divide"](t, scale)), scale).astype(t.dtype)  # type: ignore[attr-defined]
     first, last = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
     return API[last](API["rint"](API[first](t, scale)), scale)
 

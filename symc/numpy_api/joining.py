@@ -14,7 +14,7 @@ from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
 from symc.numpy_api.convert import as_operand, as_tensor, convert
 from symc.numpy_api.manipulation import expanded, normal_axes, normal_axis, reshaped
-from symc.numpy_api.promotion import rows, same_dtype
+from symc.numpy_api.promotion import check_times, rows, same_dtype
 from symc.public import API, public
 from symc.sizes import as_size, size_of, user_size
 from symc.tensor import Tensor
@@ -151,6 +151,7 @@ def _cuts(n: Size, indices_or_sections: Any, name: str, exact: bool) -> list[tup
     k = size_of(indices_or_sections)
     if not isinstance(k, int) or k <= 0:
         raise ShapeError(f"{name}: the number of pieces must be a positive int, not {indices_or_sections!r}")
+    check_times(k, f"{name}: the number of pieces")
     whole, extra = n // k, n % k
     if isinstance(extra, Dim) or isinstance(n, Dim):
         if extra != 0 and exact or isinstance(extra, Dim):

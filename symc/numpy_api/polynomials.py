@@ -11,7 +11,7 @@ from symc.errors import InputError, ShapeError
 from symc.ir.dim import floordiv, maximum, minimum
 from symc.numpy_api.convert import as_tensor
 from symc.numpy_api.linear import conjugated
-from symc.numpy_api.promotion import rows
+from symc.numpy_api.promotion import check_times, rows
 from symc.public import API, public
 from symc.sizes import as_size, user_size
 from symc.tensor import Tensor
@@ -61,6 +61,7 @@ def polyder(p: Any, m: int = 1) -> Tensor:
     if t.ndim != 1 or m < 0:
         raise ShapeError(f"polyder: derivative {m} of {t.ndim} axes; a vector and a number from 0 up are needed",
                          values=rows([t]))
+    check_times(m, "polyder: m")
     for _ in range(m):
         n = t.shape[0]
         t = API["multiply"](API["getitem"](t, slice(None, -1)), API["subtract"](n - 1, API["arange"](n - 1)))
@@ -74,6 +75,7 @@ def polyint(p: Any, m: int = 1, k: Any = 0) -> Tensor:
     if t.ndim != 1 or m < 0:
         raise ShapeError(f"polyint: integral {m} of {t.ndim} axes; a vector and a number from 0 up are needed",
                          values=rows([t]))
+    check_times(m, "polyint: m")
     for _ in range(m):
         n = t.shape[0]
         t = API["concatenate"](

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import DTypeError, ShapeError
+from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import Size, known_equal
 from symc.ir.op import lookup
 from symc.ir.types import DTYPE_NAMES, as_dtype
@@ -92,6 +92,16 @@ def _accepts(ufunc: np.ufunc, dtype: np.dtype) -> bool:
 def rows(tensors: Sequence[Tensor]) -> list[tuple[str, Any, Any]]:
     """Rows for an error message about operands."""
     return [t.describe(f"operand {i}") for i, t in enumerate(tensors)]
+
+
+#: How often a function repeats what it writes down: each time makes the program longer.
+MOST_TIMES = 10_000
+
+
+def check_times(n: int, what: str) -> None:
+    """Raise InputError for a program that would be too long to write down."""
+    if n > MOST_TIMES:
+        raise InputError(f"{what}, {n}, is more than {MOST_TIMES}")
 
 
 def check_range(t: Tensor, dtype: np.dtype, name: str, among: Sequence[Tensor] = ()) -> None:

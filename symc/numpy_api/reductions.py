@@ -72,7 +72,7 @@ def _extreme(name: str, *numpy_functions: Callable) -> Callable[..., Tensor]:
         t = as_tensor(a)
         if initial is not None:
             initial = _first(initial, t, name)
-            if axis == ():
+            if not normal_axes(axis, t.ndim, name, t):
                 return API[f"{name}imum"](t, initial)
             t = _with_initial(t, axis, initial)
         if t.dtype.kind == "c":
@@ -88,8 +88,6 @@ def _extreme(name: str, *numpy_functions: Callable) -> Callable[..., Tensor]:
 def _with_initial(t: Tensor, axis: Axis, initial: Any) -> Tensor:
     """One more element along one axis, so that the reduction of none has a value."""
     axes = normal_axes(axis, t.ndim, "max", t)
-    if not axes:
-        return t
     extra = [(0, 1 if i == axes[0] else 0) for i in range(t.ndim)]
     return API["pad"](t, extra, constant_values=initial)
 

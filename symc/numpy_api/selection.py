@@ -106,16 +106,16 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
                          help="one place may be a size; join slices with sc.concatenate")
     places = _constant(obj, t, "insert", "x.at[i].set(v) replaces elements; sc.where selects")
     try:
-        source = np.insert(np.arange(n), places, -1 - np.arange(_inserted(places, v, t.ndim - axis)))
+        source = np.insert(np.arange(n), places, -1 - np.arange(_inserted(places, n, v, t.ndim - axis)))
     except (IndexError, ValueError, TypeError) as e:
         raise IndexingError(f"insert: {e}", values=rows([t, v])) from None
     v = API["broadcast_to"](v, tuple(len(source) - n if i == axis else s for i, s in enumerate(t.shape)))
     return API["take"](API["concatenate"]([t, v], axis), np.where(source < 0, n - 1 - source, source), axis)
 
 
-def _inserted(places: Any, v: Tensor, depth: int) -> int:
+def _inserted(places: Any, n: int, v: Tensor, depth: int) -> int:
     """The number of elements that are put in: at one place all that there are, else one a place."""
-    count = len(np.arange(2**16)[places]) if isinstance(places, slice) else int(np.size(places))
+    count = len(range(n)[places]) if isinstance(places, slice) else int(np.size(places))
     if np.asarray(places).dtype == bool:
         count = int(np.count_nonzero(places))
     return int(v.shape[-depth]) if count == 1 and v.ndim >= depth else count
@@ -249,8 +249,8 @@ def _indices_of(name: str, build: Callable[..., Any]) -> None:
     public(getattr(np, name))(call)
 
 
-_indices_of("tril_indices_from", lambda s, k: np.tril_indices(s[0], k, s[1]))
-_indices_of("triu_indices_from", lambda s, k: np.triu_indices(s[0], k, s[1]))
+_indices_of("tril_indices_from", lambda s, k: np.tril_indices(s[0], min(max(k, -s[0]), s[1]), s[1]))
+_indices_of("triu_indices_from", lambda s, k: np.triu_indices(s[0], min(max(k, -s[0]), s[1]), s[1]))
 
 
 @public(np.diag_indices_from)
