@@ -478,6 +478,7 @@ NEAR = ([1e6, 1e6 + 1, 1e6 + 2], [1.0, 2.0, 4.0], [1e-5, 2e-5, 4e-5])
 POSITIVE = ([0.5, 2.0, 0.125], [1e-200, 1e-150, 3.0], [1e200, 1e150, 2.0], [1e-25, 1e-30, 1.0], [1e25, 1e30, 1.0])
 W = [0.1, 2.0, 3.0]
 SIGNED = [-0.5, 2.0, 3.0]
+FAINT = [1e-20, 0.0, 3e-21]
 
 
 def row(form: Any, true: Any, points: Any = ROWS_AT, orders: int = 1, ulps: float = 16) -> Probe:
@@ -523,6 +524,10 @@ ROWS: dict[str, Probe] = {
         lambda x: sc.log(sc.sum(_weights(x, SIGNED) * sc.exp(x))),
         lambda xs: mp.log(_sum(w * mp.exp(x) for w, x in zip(SIGNED, xs))),
         ([1000.0, 999.5, 998.0], [0.5, 1.0, 2.0], [-1000.0, -999.0, -1000.0]),
+    ),
+    "log1p(sum(w*exp(x))), faint": row(
+        lambda x: sc.log1p(sc.sum(_weights(x, FAINT) * sc.exp(x))),
+        lambda xs: mp.log1p(_sum(mp.mpf(w) * mp.exp(x) for w, x in zip(FAINT, xs))), (*ROWS_AT, [800.0, 1.0, 0.0]),
     ),
     "log(sum(exp(x)*exp(x)))": row(
         lambda x: sc.log(sc.sum(sc.exp(x) * sc.exp(x))), lambda xs: _lse([2 * x for x in xs])

@@ -19,7 +19,7 @@ from symc.ir.ops.elementwise import like
 from symc.ir.ops.grad_control import stop_gradient
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.logic import and_, where
-from symc.ir.ops.math import exp, exp2, expm1, log, log1p, logaddexp, sigmoid, softplus, sqrt
+from symc.ir.ops.math import exp, exp2, log, log1p, logaddexp, sigmoid, softplus, sqrt
 from symc.ir.ops.reduce import logsumexp, prod, spread, sum_, sup
 from symc.ir.ops.shape import broadcast
 from symc.ir.ops.softmax import log_softmax, softmax
@@ -233,4 +233,5 @@ def log_of_shifted(terms: Sequence[tuple[int, Weighted]], like_: Value, facts: C
     known = and_(isfinite(top), gt(size, float(np.log(np.finfo(like_.dtype).max)) / 2))  # elsewhere it is itself
     top = stop_gradient(where(known, top, like(top, 0)))
     total = join([(s, t.shifted(top, facts)) for s, t in terms], "sum")
-    return (log1p(total + expm1(-top)) if plus_one else log(total)) + top
+    # Shifted, the 1 is exp(-top); added as expm1(-top) to log1p's, it would hide a sum that is small beside 1.
+    return (where(known, log(total + exp(-top)), log1p(total)) if plus_one else log(total)) + top
