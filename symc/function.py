@@ -37,6 +37,7 @@ def compile(
     givens: Any = None,
     donate: Any = (),
     device: Any = "cpu",
+    backend: str | None = None,
     split: Any = (),
     mode: str = "default",
     pipeline: str | None = None,
@@ -56,6 +57,9 @@ def compile(
     * ``donate``: inputs whose arrays a call may overwrite.
     * ``mode``: "default", "reference" (NumPy, op by op), "fast_compile", "debug" (checks every pass and every result
       against the reference), "nan_guard" (stops at the first op that makes a nan or an infinity).
+    * ``backend``: what makes the kernels of the CPU. "llvm" (the default), "numba" (the same kernels, whose Python is
+      ``f.source``, compiled by Numba: slower to compile, the yardstick for the first, which leaves complex numbers and
+      ``sc.op(numba=)`` to it), "numpy" (no kernels: what the optimizer made, op by op).
     * ``pipeline``: a pipeline string instead of the mode's own.
     * ``threads``: how many threads a call may use at most, the calling one included. By default as many as the variable
       ``SYMC_NUM_THREADS`` says, else as many as there are processors for this process. Results have the same bits for
@@ -78,14 +82,15 @@ def compile(
     """
     loc = caller()
     try:
-        mode, pipeline = chosen(mode, pipeline)
+        mode, pipeline, backend = chosen(mode, pipeline, backend, device)
         check_options(mode, pipeline, threads)
-        target = target_of(dict(device=device, split=split, transfers=transfers, precision=precision))
+        target = target_of(dict(device=device, backend=backend, split=split, transfers=transfers, precision=precision))
         check_target(target, mode)
         options: dict[str, Any] = dict(mode=mode, pipeline=pipeline, name=str(name or "f"), threads=threads)
         options["max_bytes"] = read_max_bytes(max_bytes)
         options["accuracy_report"] = bool(accuracy_report)
-        options.update(device=target.asked, split=target.split or split, transfers=transfers, precision=precision)
+        options.update(device=target.asked, backend=backend, split=target.split or split, transfers=transfers,
+                       precision=precision)
         nests = [outputs, inputs, pairs(updates, "updates"), pairs(givens, "givens")]
         if contains_deferred([flatten(x)[0] for x in nests]):
             from symc.deferred_function import DeferredFunction

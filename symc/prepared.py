@@ -16,8 +16,9 @@ from symc.ir.plan import Plan
 from symc.ir.record import dataclass
 from symc.ir.text import print_function
 from symc.ir.value import Value, was_made
+from symc.modes import BY_NUMPY
 from symc.opt import DEFAULT, FAST_COMPILE, Optimized, optimize
-from symc.opt.pipelines import ON_CUDA
+from symc.opt.pipelines import FOR_KERNELS, ON_CUDA
 from symc.runtime.kept_program import KeptProgram
 from symc.runtime.kernels import compile_count
 from symc.runtime.program import load
@@ -73,6 +74,8 @@ def prepare(
     wanted = pipeline_of(mode, target) if pipeline is None else pipeline
     if mode in CHECKED:
         wanted = f"check_assumptions,{wanted}"
+    if pipeline is None and wanted and target.backend == "numpy":
+        wanted += "".join(f",-{p}" for p in FOR_KERNELS)
     if not wanted:
         return _loaded(Prepared(f, f, {"input": f}, None, threads=threads, target=target), mode, donated, budget)
     if budget is not None and "keep" in wanted.split(","):
@@ -106,26 +109,29 @@ def _loaded(
     p: Prepared, mode: str, donated: frozenset[int], budget: Budget | None, pipeline: str | None = None
 ) -> Prepared:
     """With its plan and program."""
-    if budget is not None and mode in ("reference", "nan_guard"):
-        raise InputError(f"max_bytes: mode={mode!r} runs without a memory plan",
-                         help="mode='default', 'fast_compile' and 'debug' have one")
-    if mode == "reference":
-        p.program = ReferenceProgram(p.final)
-    elif mode == "nan_guard":
+    by_numpy = mode in BY_NUMPY or p.target.backend == "numpy"
+    if budget is not None and by_numpy:
+        what = f"mode={mode!r}" if mode in BY_NUMPY else "backend='numpy'"
+        raise InputError(f"max_bytes: {what} runs without a memory plan", help="kernels have one: backend='llvm' in "
+                         "mode='default', 'fast_compile' or 'debug'")
+    if mode == "nan_guard":
         p.program = NanGuardProgram(p.final)
+    elif by_numpy:
+        p.program = ReferenceProgram(p.final)
     else:
-        plan = _load(p, donated, budget)
-        if mode == "debug":
-            from symc.codegen.check_plan import check_plan
-            from symc.debugging.debug_mode import DebugProgram
+        _load(p, donated, budget)
+    if mode == "debug":
+        from symc.codegen.check_plan import check_plan
+        from symc.debugging.debug_mode import DebugProgram
 
-            check_plan(plan)
-            p.program = DebugProgram(p.source, p.final, p.stages, p.program, donated | frozenset(p.final.updates),
-                                     pipeline or DEFAULT)
+        if p.plan is not None:
+            check_plan(p.plan)
+        p.program = DebugProgram(p.source, p.final, p.stages, p.program, donated | frozenset(p.final.updates),
+                                 pipeline or DEFAULT, p.target.compiler)
     return p
 
 
-def _load(p: Prepared, donated: frozenset[int], budget: Budget | None) -> Plan:
+def _load(p: Prepared, donated: frozenset[int], budget: Budget | None) -> None:
     """Plan and compile. What goes wrong here is a bug of symc, whatever it is called; its text makes it a test."""
     try:
         written = donated | frozenset(p.final.updates)
@@ -139,7 +145,6 @@ def _load(p: Prepared, donated: frozenset[int], budget: Budget | None) -> Plan:
             plan = make_plan(parts.rest, written, lanes=_lanes(p))
             p.plan, p.program = plan, KeptProgram(parts, _program(p, p.first), _program(p, plan))
         p.compiled = compile_count() - before
-        return plan
     except (SymcError, MemoryError):
         raise
     except ModuleNotFoundError as e:
@@ -156,7 +161,7 @@ def _load(p: Prepared, donated: frozenset[int], budget: Budget | None) -> Plan:
 def _program(p: Prepared, plan: Plan) -> Any:
     """What runs a plan."""
     if p.target.on_host:
-        return load(plan, threads_of(p.threads))
+        return load(plan, threads_of(p.threads), p.target.compiler)
     if p.target.devices:
         from symc.runtime.cuda.ranks import RanksProgram, group
         from symc.splitting import split_of

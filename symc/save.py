@@ -49,7 +49,7 @@ FORMAT = 2
 #: The options that a file has, with what they are where an older file lacks them.
 _OPTIONS: dict[str, Any] = {
     "mode": "default", "pipeline": None, "name": "f", "threads": None, "max_bytes": None, "accuracy_report": False,
-    "device": "cpu", "split": (), "transfers": "explicit", "precision": "highest",
+    "device": "cpu", "backend": None, "split": (), "transfers": "explicit", "precision": "highest",
 }  # fmt: skip
 
 

@@ -1,5 +1,5 @@
-"""Where a function runs, and what may cross: the options ``device=``, ``split=``, ``transfers=`` and ``precision=`` of
-``compile``.
+"""Where a function runs, who computes there, and what may cross: the options ``device=``, ``backend=``, ``split=``,
+``transfers=`` and ``precision=`` of ``compile``.
 """
 
 from __future__ import annotations
@@ -9,28 +9,37 @@ from typing import Any
 
 from symc.errors import InputError, did_you_mean
 from symc.ir.record import dataclass
+from symc.modes import BY_NUMPY
 
 #: What becomes of arrays of the host: copied when they are arguments ("explicit"), refused ("forbid"), and, results
 #: too, copied ("auto").
 TRANSFERS = ("explicit", "forbid", "auto")
 #: How products of f32 are multiplied: as f32, or rounded to tf32 or bf16 first (sums are f32).
 PRECISIONS = ("highest", "tf32", "bf16")
+#: What makes the kernels of the CPU, or computes without kernels: NumPy, op by op.
+BACKENDS = ("llvm", "numba", "numpy")
 
 
 @dataclass(frozen=True)
 class Target:
     """``device``: "cpu", or "cuda:k". ``devices``: all of them, where they are several, and ``split``: the sizes of
-    which each has a part."""
+    which each has a part. ``backend``: of the CPU, None for that of the device or mode."""
 
     device: str = "cpu"
     transfers: str = "explicit"
     precision: str = "highest"
     devices: tuple[str, ...] = ()
     split: tuple[str, ...] = ()
+    backend: str | None = None
 
     @property
     def on_host(self) -> bool:
         return self.device == "cpu"
+
+    @property
+    def compiler(self) -> str:
+        """What makes the kernels of the CPU."""
+        return self.backend or BACKENDS[0]
 
     @property
     def ranks(self) -> int:
@@ -50,12 +59,17 @@ def target_of(options: dict[str, Any]) -> Target:
     """The target that options say; on the CPU nothing is transferred, and products are as precise as they are written.
     Raises InputError for what does not exist."""
     device, transfers = options.get("device", "cpu"), options.get("transfers", "explicit")
-    precision = options.get("precision", "highest")
-    for name, value, known in (("transfers", transfers, TRANSFERS), ("precision", precision, PRECISIONS)):
-        if value not in known:
-            raise InputError(f"unknown {name} {value!r}", help=did_you_mean(str(value), known))
+    precision, backend = options.get("precision", "highest"), options.get("backend")
+    known: tuple[tuple[str, Any, tuple], ...] = (
+        ("transfers", transfers, TRANSFERS), ("precision", precision, PRECISIONS), ("backend", backend, BACKENDS))
+    for name, value, choices in known:
+        if value not in choices and (name, value) != ("backend", None):
+            raise InputError(f"unknown {name} {value!r}", help=did_you_mean(str(value), choices))
     if device == "cpu":
-        return HOST
+        return HOST if backend is None else Target(backend=backend)
+    if backend is not None:
+        raise InputError(f"backend={backend!r} computes on the CPU, device={device!r} was asked for",
+                         help="leave backend= out: kernels of a device are CUDA C++")
     from symc.runtime.cuda.devices import parse
 
     if not isinstance(device, tuple | list):
@@ -88,8 +102,11 @@ def _several(given: Sequence[Any]) -> tuple[str, ...]:
 
 
 def check_target(target: Target, mode: str) -> None:
-    """Raise for a device that is not there, and for a mode that runs on the host."""
+    """Raise for a device that is not there, for a mode that runs on the host, and for kernels in a mode without."""
     if target.on_host:
+        if mode in BY_NUMPY and target.backend not in (None, "numpy"):
+            raise InputError(f"mode={mode!r} runs every op by NumPy, backend={target.backend!r} was asked for",
+                             help="mode='default', 'fast_compile' and 'debug' have kernels")
         return
     from symc.runtime.cuda.devices import context
 

@@ -16,6 +16,7 @@ from symc.ir.phases import Record
 from symc.ir.plan import Plan
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
+from symc.modes import BY_NUMPY
 from symc.runtime.commit import snapshot
 
 if TYPE_CHECKING:
@@ -42,11 +43,10 @@ class Views:
 
     def _planned(self) -> Plan:
         if self._prepared.plan is None:
-            raise PlanError(
-                f"{self._signature.function} was compiled with mode={self._options['mode']!r}, which has no plan",
-                where=[caller()],
-                help="mode='default' plans memory",
-            )
+            mode = self._options["mode"]
+            how = f"mode={mode!r}" if mode in BY_NUMPY else "backend='numpy'"
+            raise PlanError(f"{self._signature.function} was compiled with {how}, which has no plan",
+                            where=[caller()], help="kernels have one: mode='default' with backend='llvm' or 'numba'")
         return self._prepared.plan
 
     @property

@@ -37,7 +37,7 @@ KEPT = ("default", "fast_compile")
 MOST = 8
 
 
-def key_of(f: Function, mode: str, pipeline: str | None, donated: frozenset[int]) -> str | None:
+def key_of(f: Function, mode: str, pipeline: str | None, donated: frozenset[int], backend: str = "llvm") -> str | None:
     """What tells this program from all others; None for one that is not kept."""
     if mode not in KEPT or not machine_code.LINKED or object_cache.folder() is None or extensions.changed():
         return None
@@ -45,7 +45,7 @@ def key_of(f: Function, mode: str, pipeline: str | None, donated: frozenset[int]
         return None
     settings = [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("SYMC_") and k != object_cache.FOLDER]
     parts = ["function", version.of_everything(), f.body.fingerprint.hex(), str(f.updates), str(sorted(donated)), mode,
-             str(pipeline), *settings]
+             str(pipeline), backend, *settings]
     return object_cache.key(parts)
 
 
@@ -164,7 +164,8 @@ def prepare(
     budget: Budget | None = None, target: Target = HOST,
 ) -> Prepared:
     """As ``symc.prepared.prepare``, by what is on disk if it is there."""
-    key = None if budget is not None or not target.on_host else key_of(f, mode, pipeline, donated)
+    kept = budget is None and target.on_host and target.backend != "numpy"
+    key = key_of(f, mode, pipeline, donated, target.compiler) if kept else None
 
     def make() -> Prepared:
         with no_collections(lasting=True), recording(record):

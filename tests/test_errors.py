@@ -332,6 +332,36 @@ def unknown_mode():
 
 
 @case
+def unknown_backend():
+    x = sc.vector("x")
+    sc.compile(x, backend="nunba")
+
+
+@case
+def backend_of_a_mode_without_kernels():
+    x = sc.vector("x")
+    sc.compile(x, mode="reference", backend="numba")
+
+
+@case
+def backend_of_a_device():
+    x = sc.vector("x")
+    sc.compile(x, device="cuda", backend="llvm")
+
+
+@case
+def memory_of_a_backend_without_a_plan():
+    x = sc.vector("x", shape=("n",))
+    sc.compile(x + 1, backend="numpy").memory(n=3)
+
+
+@case
+def budget_of_a_backend_without_a_plan():
+    x = sc.vector("x", shape=("n",))
+    sc.compile(x + 1, backend="numpy", max_bytes=("1 MB", {"n": 10}))
+
+
+@case
 def unknown_device():
     x = sc.vector("x")
     sc.compile(x, device="gpu")

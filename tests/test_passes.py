@@ -401,6 +401,9 @@ def test_modes_have_the_names_of_other_packages_and_flags(monkeypatch):
     assert "mode 'fast_compile'" in repr(sc.compile(x + 1, mode="fast_compile"))
     monkeypatch.setenv("SYMC_FLAGS", "pipeline=canonicalize,fuse")
     assert list(sc.compile(x + 1).stages) == ["input", "canonicalize", "fuse"]
+    monkeypatch.setenv("SYMC_FLAGS", "mode=fast_compile; backend=numpy")
+    assert sc.compile(x + 1).kernels == () and "mode 'fast_compile'" in repr(sc.compile(x + 1))
+    assert [k.backend for k in sc.compile(x + 1, backend="llvm").kernels] == ["llvm"]
     monkeypatch.setenv("SYMC_FLAGS", "mod=debug")
     with pytest.raises(PipelineError, match="'mod=debug' is no flag"):
         sc.compile(x + 1)

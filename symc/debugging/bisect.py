@@ -129,7 +129,7 @@ def find(f: CompiledFunction, arrays: Sequence[np.ndarray], expected: list[np.nd
     found = attempt(lambda: _run(f, arrays), trusted) or attempt(lambda: _run(f, arrays), trusted)
     if found is None or prepared.plan is None:
         return Guilt()
-    return blame_backend(prepared.final, found, trusted, f._built.donated)
+    return blame_backend(prepared.final, found, trusted, f._built.donated, backend=f._target.compiler)
 
 
 def _pipeline(prepared: Any, pipeline: str | None) -> str:

@@ -40,10 +40,10 @@ class DebugProgram:
     """Runs the real program, and raises InternalError when it, a pass or a kernel disagrees with the reference."""
 
     def __init__(self, source: Function, final: Function, stages: Mapping[str, Function], program: Any,
-                 donated: frozenset[int] = frozenset(), pipeline: str = DEFAULT):
+                 donated: frozenset[int] = frozenset(), pipeline: str = DEFAULT, backend: str = "llvm"):
         self.unchecked = program
         self._source, self._final, self._stages = source, final, dict(stages)
-        self._donated, self._pipeline = donated, pipeline
+        self._donated, self._pipeline, self._backend = donated, pipeline, backend
         self._natives: dict[tuple[Region, bool, bool], Native] = {}
 
     def __getattr__(self, name: str) -> Any:
@@ -69,13 +69,15 @@ class DebugProgram:
             return blame_pass(*wrong, trusted, self._pipeline)
         found: Difference | str | None = trusted.difference(got)
         if found is not None:
-            return blame_backend(self._final, found, trusted, self._donated)
+            return blame_backend(self._final, found, trusted, self._donated, backend=self._backend)
+        if self._backend == "numpy":
+            return None
         return self._prefixes(trusted) or self._steps(trusted) or self._memory(trusted)
 
     def _native(self, f: Function, reuse: bool = True, alone: bool = False) -> Native:
         key = (f.body, reuse, alone)
         if key not in self._natives:
-            self._natives[key] = Native(f, frozenset() if alone else self._donated, reuse)
+            self._natives[key] = Native(f, frozenset() if alone else self._donated, reuse, self._backend)
         return self._natives[key]
 
     def _prefixes(self, trusted: Trusted) -> Guilt | None:
@@ -84,7 +86,7 @@ class DebugProgram:
             low = f if f is self._final else lowered(f)
             found = attempt(lambda low=low: self._native(low).run(trusted.arrays), trusted)  # type: ignore[misc]
             if found is not None:
-                return blame_backend(low, found, trusted, self._donated)
+                return blame_backend(low, found, trusted, self._donated, backend=self._backend)
         return None
 
     def _steps(self, trusted: Trusted) -> Guilt | None:
@@ -93,7 +95,7 @@ class DebugProgram:
             alone = Trusted(s.function, s.arrays)
             found = attempt(lambda s=s: self._native(s.function, alone=True).run(s.arrays), alone)  # type: ignore[misc]
             if found is not None:
-                return blame_backend(self._final, found, trusted, self._donated)
+                return blame_backend(self._final, found, trusted, self._donated, backend=self._backend)
         return None
 
     def _memory(self, trusted: Trusted) -> Guilt | None:

@@ -184,22 +184,22 @@ def named(v: Value, f: Function, depth: int = 5) -> str:
 
 
 def blame_backend(final: Function, found: Difference | str, trusted: Trusted, donated: frozenset[int],
-                  seconds: float = 10.0) -> Guilt:
+                  seconds: float = 10.0, backend: str = "llvm") -> Guilt:
     """The kernel or call of a function that is wrong alone; else the plan."""
     guilt = Guilt("backend")
     _note(guilt, found)
     whole = Sample(final, tuple(trusted.arrays), donated)
     for v, s in steps_alone(whole):
-        wrong = backend_is_wrong(s)
+        wrong = backend_is_wrong(s, backend)
         if wrong is not None:
             guilt.kind, guilt.name = "kernel", step_name(v)
             guilt.lines = final.locations(v)
             guilt.value = f"{named(v, final, 3)} : {v.type}"
-            guilt.sample = shrink(s, lambda x: backend_is_wrong(x) is not None, seconds, 150)
+            guilt.sample = shrink(s, lambda x: backend_is_wrong(x, backend) is not None, seconds, 150)
             return guilt
-    if attempt(lambda: run_native(final, whole.arrays, donated, reuse=False), trusted) is None:
+    if attempt(lambda: run_native(final, whole.arrays, donated, False, backend), trusted) is None:
         guilt.kind, guilt.name = "plan", "results of steps overwrite one another"
-    elif attempt(lambda: run_native(final, whole.arrays), trusted) is None:
+    elif attempt(lambda: run_native(final, whole.arrays, backend=backend), trusted) is None:
         guilt.kind, guilt.name = "plan", "a donated input is overwritten too early"
     guilt.sample = whole
     return guilt
@@ -237,14 +237,14 @@ def _on(v: Value, leaves: Mapping[Value, Value]) -> list[Value]:
     return [rebuild(v, [leaves.get(o, o) for o in v.operands])]
 
 
-def backend_is_wrong(s: Sample) -> Difference | str | None:
+def backend_is_wrong(s: Sample, backend: str) -> Difference | str | None:
     """How a lowered function differs natively from its reference."""
     trusted = Trusted(s.function, s.arrays)
     made: list[Native] = []
 
     def run() -> list[np.ndarray]:
         if not made:
-            made.append(Native(s.function, s.donated))
+            made.append(Native(s.function, s.donated, backend=backend))
         return made[0].run(s.arrays)
 
     return attempt(run, trusted) or attempt(run, trusted)

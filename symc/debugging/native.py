@@ -29,11 +29,11 @@ def lowered(f: Function) -> Function:
 class Native:
     """A lowered function, planned, proved and loaded."""
 
-    def __init__(self, f: Function, donated: frozenset[int] = frozenset(), reuse: bool = True):
+    def __init__(self, f: Function, donated: frozenset[int] = frozenset(), reuse: bool = True, backend: str = "llvm"):
         self.function, self.donated = f, donated | frozenset(f.updates)
         self.plan = make_plan(f, self.donated, reuse=reuse)
         check_plan(self.plan)
-        self.program = load(self.plan)
+        self.program = load(self.plan, backend=backend)
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Results on copies of the arrays. Raises PlanError when a call breaks what it promises about memory."""
@@ -78,6 +78,6 @@ class OnDevice:
 
 
 def run_native(f: Function, arrays: Sequence[np.ndarray], donated: frozenset[int] = frozenset(),
-               reuse: bool = True) -> list[np.ndarray]:
+               reuse: bool = True, backend: str = "llvm") -> list[np.ndarray]:
     """The results of a lowered function by the backend."""
-    return Native(f, donated, reuse).run(arrays)
+    return Native(f, donated, reuse, backend).run(arrays)

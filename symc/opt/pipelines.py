@@ -74,6 +74,9 @@ FAST_COMPILE = (
 #: * read_once is left out: its kernel reads a matrix once where one core goes through it row by row.
 ON_CUDA = DEFAULT.replace(",decompose,", ",at_once,decompose,at_once,").replace(",read_once,", ",")
 
+#: Passes whose purpose is kernels and memory: an evaluation op by op has neither.
+FOR_KERNELS = ("check_indices", "small_loops", "read_once", "keep", "fuse")
+
 #: Everything but fusion, for those who want to see or test values.
 UNFUSED = DEFAULT.removesuffix(",check_indices,small_loops,read_once,blas,keep,fuse")
 

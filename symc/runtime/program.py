@@ -24,18 +24,20 @@ from symc.runtime.lowered import Lowered
 
 @dataclass(frozen=True)
 class KernelRecord:
-    """What a user sees of one kernel: its name, source, how many steps launch it, and the lines it computes."""
+    """What a user sees of one kernel: its name, source, how many steps launch it, the lines it computes, and which
+    compiler made it ("llvm", "numba", "cuda")."""
 
     name: str
     source: str
     launches: int
     lines: tuple[str, ...]
+    backend: str
 
 
 class Program(Frames):
     """A loaded plan. ``run`` may be called from several threads."""
 
-    def __init__(self, plan: Plan, threads: int = 1):
+    def __init__(self, plan: Plan, threads: int = 1, backend: str = "llvm"):
         super().__init__(threads)
         self.plan, self._record = plan, current()
         self.launches: dict[Form, Launch] = {}  # for the launch steps that the backend can express
@@ -47,7 +49,7 @@ class Program(Frames):
             if form not in tried:
                 tried.add(form)
                 self.required[form[0]] = requirements(form[0])
-                launch = _build(step, form, names)
+                launch = _build(step, form, names, backend)
                 if launch is not None:
                     self.launches[form] = launch
 
@@ -69,7 +71,8 @@ class Program(Frames):
                 row = found.setdefault(launch.kernel.name, [launch.kernel, 0, {}])
                 row[1] += 1
                 row[2].update(dict.fromkeys(map(str, plan.function.locations(step.value))))
-        return [KernelRecord(n, k.source.text, count, tuple(lines)) for n, (k, count, lines) in found.items()]
+        return [KernelRecord(n, k.source.text, count, tuple(lines), k.backend)
+                for n, (k, count, lines) in found.items()]
 
     # -- running
 
@@ -88,9 +91,10 @@ class Program(Frames):
         return TimedFrame(lowered, laps, self.threads)
 
 
-def load(plan: Plan, threads: int = 1) -> Program:
-    """Compile what the plan launches and make it callable. ``threads``: how many a call may use."""
-    return Program(plan, threads)
+def load(plan: Plan, threads: int = 1, backend: str = "llvm") -> Program:
+    """Compile what the plan launches and make it callable. ``threads``: how many a call may use; ``backend``: which
+    compiler makes its kernels."""
+    return Program(plan, threads, backend)
 
 
 def every_step(plan: Plan) -> Iterator[tuple[Plan, Step]]:
@@ -108,7 +112,7 @@ def _launch_steps(plan: Plan) -> Iterator[tuple[Plan, Step]]:
 
 
 @phase("kernel", lambda step, *_: kernel_name(step.value))
-def _build(step: Step, form: Form, names: dict[tuple, str]) -> Launch | None:
+def _build(step: Step, form: Form, names: dict[tuple, str], backend: str) -> Launch | None:
     """How to launch a step, or None where the backend has no rendering for it. ``names``: kernels by what they do."""
     try:
         source = kernel_source(form)
@@ -117,4 +121,4 @@ def _build(step: Step, form: Form, names: dict[tuple, str]) -> Launch | None:
     readable = kernel_name(step.value) + "_in_place" * bool(form[1])
     name = names.setdefault((source.text, source.arrays), readable)
     source = replace(source, text=source.text.replace("def kernel(", f"def {name}(", 1))
-    return Launch(compile_kernel(source, name), source)
+    return Launch(compile_kernel(source, name, backend), source)

@@ -173,7 +173,8 @@ class CudaProgram:
                 row = found.setdefault(loaded.name, [loaded, 0, {}])
                 row[1] += 1
                 row[2].update(dict.fromkeys(map(str, plan.function.locations(step.value))))
-        return [CudaKernelRecord(n, k.text, count, tuple(lines), k.resources) for n, (k, count, lines) in found.items()]
+        return [CudaKernelRecord(n, k.text, count, tuple(lines), "cuda", k.resources)
+                for n, (k, count, lines) in found.items()]
 
     # -- running
 
