@@ -55,7 +55,8 @@ def results(out: Any) -> tuple[np.ndarray, ...]:
 OBSERVED = {
     "eigh": lambda v: [v[0], phaseless(v[1])],
     "eig": lambda v: [v[0], phaseless(v[1])],
-    "svd": lambda v: [phaseless(v[0]), v[1], phaseless(adjoint(v[2])), product(v[0], v[2])],
+    "svd": lambda v: [phaseless(v[0]), v[1], phaseless(adjoint(v[2])), product(v[0], v[2])]
+    if v[0].shape[-1] == v[2].shape[-2] else [v[1]],
 }
 
 

@@ -35,6 +35,8 @@ WEIGHTS = {"rules": 30, "front": 18, "mixed": 14, "ops": 13, "arguments": 7, "si
 SHARES = {"passes": 100, "fast_passes": 25, "again": 15, "text": 20, "files": 8, "gradients": 30, "differences": 15,
           "batches": 25}  # fmt: skip
 NATIVE_SHARES = {"native": 60, "fast_native": 20, "plain_native": 30, "memory": 20}
+#: Backends that are compared alone, and the check that does.
+ALONE = {"device": "on_device", "numba": "by_numba"}
 #: Of how many programs kernels are compiled when everything is tried.
 NATIVE_PROGRAMS = 25
 #: Checks that cost too much for programs with loops in them.
@@ -116,8 +118,8 @@ def _coverage(what: str, counts: dict[str, int], names: list[str]) -> str:
 class Campaign:
     """Goes through programs until time is over or there were enough. The same seed gives the same programs.
 
-    ``backend``: "reference" (no kernels), "native" (kernels for every program), "all" (kernels for some) or "device"
-    (kernels of an emulated CUDA device for every program, and no other check).
+    ``backend``: "reference" (no kernels), "native" (kernels for every program), "all" (kernels for some), "device"
+    (kernels of an emulated CUDA device for every program, and no other check) or "numba" (the same by Numba).
     ``edges``: infinities and nans among the inputs, too.
     ``out``: where failing programs are written, as ``.ir`` and as tests. ``say``: is told what is found, at once.
     """
@@ -203,7 +205,7 @@ class Campaign:
 
     def _without_loops(self, program: Program, out: Summary, rng: np.random.Generator) -> None:
         """Compare loops with the same program without."""
-        if self.backend == "device":
+        if self.backend in ALONE:
             return
         native = {"reference": False, "native": True, "all": bool(rng.random() < 0.3)}[self.backend]
         for check in looped.turn(program.source, rng, native):
@@ -215,8 +217,8 @@ class Campaign:
                 break
 
     def _turn(self, program: Program, rng: np.random.Generator) -> list[str]:
-        if self.backend == "device":
-            return ["on_device"]
+        if self.backend in ALONE:
+            return [ALONE[self.backend]]
         share = {"reference": 0, "native": 100, "all": NATIVE_PROGRAMS}[self.backend]
         turn = [c for c, p in SHARES.items() if 100 * rng.random() < p]
         if 100 * rng.random() < share:

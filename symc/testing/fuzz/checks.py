@@ -39,6 +39,7 @@ from symc.opt.pipelines import ON_CUDA
 from symc.prepared import prepare
 from symc.save import pack, unpack
 from symc.signature import Slot
+from symc.target import target_of
 
 Arrays = tuple[np.ndarray, ...]
 #: How long a failing program may be made smaller.
@@ -237,12 +238,14 @@ def files(t: Trial) -> Guilt | None:
     return None
 
 
-def compiled(f: Function, mode: str = "reference", pipeline: str | None = None) -> CompiledFunction:
+def compiled(f: Function, mode: str = "reference", pipeline: str | None = None,
+             backend: str | None = None) -> CompiledFunction:
     """A function object of an IR function without states."""
     slots = tuple(Slot(i.name) for i in f.inputs)
     built = Built(f, Nest("tuple", (LEAF,) * len(f.outputs)), slots, (), frozenset())
-    options = dict(mode=mode, pipeline=pipeline, name=f.name, threads=None, max_bytes=None)
-    return CompiledFunction(built, prepare(f, mode, pipeline, frozenset()), options)
+    options = dict(mode=mode, pipeline=pipeline, name=f.name, threads=None, max_bytes=None,
+                   backend=backend)
+    return CompiledFunction(built, prepare(f, mode, pipeline, frozenset(), target=target_of(options)), options)
 
 
 def _file_is_wrong(s: Sample) -> Difference | str | None:
@@ -255,12 +258,12 @@ def _file_is_wrong(s: Sample) -> Difference | str | None:
 # --- the backend ------------------------------------------------------------------------------------------------------
 
 
-def _natively(t: Trial, final: Function) -> Guilt | None:
+def _natively(t: Trial, final: Function, backend: str = "llvm") -> Guilt | None:
     programs: dict[bool, Native] = {}
     for trusted in t.trusted:
         def run(trusted: Trusted = trusted) -> list[np.ndarray]:
             if not programs:
-                programs[True] = Native(final, t.donated)
+                programs[True] = Native(final, t.donated, backend=backend)
             return programs[True].run(trusted.arrays)
 
         found = attempt(run, trusted) or attempt(run, trusted)
@@ -268,7 +271,7 @@ def _natively(t: Trial, final: Function) -> Guilt | None:
             before = attempt(lambda trusted=trusted: evaluate(final, trusted.arrays), trusted)  # type: ignore[misc]
             if before is not None:
                 continue  # a pass is wrong: another check says which
-            return blame_backend(final, found, trusted, t.donated, t.seconds)
+            return blame_backend(final, found, trusted, t.donated, t.seconds, backend)
     return None
 
 
@@ -288,6 +291,12 @@ def fast_native(t: Trial) -> Guilt | None:
 def plain_native(t: Trial) -> Guilt | None:
     """Kernels of the function as it is written."""
     return _natively(t, lowered(t.function))
+
+
+@check("by_numba", native=True)
+def by_numba(t: Trial) -> Guilt | None:
+    """The default pipeline and plan, with kernels by Numba; every call twice."""
+    return _natively(t, t.optimized.function, "numba")
 
 
 @check("on_device", native=True)

@@ -13,9 +13,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--minutes", type=float, default=5.0, help="how long (default: 5)")
     parser.add_argument("--programs", type=int, default=None, help="stop after so many programs")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same programs")
-    parser.add_argument("--backend", choices=["reference", "native", "all", "device"], default="all",
+    parser.add_argument("--backend", choices=["reference", "native", "all", "device", "numba"], default="all",
                         help="compile no programs, all of them, or some (default: all, which compiles some); device: "
-                        "all of them for a CUDA device, which is emulated with g++")
+                        "all of them for a CUDA device, which is emulated with g++; numba: all of them by Numba")
     parser.add_argument("--out", type=Path, default=Path("fuzz-failures"),
                         help="folder for failing programs, as .ir and as tests (default: fuzz-failures)")
     parser.add_argument("--generators", default="",
