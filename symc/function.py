@@ -201,7 +201,8 @@ class CompiledFunction(views.Views):
 
     def __repr__(self) -> str:
         size = len(self._prepared.final.values())
-        return f"<compiled {self._signature.arguments.usage()}, {size} values, mode {self._options['mode']!r}>"
+        backend = f", backend {self._target.backend!r}" if self._target.backend else ""
+        return f"<compiled {self._signature.arguments.usage()}, {size} values, mode {self._options['mode']!r}{backend}>"
 
     def copy(self, swap: Mapping[SharedVariable, SharedVariable] | None = None) -> CompiledFunction:
         """The same program with other states. ``swap`` maps shared variables to others of the same dtype and shape."""

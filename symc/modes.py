@@ -25,13 +25,16 @@ def chosen(mode: str, pipeline: str | None, backend: str | None, device: Any) ->
     """The mode, pipeline and backend of a function: what the call says, else what ``SYMC_FLAGS`` says. ``FAST_RUN``
     and other names in use elsewhere are understood."""
     flags = _flags(os.environ.get(FLAGS, ""))
-    if mode == "default":
-        mode = flags.get("mode", mode)
+    flagged = mode == "default" and "mode" in flags
+    if flagged:
+        mode = flags["mode"]
     if pipeline is None and mode in ("default", "debug"):
         pipeline = flags.get("pipeline")
     small = mode.lower() if isinstance(mode, str) else ""
     mode = OTHER_NAMES.get(small, small if small in MODES else mode)
-    if backend is None and device == "cpu" and mode not in BY_NUMPY:
+    if mode in BY_NUMPY:
+        backend = None if flagged else backend
+    elif backend is None and device == "cpu":
         backend = flags.get("backend")
     return mode, pipeline, backend
 

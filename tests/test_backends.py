@@ -169,3 +169,22 @@ def test_a_users_function_is_numbas_in_every_backend_with_kernels() -> None:
             assert [k.backend for k in f.kernels] == (["numba"] if backend != "numpy" else [])
     finally:
         unregister("squared_by_numba")
+
+
+def test_numba_switched_off_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    from numba.core import config
+
+    monkeypatch.setattr(config, "DISABLE_JIT", 1)
+    x = sc.input("x", "float64", shape=("n",))
+    with pytest.raises(sc.SymcError, match="NUMBA_DISABLE_JIT=1 switches Numba off"):
+        sc.compile(x * 0.625 + 0.375, [x], backend="numba")
+
+
+def test_the_mode_of_a_debugging_run_goes_before_a_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = sc.input("x", "float64", shape=("n",))
+    for mode in ("reference", "nan_guard"):
+        monkeypatch.setenv("SYMC_FLAGS", f"mode={mode}; backend=numba")
+        for backend in (None, "llvm", "numpy"):
+            assert repr(sc.compile(x + 1, [x], backend=backend)).endswith(f"mode {mode!r}>")
+    monkeypatch.setenv("SYMC_FLAGS", "backend=numpy")
+    assert repr(sc.compile(x + 1, [x])).endswith("mode 'default', backend 'numpy'>")

@@ -1,5 +1,5 @@
-"""Compiling kernel texts with Numba: the backend that knows complex numbers and a user's functions, and the yardstick
-for the other (``llvm_compile``)."""
+"""Compiling kernel texts with Numba: all of ``backend="numba"``, and what the other (``llvm_compile``) does not know:
+complex numbers and a user's functions."""
 
 from __future__ import annotations
 
@@ -15,15 +15,20 @@ from symc.codegen.cpu.render import Source
 from symc.codegen.user_functions import called_in
 from symc.errors import ExecutionError, SymcError
 from symc.ir.location import Loc
+from symc.ir.phases import phase
 from symc.runtime.library import MODULES
 
 
+@phase("Numba")
 def compile_text(source: Source, name: str) -> tuple[Any, int]:
     """What keeps the machine code of a kernel alive, and its address."""
-    from numba.core import types
+    from numba.core import config, types
     from numba.core.compiler_lock import global_compiler_lock
     from numba.core.errors import NumbaError
 
+    if vars(config)["DISABLE_JIT"]:
+        raise ExecutionError(f"Numba must compile the kernel {name}, and NUMBA_DISABLE_JIT=1 switches Numba off",
+                             help="unset it; mode='reference' and backend='numpy' compile nothing")
     function = _define(source, name)
     arguments = (types.int64,) * source.numbers + tuple(_pointer(d) for d in source.arrays)
     with global_compiler_lock:
