@@ -28,9 +28,9 @@ from symc.testing.fuzz.checks import compiled
 from symc.warm import WarmPrepared
 from tests.op_cases import SAMPLED, apply, cases, observed
 
-SAMPLE = int(os.environ.get("SYMC_BACKEND_SAMPLE", "40"))
+SAMPLE = int(os.environ.get("SYMC_BACKEND_SAMPLE", "64"))
 #: NumPy needs no compiler.
-SHARES = {"numba": SAMPLE, "numpy": max(1, SAMPLE // 10)}
+SHARES = {"numba": SAMPLE, "numpy": max(1, SAMPLE // 16)}
 BACKENDS = ("llvm", *SHARES)
 OPS = [op for op in SAMPLED if op.name != "kept"]  # it parts a program by its states
 
