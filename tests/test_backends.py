@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,9 +26,11 @@ from symc.ir import extensions
 from symc.ir.function import Function, Input, function
 from symc.ir.op import Op
 from symc.runtime import object_cache
+from symc.runtime.compilers import numba_compile
 from symc.runtime.kernels import compile_count
 from symc.testing.fuzz.checks import compiled
 from symc.warm import WarmPrepared
+from tests.interrupts import Alarm, alarm
 from tests.op_cases import SAMPLED, apply, cases, observed
 
 SAMPLE = int(os.environ.get("SYMC_BACKEND_SAMPLE", "64"))
@@ -188,3 +193,29 @@ def test_the_mode_of_a_debugging_run_goes_before_a_backend(monkeypatch: pytest.M
             assert repr(sc.compile(x + 1, [x], backend=backend)).endswith(f"mode {mode!r}>")
     monkeypatch.setenv("SYMC_FLAGS", "backend=numpy")
     assert repr(sc.compile(x + 1, [x])).endswith("mode 'default', backend 'numpy'>")
+
+
+def test_an_interrupt_leaves_numba_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handler that raises does so at once, and never inside of Numba, whose tables would be left half made."""
+    native, threads = numba_compile._native, []
+
+    def slow(*given: Any) -> Any:
+        threads.append(threading.current_thread())
+        time.sleep(0.5)
+        return native(*given)
+
+    x = sc.input("x", "float64", shape=("n",))
+    value = sc.sum(x * 0.8125 + 3)
+    sc.compile(sc.sum(x * 0.4375 + 3), [x], backend="numba")
+    monkeypatch.setattr(numba_compile, "_native", slow)
+    before = signal.signal(signal.SIGALRM, alarm)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        with pytest.raises(Alarm):
+            sc.compile(value, [x], backend="numba")
+        assert threads[0] is not threading.main_thread() and threads[0].is_alive()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert sc.compile(value, [x], backend="numba")(np.ones(2)) == 7.625
+    threads[0].join()
