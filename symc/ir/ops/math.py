@@ -118,7 +118,8 @@ erfinv = elementwise("erfinv", 1, "f", special("erfinv"), (lambda out, x: exp(ou
 
 
 def _lgamma(x):
-    return np.where(np.isneginf(x), np.inf, special("gammaln")(x))  # SciPy says -inf at -inf, C and the limit inf
+    tiny = np.abs(x) < 1e-300  # SciPy says inf for denormal numbers, and -inf at -inf; C and the limits do not
+    return np.where(np.isneginf(x), np.inf, np.where(tiny, -np.log(np.abs(x)), special("gammaln")(x)))
 
 
 lgamma = elementwise("lgamma", 1, "f", _lgamma, (lambda out, x: digamma(x),), singular=True,
