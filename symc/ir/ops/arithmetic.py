@@ -38,7 +38,7 @@ add = elementwise("add", 2, "b" + NUMBERS, np.add, (1, 1), identity=0,
 sub = elementwise("sub", 2, NUMBERS, np.subtract, (1, -1), doc="x - y.")
 mul = elementwise("mul", 2, "b" + NUMBERS, np.multiply, (lambda out, x, y: y, lambda out, x, y: x), identity=1,
                   traits=["commutative", "associative"], doc="x * y (for bool: and).")
-times: Op = elementwise("times", 2, "f", np.multiply, (lambda out, x, y: y, lambda out, x, y: x),
+times: Op = elementwise("rounded_mul", 2, "f", np.multiply, (lambda out, x, y: y, lambda out, x, y: x),
                         traits=["commutative"],
                         doc="x * y, rounded as NumPy rounds it: no one operation with a sum. Kernels are made of it.")
 neg = elementwise("neg", 1, NUMBERS, np.negative, (-1,), traits=["involution"], doc="-x.")
