@@ -19,7 +19,7 @@ from symc.ir.locks import new_lock
 from symc.ir.op import is_builtin
 from symc.ir.phases import current, phase, recording
 from symc.ir.traverse import every_value
-from symc.runtime import machine_code, object_cache, version
+from symc.runtime import object_cache, version
 from symc.runtime.frames import Frames, Sizes
 from symc.runtime.lowered import Lowered
 from symc.runtime.threads import threads_of
@@ -39,7 +39,7 @@ MOST = 8
 
 def key_of(f: Function, mode: str, pipeline: str | None, donated: frozenset[int], backend: str = "llvm") -> str | None:
     """What tells this program from all others; None for one that is not kept."""
-    if mode not in KEPT or not machine_code.LINKED or object_cache.folder() is None or extensions.changed():
+    if mode not in KEPT or object_cache.folder() is None or extensions.changed():
         return None
     if not all(is_builtin(v.op) for v in every_value(f.body)):
         return None

@@ -10,8 +10,8 @@ import pytest
 import symc as sc
 from symc.codegen.cpu.intrinsics import VECTORIZED, template
 from symc.codegen.cpu.render import Source
+from symc.runtime.compilers.llvm import target_machine
 from symc.runtime.compilers.llvm_compile import kernel_ir, optimized
-from symc.runtime.machine_code import _new_machine
 
 
 def vectors(line: str, dtype: str, operands: int = 1) -> tuple[int, str]:
@@ -20,7 +20,7 @@ def vectors(line: str, dtype: str, operands: int = 1) -> tuple[int, str]:
     heads = ", ".join(f"a{k}" for k in range(operands))
     reads = "".join(f"        {n} = a{k}[i]\n" for k, n in enumerate(names))
     text = f"def kernel(n0, {heads}, o0):\n    for i in range(n0):\n{reads}        o0[i] = {line}\n"
-    found = str(optimized(kernel_ir(Source(text, ("n",), (d,) * operands, (d,))), _new_machine()))
+    found = str(optimized(kernel_ir(Source(text, ("n",), (d,) * operands, (d,))), target_machine()))
     return len(re.findall(r"contract <\d+ x (?:double|float)>", found)), found
 
 

@@ -13,7 +13,7 @@ from symc.runtime import object_cache
 from symc.runtime.object_cache import Entry, read, write
 
 NAME = object_cache.key(["a kernel", "a processor"])
-ENTRY = Entry(b"machine code\n\0\xff", ("__pyx_fuse_1psi",))
+ENTRY = Entry(b"machine code\n\0\xff", ("symc_kernel", "symc_other"), ("__pyx_fuse_1psi",))
 
 PROGRAM = """
 import sys

@@ -16,7 +16,7 @@ from symc.ir import extensions
 from symc.opt.rule import Rule, register, temporary_rules
 from symc.runtime import object_cache
 from symc.runtime.blas_library import library
-from symc.runtime.image import Symbol
+from symc.runtime.machine_code import Symbol
 from symc.runtime.symbols import find
 from symc.runtime.two_programs import TwoPrograms
 from symc.warm import WarmPrepared
@@ -241,8 +241,8 @@ def test_a_warm_process_imports_no_compiler_and_no_optimizer(place: Path) -> Non
         "import sys, numpy as np, symc as sc\n"
         "x, y = sc.vector('x'), sc.vector('y')\n"
         "f = sc.compile(sc.sum(sc.exp(x) * y + 1), [x, y])\n"
-        "print(f(np.arange(3.0), np.ones(3)), [m for m in ('numba', 'llvmlite', 'symc.opt', 'symc.codegen.plan')"
-        " if m in sys.modules])"
+        "print(f(np.arange(3.0), np.ones(3)), [m for m in"
+        " ('numba', 'symc.opt', 'symc.codegen.plan', 'symc.runtime.compilers.llvm_compile') if m in sys.modules])"
     )
     cold, again = (subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
                    for _ in range(2))

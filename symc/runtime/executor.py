@@ -17,7 +17,7 @@ import numpy as np
 from symc.ir.record import dataclass
 from symc.runtime import blas_threads
 from symc.runtime.commit import run_and_replace
-from symc.runtime.image import Symbol
+from symc.runtime.machine_code import Symbol
 from symc.runtime.native.executor_ir import ARITIES, FAILED, NEVER, Lap, Op, Word, executor
 from symc.runtime.native.pool_ir import MOST_WORDS, Pool
 from symc.runtime.native.pool_ir import address as pool_address

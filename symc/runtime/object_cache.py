@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FOLDER, OFF = "SYMC_CACHE_DIR", "off"
-MAGIC = b"symc object 2\n"
+MAGIC = b"symc object 3\n"
 SUFFIX = ".o"
 #: The most bytes that are kept; what was not used for longest goes first.
 LIMIT = 256 * 2**20
@@ -33,11 +33,11 @@ _DIGEST = 32
 
 @dataclass(frozen=True)
 class Entry:
-    """Machine code, and the SciPy functions it calls. ``linked``: it is an image, not an object file."""
+    """An object file, the functions in it that others call, and the functions of SciPy that it calls."""
 
     code: bytes
     exports: tuple[str, ...] = ()
-    linked: bool = False
+    scipy: tuple[str, ...] = ()
 
 
 def folder() -> str | None:
@@ -62,13 +62,13 @@ def read(name: str) -> Entry | None:
     if data is None:
         return None
     head, _, code = data.partition(b"\n")
-    kind, *names = head.decode().split("\0")
-    return Entry(code, tuple(names), kind == "image")
+    exports, scipy = (tuple(names.split()) for names in head.decode().split("\0"))
+    return Entry(code, exports, scipy)
 
 
 def write(name: str, entry: Entry) -> None:
     """Keep machine code; do nothing where that is not possible."""
-    head = "\0".join(["image" if entry.linked else "object", *entry.exports])
+    head = "\0".join([" ".join(entry.exports), " ".join(entry.scipy)])
     write_data(name, head.encode() + b"\n" + entry.code)
 
 

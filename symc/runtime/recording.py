@@ -16,8 +16,8 @@ import numpy as np
 from symc.ir.record import dataclass, field
 from symc.runtime.calls import Calls, CallStep, LateStep, ReferenceStep
 from symc.runtime.executor import NEVER, Template
-from symc.runtime.image import Symbol
 from symc.runtime.lowered import Fresh, Lowered
+from symc.runtime.machine_code import Symbol
 from symc.runtime.symbols import find
 
 #: The most bytes of constants and memory that a recording holds.

@@ -86,11 +86,6 @@ def special(export: str) -> int:
     return address(_SPECIAL, export)
 
 
-def export_of(symbol: str) -> str | None:
-    """The export that native code calls so, if it is one."""
-    return f"__{symbol.removeprefix(PREFIX)}" if symbol.startswith(PREFIX) else None
-
-
 def called_in(text: str) -> tuple[str, ...]:
     """The exports that an LLVM text calls."""
     return tuple(sorted({f"__{name}" for name in re.findall(rf"@{PREFIX}(\w+)", text)}))

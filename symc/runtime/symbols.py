@@ -11,7 +11,7 @@ from functools import cache
 
 from symc.runtime.blas_library import Library, OfNumpy, OfScipy, library
 from symc.runtime.executor import NDARRAY
-from symc.runtime.image import Symbol
+from symc.runtime.machine_code import Symbol
 
 
 def routine(name: str) -> Symbol:

@@ -15,7 +15,7 @@ from symc.codegen.cpu.render import Source
 from symc.codegen.cpu.text import Unsupported
 from symc.ir.phases import phase
 from symc.runtime import scipy_functions
-from symc.runtime.compilers.llvm import llvm
+from symc.runtime.compilers.llvm import llvm, target_machine
 from symc.runtime.compilers.llvm_expressions import Pointer
 from symc.runtime.compilers.llvm_function import Module
 from symc.runtime.compilers.llvm_rarely import MARK, link_bodies
@@ -24,17 +24,20 @@ from symc.runtime.object_cache import Entry
 
 
 @phase("LLVM: code")
-def object_code(source: Source, symbol: str, machine: Any) -> Entry:
-    """The code of a kernel whose entry is called ``symbol``, for a target machine of llvmlite."""
+def kernel_code(source: Source, symbol: str) -> Entry:
+    """The code of a kernel whose entry is called ``symbol``."""
     text = kernel_ir(source).replace("@entry(", f"@{symbol}(")
-    return Entry(machine.emit_object(optimized(text, machine)), scipy_functions.called_in(text))
+    machine = target_machine()
+    return Entry(machine.emit_object(optimized(text, machine)), (symbol,), scipy_functions.called_in(text))
 
 
 @phase("LLVM: code")
-def module_code(text: str, machine: Any, vectorize: bool) -> bytes:
-    """The code of a module of native functions."""
-    return machine.emit_object(optimized(text, machine) if vectorize
-                               else llvm().parse_assembly(text, llvm().create_context()))
+def module_code(text: str, level: int) -> Entry:
+    """The code of a module of native functions. Loops are vectorized at level 3."""
+    machine = target_machine(level)
+    module = optimized(text, machine) if level == 3 else _parsed(text, llvm().create_context(), machine)
+    exports = [f.name for f in module.functions if not f.is_declaration and f.linkage is llvm().Linkage.external]
+    return Entry(machine.emit_object(module), tuple(exports))
 
 
 @phase("LLVM: text")
@@ -64,12 +67,17 @@ def optimized(text: str, machine: Any) -> Any:
     binding = llvm()
     context = binding.create_context()
     first, _, bodies = text.partition(MARK)
-    module = binding.parse_assembly(first, context)
-    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    module = _parsed(first, context, machine)
     options = binding.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = options.loop_unrolling = True
     passes = binding.create_pass_builder(machine, options)
     passes.getModulePassManager().run(module, passes)
     if bodies:
         link_bodies(module, bodies, context, machine)
+    return module
+
+
+def _parsed(text: str, context: Any, machine: Any) -> Any:
+    module = llvm().parse_assembly(text, context)
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
     return module

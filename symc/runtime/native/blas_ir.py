@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from symc.runtime.image import Symbol
+from symc.runtime.machine_code import Symbol
 from symc.runtime.native import native_ir
 
 

@@ -13,10 +13,11 @@ arguments, and makes the result or the error. So the entry itself raises nothing
 
 from __future__ import annotations
 
+import ctypes
 import enum
 from typing import Any
 
-from symc.runtime.machine_code import LINKED, load_module
+from symc.runtime.machine_code import load_module
 from symc.runtime.native.words_ir import Words
 
 #: How many records a block has place for, how many arrays may be made, how many arguments and states there may be.
@@ -84,19 +85,13 @@ PYTHON = {
 
 def build() -> int:
     """The address of the function."""
-    if not LINKED:  # what is linked here finds the interpreter's functions itself
-        import ctypes
-
-        from llvmlite import binding
-
-        for name in PYTHON:
-            binding.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
+    python = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in PYTHON}
     # level 0 would take 25 ms less to compile, which is done once a machine, and 20 ns more in each call
-    return load_module("entry", _text, 2)("symc_entry")
+    return load_module("entry", _text, 2, python)("symc_entry")
 
 
 def _text() -> str:
-    from symc.runtime.native import text_ir as ir
+    from llvmlite import ir
 
     module = ir.Module("symc_entry")
     _Entry(module, ir, PYTHON, "symc_entry").write()

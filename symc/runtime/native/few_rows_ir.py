@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from symc.runtime.image import Symbol
+from symc.runtime.machine_code import Symbol
 from symc.runtime.native import native_ir
 
 #: Bounds within which this is faster than OpenBLAS for f32 and f64: rows; bytes of the matrix, which has to stay in the
@@ -88,14 +88,14 @@ class _Functions(native_ir.Functions):
         found = [self._vector(b, w.add(place, self.const(v * self.lanes))) for v in range(2)]
         new = []
         for start, row_sums in zip(starts, sums, strict=True):
-            x = w.splat(self.load(a, w.add(start, i), self.real), self.vector)
+            x = self._splat(self.load(a, w.add(start, i), self.real))
             new.append([w.call(self.multiply_add, [x, y, s]) for y, s in zip(found, row_sums, strict=True)])
         following = w.add(i, self.const(1))
         i.add_incoming(self.const(0), before)
         i.add_incoming(following, body)
         for pair, made in zip(sums, new, strict=True):
             for s, y in zip(pair, made, strict=True):
-                s.add_incoming(self.ir.Constant(self.vector, "zeroinitializer"), before)
+                s.add_incoming(self.ir.Constant(self.vector, None), before)
                 s.add_incoming(y, body)
         w.cbranch(w.icmp_signed("<", following, k), body, done)
         w.position_at_end(done)
@@ -105,22 +105,30 @@ class _Functions(native_ir.Functions):
     def _store(self, c: Any, factors: Any, places: Any, sums: Any) -> None:
         """``c = alpha sums + beta c``."""
         w = self.b
-        alpha, beta = (w.splat(x, self.vector) for x in factors)
+        alpha, beta = map(self._splat, factors)
         scaled = [w.fmul(alpha, y) for y in sums]
         with w.if_else(w.fcmp_ordered("==", factors[1], self.ir.Constant(self.real, 0))) as (alone, added):
             with alone:
                 for place, y in zip(places, scaled, strict=True):
-                    w.store(y, self.at(c, place, self.real), self.bytes)
+                    w.store(y, self._at(c, place), self.bytes)
             with added:
                 for place, y in zip(places, scaled, strict=True):
                     z = w.call(self.multiply_add, [beta, self._vector(c, place), y])
-                    w.store(z, self.at(c, place, self.real), self.bytes)
+                    w.store(z, self._at(c, place), self.bytes)
+
+    def _splat(self, x: Any) -> Any:
+        """A vector with x in every place."""
+        i32, nothing = self.ir.IntType(32), self.ir.Constant(self.vector, self.ir.Undefined)
+        first = self.b.insert_element(nothing, x, self.ir.Constant(i32, 0))
+        places = self.ir.Constant(self.ir.VectorType(i32, self.lanes), None)
+        return self.b.shuffle_vector(first, nothing, places)
 
     def _vector(self, base: Any, index: Any) -> Any:
         """Numbers that lie side by side, wherever they start."""
-        found = self.b.load(self.at(base, index, self.real), typ=self.vector)
-        found.align = self.bytes
-        return found
+        return self.b.load(self._at(base, index), align=self.bytes, typ=self.vector)
+
+    def _at(self, base: Any, index: Any) -> Any:
+        return self.b.bitcast(self.at(base, index, self.real), self.vector.as_pointer())
 
 
 _MODULES = {letter: type("_Functions", (_Functions,), {"letter": letter, "__module__": __name__}) for letter in MOST}

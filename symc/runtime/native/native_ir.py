@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from symc.ir.locks import new_lock
-from symc.runtime.image import Symbol
-from symc.runtime.machine_code import load_module
+from symc.runtime.machine_code import Symbol, load_module
 
 _lock = new_lock()
 _addresses: dict[type[Functions], Callable[[str], int]] = {}
@@ -31,7 +30,7 @@ def entry(name: str, module: type[Functions]) -> Symbol:
 
 
 def _text(functions: type[Functions]) -> str:
-    from symc.runtime.native import text_ir as ir
+    from llvmlite import ir
 
     module = ir.Module("symc_native")
     functions(module, ir).write()

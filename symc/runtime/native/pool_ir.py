@@ -125,8 +125,9 @@ def words() -> Any:
 
 
 def _text() -> str:
+    from llvmlite import ir
+
     from symc.runtime.native import limit_ir, parallel_ir, product_ir
-    from symc.runtime.native import text_ir as ir
 
     module = ir.Module("symc_pool")
     for writer in (Prepare, parallel_ir.Parallel, limit_ir.Limit):
