@@ -16,6 +16,7 @@ import struct
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -23,7 +24,6 @@ import numpy as np
 
 from symc.deferred import Deferred
 from symc.errors import InputError
-from symc.ir.digest import blake2b
 from symc.ir.value import Value
 from symc.nest import Nest
 from symc.state import Cell

@@ -16,7 +16,7 @@ HEAVY = ["numba", "llvmlite", "scipy", "networkx", "cupy", "matplotlib", "sklear
 LATER = [
     "symc.opt", "symc.codegen", "symc.runtime", "symc.debugging", "symc.testing", "symc.grad", "symc.random",
     "symc.function", "symc.lint", "symc.accuracy", "symc.explaining", "symc.save", "symc.ir.parse", "symc.ir.text",
-    "hashlib", "uuid", "json", "difflib", "fractions", "decimal", "zipfile", "pathlib", "secrets",
+    "uuid", "json", "difflib", "fractions", "decimal", "zipfile", "pathlib", "secrets",
 ]  # fmt: skip
 
 

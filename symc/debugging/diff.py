@@ -7,9 +7,9 @@ same place, and only what differs *there* is told, not everything that is made o
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Any
 
 from symc.callsite import caller
@@ -20,6 +20,7 @@ from symc.deferred_function import Specializing
 from symc.errors import InputError, SymcError
 from symc.function import CompiledFunction
 from symc.ir import location
+from symc.ir.attrs import DIGEST
 from symc.ir.function import Function, Hints, Input
 from symc.ir.location import Loc
 from symc.ir.parse import parse
@@ -194,7 +195,7 @@ class _Keys:
             local: dict[Value, bytes] = {}
             for v in postorder(r.results):
                 local[v] = self._digest(v, [local[o] for o in v.operands])
-            h = hashlib.blake2b(" ".join(map(str, r.params)).encode(), digest_size=16)
+            h = blake2b(" ".join(map(str, r.params)).encode(), digest_size=DIGEST)
             for v in r.results:
                 h.update(local[v])
             found = self._regions[r] = h.digest()
@@ -208,7 +209,7 @@ class _Keys:
         return local
 
     def _digest(self, v: Value, operands: Sequence[bytes]) -> bytes:
-        h = hashlib.blake2b(f"{v.op.name} {v.type}".encode(), digest_size=16)
+        h = blake2b(f"{v.op.name} {v.type}".encode(), digest_size=DIGEST)
         for name, entry in v.attrs.items():
             h.update(name.encode() + attr_bytes(entry))
         for o in sorted(operands) if "commutative" in v.op.traits else operands:

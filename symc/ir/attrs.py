@@ -9,14 +9,17 @@ from __future__ import annotations
 import struct
 import weakref
 from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
-from symc.ir.digest import SIZE, blake2b
 from symc.ir.dim import Dim, evaluate
 from symc.ir.locks import new_lock
 from symc.ir.types import TensorType, as_dtype
+
+#: Bytes of a digest.
+DIGEST = 16
 
 _arrays: weakref.WeakValueDictionary[bytes, Array] = weakref.WeakValueDictionary()
 _lock = new_lock()
@@ -34,7 +37,7 @@ class Array:
         array = array.astype(as_dtype(array.dtype), order="C", copy=True)
         # array.shape, not the copy's data pointer: a 0-d array keeps its rank
         head = f"{array.dtype.str}{array.shape}".encode()
-        digest = blake2b(head + array.tobytes(), digest_size=SIZE).digest()
+        digest = blake2b(head + array.tobytes(), digest_size=DIGEST).digest()
         with _lock:
             found = _arrays.get(digest)
             if found is None:

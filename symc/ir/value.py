@@ -13,14 +13,14 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from symc.errors import InternalError, SymcError
 from symc.ir import location
-from symc.ir.attrs import EMPTY, Array, Attrs
-from symc.ir.digest import SIZE, blake2b
+from symc.ir.attrs import DIGEST, EMPTY, Array, Attrs
 from symc.ir.dim import Size
 from symc.ir.locks import new_lock
 from symc.ir.types import TensorType, TupleType, Type
@@ -177,7 +177,7 @@ class Region:
     def fingerprint(self) -> bytes:
         """A digest of params and results."""
         if self._fingerprint is None:
-            h = blake2b(" ".join(map(str, self.params)).encode(), digest_size=SIZE)
+            h = blake2b(" ".join(map(str, self.params)).encode(), digest_size=DIGEST)
             for r in self.results:
                 h.update(r.fingerprint)
             self._fingerprint = h.digest()
@@ -290,7 +290,7 @@ def param(index: int, type_: Type) -> Value:
 
 
 def _digest(v: Value) -> bytes:
-    h = blake2b(f"{v.op.name} {v.type}".encode(), digest_size=SIZE)
+    h = blake2b(f"{v.op.name} {v.type}".encode(), digest_size=DIGEST)
     for name, entry in v.attrs.items():
         h.update(name.encode() + attr_bytes(entry))
     for o in v.operands:

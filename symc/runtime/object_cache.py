@@ -14,9 +14,9 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from symc.ir.digest import blake2b
 from symc.ir.record import dataclass
 from symc.runtime.regular_file import open_quickly
 
