@@ -458,6 +458,43 @@ def test_a_fork_in_the_middle_of_a_long_call(monkeypatch: pytest.MonkeyPatch) ->
     assert w.get_value()[0] == 2
 
 
+def test_a_fork_in_the_middle_of_a_long_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is compiled runs in the child; compiling there is an error, as it would wait for llvmlite's lock forever."""
+    from symc.ir import locks
+    from symc.runtime.compilers import llvm_compile
+
+    monkeypatch.setattr(locks, "PATIENCE", 0.05)
+    monkeypatch.setenv("SYMC_CACHE_DIR", "off")
+    inside, go, optimized = threading.Event(), threading.Event(), llvm_compile.optimized
+
+    def slowly(text: str, machine: object) -> object:
+        inside.set()
+        go.wait(20)
+        return optimized(text, machine)
+
+    x = sc.input("x", "float64", shape=("n",))
+    known = sc.compile(sc.sum(x * 7.25), [x])
+    for _ in range(3):
+        known(np.ones(2))
+    monkeypatch.setattr(llvm_compile, "optimized", slowly)
+
+    def works() -> bool:
+        go.set()
+        with pytest.raises(sc.ExecutionError, match="another thread was compiling when this process was forked"):
+            sc.compile(sc.sum(x * 7.75), [x])(np.ones(2))
+        return known(np.ones(2)) == 14.5
+
+    found: list[float] = []
+    thread = threading.Thread(target=lambda: found.append(sc.compile(sc.sum(x * 7.5), [x])(np.ones(2))))
+    thread.start()
+    try:
+        assert inside.wait(20) and in_child(works)
+    finally:
+        go.set()
+        thread.join()
+    assert found == [15.0] and sc.compile(sc.sum(x * 7.75), [x])(np.ones(2)) == 15.5
+
+
 def test_threads_of_kernels_in_a_forked_process() -> None:
     x = sc.input("x", "float64", shape=("n",))
     f = sc.compile(sc.sum(sc.exp(sc.sin(x))), [x], threads=2)

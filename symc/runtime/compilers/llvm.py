@@ -11,20 +11,32 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from symc.errors import ExecutionError
 from symc.ir.garbage import no_collections
+from symc.ir.locks import lost, new_lock
 from symc.ir.phases import phase
 
 #: Whether LLVM's newer linker serves: it puts a file in one piece of memory, where code reaches what it calls.
 JITLINK = os.name != "nt"
 
+#: Held while LLVM works: a fork waits for it. llvmlite has a lock of its own, which nobody gives back in a child.
+lock = new_lock()
+
 _numbers = itertools.count()
 _loaded: list[Any] = []  # for as long as the process lives
 
 
-@functools.cache
-@phase("import llvmlite")
 def llvm() -> Any:
     """``llvmlite.binding``, ready for this processor."""
+    if lock in lost:
+        raise ExecutionError("another thread was compiling when this process was forked, and LLVM cannot be used here",
+                             help="fork when nothing is compiled, or start processes with multiprocessing's 'spawn'")
+    return _llvmlite()
+
+
+@functools.cache
+@phase("import llvmlite")
+def _llvmlite() -> Any:
     with no_collections(lasting=True):
         from llvmlite import binding
     binding.initialize_native_target()
@@ -49,11 +61,12 @@ def _linker() -> Any:
 def load(code: bytes, exports: Iterable[str], imports: Mapping[str, int]) -> dict[str, int]:
     """The addresses of functions of an object file, loaded for good. What it calls is in ``imports``, or in a library
     that the whole process sees."""
-    library = llvm().JITLibraryBuilder().add_object_img(code).add_current_process()
-    for name, address in imports.items():
-        library.import_symbol(name, address)
-    for name in exports:
-        library.export_symbol(name)
-    found = library.link(_linker(), f"symc {next(_numbers)}")
-    _loaded.append(found)
+    with lock:
+        library = llvm().JITLibraryBuilder().add_object_img(code).add_current_process()
+        for name, address in imports.items():
+            library.import_symbol(name, address)
+        for name in exports:
+            library.export_symbol(name)
+        found = library.link(_linker(), f"symc {next(_numbers)}")
+        _loaded.append(found)
     return {name: found[name] for name in exports}

@@ -15,7 +15,7 @@ from symc.codegen.cpu.render import Source
 from symc.codegen.cpu.text import Unsupported
 from symc.ir.phases import phase
 from symc.runtime import scipy_functions
-from symc.runtime.compilers.llvm import llvm, target_machine
+from symc.runtime.compilers.llvm import llvm, lock, target_machine
 from symc.runtime.compilers.llvm_expressions import Pointer
 from symc.runtime.compilers.llvm_function import Module
 from symc.runtime.compilers.llvm_rarely import MARK, link_bodies
@@ -27,17 +27,20 @@ from symc.runtime.object_cache import Entry
 def kernel_code(source: Source, symbol: str) -> Entry:
     """The code of a kernel whose entry is called ``symbol``."""
     text = kernel_ir(source).replace("@entry(", f"@{symbol}(")
-    machine = target_machine()
-    return Entry(machine.emit_object(optimized(text, machine)), (symbol,), scipy_functions.called_in(text))
+    with lock:
+        machine = target_machine()
+        code = machine.emit_object(optimized(text, machine))
+    return Entry(code, (symbol,), scipy_functions.called_in(text))
 
 
 @phase("LLVM: code")
 def module_code(text: str, level: int) -> Entry:
     """The code of a module of native functions. Loops are vectorized at level 3."""
-    machine = target_machine(level)
-    module = optimized(text, machine) if level == 3 else _parsed(text, llvm().create_context(), machine)
-    exports = [f.name for f in module.functions if not f.is_declaration and f.linkage is llvm().Linkage.external]
-    return Entry(machine.emit_object(module), tuple(exports))
+    with lock:
+        machine = target_machine(level)
+        module = optimized(text, machine) if level == 3 else _parsed(text, llvm().create_context(), machine)
+        exports = [f.name for f in module.functions if not f.is_declaration and f.linkage is llvm().Linkage.external]
+        return Entry(machine.emit_object(module), tuple(exports))
 
 
 @phase("LLVM: text")
