@@ -14,8 +14,9 @@ import pytest
 
 import symc as sc
 from symc.runtime import machine_code, object_cache
-from symc.runtime.compilers.llvm import load
+from symc.runtime.compilers.llvm import llvm, load
 from symc.runtime.compilers.llvm_compile import module_code
+from symc.runtime.native import blas_ir, entry_ir, executor_ir, few_rows_ir, lapack_ir, native_ir, pool_ir  # noqa: F401
 from symc.runtime.scipy_functions import special, symbol
 
 
@@ -37,6 +38,27 @@ define double @entry(double %x) { %a = call double @cos(double %x)
 define double @other(double %x) { %a = call double @cos(double %x)
   ret double %a }
 """
+
+
+def native_modules() -> dict[str, Callable[[], str]]:
+    """What writes the text of each module of native functions."""
+    found = {"executor": executor_ir._module, "entry": entry_ir._text, "pool": pool_ir._text}
+    pending: list[type] = [native_ir.Functions]
+    while pending:
+        subs = (sub := pending.pop()).__subclasses__()
+        pending += subs
+        if not subs:
+            found[sub.title()] = lambda sub=sub: native_ir._text(sub)
+    return found
+
+
+@pytest.mark.parametrize("name", MODULES := native_modules())
+def test_native_modules_are_valid(name: str) -> None:
+    """For LLVM, which trusts what it compiles unless it is asked to look."""
+    module = llvm().parse_assembly(MODULES[name](), llvm().create_context())
+    module.verify()
+    defined = [f.name for f in module.functions if not f.is_declaration and f.linkage is llvm().Linkage.external]
+    assert defined and all(name.startswith("symc_") for name in defined)
 
 
 @pytest.mark.parametrize("level", range(4))
