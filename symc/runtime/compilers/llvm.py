@@ -15,6 +15,7 @@ from symc.errors import ExecutionError
 from symc.ir.garbage import no_collections
 from symc.ir.locks import lost, new_lock
 from symc.ir.phases import phase
+from symc.runtime.compilers.uninterrupted import uninterrupted
 
 #: Whether LLVM's newer linker serves: it puts a file in one piece of memory, where code reaches what it calls.
 JITLINK = os.name != "nt"
@@ -58,6 +59,7 @@ def _linker() -> Any:
     return llvm().create_lljit_compiler(use_jit_link=JITLINK)
 
 
+@uninterrupted
 def load(code: bytes, exports: Iterable[str], imports: Mapping[str, int]) -> dict[str, int]:
     """The addresses of functions of an object file, loaded for good. What it calls is in ``imports``, or in a library
     that the whole process sees."""

@@ -20,10 +20,12 @@ from symc.runtime.compilers.llvm_expressions import Pointer
 from symc.runtime.compilers.llvm_function import Module
 from symc.runtime.compilers.llvm_rarely import MARK, link_bodies
 from symc.runtime.compilers.llvm_scalars import Scalar
+from symc.runtime.compilers.uninterrupted import uninterrupted
 from symc.runtime.object_cache import Entry
 
 
 @phase("LLVM: code")
+@uninterrupted
 def kernel_code(source: Source, symbol: str) -> Entry:
     """The code of a kernel whose entry is called ``symbol``."""
     text = kernel_ir(source).replace("@entry(", f"@{symbol}(")
@@ -34,6 +36,7 @@ def kernel_code(source: Source, symbol: str) -> Entry:
 
 
 @phase("LLVM: code")
+@uninterrupted
 def module_code(text: str, level: int) -> Entry:
     """The code of a module of native functions. Loops are vectorized at level 3."""
     with lock:

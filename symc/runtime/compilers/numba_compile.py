@@ -6,9 +6,7 @@ from __future__ import annotations
 import functools
 import importlib
 import linecache
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
@@ -18,31 +16,14 @@ from symc.codegen.user_functions import called_in
 from symc.errors import ExecutionError, SymcError
 from symc.ir.location import Loc
 from symc.ir.phases import phase
+from symc.runtime.compilers.uninterrupted import uninterrupted
 from symc.runtime.library import MODULES
 
 
 @phase("Numba")
+@uninterrupted
 def compile_text(source: Source, name: str) -> tuple[Any, int]:
-    """What keeps the machine code of a kernel alive, and its address.
-
-    A handler of a signal that raises inside of Numba (Ctrl-C) may leave its tables half made, and every later compile
-    fails. Handlers run in the main thread, so that only waits: when it is interrupted, Numba ends by itself.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return _compiled(source, name)
-    result: Future[tuple[Any, int]] = Future()
-
-    def run() -> None:
-        try:
-            result.set_result(_compiled(source, name))
-        except BaseException as e:
-            result.set_exception(e)
-
-    threading.Thread(target=run, name="symc: Numba").start()
-    return result.result()
-
-
-def _compiled(source: Source, name: str) -> tuple[Any, int]:
+    """What keeps the machine code of a kernel alive, and its address."""
     from numba.core import config, types
     from numba.core.compiler_lock import global_compiler_lock
     from numba.core.errors import NumbaError
