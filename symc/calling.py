@@ -1,7 +1,7 @@
 """From the arguments of a call to its results: the way in Python, which serves every call and makes every error.
 
-Calls with plain arrays of shapes met before may be served by native code (``symc.runtime.entry``), which hands all
-others to ``Calling.call``. A ``Calling`` does not know the function it belongs to, so nothing here keeps itself alive.
+Calls with plain arrays may be served by native code (``symc.runtime.entry``), which hands all others to
+``Calling.call``. A ``Calling`` does not know the function it belongs to, so nothing here keeps itself alive.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from symc.keeping import Keeping
 from symc.nest import filler, match
 from symc.runtime.calls import left, raise_left
 from symc.runtime.commit import holding, mark, some_run
+from symc.runtime.frame import Refused
 from symc.runtime.frames import Frames
 from symc.runtime.two_programs import TwoPrograms
 from symc.signature import Signature, own_out
@@ -32,9 +33,6 @@ from symc.state import Cell
 
 if TYPE_CHECKING:
     from symc.prepared import Prepared
-
-#: How many tuples of shapes are noted as met once.
-MET = 64
 
 
 class Calling:
@@ -54,11 +52,11 @@ class Calling:
         for cell in self._updated:
             cell.updated = True
         self._program = prepared.program if isinstance(prepared.program, Frames) else None
+        self._solves = isinstance(prepared.program, Frames | TwoPrograms)  # it finds sizes itself
         if isinstance(prepared.program, TwoPrograms):
             self.run = Keeping(prepared.program, [self._cells[k - first] for k in prepared.program.reads]).run
         self.install: Callable[[Callable[..., Any]], None] | None = None
         self._entry: Any = None
-        self._met: set[tuple] = set()
         self._learning = new_lock()
         distinct = len(set(self._cells)) == len(self._cells)
         self._learns = self._program is not None and signature.simple and distinct and not signature.donated
@@ -73,13 +71,12 @@ class Calling:
             arrays = self._signature.arrays(args, kwargs)
             if self._cells:
                 filled = self._call_with_state(arrays, out)
+            elif out is not None:
+                return self._call_into(arrays, out)
             else:
-                sizes = self._signature.sizes(arrays)
-                if out is not None:
-                    return self._call_into(arrays, sizes, out)
-                filled = self._fill(self.run(arrays, sizes, None))
+                filled = self._fill(self._run(arrays))
             if self._learns and out is None and not kwargs:
-                self._learn(args, arrays)
+                self._learn()
             return filled
         except SymcError as e:
             e.attach((), (caller(),))
@@ -95,47 +92,43 @@ class Calling:
             text = print_function(self._prepared.final)
             raise InternalError(f"{self.name}: {type(e).__name__}: {e}", where=[caller()], text=text) from e
 
-    def _learn(self, args: tuple, arrays: Sequence[np.ndarray]) -> None:
-        """Let an entry serve calls like this one, if its arguments are plain arrays and their shapes come again."""
-        if any(a is not b for a, b in zip(args, arrays)):  # behind the arguments are states
-            return
-        shapes = tuple([a.shape for a in arrays])
-        if shapes not in self._met:
-            if len(self._met) >= MET:
-                self._met.clear()
-            self._met.add(shapes)
-        else:
-            with self._learning:
-                self._prepare(shapes, self._signature.sizes(arrays))
+    def _run(self, arrays: Sequence[np.ndarray], out: Any = None, cells: Sequence[Cell] = ()) -> list[np.ndarray]:
+        """Outputs, then the new arrays of states, which the cells have at the same moment."""
+        if not self._solves:
+            return self.run(arrays, self._signature.sizes(arrays), out, cells)
+        try:
+            return self.run(arrays, None, out, cells)
+        except Refused:
+            sizes = self._signature.sizes(arrays)
+            self._prepared.program.refuse(sizes)
+            raise InternalError(f"sizes were refused for no reason: {sizes}") from None
 
-    def _prepare(self, shapes: tuple, sizes: Mapping[str, int]) -> None:
+    def _learn(self) -> None:
+        """Let an entry serve calls from now on; or one more at the same time."""
         from symc.runtime import entry
 
         assert self._program is not None
-        if self._entry is not None and not self._entry.wants(shapes):
-            return
-        native = entry.supported() if entry.serves(shapes, self._program.code(sizes)) else None
-        if native is None:
-            self._learns = False
-            return
-        frame = self._program.lend(sizes)
-        if self._entry is None:
-            self._entry = self._new_entry(frame, native)
-            fill = None if self._built.outputs.kind == "leaf" else self._fill
-            if self.install is not None:
-                self.install(self._entry.builtin(self.call, fill))
-        self._entry.add(entry.prepared(shapes, frame))
+        with self._learning:
+            if self._entry is None:
+                self._learns = entry.serves(self._program.code) and entry.supported() is not None
+                if not self._learns:
+                    return
+                self._entry = self._new_entry(self._program.code)
+                fill = None if self._built.outputs.kind == "leaf" else self._fill
+                if self.install is not None:
+                    self.install(self._entry.builtin(self.call, fill))
+            if self._entry.wants():
+                self._entry.add(self._program.lend())
 
-    def _new_entry(self, frame: Any, native: Any) -> Any:
+    def _new_entry(self, lowered: Any) -> Any:
         from symc.runtime import entry
 
-        lowered = frame.lowered
         slots, new = lowered.made()
         arguments = [(i.type.dtype, i.type.ndim) for i in self._built.function.inputs]
-        made = [(lowered.fresh[k - len(lowered.given)].dtype, len(shape)) for k, shape in slots]
+        made = [(lowered.fresh[k - lowered.given].dtype, k, dims, ndim) for k, dims, ndim in slots]
         updated = list(zip(self._updated, new, strict=True))
         states = entry.States(self._cells, self._locked, updated) if self._cells else None
-        return entry.Entry(arguments, made, self._count, states, native)
+        return entry.Entry(arguments, made, self._count, states, lowered.first, entry.supported())
 
     def _call_with_state(self, arrays: list[np.ndarray], out: Any) -> Any:
         """Hold the locks of all states, which the program replaces when everything has succeeded."""
@@ -155,12 +148,11 @@ class Calling:
                 mark(marked, free, self.name)
             arrays += self._states()
             self._keep_apart(arrays)
-            sizes = self._signature.sizes(arrays)
             for cell in self._updated:
                 cell.version += 1
             if out is None:
-                return self._fill(self.run(arrays, sizes, None, self._updated)[: self._count])
-            return self._call_into(arrays, sizes, out)
+                return self._fill(self._run(arrays, None, self._updated)[: self._count])
+            return self._call_into(arrays, out)
         finally:
             any(giving)
 
@@ -182,14 +174,14 @@ class Calling:
                     if np.may_share_memory(arrays[k], cell.array):
                         arrays[k] = arrays[k].copy()
 
-    def _call_into(self, arrays: list[np.ndarray], sizes: Mapping[str, int], out: Any) -> Any:
+    def _call_into(self, arrays: list[np.ndarray], out: Any) -> Any:
         """Write the outputs into the caller's buffers; by way of fresh arrays where one overlaps what is read."""
-        buffers = self._buffers(out, sizes)
+        buffers = self._buffers(out, self._signature.sizes(arrays))
         direct: list[np.ndarray | None] = []
         for k, b in enumerate(buffers):
             others = [*arrays, *buffers[:k], *buffers[k + 1 :]]
             direct.append(b if b.flags.carray and not any(np.may_share_memory(b, a) for a in others) else None)
-        results = self.run(arrays, sizes, direct, self._updated)
+        results = self._run(arrays, direct, self._updated)
         for b, d, r in zip(buffers, direct, results):
             if d is None or r is not d:
                 np.copyto(b, r)

@@ -27,14 +27,14 @@ class Keeping:
         self._known: list[np.ndarray] = []
         self.times_computed = 0
 
-    def run(self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int], out: Any = None,
+    def run(self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int] | None, out: Any = None,
             cells: Sequence[Any] = ()) -> list[np.ndarray]:
         """As ``Program.run``."""
         versions = tuple([c.version for c in self._cells])
         if versions != self._versions:
             self._versions = None
-            self._known = self._program.known(arrays, sizes)
+            self._known = self._program.known(arrays)
             self.times_computed += 1
             if not any(c.borrowed for c in self._cells):
                 self._versions = versions
-        return self._program.run(arrays, sizes, out, cells, self._known)
+        return self._program.run(arrays, None, out, cells, self._known)

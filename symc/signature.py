@@ -1,7 +1,8 @@
 """What a compiled function accepts: from the arguments of a call to arrays of the right dtype and layout, and sizes.
 
-The quick path looks at types and shapes only; a tuple of shapes that was accepted before is not checked again. Anything
-unusual (keywords, lists, other dtypes or layouts) takes the slow path, where every error message is made.
+The quick path looks at types only. Anything unusual (keywords, lists, other dtypes or layouts) takes the slow path,
+where every error message is made. Code for the CPU finds sizes itself (``symc.runtime.accept``): here it is said why
+they do not agree.
 """
 
 from __future__ import annotations
@@ -19,9 +20,6 @@ from symc.ir.record import dataclass
 from symc.ir.types import TensorType
 from symc.nest import LEAF, Nest, match
 from symc.state import concrete, converted
-
-#: How many tuples of shapes are remembered as accepted.
-REMEMBERED = 256
 
 
 @dataclass(frozen=True)
@@ -117,7 +115,6 @@ class Signature:
         self._dtypes = [i.type.dtype for i in self.inputs[: self.count]]
         self._types = [i.declared or i.type for i in self.inputs]
         self.simple = all(s.nest.kind == "leaf" for s in self.slots)
-        self._sizes: dict[tuple, dict[str, int]] = {}
         self.arguments = Arguments(function, slots, [self._row(k) for k in range(self.count)])
 
     # --- arrays -------------------------------------------------------------------------------------------------------
@@ -169,14 +166,7 @@ class Signature:
 
     def sizes(self, arrays: Sequence[np.ndarray]) -> dict[str, int]:
         """Numbers for the size names. Raises ShapeError when ranks, sizes or guards do not hold."""
-        key = tuple([a.shape for a in arrays])
-        found = self._sizes.get(key)
-        if found is None:
-            found = self._check(key)
-            if len(self._sizes) >= REMEMBERED:
-                self._sizes.clear()
-            self._sizes[key] = found
-        return found
+        return self._check(tuple([a.shape for a in arrays]))
 
     def _check(self, shapes: tuple[tuple[int, ...], ...]) -> dict[str, int]:
         sizes, source = self._agreed(shapes)

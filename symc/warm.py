@@ -1,8 +1,8 @@
 """Functions that another process compiled: found on disk by what they compute, and run without optimizer or planner.
 
-An entry holds recordings of the code that was run, at the sizes it was run with (``symc.runtime.recording``). A
-function that is found so runs at these sizes at once; everything else that may be asked of it (other sizes, dumps,
-plans, profiles) compiles it as usual, at that moment. Nothing is kept of functions that hold a user's own ops, of
+An entry holds the code that was run (``symc.runtime.recording``), which is for all sizes. A function that is found so
+runs at once; everything else that may be asked of it (dumps, plans, profiles) compiles it as usual, at that moment.
+Nothing is kept of functions that hold a user's own ops, of
 processes with rules or passes of their own, and of modes that check.
 """
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 #: Modes whose programs are what the plan says and no more.
 KEPT = ("default", "fast_compile")
-#: The most combinations of sizes that are recorded of a function.
-MOST = 8
 
 
 def key_of(f: Function, mode: str, pipeline: str | None, donated: frozenset[int], backend: str = "llvm") -> str | None:
@@ -69,24 +67,21 @@ class File:
     def follow(self, program: Any) -> None:
         """Keep what a program is lowered to from now on."""
         if isinstance(program, TwoPrograms):
-            reads, names = list(program.reads), list(program.names)
-            program.first.on_lowered = lambda lowered: self._add(lowered, "first", reads, names)
-            program.rest.on_lowered = lambda lowered: self._add(lowered, "rest", reads, names)
+            reads = list(program.reads)
+            program.first.on_lowered = lambda lowered: self._add(lowered, "first", reads)
+            program.rest.on_lowered = lambda lowered: self._add(lowered, "rest", reads)
         elif isinstance(program, Frames):
-            program.on_lowered = lambda lowered: self._add(lowered, "rest", None, [])
+            program.on_lowered = lambda lowered: self._add(lowered, "rest", None)
 
-    def _add(self, lowered: Lowered, part: str, reads: list[int] | None, names: list[str]) -> None:
-        """Keep what will be run, unless there are enough, or it is bound to this process."""
-        from symc.runtime.recording import Recordings, recorded, sizes_of
+    def _add(self, lowered: Lowered, part: str, reads: list[int] | None) -> None:
+        """Keep what will be run, unless it is bound to this process."""
+        from symc.runtime.recording import Recordings, recorded
 
         with self._lock:
             new = recorded(lowered)
-            if new is None:
-                return
-            found = self.read() or Recordings(reads=reads, names=names)
-            others = [r for r in getattr(found, part) if sizes_of(r) != dict(lowered.sizes)]
-            if len(others) < MOST:
-                setattr(found, part, [*others, new])
+            if new is not None:
+                found = self.read() or Recordings(reads=reads)
+                setattr(found, part, new)
                 object_cache.write_data(self.key, found.encoded())
 
 
@@ -102,22 +97,22 @@ class Late:
 
 
 class WarmProgram(Late, Frames):
-    """Runs recordings; what they do not serve is served by the program itself, once it is compiled."""
+    """Runs a recording; all else is asked of the program itself, once it is compiled."""
 
-    def __init__(self, found: list[Any], whole: Callable[[], Any], threads: int):
+    def __init__(self, found: Any, whole: Callable[[], Any], threads: int):
         super().__init__(threads)
         self._found, self._whole = found, whole
 
-    def lower(self, sizes: Sizes) -> Lowered:
-        from symc.runtime.recording import restored, sizes_of
+    def lower(self) -> Lowered:
+        from symc.runtime.recording import restored
 
-        for r in self._found:
-            if sizes_of(r) == dict(sizes):
-                try:
-                    return restored(r, lambda: self._whole().lower(sizes).steps)
-                except LookupError:  # the machine code was removed
-                    break
-        return self._whole().lower(sizes)
+        try:
+            return restored(self._found, lambda: self._whole().code.steps)
+        except LookupError:  # the machine code was removed
+            return self._whole().code
+
+    def refuse(self, sizes: Sizes) -> None:
+        self._whole().refuse(sizes)
 
 
 class WarmTwo(Late, TwoPrograms):
@@ -127,7 +122,7 @@ class WarmTwo(Late, TwoPrograms):
         assert found.reads is not None
         self._whole = whole
         super().__init__(WarmProgram(found.first, lambda: whole().first, threads),
-                         WarmProgram(found.rest, lambda: whole().rest, threads), found.reads, found.names)
+                         WarmProgram(found.rest, lambda: whole().rest, threads), found.reads)
 
 
 class WarmPrepared:

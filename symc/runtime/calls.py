@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from symc.ir.dim import Size, evaluate
 from symc.ir.function import Hints
 from symc.ir.record import dataclass
 from symc.ir.reference import apply
-from symc.ir.requires import Number, Requirement
+from symc.ir.requires import Requirement
 from symc.ir.types import TupleType
 from symc.ir.value import Value
 from symc.runtime.executor import FAILED, Word
@@ -27,7 +28,7 @@ _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 PULSE_STEP = 0
 #: How many seconds of a loop pass from one look at signals to the next, about.
 PULSE = 0.1
-#: How many views of memory outside of the arena a frame keeps during a call.
+#: How many views of memory a frame keeps during a call.
 MOST_VIEWS = 256
 
 
@@ -36,7 +37,7 @@ class Place:
     """An array of a frame: the slot that holds its address, and what lies there."""
 
     slot: int
-    shape: tuple[int, ...]
+    shape: tuple[Size, ...]
     dtype: np.dtype
 
 
@@ -45,24 +46,20 @@ class _Lent:
 
     __slots__ = ("__array_interface__", "owner")
 
-    def __init__(self, address: int, place: Place, owner: Any):
+    def __init__(self, address: int, shape: tuple[int, ...], dtype: np.dtype, owner: Any):
         self.owner = owner
-        self.__array_interface__ = dict(
-            version=3, shape=place.shape, typestr=place.dtype.str, data=(address, False), strides=None
-        )
+        self.__array_interface__ = dict(version=3, shape=shape, typestr=dtype.str, data=(address, False), strides=None)
 
 
 class Calls:
     """The Python steps of a frame, by number; the first is ``pulse``. An exception stops the interpreter and is kept
     for ``raise_error``."""
 
-    def __init__(self, steps: Sequence[CallStep], sizes: Mapping[str, int], arena: np.ndarray, words: Any):
-        self.steps, self.sizes, self.arena, self.words = steps, sizes, arena, words
+    def __init__(self, steps: Sequence[CallStep], names: Mapping[str, int], words: Any):
+        self.steps, self.names, self.words = steps, names, words
         self.error: BaseException | None = None
         self._owner: Any = None
-        self._first = arena.ctypes.data
-        self._fixed: dict[tuple, np.ndarray] = {}
-        self._lent: dict[tuple, np.ndarray] = {}
+        self._views: dict[tuple, np.ndarray] = {}
         self._interval, self._looked = 16, 0.0
         server = _serve(weakref.ref(self))
         next(server)
@@ -79,15 +76,20 @@ class Calls:
             self._interval //= 2
         self._looked, self.words[Word.LEFT] = now, self._interval
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Those of the run."""
+        return {name: self.words[slot] for name, slot in self.names.items()}
+
     def begin(self, owner: Any) -> None:
-        """A run starts. ``owner``: keeps alive what lies outside of the arena."""
+        """A run starts. ``owner``: keeps alive what it works on."""
         self._owner = owner
         self._looked, self.words[Word.LEFT] = time.perf_counter(), self._interval
 
     def end(self) -> None:
         """Let go of the caller's arrays and of results."""
         self._owner = None
-        self._lent.clear()
+        self._views.clear()
 
     def keep(self, error: BaseException) -> None:
         """Note what stops the run."""
@@ -103,15 +105,14 @@ class Calls:
 
     def array(self, place: Place) -> np.ndarray:
         """The array that lies at a place now."""
-        address = self.words[place.slot]
-        inside = 0 <= address - self._first < self.arena.nbytes
-        views = self._fixed if inside else self._lent
-        key = (address, place.shape, place.dtype)
-        view = views.get(key)
+        address, sizes = self.words[place.slot], self.sizes
+        shape = tuple([s if isinstance(s, int) else evaluate(s, sizes) for s in place.shape])
+        key = (address, shape, place.dtype)
+        view = self._views.get(key)
         if view is None:
-            if len(views) >= MOST_VIEWS:  # the rows of a loop are views of their own
-                views.clear()
-            view = views[key] = np.asarray(_Lent(address, place, self.arena if inside else self._owner))
+            if len(self._views) >= MOST_VIEWS:  # the rows of a loop are views of their own
+                self._views.clear()
+            view = self._views[key] = np.asarray(_Lent(address, shape, place.dtype, self._owner))
         return view
 
 
@@ -205,10 +206,18 @@ class Refusal:
     """Says that an op has no value at these sizes."""
 
     requirement: Requirement
-    number: Number
     where: Sequence[Any]
 
-    def __call__(self, calls: Calls | None = None) -> None:
-        error = self.requirement.error(self.number)
+    def __call__(self, calls: Calls) -> None:
+        self.raise_at(calls.sizes)
+
+    def raise_unless(self, sizes: Mapping[str, int]) -> None:
+        """Say it if it is so."""
+        if not self.requirement.holds(lambda s: evaluate(s, sizes)):
+            self.raise_at(sizes)
+
+    def raise_at(self, sizes: Mapping[str, int]) -> None:
+        """Say it."""
+        error = self.requirement.error(lambda s: evaluate(s, sizes))
         error.attach((), self.where)
         raise error

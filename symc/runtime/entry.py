@@ -1,7 +1,6 @@
-"""Calls without Python between: a builtin for a compiled function, and what it knows of shapes met before.
+"""Calls without Python between: a builtin for a compiled function.
 
-The builtin serves calls with plain arrays whose shapes were met before; it hands everything else to ``slow``, which is
-Python. The native code is the same for all functions (``native.entry_ir``); here its data is written. Where the
+The builtin serves calls with plain arrays of any sizes; it hands everything else to ``slow``, which is Python. The native code is the same for all functions (``native.entry_ir``); here its data is written. Where the
 interpreter or NumPy is not as that code expects, there are no entries, and ``slow`` serves all calls.
 """
 
@@ -18,21 +17,13 @@ import numpy as np
 from symc.errors import of_handler
 from symc.ir.locks import closed, new_lock
 from symc.ir.record import dataclass
-from symc.runtime.executor import Code, Op
-from symc.runtime.frame import Frame
-from symc.runtime.large_results import LARGE
+from symc.runtime.executor import NDARRAY, Code, Op
 from symc.runtime.lowered import Lowered
-from symc.runtime.native.entry_ir import ARRAY, ITEM, MOST_ARGUMENTS, MOST_RECORDS, MOST_RESULTS, Block, Record, build
+from symc.runtime.native.entry_ir import ARRAY, ITEM, MOST_ARGUMENTS, MOST_FRAMES, MOST_RESULTS, Block, build
 from symc.runtime.native.executor_ir import executor
 
-__all__ = ["Entry", "Prepared", "States", "prepared", "supported"]
+__all__ = ["Entry", "States", "serves", "supported"]
 
-#: A frame with a larger arena is not set aside for an entry: what a call costs is small beside such work.
-MOST_ARENA = 1 << 20
-#: Up to how many operations on an element other threads are kept waiting: 0.1 ms at most, where 5 ms are usual.
-SHORT = 20_000
-#: When all places are taken, every so many shapes that are new replace others.
-PATIENCE = 16
 #: Flags of arrays: contiguous and aligned.
 WANTED = 0x1 | 0x100
 #: Of those of states too: writeable.
@@ -132,15 +123,15 @@ def _numpy_empty() -> int:
 def _copies(native: _Native) -> bool:
     """An entry that copies an array, tried on some."""
     code = Code()
-    first = code.slots([0, 0])
-    code.emit(Op.OPEN, first, 2, id(np.ndarray))
+    first, dims = code.slots([0, 0]), code.slots([-1, -1])
+    code.arguments += [int(Op.ARGUMENT), first, 2, dims, NDARRAY]
+    code.emit(Op.OPEN, first + 1, 1, NDARRAY)
     code.emit(Op.COPY, first + 1, first, 48)
     executable = code.finish()
     d = np.dtype("float64")
-    entry = Entry([(d, 2)], [(d, 2)], 1, None, native)
+    entry = Entry([(d, 2)], [(d, 1, dims, 2)], 1, None, first, native)
     call = entry.builtin(lambda *args, **kwargs: (args, kwargs), None)
-    entry.add(Prepared(((2, 3),), executable, executable.address, first, [0], [(1, (2, 3))], False))
-    entry.add(Prepared(((3, 2),), executable, executable.address, first, [0], [(1, (3, 2))], True))
+    entry.add(executable)
     for shape in ((2, 3), (3, 2)):
         a = np.arange(6.0).reshape(shape)
         copy = call(a)
@@ -148,22 +139,8 @@ def _copies(native: _Native) -> bool:
             return False
         if sys.getrefcount(copy) != sys.getrefcount(a) or not (copy.flags.owndata and copy.flags.carray):
             return False
-    other = np.zeros((2, 2))
+    other = np.zeros((2, 2), np.float32)
     return call(other)[0][0] is other and call(x=1) == ((), {"x": 1}) and call() == ((), {})
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """A frame for some shapes. ``first``: its first slot; ``given``: the indices of the arguments and states that are
-    put into slots from there on; ``made``: for each array that is made its slot, counted from the first, and shape."""
-
-    shapes: tuple[tuple[int, ...], ...]
-    frame: Any
-    address: int
-    first: int
-    given: Sequence[int]
-    made: Sequence[tuple[int, tuple[int, ...]]]
-    release: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,42 +154,32 @@ class States:
     updated: Sequence[tuple[Any, int]]
 
 
-def serves(shapes: tuple, lowered: Lowered) -> bool:
-    """Whether an entry can run this code, which must need no more than to be run. (What makes large results takes so
-    long that the way in Python is as good.)"""
-    if any(f.nbytes >= LARGE for f in lowered.fresh):
-        return False
+def serves(lowered: Lowered) -> bool:
+    """Whether an entry can run this code, which must need no more than to be run."""
     found = lowered.made()
-    few = found is not None and len(found[0]) <= MOST_RESULTS and len(shapes) <= MOST_ARGUMENTS
-    return few and lowered.arena <= MOST_ARENA
-
-
-def prepared(shapes: tuple, frame: Frame) -> Prepared:
-    """A frame as an entry uses it."""
-    lowered = frame.lowered
-    found = lowered.made()
-    assert found is not None
-    return Prepared(shapes, frame, frame.address, lowered.first, lowered.given, found[0], lowered.work > SHORT)
+    return found is not None and len(found[0]) <= MOST_RESULTS and lowered.given <= MOST_ARGUMENTS
 
 
 class Entry:
-    """What the builtin of a function reads. ``arguments`` (then states) and ``made`` (results, then arrays of states):
-    dtype and rank of each."""
+    """What the builtin of a function reads. ``arguments`` (then states): dtype and rank of each; ``made`` (results, then
+    arrays of states): dtype, which array of the call it is, slot of its shape and rank of each; ``first``: the slot of
+    the first array."""
 
     def __init__(
         self,
         arguments: Sequence[tuple[np.dtype, int]],
-        made: Sequence[tuple[np.dtype, int]],
+        made: Sequence[tuple[np.dtype, int, int, int]],
         results: int,
         states: States | None,
+        first: int,
         native: _Native,
     ):
         self._native = native
         count = 0 if states is None else len(states.cells)
         flags = [WANTED] * (len(arguments) - count) + [WANTED | STATE] * count
         rows = [w for (d, n), wanted in zip(arguments, flags, strict=True) for w in (id(d), n, wanted)]
-        rows += [w for d, n in made for w in (id(d), n)]
-        self._kept: list[Any] = [states, [d for d, _ in (*arguments, *made)]]
+        rows += [w for d, k, dims, n in made for w in (id(d), n, first + k, dims)]
+        self._kept: list[Any] = [states, [d for d, *_ in (*arguments, *made)]]
         if states is not None:
             methods = [m for c in states.locked for m in (c.lock.acquire, c.lock.release)]
             rows += [id(x) for x in (*methods, *states.cells)] + [w for c, k in states.updated for w in (id(c), k)]
@@ -221,14 +188,12 @@ class Entry:
         block[Block.ROWS :] = rows
         block[Block.STATES], block[Block.UPDATED] = count, 0 if states is None else len(states.updated)
         block[Block.CLOSED] = closed.buffer_info()[0]
-        block[Block.FALSE : Block.RECORDS] = [id(x) for x in _OBJECTS]
-        run = ctypes.cast(executor(), ctypes.c_void_p).value or 0  # type: ignore[arg-type]
-        block[Block.RUN], block[Block.EMPTY] = run, native.empty
+        block[Block.FALSE : Block.FALSE + len(_OBJECTS)] = [id(x) for x in _OBJECTS]
+        run, prepare = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in executor())  # type: ignore[arg-type]
+        block[Block.RUN], block[Block.PREPARE], block[Block.EMPTY], block[Block.FIRST] = run, prepare, native.empty, first
         block[Block.ARRAY], block[Block.ARGS] = id(np.ndarray), len(arguments) - count
         block[Block.MADE], block[Block.RESULTS] = len(made), results
-        self._records: list[tuple[np.ndarray, Prepared]] = []
-        self._retired: list[tuple[np.ndarray, Prepared]] = []
-        self._turn = 0
+        self._frames: list[tuple[Any, Any]] = []
 
     def builtin(self, slow: Callable[..., Any], fill: Callable[[Any], Any] | None) -> Callable[..., Any]:
         """The builtin, once. ``fill`` makes a tuple of results what is returned; None if there is one result, which is
@@ -238,29 +203,13 @@ class Entry:
         block[Block.FILL] = 0 if fill is None or fill is tuple else id(fill)
         return self._native.builtin((block, slow, fill, self))
 
-    def wants(self, shapes: tuple) -> bool:
-        """Whether a frame for these shapes is to be added."""
-        if any(p.shapes == shapes for _, p in self._records):
-            return False
-        self._turn += len(self._records) == MOST_RECORDS
-        return len(self._records) < MOST_RECORDS or not self._turn % PATIENCE
+    def wants(self) -> bool:
+        """Whether there is place for a frame."""
+        return len(self._frames) < MOST_FRAMES
 
-    def add(self, p: Prepared) -> None:
-        """Serve calls with these shapes, in place of others if there are too many."""
-        words = [0, p.address, p.address + 8 * p.first, int(p.release), len(p.given)]
-        assert len(words) == Record.ROWS
-        words += [n for shape in p.shapes for n in shape]
-        words += p.given
-        for slot, shape in p.made:
-            words += [slot, *shape]
-        new = (np.array(words, np.int64), p)
-        address = new[0].ctypes.data
-        if len(self._records) < MOST_RECORDS:
-            self._records.append(new)
-            self._block[Block.RECORDS + len(self._records) - 1] = address
-            return
-        k = self._turn // PATIENCE % MOST_RECORDS
-        self._retired.append(self._records[k])
-        self._records[k] = new
-        self._block[Block.RECORDS + k] = address  # from here on no call finds the old one, but one may still run it
-        self._retired[:] = [r for r in self._retired if r[0][Record.BUSY]]
+    def add(self, frame: Any) -> None:
+        """Serve one call more at the same time. ``frame``: has an ``address`` and ``grow``."""
+        at, grow = Block.FRAMES + 2 * len(self._frames), frame.grow
+        self._frames.append((frame, grow))
+        self._block[at + 1] = id(grow)
+        self._block[at] = frame.address

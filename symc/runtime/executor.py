@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from symc.ir.dim import FAR, Size
 from symc.ir.record import dataclass
 from symc.runtime import blas_threads
+from symc.runtime.arithmetic import All, Arithmetic, Formula, Less, largest
 from symc.runtime.commit import run_and_replace
-from symc.runtime.machine_code import Symbol
-from symc.runtime.native.executor_ir import ARITIES, FAILED, NEVER, Lap, Op, Word, executor
+from symc.runtime.image import Symbol
+from symc.runtime.native.executor_ir import ARITIES, FAILED, GROW, NEVER, REFUSED, Lap, Op, Word, executor
 from symc.runtime.native.pool_ir import MOST_WORDS, Pool
 from symc.runtime.native.pool_ir import address as pool_address
 from symc.runtime.native.product_ir import ROUTINE
@@ -29,6 +31,8 @@ __all__ = [
 ]
 
 ALIGN = 64
+#: From how many multiplications on BLAS may use threads of its own.
+ALONE = 4096
 
 
 class Label:
@@ -41,12 +45,16 @@ class Label:
 NDARRAY = Symbol(id(np.ndarray), "ndarray")
 
 
+class _At(int):
+    """A word of the code, by its position there; as an operand it is the word's slot."""
+
+
 class Address(NamedTuple):
     """Where something will be: in the arena (-1) or in block ``space`` of what the code keeps, how many bytes from its
-    start."""
+    start (in the arena it may depend on sizes)."""
 
     space: int
-    offset: int = 0
+    offset: Size = 0
 
 
 ARENA = Address(-1)
@@ -57,24 +65,37 @@ class Code:
 
     def __init__(self) -> None:
         self.data: list[int] = [0] * len(Word)
-        self.data[Word.LEFT] = NEVER
-        self.operations: set[int] = set()
+        self.data[Word.LEFT], self.data[Word.CHANGED] = NEVER, 1
         self.words: list[int | Label] = []
+        self.arguments: list[int | Label] = []  # what looks at the arguments of a call
+        self.prepared: list[int | Label | _At] = []  # what computes what depends on sizes
+        self.sizes = Arithmetic(self.slot, self.prepare)
+        self._sized: list[tuple[int, Formula, bool]] = []  # words of data, or else of the code, that are formulas
         self._blocks: list[tuple[np.ndarray, bool]] = []
         self._addresses: dict[int, Address] = {}  # by slot
         self._holders: dict[Address, int] = {}
         self._kept: dict[int, int] = {}  # slots of what is kept, by identity
+        self._of_numbers: dict[int, int] = {}  # slots of addresses of words, by these
+        self._multiplied: list[Size] = []  # by products
 
     def slot(self, value: int = 0) -> int:
         """A new word of data."""
         self.data.append(value)
         return len(self.data) - 1
 
-    def slots(self, values: Sequence[int]) -> int:
+    def slots(self, values: Sequence[Formula]) -> int:
         """The first of several words in a row."""
         first = len(self.data)
-        self.data.extend(values)
+        self._sized += [(first + k, x, True) for k, x in enumerate(values) if not isinstance(x, int)]
+        self.data.extend(x if isinstance(x, int) else 0 for x in values)
         return first
+
+    def let(self, word: Word, x: Formula) -> None:
+        """Let a word of the head be a formula."""
+        if isinstance(x, int):
+            self.data[word] = x
+        else:
+            self._sized.append((word, x, True))
 
     def keep(self, array: np.ndarray, shared: bool = False) -> int:
         """The slot that always holds the address of an array. Every executable has a copy of it, unless it is
@@ -90,45 +111,73 @@ class Code:
         if address not in self._holders:
             slot = self._holders[address] = self.slot()
             self._addresses[slot] = address
+            if not isinstance(address.offset, int):
+                assert address.space == ARENA.space
+                self.prepare(Op.ADD, slot, Word.ARENA, self.sizes(address.offset))
         return self._holders[address]
 
     def address_of(self, slot: int) -> Address | None:
         """The address that a slot always holds, if it is such a slot."""
         return self._addresses.get(slot)
 
-    def emit(self, op: int, *operands: int | Label) -> None:
+    def emit(self, op: int, *operands: Formula | Label) -> None:
         """Add an instruction."""
-        self.operations.add(int(op))
         self.words.append(int(op))
-        self.words.extend(operands)
+        for x in operands:
+            if not isinstance(x, int | Label):
+                self._sized.append((len(self.words), x, False))
+                x = 0
+            self.words.append(x)
+
+    def prepare(self, op: int, *operands: int | _At) -> None:
+        """Add an instruction that runs when sizes are others than before."""
+        self.prepared += [int(op), *operands]
+
+    def refuse(self, bad: Formula) -> None:
+        """No call is accepted where this is 1."""
+        if bad != 0:
+            self.prepare(Op.STOP_IF_LESS, self.sizes(0), self.sizes(bad), REFUSED)
+
+    def number(self, x: Formula) -> int:
+        """The slot that holds a number."""
+        return self.sizes(x)
+
+    def address_of_number(self, x: Size) -> int:
+        """The slot that holds the address of a number."""
+        number = self.sizes(x)
+        if number not in self._of_numbers:
+            self._of_numbers[number] = self.slot()
+            self.prepare(Op.MOVE, self._of_numbers[number], Word.SELF, 8 * number)
+        return self._of_numbers[number]
 
     def call(self, entry: int, slots: Sequence[int]) -> None:
         """Call a routine that takes the addresses in these slots."""
         assert len(slots) in ARITIES
         self.emit(Op.CALL + len(slots), entry, *slots)
 
-    def launch(self, entry: int, numbers: Sequence[int], slots: Sequence[int]) -> None:
+    def launch(self, entry: int, numbers: Sequence[Formula], slots: Sequence[int]) -> None:
         """Call a kernel on numbers, then the addresses in these slots."""
         first = self.slots([*numbers, *[0] * len(slots)])
         self.emit(Op.LAUNCH, entry, first, first + len(numbers), len(slots), *slots)
 
     def launch_in_pieces(
-        self, entry: int, numbers: Sequence[int], slots: Sequence[int], grain: int, most: int = 4, ends: bool = False
+        self, entry: int, numbers: Sequence[Formula], slots: Sequence[int], grain: Size, most: int = 4,
+        ends: bool = False, worth: Formula = 1,
     ) -> None:
         """As ``launch``, by several threads: the first two numbers are a range, 0 and its end, and may be any part of
         it that begins at a multiple of ``grain``. ``most``: how many parts there are for each thread, several, as
         threads do not run equally fast. ``ends``: the third number is 1; it is 0 for parts, and when all are done there
-        is a call with 1 and no range."""
+        is a call with 1 and no range. ``worth``: 0 where one thread is enough."""
         count = len(numbers) + len(slots)
         if count > MOST_WORDS:
             return self.launch(entry, numbers, slots)
         self.data[Word.POOL] = 1
         first = self.slots([*numbers, *[0] * len(slots)])
         self.emit(Op.PIECES, entry, first, first + len(numbers), len(slots), count, numbers[1], grain, most, ends,
-                  *slots)
+                  worth, *slots)
 
     def product(
-        self, entry: int, steps: Sequence[int], slots: Sequence[int], units: int, grain: int, rows: bool
+        self, entry: int, steps: Sequence[Size], slots: Sequence[int], units: Size, grain: Size, rows: bool
     ) -> None:
         """Call BLAS: for all at once, or, by several threads, for the rows of one product, or the products of a batch.
         ``steps``: how many bytes the next row, or matrix, is away in a, b and c."""
@@ -138,9 +187,12 @@ class Code:
         entry = Pool.OF_ROWS if rows else Pool.OF_MATRICES
         self.launch_in_pieces(entry, numbers, slots, grain, 1)  # BLAS packs all of b for each piece
 
-    def limit_blas(self) -> None:
-        """What is called here may use threads of its own: it is not to, while this code runs."""
-        self.data[Word.LIMIT] = 1
+    def limit_blas(self, multiplications: Size = FAR) -> None:
+        """What is called here may use threads of its own if it is large: it is not to, while this code runs."""
+        if isinstance(multiplications, int) and multiplications < ALONE:
+            return
+        self.data[Word.MAY_LIMIT] = 1
+        self._multiplied.append(multiplications)
 
     def label(self) -> Label:
         """A label for this place."""
@@ -154,10 +206,27 @@ class Code:
     def template(self) -> Template:
         """What was written, to be run anywhere."""
         self.emit(Op.HALT)
+        end = Label()
+        lenient = [x for x in self._sized if isinstance(x[1], Less | All)]
+        for where, x, in_data in self._sized:
+            if not isinstance(x, Less | All):
+                self._put(where, x, in_data)
+        self._limit()
+        if self.prepared:
+            self.prepare(Op.STOP_IF_LESS, self.sizes(0), Word.BAD, REFUSED)
+        for where, x, in_data in lenient:
+            self._put(where, x, in_data)
+        if self.arguments or self.prepared:
+            self.prepare(Op.SET, Word.BAD, 0)
+            self.prepare(Op.STOP_IF_LESS, Word.HAVE, Word.NEED, GROW)
+            self.prepare(Op.SET, Word.CHANGED, 0)
         start = len(self.data)
-        code = [w.at if isinstance(w, Label) else w for w in self.words]
+        self.data[Word.CODE], self.data[Word.PREPARE] = start, len(self.words)
+        words = [*self.words, *self.arguments, int(Op.JUMP_IF_LESS), int(Word.CHANGED), 1, end, *self.prepared]
+        end.at = len(words)
+        words.append(int(Op.HALT))
+        code = [w.at if isinstance(w, Label) else start + w if isinstance(w, _At) else w for w in words]
         words = np.array([*self.data, *code], np.int64)
-        words[Word.CODE] = start
         symbols = [(start + k, w) for k, w in enumerate(code) if isinstance(w, Symbol)]
         starts, pool = _pooled([a for a, shared in self._blocks if not shared])
         firsts = iter(starts)
@@ -165,17 +234,29 @@ class Code:
         arena, kept, constants = [], [], []
         for slot, (space, offset) in self._addresses.items():
             if space == ARENA.space:
-                arena.append((slot, offset))
+                if isinstance(offset, int):
+                    arena.append((slot, offset))
             elif space in own:
                 kept.append((slot, own[space] + offset))
             else:
                 constants.append((slot, self._blocks[space][0], offset))
-        return Template(words, tuple(symbols), _pairs(arena), _pairs(kept), pool, tuple(constants),
-                        frozenset(self.operations))
+        return Template(words, tuple(symbols), _pairs(arena), _pairs(kept), pool, tuple(constants))
+
+    def _put(self, where: int, x: Formula, in_data: bool) -> None:
+        self.prepare(Op.MOVE, where if in_data else _At(where), self.sizes(x), 0)
+
+    def _limit(self) -> None:
+        """Limit BLAS if one of the products is large."""
+        most = largest(self._multiplied)
+        if isinstance(most, int):
+            self.data[Word.LIMIT] = most >= ALONE
+        else:
+            self.prepare(Op.LESS, Word.LIMIT, self.sizes(ALONE - 1), self.sizes(most))
+            self.prepare(Op.MUL, Word.LIMIT, Word.LIMIT, Word.MAY_LIMIT)
 
     def finish(self) -> Executable:
         """What runs, of code that has no arena."""
-        return Executable(self.template(), 0)
+        return Executable(self.template())
 
 
 def _pooled(arrays: Sequence[np.ndarray]) -> tuple[list[int], np.ndarray]:
@@ -198,8 +279,7 @@ def _pairs(pairs: list[tuple[int, int]]) -> np.ndarray:
 class Template:
     """Words (data, then instructions) and what the addresses among them are: ``symbols`` (in the words already);
     ``arena`` and ``kept``, rows of (index of the word, bytes from the start) of the arena and of ``pool``, what the
-    memory of the code holds before it runs; ``constants``, arrays that are only read; ``operations``: the numbers of
-    the instructions there are."""
+    memory of the code holds before it runs; ``constants``, arrays that are only read."""
 
     words: np.ndarray
     symbols: tuple[tuple[int, Symbol], ...]
@@ -207,40 +287,57 @@ class Template:
     kept: np.ndarray
     pool: np.ndarray
     constants: tuple[tuple[int, np.ndarray, int], ...]
-    operations: frozenset[int]
 
 
 class Executable:
     """Code in memory. ``words[slot]`` may be read and written between runs; one run at a time."""
 
-    __slots__ = ("_constants", "_memory", "_once", "_pool", "_run", "address", "words")
+    __slots__ = ("_constants", "_memory", "_pool", "_prepare", "_rows", "_run", "address", "arena", "words")
 
-    def __init__(self, template: Template, arena: int, threads: int = 1):
+    def __init__(self, template: Template, threads: int = 1):
         memory, pool = template.words.copy(), aligned(template.pool.nbytes)
         pool[:] = template.pool
-        for rows, start in ((template.arena, arena), (template.kept, pool.ctypes.data)):
-            memory[rows[:, 0]] = rows[:, 1] + start
+        memory[template.kept[:, 0]] = template.kept[:, 1] + pool.ctypes.data
         for slot, array, offset in template.constants:
             memory[slot] = array.ctypes.data + offset
-        memory[Word.LIMIT] = memory[Word.LIMIT] and blas_threads.to_be_limited()
-        wanted = memory[Word.LIMIT] or (memory[Word.POOL] and threads > 1)
+        limited = memory[Word.MAY_LIMIT] and blas_threads.to_be_limited()
+        memory[Word.MAY_LIMIT] = limited
+        memory[Word.LIMIT] = memory[Word.LIMIT] and limited
+        wanted = limited or (memory[Word.POOL] and threads > 1)
         memory[Word.POOL] = pool_address() if wanted else 0
         memory[Word.THREADS] = threads if memory[Word.POOL] else 1
         memory[Word.SELF] = memory.ctypes.data
-        self._memory, self._pool, self._constants = memory, pool, template.constants
-        self._once: Any = executor(template.operations)
-        self._run: Any = None
+        self._memory, self._pool, self._constants, self._rows = memory, pool, template.constants, template.arena
+        self._run, self._prepare = executor()
         self.address = memory.ctypes.data
         self.words: Any = memory.data  # a memoryview: single words are read and written faster than through the array
+        self.place(aligned(0))
+
+    def place(self, arena: np.ndarray) -> None:
+        """Let this be the arena."""
+        self.arena, address = arena, arena.ctypes.data
+        self._memory[self._rows[:, 0]] = self._rows[:, 1] + address
+        self.words[Word.ARENA], self.words[Word.HAVE], self.words[Word.CHANGED] = address, arena.nbytes, 1
+
+    def prepare(self) -> int:
+        """Look at the arguments, and compute what depends on their sizes. 0, or a number that says why not."""
+        status = self._prepare(self.address)
+        if status == GROW:
+            self.grow()
+            status = self._prepare(self.address)
+        return status
+
+    def grow(self) -> None:
+        """Make an arena that is as large as is needed."""
+        need = self.words[Word.NEED]
+        if need > FAR:
+            raise MemoryError(f"{need} bytes for what is computed on the way")
+        self.place(aligned(0))  # the old one goes before the new one is made
+        self.place(aligned(need))
 
     def run(self, cells: Sequence[Any] = (), arrays: Sequence[Any] = ()) -> int:
         """0, or the number with which an instruction stopped it. With 0 come new arrays for cells (``commit``)."""
-        run = self._run
-        if self._once is not None:
-            run, self._once = self._once, None
-        elif run is None:
-            run = self._run = executor()
-        return run_and_replace(run, self.address, cells, arrays) if cells else run(self.address)
+        return run_and_replace(self._run, self.address, cells, arrays) if cells else self._run(self.address)
 
 
 def aligned(nbytes: int) -> np.ndarray:

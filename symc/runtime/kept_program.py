@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from symc.codegen.prologue import Split
-from symc.ir.dim import names
 from symc.ir.plan import Plan
-from symc.runtime.frames import Sizes
 from symc.runtime.program import KernelRecord
 from symc.runtime.timing import StepTime, Timer
 from symc.runtime.two_programs import TwoPrograms
@@ -23,8 +21,7 @@ class KeptProgram(TwoPrograms):
     rest: Any
 
     def __init__(self, parts: Split, first: Any, rest: Any):
-        found = sorted({n for i in parts.first.inputs for s in i.type.shape for n in names(s)})
-        super().__init__(first, rest, parts.reads, found)
+        super().__init__(first, rest, parts.reads)
         self.plan: Plan = rest.plan
 
     @property
@@ -35,11 +32,11 @@ class KeptProgram(TwoPrograms):
     def kernels(self) -> list[KernelRecord]:
         return [*self.first.kernels, *self.rest.kernels]
 
-    def timer(self, sizes: Sizes) -> Timer:
+    def timer(self) -> Timer:
         """What times a call that finds what is kept."""
-        frame = self.rest.timer(sizes)
+        frame = self.rest.timer()
 
         def times(*calls: Sequence[np.ndarray], log: bool = False) -> list[StepTime]:
-            return frame.times(*[[*arrays, *self.known(arrays, sizes)] for arrays in calls], log=log)
+            return frame.times(*[[*arrays, *self.known(arrays)] for arrays in calls], log=log)
 
         return Timer(times, frame.events)

@@ -3,21 +3,23 @@
 Arrays are row-major and the library reads columns, so it sees the transpose. Where the factorization of the transpose
 is, in memory, the one that was wanted, nothing is moved (Cholesky, triangular solves, QR as LQ); elsewhere matrices are
 transposed on the way in and out, so that signs and orders of rows are NumPy's. A routine that fails hands over to the
-reference implementation, which knows how to say so. Workspaces belong to the frame; a call allocates nothing.
+reference implementation, which knows how to say so. Workspaces lie behind the arena of the plan, as long as the
+documentation of a routine asks for and as ``BLOCK`` lets it use; a call allocates nothing.
 """
 
 from __future__ import annotations
 
-import ctypes
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symc.ir.types import TensorType, TupleType, concrete_shape
+from symc.ir.dim import Size, maximum, minimum, product
+from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value
+from symc.runtime.arithmetic import less
 from symc.runtime.blas_library import library
 from symc.runtime.executor import Label, Op
 from symc.runtime.native import lapack_ir
@@ -29,12 +31,16 @@ if TYPE_CHECKING:
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
+#: How many columns the routines take at once, at most.
+BLOCK = 64
+
+
 class At(int):
     """An argument that is a slot: the routine gets the address that the slot holds."""
 
 
-#: An argument of a routine: a slot, memory of the frame, a letter, an integer, or a number of the matrices' dtype.
-Argument = At | np.ndarray | str | int | float
+#: An argument of a routine: a slot, a letter, an integer (a size), or a number of the matrices' dtype.
+Argument = At | str | Size | float
 
 
 class Emitter:
@@ -45,21 +51,25 @@ class Emitter:
         self.reads, self.writes = [At(s) for s in reads], [At(s) for s in writes]
         results = v.type.items if isinstance(v.type, TupleType) else (v.type,)
         types: list[TensorType] = [*[o.type for o in v.operands], *results]  # type: ignore[list-item]
-        self.shapes = [concrete_shape(t.shape, lowering.sizes) for t in types]
+        self.shapes = [tuple(map(lowering.number, t.shape)) for t in types]
         self.dtype = v.operands[0].dtype
         self.letter = _LETTERS[self.dtype.char]
         self.real = np.dtype(self.dtype.char.lower())
         self.integer = library().integer
-        self.info = np.zeros(1, np.int64)  # of 32 bits a routine writes the lower half
+        self.info = At(self.code.keep(np.zeros(1, np.int64)))  # of 32 bits a routine writes the lower half
         self.bad = Label()
 
     @property
     def complex(self) -> bool:
         return self.dtype.kind == "c"
 
-    def memory(self, *shape: int, dtype: np.dtype | None = None) -> np.ndarray:
-        """Memory of the frame."""
-        return np.empty(max(1, math.prod(shape)), self.dtype if dtype is None else dtype)
+    def memory(self, *shape: Size, dtype: np.dtype | None = None) -> At:
+        """Memory while the step runs."""
+        return At(self.lowering.workspace(maximum(1, product(shape)) * (dtype or self.dtype).itemsize))
+
+    def work(self, least: Size, dtype: np.dtype | None = None) -> list[Argument]:
+        """``work, lwork`` of a routine."""
+        return [self.memory(least, dtype=dtype), maximum(1, least)]
 
     def slot(self, x: Argument, integer: np.dtype | None = None) -> int:
         """The slot that holds the address of an argument. ``integer``: not as wide as the library's."""
@@ -67,9 +77,9 @@ class Emitter:
             return int(x)
         if isinstance(x, str):
             return self.lowering.literal(ord(x), np.uint8)
-        if isinstance(x, int):
-            return self.lowering.literal(x, integer or self.integer)
-        return self.lowering.literal(x, self.dtype) if isinstance(x, float) else self.code.keep(x)
+        if isinstance(x, float):
+            return self.lowering.literal(x, self.dtype)
+        return self.lowering.integer(x, integer or self.integer)
 
     def lapack(self, name: str, *arguments: Argument) -> None:
         """Call a routine whose last argument says whether it failed."""
@@ -86,7 +96,7 @@ class Emitter:
         """Call one of our own functions."""
         self.code.call(lapack_ir.entry(name), [self.slot(x, np.dtype("i8")) for x in arguments])
 
-    def transpose(self, to: Argument, source: Argument, rows: int, columns: int) -> None:
+    def transpose(self, to: Argument, source: Argument, rows: Size, columns: Size) -> None:
         """Write the transpose of rows."""
         self.own(f"transpose_{self.letter}", to, source, rows, columns)
 
@@ -99,27 +109,11 @@ class Emitter:
         """Leave for the reference implementation unless ``info`` is 0."""
         self.code.emit(Op.JUMP_UNLESS_ZERO, self.slot(self.info), self.bad)
 
-    def copy(self, to: Argument, source: Argument, elements: int) -> None:
+    def copy(self, to: Argument, source: Argument, elements: Size) -> None:
         self.code.emit(Op.COPY, self.slot(to), self.slot(source), elements * self.dtype.itemsize)
 
-    def workspace(self, name: str, arguments: Sequence[Argument], extra: Sequence[Argument] = ()) -> list[Argument]:
-        """``work, lwork`` as long as the routine asks for when it is called with these arguments before them."""
-        work, info = np.zeros(2, self.dtype), np.zeros(1, np.int64)
-        nowhere = np.zeros(2, self.dtype)
-        given = [nowhere if isinstance(x, At | np.ndarray) else x for x in arguments]
-        passed = [self._data(x) for x in (*given, work, -1, *extra, info)]
-        prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(passed))
-        prototype(routine(self.letter + name))(*[x.ctypes.data for x in passed])
-        length = max(1, int(work[0].real))
-        return [self.memory(length), length]
-
-    def _data(self, x: Argument) -> np.ndarray:
-        if isinstance(x, str):
-            return np.frombuffer(x.encode(), np.uint8).copy()
-        return np.array([x], self.integer) if isinstance(x, int) else np.asarray(x)
-
     @contextmanager
-    def each(self, batch: int, *moved: tuple[int, int]) -> Iterator[list[At]]:
+    def each(self, batch: Size, *moved: tuple[int, Size]) -> Iterator[list[At]]:
         """What is emitted inside runs for every matrix. ``moved``: (slot, number of bytes from one to the next)."""
         if batch == 1:
             yield [At(s) for s, _ in moved]
@@ -132,10 +126,10 @@ class Emitter:
             for mine, (_, nbytes) in zip(own, moved, strict=True):
                 self.code.emit(Op.MOVE, mine, mine, nbytes)
 
-    def matrices(self, k: int, ndim: int = 2, dtype: np.dtype | None = None) -> tuple[int, int]:
+    def matrices(self, k: int, ndim: int = 2, dtype: np.dtype | None = None) -> tuple[int, Size]:
         """Operand or result k as an argument of ``each``; the last ``ndim`` axes are one matrix."""
         itemsize = (dtype or self.dtype).itemsize
-        return [*self.reads, *self.writes][k], math.prod(self.shapes[k][-ndim:]) * itemsize
+        return [*self.reads, *self.writes][k], product(self.shapes[k][-ndim:]) * itemsize
 
 
 def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[int],
@@ -144,11 +138,15 @@ def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[i
     recipe = RECIPES.get(v.op.name)
     if recipe is None or v.operands[0].dtype.char not in _LETTERS:
         return False
-    e = Emitter(lowering, v, reads, writes)
-    if any(n > library().most for shape in e.shapes for n in shape) or not all(math.prod(shape) for shape in e.shapes):
-        return False  # of no elements the reference knows what comes out
+    e, end = Emitter(lowering, v, reads, writes), Label()
+    sizes = dict.fromkeys(n for shape in e.shapes for n in shape)
+    if any(less(library().most, n) == 1 for n in sizes) or 0 in sizes:
+        return False
+    for n in sizes:
+        lowering.code.refuse(less(library().most, n))
+        if less(n, 1) != 0:  # of no elements the reference knows what comes out
+            lowering.code.emit(Op.JUMP_IF_LESS, lowering.code.number(n), 1, e.bad)
     recipe(e)
-    end = Label()
     lowering.code.emit(Op.JUMP, end)
     lowering.code.place(e.bad)
     reference()
@@ -162,29 +160,31 @@ def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[i
 def _cholesky(e: Emitter) -> None:
     """The upper triangle U of the transpose, A^T = U^H U, lies in memory as L = U^T, and A = L L^H."""
     *batch, n, _ = e.shapes[0]
-    count = math.prod(batch)
+    count = product(batch)
     e.copy(e.writes[0], e.reads[0], count * n * n)
     with e.each(count, e.matrices(1)) as (c,):
         e.lapack("potrf", "U", n, c, n)
-        if n > 1:
-            second = e.code.slot()
-            e.code.emit(Op.MOVE, second, c, e.dtype.itemsize)
-            e.quietly("laset", "L", n - 1, n - 1, 0.0, 0.0, At(second), n)
+        e.lowering.choose(n, 2, lambda: None, partial(_clear_below, e, c, n))
 
 
-def _solve(e: Emitter, a: Argument, b: Argument, n: int, k: int, lower_: bool, trans: str, unit: bool) -> None:
+def _clear_below(e: Emitter, c: At, n: Size) -> None:
+    second = e.code.slot()
+    e.code.emit(Op.MOVE, second, c, e.dtype.itemsize)
+    e.quietly("laset", "L", n - 1, n - 1, 0.0, 0.0, At(second), n)
+
+
+def _solve(e: Emitter, a: Argument, b: Argument, n: Size, k: Size, lower_: bool, trans: str, unit: bool) -> None:
     """op(A) X = B is X^T op(A)^T = B^T, in place in B."""
     uplo, diagonal = "U" if lower_ else "L", "U" if unit else "N"
-    if k == 1 and trans != "c":
-        e.quietly("trsv", uplo, "T" if trans == "n" else "N", diagonal, n, a, n, b, 1)
-        return
-    e.quietly("trsm", "R", uplo, trans.upper(), diagonal, k, n, 1.0, a, n, b, k)
+    one = partial(e.quietly, "trsv", uplo, "T" if trans == "n" else "N", diagonal, n, a, n, b, 1)
+    several = partial(e.quietly, "trsm", "R", uplo, trans.upper(), diagonal, k, n, 1.0, a, n, b, k)
+    e.lowering.where(less(k, 2) if trans != "c" else 0, one, several)
 
 
 def _solve_triangular(e: Emitter) -> None:
     attrs = e.value.attrs
     *batch, n, k = e.shapes[1]
-    count = math.prod(batch)
+    count = product(batch)
     e.copy(e.writes[0], e.reads[1], count * n * k)
     with e.each(count, e.matrices(0), e.matrices(2)) as (a, x):
         if not attrs["unit"]:
@@ -196,7 +196,7 @@ def _lu_factor(e: Emitter) -> None:
     *batch, n, _ = e.shapes[0]
     pivots, columns = e.memory(n, dtype=e.integer), e.memory(n, n)
     moved = [e.matrices(0), e.matrices(1), e.matrices(2, 1, np.dtype("i8"))]
-    with e.each(math.prod(batch), *moved) as (a, lu, perm):
+    with e.each(product(batch), *moved) as (a, lu, perm):
         e.transpose(columns, a, n, n)
         e.quietly("getrf", n, n, columns, n, pivots, e.info)  # a zero pivot is a result, too
         e.transpose(lu, columns, n, n)
@@ -207,7 +207,7 @@ def _lu_solve(e: Emitter) -> None:
     """A[p] = L U: L and U of rows in the order p, or their transposes, then rows put back."""
     trans = e.value.attrs["trans"]
     *batch, n, k = e.shapes[2]
-    count, nbytes = math.prod(batch), k * e.dtype.itemsize
+    count, nbytes = product(batch), k * e.dtype.itemsize
     work = e.memory(n, k)
     with e.each(count, e.matrices(0), e.matrices(1, 1, np.dtype("i8")), e.matrices(2), e.matrices(3)) as (lu, p, b, x):
         e.unless("outside", p, n)
@@ -230,47 +230,41 @@ def _eigh(e: Emitter) -> None:
     uplo, job = "L" if e.value.attrs["lower"] else "U", "V" if vectors else "N"
     columns = e.memory(n, n)
     name = "heevd" if e.complex else "syevd"
-    work = _eigh_workspace(e, name, job, uplo, n)
+    work = _eigh_workspace(e, vectors, n)
     moved = [e.matrices(0), e.matrices(1, 1, e.real), *([e.matrices(2)] if vectors else [])]
-    with e.each(math.prod(batch), *moved) as (a, w, *v):
+    with e.each(product(batch), *moved) as (a, w, *v):
         e.transpose(columns, a, n, n)
         e.lapack(name, job, uplo, n, columns, n, w, *work)
         if vectors:
             e.transpose(v[0], columns, n, n)
 
 
-def _eigh_workspace(e: Emitter, name: str, job: str, uplo: str, n: int) -> list[Argument]:
-    """The lengths that the documentation of ?syevd and ?heevd asks for; the blocked part of ``work`` from a query."""
-    integers = 3 + 5 * n if job == "V" else 1
-    more: list[Argument] = [e.memory(integers, dtype=e.integer), integers]
+def _eigh_workspace(e: Emitter, vectors: bool, n: Size) -> list[Argument]:
+    """The lengths that the documentation of ?syevd and ?heevd asks for."""
+    integers = e.work(3 + 5 * n if vectors else 1, e.integer)
     if e.complex:
-        reals = 1 + 5 * n + 2 * n * n if job == "V" else max(1, n)
-        more = [e.memory(reals, dtype=e.real), reals, *more]
-    nowhere = e.memory(1)
-    work = e.workspace(name, [job, uplo, n, nowhere, n, nowhere], more)
-    if e.complex:
-        least = 2 * n + n * n if job == "V" else n + 1
-    else:
-        least = 1 + 6 * n + 2 * n * n if job == "V" else 2 * n + 1
-    length = max(least, int(work[1]))  # type: ignore[arg-type]
-    return [e.memory(length), length, *more]
+        least = 2 * n + n * n if vectors else n + 1
+        return [*e.work(least + BLOCK * n), *e.work(1 + 5 * n + 2 * n * n if vectors else n, e.real), *integers]
+    least = 1 + 6 * n + 2 * n * n if vectors else 2 * n + 1
+    return [*e.work(least + BLOCK * n), *integers]
 
 
 def _svd(e: Emitter) -> None:
     """The matrix itself, as for ``_eigh``."""
     vectors = e.value.op.name == "svd"
     *batch, m, n = e.shapes[0]
-    k = min(m, n)
+    k, larger = minimum(m, n), maximum(m, n)
     full = vectors and e.value.attrs["full"]
     job, p, q = "N" if not vectors else "A" if full else "S", m if full else k, n if full else k
     a, u, vt = (e.memory(m, n), e.memory(m, p if vectors else 0), e.memory(q if vectors else 0, n))
-    integers = e.memory(8 * k, dtype=e.integer)
-    reals = max(5 * k * k + 5 * k, 2 * max(m, n) * k + 2 * k * k + k) if vectors else 7 * k
-    more: list[Argument] = [e.memory(reals, dtype=e.real)] if e.complex else []
-    more.append(integers)
-    work = e.workspace("gesdd", [job, m, n, a, m, u, u, m, vt, q], more)
+    more: list[Argument] = [e.memory(8 * k, dtype=e.integer)]
+    if e.complex:
+        reals = maximum(5 * k * k + 5 * k, 2 * larger * k + 2 * k * k + k) if vectors else 7 * k
+        more.insert(0, e.memory(reals, dtype=e.real))
+    # the most that the documentation of ?gesdd asks for, and a block for each row and column
+    work = e.work(4 * k * k + 7 * k + larger + BLOCK * (m + n))
     moved = [e.matrices(0), e.matrices(2 if vectors else 1, 1, e.real)]
-    with e.each(math.prod(batch), *moved, *([e.matrices(1), e.matrices(3)] if vectors else [])) as (x, s, *out):
+    with e.each(product(batch), *moved, *([e.matrices(1), e.matrices(3)] if vectors else [])) as (x, s, *out):
         e.transpose(a, x, m, n)
         e.lapack("gesdd", job, m, n, a, m, s, u, m, vt, q, *work, *more)
         if vectors:
@@ -281,12 +275,11 @@ def _svd(e: Emitter) -> None:
 def _qr(e: Emitter) -> None:
     """The transpose of A = Q R is R^T Q^T, lower times orthogonal, and lies in memory as R and Q."""
     *batch, m, n = e.shapes[0]
-    count, k, size = math.prod(batch), min(m, n), e.dtype.itemsize
+    count, k, size = product(batch), minimum(m, n), e.dtype.itemsize
     rows = e.shapes[1][-1]  # of Q^T: m for all of Q, else k
-    a, tau = e.memory(max(m, n) * m if rows > n else m * n), e.memory(k)
+    a, tau = e.memory(maximum(m, n) * m), e.memory(k)
     lda = n
-    factor = e.workspace("gelqf", [n, m, a, lda, tau])
-    make = e.workspace("unglq" if e.complex else "orglq", [rows, m, k, a, max(rows, 1), tau])
+    factor, make = e.work(BLOCK * n), e.work(BLOCK * rows)
     with e.each(count, e.matrices(0), e.matrices(1), e.matrices(2)) as (source, q, r):
         e.copy(a, source, m * n)
         e.lapack("gelqf", n, m, a, lda, tau, *factor)

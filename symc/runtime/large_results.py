@@ -35,14 +35,16 @@ class _Block:
 class LargeResult:
     """Makes the arrays of one large result of a function."""
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, nbytes: int):
-        self.shape, self.dtype, self.nbytes = shape, dtype, nbytes
+    def __init__(self, dtype: np.dtype):
+        self.dtype = dtype
         self._home: list[np.ndarray] = []
 
-    def make(self) -> np.ndarray:
+    def make(self, shape: tuple[int, ...], nbytes: int) -> np.ndarray:
         """An array whose numbers are not known."""
         try:
             memory = self._home.pop()
         except IndexError:  # the last one is in use
-            memory = np.empty(self.nbytes, np.uint8)
-        return np.asarray(_Block(memory, self.shape, self.dtype, self._home))
+            memory = np.empty(nbytes, np.uint8)
+        if not nbytes <= memory.nbytes <= 2 * nbytes:  # of another size
+            memory = np.empty(nbytes, np.uint8)
+        return np.asarray(_Block(memory, shape, self.dtype, self._home))

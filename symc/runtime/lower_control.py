@@ -10,10 +10,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from symc.ir.dim import Size, mod
 from symc.ir.plan import Layout, Plan, Step
 from symc.ir.types import Type
 from symc.runtime.executor import Label, Op
@@ -86,18 +88,18 @@ class _Loop(_Control):
     def body(self) -> Plan:
         return self.step.bodies[-1]
 
-    def start(self, odd: bool = False) -> Slots:
-        """Put the carries where they start; the slots of their second buffers. ``odd``: the number of steps is known to
-        be odd, and a carry that is exchanged with a second buffer starts there, to end in the result."""
-        moved, seconds = {a for a, _ in self.layout.moves}, {}
+    def start(self, odd: Size = 0) -> Slots:
+        """Put the carries where they start; the slots of their second buffers. ``odd``: 1 where the number of steps is
+        odd, and a carry that is exchanged with a second buffer starts there, to end in the result."""
+        moved, seconds = {a for a, _ in self.layout.moves}, dict[str, int]()
         for k, (name, home) in enumerate(zip(self.body.given, self.layout.homes)):
             at = {"operand": self.inits, "result": self.finals}[home][k] if home != "scratch" else self.place(name)
             if name in moved:
-                other = self._exchanged(name)
-                if other is not None and odd and home == "result":
-                    seconds[other] = self._own(at)
-                    at = self.place(other)
-                self.now.append(self._own(at))
+                other, now = self._exchanged(name), self._own(at)
+                if other is not None and odd != 0 and home == "result":
+                    seconds[other] = second = self._own(self.place(other))
+                    self.lowering.if_any(odd, partial(self.code.emit, Op.SWAP, now, second))
+                self.now.append(now)
             else:
                 self.now.append(at)
             if home != "operand":
@@ -143,12 +145,18 @@ class _Loop(_Control):
 
 class _Scan(_Loop):
     def emit(self) -> None:
-        code, length = self.code, self.lowering.number(self.value.attrs["length"])
-        if not length:
-            for final, init, nbytes in zip(self.finals, self.inits, self.nbytes, strict=True):
-                self.lowering.copy(final, init, nbytes)
-            return
-        known = self.start(odd=length % 2 == 1)
+        length = self.lowering.number(self.value.attrs["length"])
+        self.lowering.choose(length, 1, self._none, lambda: self._steps(length))
+
+    def _none(self) -> None:
+        """No step."""
+        for final, init, nbytes in zip(self.finals, self.inits, self.nbytes, strict=True):
+            self.lowering.copy(final, init, nbytes)
+
+    def _steps(self, length: Size) -> None:
+        code, before = self.code, self.lowering.times
+        self.lowering.times = before * length
+        known = self.start(odd=mod(length, 2))
         region, carry, xs = self.value.regions[0], len(self.inits), self.value.attrs["xs"]
         rows = [self.row(x, t, length) for x, t in zip(self.others[:xs], region.params[carry : carry + xs])]
         ys = [self.row(y, r.type, length) for y, r in zip(self.rest, region.results[carry:], strict=True)]
@@ -160,8 +168,9 @@ class _Scan(_Loop):
             for slot, nbytes in (*rows, *ys):
                 code.emit(Op.MOVE, slot, slot, nbytes)
         self.finish()
+        self.lowering.times = before
 
-    def row(self, outer: int, t: Type, length: int) -> tuple[int, int]:
+    def row(self, outer: int, t: Type, length: Size) -> tuple[int, Size]:
         """A slot for the rows of an array, one after another, and how far they are apart."""
         slot, nbytes, reverse = self.code.slot(), self.lowering.number(t.nbytes), self.value.attrs["reverse"]  # type: ignore[union-attr]
         self.code.emit(Op.MOVE, slot, outer, nbytes * (length - 1) if reverse else 0)

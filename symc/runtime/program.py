@@ -1,6 +1,6 @@
 """Running a plan on the CPU: kernels and BLAS by pointer, everything else by its reference.
 
-For each combination of sizes it meets, a plan is lowered to code for the native interpreter, which frames run.
+A plan is lowered once, to code for the native interpreter, which frames run.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from symc.codegen.cpu.render import Unsupported
 from symc.codegen.kernel_source import Form, kernel_form_of, kernel_source
 from symc.codegen.names import kernel_name
+from symc.errors import ShapeError
+from symc.ir.dim import evaluate
 from symc.ir.phases import current, phase, recording
 from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass, replace
@@ -76,17 +78,23 @@ class Program(Frames):
 
     # -- running
 
-    def lower(self, sizes: Sizes) -> Lowered:
-        """The code for some sizes."""
+    def lower(self) -> Lowered:
         with recording(self._record):  # of the function that was compiled
-            lowered, _ = lower(self.plan, self.launches, self.required, sizes)
-        if self.on_lowered is not None:
-            self.on_lowered(lowered)
-        return lowered
+            return lower(self.plan, self.launches, self.required)[0]
 
-    def timer(self, sizes: Sizes) -> TimedFrame:
+    def refuse(self, sizes: Sizes) -> None:
+        for refusal in self.code.refusals:
+            refusal.raise_unless(sizes)
+        for plan, step in every_step(self.plan):
+            for t in plan.types.values():
+                evaluate(t.nbytes, sizes)
+            evaluate(plan.arena, sizes)
+        raise ShapeError(f"{self.plan.function.name}: no number of 64 bits is as large as what is computed of these sizes",
+                         values=[(f"{name} = {n}", None, None) for name, n in sizes.items()])
+
+    def timer(self) -> TimedFrame:
         """What runs the plan and times each step of it, and of the bodies in it."""
-        lowered, laps = lower(self.plan, self.launches, self.required, sizes, timed=True)
+        lowered, laps = lower(self.plan, self.launches, self.required, timed=True)
         assert laps is not None
         return TimedFrame(lowered, laps, self.threads)
 

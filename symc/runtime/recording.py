@@ -1,4 +1,4 @@
-"""Code of plans on disk: what a plan was lowered to at given sizes, so that another process runs it without a plan.
+"""Code of plans on disk: what a plan was lowered to, so that another process runs it without a plan, at any sizes.
 
 A recording is data: words, the names of what they call, and numbers. Code that runs Python (ops without native code;
 what it runs only where native code fails is found when it must be), machine code that is not on disk (kernels of Numba)
@@ -8,13 +8,13 @@ and large constants are not recorded.
 from __future__ import annotations
 
 import marshal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from symc.ir.record import dataclass, field
-from symc.runtime.calls import Calls, CallStep, LateStep, ReferenceStep
+from symc.ir.record import dataclass
+from symc.runtime.calls import Calls, CallStep, LateStep, only_where_native_code_fails
 from symc.runtime.executor import NEVER, Template
 from symc.runtime.lowered import Fresh, Lowered
 from symc.runtime.machine_code import Symbol
@@ -24,6 +24,8 @@ from symc.runtime.symbols import find
 LIMIT = 1 << 20
 #: No number of a plan is as large as this, and no address as small.
 LEAST_ADDRESS = 1 << 44
+#: Numbers that are.
+FAR = (NEVER, 2**63 - 1, 2**62)
 
 Recording = dict[str, Any]
 
@@ -32,13 +34,13 @@ def recorded(lowered: Lowered) -> Recording | None:
     """The recording of some code; None if it is bound to this process."""
     t = lowered.template
     constants = list({id(a): a for _, a, _ in t.constants}.values())
-    rare = all(isinstance(s, ReferenceStep) and s.rare for s in lowered.steps[1:])
+    rare = all(map(only_where_native_code_fails, lowered.steps[1:]))
     if not rare or sum(a.nbytes for a in (t.pool, *constants)) > LIMIT:
         return None
     words = t.words.copy()
     for k, _ in t.symbols:
         words[k] = 0
-    if np.any((np.abs(words) >= LEAST_ADDRESS) & (words != NEVER)):
+    if np.any((np.abs(words) >= LEAST_ADDRESS) & ~np.isin(words, FAR)):
         return None
     places = {id(a): k for k, a in enumerate(constants)}
     return {
@@ -46,11 +48,9 @@ def recorded(lowered: Lowered) -> Recording | None:
         "kept_at": t.kept.tolist(), "pool": t.pool.tobytes(),
         "constants": [[a.dtype.str, a.shape, a.tobytes()] for a in constants],
         "constants_at": [[slot, places[id(a)], offset] for slot, a, offset in t.constants],
-        "sizes": list(lowered.sizes.items()), "arena": lowered.arena,
         "first": lowered.first, "given": lowered.given, "returned": lowered.returned, "updates": lowered.updates,
-        "fresh": [[f.shape, f.dtype.str, f.output] for f in lowered.fresh], "loops": lowered.loops,
-        "work": lowered.work, "torn": lowered.torn, "polls": lowered.polls, "steps": len(lowered.steps),
-        "operations": sorted(t.operations),
+        "fresh": [[f.dims, f.ndim, f.dtype.str, f.output] for f in lowered.fresh], "names": dict(lowered.names),
+        "loops": lowered.loops, "torn": lowered.torn, "polls": lowered.polls, "steps": len(lowered.steps),
     }  # fmt: skip
 
 
@@ -66,14 +66,12 @@ def restored(r: Recording, steps: Callable[[], Sequence[CallStep]]) -> Lowered:
     arrays = [np.frombuffer(data, dtype).reshape(shape) for dtype, shape, data in r["constants"]]
     template = Template(
         words, symbols, _rows(r["arena_at"]), _rows(r["kept_at"]), np.frombuffer(r["pool"], np.uint8),
-        tuple((slot, arrays[k], offset) for slot, k, offset in r["constants_at"]),
-        frozenset(r["operations"]))
+        tuple((slot, arrays[k], offset) for slot, k, offset in r["constants_at"]))
     return Lowered(
-        template, dict(r["sizes"]), r["arena"], r["first"], tuple(r["given"]),
-        tuple(Fresh(tuple(shape), np.dtype(dtype), output) for shape, dtype, output in r["fresh"]),
-        tuple((k, tuple(shape)) for k, shape in r["returned"]), tuple(r["updates"]),
-        [Calls.pulse, *(LateStep(steps, k) for k in range(1, r["steps"]))], r["loops"], r["work"], r["torn"],
-        r["polls"])
+        template, r["first"], r["given"],
+        tuple(Fresh(dims, ndim, np.dtype(dtype), output) for dims, ndim, dtype, output in r["fresh"]),
+        tuple(map(tuple, r["returned"])), tuple(r["updates"]), r["names"],
+        [Calls.pulse, *(LateStep(steps, k) for k in range(1, r["steps"]))], (), r["loops"], r["torn"], r["polls"])
 
 
 def _rows(pairs: Sequence[Sequence[int]]) -> np.ndarray:
@@ -82,28 +80,22 @@ def _rows(pairs: Sequence[Sequence[int]]) -> np.ndarray:
 
 @dataclass
 class Recordings:
-    """What is on disk of a function: recordings of its program, or of the two that it is (``TwoPrograms``; ``reads`` is
-    None for one)."""
+    """What is on disk of a function: the recording of its program, or of the two that it is (``TwoPrograms``; ``reads``
+    is None for one)."""
 
-    rest: list[Recording] = field(default_factory=list)
-    first: list[Recording] = field(default_factory=list)
+    rest: Recording | None = None
+    first: Recording | None = None
     reads: list[int] | None = None
-    names: list[str] = field(default_factory=list)
 
     @property
     def whole(self) -> bool:
         """Whether a call can run."""
-        return bool(self.rest) and (self.reads is None or bool(self.first))
+        return self.rest is not None and (self.reads is None or self.first is not None)
 
     def encoded(self) -> bytes:
         """As ``marshal`` writes it: built in, where importing ``json`` takes 2 ms."""
-        return marshal.dumps([self.rest, self.first, self.reads, self.names])
+        return marshal.dumps([self.rest, self.first, self.reads])
 
     @classmethod
     def decoded(cls, data: bytes) -> Recordings:
         return cls(*marshal.loads(data))
-
-
-def sizes_of(r: Recording) -> Mapping[str, int]:
-    """At which sizes it runs."""
-    return dict(r["sizes"])

@@ -1,14 +1,14 @@
 """The native entry of compiled functions: one LLVM function, built once in a process through llvmlite, without Numba.
 
 It has the signature of a builtin (``METH_FASTCALL | METH_KEYWORDS``) and is the same for every function: what a
-function takes and gives is data. ``self`` is a tuple; its first item is an array of 64-bit words, the *block*; a
-*record* is what was prepared for one combination of shapes. The words of both are named here and written in
-``symc.runtime.entry``.
+function takes and gives is data. ``self`` is a tuple; its first item is an array of 64-bit words, the *block*, which
+is named here and written in ``symc.runtime.entry``.
 
 A call takes the locks of states, if there are any, and their arrays, as further arguments; looks at the arguments;
-looks for a record with their shapes that is not in use; allocates results; puts array objects into the slots of the
-plan's code and runs it. Whatever is not as expected, whatever fails: the function ``SLOW`` is called with the same
-arguments, and makes the result or the error. So the entry itself raises nothing.
+looks for a frame that is not in use; puts array objects into the slots of its code, which computes what depends on
+sizes if these are others than before; allocates results and runs it. Whatever is not as expected, whatever fails: the
+function ``SLOW`` is called with the same arguments, and makes the result or the error. So the entry itself raises
+nothing.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ import ctypes
 import enum
 from typing import Any
 
-from symc.runtime.machine_code import load_module
+from symc.runtime.machine_code import LINKED, load_module
+from symc.runtime.native.executor_ir import GROW, Word
 from symc.runtime.native.words_ir import Words
 
-#: How many records a block has place for, how many arrays may be made, how many arguments and states there may be.
-MOST_RECORDS, MOST_RESULTS, MOST_ARGUMENTS = 8, 64, 128
+#: How many frames a block has place for, how many arrays may be made, how many arguments and states there may be.
+MOST_FRAMES, MOST_RESULTS, MOST_ARGUMENTS = 8, 64, 128
 #: Where the fields of array objects lie, in words of 8 bytes (``nd`` and ``flags`` are the first half of theirs).
 ARRAY = {"type": 1, "data": 2, "nd": 3, "dims": 4, "strides": 5, "base": 6, "descr": 7, "flags": 8}
 #: Where a tuple has its first item.
@@ -29,12 +30,14 @@ ITEM = 3
 
 
 class Block(enum.IntEnum):
-    """Words of a block. After them: (descr, nd, flags) for each argument, then each state; (descr, nd) for each array
-    that is made; (acquire, release), methods of the lock of each state, in the order to take them; each state, in the
+    """Words of a block. After them: (descr, nd, flags) for each argument, then each state; (descr, nd, slot, dims) for
+    each array that is made, the slots counted from the start of a frame's words; (acquire, release), methods of the lock of each state, in the order to take them; each state, in the
     order of its array; (state, k) for each that is updated: by what array k of those made, or in place if k < 0."""
 
     SLOW = 0  #     what is called where this is not enough
     RUN = 1  #      the address of the interpreter of plans
+    PREPARE = 18  # and of what looks at arguments
+    FIRST = 19  #   the first slot of arguments
     ARRAY = 2  #    the type of arrays
     EMPTY = 3  #    NumPy's PyArray_Empty
     ARGS = 4  #     how many arguments
@@ -51,20 +54,8 @@ class Block(enum.IntEnum):
     CELL_ARRAY = 15
     CELL_VERSION = 16
     CELL_WATCHED = 17
-    RECORDS = 18  # addresses of records, 0 after the last
-    ROWS = RECORDS + MOST_RECORDS + 1
-
-
-class Record(enum.IntEnum):
-    """Words of a record. After them: the dims of all arguments and states; for each slot that one of them is put into,
-    its index among them; for each array that is made the index of its slot, and its dims."""
-
-    BUSY = 0  #     1 while a call uses it
-    MEMORY = 1  #   what the interpreter runs
-    SLOTS = 2  #    the address of the first slot
-    RELEASE = 3  #  1: other threads may run meanwhile
-    GIVEN = 4  #    how many slots arguments are put into
-    ROWS = 5
+    FRAMES = 20  #  for each frame the address of its words, and what makes its arena larger; 0 after the last
+    ROWS = FRAMES + 2 * MOST_FRAMES + 1
 
 
 #: What is called by name: result, then arguments ("p": a pointer or word, "i": an int, "v": nothing).
@@ -117,11 +108,11 @@ class _Entry(Words):
         with b.if_then(b.icmp_unsigned("!=", self.states, self.const(0))):
             self.take()
         self.look()
-        record = self.find()
-        self.store(record, Record.BUSY, 1)
-        made = self.allocate(record)
+        self.find()
+        self.prepare()
+        made = self.allocate()
         self.count_changes(made)
-        self.run(record, made)
+        self.run(made)
         self.replace()
         self.let_go()
         self.give()
@@ -142,7 +133,7 @@ class _Entry(Words):
         self.total = b.add(self.nargs, self.states)
         self.rows = self.at(self.block, self.const(Block.ROWS))
         self.made_rows = self.at(self.rows, b.mul(self.total, self.const(3)))
-        self.locks = self.at(self.made_rows, b.shl(self.load(self.block, Block.MADE), self.const(1)))
+        self.locks = self.at(self.made_rows, b.shl(self.load(self.block, Block.MADE), self.const(2)))
         self.cells = self.at(self.locks, b.shl(self.states, self.const(1)))
         self.updates = self.at(self.cells, self.states)
 
@@ -235,85 +226,94 @@ class _Entry(Words):
 
         self.count(self.total, self.rows, one)
 
-    def find(self) -> Any:
-        """The record for the shapes of the arguments."""
+    def find(self) -> None:
+        """A frame that no call uses: its words are ``memory``, it is found at ``place`` in the block."""
         b, f = self.b, self.f
         before = b.block
         search, following = f.append_basic_block("search"), f.append_basic_block("following")
         b.branch(search)
         b.position_at_end(search)
-        place = b.phi(self.i64)
-        place.add_incoming(self.const(Block.RECORDS), before)
-        record = self.object(self.block, place)
-        self.need(b.icmp_unsigned("!=", record, self.null), self.back)
-        self.need(self.equal(self.load(record, Record.BUSY), self.const(0)), following)
-
-        def argument(k: Any, state: Any) -> Any:
-            array = self.object(self.arrays, k)
-            dims = self.object(array, ARRAY["dims"])
-
-            def axis(j: Any, at: Any) -> Any:
-                self.need(self.equal(self.load(dims, j), self.load(at, 0)), following)
-                return self.at(at, self.const(1))
-
-            return self.count(self.half(array, ARRAY["nd"]), state, axis)
-
-        self.given = self.count(self.total, self.at(record, self.const(Record.ROWS)), argument)
+        self.place = b.phi(self.i64)
+        self.place.add_incoming(self.const(Block.FRAMES), before)
+        self.memory = self.object(self.block, self.place)
+        self.need(b.icmp_unsigned("!=", self.memory, self.null), self.back)
+        self.need(self.equal(self.load(self.memory, Word.BUSY), self.const(0)), following)
         found = b.block
         b.position_at_end(following)
-        place.add_incoming(b.add(place, self.const(1)), following)
+        self.place.add_incoming(b.add(self.place, self.const(2)), following)
         b.branch(search)
         b.position_at_end(found)
-        return record
+        self.store(self.memory, Word.BUSY, 1)
 
-    def allocate(self, record: Any) -> Any:
-        """Arguments and new arrays into the slots. The number of these; if there is no memory, the slow way."""
+    def prepare(self) -> None:
+        """Arguments into the slots, and what depends on sizes. A larger arena, if it is needed."""
+        b, f = self.b, self.f
+        slots = self.at(self.memory, self.load(self.block, Block.FIRST))
+        self.free = f.append_basic_block("free")
+        here = b.block
+        b.position_at_end(self.free)
+        self.store(self.memory, Word.BUSY, 0)
+        b.branch(self.back)
+        b.position_at_end(here)
+
+        def look() -> Any:
+            self.each(self.total, lambda k: b.store(self.load(self.arrays, k), self.at(slots, k)))
+            kind = self.ir.FunctionType(self.i64, [self.word]).as_pointer()
+            return b.call(b.inttoptr(self.load(self.block, Block.PREPARE), kind), [self.memory])
+
+        status = look()
+        good, grow = f.append_basic_block("good"), f.append_basic_block("grow")
+        b.cbranch(self.equal(status, self.const(0)), good, grow)
+        b.position_at_end(grow)
+        self.need(self.equal(status, self.const(GROW)), self.free)
+        method = self.object(self.block, b.add(self.place, self.const(1)))
+        grown = self.call("PyObject_Vectorcall", method, self.state, self.null, self.null)
+        self.need(b.icmp_unsigned("!=", grown, self.null), self.free)
+        self.call("Py_DecRef", grown)
+        self.need(self.equal(look(), self.const(0)), self.free)
+        b.branch(good)
+        b.position_at_end(good)
+        self.need(self.equal(self.load(self.memory, Word.LARGE), self.const(0)), self.free)
+
+    def allocate(self) -> Any:
+        """New arrays into the slots. The number of these; if there is no memory, the slow way."""
         b = self.b
-        slots, n = self.object(record, Record.SLOTS), self.load(record, Record.GIVEN)
-
-        def argument(k: Any, at: Any) -> Any:
-            b.store(self.load(self.arrays, self.load(at, 0)), self.at(slots, k))
-            return self.at(at, self.const(1))
-
-        places = self.count(n, self.given, argument)
         empty = self.ir.FunctionType(self.word, [self.i32, self.word, self.word, self.i32])
         make = b.inttoptr(self.load(self.block, Block.EMPTY), empty.as_pointer())
         m = self.load(self.block, Block.MADE)
         failed = self.f.append_basic_block("failed")
 
-        def result(k: Any, at: Any) -> Any:
-            row = self.at(self.made_rows, b.shl(k, self.const(1)))
+        def result(k: Any) -> None:
+            row = self.at(self.made_rows, b.shl(k, self.const(2)))
             descr, nd = self.object(row, 0), self.load(row, 1)
             self.call("Py_IncRef", descr)  # the new array takes it
-            dims = self.at(at, self.const(1))
+            dims = self.at(self.memory, self.load(row, 3))
             array = b.call(make, [b.trunc(nd, self.i32), dims, descr, self.ir.Constant(self.i32, 0)])
             self.left.add_incoming(k, b.block)
             self.need(b.icmp_unsigned("!=", array, self.null), failed)
             word = b.ptrtoint(array, self.i64)
             b.store(word, self.at(self.results, k))
-            b.store(word, self.at(slots, self.load(at, 0)))
-            return self.at(dims, nd)
+            b.store(word, self.at(self.memory, self.load(row, 2)))
 
         here = b.block
         b.position_at_end(failed)
         self.left = b.phi(self.i64)  # how many there are to give back
         self.call("PyErr_Clear")
         self.each(self.left, lambda k: self.call("Py_DecRef", self.object(self.results, k)))
-        self.store(record, Record.BUSY, 0)
-        b.branch(self.back)
+        b.branch(self.free)
         b.position_at_end(here)
         self.failed = failed
-        self.count(m, places, result)
+        self.each(m, result)
         return m
 
-    def run(self, record: Any, m: Any) -> None:
+    def run(self, m: Any) -> None:
         b, f = self.b, self.f
         run = self.ir.FunctionType(self.i64, [self.word]).as_pointer()
         run = b.inttoptr(self.load(self.block, Block.RUN), run)
-        memory = self.object(record, Record.MEMORY)
+        memory = self.memory
         open_, done = f.append_basic_block("open"), f.append_basic_block("done")
         hold = f.append_basic_block("hold")
-        b.cbranch(self.equal(self.load(record, Record.RELEASE), self.const(0)), hold, open_)
+        b.cbranch(self.equal(self.load(memory, Word.LONG), self.const(0)), hold, open_)
         b.position_at_end(hold)
         held = b.call(run, [memory])
         b.branch(done)
@@ -328,7 +328,7 @@ class _Entry(Words):
         status.add_incoming(opened, open_)
         self.left.add_incoming(m, done)
         self.need(self.equal(status, self.const(0)), self.failed)
-        self.store(record, Record.BUSY, 0)
+        self.store(memory, Word.BUSY, 0)
 
     def give(self) -> None:
         """Return the results, in a tuple unless there is one alone, through ``FILL`` if there is one."""

@@ -1,7 +1,8 @@
 """The native interpreter of plans: one LLVM function, built once in a process through llvmlite, without Numba.
 
 ``i64 run(i64 *memory)`` runs the instructions in ``memory`` and returns 0, or the number that stopped it. ``memory``
-begins with data, the first words of which are those in ``Word``. An instruction is a word that says what to do and
+begins with data, the first words of which are those in ``Word``. ``i64 prepare(i64 *memory)`` runs those from
+``Word.PREPARE`` on, which look at the arguments of a call and compute what depends on their sizes. An instruction is a word that says what to do and
 words that say with what: a *slot* is the index of a word of data, which holds an address or a counter; a *target* is a
 position relative to the start of the code. What the instructions do is said in ``Op``; what a plan becomes is decided
 in ``symc.runtime.lower``.
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from symc.ir.locks import new_lock
-from symc.runtime.machine_code import is_kept, load_module
+from symc.runtime.machine_code import load_module
 from symc.runtime.native.pool_ir import Pool
 
 #: How many pointers the routines take that can be called: BLAS, LAPACK, and what is beside it.
@@ -43,10 +44,22 @@ class Op(enum.IntEnum):
     CALLBACK = 14  #     (number)                     call Python; stop with FAILED if that fails
     AGAIN = 15  #        (target)                     jump back
     LAP = 16  #          (a, limit)                   a lap of the clock, see `Lap`; logged as one of the first `limit`
-    PIECES = 17  #       (entry, args, first, n, count, units, grain, most, ends, *s)  as LAUNCH, by several threads,
-    #                                                 see `pool_ir`; the entry may be the number of a word of the pool
+    PIECES = 17  #       (entry, args, first, n, count, units, grain, most, ends, worth, *s)  as LAUNCH, by several
+    #                                                 threads if it is worth it (1, else 0), see `pool_ir`; the entry
+    #                                                 may be the number of a word of the pool
     JUMP_UNLESS_ZERO = 18  # (a, target)              jump if the i64 at address S[a] is not 0
     STOP_IF_FAILED = 19  # ()                         stop if Python has failed in a kernel, which was given SELF
+    ARGUMENT = 20  #     (a, n, dims, type)           S[a], an array object of n axes, becomes where its data is; its
+    #                                                 sizes go to data[dims...]; S[CHANGED] = 1 if one was another
+    ADD = 21  #          (a, b, c)                    S[a] = S[b] + S[c]; what exceeds 64 bits sets S[BAD]
+    MUL = 22  #          (a, b, c)
+    FLOORDIV = 23  #     (a, b, c)                    0, and S[BAD], for S[c] = 0
+    MOD = 24  #          (a, b, c)
+    MIN = 25  #          (a, b, c)
+    MAX = 26  #          (a, b, c)
+    LESS = 27  #         (a, b, c)                    S[a] = 1 if S[b] < S[c], else 0
+    STOP_IF_LESS = 28  # (a, b, status)               stop with a status if S[a] < S[b]
+    STOP_UNLESS_EQUAL = 29  # (a, b, status)          stop with a status unless S[a] = S[b]
     CALL = 32  #         (entry, *s)                  entry(S[s[0]], ...), with as many slots as CALL + n says
 
 
@@ -65,6 +78,16 @@ class Word(enum.IntEnum):
     THREADS = 9  #   how many threads PIECES may use
     LIMIT = 10  #    1: BLAS is limited to one thread during the run
     SELF = 11  #     the address of these words
+    PREPARE = 12  #  where the code starts that looks at arguments
+    CHANGED = 13  #  1 if the sizes are not those that the words were computed for
+    BAD = 14  #      1 if a number did not fit
+    ARENA = 15  #    the address of the arena, how many bytes it has, and how many are needed
+    HAVE = 16
+    NEED = 17
+    LONG = 18  #     1 if a run takes so long that other threads should run meanwhile
+    LARGE = 19  #    1 if a result is so large that its memory is kept
+    MAY_LIMIT = 20  # 1: BLAS is to be limited where it multiplies much
+    BUSY = 21  #     1 while a call of an entry runs
 
 
 class Lap(enum.IntEnum):
@@ -81,6 +104,8 @@ NEVER = 2**62
 FAILED = 1
 #: What OPEN returns where an object is no array.
 NOT_ARRAY = -2
+#: What preparing returns where sizes are not those that the code is for, and where the arena is too small.
+REFUSED, GROW = -3, -4
 #: Where an array object holds the address of its data: in the first field of its struct. The word before is its type.
 DATA = object.__basicsize__
 
@@ -89,36 +114,19 @@ ALL = frozenset({*Op} - {Op.CALL} | {Op.CALL + n for n in ARITIES})
 
 Run = Callable[[int], int]
 _lock = new_lock()
-_run: Run | None = None
-_plain: dict[frozenset[int], Run] = {}  # by the instructions it knows
+_runs: tuple[Run, Run] | None = None
 
 
-def executor(once: frozenset[int] | None = None) -> Run:
-    """``run(address of memory)``. It releases the GIL; callbacks take it.
-
-    ``once``: the instructions of a single run. Good code of all takes 27 ms to make, plain code of the few that most
-    plans have 3 ms: what runs again gets the good one.
-    """
-    global _run
-    if _run is None:
+def executor() -> tuple[Run, Run]:
+    """``run(address of memory)`` and ``prepare(address of memory)``. They release the GIL; callbacks take it."""
+    global _runs
+    if _runs is None:
         with _lock:
-            if _run is None and once is not None and not is_kept("executor", 2):
-                return _plain_run(once)
-            _run = _run or _loaded("executor", ALL, 2)
-    return _run
-
-
-def _plain_run(operations: frozenset[int]) -> Run:
-    for known, run in _plain.items():
-        if operations <= known:
-            return run
-    name = " ".join(["executor of", *map(str, sorted(operations))])
-    return _plain.setdefault(operations, _loaded(name, operations, 0))
-
-
-def _loaded(name: str, operations: frozenset[int], level: int) -> Run:
-    found = load_module(name, lambda: _module(operations), level)
-    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(found("symc_run"))
+            if _runs is None:
+                found = load_module("executor", _module, 2)
+                kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+                _runs = kind(found("symc_run")), kind(found("symc_prepare"))
+    return _runs
 
 
 def counter() -> str:
@@ -127,11 +135,11 @@ def counter() -> str:
     return "llvm.readsteadycounter" if arm else "llvm.readcyclecounter"
 
 
-def _module(operations: frozenset[int] = ALL) -> str:
-    from llvmlite import ir
+def _module() -> str:
+    from symc.runtime.native import text_ir as ir
 
     module = ir.Module("symc_executor")
-    _Interpreter(module, ir).build(operations)
+    _Interpreter(module, ir).build()
     return str(module)
 
 
@@ -143,45 +151,54 @@ class _Interpreter:
         self.ir, self.i64, self.i8 = ir, ir.IntType(64), ir.IntType(8)
         self.void = ir.VoidType()
         words = self.i64.as_pointer()
-        self.function = ir.Function(module, ir.FunctionType(self.i64, [words]), "interpret")
+        self.function = ir.Function(module, ir.FunctionType(self.i64, [words, self.i64]), "interpret")
         self.function.linkage = "internal"
-        self.data = self.function.args[0]
+        self.data, self.start = self.function.args
         self.memmove = ir.Function(module, ir.FunctionType(words, [words, words, self.i64]), "memmove")
         self.clock = ir.Function(module, ir.FunctionType(self.i64, []), counter())
         self.memset = ir.Function(module, ir.FunctionType(words, [words, ir.IntType(32), self.i64]), "memset")
         self.b = ir.IRBuilder(self.function.append_basic_block("entry"))
 
-    def build(self, operations: frozenset[int]) -> None:
+    def build(self) -> None:
         b, f = self.b, self.function
         entry, fetch, bad = b.block, f.append_basic_block("fetch"), f.append_basic_block("bad")
         self.code = b.gep(self.data, [b.load(self.data, typ=self.i64)], source_etype=self.i64)
         b.branch(fetch)
         b.position_at_end(fetch)
         self.fetch, self.ip = fetch, b.phi(self.i64, "ip")
-        self.ip.add_incoming(self.const(0), entry)
+        self.ip.add_incoming(self.start, entry)
         switch = b.switch(self.operand(-1), bad)
         b.position_at_end(bad)
         b.ret(self.const(-1))
         bodies: dict[int, Callable[[], None]] = {op: getattr(self, op.name.lower()) for op in Op if op is not Op.CALL}
         bodies |= {Op.CALL + n: lambda n=n: self.call(n) for n in ARITIES}  # type: ignore[misc]
-        for number in sorted(operations & ALL):
+        for number in sorted(ALL):
             block = f.append_basic_block(f"op{number}")
             switch.add_case(self.const(number), block)
             b.position_at_end(block)
             bodies[number]()
-        self.build_run()
+        inner = self.function
+        self.build_run(inner)
+        self.begin("symc_prepare")
+        self.b.ret(self.b.call(inner, [self.data, self.b.load(self.at(self.data, self.const(Word.PREPARE)), typ=self.i64)]))
 
-    def build_run(self) -> None:
-        """What is called from outside: the function, with BLAS limited while it runs if that is wanted."""
-        self.function, inner = self.ir.Function(self.module, self.function.function_type, "symc_run"), self.function
+    def begin(self, name: str) -> None:
+        """A function that is called from outside."""
+        kind = self.ir.FunctionType(self.i64, [self.i64.as_pointer()])
+        self.function = self.ir.Function(self.module, kind, name)
         self.data = self.function.args[0]
-        b = self.b = self.ir.IRBuilder(self.function.append_basic_block("entry"))
+        self.b = self.ir.IRBuilder(self.function.append_basic_block("entry"))
+
+    def build_run(self, inner: Any) -> None:
+        """The run, with BLAS limited meanwhile if that is wanted."""
+        self.begin("symc_run")
+        b = self.b
         wanted = b.icmp_unsigned("!=", b.load(self.at(self.data, self.const(Word.LIMIT)), typ=self.i64), self.const(0))
         limited = b.alloca(self.i64)
         b.store(self.const(0), limited)
         with b.if_then(wanted, likely=False):
             b.store(self.of_pool(Pool.LIMIT, self.i64, []), limited)
-        status = b.call(inner, [self.data])
+        status = b.call(inner, [self.data, self.const(0)])
         with b.if_then(b.icmp_unsigned("!=", b.load(limited, typ=self.i64), self.const(0)), likely=False):
             self.of_pool(Pool.UNLIMIT, self.void, [])
         b.ret(status)
@@ -274,8 +291,8 @@ class _Interpreter:
 
     def pieces(self) -> None:
         b, n, entry = self.b, self.operand(3), self.operand(0)
-        self.addresses(self.operand(2), n, 9)
-        threads = b.load(self.at(self.data, self.const(Word.THREADS)), typ=self.i64)
+        self.addresses(self.operand(2), n, 10)
+        threads = b.mul(b.load(self.at(self.data, self.const(Word.THREADS)), typ=self.i64), self.operand(9))
         with b.if_else(b.icmp_signed(">", threads, self.const(1))) as (several, one):
             with several:
                 # `entry` is a native address, or the index of a word of the pool
@@ -286,7 +303,7 @@ class _Interpreter:
                 self.of_pool(Pool.PARALLEL, self.void, [entry, self.slot(1), *how])
             with one:
                 self.enter(self.operand(0))
-        self.next(b.add(n, self.const(9)))
+        self.next(b.add(n, self.const(10)))
 
     def pool_words(self) -> Any:
         pool = self.b.load(self.at(self.data, self.const(Word.POOL)), typ=self.i64)
@@ -402,6 +419,104 @@ class _Interpreter:
             b.store(now, self.at(entry, self.const(1)))
             b.store(b.add(logged, self.const(1)), count)
         self.next(2)
+
+    # -- what looks at arguments, and computes
+
+    def argument(self) -> None:
+        b, slot = self.b, self.slot(0)
+        header = b.inttoptr(b.load(slot, typ=self.i64), self.i64.as_pointer())
+        kind, data, n, dims = (b.load(self.at(header, self.const(DATA // 8 + k)), typ=self.i64) for k in range(-1, 3))
+        n = b.and_(n, self.const(0xFFFFFFFF))
+        with b.if_then(b.icmp_unsigned("!=", kind, self.operand(3)), likely=False):
+            b.ret(self.const(NOT_ARRAY))
+        with b.if_then(b.icmp_unsigned("!=", n, self.operand(1)), likely=False):
+            b.ret(self.const(REFUSED))
+        b.store(data, slot)
+        dims, own = b.inttoptr(dims, self.i64.as_pointer()), self.slot(2)
+
+        def one(k: Any, changed: Any) -> Any:
+            size, mine = b.load(self.at(dims, k), typ=self.i64), self.at(own, k)
+            different = b.xor(size, b.load(mine, typ=self.i64))
+            b.store(size, mine)
+            return b.or_(changed, different)
+
+        changed = self.count(n, one)
+        with b.if_then(b.icmp_unsigned("!=", changed, self.const(0)), likely=False):
+            b.store(self.const(1), self.at(self.data, self.const(Word.CHANGED)))
+        self.next(4)
+
+    def bad(self, condition: Any) -> None:
+        with self.b.if_then(condition, likely=False):
+            self.b.store(self.const(1), self.at(self.data, self.const(Word.BAD)))
+
+    def result(self, x: Any) -> None:
+        self.b.store(x, self.slot(0))
+        self.next(3)
+
+    def saturated(self, x: Any, wrong: Any, negative: Any) -> None:
+        """``x``, or what is furthest in its direction."""
+        b = self.b
+        self.bad(wrong)
+        far = b.select(negative, self.const(-(2**63) + 1), self.const(2**63 - 1))
+        self.result(b.select(wrong, far, x))
+
+    def add(self) -> None:
+        b, x, y = self.b, self.word(1), self.word(2)
+        total = b.add(x, y)
+        wrong = b.icmp_signed("<", b.and_(b.xor(x, total), b.xor(y, total)), self.const(0))
+        self.saturated(total, wrong, b.icmp_signed("<", x, self.const(0)))
+
+    def mul(self) -> None:
+        b, wide = self.b, self.ir.IntType(128)
+        product = b.mul(b.sext(self.word(1), wide), b.sext(self.word(2), wide))
+        low = b.trunc(product, self.i64)
+        wrong = b.icmp_signed("!=", b.sext(low, wide), product)
+        self.saturated(low, wrong, b.icmp_signed("<", product, self.ir.Constant(wide, 0)))
+
+    def divided(self) -> tuple[Any, Any]:
+        """Quotient and remainder, as Python rounds; 0 for what is divided by 0."""
+        b, x, y = self.b, self.word(1), self.word(2)
+        zero, minus = b.icmp_signed("==", y, self.const(0)), b.icmp_signed("==", y, self.const(-1))
+        self.bad(zero)
+        safe = b.select(b.or_(zero, minus), self.const(1), y)
+        quotient = b.sdiv(x, safe)
+        rest = b.sub(x, b.mul(quotient, safe))
+        off = b.and_(b.icmp_signed("!=", rest, self.const(0)),
+                     b.icmp_signed("<", b.xor(rest, safe), self.const(0)))
+        quotient = b.select(off, b.sub(quotient, self.const(1)), quotient)
+        rest = b.select(off, b.add(rest, safe), rest)
+        quotient = b.select(minus, b.sub(self.const(0), quotient), quotient)
+        return b.select(zero, self.const(0), quotient), b.select(zero, self.const(0), rest)
+
+    def floordiv(self) -> None:
+        self.result(self.divided()[0])
+
+    def mod(self) -> None:
+        self.result(self.divided()[1])
+
+    def least(self, sign: str) -> None:
+        b, x, y = self.b, self.word(1), self.word(2)
+        self.result(b.select(b.icmp_signed(sign, x, y), x, y))
+
+    def min(self) -> None:
+        self.least("<")
+
+    def max(self) -> None:
+        self.least(">")
+
+    def less(self) -> None:
+        self.result(self.b.zext(self.b.icmp_signed("<", self.word(1), self.word(2)), self.i64))
+
+    def stop_if(self, sign: str) -> None:
+        with self.b.if_then(self.b.icmp_signed(sign, self.word(0), self.word(1)), likely=False):
+            self.b.ret(self.operand(2))
+        self.next(3)
+
+    def stop_if_less(self) -> None:
+        self.stop_if("<")
+
+    def stop_unless_equal(self) -> None:
+        self.stop_if("!=")
 
     def again(self) -> None:
         self.pulse()

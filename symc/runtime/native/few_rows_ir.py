@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from symc.runtime.machine_code import Symbol
+from symc.ir.dim import Size, mod
+from symc.runtime.arithmetic import All, Less, at_least, both
+from symc.runtime.image import Symbol
 from symc.runtime.native import native_ir
 
 #: Bounds within which this is faster than OpenBLAS for f32 and f64: rows; bytes of the matrix, which has to stay in the
@@ -19,11 +21,13 @@ from symc.runtime.native import native_ir
 FEWEST, MOST, BYTES, TERMS, PANEL = 4, {"s": 32, "d": 16}, 2 << 20, 2048, {"s": 32, "d": 16}
 
 
-def serves(letter: str, m: int, n: int, k: int) -> bool:
-    """Whether a product of row-major matrices, m x k and k x n, is best computed here."""
-    if letter not in MOST or not FEWEST <= m <= MOST[letter]:
-        return False
-    return n % PANEL[letter] == 0 and k <= TERMS and n * k * (4 if letter == "s" else 8) <= BYTES
+def serves(letter: str, m: Size, n: Size, k: Size) -> All | Less | int:
+    """1 where a product of row-major matrices, m x k and k x n, is best computed here."""
+    if letter not in MOST:
+        return 0
+    panels = at_least(0, mod(n, PANEL[letter]))
+    small = both(at_least(TERMS, k), at_least(BYTES, n * k * (4 if letter == "s" else 8)))
+    return both(at_least(m, FEWEST), at_least(MOST[letter], m), panels, small)
 
 
 def entry(name: str) -> Symbol:
