@@ -24,9 +24,12 @@ from symc.ir.types import as_dtype
 from symc.leaves import Leaf, leaf_of, register_leaf
 from symc.nest import flatten, unflatten
 from symc.numpy_api.convert import as_tensor, default_float, promotes_weakly
-from symc.signature import REMEMBERED, Arguments, Slot, own_out
+from symc.signature import Arguments, Slot, own_out
 from symc.state import concrete, converted
 from symc.tensor import Tensor
+
+#: How many kinds of arguments are remembered with the function that served them.
+MOST_QUICK = 256
 
 
 class Identities(list):
@@ -75,7 +78,7 @@ class Specializing:
 
     def _remember(self, key: tuple | None, compiled: functions.CompiledFunction) -> None:
         if key is not None:
-            if len(self._quick) >= REMEMBERED:
+            if len(self._quick) >= MOST_QUICK:
                 self._quick.clear()
             self._quick[key] = compiled
 

@@ -21,9 +21,7 @@ from symc.runtime.calls import Calls
 
 def native(f: Any) -> bool:
     """Whether no step of a function runs in Python."""
-    frames = [f._prepared.program.lend(sizes) for sizes in f._signature._sizes.values()]
-    assert frames, "call it first"
-    return all(step == Calls.pulse for x in frames for step in x._calls.steps)
+    return f._prepared.program.code.steps == [Calls.pulse]
 
 
 def compiled(outputs: Any, inputs: Sequence[Any], **options: Any) -> Any:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import subprocess
 import sys
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
-from symc.runtime.executor import Code, Label, Op, Word
-from symc.runtime.native.executor_ir import FAILED, NOT_ARRAY
+from symc.errors import ShapeError
+from symc.ir.dim import Size, evaluate, floordiv, maximum, minimum, mod, size_name
+from symc.runtime.arithmetic import both, largest, less
+from symc.runtime.executor import ARENA, Address, Code, Label, Op, Word
+from symc.runtime.native.executor_ir import FAILED, NOT_ARRAY, REFUSED
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_int64))
 CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int64)
@@ -239,64 +244,65 @@ def test_it_needs_no_numba() -> None:
     assert out.stdout.strip() == "False"
 
 
-def test_a_single_run_is_by_plain_code():
-    """Good code of the interpreter takes LLVM much longer: it is made for what runs again."""
-    code = ("import numpy as np, symc as sc\n"
-            "from symc.runtime.native import executor_ir\n"
-            "load, levels = executor_ir.load_module, []\n"
-            "executor_ir.load_module = lambda name, write, level: levels.append(level) or load(name, write, level)\n"
-            "x = sc.input('x', 'float64', shape=('n',)); f = sc.compile(x + 1, [x])\n"
-            "for k in range(3): print(f(np.ones(2))[0], levels)")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-                          env={**os.environ, "SYMC_CACHE_DIR": "off"})
-    first, *_, last = done.stdout.split("\n")[:3]
-    assert (first, last) == ("2.0 [0]", "2.0 [0, 2]")
+numbers = st.integers(-20, 20) | st.sampled_from([2**31, 2**40, 2**62, 2**63 - 1, -(2**62)])
 
 
-@pytest.fixture
-def plain(monkeypatch: pytest.MonkeyPatch) -> dict:
-    """No good code is there: a first run makes plain code, noted here by the instructions it knows."""
-    from symc.runtime.native import executor_ir
-
-    made: dict = {}
-    for name, value in (("_run", None), ("_plain", made), ("is_kept", lambda *_: False)):
-        monkeypatch.setattr(executor_ir, name, value)
-    return made
-
-
-def test_a_first_run_has_code_for_its_own_instructions(plain: dict) -> None:
+def sized(x: Size, names: dict[str, int]) -> tuple[int, int]:
+    """A size computed by instructions, and whether that went wrong."""
     code = Code()
-    a, b = code.slot(1), code.slot(2)
-    code.emit(Op.SWAP, a, b)
+    for name, n in names.items():
+        code.sizes.names[name] = code.slot(n)
+    found = code.slots([x])
     run = code.finish()
-    assert run.run() == 0 and list(plain) == [{Op.SWAP, Op.HALT}]
-
-    assert Code().finish().run() == 0 and len(plain) == 1, "served by the code that is there"
-    other = Code()
-    d = other.slot(7)
-    other.emit(Op.SET, d, 9)
-    last = other.finish()
-    assert last.run() == 0 and last.words[d] == 9 and list(plain)[1:] == [{Op.SET, Op.HALT}]
-    assert run.run() == 0 and [run.words[s] for s in (a, b)] == [1, 2], "good code, from the second run on"
-    assert len(plain) == 2
+    status = run.prepare()
+    assert status in (0, REFUSED)
+    return run.words[found], status
 
 
-def test_programs_know_their_instructions(plain: dict, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loops, branches, products and steps in Python, each run once by code that knows no other instructions."""
-    import symc as sc
+@settings(max_examples=200, deadline=None)
+@given(st.recursive(
+    st.sampled_from(["n", "m"]).map(size_name) | st.integers(-5, 5),
+    lambda s: st.tuples(st.sampled_from("+-*/%<>"), s, s), max_leaves=8), numbers, numbers)
+def test_sizes_are_computed_as_python_does(tree: Any, n: int, m: int) -> None:
+    def build(t: Any) -> Size:
+        if not isinstance(t, tuple):
+            return t
+        sign, a, b = t[0], build(t[1]), build(t[2])
+        assume(sign not in "/%" or b != 0)
+        how = {"+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "/": lambda: floordiv(a, b),
+               "%": lambda: mod(a, b), "<": lambda: minimum(a, b), ">": lambda: maximum(a, b)}
+        return how[sign]()
 
-    monkeypatch.setenv("SYMC_CACHE_DIR", "off")
-    x = sc.input("x", shape=("n", "n"))
-    outputs = [
-        sc.scan(lambda h, row: (h * 0.5 + row, h), np.zeros(3), x)[0],
-        sc.while_loop(lambda a: sc.sum(a) < 100, lambda a: a * 2 + 1, x),
-        sc.cond(sc.sum(x) > 0, lambda: x @ x, lambda: x - 1),
-        sc.linalg.cholesky(x @ x.T + 4 * np.eye(3)),
-        sc.sort(x, axis=0),
-    ]
-    a = np.random.default_rng(0).normal(size=(3, 3)) + 1
-    for out in outputs:
-        plain.clear()
-        first = sc.compile(out, [x])(a)
-        assert len(plain) == 1
-        np.testing.assert_allclose(first, sc.compile(out, [x], mode="reference")(a), rtol=1e-12)
+    x, names = build(tree), {"n": n, "m": m}
+    found, status = sized(x, names)
+    try:
+        wanted = evaluate(x, names)
+    except ShapeError:
+        assert status == REFUSED
+        return
+    assert status == REFUSED and max(abs(n), abs(m)) > 2**15 or (status, found) == (0, wanted)
+
+
+def test_estimates_stay_large() -> None:
+    n = size_name("n")
+    for test, wanted in ((less(10, n * n), 1), (less(n * n, 10), 0), (both(less(3, n), less(n, 2**50)), 0)):
+        code = Code()
+        code.sizes.names["n"] = code.slot(2**60)
+        found = code.slots([test])
+        run = code.finish()
+        assert (run.prepare(), run.words[found]) == (0, wanted)
+
+
+def test_the_arena_grows_and_addresses_follow() -> None:
+    n, code = size_name("n"), Code()
+    code.sizes.names["n"] = at = code.slot(3)
+    fixed, moved = code.at(Address(ARENA.space, 64)), code.at(Address(ARENA.space, 8 * n))
+    code.let(Word.NEED, largest([64 + 8 * n, 128]))
+    run = code.finish()
+    for k in (3, 100, 50, 1000):
+        run.words[at], run.words[Word.CHANGED] = k, 1
+        assert run.prepare() == 0
+        arena = run.arena.ctypes.data
+        assert (run.words[fixed], run.words[moved]) == (arena + 64, arena + 8 * k)
+        assert run.arena.nbytes >= run.words[Word.NEED] == max(128, 64 + 8 * k)
+    assert run.arena.nbytes == 8064, "and keeps its size"

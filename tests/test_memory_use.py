@@ -135,10 +135,16 @@ def test_calls_of_many_sizes_share_one_arena() -> None:
     arrays = {n: data(n) for n in sizes}
     f(*data(5))
     held = traced(lambda: [f(*arrays[n]) for n in sizes for _ in range(3)])
-    largest = f.memory(n=400).arena
-    assert held <= 1.05 * largest + len(sizes) * CODE
-    (chain,) = f._prepared.program._chains
-    assert chain._arena.nbytes == largest
+    assert held <= 1.05 * f.memory(n=400).arena + CODE
+    assert len(f._prepared.program._free) == 1
+
+
+def test_calls_of_ten_thousand_sizes_take_no_more_memory() -> None:
+    f, data, _ = mlp()
+    whole = data(10_000)
+    for n in (10_000, 1):
+        f(*(a[:n] for a in whole))
+    assert traced(lambda: [f(*(a[:n] for a in whole)) and None for n in range(1, 10_000, 97)]) < 10_000
 
 
 def test_what_is_too_large_for_an_entry_keeps_the_one_arena() -> None:
@@ -153,7 +159,7 @@ def test_what_an_entry_takes_over_is_not_there_twice() -> None:
     f, data, _ = chain()
     for _ in range(4):
         f(*data(1000))
-    assert f._calling._entry is not None and not f._prepared.program._chains
+    assert f._calling._entry is not None and not f._prepared.program._free
 
 
 def test_frames_of_a_chain_stay_right_when_its_arena_grows() -> None:
@@ -185,7 +191,7 @@ def test_as_many_arenas_as_calls_run_at_once() -> None:
         t.start()
     for t in threads:
         t.join()
-    assert not wrong and 1 <= len(f._prepared.program._chains) <= 3
+    assert not wrong and 1 <= len(f._prepared.program._free) <= 3
 
 
 def huge(a: np.ndarray) -> bool | None:

@@ -27,7 +27,7 @@ def profile(name: str, program: Any, arrays: Sequence[np.ndarray], sizes: Mappin
             shares: Shares, phases: Sequence[Any]) -> Profile:
     """The best time of every step in ``repeat`` runs, after one that does not count and before one that is traced. What
     takes next to no time runs many times for each."""
-    timer = _reference_timer(program, sizes) if isinstance(program, ReferenceProgram) else program.timer()
+    timer = _reference_timer(program, sizes) if isinstance(program, ReferenceProgram) else program.timer(sizes)
     once = timer.times(_copied(arrays))
     often = max(1, min(MOST_CALLS, int(ENOUGH / max(sum(t.seconds for t in once), 1e-9))))
     runs = [timer.times(*[_copied(arrays) for _ in range(often)]) for _ in range(repeat)]

@@ -203,13 +203,16 @@ def only_where_native_code_fails(step: CallStep) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Refusal:
-    """Says that an op has no value at these sizes."""
+    """Says that an op has no value at the sizes of the run, or at ``sizes``."""
 
     requirement: Requirement
     where: Sequence[Any]
+    sizes: Mapping[str, int] | None = None
 
-    def __call__(self, calls: Calls) -> None:
-        self.raise_at(calls.sizes)
+    def __call__(self, calls: Calls | None = None) -> None:
+        sizes = self.sizes if calls is None else calls.sizes
+        assert sizes is not None
+        self.raise_at(sizes)
 
     def raise_unless(self, sizes: Mapping[str, int]) -> None:
         """Say it if it is so."""

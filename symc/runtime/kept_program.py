@@ -9,6 +9,7 @@ import numpy as np
 
 from symc.codegen.prologue import Split
 from symc.ir.plan import Plan
+from symc.runtime.frames import Sizes
 from symc.runtime.program import KernelRecord
 from symc.runtime.timing import StepTime, Timer
 from symc.runtime.two_programs import TwoPrograms
@@ -32,9 +33,9 @@ class KeptProgram(TwoPrograms):
     def kernels(self) -> list[KernelRecord]:
         return [*self.first.kernels, *self.rest.kernels]
 
-    def timer(self) -> Timer:
+    def timer(self, sizes: Sizes) -> Timer:
         """What times a call that finds what is kept."""
-        frame = self.rest.timer()
+        frame = self.rest.timer(sizes)
 
         def times(*calls: Sequence[np.ndarray], log: bool = False) -> list[StepTime]:
             return frame.times(*[[*arrays, *self.known(arrays)] for arrays in calls], log=log)

@@ -219,7 +219,7 @@ class Lowering:
             bad = both(less(margin, 0), less(0, count))
             if bad == 0:
                 continue
-            error = Refusal(requirement, plan.function.locations(v))
+            error = Refusal(requirement, plan.function.locations(v), self.sizes)
             if self.certain:
                 self.refusals.append(error)
                 self.refuse(both(bad, less(0, self.times)), error)

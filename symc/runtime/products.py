@@ -7,6 +7,7 @@ multiplied here, and alpha is compared with 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -214,7 +215,7 @@ class _Product:
         each = self.m * self.n * self.k
         grain = -(-PIECE // maximum(1, self.n * self.k * ROWS)) * ROWS if rows else 1
         units = self.m if rows else self.batch
-        worth = both(at_least(each * self.batch * MULTIPLY, WORTH), at_least(units, 2 * grain))
+        worth = both(at_least(each * self.batch, math.ceil(WORTH / MULTIPLY)), at_least(units, 2 * grain))
         if worth == 0:
             return False
         whole = {"a": self.m * self.k, "b": self.k * self.n, "c": self.m * self.n}

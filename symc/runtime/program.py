@@ -92,7 +92,7 @@ class Program(Frames):
         raise ShapeError(f"{self.plan.function.name}: no number of 64 bits is as large as what is computed of these sizes",
                          values=[(f"{name} = {n}", None, None) for name, n in sizes.items()])
 
-    def timer(self) -> TimedFrame:
+    def timer(self, sizes: Sizes) -> TimedFrame:
         """What runs the plan and times each step of it, and of the bodies in it."""
         lowered, laps = lower(self.plan, self.launches, self.required, timed=True)
         assert laps is not None

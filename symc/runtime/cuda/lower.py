@@ -20,6 +20,7 @@ from symc.ir.ops.collective import all_reduce, has_collective
 from symc.ir.phases import phase
 from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass, field
+from symc.ir.types import concrete_shape
 from symc.ir.value import Value
 from symc.runtime.cuda import checks, products, solver, sums
 from symc.runtime.cuda.actions import (
@@ -36,8 +37,7 @@ from symc.runtime.cuda.actions import (
 )
 from symc.runtime.cuda.device import Kernel
 from symc.runtime.executor import ARENA, Address, Code, Template
-from symc.runtime.lower import Lowering, Slots, _interface
-from symc.runtime.lowered import Fresh
+from symc.runtime.lower import Lowering, Slots, interface_of
 from symc.runtime.timing import Laps
 
 #: The instruction that runs an action: one operand, its number.
@@ -57,6 +57,15 @@ class Loaded(Protocol):
         """The variant for concrete sizes."""
 
 
+@dataclass(frozen=True)
+class Fresh:
+    """An array that a call makes. ``output``: which output it is, None for one that becomes a state's."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    output: int | None
+
+
 @dataclass(frozen=True, eq=False)
 class DeviceLowered:
     """A plan at given sizes. ``flags``: the slot of the ints that say which checks failed, and what to say of each.
@@ -69,7 +78,6 @@ class DeviceLowered:
     sizes: Mapping[str, int]
     arena: int
     first: int
-    given: tuple[int, ...]
     fresh: tuple[Fresh, ...]
     returned: tuple[tuple[int, tuple[int, ...]], ...]
     updates: tuple[int, ...]
@@ -313,10 +321,11 @@ class _Lanes:
 def lower(plan: Plan, launches: Mapping[Any, Loaded], required: Mapping[Any, Any], sizes: Mapping[str, int],
           precision: str = "highest", timed: bool = False) -> tuple[DeviceLowered, Laps | None]:
     """A whole plan. ``timed``: with a lap of the clock after every step."""
-    code = Code()
-    interface, slots = _interface(code, plan, sizes)
+    code, interface = Code(), interface_of(plan)
+    first = code.slots([0] * interface.count)
+    slots = {name: first + k for name, k in interface.places.items()}
     laps = Laps(code, len(plan.steps)) if timed else None
-    given = range(min(slots.values(), default=0), max(slots.values(), default=-1) + 1)
+    given = range(first, first + interface.count)
     lowering = DeviceLowering(launches, required, sizes, code, interface=given,  # type: ignore[arg-type]
                               precision=precision, laps=laps)
     for name, buffer in plan.buffers.items():
@@ -333,9 +342,11 @@ def lower(plan: Plan, launches: Mapping[Any, Loaded], required: Mapping[Any, Any
         laps.start()
     lowering.whole(plan, slots)
     flags = (code.keep(lowering.flags), lowering.failures) if lowering.failures else (-1, [])
-    found = DeviceLowered(code.template(), dict(sizes), max(lowering.top, lowering.most, 1), steps=lowering.steps,
-                          actions=lowering.actions, flags=flags, lanes=lanes, events=lowering.events,
-                          fixed=lowering.fixed, **interface)
+    fresh = tuple(Fresh(concrete_shape(t.shape, sizes), t.dtype, output) for t, output in interface.made)
+    returned = tuple((k, concrete_shape(shape, sizes)) for k, shape in interface.returned)
+    found = DeviceLowered(code.template(), dict(sizes), max(lowering.top, lowering.most, 1), first, fresh, returned,
+                          tuple(plan.function.updates), lowering.steps, lowering.actions, flags, lanes,
+                          lowering.events, lowering.fixed)
     return found, laps
 
 

@@ -33,9 +33,8 @@ from symc.runtime.cuda.device import Communicator, Kernel, Memory, Resources, Si
 from symc.runtime.cuda.devices import Context
 from symc.runtime.cuda.frame import Frame
 from symc.runtime.cuda.library import helpers, signatures, unit
-from symc.runtime.cuda.lower import VECTOR, DeviceLowered, lower
+from symc.runtime.cuda.lower import VECTOR, DeviceLowered, Fresh, lower
 from symc.runtime.cuda.timed import TimedFrame
-from symc.runtime.lowered import Fresh
 from symc.runtime.program import KernelRecord, every_step
 
 #: For how many combinations of sizes a program keeps frames.
@@ -231,8 +230,7 @@ class CudaProgram:
         where, lowered = self.context, frame.lowered
         with where.lock:
             used = []
-            for k in lowered.given:
-                a = arrays[k]
+            for k, a in enumerate(arrays):
                 used.append(a if type(a) is DeviceArray and not a.address % VECTOR else self._given(frame, k, a))
             for k, fresh in enumerate(lowered.fresh):
                 array = out[fresh.output] if out is not None and fresh.output is not None else None
