@@ -127,8 +127,9 @@ class Calling:
         arguments = [(i.type.dtype, i.type.ndim) for i in self._built.function.inputs]
         made = [(lowered.fresh[k - lowered.given].dtype, k, dims, ndim) for k, dims, ndim in slots]
         updated = list(zip(self._updated, new, strict=True))
+        into = self._built.outputs.kind == "leaf" and not own_out(self._names, ())
         states = entry.States(self._cells, self._locked, updated) if self._cells else None
-        return entry.Entry(arguments, made, self._count, states, lowered.first, entry.supported())
+        return entry.Entry(arguments, made, self._count, states, lowered.first, self._names, into, entry.supported())
 
     def _call_with_state(self, arrays: list[np.ndarray], out: Any) -> Any:
         """Hold the locks of all states, which the program replaces when everything has succeeded."""

@@ -77,9 +77,9 @@ def test_what_is_on_disk_serves_all_sizes() -> None:
         assert f(np.zeros(n), np.ones(n)) == 2 * n and "_whole" not in f._prepared.__dict__
 
 
-def test_many_sizes_leave_the_disk_as_it_is(own_cache: Path) -> None:
+def test_many_sizes_leave_the_disk_as_it_is(place: Path) -> None:
     def content() -> dict[str, int]:
-        return {p.name: p.stat().st_size for p in cache.rglob("*") if p.is_file()}
+        return {p.name: p.stat().st_size for p in place.rglob("*") if p.is_file()}
 
     f = sc.compile(*affine())
     f(np.zeros(1), np.ones(1))

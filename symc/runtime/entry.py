@@ -19,7 +19,8 @@ from symc.ir.locks import closed, new_lock
 from symc.ir.record import dataclass
 from symc.runtime.executor import NDARRAY, Code, Op
 from symc.runtime.lowered import Lowered
-from symc.runtime.native.entry_ir import ARRAY, ITEM, MOST_ARGUMENTS, MOST_FRAMES, MOST_RESULTS, Block, build
+from symc.runtime.native.arguments_ir import ARRAY, ITEM, NUMBER, Kind, Row
+from symc.runtime.native.entry_ir import MOST_ARGUMENTS, MOST_FRAMES, MOST_RESULTS, Block, build
 from symc.runtime.native.executor_ir import executor
 
 __all__ = ["Entry", "States", "serves", "supported"]
@@ -28,6 +29,7 @@ __all__ = ["Entry", "States", "serves", "supported"]
 WANTED = 0x1 | 0x100
 #: Of those of states too: writeable.
 STATE = 0x400
+OUT = sys.intern("out")
 #: What the words from ``Block.FALSE`` on point to.
 _OBJECTS = (False, True, 1, sys.intern("array"), sys.intern("version"), sys.intern("watched"))
 _FASTCALL_WITH_KEYWORDS = 0x80 | 0x2
@@ -45,7 +47,9 @@ class _Native:
     """What all entries of a process share."""
 
     method: _Method
-    empty: int  # the address of PyArray_Empty
+    empty: int  # the addresses of PyArray_Empty, PyArray_CanCastArrayTo, PyArray_FromArray
+    can_cast: int
+    from_array: int
 
     def builtin(self, this: tuple) -> Callable[..., Any]:
         new = ctypes.pythonapi["PyCFunction_NewEx"]  # an object of its own: others may have given it other types
@@ -79,7 +83,9 @@ def _as_expected() -> bool:
     if ctypes.c_int64.from_address(id(pair) + 8 * ITEM).value != id(item):
         return False
     samples: list[np.ndarray] = [np.zeros((3, 5)), np.zeros((2, 3, 4), np.float32)[:, 1:], np.zeros((), np.int8)]
-    return all(_is_laid_out(a) for a in [*samples, np.zeros(7)[::2]])
+    numbers = [(2.5, "f8"), *[(np.dtype(d).type(3), d) for d in ("f8", "f4", "i8", "i4", "i1", "u8", "?", "c16")]]
+    return all(_is_laid_out(a) for a in [*samples, np.zeros(7)[::2]]) and all(
+        ctypes.string_at(id(x) + 8 * NUMBER, np.dtype(d).itemsize) == np.array(x, d).tobytes() for x, d in numbers)
 
 
 def _is_laid_out(a: np.ndarray) -> bool:
@@ -98,7 +104,7 @@ def _load() -> _Native | None:
     """Compile, and let it serve some calls whose results are known."""
     try:
         address = build()
-        native = _Native(_Method(b"__call__", address, _FASTCALL_WITH_KEYWORDS, None), _numpy_empty())
+        native = _Native(_Method(b"__call__", address, _FASTCALL_WITH_KEYWORDS, None), *_of_numpy(184, 274, 109))
         return native if _copies(native) else None
     except Exception as e:  # whatever is not here or not as expected: there is another way
         if of_handler(e):
@@ -106,8 +112,8 @@ def _load() -> _Native | None:
         return None
 
 
-def _numpy_empty() -> int:
-    """Where ``PyArray_Empty`` is: entry 184 of the table that every extension module is given."""
+def _of_numpy(*entries: int) -> list[int]:
+    """Addresses of functions: entries of the table that every extension module is given."""
     try:
         from numpy._core import _multiarray_umath as core  # type: ignore[attr-defined]
     except ImportError:
@@ -115,9 +121,9 @@ def _numpy_empty() -> int:
     get = ctypes.pythonapi["PyCapsule_GetPointer"]
     get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     table = ctypes.cast(get(core._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
-    if table[2] != id(np.ndarray) or not table[184]:
+    if table[2] != id(np.ndarray) or not all(table[k] for k in entries):
         raise RuntimeError("the table of NumPy's functions is another one")
-    return table[184] or 0
+    return [table[k] or 0 for k in entries]
 
 
 def _copies(native: _Native) -> bool:
@@ -129,7 +135,7 @@ def _copies(native: _Native) -> bool:
     code.emit(Op.COPY, first + 1, first, 48)
     executable = code.finish()
     d = np.dtype("float64")
-    entry = Entry([(d, 2)], [(d, 1, dims, 2)], 1, None, first, native)
+    entry = Entry([(d, 2)], [(d, 1, dims, 2)], 1, None, first, ["a"], True, native)
     call = entry.builtin(lambda *args, **kwargs: (args, kwargs), None)
     entry.add(executable)
     for shape in ((2, 3), (3, 2)):
@@ -139,7 +145,9 @@ def _copies(native: _Native) -> bool:
             return False
         if sys.getrefcount(copy) != sys.getrefcount(a) or not (copy.flags.owndata and copy.flags.carray):
             return False
-    other = np.zeros((2, 2), np.float32)
+        if not np.array_equal(call(np.asfortranarray(a)), a) or not np.array_equal(call(a.astype("i4")), a):
+            return False
+    other = np.zeros((2, 2), np.complex64)
     return call(other)[0][0] is other and call(x=1) == ((), {"x": 1}) and call() == ((), {})
 
 
@@ -160,10 +168,24 @@ def serves(lowered: Lowered) -> bool:
     return found is not None and len(found[0]) <= MOST_RESULTS and lowered.given <= MOST_ARGUMENTS
 
 
+def _row(d: np.dtype, n: int, name: str | None) -> list[int]:
+    """A ``Row``. A state has no name."""
+    if d.kind in "iu" and d.isnative:
+        info = np.iinfo(d)
+        kind, low, high = Kind.INTEGER, int(info.min), min(int(info.max), 2**63 - 1)
+    else:
+        kind, low, high = {"d": Kind.DOUBLE, "f": Kind.SINGLE, "?": Kind.BOOL}.get(d.char, Kind.NONE), 0, 0
+    row = {Row.DESCR: id(d), Row.ND: n, Row.FLAGS: WANTED if name is not None else WANTED | STATE,
+           Row.SCALAR: id(d.type), Row.KIND: kind, Row.LOW: low, Row.HIGH: high,
+           Row.NAME: 0 if name is None else id(sys.intern(name)), Row.SIZE: d.itemsize}
+    return [row[k] for k in Row if k is not Row.WORDS]
+
+
 class Entry:
     """What the builtin of a function reads. ``arguments`` (then states): dtype and rank of each; ``made`` (results, then
     arrays of states): dtype, which array of the call it is, slot of its shape and rank of each; ``first``: the slot of
-    the first array."""
+    the first array; ``names``: of the arguments (states have none); ``into``: the result may be written into ``out=``.
+    """
 
     def __init__(
         self,
@@ -172,14 +194,16 @@ class Entry:
         results: int,
         states: States | None,
         first: int,
+        names: Sequence[str],
+        into: bool,
         native: _Native,
     ):
         self._native = native
         count = 0 if states is None else len(states.cells)
-        flags = [WANTED] * (len(arguments) - count) + [WANTED | STATE] * count
-        rows = [w for (d, n), wanted in zip(arguments, flags, strict=True) for w in (id(d), n, wanted)]
-        rows += [w for d, k, dims, n in made for w in (id(d), n, first + k, dims)]
-        self._kept: list[Any] = [states, [d for d, *_ in (*arguments, *made)]]
+        names = [*names, *[None] * (len(arguments) - len(names))]
+        rows = [w for (d, n), name in zip(arguments, names, strict=True) for w in _row(d, n, name)]
+        rows += [w for d, k, dims, n in made for w in (id(d), n, first + k, dims, d.itemsize)]
+        self._kept: list[Any] = [states, names, [(d, d.type) for d, *_ in (*arguments, *made)]]
         if states is not None:
             methods = [m for c in states.locked for m in (c.lock.acquire, c.lock.release)]
             rows += [id(x) for x in (*methods, *states.cells)] + [w for c, k in states.updated for w in (id(c), k)]
@@ -191,6 +215,8 @@ class Entry:
         block[Block.FALSE : Block.FALSE + len(_OBJECTS)] = [id(x) for x in _OBJECTS]
         run, prepare = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in executor())  # type: ignore[arg-type]
         block[Block.RUN], block[Block.PREPARE], block[Block.EMPTY], block[Block.FIRST] = run, prepare, native.empty, first
+        block[Block.CAN_CAST], block[Block.FROM_ARRAY] = native.can_cast, native.from_array
+        block[Block.FLOAT], block[Block.INT], block[Block.OUT] = id(float), id(int), id(OUT) if into else 0
         block[Block.ARRAY], block[Block.ARGS] = id(np.ndarray), len(arguments) - count
         block[Block.MADE], block[Block.RESULTS] = len(made), results
         self._frames: list[tuple[Any, Any]] = []

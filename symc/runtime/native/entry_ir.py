@@ -18,26 +18,22 @@ import enum
 from typing import Any
 
 from symc.runtime.machine_code import LINKED, load_module
+from symc.runtime.native.arguments_ir import ARRAY, HEADER, ITEM, Arguments
 from symc.runtime.native.executor_ir import GROW, Word
-from symc.runtime.native.words_ir import Words
 
 #: How many frames a block has place for, how many arrays may be made, how many arguments and states there may be.
 MOST_FRAMES, MOST_RESULTS, MOST_ARGUMENTS = 8, 64, 128
-#: Where the fields of array objects lie, in words of 8 bytes (``nd`` and ``flags`` are the first half of theirs).
-ARRAY = {"type": 1, "data": 2, "nd": 3, "dims": 4, "strides": 5, "base": 6, "descr": 7, "flags": 8}
-#: Where a tuple has its first item.
-ITEM = 3
+#: How many words say what of an array that is made: descr, nd, slot, dims (both in a frame's words), bytes of an element.
+MADE = 5
 
 
 class Block(enum.IntEnum):
-    """Words of a block. After them: (descr, nd, flags) for each argument, then each state; (descr, nd, slot, dims) for
-    each array that is made, the slots counted from the start of a frame's words; (acquire, release), methods of the lock of each state, in the order to take them; each state, in the
-    order of its array; (state, k) for each that is updated: by what array k of those made, or in place if k < 0."""
+    """Words of a block. After them: a `Row` for each argument, then each state; ``MADE`` words for each array that is
+    made; (acquire, release), methods of the lock of each state, in the order to take them; each state, in the order of
+    its array; (state, k) for each that is updated: by what array k of those made, or in place if k < 0."""
 
     SLOW = 0  #     what is called where this is not enough
     RUN = 1  #      the address of the interpreter of plans
-    PREPARE = 18  # and of what looks at arguments
-    FIRST = 19  #   the first slot of arguments
     ARRAY = 2  #    the type of arrays
     EMPTY = 3  #    NumPy's PyArray_Empty
     ARGS = 4  #     how many arguments
@@ -54,11 +50,19 @@ class Block(enum.IntEnum):
     CELL_ARRAY = 15
     CELL_VERSION = 16
     CELL_WATCHED = 17
-    FRAMES = 20  #  for each frame the address of its words, and what makes its arena larger; 0 after the last
+    PREPARE = 18  # the address of what looks at arguments
+    FIRST = 19  #   the first slot of arguments
+    CAN_CAST = 20  # NumPy's PyArray_CanCastArrayTo and PyArray_FromArray
+    FROM_ARRAY = 21
+    FLOAT = 22  #   Python's types of numbers
+    INT = 23
+    OUT = 24  #     the name "out", 0 if an input has it or results cannot be written elsewhere
+    FRAMES = 25  #  for each frame the address of its words, and what makes its arena larger; 0 after the last
     ROWS = FRAMES + 2 * MOST_FRAMES + 1
 
 
-#: What is called by name: result, then arguments ("p": a pointer or word, "i": an int, "v": nothing).
+#: What is called by name: result, then arguments ("p": a pointer or word, "i": an int, "l": one of 64 bits, "v":
+#: nothing).
 PYTHON = {
     "Py_IncRef": "vp",
     "Py_DecRef": "vp",
@@ -71,6 +75,7 @@ PYTHON = {
     "PyObject_GetAttr": "ppp",
     "PyObject_SetAttr": "ippp",
     "PyNumber_Add": "ppp",
+    "PyLong_AsLongLongAndOverflow": "lpp",
 }
 
 
@@ -89,25 +94,29 @@ def _text() -> str:
     return str(module)
 
 
-class _Entry(Words):
+class _Entry(Arguments):
     """Writes the function."""
+
+    array_type, can_cast, from_array = Block.ARRAY, Block.CAN_CAST, Block.FROM_ARRAY
+    types = {"float": Block.FLOAT, "int": Block.INT, "true": Block.TRUE, "false": Block.FALSE}
 
     def write(self) -> None:
         b = self.b
         this, self.args, self.nargs, self.names = self.f.args
-        self.results, own = (b.alloca(self.i64, n) for n in (MOST_RESULTS, MOST_ARGUMENTS))
-        self.state = b.alloca(self.i64, 3)  # how many locks are held, how many arrays of states; an argument
+        self.results, self.arrays, self.own_arrays, self.headers = (
+            b.alloca(self.i64, n) for n in (MOST_RESULTS, MOST_ARGUMENTS, MOST_ARGUMENTS, HEADER * MOST_ARGUMENTS))
+        self.out, self.owned = b.alloca(self.i64), b.alloca(self.i64)
+        self.state = b.alloca(self.i64, 4)  # how many locks are held, how many arrays of states; an argument; a number
         self.slow, self.back = self.f.append_basic_block("slow"), self.f.append_basic_block("back")
         self.block = self.object(self.object(this, ITEM), ARRAY["data"])
-        self.need(b.icmp_unsigned("==", self.names, self.null), self.slow)
-        self.need(self.equal(self.nargs, self.load(self.block, Block.ARGS)), self.slow)
         self.store(self.state, 0, 0)
         self.store(self.state, 1, 0)
+        b.store(self.const(0), self.owned)
         self.places()
-        self.arrays = b.select(self.equal(self.states, self.const(0)), self.args, own)
+        self.bind(self.count_of_arguments, self.load(self.block, Block.OUT))
         with b.if_then(b.icmp_unsigned("!=", self.states, self.const(0))):
             self.take()
-        self.look()
+        self.look(self.total)
         self.find()
         self.prepare()
         made = self.allocate()
@@ -130,10 +139,11 @@ class _Entry(Words):
         """Where in the block is what."""
         b = self.b
         self.states = self.load(self.block, Block.STATES)
-        self.total = b.add(self.nargs, self.states)
+        self.count_of_arguments = self.load(self.block, Block.ARGS)
+        self.total = b.add(self.count_of_arguments, self.states)
         self.rows = self.at(self.block, self.const(Block.ROWS))
-        self.made_rows = self.at(self.rows, b.mul(self.total, self.const(3)))
-        self.locks = self.at(self.made_rows, b.shl(self.load(self.block, Block.MADE), self.const(2)))
+        self.made_rows = self.row(self.total)
+        self.locks = self.at(self.made_rows, b.mul(self.load(self.block, Block.MADE), self.const(MADE)))
         self.cells = self.at(self.locks, b.shl(self.states, self.const(1)))
         self.updates = self.at(self.cells, self.states)
 
@@ -141,7 +151,6 @@ class _Entry(Words):
         """Take the locks of the states if they are free; put their arrays behind the arguments."""
         b = self.b
         self.need(self.equal(self.load(self.object(self.block, Block.CLOSED), 0), self.const(0)), self.back)
-        self.each(self.nargs, lambda k: b.store(self.load(self.args, k), self.at(self.arrays, k)))
         argument = self.at(self.state, self.const(2))
 
         def lock(k: Any) -> None:
@@ -154,7 +163,7 @@ class _Entry(Words):
 
         def array(k: Any) -> None:
             found = self.attribute(self.object(self.cells, k), Block.CELL_ARRAY, self.back)
-            b.store(b.ptrtoint(found, self.i64), self.at(self.arrays, b.add(self.nargs, k)))
+            b.store(b.ptrtoint(found, self.i64), self.at(self.arrays, b.add(self.count_of_arguments, k)))
             b.store(b.add(k, self.const(1)), self.at(self.state, self.const(1)))
 
         def borrowed(k: Any) -> None:
@@ -170,8 +179,10 @@ class _Entry(Words):
     def let_go(self) -> None:
         """Of what ``take`` took."""
         b = self.b
+        self.give_back()
         held, own = self.load(self.state, 0), self.load(self.state, 1)
-        self.each(own, lambda k: self.call("Py_DecRef", self.object(self.arrays, b.add(self.nargs, k))))
+        first = self.at(self.arrays, self.count_of_arguments)
+        self.each(own, lambda k: self.call("Py_DecRef", self.object(first, k)))
 
         def release(k: Any) -> None:
             method = self.object(self.locks, b.or_(b.shl(k, self.const(1)), self.const(1)))
@@ -209,22 +220,6 @@ class _Entry(Words):
                 self.call("Py_DecRef", array)
 
         self.each(self.load(self.block, Block.UPDATED), one)
-
-    def look(self) -> None:
-        """Are the arguments arrays of the right dtype, rank and layout?"""
-        b = self.b
-        array = self.load(self.block, Block.ARRAY)
-
-        def one(k: Any, row: Any) -> Any:
-            argument = self.object(self.arrays, k)
-            self.need(self.equal(self.load(argument, ARRAY["type"]), array), self.back)
-            self.need(self.equal(self.load(argument, ARRAY["descr"]), self.load(row, 0)), self.back)
-            self.need(self.equal(self.half(argument, ARRAY["nd"]), self.load(row, 1)), self.back)
-            wanted = self.load(row, 2)
-            self.need(self.equal(b.and_(self.half(argument, ARRAY["flags"]), wanted), wanted), self.back)
-            return self.at(row, self.const(3))
-
-        self.count(self.total, self.rows, one)
 
     def find(self) -> None:
         """A frame that no call uses: its words are ``memory``, it is found at ``place`` in the block."""
@@ -284,13 +279,29 @@ class _Entry(Words):
         failed = self.f.append_basic_block("failed")
 
         def result(k: Any) -> None:
-            row = self.at(self.made_rows, b.shl(k, self.const(2)))
+            row = self.at(self.made_rows, b.mul(k, self.const(MADE)))
             descr, nd = self.object(row, 0), self.load(row, 1)
-            self.call("Py_IncRef", descr)  # the new array takes it
             dims = self.at(self.memory, self.load(row, 3))
-            array = b.call(make, [b.trunc(nd, self.i32), dims, descr, self.ir.Constant(self.i32, 0)])
+            fresh, given, there = (self.f.append_basic_block(n) for n in ("fresh", "given", "there"))
+            wanted = b.load(self.out, typ=self.i64)
+            b.cbranch(self.equal(b.select(self.equal(k, self.const(0)), wanted, self.const(0)), self.const(0)), fresh,
+                      given)
+            b.position_at_end(given)
+            out = self.into(dims, row, self.free)
+            self.call("Py_IncRef", out)
+            at_given = b.block
+            b.branch(there)
+            b.position_at_end(fresh)
+            self.call("Py_IncRef", descr)  # the new array takes it
+            made = b.call(make, [b.trunc(nd, self.i32), dims, descr, self.ir.Constant(self.i32, 0)])
             self.left.add_incoming(k, b.block)
-            self.need(b.icmp_unsigned("!=", array, self.null), failed)
+            self.need(b.icmp_unsigned("!=", made, self.null), failed)
+            at_fresh = b.block
+            b.branch(there)
+            b.position_at_end(there)
+            array = b.phi(self.word)
+            array.add_incoming(out, at_given)
+            array.add_incoming(made, at_fresh)
             word = b.ptrtoint(array, self.i64)
             b.store(word, self.at(self.results, k))
             b.store(word, self.at(self.memory, self.load(row, 2)))

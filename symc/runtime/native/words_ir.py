@@ -10,9 +10,9 @@ class Words:
     """A function with the signature of a builtin. ``python``: what it calls by name, see ``entry_ir.PYTHON``."""
 
     def __init__(self, module: Any, ir: Any, python: Mapping[str, str], name: str):
-        self.ir, self.i64, self.i32 = ir, ir.IntType(64), ir.IntType(32)
+        self.ir, self.i64, self.i32, self.i8 = ir, ir.IntType(64), ir.IntType(32), ir.IntType(8)
         self.word = word = self.i64.as_pointer()
-        types = {"p": word, "i": self.i32, "v": ir.VoidType()}
+        types = {"p": word, "i": self.i32, "l": self.i64, "v": ir.VoidType()}
         self.python = {
             n: ir.Function(module, ir.FunctionType(types[s[0]], [types[t] for t in s[1:]]), n)
             for n, s in python.items()
@@ -65,13 +65,26 @@ class Words:
 
         self.count(n, self.null, one)
 
+    def fold(self, n: Any, start: Any, body: Callable[[Any, Any], Any]) -> Any:
+        """``found = body(k, found)`` for k < n, from ``start`` on; a word."""
+        return self._loop(n, start, self.i64, body)
+
+    def first(self, begin: Any, end: Any, holds: Callable[[Any], Any]) -> Any:
+        """The first k from ``begin`` on of which it holds; ``end`` if there is none."""
+        b = self.b
+        return self.fold(end, end, lambda k, found: b.select(
+            b.and_(b.icmp_signed(">=", k, begin), b.and_(holds(k), self.equal(found, end))), k, found))
+
     def count(self, n: Any, start: Any, body: Callable[[Any, Any], Any]) -> Any:
         """``found = body(k, found)`` for k < n, from ``start`` on; a pointer."""
+        return self._loop(n, start, self.word, body)
+
+    def _loop(self, n: Any, start: Any, type_: Any, body: Callable[[Any, Any], Any]) -> Any:
         b, f = self.b, self.f
         before, test, inside, done = b.block, *(f.append_basic_block() for _ in range(3))
         b.branch(test)
         b.position_at_end(test)
-        k, found = b.phi(self.i64), b.phi(self.word)
+        k, found = b.phi(self.i64), b.phi(type_)
         b.cbranch(b.icmp_signed("<", k, n), inside, done)
         b.position_at_end(inside)
         new = body(k, found)
