@@ -47,14 +47,15 @@ class Calling:
         self._cells = tuple(cells)
         self._locked = sorted(self._cells, key=lambda c: c.serial)
         self._locks = [c.lock for c in self._locked]
-        first = len(built.function.inputs) - len(self._cells)
-        self._updated = [self._cells[k - first] for k in built.function.updates]
+        before = len(built.function.inputs) - len(self._cells)
+        self._updated = [self._cells[k - before] for k in built.function.updates]
         for cell in self._updated:
             cell.updated = True
         self._program = prepared.program if isinstance(prepared.program, Frames) else None
-        self._solves = isinstance(prepared.program, Frames | TwoPrograms)  # it finds sizes itself
+        first = getattr(prepared.program, "first", prepared.program)
+        self._solves = isinstance(first, Frames)  # it finds sizes itself
         if isinstance(prepared.program, TwoPrograms):
-            self.run = Keeping(prepared.program, [self._cells[k - first] for k in prepared.program.reads]).run
+            self.run = Keeping(prepared.program, [self._cells[k - before] for k in prepared.program.reads]).run
         self.install: Callable[[Callable[..., Any]], None] | None = None
         self._entry: Any = None
         self._learning = new_lock()

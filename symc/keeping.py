@@ -33,8 +33,8 @@ class Keeping:
         versions = tuple([c.version for c in self._cells])
         if versions != self._versions:
             self._versions = None
-            self._known = self._program.known(arrays)
+            self._known = self._program.known(arrays, sizes)
             self.times_computed += 1
             if not any(c.borrowed for c in self._cells):
                 self._versions = versions
-        return self._program.run(arrays, None, out, cells, self._known)
+        return self._program.run(arrays, sizes, out, cells, self._known)

@@ -103,8 +103,9 @@ class DeviceCalling(Calling):
                         arrays[k] = a.copy()
                         break
 
-    def _call_into(self, arrays: list[Any], sizes: Mapping[str, int], out: Any) -> Any:
+    def _call_into(self, arrays: list[Any], out: Any) -> Any:
         """Write the outputs into the caller's buffers; by way of fresh arrays where one overlaps what is read."""
+        sizes = self._signature.sizes(arrays)
         nest, what = self._built.outputs, f"{self.name}: out"
         buffers = match(nest, out, what)
         for b, path, v in zip(buffers, nest.paths(what), self._built.function.outputs, strict=True):

@@ -109,5 +109,5 @@ class RanksCalling(Calling):
                                                  for q in s.parts):
                 arrays[k] = a.copy()
 
-    def _call_into(self, arrays: list[Any], sizes: Mapping[str, int], out: Any) -> Any:
+    def _call_into(self, arrays: list[Any], out: Any) -> Any:
         raise InputError(f"{self.name}: out= has no meaning on several devices", help="results are arrays of them")

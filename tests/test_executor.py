@@ -244,7 +244,7 @@ def test_it_needs_no_numba() -> None:
     assert out.stdout.strip() == "False"
 
 
-numbers = st.integers(-20, 20) | st.sampled_from([2**31, 2**40, 2**62, 2**63 - 1, -(2**62)])
+numbers = st.integers(-20, 20) | st.sampled_from([2**31, 2**40, 2**62, 2**63 - 1])
 
 
 def sized(x: Size, names: dict[str, int]) -> tuple[int, int]:

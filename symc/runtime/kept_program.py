@@ -38,6 +38,6 @@ class KeptProgram(TwoPrograms):
         frame = self.rest.timer(sizes)
 
         def times(*calls: Sequence[np.ndarray], log: bool = False) -> list[StepTime]:
-            return frame.times(*[[*arrays, *self.known(arrays)] for arrays in calls], log=log)
+            return frame.times(*[[*arrays, *self.known(arrays, sizes)] for arrays in calls], log=log)
 
         return Timer(times, frame.events)

@@ -22,11 +22,12 @@ class TwoPrograms:
         self.first.refuse(sizes)
         self.rest.refuse(sizes)
 
-    def known(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def known(self, arrays: Sequence[np.ndarray], sizes: Sizes | None = None) -> list[np.ndarray]:
         """What is kept, for the states among the arrays of a call."""
-        return self.first.run([arrays[k] for k in self.reads])
+        return self.first.run([arrays[k] for k in self.reads], sizes)
 
     def run(self, arrays: Sequence[np.ndarray], sizes: Sizes | None = None, out: Sequence[np.ndarray | None] | None = None,
             cells: Sequence[Any] = (), known: Sequence[np.ndarray] | None = None) -> list[np.ndarray]:
         """As ``Frames.run``; ``known``: what is kept, if it is."""
-        return self.rest.run([*arrays, *(self.known(arrays) if known is None else known)], None, out, cells)
+        return self.rest.run([*arrays, *(self.known(arrays, sizes) if known is None else known)], sizes, out,
+                             cells)

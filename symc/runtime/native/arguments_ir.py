@@ -77,8 +77,7 @@ class Arguments(Words):
         def one(j: Any) -> None:
             name = self.load(self.names, b.add(j, self.const(ITEM)))
             value = self.load(self.args, b.add(self.nargs, j))
-            found = self.first(self.nargs, count, lambda k: self.equal(
-                self.load(self.row(k), Row.NAME), name))
+            found = self.named(count, name, out_name)
             with b.if_else(b.icmp_signed("<", found, count)) as (known, unknown):
                 with known:
                     b.store(value, self.at(self.arrays, found))
@@ -89,6 +88,17 @@ class Arguments(Words):
         self.each(given, one)
         self.each(b.sub(count, self.nargs), lambda k: self.need(
             b.icmp_unsigned("!=", self.load(self.arrays, b.add(self.nargs, k)), self.const(0)), self.slow))
+
+    def named(self, count: Any, name: Any, out_name: Any) -> Any:
+        """Which argument has this name; ``count`` for none. Strings are the same object, or (rarely) equal."""
+        b, place = self.b, self.at(self.state, self.const(3))
+        b.store(self.first(self.nargs, count, lambda k: self.equal(self.load(self.row(k), Row.NAME), name)), place)
+        unknown = b.and_(self.equal(b.load(place, typ=self.i64), count), b.icmp_unsigned("!=", name, out_name))
+        with b.if_then(unknown, likely=False):
+            b.store(self.first(self.nargs, count, lambda k: b.icmp_unsigned("==", self.call(
+                "PyUnicode_Compare", self.object(self.row(k), Row.NAME), self.pointer(name)),
+                self.ir.Constant(self.i32, 0))), place)
+        return b.load(place, typ=self.i64)
 
     def row(self, k: Any) -> Any:
         return self.at(self.rows, self.b.mul(k, self.const(Row.WORDS)))

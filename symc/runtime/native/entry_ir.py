@@ -76,6 +76,7 @@ PYTHON = {
     "PyObject_SetAttr": "ippp",
     "PyNumber_Add": "ppp",
     "PyLong_AsLongLongAndOverflow": "lpp",
+    "PyUnicode_Compare": "ipp",
 }
 
 
