@@ -52,7 +52,8 @@ class Calling:
         for cell in self._updated:
             cell.updated = True
         self._program = prepared.program if isinstance(prepared.program, Frames) else None
-        first = getattr(prepared.program, "first", prepared.program)
+        program = prepared.program
+        first = program.first if isinstance(program, TwoPrograms) else program
         self._solves = isinstance(first, Frames)  # it finds sizes itself
         if isinstance(prepared.program, TwoPrograms):
             self.run = Keeping(prepared.program, [self._cells[k - before] for k in prepared.program.reads]).run

@@ -167,7 +167,8 @@ def of_handler(error: BaseException) -> bool:
     trace = error.__traceback__
     while trace is not None:
         caller = trace.tb_frame.f_back
-        if caller is not None and any(x is caller for x in trace.tb_frame.f_locals.values()):
+        given = trace.tb_frame.f_locals.values()
+        if caller is not None and any(x is caller or type(x) is tuple and caller in x for x in given):
             return True
         trace = trace.tb_next
     return False

@@ -31,7 +31,7 @@ _POLLED = f"""define internal i1 @polled(ptr nocapture %words) noinline cold nou
   %before = load i64, ptr %left
   %now = sub i64 %before, 1
   store i64 %now, ptr %left
-  %due = icmp eq i64 %now, 0
+  %due = icmp sle i64 %now, 0
   br i1 %due, label %call, label %on
 call:
   %failed = getelementptr i64, ptr %words, i64 {Word.FAILED:d}

@@ -185,7 +185,7 @@ def polled(typingctx, words):
         left = builder.sub(builder.load(place(Word.LEFT)), word(1))
         builder.store(left, place(Word.LEFT))
         stop = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
-        with builder.if_then(builder.icmp_signed("==", left, word(0)), likely=False):
+        with builder.if_then(builder.icmp_signed("<=", left, word(0)), likely=False):
             builder.store(word(FAILED), place(Word.FAILED))
             kind = ir.FunctionType(ir.VoidType(), [word]).as_pointer()
             python = builder.inttoptr(builder.load(place(Word.CALLBACK)), kind)

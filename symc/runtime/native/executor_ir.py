@@ -541,5 +541,5 @@ class _Interpreter:
         b, word = self.b, self.at(self.data, self.const(Word.LEFT))
         left = b.sub(b.load(word, typ=self.i64), self.const(1))
         b.store(left, word)
-        with b.if_then(b.icmp_signed("==", left, self.const(0)), likely=False):
+        with b.if_then(b.icmp_signed("<=", left, self.const(0)), likely=False):  # below, if Python failed the last time
             self.python(b.load(self.at(self.data, self.const(Word.PULSE)), typ=self.i64))
