@@ -168,7 +168,8 @@ def of_handler(error: BaseException) -> bool:
     while trace is not None:
         caller = trace.tb_frame.f_back
         given = trace.tb_frame.f_locals.values()
-        if caller is not None and any(x is caller or type(x) is tuple and caller in x for x in given):
+        if caller is not None and any(x is caller or type(x) is tuple and any(y is caller for y in x)
+                                      for x in given):
             return True
         trace = trace.tb_next
     return False
