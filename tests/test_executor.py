@@ -293,6 +293,14 @@ def test_estimates_stay_large() -> None:
         assert (run.prepare(), run.words[found]) == (0, wanted)
 
 
+def test_what_depends_on_no_size_has_an_arena_too() -> None:
+    code = Code()
+    at = code.at(Address(ARENA.space, 64))
+    code.let(Word.NEED, 192)
+    run = code.finish()
+    assert run.prepare() == 0 and run.arena.nbytes == 192 and run.words[at] == run.arena.ctypes.data + 64
+
+
 def test_the_arena_grows_and_addresses_follow() -> None:
     n, code = size_name("n"), Code()
     code.sizes.names["n"] = at = code.slot(3)

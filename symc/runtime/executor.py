@@ -216,10 +216,9 @@ class Code:
             self.prepare(Op.STOP_IF_LESS, self.sizes(0), Word.BAD, REFUSED)
         for where, x, in_data in lenient:
             self._put(where, x, in_data)
-        if self.arguments or self.prepared:
-            self.prepare(Op.SET, Word.BAD, 0)
-            self.prepare(Op.STOP_IF_LESS, Word.HAVE, Word.NEED, GROW)
-            self.prepare(Op.SET, Word.CHANGED, 0)
+        self.prepare(Op.SET, Word.BAD, 0)
+        self.prepare(Op.STOP_IF_LESS, Word.HAVE, Word.NEED, GROW)
+        self.prepare(Op.SET, Word.CHANGED, 0)
         start = len(self.data)
         self.data[Word.CODE], self.data[Word.PREPARE] = start, len(self.words)
         words = [*self.words, *self.arguments, int(Op.JUMP_IF_LESS), int(Word.CHANGED), 1, end, *self.prepared]
