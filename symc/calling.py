@@ -25,6 +25,7 @@ from symc.keeping import Keeping
 from symc.nest import filler, match
 from symc.runtime.calls import left, raise_left
 from symc.runtime.commit import holding, mark, some_run
+from symc.runtime.executor import Word
 from symc.runtime.frame import Refused
 from symc.runtime.frames import Frames
 from symc.runtime.two_programs import TwoPrograms
@@ -120,7 +121,11 @@ class Calling:
                 if self.install is not None:
                     self.install(self._entry.builtin(self.call, fill))
             if self._entry.wants():
-                self._entry.add(self._program.lend())
+                frame = self._program.lend()
+                if frame.words[Word.LARGE]:  # what keeps the memory of its results is called from here
+                    self._program.give(frame)
+                else:
+                    self._entry.add(frame)
 
     def _new_entry(self, lowered: Any) -> Any:
         from symc.runtime import entry

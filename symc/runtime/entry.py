@@ -17,7 +17,7 @@ import numpy as np
 from symc.errors import of_handler
 from symc.ir.locks import closed, new_lock
 from symc.ir.record import dataclass
-from symc.runtime.executor import NDARRAY, Code, Op
+from symc.runtime.executor import NDARRAY, Code, Op, Word
 from symc.runtime.lowered import Lowered
 from symc.runtime.native.arguments_ir import ARRAY, ITEM, NUMBER, Kind, Row
 from symc.runtime.native.entry_ir import MOST_ARGUMENTS, MOST_FRAMES, MOST_RESULTS, Block, build
@@ -230,8 +230,8 @@ class Entry:
         return self._native.builtin((block, slow, fill, self))
 
     def wants(self) -> bool:
-        """Whether there is place for a frame."""
-        return len(self._frames) < MOST_FRAMES
+        """Whether another frame would be of use: all are in use."""
+        return len(self._frames) < MOST_FRAMES and all(f.words[Word.BUSY] for f, _ in self._frames)
 
     def add(self, frame: Any) -> None:
         """Serve one call more at the same time. ``frame``: has an ``address`` and ``grow``."""

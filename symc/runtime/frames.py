@@ -53,10 +53,10 @@ class Frames(ABC):
         try:
             found = frame.run(arrays, out, cells)
         except (SymcError, Refused, MemoryError):
-            self._free.append(frame)
+            self.give(frame)
             raise
         # after any other exception the frame is not used again: where it was is not known
-        self._free.append(frame)
+        self.give(frame)
         return found
 
     def lend(self) -> Frame:
@@ -65,6 +65,10 @@ class Frames(ABC):
             return self._free.pop()
         except IndexError:  # the first call, or others use them all
             return Frame(self.code, self.threads)
+
+    def give(self, frame: Frame) -> None:
+        """Let runs use it again."""
+        self._free.append(frame)
 
     @property
     def code(self) -> Lowered:
