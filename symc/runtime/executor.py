@@ -19,7 +19,7 @@ from symc.ir.record import dataclass
 from symc.runtime import blas_threads
 from symc.runtime.arithmetic import All, Arithmetic, Formula, Less, largest
 from symc.runtime.commit import run_and_replace
-from symc.runtime.image import Symbol
+from symc.runtime.machine_code import Symbol
 from symc.runtime.native.executor_ir import ARITIES, FAILED, GROW, NEVER, REFUSED, Lap, Op, Word, executor
 from symc.runtime.native.pool_ir import MOST_WORDS, Pool
 from symc.runtime.native.pool_ir import address as pool_address

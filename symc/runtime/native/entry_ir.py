@@ -17,7 +17,7 @@ import ctypes
 import enum
 from typing import Any
 
-from symc.runtime.machine_code import LINKED, load_module
+from symc.runtime.machine_code import load_module
 from symc.runtime.native.arguments_ir import ARRAY, HEADER, ITEM, Arguments
 from symc.runtime.native.executor_ir import GROW, Word
 

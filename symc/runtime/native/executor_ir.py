@@ -136,7 +136,7 @@ def counter() -> str:
 
 
 def _module() -> str:
-    from symc.runtime.native import text_ir as ir
+    from llvmlite import ir
 
     module = ir.Module("symc_executor")
     _Interpreter(module, ir).build()

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from symc.ir.dim import Size, mod
 from symc.runtime.arithmetic import All, Less, at_least, both
-from symc.runtime.image import Symbol
+from symc.runtime.machine_code import Symbol
 from symc.runtime.native import native_ir
 
 #: Bounds within which this is faster than OpenBLAS for f32 and f64: rows; bytes of the matrix, which has to stay in the
