@@ -17,7 +17,7 @@ from symc.ir.record import dataclass
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: How many phases a record keeps: a function that is called with many sizes is lowered for each of them.
+#: How many phases a record keeps.
 MOST = 50_000
 
 

@@ -77,6 +77,7 @@ class Code:
         self._kept: dict[int, int] = {}  # slots of what is kept, by identity
         self._of_numbers: dict[int, int] = {}  # slots of addresses of words, by these
         self._multiplied: list[Size] = []  # by products
+        self._worth: list[Formula] = []  # 1 where threads are
 
     def slot(self, value: int = 0) -> int:
         """A new word of data."""
@@ -171,7 +172,7 @@ class Code:
         count = len(numbers) + len(slots)
         if count > MOST_WORDS:
             return self.launch(entry, numbers, slots)
-        self.data[Word.POOL] = 1
+        self._worth.append(worth)
         first = self.slots([*numbers, *[0] * len(slots)])
         self.emit(Op.PIECES, entry, first, first + len(numbers), len(slots), count, numbers[1], grain, most, ends,
                   worth, *slots)
@@ -216,6 +217,7 @@ class Code:
             self.prepare(Op.STOP_IF_LESS, self.sizes(0), Word.BAD, REFUSED)
         for where, x, in_data in lenient:
             self._put(where, x, in_data)
+        self._want_pool()
         self.prepare(Op.SET, Word.BAD, 0)
         self.prepare(Op.STOP_IF_LESS, Word.HAVE, Word.NEED, GROW)
         self.prepare(Op.SET, Word.CHANGED, 0)
@@ -246,12 +248,16 @@ class Code:
 
     def _limit(self) -> None:
         """Limit BLAS if one of the products is large."""
-        most = largest(self._multiplied)
-        if isinstance(most, int):
-            self.data[Word.LIMIT] = most >= ALONE
-        else:
-            self.prepare(Op.LESS, Word.LIMIT, self.sizes(ALONE - 1), self.sizes(most))
+        if self._multiplied:
+            self.prepare(Op.LESS, Word.LIMIT, self.sizes(ALONE - 1), self.sizes(largest(self._multiplied)))
             self.prepare(Op.MUL, Word.LIMIT, Word.LIMIT, Word.MAY_LIMIT)
+
+    def _want_pool(self) -> None:
+        if self._multiplied or self._worth:
+            self.prepare(Op.MOVE, Word.WANTS, Word.LIMIT, 0)
+            for worth in dict.fromkeys(self._worth):
+                self.prepare(Op.MAX, Word.WANTS, Word.WANTS, self.sizes(worth))
+            self.prepare(Op.STOP_IF_LESS, Word.POOLED, Word.WANTS, GROW)
 
     def finish(self) -> Executable:
         """What runs, of code that has no arena."""
@@ -291,7 +297,8 @@ class Template:
 class Executable:
     """Code in memory. ``words[slot]`` may be read and written between runs; one run at a time."""
 
-    __slots__ = ("_constants", "_memory", "_pool", "_prepare", "_rows", "_run", "address", "arena", "words")
+    __slots__ = ("_constants", "_memory", "_pool", "_prepare", "_rows", "_run", "_threads", "address", "arena",
+                 "words")
 
     def __init__(self, template: Template, threads: int = 1):
         memory, pool = template.words.copy(), aligned(template.pool.nbytes)
@@ -300,15 +307,12 @@ class Executable:
         for slot, array, offset in template.constants:
             memory[slot] = array.ctypes.data + offset
         limited = memory[Word.MAY_LIMIT] and blas_threads.to_be_limited()
-        memory[Word.MAY_LIMIT] = limited
-        memory[Word.LIMIT] = memory[Word.LIMIT] and limited
-        wanted = limited or (memory[Word.POOL] and threads > 1)
-        memory[Word.POOL] = pool_address() if wanted else 0
-        memory[Word.THREADS] = threads if memory[Word.POOL] else 1
+        memory[Word.MAY_LIMIT], memory[Word.THREADS] = limited, 1
+        memory[Word.POOLED] = not limited and threads == 1
         memory[Word.SELF] = memory.ctypes.data
         self._memory, self._pool, self._constants, self._rows = memory, pool, template.constants, template.arena
         self._run, self._prepare = executor()
-        self.address = memory.ctypes.data
+        self._threads, self.address = threads, memory.ctypes.data
         self.words: Any = memory.data  # a memoryview: single words are read and written faster than through the array
         self.place(aligned(0))
 
@@ -321,18 +325,21 @@ class Executable:
     def prepare(self) -> int:
         """Look at the arguments, and compute what depends on their sizes. 0, or a number that says why not."""
         status = self._prepare(self.address)
-        if status == GROW:
+        while status == GROW:  # for the pool, then for the arena
             self.grow()
             status = self._prepare(self.address)
         return status
 
     def grow(self) -> None:
-        """Make an arena that is as large as is needed."""
-        need = self.words[Word.NEED]
+        """Make an arena that is as large as is needed, and the pool if that is."""
+        words, need = self.words, self.words[Word.NEED]
+        if words[Word.WANTS] > words[Word.POOLED]:
+            words[Word.POOL], words[Word.THREADS], words[Word.POOLED] = pool_address(), self._threads, 1
         if need > FAR:
             raise MemoryError(f"{need} bytes for what is computed on the way")
-        self.place(aligned(0))  # the old one goes before the new one is made
-        self.place(aligned(need))
+        if need > words[Word.HAVE]:
+            self.place(aligned(0))  # the old one goes before the new one is made
+            self.place(aligned(need))
 
     def run(self, cells: Sequence[Any] = (), arrays: Sequence[Any] = ()) -> int:
         """0, or the number with which an instruction stopped it. With 0 come new arrays for cells (``commit``)."""

@@ -74,7 +74,7 @@ class Word(enum.IntEnum):
     CLOCK = 5  #     what the clock showed at the last lap
     LOGGED = 6  #    how many laps are in the log
     LOG = 7  #       the address of the log: for each lap its slot and what the clock showed
-    POOL = 8  #      the address of the pool of threads; in templates: 1 if there are PIECES
+    POOL = 8  #      the address of the pool of threads, 0 until it is needed
     THREADS = 9  #   how many threads PIECES may use
     LIMIT = 10  #    1: BLAS is limited to one thread during the run
     SELF = 11  #     the address of these words
@@ -88,6 +88,8 @@ class Word(enum.IntEnum):
     LARGE = 19  #    1 if a result is so large that its memory is kept
     MAY_LIMIT = 20  # 1: BLAS is to be limited where it multiplies much
     BUSY = 21  #     1 while a call of an entry runs
+    WANTS = 22  #    1 if the pool is needed: threads are worth it, or BLAS is to be limited
+    POOLED = 23  #   1 if it is there, or never needed
 
 
 class Lap(enum.IntEnum):
@@ -104,7 +106,8 @@ NEVER = 2**62
 FAILED = 1
 #: What OPEN returns where an object is no array.
 NOT_ARRAY = -2
-#: What preparing returns where sizes are not those that the code is for, and where the arena is too small.
+#: What preparing returns where sizes are not those that the code is for, and where the arena is too small or the pool
+#: is not there.
 REFUSED, GROW = -3, -4
 #: Where an array object holds the address of its data: in the first field of its struct. The word before is its type.
 DATA = object.__basicsize__
