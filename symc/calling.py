@@ -113,10 +113,11 @@ class Calling:
         assert self._program is not None
         with self._learning:
             if self._entry is None:
-                self._learns = entry.serves(self._program.code) and entry.supported() is not None
-                if not self._learns:
+                native = entry.supported() if entry.serves(self._program.code) else None
+                if native is None:
+                    self._learns = False
                     return
-                self._entry = self._new_entry(self._program.code)
+                self._entry = self._new_entry(self._program.code, native)
                 fill = None if self._built.outputs.kind == "leaf" else self._fill
                 if self.install is not None:
                     self.install(self._entry.builtin(self.call, fill))
@@ -127,7 +128,7 @@ class Calling:
                 else:
                     self._entry.add(frame)
 
-    def _new_entry(self, lowered: Any) -> Any:
+    def _new_entry(self, lowered: Any, native: Any) -> Any:
         from symc.runtime import entry
 
         slots, new = lowered.made()
@@ -136,7 +137,7 @@ class Calling:
         updated = list(zip(self._updated, new, strict=True))
         into = self._built.outputs.kind == "leaf" and not own_out(self._names, ())
         states = entry.States(self._cells, self._locked, updated) if self._cells else None
-        return entry.Entry(arguments, made, self._count, states, lowered.first, self._names, into, entry.supported())
+        return entry.Entry(arguments, made, self._count, states, lowered.first, self._names, into, native)
 
     def _call_with_state(self, arrays: list[np.ndarray], out: Any) -> Any:
         """Hold the locks of all states, which the program replaces when everything has succeeded."""

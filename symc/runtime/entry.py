@@ -1,6 +1,7 @@
 """Calls without Python between: a builtin for a compiled function.
 
-The builtin serves calls with plain arrays of any sizes; it hands everything else to ``slow``, which is Python. The native code is the same for all functions (``native.entry_ir``); here its data is written. Where the
+The builtin serves calls with arrays and numbers of any sizes; it hands everything else to ``slow``, which is
+Python. The native code is the same for all functions (``native.entry_ir``); here its data is written. Where the
 interpreter or NumPy is not as that code expects, there are no entries, and ``slow`` serves all calls.
 """
 
@@ -177,15 +178,15 @@ def _row(d: np.dtype, n: int, name: str | None) -> list[int]:
         kind, low, high = {"d": Kind.DOUBLE, "f": Kind.SINGLE, "?": Kind.BOOL}.get(d.char, Kind.NONE), 0, 0
     row = {Row.DESCR: id(d), Row.ND: n, Row.FLAGS: WANTED if name is not None else WANTED | STATE,
            Row.SCALAR: id(d.type), Row.KIND: kind, Row.LOW: low, Row.HIGH: high,
-           Row.NAME: 0 if name is None else id(sys.intern(name)), Row.SIZE: d.itemsize}
+           Row.NAME: 0 if name is None else id(name), Row.SIZE: d.itemsize}
     return [row[k] for k in Row if k is not Row.WORDS]
 
 
 class Entry:
-    """What the builtin of a function reads. ``arguments`` (then states): dtype and rank of each; ``made`` (results, then
-    arrays of states): dtype, which array of the call it is, slot of its shape and rank of each; ``first``: the slot of
-    the first array; ``names``: of the arguments (states have none); ``into``: the result may be written into ``out=``.
-    """
+    """What the builtin of a function reads. ``arguments`` (then states): dtype and rank of each; ``made`` (results,
+    then arrays of states): dtype, which array of the call it is, slot of its shape and rank of each; ``first``: the
+    slot of the first array; ``names``: of the arguments (states have none); ``into``: the result may be written into
+    ``out=``."""
 
     def __init__(
         self,
@@ -200,10 +201,11 @@ class Entry:
     ):
         self._native = native
         count = 0 if states is None else len(states.cells)
-        names = [*names, *[None] * (len(arguments) - len(names))]
-        rows = [w for (d, n), name in zip(arguments, names, strict=True) for w in _row(d, n, name)]
+        named: list[str | None] = [*map(sys.intern, names), *[None] * count]
+        rows = [w for (d, n), name in zip(arguments, named, strict=True) for w in _row(d, n, name)]
         rows += [w for d, k, dims, n in made for w in (id(d), n, first + k, dims, d.itemsize)]
-        self._kept: list[Any] = [states, names, [(d, d.type) for d, *_ in (*arguments, *made)]]
+        dtypes = [*[d for d, _ in arguments], *[d for d, *_ in made]]
+        self._kept: list[Any] = [states, named, dtypes, [d.type for d in dtypes]]
         if states is not None:
             methods = [m for c in states.locked for m in (c.lock.acquire, c.lock.release)]
             rows += [id(x) for x in (*methods, *states.cells)] + [w for c, k in states.updated for w in (id(c), k)]
@@ -214,7 +216,8 @@ class Entry:
         block[Block.CLOSED] = closed.buffer_info()[0]
         block[Block.FALSE : Block.FALSE + len(_OBJECTS)] = [id(x) for x in _OBJECTS]
         run, prepare = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in executor())  # type: ignore[arg-type]
-        block[Block.RUN], block[Block.PREPARE], block[Block.EMPTY], block[Block.FIRST] = run, prepare, native.empty, first
+        block[Block.RUN], block[Block.PREPARE], block[Block.FIRST] = run, prepare, first
+        block[Block.EMPTY] = native.empty
         block[Block.CAN_CAST], block[Block.FROM_ARRAY] = native.can_cast, native.from_array
         block[Block.FLOAT], block[Block.INT], block[Block.OUT] = id(float), id(int), id(OUT) if into else 0
         block[Block.ARRAY], block[Block.ARGS] = id(np.ndarray), len(arguments) - count

@@ -223,10 +223,10 @@ class Code:
         self.prepare(Op.SET, Word.CHANGED, 0)
         start = len(self.data)
         self.data[Word.CODE], self.data[Word.PREPARE] = start, len(self.words)
-        words = [*self.words, *self.arguments, int(Op.JUMP_IF_LESS), int(Word.CHANGED), 1, end, *self.prepared]
-        end.at = len(words)
-        words.append(int(Op.HALT))
-        code = [w.at if isinstance(w, Label) else start + w if isinstance(w, _At) else w for w in words]
+        every = [*self.words, *self.arguments, int(Op.JUMP_IF_LESS), int(Word.CHANGED), 1, end, *self.prepared]
+        end.at = len(every)
+        every.append(int(Op.HALT))
+        code = [w.at if isinstance(w, Label) else start + w if isinstance(w, _At) else w for w in every]
         words = np.array([*self.data, *code], np.int64)
         symbols = [(start + k, w) for k, w in enumerate(code) if isinstance(w, Symbol)]
         starts, pool = _pooled([a for a, shared in self._blocks if not shared])
@@ -234,9 +234,10 @@ class Code:
         own = {k: next(firsts) for k, (_, shared) in enumerate(self._blocks) if not shared}
         arena, kept, constants = [], [], []
         for slot, (space, offset) in self._addresses.items():
+            if not isinstance(offset, int):  # of the arena: computed
+                continue
             if space == ARENA.space:
-                if isinstance(offset, int):
-                    arena.append((slot, offset))
+                arena.append((slot, offset))
             elif space in own:
                 kept.append((slot, own[space] + offset))
             else:

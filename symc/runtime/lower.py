@@ -54,7 +54,8 @@ Required = Mapping[Region, Sequence[Requirement]]
 class Lowering:
     """Emits the steps of plans.
 
-    ``sizes``: those to lower at, if they are given. ``times``: how often what is emitted now runs, if it is ``certain``.
+    ``sizes``: those to lower at, if they are given. ``times``: how often what is emitted now runs, if it is
+    ``certain``.
     ``laps``: where to note each step, if their times are wanted; ``depth``: in how many loops and branches we are.
     ``certain``: what is emitted now will run, so that what must fail can fail before anything has run.
     ``written``: a state has been written over, or is now; ``torn``: Python is called then, which may fail.
@@ -212,8 +213,8 @@ class Lowering:
             self._reference(plan, v, reads, writes)
 
     def _fails(self, plan: Plan, v: Value) -> bool:
-        """Look whether a kernel has a value at these sizes, before anything runs if the kernel runs in any case. True if
-        it never has."""
+        """Look whether a kernel has a value at these sizes, before anything runs if the kernel runs in any case. True
+        if it never has."""
         for requirement in self.required.get(v.regions[0], ()):
             margin, count = self.number(requirement.margin), self.number(requirement.count)
             bad = both(less(margin, 0), less(0, count))
@@ -264,7 +265,8 @@ class Lowering:
             return
         worth: Formula = 0
         if pieces is not None:
-            worth = both(at_least(numbers[1], 2 * pieces.grain), at_least(self.number(pieces.picoseconds), 1000 * WORTH))
+            time = self.number(pieces.picoseconds)
+            worth = both(at_least(numbers[1], 2 * pieces.grain), at_least(time, 1000 * WORTH))
         if worth == 0 or pieces is None:
             self.code.launch(entry, numbers, slots)
         else:

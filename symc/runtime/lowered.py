@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from symc.ir.record import dataclass
-from symc.runtime.calls import CallStep, only_where_native_code_fails
+from symc.runtime.calls import CallStep, Refusal, only_where_native_code_fails
 from symc.runtime.executor import Template
 
 
 @dataclass(frozen=True)
 class Fresh:
-    """An array that a call makes, whose shape is in the words from ``dims`` on. ``output``: which output it is, None for
-    one that becomes a state's."""
+    """An array that a call makes, whose shape is in the words from ``dims`` on. ``output``: which output it is, None
+    for one that becomes a state's."""
 
     dims: int
     ndim: int
@@ -43,7 +43,7 @@ class Lowered:
     updates: tuple[int, ...]
     names: Mapping[str, int]
     steps: Sequence[CallStep]
-    refusals: Sequence[CallStep]
+    refusals: Sequence[Refusal]
     loops: bool
     torn: bool = False
     polls: bool = False

@@ -26,7 +26,6 @@ from symc.runtime.arithmetic import at_least, both, less
 from symc.runtime.blas_library import library
 from symc.runtime.executor import Label, Op, Word
 from symc.runtime.native import blas_ir, few_rows_ir
-from symc.runtime.native.product_ir import COUNT
 
 if TYPE_CHECKING:
     from symc.runtime.lower import Lowering

@@ -85,11 +85,11 @@ class Program(Frames):
     def refuse(self, sizes: Sizes) -> None:
         for refusal in self.code.refusals:
             refusal.raise_unless(sizes)
-        for plan, step in every_step(self.plan):
+        for plan, _ in every_step(self.plan):
             for t in plan.types.values():
                 evaluate(t.nbytes, sizes)
             evaluate(plan.arena, sizes)
-        raise ShapeError(f"{self.plan.function.name}: no number of 64 bits is as large as what is computed of these sizes",
+        raise ShapeError(f"{self.plan.function.name}: 64 bits do not hold what is computed of these sizes",
                          values=[(f"{name} = {n}", None, None) for name, n in sizes.items()])
 
     def timer(self, sizes: Sizes) -> TimedFrame:

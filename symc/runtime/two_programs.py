@@ -26,8 +26,9 @@ class TwoPrograms:
         """What is kept, for the states among the arrays of a call."""
         return self.first.run([arrays[k] for k in self.reads], sizes)
 
-    def run(self, arrays: Sequence[np.ndarray], sizes: Sizes | None = None, out: Sequence[np.ndarray | None] | None = None,
-            cells: Sequence[Any] = (), known: Sequence[np.ndarray] | None = None) -> list[np.ndarray]:
+    def run(self, arrays: Sequence[np.ndarray], sizes: Sizes | None = None,
+            out: Sequence[np.ndarray | None] | None = None, cells: Sequence[Any] = (),
+            known: Sequence[np.ndarray] | None = None) -> list[np.ndarray]:
         """As ``Frames.run``; ``known``: what is kept, if it is."""
         return self.rest.run([*arrays, *(self.known(arrays, sizes) if known is None else known)], sizes, out,
                              cells)

@@ -15,7 +15,7 @@ from symc.codegen.cuda.sorting import is_sort, sort_form
 from symc.codegen.cuda.source import CudaSource, Entry
 from symc.codegen.cuda.user import has_user_kernel, user_launch
 from symc.codegen.memory import result_types
-from symc.ir.dim import evaluate
+from symc.ir.dim import Size, evaluate
 from symc.ir.ops.collective import all_reduce, has_collective
 from symc.ir.phases import phase
 from symc.ir.plan import Plan, Step
@@ -152,7 +152,8 @@ class DeviceLowering(Lowering):
         if not self.several_lanes:
             self.most, self.top = max(self.most, self.top), start
 
-    def copy(self, to: int, source: int, nbytes: int) -> None:
+    def copy(self, to: int, source: int, nbytes: Size) -> None:
+        assert isinstance(nbytes, int)
         self.do(CopyAction(to, source, nbytes, self.lane))
 
     def _launch(self, plan: Plan, v: Value, launch: Any, reads: Sequence[int], writes: Sequence[int]) -> None:

@@ -24,7 +24,7 @@ from symc.ir.ops.solve import ANY, SINGULAR
 from symc.ir.ops.spectral import NO_END
 from symc.ir.plan import Plan
 from symc.ir.record import dataclass
-from symc.ir.types import TensorType, concrete_shape
+from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.runtime.cuda.actions import CopyAction, Failure, LaunchAction, ProductAction
 from symc.runtime.cuda.device import Kernel, Product, Signature
@@ -76,7 +76,7 @@ class Emitter:
         self.lowering, self.value, self.kernels = lowering, v, kernels
         results = result_types(v)
         types: list[TensorType] = [*[o.type for o in v.operands], *results]  # type: ignore[list-item]
-        self.shapes = [concrete_shape(t.shape, lowering.sizes) for t in types]
+        self.shapes = [tuple(map(lowering.number, t.shape)) for t in types]
         self.dtype = v.operands[0].dtype
         self.real = np.dtype(self.dtype.char.lower())
         sizes = (math.prod(s) * t.dtype.itemsize for s, t in zip(self.shapes, types, strict=True))

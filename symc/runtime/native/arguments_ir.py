@@ -52,10 +52,24 @@ class Arguments(Words):
     hand the call over. ``arrays``: all arguments, then states, as code of plans takes them."""
 
     block: Any
+    rows: Any
+    args: Any
+    nargs: Any
+    names: Any
+    total: Any  # how many there are, states included
     slow: Any
     back: Any
+    arrays: Any
+    own_arrays: Any  # what was copied or cast, ``owned`` of them (a word)
+    owned: Any
+    headers: Any
     out: Any  # a word: what was given as ``out``, or 0
-    owned: Any  # a word: how many of ``own_arrays`` there are
+    state: Any
+    #: Words of the block.
+    array_type: int
+    can_cast: int
+    from_array: int
+    types: dict[str, Any]
 
     def bind(self, count: Any, out_name: Any) -> None:
         """Arguments into ``arrays``, in order."""
@@ -175,8 +189,9 @@ class Arguments(Words):
             b.store(address, self.at(header, self.const(ARRAY["data"])))
 
         case(self.equal(type_, self.load(row, Row.SCALAR)), of_numpy)
-        case(self.equal(type_, self.load(self.block, self.types["float"])), lambda: self.of_float(argument, kind, place))
-        case(self.equal(type_, self.load(self.block, self.types["int"])), lambda: self.of_int(argument, row, kind, place))
+        of_float, of_int = (self.equal(type_, self.load(self.block, self.types[n])) for n in ("float", "int"))
+        case(of_float, lambda: self.of_float(argument, kind, place))
+        case(of_int, lambda: self.of_int(argument, row, kind, place))
         self.need(self.equal(kind, self.const(Kind.BOOL)), self.back)
         true, false = (self.equal(b.ptrtoint(argument, self.i64), self.load(self.block, self.types[n]))
                        for n in ("true", "false"))

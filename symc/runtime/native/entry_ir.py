@@ -23,7 +23,8 @@ from symc.runtime.native.executor_ir import GROW, Word
 
 #: How many frames a block has place for, how many arrays may be made, how many arguments and states there may be.
 MOST_FRAMES, MOST_RESULTS, MOST_ARGUMENTS = 8, 64, 128
-#: How many words say what of an array that is made: descr, nd, slot, dims (both in a frame's words), bytes of an element.
+#: How many words there are for an array that is made: descr, nd, slot and dims (in a frame's words), bytes of an
+#: element.
 MADE = 5
 
 

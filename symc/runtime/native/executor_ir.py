@@ -2,10 +2,12 @@
 
 ``i64 run(i64 *memory)`` runs the instructions in ``memory`` and returns 0, or the number that stopped it. ``memory``
 begins with data, the first words of which are those in ``Word``. ``i64 prepare(i64 *memory)`` runs those from
-``Word.PREPARE`` on, which look at the arguments of a call and compute what depends on their sizes. An instruction is a word that says what to do and
-words that say with what: a *slot* is the index of a word of data, which holds an address or a counter; a *target* is a
-position relative to the start of the code. What the instructions do is said in ``Op``; what a plan becomes is decided
-in ``symc.runtime.lower``.
+``Word.PREPARE`` on, which look at the arguments of a call and compute what depends on their sizes.
+
+An instruction is a word that says what to do and words that say with what: a *slot* is the index of a word of data,
+which holds an address or a number; a *target* is a position relative to the start of the code. (Instructions are words
+too: what depends on sizes may be moved into them.) What they do is said in ``Op``; what a plan becomes is decided in
+``symc.runtime.lower``.
 """
 
 from __future__ import annotations
@@ -183,7 +185,8 @@ class _Interpreter:
         inner = self.function
         self.build_run(inner)
         self.begin("symc_prepare")
-        self.b.ret(self.b.call(inner, [self.data, self.b.load(self.at(self.data, self.const(Word.PREPARE)), typ=self.i64)]))
+        start = self.b.load(self.at(self.data, self.const(Word.PREPARE)), typ=self.i64)
+        self.b.ret(self.b.call(inner, [self.data, start]))
 
     def begin(self, name: str) -> None:
         """A function that is called from outside."""
