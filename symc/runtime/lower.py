@@ -54,13 +54,14 @@ Required = Mapping[Region, Sequence[Requirement]]
 class Lowering:
     """Emits the steps of plans.
 
-    ``sizes``: those to lower at, if they are given. ``times``: how often what is emitted now runs, if it is
-    ``certain``.
+    ``sizes``: those to lower at, if they are given.
     ``laps``: where to note each step, if their times are wanted; ``depth``: in how many loops and branches we are.
-    ``certain``: what is emitted now will run, so that what must fail can fail before anything has run.
+    ``certain``: what is emitted now will run, as often as ``times`` says, so that what must fail can fail before
+    anything has run: sizes for which it does are refused (``refusals``).
     ``written``: a state has been written over, or is now; ``torn``: Python is called then, which may fail.
     ``polls``: a kernel looks for signals.
     ``constants``, ``literals``: the slots that hold the addresses of constants, and of single numbers.
+    ``behind``: where the arena of the plan ends; ``workspaces``: how much steps use from there on.
     """
 
     launches: Launches
