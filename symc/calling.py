@@ -75,10 +75,10 @@ class Calling:
             if self._cells:
                 filled = self._call_with_state(arrays, out)
             elif out is not None:
-                return self._call_into(arrays, out)
+                filled = self._call_into(arrays, out)
             else:
                 filled = self._fill(self._run(arrays))
-            if self._learns and out is None and not kwargs:
+            if self._learns:
                 self._learn()
             return filled
         except SymcError as e:

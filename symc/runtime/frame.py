@@ -7,13 +7,14 @@ first looks at the arrays, and computes what depends on their sizes when these a
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from symc.errors import InternalError
-from symc.runtime.calls import Calls
+from symc.runtime.calls import Calls, left
 from symc.runtime.executor import Executable, Word
 from symc.runtime.large_results import LARGE, LargeResult
 from symc.runtime.lowered import Lowered
@@ -34,7 +35,6 @@ class Frame:
         self.lowered = lowered
         self._executable = Executable(lowered.template, threads)
         self.words = self._executable.words
-        self.grow = self._executable.grow
         self._calls = Calls(lowered.steps, lowered.names, self.words)
         self._python, self._copied = lowered.python, lowered.copied
         self._large = [LargeResult(f.dtype) for f in lowered.fresh]
@@ -43,6 +43,16 @@ class Frame:
     def address(self) -> int:
         """Of the code."""
         return self._executable.address
+
+    def grow(self) -> None:
+        """For an entry, which raises nothing: what comes up here is raised by the call in Python that follows."""
+        try:
+            self._executable.grow()
+        except MemoryError:  # that call will see
+            raise
+        except BaseException as e:
+            left[threading.get_ident()] = e
+            raise
 
     def run(self, arrays: Sequence[np.ndarray], out: Sequence[np.ndarray | None] | None,
             cells: Sequence[Any] = ()) -> list[np.ndarray]:
