@@ -15,8 +15,8 @@ from benchmarks.report import Document, Row, markdown, seconds
 PUBLISHED = "cpu"
 """The folder under ``results/`` that the README shows."""
 BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
-ORDER = ("small_call", "rosenbrock", "black_scholes", "activations", "chain", "softmax", "many_shapes", "reductions",
-         "layernorm", "logistic_regression", "mlp", "hvp", "cnn", "recurrent", "transformer", "hierarchical", "lorenz",
+ORDER = ("small_call", "rosenbrock", "black_scholes", "activations", "chain", "softmax", "many_shapes", "new_sizes",
+         "reductions", "layernorm", "logistic_regression", "mlp", "hvp", "cnn", "recurrent", "transformer", "hierarchical", "lorenz",
          "nbody", "deep", "concurrent", "threads")  # fmt: skip
 """Workloads in the order of the tables: small calls, loops over arrays, models, loops of steps, large graphs."""
 
