@@ -16,8 +16,8 @@ PUBLISHED = "cpu"
 """The folder under ``results/`` that the README shows."""
 BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
 ORDER = ("small_call", "rosenbrock", "black_scholes", "activations", "chain", "softmax", "many_shapes", "new_sizes",
-         "reductions", "layernorm", "logistic_regression", "mlp", "hvp", "cnn", "recurrent", "transformer", "hierarchical", "lorenz",
-         "nbody", "deep", "concurrent", "threads")  # fmt: skip
+         "reductions", "layernorm", "logistic_regression", "mlp", "hvp", "cnn", "recurrent", "transformer",
+         "hierarchical", "lorenz", "nbody", "deep", "concurrent", "threads")  # fmt: skip
 """Workloads in the order of the tables: small calls, loops over arrays, models, loops of steps, large graphs."""
 
 
