@@ -14,7 +14,7 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Union
 
 from symc.errors import ShapeError
@@ -85,7 +85,7 @@ class Dim:
         return _unpickled, (self.terms, PROCESS)
 
     def __add__(self, other: Size) -> Size:
-        return _polynomial(_terms(self) + _terms(other))
+        return _sum(self, other)
 
     __radd__ = __add__
 
@@ -99,7 +99,7 @@ class Dim:
         return self * -1 + other
 
     def __mul__(self, other: Size) -> Size:
-        return _polynomial([(_times(m, k), c * d) for m, c in _terms(self) for k, d in _terms(other)])
+        return _product(self, other)
 
     __rmul__ = __mul__
 
@@ -202,6 +202,16 @@ def _here(atom: Atom, process: str) -> Atom:
     if (process, atom) not in _foreign:
         _foreign[process, atom] = f"{_MARK}{next(_fresh)}"
     return _foreign[process, atom]
+
+
+@lru_cache(maxsize=8192)  # a program has few sizes, and adds and multiplies them often
+def _sum(a: Size, b: Size) -> Size:
+    return _polynomial(_terms(a) + _terms(b))
+
+
+@lru_cache(maxsize=8192)
+def _product(a: Size, b: Size) -> Size:
+    return _polynomial([(_times(m, k), c * d) for m, c in _terms(a) for k, d in _terms(b)])
 
 
 def _call(fn: str, a: Size, b: Size) -> Size:

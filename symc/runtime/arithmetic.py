@@ -8,6 +8,7 @@ compares) stays as large as can be instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from symc.ir.dim import Call, Dim, Size, known_nonnegative
@@ -37,6 +38,7 @@ Formula = int | Dim | Less | All | Largest
 _CALLS = {"floordiv": Op.FLOORDIV, "mod": Op.MOD, "min": Op.MIN, "max": Op.MAX}
 
 
+@lru_cache(maxsize=4096)
 def less(a: Size, b: Size | Largest) -> Less | int:
     """``a < b``, as a number if that is known."""
     if isinstance(b, Largest):

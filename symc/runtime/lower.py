@@ -60,7 +60,8 @@ class Lowering:
     anything has run: sizes for which it does are refused (``refusals``).
     ``written``: a state has been written over, or is now; ``torn``: Python is called then, which may fail.
     ``polls``: a kernel looks for signals.
-    ``constants``, ``literals``: the slots that hold the addresses of constants, and of single numbers.
+    ``constants``, ``literals``: the slots that hold the addresses of constants, and of single numbers; ``numbers``:
+    these, by their bits.
     ``behind``: where the arena of the plan ends; ``workspaces``: how much steps use from there on.
     """
 
@@ -77,7 +78,8 @@ class Lowering:
     laps: Laps | None = None
     depth: int = 0
     constants: dict[Value, int] = field(default_factory=dict)
-    literals: dict[tuple[str, bytes], int] = field(default_factory=dict)
+    literals: dict[tuple[type, Any, Any], int] = field(default_factory=dict)
+    numbers: dict[tuple[str, bytes], np.ndarray] = field(default_factory=dict)
     refusals: list[Refusal] = field(default_factory=list)
     workspaces: list[Size] = field(default_factory=list)
     behind: Size = 0
@@ -122,11 +124,13 @@ class Lowering:
 
     def literal(self, number: Any, dtype: Any) -> int:
         """The slot that holds the address of a number that nobody writes."""
-        data = np.array([number], dtype)
-        key = data.dtype.str, data.tobytes()
-        if key not in self.literals:
-            self.literals[key] = self.code.keep(data)
-        return self.literals[key]
+        key = type(number), number, dtype
+        found = self.literals.get(key)
+        if found is None or number == 0:  # of which there are two
+            data = np.array([number], dtype)
+            kept = self.numbers.setdefault((data.dtype.str, data.tobytes()), data)
+            found = self.literals[key] = self.code.keep(kept)
+        return found
 
     def integer(self, n: Size, dtype: Any = np.int64) -> int:
         """The slot that holds the address of an integer that nobody writes."""
