@@ -21,6 +21,9 @@ from symc.ir.types import TensorType
 from symc.nest import LEAF, Nest, match
 from symc.state import concrete, converted
 
+#: How many tuples of shapes are remembered as accepted, of functions that run elsewhere than on the CPU.
+REMEMBERED = 256
+
 
 @dataclass(frozen=True)
 class Slot:
@@ -115,6 +118,7 @@ class Signature:
         self._dtypes = [i.type.dtype for i in self.inputs[: self.count]]
         self._types = [i.declared or i.type for i in self.inputs]
         self.simple = all(s.nest.kind == "leaf" for s in self.slots)
+        self._sizes: dict[tuple, dict[str, int]] = {}
         self.arguments = Arguments(function, slots, [self._row(k) for k in range(self.count)])
 
     # --- arrays -------------------------------------------------------------------------------------------------------
@@ -166,7 +170,14 @@ class Signature:
 
     def sizes(self, arrays: Sequence[np.ndarray]) -> dict[str, int]:
         """Numbers for the size names. Raises ShapeError when ranks, sizes or guards do not hold."""
-        return self._check(tuple([a.shape for a in arrays]))
+        key = tuple([a.shape for a in arrays])
+        found = self._sizes.get(key)
+        if found is None:
+            found = self._check(key)
+            if len(self._sizes) >= REMEMBERED:
+                self._sizes.clear()
+            self._sizes[key] = found
+        return found
 
     def _check(self, shapes: tuple[tuple[int, ...], ...]) -> dict[str, int]:
         sizes, source = self._agreed(shapes)
