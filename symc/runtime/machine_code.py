@@ -86,10 +86,5 @@ def load_module(
     return _loaded(entry, calls).__getitem__
 
 
-def is_kept(name: str, level: int) -> bool:
-    """Whether ``load_module`` finds a module on disk."""
-    return object_cache.read(_key_of_module(name, level)) is not None
-
-
 def _key_of_module(name: str, level: int) -> str:
     return object_cache.key([version.of_compilers(), "module", name, str(level)])
