@@ -98,7 +98,7 @@ def test_states_are_old_or_all_new(program: Callable[[], tuple], mode: str) -> N
     outputs, inputs, updates, args = program()
     f = sc.compile(outputs, inputs, updates=updates, mode=mode)
     named = dict(zip([i.name for i in f.inputs], args, strict=True))
-    ways: list[Callable[[], Any]] = [lambda: f(*args), lambda: f(**named)]
+    ways: list[Callable[[], Any]] = [lambda: f(*args), lambda: f(**named), lambda: f._calling.call(*args)]
     if not isinstance(outputs, tuple):
         buffers = f(*args)
         ways.append(lambda: f(*args, out=buffers))
@@ -187,8 +187,8 @@ def test_every_example_with_updates_is_tried() -> None:
 @pytest.mark.parametrize("native", [False, True], ids=["python", "native"])
 @pytest.mark.parametrize("program", [perceptron, branching], ids=lambda p: p.__name__)
 def test_no_memory_at_any_place(program: Callable[[], tuple], native: bool) -> None:
-    """Every single allocation of Python's objects fails once. (Where it is one of native code, the call is made again by
-    Python.)"""
+    """Every single allocation of Python's objects fails once. (Where it is one of native code, the call is made again
+    by Python.)"""
     testing = pytest.importorskip("_testcapi")
     if not hasattr(testing, "set_nomemory"):
         pytest.skip("this Python cannot let an allocation fail")
