@@ -10,7 +10,7 @@ from symc.ir.ops.arithmetic import abs_
 from symc.ir.ops.compare import ge, le
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.logic import where
-from symc.ir.ops.math import acos, acosh, asin, asinh, atan, atanh, cos, cosh, sin, sinh, tan, tanh
+from symc.ir.ops.math import acos, acosh, asin, asinh, atanh, cos, cosh, sin, sinh, tanh
 from symc.opt.rule import rule
 
 
@@ -60,10 +60,3 @@ def sin_of_asin(x):
 def cos_of_acos(x):
     """Two roundings for none; beyond 1 there is no such number."""
     return cos(acos(x)), where(le(abs_(x), 1), x, like(x, float("nan")))
-
-
-@rule(domain={"x": (-1e8, 1e8)})
-def tan_of_atan(x):
-    """Two roundings for none: the tangent is steep next to a right angle."""
-    return tan(atan(x)), x
-
