@@ -388,3 +388,14 @@ def test_numbers_that_no_size_is(large):
             if g is not None:
                 _, error = outcome(lambda: g(*sized.arrays(2, 1).values()))  # noqa: B023
         assert not isinstance(error, sc.InternalError | OverflowError), (f, text, error)
+
+
+@pytest.mark.parametrize("n", range(6))
+def test_gradients_of_pieces_without_elements(n: int) -> None:
+    """A piece that begins where it ends follows itself: pieces were put side by side for ever."""
+    x = sc.input("x", "float64", shape=(n, 2))
+    parts = sc.array_split(x, 4)
+    f = sc.compile(sc.grad(sum(sc.sum(p * p) * (k + 1) for k, p in enumerate(parts)), x), [x])
+    a = np.arange(2.0 * n).reshape(n, 2)
+    wanted = np.concatenate([2 * (k + 1) * p for k, p in enumerate(np.array_split(a, 4))])
+    np.testing.assert_array_equal(f(a), wanted)

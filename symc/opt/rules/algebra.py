@@ -73,7 +73,7 @@ def pads_side_by_side(v: Value) -> Value | None:
     starts: dict[tuple[int, Size], Value] = {}
     for t in terms:
         place = _padded(t)
-        if place is not None:
+        if place is not None and place[1] != place[2]:  # what has no elements would follow itself
             starts.setdefault(place[:2], t)
     follower = {t: starts.get((place[0], place[2])) for t in starts.values() if (place := _padded(t)) is not None}
     first = [t for t, after in follower.items() if after is not None and t not in follower.values()]
