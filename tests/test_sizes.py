@@ -399,3 +399,11 @@ def test_gradients_of_pieces_without_elements(n: int) -> None:
     a = np.arange(2.0 * n).reshape(n, 2)
     wanted = np.concatenate([2 * (k + 1) * p for k, p in enumerate(np.array_split(a, 4))])
     np.testing.assert_array_equal(f(a), wanted)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 1), (0, 3), (2, 0)])
+def test_reshapes_of_repeated_arrays_without_elements(shape: tuple[int, int]) -> None:
+    x = sc.input("x", "int64", shape=shape[:1])
+    for outer in ((shape[0] * shape[1],), shape[::-1], (1, *shape)):
+        y = sc.reshape(sc.broadcast_to(x[:, None], shape), outer)
+        assert sc.compile(y, [x], mode="debug")(np.arange(shape[0])).shape == outer

@@ -164,7 +164,7 @@ class States:
 
 
 def serves(lowered: Lowered) -> bool:
-    """Whether an entry can run this code, which must need no more than to be run."""
+    """True if an entry can run this code, which must need no more than to be run."""
     found = lowered.made()
     return found is not None and len(found[0]) <= MOST_RESULTS and lowered.given <= MOST_ARGUMENTS
 
@@ -233,7 +233,7 @@ class Entry:
         return self._native.builtin((block, slow, fill, self))
 
     def wants(self) -> bool:
-        """Whether another frame would be of use: all are in use."""
+        """True if another frame would be of use: all are in use."""
         return len(self._frames) < MOST_FRAMES and all(f.words[Word.BUSY] for f, _ in self._frames)
 
     def add(self, frame: Any) -> None:

@@ -178,15 +178,16 @@ class Code:
                   worth, *slots)
 
     def product(
-        self, entry: int, steps: Sequence[Size], slots: Sequence[int], units: Size, grain: Size, rows: bool
+        self, entry: int, steps: Sequence[Size], slots: Sequence[int], units: Size, grain: Size, rows: bool,
+        worth: Formula,
     ) -> None:
         """Call BLAS: for all at once, or, by several threads, for the rows of one product, or the products of a batch.
-        ``steps``: how many bytes the next row, or matrix, is away in a, b and c."""
+        ``steps``: how many bytes the next row, or matrix, is away in a, b and c. Runs only where ``worth`` is 1."""
         numbers = [0, units, 0, *steps]
         routine = len(self.data) + ROUTINE
         self.emit(Op.SET, routine, entry)
         entry = Pool.OF_ROWS if rows else Pool.OF_MATRICES
-        self.launch_in_pieces(entry, numbers, slots, grain, 1)  # BLAS packs all of b for each piece
+        self.launch_in_pieces(entry, numbers, slots, grain, 1, worth=worth)  # BLAS packs all of b for each piece
 
     def limit_blas(self, multiplications: Size = FAR) -> None:
         """What is called here may use threads of its own if it is large: it is not to, while this code runs."""

@@ -73,8 +73,6 @@ class Frame:
             k += 1
         found = self._found(used)
         status = self._call(used, cells, found)
-        if status == NOT_ARRAY:  # a subclass to write into
-            raise InternalError("out: not an array")
         if status:
             raise InternalError(f"the interpreter of plans stopped with {status}")
         return found

@@ -227,7 +227,7 @@ class _Product:
         self.code.emit(Op.JUMP_IF_LESS, Word.THREADS, 2, alone)
         if worth != 1:
             self.code.emit(Op.JUMP_IF_LESS, self.code.number(worth), 1, alone)
-        self.code.product(symbols.routine(routine.name), steps, arguments, units, grain, rows)
+        self.code.product(symbols.routine(routine.name), steps, arguments, units, grain, rows, worth)
         return True
 
     def _of_nothing(self, size: Size, beta: float) -> None:
