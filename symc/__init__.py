@@ -61,7 +61,8 @@ _LATER = {
     "custom_op": "op",
     "debugging.bisect": "bisect",
     "debugging.public": "diff",  # NumPy's diff, and that of functions
-    "function": "CompiledFunction compile",
+    "driver": "compile",
+    "function": "CompiledFunction",
     "function_op": "function_op",
     "gradcheck": "verify_grad",
     "implicit": "custom_fixed_point custom_root",
@@ -120,7 +121,8 @@ if TYPE_CHECKING:
     from symc.custom_op import op
     from symc.debugging.bisect import bisect
     from symc.debugging.public import diff
-    from symc.function import CompiledFunction, compile
+    from symc.driver import compile
+    from symc.function import CompiledFunction
     from symc.function_op import function_op
     from symc.gradcheck import verify_grad
     from symc.implicit import custom_fixed_point, custom_root

@@ -9,39 +9,39 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from symc.backends import Runner
 from symc.build import Built
 from symc.callsite import caller
+from symc.compilation import Compilation
 from symc.errors import DTypeError, InputError, InternalError, ShapeError, SymcError, missing_package, of_handler
 from symc.ir.locks import closed, new_lock, turnstile
 from symc.ir.ops.effect import has_effect
 from symc.ir.text import print_function
 from symc.ir.traverse import every_value
 from symc.ir.types import concrete_shape
-from symc.keeping import Keeping
 from symc.nest import filler, match
+from symc.prologue import Prologue
 from symc.runtime.calls import left, raise_left
 from symc.runtime.commit import holding, mark, some_run
 from symc.runtime.executor import Word
 from symc.runtime.frame import Refused
 from symc.runtime.frames import Frames
-from symc.runtime.two_programs import TwoPrograms
+from symc.runtime.with_prologue import WithPrologue
 from symc.signature import Signature, own_out
 from symc.state import Cell
-
-if TYPE_CHECKING:
-    from symc.prepared import Prepared
 
 
 class Calling:
     """What a compiled function does when it is called. ``install``: what a native entry is given to."""
 
-    def __init__(self, built: Built, prepared: Prepared, signature: Signature, cells: Sequence[Cell]):
-        self._built, self._prepared, self._signature = built, prepared, signature
-        self.name, self.run = built.function.name, prepared.program.run
+    def __init__(self, built: Built, compilation: Compilation, program: Runner, signature: Signature,
+                 cells: Sequence[Cell]):
+        self._built, self._compilation, self._signature = built, compilation, signature
+        self.name, self.program = built.function.name, program
         self._names = [s.name for s in built.slots]
         self._fill = filler(built.outputs)
         self._count = len(built.function.outputs)
@@ -52,17 +52,17 @@ class Calling:
         self._updated = [self._cells[k - before] for k in built.function.updates]
         for cell in self._updated:
             cell.updated = True
-        self._program = prepared.program if isinstance(prepared.program, Frames) else None
-        program = prepared.program
-        first = program.first if isinstance(program, TwoPrograms) else program
-        self._solves = isinstance(first, Frames)  # it finds sizes itself
-        if isinstance(prepared.program, TwoPrograms):
-            self.run = Keeping(prepared.program, [self._cells[k - before] for k in prepared.program.reads]).run
+        self.prologue: Prologue | None = None
+        if isinstance(program, WithPrologue):
+            self.prologue = Prologue(program, [self._cells[k - before] for k in program.reads])
+            program = program.main
+        self.run = program.run
+        self._frames = program if isinstance(program, Frames) else None
         self.install: Callable[[Callable[..., Any]], None] | None = None
         self._entry: Any = None
         self._learning = new_lock()
         distinct = len(set(self._cells)) == len(self._cells)
-        self._learns = self._program is not None and signature.simple and distinct and not signature.donated
+        self._learns = self._frames is not None and signature.simple and distinct and not signature.donated
 
     def call(self, /, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         """Every kind of call."""
@@ -92,39 +92,39 @@ class Calling:
         except Exception as e:
             if of_handler(e):
                 raise
-            text = print_function(self._prepared.final)
+            text = print_function(self._compilation.final)
             raise InternalError(f"{self.name}: {type(e).__name__}: {e}", where=[caller()], text=text) from e
 
-    def _run(self, arrays: Sequence[np.ndarray], out: Any = None, cells: Sequence[Cell] = ()) -> list[np.ndarray]:
+    def _run(self, arrays: Sequence[Any], out: Any = None, cells: Sequence[Cell] = ()) -> list[Any]:
         """Outputs, then the new arrays of states, which the cells have at the same moment."""
-        if not self._solves:
-            return self.run(arrays, self._signature.sizes(arrays), out, cells)
+        sizes = None if self._frames is not None else self._signature.sizes(arrays)  # code for the CPU finds them
         try:
-            return self.run(arrays, None, out, cells)
+            hidden = () if self.prologue is None else self.prologue.arrays(arrays, sizes)
+            return self.run([*arrays, *hidden] if hidden else arrays, sizes, out, cells)
         except Refused:
             sizes = self._signature.sizes(arrays)
-            self._prepared.program.refuse(sizes)
+            self.program.refuse(sizes)  # type: ignore[attr-defined]
             raise InternalError(f"sizes were refused for no reason: {sizes}") from None
 
     def _learn(self) -> None:
         """Let an entry serve calls from now on; or one more at the same time."""
         from symc.runtime import entry
 
-        assert self._program is not None
+        assert self._frames is not None
         with self._learning:
             if self._entry is None:
-                native = entry.supported() if entry.serves(self._program.code) else None
+                native = entry.supported() if entry.serves(self._frames.code) else None
                 if native is None:
                     self._learns = False
                     return
-                self._entry = self._new_entry(self._program.code, native)
+                self._entry = self._new_entry(self._frames.code, native)
                 fill = None if self._built.outputs.kind == "leaf" else self._fill
                 if self.install is not None:
                     self.install(self._entry.builtin(self.call, fill))
             if self._entry.wants():
-                frame = self._program.lend()
+                frame = self._frames.lend()
                 if frame.words[Word.LARGE]:  # what keeps the memory of its results is called from here
-                    self._program.give(frame)
+                    self._frames.give(frame)
                 else:
                     self._entry.add(frame)
 
@@ -136,8 +136,16 @@ class Calling:
         made = [(lowered.fresh[k - lowered.given].dtype, k, dims, ndim) for k, dims, ndim in slots]
         updated = list(zip(self._updated, new, strict=True))
         into = self._built.outputs.kind == "leaf" and not own_out(self._names, ())
-        states = entry.States(self._cells, self._locked, updated) if self._cells else None
-        return entry.Entry(arguments, made, self._count, states, lowered.first, self._names, into, native)
+        states = None
+        if self._cells:
+            p = self.prologue
+            hidden, reads = ((), ()) if p is None else (p.hidden, p.cells)
+            arguments += [(h.array.dtype, h.array.ndim) for h in hidden]
+            states = entry.States((*self._cells, *hidden), self._locked, updated, reads)
+        found = entry.Entry(arguments, made, self._count, states, lowered.first, self._names, into, native)
+        if self.prologue is not None:
+            self.prologue.told = found.know
+        return found
 
     def _call_with_state(self, arrays: list[np.ndarray], out: Any) -> Any:
         """Hold the locks of all states, which the program replaces when everything has succeeded."""

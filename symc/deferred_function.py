@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from symc import function as functions
 from symc.build import free_leaves
 from symc.callsite import caller
 from symc.deferred import Deferred, free_variables, held_tensors, instantiate
+from symc.driver import compile
 from symc.errors import InputError, PipelineError, SymcError
+from symc.function import CompiledFunction
 from symc.inputs import input as make_input
 from symc.ir import location
 from symc.ir.location import Loc
@@ -27,9 +28,6 @@ from symc.numpy_api.convert import as_tensor, default_float, promotes_weakly
 from symc.signature import Arguments, Slot, own_out
 from symc.state import concrete, converted
 from symc.tensor import Tensor
-
-#: How many kinds of arguments are remembered with the function that served them.
-MOST_QUICK = 256
 
 
 class Identities(list):
@@ -53,13 +51,13 @@ class Specializing:
     name: str
 
     def __init__(self) -> None:
-        self.variants: dict[Any, functions.CompiledFunction] = {}
-        self._last: functions.CompiledFunction | None = None
-        self._quick: dict[tuple, functions.CompiledFunction] = {}  # by dtypes and shapes seen before
+        self.variants: dict[Any, CompiledFunction] = {}
+        self._last: CompiledFunction | None = None
+        self._quick: dict[tuple, CompiledFunction] = {}  # by dtypes, ranks and axes of size 1
         self._lock = new_lock()
         self._float = default_float()
 
-    def _seen(self, args: tuple) -> tuple[tuple | None, functions.CompiledFunction | None]:
+    def _seen(self, args: tuple) -> tuple[tuple | None, CompiledFunction | None]:
         """For arguments that are plain arrays and numbers: a key, and the function that served it before."""
         if default_float() is not self._float:
             self._float = default_float()
@@ -68,7 +66,8 @@ class Specializing:
         for a in args:
             kind = type(a)
             if kind is np.ndarray:
-                found.append((a.dtype, a.shape))
+                shape = a.shape
+                found.append((a.dtype, tuple([s == 1 for s in shape]) if 1 in shape else len(shape)))
             elif kind is float or kind is int and abs(a) <= _INT64:  # a larger one has another dtype
                 found.append(kind)
             else:
@@ -76,13 +75,11 @@ class Specializing:
         key = tuple(found)
         return key, self._quick.get(key)
 
-    def _remember(self, key: tuple | None, compiled: functions.CompiledFunction) -> None:
+    def _remember(self, key: tuple | None, compiled: CompiledFunction) -> None:
         if key is not None:
-            if len(self._quick) >= MOST_QUICK:
-                self._quick.clear()
             self._quick[key] = compiled
 
-    def _variant(self, key: Any, make: Any) -> functions.CompiledFunction:
+    def _variant(self, key: Any, make: Any) -> CompiledFunction:
         found = self.variants.get(key)
         if found is None:
             with self._lock:
@@ -202,7 +199,7 @@ class DeferredFunction(Specializing):
             e.attach([_row(k, v)], ())
             raise
 
-    def _compile(self, arrays: Sequence[np.ndarray], weak: Sequence[bool]) -> functions.CompiledFunction:
+    def _compile(self, arrays: Sequence[np.ndarray], weak: Sequence[bool]) -> CompiledFunction:
         """Type the expressions for these arrays, and compile them."""
         mapping: dict[Deferred, Tensor] = {}
         inputs: list[Tensor] = []
@@ -213,7 +210,7 @@ class DeferredFunction(Specializing):
                 mapping[v] = tensor
         self._map_givens(mapping)
         outputs, updates, givens, donate = unflatten(self._nest, instantiate(self._leaves, mapping))
-        return functions.compile(
+        return compile(
             outputs,
             inputs,
             updates=updates,

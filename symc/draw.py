@@ -120,16 +120,16 @@ at.addEventListener("input", show); show();
 
 def to_html(function: Any, path: Any) -> None:
     """Write the page: a slider over the stages, each with its text, what changed in it, and its graph."""
-    stages = function._prepared.stages
+    stages = function._compilation.stages
     parts, before = [], ""
-    for name, f in [*stages.items(), ("final", function._prepared.final)]:
+    for name, f in [*stages.items(), ("final", function._compilation.final)]:
         text = print_function(f)
         parts.append(
             f'<div class="stage" data-name="{html.escape(name)}"><pre>{_difference(before, text)}</pre>{_svg(f)}</div>'
         )
         before = text
     rest = ""
-    if function._prepared.plan is not None:
+    if function._compilation.plan is not None:
         rest += f"<h2>Plan</h2><pre>{html.escape(function.plan)}</pre>"
         rest += f"<h2>Source</h2><pre>{html.escape(function.source)}</pre>"
     Path(path).write_text(

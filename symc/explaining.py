@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from symc.codegen.names import kernel_name
+from symc.compilation import Compilation
 from symc.errors import InputError, SymcError, did_you_mean
 from symc.ir import location
 from symc.ir.function import Function
@@ -15,15 +16,14 @@ from symc.ir.traverse import Substitution, postorder
 from symc.ir.value import Value
 from symc.opt import Optimized
 from symc.opt.story import overview, story
-from symc.prepared import Prepared
 from symc.tensor import Tensor
 
 
-def explain(built: Any, prepared: Prepared, out: Optimized, v: Any) -> str:
+def explain(built: Any, compilation: Compilation, out: Optimized, v: Any) -> str:
     """The text; raises InputError for something that is not in the function."""
     if v is None:
-        return "\n".join([overview(out), *_steps(prepared.plan)])
-    f = prepared.source
+        return "\n".join([overview(out), *_steps(compilation.plan)])
+    f = compilation.source
     if isinstance(v, Tensor):
         values, title = _of_tensor(built, f, v)
     elif isinstance(v, int) and not isinstance(v, bool):
@@ -36,7 +36,7 @@ def explain(built: Any, prepared: Prepared, out: Optimized, v: Any) -> str:
         raise InputError(f"explain: {v!r} is no value, output, state or line of {f.name}",
                          help="a tensor, the index or name of an output, the name of a state, or 'file.py:12'")
     where = ", ".join(map(str, _lines(f, values)[:3]))
-    return story(out, values, title + (f"    {where}" if where else ""), ends(prepared.plan))
+    return story(out, values, title + (f"    {where}" if where else ""), ends(compilation.plan))
 
 
 def _lines(f: Function, values: Sequence[Value]) -> list[location.Loc]:

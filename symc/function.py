@@ -1,6 +1,7 @@
-"""``compile`` and the function object it returns: arguments in, arrays out, state replaced after success.
+"""Compiled functions: arguments in, arrays out, state replaced after success.
 
-What a program is made of is decided elsewhere: ``build`` closes the graph, ``modes`` optimizes, plans and loads it.
+A function holds what it was compiled to, and hands everything that is asked of it to where that is done:
+``symc.calling`` calls, ``symc.inspection`` and the packages it names show.
 """
 
 from __future__ import annotations
@@ -9,135 +10,43 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from symc import views
-from symc.build import Built, build, pairs
-from symc.calling import CALL_SIGNATURE, Calling
+import numpy as np
+
+from symc import inspection
+from symc.backends import Runner
+from symc.build import Built
+from symc.calling import CALL_SIGNATURE
 from symc.callsite import caller
-from symc.deferred import contains_deferred
-from symc.errors import InputError, PipelineError, SymcError, did_you_mean
-from symc.ir.phases import Record, recording
+from symc.compilation import Compilation
+from symc.errors import InputError, did_you_mean
 from symc.ir.text import print_function
-from symc.max_bytes import budget_of, read_max_bytes
-from symc.modes import check_options, chosen
-from symc.nest import flatten
-from symc.signature import Signature
-from symc.state import Cell, SharedVariable
-from symc.target import check_target, target_of
-from symc.warm import prepare
+from symc.state import Cell, SharedVariable, variable_of
 
 if TYPE_CHECKING:
-    from symc.prepared import Prepared
+    from symc.accuracy import AccuracyReport
+    from symc.profiling.compiling import CompileProfile
+    from symc.profiling.report import Profile
 
 
-def compile(
-    outputs: Any,
-    inputs: Any = None,
-    *,
-    updates: Any = None,
-    givens: Any = None,
-    donate: Any = (),
-    device: Any = "cpu",
-    backend: str | None = None,
-    split: Any = (),
-    mode: str = "default",
-    pipeline: str | None = None,
-    name: str | None = None,
-    threads: int | None = None,
-    max_bytes: Any = None,
-    accuracy_report: bool = False,
-    transfers: str = "explicit",
-    precision: str = "highest",
-) -> Any:
-    """A callable that computes ``outputs``, a value or any nest (tuples, lists, dicts, dataclasses) of values.
-
-    * ``inputs``: values (or nests of values) in positional order, or a dict of them by name. By default every input
-      found, in order of creation.
-    * ``updates``: ``{shared: value}``, all carried out together after a call has succeeded.
-    * ``givens``: ``{value: expression or array}``, replaced before anything else.
-    * ``donate``: inputs whose arrays a call may overwrite.
-    * ``mode``: "default", "reference" (NumPy, op by op), "fast_compile", "debug" (checks every pass and every result
-      against the reference), "nan_guard" (stops at the first op that makes a nan or an infinity).
-    * ``backend``: what makes the kernels of the CPU. "llvm" (the default), "numba" (the same kernels, whose Python is
-      ``f.source``, compiled by Numba: slower to compile, the yardstick for the first, which leaves complex numbers and
-      ``sc.op(numba=)`` to it), "numpy" (no kernels: what the optimizer made, op by op).
-    * ``pipeline``: a pipeline string instead of the mode's own.
-    * ``threads``: how many threads a call may use at most, the calling one included. By default as many as the variable
-      ``SYMC_NUM_THREADS`` says, else as many as there are processors for this process. Results have the same bits for
-      any number; BLAS uses one thread of its own while the function runs.
-    * ``max_bytes``: the most memory that a call may take (inputs, states and results included), an int or a string such
-      as "200MB"; ``("200MB", {"n": 1000})`` for symbolic sizes. Values are computed a second time instead of being
-      kept, at as little cost as is found; MemoryBudgetError says what takes most when that is not enough. It holds for
-      ``f.memory``, the peak of the plan, at these sizes; ``f.dump("max_bytes")`` shows what is computed again.
-    * ``device``: "cpu", or "cuda" ("cuda:1" is the second one): results are then arrays of the device
-      (``sc.DeviceArray``), and states stay there. What cannot run on the device is an error now. ``transfers``: what
-      becomes of NumPy arrays that are given: "explicit" copies them, "forbid" raises, "auto" returns results as NumPy
-      arrays too. Several devices in a tuple run the function together, each on its part of the arguments whose first
-      axis has a size named by ``split`` ("n", or a tuple of names); ``sc.parallel.all_reduce`` joins what they compute.
-      ``precision``: how products of f32 are multiplied there: "highest", "tf32", "bf16" (sums are f32).
-    * ``accuracy_report``: print how far the results are from the exact ones on sampled inputs, as written and as
-      optimized (``f.accuracy()`` gives the same at any time).
-
-    Returns a ``CompiledFunction``; for expressions over variables of unknown type a ``DeferredFunction``, which makes
-    one per signature of the call. Results are arrays of their own, 0-d ones included.
-    """
-    loc = caller()
-    try:
-        mode, pipeline, backend = chosen(mode, pipeline, backend, device)
-        check_options(mode, pipeline, threads)
-        target = target_of(dict(device=device, backend=backend, split=split, transfers=transfers, precision=precision))
-        check_target(target, mode)
-        options: dict[str, Any] = dict(mode=mode, pipeline=pipeline, name=str(name or "f"), threads=threads)
-        options["max_bytes"] = read_max_bytes(max_bytes)
-        options["accuracy_report"] = bool(accuracy_report)
-        options.update(device=target.asked, backend=backend, split=target.split or split, transfers=transfers,
-                       precision=precision)
-        nests = [outputs, inputs, pairs(updates, "updates"), pairs(givens, "givens")]
-        if contains_deferred([flatten(x)[0] for x in nests]):
-            from symc.deferred_function import DeferredFunction
-
-            return DeferredFunction(outputs, inputs, updates, givens, donate, options, loc)
-        record = Record()
-        with recording(record):
-            built = record.run("build", "",
-                               lambda: build(outputs, inputs, updates, givens, donate, options["name"], loc))
-            if target.devices:
-                from symc.splitting import check_split
-
-                check_split(built.function, target, built.donated)
-            budget = budget_of(options["max_bytes"], built.function)
-            prepared = prepare(built.function, mode, pipeline, built.donated, threads, budget, target)
-        compiled = CompiledFunction(built, prepared, options, record)
-        if accuracy_report:
-            print(compiled.accuracy())
-        return compiled
-    except SymcError as e:
-        e.attach((), (loc,))
-        raise
-
-
-class CompiledFunction(views.Views):
+class CompiledFunction:
     """A compiled function. Call it by position or by name; ``out=`` takes buffers in the nest of the outputs."""
 
     #: What a call calls, found here by the interpreter itself: at first ``Calling.call``, later perhaps native code.
-    __slots__ = ("__call__",)
+    __slots__ = ("__call__", "__dict__", "__weakref__")
 
-    def __init__(self, built: Built, prepared: Prepared, options: Mapping[str, Any], record: Record | None = None):
-        self._built, self._prepared, self._options = built, prepared, dict(options)
-        self._record = record or Record()
-        f = built.function
-        self._target = target_of(self._options)
-        kind: Any = Signature
-        if self._target.devices:
-            from symc.on_devices import RanksSignature as kind
-        elif not self._target.on_host:
-            from symc.on_device import DeviceSignature as kind
-        self._signature = kind(f.name, built.slots, f.inputs, f.guards, built.donated)
-        self._program = prepared.program
+    def __init__(self, built: Built, compilation: Compilation, program: Runner, options: Mapping[str, Any]):
+        self._built, self._compilation, self._program = built, compilation, program
+        self._options = dict(options)
+        settings, f = compilation.settings, built.function
+        self._target, self._backend = settings.target, settings.backend
+        self._signature = self._backend.signature(self._target, f, f.name, built.slots, f.inputs, f.guards,
+                                                  built.donated)
         self._bind_cells(built.cells)
 
     def _bind_cells(self, cells: Sequence[Cell]) -> None:
         self._cells = tuple(cells)
-        self._calling = self._new_calling(cells)
+        self._calling = self._backend.calling(self._target, self._built, self._compilation, self._program,
+                                              self._signature, cells)
         self.__call__: Callable[..., Any] = self._calling.call
         self.__signature__ = CALL_SIGNATURE
         me = weakref.ref(self)
@@ -148,19 +57,6 @@ class CompiledFunction(views.Views):
                 f.__call__ = entry
 
         self._calling.install = install
-
-    def _new_calling(self, cells: Sequence[Cell]) -> Calling:
-        if self._target.on_host:
-            return Calling(self._built, self._prepared, self._signature, cells)
-        if self._target.devices:
-            from symc.on_devices import RanksCalling
-
-            return RanksCalling(self._built, self._prepared, self._signature, cells, self._target)
-        from symc.on_device import DeviceCalling
-        from symc.runtime.cuda.devices import context
-
-        self._signature.where, self._signature.transfers = context(self._target.device), self._target.transfers
-        return DeviceCalling(self._built, self._prepared, self._signature, cells, self._target)
 
     # --- what it is ---------------------------------------------------------------------------------------------------
 
@@ -176,31 +72,23 @@ class CompiledFunction(views.Views):
     @property
     def shared(self) -> dict[str, SharedVariable]:
         """The states by name, for functions that were loaded and have no other way to them."""
-        from symc.state import variable_of
-
         states = [i for i in self._built.function.inputs if i.role == "state"]
         return {i.name: variable_of(c) for i, c in zip(states, self._cells, strict=True)}
 
     @property
     def stages(self) -> dict[str, str]:
         """The text after every pass that changed something, in order; "input" is what was compiled."""
-        return {name: print_function(f) for name, f in self._prepared.stages.items()}
+        return {name: print_function(f) for name, f in self._compilation.stages.items()}
 
     def dump(self, stage: str | None = None) -> str:
         """IR text: final, or after the pass ``stage``. Raises PipelineError for one that is not in ``stages``."""
-        if stage is None:
-            return print_function(self._prepared.final)
-        if stage not in self._prepared.stages:
-            raise PipelineError(
-                f"{self.name} has no stage {stage!r}", help=did_you_mean(stage, self._prepared.stages), where=[caller()]
-            )
-        return print_function(self._prepared.stages[stage])
+        return print_function(inspection.stage(self, stage))
 
     def __str__(self) -> str:
         return self.dump()
 
     def __repr__(self) -> str:
-        size = len(self._prepared.final.values())
+        size = len(self._compilation.final.values())
         backend = f", backend {self._target.backend!r}" if self._target.backend else ""
         return f"<compiled {self._signature.arguments.usage()}, {size} values, mode {self._options['mode']!r}{backend}>"
 
@@ -227,3 +115,120 @@ class CompiledFunction(views.Views):
             cells[places[0]] = new.cell
         other._bind_cells(cells)
         return other
+
+    # --- what will run ------------------------------------------------------------------------------------------------
+
+    @property
+    def plan(self) -> str:
+        """The plan's text: buffers, steps and their order."""
+        return inspection.plan_text(self)
+
+    @property
+    def source(self) -> str:
+        """The generated source of every kernel; in reference mode the function, which runs op by op."""
+        return self._compilation.program.source
+
+    @property
+    def kernels(self) -> Any:
+        """One record per kernel."""
+        return self._compilation.program.kernels
+
+    @property
+    def calls(self) -> dict[str, int]:
+        """How often the plan calls each library routine: ``{"gemm": 1}``. What is in a loop counts once."""
+        return inspection.library_calls(self)
+
+    @property
+    def compile_count(self) -> int:
+        """How many kernels had to be compiled for this function: those that no other function had before."""
+        return self._compilation.compiled
+
+    @property
+    def compile_profile(self) -> CompileProfile:
+        """What compiling took, by phase, pass and kernel; prints as a table. What is compiled for the sizes of a call
+        is in it after that call."""
+        return inspection.compile_profile(self)
+
+    def memory(self, /, *args: Any, **sizes: int) -> int:
+        """Peak bytes of a call, before anything runs; ``.naive`` and ``.lower_bound`` beside it.
+
+        By the names of the sizes, or for the arguments of a call: ``f.memory(n=1000)``, ``f.memory(x)``.
+        """
+        return inspection.memory(self, args, sizes)
+
+    # --- what was done ------------------------------------------------------------------------------------------------
+
+    def explain(self, v: Any = None) -> str:
+        """What the optimizer did: every rule and pass that changed something, with the user's lines.
+
+        With ``v`` what became of one value, and why: a tensor, the index or name of an output, the name of a state, or
+        a line such as "model.py:12". Each step shows the value before and after, and the law behind it.
+        """
+        return inspection.explain(self, v)
+
+    def diff(self, first: str, second: str | None = None) -> Any:
+        """What is different between two stages, such as ``f.diff("stabilize", "simplify")``; by default the last one
+        is the second. ``sc.diff(f, g)`` compares two functions.
+        """
+        return inspection.diff(self, first, second)
+
+    def why_not(self, name: str) -> str:
+        """Why a rule, a family of rules, a pass, or an op such as "gemm" did not happen: what came nearest, and the
+        condition that failed."""
+        return inspection.why_not(self, name)
+
+    def accuracy(self) -> AccuracyReport:
+        """How far the outputs are from the exact ones on sampled inputs, as written and as optimized, in ulps."""
+        return inspection.accuracy(self)
+
+    # --- what it computes ---------------------------------------------------------------------------------------------
+
+    def trace(self, /, *args: Any, **kwargs: Any) -> dict[str, np.ndarray]:
+        """Every named intermediate of one call, computed by the reference; state is read and not replaced.
+
+        Keys are the names on the left of the assignments on the user's lines, or ``file:line`` where there is none;
+        of several values made on a line the last one counts. What loops and branches compute is stacked, one entry for
+        each time that the line ran (the last of them if their shapes differ).
+        """
+        return inspection.trace(self, args, kwargs)
+
+    def profile(self, /, *args: Any, repeat: int = 5, **kwargs: Any) -> Profile:
+        """Time, bytes and operations of every step (kernel, library call or op) of a call, with its user lines; of
+        steps inside loops those of all their runs. It prints as a table that compares them with what this machine can
+        do.
+
+        The best of ``repeat`` runs on copies of the arguments; state stays as it is. ``.by_line()`` divides the time
+        among the user's lines, ``.to_chrome(path)`` writes a trace for a browser, ``.to_json()`` is all of it.
+        """
+        return inspection.profile(self, args, kwargs, repeat)
+
+    # --- files and pictures -------------------------------------------------------------------------------------------
+
+    def save(self, path: Any) -> None:
+        """Write the function as data: IR text, constants, state, options. ``sc.load(path)`` reads it."""
+        from symc.save import save
+
+        save(self, path)
+
+    def __reduce__(self) -> Any:
+        from symc.save import reduce
+
+        return reduce(self)
+
+    def to_networkx(self, stage: str | None = None) -> Any:
+        """A ``networkx`` graph of the final function (or of a stage): one node a value, edges from operand to user."""
+        from symc.draw import to_networkx
+
+        return to_networkx(inspection.stage(self, stage))
+
+    def to_dot(self, stage: str | None = None) -> str:
+        """The graph in Graphviz's language; nothing needs to be installed to write it."""
+        from symc.draw import to_dot
+
+        return to_dot(inspection.stage(self, stage))
+
+    def to_html(self, path: Any) -> None:
+        """One HTML file that needs nothing else: every stage as text, with what changed, and its graph."""
+        from symc.draw import to_html
+
+        to_html(self, path)

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from symc import function as functions
 from symc.callsite import caller, user_code
 from symc.deferred import contains_deferred
 from symc.deferred_function import Specializing, is_weak, typed_input
+from symc.driver import compile
 from symc.errors import InputError, SymbolicValueError, SymcError
+from symc.function import CompiledFunction
 from symc.ir.location import Loc
 from symc.nest import Nest, flatten, unflatten
 from symc.numpy_api.convert import default_float
@@ -126,7 +127,7 @@ class JitFunction(Specializing):
 
     def _trace(
         self, leaves: Sequence[Any], nest: Nest, data: Sequence[int], arrays: Sequence[np.ndarray], names: Sequence[str]
-    ) -> functions.CompiledFunction:
+    ) -> CompiledFunction:
         """Run the function on symbolic values of these types, and compile what it returns."""
         loc = _definition(self._fn)
         inputs = [typed_input(n, a, is_weak(leaves[k]), loc) for n, k, a in zip(names, data, arrays, strict=True)]
@@ -140,7 +141,7 @@ class JitFunction(Specializing):
         except SymbolicValueError as e:
             e.help = f"{e.help}; or make the argument part of the signature: sc.jit(static=('name', ...))"
             raise
-        return functions.compile(outputs, inputs, name=self.name, **self._options)
+        return compile(outputs, inputs, name=self.name, **self._options)
 
 
 def _unpickled(fn: Callable[..., Any], static: Sequence[str], name: str, options: dict[str, Any]) -> JitFunction:

@@ -5,29 +5,27 @@ Errors, names and shapes are those of any call (``symc.calling``, ``symc.signatu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from symc.build import Built
 from symc.calling import Calling
 from symc.errors import DeviceError, DTypeError, InputError, ShapeError, SymcError
 from symc.ir.types import DTYPE_NAMES, concrete_shape
 from symc.nest import match
-from symc.prepared import Prepared
 from symc.runtime.cuda.arrays import DeviceArray, borrowed, device_array, is_on_device, overlap
-from symc.runtime.cuda.devices import Context
+from symc.runtime.cuda.devices import context
 from symc.signature import Signature
-from symc.state import Cell
 from symc.target import Target
 
 
 class DeviceSignature(Signature):
     """Takes arrays of the device as they lie there, and arrays of the host if they may be copied."""
 
-    where: Context
-    transfers: str
+    def __init__(self, target: Target, *interface: Any):
+        super().__init__(*interface)
+        self.where, self.transfers = context(target.device), target.transfers
 
     def arrays(self, args: tuple, kwargs: Mapping[str, Any]) -> list[Any]:
         if not kwargs and self.simple and not self.donated and len(args) == self.count:
@@ -71,10 +69,9 @@ class DeviceSignature(Signature):
 class DeviceCalling(Calling):
     """What a function that was compiled for a device does when it is called."""
 
-    def __init__(self, built: Built, prepared: Prepared, signature: DeviceSignature, cells: Sequence[Cell],
-                 target: Target):
-        super().__init__(built, prepared, signature, cells)
-        self._where, self._target = signature.where, target
+    def __init__(self, target: Target, *call: Any):
+        super().__init__(*call)
+        self._where = context(target.device)
         if target.transfers == "auto":
             fill = self._fill
             self._fill = lambda results: fill([r.numpy() for r in results])
@@ -119,7 +116,7 @@ class DeviceCalling(Calling):
         for k, b in enumerate(buffers):
             others = [*arrays, *buffers[:k], *buffers[k + 1 :]]
             direct.append(None if any(isinstance(a, DeviceArray) and overlap(a, b) for a in others) else b)
-        results = self.run(arrays, sizes, direct, self._updated)
+        results = self._run(arrays, direct, self._updated)
         with self._where.lock:
             for b, r in zip(buffers, results):
                 if b.address != r.address and b.nbytes:

@@ -6,30 +6,28 @@ Errors, names and shapes are those of any call (``symc.calling``, ``symc.signatu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from symc.build import Built
 from symc.calling import Calling
 from symc.errors import DeviceError, DTypeError, InputError, ShapeError, SymcError
+from symc.ir.function import Function
 from symc.ir.types import DTYPE_NAMES
-from symc.prepared import Prepared
 from symc.runtime.cuda.arrays import is_on_device, overlap
-from symc.runtime.cuda.ranks import Group, HostParts, RankArrays, group, replicated
+from symc.runtime.cuda.ranks import HostParts, RankArrays, group, replicated
 from symc.signature import Signature
-from symc.splitting import Split, part_sizes, split_of
-from symc.state import Cell
+from symc.splitting import part_sizes, split_of
 from symc.target import Target
 
 
 class RanksSignature(Signature):
     """Takes arrays of the host, and what functions on the same devices have returned."""
 
-    where: Group
-    split: Split
-    transfers: str
+    def __init__(self, target: Target, source: Function, *interface: Any):
+        super().__init__(*interface)
+        self.where, self.split, self.transfers = group(target.devices), split_of(source, target), target.transfers
 
     def arrays(self, args: tuple, kwargs: Mapping[str, Any]) -> list[Any]:
         return self.any_arrays(args, kwargs)
@@ -81,11 +79,9 @@ class RanksSignature(Signature):
 class RanksCalling(Calling):
     """What a function that was compiled for several devices does when it is called."""
 
-    def __init__(self, built: Built, prepared: Prepared, signature: RanksSignature, cells: Sequence[Cell],
-                 target: Target):
-        signature.where = self._where = group(target.devices)
-        signature.split, signature.transfers = split_of(built.function, target), target.transfers
-        super().__init__(built, prepared, signature, cells)
+    def __init__(self, target: Target, *call: Any):
+        super().__init__(*call)
+        self._where = group(target.devices)
         if target.transfers == "auto":
             fill = self._fill
             self._fill = lambda results: fill([r.numpy() for r in results])

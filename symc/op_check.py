@@ -13,8 +13,8 @@ import numpy as np
 
 from symc.callsite import caller
 from symc.custom_op import sample
+from symc.driver import compile
 from symc.errors import CheckError, InputError, SymcError
-from symc.function import compile
 from symc.gradcheck import verify_grad
 from symc.inputs import input
 from symc.ir.attrs import Attrs

@@ -18,6 +18,7 @@ import numpy as np
 
 from symc.build import Built, missing_guards
 from symc.callsite import caller
+from symc.driver import compile_built
 from symc.errors import InputError, SymcError
 from symc.function import CompiledFunction
 from symc.ir.attrs import Array
@@ -34,16 +35,14 @@ from symc.ir.traverse import every_region, every_value, postorder, region_params
 from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType, substitute_type
 from symc.ir.value import Region, Value
 from symc.ir.verify import verify
-from symc.max_bytes import budget_of, read_max_bytes
+from symc.max_bytes import read_max_bytes
 from symc.modes import check_options
 from symc.nest import from_json, to_json
-from symc.prepared import restore
 from symc.runtime.commit import snapshot
 from symc.saved_file import JUNK, Arrays, SavedFile, open_saved
 from symc.signature import Slot
 from symc.state import Cell, checked_cell
 from symc.target import check_target, target_of
-from symc.warm import prepare
 
 FORMAT = 2
 #: The options that a file has, with what they are where an older file lacks them.
@@ -67,7 +66,7 @@ def save(f: Any, path: Any) -> None:
 
 def pack(f: Any, state: bool) -> bytes:
     """The file's bytes; ``state`` includes the arrays of shared variables."""
-    source, final = f._prepared.source, f._prepared.saved
+    source, final = f._compilation.source, f._compilation.saved
     constants: dict[str, np.ndarray] = {}
     for g in (source, final):
         _collect(g, constants)
@@ -101,14 +100,14 @@ def _collect(f: Function, into: dict[str, np.ndarray]) -> None:
 
 
 def _meta(f: Any) -> dict[str, Any]:
-    built, source = f._built, f._prepared.source
+    built, source = f._built, f._compilation.source
     states = [i for i in source.inputs if i.role == "state"]
     return {
         "format": FORMAT, "name": source.name, "options": f._options, "outputs": to_json(built.outputs),
         "slots": [[s.name, to_json(s.nest)] for s in built.slots], "donated": sorted(built.donated),
         "inputs": [_input_json(i) for i in source.inputs],
         "guards": [[str(g.left), str(g.right), _locs_json(g.locs), g.least] for g in source.guards],
-        "lines": _lines(source), "final_lines": _lines(f._prepared.saved),
+        "lines": _lines(source), "final_lines": _lines(f._compilation.saved),
         "cells": [[c.name, _type_json(i.declared or i.type), _loc_json(c.loc)] for c, i in zip(f._cells, states)],
     }  # fmt: skip
 
@@ -169,16 +168,10 @@ def unpack(
         said = e.what if isinstance(e, SymcError) else f"{type(e).__name__}: {e}" if str(e) else type(e).__name__
         raise InputError(f"{where} is not a saved function of symc", help=said) from None
     built, final, options = parts
-    record = Record()
-    with recording(record):
-        target, budget = target_of(options), budget_of(options["max_bytes"], built.function)
-        check_target(target, options["mode"])
-        rest = options["mode"], options["pipeline"], built.donated, options["threads"], budget, target
-        if _is_safe(final):
-            prepared = restore(built.function, final, *rest)
-        else:  # it relies on what its text does not show, which is found again
-            prepared = prepare(built.function, *rest)
-    return CompiledFunction(built, prepared, options, record)
+    with recording(Record()):
+        check_target(target_of(options), options["mode"])
+        # what relies on what its text does not show is found again
+        return compile_built(built, options, final if _is_safe(final) else None)
 
 
 def _read(file: SavedFile, cells: Sequence[Cell] | None) -> tuple[Built, Function, dict[str, Any]]:

@@ -2,8 +2,8 @@
 
 An entry holds the code that was run (``symc.runtime.recording``), which is for all sizes. A function that is found so
 runs at once; everything else that may be asked of it (dumps, plans, profiles) compiles it as usual, at that moment.
-Nothing is kept of functions that hold a user's own ops, of
-processes with rules or passes of their own, and of modes that check.
+Nothing is kept of functions that hold a user's own ops, of processes with rules or passes of their own, and of modes
+that check.
 """
 
 from __future__ import annotations
@@ -12,27 +12,49 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from symc.backends import Runner
+from symc.compilation import Compilation
 from symc.ir import extensions
 from symc.ir.function import Function
-from symc.ir.garbage import no_collections
 from symc.ir.locks import new_lock
 from symc.ir.op import is_builtin
-from symc.ir.phases import current, phase, recording
+from symc.ir.phases import phase
 from symc.ir.traverse import every_value
 from symc.runtime import object_cache, version
 from symc.runtime.frames import Frames, Sizes
 from symc.runtime.lowered import Lowered
 from symc.runtime.threads import threads_of
-from symc.runtime.two_programs import TwoPrograms
-from symc.target import HOST, Target
+from symc.runtime.with_prologue import WithPrologue
 
 if TYPE_CHECKING:
-    from symc.codegen.budget import Budget
-    from symc.prepared import Prepared
     from symc.runtime.recording import Recordings
 
 #: Modes whose programs are what the plan says and no more.
 KEPT = ("default", "fast_compile")
+
+
+def program_of(c: Compilation) -> Runner:
+    """What runs a function: by what is on disk, if it is there; else compiled now, and its code kept on disk."""
+    s = c.settings
+    kept = s.budget is None and s.backend.on_disk
+    key = key_of(c.source, s.mode, s.pipeline, s.donated, s.target.compiler) if kept else None
+    if key is None:
+        return c.program
+    file = File(key)
+    found = file.read()
+    if found is None or not found.whole:
+        file.follow(c.program)
+        return c.program
+    threads = threads_of(s.threads)
+
+    def program() -> Any:
+        file.follow(c.program)
+        return c.program
+
+    if found.reads is None:
+        return Recorded(found.rest, program, threads)
+    return WithPrologue(Recorded(found.rest, lambda: program().main, threads),
+                        Recorded(found.first, lambda: program().prologue, threads), found.reads)
 
 
 def key_of(f: Function, mode: str, pipeline: str | None, donated: frozenset[int], backend: str = "llvm") -> str | None:
@@ -66,11 +88,11 @@ class File:
 
     def follow(self, program: Any) -> None:
         """Keep what a program is lowered to from now on."""
-        if isinstance(program, TwoPrograms):
+        if isinstance(program, WithPrologue):
             reads = list(program.reads)
-            program.first.on_lowered = lambda lowered: self._add(lowered, "first", reads)
-            program.rest.on_lowered = lambda lowered: self._add(lowered, "rest", reads)
-        elif isinstance(program, Frames):
+            program.prologue.on_lowered = lambda lowered: self._add(lowered, "first", reads)
+            program.main.on_lowered = lambda lowered: self._add(lowered, "rest", reads)
+        else:
             program.on_lowered = lambda lowered: self._add(lowered, "rest", None)
 
     def _add(self, lowered: Lowered, part: str, reads: list[int] | None) -> None:
@@ -85,94 +107,20 @@ class File:
                 object_cache.write_data(self.key, found.encoded())
 
 
-class Late:
-    """Whatever else is asked of it is asked of what ``_whole`` gives, which compiles it."""
+class Recorded(Frames):
+    """Runs a recording; what is not in it is asked of the program, which is compiled then."""
 
-    _whole: Callable[[], Any]
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self._whole(), name)
-
-
-class WarmProgram(Late, Frames):
-    """Runs a recording; all else is asked of the program itself, once it is compiled."""
-
-    def __init__(self, found: Any, whole: Callable[[], Any], threads: int):
+    def __init__(self, found: Any, program: Callable[[], Frames], threads: int):
         super().__init__(threads)
-        self._found, self._whole = found, whole
+        self.found, self._program = found, program
 
     def lower(self) -> Lowered:
         from symc.runtime.recording import restored
 
         try:
-            return restored(self._found, lambda: self._whole().code.steps)
+            return restored(self.found, lambda: self._program().code.steps)
         except LookupError:  # the machine code was removed
-            return self._whole().code
+            return self._program().code
 
     def refuse(self, sizes: Sizes) -> None:
-        self._whole().refuse(sizes)
-
-
-class WarmTwo(Late, TwoPrograms):
-    """Two programs, both warm."""
-
-    def __init__(self, found: Recordings, whole: Callable[[], Any], threads: int):
-        assert found.reads is not None
-        self._whole = whole
-        super().__init__(WarmProgram(found.first, lambda: whole().first, threads),
-                         WarmProgram(found.rest, lambda: whole().rest, threads), found.reads)
-
-
-class WarmPrepared:
-    """A function at every stage, as ``symc.prepared.Prepared``: what was on disk, and the rest when it is asked for."""
-
-    compiled = 0
-
-    def __init__(self, source: Function, found: Recordings, make: Callable[[], Prepared], threads: int):
-        self.source, self._make = source, make
-        self._lock = new_lock()
-
-        def whole() -> Any:
-            return self._whole.program
-
-        self.program: Any = (WarmProgram(found.rest, whole, threads) if found.reads is None
-                             else WarmTwo(found, whole, threads))
-
-    @property
-    def _whole(self) -> Prepared:
-        with self._lock:
-            found = self.__dict__.get("_whole")
-            if found is None:
-                found = self.__dict__["_whole"] = self._make()
-            return found
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self._whole, name)
-
-
-def prepare(
-    f: Function, mode: str, pipeline: str | None, donated: frozenset[int], threads: int | None = None,
-    budget: Budget | None = None, target: Target = HOST,
-) -> Prepared:
-    """As ``symc.prepared.prepare``, by what is on disk if it is there."""
-    kept = budget is None and target.on_host and target.backend != "numpy"
-    key = key_of(f, mode, pipeline, donated, target.compiler) if kept else None
-
-    def make() -> Prepared:
-        with no_collections(lasting=True), recording(record):
-            from symc import prepared  # a third of what a process imports
-
-            made = prepared.prepare(f, mode, pipeline, donated, threads, budget, target)
-        if file is not None:
-            file.follow(made.program)
-        return made
-
-    record, file = current(), None if key is None else File(key)
-    found = None if file is None else file.read()
-    if found is None or not found.whole:
-        return make()
-    return WarmPrepared(f, found, make, threads_of(threads))  # type: ignore[return-value]
+        self._program().refuse(sizes)

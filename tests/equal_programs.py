@@ -11,9 +11,15 @@ from typing import Any
 import numpy as np
 
 import symc as sc
+from symc.warm import Recorded
 
 Program = tuple[Any, Any, dict]
 PROGRAMS: dict[str, Callable[[], Program]] = {}
+
+
+def is_warm(f: Any) -> bool:
+    """True if the code of a function was found on disk."""
+    return isinstance(getattr(f._program, "main", f._program), Recorded)
 
 
 def program(make: Callable[[], Program]) -> Callable[[], Program]:

@@ -18,11 +18,11 @@ def final(out, inputs, **options):
 
 
 def ops(f):
-    return {v.op.name for v in every_value(f._prepared.final.body) if v.operands} - {"broadcast", "get"}
+    return {v.op.name for v in every_value(f._compilation.final.body) if v.operands} - {"broadcast", "get"}
 
 
 def fired(f):
-    return {r.rule for r in f._prepared.optimized.provenance.firings}
+    return {r.rule for r in f._compilation.notes.provenance.firings}
 
 
 # --- mistakes ---------------------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def test_nothing_is_left_of_it(pipeline):
 
     out = [sc.assume(x, finite=True), sc.sin(sc.assume(x, between=(-5, 5))) + sc.sin(x), sc.scan(step, 0.0, x)]
     f = sc.compile(out, [x], mode="reference", pipeline=pipeline)
-    names = [v.op.name for v in every_value(f._prepared.final.body)]
+    names = [v.op.name for v in every_value(f._compilation.final.body)]
     assert "assume" not in names
     assert names.count("sin") <= 1  # the value and the promise about it are one again
 
@@ -201,7 +201,7 @@ def test_nothing_is_left_of_it(pipeline):
 def test_an_assumption_costs_nothing_compiled():
     f = sc.compile(sc.sum(sc.assume(x, positive=True) * 2), [x])
     g = sc.compile(sc.sum(x * 2), [x])
-    assert len(f._prepared.plan.steps) == len(g._prepared.plan.steps)
+    assert len(f._compilation.plan.steps) == len(g._compilation.plan.steps)
     assert f(np.array([1.0, 2.0])) == 6.0
 
 

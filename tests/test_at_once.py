@@ -32,9 +32,9 @@ def test_a_device_gets_products_and_no_loops():
     gradients = sc.grad(loss, [x, w])
     a, b = np.ones((2, 3, 8, 8), "float32"), np.ones((4, 3, 3, 3), "float32")
     found, wanted = (sc.compile(gradients, [x, w], pipeline=p) for p in (ON_CUDA, DEFAULT))
-    names = [v.op.name for v in every_value(found._prepared.final.body)]
+    names = [v.op.name for v in every_value(found._compilation.final.body)]
     assert "scan" not in names and sum(n in ("dot", "gemm") for n in names) == 3
-    assert "scan" in [v.op.name for v in every_value(wanted._prepared.final.body)]
+    assert "scan" in [v.op.name for v in every_value(wanted._compilation.final.body)]
     for p, q in zip(found(a, b), wanted(a, b)):
         np.testing.assert_allclose(p, q, rtol=1e-5)
 

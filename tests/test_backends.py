@@ -29,7 +29,7 @@ from symc.runtime import object_cache
 from symc.runtime.compilers import numba_compile
 from symc.runtime.kernels import compile_count
 from symc.testing.fuzz.checks import compiled
-from symc.warm import WarmPrepared
+from tests.equal_programs import is_warm
 from tests.interrupts import Alarm, alarm
 from tests.op_cases import SAMPLED, apply, cases, observed
 
@@ -118,7 +118,7 @@ def test_what_is_on_disk_is_of_one_backend(tmp_path: Path, monkeypatch: pytest.M
     for backend, kernels in (("llvm", ["llvm"]), ("numba", ["numba"]), ("numpy", []), (None, ["llvm"])):
         f = sc.compile(sc.sin(x) * 3, [x], backend=backend)
         f(np.arange(3.0))
-        assert isinstance(f._prepared, WarmPrepared) == (backend is None)
+        assert is_warm(f) == (backend is None)
         assert [k.backend for k in f.kernels] == kernels
 
 

@@ -143,11 +143,11 @@ def test_a_wrong_plan():
     x = sc.input("x", shape=("n", 3))
     w = np.linspace(0, 1, 9).reshape(3, 3)
     f = sc.compile((sc.sort(sc.sin(x), axis=0) @ w) @ sc.tanh(sc.cumsum(x, 0).T @ x), [x])
-    plan = f._prepared.plan
+    plan = f._compilation.plan
     temps = [n for n, b in plan.buffers.items() if b.kind == "temp"]
     assert len(temps) > 1
     wrong = replace(plan, offsets=dict.fromkeys(plan.offsets, 0))
-    f._prepared.program = load(wrong)
+    f._compilation.program = load(wrong)
     found = sc.bisect(f, A)
     assert found.kind == "plan" and "overwrite" in str(found)
 
@@ -216,7 +216,7 @@ def test_long_arrays_go_into_a_file(wrong_kernel, tmp_path):
 
 def trusted(fn, *arrays):
     leaves = [sc.input(f"x{k}", str(a.dtype), a.shape) for k, a in enumerate(arrays)]
-    return Trusted(sc.compile(fn(*leaves), leaves, mode="reference")._prepared.source, arrays)
+    return Trusted(sc.compile(fn(*leaves), leaves, mode="reference")._compilation.source, arrays)
 
 
 def test_what_cancels_may_differ_and_what_does_not_may_not():
@@ -441,7 +441,7 @@ def test_debug_mode_sees_a_program_that_writes_into_its_input():
     x = sc.vector("x")
     f = sc.compile(sc.sort(x) * 2, mode="debug")
     f([3.0, 1.0])
-    program = f._prepared.program
+    program = f._compilation.program
     native = program._native(program._final)
 
     class Writes:

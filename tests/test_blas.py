@@ -152,7 +152,8 @@ def test_the_first_product_writes_and_the_others_add(text):
     variables = leaves(names)
     f = sc.compile(expression(*variables), variables, pipeline="canonicalize,simplify,blas,fuse")
     assert sum(f.calls.values()) <= most and not f.kernels, f.plan
-    written = [s.writes[0] for s in f._planned().steps if s.value.shape == f._planned().steps[-1].value.shape]
+    steps = f._compilation.plan.steps
+    written = [s.writes[0] for s in steps if s.value.shape == steps[-1].value.shape]
     assert len(set(written)) <= 1 + (text[0] == "3")  # one buffer
     check(f, names, expression)
 
@@ -225,7 +226,7 @@ def test_a_sum_that_a_kernel_computes_anyway_is_left_to_it(text):
     names, expression = STAYS[text]
     variables = leaves(names)
     f = sc.compile(expression(*variables), variables)
-    assert f.calls == {"gemm": 1} and not any(v.op.name == "gemm" for v in f._prepared.final.values())
+    assert f.calls == {"gemm": 1} and not any(v.op.name == "gemm" for v in f._compilation.final.values())
     assert len(f.kernels) <= 1
     check(f, names, expression)
 
@@ -234,7 +235,7 @@ def test_products_of_a_kernels_sum_are_added_to_each_other():
     variables = leaves("ABCEF")
     f = sc.compile(sc.tanh(variables[0] @ variables[1] + variables[3] @ variables[4].T + variables[2]), variables)
     assert f.calls == {"gemm": 2} and len(f.kernels) == 1
-    assert [s.value.op.name for s in f._planned().steps] == ["dot", "gemm", "fused"]
+    assert [s.value.op.name for s in f._compilation.plan.steps] == ["dot", "gemm", "fused"]
     check(f, "ABCEF", lambda a, b, c, e, f: np.tanh(a @ b + e @ f.T + c))
 
 
@@ -377,7 +378,7 @@ def test_the_gradient_of_a_linear_layer_updates_in_place():
     f = sc.compile(loss, [x, y], updates={v: v - 0.1 * g for v, g in zip(w, sc.grad(loss, w), strict=True)})
     r = sc.compile(sc.grad(loss, w), [x, y], mode="reference")
     assert f.calls == {"gemm": 5}
-    adding = [s for s in f._planned().steps if s.value.op.name == "gemm"]
+    adding = [s for s in f._compilation.plan.steps if s.value.op.name == "gemm"]
     assert [s.writes[0] for s in adding] == [s.reads[2] for s in adding] and len(adding) == 2
     a, b = rng.normal(size=(7, 20)), rng.normal(size=(7, 10))
     want = [v.get_value() - 0.1 * g for v, g in zip(w, r(a, b), strict=True)]
@@ -405,7 +406,7 @@ def test_an_argument_keeps_its_bytes_and_a_temp_is_written_over():
     kept = z.copy()
     np.testing.assert_allclose(f(x, y, z), np.sort(z) + x @ y, atol=1e-12)
     np.testing.assert_array_equal(z, kept)
-    last = f._planned().steps[-1]
+    last = f._compilation.plan.steps[-1]
     assert last.value.op.name == "gemm" and last.reads[2] == last.writes[0]
 
 
@@ -444,7 +445,7 @@ def test_a_carry_that_only_products_add_to_is_added_to_in_place():
         return (c + x @ d, sc.tanh(d + c)), None
 
     f = sc.compile(sc.scan(step, (c0, c0 * 2), xs)[0], [c0, xs])
-    body = next(s.bodies[-1] for s in f._planned().steps if s.kind == "control")
+    body = next(s.bodies[-1] for s in f._compilation.plan.steps if s.kind == "control")
     adds = next(s for s in body.steps if s.value.op.name == "gemm")
     assert adds.reads[2] == adds.writes[0], f.plan
     rng = np.random.default_rng(0)
@@ -561,19 +562,19 @@ def test_a_budget_of_bytes():
 def test_what_adds_to_rows_is_computed_for_some_rows_at_a_time():
     """A budget takes loops in parts, and with them what makes their rows."""
     a, b, c, s = leaves("ABCs")
-    f = sc.compile(c + 2 * (a @ b), [a, b, c])._prepared.final
+    f = sc.compile(c + 2 * (a @ b), [a, b, c])._compilation.final
     (v,) = [v for v in f.values() if v.op.name == "gemm"]
     op = row_op(v, v.operands[0].shape[0])
     assert op is not None and op.rows == (True, False, True) and not op.total
     part = op.on([fresh_input(TensorType("f64", (2, *o.shape[1:]))) if r else o
                   for o, r in zip(v.operands, op.rows, strict=True)], 2)[0]  # fmt: skip
     assert part.shape == (2, *v.shape[1:])
-    g = sc.compile(s * (a.T @ c), [a, c, s])._prepared.final
+    g = sc.compile(s * (a.T @ c), [a, c, s])._compilation.final
     (v,) = [v for v in g.values() if v.op.name == "gemm"]
     op = row_op(v, v.operands[0].shape[0])
     assert op is not None and op.rows == (True, True, False) and op.total
     d = sc.input("d", "float64", shape=("n", "n"))
-    h = sc.compile(d + c.T @ c, [c, d])._prepared.final
+    h = sc.compile(d + c.T @ c, [c, d])._compilation.final
     (v,) = [v for v in h.values() if v.op.name == "gemm"]
     assert row_op(v, v.operands[0].shape[0]) is None  # a part would add what is added once more
 
@@ -643,7 +644,7 @@ def test_library_calls_count_routines_also_in_bodies():
     n = sc.input("a", "float64", shape=("n", "n"))
     v = sc.input("v", "float64", shape=("n",))
     f = sc.compile((sc.exp(n @ n) @ v, sc.sort(v)), [n, v])
-    assert f.calls == {"gemm": 1, "gemv": 1, "sort": 1} == library_calls(f._planned())
+    assert f.calls == {"gemm": 1, "gemv": 1, "sort": 1} == library_calls(f._compilation.plan)
     g = sc.compile(sc.scan(lambda h, _: (sc.tanh(n @ h), None), v, length=50)[0], [n, v])
     assert g.calls == {"gemv": 1}
     assert sc.compile(v + 1, [v]).calls == {}

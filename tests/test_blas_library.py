@@ -111,7 +111,7 @@ def test_what_is_called_is_what_is_asked_for(each_library: str, monkeypatch: pyt
 @pytest.mark.parametrize("size", [2**31 - 1, 2**31])
 def test_sizes_are_as_large_as_the_librarys_integers(size: int, each_library: str) -> None:
     x, y = sc.input("x", "float32", shape=(2, size)), sc.input("y", "float32", shape=(size, 3))
-    p = sc.compile(x @ y, [x, y])._prepared.program
+    p = sc.compile(x @ y, [x, y])._compilation.program
     names = [s.name for _, s in p.lower().template.symbols]
     assert (f"{each_library} sgemm" in names) == (size <= library().most)
 
@@ -144,9 +144,9 @@ def test_code_for_one_library_does_not_run_with_another(
         np.testing.assert_allclose(factor, np.linalg.cholesky(a @ a.T), rtol=1e-10, atol=1e-12)
         again = sc.compile(outputs, [x])
         assert is_warm(again)
-        names = [name for _, name in again._prepared.program._found["symbols"]]
+        names = [name for _, name in again._compilation.program._found["symbols"]]
         assert {n.split()[0] for n in names} & {"numpy", "scipy"} == {library().name}
-        assert np.array_equal(again(a)[0], solved) and "_whole" not in again._prepared.__dict__
+        assert np.array_equal(again(a)[0], solved) and not again._compilation.made
         with pytest.raises(LookupError):
             symbols.find("numpy dgemm" if library().name == "scipy" else "scipy dgemm")
 

@@ -146,7 +146,7 @@ def test_five_factors_of_unknown_sizes():
     for x in xs[1:]:
         product = product @ x
     f = sc.compile(product, xs)
-    assert 2 <= len(next(v for v in f._prepared.stages["chains"].values() if v.op.name == "cond").regions) <= 4
+    assert 2 <= len(next(v for v in f._compilation.stages["chains"].values() if v.op.name == "cond").regions) <= 4
     for dims in ((2, 3, 4, 5, 6, 7), (9, 1, 9, 1, 9, 1), (1, 8, 2, 8, 2, 8), (6, 5, 4, 3, 2, 1)):
         data = [RNG.normal(size=s) for s in itertools.pairwise(dims)]
         np.testing.assert_allclose(f(*data), np.linalg.multi_dot(data), rtol=1e-10, atol=1e-12)
@@ -157,7 +157,7 @@ def test_gradients_of_chains():
     v = sc.input("v", "float64", ("n",))
     loss = sc.sum(sc.tanh((a @ b) @ v))
     f = sc.compile(sc.grad(loss, [a, b, v]), [a, b, v])
-    products = [v for v in f._prepared.stages["chains"].values() if v.op is dot]
+    products = [v for v in f._compilation.stages["chains"].values() if v.op is dot]
     assert not any(p.operands[0].ndim == p.operands[1].ndim == 2 for p in products)  # none is of two matrices
     data = [RNG.normal(size=s) * 0.3 for s in ((5, 6), (6, 7), (7,))]
     want = sc.compile(sc.grad(loss, [a, b, v]), [a, b, v], mode="reference")(*data)

@@ -106,7 +106,7 @@ def blocks(wrap, count, per=5, rows=64, size=32):
 
 
 def count(f, op):
-    return sum(v.op.name == op for v in every_value(f._prepared.final.body))
+    return sum(v.op.name == op for v in every_value(f._compilation.final.body))
 
 
 def test_a_chain_of_parts_holds_one_part_and_what_lies_between():
@@ -127,7 +127,7 @@ def test_dots_are_kept_by_that_policy():
 def test_a_second_computation_waits_for_the_cotangent():
     """Else it could run right after the first one, and nothing would be gained."""
     ins, out = blocks(sc.checkpoint, 4)
-    plan = sc.compile(out, ins)._prepared.plan
+    plan = sc.compile(out, ins)._compilation.plan
     at = {s.value: k for k, s in enumerate(plan.steps)}
     waiting = 0
     for v in every_value(plan.function.body):
@@ -209,5 +209,5 @@ def test_a_loop_of_scalars_stays_a_kernel():
 
     plans = [sc.compile(sc.grad(sc.scan(lambda h, _, f=f: (f(h), None), h, None, length=50)[0], h), [h])
              for f in (step, sc.checkpoint(step))]  # fmt: skip
-    assert [[s.kind for s in f._prepared.plan.steps] for f in plans] == [["launch", "launch"]] * 2
+    assert [[s.kind for s in f._compilation.plan.steps] for f in plans] == [["launch", "launch"]] * 2
     assert plans[0](0.3) == pytest.approx(plans[1](0.3), rel=1e-12)

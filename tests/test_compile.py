@@ -487,7 +487,7 @@ def test_random_programs_with_state_gradients_and_donation(seed):
 
 
 def test_failures_of_the_backend_are_internal_errors_with_text(monkeypatch):
-    from symc import prepared
+    from symc import stages
 
     x = sc.vector("x")
     f = sc.compile(x + 1)
@@ -495,14 +495,14 @@ def test_failures_of_the_backend_are_internal_errors_with_text(monkeypatch):
     def broken(*args, **kwargs):
         raise ZeroDivisionError("told to fail")
 
-    monkeypatch.setattr(prepared, "load", broken)
+    monkeypatch.setattr(stages, "make_plan", broken)
     with pytest.raises(sc.InternalError, match="compiling f failed: ZeroDivisionError: told to fail") as e:
         sc.compile(x + 1)
-    assert sc.parse(e.value.text).body is f._prepared.final.body and "test_compile.py:" in str(e.value)
+    assert sc.parse(e.value.text).body is f._compilation.final.body and "test_compile.py:" in str(e.value)
     f._calling.run = broken
     with pytest.raises(sc.InternalError, match="f: ZeroDivisionError: told to fail") as e:
         f([1])
-    assert sc.parse(e.value.text).body is f._prepared.final.body and "test_compile.py:" in str(e.value)
+    assert sc.parse(e.value.text).body is f._compilation.final.body and "test_compile.py:" in str(e.value)
 
 
 def test_nan_guard_names_the_first_op_and_keeps_state():
@@ -536,7 +536,7 @@ def test_nan_guard_looks_into_loops_and_branches():
 def test_dump_parses_back_and_stages_are_text():
     x = sc.vector("x")
     f = sc.compile(sc.exp(x) + 1)
-    assert sc.parse(f.dump()).body is f._prepared.final.body
+    assert sc.parse(f.dump()).body is f._compilation.final.body
     assert str(f) == f.dump()
     assert next(iter(f.stages)) == "input"
     assert f.dump("input") == f.stages["input"]
@@ -599,7 +599,7 @@ def test_profile_has_a_row_per_step_with_its_line(mode):
 def test_a_plan_is_lowered_once(monkeypatch):
     x = sc.vector("x")
     f = sc.compile(sc.exp(x).cumsum() + sc.exp(x))
-    program, lowered = f._prepared.program, []
+    program, lowered = f._compilation.program, []
     lower = program.lower
     monkeypatch.setattr(program, "lower", lambda: lowered.append(1) or lower())
     for n in range(200):

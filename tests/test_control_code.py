@@ -21,7 +21,7 @@ from symc.runtime.calls import Calls
 
 def native(f: Any) -> bool:
     """Whether no step of a function runs in Python."""
-    return f._prepared.program.code.steps == [Calls.pulse]
+    return f._compilation.program.code.steps == [Calls.pulse]
 
 
 def compiled(outputs: Any, inputs: Sequence[Any], **options: Any) -> Any:
@@ -33,7 +33,7 @@ def agrees(outputs: Any, inputs: Sequence[Any], *calls: Sequence[Any]) -> Any:
     """The compiled function, after a comparison of its results with the reference's; each of ``calls`` are arrays."""
     f = compiled(outputs, inputs)
     g = sc.compile(outputs, list(inputs), mode="reference")
-    check_plan(f._prepared.plan)
+    check_plan(f._compilation.plan)
     for arrays in calls:
         kept = [np.array(a) for a in arrays]
         want = g(*arrays)

@@ -98,7 +98,7 @@ def test_random_loops(seed: int) -> None:
     outputs = [*carry, *stacks, pool[0] + 1]
     f = sc.compile(outputs, [*h, x], pipeline=DEFAULT + ",-small_loops" if seed % 2 else None)
     g = sc.compile(outputs, [*h, x], mode="reference")
-    check_plan(f._prepared.plan)
+    check_plan(f._compilation.plan)
     for n in (0, 1, 2, 3, 6):
         arrays = [*[rng.normal(size=3) * 0.5 for _ in h], rng.normal(size=(n, 3)) * 0.5]
         want = g(*arrays)

@@ -60,7 +60,7 @@ CARRIES = {
 
 
 def control_steps(f) -> int:
-    return sum(s.kind == "control" for s in f._prepared.plan.steps)
+    return sum(s.kind == "control" for s in f._compilation.plan.steps)
 
 
 @pytest.mark.parametrize("reverse", [False, True])

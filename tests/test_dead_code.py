@@ -14,7 +14,7 @@ def value(name, shape, dtype="float64"):
 
 
 def ops_of(outputs, inputs):
-    f = sc.compile(outputs, inputs, mode="reference")._prepared.stages["input"]
+    f = sc.compile(outputs, inputs, mode="reference")._compilation.stages["input"]
     return [v.op.name for v in every_value(optimize(f, UNFUSED).function.body)]
 
 
@@ -66,6 +66,6 @@ def test_constants_are_not_made_large():
     n = SMALL  # numbers of eight bytes each
     names = ops_of(sc.sum(sc.arange(n) * 1.0 + sc.ones(n)), [])
     assert "constant" in names and "iota" in names
-    f = sc.compile(sc.exp(sc.arange(n) / 2), [], mode="reference")._prepared.stages["input"]
+    f = sc.compile(sc.exp(sc.arange(n) / 2), [], mode="reference")._compilation.stages["input"]
     for v in optimize(f, UNFUSED).function.values():
         assert v.op.name != "constant" or v.type.nbytes <= SMALL

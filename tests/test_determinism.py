@@ -56,7 +56,7 @@ compile_ = sc.compile
 def compile_and_show(*args, **kwargs):
     f = compile_(*args, **{**kwargs, "mode": "reference"})
     if hasattr(f, "_prepared"):
-        show(f.name, f._prepared.source)
+        show(f.name, f._compilation.source)
     def call(*args, **kwargs):
         raise Enough
     type(f).__call__ = call

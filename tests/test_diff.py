@@ -150,6 +150,6 @@ def test_it_is_linear_in_the_size():
     y = z = x
     for k in range(3000):
         y, z = sc.sin(y) * 0.5, sc.sin(z) * (0.5 if k != 1500 else 0.25)
-    f, g = (sc.compile(v, mode="reference")._prepared.source for v in (y, z))
+    f, g = (sc.compile(v, mode="reference")._compilation.source for v in (y, z))
     d = compare(f, g)
     assert len(d.changed) + len(d.only_left) + len(d.only_right) <= 3 and d.moved > 2000

@@ -65,7 +65,7 @@ def test_many_operands():
 
 def multiplications(f, **sizes):
     total = 0
-    for v in f._prepared.stages["input"].values():
+    for v in f._compilation.stages["input"].values():
         if v.op is dot:
             free = free_axes(v.operands[1], v.attrs["contract"][1], v.attrs["batch"][1])
             n = product([*v.operands[0].shape, *[v.operands[1].shape[a] for a in free]])

@@ -22,7 +22,7 @@ import pytest
 import symc as sc
 from benchmarks.workload import Run
 from benchmarks.workloads import load_all
-from symc import prepared, warm
+from symc import stages, warm
 from symc.build import build
 from symc.ir import dim, extensions
 from symc.ir.dim import evaluate, fresh_size, names, product, size_name, substitute
@@ -38,9 +38,8 @@ from symc.testing.fuzz import campaign as _campaign  # noqa: F401 - declares the
 from symc.testing.fuzz.front import Writer
 from symc.testing.fuzz.grower import MISTAKES
 from symc.testing.fuzz.programs import GENERATORS
-from symc.warm import WarmPrepared
 from tests import op_cases
-from tests.equal_programs import PROGRAMS
+from tests.equal_programs import PROGRAMS, is_warm
 
 ROOT = Path(__file__).parent.parent
 
@@ -253,9 +252,9 @@ def test_what_was_compiled_is_not_compiled_again(name: str, place: Path, monkeyp
     unrelated()
     outputs, inputs, options = PROGRAMS[name]()
     before = compile_count()
-    monkeypatch.setattr(prepared, "prepare", None)
+    monkeypatch.setattr(stages, "optimize", None)
     second = sc.compile(outputs, inputs, **options)
-    assert isinstance(second._prepared, WarmPrepared) and compile_count() == before
+    assert is_warm(second) and compile_count() == before
     for a, b in zip(flatten(want)[0], flatten(second(*given))[0], strict=True):
         np.testing.assert_array_equal(a, b)
     assert {phase for phase, *_ in second.compile_profile} <= {"build", "look for function on disk", "lower"}
@@ -269,21 +268,20 @@ def test_a_jitted_function_is_traced_to_the_same(place: Path) -> None:
 
     first = traced()
     unrelated()
-    assert_equal(first._prepared.source, traced()._prepared.source)
-    assert isinstance(traced()._prepared, WarmPrepared)
+    assert_equal(first._compilation.source, traced()._compilation.source)
+    assert is_warm(traced())
 
 
 FRESH = """
 import sys, numpy as np, symc as sc
-from symc.warm import WarmPrepared
-from tests.equal_programs import PROGRAMS
+from tests.equal_programs import PROGRAMS, is_warm
 for k in range(int(sys.argv[1])):
     sc.vector("z"), sc.shared(np.zeros(2), shape=(None,)), sc.debug.assert_(sc.scalar("s"), sc.scalar("c", "bool"))
 for name in ("sizes_that_must_be_equal", "loops", "network_in_place"):
     outputs, inputs, options = PROGRAMS[name]()
     f = sc.compile(outputs, inputs, **options)
     f(*[np.full([s if isinstance(s, int) else 3 for s in i.type.shape], 0.5) for i in f.inputs])
-    print(name, isinstance(f._prepared, WarmPrepared))
+    print(name, is_warm(f))
 """
 
 

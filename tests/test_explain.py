@@ -40,7 +40,7 @@ def test_outputs_states_and_lines_have_names():
     assert "blas" in f.explain("fit") and "a call of gemm" in f.explain("fit")
     assert f.explain(0).splitlines()[1:] == f.explain("fit").splitlines()[1:]
     assert "the new value of w" in f.explain("w")
-    line = f._prepared.source.locations(f._prepared.source.outputs[0])[0]
+    line = f._compilation.source.locations(f._compilation.source.outputs[0])[0]
     assert f"line {line.file.rsplit('/', 1)[-1]}:{line.line}" in f.explain(f"test_explain.py:{line.line}")
     assert "the input A" in f.explain(A)
 

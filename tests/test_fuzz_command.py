@@ -190,7 +190,7 @@ def test_a_wrong_kernel_is_found_and_made_small(monkeypatch, tmp_path):
     monkeypatch.setitem(intrinsics.TABLE, "floor", "ceil({0})")
     x = sc.input("x", shape=("n", 3))
     y = sc.sum(sc.floor(x * 3), axis=0)
-    f = sc.compile([y, sc.sort(x, axis=0)], [x], mode="reference")._prepared.source
+    f = sc.compile([y, sc.sort(x, axis=0)], [x], mode="reference")._compilation.source
     guilt = run("native", Trial(f, [(np.linspace(-1, 1, 12).reshape(4, 3),)], seconds=10.0))
     assert guilt is not None and guilt.kind == "kernel" and "floor" in guilt.name
     assert guilt.sample is not None and computed(guilt.sample.function.body) <= 6
@@ -199,7 +199,7 @@ def test_a_wrong_kernel_is_found_and_made_small(monkeypatch, tmp_path):
 @needs_compiler
 def test_a_wrong_kernel_of_a_device_is_found(monkeypatch):
     x = sc.input("x", shape=("n", 3))
-    f = sc.compile([sc.sum(sc.floor(x * 3), axis=0), sc.exp(x)], [x], mode="reference")._prepared.source
+    f = sc.compile([sc.sum(sc.floor(x * 3), axis=0), sc.exp(x)], [x], mode="reference")._compilation.source
     data = [(np.linspace(-1, 1, 12).reshape(4, 3),)]
     assert run("on_device", Trial(f, data)) is None
     monkeypatch.setitem(intrinsics.TABLE, "floor", "ceil({0})")
@@ -220,7 +220,7 @@ def test_a_wrong_derivative_is_found():
     sin = lookup("sin")
     p = make("straight:3")
     x = sc.vector("x")
-    f = sc.compile(sc.sin(x) * 2, [x], mode="reference")._prepared.source
+    f = sc.compile(sc.sin(x) * 2, [x], mode="reference")._compilation.source
     arrays = (np.array([0.3, 1.0, -2.0]),)
     from symc.ir.op import Elementwise
     from symc.testing.fuzz import derivatives
@@ -251,7 +251,7 @@ def test_errors_of_passes_are_failures():
             raise KeyError("planted")
 
         x = sc.vector("x")
-        f = sc.compile(sc.exp(sc.tanh(x) + 1), [x], mode="reference")._prepared.source
+        f = sc.compile(sc.exp(sc.tanh(x) + 1), [x], mode="reference")._compilation.source
         guilt = run("passes", Trial(f, [(np.ones(3),)], seconds=5.0))
     assert guilt is not None and "KeyError" in guilt.error and guilt.sample is not None
     assert computed(guilt.sample.function.body) == 1
@@ -296,7 +296,7 @@ def test_shrinking_keeps_what_fails_and_nothing_else():
     x, w = sc.input("x", shape=("n", 3)), sc.input("w", shape=(3, 3))
     h = sc.tanh(x @ w)
     y = sc.sort(h * 2 + sc.exp(h), axis=0)
-    f = sc.compile([y.sum(), sc.cumsum(y, axis=0), h], [x, w], mode="reference")._prepared.source
+    f = sc.compile([y.sum(), sc.cumsum(y, axis=0), h], [x, w], mode="reference")._compilation.source
 
     def fails(s: Sample) -> bool:
         return any(v.op.name == "sort" and v.operands[0].shape[0] != 1 for v in s.function.values())
@@ -308,7 +308,7 @@ def test_shrinking_keeps_what_fails_and_nothing_else():
 def test_shrinking_goes_into_loops():
     x = sc.input("x", shape=("n", 3))
     final, ys = sc.scan(lambda c, row: (sc.tanh(c + row) * sc.cbrt(row), c * 0.5), sc.zeros(3), x)
-    f = sc.compile([final, ys], [x], mode="reference")._prepared.source
+    f = sc.compile([final, ys], [x], mode="reference")._compilation.source
 
     def fails(s: Sample) -> bool:
                 return any(v.op.name == "cbrt" for v in every_value(s.function.body))
@@ -320,6 +320,6 @@ def test_shrinking_goes_into_loops():
 def test_shrinking_keeps_updates_that_it_needs():
     w = sc.shared(np.ones(3), "w")
     x = sc.input("x", shape=(3,))
-    f = sc.compile(sc.sum(x * w), [x], updates={w: w + sc.tanh(x)}, mode="reference")._prepared.source
+    f = sc.compile(sc.sum(x * w), [x], updates={w: w + sc.tanh(x)}, mode="reference")._compilation.source
     small = shrink(Sample(f, (np.ones(3), np.ones(3)), frozenset({0})), lambda s: bool(s.function.updates))
     assert small.function.updates and not small.donated and computed(small.function.body) < computed(f.body)

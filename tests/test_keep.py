@@ -27,7 +27,7 @@ def expected(x, w):
 
 def computed(f):
     """How often what is kept was computed."""
-    return f._calling.run.__self__.times_computed
+    return f._calling.prologue.times_computed
 
 
 def check(f, w, rows=5):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import symc as sc
+from symc.compilation import Compilation
 from symc.errors import LinAlgError
 from symc.ir.function import Function, Input
 from symc.ir.op import lookup
@@ -14,8 +15,8 @@ from symc.ir.reference import apply
 from symc.ir.traverse import close_over
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
-from symc.prepared import prepare
 from symc.runtime import calls, lapack
+from symc.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("each_library")
 RNG = np.random.default_rng(0)
@@ -34,7 +35,7 @@ def python_steps(monkeypatch):
 def program(v, leaves):
     roots = [v] if isinstance(v.type, TensorType) else results_of(v)
     interface = tuple(Input(f"x{k}", x.type, declared=x.type) for k, x in enumerate(leaves))
-    return prepare(Function("f", interface, close_over(leaves, roots)), "default", "", frozenset()).program
+    return Compilation(Function("f", interface, close_over(leaves, roots)), Settings(pipeline="")).program
 
 
 @pytest.mark.parametrize("name", sorted(lapack.RECIPES))

@@ -99,7 +99,7 @@ def test_loops_of_no_steps_and_rows_that_are_not_there():
 
 
 def optimized(outputs, inputs):
-    f = sc.compile(outputs, inputs, mode="reference")._prepared.stages["input"]
+    f = sc.compile(outputs, inputs, mode="reference")._compilation.stages["input"]
     rng = np.random.default_rng(0)
     arrays = [(rng.uniform(-1, 1, [s if isinstance(s, int) else 9 for s in i.type.shape]) * 0.6).astype(i.type.dtype)
               for i in f.inputs]

@@ -28,7 +28,7 @@ def flat(results):
 
 
 def count(f, op):
-    return sum(v.op.name == op for v in f._prepared.final.values())
+    return sum(v.op.name == op for v in f._compilation.final.values())
 
 
 def chain(kind, steps, size):
@@ -48,7 +48,7 @@ def chain(kind, steps, size):
 
 def again_steps(f):
     """How many steps of the plan run for the second time (copies of a step are told by what they compute)."""
-    return len(f._prepared.plan.steps)
+    return len(f._compilation.plan.steps)
 
 
 def agree(f, g, data):
@@ -64,7 +64,7 @@ def test_a_chain_of_1000_steps_in_about_the_root_of_its_memory(kind, size):
     assert full.memory() > 1000 * array
     small = sc.compile(outs, ins, max_bytes=int(7 * 1000**0.5) * array)
     assert small.memory() <= int(7 * 1000**0.5) * array
-    check_plan(small._prepared.plan)
+    check_plan(small._compilation.plan)
     agree(small, full, data)
     assert again_steps(small) < 2 * again_steps(full)  # nothing runs a third time
 
@@ -202,7 +202,7 @@ def test_saved_functions_keep_their_budget():
 
 def test_a_plan_is_the_same_in_every_run():
     ins, outs, _ = chain("products", 25, 8)
-    final = sc.compile(outs, ins)._prepared.final
+    final = sc.compile(outs, ins)._compilation.final
     whole = memory(make_plan(final), {})
     texts = {str(fit(final, frozenset(), Budget(int(whole * 0.5)))[0]) for _ in range(2)}
     assert len(texts) == 1 and "again" in texts.pop()
@@ -252,7 +252,7 @@ def test_a_loop_of_1000_steps_in_chunks(reverse):
     assert full.memory() > fixed + 2 * stack
     small = sc.compile(outs, ins, max_bytes=fixed + stack // 4)
     assert small.memory() <= fixed + stack // 4
-    check_plan(small._prepared.plan)
+    check_plan(small._compilation.plan)
     agree(small, full, data)
     assert small.dump().count("scan ") > full.dump().count("scan ")
 
@@ -264,7 +264,7 @@ def test_layers_of_loops_in_chunks(reverse):
     taken = []
     for share in (0.8, 0.5):
         small = sc.compile(outs, ins, max_bytes=int(full.memory() * share))
-        check_plan(small._prepared.plan)
+        check_plan(small._compilation.plan)
         agree(small, full, data)
         taken.append(small.memory())
     assert taken[1] <= full.memory() * 0.5 < taken[0] <= full.memory() * 0.8
@@ -275,7 +275,7 @@ def test_what_is_wanted_whole_stays_whole():
     ins, outs, _ = rnn(40, 8)
     x, h0, w = ins
     _, ys = sc.scan(lambda h, r: (sc.tanh(h @ w + r), h), h0, x)
-    found = [pairs(sc.compile(o, ins)._prepared.final) for o in (outs, [*outs, ys])]
+    found = [pairs(sc.compile(o, ins)._compilation.final) for o in (outs, [*outs, ys])]
     assert [len(p) for p in found] == [1, 1]
     assert len(found[1][0].stacks) == len(found[0][0].stacks) - 1
 
@@ -284,15 +284,15 @@ def test_row_ops_on_some_rows():
     """Kernels are row-wise when every value has its steps in front; broadcasts along the steps have none."""
     x, b = sc.input("x", "float64", shape=(6, 3)), sc.input("b", "float64", shape=(3,))
     t = sc.input("t", "float64", shape=(6,))
-    final = sc.compile([sc.tanh(x + b) * 2], [x, b])._prepared.final
+    final = sc.compile([sc.tanh(x + b) * 2], [x, b])._compilation.final
     (op,) = [row_op(v, 6) for v in final.values() if v.op.name == "fused"]
     assert op is not None and not op.total and op.row_operands == [final.params[0]]
     (part,) = op.on([fresh_input(TensorType("f64", (2, 3))) if o is op.row_operands[0] else o
                      for o in op.value.operands], 2)  # fmt: skip
     assert part.shape == (2, 3)
-    total = sc.compile(sc.sum(x * t[:, None], axis=0), [x, t])._prepared.final
+    total = sc.compile(sc.sum(x * t[:, None], axis=0), [x, t])._compilation.final
     assert [row_op(v, 6).total for v in total.values() if v.op.name == "fused"] == [True]
-    across = sc.compile(sc.sum(x * t[:, None], axis=1), [x, t])._prepared.final
+    across = sc.compile(sc.sum(x * t[:, None], axis=1), [x, t])._compilation.final
     assert [row_op(v, 6) for v in across.values() if v.op.name == "fused"] == [None]
 
 

@@ -136,7 +136,7 @@ def test_calls_of_many_sizes_share_one_arena() -> None:
     f(*data(5))
     held = traced(lambda: [f(*arrays[n]) for n in sizes for _ in range(3)])
     assert held <= 1.05 * f.memory(n=400).arena + CODE
-    assert len(f._prepared.program._free) == 1
+    assert len(f._compilation.program._free) == 1
 
 
 def test_calls_of_ten_thousand_sizes_take_no_more_memory() -> None:
@@ -165,7 +165,7 @@ def test_what_an_entry_takes_over_is_not_there_twice() -> None:
     f, data, _ = chain()
     for _ in range(4):
         f(*data(1000))
-    assert f._calling._entry is not None and not f._prepared.program._free
+    assert f._calling._entry is not None and not f._program._free
 
 
 def test_frames_of_a_chain_stay_right_when_its_arena_grows() -> None:
@@ -197,7 +197,7 @@ def test_as_many_arenas_as_calls_run_at_once() -> None:
         t.start()
     for t in threads:
         t.join()
-    assert not wrong and 1 <= len(f._prepared.program._free) <= 3
+    assert not wrong and 1 <= len(f._compilation.program._free) <= 3
 
 
 def huge(a: np.ndarray) -> bool | None:

@@ -33,7 +33,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def amounts(f: Any, **sizes: int) -> list[tuple[int, int, int]]:
     """Bytes read, bytes written and operations of every step."""
-    found = [amount(s, sizes) for s in f._prepared.plan.steps]
+    found = [amount(s, sizes) for s in f._compilation.plan.steps]
     return [(a.read, a.written, a.flops) for a in found]
 
 
@@ -53,7 +53,7 @@ def test_what_is_sliced_or_looked_up_is_read_in_part() -> None:
 def test_what_is_put_into_an_array_in_place_is_read_and_written() -> None:
     w, i, g = sc.shared(np.zeros((1000, 4)), "w"), sc.input("i", "int64", (5,)), sc.input("g", "float64", (5, 4))
     f = sc.compile([], [i, g], updates={w: w.at[i].add(g)})
-    (step,) = [s for s in f._prepared.plan.steps if any(w in s.reads for w in s.writes)]
+    (step,) = [s for s in f._compilation.plan.steps if any(w in s.reads for w in s.writes)]
     found = amount(step, {})
     assert found.written == 5 * 4 * 8 and found.read <= 5 * 4 * 8 * 2 + 5 * 8
 

@@ -49,7 +49,7 @@ def test_round_trip_gives_the_same_bits(tmp_path, mode):
     for _ in range(3):
         assert bits(f(a, {"y": a})) == bits(g(a, p={"y": a}))
     assert w.get_value().tobytes() == g.shared["w"].get_value().tobytes()
-    assert g.dump() == f.dump() and sc.parse(g.dump()).body is f._prepared.final.body
+    assert g.dump() == f.dump() and sc.parse(g.dump()).body is f._compilation.final.body
     assert type(g(a, {"y": a})["r"]) is Result
     assert list(tmp_path.iterdir()) == [path]
 

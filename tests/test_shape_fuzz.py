@@ -92,7 +92,7 @@ STEPS = ["index", "index", "column", "both", "put", "put", "move", "join", "work
 def check(last, p):
     try:
         slope = sc.grad(sum(sc.sum(sc.sin(t)) for t in last), p.inputs[0], disconnected="zero")
-        f = sc.compile([*last, slope], p.inputs, mode="reference")._prepared.stages["input"]
+        f = sc.compile([*last, slope], p.inputs, mode="reference")._compilation.stages["input"]
         wanted = evaluate_function(f, p.arrays)
     except SymcError:
         return 0  # sizes that do not fit

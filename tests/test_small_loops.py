@@ -87,7 +87,7 @@ def test_what_is_not_small_keeps_its_step(what):
     body = {"large": lambda h, r: (h * 0.5 + r, h), "call": lambda h, r: (sc.sort(h) + r, h),
             "long": lambda h, r: (sum((sc.sin(h * k) for k in range(1, 90)), r), h)}[what]
     f = sc.compile(sc.scan(body, sc.zeros(x.shape[1]), x))
-    assert any(v.op.name == "scan" for v in f._prepared.final.values())
+    assert any(v.op.name == "scan" for v in f._compilation.final.values())
 
 
 @pytest.mark.parametrize("name", ["scan", "while"])

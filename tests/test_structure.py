@@ -31,7 +31,7 @@ LIBRARY = ("lu_factor", "lu_solve", "cholesky", "solve_triangular", "qr", "eigh"
 
 def library(f):
     """How often each routine is called at the end."""
-    names = [v.op.name for v in every_value(f._prepared.final.body)]
+    names = [v.op.name for v in every_value(f._compilation.final.body)]
     return Counter(n for n in names if n in LIBRARY)
 
 

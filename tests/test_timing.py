@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import symc as sc
+from symc.inspection import bound
 from symc.opt import DEFAULT
 from symc.runtime.executor import Code, Lap, Op, Word
 from symc.runtime.frame import TimedFrame
@@ -22,8 +23,8 @@ def compiled(outputs: Any, inputs: Sequence[Any]) -> Any:
 
 def timed(f: Any, *arrays: np.ndarray) -> tuple[TimedFrame, list[np.ndarray]]:
     """A timed frame of a function, and the arrays to run it on."""
-    given, sizes = f._bound(arrays, {})
-    program = f._prepared.program
+    given, sizes = bound(f, arrays, {})
+    program = f._compilation.program
     return program.timer(sizes), given
 
 
@@ -82,8 +83,8 @@ def test_a_full_log_keeps_what_is_outside_of_loops() -> None:
 def test_code_that_is_not_timed_reads_no_clock() -> None:
     x = sc.vector("x")
     f = compiled(sc.sort(sc.exp(x)) * 2, [x])
-    program = f._prepared.program
-    given, _ = f._bound((np.ones(3),), {})
+    program = f._compilation.program
+    given, _ = bound(f, (np.ones(3),), {})
     frame = program.lend()
     frame.run(given, None)
     assert frame.words[Word.CLOCK] == 0

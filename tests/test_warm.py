@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc import prepared, warm
+from symc import stages, warm
 from symc.ir import extensions
 from symc.opt.rule import Rule, register, temporary_rules
 from symc.runtime import object_cache
 from symc.runtime.blas_library import library
 from symc.runtime.machine_code import Symbol
 from symc.runtime.symbols import find
-from symc.runtime.two_programs import TwoPrograms
-from symc.warm import WarmPrepared
+from symc.runtime.with_prologue import WithPrologue
+from tests.equal_programs import is_warm
 
 
 @pytest.fixture(autouse=True)
@@ -29,10 +29,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(extensions, "_changed", [])
     monkeypatch.setattr(warm, "KEPT", ("default", "fast_compile"))
     return tmp_path / "cache"
-
-
-def is_warm(f: Any) -> bool:
-    return isinstance(f._prepared, WarmPrepared)
 
 
 def vector(name: str, dtype: str = "float64") -> Any:
@@ -63,7 +59,7 @@ def twice(make: Any, *calls: tuple, **options: Any) -> tuple[Any, Any]:
 def test_it_runs_without_optimizer_and_planner(monkeypatch: pytest.MonkeyPatch) -> None:
     outputs, inputs = affine()
     want = sc.compile(outputs, inputs)(np.arange(4.0), np.ones(4))
-    monkeypatch.setattr(prepared, "prepare", None)  # it is not asked
+    monkeypatch.setattr(stages, "optimize", None)  # it is not asked
     f = sc.compile(outputs, inputs)
     assert is_warm(f) and f.compile_count == 0
     for _ in range(4):  # by the native entry too
@@ -74,7 +70,7 @@ def test_it_runs_without_optimizer_and_planner(monkeypatch: pytest.MonkeyPatch) 
 def test_what_is_on_disk_serves_all_sizes() -> None:
     _, f = twice(affine, (np.ones(3), np.ones(3)))
     for n in (2, 5, 0, 1, 1000, 2):
-        assert f(np.zeros(n), np.ones(n)) == 2 * n and "_whole" not in f._prepared.__dict__
+        assert f(np.zeros(n), np.ones(n)) == 2 * n and not f._compilation.made
 
 
 def test_many_sizes_leave_the_disk_as_it_is(place: Path) -> None:
@@ -118,13 +114,13 @@ def test_what_is_kept_of_weights_is_kept_of_weights() -> None:
     assert not is_warm(f)
     want = [cold(np.ones((2, 3))), cold(np.ones((5, 3)))]
     f = sc.compile(outputs, [x])
-    assert is_warm(f) and isinstance(f._prepared.program, TwoPrograms)
+    assert is_warm(f) and isinstance(f._program, WithPrologue)
     for _ in range(3):
         np.testing.assert_array_equal(f(np.ones((2, 3))), want[0])
         np.testing.assert_array_equal(f(np.ones((5, 3))), want[1])
     w.set_value(np.zeros((3, 4)))
     np.testing.assert_array_equal(f(np.ones((2, 3))), cold(np.ones((2, 3))))
-    assert "_whole" not in f._prepared.__dict__ and f.kernels and f.plan == cold.plan
+    assert not f._compilation.made and f.kernels and f.plan == cold.plan
 
 
 def test_every_native_function_is_found_by_its_name() -> None:
@@ -137,7 +133,7 @@ def test_every_native_function_is_found_by_its_name() -> None:
     f = sc.compile(outputs, [m, b])
     for args in calls:
         f(*args)
-    recording = sc.compile(outputs, [m, b])._prepared.program._found
+    recording = sc.compile(outputs, [m, b])._program.found
     found = [Symbol(find(name), name) for _, name in recording["symbols"]]
     assert {s.name.split()[0] for s in found} == {"ndarray", library().name, "own"}
     assert len({s.name.split()[1] for s in found if s.name.startswith("own")}) == 3  # modules

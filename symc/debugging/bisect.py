@@ -16,9 +16,11 @@ from symc.debugging.trust import Trusted
 from symc.deferred_function import Specializing
 from symc.errors import InputError, SymcError
 from symc.function import CompiledFunction
+from symc.inspection import bound
 from symc.ir.ops.effect import quiet
 from symc.jit import JitFunction
 from symc.nest import flatten, match
+from symc.opt import DEFAULT
 
 
 class BisectReport:
@@ -81,7 +83,7 @@ def bisect(f: Any, /, *args: Any, expected: Any = None, tolerance: float | None 
     """
     try:
         compiled, args, kwargs = _compiled(f, args, kwargs)
-        arrays, _ = compiled._bound(args, kwargs)
+        arrays, _ = bound(compiled, args, kwargs)
         return BisectReport(find(compiled, arrays, _expected(compiled, expected), tolerance))
     except SymcError as e:
         e.attach((), (caller(),))
@@ -113,8 +115,8 @@ def _expected(f: CompiledFunction, expected: Any) -> list[np.ndarray] | None:
 def find(f: CompiledFunction, arrays: Sequence[np.ndarray], expected: list[np.ndarray] | None = None,
          tolerance: float | None = None) -> Guilt:
     """Who is wrong about a compiled function on the arrays of its inputs, states included."""
-    prepared, pipeline = f._prepared, f._options.get("pipeline")
-    source = prepared.source
+    c, pipeline = f._compilation, f._options.get("pipeline")
+    source = c.source
     trusted = Trusted(source, arrays, tolerance=tolerance)
     if expected is not None:
         whole = [*expected, *trusted.reference[len(expected):]]
@@ -123,24 +125,18 @@ def find(f: CompiledFunction, arrays: Sequence[np.ndarray], expected: list[np.nd
         if other is not None:
             return Guilt("program", difference=other, lines=source.locations(source.outputs[other.result]))
         trusted = given
-    stage = wrong_stage(prepared.stages, trusted)
+    stage = wrong_stage(c.stages, trusted)
     if stage is not None:
-        return blame_pass(*stage, trusted, _pipeline(prepared, pipeline))
+        return blame_pass(*stage, trusted, DEFAULT if pipeline is None else pipeline)
     found = attempt(lambda: _run(f, arrays), trusted) or attempt(lambda: _run(f, arrays), trusted)
-    if found is None or prepared.plan is None:
+    if found is None or c.plan is None:
         return Guilt()
-    return blame_backend(prepared.final, found, trusted, f._built.donated, backend=f._target.compiler)
-
-
-def _pipeline(prepared: Any, pipeline: str | None) -> str:
-    from symc.opt import DEFAULT
-
-    return DEFAULT if pipeline is None else pipeline
+    return blame_backend(c.final, found, trusted, f._built.donated, backend=f._target.compiler)
 
 
 def _run(f: CompiledFunction, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The program's results on copies."""
-    program = getattr(f._prepared.program, "unchecked", f._prepared.program)
+    program = getattr(f._compilation.program, "unchecked", f._compilation.program)
     given = [np.array(a, order="C") for a in arrays]
     with quiet():
         return [np.array(a) for a in program.run(given, f._signature.sizes(given))]

@@ -46,14 +46,14 @@ def counts_of(given: Any, f: Function) -> Counts:
     values = Counter(v.op.name for v in every_value(f.body)
                      if v.op.name not in ("param", "get", "constant") and splat_of(v) is None)
     out = Counts(values)
-    prepared = getattr(given, "_prepared", None)
-    if prepared is not None and prepared.plan is not None:
+    c = getattr(given, "_compilation", None)
+    if c is not None and c.plan is not None:
         from symc.codegen.memory import peak
 
-        steps = list(_steps(prepared.plan))
+        steps = list(_steps(c.plan))
         out.kernels = sum(s.kind == "launch" for s in steps)
         out.calls = Counter(s.value.op.name for s in steps if s.kind == "call")
-        out.peak = str(peak(prepared.plan))
+        out.peak = str(peak(c.plan))
     return out
 
 

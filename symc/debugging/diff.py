@@ -107,7 +107,7 @@ def _function(f: Any) -> Function:
     if isinstance(f, Function):
         return f
     if isinstance(f, Specializing | CompiledFunction):
-        return f._prepared.final
+        return f._compilation.final
     if isinstance(f, str):
         return parse(f)
     raise InputError(f"diff compares compiled functions, IR functions and IR texts, not {type(f).__name__}",

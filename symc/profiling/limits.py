@@ -115,7 +115,7 @@ def _product_rate(dtype: str) -> float:
     import symc as sc
 
     x, y = sc.input("x", dtype, (ORDER, ORDER)), sc.input("y", dtype, (ORDER, ORDER))
-    program = sc.compile(x @ y, [x, y], mode="default", pipeline="canonicalize,fuse", threads=1)._prepared.program
+    program = sc.compile(x @ y, [x, y], mode="default", pipeline="canonicalize,fuse", threads=1)._compilation.program
     ones = np.ones((ORDER, ORDER), dtype)
     best = min(_seconds(lambda: program.run([ones, ones], {})) for _ in range(25))
     return 2 * ORDER**3 / best

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +14,7 @@ from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value
 from symc.profiling.lines import Shares
 from symc.profiling.report import Measured, Profile, ProfileRow
-from symc.runtime.reference_program import ReferenceProgram
-from symc.runtime.timing import Event, StepTime, Timer
+from symc.runtime.timing import StepTime
 
 #: A run is this many seconds long, if it can be made so of this many calls.
 ENOUGH, MOST_CALLS = 1e-4, 100
@@ -27,7 +24,7 @@ def profile(name: str, program: Any, arrays: Sequence[np.ndarray], sizes: Mappin
             shares: Shares, phases: Sequence[Any]) -> Profile:
     """The best time of every step in ``repeat`` runs, after one that does not count and before one that is traced. What
     takes next to no time runs many times for each."""
-    timer = _reference_timer(program, sizes) if isinstance(program, ReferenceProgram) else program.timer(sizes)
+    timer = program.timer(sizes)
     once = timer.times(_copied(arrays))
     often = max(1, min(MOST_CALLS, int(ENOUGH / max(sum(t.seconds for t in once), 1e-9))))
     runs = [timer.times(*[_copied(arrays) for _ in range(often)]) for _ in range(repeat)]
@@ -70,36 +67,3 @@ def step_label(step: Step) -> str:
     if step.kind == "launch":
         return kernel_name(step.value)
     return "copy" if step.kind == "copy" else step.value.op.name
-
-
-def _reference_timer(program: ReferenceProgram, sizes: Mapping[str, int]) -> Timer:
-    """For a program that runs op by op."""
-    events: list[Event] = []
-
-    def times(*calls: Sequence[np.ndarray], log: bool = False) -> list[StepTime]:
-        runs = [one(arrays) for arrays in calls]
-        return [replace(ts[0], seconds=sum(t.seconds for t in ts)) for ts in zip(*runs)]
-
-    def one(arrays: Sequence[np.ndarray]) -> list[StepTime]:
-        found: list[StepTime] = []
-        events.clear()
-        start = last = time.perf_counter()
-
-        def note(v: Value, result: Any, operands: list[Any]) -> None:
-            nonlocal last
-            now = time.perf_counter()
-            found.append(StepTime(program.function, _as_step(v), 0, 1, now - last))
-            events.append(Event(len(events), last - start, now - start))
-            last = time.perf_counter()
-
-        ReferenceProgram.run(program, arrays, sizes, observe=note)
-        return found
-
-    return Timer(times, lambda: list(events))
-
-
-def _as_step(v: Value) -> Step:
-    """An op as a step of a plan, each operand in memory of its own."""
-    places = {o: str(k) for k, o in enumerate(v.operands)}
-    return Step("control" if v.regions else "call", v, tuple(places[o] for o in v.operands),
-                tuple(f"result {k}" for k in range(len(_types(v)))))

@@ -154,13 +154,15 @@ def _copies(native: _Native) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """Objects with ``lock``, ``array``, ``version`` and ``watched``: in the order of their arrays, and in the order in
-    which they are locked. ``updated``: some of them, each with the index of the new array among those that are made;
-    -1 if the array is written in place."""
+    """Objects with ``array``, in the order of their arrays. Those in ``locked`` have ``lock``, ``version`` and
+    ``watched``, too, and are locked in this order. ``updated``: some of these, each with the index of the new array
+    among those that are made; -1 if the array is written in place. ``reads``: those that other arrays are computed of,
+    of which the entry serves calls while they have the versions that it knows."""
 
     cells: Sequence[Any]
     locked: Sequence[Any]
     updated: Sequence[tuple[Any, int]]
+    reads: Sequence[Any] = ()
 
 
 def serves(lowered: Lowered) -> bool:
@@ -209,10 +211,13 @@ class Entry:
         if states is not None:
             methods = [m for c in states.locked for m in (c.lock.acquire, c.lock.release)]
             rows += [id(x) for x in (*methods, *states.cells)] + [w for c, k in states.updated for w in (id(c), k)]
+            rows += [w for c in states.reads for w in (id(c), 0)]
             self._kept.append(methods)
         self._block = block = np.zeros(Block.ROWS + len(rows), np.int64)
         block[Block.ROWS :] = rows
-        block[Block.STATES], block[Block.UPDATED] = count, 0 if states is None else len(states.updated)
+        if states is not None:
+            block[Block.LOCKS], block[Block.STATES] = len(states.locked), count
+            block[Block.UPDATED], block[Block.READS] = len(states.updated), len(states.reads)
         block[Block.CLOSED] = closed.buffer_info()[0]
         block[Block.FALSE : Block.FALSE + len(_OBJECTS)] = [id(x) for x in _OBJECTS]
         run, prepare = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in executor())  # type: ignore[arg-type]
@@ -223,6 +228,7 @@ class Entry:
         block[Block.ARRAY], block[Block.ARGS] = id(np.ndarray), len(arguments) - count
         block[Block.MADE], block[Block.RESULTS] = len(made), results
         self._frames: list[tuple[Any, Any]] = []
+        self._versions: Sequence[int] | None = None
 
     def builtin(self, slow: Callable[..., Any], fill: Callable[[Any], Any] | None) -> Callable[..., Any]:
         """The builtin, once. ``fill`` makes a tuple of results what is returned; None if there is one result, which is
@@ -231,6 +237,14 @@ class Entry:
         block[Block.SLOW], block[Block.TUPLE] = id(slow), fill is not None
         block[Block.FILL] = 0 if fill is None or fill is tuple else id(fill)
         return self._native.builtin((block, slow, fill, self))
+
+    def know(self, versions: Sequence[int] | None) -> None:
+        """Of which versions of ``reads`` the arrays are that are computed of them; None: of none that will be met. It
+        is called with their locks held."""
+        if versions is not self._versions:
+            first = len(self._block) - 2 * int(self._block[Block.READS])
+            self._block[first + 1 :: 2] = 0 if versions is None else [*map(id, versions)]
+            self._versions = versions  # the objects, which the block points to
 
     def wants(self) -> bool:
         """True if another frame would be of use: all are in use."""

@@ -80,8 +80,8 @@ def _rows(pairs: Sequence[Sequence[int]]) -> np.ndarray:
 
 @dataclass
 class Recordings:
-    """What is on disk of a function: the recording of its program, or of the two that it is (``TwoPrograms``; ``reads``
-    is None for one)."""
+    """What is on disk of a function: the recording of its program (``rest``), and of its prologue (``first``), if there
+    is one (``reads`` is None if not)."""
 
     rest: Recording | None = None
     first: Recording | None = None

@@ -5,16 +5,21 @@ It has the interface of ``symc.runtime.program.Program``.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from symc.ir.function import Function
+from symc.ir.plan import Step
+from symc.ir.record import replace
 from symc.ir.reference import Within, apply, schedule
 from symc.ir.text import print_function
+from symc.ir.types import TupleType
 from symc.ir.value import Value
 from symc.runtime.commit import replace_arrays
+from symc.runtime.timing import Event, StepTime, Timer
 
 Observer = Callable[[Value, Any, list[Any]], None]
 
@@ -62,6 +67,31 @@ class ReferenceProgram:
         replace_arrays(cells, results[len(results) - len(cells) :])
         return results
 
+    def timer(self, sizes: Mapping[str, int]) -> Timer:
+        """What times every op."""
+        events: list[Event] = []
+
+        def times(*calls: Sequence[np.ndarray], log: bool = False) -> list[StepTime]:
+            runs = [one(arrays) for arrays in calls]
+            return [replace(ts[0], seconds=sum(t.seconds for t in ts)) for ts in zip(*runs)]
+
+        def one(arrays: Sequence[np.ndarray]) -> list[StepTime]:
+            found: list[StepTime] = []
+            events.clear()
+            start = last = time.perf_counter()
+
+            def note(v: Value, result: Any, operands: list[Any]) -> None:
+                nonlocal last
+                now = time.perf_counter()
+                found.append(StepTime(self.function, _as_step(v), 0, 1, now - last))
+                events.append(Event(len(events), last - start, now - start))
+                last = time.perf_counter()
+
+            self.run(arrays, sizes, observe=note)
+            return found
+
+        return Timer(times, lambda: list(events))
+
     def _deliver(
         self, results: list[Any], arrays: Sequence[np.ndarray], out: Sequence[np.ndarray | None] | None
     ) -> list[np.ndarray]:
@@ -78,3 +108,11 @@ class ReferenceProgram:
             taken.add(id(a))
             done.append(a)
         return done
+
+
+def _as_step(v: Value) -> Step:
+    """An op as a step of a plan, each operand in memory of its own."""
+    places = {o: str(k) for k, o in enumerate(v.operands)}
+    count = len(v.type.items) if isinstance(v.type, TupleType) else 1
+    return Step("control" if v.regions else "call", v, tuple(places[o] for o in v.operands),
+                tuple(f"result {k}" for k in range(count)))

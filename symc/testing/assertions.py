@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from symc.errors import PipelineError, did_you_mean
+from symc.inspection import notes
 from symc.ir.function import Function
 from symc.ir.value import Value
 from symc.opt import UNFUSED, Optimized, lookup_rule, optimize
@@ -91,7 +92,7 @@ def fired(f: Any, name: str) -> int:
 
 
 def _optimized(f: Any) -> Optimized:
-    return f if isinstance(f, Optimized) else f._optimized()
+    return f if isinstance(f, Optimized) else notes(f)
 
 
 def _asked(f: Any, name: str) -> str:

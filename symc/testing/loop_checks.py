@@ -76,8 +76,8 @@ def check_values(p: Program, sizes: Sequence[int] = SIZES, modes: Sequence[str] 
     outputs = p.outputs(Loops, inputs)
     functions = {m: sc.compile(outputs, inputs, mode=m, **options) for m in modes}
     for f in functions.values():
-        if f._prepared.plan is not None:
-            check_plan(f._prepared.plan)
+        if f._compilation.plan is not None:
+            check_plan(f._compilation.plan)
     for n in sizes:
         for seed in range(2):
             arrays = p.arrays(n, seed)
@@ -92,7 +92,7 @@ def check_values(p: Program, sizes: Sequence[int] = SIZES, modes: Sequence[str] 
 def source(p: Program) -> Function:
     """The function of a program before any pass."""
     inputs = p.inputs()
-    return sc.compile(p.outputs(Loops, inputs), inputs, mode="reference")._prepared.source
+    return sc.compile(p.outputs(Loops, inputs), inputs, mode="reference")._compilation.source
 
 
 def check_stages(p: Program | Function, pipeline: str = DEFAULT, sizes: Sequence[int] = SIZES,
@@ -193,7 +193,7 @@ def check_budget(p: Program, n: int = 100) -> None:
             g = sc.compile(values, fixed, max_bytes=int(peak * share))
         except sc.MemoryBudgetError:
             return
-        check_plan(g._prepared.plan)
+        check_plan(g._compilation.plan)
         compare(f"{share} of the bytes", g(*arrays), want)
 
 
@@ -224,7 +224,7 @@ def check_derivatives(p: Program, sizes: Sequence[int] = (3, 1, 0), mode: str = 
         if n == sizes[0]:
             _finite_differences(p, fixed, arrays, want)
     if stages:
-        check_stages(f._prepared.source, sizes=sizes, arrays=p.arrays)
+        check_stages(f._compilation.source, sizes=sizes, arrays=p.arrays)
 
 
 def _finite_differences(p: Program, fixed: Sequence[Any], arrays: Arrays, want: Arrays) -> None:
@@ -262,7 +262,7 @@ def check_batches(p: Program, entries: int = 2, n: int = 3, mode: str = "referen
     if sane(want):
         compare(f"vmap, {mode}", f(*arrays), want)
         if stages:
-            check_stages(f._prepared.source, sizes=(n,), arrays=lambda *_: arrays)
+            check_stages(f._compilation.source, sizes=(n,), arrays=lambda *_: arrays)
 
 
 CHECKS: dict[str, Callable[[Program], None]] = {

@@ -153,4 +153,4 @@ def fast(kernel: Kernel) -> object:
 
 def of(outs, ins, *arrays: np.ndarray, **more) -> list[Case]:
     """The kernels of a compiled expression."""
-    return cases_of(sc.compile(outs, ins, mode="default")._prepared.final, arrays, fast, **more)
+    return cases_of(sc.compile(outs, ins, mode="default")._compilation.final, arrays, fast, **more)

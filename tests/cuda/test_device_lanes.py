@@ -45,14 +45,14 @@ def towers() -> Function:
         h = sc.sort(h, axis=1) - sc.max(h, axis=0)
         ends.append(sc.tanh(h @ w))
     total = ends[0] + ends[1] @ ends[2]
-    return sc.compile([total, ends[1].sum()], [x, *ws])._prepared.final
+    return sc.compile([total, ends[1].sum()], [x, *ws])._compilation.final
 
 
 def loops() -> Function:
     """Two loops that need nothing of each other."""
     x, v, w = sc.input("x", "f32", (8,)), sc.input("v", "f32", (8, 8)), sc.input("w", "f32", (8, 8))
     ends = [sc.fori_loop(0, n, lambda k, h, m=m: sc.tanh(m @ h / 4), x) for n, m in ((20, v), (30, w))]
-    return sc.compile([ends[0] * ends[1]], [x, v, w])._prepared.final
+    return sc.compile([ends[0] * ends[1]], [x, v, w])._compilation.final
 
 
 def choices() -> Function:
@@ -61,7 +61,7 @@ def choices() -> Function:
     steps = sc.fori_loop(0, 20, lambda k, h: sc.tanh(w @ h / 4), x)
     turns = sc.while_loop(lambda h: h.sum() < 9, lambda h: h + sc.abs(w @ h), sc.abs(x) + 0.1, max_steps=30)
     branch = sc.cond((w @ x).sum() > 0, lambda a: sc.tanh(a @ x), lambda a: a @ x * 2, w @ w)
-    return sc.compile([steps, turns, branch], [x, w])._prepared.final
+    return sc.compile([steps, turns, branch], [x, w])._compilation.final
 
 
 def plans(f: Function) -> list[Plan]:

@@ -34,7 +34,7 @@ PROGRAMS: dict[str, Callable[[], tuple]] = {
 
 def text_of(name: str) -> str:
     """The last kernel of a program."""
-    plan = sc.compile(*PROGRAMS[name]())._prepared.plan
+    plan = sc.compile(*PROGRAMS[name]())._compilation.plan
     form = kernel_form_of([s for s in plan.steps if s.kind == "launch"][-1])
     variants = family(form)
     choice = variants.choose(lambda s: evaluate(s, SIZES))

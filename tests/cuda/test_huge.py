@@ -41,7 +41,7 @@ PROGRAMS = {
 
 def _kernel(name: str):
     inputs, out, _ = PROGRAMS[name]
-    final = sc.compile(out, inputs, mode="default")._prepared.final
+    final = sc.compile(out, inputs, mode="default")._compilation.final
     v = [v for v in final.values() if v.op.name == "fused"][-1]
     return v, fast(Kernel.of((v.regions[0], ()), scalarize(collapse(v.regions[0]))))
 

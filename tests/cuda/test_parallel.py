@@ -76,7 +76,7 @@ def test_checked_ranks_whose_steps_run_side_by_side():
     """Reductions have a stream of their own, in which all ranks come to them in the same order."""
     with emulated_cuda():
         (step, ws), (whole, wholes) = training(TWO, "n", 256), training("cpu", width=256)
-        assert {s.lane for s in step._prepared.plan.steps} > {0}
+        assert {s.lane for s in step._compilation.plan.steps} > {0}
         x, y = numbers(4, 256), numbers(4, 256, seed=7)
         for _ in range(4):
             np.testing.assert_allclose(float(step(x, y)[0]), whole(x, y)[0], rtol=1e-5)
@@ -96,7 +96,7 @@ def test_what_crosses_and_what_is_called():
     for _ in range(6):
         results = step(x, y)  # kept until the next ones are there: their memory comes in turns
     products = step.calls["gemm"]
-    assert [v.op for v in step._prepared.plan.function.values()].count(all_reduce) == 1
+    assert [v.op for v in step._compilation.plan.function.values()].count(all_reduce) == 1
     for was, now in zip(before, counted(step)):
         assert now["library_calls"] - was["library_calls"] == 6 * (products + 1)
         assert now["h2d_bytes"] - was["h2d_bytes"] == 6 * (x.nbytes + y.nbytes) // 2
@@ -147,7 +147,7 @@ def test_one_rank_reduces_nothing():
     y = sc.parallel.all_reduce(sc.mean(x, axis=0), "mean")
     for device in ("cpu", "cuda:1", ("cuda:1",)):
         f = sc.compile(y, [x], device=device, split="n")
-        assert not any(v.op is all_reduce for v in f._prepared.final.values())
+        assert not any(v.op is all_reduce for v in f._compilation.final.values())
         np.testing.assert_allclose(np.asarray(f(numbers(6, 4)).tolist()), numbers(6, 4).mean(0), rtol=1e-6)
     np.testing.assert_allclose(sc.compile(y, [x], mode="reference")(numbers(6, 4)), numbers(6, 4).mean(0), rtol=1e-6)
 
@@ -156,7 +156,7 @@ def test_what_is_the_same_everywhere_is_not_sent():
     x, c = sc.input("x", "float32", ("n", 4)), sc.input("c", "float32", (4,))
     y = [sc.parallel.all_reduce(c * 2, kind) for kind in ("mean", "maximum", "add")]
     f = sc.compile([*y, x], [x, c], device=THREE, split="n")
-    assert not any(v.op is all_reduce for v in every_value(f._prepared.final.body))
+    assert not any(v.op is all_reduce for v in every_value(f._compilation.final.body))
     got = f(numbers(3, 4), np.arange(4, dtype="float32"))
     np.testing.assert_array_equal([g.numpy() for g in got[:3]], np.arange(4) * np.array([[2], [2], [6]]))
 
@@ -292,7 +292,7 @@ def test_a_reduction_is_not_moved_into_a_branch():
     x, k = sc.input("x", "float32", ("n", 3)), sc.input("k", "bool", ())
     joined = sc.parallel.all_reduce(sc.sum(x, axis=0))
     f = sc.compile(sc.cond(k, lambda: sc.cumsum(joined), lambda: sc.zeros(3, "float32")), [x, k], device=TWO, split="n")
-    assert any(v.op is all_reduce for v in f._prepared.final.values())
+    assert any(v.op is all_reduce for v in f._compilation.final.values())
     np.testing.assert_allclose(f(numbers(4, 3), True).numpy(), np.cumsum(numbers(4, 3).sum(0)), rtol=1e-5)
 
 

@@ -30,8 +30,9 @@ MADE = 5
 
 class Block(enum.IntEnum):
     """Words of a block. After them: a `Row` for each argument, then each state; ``MADE`` words for each array that is
-    made; (acquire, release), methods of the lock of each state, in the order to take them; each state, in the order of
-    its array; (state, k) for each that is updated: by what array k of those made, or in place if k < 0."""
+    made; (acquire, release), methods of each lock, in the order to take them; each state, in the order of its array;
+    (state, k) for each that is updated: by what array k of those made, or in place if k < 0; (state, version) for each
+    that must have this version."""
 
     SLOW = 0  #     what is called where this is not enough
     RUN = 1  #      the address of the interpreter of plans
@@ -58,7 +59,9 @@ class Block(enum.IntEnum):
     FLOAT = 22  #   Python's types of numbers
     INT = 23
     OUT = 24  #     the name "out", 0 if an input has it or results cannot be written elsewhere
-    FRAMES = 25  #  for each frame the address of its words, and what makes its arena larger; 0 after the last
+    LOCKS = 25  #   how many locks there are
+    READS = 26  #   how many states must have a version
+    FRAMES = 27  #  for each frame the address of its words, and what makes its arena larger; 0 after the last
     ROWS = FRAMES + 2 * MOST_FRAMES + 1
 
 
@@ -146,8 +149,9 @@ class _Entry(Arguments):
         self.rows = self.at(self.block, self.const(Block.ROWS))
         self.made_rows = self.row(self.total)
         self.locks = self.at(self.made_rows, b.mul(self.load(self.block, Block.MADE), self.const(MADE)))
-        self.cells = self.at(self.locks, b.shl(self.states, self.const(1)))
+        self.cells = self.at(self.locks, b.shl(self.load(self.block, Block.LOCKS), self.const(1)))
         self.updates = self.at(self.cells, self.states)
+        self.reads = self.at(self.updates, b.shl(self.load(self.block, Block.UPDATED), self.const(1)))
 
     def take(self) -> None:
         """Take the locks of the states if they are free; put their arrays behind the arguments."""
@@ -174,7 +178,15 @@ class _Entry(Arguments):
             self.call("Py_DecRef", found)
             self.need(self.equal(b.ptrtoint(found, self.i64), self.load(self.block, Block.FALSE)), self.back)
 
-        self.each(self.states, lock)
+        def unchanged(k: Any) -> None:
+            row = b.shl(k, self.const(1))
+            version = self.attribute(self.object(self.reads, row), Block.CELL_VERSION, self.back)
+            self.call("Py_DecRef", version)  # the state keeps it, or it is not the one that is known
+            known = self.load(self.reads, b.or_(row, self.const(1)))
+            self.need(self.equal(b.ptrtoint(version, self.i64), known), self.back)
+
+        self.each(self.load(self.block, Block.LOCKS), lock)
+        self.each(self.load(self.block, Block.READS), unchanged)
         self.each(self.states, array)
         self.each(self.load(self.block, Block.UPDATED), borrowed)
 

@@ -182,6 +182,6 @@ def arguments(seed: int, aim: str = "") -> Program:
                 out = DISPATCH[made.function](*made.args, **made.kwargs)
                 outputs = [t for t in (out if isinstance(out, list | tuple) else [out]) if isinstance(t, sc.Tensor)]
                 leaves, arrays = own, data
-    f = sc.compile(outputs, leaves, mode="reference")._prepared.source
+    f = sc.compile(outputs, leaves, mode="reference")._compilation.source
     doubled = tuple([a * a.dtype.type(2) if a.dtype.kind in "fc" else a for a in arrays])
     return Program(f"arguments:{seed}" + (f":{aim}" if aim else ""), f, (tuple(arrays), doubled))

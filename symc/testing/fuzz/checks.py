@@ -25,6 +25,7 @@ from symc.debugging.observe import evaluate
 from symc.debugging.sample import Sample
 from symc.debugging.shrink import shrink
 from symc.debugging.trust import Difference, Trusted
+from symc.driver import compile_built
 from symc.errors import DeviceError, ExecutionError
 from symc.function import CompiledFunction
 from symc.ir.function import Function
@@ -36,10 +37,8 @@ from symc.ir.verify import verify
 from symc.nest import LEAF, Nest
 from symc.opt import DEFAULT, FAST_COMPILE, Optimized, optimize
 from symc.opt.pipelines import ON_CUDA
-from symc.prepared import prepare
 from symc.save import pack, unpack
 from symc.signature import Slot
-from symc.target import target_of
 
 Arrays = tuple[np.ndarray, ...]
 #: How long a failing program may be made smaller.
@@ -245,7 +244,7 @@ def compiled(f: Function, mode: str = "reference", pipeline: str | None = None,
     built = Built(f, Nest("tuple", (LEAF,) * len(f.outputs)), slots, (), frozenset())
     options = dict(mode=mode, pipeline=pipeline, name=f.name, threads=None, max_bytes=None,
                    backend=backend)
-    return CompiledFunction(built, prepare(f, mode, pipeline, frozenset(), target=target_of(options)), options)
+    return compile_built(built, options)
 
 
 def _file_is_wrong(s: Sample) -> Difference | str | None:

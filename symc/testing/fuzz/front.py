@@ -233,7 +233,7 @@ def front(seed: int, aim: str = "") -> Program:
     if seed % 3 == 0:
         with refusals():
             outputs = [*outputs[-1:], *w.gradient()]
-    f = sc.compile(outputs, w.inputs, mode="reference")._prepared.source
+    f = sc.compile(outputs, w.inputs, mode="reference")._compilation.source
     data = []
     for style, n in zip((*STYLES, "edges"), (4, 1, 0, 2, 3), strict=True):
         numbers = Numbers(rng, style)

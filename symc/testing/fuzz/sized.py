@@ -97,7 +97,7 @@ def sized(seed: int, aim: str = "") -> Program:
             data = [tuple(arrays(n, m).values()) for n, m in sizes(2)]
             accepted = tuple(d for d in data if _accepts(g, d))
             if accepted:
-                return Program(f"sized:{seed}" + (f":{aim}" if aim else ""), g._prepared.source, accepted)
+                return Program(f"sized:{seed}" + (f":{aim}" if aim else ""), g._compilation.source, accepted)
 
 
 def _written(rng: np.random.Generator, aim: str) -> Any:
