@@ -11,7 +11,6 @@ from symc.ir.garbage import no_collections
 from symc.ir.locks import new_lock
 from symc.ir.phases import current, recording
 from symc.ir.plan import Plan
-from symc.runtime.kernels import compile_count
 from symc.settings import Settings
 
 if TYPE_CHECKING:
@@ -58,6 +57,7 @@ class Compilation:
     @stage
     def program(self) -> Program:
         from symc import stages
+        from symc.runtime.kernels import compile_count
 
         before = compile_count()
         program = stages.load(self.source, self.planned, self.settings)

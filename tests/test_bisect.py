@@ -147,7 +147,7 @@ def test_a_wrong_plan():
     temps = [n for n, b in plan.buffers.items() if b.kind == "temp"]
     assert len(temps) > 1
     wrong = replace(plan, offsets=dict.fromkeys(plan.offsets, 0))
-    f._compilation.program = load(wrong)
+    f._compilation.made["program"] = load(wrong)
     found = sc.bisect(f, A)
     assert found.kind == "plan" and "overwrite" in str(found)
 

@@ -177,7 +177,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[Function]:
         found.append(build(*args, **options).function)
         raise Enough
 
-    monkeypatch.setattr("symc.function.build", closes)
+    monkeypatch.setattr("symc.driver.build", closes)
     return found
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from symc.runtime.frames import Sizes
-from symc.runtime.timing import StepTime, Timer
+
+if TYPE_CHECKING:
+    from symc.runtime.timing import StepTime, Timer
 
 
 class WithPrologue:
@@ -41,6 +43,8 @@ class WithPrologue:
 
     def timer(self, sizes: Sizes) -> Timer:
         """What times a call that finds what the prologue made."""
+        from symc.runtime.timing import Timer
+
         frame = self.main.timer(sizes)
 
         def times(*calls: Sequence[np.ndarray], log: bool = False) -> list[StepTime]:
