@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from symc.calling import Calling
     from symc.ir.function import Function
     from symc.ir.plan import Plan
+    from symc.settings import Settings
     from symc.signature import Signature
 
 
@@ -43,17 +44,15 @@ class Program(Runner, Protocol):
 
 @dataclass(frozen=True)
 class Backend:
-    """``load(source, function, plan, target, threads)``: a program; ``function`` is what became of ``source``, and
-    there is a plan if ``plans``. ``signature(target, source, *interface)`` accepts the arguments of calls,
-    ``calling(target, ...)`` makes the calls. ``modes``: those it has. ``pipeline``: of the mode "default", by its name
-    in ``symc.opt.pipelines``. ``streams``: how many a plan may use (in a CUDA graph they are branches, which cost the
-    host nothing). ``on_disk``: what is lowered is kept for other processes."""
+    """``load(planned, source, settings)``: the program of a plan (if there are ``plans``, else of a function) of what
+    was written as ``source``. ``calls()``: the classes that accept arguments and make calls. ``modes``: those it has.
+    ``pipeline``: of the mode "default", by its name in ``symc.opt.pipelines``. ``streams``: how many a plan may use (in
+    a CUDA graph they are branches, which cost the host nothing). ``on_disk``: code is kept for other processes."""
 
     name: str
-    load: Callable[[Function, Function, Plan | None, Target, int | None], Program]
-    signature: Callable[..., Signature]
-    calling: Callable[..., Calling]
-    modes: tuple[str, ...]
+    load: Callable[[Plan | Function, Function, Settings], Program]
+    calls: Callable[[], tuple[type[Signature], type[Calling]]]
+    modes: tuple[str, ...] = ("default", "fast_compile", "debug")
     plans: bool = True
     pipeline: str = "DEFAULT"
     streams: int = 1
@@ -70,83 +69,61 @@ def backend_of(target: Target, mode: str) -> Backend:
 # --- the CPU ----------------------------------------------------------------------------------------------------------
 
 
-def _on_cpu(source: Function, function: Function, plan: Plan | None, target: Target, threads: int | None) -> Program:
+def _on_cpu(plan: Any, source: Function, settings: Settings) -> Program:
     from symc.runtime.program import load
     from symc.runtime.threads import threads_of
 
-    assert plan is not None
-    return load(plan, threads_of(threads), target.compiler)
+    return load(plan, threads_of(settings.threads), settings.target.compiler)
 
 
-def _by_numpy(source: Function, function: Function, plan: Plan | None, target: Target, threads: int | None) -> Program:
+def _by_numpy(function: Any, source: Function, settings: Settings) -> Program:
     from symc.runtime.reference_program import ReferenceProgram
 
     return ReferenceProgram(function)
 
 
-def _host_signature(target: Target, source: Function, *interface: Any) -> Signature:
+def _host_calls() -> tuple[type[Signature], type[Calling]]:
+    from symc.calling import Calling
     from symc.signature import Signature
 
-    return Signature(*interface)
-
-
-def _host_calling(target: Target, *call: Any) -> Calling:
-    from symc.calling import Calling
-
-    return Calling(*call)
+    return Signature, Calling
 
 
 #: Kernels by LLVM or Numba, run by the native interpreter of plans.
-CPU = Backend("cpu", _on_cpu, _host_signature, _host_calling, ("default", "fast_compile", "debug"), on_disk=True)
+CPU = Backend("cpu", _on_cpu, _host_calls, on_disk=True)
 #: The reference of every op, one after the other.
-NUMPY = Backend("numpy", _by_numpy, _host_signature, _host_calling, ("default", "fast_compile", "debug", *BY_NUMPY),
-                plans=False)
+NUMPY = Backend("numpy", _by_numpy, _host_calls, (*CPU.modes, *BY_NUMPY), plans=False)
 
 
 # --- CUDA devices, real and emulated ----------------------------------------------------------------------------------
 
 
-def _on_gpu(source: Function, function: Function, plan: Plan | None, target: Target, threads: int | None) -> Program:
+def _on_gpu(plan: Any, source: Function, settings: Settings) -> Program:
     from symc.runtime.cuda.devices import context
     from symc.runtime.cuda.program import CudaProgram
 
-    assert plan is not None
-    return CudaProgram(plan, context(target.device), target.precision)
+    return CudaProgram(plan, context(settings.target.device), settings.target.precision)
 
 
-def _device_signature(target: Target, source: Function, *interface: Any) -> Signature:
-    from symc.on_device import DeviceSignature
+def _gpu_calls() -> tuple[type[Signature], type[Calling]]:
+    from symc.on_device import DeviceCalling, DeviceSignature
 
-    return DeviceSignature(target, *interface)
-
-
-def _device_calling(target: Target, *call: Any) -> Calling:
-    from symc.on_device import DeviceCalling
-
-    return DeviceCalling(target, *call)
+    return DeviceSignature, DeviceCalling
 
 
-def _on_gpus(source: Function, function: Function, plan: Plan | None, target: Target, threads: int | None) -> Program:
+def _on_gpus(plan: Any, source: Function, settings: Settings) -> Program:
     from symc.runtime.cuda.ranks import RanksProgram, group
     from symc.splitting import split_of
 
-    assert plan is not None
-    return RanksProgram(plan, group(target.devices), target.precision, split_of(source, target).dims)
+    target = settings.target
+    return RanksProgram(plan, group(target.devices), target.precision, split_of(source.inputs, target).dims)
 
 
-def _ranks_signature(target: Target, source: Function, *interface: Any) -> Signature:
-    from symc.on_devices import RanksSignature
+def _gpus_calls() -> tuple[type[Signature], type[Calling]]:
+    from symc.on_devices import RanksCalling, RanksSignature
 
-    return RanksSignature(target, source, *interface)
-
-
-def _ranks_calling(target: Target, *call: Any) -> Calling:
-    from symc.on_devices import RanksCalling
-
-    return RanksCalling(target, *call)
+    return RanksSignature, RanksCalling
 
 
-GPU = Backend("cuda", _on_gpu, _device_signature, _device_calling, ("default", "fast_compile"), pipeline="ON_CUDA",
-              streams=4)
-SEVERAL_GPUS = Backend("several cuda", _on_gpus, _ranks_signature, _ranks_calling, GPU.modes, pipeline="ON_CUDA",
-                       streams=GPU.streams)
+GPU = Backend("cuda", _on_gpu, _gpu_calls, ("default", "fast_compile"), pipeline="ON_CUDA", streams=4)
+SEVERAL_GPUS = Backend("several cuda", _on_gpus, _gpus_calls, GPU.modes, pipeline="ON_CUDA", streams=GPU.streams)

@@ -145,6 +145,7 @@ class Calling:
         found = entry.Entry(arguments, made, self._count, states, lowered.first, self._names, into, native)
         if self.prologue is not None:
             self.prologue.told = found.know
+            found.know(self.prologue.versions)  # others that come between tell it again in their next call
         return found
 
     def _call_with_state(self, arrays: list[np.ndarray], out: Any) -> Any:

@@ -38,15 +38,14 @@ class CompiledFunction:
         self._built, self._compilation, self._program = built, compilation, program
         self._options = dict(options)
         settings, f = compilation.settings, built.function
-        self._target, self._backend = settings.target, settings.backend
-        self._signature = self._backend.signature(self._target, f, f.name, built.slots, f.inputs, f.guards,
-                                                  built.donated)
+        self._target = settings.target
+        accepts, self._calls = settings.backend.calls()
+        self._signature = accepts(f.name, built.slots, f.inputs, f.guards, built.donated, self._target)
         self._bind_cells(built.cells)
 
     def _bind_cells(self, cells: Sequence[Cell]) -> None:
         self._cells = tuple(cells)
-        self._calling = self._backend.calling(self._target, self._built, self._compilation, self._program,
-                                              self._signature, cells)
+        self._calling = self._calls(self._built, self._compilation, self._program, self._signature, cells)
         self.__call__: Callable[..., Any] = self._calling.call
         self.__signature__ = CALL_SIGNATURE
         me = weakref.ref(self)

@@ -17,14 +17,14 @@ from symc.nest import match
 from symc.runtime.cuda.arrays import DeviceArray, borrowed, device_array, is_on_device, overlap
 from symc.runtime.cuda.devices import context
 from symc.signature import Signature
-from symc.target import Target
 
 
 class DeviceSignature(Signature):
     """Takes arrays of the device as they lie there, and arrays of the host if they may be copied."""
 
-    def __init__(self, target: Target, *interface: Any):
+    def __init__(self, *interface: Any):
         super().__init__(*interface)
+        target = interface[-1]
         self.where, self.transfers = context(target.device), target.transfers
 
     def arrays(self, args: tuple, kwargs: Mapping[str, Any]) -> list[Any]:
@@ -69,8 +69,9 @@ class DeviceSignature(Signature):
 class DeviceCalling(Calling):
     """What a function that was compiled for a device does when it is called."""
 
-    def __init__(self, target: Target, *call: Any):
+    def __init__(self, *call: Any):
         super().__init__(*call)
+        target = self._compilation.settings.target
         self._where = context(target.device)
         if target.transfers == "auto":
             fill = self._fill

@@ -13,21 +13,21 @@ import numpy as np
 
 from symc.calling import Calling
 from symc.errors import DeviceError, DTypeError, InputError, ShapeError, SymcError
-from symc.ir.function import Function
 from symc.ir.types import DTYPE_NAMES
 from symc.runtime.cuda.arrays import is_on_device, overlap
 from symc.runtime.cuda.ranks import HostParts, RankArrays, group, replicated
 from symc.signature import Signature
 from symc.splitting import part_sizes, split_of
-from symc.target import Target
 
 
 class RanksSignature(Signature):
     """Takes arrays of the host, and what functions on the same devices have returned."""
 
-    def __init__(self, target: Target, source: Function, *interface: Any):
+    def __init__(self, *interface: Any):
         super().__init__(*interface)
-        self.where, self.split, self.transfers = group(target.devices), split_of(source, target), target.transfers
+        target = interface[-1]
+        self.where, self.transfers = group(target.devices), target.transfers
+        self.split = split_of(self.inputs, target)
 
     def arrays(self, args: tuple, kwargs: Mapping[str, Any]) -> list[Any]:
         return self.any_arrays(args, kwargs)
@@ -79,8 +79,9 @@ class RanksSignature(Signature):
 class RanksCalling(Calling):
     """What a function that was compiled for several devices does when it is called."""
 
-    def __init__(self, target: Target, *call: Any):
+    def __init__(self, *call: Any):
         super().__init__(*call)
+        target = self._compilation.settings.target
         self._where = group(target.devices)
         if target.transfers == "auto":
             fill = self._fill

@@ -20,6 +20,7 @@ from symc.ir.record import dataclass
 from symc.ir.types import TensorType
 from symc.nest import LEAF, Nest, match
 from symc.state import concrete, converted
+from symc.target import HOST, Target
 
 #: How many tuples of shapes are remembered as accepted, of functions that run elsewhere than on the CPU.
 REMEMBERED = 256
@@ -111,6 +112,7 @@ class Signature:
         inputs: Sequence[Input],
         guards: Sequence[Guard] = (),
         donated: frozenset[int] = frozenset(),
+        target: Target = HOST,
     ):
         self.function, self.slots, self.inputs, self.guards = function, tuple(slots), tuple(inputs), tuple(guards)
         self.donated = donated

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,14 +36,14 @@ NOTHING = Split()
 NOT_REDUCED = (np.dtype("int16"), np.dtype("uint16"))
 
 
-def split_of(f: Function, target: Target) -> Split:
-    """What is split. Nothing, where there is one device."""
+def split_of(interface: Sequence[Input], target: Target) -> Split:
+    """What is split of the inputs of a function. Nothing, where there is one device."""
     if not target.devices:
         return NOTHING
     wanted = {size_name(n) for n in target.split}
-    dims = frozenset(i.type.shape[0] for i in f.inputs if _first(i) in wanted)
-    inputs = tuple(k for k, i in enumerate(f.inputs) if i.type.shape[:1] and i.type.shape[0] in dims)
-    return Split(inputs, frozenset(n for k in inputs for n in names(_first(f.inputs[k]))), dims)
+    dims = frozenset(i.type.shape[0] for i in interface if _first(i) in wanted)
+    inputs = tuple(k for k, i in enumerate(interface) if i.type.shape[:1] and i.type.shape[0] in dims)
+    return Split(inputs, frozenset(n for k in inputs for n in names(_first(interface[k]))), dims)
 
 
 def _first(i: Input) -> Size:
@@ -65,7 +65,7 @@ def check_split(f: Function, target: Target, donated: frozenset[int] = frozenset
         raise InputError(f"{f.name}: arguments of several devices cannot be donated",
                          values=[_row(f, k) for k in sorted(donated)])
     _check_dtypes(f, target)
-    split = split_of(f, target)
+    split = split_of(f.inputs, target)
     _check_names(f, target, split)
     _check_results(f, target, split)
 

@@ -82,7 +82,7 @@ def _for_ranks(f: Function, target: Target) -> Function:
     from symc.opt.ranks import for_ranks
     from symc.splitting import split_of
 
-    return for_ranks(f, target.ranks, split_of(f, target).inputs)
+    return for_ranks(f, target.ranks, split_of(f.inputs, target).inputs)
 
 
 def plan(f: Function, settings: Settings) -> Planned:
@@ -110,15 +110,11 @@ def plan(f: Function, settings: Settings) -> Planned:
 
 def load(source: Function, planned: Planned, settings: Settings) -> Program:
     """Compile kernels, and what runs them; in a mode that checks, inside of what does."""
-    target = settings.target
-
-    def loaded(p: Plan | None) -> Program:
-        return settings.backend.load(source, planned.function, p, target, settings.threads)
-
+    backend = settings.backend
     with _as_internal(planned.function):
-        program = loaded(planned.plan)
+        program = backend.load(planned.plan or planned.function, source, settings)
         if planned.prologue is not None:
-            program = WithPrologue(program, loaded(planned.prologue), planned.reads)
+            program = WithPrologue(program, backend.load(planned.prologue, source, settings), planned.reads)
     return program
 
 

@@ -1,6 +1,7 @@
 """Values of unchanged states are kept between calls, and never a call too long."""
 
 import pickle
+import sys
 import threading
 
 import numpy as np
@@ -46,6 +47,34 @@ def test_weights_are_put_side_by_side_once():
     assert "kept" in f.dump() and "plan @project_kept" in f.plan
     assert "abreast" in f.source or "concat" in f.source
     assert f.profile(np.ones((2, 6))) is not None
+
+
+def test_calls_run_no_python_while_the_weights_stay():
+    w = weights()
+    f = projections(w)
+    x = RNG.normal(size=(5, 6))
+    f(x)
+    frames = []
+
+    def entered(x):
+        frames.clear()
+        sys.setprofile(lambda frame, event, _: event == "call" and frames.append(frame.f_code.co_name))
+        try:
+            got = f(x)
+        finally:
+            sys.setprofile(None)
+        return got, len(frames)
+
+    for rows in (x, x[:2], x[:0]):
+        got, count = entered(rows)
+        assert count == 0
+        np.testing.assert_allclose(got, expected(rows, w), rtol=1e-12, atol=1e-12)
+    w[1].set_value(np.ones((6, 8)))
+    check(f, w)  # in Python: computed again
+    assert entered(x)[1] == 0 and computed(f) == 2
+    w[0].get_value(borrow=True)[:] = 3  # nobody counts what is done to it from now on
+    check(f, w)
+    assert entered(x)[1] > 0
 
 
 def test_set_value():
