@@ -135,7 +135,9 @@ class Calling:
         arguments = [(i.type.dtype, i.type.ndim) for i in self._built.function.inputs]
         made = [(lowered.fresh[k - lowered.given].dtype, k, dims, ndim) for k, dims, ndim in slots]
         updated = list(zip(self._updated, new, strict=True))
-        into = self._built.outputs.kind == "leaf" and not own_out(self._names, ())
+        nest = self._built.outputs
+        flat = nest.kind == "leaf" or nest.kind == "tuple" and all(c.kind == "leaf" for c in nest.children)
+        into = flat and not own_out(self._names, ())
         states = None
         if self._cells:
             p = self.prologue

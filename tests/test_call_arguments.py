@@ -77,6 +77,38 @@ def test_out() -> None:
             f(data, out=wrong)
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_out_of_several_results(count: int) -> None:
+    x, w = sc.matrix("x"), sc.shared(0.0, "w")
+    outputs = (x * 2 + 1, sc.sum(x, axis=0), sc.exp(x))[:count]
+    f = sc.compile(outputs, [x], updates={w: w + 1})
+    data = np.arange(12.0).reshape(3, 4)
+    wanted = f(data)
+    base = np.zeros((7, 4))
+    buffers: list[Any] = [np.empty((3, 4)), np.empty(4), base[:3], base[3:6], base[1:4], base[6], base[:6:2], data, None,
+                          np.empty((3, 4), "f4"), np.empty((3, 5)), np.empty((3, 4)).view(Sub), 1.0]
+    arrays = buffers[:8]
+    before = [sys.getrefcount(b) for b in arrays]
+    for n, outs in enumerate(itertools.product(buffers, repeat=count)):
+        if count == 3 and n % 7:
+            continue
+        given = [b.copy() if b is data else b for b in outs]
+        try:
+            calls = w.get_value()
+            found = f(data.copy(), out=tuple(given))
+        except sc.SymcError:
+            assert w.get_value() == calls and any(
+                type(b) in (float, type(None)) or b.shape != r.shape or b.dtype != r.dtype
+                or any(np.may_share_memory(b, c) for c in given[:k] if isinstance(c, np.ndarray))
+                for k, (b, r) in enumerate(zip(given, wanted, strict=True)))
+        else:
+            assert type(found) is tuple and all(a is b for a, b in zip(found, given, strict=True))
+            assert all(map(np.array_equal, found, wanted)) and w.get_value() == calls + 1
+        del given
+    found = outs = None
+    assert [sys.getrefcount(b) for b in arrays] == before
+
+
 def test_nothing_is_kept_of_arguments() -> None:
     x = sc.matrix("x")
     f, data, dtype = sc.compile(x * 2 + 1, [x]), np.ones((50, 50)), np.dtype("f8")

@@ -188,7 +188,7 @@ class Entry:
     """What the builtin of a function reads. ``arguments`` (then states): dtype and rank of each; ``made`` (results,
     then arrays of states): dtype, which array of the call it is, slot of its shape and rank of each; ``first``: the
     slot of the first array; ``names``: of the arguments (states have none); ``into``: the result may be written into
-    ``out=``."""
+    ``out=``, several into a tuple."""
 
     def __init__(
         self,
@@ -225,6 +225,7 @@ class Entry:
         block[Block.EMPTY] = native.empty
         block[Block.CAN_CAST], block[Block.FROM_ARRAY] = native.can_cast, native.from_array
         block[Block.FLOAT], block[Block.INT], block[Block.OUT] = id(float), id(int), id(OUT) if into else 0
+        block[Block.TUPLES] = id(tuple)
         block[Block.ARRAY], block[Block.ARGS] = id(np.ndarray), len(arguments) - count
         block[Block.MADE], block[Block.RESULTS] = len(made), results
         self._frames: list[tuple[Any, Any]] = []

@@ -239,11 +239,10 @@ class Arguments(Words):
 
     # -- ``out=``
 
-    def into(self, dims: Any, made: Any, otherwise: Any) -> Any:
-        """The array to write the result into: of the right dtype, rank, layout and shape (``made`` is its row), apart
-        from all arguments."""
+    def into(self, out: Any, dims: Any, made: Any, others: Any, otherwise: Any) -> None:
+        """``out`` must be an array to write a result into: of the right dtype, rank, layout and shape (``made`` is its
+        row), apart from all arguments and ``others``: how many, and the array and bytes of an element of each."""
         b = self.b
-        out = self.pointer(b.load(self.out, typ=self.i64))
         self.need(self.equal(self.load(out, ARRAY["type"]), self.load(self.block, self.array_type)), otherwise)
         self.need(self.equal(self.load(out, ARRAY["descr"]), self.load(made, 0)), otherwise)
         self.need(self.equal(self.half(out, ARRAY["nd"]), self.load(made, 1)), otherwise)
@@ -254,13 +253,14 @@ class Arguments(Words):
                   lambda j: self.need(self.equal(self.load(shape, j), self.load(dims, j)), otherwise))
         start, end = self.extent(out, self.load(made, 4))
 
-        def apart(k: Any) -> None:
-            first, last = self.extent(self.object(self.arrays, k), self.load(self.row(k), Row.SIZE))
+        def apart(array: Any, size: Any) -> None:
+            first, last = self.extent(array, size)
             before, after = b.icmp_unsigned("<=", last, start), b.icmp_unsigned(">=", first, end)
             self.need(b.or_(before, after), otherwise)
 
-        self.each(self.total, apart)
-        return out
+        self.each(self.total, lambda k: apart(self.object(self.arrays, k), self.load(self.row(k), Row.SIZE)))
+        count, array = others
+        self.each(count, lambda k: apart(*array(k)))
 
     def extent(self, array: Any, size: Any) -> tuple[Any, Any]:
         """Where an array (or header) begins and ends."""

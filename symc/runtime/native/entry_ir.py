@@ -61,7 +61,8 @@ class Block(enum.IntEnum):
     OUT = 24  #     the name "out", 0 if an input has it or results cannot be written elsewhere
     LOCKS = 25  #   how many locks there are
     READS = 26  #   how many states must have a version
-    FRAMES = 27  #  for each frame the address of its words, and what makes its arena larger; 0 after the last
+    TUPLES = 27  #  the type of tuples
+    FRAMES = 28  #  for each frame the address of its words, and what makes its arena larger; 0 after the last
     ROWS = FRAMES + 2 * MOST_FRAMES + 1
 
 
@@ -111,6 +112,7 @@ class _Entry(Arguments):
         self.results, self.arrays, self.own_arrays, self.headers = (
             b.alloca(self.i64, n) for n in (MOST_RESULTS, MOST_ARGUMENTS, MOST_ARGUMENTS, HEADER * MOST_ARGUMENTS))
         self.out, self.owned = b.alloca(self.i64), b.alloca(self.i64)
+        self.outs = b.alloca(self.i64, 2)
         self.state = b.alloca(self.i64, 4)  # how many locks are held, how many arrays of states; an argument; a number
         self.slow, self.back = self.f.append_basic_block("slow"), self.f.append_basic_block("back")
         self.block = self.object(self.object(this, ITEM), ARRAY["data"])
@@ -290,18 +292,22 @@ class _Entry(Arguments):
         empty = self.ir.FunctionType(self.word, [self.i32, self.word, self.word, self.i32])
         make = b.inttoptr(self.load(self.block, Block.EMPTY), empty.as_pointer())
         m = self.load(self.block, Block.MADE)
+        self.given_out()
         failed = self.f.append_basic_block("failed")
 
+        def made_row(k: Any) -> Any:
+            return self.at(self.made_rows, b.mul(k, self.const(MADE)))
+
         def result(k: Any) -> None:
-            row = self.at(self.made_rows, b.mul(k, self.const(MADE)))
+            row = made_row(k)
             descr, nd = self.object(row, 0), self.load(row, 1)
             dims = self.at(self.memory, self.load(row, 3))
-            fresh, given, there = (self.f.append_basic_block(n) for n in ("fresh", "given", "there"))
-            wanted = b.load(self.out, typ=self.i64)
-            b.cbranch(self.equal(b.select(self.equal(k, self.const(0)), wanted, self.const(0)), self.const(0)), fresh,
-                      given)
+            fresh, given, there, unfit = (self.f.append_basic_block(n) for n in ("fresh", "given", "there", "unfit"))
+            b.cbranch(b.icmp_unsigned("<", k, self.load(self.outs, 0)), given, fresh)
             b.position_at_end(given)
-            out = self.into(dims, row, self.free)
+            out = self.object(self.object(self.outs, 1), k)
+            before = k, lambda j: (self.object(self.results, j), self.load(made_row(j), 4))
+            self.into(out, dims, row, before, unfit)
             self.call("Py_IncRef", out)
             at_given = b.block
             b.branch(there)
@@ -312,6 +318,9 @@ class _Entry(Arguments):
             self.need(b.icmp_unsigned("!=", made, self.null), failed)
             at_fresh = b.block
             b.branch(there)
+            b.position_at_end(unfit)
+            self.left.add_incoming(k, unfit)
+            b.branch(failed)
             b.position_at_end(there)
             array = b.phi(self.word)
             array.add_incoming(out, at_given)
@@ -330,6 +339,26 @@ class _Entry(Arguments):
         self.failed = failed
         self.each(m, result)
         return m
+
+    def given_out(self) -> None:
+        """``outs``: how many arrays there are to write results into, and the address of the first: ``out=`` itself, or
+        the items of a tuple, one for each result."""
+        b = self.b
+        out = b.load(self.out, typ=self.i64)
+        self.store(self.outs, 0, 0)
+        with b.if_then(b.icmp_unsigned("!=", out, self.const(0))):
+            several = b.icmp_unsigned("!=", self.load(self.block, Block.TUPLE), self.const(0))
+            with b.if_else(several) as (items, lone):
+                with items:
+                    array, count = self.pointer(out), self.load(self.block, Block.RESULTS)
+                    kind = self.load(array, ARRAY["type"])
+                    self.need(self.equal(kind, self.load(self.block, Block.TUPLES)), self.free)
+                    self.need(self.equal(self.load(array, ITEM - 1), count), self.free)
+                    b.store(count, self.outs)
+                    b.store(b.add(out, self.const(8 * ITEM)), self.at(self.outs, self.const(1)))
+                with lone:
+                    self.store(self.outs, 0, 1)
+                    b.store(b.ptrtoint(self.out, self.i64), self.at(self.outs, self.const(1)))
 
     def run(self, m: Any) -> None:
         b, f = self.b, self.f
