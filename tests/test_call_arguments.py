@@ -85,8 +85,8 @@ def test_out_of_several_results(count: int) -> None:
     data = np.arange(12.0).reshape(3, 4)
     wanted = f(data)
     base = np.zeros((7, 4))
-    buffers: list[Any] = [np.empty((3, 4)), np.empty(4), base[:3], base[3:6], base[1:4], base[6], base[:6:2], data, None,
-                          np.empty((3, 4), "f4"), np.empty((3, 5)), np.empty((3, 4)).view(Sub), 1.0]
+    buffers: list[Any] = [np.empty((3, 4)), np.empty(4), base[:3], base[3:6], base[1:4], base[6], base[:6:2], data,
+                          None, np.empty((3, 4), "f4"), np.empty((3, 5)), np.empty((3, 4)).view(Sub), 1.0]
     arrays = buffers[:8]
     before = [sys.getrefcount(b) for b in arrays]
     for n, outs in enumerate(itertools.product(buffers, repeat=count)):
