@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from symc.backends import Program
+from symc.ir import location
 from symc.ir.function import Function
 from symc.ir.garbage import no_collections
 from symc.ir.locks import new_lock
@@ -26,7 +27,7 @@ def stage(make: Callable[[Any], T]) -> T:
     def get(self: Compilation) -> T:
         with self.lock:
             if make.__name__ not in self.made:
-                with no_collections(lasting=True), recording(self.record):
+                with no_collections(lasting=True), recording(self.record), location.at(self.lines):
                     self.made[make.__name__] = make(self)
             return self.made[make.__name__]
 
@@ -39,7 +40,7 @@ class Compilation:
     def __init__(self, source: Function, settings: Settings, saved: Function | None = None):
         self.source, self.settings, self._saved = source, settings, saved
         self.made: dict[str, Any] = {}
-        self.lock, self.record = new_lock(), current()
+        self.lock, self.record, self.lines = new_lock(), current(), location.here()
         self.compiled = 0  # kernels that had to be compiled for it
 
     @stage

@@ -9,6 +9,7 @@ that check.
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -43,18 +44,37 @@ def program_of(c: Compilation) -> Runner:
     file = File(key)
     found = file.read()
     if found is None or not found.whole:
-        file.follow(c.program)
-        return c.program
+        return _followed(c, file)
+    _late.add(c)
     threads = threads_of(s.threads)
 
     def program() -> Any:
-        file.follow(c.program)
-        return c.program
+        return _followed(c, file)
 
     if found.reads is None:
         return Recorded(found.rest, program, threads)
     return WithPrologue(Recorded(found.rest, lambda: program().main, threads),
                         Recorded(found.first, lambda: program().prologue, threads), found.reads)
+
+
+def _followed(c: Compilation, file: File) -> Any:
+    """The program, whose code others will find: if symc alone has made it, and the user was not warned meanwhile."""
+    program = c.program
+    if not extensions.changed() and (c.notes is None or not c.notes.warned):
+        file.follow(program)
+    return program
+
+
+_late: weakref.WeakSet[Compilation] = weakref.WeakSet()
+
+
+def _compile_late() -> None:
+    """Functions that were found are what symc alone makes of them, also where that is asked for later."""
+    for c in list(_late):
+        c.program
+
+
+extensions.before_change.append(_compile_late)
 
 
 def key_of(f: Function, mode: str, pipeline: str | None, donated: frozenset[int], backend: str = "llvm") -> str | None:
@@ -64,8 +84,9 @@ def key_of(f: Function, mode: str, pipeline: str | None, donated: frozenset[int]
     if not all(is_builtin(v.op) for v in every_value(f.body)):
         return None
     settings = [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("SYMC_") and k != object_cache.FOLDER]
-    parts = ["function", version.of_everything(), f.body.fingerprint.hex(), str(f.updates), str(sorted(donated)), mode,
-             str(pipeline), backend, *settings]
+    interface = [f"{i.role} {i.declared or i.type}" for i in f.inputs] + [f"{g} {g.least}" for g in f.guards]
+    parts = ["function", version.of_everything(), f.body.fingerprint.hex(), str(interface), str(f.updates),
+             str(sorted(donated)), mode, str(pipeline), backend, *settings]
     return object_cache.key(parts)
 
 

@@ -14,7 +14,12 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-if "PYTEST_XDIST_WORKER" not in os.environ:
+#: A folder that a run leaves for the next, which finds there all that this one compiled.
+LEFT = os.environ.get("TESTS_CACHE_DIR")
+
+if LEFT:
+    os.environ["SYMC_CACHE_DIR"] = LEFT
+elif "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["SYMC_CACHE_DIR"] = tempfile.mkdtemp(prefix="symc-tests-")
     atexit.register(shutil.rmtree, os.environ["SYMC_CACHE_DIR"], True)
 
@@ -22,11 +27,29 @@ settings.register_profile("symc", deadline=None, suppress_health_check=[HealthCh
 settings.load_profile("symc")
 
 
-def pytest_configure() -> None:
-    """Every test compiles what it says: nothing is taken from what another test compiled, or from what it broke."""
+def check_unchanged(who: str) -> None:
+    """Nobody leaves symc changed for others: in a process with rules of its own nothing is found on disk."""
+    from symc.ir import extensions
+
+    assert not extensions.changed(), f"{who} has changed {sorted(extensions._changed)}"
+
+
+def pytest_collection_finish() -> None:
+    check_unchanged("importing tests")
+
+
+@pytest.fixture(autouse=True)
+def as_it_came() -> Iterator[None]:
+    yield
+    check_unchanged("the test")
+
+
+@pytest.fixture
+def cold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every function is compiled as the test says: none is found on disk, and none is left there."""
     from symc import warm
 
-    warm.KEPT = ()
+    monkeypatch.setattr(warm, "KEPT", ())
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

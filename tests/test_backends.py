@@ -22,7 +22,6 @@ import pytest
 import symc as sc
 from symc import warm
 from symc.debugging.trust import Trusted
-from symc.ir import extensions
 from symc.ir.function import Function, Input, function
 from symc.ir.op import Op
 from symc.runtime import object_cache
@@ -112,8 +111,6 @@ def test_a_backend_is_an_option_of_every_door() -> None:
 
 def test_what_is_on_disk_is_of_one_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(object_cache.FOLDER, str(tmp_path))
-    monkeypatch.setattr(extensions, "_changed", [])
-    monkeypatch.setattr(warm, "KEPT", ("default",))
     x = sc.input("x", "float64", shape=("n",))
     for backend, kernels in (("llvm", ["llvm"]), ("numba", ["numba"]), ("numpy", []), (None, ["llvm"])):
         f = sc.compile(sc.sin(x) * 3, [x], backend=backend)

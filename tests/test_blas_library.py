@@ -15,7 +15,6 @@ import pytest
 import symc as sc
 from symc import warm
 from symc.errors import InputError
-from symc.ir import extensions
 from symc.ir.op import lookup
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
@@ -123,8 +122,6 @@ def test_sizes_are_as_large_as_the_librarys_integers(size: int, each_library: st
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache in which functions are kept."""
     monkeypatch.setenv(object_cache.FOLDER, str(tmp_path / "cache"))
-    monkeypatch.setattr(extensions, "_changed", [])
-    monkeypatch.setattr(warm, "KEPT", ("default",))
     return tmp_path / "cache"
 
 

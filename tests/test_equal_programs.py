@@ -22,9 +22,9 @@ import pytest
 import symc as sc
 from benchmarks.workload import Run
 from benchmarks.workloads import load_all
-from symc import stages, warm
+from symc import stages
 from symc.build import build
-from symc.ir import dim, extensions
+from symc.ir import dim
 from symc.ir.dim import evaluate, fresh_size, names, product, size_name, substitute
 from symc.ir.function import Function, Input, bound_names, function
 from symc.ir.location import Loc
@@ -211,10 +211,8 @@ def test_an_example_is_one_function(name: str, built: list[Function]) -> None:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of its own, in a process that nobody has changed."""
+    """A cache of its own."""
     monkeypatch.setenv(object_cache.FOLDER, str(tmp_path / "cache"))
-    monkeypatch.setattr(extensions, "_changed", [])
-    monkeypatch.setattr(warm, "KEPT", ("default", "fast_compile"))
     return tmp_path / "cache"
 
 

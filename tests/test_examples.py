@@ -1,5 +1,6 @@
 """Every example runs and does what it says, compiled and by the NumPy references."""
 
+import runpy
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +12,6 @@ from examples import (
     char_lstm,
     cnn_digits,
     custom_op,
-    custom_rule,
     gaussian_process,
     hello,
     hmc,
@@ -69,9 +69,10 @@ def test_custom_op():
     np.testing.assert_allclose(slope, (1 - 2 * x * x) * np.exp(-x * x), rtol=1e-12)
 
 
-def test_custom_rule(mode: str):
-    custom_rule.test_rule()
-    angle, rules = custom_rule.main()
+def test_custom_rule(mode: str, own_rules):
+    example = runpy.run_module("examples.custom_rule")
+    example["test_rule"]()
+    angle, rules = example["main"]()
     assert "angle_between_steps" in rules
     expected = 0 if mode == "reference" else 1 / (1 + 1e9 * (1e9 + 1))  # nothing is rewritten there
     np.testing.assert_allclose(angle, expected, rtol=1e-15)

@@ -12,7 +12,6 @@ import pytest
 
 import symc as sc
 from symc import stages, warm
-from symc.ir import extensions
 from symc.opt.rule import Rule, register, temporary_rules
 from symc.runtime import object_cache
 from symc.runtime.blas_library import library
@@ -24,10 +23,8 @@ from tests.equal_programs import is_warm
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of its own, in a process that nobody has changed."""
+    """A cache of its own."""
     monkeypatch.setenv(object_cache.FOLDER, str(tmp_path / "cache"))
-    monkeypatch.setattr(extensions, "_changed", [])
-    monkeypatch.setattr(warm, "KEPT", ("default", "fast_compile"))
     return tmp_path / "cache"
 
 
@@ -183,14 +180,13 @@ def test_what_decides_the_program_is_in_its_name() -> None:
     assert is_warm(sc.compile(outputs, inputs, name="other"))
 
 
-def test_nothing_is_kept_of_what_users_add(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_kept_of_what_users_add() -> None:
     outputs, inputs = affine()
     sc.compile(outputs, inputs)(np.ones(2), np.ones(2))
 
     with temporary_rules():
         register(Rule("user_rule", "user_family", True, ("add",), lambda v, context: None))
         assert not is_warm(sc.compile(outputs, inputs))
-    monkeypatch.setattr(extensions, "_changed", [])
     half = sc.op(lambda a: a / 2, name="test_warm_half", numba=lambda a: a / 2)
     x = sc.vector("x")
     f = sc.compile(half(x), [x])

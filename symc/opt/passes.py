@@ -68,14 +68,16 @@ def register_pass(p: Pass) -> Pass:
     if p.name in _passes:
         raise PipelineError(f"a pass is already called {p.name!r}")
     how = p.function or p.loops or p.records
-    extensions.note(p.name, extensions.PACKAGE if how is None else extensions.file_of(how))
+    extensions.note("pass", p.name, extensions.PACKAGE if how is None else extensions.file_of(how))
     _passes[p.name] = p
     return p
 
 
 def unregister_pass(name: str) -> None:
     """Take a user's pass out again."""
-    _passes.pop(name, None)
+    if name in _passes:
+        extensions.note_removal("pass", name)
+        del _passes[name]
 
 
 def graph_pass(name: str, bodies: bool = False) -> Callable[[FunctionPass], FunctionPass]:
@@ -156,12 +158,14 @@ class Step:
 
 @dataclass
 class Optimized:
-    """``function`` after the whole pipeline; ``stages`` after each pass (the first is "input")."""
+    """``function`` after the whole pipeline; ``stages`` after each pass (the first is "input"). ``warned``: the user was
+    warned of the pipeline."""
 
     function: Function
     stages: dict[str, Function]
     provenance: Provenance
     report: list[Step] = field(default_factory=list)
+    warned: bool = False
 
 
 @phase("optimize")
@@ -171,9 +175,11 @@ def optimize(f: Function, pipeline: str = DEFAULT, *, strict: bool = False, veri
     Raises PipelineError for an unknown pass, rule or tag.
     """
     selection = parse_pipeline(pipeline, _passes, known_names())
-    check_order(selection.passes)
+    warned = check_order(selection.passes)
     with no_collections(), answers_kept():
-        return _optimize(f, selection, strict, verify)
+        found = _optimize(f, selection, strict, verify)
+    found.warned = warned
+    return found
 
 
 def _optimize(f: Function, selection: Selection, strict: bool, verify: bool) -> Optimized:
@@ -233,15 +239,16 @@ def _can_apply(p: Pass, words: frozenset[str], selection: Selection) -> bool:
     return not p.on or not words.isdisjoint(p.on)
 
 
-def check_order(names: Sequence[str]) -> None:
-    """Warn of passes in an order that cannot work."""
+def check_order(names: Sequence[str]) -> bool:
+    """Warn of passes in an order that cannot work; whether there are any."""
     for k, name in enumerate(names):
         late = [n for n in names[k + 1 :] if n in _passes[name].undone_by]
         if late:
             warnings.warn(
                 f"pipeline: {late[0]} comes after {name}, which it undoes or which leaves it nothing to look at; "
                 f"put {late[0]} before {name}", stacklevel=2)
-            return
+            return True
+    return False
 
 
 def _stage_name(name: str, stages: Iterable[str]) -> str:

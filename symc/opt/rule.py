@@ -168,7 +168,7 @@ def register(r: Rule) -> Rule:
         raise PipelineError(
             f"a rule is already called {r.name!r}", help="give it another name, or unregister the first"
         )
-    extensions.note(r.name, r.source[0] or extensions.file_of(r.apply))
+    extensions.note("rule", r.name, r.source[0] or extensions.file_of(r.apply))
     _rules[r.name] = r
     _answers.clear()
     if r.family == "canonicalize":  # (while the others are registered, each is compared with the same of these)
@@ -199,7 +199,7 @@ def unregister(name: str) -> None:
     """Take a rule out."""
     if name not in _rules:
         raise PipelineError(f"no rule is called {name!r}", help=did_you_mean(name, _rules))
-    extensions.note(name)
+    extensions.note_removal("rule", name)
     del _rules[name]
     _answers.clear()
     _canonical_rules.cache_clear()
@@ -225,10 +225,11 @@ def known_names() -> frozenset[str]:
 @contextmanager
 def temporary_rules() -> Iterator[None]:
     """Rules registered inside are gone afterwards (for tests)."""
-    before = dict(_rules)
+    before, noted = dict(_rules), extensions.noted("rule")
     try:
         yield
     finally:
+        extensions.restore("rule", noted)
         _rules.clear()
         _rules.update(before)
         _answers.clear()
