@@ -20,7 +20,6 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc import warm
 from symc.debugging.trust import Trusted
 from symc.ir.function import Function, Input, function
 from symc.ir.op import Op

@@ -158,8 +158,8 @@ class Step:
 
 @dataclass
 class Optimized:
-    """``function`` after the whole pipeline; ``stages`` after each pass (the first is "input"). ``warned``: the user was
-    warned of the pipeline."""
+    """``function`` after the whole pipeline; ``stages`` after each pass (the first is "input"). ``warned``: its order
+    cannot work, and the user knows."""
 
     function: Function
     stages: dict[str, Function]
