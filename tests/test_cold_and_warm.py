@@ -172,8 +172,8 @@ def profile(f: CompiledFunction, args: tuple) -> Any:
 
 
 def asked(f: CompiledFunction, args: tuple, folder: Path, exact: bool = False) -> dict[str, Any]:
-    """All that can be asked of a function but what compiling took. ``exact``: how far it is from exact numbers too, which
-    takes long."""
+    """All that can be asked of a function but what compiling took. ``exact``: and how far it is from exact
+    numbers, which takes long."""
     questions: dict[str, Callable[[], Any]] = {
         "repr": lambda: repr(f), "text": lambda: str(f), "name": lambda: f.name, "inputs": lambda: str(f.inputs),
         "states": lambda: {n: str(v) for n, v in f.shared.items()}, "stages": lambda: f.stages,
@@ -181,10 +181,10 @@ def asked(f: CompiledFunction, args: tuple, folder: Path, exact: bool = False) -
         "source": lambda: f.source, "kernels": lambda: str(f.kernels), "calls": lambda: f.calls,
         "memory": lambda: f.memory(*args), "peak": lambda: vars(f.memory(*args)),
         "no size": lambda: f.memory(nothing=3), "explain": lambda: str(f.explain()), "one": lambda: str(f.explain(0)),
-        "nothing": lambda: f.explain("nothing"), "not": lambda: [str(f.why_not(n)) for n in ("gemm", "logs")],
+        "else": lambda: f.explain("nothing"), "not": lambda: [str(f.why_not(n)) for n in ("gemm", "logs")],
         "no rule": lambda: f.why_not("nothing"), "diff": lambda: str(f.diff("input")),
-        "accuracy": lambda: exact and str(f.accuracy()), "profile": lambda: profile(f, args), "html": lambda: html(f, folder),
-        "dot": lambda: f.to_dot(), "graph": lambda: graph(f), "saved": lambda: saved(f, folder),
+        "accuracy": lambda: exact and str(f.accuracy()), "profile": lambda: profile(f, args),
+        "html": lambda: html(f, folder), "dot": lambda: f.to_dot(), "graph": lambda: graph(f), "saved": lambda: saved(f, folder),
         "trace": lambda: {n: (a.dtype, a.shape, a.tobytes()) for n, a in f.trace(*args).items()},
         "pickled": lambda: pickle.loads(pickle.dumps(f)).dump(), "copy": lambda: f.copy().plan,
         "wrong": lambda: f.memory(), "wrong trace": lambda: str(f.trace()), "wrong profile": lambda: profile(f, ()),
