@@ -71,7 +71,7 @@ _late: weakref.WeakSet[Compilation] = weakref.WeakSet()
 def _compile_late() -> None:
     """Functions that were found are what symc alone makes of them, also where that is asked for later."""
     for c in list(_late):
-        c.program
+        assert c.program is not None
 
 
 extensions.before_change.append(_compile_late)

@@ -29,11 +29,11 @@ from symc.ir.traverse import every_value
 from symc.nest import flatten
 from symc.opt import graph_pass, rule, unregister, unregister_pass
 from symc.runtime import object_cache
-from symc.runtime.frames import Frames
 from symc.runtime.recording import recorded
+from symc.runtime.with_prologue import WithPrologue
 from symc.testing.fuzz.front import Writer
-from symc.warm import WarmPrepared
 from tests.equal_programs import PROGRAMS, Program
+from tests.test_warm import is_warm
 
 Call = tuple[tuple, dict[str, Any]]
 
@@ -67,19 +67,19 @@ def three(made: Program, calls: list[Call]) -> list[CompiledFunction]:
     outputs, inputs, options = made
     found: list[CompiledFunction] = []
     for kept, close in ((warm.KEPT, of_a_stranger), ((), build), (warm.KEPT, build)):
-        with changed(warm, "KEPT", kept), changed(importlib.import_module("symc.function"), "build", close):
+        with changed(warm, "KEPT", kept), changed(importlib.import_module("symc.driver"), "build", close):
             found.append(sc.compile(outputs, inputs, **options))
         if close is of_a_stranger:
             run(found[0], calls)
     is_kept = kept_on_disk(found[1])
-    assert isinstance(found[2]._prepared, WarmPrepared) == is_kept and not isinstance(found[1]._prepared, WarmPrepared)
+    assert is_warm(found[2]) == is_kept and not is_warm(found[1])
     return found
 
 
 def kept_on_disk(f: CompiledFunction) -> bool:
     """Whether its code is not bound to this process."""
-    program = f._prepared.program
-    parts = [program] if isinstance(program, Frames) else [program.first, program.rest]
+    program = f._compilation.program
+    parts = [program.main, program.prologue] if isinstance(program, WithPrologue) else [program]
     return all(recorded(p.code) is not None for p in parts)
 
 
@@ -303,12 +303,12 @@ def test_rules_and_passes_that_come_later_are_not_in_it(own_rules: None, tmp_pat
     assert "later" in str(changed_.explain()) and run(changed_, calls) == run(changed_, calls)
     unregister("later")
     again = sc.compile(*made[:2])
-    assert isinstance(again._prepared, WarmPrepared) and again.dump() == cold.dump()
+    assert is_warm(again) and again.dump() == cold.dump()
     assert run(again, calls) == run(cold, calls)
     graph_pass("late_pass")(lambda f: f)
-    assert not isinstance(sc.compile(*made[:2])._prepared, WarmPrepared)
+    assert not is_warm(sc.compile(*made[:2]))
     unregister_pass("late_pass")
-    assert isinstance(sc.compile(*made[:2])._prepared, WarmPrepared)
+    assert is_warm(sc.compile(*made[:2]))
 
 
 def later(x):

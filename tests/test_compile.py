@@ -486,7 +486,7 @@ def test_random_programs_with_state_gradients_and_donation(seed):
         f(rng.normal(size=shape))  # raises where any pass, the plan or the backend differs from the reference
 
 
-def test_failures_of_the_backend_are_internal_errors_with_text(monkeypatch):
+def test_failures_of_the_backend_are_internal_errors_with_text(cold, monkeypatch):
     from symc import stages
 
     x = sc.vector("x")

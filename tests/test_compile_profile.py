@@ -94,8 +94,7 @@ def test_a_function_on_disk_is_compiled_when_more_is_asked(monkeypatch: pytest.M
     sc.compile(y, [x])(np.ones(3))
     f = sc.compile(y, [x])
     f(np.ones(3))
-    if is_warm(f):  # where machine code is linked
-        assert "look for function on disk" in names(f) and "pass" not in names(f)
+    assert is_warm(f) and "look for function on disk" in names(f) and "pass" not in names(f)
     assert f.profile(np.ones(3))[0].seconds > 0 and "pass" in names(f)
 
 
@@ -117,7 +116,7 @@ def test_a_trace_has_the_phases_of_compiling(tmp_path: Any) -> None:
     assert min(e["ts"] for e in events if e["ph"] == "X") == 0
 
 
-def test_a_function_of_signatures_shows_that_of_the_last_call() -> None:
+def test_a_function_of_signatures_shows_that_of_the_last_call(cold: None) -> None:
     @sc.jit
     def g(x: Any) -> Any:
         return x * 3

@@ -251,7 +251,7 @@ def random_groups(seed):
 
 
 @pytest.fixture
-def eager(monkeypatch):
+def eager(cold, monkeypatch):
     """Packing pays always."""
     monkeypatch.setattr(pack_costs, "CALL", 1e12)
 
