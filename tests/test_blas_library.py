@@ -20,8 +20,8 @@ from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
 from symc.runtime import blas_library, lapack, object_cache, symbols
 from symc.runtime.blas_library import ROUTINES, OfNumpy, library, of_numpy
+from tests.equal_programs import is_warm
 from tests.test_lapack import program
-from tests.test_warm import is_warm
 
 RNG = np.random.default_rng(0)
 
@@ -141,7 +141,7 @@ def test_code_for_one_library_does_not_run_with_another(
         np.testing.assert_allclose(factor, np.linalg.cholesky(a @ a.T), rtol=1e-10, atol=1e-12)
         again = sc.compile(outputs, [x])
         assert is_warm(again)
-        names = [name for _, name in again._compilation.program._found["symbols"]]
+        names = [name for _, name in again._program.found["symbols"]]
         assert {n.split()[0] for n in names} & {"numpy", "scipy"} == {library().name}
         assert np.array_equal(again(a)[0], solved) and not again._compilation.made
         with pytest.raises(LookupError):

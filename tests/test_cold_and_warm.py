@@ -32,8 +32,7 @@ from symc.runtime import object_cache
 from symc.runtime.recording import recorded
 from symc.runtime.with_prologue import WithPrologue
 from symc.testing.fuzz.front import Writer
-from tests.equal_programs import PROGRAMS, Program
-from tests.test_warm import is_warm
+from tests.equal_programs import PROGRAMS, Program, is_warm
 
 Call = tuple[tuple, dict[str, Any]]
 
