@@ -6,12 +6,14 @@ What is found was left by a function with other names and no lines, so nothing o
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import pickle
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -210,7 +212,7 @@ def assert_same(made: Program, folder: Path, first: bool, exact: bool = True) ->
         assert x == y == z == w, args
 
 
-@pytest.mark.parametrize("k, name", enumerate(PROGRAMS))
+@pytest.mark.parametrize("k, name", list(enumerate(PROGRAMS)))
 def test_programs_look_the_same(k: int, name: str, tmp_path: Path) -> None:
     assert_same(PROGRAMS[name](), tmp_path, k % 2 == 0)
 
@@ -267,27 +269,36 @@ def outcomes(made: Program, count: int = 3) -> list[Any]:
     return [None if isinstance(a, str) else a for a in found]
 
 
-def interfaces() -> Iterator[Program]:
-    """One body, with weights that are states or arguments, and sizes that are the same or must be."""
+def of_weights(*states: bool) -> Program:
+    """With weights that are states or arguments."""
     x = sc.input("x", "float64", shape=("n", 3))
-    for states in range(4):
-        w, v = (sc.shared(np.full((3, 4), k + 1.0), f"w{k}") if states >> k & 1 else
-                sc.input(f"w{k}", "float64", shape=(3, 4)) for k in range(2))
-        arguments = [p for p in (w, v) if not isinstance(p, sc.SharedVariable)]
-        yield x @ w + sc.tanh(x @ v), [x, *arguments], {}
-    for other in ("n", "m"):
-        x, y = (sc.input(name, "float64", shape=(size,)) for name, size in (("x", "n"), ("y", other)))
-        yield x * 2 + y, [x, y], {}
-        yield sc.exp(x) * y[: x.shape[0]], [x, y], {}
+    w, v = (sc.shared(np.full((3, 4), k + 1.0), f"w{k}") if state else sc.input(f"w{k}", "float64", shape=(3, 4))
+            for k, state in enumerate(states))
+    return x @ w + sc.tanh(x @ v), [x, *[p for p, state in zip((w, v), states, strict=True) if not state]], {}
 
 
-def test_interfaces_of_one_body_are_programs_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = list(interfaces())
+def of_sizes(form: Callable[[Any, Any], Any], other: str) -> Program:
+    """With sizes that are the same, or must be."""
+    x, y = sc.input("x", "float64", shape=("n",)), sc.input("y", "float64", shape=(other,))
+    return form(x, y), [x, y], {}
+
+
+INTERFACES: list[list[Callable[[], Program]]] = [
+    [partial(of_weights, *states) for states in itertools.product([False, True], repeat=2)],
+    *[[partial(of_sizes, form, other) for other in "nm"] for form in (
+        lambda x, y: x * 2 + y, lambda x, y: sc.exp(x) * y[: x.shape[0]])]]
+
+
+@pytest.mark.parametrize("made", INTERFACES, ids=["weights", "sizes", "rows"])
+def test_interfaces_of_one_body_are_programs_of_their_own(made: list[Callable[[], Program]]) -> None:
+    """Whichever of them is on disk."""
+    programs = [make() for make in made]
     with changed(warm, "KEPT", ()):
-        want = [outcomes(m) for m in made]
-    for _ in range(2):
-        for k in (*range(len(made)), *reversed(range(len(made)))):
-            assert outcomes(made[k]) == want[k], k
+        want = [outcomes(p) for p in programs]
+    for first in programs:
+        object_cache.clear()
+        outcomes(first)
+        assert [outcomes(p) for p in programs] == want
 
 
 def test_rules_and_passes_that_come_later_are_not_in_it(own_rules: None, tmp_path: Path) -> None:
