@@ -599,7 +599,7 @@ def test_profile_has_a_row_per_step_with_its_line(mode):
 def test_a_plan_is_lowered_once(monkeypatch):
     x = sc.vector("x")
     f = sc.compile(sc.exp(x).cumsum() + sc.exp(x))
-    program, lowered = f._compilation.program, []
+    program, lowered = f._program, []
     lower = program.lower
     monkeypatch.setattr(program, "lower", lambda: lowered.append(1) or lower())
     for n in range(200):
