@@ -127,6 +127,26 @@ def test_nothing_is_promised_of_what_is_divided_by_what_cancelled(op):
         assert judge.difference([np.array(wrong)]) is not None
 
 
+@pytest.mark.parametrize("x,want", [(1.8337375706778403e-07, 1.0), (-2.1898093e11, 1.0), (2.0, 1.0)])
+def test_the_sign_of_what_cancelled_or_overflowed_may_be_zero(x, want):
+    """Its length is 1 on both sides of 0, and 0 between them."""
+    f = parse("""
+func @f(%x: f32[1], %y: f32[1]) -> (f32[]) {
+  %0 = exp %x : f32[1]
+  %1 = log %0 : f32[1]
+  %2 = mul %1, %1 : f32[1]
+  %3 = sub %2, %y : f32[1]
+  %4 = sign %3 : f32[1]
+  %5 = norm %4 {axes = (0,)} : f32[]
+  return %5
+}
+""")
+    square = np.array([1.0 if x == 2 else np.float32(x) ** 2], np.float32)
+    judge = Trusted(f, [np.array([x], np.float32), square])
+    assert judge.want[0] == want
+    assert (judge.difference([np.float32(0)]) is None) == (x != 2)
+
+
 GRAM = """
 func @f(%x: f64[3, 3]) -> (f64[3, 3]) {
   %0 = dot %x, %x {batch = ((), ()), contract = ((1,), (1,))} : f64[3, 3]

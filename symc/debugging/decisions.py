@@ -62,7 +62,9 @@ class Decisions:
 
 
 def _decides(v: Value) -> bool:
-    """Whether a value says something about real numbers, but is none."""
+    """Whether a value says something about real numbers, but is none (or is -1, 0 or 1)."""
+    if v.op.name == "sign":
+        return v.dtype.kind == "f"
     kinds = [t.dtype.kind for t in (v.type.items if isinstance(v.type, TupleType) else (v.type,))]
     return not v.regions and not set(kinds) & set("fc") and any(
         not isinstance(o.type, TupleType) and o.type.dtype.kind == "f" for o in v.operands)
