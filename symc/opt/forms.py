@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from symc.ir.dim import Size, if_any, known_nonnegative
+from symc.ir.dim import Size, if_any, known_nonnegative, product
 from symc.ir.record import dataclass
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPES, TensorType
@@ -119,7 +119,8 @@ def unit_axes(v: Value) -> dict[int, int] | None:
 
 
 def common_axes(source: Sequence[Size], target: Sequence[Size]) -> dict[int, int]:
-    """The axes that two shapes begin and end with: axis of the target, axis of the source."""
+    """The axes that two shapes begin and end with: axis of the target, axis of the source. None where what is between
+    them has other sizes, which is so of arrays without elements only."""
     out: dict[int, int] = {}
     k = 0
     while k < min(len(source), len(target)) and source[k] == target[k]:
@@ -129,7 +130,7 @@ def common_axes(source: Sequence[Size], target: Sequence[Size]) -> dict[int, int
     while j <= min(len(source), len(target)) - k and source[-j] == target[-j]:
         out[len(target) - j] = len(source) - j
         j += 1
-    return out
+    return out if product(source[k : len(source) - j + 1]) == product(target[k : len(target) - j + 1]) else {}
 
 
 # --- diagonals --------------------------------------------------------------------------------------------------------

@@ -215,7 +215,7 @@ def _weighted_dot(y: Value) -> Weighted | None:
 def is_shifted(e: Value) -> bool:
     """True if the greatest exponent has been subtracted already."""
     for _, y in flatten(e, "sum"):
-        while y.op in (broadcast, where):
+        while y.op is where or "movement" in y.op.traits:  # along an axis of length 1 it is reshaped, not repeated
             y = y.operands[y.op is where]
         if y.op in (stop_gradient, sup):
             return True

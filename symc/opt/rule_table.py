@@ -42,7 +42,7 @@ SIZES = {
     'rules.reductions': 13190,
     'rules.remat': 1727,
     'rules.select': 8749,
-    'rules.shapes': 11274,
+    'rules.shapes': 11124,
     'rules.sinking': 10557,
     'rules.softmax': 8880,
     'rules.writes': 12584,

@@ -7,7 +7,6 @@ slices rise towards the leaves, so that only what is read is computed. All exact
 
 from __future__ import annotations
 
-from symc.ir.dim import product
 from symc.ir.op import lookup, splat
 from symc.ir.ops.reduce import sum_
 from symc.ir.ops.shape import broadcast, ensure_shape, inverse_permutation, pad, reshape, slice_, transpose
@@ -277,9 +276,7 @@ def reshape_of_broadcast(v: Value) -> Value | None:
         return broadcast(x, axes=tuple(places[a] for a in placed), shape=v.shape)
     if all(a in placed for a in changed):
         axes = tuple(sorted((*[places[a] for a in placed if a in places], *new)))
-        found = tuple(v.shape[a] for a in axes)
-        if product(found) == product(x.shape):  # where there are no elements it may not be
-            return broadcast(reshape(x, shape=found), axes=axes, shape=v.shape)
+        return broadcast(reshape(x, shape=tuple(v.shape[a] for a in axes)), axes=axes, shape=v.shape)
     return None
 
 
