@@ -8,7 +8,7 @@ from typing import Any
 from symc.ir.op import lookup
 from symc.ir.value import Value
 from symc.numpy_api.elementwise import float_value, float_values, log1mexp, relu, sigmoid, softplus
-from symc.numpy_api.reductions import log_softmax, logsumexp, softmax
+from symc.numpy_api.reductions import log_softmax, logcumsumexp, logsumexp, softmax
 from symc.public import API, located
 from symc.tensor import Tensor
 
@@ -118,6 +118,7 @@ __all__ = [
     "log1mexp",
     "log_expit",
     "log_softmax",
+    "logcumsumexp",
     "logit",
     "logsumexp",
     "ndtr",

@@ -58,6 +58,32 @@ def test_nests_and_captured_values_of_a_system():
     np.testing.assert_allclose([out[0]["x"], out[0]["y"], out[1], out[2]], [3, -1, 2 * 2 * 1.5 * -0.5, -0.5])
 
 
+def test_a_system_that_is_not_symmetric_is_solved_transposed_too():
+    """Forward with the Jacobian J of the system, reverse with its transpose, for a solver that is given by hand."""
+    j, a = np.array([[2.0, 1.0, 0.0], [0.0, 3.0, -1.0], [0.5, 0.0, 1.5]]), sc.input("a", "float64", (3,))
+
+    def tangent_solve(g, y):
+        columns = [g(sc.asarray(e)) for e in np.eye(3)]
+        return sc.linalg.solve(sc.stack(columns, axis=1), y)
+
+    x = sc.custom_root(lambda x: sc.asarray(j) @ x + x**3 / 3 - a, sc.zeros(3),
+                       lambda f, x: _by_newton(f, x, tangent_solve), tangent_solve)
+    weights, direction = np.array([1.0, -2.0, 0.5]), np.array([0.3, 1.0, -1.0])
+    results = [x, sc.grad(sc.sum(x * weights), a), sc.jvp(x, a, direction)]
+    x_, back, forth = sc.compile(results, [a], mode="default")(np.array([0.4, -0.7, 1.1]))
+    whole = j + np.diag(x_**2)
+    np.testing.assert_allclose(j @ x_ + x_**3 / 3, [0.4, -0.7, 1.1], rtol=1e-12)
+    np.testing.assert_allclose(back, np.linalg.solve(whole.T, weights), rtol=1e-9)
+    np.testing.assert_allclose(forth, np.linalg.solve(whole, direction), rtol=1e-9)
+
+
+def _by_newton(f, x, tangent_solve):
+    for _ in range(8):
+        at = x
+        x = x - tangent_solve(lambda u, at=at: sc.jvp(f(at), at, u), f(at))
+    return x
+
+
 def test_fixed_point_of_a_layer():
     w, b = sc.input("w", "float64", (3, 3)), sc.input("b", "float64", (3,))
     x = sc.custom_fixed_point(lambda x: sc.tanh(w @ x + b), sc.zeros(3), tolerance=1e-13)

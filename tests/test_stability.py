@@ -80,3 +80,14 @@ def test_logsumexp_takes_weights_of_any_sign(b, keepdims):
     top = x.max(axis=1, keepdims=True)
     want = np.log(np.sum(b * np.exp(x - top), axis=1, keepdims=True)) + top
     np.testing.assert_allclose(found, want if keepdims else want[:, 0], rtol=1e-12)
+
+
+def test_the_log_of_running_sums_of_exponentials():
+    x = sc.input("x", shape=("n", "m"))
+    a = np.array([[1000.0, -5.0, -np.inf], [2.0, 3.0, 4.0]])
+    for axis in (None, 0, 1, -1):
+        y = sc.logcumsumexp(x, axis=axis)
+        (found,) = results([y], [x], [a])
+        want = np.logaddexp.accumulate(a.ravel() if axis is None else a, axis=axis or 0)
+        np.testing.assert_allclose(found, want, rtol=1e-15)
+    assert results([sc.logcumsumexp(x, axis=1)], [x], [np.ones((2, 0))])[0].shape == (2, 0)

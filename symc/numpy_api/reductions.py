@@ -287,6 +287,16 @@ cumsum = _running("cumsum", np.cumsum)
 cumprod = _running("cumprod", np.cumprod)
 
 
+@public()
+def logcumsumexp(a: Any, axis: int | None = None) -> Tensor:
+    """log(cumsum(exp(a))) along ``axis`` (of the raveled value for None), without overflow."""
+    t = as_tensor(a)
+    v = float_value(t, "logcumsumexp")
+    if axis is None:
+        v, axis = reshaped(v, (product(v.shape),)), 0
+    return Tensor(lookup("logcumsumexp")(v, axis=normal_axis(axis, v.ndim, "logcumsumexp", t), reverse=False))
+
+
 def _cumulative(name: str, function: Callable | None, first: int) -> Callable[..., Tensor]:
     def call(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
         t = as_tensor(x)
