@@ -27,8 +27,8 @@ from symc.runtime import object_cache
 from symc.runtime.compilers import numba_compile
 from symc.runtime.kernels import compile_count
 from symc.testing.fuzz.checks import compiled
+from symc.testing.interrupts import Alarm, alarm
 from tests.equal_programs import is_warm
-from tests.interrupts import Alarm, alarm
 from tests.op_cases import SAMPLED, apply, cases, observed
 
 SAMPLE = int(os.environ.get("SYMC_BACKEND_SAMPLE", "64"))

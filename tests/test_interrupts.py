@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -20,7 +19,8 @@ import pytest
 import symc as sc
 from examples import char_lstm, cnn_digits, hmc, kalman, logistic_regression, mlp_digits
 from symc import errors
-from tests.interrupts import MANY, Alarm, alarm, at_point, check_atomic, digest, interrupted
+from symc.testing.child import in_child
+from symc.testing.interrupts import MANY, Alarm, alarm, at_point, check_atomic, digest, interrupted
 
 RNG = np.random.default_rng(0)
 #: Modes with more points than can be tried in a test: so many steps apart.
@@ -381,26 +381,6 @@ def training() -> SimpleNamespace:
     return SimpleNamespace(step=lambda: f(np.ones(n)), v=v, w=w)
 
 
-def in_child(work: Callable[[], bool]) -> bool:
-    """Whether a forked process says that all is well, in time."""
-    child = os.fork()
-    if child == 0:
-        try:
-            os._exit(0 if work() else 1)
-        except BaseException as e:
-            os.write(2, f"{type(e).__name__}: {e}\n".encode())
-            os._exit(2)
-    end = time.monotonic() + 20
-    while time.monotonic() < end:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return status == 0
-        time.sleep(0.002)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return False
-
-
 def test_a_fork_while_another_thread_is_in_a_call() -> None:
     t, stop = training(), threading.Event()
 
@@ -408,7 +388,7 @@ def test_a_fork_while_another_thread_is_in_a_call() -> None:
         while not stop.is_set():
             t.step()
 
-    def continues() -> bool:
+    def continues() -> Any:
         v, w = t.v.get_value(), t.w.get_value()
         t.step()
         y = sc.input("y", "float64", shape=("m",))
@@ -418,7 +398,7 @@ def test_a_fork_while_another_thread_is_in_a_call() -> None:
     thread = threading.Thread(target=train)
     thread.start()
     try:
-        assert all([in_child(continues) for _ in range(5)])
+        assert [in_child(continues) for _ in range(5)] == ["True"] * 5
     finally:
         stop.set()
         thread.join()
@@ -442,7 +422,7 @@ def test_a_fork_in_the_middle_of_a_long_call(monkeypatch: pytest.MonkeyPatch) ->
     f = sc.compile(sc.sum(r), [x], updates={w: w + waiting(x)})
     reads = sc.compile(r * x, [x])
 
-    def works() -> bool:
+    def works() -> Any:
         with pytest.raises(sc.InputError, match="w was being updated by another thread when this process was forked"):
             w.get_value()
         with pytest.raises(sc.InputError, match="when this process was forked"):
@@ -454,7 +434,7 @@ def test_a_fork_in_the_middle_of_a_long_call(monkeypatch: pytest.MonkeyPatch) ->
     thread = threading.Thread(target=f, args=(np.ones(3),))
     thread.start()
     try:
-        assert inside.wait(20) and in_child(works)
+        assert inside.wait(20) and in_child(works) == "True"
     finally:
         go.set()
         thread.join()
@@ -481,7 +461,7 @@ def test_a_fork_in_the_middle_of_a_long_compile(monkeypatch: pytest.MonkeyPatch)
         known(np.ones(2))
     monkeypatch.setattr(llvm_compile, "optimized", slowly)
 
-    def works() -> bool:
+    def works() -> Any:
         go.set()
         monkeypatch.setattr(llvm_compile, "optimized", optimized)
         with pytest.raises(sc.ExecutionError, match="another thread was compiling when this process was forked"):
@@ -495,7 +475,7 @@ def test_a_fork_in_the_middle_of_a_long_compile(monkeypatch: pytest.MonkeyPatch)
     thread = threading.Thread(target=fails)
     thread.start()
     try:
-        assert inside.wait(20) and in_child(works)
+        assert inside.wait(20) and in_child(works) == "True"
     finally:
         go.set()
         thread.join()
@@ -508,7 +488,7 @@ def test_threads_of_kernels_in_a_forked_process() -> None:
     f = sc.compile(sc.sum(sc.exp(sc.sin(x))), [x], threads=2)
     data = RNG.normal(size=300_000)
     want = f(data)
-    assert in_child(lambda: bool(f(data) == want))
+    assert in_child(lambda: f(data) == want) == "True"
 
 
 SCRIPT = """

@@ -22,7 +22,8 @@ from symc.opt import all_passes
 from symc.testing.fuzz import arguments as _arguments  # noqa: F401 - declares its generator
 from symc.testing.fuzz import derivatives as _derivatives  # noqa: F401 - declares its checks
 from symc.testing.fuzz import front as _front  # noqa: F401 - declares its generator
-from symc.testing.fuzz import looped
+from symc.testing.fuzz import looped, moved
+from symc.testing.fuzz import outside as _outside  # noqa: F401 - declares its checks
 from symc.testing.fuzz import sized as _sized  # noqa: F401 - declares its generator
 from symc.testing.fuzz.checks import Trial, of_error, run
 from symc.testing.fuzz.generators import aimed_rules, sampled_ops
@@ -31,10 +32,11 @@ from symc.testing.fuzz.programs import Program, Reached, make
 
 #: How often each generator is taken, and each check is run, of a hundred.
 WEIGHTS = {"rules": 30, "front": 18, "mixed": 14, "ops": 13, "arguments": 7, "sized": 6, "straight": 6,
-           "loops": 6}  # fmt: skip
-SHARES = {"passes": 100, "fast_passes": 25, "again": 15, "text": 20, "files": 8, "gradients": 30, "differences": 15,
-          "batches": 25}  # fmt: skip
-NATIVE_SHARES = {"native": 60, "fast_native": 20, "plain_native": 30, "memory": 20}
+           "loops": 6, "moved": 8}  # fmt: skip
+SHARES = {"passes": 100, "fast_passes": 25, "again": 15, "text": 20, "files": 8, "outside": 10, "gradients": 30,
+          "differences": 15, "batches": 25}  # fmt: skip
+NATIVE_SHARES = {"native": 60, "fast_native": 20, "plain_native": 30, "memory": 20, "signals": 15,
+                 "outside_native": 6}
 #: Backends that are compared alone, and the check that does.
 ALONE = {"device": "on_device", "numba": "by_numba"}
 #: Of how many programs kernels are compiled when everything is tried.
@@ -175,6 +177,8 @@ class Campaign:
         kind = str(rng.choice(names, p=weights / weights.sum()))
         if kind == "rules":
             return f"rules:{seed}:{reached.least('rules', aimed_rules(), rng)}"
+        if kind == "moved":
+            return f"moved:{seed}" + (f":{rng.choice(moved.moving_rules())}" if rng.random() < 0.7 else "")
         return f"ops:{seed}:{reached.least('ops', sampled_ops(), rng)}" if kind == "ops" else f"{kind}:{seed}"
 
     def try_one(self, program: Program, out: Summary, rng: np.random.Generator) -> None:

@@ -39,6 +39,7 @@ from symc.opt import DEFAULT, FAST_COMPILE, Optimized, optimize
 from symc.opt.pipelines import ON_CUDA
 from symc.save import pack, unpack
 from symc.signature import Slot
+from symc.state import Cell
 
 Arrays = tuple[np.ndarray, ...]
 #: How long a failing program may be made smaller.
@@ -238,10 +239,12 @@ def files(t: Trial) -> Guilt | None:
 
 
 def compiled(f: Function, mode: str = "reference", pipeline: str | None = None,
-             backend: str | None = None) -> CompiledFunction:
-    """A function object of an IR function without states."""
-    slots = tuple(Slot(i.name) for i in f.inputs)
-    built = Built(f, Nest("tuple", (LEAF,) * len(f.outputs)), slots, (), frozenset())
+             backend: str | None = None, states: Sequence[np.ndarray] = ()) -> CompiledFunction:
+    """A function object of an IR function; ``states`` are the arrays of its last inputs, at first."""
+    slots = tuple(Slot(i.name) for i in f.inputs if i.role == "arg")
+    kept = [i for i in f.inputs if i.role == "state"]
+    cells = tuple(Cell(a.copy(), i.type, i.name) for i, a in zip(kept, states, strict=True))
+    built = Built(f, Nest("tuple", (LEAF,) * len(f.outputs)), slots, cells, frozenset())
     options = dict(mode=mode, pipeline=pipeline, name=f.name, threads=None, max_bytes=None,
                    backend=backend)
     return compile_built(built, options)

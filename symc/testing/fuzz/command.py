@@ -19,7 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("fuzz-failures"),
                         help="folder for failing programs, as .ir and as tests (default: fuzz-failures)")
     parser.add_argument("--generators", default="",
-                        help="of rules, front, mixed, ops, arguments, sized, straight, loops; default: all")
+                        help="of rules, front, mixed, ops, arguments, sized, straight, loops, moved; default: all")
     parser.add_argument("--edges", action="store_true", help="infinities and nans among the inputs, too")
     parser.add_argument("--replay", metavar="NAME", help="run every check on one program, such as mixed:17")
     parser.set_defaults(run=main)

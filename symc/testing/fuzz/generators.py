@@ -146,7 +146,8 @@ def aimed_rules() -> list[str]:
 
 
 @functools.cache
-def _examples(r: Rule) -> list[Value]:
+def examples_of(r: Rule) -> list[Value]:
+    """Left sides of a rule with one result."""
     try:
         return [v for v in r.examples() if not isinstance(v.type, TupleType)]
     except MISTAKES:
@@ -159,7 +160,7 @@ def rules(seed: int, aim: str = "") -> Program:
     rng = np.random.default_rng(seed)
     names = aimed_rules()
     r = lookup_rule(aim if aim in names else str(rng.choice(names)))
-    found = _examples(r)
+    found = examples_of(r)
     if not found:
         return straight(seed, "")
     left = found[int(rng.integers(len(found)))]

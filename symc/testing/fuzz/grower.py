@@ -44,6 +44,8 @@ def elementwise_ops() -> list[Op]:
 class Grower:
     """A pool of values. ``step`` adds one; the same seed gives the same."""
 
+    shapes = SHAPES
+
     def __init__(self, rng: np.random.Generator, dtypes: tuple[str, ...] | None = None):
         self.rng = rng
         self.dtypes = dtypes or FAMILIES[int(rng.integers(len(FAMILIES)))]
@@ -51,7 +53,7 @@ class Grower:
         self.leaves: list[Value] = []
         self.pool: list[Value] = []
         for _ in range(int(rng.integers(2, 5))):
-            shape = SHAPES[int(rng.integers(len(SHAPES)))]
+            shape = self.shapes[int(rng.integers(len(self.shapes)))]
             self.leaf(TensorType(DTYPES[str(rng.choice(self.dtypes))], shape))
 
     def leaf(self, t: TensorType) -> Value:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import ctypes
 import signal
+import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 import symc as sc
 
 _COUNTING = int(signal.SIGUSR1)
-#: More points than any call of the tests has.
+#: More points than a call of native code has.
 MANY = 20_000
 
 
@@ -41,6 +42,7 @@ def at_point(n: int, handler: Any = signal.default_int_handler) -> Iterator[list
         ("PyErr_SetInterruptEx", ctypes.pythonapi))
     trip.argtypes = [types.SimpleNamespace(from_param=todo.pop), ctypes.py_object]
     before = [(s, signal.signal(s, h)) for s, h in ((_COUNTING, trip), (signal.SIGINT, handler))]
+    hook, sys.unraisablehook = sys.unraisablehook, lambda what: None  # Python drops what is raised in a callback
     try:
         signal.raise_signal(_COUNTING)
         yield todo
@@ -49,6 +51,7 @@ def at_point(n: int, handler: Any = signal.default_int_handler) -> Iterator[list
         todo[_COUNTING] = 0
         for s, h in before:
             signal.signal(s, h)
+        sys.unraisablehook = hook
 
 
 def interrupted(f: Callable[[], Any], n: int, handler: Any = signal.default_int_handler) -> bool | None:
@@ -60,6 +63,14 @@ def interrupted(f: Callable[[], Any], n: int, handler: Any = signal.default_int_
     except (KeyboardInterrupt, Alarm):
         return True
     return None if ended else False
+
+
+def count_points(f: Callable[[], Any], most: int = 1_000_000) -> int:
+    """How many points ``f`` has, or ``most``: there it is stopped."""
+    with suppress(KeyboardInterrupt), at_point(most) as left:
+        f()
+        return most - max(0, len(left) - _COUNTING - 1)
+    return most
 
 
 def digest(states: Sequence[sc.SharedVariable]) -> tuple[bytes, ...]:
@@ -84,7 +95,7 @@ def check_atomic(
         prepare()
         stopped = interrupted(f, n, handler)
         now = digest(states)
-        assert now in (old, new), f"torn at point {n}: {[a == b for a, b in zip(now, old)]} of the states are old"
+        assert now in (old, new), f"torn at point {n}: {[a == b for a, b in zip(now, old, strict=True)]} are old"
         assert stopped or now == new, f"an interrupt at point {n} was lost"
         assert not any(s.cell.lock._is_owned() for s in states), f"locked at point {n}"
         counts[now == new] += 1
