@@ -203,7 +203,7 @@ def _native_is_wrong(s: Sample, turn: int) -> str:
     members["meta.json"] = members["meta.json"].replace(b'"reference"', b'"default"')
 
     def compare(g: CompiledFunction) -> Any:
-        source = g._prepared.source
+        source = g._compilation.source
         try:
             trusted = Trusted(source, [*arrays, *[c.get(False) for c in g._cells]])
         except REFUSED:
