@@ -104,7 +104,7 @@ def edited_text(data: bytes, rng: random.Random) -> bytes:
 def edited_array(a: np.ndarray, rng: random.Random) -> np.ndarray:
     """An array of another dtype, order or shape."""
     return rng.choice([
-        a.astype("i1"), a.astype(a.dtype.newbyteorder(">")), a[:2] if a.ndim else a[None], a[None], a.astype("O"),
+        a.real.astype("i1"), a.astype(a.dtype.newbyteorder(">")), a[:2] if a.ndim else a[None], a[None], a.astype("O"),
         np.asfortranarray(np.stack([a, a])), a.astype("c16"), np.zeros((0, *a.shape), a.dtype), a.astype("U4")])
 
 

@@ -65,7 +65,7 @@ def interrupted(f: Callable[[], Any], n: int, handler: Any = signal.default_int_
     return None if ended else False
 
 
-def count_points(f: Callable[[], Any], most: int = 1_000_000) -> int:
+def count_points(f: Callable[[], Any], most: int = MANY) -> int:
     """How many points ``f`` has, or ``most``: there it is stopped."""
     with suppress(KeyboardInterrupt), at_point(most) as left:
         f()
