@@ -20,7 +20,7 @@ from symc.ir.value import Value
 from symc.opt.rule import lookup_rule
 from symc.testing.fuzz.generators import aimed_rules, examples_of
 from symc.testing.fuzz.grower import Grower
-from symc.testing.fuzz.programs import Program, closed, data_for, generator
+from symc.testing.fuzz.programs import STYLES, Program, closed, data_for, generator
 from symc.testing.rule_forms import lengths, resized
 
 #: Sizes of axes, as often as they are taken.
@@ -181,5 +181,6 @@ def moved(seed: int, aim: str = "") -> Program:
     mover.grow(int(rng.integers(0 if aim else 2, 6 if aim else 9)))
     made = [v for v in mover.pool if v.operands]
     f = closed(mover.leaves, [*left, *made[-4:]] or mover.pool[:1])
-    return Program(f"moved:{seed}" + (f":{aim}" if aim else ""), f, data_for(f, rng, sets=1),
+    data = tuple(a for style in STYLES[1:] for a in data_for(f, rng, (style,), 1))  # sizes that are names fit slices
+    return Program(f"moved:{seed}" + (f":{aim}" if aim else ""), f, data,
                    edges=data_for(f, rng, ("edges",), 1))
