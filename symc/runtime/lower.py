@@ -209,10 +209,10 @@ class Lowering:
 
     def _call(self, plan: Plan, step: Step, reads: Sequence[int], writes: Sequence[int]) -> None:
         """A routine of a library, or the reference. (Many a plan has none: they are imported here.)"""
-        from symc.runtime import lapack, products
+        from symc.runtime import concat, lapack, products
 
         v = step.value
-        if products.lower(self, step, reads, writes):
+        if products.lower(self, step, reads, writes) or concat.lower(self, v, reads, writes):
             return
         if not lapack.lower(self, v, reads, writes, lambda: self._reference(plan, v, reads, writes, rare=True)):
             self._reference(plan, v, reads, writes)
