@@ -151,7 +151,7 @@ class Sorting:
     """
 
     places: bool
-    MOST: ClassVar[int] = 128
+    MOST: ClassVar[int] = 8
 
 
 @dataclass(frozen=True)

@@ -209,12 +209,15 @@ class Lowering:
 
     def _call(self, plan: Plan, step: Step, reads: Sequence[int], writes: Sequence[int]) -> None:
         """A routine of a library, or the reference. (Many a plan has none: they are imported here.)"""
-        from symc.runtime import concat, lapack, products
+        from symc.runtime import concat, lapack, products, sorts
 
         v = step.value
-        if products.lower(self, step, reads, writes) or concat.lower(self, v, reads, writes):
-            return
-        if not lapack.lower(self, v, reads, writes, lambda: self._reference(plan, v, reads, writes, rare=True)):
+
+        def failed() -> None:
+            self._reference(plan, v, reads, writes, rare=True)
+
+        if not (products.lower(self, step, reads, writes) or concat.lower(self, v, reads, writes)
+                or sorts.lower(self, v, reads, writes, failed) or lapack.lower(self, v, reads, writes, failed)):
             self._reference(plan, v, reads, writes)
 
     def _fails(self, plan: Plan, v: Value) -> bool:

@@ -1,4 +1,4 @@
-"""What code of plans calls, by name: routines of BLAS and LAPACK, native functions of our own, kernels.
+"""What code of plans calls, by name: routines of BLAS and LAPACK, NumPy's sorts, functions of our own, kernels.
 
 An address holds in one process; the name is the same in all that run this version of symc on this machine. The name of
 a routine tells whose it is: code that is written for one library is not run with another.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from functools import cache
 
+from symc.runtime import numpy_sorts
 from symc.runtime.blas_library import Library, OfNumpy, OfScipy, library
 from symc.runtime.executor import NDARRAY
 from symc.runtime.machine_code import Symbol
@@ -39,5 +40,7 @@ def find(name: str) -> int:
     if kind == "own":
         module, _, function = rest.partition(" ")
         return importlib.import_module(module).entry(function)
+    if kind == "numpy":
+        return numpy_sorts.entry(rest)
     assert name == NDARRAY.name, name
     return NDARRAY

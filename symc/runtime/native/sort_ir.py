@@ -1,0 +1,125 @@
+"""Lines of an array sorted one after the other, along any axis, by a function for one line: every argument is an address.
+
+One module for each dtype. The function for a line is NumPy's (``numpy_sorts``). Where it finds places of equals in any
+order, these are sorted too: so the places are those of a stable sort, at the price of a look at each pair of neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from symc.ir.types import DTYPES
+from symc.runtime.machine_code import Symbol
+from symc.runtime.native import native_ir
+
+
+def entry(name: str) -> Symbol:
+    """A function of this module; the last axes of ``x`` are rows, n, and inner, and n is sorted.
+
+    ``sort_<dtype>(to, x, line, status, rows, n, inner, f)``, ``argsort_<dtype>(to, x, line, places, status, rows, n,
+    inner, f, g)`` with g to sort i64. ``line``, ``places``: memory for n, which is not used if inner is 1. ``status``:
+    an i64, not 0 if memory has ended.
+    """
+    return native_ir.entry(name, _module(name.rpartition("_")[2]))
+
+
+@cache
+def _module(dtype: str) -> type[_Functions]:
+    return type(f"_{dtype}", (_Functions,), {"letter": dtype})
+
+
+class _Functions(native_ir.Functions):
+    def write(self) -> None:
+        dtype = DTYPES[self.letter]
+        bits = {4: self.ir.FloatType(), 8: self.ir.DoubleType()} if dtype.kind == "f" else {}
+        self.element = bits.get(dtype.itemsize, self.ir.IntType(8 * dtype.itemsize))
+        self.words = self.i64.as_pointer()
+        self.sort()
+        self.argsort(dtype)
+
+    def sort(self) -> None:
+        with self.function(f"sort_{self.letter}", 8) as (to, x, line, status, rows, size, inner, f):
+            n = self.number(size)
+
+            def one(alone: Any, first: Any, place: Callable[[Any], Any]) -> None:
+                own = self.chosen(alone, to, first, line, self.element)
+                self.each(n, lambda k: self.b.store(self.load(x, place(k), self.element), self.at(own, k, self.element)))
+                self.call(f, status, n, own)
+                self.back(alone, n, own, to, place, self.element)
+
+            self.lines(status, rows, n, inner, one)
+
+    def argsort(self, dtype: np.dtype) -> None:
+        with self.function(f"argsort_{self.letter}", 10) as (to, x, line, places, status, rows, size, inner, f, g):
+            b, n = self.b, self.number(size)
+            start = b.alloca(self.i64)
+
+            def one(alone: Any, first: Any, place: Callable[[Any], Any]) -> None:
+                keys = self.chosen(alone, x, first, line, self.element)
+                with b.if_then(b.not_(alone)):
+                    self.each(n, lambda k: b.store(self.load(x, place(k), self.element), self.at(line, k, self.element)))
+                own = self.chosen(alone, to, first, places, self.i64)
+                self.each(n, lambda k: b.store(k, self.at(own, k, self.i64)))
+                self.call(f, status, n, keys, own)
+                if dtype.itemsize >= 4:
+                    b.store(self.const(0), start)
+                    self.count(self.const(1), n, lambda k: self.compare(k, keys, own, start, g, status, dtype.kind == "f"))
+                    self.equals(start, n, own, g, status)
+                self.back(alone, n, own, to, place, self.i64)
+
+            self.lines(status, rows, n, inner, one)
+
+    def compare(self, k: Any, keys: Any, own: Any, start: Any, g: Any, status: Any, real: bool) -> None:
+        """Where element k of the sorted line is another than the one before, those before are put in order."""
+        b = self.b
+        p, q = (self.load(keys, self.load(own, i, self.i64), self.element) for i in (b.sub(k, self.const(1)), k))
+        if real:  # in order, after a nan come only more
+            other = b.not_(b.or_(b.fcmp_ordered("==", p, q), b.fcmp_unordered("uno", p, p)))
+        else:
+            other = b.icmp_signed("!=", p, q)
+        with b.if_then(other):
+            self.equals(start, k, own, g, status)
+            b.store(k, start)
+
+    def equals(self, start: Any, stop: Any, own: Any, g: Any, status: Any) -> None:
+        """Sort the places of equals."""
+        b, first = self.b, self.number(start)
+        count = b.sub(stop, first)
+        with b.if_then(b.icmp_signed(">", count, self.const(1)), likely=False):
+            self.call(g, status, count, self.at(own, first, self.i64))
+
+    def lines(self, status: Any, rows: Any, n: Any, inner: Any, one: Callable[..., None]) -> None:
+        """``one(whether a line lies together, its first element, place of its element k)`` for every line."""
+        b, width = self.b, self.number(inner)
+        b.store(self.const(0), status)
+        alone = b.icmp_signed("==", width, self.const(1))
+
+        def line(r: Any, c: Any) -> None:
+            first = b.add(b.mul(b.mul(r, n), width), c)
+            one(alone, first, lambda k: b.add(first, b.mul(k, width)))
+
+        self.count(self.const(0), self.number(rows), lambda r: self.count(self.const(0), width, lambda c: line(r, c)))
+
+    def chosen(self, alone: Any, array: Any, first: Any, line: Any, element: Any) -> Any:
+        """Where a line is worked on: in its array if it lies together, else elsewhere."""
+        return self.b.select(alone, self.b.bitcast(self.at(array, first, element), self.words), line)
+
+    def back(self, alone: Any, n: Any, own: Any, to: Any, place: Callable[[Any], Any], element: Any) -> None:
+        """Put a line where it belongs if it was worked on elsewhere."""
+        with self.b.if_then(self.b.not_(alone)):
+            self.each(n, lambda k: self.b.store(self.load(own, k, element), self.at(to, place(k), element)))
+
+    def each(self, n: Any, body: Callable[[Any], None]) -> None:
+        self.count(self.const(0), n, body)
+
+    def call(self, function: Any, status: Any, n: Any, *pointers: Any) -> None:
+        """Call NumPy's function: pointers, how many, nothing."""
+        b, ir = self.b, self.ir
+        words = [self.words] * len(pointers)
+        f = b.bitcast(function, ir.FunctionType(self.i32, [*words, self.i64, self.words]).as_pointer())
+        found = b.call(f, [*[b.bitcast(p, self.words) for p in pointers], n, ir.Constant(self.words, None)])
+        b.store(b.or_(self.number(status), b.sext(found, self.i64)), status)
