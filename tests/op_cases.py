@@ -21,7 +21,7 @@ from symc.ir.value import Value, fresh_input, make
 #: Ops without operands of their own, with regions, or that wait for someone: other tests build those.
 STRUCTURE = {
     "constant", "input", "param", "get", "fused", "generate", "fold", "load", "put", "put_running", "insert",
-    "abreast", "put_abreast", "insert_place", "loop", "pack", "scan", "while", "cond", "checkpoint", "root",
+    "abreast", "put_abreast", "insert_place", "bisect", "loop", "pack", "scan", "while", "cond", "checkpoint", "root",
     "call", "breakpoint",
 }
 CATALOGUE = [op for op in all_ops() if op.facts.get("user") is None and op.name in {

@@ -13,10 +13,13 @@ from symc.ir.op import lookup
 from symc.numpy_api.convert import as_tensor, placed
 from symc.numpy_api.indexing import wrapped_size
 from symc.numpy_api.manipulation import normal_axis
-from symc.numpy_api.promotion import broadcast_shape, rows
+from symc.numpy_api.promotion import broadcast_shape, rows, same_dtype
 from symc.public import API, public
 from symc.sizes import as_size, size_of, user_size
 from symc.tensor import Tensor
+
+#: Among how many elements a search is no faster than comparing all.
+FEW = 16
 
 
 def in_range(index: Any, n: Any, name: str, mode: Any = "raise", help: str | None = None) -> Tensor:
@@ -138,8 +141,17 @@ def _along(a: Any, axis: int | None, name: str) -> tuple[Tensor, int]:
 
 @public(np.isin)
 def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False) -> Tensor:
-    """Whether each element is among others."""
-    found = API["any"](API["equal"](API["expand_dims"](as_tensor(element), -1), API["ravel"](test_elements)), -1)
+    """Whether each element is among others: all are compared where these are few, else they are sorted and searched."""
+    x, others = as_tensor(element), API["ravel"](test_elements)
+    n, dtype = others.value.shape[0], np.result_type(x.dtype, others.dtype)
+    exact = dtype.kind in "iu" or dtype.kind == "f" and "f" in x.dtype.kind + others.dtype.kind  # not i64 and u64
+    if not exact or isinstance(n, int) and n <= FEW:
+        found = API["any"](API["equal"](API["expand_dims"](x, -1), others), -1)
+    else:
+        x, others = same_dtype([x, others], "isin")
+        order = API["sort"](others)
+        first, last = (API["searchsorted"](order, x, side) for side in ("left", "right"))
+        found = API["logical_and"](API["less"](first, last), API["equal"](x, x))  # a nan is not equal to another
     return API["logical_not"](found) if invert else found
 
 

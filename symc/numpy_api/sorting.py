@@ -9,8 +9,7 @@ import numpy as np
 from symc.errors import DTypeError, InputError, ShapeError, SymbolicValueError
 from symc.ir.dim import known_equal, known_nonnegative, maximum
 from symc.ir.op import lookup
-from symc.ir.types import DTYPES
-from symc.numpy_api.convert import as_tensor, convert, default_float
+from symc.numpy_api.convert import as_tensor, default_float
 from symc.numpy_api.manipulation import normal_axis, ravel
 from symc.numpy_api.promotion import rows, same_dtype
 from symc.numpy_api.selection import in_range
@@ -103,12 +102,9 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tens
         raise ShapeError(f"searchsorted: the first operand has one axis, not {x.ndim}", values=rows([x]))
     if sorter is not None:
         x = API["take"](x, sorter)
-    column = API["expand_dims"](y, -1)
-    below = API["less" if side == "left" else "less_equal"](x, column)
-    if y.dtype.kind == "f":  # nan is greater than everything
-        nan = API["isnan"](column)
-        below = API["where"](nan, API["logical_not"](API["isnan"](x)) if side == "left" else True, below)
-    return Tensor(convert(API["sum"](below, -1).value, DTYPES["i64"]))
+    if x.dtype.kind == "c":
+        raise DTypeError("searchsorted is not defined for complex numbers", values=rows([x, y]))
+    return Tensor(lookup("searchsorted")(x.value, y.value, side=side, batch=0))
 
 
 @public(np.digitize)
@@ -117,15 +113,18 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
     t, edges = as_tensor(x), as_tensor(bins)
     if "c" in t.dtype.kind + edges.dtype.kind:
         raise DTypeError("digitize is not defined for complex numbers", values=rows([t, edges]))
-    below = searchsorted(edges, t, "left" if right else "right")
+    side = "left" if right else "right"
     if known_equal(edges.value.shape[0], 0) is True:
-        return below
+        return searchsorted(edges, t, side)
     if edges.value.op.name == "constant":
         steps = np.diff(edges.value.attrs["value"].data.astype(object))
         if (steps < 0).any() and (steps > 0).any():
             raise ShapeError("digitize: bins must increase or decrease", values=rows([t, edges]))
-        return API["subtract"](edges.shape[0], below) if (steps < 0).any() else below
+        if not (steps < 0).any():
+            return searchsorted(edges, t, side)
+        return API["subtract"](edges.shape[0], searchsorted(API["flip"](edges), t, side))
     falling = API["greater"](API["getitem"](edges, 0), API["getitem"](edges, -1))
+    below = searchsorted(API["where"](falling, API["flip"](edges), edges), t, side)
     return API["where"](falling, API["subtract"](edges.shape[0], below), below)
 
 

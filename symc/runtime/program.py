@@ -17,6 +17,7 @@ from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass, replace
 from symc.ir.requires import Requirement, requirements
 from symc.ir.value import Region
+from symc.runtime.calls import ReferenceStep
 from symc.runtime.frame import TimedFrame
 from symc.runtime.frames import Frames, Sizes
 from symc.runtime.kernels import compile_kernel
@@ -75,6 +76,11 @@ class Program(Frames):
                 row[2].update(dict.fromkeys(map(str, plan.function.locations(step.value))))
         return [KernelRecord(n, k.source.text, count, tuple(lines), k.backend)
                 for n, (k, count, lines) in found.items()]
+
+    @property
+    def python_steps(self) -> list[ReferenceStep]:
+        """The steps that call Python, in loops and branches too; not those that run where native code has failed."""
+        return [s for s in self.code.steps if isinstance(s, ReferenceStep) and not s.rare]
 
     # -- running
 

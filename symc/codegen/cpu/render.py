@@ -17,10 +17,12 @@ from symc.codegen.cpu.folds import CHUNK, Accumulator, fold_parts, is_long
 from symc.codegen.cpu.intrinsics import cast_template, kind_of, template
 from symc.codegen.cpu.pieces import ARGUMENTS, Pieces, pieces
 from symc.codegen.cpu.puts import PUTS
+from symc.codegen.cpu.search import emit_bisect
 from symc.codegen.cpu.text import Unsupported, loaded, number, rounded, stored
 from symc.codegen.scalarize import Loops
 from symc.codegen.split import Range, cut, limits, part
 from symc.ir.dim import Size, product
+from symc.ir.ops.search import bisect
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import every_value, postorder, region_params
 from symc.ir.types import DTYPES, TensorType
@@ -385,6 +387,9 @@ class Renderer:
             x = env[v] = self.expression(v.operands[0], env)
             self.fails = True
             self.line(depth, f"bad = bad | {' | '.join(failing(v, x, self.size))}")
+            return
+        if v.op is bisect:
+            env[v] = emit_bisect(self, v, env, depth)
             return
         if v.op.name == "load":
             array, index = v.operands[0], [self.expression(i, env) for i in v.operands[1:]]

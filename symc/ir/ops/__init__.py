@@ -31,6 +31,7 @@ from symc.ir.ops import (
     random,
     reduce,
     remat,
+    search,
     shape,
     softmax,
     solve,
@@ -41,12 +42,13 @@ from symc.ir.ops import (
 
 #: The families, in the order in which the documentation shows them.
 FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, softmax, linalg,
-            gemm, windows, conv, pool, factor, solve, determinant, spectral, matrix_functions, index, sort, random,
+            gemm, windows, conv, pool, factor, solve, determinant, spectral, matrix_functions, index, sort, search,
+            random,
             control, call, remat, kept, implicit, effect, collective, assume, kernel, put, loop)
 
 seal()
 
 __all__ = ["FAMILIES", "arithmetic", "assume", "call", "cast", "collective", "compare", "control", "conv", "cumulative",
            "determinant", "effect", "factor", "gemm", "grad_control", "implicit", "index", "kept", "kernel", "leaf",
-           "linalg", "logic", "loop", "math", "matrix_functions", "pool", "put", "random", "reduce", "remat", "shape",
-           "softmax", "solve", "sort", "spectral", "windows"]
+           "linalg", "logic", "loop", "math", "matrix_functions", "pool", "put", "random", "reduce", "remat", "search",
+           "shape", "softmax", "solve", "sort", "spectral", "windows"]

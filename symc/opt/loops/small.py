@@ -220,6 +220,8 @@ class _Body:
             return self._fold(v, form, operands[0])
         if v.op is dot:
             return self._dot(v, *operands)
+        if "searches" in v.op.traits and not isinstance(operands[0], _Array):
+            raise TooLarge
         if isinstance(form, Element) or isinstance(v.op.facts.get("element"), Element):
             f = (form if isinstance(form, Element) else v.op.facts["element"]).f
             if f is None:

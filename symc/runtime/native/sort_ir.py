@@ -43,15 +43,41 @@ class _Functions(native_ir.Functions):
 
     def sort(self) -> None:
         with self.function(f"sort_{self.letter}", 8) as (to, x, line, status, rows, size, inner, f):
-            n = self.number(size)
+            n, start = self.number(size), self.b.alloca(self.i64)
 
             def one(alone: Any, first: Any, place: Callable[[Any], Any]) -> None:
                 own = self.chosen(alone, to, first, line, self.element)
                 self.each(n, lambda k: self.b.store(self.load(x, place(k), self.element), self.at(own, k, self.element)))
                 self.call(f, status, n, own)
+                if self.element in (self.ir.FloatType(), self.ir.DoubleType()):
+                    self.zeros(n, own, start, lambda k: self.load(x, place(k), self.element))
                 self.back(alone, n, own, to, place, self.element)
 
             self.lines(status, rows, n, inner, one)
+
+    def zeros(self, n: Any, own: Any, start: Any, given: Callable[[Any], Any]) -> None:
+        """Put zeros of both signs in the order in which they were given. ``start``: memory for a number."""
+        b, zero = self.b, self.ir.Constant(self.element, 0)
+        b.store(self.const(0), start)
+
+        def halve(k: Any) -> None:  # how many are less than 0
+            next_ = b.add(self.number(start), b.lshr(self.const(1 << 62), k))
+            with b.if_then(b.icmp_signed("<=", next_, n)):
+                last = self.load(own, b.sub(next_, self.const(1)), self.element)
+                b.store(b.select(b.fcmp_ordered("<", last, zero), next_, self.number(start)), start)
+
+        def put(k: Any) -> None:
+            x = given(k)
+            with b.if_then(b.fcmp_ordered("==", x, zero)):
+                first = self.number(start)
+                b.store(x, self.at(own, first, self.element))
+                b.store(b.add(first, self.const(1)), start)
+
+        self.each(self.const(63), halve)
+        second = b.add(self.number(start), self.const(1))
+        with b.if_then(b.icmp_signed("<", second, n)):
+            with b.if_then(b.fcmp_ordered("==", self.load(own, second, self.element), zero), likely=False):
+                self.each(n, put)
 
     def argsort(self, dtype: np.dtype) -> None:
         with self.function(f"argsort_{self.letter}", 10) as (to, x, line, places, status, rows, size, inner, f, g):

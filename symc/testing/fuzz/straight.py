@@ -43,6 +43,7 @@ AVOIDED = {
     "put_running",
     "insert",
     "insert_place",
+    "bisect",
     "shl",
     "shr",
     "fmod",

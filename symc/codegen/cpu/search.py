@@ -1,0 +1,39 @@
+"""The text of a search by halves: `bisect`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from symc.codegen.cpu.text import loaded
+from symc.ir.value import Value
+
+if TYPE_CHECKING:
+    from symc.codegen.cpu.render import Renderer
+
+
+def emit_bisect(out: Renderer, v: Value, env: dict[Value, str], depth: int) -> str:
+    """Write the loop; the name of what it finds. Every step chooses a number, so that no branch is guessed wrong, and
+    the searches for several elements overlap."""
+    array, x, *row = v.operands
+    shape, dtype, name = array.shape, array.dtype, env[v.operands[0]]
+    key, n = out.expression(x, env), out.size(shape[-1])
+    first, found, left, half = (out.fresh(letter) for letter in "bcwh")
+    out.line(depth, f"{first} = {out.offset([*[out.expression(i, env) for i in row], '0'], shape)}")
+    out.line(depth, f"{found} = 0")
+    out.line(depth, f"{left} = {n}")
+
+    def step(depth: int, count: str, at: str) -> None:
+        e = out.fresh("t")
+        out.line(depth, f"{e} = {loaded(f'{name}[{first} + {at}]', dtype)}")
+        before = f"{e} < {key}" if v.attrs["side"] == "left" else f"{e} <= {key}"
+        if dtype.kind == "f":
+            before += f" or ({key} != {key}" + (f" and {e} == {e})" if v.attrs["side"] == "left" else ")")
+        out.line(depth, f"{found} = ({found} + {count} if {before} else {found})")
+
+    out.line(depth, f"while {left} > 1:")
+    out.line(depth + 1, f"{half} = {left} >> 1")
+    step(depth + 1, half, f"{found} + {half} - 1")
+    out.line(depth + 1, f"{left} = {left} - {half}")
+    out.line(depth, f"if {left} > 0:")
+    step(depth + 1, "1", found)
+    return found
