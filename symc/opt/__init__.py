@@ -64,6 +64,8 @@ for _pass in (
          records=late("chains.chains"), on=("dot",)),
     Pass("at_once", "Convolutions of all samples at once, sums of windows, matrix exponentials by products.",
          records=late("at_once.at_once"), on=("conv", "conv_input", "conv_filter", "add_windows", "expm")),
+    Pass("find_places", "Places of extremes are found where their values are, which vectorizes.",
+         records=late("at_once.find_places"), on=("argmax", "argmin")),
     Pass("check_indices", "Gathers read only where an index was checked.", function=late("bounds.check_indices"),
          on=("indices",)),
     Pass("small_loops", "Loops on a few numbers become one kernel each.",

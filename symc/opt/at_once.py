@@ -26,15 +26,22 @@ from symc.opt.regions import in_bodies
 
 def at_once(provenance: Provenance, f: Function) -> Function:
     """``f`` with such products and sums, in the bodies of its loops and branches too."""
-    return in_bodies(partial(_rewritten, provenance), f)
+    return in_bodies(partial(_rewritten, provenance, "at_once"), f)
 
 
-def _rewritten(provenance: Provenance, f: Function) -> Function:
-    if not any("at_once" in v.op.facts for v in f.values()):
+def find_places(provenance: Provenance, f: Function) -> Function:
+    """``f`` with places of extremes found where their values are: two folds that vectorize, where one does not."""
+    return in_bodies(partial(_rewritten, provenance, "find_places"), f)
+
+
+def _rewritten(provenance: Provenance, name: str, f: Function) -> Function:
+    """``f`` with ops in the form that their fact of this name gives."""
+    if not any(name in v.op.facts for v in f.values()):
         return f
-    edit = Edit(f, provenance, "at_once")
+    edit = Edit(f, provenance, name)
     for v in edit.values:
-        new = _form(rebuild(v, [edit.done[o] for o in v.operands])) if "at_once" in v.op.facts else None
+        same = rebuild(v, [edit.done[o] for o in v.operands])
+        new = v.op.facts[name](same) if name in v.op.facts else None
         if new is None:
             edit.step(v)
         else:
@@ -42,7 +49,3 @@ def _rewritten(provenance: Provenance, f: Function) -> Function:
             edit.note(new, edit.hints.get(v, NOWHERE))
             edit.record(v, new)
     return edit.finish()
-
-
-def _form(v: Value) -> Value | None:
-    return v.op.facts["at_once"](v)

@@ -44,6 +44,7 @@ from symc.ir.record import dataclass
 #:   that are the same in every step is computed once.
 #: * open_blocks comes after all that must not look across the border of an opaque block; kernels may.
 #: * decompose comes after both, and stabilize must not run after it: it would put the parts together again.
+#: * find_places comes after all that looks at places by their names, and takes what decompose leaves.
 #: * canonicalize runs once more, because the parts that ops decompose into are not canonical; and fuse compares
 #:   operands.
 #: * share_factors comes after decompose, which makes factorizations of what has a name.
@@ -60,22 +61,24 @@ DEFAULT = (
     "inline,canonicalize,fold,unroll,stabilize,"
     "turn,merge_scans,last_state,dead_loop,pack,lay_out,hoist,push_out,pull_out,accumulate,sink,"
     "pack,simplify,stabilize,forget_assumptions,simplify,"
-    "chains,open_blocks,decompose,canonicalize,share_factors,place,check_indices,small_loops,read_once,blas,keep,fuse"
+    "chains,open_blocks,decompose,find_places,canonicalize,share_factors,place,check_indices,small_loops,read_once,blas,"
+    "keep,fuse"
 )
 
 #: The same meaning with less work: no algebra, one pass over the graph for each thing that must be done.
 FAST_COMPILE = (
     "inline,canonicalize,stabilize,forget_assumptions,merge_scans,dead_loop,"
-    "open_blocks,decompose,check_indices,small_loops,blas,fuse"
+    "open_blocks,decompose,find_places,check_indices,small_loops,blas,fuse"
 )
 
 #: The default on a CUDA device:
 #: * at_once comes before decompose, which would make loops over samples, and after it, for the windows that it adds.
+#: * find_places is left out: a device finds places in the fold itself.
 #: * read_once is left out: its kernel reads a matrix once where one core goes through it row by row.
-ON_CUDA = DEFAULT.replace(",decompose,", ",at_once,decompose,at_once,").replace(",read_once,", ",")
+ON_CUDA = DEFAULT.replace(",decompose,find_places,", ",at_once,decompose,at_once,").replace(",read_once,", ",")
 
 #: Passes whose purpose is kernels and memory: an evaluation op by op has neither.
-FOR_KERNELS = ("check_indices", "small_loops", "read_once", "keep", "fuse")
+FOR_KERNELS = ("find_places", "check_indices", "small_loops", "read_once", "keep", "fuse")
 
 #: Everything but fusion, for those who want to see or test values.
 UNFUSED = DEFAULT.removesuffix(",check_indices,small_loops,read_once,blas,keep,fuse")

@@ -17,10 +17,11 @@ from symc.ir.dim import product
 from symc.ir.op import Custom, Decompose, Derivative, Fold, Linear, Lowering, Op, lookup, register
 from symc.ir.ops.arithmetic import abs_, complex_, conjugate, maximum, minimum, mulz, real
 from symc.ir.ops.cast import cast
-from symc.ir.ops.compare import eq, isfinite, lt
+from symc.ir.ops.compare import eq, isfinite, isnan, lt
 from symc.ir.ops.cumulative import cumprod, shifted
 from symc.ir.ops.elementwise import check_kind, like
-from symc.ir.ops.logic import where
+from symc.ir.ops.leaf import iota
+from symc.ir.ops.logic import or_, where
 from symc.ir.ops.math import exp, log, sqrt
 from symc.ir.ops.shape import broadcast, inverse_permutation, reshape, transpose
 from symc.ir.types import DTYPES, TensorType, real_dtype
@@ -155,6 +156,27 @@ def _share(v: Value) -> Value:
 
 _EXTREME = Custom(lambda t, v: sum_(mulz(_share(v), t[0]), axes=v.attrs["axes"]),
                   lambda g, v: (spread(g, v.operands[0], v.attrs["axes"]) * _share(v),))
+#: Up to how many elements the fold of an argmax is faster than two without branches.
+FEW = 16
+
+
+def _by_value(best: Callable[..., Value]) -> Callable[[Value], Value | None]:
+    """The first place where an element is the extreme, or a nan: two folds, neither of which has a branch."""
+    def found(v: Value) -> Value | None:
+        (x,), axes = v.operands, v.attrs["axes"]
+        (n,) = (x.shape[a] for a in axes)
+        if isinstance(n, int) and n <= FEW:
+            return None
+        narrow = isinstance(n, int) and n <= np.iinfo(np.int32).max
+        place = iota(shape=x.shape, axis=axes[0], dtype=DTYPES["i32" if narrow else "i64"])
+        hit = eq(x, spread(best(x, axes=axes), x, axes))
+        hit = or_(hit, isnan(x)) if x.dtype.kind == "f" else hit
+        first = min_(where(hit, place, like(place, np.iinfo(place.dtype).max)), axes=axes)
+        return cast(first, dtype=v.dtype)
+
+    return found
+
+
 
 max_ = reduction("max", "biuf", np.max, Fold("maximum"), _EXTREME, nonempty=True, traits=("selects",),
                  doc="The greatest element over `axes`.")
@@ -166,6 +188,7 @@ argmax = reduction("argmax", "biuf", np.argmax, Fold("argmax"), result=lambda d:
 argmin = reduction("argmin", "biuf", np.argmin, Fold("argmin"), result=lambda d: DTYPES["i64"], nonempty=True,
                    traits=("positions",), single=True,
                    doc="Where the least element along the one axis in `axes` is, as i64: the first of equals.")
+argmax.facts["find_places"], argmin.facts["find_places"] = _by_value(max_), _by_value(min_)
 sup = reduction("sup", "f", lambda x, axis: np.max(x, axis=axis, initial=-np.inf), Fold("maximum"), _EXTREME,
                 traits=("selects",), doc="The greatest element over `axes`, and -inf if there is none.")
 any_ = reduction("any", "b", np.any, Fold("or"), doc="Whether some element over `axes` is true.")
