@@ -81,6 +81,7 @@ def op(fn: Callable[..., Any] | None = None, *, name: str | None = None, infer: 
         facts["batch"] = _given_batch(label, batch) if batch is not None else _loop
     traits = frozenset({"effect", "barrier"} if effect else () if infer else {"elementwise"})
     lowering = _lowering(label, own, expression, scalar, cuda)
+    traits |= {"python"} if lowering is None else frozenset()
     given = None if samples is None else [sample(s, own.defaults) for s in samples]
     run = own.call if effect else own.run
     rule = IDENTITY if effect else _derivative(own, derivative, vjp, jvp)

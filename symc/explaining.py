@@ -11,11 +11,13 @@ from symc.compilation import Compilation
 from symc.errors import InputError, SymcError, did_you_mean
 from symc.ir import location
 from symc.ir.function import Function
+from symc.ir.op import in_python
 from symc.ir.plan import Plan
 from symc.ir.traverse import Substitution, postorder
 from symc.ir.value import Value
 from symc.opt import Optimized
 from symc.opt.story import overview, story
+from symc.runtime.program import in_loops
 from symc.tensor import Tensor
 
 
@@ -114,7 +116,8 @@ def _steps(plan: Plan | None) -> list[str]:
             count = sum(bool(x.operands) for x in postorder(s.value.regions[0].results))
             text = f"  kernel @{kernel_name(s.value)}, which computes {count} value{'s' * (count != 1)}"
         else:
-            text = f"  {s.kind} {s.value.op.name}"
+            text = f"  {s.kind} {s.value.op.name}{', in Python' * in_python(s.value)}"
         over = sorted(set(s.reads) & set(s.writes))
         lines.append(text + (f", in place over {', '.join(over)}" if over else ""))
+        lines += [f"    in Python: {v.op.name}    {', '.join(map(str, at))}" for v, at in in_loops(s)]
     return lines

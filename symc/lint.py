@@ -1,4 +1,4 @@
-"""``sc.lint(expr)``: expressions that lose digits and that no rule repairs, and float64 among float32.
+"""``sc.lint(expr)``: expressions that lose digits and that no rule repairs, float64 among float32, Python in loops.
 
 The expression is optimized, then computed on sampled inputs twice: in its own dtype, and by mpmath. A value is blamed
 if it is far from exact although its operands were exact up to one rounding, and if a result suffers. Bodies of loops
@@ -20,6 +20,7 @@ from symc.errors import InputError, SymcError, named_packages
 from symc.ir.bodies import is_control
 from symc.ir.function import Function
 from symc.ir.location import Loc
+from symc.ir.op import in_python, is_builtin
 from symc.ir.ops.effect import quiet
 from symc.ir.record import dataclass
 from symc.ir.reference import apply
@@ -45,7 +46,7 @@ SUFFERS = 256.0
 
 @dataclass(frozen=True)
 class Finding:
-    """One value that loses digits, or gains some that nobody asked for.
+    """One value that loses digits, gains some that nobody asked for, or calls Python in a loop.
 
     ``digits``: how many decimal digits are wrong at worst; ``at``: for which inputs (empty where that is all).
     """
@@ -94,7 +95,7 @@ def lint(outputs: Any) -> LintReport:
             for s in samples(part):
                 _look(part, s, found)
     doubles = [_widened(written, *pair) for pair in arising_doubles(written)]
-    return LintReport(sorted([*found.values(), *doubles], key=lambda x: (-x.digits, x.expression)))
+    return LintReport(sorted([*found.values(), *doubles, *_called_in_loops(f)], key=lambda x: (-x.digits, x.expression)))
 
 
 def _widened(f: Function, v: Value, user: Value | None) -> Finding:
@@ -106,6 +107,16 @@ def _widened(f: Function, v: Value, user: Value | None) -> Finding:
     if v.operands:
         what = f"float64 arises here, where all arguments are narrower: {of} is converted from {v.operands[0].dtype}"
     return Finding(v, _text(f, v if user is None else user, 4), lines, what, 0.0, "")
+
+
+def _called_in_loops(f: Function) -> Iterator[Finding]:
+    """Ops in loops and branches that call Python in every step."""
+    for part in list(_parts(f))[1:]:
+        for v in part.values():
+            if in_python(v) and "effect" not in v.op.traits:
+                help = "" if is_builtin(v.op) else ": numba= or expression= of sc.op makes native code of it"
+                yield Finding(v, _text(part, v, 4), tuple(part.locations(v)),
+                              f"{v.op.name} runs in Python, in every step of a loop{help}", 0.0, "")
 
 
 def _parts(f: Function) -> Iterator[Function]:

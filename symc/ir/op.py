@@ -172,7 +172,8 @@ class Op:
       written operand.
     * ``traits``: "selects" says that some elements of an operand may not matter at all to the result, so that their
       cotangent is zero whatever was computed there. "unchecked" says that code made of it reads or writes where its
-      operands and attributes say, which only code generation knows to be in bounds.
+      operands and attributes say, which only code generation knows to be in bounds. "python" says that a CPU has no
+      native code for it: its reference runs, in loops too.
     * ``samples() -> iterable of (operand arrays, attrs)``: legal operands that drive every generated test.
     """
 
@@ -261,6 +262,11 @@ def is_builtin(op: Op) -> bool:
 def is_safe(op: Op) -> bool:
     """True if code that is made of it stays within its operands whatever these are."""
     return "unchecked" not in op.traits
+
+
+def in_python(v: Value) -> bool:
+    """True if a CPU computes ``v`` by Python."""
+    return "python" in v.op.traits
 
 
 def unregister(name: str) -> None:

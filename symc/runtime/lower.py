@@ -17,6 +17,7 @@ from symc.codegen.cpu.pieces import WORTH
 from symc.codegen.cpu.render import Source
 from symc.codegen.kernel_source import Form, kernel_form_of
 from symc.ir.dim import Size, evaluate
+from symc.ir.ops.effect import after
 from symc.ir.phases import phase
 from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass, field
@@ -196,7 +197,7 @@ class Lowering:
             return
         if step.kind == "control":
             control(self, step, slots)
-        elif step.kind == "copy":
+        elif step.kind == "copy" or step.value.op is after:  # the effects have come before
             self.copy(writes[0], reads[0], self.number(v.type.nbytes))  # type: ignore[union-attr]
         elif step.kind == "launch" and kernel_form_of(step) in self.launches:
             self._launch(plan, v, self.launches[kernel_form_of(step)], reads, writes)

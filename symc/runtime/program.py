@@ -5,6 +5,7 @@ A plan is lowered once, to code for the native interpreter, which frames run.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 
 from symc.codegen.cpu.render import Unsupported
@@ -12,11 +13,13 @@ from symc.codegen.kernel_source import Form, kernel_form_of, kernel_source
 from symc.codegen.names import kernel_name
 from symc.errors import ShapeError
 from symc.ir.dim import evaluate
+from symc.ir.location import Loc
+from symc.ir.op import in_python, is_builtin
 from symc.ir.phases import current, phase, recording
 from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass, replace
 from symc.ir.requires import Requirement, requirements
-from symc.ir.value import Region
+from symc.ir.value import Region, Value
 from symc.runtime.calls import ReferenceStep
 from symc.runtime.frame import TimedFrame
 from symc.runtime.frames import Frames, Sizes
@@ -55,6 +58,7 @@ class Program(Frames):
                 launch = _build(step, form, names, backend)
                 if launch is not None:
                     self.launches[form] = launch
+        _warn(plan)
 
     # -- what it holds
 
@@ -119,6 +123,27 @@ def every_step(plan: Plan) -> Iterator[tuple[Plan, Step]]:
         for step in plan.steps:
             yield plan, step
             pending.extend(step.bodies)
+
+
+def in_loops(step: Step) -> Iterator[tuple[Value, tuple[Loc, ...]]]:
+    """What runs in Python in the bodies of a loop or branch, and the lines of each."""
+    for body in step.bodies:
+        for plan, inner in every_step(body):
+            if in_python(inner.value):
+                yield inner.value, tuple(plan.function.locations(inner.value))
+
+
+_warned: set[str] = set()
+
+
+def _warn(plan: Plan) -> None:
+    """Warn of an op of ours that no native code computes, once, where it runs in a loop or branch."""
+    for v, lines in (x for s in plan.steps for x in in_loops(s)):
+        name = v.op.name
+        if name not in _warned and is_builtin(v.op) and "effect" not in v.op.traits:
+            _warned.add(name)
+            where = f" ({', '.join(map(str, lines))})" if lines else ""
+            warnings.warn(f"{plan.function.name}: {name} runs in Python, in every step of a loop{where}", stacklevel=2)
 
 
 def _launch_steps(plan: Plan) -> Iterator[tuple[Plan, Step]]:

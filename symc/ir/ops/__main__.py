@@ -86,6 +86,8 @@ def derivative(op: Op) -> str:
 def code(op: Op) -> str:
     """The kind of lowering."""
     form = op.lowering
+    if "python" in op.traits:
+        return "Python"
     if isinstance(form, Fold):
         return f"fold {form.kind}"
     if isinstance(form, Extern):

@@ -218,7 +218,7 @@ check_assumption: Op = register(Op(
     _checked,
     IDENTITY,
     Extern("check_assumption"),
-    frozenset({"effect", "barrier"}),
+    frozenset({"effect", "barrier", "python"}),
     _loose_samples,
     "As `assume`, but it is checked: an error names the first element of which a promise does not hold.",
     {"batch": _batch},

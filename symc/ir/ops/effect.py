@@ -129,7 +129,7 @@ IDENTITY = Custom(lambda tangents, v: tangents[0], lambda g, v: (g, *[None] * (l
 
 
 def _identity(name: str, doc: str, reference: Callable[..., np.ndarray], samples: Any = None, least: int = 1,
-              unnamed: int = 0, traits: frozenset[str] = frozenset({"effect", "barrier"})) -> Op:
+              unnamed: int = 0, traits: frozenset[str] = frozenset({"effect", "barrier", "python"})) -> Op:
     def infer(*types: TensorType, format: str = "", message: str = "", names: tuple[str, ...] = (), line: str = "",
               batch: int = 0, serial: int = -1) -> TensorType:
         if len(types) < least or not 0 <= batch <= types[0].ndim:

@@ -195,7 +195,7 @@ def _general_samples() -> Iterator[Sample]:
 
 eig = register(Op(
     "eig", _eig_infer, _eig_reference, Custom(_eig_jvp, _eig_vjp), Extern("eig"),
-    frozenset({"factorization"}), _general_samples,
+    frozenset({"factorization", "python"}), _general_samples,
     "(w, v): eigenvalues, in no particular order, and eigenvectors (columns of length 1), always complex.",
     dict(kinds="fc", batch=batch_leading),
 ))  # fmt: skip
@@ -222,7 +222,7 @@ def _eigvals_vjp(g, v):
 
 eigvals = register(Op(
     "eigvals", _eigvals_infer, _eigvals_reference, Custom(_eigvals_jvp, _eigvals_vjp), Extern("eigvals"),
-    samples=_general_samples, doc="The eigenvalues, always complex, in the order of `eig`.",
+    frozenset({"python"}), samples=_general_samples, doc="The eigenvalues, always complex, in the order of `eig`.",
     facts=dict(kinds="fc", batch=batch_leading),
 ))  # fmt: skip
 
