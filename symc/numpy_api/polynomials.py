@@ -9,12 +9,17 @@ import numpy as np
 
 from symc.errors import InputError, ShapeError
 from symc.ir.dim import floordiv, maximum, minimum
+from symc.ir.op import lookup
 from symc.numpy_api.convert import as_tensor
 from symc.numpy_api.linear import conjugated
-from symc.numpy_api.promotion import check_times, rows
+from symc.numpy_api.promotion import check_times, rows, same_dtype
 from symc.public import API, public
 from symc.sizes import as_size, user_size
 from symc.tensor import Tensor
+
+
+#: Up to how many terms a convolution is written out.
+FEW = 8
 
 
 @public(np.polyval)
@@ -95,9 +100,34 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
     k, n = y.shape[0], x.shape[0]
     if not isinstance(k, int) or k == 0:
         raise ShapeError("convolve: the size of one vector must be known and not 0", values=rows([x, y]))
+    if k > FEW:
+        return _middle(_by_windows(x, y, n, k), n, k, mode)
     # Products are padded, not what is multiplied: an infinity times the zeros around would be nan.
     terms = [API["pad"](API["multiply"](x, API["getitem"](y, i)), (i, k - 1 - i)) for i in range(k)]
     return _middle(functools.reduce(API["add"], terms), n, k, mode)
+
+
+def _by_windows(x: Tensor, y: Tensor, n: Any, k: int) -> Tensor:
+    """The full convolution as sums of products with windows of x, in one loop nest. Where windows leave x, products
+    that are none are left out one by one."""
+    x, y = same_dtype([x, y], "convolve")
+    taps = API["expand_dims"](API["flip"](y), 1)
+    fold = "any" if x.dtype.kind == "b" else "sum"
+
+    def part(first: Any, count: Any) -> Tensor:
+        inside = isinstance(first, int) and first == k - 1 and isinstance(n, int)
+        given = x if inside else API["getitem"](API["pad"](x, k - 1), slice(first, first + count + k - 1))
+        windows = Tensor(lookup("windows")(given.value, window=(k,), stride=(1,), dilation=(1,)))
+        products = API["multiply"](windows, taps)
+        if not inside:
+            place = API["add"](API["expand_dims"](API["arange"](k), 1), API["arange"](first, first + count))
+            known = API["logical_and"](API["greater_equal"](place, k - 1), API["less"](place, n + k - 1))
+            products = API["where"](known, products, API["zeros"]((), x.dtype))
+        return Tensor(lookup(fold)(products.value, axes=(0,)))
+
+    if not isinstance(n, int) or n < 2 * k:
+        return part(0, n + k - 1)
+    return API["concatenate"]([part(0, k - 1), part(k - 1, n - k + 1), part(n, k - 1)])
 
 
 def _middle(full: Tensor, n: Any, k: Any, mode: str) -> Tensor:
