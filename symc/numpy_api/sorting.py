@@ -18,6 +18,10 @@ from symc.sizes import as_size, user_size
 from symc.tensor import Tensor
 
 
+#: Up to how many greatest elements are kept in order while all are read; more are taken from a sort.
+FEW = 32
+
+
 def _prepared(a: Any, axis: int | None, name: str, order: Any = None) -> tuple[Tensor, int]:
     t = as_tensor(a)
     if order is not None:
@@ -87,6 +91,9 @@ def topk(x: Any, k: Any, axis: int = -1) -> tuple[Tensor, Tensor]:
     n = as_size(k, "topk: k")
     if isinstance(n, int) and (n < 0 or known_nonnegative(n - 1 - t.value.shape[axis])):
         raise ShapeError(f"topk: there are no {n} greatest of {t.value.shape[axis]} elements", values=rows([t]))
+    if isinstance(n, int) and 0 < n <= FEW and t.dtype != np.float16:
+        few = Tensor(lookup("top_places")(t.value, axis=axis, k=n))
+        return API["take_along_axis"](t, few, axis), few
     order = API["moveaxis"](argsort(t, axis, descending=True), axis, 0)
     places = API["moveaxis"](API["getitem"](order, slice(0, user_size(n))), 0, axis)
     return API["take_along_axis"](t, places, axis), places

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symc.ir.dim import product
+from symc.ir.dim import Size, product
 from symc.ir.op import Sorting
+from symc.ir.ops.sort import top_places
 from symc.ir.types import DTYPE_NAMES
 from symc.ir.value import Value
 from symc.runtime import numpy_sorts
@@ -23,10 +24,14 @@ def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[i
           reference: Callable[[], None]) -> bool:
     """The code of a sort. ``reference``: emits the reference implementation, which raises an error."""
     form = v.op.lowering
+    if v.op is top_places:
+        lowering.choose(v.operands[0].shape[v.attrs["axis"]], v.attrs["k"], reference,
+                        lambda: _top(lowering, v, reads, writes))
+        return True
     if not isinstance(form, Sorting) or not numpy_sorts.known():
         return False
     x, axis, code = v.operands[0], v.attrs["axis"], lowering.code
-    rows, n, inner = (lowering.number(product(s)) for s in (x.shape[:axis], x.shape[axis : axis + 1], x.shape[axis + 1 :]))
+    rows, n, inner = _lines(lowering, x, axis)
     dtype = DTYPE_NAMES[x.dtype]
     status, failed, end = code.keep(np.zeros(1, np.int64)), Label(), Label()
 
@@ -52,3 +57,16 @@ def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[i
     reference()
     code.place(end)
     return True
+
+
+def _top(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[int]) -> None:
+    x, axis, k = v.operands[0], v.attrs["axis"], v.attrs["k"]
+    sizes = [*_lines(lowering, x, axis), k]
+    work = [lowering.workspace(k * width) for width in (x.dtype.itemsize, 8)]
+    entry = sort_ir.entry(f"top_{DTYPE_NAMES[x.dtype]}")
+    lowering.code.call(entry, [writes[0], reads[0], *work, *[lowering.integer(n) for n in sizes]])
+
+
+def _lines(lowering: Lowering, x: Value, axis: int) -> list[Size]:
+    """How many rows there are, how long they are, and how many elements lie side by side in them."""
+    return [lowering.number(product(s)) for s in (x.shape[:axis], x.shape[axis : axis + 1], x.shape[axis + 1 :])]

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from symc.ir.op import Custom, Op, Sorting, register
+from symc.errors import DTypeError, ShapeError
+from symc.ir.op import Custom, Extern, Op, Sorting, register
 from symc.ir.ops.cumulative import check_axis
 from symc.ir.ops.elementwise import check_kind, like
 from symc.ir.ops.index import gather, scatter
-from symc.ir.ops.leaf import iota
+from symc.ir.ops.leaf import iota, size
+from symc.ir.ops.shape import broadcast, flip, slice_
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value
 
@@ -63,4 +65,44 @@ argsort = register(Op(
     doc="The places, as i64, that the sorted elements along `axis` come from; equals keep their order.",
 ))  # fmt: skip
 
-__all__ = ["argsort", "sort"]
+
+
+def _top_infer(t: TensorType, axis: int, k: int) -> TensorType:
+    check_kind("top_places", t, ORDERED)
+    check_axis("top_places", t, axis)
+    if t.dtype == np.float16:
+        raise DTypeError("top_places is not defined for f16", help="sort, and take what is wanted")
+    n = t.shape[axis]
+    if k < 1 or isinstance(n, int) and n < k:
+        raise ShapeError(f"top_places: there are no {k} greatest of {n} elements")
+    return TensorType("i64", (*t.shape[:axis], k, *t.shape[axis + 1 :]))
+
+
+def _top_reference(x: np.ndarray, axis: int, k: int) -> np.ndarray:
+    if x.shape[axis] < k:
+        raise ShapeError(f"top_places: there are no {k} greatest of {x.shape[axis]} elements")
+    turned = np.argsort(np.flip(x, axis), axis, kind="stable")  # equals keep their order: turned, sorted, turned back
+    return np.ascontiguousarray(np.take(x.shape[axis] - 1 - np.flip(turned, axis), range(k), axis), np.int64)
+
+
+def _by_sorting(v: Value) -> Value:
+    (x,), axis = v.operands, v.attrs["axis"]
+    order = flip(argsort(flip(x, axis), axis=axis), axis)
+    last = broadcast(size(value=x.shape[axis] - 1), axes=(), shape=order.shape)
+    return slice_(last - order, start=(0,) * x.ndim, size=v.shape, step=(1,) * x.ndim)
+
+
+def _top_samples() -> Iterator[tuple[tuple, dict]]:
+    for (x,), attrs in _samples():
+        if x.shape[attrs["axis"]] and x.dtype != np.float16:
+            yield (x,), {**attrs, "k": max(1, x.shape[attrs["axis"]] - 1)}
+    yield (np.ones((0, 3)),), dict(axis=1, k=2)
+
+
+top_places = register(Op(
+    "top_places", _top_infer, _top_reference, None, Extern("top_places"), frozenset({"positions"}), _top_samples,
+    "The places, as i64, of the `k` greatest elements along `axis`, greatest first; equals keep their order.",
+    dict(kinds=ORDERED, at_once=_by_sorting),
+))  # fmt: skip
+
+__all__ = ["argsort", "sort", "top_places"]

@@ -21,7 +21,8 @@ def entry(name: str) -> Symbol:
     """A function of this module; the last axes of ``x`` are rows, n, and inner, and n is sorted.
 
     ``sort_<dtype>(to, x, line, status, rows, n, inner, f)``, ``argsort_<dtype>(to, x, line, places, status, rows, n,
-    inner, f, g)`` with g to sort i64. ``line``, ``places``: memory for n, which is not used if inner is 1. ``status``:
+    inner, f, g)`` with g to sort i64, ``top_<dtype>(to, x, line, places, rows, n, inner, k)`` of the places of the k
+    greatest, which are kept in order while a line is read. ``line``, ``places``: memory for n, which is not used if inner is 1. ``status``:
     an i64, not 0 if memory has ended.
     """
     return native_ir.entry(name, _module(name.rpartition("_")[2]))
@@ -40,6 +41,8 @@ class _Functions(native_ir.Functions):
         self.words = self.i64.as_pointer()
         self.sort()
         self.argsort(dtype)
+        if dtype != np.float16:
+            self.top(dtype.kind)
 
     def sort(self) -> None:
         with self.function(f"sort_{self.letter}", 8) as (to, x, line, status, rows, size, inner, f):
@@ -98,6 +101,51 @@ class _Functions(native_ir.Functions):
                 self.back(alone, n, own, to, place, self.i64)
 
             self.lines(status, rows, n, inner, one)
+
+    def top(self, kind: str) -> None:
+        with self.function(f"top_{self.letter}", 8) as (to, x, keys, places, rows, size, inner, most):
+            b, n, k, width = self.b, self.number(size), self.number(most), self.number(inner)
+            place, last = b.alloca(self.i64), b.sub(k, self.const(1))
+
+            def key(j: Any) -> Any:
+                return self.load(keys, j, self.element)
+
+            def put(j: Any, v: Any, i: Any) -> None:
+                b.store(v, self.at(keys, j, self.element))
+                b.store(i, self.at(places, j, self.i64))
+
+            def one(i: Any, v: Any) -> None:
+                with b.if_then(b.or_(b.icmp_signed("<", i, k), self.above(v, key(last), kind)), likely=False):
+                    b.store(b.select(b.icmp_signed("<", i, last), i, last), place)
+                    test, move, done = (b.function.append_basic_block() for _ in range(3))
+                    b.branch(test)
+                    b.position_at_end(test)
+                    j = self.number(place)
+                    some = b.icmp_signed(">", j, self.const(0))
+                    before = b.select(some, b.sub(j, self.const(1)), j)
+                    b.cbranch(b.and_(some, self.above(v, key(before), kind)), move, done)
+                    b.position_at_end(move)
+                    put(j, key(before), self.load(places, before, self.i64))
+                    b.store(before, place)
+                    b.branch(test)
+                    b.position_at_end(done)
+                    put(j, v, i)
+
+            def line(r: Any, c: Any) -> None:
+                def at(i: Any, length: Any) -> Any:
+                    return b.add(b.mul(b.add(b.mul(r, length), i), width), c)
+
+                self.each(n, lambda i: one(i, self.load(x, at(i, n), self.element)))
+                self.each(k, lambda j: b.store(self.load(places, j, self.i64), self.at(to, at(j, k), self.i64)))
+
+            self.each(self.number(rows), lambda r: self.each(width, lambda c: line(r, c)))
+
+    def above(self, x: Any, y: Any, kind: str) -> Any:
+        """Whether x comes before y where the greatest come first."""
+        b = self.b
+        if kind == "f":
+            return b.or_(b.fcmp_ordered(">", x, y), b.and_(b.fcmp_unordered("uno", x, x), b.fcmp_ordered("ord", y, y)))
+        return b.icmp_signed(">", x, y) if kind == "i" else b.icmp_unsigned(">", x, y)
 
     def compare(self, k: Any, keys: Any, own: Any, start: Any, g: Any, status: Any, real: bool) -> None:
         """Where element k of the sorted line is another than the one before, those before are put in order."""
