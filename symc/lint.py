@@ -95,7 +95,8 @@ def lint(outputs: Any) -> LintReport:
             for s in samples(part):
                 _look(part, s, found)
     doubles = [_widened(written, *pair) for pair in arising_doubles(written)]
-    return LintReport(sorted([*found.values(), *doubles, *_called_in_loops(f)], key=lambda x: (-x.digits, x.expression)))
+    every = [*found.values(), *doubles, *_called_in_loops(f)]
+    return LintReport(sorted(every, key=lambda x: (-x.digits, x.expression)))
 
 
 def _widened(f: Function, v: Value, user: Value | None) -> Finding:

@@ -24,7 +24,8 @@ from symc.runtime.program import Program, load
 from tests.op_cases import cases
 
 ENDS = ["scatter", "dynamic_update_slice", "cumsum", "cumprod", "linrec"]
-NATIVE = [*ENDS, "gather", "dynamic_slice", "check_index", "dot", "sort", "argsort", "searchsorted", "top_places", "concat"]
+NATIVE = [*ENDS, "gather", "dynamic_slice", "check_index", "dot", "sort", "argsort", "searchsorted", "top_places",
+          "concat"]
 
 
 def planned(f: Function, donated: tuple[int, ...] = ()) -> Plan:

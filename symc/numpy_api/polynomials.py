@@ -17,7 +17,6 @@ from symc.public import API, public
 from symc.sizes import as_size, user_size
 from symc.tensor import Tensor
 
-
 #: Up to how many terms a convolution is written out.
 FEW = 8
 

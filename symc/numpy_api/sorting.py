@@ -9,14 +9,14 @@ import numpy as np
 from symc.errors import DTypeError, InputError, ShapeError, SymbolicValueError
 from symc.ir.dim import known_equal, known_nonnegative, maximum
 from symc.ir.op import lookup
-from symc.numpy_api.convert import as_tensor, default_float
+from symc.ir.types import DTYPES
+from symc.numpy_api.convert import as_tensor, convert, default_float
 from symc.numpy_api.manipulation import normal_axis, ravel
 from symc.numpy_api.promotion import rows, same_dtype
 from symc.numpy_api.selection import in_range
 from symc.public import API, public
 from symc.sizes import as_size, user_size
 from symc.tensor import Tensor
-
 
 #: Up to how many greatest elements are kept in order while all are read; more are taken from a sort.
 FEW = 32
@@ -109,8 +109,9 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tens
         raise ShapeError(f"searchsorted: the first operand has one axis, not {x.ndim}", values=rows([x]))
     if sorter is not None:
         x = API["take"](x, sorter)
-    if x.dtype.kind == "c":
-        raise DTypeError("searchsorted is not defined for complex numbers", values=rows([x, y]))
+    if x.dtype.kind == "c":  # all are compared
+        below = API["less" if side == "left" else "less_equal"](x, API["expand_dims"](y, -1))
+        return Tensor(convert(API["sum"](below, -1).value, DTYPES["i64"]))
     return Tensor(lookup("searchsorted")(x.value, y.value, side=side, batch=0))
 
 

@@ -18,7 +18,6 @@ from functools import partial
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE
 from symc.ir.traverse import rebuild
-from symc.ir.value import Value
 from symc.opt.loops.edit import Edit
 from symc.opt.provenance import Provenance
 from symc.opt.regions import in_bodies

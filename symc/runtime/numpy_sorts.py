@@ -1,7 +1,7 @@
-"""NumPy's functions that sort one line, which use the processor's vectors: C functions that Python need not be asked for.
+"""NumPy's functions that sort one line, which use the processor's vectors: functions of C that need no Python.
 
-They stand in a table of each dtype that NumPy's C API tells the address of (``PyArray_ArrFuncs``), laid out alike in all
-versions of one ABI. NumPy with another ABI sorts as its Python functions do.
+They stand in a table of each dtype that NumPy's C API tells the address of (``PyArray_ArrFuncs``), laid out alike in
+all versions of one ABI. With another ABI, sorts run by their NumPy reference.
 """
 
 from __future__ import annotations

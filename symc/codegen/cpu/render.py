@@ -22,7 +22,7 @@ from symc.codegen.cpu.text import Unsupported, loaded, number, rounded, stored
 from symc.codegen.scalarize import Loops
 from symc.codegen.split import Range, cut, limits, part
 from symc.ir.dim import Size, product
-from symc.ir.ops.search import bisect
+from symc.ir.ops.kernel import bisect
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import every_value, postorder, region_params
 from symc.ir.types import DTYPES, TensorType

@@ -149,6 +149,20 @@ load = register(
 )
 
 
+def _bisect_infer(t: TensorType, x: TensorType, *row: TensorType, side: str) -> TensorType:
+    if len(row) != t.ndim - 1 or any(i is not TensorType("i64", ()) for i in row) or x is not TensorType(t.dtype, ()):
+        raise InternalError(f"bisect: {x} in row {row} of {t}")
+    return TensorType("i64", ())
+
+
+bisect = register(Op(
+    "bisect", _bisect_infer,
+    lambda a, x, *row, side: np.asarray(np.searchsorted(a[tuple(map(int, row))], x, side), np.int64),
+    traits=frozenset({"unchecked"}),
+    doc="How many elements along the last axis of an array come before a scalar, in the row that i64 scalars name.",
+))  # fmt: skip
+
+
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 

@@ -193,7 +193,7 @@ def _square_samples() -> Iterator[Sample]:
 expm = register(Op(
     "expm", _expm_infer, _expm_reference,
     Custom(_expm_jvp, _expm_vjp),
-    Extern("expm"), frozenset({"python"}), samples=_square_samples, doc="The exponential of a square matrix: sum of a^k / k!.",
+    Extern("expm"), frozenset({"python"}), _square_samples, "The exponential of a square matrix: sum of a^k / k!.",
     facts=dict(kinds="fc", batch=batch_leading, at_once=_by_products),
 ))  # fmt: skip
 

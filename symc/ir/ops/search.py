@@ -10,27 +10,11 @@ from symc.errors import DTypeError, InternalError, ShapeError
 from symc.ir.dim import Size, known_equal
 from symc.ir.op import Element, Op, register
 from symc.ir.ops.elementwise import check_kind
-from symc.ir.ops.kernel import load
+from symc.ir.ops.kernel import bisect, load
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.shape import broadcast
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value
-
-_INDEX = TensorType("i64", ())
-
-
-def _bisect_infer(t: TensorType, x: TensorType, *row: TensorType, side: str) -> TensorType:
-    if len(row) != t.ndim - 1 or any(i is not _INDEX for i in row) or x is not TensorType(t.dtype, ()):
-        raise InternalError(f"bisect: {x} in row {row} of {t}")
-    return _INDEX
-
-
-bisect = register(Op(
-    "bisect", _bisect_infer,
-    lambda a, x, *row, side: np.asarray(np.searchsorted(a[tuple(map(int, row))], x, side), np.int64),
-    traits=frozenset({"unchecked"}),
-    doc="How many elements along the last axis of an array come before a scalar, in the row that i64 scalars name.",
-))  # fmt: skip
 
 
 def _infer(t: TensorType, x: TensorType, side: str, batch: int) -> TensorType:
@@ -46,7 +30,7 @@ def _infer(t: TensorType, x: TensorType, side: str, batch: int) -> TensorType:
 def _reference(a: np.ndarray, x: np.ndarray, side: str, batch: int) -> np.ndarray:
     out = np.empty(x.shape, np.int64)
     for row in np.ndindex(a.shape[:batch]):
-        out[row] = np.searchsorted(a[row], x[row], side)
+        out[row] = np.searchsorted(a[row], x[row], side)  # type: ignore[call-overload]
     return out
 
 
@@ -87,4 +71,4 @@ searchsorted = register(Op(
     facts=dict(batch=_batched, range=lambda v: (0, v.operands[0].shape[-1])),
 ))  # fmt: skip
 
-__all__ = ["bisect", "searchsorted"]
+__all__ = ["searchsorted"]

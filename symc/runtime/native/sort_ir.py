@@ -1,7 +1,7 @@
-"""Lines of an array sorted one after the other, along any axis, by a function for one line: every argument is an address.
+"""Lines of an array sorted one after the other, along any axis, by a function for one: every argument is an address.
 
 One module for each dtype. The function for a line is NumPy's (``numpy_sorts``). Where it finds places of equals in any
-order, these are sorted too: so the places are those of a stable sort, at the price of a look at each pair of neighbours.
+order, these are sorted too: so the places are those of a stable sort, for a look at each pair of neighbours.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def entry(name: str) -> Symbol:
 
     ``sort_<dtype>(to, x, line, status, rows, n, inner, f)``, ``argsort_<dtype>(to, x, line, places, status, rows, n,
     inner, f, g)`` with g to sort i64, ``top_<dtype>(to, x, line, places, rows, n, inner, k)`` of the places of the k
-    greatest, which are kept in order while a line is read. ``line``, ``places``: memory for n, which is not used if inner is 1. ``status``:
-    an i64, not 0 if memory has ended.
+    greatest, which are kept in order while a line is read. ``line``, ``places``: memory for n, which is not used if
+    inner is 1, or for k. ``status``: an i64, not 0 if memory has ended.
     """
     return native_ir.entry(name, _module(name.rpartition("_")[2]))
 
@@ -50,7 +50,7 @@ class _Functions(native_ir.Functions):
 
             def one(alone: Any, first: Any, place: Callable[[Any], Any]) -> None:
                 own = self.chosen(alone, to, first, line, self.element)
-                self.each(n, lambda k: self.b.store(self.load(x, place(k), self.element), self.at(own, k, self.element)))
+                self.copy(n, x, place, own, lambda k: k, self.element)
                 self.call(f, status, n, own)
                 if self.element in (self.ir.FloatType(), self.ir.DoubleType()):
                     self.zeros(n, own, start, lambda k: self.load(x, place(k), self.element))
@@ -78,9 +78,9 @@ class _Functions(native_ir.Functions):
 
         self.each(self.const(63), halve)
         second = b.add(self.number(start), self.const(1))
-        with b.if_then(b.icmp_signed("<", second, n)):
-            with b.if_then(b.fcmp_ordered("==", self.load(own, second, self.element), zero), likely=False):
-                self.each(n, put)
+        with (b.if_then(b.icmp_signed("<", second, n)),
+              b.if_then(b.fcmp_ordered("==", self.load(own, second, self.element), zero), likely=False)):
+            self.each(n, put)
 
     def argsort(self, dtype: np.dtype) -> None:
         with self.function(f"argsort_{self.letter}", 10) as (to, x, line, places, status, rows, size, inner, f, g):
@@ -90,13 +90,14 @@ class _Functions(native_ir.Functions):
             def one(alone: Any, first: Any, place: Callable[[Any], Any]) -> None:
                 keys = self.chosen(alone, x, first, line, self.element)
                 with b.if_then(b.not_(alone)):
-                    self.each(n, lambda k: b.store(self.load(x, place(k), self.element), self.at(line, k, self.element)))
+                    self.copy(n, x, place, line, lambda k: k, self.element)
                 own = self.chosen(alone, to, first, places, self.i64)
                 self.each(n, lambda k: b.store(k, self.at(own, k, self.i64)))
                 self.call(f, status, n, keys, own)
                 if dtype.itemsize >= 4:
                     b.store(self.const(0), start)
-                    self.count(self.const(1), n, lambda k: self.compare(k, keys, own, start, g, status, dtype.kind == "f"))
+                    real = dtype.kind == "f"
+                    self.count(self.const(1), n, lambda k: self.compare(k, keys, own, start, g, status, real))
                     self.equals(start, n, own, g, status)
                 self.back(alone, n, own, to, place, self.i64)
 
@@ -136,7 +137,7 @@ class _Functions(native_ir.Functions):
                     return b.add(b.mul(b.add(b.mul(r, length), i), width), c)
 
                 self.each(n, lambda i: one(i, self.load(x, at(i, n), self.element)))
-                self.each(k, lambda j: b.store(self.load(places, j, self.i64), self.at(to, at(j, k), self.i64)))
+                self.copy(k, places, lambda j: j, to, lambda j: at(j, k), self.i64)
 
             self.each(self.number(rows), lambda r: self.each(width, lambda c: line(r, c)))
 
@@ -185,7 +186,12 @@ class _Functions(native_ir.Functions):
     def back(self, alone: Any, n: Any, own: Any, to: Any, place: Callable[[Any], Any], element: Any) -> None:
         """Put a line where it belongs if it was worked on elsewhere."""
         with self.b.if_then(self.b.not_(alone)):
-            self.each(n, lambda k: self.b.store(self.load(own, k, element), self.at(to, place(k), element)))
+            self.copy(n, own, lambda k: k, to, place, element)
+
+    def copy(self, n: Any, source: Any, where: Callable[[Any], Any], to: Any, place: Callable[[Any], Any],
+             element: Any) -> None:
+        """Copy n elements from where to place."""
+        self.each(n, lambda k: self.b.store(self.load(source, where(k), element), self.at(to, place(k), element)))
 
     def each(self, n: Any, body: Callable[[Any], None]) -> None:
         self.count(self.const(0), n, body)

@@ -27,8 +27,8 @@ NOT_AIMED = frozenset({"decompose", "debug", "remat"})
 #: Ops that wait for someone, print, or have bodies: other generators make those that can be made.
 STRUCTURE = frozenset({
     "constant", "input", "param", "get", "fused", "generate", "fold", "load", "put", "put_running", "insert", "abreast",
-    "put_abreast", "insert_place", "bisect", "loop", "pack", "scan", "while", "cond", "checkpoint", "root", "call", "breakpoint",
-    "print", "assert", "bounded", "after", "again", "below", "gemm", "kept",
+    "put_abreast", "insert_place", "bisect", "loop", "pack", "scan", "while", "cond", "checkpoint", "root", "call",
+    "breakpoint", "print", "assert", "bounded", "after", "again", "below", "gemm", "kept",
 })  # fmt: skip
 #: The most samples of an op that are tried, and the most elements of one.
 MOST_SAMPLES, MOST_ELEMENTS = 400, 400
