@@ -45,7 +45,7 @@ def test_what_runs_in_python_says_so(op):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             f = sc.compile(outputs, inputs, backend="llvm")
-        called = {s.value.op.name for s in f._prepared.program.python_steps}
+        called = {s.value.op.name for s in f._compilation.program.python_steps}
         assert called == ({op.name} if "python" in op.traits else set()), attrs
 
 
@@ -66,7 +66,7 @@ def test_many_parts_are_joined_by_native_code(parts, axis):
         got = f(a[:rows], b[:rows])
         np.testing.assert_array_equal(got[0], np.concatenate([a[:rows, :2] * k for k in range(parts)], axis))
         np.testing.assert_array_equal(got[1], np.stack([b[:rows] + np.float32(k) for k in range(parts)], axis))
-    assert not f._prepared.program.python_steps
+    assert not f._compilation.program.python_steps
 
 
 def test_a_ring_of_many_is_native():
@@ -80,7 +80,7 @@ def test_a_ring_of_many_is_native():
     for _ in range(50):
         want = want + 0.01 * (np.roll(want, -1) - want * np.roll(want, 1))
     np.testing.assert_allclose(f(got), want, rtol=1e-12)
-    assert not f._prepared.program.python_steps
+    assert not f._compilation.program.python_steps
 
 
 def test_python_in_a_loop_is_told(monkeypatch):
