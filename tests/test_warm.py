@@ -277,3 +277,11 @@ def test_what_lasts_becomes_old_and_can_still_be_found() -> None:
         gc.callbacks.pop()
     gc.collect()
     assert gone() is None and len(kept) + len(more) == 5100
+
+
+def test_functions_that_sort_are_kept(place: Path) -> None:
+    x = vector("x")
+    for _ in range(2):
+        f = sc.compile([sc.sort(x), sc.argsort(x), sc.topk(x, 2)[1], sc.stack([x * k for k in range(9)])], [x])
+        got = f(np.array([2.0, 1.0, 3.0]))
+    assert is_warm(f) and [a.tolist() for a in got[:3]] == [[1, 2, 3], [1, 0, 2], [2, 0]]

@@ -53,7 +53,7 @@ def entry(name: str) -> Symbol:
     table = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(_api()[TABLES])(DTYPES[dtype])
     functions = ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))
     stable = keeps_order(DTYPES[dtype]) if what == "argsort" else is_stable(DTYPES[dtype])
-    return Symbol(functions[PLACES[what] + STABLE * stable], f"numpy {name}")
+    return Symbol(functions[PLACES[what] + STABLE * stable], f"line {name}")
 
 
 def keeps_order(dtype: np.dtype) -> bool:

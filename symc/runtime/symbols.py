@@ -40,7 +40,7 @@ def find(name: str) -> int:
     if kind == "own":
         module, _, function = rest.partition(" ")
         return importlib.import_module(module).entry(function)
-    if kind == "numpy":
+    if kind == "line":
         return numpy_sorts.entry(rest)
     assert name == NDARRAY.name, name
     return NDARRAY

@@ -30,7 +30,7 @@ def entry(name: str) -> Symbol:
 
 @cache
 def _module(dtype: str) -> type[_Functions]:
-    return type(f"_{dtype}", (_Functions,), {"letter": dtype})
+    return type(f"_{dtype}", (_Functions,), {"letter": dtype, "__module__": __name__})
 
 
 class _Functions(native_ir.Functions):
