@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -32,15 +33,23 @@ def _api() -> ctypes.Array:
 
 @cache
 def known() -> bool:
-    """Whether NumPy's tables are those that are known here."""
+    """True if NumPy's tables are those that are known here, and have all functions."""
     try:
-        return bool(ctypes.CFUNCTYPE(ctypes.c_uint)(_api()[0])() == ABI)
+        if ctypes.CFUNCTYPE(ctypes.c_uint)(_api()[0])() != ABI or not _api()[TABLES]:
+            return False
     except (AttributeError, ImportError):
         return False
+    return all(_table(d)[at + more] for d in DTYPES.values() for at in PLACES.values() for more in (0, STABLE))
+
+
+def _table(dtype: np.dtype) -> Any:
+    """The functions of a dtype."""
+    table = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(_api()[TABLES])(dtype)
+    return ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))
 
 
 def is_stable(dtype: np.dtype) -> bool:
-    """Whether the stable function is called: the faster one of bytes, which it counts. (Of zeros of other floats
+    """True if the stable function is called: the faster one of bytes, which it counts. (Of zeros of other floats
     `sort_ir` mends the order.)"""
     return dtype.itemsize == 1 or dtype == np.float16
 
@@ -50,12 +59,11 @@ def entry(name: str) -> Symbol:
     """``sort <dtype>``: int f(line, n, nothing); ``argsort <dtype>``: int f(line, places, n, nothing). They give less
     than 0 where memory ends. Places of equals may be in any order, unless the dtype has few bytes (``keeps_order``)."""
     what, dtype = name.split()
-    table = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(_api()[TABLES])(DTYPES[dtype])
-    functions = ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))
+    functions = _table(DTYPES[dtype])
     stable = keeps_order(DTYPES[dtype]) if what == "argsort" else is_stable(DTYPES[dtype])
     return Symbol(functions[PLACES[what] + STABLE * stable], f"line {name}")
 
 
 def keeps_order(dtype: np.dtype) -> bool:
-    """Whether places of equals are found in order."""
+    """True if places of equals are found in order."""
     return dtype.itemsize < 4
