@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from typing import Any as _Any
 
 from symc import ir, numpy_api
-from symc.deferred import Deferred
 from symc.errors import (
     AssertError,
     CheckError,
@@ -39,44 +38,45 @@ from symc.errors import (
     SymbolicValueError,
     SymcError,
 )
-from symc.inputs import Constant, Variable, input, matrix, scalar, tensor3, tensor4, vector
 from symc.ir import ops
 from symc.ir.garbage import no_collections as _no_collections
 from symc.numpy_api import *  # noqa: F403 - NumPy's functions, constants and dtypes under their own names
 from symc.numpy_api import bool
-from symc.numpy_api.convert import default_float, set_default_float
-from symc.state import SharedVariable, shared
-from symc.tensor import Tensor
+from symc.tensors.convert import default_float, set_default_float
+from symc.tensors.deferred import Deferred
+from symc.tensors.inputs import Constant, Variable, input, matrix, scalar, tensor3, tensor4, vector
+from symc.tensors.state import SharedVariable, shared
+from symc.tensors.tensor import Tensor
 
 __version__ = "0.1.0"
 
 #: Names that are imported when they are first asked for, by the module that has them. ``a=b``: it is called b there.
 _LATER = {
-    "assumptions": "assume",
+    "tensors.assumptions": "assume",
     "codegen.cuda.user": "CudaKernel",
-    "autodiff": "DisconnectedWarning grad grad_clip grad_scale hvp jvp reverse_grad stop_gradient value_and_grad vjp "
-    "zero_grad",
-    "checkpoint": "checkpoint",
-    "control": "associative_scan cond foldl foldr fori_loop map=map_ reduce scan switch while_loop",
-    "custom_op": "op",
-    "debugging.bisect": "bisect",
-    "debugging.public": "diff",  # NumPy's diff, and that of functions
-    "driver": "compile",
-    "function": "CompiledFunction",
-    "function_op": "function_op",
-    "gradcheck": "verify_grad",
-    "implicit": "custom_fixed_point custom_root",
+    "transforms.autodiff": "DisconnectedWarning grad grad_clip grad_scale hvp jvp reverse_grad stop_gradient "
+    "value_and_grad vjp zero_grad",
+    "transforms.checkpoint": "checkpoint",
+    "transforms.control": "associative_scan cond foldl foldr fori_loop map=map_ reduce scan switch while_loop",
+    "transforms.custom_op": "op",
+    "tools.debugging.bisect": "bisect",
+    "tools.debugging.public": "diff",  # NumPy's diff, and that of functions
+    "driver.compile.compile": "compile",
+    "driver.compile.function": "CompiledFunction",
+    "transforms.function_op": "function_op",
+    "tools.gradcheck": "verify_grad",
+    "transforms.implicit": "custom_fixed_point custom_root",
     "ir.parse": "parse",
-    "jacobians": "hessian jacobian",
-    "jit": "jit",
-    "lint": "lint",
+    "transforms.jacobians": "hessian jacobian",
+    "driver.compile.jit": "jit",
+    "tools.lint": "lint",
     "nn": "avg_pool conv conv_transpose max_pool",
-    "op_check": "check_op",
+    "tools.op_check": "check_op",
     "runtime.cuda.arrays": "DeviceArray device_array",
-    "save": "load",
+    "driver.compile.save": "load",
     "special": "digamma erf erfc erfinv gammaln",
-    "taps": "taps",
-    "vmap": "vmap",
+    "transforms.taps": "taps",
+    "transforms.vmap": "vmap",
 }
 _WHERE = {
     name: (f"{__name__}.{module}", there or name)
@@ -88,8 +88,22 @@ _MODULES = ("debug", "linalg", "nn", "parallel", "random", "special")
 
 if TYPE_CHECKING:
     from symc import debug, linalg, nn, parallel, random, special
-    from symc.assumptions import assume
-    from symc.autodiff import (
+    from symc.codegen.cuda.user import CudaKernel
+    from symc.driver.compile.compile import compile
+    from symc.driver.compile.function import CompiledFunction
+    from symc.driver.compile.jit import jit
+    from symc.driver.compile.save import load
+    from symc.ir.parse import parse
+    from symc.nn import avg_pool, conv, conv_transpose, max_pool
+    from symc.runtime.cuda.arrays import DeviceArray, device_array
+    from symc.special import digamma, erf, erfc, erfinv, gammaln
+    from symc.tensors.assumptions import assume
+    from symc.tools.debugging.bisect import bisect
+    from symc.tools.debugging.public import diff
+    from symc.tools.gradcheck import verify_grad
+    from symc.tools.lint import lint
+    from symc.tools.op_check import check_op
+    from symc.transforms.autodiff import (
         DisconnectedWarning,
         grad,
         grad_clip,
@@ -102,9 +116,8 @@ if TYPE_CHECKING:
         vjp,
         zero_grad,
     )
-    from symc.checkpoint import checkpoint
-    from symc.codegen.cuda.user import CudaKernel
-    from symc.control import (
+    from symc.transforms.checkpoint import checkpoint
+    from symc.transforms.control import (
         associative_scan,
         cond,
         foldl,
@@ -115,28 +128,15 @@ if TYPE_CHECKING:
         switch,
         while_loop,
     )
-    from symc.control import (
+    from symc.transforms.control import (
         map_ as map,
     )
-    from symc.custom_op import op
-    from symc.debugging.bisect import bisect
-    from symc.debugging.public import diff
-    from symc.driver import compile
-    from symc.function import CompiledFunction
-    from symc.function_op import function_op
-    from symc.gradcheck import verify_grad
-    from symc.implicit import custom_fixed_point, custom_root
-    from symc.ir.parse import parse
-    from symc.jacobians import hessian, jacobian
-    from symc.jit import jit
-    from symc.lint import lint
-    from symc.nn import avg_pool, conv, conv_transpose, max_pool
-    from symc.op_check import check_op
-    from symc.runtime.cuda.arrays import DeviceArray, device_array
-    from symc.save import load
-    from symc.special import digamma, erf, erfc, erfinv, gammaln
-    from symc.taps import taps
-    from symc.vmap import vmap
+    from symc.transforms.custom_op import op
+    from symc.transforms.function_op import function_op
+    from symc.transforms.implicit import custom_fixed_point, custom_root
+    from symc.transforms.jacobians import hessian, jacobian
+    from symc.transforms.taps import taps
+    from symc.transforms.vmap import vmap
 else:
     for _name in _WHERE:
         globals().pop(_name, None)  # NumPy's diff, and packages called like a function

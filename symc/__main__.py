@@ -66,7 +66,7 @@ MOST = 1 << 28
 
 def _read(name: str) -> str:
     """The text of a file. Raises InputError for what is none."""
-    from symc.saved_file import open_saved
+    from symc.driver.compile.saved_file import open_saved
 
     try:
         if name == "-":
@@ -108,7 +108,7 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _diff(args: argparse.Namespace) -> int:
-    from symc.debugging.diff import diff
+    from symc.tools.debugging.diff import diff
 
     found = diff(_read(args.left), _read(args.right))
     print(found)

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from symc.callsite import caller
 from symc.errors import DTypeError, InputError
 from symc.ir import location
 from symc.ir.ops import effect
 from symc.ir.ops.effect import hooks
 from symc.ir.value import Value, next_serial
-from symc.numpy_api.convert import as_tensor
-from symc.public import located
-from symc.tensor import Tensor
+from symc.tensors.callsite import caller
+from symc.tensors.convert import as_tensor
+from symc.tensors.public import located
+from symc.tensors.tensor import Tensor
 
 __all__ = ["assert_", "breakpoint", "hooks", "print"]
 

@@ -2,7 +2,7 @@
 
 from symc import numpy_api as _numpy_api
 from symc.errors import LinAlgError
-from symc.public import API as _API
+from symc.tensors.public import API as _API
 
 #: What ``sc`` has under the same names.
 _SHARED = (

@@ -18,10 +18,10 @@ from symc.ir.ops.leaf import scalar
 from symc.ir.ops.windows import span
 from symc.ir.types import DTYPE_NAMES
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_tensor, convert
 from symc.numpy_api.promotion import rows, same_dtype
-from symc.public import located
-from symc.tensor import Tensor
+from symc.tensors.convert import as_tensor, convert
+from symc.tensors.public import located
+from symc.tensors.tensor import Tensor
 
 Widths = list[tuple[Size, Size]]
 Steps = dict[str, Any]  # what an op is told about its windows

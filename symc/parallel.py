@@ -11,9 +11,9 @@ from typing import Any
 from symc.errors import DTypeError, InputError, did_you_mean
 from symc.ir.ops.collective import KINDS
 from symc.ir.ops.collective import all_reduce as reduce_op
-from symc.numpy_api.convert import as_tensor
-from symc.public import located
-from symc.tensor import Tensor
+from symc.tensors.convert import as_tensor
+from symc.tensors.public import located
+from symc.tensors.tensor import Tensor
 
 __all__ = ["all_reduce"]
 

@@ -9,8 +9,8 @@ from symc.ir.op import lookup
 from symc.ir.value import Value
 from symc.numpy_api.elementwise import float_value, float_values, log1mexp, relu, sigmoid, softplus
 from symc.numpy_api.reductions import log_softmax, logcumsumexp, logsumexp, softmax
-from symc.public import API, located
-from symc.tensor import Tensor
+from symc.tensors.public import API, located
+from symc.tensors.tensor import Tensor
 
 
 def _function(name: str, op: str, doc: str) -> Callable[..., Tensor]:

@@ -20,11 +20,11 @@ import scipy.special
 import symc as sc
 from symc import numpy_api
 from symc.errors import SymcError
-from symc.inputs import input as sc_input
 from symc.ir.types import DTYPES, real_dtype
 from symc.numpy_api.__main__ import numpy_names
-from symc.public import API
-from symc.tensor import Tensor
+from symc.tensors.inputs import input as sc_input
+from symc.tensors.public import API
+from symc.tensors.tensor import Tensor
 from tests.numpy_compare import evaluate
 
 ALL = tuple(DTYPES.values())

@@ -10,10 +10,10 @@ import warnings
 import numpy as np
 
 from symc.errors import InternalError, SymcError
-from symc.inputs import input as sc_input
 from symc.ir.function import Input, function
 from symc.ir.reference import evaluate_function
-from symc.tensor import Tensor
+from symc.tensors.inputs import input as sc_input
+from symc.tensors.tensor import Tensor
 
 
 def evaluate(outputs, leaves, arrays):

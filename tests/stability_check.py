@@ -6,12 +6,12 @@ from typing import Any
 
 import mpmath as mp
 import numpy as np
+from symc.driver.compile.build import build
 
 import symc as sc
-from symc.build import build
-from symc.callsite import caller
 from symc.ir.reference import evaluate_function
 from symc.opt import UNFUSED, optimize
+from symc.tensors.callsite import caller
 from tests.probe_cases import Probe
 
 #: Digits in which differences of neighbours are exact, and how near the neighbours are.

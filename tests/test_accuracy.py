@@ -9,7 +9,7 @@ from symc.ir.op import all_ops
 from symc.ir.reference import apply
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
-from symc.precise import NotPrecise, precise_step, to_precise, ulps
+from symc.tools.precise import NotPrecise, precise_step, to_precise, ulps
 
 
 def x_():

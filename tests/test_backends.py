@@ -20,7 +20,6 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.debugging.trust import Trusted
 from symc.ir.function import Function, Input, function
 from symc.ir.op import Op
 from symc.runtime import object_cache
@@ -28,6 +27,7 @@ from symc.runtime.compilers import numba_compile
 from symc.runtime.kernels import compile_count
 from symc.testing.fuzz.checks import compiled
 from symc.testing.interrupts import Alarm, alarm
+from symc.tools.debugging.trust import Trusted
 from tests.equal_programs import is_warm
 from tests.op_cases import SAMPLED, apply, cases, observed
 

@@ -11,8 +11,6 @@ import pytest
 
 import symc as sc
 from symc.codegen.cpu import intrinsics
-from symc.debugging.guilt import attempt
-from symc.debugging.trust import Trusted
 from symc.ir.op import lookup
 from symc.ir.traverse import replace as replace_values
 from symc.opt import DEFAULT
@@ -20,6 +18,8 @@ from symc.opt.passes import graph_pass, unregister_pass
 from symc.opt.rule import rule, temporary_rules
 from symc.runtime.program import load
 from symc.testing.fuzz.checks import compiled
+from symc.tools.debugging.guilt import attempt
+from symc.tools.debugging.trust import Trusted
 
 A = np.linspace(-1, 1.5, 12).reshape(4, 3)
 W = np.linspace(0.5, 2, 6).reshape(3, 2)

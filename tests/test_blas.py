@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from symc.driver.compile.build import build
 
 import symc as sc
-from symc.build import build
-from symc.callsite import caller
 from symc.codegen.calls import library_calls
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
 from symc.opt import run_pass
 from symc.opt.loops.rows import row_op
+from symc.tensors.callsite import caller
 from symc.testing import assert_no_alloc
 
 SHAPES = {"A": "mk", "B": "kn", "C": "mn", "D": "mn", "E": "mk", "F": "nk", "u": "k", "v": "m", "w": "n",

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc import nest
 from symc.errors import InputError
 from symc.ir.traverse import every_value
+from symc.tensors import pytree as nest
 
 RNG = np.random.default_rng(7)
 X, W, B = RNG.normal(size=(4, 5)), RNG.normal(size=(5, 5)) * 0.5, RNG.normal(size=5)

@@ -19,20 +19,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from symc.driver.compile.build import Built, build
+from symc.driver.compile.function import CompiledFunction
 
 import symc as sc
-from symc import warm
-from symc.build import Built, build
-from symc.function import CompiledFunction
+from symc.driver.compile import warm
 from symc.ir import extensions
 from symc.ir.dim import evaluate, names
 from symc.ir.record import replace
 from symc.ir.traverse import every_value
-from symc.nest import flatten
 from symc.opt import graph_pass, rule, unregister, unregister_pass
 from symc.runtime import object_cache
 from symc.runtime.recording import recorded
 from symc.runtime.with_prologue import WithPrologue
+from symc.tensors.pytree import flatten
 from symc.testing.fuzz.front import Writer
 from tests.equal_programs import PROGRAMS, Program, is_warm
 
@@ -68,7 +68,7 @@ def three(made: Program, calls: list[Call]) -> list[CompiledFunction]:
     outputs, inputs, options = made
     found: list[CompiledFunction] = []
     for kept, close in ((warm.KEPT, of_a_stranger), ((), build), (warm.KEPT, build)):
-        with changed(warm, "KEPT", kept), changed(importlib.import_module("symc.driver"), "build", close):
+        with changed(warm, "KEPT", kept), changed(importlib.import_module("symc.driver.compile.compile"), "build", close):
             found.append(sc.compile(outputs, inputs, **options))
         if close is of_a_stranger:
             run(found[0], calls)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from symc.driver.compile.build import build
 
 import symc as sc
-from symc.build import build
-from symc.callsite import caller
 from symc.ir.reference import evaluate_function
 from symc.opt import UNFUSED, optimize
 from symc.opt.provenance import expression
+from symc.tensors.callsite import caller
 
 
 def optimized(y, inputs, extra=""):

@@ -13,7 +13,7 @@ from symc.ir.ops.effect import has_effect
 from symc.ir.ops.kernel import results_of
 from symc.ir.ops.leaf import array
 from symc.ir.types import TupleType
-from symc.tensor import Tensor
+from symc.tensors.tensor import Tensor
 
 T = sc.asarray([1.0, 2.0])
 

@@ -64,7 +64,7 @@ def test_while_whichever_parts_are_batched(axes):
 
 def test_entries_that_are_done_keep_their_carry_and_their_count():
     n = sc.input("n", "int64", (4,))
-    from symc.control import while_count
+    from symc.transforms.control import while_count
 
     def fn(n):
         return while_count(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 2.0), (sc.asarray(0), sc.asarray(1.0)))

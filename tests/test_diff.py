@@ -9,9 +9,9 @@ import pytest
 
 import symc as sc
 from symc.__main__ import main
-from symc.debugging.diff import compare
 from symc.opt import UNFUSED
 from symc.testing.fuzz.straight import random_function
+from symc.tools.debugging.diff import compare
 
 ONE = """
 func @f(%x: f64[n, 3], %w: f64[3, 2]) -> (f64[n, 2]) {

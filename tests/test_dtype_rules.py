@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.inputs import input as sc_input
 from symc.ir.types import DTYPES
 from symc.numpy_api.ufuncs import UFUNCS
-from symc.public import API
+from symc.tensors.inputs import input as sc_input
+from symc.tensors.public import API
 from tests.dtype_cases import ALL, arrays_of, difference, forms, functions, given, problems
 from tests.numpy_compare import check, evaluate
 

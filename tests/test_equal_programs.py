@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from symc.driver.compile.build import build
 
 import symc as sc
 from benchmarks.workload import Run
 from benchmarks.workloads import load_all
-from symc import stages
-from symc.build import build
+from symc.driver.compile import stages
 from symc.ir import dim
 from symc.ir.dim import evaluate, fresh_size, names, product, size_name, substitute
 from symc.ir.function import Function, Input, bound_names, function
@@ -31,9 +31,9 @@ from symc.ir.location import Loc
 from symc.ir.traverse import Substitution
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input, make
-from symc.nest import flatten
 from symc.runtime import object_cache
 from symc.runtime.kernels import compile_count
+from symc.tensors.pytree import flatten
 from symc.testing.fuzz import campaign as _campaign  # noqa: F401 - declares the generators
 from symc.testing.fuzz.front import Writer
 from symc.testing.fuzz.grower import MISTAKES
@@ -177,7 +177,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[Function]:
         found.append(build(*args, **options).function)
         raise Enough
 
-    monkeypatch.setattr("symc.driver.build", closes)
+    monkeypatch.setattr("symc.driver.compile.compile.build", closes)
     return found
 
 

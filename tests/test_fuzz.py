@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from symc.debugging.guilt import attempt, wrong_stage
-from symc.debugging.trust import Trusted
 from symc.errors import LinAlgError
 from symc.ir.parse import parse
 from symc.ir.reference import evaluate_function
@@ -12,6 +10,8 @@ from symc.ir.text import print_function
 from symc.ir.verify import verify
 from symc.opt import DEFAULT, all_passes, lookup_rule, optimize
 from symc.testing.fuzz import random_arrays, random_function
+from symc.tools.debugging.guilt import attempt, wrong_stage
+from symc.tools.debugging.trust import Trusted
 
 BATCH = 100
 MOVEMENTS = {"shapes", "slices", "concats", "reads", "sinking", "lookups", "indexing", "writes"}

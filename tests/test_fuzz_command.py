@@ -12,8 +12,6 @@ import pytest
 import symc as sc
 from symc.__main__ import main
 from symc.codegen.cpu import intrinsics
-from symc.debugging.sample import Sample, computed
-from symc.debugging.shrink import shrink
 from symc.errors import InternalError
 from symc.ir.op import lookup
 from symc.ir.ops.assume import promised
@@ -27,6 +25,8 @@ from symc.testing.fuzz import front  # noqa: F401 - declares its generator
 from symc.testing.fuzz.campaign import WEIGHTS, Campaign
 from symc.testing.fuzz.checks import CHECKS, Trial, run
 from symc.testing.fuzz.programs import GENERATORS, SYMMETRIC, Program, closed, data_for, make
+from symc.tools.debugging.sample import Sample, computed
+from symc.tools.debugging.shrink import shrink
 from tests.cuda.emulated import needs_compiler
 
 
@@ -173,8 +173,8 @@ def test_a_wrong_pass_is_found_and_made_small(tmp_path):
 
 
 def pass_failure(t: Trial, name: str) -> Sample | None:
-    from symc.debugging.guilt import blame_pass, wrong_stage
     from symc.opt import optimize
+    from symc.tools.debugging.guilt import blame_pass, wrong_stage
 
     stages = optimize(t.function, f"canonicalize,{name}").stages
     for trusted in t.trusted:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.debugging.sample import Sample
 from symc.ir.parse import parse
 from symc.testing import damage
 from symc.testing.child import ENDLESS, in_child
@@ -20,6 +19,7 @@ from symc.testing.fuzz.campaign import WEIGHTS
 from symc.testing.fuzz.checks import Trial, run
 from symc.testing.fuzz.programs import make
 from symc.testing.interrupts import check_atomic
+from symc.tools.debugging.sample import Sample
 
 NAMES = [f"{kind}:{k}" for k, kind in enumerate(WEIGHTS) if kind != "loops"]
 

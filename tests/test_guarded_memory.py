@@ -17,10 +17,10 @@ import symc as sc
 from symc.codegen.plan import make_plan
 from symc.errors import SymcError
 from symc.ir.reference import evaluate_function
-from symc.nest import flatten
 from symc.opt import DEFAULT, optimize
 from symc.runtime import executor, frame
 from symc.runtime.program import load
+from symc.tensors.pytree import flatten
 from tests.loop_cases import loop_functions
 from tests.plan_cases import SIZES, some_arrays
 

@@ -1,10 +1,9 @@
 """Kernels of equal layers are one kernel, whatever order their operands had."""
 
 import numpy as np
+from symc.driver.compile.build import build
 
 import symc as sc
-from symc.build import build
-from symc.callsite import caller
 from symc.ir.function import Function
 from symc.ir.reference import evaluate_function
 from symc.ir.traverse import inline
@@ -12,6 +11,7 @@ from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
 from symc.opt import optimize
 from symc.opt.kernel_form import kernel_form
+from symc.tensors.callsite import caller
 
 
 def layers(count: int) -> Function:

@@ -4,9 +4,10 @@ import contextlib
 
 import numpy as np
 import pytest
+from symc.driver.compile.compilation import Compilation
+from symc.driver.compile.settings import Settings
 
 import symc as sc
-from symc.compilation import Compilation
 from symc.errors import LinAlgError
 from symc.ir.function import Function, Input
 from symc.ir.op import lookup
@@ -16,7 +17,6 @@ from symc.ir.traverse import close_over
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
 from symc.runtime import calls, lapack
-from symc.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("each_library")
 RNG = np.random.default_rng(0)

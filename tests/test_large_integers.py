@@ -11,7 +11,7 @@ import pytest
 
 import symc as sc
 from symc.errors import InternalError
-from symc.public import API
+from symc.tensors.public import API
 
 #: What functions take by position, as far as they need it.
 GIVEN = [(), *[(x,) * k for x in (sc.input("x", "float64", (3,)), sc.input("u", "float64", ("n",)),

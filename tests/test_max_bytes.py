@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc import nest
 from symc.codegen.budget import Budget, fit
 from symc.codegen.memory import memory
 from symc.codegen.plan import check_plan, make_plan
@@ -19,6 +18,7 @@ from symc.ir.verify import verify
 from symc.opt import optimize
 from symc.opt.loops.chunks import pairs
 from symc.opt.loops.rows import row_op
+from symc.tensors import pytree as nest
 
 RNG = np.random.default_rng(7)
 

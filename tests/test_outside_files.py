@@ -15,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from symc.driver.compile.save import pack, unpack
 
 import symc as sc
-from symc import saved_file
 from symc.__main__ import main
+from symc.driver.compile import saved_file
 from symc.runtime import object_cache
-from symc.save import pack, unpack
-from symc.state import checked_cell
+from symc.tensors.state import checked_cell
 from symc.testing.damage import mutated_file, scramble, unzipped, used, zipped
 from tests.test_save import example
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from symc.driver.compile.build import build
 
 import symc as sc
-from symc.build import build
-from symc.callsite import caller
 from symc.ir.op import all_ops
 from symc.ir.ops.math import atan
 from symc.opt import UNFUSED, optimize, rewrite, rule, temporary_rules
-from symc.public import API
+from symc.tensors.callsite import caller
+from symc.tensors.public import API
 from symc.testing import check_rule
 
 #: No rule of symc's own has this number.

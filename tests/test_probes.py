@@ -9,12 +9,12 @@ from __future__ import annotations
 import mpmath as mp
 import numpy as np
 import pytest
+from symc.driver.compile.build import build
 
 import symc as sc
-from symc.build import build
-from symc.callsite import caller
 from symc.ir.reference import evaluate_function
 from symc.opt import UNFUSED, optimize
+from symc.tensors.callsite import caller
 from tests.probe_cases import EACH, ROWS, Probe
 
 #: Digits in which exp(700) + exp(-700) and second differences of it are exact, and the step of the differences.

@@ -19,8 +19,8 @@ from symc.ir.ops.linalg import dot
 from symc.ir.ops.math import exp
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
-from symc.profiling import limits
-from symc.profiling.limits import Limits
+from symc.tools.profiling import limits
+from symc.tools.profiling.limits import Limits
 
 MACHINE = Limits(((1000, 4e9), (10**9, 1e9)), 2e9, 1e9)
 
@@ -28,7 +28,7 @@ MACHINE = Limits(((1000, 4e9), (10**9, 1e9)), 2e9, 1e9)
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with known limits."""
-    monkeypatch.setattr("symc.profiling.report.machine_limits", lambda: MACHINE)
+    monkeypatch.setattr("symc.tools.profiling.report.machine_limits", lambda: MACHINE)
 
 
 def amounts(f: Any, **sizes: int) -> list[tuple[int, int, int]]:

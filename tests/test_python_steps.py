@@ -13,7 +13,7 @@ from symc.ir.op import Op, in_python, unregister
 from symc.ir.ops.kernel import results_of
 from symc.ir.value import make
 from symc.runtime import program as programs
-from symc.tensor import Tensor
+from symc.tensors.tensor import Tensor
 from tests.op_cases import SAMPLED, cases
 
 STEPS = 2

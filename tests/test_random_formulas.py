@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from symc.driver.compile.build import build
 
 import symc as sc
-from symc.build import build
-from symc.callsite import caller
 from symc.ir.reference import evaluate_function
 from symc.opt import UNFUSED, optimize
+from symc.tensors.callsite import caller
 
 SIZE, FORMULAS, NAMES = 3, 80, "xyz"
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.state import Cell
+from symc.tensors.state import Cell
 
 ROOT = Path(__file__).resolve().parent.parent
 MODES = ["reference", "default"]

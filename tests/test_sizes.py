@@ -13,7 +13,7 @@ from symc.ir import dim
 from symc.ir.dim import evaluate, size_name
 from symc.ir.parse import parse
 from symc.opt import DEFAULT, optimize
-from symc.sizes import SymbolicSize, user_size
+from symc.tensors.sizes import SymbolicSize, user_size
 from symc.testing.fuzz import sized
 
 NAMES = ("n", "m", "k")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from symc.driver.compile.build import build
 
 import symc as sc
-from symc.build import build
-from symc.callsite import caller
 from symc.errors import IndexingError
 from symc.ir.reference import evaluate_function
 from symc.ir.traverse import postorder
 from symc.opt import DEFAULT, UNFUSED, optimize
+from symc.tensors.callsite import caller
 
 X = sc.matrix("x", dtype="float32")
 Y = sc.vector("y", dtype="int64")

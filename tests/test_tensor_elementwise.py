@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.inputs import input as sc_input
 from symc.ir.types import DTYPES
 from symc.numpy_api.ufuncs import UFUNCS
+from symc.tensors.inputs import input as sc_input
 from tests.numpy_compare import check, evaluate
 
 EDGE = {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.inputs import input as sc_input
+from symc.tensors.inputs import input as sc_input
 from tests.numpy_compare import check, evaluate
 
 A1 = np.array([3.0, -1.0, 2.5, 0.5, -2.0])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.inputs import input as sc_input
-from symc.tensor import Tensor
+from symc.tensors.inputs import input as sc_input
+from symc.tensors.tensor import Tensor
 from tests.numpy_compare import evaluate
 
 SHAPES = [(5,), (3, 4), (2, 3, 4), (4, 1, 3), (1,), (2, 0, 3), (3, 3, 2, 2)]

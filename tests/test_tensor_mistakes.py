@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.inputs import input as sc_input
+from symc.tensors.inputs import input as sc_input
 
 X, Y = sc_input("x", "f64", (3, 4)), sc_input("y", "f64", (5,))
 MISTAKES = [

@@ -7,8 +7,8 @@ import pytest
 import scipy.special
 
 import symc as sc
-from symc.inputs import input as sc_input
 from symc.numpy_api.__main__ import page
+from symc.tensors.inputs import input as sc_input
 from tests.numpy_compare import check, evaluate
 
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.deferred import Deferred, free_variables, instantiate
 from symc.errors import InputError
-from symc.inputs import Constant, Variable, matrix, scalar, tensor3, tensor4, vector
-from symc.inputs import input as sc_input
 from symc.ir import location
-from symc.sizes import SymbolicSize
-from symc.tensor import Tensor
+from symc.tensors.deferred import Deferred, free_variables, instantiate
+from symc.tensors.inputs import Constant, Variable, matrix, scalar, tensor3, tensor4, vector
+from symc.tensors.inputs import input as sc_input
+from symc.tensors.sizes import SymbolicSize
+from symc.tensors.tensor import Tensor
 from tests.numpy_compare import evaluate
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 import symc as sc
-from symc.inspection import bound
 from symc.opt import DEFAULT
 from symc.runtime.executor import Code, Lap, Op, Word
 from symc.runtime.frame import TimedFrame
 from symc.runtime.timing import MOST_LOGGED, clock
+from symc.tools.inspection import bound
 
 
 def compiled(outputs: Any, inputs: Sequence[Any]) -> Any:

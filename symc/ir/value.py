@@ -47,7 +47,7 @@ class Value:
     operands: tuple[Value, ...]
     attrs: Attrs
     regions: tuple[Region, ...]
-    tensor: ClassVar[Any]  # the value as users hold it: installed with ``symc.tensor``
+    tensor: ClassVar[Any]  # the value as users hold it: installed with ``symc.tensors.tensor``
     type: Any  # a Type; Any because nearly every use knows that it is a TensorType
     _fingerprint: bytes | None
 

@@ -1,15 +1,17 @@
 """NumPy's functions on symbolic values, one file a family. The array namespace of a tensor is this package.
 
-The functions are those in ``symc.public.API``; importing this package fills the table.
+The functions are those in ``symc.tensors.public.API``; importing this package fills the table.
 """
 
 import sys as _sys
+from collections.abc import Callable as _Callable
+from importlib import import_module as _import
+from typing import Any as _Any
 
 import numpy as _np
 
 from symc.ir.types import DTYPES as _DTYPES
 from symc.numpy_api import (
-    convert,
     creation,
     decompositions,
     differences,
@@ -32,10 +34,12 @@ from symc.numpy_api import (
     ufuncs,
     updates,
 )
-from symc.public import API as _API
+from symc.tensors import convert as _convert
+from symc.tensors.public import API as _API
+from symc.tensors.public import PROTOCOLS as _PROTOCOLS
 
 _FAMILIES = (  # imported for what they register
-    convert, creation, decompositions, differences, dtypes, elementwise, equations, indexing, joining, linear,
+    _convert, creation, decompositions, differences, dtypes, elementwise, equations, indexing, joining, linear,
     manipulation, matrices, missing, padding, polynomials, quantiles, reductions, selection, sorting, statistics,
     ufuncs, updates,
 )
@@ -47,7 +51,7 @@ CONSTANTS = ("pi", "e", "inf", "nan", "euler_gamma", "newaxis")
 
 #: Functions that Python's operators and indexing call; they have no name of their own for users.
 _INTERNAL = {"getitem", "operator_pow", "make_complex"}
-_ALL = {n: f for n, f in _API.items() if n not in _INTERNAL and f.__module__.startswith(__name__)}
+_ALL = {n: f for n, f in _API.items() if n not in _INTERNAL and f.__module__.startswith((__name__, _convert.__name__))}
 _OWN = {n: f for n, f in _ALL.items() if not n.startswith(matrices.PREFIX)}
 #: The functions that ``sc.linalg`` alone has, by their names there.
 LINALG = {n.removeprefix(matrices.PREFIX): f for n, f in _ALL.items() if n.startswith(matrices.PREFIX)}
@@ -57,3 +61,12 @@ for _f in _OWN.values():
         _f.__module__ = __name__  # made by a table: a pickle finds it here
 FUNCTIONS = tuple(sorted(_OWN))
 __all__ = [*CONSTANTS, *sorted(_d.name for _d in _DTYPES.values() if _d.name != "bool"), *FUNCTIONS]
+
+
+def _of_dispatch(name: str) -> _Callable[..., _Any]:
+    """A function of ``dispatch``, which is imported when NumPy first meets a tensor."""
+    return lambda *args: getattr(_import(f"{__name__}.dispatch"), name)(*args)
+
+
+_PROTOCOLS.update(ufunc=_of_dispatch("run_ufunc"), function=_of_dispatch("run_function"), at=updates.At,
+                  namespace=lambda: _sys.modules[__name__])

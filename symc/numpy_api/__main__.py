@@ -9,7 +9,7 @@ import numpy as np
 
 from symc import numpy_api
 from symc.numpy_api.ufuncs import UFUNCS
-from symc.public import API, DISPATCH
+from symc.tensors.public import API, DISPATCH
 
 HEAD = """# NumPy's functions in symc
 

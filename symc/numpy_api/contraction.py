@@ -15,10 +15,10 @@ from symc.ir.record import dataclass
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.numpy_api.contraction_path import contraction_path
-from symc.numpy_api.convert import convert
 from symc.numpy_api.manipulation import permuted, reshaped
 from symc.numpy_api.promotion import rows
-from symc.tensor import Tensor
+from symc.tensors.convert import convert
+from symc.tensors.tensor import Tensor
 
 Label = str | int
 

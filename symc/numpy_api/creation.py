@@ -12,13 +12,13 @@ from symc.ir.dim import FAR, LARGEST, Dim, Size, ceildiv, maximum, minimum
 from symc.ir.op import lookup, splat
 from symc.ir.types import DTYPES, TensorType, as_dtype, real_dtype
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_operand, as_tensor, convert, default_float, placed
 from symc.numpy_api.manipulation import normal_axes, normal_axis
 from symc.numpy_api.promotion import common_dtype, rows, stretch
 from symc.numpy_api.ufuncs import choose
-from symc.public import API, public
-from symc.sizes import as_size, size_of, user_size
-from symc.tensor import Tensor
+from symc.tensors.convert import as_operand, as_tensor, convert, default_float, placed
+from symc.tensors.public import API, public
+from symc.tensors.sizes import as_size, size_of, user_size
+from symc.tensors.tensor import Tensor
 
 
 def _sizes(shape: Any) -> tuple[Size, ...]:

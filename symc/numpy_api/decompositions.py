@@ -12,12 +12,12 @@ import numpy as np
 from symc.errors import InputError, ShapeError
 from symc.ir.op import lookup
 from symc.ir.ops.matrix import adjoint, part
-from symc.numpy_api.convert import as_tensor, convert
 from symc.numpy_api.linear import conjugated
 from symc.numpy_api.matrices import linalg, matrix, square
 from symc.numpy_api.promotion import rows
-from symc.public import API
-from symc.tensor import Tensor
+from symc.tensors.convert import as_tensor, convert
+from symc.tensors.public import API
+from symc.tensors.tensor import Tensor
 
 
 class QRResult(NamedTuple):

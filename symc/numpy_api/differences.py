@@ -8,11 +8,11 @@ import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import known_equal
-from symc.numpy_api.convert import as_tensor, default_float
 from symc.numpy_api.manipulation import normal_axes, normal_axis
 from symc.numpy_api.promotion import check_times, common_dtype, rows
-from symc.public import API, public
-from symc.tensor import Tensor
+from symc.tensors.convert import as_tensor, default_float
+from symc.tensors.public import API, public
+from symc.tensors.tensor import Tensor
 
 
 @public(np.diff)

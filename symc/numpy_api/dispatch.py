@@ -11,9 +11,9 @@ import numpy as np
 
 from symc import special
 from symc.errors import SymbolicValueError
-from symc.numpy_api.convert import as_tensor
 from symc.numpy_api.ufuncs import UFUNCS
-from symc.public import API, DISPATCH, located
+from symc.tensors.convert import as_tensor
+from symc.tensors.public import API, DISPATCH, located
 
 #: ufunc.reduce and ufunc.accumulate, by the function that computes them.
 REDUCE: dict[np.ufunc, str] = {
@@ -149,6 +149,6 @@ def _near(name: str) -> str:
 
 
 def _rows(items: Sequence[Any]) -> list[tuple[str, Any, Any]]:
-    from symc.tensor import Tensor
+    from symc.tensors.tensor import Tensor
 
     return [t.describe(f"operand {i}") for i, t in enumerate(items) if isinstance(t, Tensor)]

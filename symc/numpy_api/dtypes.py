@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from symc.ir.types import DTYPES, as_dtype
-from symc.numpy_api.convert import as_tensor, default_complex, default_float
 from symc.numpy_api.promotion import common_dtype
-from symc.public import public
-from symc.tensor import Tensor
+from symc.tensors.convert import as_tensor, default_complex, default_float
+from symc.tensors.public import public
+from symc.tensors.tensor import Tensor
 
 
 def _dtype(item: Any) -> np.dtype:

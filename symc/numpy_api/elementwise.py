@@ -13,11 +13,11 @@ from symc.errors import DTypeError, InputError
 from symc.ir.op import lookup, splat
 from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_operand, as_tensor, convert, default_float, inexact_dtype
 from symc.numpy_api.promotion import broadcast_shape, check_range, common_dtype, loop_dtypes, rows, stretch, together
 from symc.numpy_api.ufuncs import UFUNCS, choose, truth
-from symc.public import API, public
-from symc.tensor import Tensor
+from symc.tensors.convert import as_operand, as_tensor, convert, default_float, inexact_dtype
+from symc.tensors.public import API, public
+from symc.tensors.tensor import Tensor
 
 _COMPARISONS = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal})
 

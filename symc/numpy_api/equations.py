@@ -14,13 +14,13 @@ from symc.errors import InputError, ShapeError, did_you_mean
 from symc.ir.dim import known_equal
 from symc.ir.op import lookup
 from symc.ir.ops.matrix import adjoint
-from symc.numpy_api.convert import as_tensor
 from symc.numpy_api.decompositions import eigvalsh, svdvals
 from symc.numpy_api.manipulation import normal_axes
 from symc.numpy_api.matrices import alike, eps, floats, linalg, longest, matrix, number_of_each, solved, square
 from symc.numpy_api.promotion import rows
-from symc.public import API
-from symc.tensor import Tensor
+from symc.tensors.convert import as_tensor
+from symc.tensors.public import API
+from symc.tensors.tensor import Tensor
 
 
 class SlogdetResult(NamedTuple):

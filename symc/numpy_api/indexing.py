@@ -19,12 +19,12 @@ from symc.ir.ops.leaf import array
 from symc.ir.record import dataclass, field
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_tensor, convert
 from symc.numpy_api.manipulation import normal_axis, permuted, ravel, reshaped
 from symc.numpy_api.promotion import broadcast_shape, rows, stretch
-from symc.public import public
-from symc.sizes import as_size, size_of
-from symc.tensor import Tensor
+from symc.tensors.convert import as_tensor, convert
+from symc.tensors.public import public
+from symc.tensors.sizes import as_size, size_of
+from symc.tensors.tensor import Tensor
 
 
 @dataclass

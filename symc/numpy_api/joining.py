@@ -12,12 +12,12 @@ from symc.ir.dim import Dim, Size, known_equal, maximum
 from symc.ir.op import lookup
 from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_operand, as_tensor, convert
 from symc.numpy_api.manipulation import expanded, normal_axes, normal_axis, reshaped
 from symc.numpy_api.promotion import check_times, rows, same_dtype
-from symc.public import API, public
-from symc.sizes import as_size, size_of, user_size
-from symc.tensor import Tensor
+from symc.tensors.convert import as_operand, as_tensor, convert
+from symc.tensors.public import API, public
+from symc.tensors.sizes import as_size, size_of, user_size
+from symc.tensors.tensor import Tensor
 
 
 def sequence(items: Any, make: Callable[[Any], Tensor] = as_tensor) -> list[Tensor]:

@@ -12,11 +12,11 @@ from symc.errors import InputError, ShapeError
 from symc.ir.dim import known_equal
 from symc.ir.op import lookup
 from symc.numpy_api.contraction import Label, Labelled, contract, labelled
-from symc.numpy_api.convert import as_tensor, convert, inexact_dtype
 from symc.numpy_api.manipulation import expanded, normal_axes
 from symc.numpy_api.promotion import rows, same_dtype
-from symc.public import API, public
-from symc.tensor import Tensor
+from symc.tensors.convert import as_tensor, convert, inexact_dtype
+from symc.tensors.public import API, public
+from symc.tensors.tensor import Tensor
 
 #: What axes can be called in a subscript.
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -11,11 +11,11 @@ from symc.errors import InputError, ShapeError
 from symc.ir.dim import Size, floordiv, known_equal, product
 from symc.ir.op import lookup
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_tensor
 from symc.numpy_api.promotion import broadcast_shape, rows, stretch
-from symc.public import API, public
-from symc.sizes import as_size
-from symc.tensor import Tensor
+from symc.tensors.convert import as_tensor
+from symc.tensors.public import API, public
+from symc.tensors.sizes import as_size
+from symc.tensors.tensor import Tensor
 
 # --- axes -------------------------------------------------------------------------------------------------------------
 

@@ -15,11 +15,11 @@ from symc.ir.dim import Size, known_equal, maximum, product
 from symc.ir.op import lookup, splat
 from symc.ir.types import TensorType, real_dtype
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_tensor, convert, inexact_dtype
 from symc.numpy_api.manipulation import reshaped
 from symc.numpy_api.promotion import broadcast_shape, rows, stretch
-from symc.public import public
-from symc.tensor import Tensor
+from symc.tensors.convert import as_tensor, convert, inexact_dtype
+from symc.tensors.public import public
+from symc.tensors.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
 

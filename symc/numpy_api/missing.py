@@ -10,12 +10,12 @@ import numpy as np
 from symc.errors import DTypeError
 from symc.ir.op import lookup, splat
 from symc.ir.types import as_dtype
-from symc.numpy_api.convert import as_tensor
 from symc.numpy_api.promotion import rows
 from symc.numpy_api.reductions import Axis, all, cumprod, cumsum, one_ddof, prod, sum
 from symc.numpy_api.ufuncs import choose
-from symc.public import API, public
-from symc.tensor import Tensor
+from symc.tensors.convert import as_tensor
+from symc.tensors.public import API, public
+from symc.tensors.tensor import Tensor
 
 
 def _without_nan(t: Tensor, fill: Any) -> Tensor:

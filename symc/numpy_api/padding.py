@@ -10,12 +10,12 @@ from symc.errors import ShapeError
 from symc.ir.dim import Size, known_equal
 from symc.ir.op import lookup
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_tensor, placed
 from symc.numpy_api.joining import part, repeat
 from symc.numpy_api.promotion import rows
-from symc.public import public
-from symc.sizes import as_size, user_size
-from symc.tensor import Tensor
+from symc.tensors.convert import as_tensor, placed
+from symc.tensors.public import public
+from symc.tensors.sizes import as_size, user_size
+from symc.tensors.tensor import Tensor
 
 #: Modes that repeat elements.
 MODES = ("edge", "reflect", "symmetric", "wrap")

@@ -10,12 +10,12 @@ import numpy as np
 from symc.errors import InputError, ShapeError
 from symc.ir.dim import floordiv, maximum, minimum
 from symc.ir.op import lookup
-from symc.numpy_api.convert import as_tensor
 from symc.numpy_api.linear import conjugated
 from symc.numpy_api.promotion import check_times, rows, same_dtype
-from symc.public import API, public
-from symc.sizes import as_size, user_size
-from symc.tensor import Tensor
+from symc.tensors.convert import as_tensor
+from symc.tensors.public import API, public
+from symc.tensors.sizes import as_size, user_size
+from symc.tensors.tensor import Tensor
 
 #: Up to how many terms a convolution is written out.
 FEW = 8

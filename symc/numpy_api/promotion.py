@@ -17,8 +17,8 @@ from symc.ir.dim import Size, known_equal
 from symc.ir.op import lookup
 from symc.ir.types import DTYPE_NAMES, as_dtype
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_operand, convert, settle
-from symc.tensor import Tensor
+from symc.tensors.convert import as_operand, convert, settle
+from symc.tensors.tensor import Tensor
 
 Kind = Any  # a dtype, or the Python type int, float or complex of a weak operand
 _PYTHON = {"i": int, "u": int, "f": float, "c": complex}

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError, SymbolicValueError
-from symc.numpy_api.convert import as_tensor
 from symc.numpy_api.manipulation import normal_axes
 from symc.numpy_api.promotion import rows
-from symc.public import API, public
-from symc.tensor import Tensor
+from symc.tensors.convert import as_tensor
+from symc.tensors.public import API, public
+from symc.tensors.tensor import Tensor
 
 Points = np.ndarray
 

@@ -13,14 +13,14 @@ from symc.ir.dim import maximum, product
 from symc.ir.op import lookup
 from symc.ir.types import DTYPES, as_dtype, real_dtype
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_tensor, convert, inexact_dtype, placed
 from symc.numpy_api.elementwise import float_value
 from symc.numpy_api.manipulation import expanded, normal_axes, normal_axis, reshaped
 from symc.numpy_api.promotion import rows
 from symc.numpy_api.ufuncs import truth
-from symc.public import API, public
-from symc.sizes import SymbolicSize, user_size
-from symc.tensor import Tensor
+from symc.tensors.convert import as_tensor, convert, inexact_dtype, placed
+from symc.tensors.public import API, public
+from symc.tensors.sizes import SymbolicSize, user_size
+from symc.tensors.tensor import Tensor
 
 Axis = int | Sequence[int] | None
 

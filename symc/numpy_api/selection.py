@@ -10,13 +10,12 @@ import numpy as np
 from symc.errors import DTypeError, IndexingError, OutOfRangeError, ShapeError, SymbolicValueError
 from symc.ir.dim import Size, known_equal, product
 from symc.ir.op import lookup
-from symc.numpy_api.convert import as_tensor, placed
 from symc.numpy_api.indexing import wrapped_size
 from symc.numpy_api.manipulation import normal_axis
 from symc.numpy_api.promotion import broadcast_shape, rows, same_dtype
-from symc.public import API, public
-from symc.sizes import as_size, size_of, user_size
-from symc.tensor import Tensor
+from symc.tensors.public import API, public
+from symc.tensors.sizes import as_size, size_of, user_size
+from symc.tensors.tensor import Tensor
 
 #: Among how many elements a search is no faster than comparing all.
 FEW = 16

@@ -10,13 +10,13 @@ from symc.errors import DTypeError, InputError, ShapeError, SymbolicValueError
 from symc.ir.dim import known_equal, known_nonnegative, maximum
 from symc.ir.op import lookup
 from symc.ir.types import DTYPES
-from symc.numpy_api.convert import as_tensor, convert, default_float
 from symc.numpy_api.manipulation import normal_axis, ravel
 from symc.numpy_api.promotion import rows, same_dtype
 from symc.numpy_api.selection import in_range
-from symc.public import API, public
-from symc.sizes import as_size, user_size
-from symc.tensor import Tensor
+from symc.tensors.convert import as_tensor, convert, default_float
+from symc.tensors.public import API, public
+from symc.tensors.sizes import as_size, user_size
+from symc.tensors.tensor import Tensor
 
 #: Up to how many greatest elements are kept in order while all are read; more are taken from a sort.
 FEW = 32

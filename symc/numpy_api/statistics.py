@@ -9,12 +9,12 @@ import numpy as np
 from symc.errors import InputError, ShapeError
 from symc.ir.dim import known_equal
 from symc.ir.op import lookup
-from symc.numpy_api.convert import as_tensor
 from symc.numpy_api.manipulation import normal_axes
 from symc.numpy_api.promotion import common_dtype, rows
 from symc.numpy_api.reductions import count_along, degrees
-from symc.public import API, public
-from symc.tensor import Tensor
+from symc.tensors.convert import as_tensor
+from symc.tensors.public import API, public
+from symc.tensors.tensor import Tensor
 
 
 @public(np.average)

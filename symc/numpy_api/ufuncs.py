@@ -16,7 +16,7 @@ from symc.errors import DTypeError
 from symc.ir.op import lookup, splat
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
-from symc.numpy_api.convert import convert
+from symc.tensors.convert import convert
 
 Build = Callable[..., Any]
 BOOL = DTYPES["bool"]

@@ -15,13 +15,13 @@ from symc.ir.ops.leaf import scalar
 from symc.ir.ops.shape import flip, inverse_permutation
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_operand, convert
 from symc.numpy_api.indexing import Parsed, getitem, parse, read, result_axes, with_new_axes
 from symc.numpy_api.manipulation import permuted, reshaped
 from symc.numpy_api.promotion import check_range, rows, stretch
 from symc.numpy_api.ufuncs import choose
-from symc.public import API, located
-from symc.tensor import Tensor
+from symc.tensors.convert import as_operand, convert
+from symc.tensors.public import API, located
+from symc.tensors.tensor import Tensor
 
 
 class At:

@@ -8,13 +8,13 @@ from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import known_nonnegative, product
 from symc.ir.op import lookup
 from symc.ir.ops.random import random_bits
-from symc.numpy_api.convert import as_tensor
 from symc.numpy_api.manipulation import normal_axis
-from symc.public import API
 from symc.random.continuous import gumbel, uniform
 from symc.random.core import F64, U64, as_key, distribution, known_data, sizes
-from symc.sizes import size_of, user_shape, user_size
-from symc.tensor import Tensor
+from symc.tensors.convert import as_tensor
+from symc.tensors.public import API
+from symc.tensors.sizes import size_of, user_shape, user_size
+from symc.tensors.tensor import Tensor
 
 
 @distribution

@@ -15,9 +15,9 @@ from symc.ir.ops.math import erfc, exp, expm1, log, log1p, sqrt
 from symc.ir.ops.random import normal_inverse, random_bits, unit_normal
 from symc.ir.types import DTYPE_NAMES, DTYPES, as_dtype
 from symc.ir.value import Value
-from symc.numpy_api.convert import convert
 from symc.random.core import F64, U32, U64, Draw, as_key, distribution, location_scale, more, ordered, prepare, sizes
-from symc.tensor import Tensor
+from symc.tensors.convert import convert
+from symc.tensors.tensor import Tensor
 
 
 @distribution

@@ -21,11 +21,11 @@ from symc.ir.record import dataclass
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPE_NAMES, DTYPES, as_dtype
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_tensor, convert, default_float
 from symc.numpy_api.promotion import broadcast_shape, common_dtype, stretch
-from symc.public import located
-from symc.sizes import as_size
-from symc.tensor import Tensor
+from symc.tensors.convert import as_tensor, convert, default_float
+from symc.tensors.public import located
+from symc.tensors.sizes import as_size
+from symc.tensors.tensor import Tensor
 
 U64, U32, I64, F64 = DTYPES["u64"], DTYPES["u32"], DTYPES["i64"], DTYPES["f64"]
 F = TypeVar("F", bound=Callable[..., Any])

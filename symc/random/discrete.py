@@ -17,11 +17,11 @@ from symc.ir.ops.math import ceil, log1p
 from symc.ir.ops.random import below, binomial_draw, gamma_draw, poisson_draw
 from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType, as_dtype
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_tensor, convert
 from symc.numpy_api.promotion import check_range, stretch
-from symc.public import API
 from symc.random.core import F64, I64, U64, Draw, distribution, integer_dtype, known_data, more, prepare
-from symc.tensor import Tensor
+from symc.tensors.convert import as_tensor, convert
+from symc.tensors.public import API
+from symc.tensors.tensor import Tensor
 
 
 def _prepare(name: str, key: Any, shape: Any, **parameters: tuple[Any, str]) -> Draw:

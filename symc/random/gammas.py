@@ -11,11 +11,11 @@ from symc.ir.ops.logic import where
 from symc.ir.ops.math import exp, logaddexp, sqrt
 from symc.ir.ops.random import gamma_draw, log_gamma_draw, unit_normal, wald_draw
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_tensor, convert
-from symc.public import API
 from symc.random.core import Draw, distribution, location_scale, more, prepare, sizes
-from symc.sizes import user_shape
-from symc.tensor import Tensor
+from symc.tensors.convert import as_tensor, convert
+from symc.tensors.public import API
+from symc.tensors.sizes import user_shape
+from symc.tensors.tensor import Tensor
 
 
 @distribution

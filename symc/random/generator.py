@@ -11,15 +11,15 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
-from symc.control import traced_loop
 from symc.errors import InputError
 from symc.ir.ops.random import split_key
 from symc.ir.ops.shape import reshape, slice_
-from symc.public import located
 from symc.random.core import DISTRIBUTIONS
 from symc.random.keys import derived, key_data
-from symc.state import SharedVariable, shared
-from symc.tensor import Tensor
+from symc.tensors.public import located
+from symc.tensors.state import SharedVariable, shared
+from symc.tensors.tensor import Tensor
+from symc.transforms.control import traced_loop
 
 #: Keys are split off so many at a time: one kernel makes the keys of many draws.
 CHUNK = 32

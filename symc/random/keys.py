@@ -12,11 +12,11 @@ from symc.ir.ops.leaf import array
 from symc.ir.ops.random import derive_key, split_key
 from symc.ir.types import DTYPE_NAMES
 from symc.ir.value import Value
-from symc.numpy_api.convert import as_tensor, convert
-from symc.public import located
 from symc.random.core import U64, as_key, sizes
-from symc.sizes import SymbolicSize
-from symc.tensor import Tensor
+from symc.tensors.convert import as_tensor, convert
+from symc.tensors.public import located
+from symc.tensors.sizes import SymbolicSize
+from symc.tensors.tensor import Tensor
 
 #: The key that seeds are combined with: the fraction of pi.
 ROOT = np.array([0x243F6A8885A308D3, 0x13198A2E03707344], U64)

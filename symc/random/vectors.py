@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from symc.errors import InputError, ShapeError
-from symc.numpy_api.convert import as_tensor
 from symc.numpy_api.promotion import broadcast_shape, same_dtype
-from symc.public import API
 from symc.random.continuous import exponential, normal
 from symc.random.core import distribution, known_data, sizes
 from symc.random.gammas import generalized_normal
 from symc.random.keys import split
-from symc.sizes import user_shape
-from symc.tensor import Tensor
+from symc.tensors.convert import as_tensor
+from symc.tensors.public import API
+from symc.tensors.sizes import user_shape
+from symc.tensors.tensor import Tensor
 
 
 @distribution

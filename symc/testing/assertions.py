@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from symc.errors import PipelineError, did_you_mean
-from symc.inspection import notes
 from symc.ir.function import Function
 from symc.ir.value import Value
 from symc.opt import UNFUSED, Optimized, lookup_rule, optimize
 from symc.opt.passes import find_pass
 from symc.opt.provenance import expression
 from symc.testing.filecheck import CheckError, check_text
+from symc.tools.inspection import notes
 
 
 def assert_dump(f: Any, checks: str, stage: str | None = None) -> None:

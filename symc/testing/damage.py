@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from symc.driver.compile.function import CompiledFunction
+from symc.driver.compile.save import unpack
 from symc.errors import InputError, InternalError, SymcError
-from symc.function import CompiledFunction
-from symc.save import unpack
 
 Members = dict[str, bytes]
 #: What is put where something else was: in JSON and in IR text.

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from symc.codegen.check_plan import check_plan
+from symc.driver.compile.save import pack, unpack
 from symc.ir.function import Function
 from symc.ir.parse import parse
 from symc.ir.reference import evaluate_function
 from symc.ir.text import print_function
 from symc.ir.verify import verify
 from symc.opt import DEFAULT, optimize
-from symc.save import pack, unpack
 from symc.testing.loop_ops import sc
 from symc.testing.loops import Loops, Program, Unrolled, random_program, shrink
 

@@ -14,9 +14,9 @@ from symc.ir.value import Value
 from symc.opt.pattern import leaves as new_leaves
 from symc.opt.provenance import expression
 from symc.opt.rule import Rule
-from symc.precise import NotPrecise, precise_values, to_precise
 from symc.testing.promises import kept
 from symc.testing.rule_forms import CANNOT, free_leaves, retyped
+from symc.tools.precise import NotPrecise, precise_values, to_precise
 
 #: The error in units in the last place that a right side is never blamed for.
 ALLOWED_ULP = 8.0

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from symc.debugging.decisions import NORMWISE
 from symc.errors import SymcError
 from symc.ir.traverse import postorder
 from symc.opt.provenance import expression
 from symc.opt.rule import Rule
 from symc.testing.promises import kept
 from symc.testing.rule_forms import free_leaves
+from symc.tools.debugging.decisions import NORMWISE
 
 
 def check_nan(r: Rule) -> None:

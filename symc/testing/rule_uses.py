@@ -113,7 +113,7 @@ def check_in_gradients(r: Rule) -> None:
 
 def written(v: Value) -> Any:
     """A graph as a user would write it with NumPy's functions, operators and indices."""
-    from symc.tensor import Tensor
+    from symc.tensors.tensor import Tensor
 
     sc: Any = importlib.import_module("symc")
 
@@ -142,7 +142,7 @@ def _sizes(x: Value) -> tuple:
 
 
 def _user_shape(shape: Sequence[Any]) -> tuple:
-    from symc.sizes import user_shape
+    from symc.tensors.sizes import user_shape
 
     return tuple(user_shape(tuple(shape)))
 

@@ -6,9 +6,9 @@ import functools
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from symc.driver.compile.build import build
 
 import symc as sc
-from symc.build import build
 from symc.codegen.cpu.text import Unsupported
 from symc.codegen.cuda.render import Family, family
 from symc.codegen.cuda.source import CudaSource

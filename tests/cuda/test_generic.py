@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from symc.driver.compile.build import build
 
 import symc as sc
-from symc.build import build
 from symc.codegen.collapse import collapse
 from symc.codegen.cuda.generic import generic
 from symc.codegen.cuda.indices import NARROW

@@ -15,7 +15,7 @@ import symc as sc
 from symc.ir.types import DTYPES
 from symc.numpy_api.dispatch import run_function, run_ufunc
 from symc.numpy_api.ufuncs import UFUNCS
-from symc.public import DISPATCH
+from symc.tensors.public import DISPATCH
 from tests.numpy_compare import DIFFERENCES, outcome
 
 SAMPLE = int(os.environ.get("SYMC_NUMPY_SAMPLE", "1"))

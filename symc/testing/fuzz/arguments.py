@@ -15,7 +15,7 @@ import numpy as np
 
 import symc
 from symc.ir.record import dataclass
-from symc.public import DISPATCH
+from symc.tensors.public import DISPATCH
 from symc.testing.fuzz.grower import refusals
 from symc.testing.fuzz.programs import Program, generator
 

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from symc.debugging.guilt import BROKEN, Guilt, text_of
-from symc.debugging.repro import write_repro
 from symc.errors import InternalError
 from symc.ir.ops.effect import quiet
 from symc.ir.record import dataclass, field
@@ -29,6 +27,8 @@ from symc.testing.fuzz.checks import Trial, of_error, run
 from symc.testing.fuzz.generators import aimed_rules, sampled_ops
 from symc.testing.fuzz.grower import MISTAKES
 from symc.testing.fuzz.programs import Program, Reached, make
+from symc.tools.debugging.guilt import BROKEN, Guilt, text_of
+from symc.tools.debugging.repro import write_repro
 
 #: How often each generator is taken, and each check is run, of a hundred.
 WEIGHTS = {"rules": 30, "front": 18, "mixed": 14, "ops": 13, "arguments": 7, "sized": 6, "straight": 6,

@@ -12,34 +12,34 @@ from functools import cached_property
 
 import numpy as np
 
-from symc.build import Built
-from symc.debugging.guilt import (
-    Guilt,
-    attempt,
-    blame_backend,
-    blame_pass,
-    wrong_stage,
-)
-from symc.debugging.native import Native, OnDevice, lowered
-from symc.debugging.observe import evaluate
-from symc.debugging.sample import Sample
-from symc.debugging.shrink import shrink
-from symc.debugging.trust import Difference, Trusted
-from symc.driver import compile_built
+from symc.driver.compile.build import Built
+from symc.driver.compile.compile import compile_built
+from symc.driver.compile.function import CompiledFunction
+from symc.driver.compile.save import pack, unpack
+from symc.driver.compile.signature import Slot
 from symc.errors import DeviceError, ExecutionError
-from symc.function import CompiledFunction
 from symc.ir.function import Function
 from symc.ir.parse import parse
 from symc.ir.record import dataclass, field
 from symc.ir.reference import evaluate_function
 from symc.ir.text import print_function
 from symc.ir.verify import verify
-from symc.nest import LEAF, Nest
 from symc.opt import DEFAULT, FAST_COMPILE, Optimized, optimize
 from symc.opt.pipelines import ON_CUDA
-from symc.save import pack, unpack
-from symc.signature import Slot
-from symc.state import Cell
+from symc.tensors.pytree import LEAF, Nest
+from symc.tensors.state import Cell
+from symc.tools.debugging.guilt import (
+    Guilt,
+    attempt,
+    blame_backend,
+    blame_pass,
+    wrong_stage,
+)
+from symc.tools.debugging.native import Native, OnDevice, lowered
+from symc.tools.debugging.observe import evaluate
+from symc.tools.debugging.sample import Sample
+from symc.tools.debugging.shrink import shrink
+from symc.tools.debugging.trust import Difference, Trusted
 
 Arrays = tuple[np.ndarray, ...]
 #: How long a failing program may be made smaller.

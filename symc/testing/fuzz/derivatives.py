@@ -6,10 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from symc.debugging.guilt import Guilt, wrong_stage
-from symc.debugging.observe import sizes_of
-from symc.debugging.sample import Sample
-from symc.debugging.trust import Trusted, allowed_between
 from symc.errors import DTypeError, GradientError, SymcError
 from symc.grad import jvp, vjp, vmap
 from symc.ir.function import Function, Input, function
@@ -19,6 +15,10 @@ from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
 from symc.opt import DEFAULT, optimize
 from symc.testing.fuzz.checks import REFUSED, Trial, blame_pass, check, simple
+from symc.tools.debugging.guilt import Guilt, wrong_stage
+from symc.tools.debugging.observe import sizes_of
+from symc.tools.debugging.sample import Sample
+from symc.tools.debugging.trust import Trusted, allowed_between
 
 #: How many rows a batch has.
 ROWS = 3
@@ -148,7 +148,7 @@ def differences_disagree(s: Sample) -> str:
         return ""
     if any(v.dtype.kind == "f" and v.dtype.itemsize < 8 for v in s.function.values() if isinstance(v.type, TensorType)):
         return ""
-    from symc.debugging.observe import evaluate
+    from symc.tools.debugging.observe import evaluate
 
     arrays = gradient_arrays(s.function, g, s.arrays)
     n = len(s.arrays)
@@ -221,7 +221,7 @@ def batches_disagree(s: Sample) -> str:
         singles = [Trusted(f, row) for row in rows]
     except (SymcError, ValueError, IndexError):
         return ""
-    from symc.debugging.observe import evaluate
+    from symc.tools.debugging.observe import evaluate
 
     arrays = [np.stack([r[k] for r in rows]) if b else s.arrays[k] for k, b in enumerate(flags)]
     got = evaluate(g, arrays)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from symc.debugging.guilt import Guilt
 from symc.testing.loop_checks import _fails_like, failure
 from symc.testing.loops import Program, shrink
+from symc.tools.debugging.guilt import Guilt
 
 #: How often each of these checks is run, of a hundred; those of the second table compile kernels.
 SHARES = {"reference": 50, "derivatives": 15, "batches": 10}

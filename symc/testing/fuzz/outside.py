@@ -15,23 +15,23 @@ from typing import Any
 
 import numpy as np
 
-from symc.debugging.guilt import Guilt
-from symc.debugging.sample import Sample
-from symc.debugging.trust import Trusted
+from symc.driver.compile.function import CompiledFunction
+from symc.driver.compile.save import pack, unpack
 from symc.errors import InputError, ParseError
-from symc.function import CompiledFunction
 from symc.ir.function import Function, Input, function
 from symc.ir.op import lookup
 from symc.ir.parse import parse
 from symc.ir.text import print_function
 from symc.ir.traverse import every_value, replace
 from symc.ir.value import Value, fresh_input
-from symc.save import pack, unpack
-from symc.state import SharedVariable
+from symc.tensors.state import SharedVariable
 from symc.testing.child import ENDLESS, in_child
 from symc.testing.damage import edited_array, edited_npz, edited_text, mutated_file, scramble, unzipped, used, zipped
 from symc.testing.fuzz.checks import REFUSED, Trial, check, compiled, simple
 from symc.testing.interrupts import MANY, Alarm, alarm, check_atomic, count_points, interrupted
+from symc.tools.debugging.guilt import Guilt
+from symc.tools.debugging.sample import Sample
+from symc.tools.debugging.trust import Trusted
 
 #: How many states a program is given, and at how many points its call is interrupted.
 MOST_STATES, POINTS = 4, 120

@@ -15,7 +15,7 @@ import numpy as np
 
 import symc
 from symc.errors import SymcError
-from symc.public import API
+from symc.tensors.public import API
 from symc.testing.fuzz.grower import refusals
 from symc.testing.fuzz.programs import Program, generator
 

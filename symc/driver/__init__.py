@@ -1,0 +1,1 @@
+"""The road from values to a compiled function, and from its call to results."""

@@ -1,0 +1,387 @@
+"""From what a user gives to ``compile`` (outputs, inputs, updates, givens) to a closed IR function; nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.driver.compile.signature import Slot
+from symc.errors import DTypeError, InputError, ShapeError, SymcError, did_you_mean
+from symc.ir import location
+from symc.ir.dim import Size, in_order, known_different, known_equal, known_nonnegative, names, substitute
+from symc.ir.function import Function, Guard, Input, bound_names, close_function, collect_guards, mentioned_names, unify
+from symc.ir.garbage import no_collections
+from symc.ir.location import Loc
+from symc.ir.op import lookup
+from symc.ir.record import dataclass, replace
+from symc.ir.traverse import Substitution, every_value, postorder
+from symc.ir.traverse import replace as replace_values
+from symc.ir.types import DTYPE_NAMES, TensorType
+from symc.ir.value import Value, first_line
+from symc.numpy_api.promotion import check_range
+from symc.tensors.convert import as_tensor, convert
+from symc.tensors.leaves import leaf_of, leaves_of_size
+from symc.tensors.pytree import Nest, flatten
+from symc.tensors.state import Cell, SharedVariable
+from symc.tensors.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class Built:
+    """``cells`` are the states of the function, in the order of its state inputs (which come after the arguments).
+
+    ``leaves`` are the users' values that became its params, where they are at hand, and ``changed`` tells what it calls
+    their sizes.
+    """
+
+    function: Function
+    outputs: Nest
+    slots: tuple[Slot, ...]
+    cells: tuple[Cell, ...]
+    donated: frozenset[int]
+    leaves: tuple[Value, ...] = ()
+    changed: Substitution | None = None
+
+
+@no_collections()
+def build(outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, name: str, loc: Loc) -> Built:
+    """Check and close. Raises SymcErrors that carry the user's lines."""
+    with location.at((loc,)):
+        leaves, nest = flatten(outputs)
+        roots = [_output(item, path) for item, path in zip(leaves, nest.paths(), strict=True)]
+        changes = _updates(updates)
+        if not roots and not changes:
+            raise InputError("there is nothing to compile: no outputs and no updates", where=[loc])
+        cells = [cell for cell, _ in changes]
+        roots = _substitute([*roots, *[v for _, v in changes]], givens)
+        free = free_leaves(roots)
+        _check_escaped(free)
+        targets = [variable.value for variable in _targets(updates)]
+        while True:
+            slots, args = _arguments(inputs, [v for v in free if leaf_of(v).role == "arg"])
+            _check_complete(args, free, loc)
+            states = list(dict.fromkeys([*[v for v in free if leaf_of(v).role == "state"], *targets]))
+            closed, changed = _close(name, args, states, roots, len(roots) - len(changes), cells)
+            guards, unknown = _bound_guards(closed)
+            if not unknown:
+                break
+            replaced = {t.value for t, _ in pairs(givens, "givens")}
+            size, v = min(unknown.items(), key=lambda item: in_order(unknown).index(item[0]))
+            leaf = _leaf_of_size(size, replaced, inputs is not None, closed.locations(v) if v is not None else [])
+            free = sorted([*free, leaf], key=lambda v: v.attrs["serial"])
+        closed = replace(closed, guards=(*guards, *_least_guards(closed)))
+    shared = tuple(leaf_of(v).shared for v in states)
+    return Built(closed, nest, slots, shared, _donated(donate, args), (*args, *states), changed)
+
+
+# --- outputs, updates, givens -----------------------------------------------------------------------------------------
+
+
+def _output(item: Any, path: str) -> Value:
+    if isinstance(item, Tensor):
+        return item.value
+    if isinstance(item, Value):
+        return item
+    try:
+        return as_tensor(item).value
+    except SymcError:
+        raise InputError(
+            f"output{path} is not a value: {type(item).__name__} {item!r:.40}".rstrip(),
+            where=location.in_order(location.here()),
+            help="outputs are tensors, numbers, arrays, or tuples, lists, dicts and dataclasses of them",
+        ) from None
+
+
+def pairs(given: Any, what: str) -> list[tuple[Any, Any]]:
+    """A mapping, or a sequence of pairs, as pairs."""
+    if given is None:
+        return []
+    items: list[Any] = (
+        list(given.items()) if isinstance(given, Mapping) else list(given) if isinstance(given, Sequence) else [given]
+    )
+    if any(not isinstance(p, tuple | list) or len(p) != 2 for p in items):
+        raise InputError(
+            f"{what} must be a dict, or pairs of a variable and its value", where=location.in_order(location.here())
+        )
+    return [(k, v) for k, v in items]
+
+
+def _targets(updates: Any) -> list[SharedVariable]:
+    return [k for k, _ in pairs(updates, "updates")]
+
+
+def _updates(updates: Any) -> list[tuple[Cell, Value]]:
+    """New values of the states, in the states' types."""
+    out: list[tuple[Cell, Value]] = []
+    known: set[int] = set()
+    for target, item in pairs(updates, "updates"):
+        if not isinstance(target, SharedVariable):
+            raise InputError(
+                f"updates: {target!r} is not a shared variable",
+                where=location.in_order(location.here()),
+                help="only state can be updated; make it with sc.shared(value, name)",
+            )
+        if id(target.cell) in known:
+            raise InputError(f"updates: {target.name or 'a variable'} is updated twice", values=[target.describe()])
+        known.add(id(target.cell))
+        out.append((target.cell, _fit(as_tensor(item), target, "update")))
+    return out
+
+
+def _fit(new: Tensor, target: Tensor, what: str) -> Value:
+    """``new`` in the type of ``target``: cast within a kind, sizes that are not known to be equal become guards."""
+    said = f"{what} of {target.name or 'a value'}"
+    rows = [target.describe(), new.describe("new value")]
+    have, want = new.value, target.value.type
+    number = new.weak and new.dtype.kind == "i" and want.dtype.kind in "iu"
+    if new.dtype != want.dtype and not (number or np.can_cast(new.dtype, want.dtype, "same_kind")):
+        raise DTypeError(
+            f"{said}: {DTYPE_NAMES[new.dtype]} does not become {DTYPE_NAMES[want.dtype]} by itself",
+            values=rows,
+            help=f"convert it: value.astype({str(want.dtype)!r})",
+        )
+    if known_different(have.shape, want.shape):
+        raise ShapeError(f"{said}: the shapes differ", values=rows, help=_shape_help(have.type, want))
+    if number:
+        check_range(new, want.dtype, said)
+    have = convert(have, want.dtype)
+    return have if have.shape == want.shape else lookup("ensure_shape")(have, shape=want.shape)
+
+
+def _shape_help(have: TensorType, want: TensorType) -> str:
+    shape = ", ".join(map(str, want.shape))
+    if have.ndim < want.ndim:
+        return f"to repeat it everywhere: sc.broadcast_to(value, ({shape}{',' if want.ndim == 1 else ''}))"
+    return "the new value must have the shape of the old one"
+
+
+def _substitute(roots: Sequence[Value], givens: Any) -> list[Value]:
+    mapping: dict[Value, Value] = {}
+    for target, item in pairs(givens, "givens"):
+        if not isinstance(target, Tensor):
+            raise InputError(f"givens: {target!r} is not a symbolic value", where=location.in_order(location.here()))
+        mapping[target.value] = _fit(as_tensor(item), target, "given value")
+    if not mapping:
+        return list(roots)
+    return replace_values(roots, mapping, location.move)
+
+
+# --- inputs -----------------------------------------------------------------------------------------------------------
+
+
+def free_leaves(roots: Sequence[Value]) -> list[Value]:
+    """The free leaves, in order of creation."""
+    found = [v for v in postorder(roots) if v.op.name == "input"]
+    return sorted(found, key=lambda v: v.attrs["serial"])
+
+
+def _leaf_of_size(size: str, replaced: set[Value], listed: bool, where: list[Loc]) -> Value:
+    """The leaf of which only ``size`` is used: the one input (unless inputs are ``listed``) or state that has it.
+
+    Of several that look the same to a user, as when a notebook's cell runs again, the newest.
+    """
+    roles = ("state",) if listed else ("arg", "state")
+    found = [v for v in leaves_of_size(size) if leaf_of(v).role in roles and v not in replaced]
+    alike = {(leaf_of(v).role, leaf_of(v).name, v.type): v for v in found}
+    if len(alike) == 1:
+        return found[-1]
+    several = f": {' and '.join(leaf_of(v).name or 'a value without a name' for v in alike.values())} have it"
+    raise InputError(
+        f"the size {size} is not known from any input{several if alike else ''}",
+        values=[Tensor(v).describe() for v in alike.values()],
+        where=where,
+        help=f"list an input that has {size} in its shape: compile(..., inputs=[...])",
+    )
+
+
+def _arguments(inputs: Any, found: list[Value]) -> tuple[tuple[Slot, ...], list[Value]]:
+    """The arguments of a call, and the leaf of every array in them."""
+    if inputs is None:
+        return tuple(Slot(leaf_of(v).name) for v in found), found
+    if isinstance(inputs, Tensor):
+        inputs = [inputs]
+    if not isinstance(inputs, Iterable) or isinstance(inputs, str):
+        raise InputError(
+            f"inputs must be a list of symbolic values, or a dict of them by name, not {type(inputs).__name__}",
+            where=location.in_order(location.here()),
+        )
+    items = list(inputs.items()) if isinstance(inputs, Mapping) else [("", i) for i in inputs]
+    slots: list[Slot] = []
+    args: list[Value] = []
+    for k, (name, item) in enumerate(items):
+        leaves, nest = flatten(item)
+        for leaf, path in zip(leaves, nest.paths(), strict=True):
+            args.append(_argument(leaf, f"input {k}{path}", args))
+        if not name and nest.kind == "leaf":
+            name = leaf_of(args[-1]).name
+        slots.append(Slot(name, nest))
+    return tuple(slots), args
+
+
+def _argument(item: Any, what: str, before: Sequence[Value]) -> Value:
+    where = location.in_order(location.here())
+    if not isinstance(item, Tensor):
+        raise InputError(
+            f"{what} is not a symbolic value: {type(item).__name__}",
+            where=where,
+            help="inputs are values made by sc.input, sc.scalar, sc.vector, sc.matrix or sc.Variable",
+        )
+    if isinstance(item, SharedVariable):
+        raise InputError(
+            f"{what} is a shared variable",
+            values=[item.describe()],
+            where=where,
+            help="state is not given in a call; use w.set_value(array), or givens={w: x} to replace it by an input",
+        )
+    if item.value.op.name != "input":
+        raise InputError(
+            f"{what} is computed, not an input",
+            values=[item.describe("value")],
+            where=where,
+            help="make a new input and replace the value by it: givens={value: new_input}",
+        )
+    if item.value in before:
+        raise InputError(f"{what} is listed twice", values=[item.describe()], where=where)
+    return item.value
+
+
+def _check_escaped(free: Sequence[Value]) -> None:
+    for v in free:
+        if leaf_of(v).role == "body":
+            raise InputError(
+                f"{leaf_of(v).name} is used outside of the loop",
+                values=[Tensor(v).describe()],
+                help="a value of a loop's body exists in its steps only; return it from the body",
+            )
+
+
+def _check_complete(args: Sequence[Value], free: Sequence[Value], loc: Loc) -> None:
+    absent = [v for v in free if v not in args and leaf_of(v).role == "arg"]
+    if absent:
+        named = [leaf_of(v).name for v in args]
+        near = did_you_mean(leaf_of(absent[0]).name, [n for n in named if n])
+        raise InputError(
+            f"the outputs depend on {leaf_of(absent[0]).name or 'an input'}, which is not among the inputs",
+            values=[Tensor(v).describe() for v in absent],
+            where=[loc],
+            help=near + " or add it to inputs, or give it a value in givens"
+            if near.startswith("did")
+            else "add it to inputs, or give it a value in givens",
+        )
+
+
+def _donated(donate: Any, args: Sequence[Value]) -> frozenset[int]:
+    """Which arguments a call may overwrite."""
+    items = flatten(list(donate) if isinstance(donate, tuple | list | set) else [donate])[0]
+    out = set()
+    for item in items:
+        if not isinstance(item, Tensor) or item.value not in args:
+            raise InputError(
+                "donate: only inputs of the function can be donated",
+                values=[item.describe()] if isinstance(item, Tensor) else [(repr(item), None, None)],
+            )
+        out.add(args.index(item.value))
+    return frozenset(out)
+
+
+# --- closing ----------------------------------------------------------------------------------------------------------
+
+
+def _close(
+    name: str,
+    args: Sequence[Value],
+    states: Sequence[Value],
+    roots: Sequence[Value],
+    outputs: int,
+    cells: Sequence[Cell],
+) -> tuple[Function, Substitution]:
+    used: set[str] = set()
+    interface = []
+    for k, v in enumerate([*args, *states]):
+        leaf = leaf_of(v)
+        label = leaf.name or (f"arg{k}" if leaf.role == "arg" else f"state{k - len(args)}")
+        while label in used:
+            label += "_"
+        used.add(label)
+        interface.append((v, Input(label, v.type, leaf.role, v.type, leaf.loc or first_line(v))))
+    places = {id(leaf_of(v).shared): len(args) + k for k, v in enumerate(states)}
+    updates = [(places[id(cell)], v) for cell, v in zip(cells, roots[outputs:], strict=True)]
+    return close_function(name, interface, roots[:outputs], updates)
+
+
+def _bound_guards(f: Function) -> tuple[tuple[Guard, ...], dict[str, Value | None]]:
+    """The guards in terms of sizes that arguments bind; sizes that none does, with a value that needs each."""
+    bound = bound_names(i.declared or i.type for i in f.inputs)
+    solution = {n: s for n, s in unify(f.guards, bound).items() if n not in bound}
+    out = []
+    for g in f.guards:
+        left, right = substitute(g.left, solution), substitute(g.right, solution)
+        if known_equal(left, right) is not True:
+            out.append(Guard(left, right, g.locs))
+    known = set(bound)
+    unknown: dict[str, Value | None] = {n: None for g in out for n in names(g.left) | names(g.right) if n not in known}
+    values = every_value(f.body)
+    if mentioned_names(values) - known:
+        for v in values:
+            unknown |= {n: v for n in mentioned_names([v]) - known if unknown.get(n) is None}
+    return tuple(out), unknown
+
+
+def _made_lengths(v: Value) -> Sequence[Size]:
+    """Sizes that a value does not have from its operands."""
+    return (v.attrs["length"],) if v.op.name == "scan" else v.shape if v.op.name in ("iota", "broadcast") else ()
+
+
+def _least_guards(f: Function) -> list[Guard]:
+    """What sizes must be at least, so that slices of a known size (``x[-2]``) lie within their operands, and that
+    loops and new arrays have no negative length (``length=n - 1``), and that windows fit.
+
+    Those in branches and loops, which may not run, are looked at when they do (``symc.ir.requires``).
+    """
+    found: dict[tuple[Size, Size, str], location.Locs] = {}
+    for v in f.values():
+        for n in _made_lengths(v):
+            if not known_nonnegative(n):
+                found[n, 0, "length"] = found.get((n, 0, "length"), location.NOWHERE) | f.hints.get(v, location.NOWHERE)
+        for n, least in v.op.facts["fits"](v) if "fits" in v.op.facts else ():
+            if not known_nonnegative(n - least):
+                key = (n, least, "window")
+                found[key] = found.get(key, location.NOWHERE) | f.hints.get(v, location.NOWHERE)
+        if v.op.name != "slice":
+            continue
+        for n, start, size, step in zip(v.operands[0].shape, v.attrs["start"], v.shape, v.attrs["step"], strict=True):
+            if isinstance(n, int) or not isinstance(size, int) or size == 0:
+                continue
+            ends = (start, start + (size - 1) * step)
+            for spare in (x for end in ends for x in (end, n - 1 - end)):
+                if not known_nonnegative(spare):
+                    key = (n, n - spare, "index") if isinstance(n - spare, int) else (spare, 0, "index")
+                    found[key] = found.get(key, location.NOWHERE) | f.hints.get(v, location.NOWHERE)
+    return [Guard(a, b, locs, least) for (a, b, least), locs in found.items()]
+
+
+def missing_guards(f: Function) -> tuple[Guard, ...]:
+    """Guards that a function which was written down needs beyond those it has: nothing in a call relies on
+    those being complete. Raises InputError for a size that no input has, and for inputs that are not what is declared.
+    """
+    declared = [i.declared or i.type for i in f.inputs]
+    bound = bound_names(declared)
+    solution = unify([g for g in f.guards if not g.least], bound)
+    found: list[Guard] = []
+    for i, t in zip(f.inputs, declared, strict=True):
+        if t.dtype != i.type.dtype or t.ndim != i.type.ndim:
+            raise InputError(f"{i.name} is declared {t}, but used as {i.type}")
+        for a, b in zip(t.shape, i.type.shape, strict=True):
+            if known_equal(substitute(a, solution), substitute(b, solution)) is not True:
+                found.append(Guard(a, b))
+    needed = replace(f, guards=collect_guards(f.body.results))
+    needed_guards, lacking = _bound_guards(needed)
+    found += [*needed_guards, *_least_guards(f)]
+    sizes = {n for g in (*found, *f.guards) for n in names(g.left) | names(g.right)}
+    unknown = sorted({*sizes - set(bound), *lacking})
+    if unknown:
+        raise InputError(f"the size {unknown[0]} is not known from any input")
+    known = {(g.left, g.right, g.least) for g in f.guards}
+    return tuple(g for g in found if not {(g.left, g.right, g.least), (g.right, g.left, g.least)} & known)

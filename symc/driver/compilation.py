@@ -1,0 +1,94 @@
+"""A function on the road from ``build`` to a program, with what each stage made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from symc.driver.compile.backends import Program
+from symc.driver.compile.settings import Settings
+from symc.ir import location
+from symc.ir.function import Function
+from symc.ir.garbage import no_collections
+from symc.ir.locks import new_lock
+from symc.ir.phases import current, recording
+from symc.ir.plan import Plan
+
+if TYPE_CHECKING:
+    from symc import opt
+    from symc.driver.compile.stages import Optimized, Planned
+
+T = TypeVar("T")
+
+
+def stage(make: Callable[[Any], T]) -> T:
+    """A property that is made once, whoever asks for it first."""
+
+    def get(self: Compilation) -> T:
+        with self.lock:
+            if make.__name__ not in self.made:
+                with no_collections(lasting=True), recording(self.record), location.at(self.lines):
+                    self.made[make.__name__] = make(self)
+            return self.made[make.__name__]
+
+    return property(get, doc=make.__doc__)  # type: ignore[return-value]
+
+
+class Compilation:
+    """A function on the road. Every stage is made when it is first asked for."""
+
+    def __init__(self, source: Function, settings: Settings, saved: Function | None = None):
+        self.source, self.settings, self._saved = source, settings, saved
+        self.made: dict[str, Any] = {}
+        self.lock, self.record, self.lines = new_lock(), current(), location.here()
+        self.compiled = 0  # kernels that had to be compiled for it
+
+    @stage
+    def optimized(self) -> Optimized:
+        from symc.driver.compile import stages  # a third of what a process imports
+
+        return stages.optimize(self.source, self.settings, self._saved)
+
+    @stage
+    def planned(self) -> Planned:
+        from symc.driver.compile import stages
+
+        return stages.plan(self.optimized.function, self.settings)
+
+    @stage
+    def program(self) -> Program:
+        from symc.driver.compile import stages
+        from symc.runtime.kernels import compile_count
+
+        before = compile_count()
+        program = stages.load(self.source, self.planned, self.settings)
+        self.compiled = compile_count() - before
+        return stages.checked(program, self.source, self.optimized, self.planned, self.settings)
+
+    # -- what has become of the function
+
+    @property
+    def final(self) -> Function:
+        """What runs."""
+        return self.planned.function if self.settings.budget else self.optimized.function
+
+    @property
+    def stages(self) -> dict[str, Function]:
+        """The function after every pass that changed something."""
+        found, final = self.optimized.stages, self.final
+        return found if final is self.optimized.function else {**found, "max_bytes": final}
+
+    @property
+    def saved(self) -> Function:
+        """What the stages after the optimizer can be made of again."""
+        return self.optimized.function
+
+    @property
+    def plan(self) -> Plan | None:
+        """Of the function, or of what the prologue leaves of it."""
+        return self.planned.plan
+
+    @property
+    def notes(self) -> opt.Optimized | None:
+        """What the optimizer did, if it ran."""
+        return self.optimized.notes

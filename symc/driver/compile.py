@@ -1,0 +1,121 @@
+"""``compile``: the road from what a user writes to a compiled function.
+
+    build      values -> a closed function                       build.py
+    optimize   function -> function, by passes                   stages.py, symc.opt
+    plan       function -> order and memory                      stages.py, symc.codegen.plan
+    load       plan -> kernels and a program that runs them      stages.py, backends.py
+
+A function that another process has compiled goes from ``build`` to its program at once (``warm.py``); the other stages
+are then made when somebody asks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from symc.driver.compile import warm
+from symc.driver.compile.build import Built, build, pairs
+from symc.driver.compile.compilation import Compilation
+from symc.driver.compile.function import CompiledFunction
+from symc.driver.compile.max_bytes import read_max_bytes
+from symc.driver.compile.modes import check_options, chosen
+from symc.driver.compile.settings import settings_of
+from symc.driver.compile.target import check_target, target_of
+from symc.errors import SymcError
+from symc.ir.function import Function
+from symc.ir.phases import Record, recording
+from symc.tensors.callsite import caller
+from symc.tensors.deferred import contains_deferred
+from symc.tensors.pytree import flatten
+
+
+def compile(
+    outputs: Any,
+    inputs: Any = None,
+    *,
+    updates: Any = None,
+    givens: Any = None,
+    donate: Any = (),
+    device: Any = "cpu",
+    backend: str | None = None,
+    split: Any = (),
+    mode: str = "default",
+    pipeline: str | None = None,
+    name: str | None = None,
+    threads: int | None = None,
+    max_bytes: Any = None,
+    accuracy_report: bool = False,
+    transfers: str = "explicit",
+    precision: str = "highest",
+) -> Any:
+    """A callable that computes ``outputs``, a value or any nest (tuples, lists, dicts, dataclasses) of values.
+
+    * ``inputs``: values (or nests of values) in positional order, or a dict of them by name. By default every input
+      found, in order of creation.
+    * ``updates``: ``{shared: value}``, all carried out together after a call has succeeded.
+    * ``givens``: ``{value: expression or array}``, replaced before anything else.
+    * ``donate``: inputs whose arrays a call may overwrite.
+    * ``mode``: "default", "reference" (NumPy, op by op), "fast_compile", "debug" (checks every pass and every result
+      against the reference), "nan_guard" (stops at the first op that makes a nan or an infinity).
+    * ``backend``: what makes the kernels of the CPU. "llvm" (the default), "numba" (the same kernels, whose Python is
+      ``f.source``, compiled by Numba: slower to compile, the yardstick for the first, which leaves complex numbers and
+      ``sc.op(numba=)`` to it), "numpy" (no kernels: what the optimizer made, op by op).
+    * ``pipeline``: a pipeline string instead of the mode's own.
+    * ``threads``: how many threads a call may use at most, the calling one included. By default as many as the variable
+      ``SYMC_NUM_THREADS`` says, else as many as there are processors for this process. Results have the same bits for
+      any number; BLAS uses one thread of its own while the function runs.
+    * ``max_bytes``: the most memory that a call may take (inputs, states and results included), an int or a string such
+      as "200MB"; ``("200MB", {"n": 1000})`` for symbolic sizes. Values are computed a second time instead of being
+      kept, at as little cost as is found; MemoryBudgetError says what takes most when that is not enough. It holds for
+      ``f.memory``, the peak of the plan, at these sizes; ``f.dump("max_bytes")`` shows what is computed again.
+    * ``device``: "cpu", or "cuda" ("cuda:1" is the second one): results are then arrays of the device
+      (``sc.DeviceArray``), and states stay there. What cannot run on the device is an error now. ``transfers``: what
+      becomes of NumPy arrays that are given: "explicit" copies them, "forbid" raises, "auto" returns results as NumPy
+      arrays too. Several devices in a tuple run the function together, each on its part of the arguments whose first
+      axis has a size named by ``split`` ("n", or a tuple of names); ``sc.parallel.all_reduce`` joins what they compute.
+      ``precision``: how products of f32 are multiplied there: "highest", "tf32", "bf16" (sums are f32).
+    * ``accuracy_report``: print how far the results are from the exact ones on sampled inputs, as written and as
+      optimized (``f.accuracy()`` gives the same at any time).
+
+    Returns a ``CompiledFunction``; for expressions over variables of unknown type a ``DeferredFunction``, which makes
+    one per signature of the call. Results are arrays of their own, 0-d ones included.
+    """
+    loc = caller()
+    try:
+        mode, pipeline, backend = chosen(mode, pipeline, backend, device)
+        check_options(mode, pipeline, threads)
+        target = target_of(dict(device=device, backend=backend, split=split, transfers=transfers, precision=precision))
+        check_target(target, mode)
+        options: dict[str, Any] = dict(
+            mode=mode, pipeline=pipeline, name=str(name or "f"), threads=threads, max_bytes=read_max_bytes(max_bytes),
+            accuracy_report=bool(accuracy_report), device=target.asked, backend=backend, split=target.split or split,
+            transfers=transfers, precision=precision)
+        nests = [outputs, inputs, pairs(updates, "updates"), pairs(givens, "givens")]
+        if contains_deferred([flatten(x)[0] for x in nests]):
+            from symc.driver.compile.deferred_function import DeferredFunction
+
+            return DeferredFunction(outputs, inputs, updates, givens, donate, options, loc)
+        record = Record()
+        with recording(record):
+            built = record.run("build", "",
+                               lambda: build(outputs, inputs, updates, givens, donate, options["name"], loc))
+            compiled = compile_built(built, options)
+        if accuracy_report:
+            print(compiled.accuracy())
+        return compiled
+    except SymcError as e:
+        e.attach((), (loc,))
+        raise
+
+
+def compile_built(built: Built, options: Mapping[str, Any], saved: Function | None = None) -> CompiledFunction:
+    """The rest of the road. ``saved``: what the optimizer made of the function before."""
+    settings = settings_of(built, options)
+    if settings.target.devices:
+        from symc.driver.compile.splitting import check_split
+
+        check_split(built.function, settings.target, built.donated)
+    compilation = Compilation(built.function, settings, saved)
+    program = warm.program_of(compilation) if saved is None else compilation.program
+    return CompiledFunction(built, compilation, program, options)

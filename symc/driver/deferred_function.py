@@ -1,0 +1,252 @@
+"""Functions that are typed by their calls: one compiled function per signature, kept.
+
+A signature is the dtypes and ranks of the arguments, which of their axes have size 1 (those broadcast), and which are
+Python numbers (those promote as such).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.driver.compile.build import free_leaves
+from symc.driver.compile.compile import compile
+from symc.driver.compile.function import CompiledFunction
+from symc.driver.compile.signature import Arguments, Slot, own_out
+from symc.errors import InputError, PipelineError, SymcError
+from symc.ir import location
+from symc.ir.location import Loc
+from symc.ir.locks import new_lock
+from symc.ir.types import as_dtype
+from symc.tensors.callsite import caller
+from symc.tensors.convert import as_tensor, default_float, promotes_weakly
+from symc.tensors.deferred import Deferred, free_variables, held_tensors, instantiate
+from symc.tensors.inputs import input as make_input
+from symc.tensors.leaves import Leaf, leaf_of, register_leaf
+from symc.tensors.pytree import flatten, unflatten
+from symc.tensors.state import concrete, converted
+from symc.tensors.tensor import Tensor
+
+
+class Identities(list):
+    """Symbolic values, told apart by identity: their ``==`` is symbolic."""
+
+    def __contains__(self, item: object) -> bool:
+        return any(item is x for x in self)
+
+
+#: Methods and properties of the compiled function that stand for those of the signature called last.
+TOOLS = ("dump", "stages", "plan", "source", "kernels", "memory", "explain", "why_not", "to_networkx", "to_dot",
+         "to_html", "inputs", "compile_count", "trace", "profile", "compile_profile", "shared")  # fmt: skip
+
+
+_INT64 = 2**63 - 1
+
+
+class Specializing:
+    """Keeps one compiled function per signature; subclasses make them. Tools show the one that was called last."""
+
+    name: str
+
+    def __init__(self) -> None:
+        self.variants: dict[Any, CompiledFunction] = {}
+        self._last: CompiledFunction | None = None
+        self._quick: dict[tuple, CompiledFunction] = {}  # by dtypes, ranks and axes of size 1
+        self._lock = new_lock()
+        self._float = default_float()
+
+    def _seen(self, args: tuple) -> tuple[tuple | None, CompiledFunction | None]:
+        """For arguments that are plain arrays and numbers: a key, and the function that served it before."""
+        if default_float() is not self._float:
+            self._float = default_float()
+            self._quick.clear()
+        found: list[Any] = []
+        for a in args:
+            kind = type(a)
+            if kind is np.ndarray:
+                shape = a.shape
+                found.append((a.dtype, tuple([s == 1 for s in shape]) if 1 in shape else len(shape)))
+            elif kind is float or kind is int and abs(a) <= _INT64:  # a larger one has another dtype
+                found.append(kind)
+            else:
+                return None, None
+        key = tuple(found)
+        return key, self._quick.get(key)
+
+    def _remember(self, key: tuple | None, compiled: CompiledFunction) -> None:
+        if key is not None:
+            self._quick[key] = compiled
+
+    def _variant(self, key: Any, make: Any) -> CompiledFunction:
+        found = self.variants.get(key)
+        if found is None:
+            with self._lock:
+                found = self.variants.get(key)
+                if found is None:
+                    found = self.variants[key] = make()
+        self._last = found
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in TOOLS:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        if self._last is None:
+            raise PipelineError(
+                f"{self.name} has no {name} yet: it is compiled for the types of its first call",
+                where=[caller()],
+                help="call it once",
+            )
+        return getattr(self._last, name)
+
+    def save(self, path: Any) -> None:
+        """Raises InputError: only functions with known types are data."""
+        raise InputError(
+            f"{self.name} is compiled anew for every signature and cannot be saved as one",
+            where=[caller()],
+            help="save what it compiled for a signature: next(iter(f.variants.values())).save(path)",
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what was compiled: that is compiled again where it is called."""
+        return {**self.__dict__, "variants": {}, "_last": None, "_quick": {}, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=new_lock())
+
+    def __str__(self) -> str:
+        return self._last.dump() if self._last is not None else repr(self)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, compiled for {len(self.variants)} signature{'' if len(self.variants) == 1 else 's'}>"
+
+
+class DeferredFunction(Specializing):
+    """What ``compile`` returns for an expression over variables of unknown type."""
+
+    def __init__(
+        self, outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, options: Mapping[str, Any], loc: Loc
+    ):
+        super().__init__()
+        self.name, self._options, self._loc = options["name"], dict(options), loc
+        pairs = [list(x.items()) if isinstance(x, Mapping) else list(x or ()) for x in (updates, givens)]
+        self._leaves, self._nest = flatten([outputs, *pairs, flatten(donate)[0]])
+        self._given = Identities(k for k, _ in pairs[1])
+        self._variables, self._slots = self._find_inputs(inputs)
+        self._arguments = Arguments(self.name, self._slots, [_row(k, v) for k, v in enumerate(self._variables)])
+
+    def _find_inputs(self, inputs: Any) -> tuple[list[Any], list[Slot]]:
+        """The variables and inputs in positional order."""
+        if inputs is None:
+            given = [k.value for k in self._given if isinstance(k, Tensor)]
+            held = free_leaves([t.value for t in held_tensors(self._leaves)])
+            tensors = [Tensor(v) for v in held if leaf_of(v).role == "arg" and v not in given]
+            found: list[Any] = [*[v for v in free_variables(self._leaves) if v not in self._given], *tensors]
+            found.sort(key=lambda v: v.serial if isinstance(v, Deferred) else v.value.attrs["serial"])
+            return found, [Slot(_name(v)) for v in found]
+        items = (
+            list(inputs.items())
+            if isinstance(inputs, Mapping)
+            else [("", i) for i in ([inputs] if isinstance(inputs, Tensor | Deferred) else inputs)]
+        )
+        for k, (_, item) in enumerate(items):
+            if not (isinstance(item, Tensor) or (isinstance(item, Deferred) and item.is_variable)):
+                raise InputError(
+                    f"input {k} is not an input or a variable: {item!r:.60}",
+                    where=[self._loc],
+                    help="with variables of unknown type, inputs are single values made by sc.Variable or sc.input",
+                )
+        found = [item for _, item in items]
+        absent = [v for v in free_variables(self._leaves) if v not in Identities(found) and v not in self._given]
+        if absent:
+            raise InputError(
+                f"the outputs depend on {absent[0].name}, which is not among the inputs",
+                where=[self._loc],
+                values=[(f"%{v.name}", "type unknown", v.loc) for v in absent],
+                help="add it to inputs, or give it a value in givens",
+            )
+        return found, [Slot(n or _name(v)) for n, v in items]
+
+    def __call__(self, /, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if out is not None and own_out([s.name for s in self._slots], args):
+            kwargs, out = {**kwargs, "out": out}, None
+        quick, compiled = self._seen(args) if not kwargs else (None, None)
+        if compiled is not None:
+            self._last = compiled
+            return compiled(*args) if out is None else compiled(*args, out=out)  # a keyword takes the slow way
+        try:
+            given = self._arguments.bind(args, kwargs)
+            arrays = [self._array(k, item) for k, item in enumerate(given)]
+            weak = list(map(is_weak, given))
+            types = tuple([(a.dtype.str, tuple([s == 1 for s in a.shape]), w) for a, w in zip(arrays, weak)])
+            key = types, default_float()
+            compiled = self._variant(key, lambda: self._compile(arrays, weak))
+            self._remember(quick, compiled)
+        except SymcError as e:
+            e.attach((), (caller(),))
+            raise
+        return compiled(*arrays, out=out)
+
+    def _array(self, k: int, item: Any) -> np.ndarray:
+        v = self._variables[k]
+        label = f"{self.name}: {self._slots[k].name or f'argument {k}'}"
+        try:
+            a = concrete(item, label)
+            known = v.known_dtype if isinstance(v, Deferred) else v.dtype
+            return a if known is None else converted(a, known, label, listed=isinstance(item, list | tuple))
+        except SymcError as e:
+            e.attach([_row(k, v)], ())
+            raise
+
+    def _compile(self, arrays: Sequence[np.ndarray], weak: Sequence[bool]) -> CompiledFunction:
+        """Type the expressions for these arrays, and compile them."""
+        mapping: dict[Deferred, Tensor] = {}
+        inputs: list[Tensor] = []
+        for v, a, w in zip(self._variables, arrays, weak, strict=True):
+            tensor = v if isinstance(v, Tensor) else typed_input(_name(v), a, w, v.loc)
+            inputs.append(tensor)
+            if isinstance(v, Deferred):
+                mapping[v] = tensor
+        self._map_givens(mapping)
+        outputs, updates, givens, donate = unflatten(self._nest, instantiate(self._leaves, mapping))
+        return compile(
+            outputs,
+            inputs,
+            updates=updates,
+            givens=[(k, v) for k, v in givens if k is not v],
+            donate=donate,
+            **self._options,
+        )
+
+    def _map_givens(self, mapping: dict[Deferred, Tensor]) -> None:
+        """A variable that is given a value takes its type from it."""
+        for k, v in unflatten(self._nest, self._leaves)[2]:
+            if isinstance(k, Deferred) and k.is_variable:
+                mapping[k] = as_tensor(instantiate([v], mapping)[0])
+
+
+def is_weak(item: Any) -> bool:
+    """A number that promotes by its kind alone inside the function: all that do but what only uint64 holds."""
+    return promotes_weakly(item) and not (isinstance(item, int) and abs(item) > _INT64)
+
+
+def typed_input(name: str, array: np.ndarray, weak: bool, loc: Loc | None) -> Tensor:
+    """An input for arrays like this one: its dtype and rank, size 1 where it has it, a size of its own elsewhere."""
+    with location.at((loc,) if loc else ()):
+        t = make_input(name, as_dtype(array.dtype), [1 if s == 1 else None for s in array.shape])
+    if loc is not None:
+        register_leaf(t.value, Leaf(name, loc))
+    return Tensor(t.value, weak=weak)
+
+
+def _name(v: Any) -> str:
+    return v.name if isinstance(v, Deferred) else leaf_of(v.value).name
+
+
+def _loc(v: Any) -> Loc | None:
+    return v.loc if isinstance(v, Deferred) else leaf_of(v.value).loc
+
+
+def _row(k: int, v: Any) -> tuple[str, Any, Any]:
+    return f"argument {k}, %{_name(v)}", "type unknown" if isinstance(v, Deferred) else v.value.type, _loc(v)

@@ -1,0 +1,233 @@
+"""Compiled functions: arguments in, arrays out, state replaced after success.
+
+A function holds what it was compiled to, and hands everything that is asked of it to where that is done:
+``symc.driver.compile.calling`` calls, ``symc.tools.inspection`` and the packages it names show.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from symc.driver.compile.backends import Runner
+from symc.driver.compile.build import Built
+from symc.driver.compile.calling import CALL_SIGNATURE
+from symc.driver.compile.compilation import Compilation
+from symc.errors import InputError, did_you_mean
+from symc.ir.text import print_function
+from symc.tensors.callsite import caller
+from symc.tensors.state import Cell, SharedVariable, variable_of
+from symc.tools import inspection
+
+if TYPE_CHECKING:
+    from symc.tools.accuracy import AccuracyReport
+    from symc.tools.profiling.compiling import CompileProfile
+    from symc.tools.profiling.report import Profile
+
+
+class CompiledFunction:
+    """A compiled function. Call it by position or by name; ``out=`` takes buffers in the nest of the outputs."""
+
+    #: What a call calls, found here by the interpreter itself: at first ``Calling.call``, later perhaps native code.
+    __slots__ = ("__call__", "__dict__", "__weakref__")
+
+    def __init__(self, built: Built, compilation: Compilation, program: Runner, options: Mapping[str, Any]):
+        self._built, self._compilation, self._program = built, compilation, program
+        self._options = dict(options)
+        settings, f = compilation.settings, built.function
+        self._target = settings.target
+        accepts, self._calls = settings.backend.calls()
+        self._signature = accepts(f.name, built.slots, f.inputs, f.guards, built.donated, self._target)
+        self._bind_cells(built.cells)
+
+    def _bind_cells(self, cells: Sequence[Cell]) -> None:
+        self._cells = tuple(cells)
+        self._calling = self._calls(self._built, self._compilation, self._program, self._signature, cells)
+        self.__call__: Callable[..., Any] = self._calling.call
+        self.__signature__ = CALL_SIGNATURE
+        me = weakref.ref(self)
+
+        def install(entry: Callable[..., Any]) -> None:
+            f = me()
+            if f is not None:
+                f.__call__ = entry
+
+        self._calling.install = install
+
+    # --- what it is ---------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        return self._built.function.name
+
+    @property
+    def inputs(self) -> tuple:
+        """The arguments of a call: records with ``name``, ``type`` and ``loc``, one an array."""
+        return tuple(i for i in self._built.function.inputs if i.role == "arg")
+
+    @property
+    def shared(self) -> dict[str, SharedVariable]:
+        """The states by name, for functions that were loaded and have no other way to them."""
+        states = [i for i in self._built.function.inputs if i.role == "state"]
+        return {i.name: variable_of(c) for i, c in zip(states, self._cells, strict=True)}
+
+    @property
+    def stages(self) -> dict[str, str]:
+        """The text after every pass that changed something, in order; "input" is what was compiled."""
+        return {name: print_function(f) for name, f in self._compilation.stages.items()}
+
+    def dump(self, stage: str | None = None) -> str:
+        """IR text: final, or after the pass ``stage``. Raises PipelineError for one that is not in ``stages``."""
+        return print_function(inspection.stage(self, stage))
+
+    def __str__(self) -> str:
+        return self.dump()
+
+    def __repr__(self) -> str:
+        size = len(self._compilation.final.values())
+        backend = f", backend {self._target.backend!r}" if self._target.backend else ""
+        return f"<compiled {self._signature.arguments.usage()}, {size} values, mode {self._options['mode']!r}{backend}>"
+
+    def copy(self, swap: Mapping[SharedVariable, SharedVariable] | None = None) -> CompiledFunction:
+        """The same program with other states. ``swap`` maps shared variables to others of the same dtype and shape."""
+        other = object.__new__(CompiledFunction)
+        other.__dict__.update(self.__dict__)
+        cells = list(self._cells)
+        for old, new in (swap or {}).items():
+            places = [k for k, c in enumerate(self._cells) if isinstance(old, SharedVariable) and c is old.cell]
+            if not places:
+                raise InputError(
+                    f"copy: {self.name} has no state {getattr(old, 'name', old)!r}",
+                    where=[caller()],
+                    help=did_you_mean(str(getattr(old, "name", old)), [c.name for c in self._cells]),
+                )
+            if not isinstance(new, SharedVariable) or new.value.type is not old.value.type:
+                rows = [t.describe() for t in (old, new) if isinstance(t, SharedVariable)]
+                raise InputError(
+                    "copy: a state can be swapped only for a shared variable of the same type",
+                    values=rows,
+                    where=[caller()],
+                )
+            cells[places[0]] = new.cell
+        other._bind_cells(cells)
+        return other
+
+    # --- what will run ------------------------------------------------------------------------------------------------
+
+    @property
+    def plan(self) -> str:
+        """The plan's text: buffers, steps and their order."""
+        return inspection.plan_text(self)
+
+    @property
+    def source(self) -> str:
+        """The generated source of every kernel; in reference mode the function, which runs op by op."""
+        return self._compilation.program.source
+
+    @property
+    def kernels(self) -> Any:
+        """One record per kernel."""
+        return self._compilation.program.kernels
+
+    @property
+    def calls(self) -> dict[str, int]:
+        """How often the plan calls each library routine: ``{"gemm": 1}``. What is in a loop counts once."""
+        return inspection.library_calls(self)
+
+    @property
+    def compile_count(self) -> int:
+        """How many kernels had to be compiled for this function: those that no other function had before."""
+        return self._compilation.compiled
+
+    @property
+    def compile_profile(self) -> CompileProfile:
+        """What compiling took, by phase, pass and kernel; prints as a table. What is compiled for the sizes of a call
+        is in it after that call."""
+        return inspection.compile_profile(self)
+
+    def memory(self, /, *args: Any, **sizes: int) -> int:
+        """Peak bytes of a call, before anything runs; ``.naive`` and ``.lower_bound`` beside it.
+
+        By the names of the sizes, or for the arguments of a call: ``f.memory(n=1000)``, ``f.memory(x)``.
+        """
+        return inspection.memory(self, args, sizes)
+
+    # --- what was done ------------------------------------------------------------------------------------------------
+
+    def explain(self, v: Any = None) -> str:
+        """What the optimizer did: every rule and pass that changed something, with the user's lines.
+
+        With ``v`` what became of one value, and why: a tensor, the index or name of an output, the name of a state, or
+        a line such as "model.py:12". Each step shows the value before and after, and the law behind it.
+        """
+        return inspection.explain(self, v)
+
+    def diff(self, first: str, second: str | None = None) -> Any:
+        """What is different between two stages, such as ``f.diff("stabilize", "simplify")``; by default the last one
+        is the second. ``sc.diff(f, g)`` compares two functions.
+        """
+        return inspection.diff(self, first, second)
+
+    def why_not(self, name: str) -> str:
+        """Why a rule, a family of rules, a pass, or an op such as "gemm" did not happen: what came nearest, and the
+        condition that failed."""
+        return inspection.why_not(self, name)
+
+    def accuracy(self) -> AccuracyReport:
+        """How far the outputs are from the exact ones on sampled inputs, as written and as optimized, in ulps."""
+        return inspection.accuracy(self)
+
+    # --- what it computes ---------------------------------------------------------------------------------------------
+
+    def trace(self, /, *args: Any, **kwargs: Any) -> dict[str, np.ndarray]:
+        """Every named intermediate of one call, computed by the reference; state is read and not replaced.
+
+        Keys are the names on the left of the assignments on the user's lines, or ``file:line`` where there is none;
+        of several values made on a line the last one counts. What loops and branches compute is stacked, one entry for
+        each time that the line ran (the last of them if their shapes differ).
+        """
+        return inspection.trace(self, args, kwargs)
+
+    def profile(self, /, *args: Any, repeat: int = 5, **kwargs: Any) -> Profile:
+        """Time, bytes and operations of every step (kernel, library call or op) of a call, with its user lines; of
+        steps inside loops those of all their runs. It prints as a table that compares them with what this machine can
+        do.
+
+        The best of ``repeat`` runs on copies of the arguments; state stays as it is. ``.by_line()`` divides the time
+        among the user's lines, ``.to_chrome(path)`` writes a trace for a browser, ``.to_json()`` is all of it.
+        """
+        return inspection.profile(self, args, kwargs, repeat)
+
+    # --- files and pictures -------------------------------------------------------------------------------------------
+
+    def save(self, path: Any) -> None:
+        """Write the function as data: IR text, constants, state, options. ``sc.load(path)`` reads it."""
+        from symc.driver.compile.save import save
+
+        save(self, path)
+
+    def __reduce__(self) -> Any:
+        from symc.driver.compile.save import reduce
+
+        return reduce(self)
+
+    def to_networkx(self, stage: str | None = None) -> Any:
+        """A ``networkx`` graph of the final function (or of a stage): one node a value, edges from operand to user."""
+        from symc.tools.draw import to_networkx
+
+        return to_networkx(inspection.stage(self, stage))
+
+    def to_dot(self, stage: str | None = None) -> str:
+        """The graph in Graphviz's language; nothing needs to be installed to write it."""
+        from symc.tools.draw import to_dot
+
+        return to_dot(inspection.stage(self, stage))
+
+    def to_html(self, path: Any) -> None:
+        """One HTML file that needs nothing else: every stage as text, with what changed, and its graph."""
+        from symc.tools.draw import to_html
+
+        to_html(self, path)

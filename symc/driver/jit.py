@@ -1,0 +1,193 @@
+"""``sc.jit``: trace an ordinary NumPy-style function once per signature of its arguments."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import linecache
+import sys
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.driver.compile.compile import compile
+from symc.driver.compile.deferred_function import Specializing, is_weak, typed_input
+from symc.driver.compile.function import CompiledFunction
+from symc.driver.compile.signature import own_out
+from symc.driver.compile.static_keys import Around, identities, key_of, key_of_nest
+from symc.errors import InputError, SymbolicValueError, SymcError
+from symc.ir.location import Loc
+from symc.tensors.callsite import caller, user_code
+from symc.tensors.convert import default_float
+from symc.tensors.deferred import contains_deferred
+from symc.tensors.pytree import Nest, flatten, unflatten
+from symc.tensors.state import SharedVariable, concrete
+from symc.tensors.tensor import Tensor
+
+
+class JitFunction(Specializing):
+    """What ``jit`` returns. Arguments are nests of arrays and numbers; results come in the function's own nest.
+
+    Arrays and Python numbers are data; ``bool``, ``str``, ``None``, other objects and whatever ``static`` names belong
+    to the signature, by what they are and hold in each call (``static_keys.py``). So do the variables around the
+    function that its own code names, by what they are bound to. Called with symbolic values it is the function itself.
+    """
+
+    def __init__(self, fn: Callable[..., Any], static: Sequence[str | int] = (), **options: Any):
+        super().__init__()
+        functools.update_wrapper(self, fn)
+        self.name = options.pop("name", None) or getattr(fn, "__name__", "f")
+        self._fn, self._options = fn, options
+        self._signature_of = inspect.signature(fn)
+        names = list(self._signature_of.parameters)
+        wanted = [static] if isinstance(static, str | int) else list(static)
+        self._static = {names[s] if isinstance(s, int) and -len(names) <= s < len(names) else s for s in wanted}
+        unknown = [s for s in self._static if s not in names]
+        if unknown:
+            raise InputError(f"jit: {self.name} has no parameter {unknown[0]!r}", where=[caller()])
+        self._around = Around(fn)
+        self._watched: dict[tuple, list[Any]] = {}  # what takes a variant along when it goes
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """As a method: ``self`` is the first argument, and static."""
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, /, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if out is not None and own_out(list(self._signature_of.parameters), args):
+            kwargs, out = {**kwargs, "out": out}, None
+        if self._around.changed():
+            self._quick.clear()
+        quick, compiled = self._seen(args) if not (kwargs or self._static) else (None, None)
+        if compiled is not None:
+            self._last = compiled
+            return compiled(*args) if out is None else compiled(*args, out=out)  # a keyword takes the slow way
+        loc = caller()
+        try:
+            bound = self._signature_of.bind(*args, **kwargs)
+        except TypeError as e:
+            raise InputError(
+                f"{self.name}: {e}", where=[loc], help=f"it is defined as {self.name}{self._signature_of}"
+            ) from None
+        leaves, nest = flatten(dict(bound.arguments))
+        if any(isinstance(x, Tensor) for x in leaves) or contains_deferred(leaves):
+            return self._fn(*args, **kwargs)
+        try:
+            places = self._places(nest)
+            data = [k for k, x in enumerate(leaves) if self._is_data(x, places[k][0])]
+            arrays = [concrete(leaves[k], f"{self.name}: {places[k][1]}") for k in data]
+            key = self._key(leaves, nest, data, arrays)
+            known = key in self.variants
+            compiled = self._variant(key, lambda: self._trace(leaves, nest, data, arrays, [places[k][1] for k in data]))
+            if not known:
+                self._keep(key, leaves, nest, data, arrays)
+            self._remember(quick, compiled)
+            return compiled(*arrays, out=out)
+        except SymcError as e:
+            e.attach((), (loc,))
+            raise
+
+    def _places(self, nest: Nest) -> list[tuple[str, str]]:
+        """For every leaf its parameter and how it is reached from it."""
+        out = []
+        for name, child in zip(nest.keys, nest.children, strict=True):
+            out += [(name, path) for path in child.paths(name)]
+        return out
+
+    def _is_data(self, item: Any, parameter: str) -> bool:
+        if parameter in self._static or isinstance(item, bool | str | bytes | type | np.dtype) or callable(item):
+            return False
+        return isinstance(item, int | float | complex | np.ndarray | np.generic) or hasattr(item, "__array__")
+
+    def _key(self, leaves: Sequence[Any], nest: Nest, data: Sequence[int], arrays: Sequence[np.ndarray]) -> tuple:
+        types = tuple(
+            [(a.dtype.str, tuple([s == 1 for s in a.shape]), is_weak(leaves[k])) for k, a in zip(data, arrays)]
+        )
+        fixed = tuple([(k, key_of(x, f"{self.name}: an argument")) for k, x in enumerate(leaves) if k not in data])
+        return key_of_nest(nest), types, fixed, self._around.key, default_float()
+
+    def _keep(self, key: tuple, *call: Any) -> None:
+        """After a trace: what it changed itself (a counter, a cached value) is no change, and a variant of objects with
+        an identity goes when one of them does."""
+        self._around.changed()
+        for k in {key, self._key(*call)}:
+            self.variants.setdefault(k, self.variants[key])
+            gone = functools.partial(_forget, weakref.ref(self), k)
+            self._watched[k] = [same.watch(gone) for same in identities(k)]
+
+    def __reduce__(self) -> Any:
+        """By name where it has one; else by its function. It is traced again where it arrives."""
+        fn: Any = self._fn
+        if _named(fn) is self:
+            if fn.__module__ != "__main__":
+                return fn.__qualname__
+            fn.__qualname__ += ".__wrapped__"  # the name that finds the function, now that its own finds this
+        return _unpickled, (fn, tuple(sorted(self._static)), self.name, self._options)
+
+    def _trace(
+        self, leaves: Sequence[Any], nest: Nest, data: Sequence[int], arrays: Sequence[np.ndarray], names: Sequence[str]
+    ) -> CompiledFunction:
+        """Run the function on symbolic values of these types, and compile what it returns."""
+        loc = _definition(self._fn)
+        inputs = [typed_input(n, a, is_weak(leaves[k]), loc) for n, k, a in zip(names, data, arrays, strict=True)]
+        filled = list(leaves)
+        for k, tensor in zip(data, inputs, strict=True):
+            filled[k] = tensor
+        bound = inspect.BoundArguments(self._signature_of, unflatten(nest, filled))
+        try:
+            with user_code():
+                outputs = self._fn(*bound.args, **bound.kwargs)
+        except SymbolicValueError as e:
+            e.help = f"{e.help}; or make the argument part of the signature: sc.jit(static=('name', ...))"
+            raise
+        return compile(outputs, inputs, name=self.name, **self._options)
+
+
+def _unpickled(fn: Callable[..., Any], static: Sequence[str], name: str, options: dict[str, Any]) -> JitFunction:
+    return JitFunction(fn, static, name=name, **options)
+
+
+def _named(fn: Any) -> Any:
+    """The object that the name of a function finds."""
+    found: Any = sys.modules.get(getattr(fn, "__module__", None) or "")
+    for part in getattr(fn, "__qualname__", "<unnamed>").split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _forget(function: weakref.ref[JitFunction], key: tuple, _: Any) -> None:
+    """Drop the variant of an object that went."""
+    jitted = function()
+    if jitted is not None:
+        jitted.variants.pop(key, None)
+        jitted._watched.pop(key, None)
+
+
+def _definition(fn: Callable[..., Any]) -> Loc | None:
+    """The line of ``def``, after the decorators."""
+    code = getattr(fn, "__code__", None)
+    if code is None:
+        return None
+    for line in range(code.co_firstlineno, code.co_firstlineno + 20):
+        if linecache.getline(code.co_filename, line).lstrip().startswith(("def ", "async def ")):
+            return Loc(code.co_filename, line)
+    return Loc(code.co_filename, code.co_firstlineno)
+
+
+def jit(fn: Callable[..., Any] | None = None, *, static: Sequence[str | int] = (), **options: Any) -> Any:
+    """Compile an ordinary NumPy-style function when it is called, once per signature (dtypes and ranks); every shape
+    with these is served by the same compiled function.
+
+    ``static``: names or positions of parameters whose values are part of the signature (an axis, a number of steps).
+    Other options are those of ``compile``. Use as ``@sc.jit`` or ``@sc.jit(static=("n",))``.
+    """
+    if fn is None:
+        return lambda f: jit(f, static=static, **options)
+    if isinstance(fn, SharedVariable | Tensor) or not callable(fn):
+        raise InputError(
+            f"jit takes a function, not {type(fn).__name__}",
+            where=[caller()],
+            help="sc.compile(value) compiles a value",
+        )
+    return JitFunction(fn, static, **options)

@@ -1,0 +1,125 @@
+"""Calls of functions that were compiled for a device: arguments from the host or the device, results on the device.
+
+Errors, names and shapes are those of any call (``symc.driver.compile.calling``, ``symc.driver.compile.signature``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from symc.driver.compile.calling import Calling
+from symc.driver.compile.signature import Signature
+from symc.errors import DeviceError, DTypeError, InputError, ShapeError, SymcError
+from symc.ir.types import DTYPE_NAMES, concrete_shape
+from symc.runtime.cuda.arrays import DeviceArray, borrowed, device_array, is_on_device, overlap
+from symc.runtime.cuda.devices import context
+from symc.tensors.pytree import match
+
+
+class DeviceSignature(Signature):
+    """Takes arrays of the device as they lie there, and arrays of the host if they may be copied."""
+
+    def __init__(self, *interface: Any):
+        super().__init__(*interface)
+        target = interface[-1]
+        self.where, self.transfers = context(target.device), target.transfers
+
+    def arrays(self, args: tuple, kwargs: Mapping[str, Any]) -> list[Any]:
+        if not kwargs and self.simple and not self.donated and len(args) == self.count:
+            for a, d in zip(args, self._dtypes):
+                if type(a) is not DeviceArray or a.dtype != d or a.context is not self.where:
+                    break
+            else:
+                return list(args)
+        return self.any_arrays(args, kwargs)
+
+    def _array(self, k: int, item: Any) -> Any:
+        if not is_on_device(item):
+            if self.transfers == "forbid":
+                raise InputError(f"{self.function}: {self.inputs[k].name} is an array of the host, and transfers are "
+                                 "forbidden", values=[self._row(k)],
+                                 help=f"sc.device_array(x, {self.where.name!r}) copies it, where that is wanted")
+            return super()._array(k, item)
+        declared = self.inputs[k].type.dtype
+        try:
+            array = borrowed(item, self.where)
+            if array.dtype != declared:
+                raise DTypeError(f"{self.function}: {self.inputs[k].name} is {DTYPE_NAMES[declared]}, but "
+                                 f"{DTYPE_NAMES[array.dtype]} was given",
+                                 help="arrays of a device are not converted; convert it before, or in the function")
+            return array
+        except SymcError as e:
+            e.attach([self._row(k)], ())
+            raise
+
+    def _protect(self, arrays: list[Any]) -> list[Any]:
+        """A donated array that is also another argument is copied: only its own slot may be overwritten. So is one that
+        must not be written at all."""
+        for k in self.donated:
+            a = arrays[k]
+            if isinstance(a, DeviceArray) and (
+                    a.readonly or any(k != j and overlap(a, b) for j, b in enumerate(arrays))):
+                arrays[k] = a.copy()
+        return arrays
+
+
+class DeviceCalling(Calling):
+    """What a function that was compiled for a device does when it is called."""
+
+    def __init__(self, *call: Any):
+        super().__init__(*call)
+        target = self._compilation.settings.target
+        self._where = context(target.device)
+        if target.transfers == "auto":
+            fill = self._fill
+            self._fill = lambda results: fill([r.numpy() for r in results])
+
+    def _states(self) -> list[Any]:
+        """The arrays of all states, which from now on are on this device."""
+        for cell in self._cells:
+            if not (isinstance(cell.array, DeviceArray) and cell.array.context is self._where):
+                if not isinstance(cell.array, np.ndarray | DeviceArray):
+                    raise DeviceError(f"{cell.name or 'a state'} is on {cell.array.device}, the function was compiled "
+                                      f"for {self._where.name}", values=[(f"%{cell.name}", cell.type, cell.loc)],
+                                      help="w.to_device('cpu') brings it back, and the next call to this one")
+                cell.array = device_array(cell.array, self._where)
+        return [c.array for c in self._cells]
+
+    def _keep_apart(self, arrays: list[Any]) -> None:
+        """An argument that is the memory of a state is copied, as the state may be written in place."""
+        first = len(arrays) - len(self._cells)
+        states = [(s.address, s.address + s.nbytes) for s in arrays[first:]]
+        for k in range(first):
+            a = arrays[k]
+            if type(a) is DeviceArray:
+                begin, end = a.address, a.address + a.nbytes
+                for b, e in states:
+                    if begin < e and b < end:
+                        arrays[k] = a.copy()
+                        break
+
+    def _call_into(self, arrays: list[Any], out: Any) -> Any:
+        """Write the outputs into the caller's buffers; by way of fresh arrays where one overlaps what is read."""
+        sizes = self._signature.sizes(arrays)
+        nest, what = self._built.outputs, f"{self.name}: out"
+        buffers = match(nest, out, what)
+        for b, path, v in zip(buffers, nest.paths(what), self._built.function.outputs, strict=True):
+            if not isinstance(b, DeviceArray) or b.context is not self._where:
+                raise InputError(f"{path} must be an array on {self._where.name} to write into, not {b!r:.60}")
+            if b.dtype != v.dtype:
+                raise DTypeError(f"{path} has dtype {b.dtype}, the result is {v.dtype}")
+            if b.shape != concrete_shape(v.shape, sizes):
+                raise ShapeError(f"{path} has shape {b.shape}, the result has {concrete_shape(v.shape, sizes)}")
+        direct = []
+        for k, b in enumerate(buffers):
+            others = [*arrays, *buffers[:k], *buffers[k + 1 :]]
+            direct.append(None if any(isinstance(a, DeviceArray) and overlap(a, b) for a in others) else b)
+        results = self._run(arrays, direct, self._updated)
+        with self._where.lock:
+            for b, r in zip(buffers, results):
+                if b.address != r.address and b.nbytes:
+                    self._where.device.copy(b.address, r.address, b.nbytes, self._where.stream)
+        return self._fill(buffers)

@@ -1,0 +1,317 @@
+"""Compiled functions as data: IR text, constants, state and options in one zip file. Nothing in it is code or a pickle.
+
+function.ir     what was compiled        final.ir   what the optimizer made of it, if anything
+meta.json       names, user lines, guards, structure of arguments and results, options
+arrays.npz      large constants, by digest        state.npz   the arrays of shared variables
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from symc.driver.compile.build import Built, missing_guards
+from symc.driver.compile.compile import compile_built
+from symc.driver.compile.function import CompiledFunction
+from symc.driver.compile.max_bytes import read_max_bytes
+from symc.driver.compile.modes import check_options
+from symc.driver.compile.saved_file import JUNK, Arrays, SavedFile, open_saved
+from symc.driver.compile.signature import Slot
+from symc.driver.compile.target import check_target, target_of
+from symc.errors import InputError, SymcError
+from symc.ir.attrs import Array
+from symc.ir.dim import Size, fresh_size, parse_dim
+from symc.ir.function import NUMBERED, Function, Guard, Input, bound_names
+from symc.ir.literal import INLINE_ELEMENTS
+from symc.ir.location import Inside, Loc
+from symc.ir.op import is_safe
+from symc.ir.parse import parse
+from symc.ir.phases import Record, recording
+from symc.ir.record import replace
+from symc.ir.text import print_function
+from symc.ir.traverse import every_region, every_value, postorder, region_params
+from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType, substitute_type
+from symc.ir.value import Region, Value
+from symc.ir.verify import verify
+from symc.runtime.commit import snapshot
+from symc.tensors.callsite import caller
+from symc.tensors.pytree import from_json, to_json
+from symc.tensors.state import Cell, checked_cell
+
+FORMAT = 2
+#: The options that a file has, with what they are where an older file lacks them.
+_OPTIONS: dict[str, Any] = {
+    "mode": "default", "pipeline": None, "name": "f", "threads": None, "max_bytes": None, "accuracy_report": False,
+    "device": "cpu", "backend": None, "split": (), "transfers": "explicit", "precision": "highest",
+}  # fmt: skip
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def save(f: Any, path: Any) -> None:
+    """Write ``f`` to ``path``; the file appears whole or not at all."""
+    data = pack(f, state=True)
+    path = os.fspath(path)
+    with open(f"{path}.{os.getpid()}.tmp", "wb") as file:
+        file.write(data)
+    os.replace(file.name, path)
+
+
+def pack(f: Any, state: bool) -> bytes:
+    """The file's bytes; ``state`` includes the arrays of shared variables."""
+    source, final = f._compilation.source, f._compilation.saved
+    constants: dict[str, np.ndarray] = {}
+    for g in (source, final):
+        _collect(g, constants)
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as z:
+        z.writestr("meta.json", json.dumps(_meta(f)))
+        z.writestr("function.ir", print_function(source, locations=False))
+        if final.body is not source.body:
+            z.writestr("final.ir", print_function(final, locations=False))
+        z.writestr("arrays.npz", _npz(constants), zipfile.ZIP_STORED)  # as they are: no small file is a large array
+        if state:
+            z.writestr("state.npz", _npz({str(k): a for k, a in enumerate(snapshot(f._cells))}), zipfile.ZIP_STORED)
+    return out.getvalue()
+
+
+def _npz(arrays: Mapping[str, np.ndarray]) -> bytes:
+    out = io.BytesIO()
+    np.savez(out, **arrays)  # type: ignore[arg-type]
+    return out.getvalue()
+
+
+def _collect(f: Function, into: dict[str, np.ndarray]) -> None:
+    """Constants that the text names by digest only, inside regions too."""
+    pending = [f.body]
+    while pending:
+        for v in postorder(pending.pop().results):
+            pending += v.regions
+            for attr in v.attrs.values():
+                if isinstance(attr, Array) and attr.data.size > INLINE_ELEMENTS:
+                    into[attr.digest.hex()] = attr.data
+
+
+def _meta(f: Any) -> dict[str, Any]:
+    built, source = f._built, f._compilation.source
+    states = [i for i in source.inputs if i.role == "state"]
+    return {
+        "format": FORMAT, "name": source.name, "options": f._options, "outputs": to_json(built.outputs),
+        "slots": [[s.name, to_json(s.nest)] for s in built.slots], "donated": sorted(built.donated),
+        "inputs": [_input_json(i) for i in source.inputs],
+        "guards": [[str(g.left), str(g.right), _locs_json(g.locs), g.least] for g in source.guards],
+        "lines": _lines(source), "final_lines": _lines(f._compilation.saved),
+        "cells": [[c.name, _type_json(i.declared or i.type), _loc_json(c.loc)] for c, i in zip(f._cells, states)],
+    }  # fmt: skip
+
+
+def _lines(f: Function) -> list[list[Any]]:
+    """User lines of the body, then of each region inside it, by position: their order is a function of the text."""
+    out = []
+    for k, region in enumerate(every_region(f.body)):
+        hints = f.inside.get(region, {}) if k else f.hints
+        out.append([[j, _locs_json(hints[v])] for j, v in enumerate(_in_order(region)) if hints.get(v)])
+    return out
+
+
+def _in_order(region: Region) -> list[Value]:
+    return [*region_params(region), *postorder(region.results)]
+
+
+def _type_json(t: TensorType | None) -> Any:
+    return None if t is None else [DTYPE_NAMES[t.dtype], [str(s) for s in t.shape]]
+
+
+def _loc_json(loc: Loc | None) -> Any:
+    return None if loc is None else list(loc)
+
+
+def _locs_json(locs: Any) -> list[Any]:
+    return [list(loc) for loc in sorted(locs)]
+
+
+def _input_json(i: Input) -> list[Any]:
+    return [i.name, i.role, _type_json(i.declared), _loc_json(i.loc)]
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def load(path: Any) -> CompiledFunction:
+    """The function that ``f.save(path)`` wrote. States are new shared variables, in ``f.shared``.
+
+    Raises InputError for what is no saved function, whatever is wrong with it, and what the mode raises that it was
+    compiled with. Nothing in the file is run; what it says is looked at before it is used.
+    """
+    try:
+        with open_saved(path) as file:
+            return unpack(file, where=repr(os.fspath(path)))
+    except SymcError as e:
+        e.attach((), (caller(),))
+        raise
+
+
+def unpack(
+    data: bytes | BinaryIO, cells: Sequence[Cell] | None = None, where: str = "the data"
+) -> CompiledFunction:
+    """The inverse of ``pack``. ``cells``: the states, when they are not in the file."""
+    try:
+        parts = _read(SavedFile(io.BytesIO(data) if isinstance(data, bytes) else data), cells)
+    except (*JUNK, SymcError) as e:
+        said = e.what if isinstance(e, SymcError) else f"{type(e).__name__}: {e}" if str(e) else type(e).__name__
+        raise InputError(f"{where} is not a saved function of symc", help=said) from None
+    built, final, options = parts
+    with recording(Record()):
+        check_target(target_of(options), options["mode"])
+        # what relies on what its text does not show is found again
+        return compile_built(built, options, final if _is_safe(final) else None)
+
+
+def _read(file: SavedFile, cells: Sequence[Cell] | None) -> tuple[Built, Function, dict[str, Any]]:
+    """The parts of a file, each of which fits the others."""
+    meta = file.meta()
+    if meta["format"] != FORMAT:
+        raise InputError(f"it has format {meta['format']!r:.40}; this version of symc reads {FORMAT}")
+    arrays = Arrays(file.bytes("arrays.npz"))
+    source = final = _function(file.text("function.ir"), arrays, meta, "lines")
+    if not _is_safe(source):
+        raise InputError("it holds what only code generation makes")
+    if "final.ir" in file.names:
+        final = _function(file.text("final.ir"), arrays, meta, "final_lines")
+        _check_same_interface(source, final)
+        source = replace(source, guards=(*source.guards, *[g for g in final.guards if g not in source.guards]))
+    if cells is None:
+        cells = _cells(Arrays(file.bytes("state.npz")), meta["cells"])
+    states = [i for i in source.inputs if i.role == "state"]
+    if len(states) != len(cells) or any(i.type.dtype != c.type.dtype or i.type.ndim != c.type.ndim
+                                        for i, c in zip(states, cells, strict=True)):
+        raise InputError("its states are not those of the function")
+    slots = tuple(Slot(text(name), from_json(nest)) for name, nest in meta["slots"])
+    outputs, args = from_json(meta["outputs"]), len(source.inputs) - len(states)
+    donated = frozenset(count(k, args) for k in meta["donated"])
+    if sum(s.nest.count for s in slots) != args or outputs.count != len(source.outputs):
+        raise InputError("its arguments or results are not those of the function")
+    return Built(source, outputs, slots, tuple(cells), donated), final, _options(meta["options"])
+
+
+def _is_safe(f: Function) -> bool:
+    """True if code that is made of it stays within its arrays, whoever wrote it."""
+    return all(is_safe(v.op) for v in every_value(f.body))
+
+
+def _options(given: Any) -> dict[str, Any]:
+    """The options of ``compile`` as they were saved."""
+    options = dict(_OPTIONS, **given)
+    mode, pipeline, threads = options["mode"], options["pipeline"], options["threads"]
+    check_options(mode, pipeline, threads)
+    options["max_bytes"] = read_max_bytes(options["max_bytes"])
+    if set(options) != set(_OPTIONS) or not isinstance(options["accuracy_report"], bool):
+        raise InputError(f"its options are {sorted(options)}")
+    text(options["name"])
+    target_of(options)
+    return options
+
+
+def _cells(arrays: Arrays, rows: Sequence[Any]) -> list[Cell]:
+    if set(arrays) != {str(k) for k in range(len(rows))}:
+        raise InputError("its states are not those it declares")
+    sizes: dict[str, Size] = {}
+    return [_cell(arrays, str(k), sizes, *row) for k, row in enumerate(rows)]
+
+
+def _cell(arrays: Arrays, key: str, sizes: dict[str, Size], name: str, type_: Any, loc: Any) -> Cell:
+    """A state. Sizes that the function has numbered have no name: they are none of another function."""
+    t = _type(type_)
+    if t is None:
+        raise InputError(f"the state {key} has no type")
+    sizes.update((n, fresh_size()) for n in bound_names([t]) if NUMBERED.fullmatch(n) and n not in sizes)
+    return checked_cell(arrays[key], substitute_type(t, sizes), text(name), _loc(loc))  # type: ignore[arg-type]
+
+
+def _function(program: str, arrays: Arrays, meta: Mapping[str, Any], lines: str) -> Function:
+    f = parse(program, arrays)
+    inputs = tuple(
+        Input(text(name), i.type, i.role, _type(declared), _loc(loc))
+        for i, (name, _, declared, loc) in zip(f.inputs, meta["inputs"], strict=True)
+    )
+    roles = [i.role for i in inputs]
+    if roles != [role for _, role, _, _ in meta["inputs"]] or roles != sorted(roles):
+        raise InputError("arguments and states are mixed")
+    inside: Inside = {}
+    for region, own in zip(every_region(f.body), meta[lines], strict=True):
+        values = _in_order(region)
+        if own:
+            inside[region] = {values[count(k, len(values))]: _locs(locs) for k, locs in own}
+    hints = inside.pop(f.body, {})
+    guards = tuple(_guard(*row) for row in meta["guards"])
+    f = replace(f, name=text(meta["name"]), inputs=inputs, guards=guards, hints=hints, inside=inside)
+    verify(f)
+    return replace(f, guards=(*f.guards, *missing_guards(f)))
+
+
+def _guard(left: str, right: str, locs: Any, least: str = "") -> Guard:
+    if least not in ("", "index", "length", "window"):
+        raise InputError(f"there are no guards for {least!r:.40}")
+    return Guard(parse_dim(text(left)), parse_dim(text(right)), _locs(locs), least)
+
+
+def _check_same_interface(source: Function, final: Function) -> None:
+    """Checks that what is run takes and gives what the function does."""
+    types = [([i.type for i in f.inputs], [v.type for v in f.body.results], f.updates) for f in (source, final)]
+    if types[0] != types[1]:
+        raise InputError("final.ir is another function than function.ir")
+
+
+def _type(data: Any) -> TensorType | None:
+    return None if data is None else TensorType(DTYPES[data[0]], [_size(s) for s in data[1]])
+
+
+def _size(written: Any) -> Size:
+    size = parse_dim(text(written))
+    if isinstance(size, int) and not 0 <= size < 2**63:
+        raise InputError(f"{size} is no size")
+    return size
+
+
+def _loc(data: Any) -> Loc | None:
+    if data is None:
+        return None
+    file, line, role = data
+    return Loc(text(file), count(line, 2**31), text(role))
+
+
+def _locs(data: Any) -> frozenset[Loc]:
+    return frozenset(Loc(text(file), count(line, 2**31), text(role)) for file, line, role in data)
+
+
+def text(item: Any) -> str:
+    """A string of the file."""
+    if not isinstance(item, str):
+        raise InputError(f"{item!r:.40} is where a text should be")
+    return item
+
+
+def count(item: Any, end: int) -> int:
+    """A number of the file, from 0 to below ``end``."""
+    if type(item) is not int or not 0 <= item < end:
+        raise InputError(f"{item!r:.40} is where a number below {end} should be")
+    return item
+
+
+# --- pickle -----------------------------------------------------------------------------------------------------------
+
+
+def reduce(f: Any) -> tuple:
+    """For pickle: states travel beside the file, so that several functions of one pickle keep sharing them."""
+    return _unreduce, (pack(f, state=False), f._cells)
+
+
+def _unreduce(data: bytes, cells: tuple[Cell, ...]) -> CompiledFunction:
+    return unpack(data, cells)

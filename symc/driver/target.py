@@ -1,0 +1,117 @@
+"""Where a function runs, who computes there, and what may cross: the options ``device=``, ``backend=``, ``split=``,
+``transfers=`` and ``precision=`` of ``compile``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from symc.driver.compile.modes import BY_NUMPY
+from symc.errors import InputError, did_you_mean
+from symc.ir.record import dataclass
+
+#: What becomes of arrays of the host: copied when they are arguments ("explicit"), refused ("forbid"), and, results
+#: too, copied ("auto").
+TRANSFERS = ("explicit", "forbid", "auto")
+#: How products of f32 are multiplied: as f32, or rounded to tf32 or bf16 first (sums are f32).
+PRECISIONS = ("highest", "tf32", "bf16")
+#: What makes the kernels of the CPU, or computes without kernels: NumPy, op by op.
+BACKENDS = ("llvm", "numba", "numpy")
+
+
+@dataclass(frozen=True)
+class Target:
+    """``device``: "cpu", or "cuda:k". ``devices``: all of them, where they are several, and ``split``: the sizes of
+    which each has a part. ``backend``: of the CPU, None for that of the device or mode."""
+
+    device: str = "cpu"
+    transfers: str = "explicit"
+    precision: str = "highest"
+    devices: tuple[str, ...] = ()
+    split: tuple[str, ...] = ()
+    backend: str | None = None
+
+    @property
+    def on_host(self) -> bool:
+        return self.device == "cpu"
+
+    @property
+    def compiler(self) -> str:
+        """What makes the kernels of the CPU."""
+        return self.backend or BACKENDS[0]
+
+    @property
+    def ranks(self) -> int:
+        """How many devices run the program."""
+        return len(self.devices) or 1
+
+    @property
+    def asked(self) -> str | tuple[str, ...]:
+        """What ``device=`` says."""
+        return self.devices or self.device
+
+
+HOST = Target()
+
+
+def target_of(options: dict[str, Any]) -> Target:
+    """The target that options say; on the CPU nothing is transferred, and products are as precise as they are written.
+    Raises InputError for what does not exist."""
+    device, transfers = options.get("device", "cpu"), options.get("transfers", "explicit")
+    precision, backend = options.get("precision", "highest"), options.get("backend")
+    known: tuple[tuple[str, Any, tuple], ...] = (
+        ("transfers", transfers, TRANSFERS), ("precision", precision, PRECISIONS), ("backend", backend, BACKENDS))
+    for name, value, choices in known:
+        if value not in choices and (name, value) != ("backend", None):
+            raise InputError(f"unknown {name} {value!r}", help=did_you_mean(str(value), choices))
+    if device == "cpu":
+        return HOST if backend is None else Target(backend=backend)
+    if backend is not None:
+        raise InputError(f"backend={backend!r} computes on the CPU, device={device!r} was asked for",
+                         help="leave backend= out: kernels of a device are CUDA C++")
+    from symc.runtime.cuda.devices import parse
+
+    if not isinstance(device, tuple | list):
+        return Target(f"cuda:{parse(device)}", transfers, precision)
+    names = _several(device)
+    if len(names) == 1:
+        return Target(names[0], transfers, precision)
+    split = options.get("split", ())
+    split = (split,) if isinstance(split, str) else tuple(map(str, split))
+    if not split:
+        raise InputError(f"device: {', '.join(names)} would all compute the same",
+                         help='split="n" gives each a part of the arguments whose first axis has the size n')
+    return Target(names[0], transfers, precision, names, split)
+
+
+def _several(given: Sequence[Any]) -> tuple[str, ...]:
+    """The names of several devices. Raises InputError where they cannot work together."""
+    from symc.runtime.cuda.devices import parse
+
+    numbers = [parse(name) for name in given]
+    if not numbers:
+        raise InputError("device: an empty list of devices")
+    if None in numbers:
+        raise InputError("device: the CPU and GPUs cannot share the work of a function",
+                         help="the CPU takes several threads: device='cpu', threads=...")
+    for k, number in enumerate(numbers):
+        if number in numbers[:k]:
+            raise InputError(f"device: cuda:{number} is listed twice", help="every rank has a device of its own")
+    return tuple(f"cuda:{number}" for number in numbers)
+
+
+def check_target(target: Target, mode: str) -> None:
+    """Raise for a device that is not there, for a mode that runs on the host, and for kernels in a mode without."""
+    if target.on_host:
+        if mode in BY_NUMPY and target.backend not in (None, "numpy"):
+            raise InputError(f"mode={mode!r} runs every op by NumPy, backend={target.backend!r} was asked for",
+                             help="mode='default', 'fast_compile' and 'debug' have kernels")
+        return
+    from symc.runtime.cuda.devices import context
+
+    for name in target.devices or (target.device,):
+        context(name)
+    if mode not in ("default", "fast_compile"):
+        raise InputError(f"mode={mode!r} runs on the CPU, device={target.asked!r} was asked for",
+                         help="mode='default' and 'fast_compile' run on a device")

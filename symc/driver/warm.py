@@ -1,0 +1,147 @@
+"""Functions that another process compiled: found on disk by what they compute, and run without optimizer or planner.
+
+An entry holds the code that was run (``symc.runtime.recording``), which is for all sizes. A function that is found so
+runs at once; everything else that may be asked of it (dumps, plans, profiles) compiles it as usual, at that moment.
+Nothing is kept of functions that hold a user's own ops, of processes with rules or passes of their own, and of modes
+that check.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from symc.driver.compile.backends import Runner
+from symc.driver.compile.compilation import Compilation
+from symc.ir import extensions
+from symc.ir.function import Function
+from symc.ir.locks import new_lock
+from symc.ir.op import is_builtin
+from symc.ir.phases import phase
+from symc.ir.traverse import every_value
+from symc.runtime import object_cache, version
+from symc.runtime.frames import Frames, Sizes
+from symc.runtime.lowered import Lowered
+from symc.runtime.threads import threads_of
+from symc.runtime.with_prologue import WithPrologue
+
+if TYPE_CHECKING:
+    from symc.runtime.recording import Recordings
+
+#: Modes whose programs are what the plan says and no more.
+KEPT = ("default", "fast_compile")
+
+
+def program_of(c: Compilation) -> Runner:
+    """What runs a function: by what is on disk, if it is there; else compiled now, and its code kept on disk."""
+    s = c.settings
+    kept = s.budget is None and s.backend.on_disk
+    key = key_of(c.source, s.mode, s.pipeline, s.donated, s.target.compiler) if kept else None
+    if key is None:
+        return c.program
+    file = File(key)
+    found = file.read()
+    if found is None or not found.whole:
+        return _followed(c, file)
+    _late.add(c)
+    threads = threads_of(s.threads)
+
+    def program() -> Any:
+        return _followed(c, file)
+
+    if found.reads is None:
+        return Recorded(found.rest, program, threads)
+    return WithPrologue(Recorded(found.rest, lambda: program().main, threads),
+                        Recorded(found.first, lambda: program().prologue, threads), found.reads)
+
+
+def _followed(c: Compilation, file: File) -> Any:
+    """The program, whose code others will find: if symc alone has made it, and the user was not warned meanwhile."""
+    program = c.program
+    if not extensions.changed() and (c.notes is None or not c.notes.warned):
+        file.follow(program)
+    return program
+
+
+_late: weakref.WeakSet[Compilation] = weakref.WeakSet()
+
+
+def _compile_late() -> None:
+    """Functions that were found are what symc alone makes of them, also where that is asked for later."""
+    for c in list(_late):
+        assert c.program is not None
+
+
+extensions.before_change.append(_compile_late)
+
+
+def key_of(f: Function, mode: str, pipeline: str | None, donated: frozenset[int], backend: str = "llvm") -> str | None:
+    """What tells this program from all others; None for one that is not kept."""
+    if mode not in KEPT or object_cache.folder() is None or extensions.changed():
+        return None
+    if not all(is_builtin(v.op) for v in every_value(f.body)):
+        return None
+    settings = [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("SYMC_") and k != object_cache.FOLDER]
+    interface = [f"{i.role} {i.declared or i.type}" for i in f.inputs] + [f"{g} {g.least}" for g in f.guards]
+    parts = ["function", version.of_everything(), f.body.fingerprint.hex(), str(interface), str(f.updates),
+             str(sorted(donated)), mode, str(pipeline), backend, *settings]
+    return object_cache.key(parts)
+
+
+class File:
+    """What is on disk of one function, by its key."""
+
+    def __init__(self, key: str):
+        self.key = key
+        self._lock = new_lock()
+
+    @phase("look for function on disk")
+    def read(self) -> Recordings | None:
+        """None if nothing is there, or not as it was written."""
+        data = object_cache.read_data(self.key)
+        if data is None:
+            return None
+        from symc.runtime.recording import Recordings
+
+        return Recordings.decoded(data)
+
+    def follow(self, program: Any) -> None:
+        """Keep what a program is lowered to from now on."""
+        if isinstance(program, WithPrologue):
+            reads = list(program.reads)
+            program.prologue.on_lowered = lambda lowered: self._add(lowered, "first", reads)
+            program.main.on_lowered = lambda lowered: self._add(lowered, "rest", reads)
+        else:
+            program.on_lowered = lambda lowered: self._add(lowered, "rest", None)
+
+    def _add(self, lowered: Lowered, part: str, reads: list[int] | None) -> None:
+        """Keep what will be run, unless it is bound to this process."""
+        from symc.runtime.recording import Recordings, recorded
+
+        with self._lock:
+            new = recorded(lowered)
+            if new is not None:
+                found = self.read() or Recordings(reads=reads)
+                setattr(found, part, new)
+                object_cache.write_data(self.key, found.encoded())
+
+
+class Recorded(Frames):
+    """Runs a recording; what is not in it is asked of the program, which is compiled then."""
+
+    def __init__(self, found: Any, program: Callable[[], Frames], threads: int):
+        super().__init__(threads)
+        self.found, self._program = found, program
+
+    def lower(self) -> Lowered:
+        from symc.runtime.recording import restored
+
+        try:
+            return restored(self.found, lambda: self._program().code.steps)
+        except LookupError:  # the machine code was removed
+            return self._program().code
+
+    def refuse(self, sizes: Sizes) -> None:
+        self._program().refuse(sizes)

@@ -1,0 +1,104 @@
+"""Leaves of a graph: inputs that are given in a call, constants, and variables whose type comes with the call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from symc.errors import InputError
+from symc.ir.dim import Size, fresh_size
+from symc.ir.types import TensorType, as_dtype
+from symc.ir.value import fresh_input
+from symc.tensors.callsite import caller
+from symc.tensors.convert import as_tensor, asarray, default_float
+from symc.tensors.deferred import Deferred
+from symc.tensors.leaves import Leaf, register_leaf
+from symc.tensors.public import located
+from symc.tensors.sizes import named_size
+from symc.tensors.tensor import Tensor
+
+
+@located
+def input(name: str, dtype: Any = None, shape: Sequence[Any] | int | str | None = ()) -> Tensor:
+    """A value that is given when the compiled function is called.
+
+    ``dtype``: a NumPy dtype or its name; the default float if not given. ``shape``: one entry an axis: an int, the
+    name of a size (equal names are equal sizes), a size taken from another shape, or None for a size of its own.
+    Raises DTypeError and InputError for what is none of these.
+    """
+    if not isinstance(name, str):
+        raise InputError(f"the name of an input must be a string, not {name!r}", where=[caller()])
+    if shape is None:
+        raise InputError(
+            f"input {name!r} needs a shape",
+            where=[caller()],
+            help="shape=() is a scalar, ('n', 3) has a size called n; sc.Variable(name) leaves the rank open",
+        )
+    entries = [shape] if isinstance(shape, int | str) else list(shape)
+    loc = caller()
+    type_ = TensorType(default_float() if dtype is None else as_dtype(dtype), [_entry(e, name) for e in entries])
+    return Tensor(register_leaf(fresh_input(type_), Leaf(name, loc)))
+
+
+def _entry(entry: Any, name: str) -> Size:
+    if entry is None:
+        return fresh_size()
+    size = named_size(entry, f"an axis of input {name!r}")
+    if isinstance(size, int) and size < 0:
+        raise InputError(
+            f"input {name!r}: the size {size} is negative", where=[caller()], help="None is a size of its own"
+        )
+    return size
+
+
+def scalar(name: str, dtype: Any = None) -> Tensor:
+    """An input without axes."""
+    return input(name, dtype, ())
+
+
+def vector(name: str, dtype: Any = None, shape: Sequence[Any] = (None,)) -> Tensor:
+    """An input with one axis."""
+    return input(name, dtype, _of_rank(shape, 1, name))
+
+
+def matrix(name: str, dtype: Any = None, shape: Sequence[Any] = (None, None)) -> Tensor:
+    """An input with two axes."""
+    return input(name, dtype, _of_rank(shape, 2, name))
+
+
+def tensor3(name: str, dtype: Any = None, shape: Sequence[Any] = (None, None, None)) -> Tensor:
+    """An input with three axes."""
+    return input(name, dtype, _of_rank(shape, 3, name))
+
+
+def tensor4(name: str, dtype: Any = None, shape: Sequence[Any] = (None, None, None, None)) -> Tensor:
+    """An input with four axes."""
+    return input(name, dtype, _of_rank(shape, 4, name))
+
+
+def _of_rank(shape: Sequence[Any], rank: int, name: str) -> Sequence[Any]:
+    if len(shape) != rank:
+        raise InputError(
+            f"input {name!r} has {rank} axes here, the shape {tuple(shape)} has {len(shape)}",
+            where=[caller()],
+            help="sc.input(name, dtype, shape) takes any shape",
+        )
+    return shape
+
+
+def Variable(name: str, dtype: Any = None, shape: Sequence[Any] | None = None) -> Any:
+    """A variable. With a shape it is an input; without one its rank, and dtype if not given, come with the call.
+
+    Expressions over such a variable are recorded and typed once per signature; see ``symc.tensors.deferred``.
+    """
+    if shape is not None:
+        return input(name, dtype, shape)
+    if not isinstance(name, str):
+        raise InputError(f"the name of a variable must be a string, not {name!r}", where=[caller()])
+    return Deferred(None, name=name, dtype=None if dtype is None else as_dtype(dtype), loc=caller())
+
+
+@located
+def Constant(value: Any, dtype: Any = None) -> Tensor:
+    """A constant: a number (which promotes like a Python number), an array, or nested lists of these."""
+    return as_tensor(value) if dtype is None else asarray(value, dtype)

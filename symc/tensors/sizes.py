@@ -1,0 +1,217 @@
+"""Sizes as users meet them: entries of ``x.shape`` that are not numbers.
+
+A ``SymbolicSize`` is a size of the IR (``Dim``) with the manners of a Python int: arithmetic with ints and sizes gives
+sizes, anything else makes it data (an i64 scalar that takes part in promotion like a Python int). Asking for a shape
+never computes data.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from numbers import Integral, Number
+from typing import Any
+
+from symc.errors import InputError, ShapeError, SymbolicValueError, of_handler
+from symc.ir.dim import LARGEST, Dim, Size, known_equal, known_nonnegative, size_name
+from symc.tensors.callsite import caller
+from symc.tensors.public import API, PROTOCOLS, located
+
+
+def _arithmetic(
+    fn: Callable[[Size, Size], Any] | None, function: str, reflected: bool = False
+) -> Callable[[Any, Any], Any]:
+    """An operator: ``fn`` on sizes, else the function of that name on data."""
+    def call(self: SymbolicSize, other: Any) -> Any:
+        a, b = self.dim, size_of(other)
+        if b is not None and fn is not None:
+            return user_size(fn(b, a) if reflected else fn(a, b))
+        return API[function](other, self) if reflected else API[function](self, other)
+    return located(call)
+
+
+#: What a comparison asks, by the function that compares data.
+ASKS = {"equal": "equals", "less": "is less than", "greater_equal": "is at least", "greater": "is greater than",
+        "less_equal": "is at most"}  # fmt: skip
+
+
+def _comparison(function: str, decide: Callable[[Size, Size], bool | None]) -> Callable[[Any, Any], Any]:
+    def call(self: SymbolicSize, other: Any) -> Any:
+        b = size_of(other)
+        return API[function](self, other) if b is None else _known(self.dim, function, b, decide)
+    return located(call)
+
+
+def _known(a: Size, function: str, b: Size, decide: Callable[[Size, Size], bool | None]) -> bool:
+    """The answer that holds for all sizes. Raises SymbolicValueError where it depends on them."""
+    answer = decide(a, b)
+    if answer is None:
+        raise SymbolicValueError(
+            f"whether the size {a} {ASKS[function]} {b} is not known while the graph is built",
+            where=[caller()],
+            help=f"to choose in a call: sc.where or sc.cond on sc.{function}({a}, {b}); to know it now: declare sizes "
+            "as numbers, or by one name where they are the same: sc.input(name, dtype, shape=('n', 3))",
+        )
+    return answer
+
+
+def _integer(item: Any) -> Size | None:
+    """The operand of ``==`` as a size: sizes, and numbers that are integers (True and 2.0, too)."""
+    if isinstance(item, Number) and not isinstance(item, Integral):
+        try:
+            whole = int(item.real)  # type: ignore[attr-defined]
+        except (ValueError, OverflowError):  # nan and infinities
+            return None
+        return whole if whole == item else None
+    return int(item) if isinstance(item, bool) else size_of(item)
+
+
+def _power(a: Size, b: Size) -> Any:
+    if not isinstance(b, int) or b < 0:
+        raise SymbolicValueError(
+            f"the size {a} to the power {b} is no size", help="convert it first: sc.asarray(n) ** k"
+        )
+    out: Size = 1
+    for _ in range(b):
+        out = out * a
+    return out
+
+
+def _less(a: Size, b: Size) -> bool | None:
+    if known_nonnegative(b - a - 1):
+        return True
+    return False if known_nonnegative(a - b) else None
+
+
+def _not(known: bool | None) -> bool | None:
+    return None if known is None else not known
+
+
+class SymbolicSize:
+    """A size that is not known while the graph is built.
+
+    A comparison answers where the answer is the same for all sizes, and raises where it depends on them. So sizes are
+    no keys of dicts and sets, which would say "another" of what may be equal.
+    """
+
+    __slots__ = ("dim",)
+    __array_priority__ = 1500
+
+    def __init__(self, dim: Dim):
+        self.dim = dim
+
+    def __repr__(self) -> str:
+        return str(self.dim)
+
+    def __hash__(self) -> int:
+        raise SymbolicValueError(
+            f"the size {self.dim} is no key: whether it equals another is not known while the graph is built",
+            where=[caller()],
+            help="str(n) is a key; to choose by the number in a call: sc.where or sc.cond",
+        )
+
+    def __eq__(self, other: object) -> bool:
+        b = _integer(other)
+        if b is None:  # data compares element by element, anything else is another thing
+            return False if isinstance(other, Number) else NotImplemented
+        return _known(self.dim, "equal", b, known_equal)
+
+    def __bool__(self) -> bool:
+        return not _known(self.dim, "equal", 0, known_equal)
+
+    def __index__(self) -> int:
+        raise self._unknown("the number")
+
+    __int__ = __float__ = __index__  # type: ignore[assignment]
+
+    def _unknown(self, what: str) -> SymbolicValueError:
+        return SymbolicValueError(
+            f"{what} of the size {self.dim} is not known while the graph is built",
+            where=[caller()],
+            help="use the size itself in shapes and arithmetic, sc.arange(n) or sc.scan instead of range(n), "
+            "and sc.where or sc.cond to choose",
+        )
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return PROTOCOLS["ufunc"](ufunc, method, inputs, kwargs)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise self._unknown("the number")
+
+    # --- operators ----------------------------------------------------------------------------------------------------
+
+    __add__, __radd__ = _arithmetic(operator.add, "add"), _arithmetic(operator.add, "add", reflected=True)
+    __sub__, __rsub__ = _arithmetic(operator.sub, "subtract"), _arithmetic(operator.sub, "subtract", reflected=True)
+    __mul__, __rmul__ = _arithmetic(operator.mul, "multiply"), _arithmetic(operator.mul, "multiply", reflected=True)
+    __floordiv__, __rfloordiv__ = (
+        _arithmetic(operator.floordiv, "floor_divide"),
+        _arithmetic(operator.floordiv, "floor_divide", reflected=True),
+    )
+    __mod__, __rmod__ = _arithmetic(operator.mod, "remainder"), _arithmetic(operator.mod, "remainder", reflected=True)
+    __pow__, __rpow__ = _arithmetic(_power, "power"), _arithmetic(_power, "power", reflected=True)
+    __truediv__, __rtruediv__ = _arithmetic(None, "true_divide"), _arithmetic(None, "true_divide", reflected=True)
+    __lt__ = _comparison("less", _less)
+    __ge__ = _comparison("greater_equal", lambda a, b: _not(_less(a, b)))
+    __gt__ = _comparison("greater", lambda a, b: _less(b, a))
+    __le__ = _comparison("less_equal", lambda a, b: _not(_less(b, a)))
+
+    def __neg__(self) -> Any:
+        return user_size(-self.dim)
+
+    def __pos__(self) -> SymbolicSize:
+        return self
+
+
+def size_of(item: Any) -> Size | None:
+    """The IR size that a Python or NumPy integer or a SymbolicSize is, else None."""
+    if isinstance(item, SymbolicSize):
+        return item.dim
+    if isinstance(item, bool):
+        return None
+    if isinstance(item, int):
+        return item
+    if isinstance(item, Dim):
+        return item
+    try:
+        return operator.index(item)
+    except Exception as e:  # a tensor or anything else that is no integer says so in its own words
+        if of_handler(e):
+            raise
+        return None
+
+
+def named_size(item: Any, what: str = "a size") -> Size:
+    """As ``as_size``, where a string names a size: in the shapes of inputs, which give the names their numbers.
+
+    Raises InputError for a string that is no identifier.
+    """
+    if not isinstance(item, str):
+        return as_size(item, what)
+    if not item.isidentifier():
+        raise InputError(f"{what}: {item!r} cannot name a size", where=[caller()],
+                         help="use a Python identifier, such as 'n'")
+    return size_name(item)
+
+
+def as_size(item: Any, what: str = "a size") -> Size:
+    """The IR size for an int or a SymbolicSize. Raises ShapeError for anything else."""
+    value = getattr(item, "value", None)
+    if value is not None and getattr(value, "op", None) is not None and value.op.name == "size":
+        return value.attrs["value"]
+    size = size_of(item)
+    if size is None:
+        raise ShapeError(f"{what} must be an int or a size, not {item!r}",
+                         help="sizes come from x.shape or from the names in sc.input(name, dtype, shape=('n', 3))")
+    if isinstance(size, int) and abs(size) > LARGEST:
+        raise ShapeError(f"{what}, {size}, does not fit in 64 bits")
+    return size
+
+
+def user_size(size: Size) -> int | SymbolicSize:
+    """A size as an entry of ``x.shape``."""
+    return SymbolicSize(size) if isinstance(size, Dim) else int(size)
+
+
+def user_shape(shape: tuple[Size, ...]) -> tuple:
+    """A shape as users see it."""
+    return tuple(map(user_size, shape))

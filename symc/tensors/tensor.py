@@ -1,0 +1,355 @@
+"""``Tensor``: a value of the IR as users hold it, with NumPy's operators, methods and protocols.
+
+A tensor is its value and nothing else (and whether it takes part in promotion like a Python number). All operators and
+most methods call the function of the same name in ``public.API``; what a function means is written there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from symc.errors import SymbolicValueError
+from symc.ir.dim import Dim, product
+from symc.ir.value import Value, first_line
+from symc.tensors.callsite import caller
+from symc.tensors.constants import known_array, shown_array
+from symc.tensors.deferred import Deferred
+from symc.tensors.leaves import Leaf, leaf_of, records, register_leaf
+from symc.tensors.public import API, PROTOCOLS, located
+from symc.tensors.sizes import SymbolicSize, user_shape, user_size
+
+
+def _operand(item: Any) -> bool:
+    """Whether an operator takes ``item``; otherwise Python asks the other side."""
+    return isinstance(item, Tensor | Value | SymbolicSize | Deferred | np.ndarray | np.generic | bool | int | float |
+                      complex | list | tuple)  # fmt: skip
+
+
+def _binary(function: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
+    def call(self: Any, other: Any) -> Any:
+        if not _operand(other):
+            return NotImplemented
+        return API[function](other, self) if reflected else API[function](self, other)
+    return call
+
+
+def _unary(function: str) -> Callable[[Any], Any]:
+    return lambda self: API[function](self)
+
+
+class Tensor:
+    """A symbolic array. Compare with ``is``; ``==`` is elementwise and symbolic.
+
+    ``weak``: it came from Python numbers or sizes alone and promotes like one (``x * (n / 2)`` keeps float32).
+    """
+
+    __slots__ = ("__weakref__", "value", "weak")
+    __array_priority__ = 1000
+
+    def __init__(self, value: Value, weak: bool = False):
+        self.value, self.weak = value, weak
+
+    # --- what is known of it ------------------------------------------------------------------------------------------
+
+    @property
+    def type(self):
+        """The IR type: dtype and shape."""
+        return self.value.type
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.value.type.dtype
+
+    @property
+    def shape(self) -> tuple:
+        """Sizes of the axes: ints, or sizes that compute no data."""
+        return user_shape(self.value.type.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.value.type.shape)
+
+    @property
+    def size(self) -> Any:
+        """The number of elements."""
+        return user_size(product(self.value.type.shape))
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> Any:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def name(self) -> str:
+        """The name of an input; empty for other values."""
+        return leaf_of(self.value).name
+
+    @property
+    def device(self) -> str:
+        """Where the value lives is decided when it is compiled; the array API asks for something to compare."""
+        return "symbolic"
+
+    @property
+    def T(self) -> Tensor:
+        return API["transpose"](self)
+
+    @property
+    def mT(self) -> Tensor:
+        return API["matrix_transpose"](self)
+
+    @property
+    def real(self) -> Tensor:
+        return API["real"](self)
+
+    @property
+    def imag(self) -> Tensor:
+        return API["imag"](self)
+
+    @property
+    def at(self) -> Any:
+        """``x.at[i].set(v)``, and ``add subtract multiply divide power min max get``: x with some elements changed."""
+        return PROTOCOLS["at"](self)
+
+    @property
+    def flat(self) -> Tensor:
+        return API["ravel"](self)
+
+    def describe(self, fallback: str = "value") -> tuple[str, Any, Any]:
+        """A row for error messages: name (a number is its own name), type, the user's line."""
+        leaf, v = leaf_of(self.value), self.value
+        number = str(v.attrs["value"].data) if v.op.name == "constant" and not v.shape else fallback
+        return f"%{leaf.name}" if leaf.name else number, v.type, leaf.loc or first_line(v)
+
+    def __repr__(self) -> str:
+        name = self.name
+        if name:
+            return f"Tensor({name}: {self.value.type})"
+        numbers = shown_array(self.value)
+        made = self.value.op.name if numbers is None else np.array2string(numbers, separator=", ", max_line_width=10**6)
+        return f"Tensor({self.value.type} = {made.replace(chr(10), '')})"
+
+    # --- what Python does with values ---------------------------------------------------------------------------------
+
+    def _unknown(self, what: str, help: str) -> NoReturn:
+        raise SymbolicValueError(f"{what} of a symbolic value is not known while the graph is built",
+                                 values=[self.describe()], where=[caller()], help=help)
+
+    def _numbers(self, what: str, help: str) -> np.ndarray:
+        """The numbers of a value that depends on nothing given later. Raises SymbolicValueError for others."""
+        found = known_array(self.value)
+        return found if found is not None else self._unknown(what, help)
+
+    def _number(self, help: str) -> Any:
+        found = self._numbers("the number", help)
+        if found.ndim:
+            raise TypeError(f"an array of shape {found.shape} is not a number")
+        return found.item()
+
+    def __bool__(self) -> bool:
+        return bool(self._numbers(
+            "the truth", "use sc.where(condition, x, y) to select, sc.cond to branch, sc.while_loop to repeat"))
+
+    def __float__(self) -> float:
+        return float(self._number(
+            "compile it and call the function; to choose by a value use sc.where, sc.cond or sc.while_loop"))
+
+    def __int__(self) -> int:
+        return int(self._number("compile it and call the function; to convert use x.astype('int64'); "
+                                "to choose by a value use sc.where, sc.cond or sc.while_loop"))
+
+    def __complex__(self) -> complex:
+        return complex(self._number("compile it and call the function; to convert use x.astype('complex128'); "
+                                    "to choose by a value use sc.where, sc.cond or sc.while_loop"))
+
+    def __index__(self) -> int:
+        number = self._number(
+            "index with it (x[i]), use sc.take(x, i), sc.where or sc.cond; a loop over it is sc.while_loop")
+        if self.dtype.kind not in "iu":
+            raise TypeError(f"{self.dtype} is not an integer dtype")
+        return number
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        found = self._numbers(
+            "the array",
+            "use the function of sc with that name, sc.asarray([...]) to collect values, or sc.where, sc.cond, "
+            "sc.while_loop to choose by them; compile it to get numbers",
+        )
+        if copy is False:
+            return np.asarray(found, dtype, copy=False)
+        return np.array(found, dtype)
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of a value without axes")
+        size = self.value.type.shape[0]
+        if isinstance(size, Dim):
+            self._unknown("the length", "use x.shape[0]; sc.where or sc.cond choose, sc.scan and sc.while_loop repeat")
+        return int(size)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.ndim:
+            raise TypeError("iteration over a value without axes")
+        size = self.value.type.shape[0]
+        if isinstance(size, Dim):
+            self._unknown("the length", "use whole-array operations, sc.scan(step, init, x) or sc.while_loop")
+        return iter([self[i] for i in range(size)])
+
+    def __contains__(self, item: Any) -> bool:
+        found = API["any"](API["equal"](self, item))
+        return bool(found._numbers(
+            "the content", "use sc.any(x == item), with sc.where or sc.cond to choose by it, or sc.while_loop"))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise SymbolicValueError("symbolic values never change", values=[self.describe()], where=[caller()],
+                                 help="y = x.at[index].set(value) gives the changed value")
+
+    def __getitem__(self, index: Any) -> Tensor:
+        return API["getitem"](self, index)
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return repr(self)
+        found = self._numbers(
+            "the text", "compile it, then format the result; to choose use sc.where, sc.cond or sc.while_loop")
+        return format(found[()], spec)
+
+    def __reduce__(self):
+        return _restore, (self.value, self.weak, records(self.value))
+
+    def __copy__(self) -> Tensor:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        return self
+
+    def __round__(self, ndigits: int | None = None) -> Tensor:
+        return API["round"](self, ndigits or 0)
+
+    # --- what NumPy and the array API do with values ------------------------------------------------------------------
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return PROTOCOLS["ufunc"](ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
+        return PROTOCOLS["function"](func, args, kwargs)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        return PROTOCOLS["namespace"]()
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """Values have no device until they are compiled: the value itself."""
+        return self
+
+    # --- operators ----------------------------------------------------------------------------------------------------
+
+    __add__, __radd__ = _binary("add"), _binary("add", reflected=True)
+    __sub__, __rsub__ = _binary("subtract"), _binary("subtract", reflected=True)
+    __mul__, __rmul__ = _binary("multiply"), _binary("multiply", reflected=True)
+    __truediv__, __rtruediv__ = _binary("true_divide"), _binary("true_divide", reflected=True)
+    __floordiv__, __rfloordiv__ = _binary("floor_divide"), _binary("floor_divide", reflected=True)
+    __mod__, __rmod__ = _binary("remainder"), _binary("remainder", reflected=True)
+    __pow__, __rpow__ = _binary("operator_pow"), _binary("operator_pow", reflected=True)
+    __matmul__, __rmatmul__ = _binary("matmul"), _binary("matmul", reflected=True)
+    __divmod__, __rdivmod__ = _binary("divmod"), _binary("divmod", reflected=True)
+    __and__, __rand__ = _binary("bitwise_and"), _binary("bitwise_and", reflected=True)
+    __or__, __ror__ = _binary("bitwise_or"), _binary("bitwise_or", reflected=True)
+    __xor__, __rxor__ = _binary("bitwise_xor"), _binary("bitwise_xor", reflected=True)
+    __lshift__, __rlshift__ = _binary("left_shift"), _binary("left_shift", reflected=True)
+    __rshift__, __rrshift__ = _binary("right_shift"), _binary("right_shift", reflected=True)
+    __eq__ = _binary("equal")  # type: ignore[assignment]
+    __ne__ = _binary("not_equal")  # type: ignore[assignment]
+    __lt__ = _binary("less")
+    __le__ = _binary("less_equal")
+    __gt__ = _binary("greater")
+    __ge__ = _binary("greater_equal")
+    __neg__ = _unary("negative")
+    __pos__ = _unary("positive")
+    __invert__ = _unary("invert")
+    __abs__ = _unary("absolute")
+    __trunc__ = _unary("trunc")
+    __floor__ = _unary("floor")
+    __ceil__ = _unary("ceil")
+    __hash__ = object.__hash__
+
+
+
+def _restore(value: Value, weak: bool, leaves: list[tuple[Value, Leaf]]) -> Tensor:
+    """For pickle: the names and lines of the leaves travel with a tensor."""
+    for leaf, record in leaves:
+        if not leaf_of(leaf).name:
+            register_leaf(leaf, record)
+    return Tensor(value, weak)
+
+
+#: Methods that are the function of the same name with the tensor as first argument.
+METHODS = (
+    "sum prod mean max min any all argmax argmin std var ptp cumsum cumprod ravel squeeze swapaxes repeat take dot "
+    "round clip sort argsort conj conjugate diagonal trace nonzero searchsorted argpartition partition"
+).split()
+
+
+def _method(name: str) -> Callable:
+    def call(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if name not in API:
+            self._unknown(f"x.{name}()", "no function of sc has this name")
+        return API[name](self, *args, **kwargs)
+    call.__name__ = name
+    call.__doc__ = f"``sc.{name}`` of this value."
+    return call
+
+
+for _name in METHODS:
+    setattr(Tensor, _name, _method(_name))
+
+
+def _reshape(self: Tensor, *shape: Any, order: str = "C") -> Tensor:
+    """The same elements in another shape; at most one size may be -1."""
+    return API["reshape"](self, shape[0] if len(shape) == 1 else shape, order=order)
+
+
+def _transpose(self: Tensor, *axes: Any) -> Tensor:
+    """The axes in another order, reversed by default."""
+    order = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], list | tuple)) else axes
+    return API["transpose"](self, order or None)
+
+
+def _astype(
+    self: Tensor, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+) -> Tensor:
+    """The value converted to another dtype."""
+    return API["astype"](self, dtype)
+
+
+def _same(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The value itself: values never change, so a copy is not needed."""
+    return self
+
+
+Tensor.reshape = _reshape  # type: ignore[attr-defined]
+Tensor.transpose = _transpose  # type: ignore[attr-defined]
+Tensor.astype = located(_astype)  # type: ignore[attr-defined]
+Tensor.copy = _same  # type: ignore[attr-defined]
+Tensor.flatten = lambda self, order="C": API["ravel"](self, order=order)  # type: ignore[attr-defined]
+
+
+def _of_numbers(name: str) -> Callable:
+    """A method that gives Python's numbers."""
+
+    def call(self: Tensor, *args: Any) -> Any:
+        return getattr(self._numbers(
+            "the number", "compile it and call the function; to choose by a value use sc.where, sc.cond or "
+            "sc.while_loop"), name)(*args)
+
+    call.__name__ = name
+    call.__doc__ = f"``{name}`` of the array, for values that are known; raises SymbolicValueError for others."
+    return call
+
+
+Tensor.item, Tensor.tolist = _of_numbers("item"), _of_numbers("tolist")  # type: ignore[attr-defined]
+Value.tensor = property(Tensor)

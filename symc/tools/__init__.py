@@ -1,0 +1,1 @@
+"""What looks at functions and values: explanations, pictures, profiles, checks. Nothing needs it to compile or run."""

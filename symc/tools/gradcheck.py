@@ -1,0 +1,199 @@
+"""``verify_grad``: reverse mode, forward mode and Hessian-vector products against finite differences.
+
+Everything is evaluated in float64 (complex128 for complex points) by the reference evaluator, so what is checked is the
+derivative, not a backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.errors import GradientError, SymcError
+from symc.grad import jvp, vjp
+from symc.grad.one_op import zeros
+from symc.ir.op import lookup
+from symc.ir.ops.leaf import array
+from symc.ir.record import dataclass
+from symc.ir.reference import run_values
+from symc.ir.types import TensorType, is_inexact
+from symc.ir.value import Value, fresh_input
+from symc.opt import stabilize_values
+from symc.tensors import pytree as nest
+from symc.tensors.tensor import Tensor
+from symc.transforms.autodiff import _output
+
+Arrays = list[np.ndarray]
+MODES = ("rev", "fwd", "hvp")
+
+
+def verify_grad(fn: Callable[..., Any], points: Sequence[Any], modes: Sequence[str] = MODES, *, rtol: float = 1e-5,
+                atol: float = 1e-6, eps: float | None = None, seed: int = 0) -> None:
+    """Raise GradientError unless derivatives of ``fn`` at ``points`` (one array an argument) agree with differences.
+
+    ``fn`` takes tensors and returns a tensor or a nest of them. Along random directions it compares ``<g, J t>`` from
+    "rev" (vjp), "fwd" (jvp) with the finite difference of ``<g, fn>``, and "hvp" with the difference of the gradient.
+    The difference is a complex step where ``fn`` is analytic, else a central one of fourth order; ``eps`` is its step.
+    Integer points are passed on and not differentiated. Stay away from kinks: there differences mean nothing.
+    """
+    for mode in modes:
+        if mode not in MODES:
+            raise GradientError(f"verify_grad: mode {mode!r} is not known", help="modes: " + ", ".join(MODES))
+    arrays = [_wide(p) for p in points]
+    traced = _Traced.of(fn, arrays)
+    rng = np.random.default_rng(seed)
+    directions = [_direction(rng, traced.arrays) for _ in range(3)]
+    directions += _unit_directions(traced.arrays)
+    for direction in directions:
+        expected = traced.difference(traced.cost, direction, eps)
+        if "rev" in modes:
+            _compare("rev", traced.rev(direction), expected, direction, rtol, atol)
+        if "fwd" in modes:
+            _compare("fwd", traced.fwd(direction), expected, direction, rtol, atol)
+        if "hvp" in modes and traced.gradients:
+            step = [traced.difference(g, direction, eps) for g in traced.gradients]
+            for k, (got, want) in enumerate(zip(traced.hvp(direction), step, strict=True)):
+                _compare(f"hvp, argument {k}", got, want, direction, rtol * 10, atol * 10)
+
+
+def _wide(point: Any) -> np.ndarray:
+    a = np.asarray(point)
+    return a.astype({"f": np.float64, "c": np.complex128}.get(a.dtype.kind, a.dtype))
+
+
+def _inner(g: np.ndarray, t: np.ndarray) -> float:
+    """real(sum(conj(g) * t)): how much a change t raises what has gradient g."""
+    return float(np.sum(np.conj(g) * t).real)
+
+
+def _direction(rng: np.random.Generator, arrays: Arrays) -> Arrays:
+    def draw(a: np.ndarray) -> np.ndarray:
+        t = rng.standard_normal(a.shape)
+        return t + 1j * rng.standard_normal(a.shape) if a.dtype.kind == "c" else t
+
+    return [draw(a) for a in arrays]
+
+
+def _unit_directions(arrays: Arrays, limit: int = 8) -> list[Arrays]:
+    """One element at a time, for the first few elements of each argument: a wrong element has nowhere to hide."""
+    out = []
+    for k, a in enumerate(arrays):
+        for i in range(min(a.size, limit)):
+            t = [np.zeros_like(b) for b in arrays]
+            t[k].reshape(-1)[i] = 1
+            out.append(t)
+    return out
+
+
+@dataclass
+class _Traced:
+    """``fn`` as a graph: ``cost`` is <weights, fn>, a real scalar; ``wrt`` are the leaves with derivatives."""
+
+    fn: Callable[..., Any]
+    wrt: list[Value]
+    arrays: Arrays
+    fixed: dict[Value, np.ndarray]
+    cost: Value
+    outputs: list[Value]
+    weights: Arrays
+    gradients: list[Value]
+
+    @classmethod
+    def of(cls, fn: Callable[..., Any], points: Arrays) -> _Traced:
+        leaves = [fresh_input(TensorType(p.dtype, p.shape)) for p in points]
+        wrt = [v for v in leaves if is_inexact(v.dtype)]
+        if not wrt:
+            raise GradientError("verify_grad: no point is a float array", help="give floats for what is differentiated")
+        outputs = _trace(fn, leaves)
+        env = dict(zip(leaves, points, strict=True))
+        rng = np.random.default_rng(1)
+        weights = _direction(rng, [np.asarray(a) for a in run_values(outputs, dict(env), {})])
+        weights = [w.astype(o.dtype) for w, o in zip(weights, outputs, strict=True)]
+        cost = _weighted(outputs, weights)
+        (stable,) = stabilize_values([cost], wrt)
+        found = vjp([stable], wrt, [array(np.float64(1))])
+        gradients = [zeros(w.type) if g is None else g for g, w in zip(found, wrt, strict=True)]
+        return cls(fn, wrt, [env[w] for w in wrt], env, cost, outputs, weights, gradients)
+
+    def at(self, roots: Sequence[Value], arrays: Arrays) -> list[np.ndarray]:
+        return run_values(roots, {**self.fixed, **dict(zip(self.wrt, arrays, strict=True))}, {})
+
+    def rev(self, direction: Arrays) -> float:
+        return sum(_inner(g, t) for g, t in zip(self.at(self.gradients, self.arrays), direction, strict=True))
+
+    def fwd(self, direction: Arrays) -> float:
+        stable = stabilize_values(self.outputs, self.wrt)
+        tangents = jvp(stable, self.wrt, [array(t) for t in direction])
+        moved = [zeros(o.type) if t is None else t for o, t in zip(self.outputs, tangents, strict=True)]
+        return sum(_inner(w, t) for w, t in zip(self.weights, self.at(moved, self.arrays), strict=True))
+
+    def hvp(self, direction: Arrays) -> list[np.ndarray]:
+        found = jvp(self.gradients, self.wrt, [array(t) for t in direction])
+        return self.at([zeros(w.type) if t is None else t for w, t in zip(self.wrt, found, strict=True)], self.arrays)
+
+    def difference(self, root: Value, direction: Arrays, eps: float | None) -> Any:
+        """The derivative of ``root`` along ``direction``, from values of ``root`` alone."""
+        h = eps or 1e-3
+
+        def along(s: float) -> Any:
+            return self.at([root], [a + s * t for a, t in zip(self.arrays, direction, strict=True)])[0]
+
+        central = (8 * (along(h) - along(-h)) - (along(2 * h) - along(-2 * h))) / (12 * h)
+        if root is not self.cost:
+            return central
+        exact = self._complex_step(direction)
+        near = exact is not None and np.allclose(exact, central, rtol=1e-3, atol=1e-4)
+        return exact if near else central
+
+    def _complex_step(self, direction: Arrays) -> float | None:
+        """imag(fn(x + i*h*t)) / h, exact to rounding. None where fn does not take complex numbers.
+
+        A function that takes them need not be analytic (abs, conj): the caller compares with the central difference.
+        """
+        if any(v.dtype.kind == "c" for v in (*self.wrt, *self.outputs)):
+            return None
+        h = 1e-30
+        leaves = [fresh_input(v.type.with_dtype("c128")) if v in self.wrt else v for v in self.fixed]
+        moved = dict(zip(self.wrt, direction, strict=True))
+        env = {leaf: a + 1j * h * moved[v] if v in moved else a
+               for leaf, (v, a) in zip(leaves, self.fixed.items(), strict=True)}
+        try:
+            results = run_values(_trace(self.fn, leaves), env, {})
+        except SymcError:
+            return None
+        if any(r.dtype.kind != "c" for r in results):  # the size of complex numbers, or no function of them at all
+            return None
+        return sum(float(np.sum(np.imag(r) * w)) for r, w in zip(results, self.weights, strict=True)) / h
+
+
+def _trace(fn: Callable[..., Any], leaves: Sequence[Value]) -> list[Value]:
+    results, _ = nest.flatten(fn(*[Tensor(v) for v in leaves]))
+    return [_output(r, "verify_grad") for r in results]
+
+
+def _weighted(outputs: Sequence[Value], weights: Arrays) -> Value:
+    """real(sum(conj(weights) * outputs))."""
+    total: Value | None = None
+    for o, w in zip(outputs, weights, strict=True):
+        term = lookup("sum")(o * array(np.conj(w)), axes=tuple(range(o.ndim)))
+        term = lookup("real")(term) if term.dtype.kind == "c" else term
+        total = term if total is None else total + term
+    if total is None:
+        raise GradientError("verify_grad: the function returns nothing")
+    return total
+
+
+def _compare(mode: str, got: Any, want: Any, direction: Arrays, rtol: float, atol: float) -> None:
+    got, want = np.asarray(got), np.asarray(want)
+    wrong = ~np.isclose(got, want, rtol=rtol, atol=atol * max(1.0, float(np.max(np.abs(want), initial=0))))
+    if not wrong.any():
+        return
+    where = tuple(int(i) for i in np.argwhere(wrong)[0])
+    raise GradientError(f"verify_grad: {mode} disagrees with finite differences"
+                        + (f" at element {where}" if where else ""),
+                        values=[(f"from the graph: {got[where]!s}", None, ""),
+                                (f"difference:     {want[where]!s}", None, ""),
+                                (f"along {[np.round(t, 4).tolist() for t in direction]!s:.200}", None, "")],
+                        help="at a kink neither is wrong: move the points; else a derivative rule is")

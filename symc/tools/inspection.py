@@ -1,0 +1,225 @@
+"""Answers to what is asked of a compiled function ``f``: its plan and memory, what the optimizer did, what it computed.
+
+The docstrings stand where users find them, at the methods of ``CompiledFunction``. What an answer needs is imported
+when it is asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from symc.driver.compile.modes import BY_NUMPY
+from symc.errors import InputError, PipelineError, PlanError, SymcError, did_you_mean
+from symc.ir import location
+from symc.ir.function import Function, Hints, bound_names
+from symc.ir.plan import Plan
+from symc.ir.traverse import postorder
+from symc.ir.value import Value
+from symc.runtime.commit import snapshot
+from symc.tensors.callsite import caller
+
+if TYPE_CHECKING:
+    from symc.opt import Optimized
+    from symc.tools.accuracy import AccuracyReport
+    from symc.tools.profiling.compiling import CompileProfile
+    from symc.tools.profiling.report import Profile
+
+
+@contextmanager
+def at_caller() -> Iterator[None]:
+    """Errors say the user's line that asked."""
+    try:
+        yield
+    except SymcError as e:
+        e.attach((), (caller(),))
+        raise
+
+
+# --- plans ------------------------------------------------------------------------------------------------------------
+
+
+def planned(f: Any) -> Plan:
+    """The plan. Raises PlanError where there is none."""
+    if f._compilation.plan is None:
+        mode = f._options["mode"]
+        how = f"mode={mode!r}" if mode in BY_NUMPY else "backend='numpy'"
+        raise PlanError(f"{f.name} was compiled with {how}, which has no plan",
+                        where=[caller()], help="kernels have one: mode='default' with backend='llvm' or 'numba'")
+    return f._compilation.plan
+
+
+def plan_text(f: Any) -> str:
+    """Of the prologue, if there is one, and the rest."""
+    from symc.codegen.plan_text import print_plan
+
+    main, prologue = planned(f), f._compilation.planned.prologue
+    return "\n".join(print_plan(p) for p in (prologue, main) if p is not None)
+
+
+def library_calls(f: Any) -> dict[str, int]:
+    from symc.codegen.calls import library_calls
+
+    return library_calls(planned(f))
+
+
+def memory(f: Any, args: tuple, sizes: Mapping[str, int]) -> int:
+    from symc.codegen.plan import memory
+
+    plan = planned(f)
+    if args:
+        sizes = bound(f, args, {})[1] | dict(sizes)
+    known = bound_names(i.declared or i.type for i in plan.function.inputs)
+    unknown = [n for n in sizes if n not in known]
+    if unknown:
+        raise InputError(f"{f.name} has no size {unknown[0]!r}", where=[caller()],
+                         help=did_you_mean(unknown[0], known))
+    try:
+        return memory(plan, sizes)
+    except KeyError as e:
+        raise InputError(
+            f"the size {e.args[0]} is needed",
+            where=[caller()],
+            help=f"sizes: {', '.join(known)}; or give arguments of a call: f.memory(x)",
+        ) from None
+
+
+# --- what was done ----------------------------------------------------------------------------------------------------
+
+
+def stage(f: Any, name: str | None) -> Function:
+    """The final function, or that after a pass. Raises PipelineError for one that is not there."""
+    if name is None:
+        return f._compilation.final
+    stages = f._compilation.stages
+    if name not in stages:
+        raise PipelineError(f"{f.name} has no stage {name!r}", where=[caller()], help=did_you_mean(name, stages))
+    return stages[name]
+
+
+def notes(f: Any) -> Optimized:
+    """What the optimizer did; done again where it is not at hand (a loaded function, a mode without passes)."""
+    from symc.opt import DEFAULT, optimize
+
+    c = f._compilation
+    if c.notes is not None:
+        return c.notes
+    if "notes" not in c.made:
+        c.made["notes"] = optimize(c.source, f._options["pipeline"] or DEFAULT)
+    return c.made["notes"]
+
+
+def compile_profile(f: Any) -> CompileProfile:
+    from symc.tools.profiling.compiling import CompileProfile
+
+    record = f._compilation.record
+    return CompileProfile([] if record is None else record.phases)
+
+
+def explain(f: Any, v: Any) -> str:
+    from symc.tools.explain import explain
+
+    with at_caller():
+        return explain(f._built, f._compilation, notes(f), v)
+
+
+def diff(f: Any, first: str, second: str | None) -> Any:
+    from symc.tools.debugging.diff import diff
+
+    return diff(stage(f, first), stage(f, second))
+
+
+def why_not(f: Any, name: str) -> str:
+    from symc.opt import why_not
+
+    with at_caller():
+        return why_not(notes(f), name)
+
+
+def accuracy(f: Any) -> AccuracyReport:
+    from symc.tools.accuracy import accuracy_report
+
+    _check_one_device(f, "accuracy")
+
+    def run(*args: Any) -> list[np.ndarray]:
+        found = f._compilation.program.run(*args)
+        return [a if isinstance(a, np.ndarray) else a.numpy() for a in found]
+
+    return accuracy_report(f._built.function, run, [f"out{path}" for path in f._built.outputs.paths()])
+
+
+# --- what it computes -------------------------------------------------------------------------------------------------
+
+
+def bound(f: Any, args: tuple, kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, int]]:
+    """Copies of the arrays a call would read, and its sizes."""
+    with at_caller():
+        arrays = [*[a.copy() for a in f._signature.arrays(args, kwargs)], *snapshot(f._cells)]
+        return arrays, f._signature.sizes(arrays)
+
+
+def _check_one_device(f: Any, what: str) -> None:
+    if f._target.devices:
+        raise InputError(f"{what}: {f.name} runs on {', '.join(f._target.devices)}",
+                         where=[caller()], help="compile it for one device, or the CPU")
+
+
+def profile(f: Any, args: tuple, kwargs: Mapping[str, Any], repeat: int) -> Profile:
+    from symc.tools.profiling.lines import Shares
+    from symc.tools.profiling.measure import profile
+
+    arrays, sizes = bound(f, args, kwargs)
+    c = f._compilation
+    shares = Shares(None if c.plan is None else notes(f))
+    return profile(f.name, c.program, arrays, sizes, max(1, repeat), shares, compile_profile(f).phases)
+
+
+def trace(f: Any, args: tuple, kwargs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    from symc.runtime.reference_program import ReferenceProgram
+
+    _check_one_device(f, "trace")
+    arrays, sizes = bound(f, args, kwargs)
+    source = f._compilation.source
+    found: dict[Value, np.ndarray] = dict(zip(source.params, arrays, strict=True))
+
+    def keep(v: Value, result: Any, operands: list[Any]) -> None:
+        if not isinstance(result, tuple | list):
+            found[v] = np.array(result)
+
+    inner = {id(hints): _names(postorder(region.results), hints) for region, hints in source.inside.items()}
+    runs: dict[tuple[str, location.Loc], list[np.ndarray]] = {
+        name: [] for names in inner.values() for own in names.values() for name in own}
+
+    def keep_within(v: Value, result: Any, operands: list[Any], hints: Hints | None) -> None:
+        for name in inner.get(id(hints), {}).get(v, ()) if not isinstance(result, tuple | list) else ():
+            runs[name].append(np.array(result))
+
+    ReferenceProgram(source).run(arrays, sizes, observe=keep, within=keep_within)
+    out = {i.name: found[p] for i, p in zip(source.inputs, source.params, strict=True)}
+    kept = {name: found[v] for v, names in _names(source.values(), source.hints).items() if v in found
+            for name in names if name not in runs}
+    kept |= {n: np.stack(a) if len({x.shape for x in a}) == 1 else a[-1] for n, a in runs.items() if a}
+    for (name, loc), array in kept.items():
+        out[name if name not in out else f"{name} ({loc})"] = array
+    return out
+
+
+_ASSIGNED = re.compile(r"^([A-Za-z_]\w*)\s*(?::[^=]+)?=(?!=)")
+
+
+def _names(values: Sequence[Value], hints: Hints) -> dict[Value, list[tuple[str, location.Loc]]]:
+    """Names for values, of the user's lines (those of which a value is the last), and where they are."""
+    last: dict[location.Loc, Value] = {}
+    for v in values:
+        if v.op.name not in ("param", "constant", "get"):
+            for loc in location.in_order(hints.get(v, ())):
+                last[loc] = v
+    out: dict[Value, list[tuple[str, location.Loc]]] = {}
+    for loc, v in last.items():
+        match = _ASSIGNED.match(loc.text)
+        out.setdefault(v, []).append((match[1] if match and not loc.role else str(loc), loc))
+    return out
