@@ -411,3 +411,14 @@ def test_a_reshape_of_a_repeated_array_without_elements() -> None:
     }""")
     for passes in (DEFAULT, "canonicalize"):
         assert optimize(f, passes, strict=True).function.body.results[0].shape == (0,)
+
+
+@pytest.mark.parametrize("of", [lambda x, n, m: sc.ones(n // m) * 2, lambda x, n, m: sc.sum(x) * (n // m),
+                                lambda x, n, m: x + n % m, lambda x, n, m: x[: n % m],
+                                lambda x, n, m: sc.scan(lambda s, _: (s + n // m, None), 0, length=3)[0]])
+def test_sizes_that_divide_by_a_size_of_0(of) -> None:
+    x, y = sc.input("x", "float64", ("n",)), sc.input("y", "float64", ("m",))
+    f = sc.compile(of(x, x.shape[0], y.shape[0]), [x, y])
+    f(np.ones(6), np.ones(4))
+    with pytest.raises(sc.ShapeError, match="divides by 0(.|\n)*m = 0"):
+        f(np.ones(6), np.ones(0))

@@ -161,6 +161,11 @@ def _numbered_sizes(types: Sequence[TensorType], values: Sequence[Value]) -> dic
 
 def mentioned_names(values: Sequence[Value]) -> set[str]:
     """The size names in types and attributes."""
+    return {n for d in mentioned_sizes(values) for n in names(d)}
+
+
+def mentioned_sizes(values: Sequence[Value]) -> set[Dim]:
+    """The sizes in types and attributes."""
     pending: list[Any] = [*{v.type for v in values}, *(a for v in values for a in v.attrs.values())]
     found: set[Dim] = set()
     while pending:
@@ -171,7 +176,7 @@ def mentioned_names(values: Sequence[Value]) -> set[str]:
             pending += item.shape
         elif isinstance(item, tuple | TupleType):
             pending += item.items if isinstance(item, TupleType) else item
-    return {n for d in found for n in names(d)}
+    return found
 
 
 def _numbered_entries(values: Sequence[Value]) -> dict[Value, dict[str, Any]]:
