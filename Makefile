@@ -1,6 +1,7 @@
 # Everything runs in .venv, which the first command makes. Needs Python 3.11-3.13 and make, nothing else.
 #   make demo   train a classifier on real data and look at what was compiled
 #   make test   the whole test suite
+#   make check  graphs, rules and plans alone, in a minute: for the loop of daily work
 #   make lint   ruff and mypy
 PYTHON ?= python3
 JOBS ?= auto
@@ -9,8 +10,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
+CHECKS := layering structure passes facts plan plan_control check_plan lanes chains collect record own_rules dead_code \
+	decompose control_grad_form rules_coverage
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint clean
+.PHONY: help demo test check lint clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -20,6 +24,10 @@ demo: $(VENV)/demo.stamp
 
 test: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(TESTS)
+
+check: $(VENV)/test.stamp
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal tests/ir tests/opt tests/plan \
+		$(addprefix tests/test_,$(addsuffix .py,$(CHECKS)))
 
 lint: $(VENV)/test.stamp
 	$(BIN)/ruff check .
