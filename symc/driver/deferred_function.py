@@ -186,7 +186,7 @@ class DeferredFunction(Specializing):
         except SymcError as e:
             e.attach((), (caller(),))
             raise
-        return compiled(*arrays, out=out)
+        return compiled(*arrays) if out is None else compiled(*arrays, out=out)
 
     def _array(self, k: int, item: Any) -> np.ndarray:
         v = self._variables[k]
