@@ -61,19 +61,19 @@ _LATER = {
     "transforms.custom_op": "op",
     "tools.debugging.bisect": "bisect",
     "tools.debugging.public": "diff",  # NumPy's diff, and that of functions
-    "driver.compile.compile": "compile",
-    "driver.compile.function": "CompiledFunction",
+    "driver.compile": "compile",
+    "driver.function": "CompiledFunction",
     "transforms.function_op": "function_op",
     "tools.gradcheck": "verify_grad",
     "transforms.implicit": "custom_fixed_point custom_root",
     "ir.parse": "parse",
     "transforms.jacobians": "hessian jacobian",
-    "driver.compile.jit": "jit",
+    "driver.jit": "jit",
     "tools.lint": "lint",
     "nn": "avg_pool conv conv_transpose max_pool",
     "tools.op_check": "check_op",
     "runtime.cuda.arrays": "DeviceArray device_array",
-    "driver.compile.save": "load",
+    "driver.save": "load",
     "special": "digamma erf erfc erfinv gammaln",
     "transforms.taps": "taps",
     "transforms.vmap": "vmap",
@@ -89,10 +89,10 @@ _MODULES = ("debug", "linalg", "nn", "parallel", "random", "special")
 if TYPE_CHECKING:
     from symc import debug, linalg, nn, parallel, random, special
     from symc.codegen.cuda.user import CudaKernel
-    from symc.driver.compile.compile import compile
-    from symc.driver.compile.function import CompiledFunction
-    from symc.driver.compile.jit import jit
-    from symc.driver.compile.save import load
+    from symc.driver.compile import compile
+    from symc.driver.function import CompiledFunction
+    from symc.driver.jit import jit
+    from symc.driver.save import load
     from symc.ir.parse import parse
     from symc.nn import avg_pool, conv, conv_transpose, max_pool
     from symc.runtime.cuda.arrays import DeviceArray, device_array

@@ -66,7 +66,7 @@ MOST = 1 << 28
 
 def _read(name: str) -> str:
     """The text of a file. Raises InputError for what is none."""
-    from symc.driver.compile.saved_file import open_saved
+    from symc.driver.saved_file import open_saved
 
     try:
         if name == "-":

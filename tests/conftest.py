@@ -47,7 +47,7 @@ def as_it_came() -> Iterator[None]:
 @pytest.fixture
 def cold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every function is compiled as the test says: none is found on disk, and none is left there."""
-    from symc.driver.compile import warm
+    from symc.driver import warm
 
     monkeypatch.setattr(warm, "KEPT", ())
 

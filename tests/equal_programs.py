@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from symc.driver.compile.warm import Recorded
 
 import symc as sc
+from symc.driver.warm import Recorded
 
 Program = tuple[Any, Any, dict]
 PROGRAMS: dict[str, Callable[[], Program]] = {}

@@ -6,9 +6,9 @@ from typing import Any
 
 import mpmath as mp
 import numpy as np
-from symc.driver.compile.build import build
 
 import symc as sc
+from symc.driver.build import build
 from symc.ir.reference import evaluate_function
 from symc.opt import UNFUSED, optimize
 from symc.tensors.callsite import caller

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from symc.driver.compile.build import build
 
 import symc as sc
 from symc.codegen.calls import library_calls
+from symc.driver.build import build
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
 from symc.opt import run_pass

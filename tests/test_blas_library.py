@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.driver.compile import warm
+from symc.driver import warm
 from symc.errors import InputError
 from symc.ir.op import lookup
 from symc.ir.types import TensorType

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from symc.driver.compile.build import Built, build
-from symc.driver.compile.function import CompiledFunction
 
 import symc as sc
-from symc.driver.compile import warm
+from symc.driver import warm
+from symc.driver.build import Built, build
+from symc.driver.function import CompiledFunction
 from symc.ir import extensions
 from symc.ir.dim import evaluate, names
 from symc.ir.record import replace
@@ -68,7 +68,7 @@ def three(made: Program, calls: list[Call]) -> list[CompiledFunction]:
     outputs, inputs, options = made
     found: list[CompiledFunction] = []
     for kept, close in ((warm.KEPT, of_a_stranger), ((), build), (warm.KEPT, build)):
-        with changed(warm, "KEPT", kept), changed(importlib.import_module("symc.driver.compile.compile"), "build", close):
+        with changed(warm, "KEPT", kept), changed(importlib.import_module("symc.driver.compile"), "build", close):
             found.append(sc.compile(outputs, inputs, **options))
         if close is of_a_stranger:
             run(found[0], calls)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from symc.driver.compile.build import build
 
 import symc as sc
+from symc.driver.build import build
 from symc.ir.reference import evaluate_function
 from symc.opt import UNFUSED, optimize
 from symc.opt.provenance import expression

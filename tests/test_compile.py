@@ -487,7 +487,7 @@ def test_random_programs_with_state_gradients_and_donation(seed):
 
 
 def test_failures_of_the_backend_are_internal_errors_with_text(cold, monkeypatch):
-    from symc.driver.compile import stages
+    from symc.driver import stages
 
     x = sc.vector("x")
     f = sc.compile(x + 1)

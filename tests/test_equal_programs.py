@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from symc.driver.compile.build import build
 
 import symc as sc
 from benchmarks.workload import Run
 from benchmarks.workloads import load_all
-from symc.driver.compile import stages
+from symc.driver import stages
+from symc.driver.build import build
 from symc.ir import dim
 from symc.ir.dim import evaluate, fresh_size, names, product, size_name, substitute
 from symc.ir.function import Function, Input, bound_names, function
@@ -177,7 +177,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[Function]:
         found.append(build(*args, **options).function)
         raise Enough
 
-    monkeypatch.setattr("symc.driver.compile.compile.build", closes)
+    monkeypatch.setattr("symc.driver.compile.build", closes)
     return found
 
 

@@ -1,9 +1,9 @@
 """Kernels of equal layers are one kernel, whatever order their operands had."""
 
 import numpy as np
-from symc.driver.compile.build import build
 
 import symc as sc
+from symc.driver.build import build
 from symc.ir.function import Function
 from symc.ir.reference import evaluate_function
 from symc.ir.traverse import inline

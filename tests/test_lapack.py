@@ -4,10 +4,10 @@ import contextlib
 
 import numpy as np
 import pytest
-from symc.driver.compile.compilation import Compilation
-from symc.driver.compile.settings import Settings
 
 import symc as sc
+from symc.driver.compilation import Compilation
+from symc.driver.settings import Settings
 from symc.errors import LinAlgError
 from symc.ir.function import Function, Input
 from symc.ir.op import lookup

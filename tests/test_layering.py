@@ -21,7 +21,7 @@ DOORS = {("driver/function.py", "symc.tools"), ("driver/stages.py", "symc.tools.
 HEAVY = ["numba", "llvmlite", "scipy", "networkx", "cupy", "matplotlib", "sklearn", "pytest", "hypothesis", "mpmath"]
 #: What a program that only builds expressions does not load: each of these takes as long as much of what it does load.
 LATER = [
-    "symc.opt", "symc.codegen", "symc.runtime", "symc.tools", "symc.testing", "symc.grad", "symc.random", "symc.driver.compile",
+    "symc.opt", "symc.codegen", "symc.runtime", "symc.tools", "symc.testing", "symc.grad", "symc.random", "symc.driver",
     "symc.transforms", "symc.ir.parse", "symc.ir.text",
     "uuid", "json", "difflib", "fractions", "decimal", "zipfile", "pathlib", "secrets",
 ]  # fmt: skip
@@ -120,7 +120,7 @@ def test_names_that_come_later_are_those_that_type_checkers_see():
 
 def test_every_public_name_is_there():
     code = """
-import symc, symc.driver.compile.jit, symc.tools.lint, symc.grad.reverse, symc.transforms.checkpoint, types
+import symc, symc.driver.jit, symc.tools.lint, symc.grad.reverse, symc.transforms.checkpoint, types
 from symc import *
 missing = [n for n in {*symc._WHERE, *symc._MODULES, "sum", "Tensor", "ops"} if n not in globals()]
 shadowed = [n for n in symc._WHERE if isinstance(getattr(symc, n), types.ModuleType)]

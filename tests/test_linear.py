@@ -4,9 +4,9 @@ import sys
 from collections import Counter
 
 import pytest
-from symc.driver.compile.build import build
 
 import symc as sc
+from symc.driver.build import build
 from symc.ir.traverse import every_value
 from symc.opt import DEFAULT, all_passes, optimize
 from symc.opt.pattern import _below, _flat

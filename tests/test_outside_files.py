@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from symc.driver.compile.save import pack, unpack
 
 import symc as sc
 from symc.__main__ import main
-from symc.driver.compile import saved_file
+from symc.driver import saved_file
+from symc.driver.save import pack, unpack
 from symc.runtime import object_cache
 from symc.tensors.state import checked_cell
 from symc.testing.damage import mutated_file, scramble, unzipped, used, zipped

@@ -420,5 +420,5 @@ def test_sizes_that_divide_by_a_size_of_0(of) -> None:
     x, y = sc.input("x", "float64", ("n",)), sc.input("y", "float64", ("m",))
     f = sc.compile(of(x, x.shape[0], y.shape[0]), [x, y])
     f(np.ones(6), np.ones(4))
-    with pytest.raises(sc.ShapeError, match="divides by 0(.|\n)*m = 0"):
+    with pytest.raises(sc.ShapeError, match=r"divides by 0(.|\n)*m = 0"):
         f(np.ones(6), np.ones(0))

@@ -14,9 +14,9 @@ from pathlib import PurePosixPath
 
 import numpy as np
 import pytest
-from symc.driver.compile.static_keys import key_of
 
 import symc as sc
+from symc.driver.static_keys import key_of
 
 X = np.arange(3.0)
 FACTOR = 2.0

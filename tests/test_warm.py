@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.driver.compile import stages, warm
+from symc.driver import stages, warm
 from symc.opt.rule import Rule, register, temporary_rules
 from symc.runtime import object_cache
 from symc.runtime.blas_library import library

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from symc.driver.compile.modes import BY_NUMPY
-from symc.driver.compile.target import Target
+from symc.driver.modes import BY_NUMPY
+from symc.driver.target import Target
 from symc.ir.record import dataclass
 
 if TYPE_CHECKING:
-    from symc.driver.compile.calling import Calling
-    from symc.driver.compile.settings import Settings
-    from symc.driver.compile.signature import Signature
+    from symc.driver.calling import Calling
+    from symc.driver.settings import Settings
+    from symc.driver.signature import Signature
     from symc.ir.function import Function
     from symc.ir.plan import Plan
 
@@ -83,8 +83,8 @@ def _by_numpy(function: Any, source: Function, settings: Settings) -> Program:
 
 
 def _host_calls() -> tuple[type[Signature], type[Calling]]:
-    from symc.driver.compile.calling import Calling
-    from symc.driver.compile.signature import Signature
+    from symc.driver.calling import Calling
+    from symc.driver.signature import Signature
 
     return Signature, Calling
 
@@ -106,13 +106,13 @@ def _on_gpu(plan: Any, source: Function, settings: Settings) -> Program:
 
 
 def _gpu_calls() -> tuple[type[Signature], type[Calling]]:
-    from symc.driver.compile.on_device import DeviceCalling, DeviceSignature
+    from symc.driver.on_device import DeviceCalling, DeviceSignature
 
     return DeviceSignature, DeviceCalling
 
 
 def _on_gpus(plan: Any, source: Function, settings: Settings) -> Program:
-    from symc.driver.compile.splitting import split_of
+    from symc.driver.splitting import split_of
     from symc.runtime.cuda.ranks import RanksProgram, group
 
     target = settings.target
@@ -120,7 +120,7 @@ def _on_gpus(plan: Any, source: Function, settings: Settings) -> Program:
 
 
 def _gpus_calls() -> tuple[type[Signature], type[Calling]]:
-    from symc.driver.compile.on_devices import RanksCalling, RanksSignature
+    from symc.driver.on_devices import RanksCalling, RanksSignature
 
     return RanksSignature, RanksCalling
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.driver.compile.signature import Slot
+from symc.driver.signature import Slot
 from symc.errors import DTypeError, InputError, ShapeError, SymcError, did_you_mean
 from symc.ir import location
 from symc.ir.dim import Size, in_order, known_different, known_equal, known_nonnegative, names, substitute

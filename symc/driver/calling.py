@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from symc.driver.compile.backends import Runner
-from symc.driver.compile.build import Built
-from symc.driver.compile.compilation import Compilation
-from symc.driver.compile.prologue import Prologue
-from symc.driver.compile.signature import Signature, own_out
+from symc.driver.backends import Runner
+from symc.driver.build import Built
+from symc.driver.compilation import Compilation
+from symc.driver.prologue import Prologue
+from symc.driver.signature import Signature, own_out
 from symc.errors import DTypeError, InputError, InternalError, ShapeError, SymcError, missing_package, of_handler
 from symc.ir.locks import closed, new_lock, turnstile
 from symc.ir.ops.effect import has_effect

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from symc.driver.compile.backends import Program
-from symc.driver.compile.settings import Settings
+from symc.driver.backends import Program
+from symc.driver.settings import Settings
 from symc.ir import location
 from symc.ir.function import Function
 from symc.ir.garbage import no_collections
@@ -16,7 +16,7 @@ from symc.ir.plan import Plan
 
 if TYPE_CHECKING:
     from symc import opt
-    from symc.driver.compile.stages import Optimized, Planned
+    from symc.driver.stages import Optimized, Planned
 
 T = TypeVar("T")
 
@@ -45,19 +45,19 @@ class Compilation:
 
     @stage
     def optimized(self) -> Optimized:
-        from symc.driver.compile import stages  # a third of what a process imports
+        from symc.driver import stages  # a third of what a process imports
 
         return stages.optimize(self.source, self.settings, self._saved)
 
     @stage
     def planned(self) -> Planned:
-        from symc.driver.compile import stages
+        from symc.driver import stages
 
         return stages.plan(self.optimized.function, self.settings)
 
     @stage
     def program(self) -> Program:
-        from symc.driver.compile import stages
+        from symc.driver import stages
         from symc.runtime.kernels import compile_count
 
         before = compile_count()

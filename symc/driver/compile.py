@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from symc.driver.compile import warm
-from symc.driver.compile.build import Built, build, pairs
-from symc.driver.compile.compilation import Compilation
-from symc.driver.compile.function import CompiledFunction
-from symc.driver.compile.max_bytes import read_max_bytes
-from symc.driver.compile.modes import check_options, chosen
-from symc.driver.compile.settings import settings_of
-from symc.driver.compile.target import check_target, target_of
+from symc.driver import warm
+from symc.driver.build import Built, build, pairs
+from symc.driver.compilation import Compilation
+from symc.driver.function import CompiledFunction
+from symc.driver.max_bytes import read_max_bytes
+from symc.driver.modes import check_options, chosen
+from symc.driver.settings import settings_of
+from symc.driver.target import check_target, target_of
 from symc.errors import SymcError
 from symc.ir.function import Function
 from symc.ir.phases import Record, recording
@@ -93,7 +93,7 @@ def compile(
             transfers=transfers, precision=precision)
         nests = [outputs, inputs, pairs(updates, "updates"), pairs(givens, "givens")]
         if contains_deferred([flatten(x)[0] for x in nests]):
-            from symc.driver.compile.deferred_function import DeferredFunction
+            from symc.driver.deferred_function import DeferredFunction
 
             return DeferredFunction(outputs, inputs, updates, givens, donate, options, loc)
         record = Record()
@@ -113,7 +113,7 @@ def compile_built(built: Built, options: Mapping[str, Any], saved: Function | No
     """The rest of the road. ``saved``: what the optimizer made of the function before."""
     settings = settings_of(built, options)
     if settings.target.devices:
-        from symc.driver.compile.splitting import check_split
+        from symc.driver.splitting import check_split
 
         check_split(built.function, settings.target, built.donated)
     compilation = Compilation(built.function, settings, saved)

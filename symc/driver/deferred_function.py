@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from symc.driver.compile.build import free_leaves
-from symc.driver.compile.compile import compile
-from symc.driver.compile.function import CompiledFunction
-from symc.driver.compile.signature import Arguments, Slot, own_out
+from symc.driver.build import free_leaves
+from symc.driver.compile import compile
+from symc.driver.function import CompiledFunction
+from symc.driver.signature import Arguments, Slot, own_out
 from symc.errors import InputError, PipelineError, SymcError
 from symc.ir import location
 from symc.ir.location import Loc

@@ -1,7 +1,7 @@
 """Compiled functions: arguments in, arrays out, state replaced after success.
 
 A function holds what it was compiled to, and hands everything that is asked of it to where that is done:
-``symc.driver.compile.calling`` calls, ``symc.tools.inspection`` and the packages it names show.
+``symc.driver.calling`` calls, ``symc.tools.inspection`` and the packages it names show.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symc.driver.compile.backends import Runner
-from symc.driver.compile.build import Built
-from symc.driver.compile.calling import CALL_SIGNATURE
-from symc.driver.compile.compilation import Compilation
+from symc.driver.backends import Runner
+from symc.driver.build import Built
+from symc.driver.calling import CALL_SIGNATURE
+from symc.driver.compilation import Compilation
 from symc.errors import InputError, did_you_mean
 from symc.ir.text import print_function
 from symc.tensors.callsite import caller
@@ -205,12 +205,12 @@ class CompiledFunction:
 
     def save(self, path: Any) -> None:
         """Write the function as data: IR text, constants, state, options. ``sc.load(path)`` reads it."""
-        from symc.driver.compile.save import save
+        from symc.driver.save import save
 
         save(self, path)
 
     def __reduce__(self) -> Any:
-        from symc.driver.compile.save import reduce
+        from symc.driver.save import reduce
 
         return reduce(self)
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from symc.driver.compile.compile import compile
-from symc.driver.compile.deferred_function import Specializing, is_weak, typed_input
-from symc.driver.compile.function import CompiledFunction
-from symc.driver.compile.signature import own_out
-from symc.driver.compile.static_keys import Around, identities, key_of, key_of_nest
+from symc.driver.compile import compile
+from symc.driver.deferred_function import Specializing, is_weak, typed_input
+from symc.driver.function import CompiledFunction
+from symc.driver.signature import own_out
+from symc.driver.static_keys import Around, identities, key_of, key_of_nest
 from symc.errors import InputError, SymbolicValueError, SymcError
 from symc.ir.location import Loc
 from symc.tensors.callsite import caller, user_code

@@ -7,7 +7,7 @@ from typing import Any
 
 from symc.errors import InputError, PipelineError, did_you_mean
 
-#: Every mode. What each runs through is in ``symc.driver.compile.stages``.
+#: Every mode. What each runs through is in ``symc.driver.stages``.
 MODES = ("default", "fast_compile", "debug", "reference", "nan_guard")
 
 #: Those that run op by op, without kernels.

@@ -1,6 +1,6 @@
 """Calls of functions that were compiled for a device: arguments from the host or the device, results on the device.
 
-Errors, names and shapes are those of any call (``symc.driver.compile.calling``, ``symc.driver.compile.signature``).
+Errors, names and shapes are those of any call (``symc.driver.calling``, ``symc.driver.signature``).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from symc.driver.compile.calling import Calling
-from symc.driver.compile.signature import Signature
+from symc.driver.calling import Calling
+from symc.driver.signature import Signature
 from symc.errors import DeviceError, DTypeError, InputError, ShapeError, SymcError
 from symc.ir.types import DTYPE_NAMES, concrete_shape
 from symc.runtime.cuda.arrays import DeviceArray, borrowed, device_array, is_on_device, overlap

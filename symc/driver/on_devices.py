@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from symc.driver.compile.calling import Calling
-from symc.driver.compile.signature import Signature
-from symc.driver.compile.splitting import part_sizes, split_of
+from symc.driver.calling import Calling
+from symc.driver.signature import Signature
+from symc.driver.splitting import part_sizes, split_of
 from symc.errors import DeviceError, DTypeError, InputError, ShapeError, SymcError
 from symc.ir.types import DTYPE_NAMES
 from symc.runtime.cuda.arrays import is_on_device, overlap

@@ -16,14 +16,14 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from symc.driver.compile.build import Built, missing_guards
-from symc.driver.compile.compile import compile_built
-from symc.driver.compile.function import CompiledFunction
-from symc.driver.compile.max_bytes import read_max_bytes
-from symc.driver.compile.modes import check_options
-from symc.driver.compile.saved_file import JUNK, Arrays, SavedFile, open_saved
-from symc.driver.compile.signature import Slot
-from symc.driver.compile.target import check_target, target_of
+from symc.driver.build import Built, missing_guards
+from symc.driver.compile import compile_built
+from symc.driver.function import CompiledFunction
+from symc.driver.max_bytes import read_max_bytes
+from symc.driver.modes import check_options
+from symc.driver.saved_file import JUNK, Arrays, SavedFile, open_saved
+from symc.driver.signature import Slot
+from symc.driver.target import check_target, target_of
 from symc.errors import InputError, SymcError
 from symc.ir.attrs import Array
 from symc.ir.dim import Size, fresh_size, parse_dim

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from symc.driver.compile.backends import Backend, backend_of
-from symc.driver.compile.build import Built
-from symc.driver.compile.max_bytes import budget_of
-from symc.driver.compile.target import HOST, Target, target_of
+from symc.driver.backends import Backend, backend_of
+from symc.driver.build import Built
+from symc.driver.max_bytes import budget_of
+from symc.driver.target import HOST, Target, target_of
 from symc.ir.record import dataclass
 
 if TYPE_CHECKING:

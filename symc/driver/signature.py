@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.driver.compile.target import HOST, Target
+from symc.driver.target import HOST, Target
 from symc.errors import IndexingError, InputError, ShapeError, SymcError, did_you_mean
 from symc.ir import location
 from symc.ir.dim import Dim, Size, evaluate, names, solve, substitute

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.driver.compile.target import Target
+from symc.driver.target import Target
 from symc.errors import DTypeError, InputError, did_you_mean
 from symc.ir import location
 from symc.ir.dim import Dim, Size, names, size_name

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from symc import opt
 from symc.codegen.plan import make_plan
 from symc.codegen.prologue import split
-from symc.driver.compile.backends import Program
-from symc.driver.compile.modes import BY_NUMPY
-from symc.driver.compile.settings import Settings
-from symc.driver.compile.target import Target
+from symc.driver.backends import Program
+from symc.driver.modes import BY_NUMPY
+from symc.driver.settings import Settings
+from symc.driver.target import Target
 from symc.errors import InputError, InternalError, SymcError, missing_package, of_handler
 from symc.ir.function import Function
 from symc.ir.plan import Plan
@@ -79,7 +79,7 @@ def _for_ranks(f: Function, target: Target) -> Function:
     """What each device of the target runs."""
     if not was_made(("all_reduce",)):
         return f
-    from symc.driver.compile.splitting import split_of
+    from symc.driver.splitting import split_of
     from symc.opt.ranks import for_ranks
 
     return for_ranks(f, target.ranks, split_of(f.inputs, target).inputs)

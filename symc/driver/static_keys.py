@@ -192,7 +192,7 @@ def _is_symbolic(item: Any) -> bool:
     """True for what symc compares by identity, and for compiled functions, whose data are large."""
     if isinstance(item, Tensor | Value | Cell | Deferred):
         return True
-    module = sys.modules.get("symc.driver.compile.function")
+    module = sys.modules.get("symc.driver.function")
     return module is not None and isinstance(item, module.CompiledFunction)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from symc.driver.compile.modes import BY_NUMPY
+from symc.driver.modes import BY_NUMPY
 from symc.errors import InputError, did_you_mean
 from symc.ir.record import dataclass
 

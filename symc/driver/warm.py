@@ -13,8 +13,8 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from symc.driver.compile.backends import Runner
-from symc.driver.compile.compilation import Compilation
+from symc.driver.backends import Runner
+from symc.driver.compilation import Compilation
 from symc.ir import extensions
 from symc.ir.function import Function
 from symc.ir.locks import new_lock

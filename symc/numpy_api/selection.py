@@ -13,6 +13,7 @@ from symc.ir.op import lookup
 from symc.numpy_api.indexing import wrapped_size
 from symc.numpy_api.manipulation import normal_axis
 from symc.numpy_api.promotion import broadcast_shape, rows, same_dtype
+from symc.tensors.convert import as_tensor, placed
 from symc.tensors.public import API, public
 from symc.tensors.sizes import as_size, size_of, user_size
 from symc.tensors.tensor import Tensor

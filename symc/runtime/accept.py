@@ -1,6 +1,6 @@
 """Sizes of a call from the shapes of its arguments: instructions that find them, and stop where they do not agree.
 
-``symc.driver.compile.signature`` decides the same in Python, and says why a call is refused.
+``symc.driver.signature`` decides the same in Python, and says why a call is refused.
 """
 
 from __future__ import annotations

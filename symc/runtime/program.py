@@ -12,17 +12,17 @@ from symc.codegen.cpu.render import Unsupported
 from symc.codegen.kernel_source import Form, kernel_form_of, kernel_source
 from symc.codegen.names import kernel_name
 from symc.errors import ShapeError
-from symc.ir.location import Loc
-from symc.ir.op import in_python, is_builtin
 from symc.ir.dim import evaluate, names
 from symc.ir.function import mentioned_sizes
+from symc.ir.location import Loc
+from symc.ir.op import in_python, is_builtin
 from symc.ir.phases import current, phase, recording
 from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass, replace
 from symc.ir.requires import Requirement, requirements
+from symc.ir.traverse import every_value
 from symc.ir.value import Region, Value
 from symc.runtime.calls import ReferenceStep
-from symc.ir.traverse import every_value
 from symc.runtime.frame import TimedFrame
 from symc.runtime.frames import Frames, Sizes
 from symc.runtime.kernels import compile_kernel

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 class WithPrologue:
     """``main``, given after its own arrays what ``prologue`` makes of those numbered ``reads``: computed in every run.
-    Calls keep it as long as the states stay (``symc.driver.compile.prologue``)."""
+    Calls keep it as long as the states stay (``symc.driver.prologue``)."""
 
     def __init__(self, main: Any, prologue: Any, reads: Sequence[int]):
         self.main, self.prologue, self.reads = main, prologue, tuple(reads)

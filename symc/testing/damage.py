@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from symc.driver.compile.function import CompiledFunction
-from symc.driver.compile.save import unpack
+from symc.driver.function import CompiledFunction
+from symc.driver.save import unpack
 from symc.errors import InputError, InternalError, SymcError
 
 Members = dict[str, bytes]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from symc.codegen.check_plan import check_plan
-from symc.driver.compile.save import pack, unpack
+from symc.driver.save import pack, unpack
 from symc.ir.function import Function
 from symc.ir.parse import parse
 from symc.ir.reference import evaluate_function

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from symc.codegen.names import kernel_name
-from symc.driver.compile.compile.compile.compilation import Compilation
+from symc.driver.compilation import Compilation
 from symc.errors import InputError, SymcError, did_you_mean
 from symc.ir import location
 from symc.ir.function import Function

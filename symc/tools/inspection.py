@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symc.driver.compile.modes import BY_NUMPY
+from symc.driver.modes import BY_NUMPY
 from symc.errors import InputError, PipelineError, PlanError, SymcError, did_you_mean
 from symc.ir import location
 from symc.ir.function import Function, Hints, bound_names

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.driver.compile.build import build
+from symc.driver.build import build
 from symc.errors import InputError, SymcError, named_packages
 from symc.ir.bodies import is_control
 from symc.ir.function import Function

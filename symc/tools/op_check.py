@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.driver.compile.compile import compile
+from symc.driver.compile import compile
 from symc.errors import CheckError, InputError, SymcError
 from symc.ir.attrs import Attrs
 from symc.ir.dim import size_name

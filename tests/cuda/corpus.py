@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from symc.driver.compile.build import build
 
 import symc as sc
 from symc.codegen.cpu.text import Unsupported
@@ -15,6 +14,7 @@ from symc.codegen.cuda.source import CudaSource
 from symc.codegen.gemm import as_gemm, is_product
 from symc.codegen.kernel_source import Form, kernel_form_of
 from symc.codegen.plan import make_plan
+from symc.driver.build import build
 from symc.errors import SymcError
 from symc.ir.dim import Size, estimate, names
 from symc.ir.function import Function, Input, function

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from symc.driver.compile.build import build
 
 import symc as sc
 from symc.codegen.collapse import collapse
 from symc.codegen.cuda.generic import generic
 from symc.codegen.cuda.indices import NARROW
 from symc.codegen.scalarize import scalarize
+from symc.driver.build import build
 from symc.ir.dim import evaluate
 from symc.ir.reference import bind_sizes
 from symc.opt.passes import optimize

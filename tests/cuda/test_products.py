@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from symc.driver.compile.build import build
 
 import symc as sc
 from symc.codegen.gemm import as_gemm, is_product
 from symc.codegen.inplace import region_pairs
 from symc.codegen.plan import make_plan
+from symc.driver.build import build
 from symc.ir.ops.gemm import gemm
 from symc.ir.ops.linalg import dot
 from symc.ir.plan import Step

@@ -12,11 +12,11 @@ from functools import cached_property
 
 import numpy as np
 
-from symc.driver.compile.build import Built
-from symc.driver.compile.compile import compile_built
-from symc.driver.compile.function import CompiledFunction
-from symc.driver.compile.save import pack, unpack
-from symc.driver.compile.signature import Slot
+from symc.driver.build import Built
+from symc.driver.compile import compile_built
+from symc.driver.function import CompiledFunction
+from symc.driver.save import pack, unpack
+from symc.driver.signature import Slot
 from symc.errors import DeviceError, ExecutionError
 from symc.ir.function import Function
 from symc.ir.parse import parse

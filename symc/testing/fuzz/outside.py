@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from symc.driver.compile.function import CompiledFunction
-from symc.driver.compile.save import pack, unpack
+from symc.driver.function import CompiledFunction
+from symc.driver.save import pack, unpack
 from symc.errors import InputError, ParseError
 from symc.ir.function import Function, Input, function
 from symc.ir.op import lookup

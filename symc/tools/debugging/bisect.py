@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from symc.driver.compile.deferred_function import Specializing
-from symc.driver.compile.function import CompiledFunction
-from symc.driver.compile.jit import JitFunction
+from symc.driver.deferred_function import Specializing
+from symc.driver.function import CompiledFunction
+from symc.driver.jit import JitFunction
 from symc.errors import InputError, SymcError
 from symc.ir.ops.effect import quiet
 from symc.opt import DEFAULT

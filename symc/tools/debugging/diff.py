@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
 
-from symc.driver.compile.deferred_function import Specializing
-from symc.driver.compile.function import CompiledFunction
+from symc.driver.deferred_function import Specializing
+from symc.driver.function import CompiledFunction
 from symc.errors import InputError, SymcError
 from symc.ir import location
 from symc.ir.attrs import DIGEST

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from symc.driver.compile.deferred_function import Specializing
-from symc.driver.compile.function import CompiledFunction
+from symc.driver.deferred_function import Specializing
+from symc.driver.function import CompiledFunction
 from symc.errors import InputError
 from symc.ir.function import Function
 from symc.numpy_api.differences import diff as diff_of_neighbours
