@@ -20,12 +20,18 @@ from symc.errors import InputError, did_you_mean
 from symc.ir.text import print_function
 from symc.tensors.callsite import caller
 from symc.tensors.state import Cell, SharedVariable, variable_of
-from symc.tools import inspection
 
 if TYPE_CHECKING:
     from symc.tools.accuracy import AccuracyReport
     from symc.tools.profiling.compiling import CompileProfile
     from symc.tools.profiling.report import Profile
+
+
+def _inspection() -> Any:
+    """What answers; imported when something is asked."""
+    from symc.tools import inspection
+
+    return inspection
 
 
 class CompiledFunction:
@@ -81,7 +87,7 @@ class CompiledFunction:
 
     def dump(self, stage: str | None = None) -> str:
         """IR text: final, or after the pass ``stage``. Raises PipelineError for one that is not in ``stages``."""
-        return print_function(inspection.stage(self, stage))
+        return print_function(_inspection().stage(self, stage))
 
     def __str__(self) -> str:
         return self.dump()
@@ -120,7 +126,7 @@ class CompiledFunction:
     @property
     def plan(self) -> str:
         """The plan's text: buffers, steps and their order."""
-        return inspection.plan_text(self)
+        return _inspection().plan_text(self)
 
     @property
     def source(self) -> str:
@@ -135,7 +141,7 @@ class CompiledFunction:
     @property
     def calls(self) -> dict[str, int]:
         """How often the plan calls each library routine: ``{"gemm": 1}``. What is in a loop counts once."""
-        return inspection.library_calls(self)
+        return _inspection().library_calls(self)
 
     @property
     def compile_count(self) -> int:
@@ -146,14 +152,14 @@ class CompiledFunction:
     def compile_profile(self) -> CompileProfile:
         """What compiling took, by phase, pass and kernel; prints as a table. What is compiled for the sizes of a call
         is in it after that call."""
-        return inspection.compile_profile(self)
+        return _inspection().compile_profile(self)
 
     def memory(self, /, *args: Any, **sizes: int) -> int:
         """Peak bytes of a call, before anything runs; ``.naive`` and ``.lower_bound`` beside it.
 
         By the names of the sizes, or for the arguments of a call: ``f.memory(n=1000)``, ``f.memory(x)``.
         """
-        return inspection.memory(self, args, sizes)
+        return _inspection().memory(self, args, sizes)
 
     # --- what was done ------------------------------------------------------------------------------------------------
 
@@ -163,22 +169,22 @@ class CompiledFunction:
         With ``v`` what became of one value, and why: a tensor, the index or name of an output, the name of a state, or
         a line such as "model.py:12". Each step shows the value before and after, and the law behind it.
         """
-        return inspection.explain(self, v)
+        return _inspection().explain(self, v)
 
     def diff(self, first: str, second: str | None = None) -> Any:
         """What is different between two stages, such as ``f.diff("stabilize", "simplify")``; by default the last one
         is the second. ``sc.diff(f, g)`` compares two functions.
         """
-        return inspection.diff(self, first, second)
+        return _inspection().diff(self, first, second)
 
     def why_not(self, name: str) -> str:
         """Why a rule, a family of rules, a pass, or an op such as "gemm" did not happen: what came nearest, and the
         condition that failed."""
-        return inspection.why_not(self, name)
+        return _inspection().why_not(self, name)
 
     def accuracy(self) -> AccuracyReport:
         """How far the outputs are from the exact ones on sampled inputs, as written and as optimized, in ulps."""
-        return inspection.accuracy(self)
+        return _inspection().accuracy(self)
 
     # --- what it computes ---------------------------------------------------------------------------------------------
 
@@ -189,7 +195,7 @@ class CompiledFunction:
         of several values made on a line the last one counts. What loops and branches compute is stacked, one entry for
         each time that the line ran (the last of them if their shapes differ).
         """
-        return inspection.trace(self, args, kwargs)
+        return _inspection().trace(self, args, kwargs)
 
     def profile(self, /, *args: Any, repeat: int = 5, **kwargs: Any) -> Profile:
         """Time, bytes and operations of every step (kernel, library call or op) of a call, with its user lines; of
@@ -199,7 +205,7 @@ class CompiledFunction:
         The best of ``repeat`` runs on copies of the arguments; state stays as it is. ``.by_line()`` divides the time
         among the user's lines, ``.to_chrome(path)`` writes a trace for a browser, ``.to_json()`` is all of it.
         """
-        return inspection.profile(self, args, kwargs, repeat)
+        return _inspection().profile(self, args, kwargs, repeat)
 
     # --- files and pictures -------------------------------------------------------------------------------------------
 
@@ -218,13 +224,13 @@ class CompiledFunction:
         """A ``networkx`` graph of the final function (or of a stage): one node a value, edges from operand to user."""
         from symc.tools.draw import to_networkx
 
-        return to_networkx(inspection.stage(self, stage))
+        return to_networkx(_inspection().stage(self, stage))
 
     def to_dot(self, stage: str | None = None) -> str:
         """The graph in Graphviz's language; nothing needs to be installed to write it."""
         from symc.tools.draw import to_dot
 
-        return to_dot(inspection.stage(self, stage))
+        return to_dot(_inspection().stage(self, stage))
 
     def to_html(self, path: Any) -> None:
         """One HTML file that needs nothing else: every stage as text, with what changed, and its graph."""

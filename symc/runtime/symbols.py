@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 from functools import cache
 
-from symc.runtime import numpy_sorts
 from symc.runtime.blas_library import Library, OfNumpy, OfScipy, library
 from symc.runtime.executor import NDARRAY
 from symc.runtime.machine_code import Symbol
@@ -41,6 +40,8 @@ def find(name: str) -> int:
         module, _, function = rest.partition(" ")
         return importlib.import_module(module).entry(function)
     if kind == "line":
+        from symc.runtime import numpy_sorts
+
         return numpy_sorts.entry(rest)
     assert name == NDARRAY.name, name
     return NDARRAY
