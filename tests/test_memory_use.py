@@ -136,7 +136,7 @@ def test_calls_of_many_sizes_share_one_arena() -> None:
     f(*data(5))
     held = traced(lambda: [f(*arrays[n]) for n in sizes for _ in range(3)])
     assert held <= 1.05 * f.memory(n=400).arena + CODE
-    assert len(f._compilation.program._free) == 1
+    assert len(f._program._free) == 1
 
 
 def test_calls_of_ten_thousand_sizes_take_no_more_memory() -> None:
