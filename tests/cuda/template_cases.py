@@ -21,11 +21,14 @@ from symc.ir.parse import parse
 from symc.ir.reference import bind_sizes, run_region
 from symc.ir.types import concrete_shape
 from symc.ir.value import Region
+from symc.opt import DEFAULT
 from symc.opt.fuse import fuse
 from symc.runtime.cuda.library import signatures, unit
 from symc.runtime.emulator import EmulatedDevice
 
 Template = Callable[[Kernel], object]
+#: A device finds places in the fold itself.
+PIPELINE = f"{DEFAULT},-find_places"
 
 
 @dataclass
@@ -153,4 +156,4 @@ def fast(kernel: Kernel) -> object:
 
 def of(outs, ins, *arrays: np.ndarray, **more) -> list[Case]:
     """The kernels of a compiled expression."""
-    return cases_of(sc.compile(outs, ins, mode="default")._compilation.final, arrays, fast, **more)
+    return cases_of(sc.compile(outs, ins, pipeline=PIPELINE)._compilation.final, arrays, fast, **more)

@@ -19,7 +19,7 @@ from symc.ir.ops.windows import add_windows
 from symc.opt.fuse import fuse
 from symc.runtime.emulator import BACKWARD, EmulatedDevice
 from tests import op_cases
-from tests.cuda.template_cases import Case, cases_of, compare, fast, of, run
+from tests.cuda.template_cases import PIPELINE, Case, cases_of, compare, fast, of, run
 
 x, y = (sc.input(name, "float32", ("n", "m")) for name in "xy")
 g, b = (sc.input(name, "float32", ("m",)) for name in "gb")
@@ -385,6 +385,6 @@ def test_results_in_the_memory_of_operands_and_any_order_of_threads():
 def test_what_no_template_serves_is_generic():
     c = sc.input("c", "complex64", ("n", "m"))
     for f, leaf in [(sc.argmax(x, axis=0), x), (sc.sum(c, axis=1), c)]:
-        final = sc.compile(f, [leaf])._compilation.final
+        final = sc.compile(f, [leaf], pipeline=PIPELINE)._compilation.final
         forms = [(v.regions[0], ()) for v in final.values() if v.op.name == "fused"]
         assert [type(family(form)) for form in forms] == [Generic]

@@ -87,7 +87,7 @@ def _top_reference(x: np.ndarray, axis: int, k: int) -> np.ndarray:
 
 def _by_sorting(v: Value) -> Value:
     (x,), axis = v.operands, v.attrs["axis"]
-    order = flip(argsort(flip(x, axis), axis=axis), axis)
+    order = flip(argsort(flip(x, (axis,)), axis=axis), (axis,))
     last = broadcast(size(value=x.shape[axis] - 1), axes=(), shape=order.shape)
     return slice_(last - order, start=(0,) * x.ndim, size=v.shape, step=(1,) * x.ndim)
 
