@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import symc as sc
+from symc.tensors.pytree import flatten
 
 MODES = ["reference", "default"]
 every_mode = pytest.mark.parametrize("mode", MODES)
@@ -269,7 +270,7 @@ def test_saved_loops_come_back(tmp_path):
     f.save(tmp_path / "f.symc")
     g = sc.load(tmp_path / "f.symc")
     data = np.array([-1.0, 2.0])
-    for a, b in zip(sc.nest.flatten(f(data))[0], sc.nest.flatten(g(data))[0], strict=True):
+    for a, b in zip(flatten(f(data))[0], flatten(g(data))[0], strict=True):
         np.testing.assert_array_equal(a, b)
     assert g.dump() == f.dump() and "cond" in f.to_dot()
 
