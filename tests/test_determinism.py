@@ -55,7 +55,7 @@ class Enough(Exception):
 compile_ = sc.compile
 def compile_and_show(*args, **kwargs):
     f = compile_(*args, **{**kwargs, "mode": "reference"})
-    if hasattr(f, "_prepared"):
+    if hasattr(f, "_compilation"):
         show(f.name, f._compilation.source)
     def call(*args, **kwargs):
         raise Enough
