@@ -14,7 +14,7 @@ from symc.opt import optimize
 def both(outputs, inputs, *args, kernels: int = 1):
     """Compiled and by reference; the compiled function is ``kernels`` kernels and nothing else."""
     f = sc.compile(outputs, inputs)
-    assert [s.kind for s in f._program.plan.steps] == ["launch"] * kernels, str(f.plan)
+    assert [s.kind for s in f._compilation.plan.steps] == ["launch"] * kernels, str(f.plan)
     want = sc.compile(outputs, inputs, mode="reference")(*args)
     got = f(*args)
     for a, b in zip(flat(got), flat(want), strict=True):
