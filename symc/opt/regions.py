@@ -17,11 +17,6 @@ from symc.ir.value import Region, Value, make
 FunctionPass = Callable[[Function], Function]
 
 
-def has_bodies(f: Function) -> bool:
-    """Whether there are loops or branches in ``f``."""
-    return any(v.regions and is_control(v) for v in f.values())
-
-
 def in_bodies(run: FunctionPass, f: Function, outer_first: bool = False) -> Function:
     """``run`` on ``f`` and on every body inside it; inner bodies come first, or last."""
     return _Bodies(run, f, outer_first).of(f)

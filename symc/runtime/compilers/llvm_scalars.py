@@ -35,10 +35,6 @@ CONTRACT, REASSOCIATE = "contract", "reassoc nsz contract"
 Emit = Callable[[str], str]
 
 
-def is_int(t: str) -> bool:
-    return t[0] in "iu"
-
-
 def width(t: str) -> int:
     return 1 if t == "bool" else int(t[1:])
 
