@@ -12,6 +12,7 @@ import symc as sc
 from symc.ir import dim
 from symc.ir.dim import evaluate, size_name
 from symc.ir.parse import parse
+from symc.numpy_api.quantiles import METHODS
 from symc.opt import DEFAULT, optimize
 from symc.tensors.sizes import SymbolicSize, user_size
 from symc.testing.fuzz import sized
@@ -422,3 +423,21 @@ def test_sizes_that_divide_by_a_size_of_0(of) -> None:
     f(np.ones(6), np.ones(4))
     with pytest.raises(sc.ShapeError, match=r"divides by 0(.|\n)*m = 0"):
         f(np.ones(6), np.ones(0))
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "u1"])
+def test_quantiles_along_an_axis_of_any_size(dtype):
+    x, rng = sc.input("x", dtype, ("n",)), np.random.default_rng(0)
+    cases = [(np.median, {})] + [(np.quantile, dict(q=q, method=m)) for q in (0.25, 0.9, 1, np.array([0.1, 0.5]))
+                                 for m in METHODS]
+    f = sc.compile([fn(x, **options) for fn, options in cases], [x])
+    for n, nan in itertools.product((1, 2, 3, 4, 7, 50), (False, True)):
+        a = rng.integers(-9 if dtype[0] != "u" else 0, 9, n).astype(dtype) * np.dtype(dtype).type(1)
+        if nan and dtype[0] == "f":
+            a[rng.integers(n)] = np.nan
+        for (fn, options), got in zip(cases, f(a), strict=True):
+            want = np.asarray(fn(a, **options))
+            assert got.dtype == want.dtype, (fn, options)
+            np.testing.assert_allclose(got, want, rtol=1e-12 if want.dtype == "f8" else 1e-5, err_msg=f"{options} {a}")
+    with pytest.raises(sc.IndexingError):
+        f(np.zeros(0, dtype))

@@ -1,4 +1,4 @@
-"""Quantiles, percentiles and medians along axes whose sizes are known, by all of NumPy's methods."""
+"""Quantiles, percentiles and medians by all of NumPy's methods, along axes of any sizes."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ _PLACES: dict[str, Callable[[int, Points], Points]] = {
 METHODS = (*_PLACES, *_STEPS)
 
 
-def _in_line(a: Any, axis: Any) -> tuple[Tensor, int, tuple[int, ...]]:
-    """The value with the axes to reduce made one last axis; its size; those axes."""
+def _in_line(a: Any, axis: Any) -> tuple[Tensor, Any, tuple[int, ...]]:
+    """The value with the axes to reduce made one last axis; its size, as a value where it is not known; those axes."""
     t = as_tensor(a)
     if t.dtype.kind == "c":
         raise DTypeError("a quantile is not defined for complex numbers", values=rows([t]))
@@ -63,8 +63,7 @@ def _in_line(a: Any, axis: Any) -> tuple[Tensor, int, tuple[int, ...]]:
     flat = API["reshape"](API["transpose"](t, (*rest, *axes)), (*[t.shape[i] for i in rest], count))
     n = flat.shape[-1]
     if not isinstance(n, int):
-        raise ShapeError("a quantile along an axis of unknown size is not available", values=rows([t]),
-                         help="declare the size of the axis, or use sc.sort and indexing")
+        return flat, API["astype"](as_tensor(n), np.float64), axes
     if n == 0:
         raise ShapeError("a quantile of no elements has no value", values=rows([t]))
     return flat, n, axes
@@ -114,11 +113,13 @@ def _quantile(a: Any, q: Points, axis: Any, method: str, keepdims: bool, weak: b
     nan = API["isnan"](API["getitem"](line, (Ellipsis, -1))) if line.dtype.kind == "f" else None
 
     def element(k: Any) -> Tensor:
-        return API["getitem"](line, (Ellipsis, int(np.clip(k, 0, n - 1))))
+        inside: Any = np.clip(k, 0, n - 1)
+        place = inside.astype(np.int64) if isinstance(inside, Tensor) else int(inside)
+        return API["getitem"](line, (Ellipsis, place))
 
     def one(p: Any) -> Tensor:
         place = (_STEPS.get(method) or _PLACES[method])(n, p)
-        whole = method in _STEPS or method == "linear" and place.dtype.kind in "iu"
+        whole = method in _STEPS or method == "linear" and p.dtype.kind in "iu"
         value = element(place) if whole else _between(element, place, n, method, weak)
         if nan is not None:
             value = API["where"](nan, np.nan, value)
@@ -132,10 +133,17 @@ def _quantile(a: Any, q: Points, axis: Any, method: str, keepdims: bool, weak: b
     return API["reshape"](API["stack"](results), (*q.shape, *results[0].shape))
 
 
-def _between(element: Callable[[Any], Tensor], place: Any, n: int, method: str, weak: bool) -> Tensor:
+def _between(element: Callable[[Any], Tensor], place: Any, n: Any, method: str, weak: bool) -> Any:
     """The value at a place between two elements. Of two infinities of one sign it is that infinity."""
     low = np.floor(place)
     part = place - low
+    if isinstance(place, Tensor):
+        if method == "averaged_inverted_cdf":
+            part = np.where(part == 0, np.float64(0.5), np.float64(1))
+        part = np.where((place >= 0) & (place < n - 1), part, 0.0)
+        x, y = element(low) * 1.0, element(low + (part != 0)) * 1.0
+        part = part.astype(x.dtype) if weak else part
+        return np.where(part == 0, x, np.where(part == 1, y, x * (1 - part) + y * part))
     if method == "averaged_inverted_cdf":
         part = type(place)(0.5 if part == 0 else 1)
     if not 0 <= place < n - 1:
