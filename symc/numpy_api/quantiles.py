@@ -114,7 +114,7 @@ def _quantile(a: Any, q: Points, axis: Any, method: str, keepdims: bool, weak: b
 
     def element(k: Any) -> Tensor:
         inside: Any = np.clip(k, 0, n - 1)
-        place = inside.astype(np.int64) if isinstance(inside, Tensor) else int(inside)
+        place = API["astype"](inside, np.int64) if isinstance(inside, Tensor) else int(inside)
         return API["getitem"](line, (Ellipsis, place))
 
     def one(p: Any) -> Tensor:
