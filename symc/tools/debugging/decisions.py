@@ -54,7 +54,9 @@ class Decisions:
             if divides:
                 return [a if x is None or turn % 4 != 2 else _perhaps_zero(a, x)
                         for a, x in zip(operands, first, strict=True)]
-            found = [a if x is None or x.shape != np.shape(a) else _of_any_size(np.asarray(a), x, turn, (-1) ** k, rng)
+            most = _greatest(v)
+            found = [a if x is None or x.shape != np.shape(a) else
+                     _of_any_size(np.asarray(a), x, turn, (-1) ** k, rng, most)
                      for k, (a, x) in enumerate(zip(operands, first, strict=True))]
             return _perhaps_equal(operands, first, found, rng) if v.op.name in ("eq", "ne") else found
 
@@ -70,7 +72,13 @@ def _decides(v: Value) -> bool:
         not isinstance(o.type, TupleType) and o.type.dtype.kind == "f" for o in v.operands)
 
 
-def _of_any_size(a: np.ndarray, first: np.ndarray, turn: int, side: int, rng: np.random.Generator) -> np.ndarray:
+def _greatest(v: Value) -> float:
+    """The greatest number that a value may be asked about: as an integer, one that there is in its dtype."""
+    return float(np.iinfo(v.dtype).max) if v.op.name == "cast" and v.dtype.kind in "iu" else np.inf
+
+
+def _of_any_size(a: np.ndarray, first: np.ndarray, turn: int, side: int, rng: np.random.Generator,
+                 most: float) -> np.ndarray:
     """Numbers of any size and sign, or 0, where they were lost in the ``first`` run, and are finite and not 0 in this.
 
     What is left of a sum that cancels may be 0. In turn all are great, all negative and great (on the other ``side`` of
@@ -78,7 +86,7 @@ def _of_any_size(a: np.ndarray, first: np.ndarray, turn: int, side: int, rng: np
     """
     with np.errstate(all="ignore"):
         exponents = rng.random(a.shape) if turn % 4 < 2 else rng.random(a.shape) * 2 - 1
-        size = np.exp(exponents * float(np.log(np.finfo(a.dtype).max)))
+        size = np.exp(exponents * float(np.log(min(most, np.finfo(a.dtype).max))))
         size *= (side, -side, 0, rng.choice([-1, 0, 1], a.shape))[turn % 4]
         lost = (~np.isfinite(first) | (first == 0)) & np.isfinite(a) & (a != 0)
         if turn % 4 == 2:
