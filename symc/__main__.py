@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     arguments(commands.add_parser("fuzz", help="run random programs every way there is, and compare"))
     commands.add_parser("passes", help="list passes").set_defaults(run=_passes)
     rules = commands.add_parser("rules", help="print the rule catalogue")
-    rules.add_argument("--table", action="store_true", help="print symc/opt/rule_table.py instead")
+    rules.add_argument("--table", action="store_true", help="print symc/opt/engine/rule_table.py instead")
     rules.set_defaults(run=_rules)
     cache = commands.add_parser("cache", help="say what machine code is kept on disk")
     cache.add_argument("--clear", action="store_true", help="remove it")
@@ -138,14 +138,15 @@ def _passes(args: argparse.Namespace) -> int:
 
 
 def _rules(args: argparse.Namespace) -> int:
-    from symc.opt import catalogue, listed
+    from symc.opt.engine import listed
+    from symc.opt.why import catalogue
 
     sys.stdout.write(listed.written() if args.table else catalogue.markdown())
     return 0
 
 
 def _cache(args: argparse.Namespace) -> int:
-    from symc.runtime import object_cache
+    from symc.runtime.cache import object_cache
 
     place = object_cache.folder()
     if place is None:
@@ -172,7 +173,7 @@ def _doctor(args: argparse.Namespace) -> int:
     try:
         x = symc.vector("x")
         f = symc.compile(symc.exp(x) * 2 + 1)
-        chosen = importlib.import_module("symc.runtime.blas_library").library()
+        chosen = importlib.import_module("symc.runtime.cpu.blas_library").library()
         print(f"  BLAS       of {chosen.name}, integers of {8 * chosen.integer.itemsize} bits")
         print(f"  compile    works: exp(0) * 2 + 1 = {f([0.0])[0]}")
     except Exception as e:  # the doctor reports whatever is wrong

@@ -54,7 +54,7 @@ def cold(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "each_library" in metafunc.fixturenames:
-        from symc.runtime.blas_library import of_numpy
+        from symc.runtime.cpu.blas_library import of_numpy
 
         metafunc.parametrize("each_library", ["numpy", "scipy"] if of_numpy() else ["scipy"], indirect=True)
 
@@ -62,7 +62,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def each_library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A test runs with each library that multiplies and factorizes, one after the other."""
-    from symc.runtime import blas_library
+    from symc.runtime.cpu import blas_library
 
     monkeypatch.setenv(blas_library.VARIABLE, request.param)
     blas_library.library.cache_clear()

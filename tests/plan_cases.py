@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from symc.codegen.memory import result_types
+from symc.codegen.plan.memory import result_types
 from symc.ir.dim import Size, evaluate, size_name
 from symc.ir.function import Function, Input, function
 from symc.ir.op import lookup

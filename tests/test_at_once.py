@@ -11,7 +11,7 @@ from symc.ir.reference import run_values
 from symc.ir.traverse import every_value, postorder
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
-from symc.opt.pipelines import DEFAULT, ON_CUDA
+from symc.opt.engine.pipelines import DEFAULT, ON_CUDA
 
 
 @pytest.mark.parametrize("op", [conv, conv_input, conv_filter, add_windows], ids=lambda op: op.name)

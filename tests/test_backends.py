@@ -22,9 +22,9 @@ import pytest
 import symc as sc
 from symc.ir.function import Function, Input, function
 from symc.ir.op import Op
-from symc.runtime import object_cache
+from symc.runtime.cache import object_cache
 from symc.runtime.compilers import numba_compile
-from symc.runtime.kernels import compile_count
+from symc.runtime.cpu.kernels import compile_count
 from symc.testing.fuzz.checks import compiled
 from symc.testing.interrupts import Alarm, alarm
 from symc.tools.debugging.trust import Trusted

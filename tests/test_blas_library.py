@@ -18,8 +18,9 @@ from symc.errors import InputError
 from symc.ir.op import lookup
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
-from symc.runtime import blas_library, lapack, object_cache, symbols
-from symc.runtime.blas_library import ROUTINES, OfNumpy, library, of_numpy
+from symc.runtime.cache import object_cache
+from symc.runtime.cpu import blas_library, lapack, symbols
+from symc.runtime.cpu.blas_library import ROUTINES, OfNumpy, library, of_numpy
 from tests.equal_programs import is_warm
 from tests.test_lapack import program
 

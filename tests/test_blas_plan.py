@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.codegen.inplace import inplace_pairs
-from symc.codegen.plan import check_plan, make_plan
+from symc.codegen.plan import check_plan
+from symc.codegen.plan.inplace import inplace_pairs
+from symc.codegen.plan.planner import make_plan
 from symc.errors import PlanError
 from symc.ir.parse import parse
 from symc.ir.plan import Plan

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.runtime import entry
-from symc.runtime.large_results import LARGE
+from symc.runtime.cpu import entry
+from symc.runtime.cpu.large_results import LARGE
 
 NATIVE = entry.supported() is not None
 RNG = np.random.default_rng(0)

@@ -17,8 +17,8 @@ from symc.ir.traverse import close_over
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
 from symc.opt import optimize
-from symc.opt.chain_factors import Factor
-from symc.opt.chain_orders import best_orders, never_much_dearer, order_of
+from symc.opt.matmul.chain_factors import Factor
+from symc.opt.matmul.chain_orders import best_orders, never_much_dearer, order_of
 
 RNG = np.random.default_rng(0)
 

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symc.codegen.plan import check_plan, make_plan, print_plan
+from symc.codegen.plan import check_plan
+from symc.codegen.plan.planner import make_plan, print_plan
 from symc.errors import PlanError
 from symc.ir.dim import size_name
 from symc.ir.parse import parse
 from symc.ir.plan import Plan
 from symc.ir.reference import evaluate_function
-from symc.opt.fuse import fuse
+from symc.opt.fusion.fuse import fuse
 from tests.plan_cases import CALLS_FAIL_NOT, SIZES, SORTS_FAIL, Machine, functions, some_arrays
 
 

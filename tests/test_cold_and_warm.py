@@ -29,8 +29,8 @@ from symc.ir.dim import evaluate, names
 from symc.ir.record import replace
 from symc.ir.traverse import every_value
 from symc.opt import graph_pass, rule, unregister, unregister_pass
-from symc.runtime import object_cache
-from symc.runtime.recording import recorded
+from symc.runtime.cache import object_cache
+from symc.runtime.cache.recording import recorded
 from symc.runtime.with_prologue import WithPrologue
 from symc.tensors.pytree import flatten
 from symc.testing.fuzz.front import Writer

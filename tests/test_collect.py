@@ -9,7 +9,7 @@ import symc as sc
 from symc.driver.build import build
 from symc.ir.reference import evaluate_function
 from symc.opt import UNFUSED, optimize
-from symc.opt.provenance import expression
+from symc.opt.engine.provenance import expression
 from symc.tensors.callsite import caller
 
 

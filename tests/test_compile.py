@@ -10,7 +10,7 @@ import pytest
 
 import symc as sc
 from symc.ir.op import Op, register, unregister
-from symc.runtime.kernels import compile_count
+from symc.runtime.cpu.kernels import compile_count
 
 Point = namedtuple("Point", "x y")
 MODES = ["reference", "default"]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from symc.codegen.check_plan import check_plan
-from symc.codegen.plan import make_plan
+from symc.codegen.plan.check_plan import check_plan
+from symc.codegen.plan.planner import make_plan
 from symc.ir.reference import bind_sizes, evaluate_function
 from symc.ir.verify import verify
 from symc.opt import UNFUSED, optimize
-from symc.opt.bounds import check_indices
-from symc.opt.fuse import fuse
-from symc.runtime.program import load
+from symc.opt.facts.bounds import check_indices
+from symc.opt.fusion.fuse import fuse
+from symc.runtime.cpu.program import load
 from symc.testing.fuzz import random_arrays, random_function
 
 SEEDS = range(24)

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.codegen.check_plan import check_plan
+from symc.codegen.plan.check_plan import check_plan
 from symc.errors import SymcError
 from symc.opt import DEFAULT
-from symc.runtime.calls import Calls
+from symc.runtime.cpu.calls import Calls
 
 
 def native(f: Any) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.codegen.check_plan import check_plan
+from symc.codegen.plan.check_plan import check_plan
 from symc.opt import DEFAULT
 
 Rng = np.random.Generator

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import symc as sc
-from symc.codegen.plan import check_plan, make_plan
+from symc.codegen.plan import check_plan
+from symc.codegen.plan.planner import make_plan
 from symc.ir.reference import evaluate_function
 from symc.opt import DEFAULT, optimize
-from symc.runtime.program import load
+from symc.runtime.cpu.program import load
 from tests.loop_cases import loop_functions
 from tests.plan_cases import SIZES, donations, failing, some_arrays
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import symc.ir.ops  # noqa: F401
-from symc.codegen.collapse import collapse
 from symc.codegen.cpu.render import render
-from symc.codegen.scalarize import scalarize
+from symc.codegen.kernel.collapse import collapse
+from symc.codegen.kernel.scalarize import scalarize
 from symc.ir.dim import evaluate
 from symc.ir.function import Input, function
 from symc.ir.op import Element, Fold, all_ops, lookup
@@ -20,8 +20,8 @@ from symc.ir.reference import bind_sizes, run_region
 from symc.ir.traverse import close_over, postorder
 from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType, concrete_shape
 from symc.ir.value import Region, fresh_input
-from symc.opt.fuse import fuse
-from symc.runtime.kernels import compile_kernel
+from symc.opt.fusion.fuse import fuse
+from symc.runtime.cpu.kernels import compile_kernel
 
 #: Units in the last place by which the functions of the platform's libm may differ from NumPy's and SciPy's.
 ULPS = {"f2": 2, "f4": 32, "f8": 64}
@@ -194,7 +194,7 @@ def test_movements_are_read_through_their_index():
 
 
 def test_equal_sources_compile_once():
-    from symc.runtime.kernels import compile_count
+    from symc.runtime.cpu.kernels import compile_count
 
     body = "  %0 = mul %x, %x : f64[{0}]\n  %1 = add %0, 3.25:f64[{0}] : f64[{0}]\n  return %1\n"
     text = "func @f(%x: f64[{0}]) -> (f64[{0}]) {{\n" + body + "}}"

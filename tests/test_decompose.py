@@ -14,7 +14,7 @@ from symc.ir.traverse import close_over
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
 from symc.ir.verify import verify
-from symc.opt.passes import optimize
+from symc.opt.engine.passes import optimize
 
 
 def decompose(f: Function) -> Function:

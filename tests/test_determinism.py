@@ -15,8 +15,8 @@ ROOT = Path(__file__).parent.parent
 
 SHOW = """
 import hashlib, sys
-from symc.codegen.kernel_source import kernel_form_of, kernel_source
-from symc.codegen.plan import make_plan, print_plan
+from symc.codegen.kernel.source import kernel_form_of, kernel_source
+from symc.codegen.plan.planner import make_plan, print_plan
 from symc.opt import DEFAULT, optimize
 
 def steps_of(plan):

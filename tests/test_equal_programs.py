@@ -31,8 +31,8 @@ from symc.ir.location import Loc
 from symc.ir.traverse import Substitution
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input, make
-from symc.runtime import object_cache
-from symc.runtime.kernels import compile_count
+from symc.runtime.cache import object_cache
+from symc.runtime.cpu.kernels import compile_count
 from symc.tensors.pytree import flatten
 from symc.testing.fuzz import campaign as _campaign  # noqa: F401 - declares the generators
 from symc.testing.fuzz.front import Writer

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from symc.errors import ShapeError
 from symc.ir.dim import Size, evaluate, floordiv, maximum, minimum, mod, size_name
-from symc.runtime.arithmetic import both, largest, less
-from symc.runtime.executor import ARENA, Address, Code, Label, Op, Word
-from symc.runtime.native.executor_ir import FAILED, NOT_ARRAY, REFUSED
+from symc.runtime.cpu.arithmetic import both, largest, less
+from symc.runtime.cpu.executor import ARENA, Address, Code, Label, Op, Word
+from symc.runtime.cpu.native.executor_ir import FAILED, NOT_ARRAY, REFUSED
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_int64))
 CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int64)
@@ -236,7 +236,7 @@ def test_the_gil_is_released() -> None:
 
 def test_it_needs_no_numba() -> None:
     text = (
-        "import sys\nfrom symc.runtime.executor import Code, Op\ncode = Code()\na = code.slot()\n"
+        "import sys\nfrom symc.runtime.cpu.executor import Code, Op\ncode = Code()\na = code.slot()\n"
         "code.emit(Op.SET, a, 6)\nrun = code.finish()\nassert run.run() == 0 and run.words[a] == 6\n"
         "print('numba' in sys.modules)"
     )

@@ -15,7 +15,7 @@ from symc.ir.ops.shape import broadcast, transpose
 from symc.ir.reference import run_values
 from symc.ir.types import DTYPES, TensorType, TupleType
 from symc.ir.value import fresh_input
-from symc.opt.facts import TRANSFER, Analysis, Fact, both, either, implies
+from symc.opt.facts.analysis import TRANSFER, Analysis, Fact, both, either, implies
 
 OPS = {op.name: op for op in all_ops()}
 

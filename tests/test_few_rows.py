@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.runtime.native import few_rows_ir
+from symc.runtime.cpu.native import few_rows_ir
 
 random = np.random.default_rng(0)
 

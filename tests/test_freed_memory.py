@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from symc.runtime import freed_memory
+from symc.runtime.cpu import freed_memory
 
 PROGRAM = """
 import resource, sys

@@ -38,8 +38,8 @@ def test_every_prefix_of_the_pipeline_means_the_same(batch):
 
 
 def test_exact_rules_alone_give_the_same_bits():
-    from symc.opt.rewrite import Rewriter
-    from symc.opt.rule import all_rules
+    from symc.opt.engine.rewrite import Rewriter
+    from symc.opt.engine.rule import all_rules
     from symc.testing.rules import same_bits
 
     together = next(p.families for p in all_passes() if p.name == "simplify")

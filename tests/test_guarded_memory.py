@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 
 import symc as sc
-from symc.codegen.plan import make_plan
+from symc.codegen.plan.planner import make_plan
 from symc.errors import SymcError
 from symc.ir.reference import evaluate_function
 from symc.opt import DEFAULT, optimize
-from symc.runtime import executor, frame
-from symc.runtime.program import load
+from symc.runtime.cpu import executor, frame
+from symc.runtime.cpu.program import load
 from symc.tensors.pytree import flatten
 from tests.loop_cases import loop_functions
 from tests.plan_cases import SIZES, some_arrays

@@ -10,7 +10,7 @@ from symc.ir.traverse import inline
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
 from symc.opt import optimize
-from symc.opt.kernel_form import kernel_form
+from symc.opt.fusion.kernel_form import kernel_form
 from symc.tensors.callsite import caller
 
 

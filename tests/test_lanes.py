@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symc.codegen import lanes as laning
-from symc.codegen.cells import may_fail
-from symc.codegen.check_lanes import check_lanes
-from symc.codegen.check_plan import check_plan
-from symc.codegen.hazards import predecessors, sequences
-from symc.codegen.lanes import with_lanes
-from symc.codegen.overlap import overlaps
-from symc.codegen.plan import make_plan, print_plan
+from symc.codegen.plan import lanes as laning
+from symc.codegen.plan.cells import may_fail
+from symc.codegen.plan.check_lanes import check_lanes
+from symc.codegen.plan.check_plan import check_plan
+from symc.codegen.plan.hazards import predecessors, sequences
+from symc.codegen.plan.lanes import with_lanes
+from symc.codegen.plan.overlap import overlaps
+from symc.codegen.plan.planner import make_plan, print_plan
 from symc.errors import PlanError
 from symc.ir.dim import evaluate
 from symc.ir.function import Function, Input, function
@@ -29,7 +29,7 @@ from symc.ir.plan import Buffer, Plan, Step
 from symc.ir.reference import evaluate_function
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
-from symc.opt.fuse import fuse
+from symc.opt.fusion.fuse import fuse
 from tests.plan_cases import (
     CALLS_FAIL_NOT,
     SIZES,

@@ -16,7 +16,7 @@ from symc.ir.reference import apply
 from symc.ir.traverse import close_over
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
-from symc.runtime import calls, lapack
+from symc.runtime.cpu import calls, lapack
 
 pytestmark = pytest.mark.usefixtures("each_library")
 RNG = np.random.default_rng(0)

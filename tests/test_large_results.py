@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 
 import symc as sc
-from symc.runtime.large_results import LARGE
+from symc.runtime.cpu.large_results import LARGE
 
 N = LARGE // 8
 

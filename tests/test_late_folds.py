@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import symc as sc
 from symc.ir.parse import parse
-from symc.opt.fuse import fuse
-from symc.opt.late_folds import MOST, late_folds
+from symc.opt.fusion.fuse import fuse
+from symc.opt.fusion.late_folds import MOST, late_folds
 from symc.testing import assert_kernels
 from tests.test_cpu_kernels import check_function
 

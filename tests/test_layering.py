@@ -77,7 +77,7 @@ def test_imports_point_left():
     "source",
     [
         "from symc.opt import rewrite",
-        "import symc.codegen.plan",
+        "import symc.codegen.plan.planner",
         "def f():\n    from symc.tensors.tensor import Tensor",
         "from symc import function",
     ],

@@ -9,7 +9,7 @@ import symc as sc
 from symc.driver.build import build
 from symc.ir.traverse import every_value
 from symc.opt import DEFAULT, all_passes, optimize
-from symc.opt.pattern import _below, _flat
+from symc.opt.engine.pattern import _below, _flat
 
 #: Rules that a pass may try on a value on average, and how much more it may be in a graph four times as large.
 ATTEMPTS, MORE = 14, 1.35

@@ -13,10 +13,10 @@ import symc.opt as opt
 from symc.ir.function import Function
 from symc.ir.parse import parse_module
 from symc.opt import all_passes
-from symc.opt.passes import words_of
-from symc.opt.pattern import compile_pattern, variables_of_rule
-from symc.opt.pipelines import DEFAULT
-from symc.opt.rule import _canonical, default_dtype
+from symc.opt.engine.passes import words_of
+from symc.opt.engine.pattern import compile_pattern, variables_of_rule
+from symc.opt.engine.pipelines import DEFAULT
+from symc.opt.engine.rule import _canonical, default_dtype
 from symc.testing.filecheck import cases
 
 PRINT = "import sys; from symc.opt import all_rules; " \
@@ -31,15 +31,15 @@ def python(code: str) -> str:
 
 
 def test_the_table_is_up_to_date() -> None:
-    """If not: ``python -m symc rules --table > table`` and ``mv table symc/opt/rule_table.py``."""
+    """If not: ``python -m symc rules --table > table`` and ``mv table symc/opt/engine/rule_table.py``."""
     made = subprocess.run([sys.executable, "-m", "symc", "rules", "--table"], capture_output=True, text=True)
     assert made.stdout == (Path(opt.__file__).parent / "rule_table.py").read_text(encoding="utf-8")
 
 
 def test_rules_are_the_same_however_they_are_read() -> None:
     stale = "from symc.ir import value; import importlib.util as u, sys; " \
-            "s = u.spec_from_file_location('symc.opt.rule_table', {!r}); m = u.module_from_spec(s); " \
-            "s.loader.exec_module(m); m.SIZES = {{}}; sys.modules['symc.opt.rule_table'] = m; "
+            "s = u.spec_from_file_location('symc.opt.engine.rule_table', {!r}); m = u.module_from_spec(s); " \
+            "s.loader.exec_module(m); m.SIZES = {{}}; sys.modules['symc.opt.engine.rule_table'] = m; "
     stale = stale.format(str(Path(opt.__file__).parent / "rule_table.py"))
     at_once = python(stale + PRINT.format("all_rules()"))
     assert at_once == python(PRINT.format("all_rules()"))
@@ -69,7 +69,7 @@ def test_what_a_first_compile_imports() -> None:
             "print(*[m for m in sys.modules if m.startswith('symc.')])")
     loaded = set(python(code).split())
     names = {m for m in loaded if m.startswith("symc.opt")}
-    assert "symc.opt.fuse" in names and "symc.opt.rules.algebra" in names
+    assert "symc.opt.fusion.fuse" in names and "symc.opt.rules.algebra" in names
     assert not names & {f"symc.opt.{m}" for m in (
         "rules.hyperbolic", "rules.error_function", "rules.exponentials", "rules.indexing", "rules.factors",
         "rules.structure", "loops.unroll", "pack", "chains", "blas", "keep", "remat", "explain", "catalogue")}
@@ -87,10 +87,10 @@ def functions() -> list[Function]:
 
 @pytest.mark.parametrize("p", [p for p in all_passes() if p.on and p.name in DEFAULT.split(",")], ids=lambda p: p.name)
 def test_passes_do_nothing_where_they_are_not_run(p: opt.Pass) -> None:
-    from symc.opt.facts import Analysis
-    from symc.opt.passes import _run
-    from symc.opt.pipelines import Selection
-    from symc.opt.provenance import Provenance
+    from symc.opt.engine.passes import _run
+    from symc.opt.engine.pipelines import Selection
+    from symc.opt.engine.provenance import Provenance
+    from symc.opt.facts.analysis import Analysis
 
     passed = 0
     for f in functions():
@@ -101,7 +101,7 @@ def test_passes_do_nothing_where_they_are_not_run(p: opt.Pass) -> None:
 
 
 def test_every_file_of_rules_is_listed() -> None:
-    from symc.opt.listed import MODULES
+    from symc.opt.engine.listed import MODULES
 
     files = {f"rules.{p.stem}" for p in (Path(opt.__file__).parent / "rules").glob("*.py") if p.stem != "__init__"}
     assert files == {m for m in MODULES if m.startswith("rules.")}

@@ -15,7 +15,7 @@ from symc.codegen.cpu.render import Source
 from symc.codegen.cpu.text import Unsupported
 from symc.runtime.compilers.llvm_compile import kernel_ir
 from symc.runtime.compilers.llvm_library import _modules, statements
-from symc.runtime.kernels import compile_kernel
+from symc.runtime.cpu.kernels import compile_kernel
 
 F8, F4, I8, I4, U8, B1 = (np.dtype(c) for c in ("f8", "f4", "i8", "i4", "u8", "u1"))
 

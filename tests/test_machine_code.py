@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.runtime import machine_code, object_cache
+from symc.runtime.cache import machine_code, object_cache
 from symc.runtime.compilers.llvm import llvm, load
 from symc.runtime.compilers.llvm_compile import module_code
-from symc.runtime.native import blas_ir, entry_ir, executor_ir, few_rows_ir, lapack_ir, native_ir, pool_ir  # noqa: F401
-from symc.runtime.scipy_functions import special, symbol
+from symc.runtime.cpu.native import blas_ir, entry_ir, executor_ir, few_rows_ir, lapack_ir, native_ir, pool_ir  # noqa: F401
+from symc.runtime.cpu.scipy_functions import special, symbol
 
 
 def called(text: str, *args: float, name: str = "entry", **imports: int) -> float:
@@ -149,7 +149,7 @@ def test_a_module_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_kernels_are_the_same_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from symc.runtime import kernels
+    from symc.runtime.cpu import kernels
 
     monkeypatch.setenv(object_cache.FOLDER, str(tmp_path / "cache"))
     x = sc.vector("x")

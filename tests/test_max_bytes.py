@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.codegen.budget import Budget, fit
-from symc.codegen.memory import memory
-from symc.codegen.plan import check_plan, make_plan
+from symc.codegen.plan import check_plan
+from symc.codegen.plan.budget import Budget, fit
+from symc.codegen.plan.memory import memory
+from symc.codegen.plan.planner import make_plan
 from symc.errors import InputError, MemoryBudgetError, PlanError
 from symc.ir.reference import evaluate_function
 from symc.ir.types import TensorType

@@ -8,7 +8,8 @@ import pytest
 import symc as sc
 from symc.ir.parse import parse
 from symc.ir.reference import evaluate_function
-from symc.opt import DEFAULT, forms, optimize
+from symc.opt import DEFAULT, optimize
+from symc.opt.facts import forms
 from symc.testing.fuzz.checks import Trial, run
 from symc.testing.fuzz.moved import moving_rules
 from symc.testing.fuzz.programs import make

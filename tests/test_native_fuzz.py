@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from symc.codegen.plan import check_plan, make_plan
+from symc.codegen.plan import check_plan
+from symc.codegen.plan.planner import make_plan
 from symc.ir.dim import size_name
 from symc.ir.function import Function, Input, function
 from symc.ir.op import lookup
@@ -14,8 +15,8 @@ from symc.ir.reference import evaluate_function
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
 from symc.opt import optimize
-from symc.opt.fuse import fuse
-from symc.runtime.program import load
+from symc.opt.fusion.fuse import fuse
+from symc.runtime.cpu.program import load
 
 N = size_name("n")
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.codegen.kernel_source import kernel_form_of
-from symc.codegen.plan import check_plan, make_plan, print_plan
+from symc.codegen.kernel.source import kernel_form_of
+from symc.codegen.plan import check_plan
+from symc.codegen.plan.planner import make_plan, print_plan
 from symc.errors import IndexingError
 from symc.ir.function import Function, Input, function
 from symc.ir.op import all_ops, lookup
@@ -19,8 +20,8 @@ from symc.ir.reference import evaluate_function
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
 from symc.opt import optimize
-from symc.runtime.kernels import compile_count
-from symc.runtime.program import Program, load
+from symc.runtime.cpu.kernels import compile_count
+from symc.runtime.cpu.program import Program, load
 from tests.op_cases import cases
 
 ENDS = ["scatter", "dynamic_update_slice", "cumsum", "cumprod", "linrec"]

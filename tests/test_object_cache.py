@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from symc.runtime import object_cache
-from symc.runtime.object_cache import Entry, read, write
+from symc.runtime.cache import object_cache
+from symc.runtime.cache.object_cache import Entry, read, write
 
 NAME = object_cache.key(["a kernel", "a processor"])
 ENTRY = Entry(b"machine code\n\0\xff", ("symc_kernel", "symc_other"), ("__pyx_fuse_1psi",))

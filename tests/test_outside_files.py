@@ -20,7 +20,7 @@ import symc as sc
 from symc.__main__ import main
 from symc.driver import saved_file
 from symc.driver.save import pack, unpack
-from symc.runtime import object_cache
+from symc.runtime.cache import object_cache
 from symc.tensors.state import checked_cell
 from symc.testing.damage import mutated_file, scramble, unzipped, used, zipped
 from tests.test_save import example

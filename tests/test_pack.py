@@ -14,8 +14,9 @@ from symc.ir.reference import evaluate_function
 from symc.ir.traverse import close_over, postorder
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
-from symc.opt import DEFAULT, optimize, pack_costs
-from symc.opt.pack import _resolved
+from symc.opt import DEFAULT, optimize
+from symc.opt.matmul import pack_costs
+from symc.opt.matmul.pack import _resolved
 
 RNG = np.random.default_rng(0)
 UNPACKED = DEFAULT.replace(",pack", "")

@@ -34,9 +34,9 @@ from symc.opt import (
     unregister_pass,
     why_not,
 )
-from symc.opt.catalogue import markdown
-from symc.opt.rewrite import Rewriter
-from symc.opt.rule import all_rules
+from symc.opt.engine.rewrite import Rewriter
+from symc.opt.engine.rule import all_rules
+from symc.opt.why.catalogue import markdown
 from symc.testing.filecheck import CheckError, cases, check_case, check_text
 
 ROOT = Path(__file__).parent.parent

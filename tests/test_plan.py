@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symc.codegen.cells import work_of
-from symc.codegen.inplace import inplace_pairs
-from symc.codegen.order import TOLERATED, order, peak
-from symc.codegen.plan import check_plan, make_plan, memory, print_plan
+from symc.codegen.plan import check_plan, memory
+from symc.codegen.plan.cells import work_of
+from symc.codegen.plan.inplace import inplace_pairs
+from symc.codegen.plan.order import TOLERATED, order, peak
+from symc.codegen.plan.planner import make_plan, print_plan
 from symc.errors import PlanError
 from symc.ir.dim import size_name
 from symc.ir.function import Function, Input, function
@@ -22,7 +23,7 @@ from symc.ir.parse import parse
 from symc.ir.reference import evaluate_function
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input, param
-from symc.opt.fuse import fuse
+from symc.opt.fusion.fuse import fuse
 from tests.plan_cases import (
     CALLS_FAIL_NOT,
     SIZES,

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symc.codegen.plan import check_plan, make_plan, memory, print_plan
+from symc.codegen.plan import check_plan, memory
+from symc.codegen.plan.planner import make_plan, print_plan
 from symc.errors import PlanError
 from symc.ir.parse import parse
 from symc.ir.plan import Layout, Plan, Step
 from symc.ir.reference import evaluate_function
-from symc.opt.fuse import fuse
+from symc.opt.fusion.fuse import fuse
 from tests.loop_cases import LoopMachine, loop_functions
 from tests.plan_cases import CALLS_FAIL_NOT, SIZES, donations, failing, some_arrays
 from tests.test_check_plan import mutate

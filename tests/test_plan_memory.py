@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symc.codegen.compare import at_least
-from symc.codegen.names import kernel_name
-from symc.codegen.plan import check_plan, make_plan, memory, print_plan
-from symc.codegen.reuse import Slot, Temp, aligned, pack_fixed, pack_slots
+from symc.codegen.kernel.names import kernel_name
+from symc.codegen.plan import check_plan, memory
+from symc.codegen.plan.compare import at_least
+from symc.codegen.plan.planner import make_plan, print_plan
+from symc.codegen.plan.reuse import Slot, Temp, aligned, pack_fixed, pack_slots
 from symc.ir.dim import evaluate, size_name
 from symc.ir.function import Function, Input, function
 from symc.ir.op import lookup
@@ -23,8 +24,8 @@ from symc.ir.parse import parse
 from symc.ir.plan import Step
 from symc.ir.types import TensorType
 from symc.ir.value import Region, fresh_input, param
-from symc.opt.fuse import fuse
-from symc.runtime.program import load
+from symc.opt.fusion.fuse import fuse
+from symc.runtime.cpu.program import load
 from tests.plan_cases import SIZES, Machine, functions, planned, some_arrays
 
 

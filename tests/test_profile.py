@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.codegen.amounts import amount, flops
+from symc.codegen.plan.amounts import amount, flops
 from symc.ir.ops.arithmetic import add
 from symc.ir.ops.factor import cholesky
 from symc.ir.ops.linalg import dot

@@ -12,7 +12,7 @@ from symc.ir.attrs import Attrs
 from symc.ir.op import Op, in_python, unregister
 from symc.ir.ops.kernel import results_of
 from symc.ir.value import make
-from symc.runtime import program as programs
+from symc.runtime.cpu import program as programs
 from symc.tensors.tensor import Tensor
 from tests.op_cases import SAMPLED, cases
 

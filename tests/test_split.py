@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symc.codegen.kernel_source import kernel_source
-from symc.codegen.plan import make_plan
-from symc.codegen.scalarize import scalarize
-from symc.codegen.split import cut, limits, part
+from symc.codegen.kernel.scalarize import scalarize
+from symc.codegen.kernel.source import kernel_source
+from symc.codegen.kernel.split import cut, limits, part
+from symc.codegen.plan.planner import make_plan
 from symc.ir.dim import evaluate, size_name
 from symc.ir.function import Function, Input, function
 from symc.ir.op import lookup
@@ -22,7 +22,7 @@ from symc.ir.reference import evaluate_function, run_region
 from symc.ir.traverse import close_over
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input, param
-from symc.runtime.program import load
+from symc.runtime.cpu.program import load
 from tests.plan_cases import some_arrays
 
 N = size_name("n")

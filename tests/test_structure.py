@@ -7,7 +7,7 @@ import pytest
 
 import symc as sc
 from symc.ir.traverse import every_value
-from symc.opt.pipelines import UNFUSED
+from symc.opt.engine.pipelines import UNFUSED
 
 N = 48
 RNG = np.random.default_rng(0)

@@ -12,11 +12,11 @@ import pytest
 
 import symc as sc
 from symc.driver import stages, warm
-from symc.opt.rule import Rule, register, temporary_rules
-from symc.runtime import object_cache
-from symc.runtime.blas_library import library
-from symc.runtime.machine_code import Symbol
-from symc.runtime.symbols import find
+from symc.opt.engine.rule import Rule, register, temporary_rules
+from symc.runtime.cache import object_cache
+from symc.runtime.cache.machine_code import Symbol
+from symc.runtime.cpu.blas_library import library
+from symc.runtime.cpu.symbols import find
 from symc.runtime.with_prologue import WithPrologue
 from tests.equal_programs import is_warm
 
@@ -217,7 +217,7 @@ def test_damaged_entries_are_not_read(damage: Any, place: Path) -> None:
 
 
 def test_kernels_that_were_removed_are_compiled_again(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from symc.runtime import machine_code
+    from symc.runtime.cache import machine_code
 
     outputs, inputs = affine()
     f = sc.compile(outputs, inputs)
@@ -237,7 +237,8 @@ def test_a_warm_process_imports_no_compiler_and_no_optimizer(place: Path) -> Non
         "x, y = sc.vector('x'), sc.vector('y')\n"
         "f = sc.compile(sc.sum(sc.exp(x) * y + 1), [x, y])\n"
         "print(f(np.arange(3.0), np.ones(3)), [m for m in"
-        " ('numba', 'symc.opt', 'symc.codegen.plan', 'symc.runtime.compilers.llvm_compile') if m in sys.modules])"
+        " ('numba', 'symc.opt', 'symc.codegen.plan.planner', 'symc.runtime.compilers.llvm_compile')"
+        " if m in sys.modules])"
     )
     cold, again = (subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
                    for _ in range(2))

@@ -39,14 +39,15 @@ class Program(Runner, Protocol):
         """One ``KernelRecord`` a kernel."""
 
     def timer(self, sizes: Any) -> Any:
-        """A ``symc.runtime.timing.Timer`` of its steps."""
+        """A ``symc.runtime.cpu.timing.Timer`` of its steps."""
 
 
 @dataclass(frozen=True)
 class Backend:
     """``load(planned, source, settings)``: the program of a plan (if there are ``plans``, else of a function) of what
     was written as ``source``. ``calls()``: the classes that accept arguments and make calls. ``modes``: those it has.
-    ``pipeline``: of the mode "default", by its name in ``symc.opt.pipelines``. ``streams``: how many a plan may use (in
+    ``pipeline``: of the mode "default", by its name in ``symc.opt.engine.pipelines``. ``streams``: how many a plan may
+    use (in
     a CUDA graph they are branches, which cost the host nothing). ``on_disk``: code is kept for other processes."""
 
     name: str
@@ -70,7 +71,7 @@ def backend_of(target: Target, mode: str) -> Backend:
 
 
 def _on_cpu(plan: Any, source: Function, settings: Settings) -> Program:
-    from symc.runtime.program import load
+    from symc.runtime.cpu.program import load
     from symc.runtime.threads import threads_of
 
     return load(plan, threads_of(settings.threads), settings.target.compiler)

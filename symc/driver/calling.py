@@ -1,6 +1,6 @@
 """From the arguments of a call to its results: the way in Python, which serves every call and makes every error.
 
-Calls with plain arrays may be served by native code (``symc.runtime.entry``), which hands all others to
+Calls with plain arrays may be served by native code (``symc.runtime.cpu.entry``), which hands all others to
 ``Calling.call``. A ``Calling`` does not know the function it belongs to, so nothing here keeps itself alive.
 """
 
@@ -24,11 +24,11 @@ from symc.ir.ops.effect import has_effect
 from symc.ir.text import print_function
 from symc.ir.traverse import every_value
 from symc.ir.types import concrete_shape
-from symc.runtime.calls import left, raise_left
-from symc.runtime.commit import holding, mark, some_run
-from symc.runtime.executor import Word
-from symc.runtime.frame import Refused
-from symc.runtime.frames import Frames
+from symc.runtime.cpu.calls import left, raise_left
+from symc.runtime.cpu.commit import holding, mark, some_run
+from symc.runtime.cpu.executor import Word
+from symc.runtime.cpu.frame import Refused
+from symc.runtime.cpu.frames import Frames
 from symc.runtime.with_prologue import WithPrologue
 from symc.tensors.callsite import caller
 from symc.tensors.pytree import filler, match
@@ -108,7 +108,7 @@ class Calling:
 
     def _learn(self) -> None:
         """Let an entry serve calls from now on; or one more at the same time."""
-        from symc.runtime import entry
+        from symc.runtime.cpu import entry
 
         assert self._frames is not None
         with self._learning:
@@ -129,7 +129,7 @@ class Calling:
                     self._entry.add(frame)
 
     def _new_entry(self, lowered: Any, native: Any) -> Any:
-        from symc.runtime import entry
+        from symc.runtime.cpu import entry
 
         slots, new = lowered.made()
         arguments = [(i.type.dtype, i.type.ndim) for i in self._built.function.inputs]

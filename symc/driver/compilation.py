@@ -58,7 +58,7 @@ class Compilation:
     @stage
     def program(self) -> Program:
         from symc.driver import stages
-        from symc.runtime.kernels import compile_count
+        from symc.runtime.cpu.kernels import compile_count
 
         before = compile_count()
         program = stages.load(self.source, self.planned, self.settings)

@@ -2,7 +2,7 @@
 
     build      values -> a closed function                       build.py
     optimize   function -> function, by passes                   stages.py, symc.opt
-    plan       function -> order and memory                      stages.py, symc.codegen.plan
+    plan       function -> order and memory                      stages.py, symc.codegen.plan.planner
     load       plan -> kernels and a program that runs them      stages.py, backends.py
 
 A function that another process has compiled goes from ``build`` to its program at once (``warm.py``); the other stages

@@ -11,7 +11,7 @@ from symc.ir.dim import names
 from symc.ir.function import Function, bound_names
 
 if TYPE_CHECKING:
-    from symc.codegen.budget import Budget
+    from symc.codegen.plan.budget import Budget
 
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
          "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}  # fmt: skip
@@ -63,6 +63,6 @@ def budget_of(option: list[Any] | None, f: Function) -> Budget | None:
             f"max_bytes: how many bytes {f.name} takes depends on {', '.join(missing)}", values=rows,
             help=f"say for which sizes it must hold: max_bytes=({count}, {{{example}}})",
         )
-    from symc.codegen.budget import Budget
+    from symc.codegen.plan.budget import Budget
 
     return Budget(count, sizes)

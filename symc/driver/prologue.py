@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from symc.runtime.commit import replace_arrays
+from symc.runtime.cpu.commit import replace_arrays
 from symc.runtime.with_prologue import WithPrologue
 from symc.tensors.state import Cell
 

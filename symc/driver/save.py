@@ -39,7 +39,7 @@ from symc.ir.traverse import every_region, every_value, postorder, region_params
 from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType, substitute_type
 from symc.ir.value import Region, Value
 from symc.ir.verify import verify
-from symc.runtime.commit import snapshot
+from symc.runtime.cpu.commit import snapshot
 from symc.tensors.callsite import caller
 from symc.tensors.pytree import from_json, to_json
 from symc.tensors.state import Cell, checked_cell

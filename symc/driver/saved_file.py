@@ -21,7 +21,7 @@ import numpy as np
 
 from symc.errors import InputError
 from symc.ir.types import DTYPE_NAMES
-from symc.runtime.regular_file import open_quickly
+from symc.runtime.cache.regular_file import open_quickly
 
 MEMBERS = ("meta.json", "function.ir", "final.ir", "arrays.npz", "state.npz")
 #: A file may unpack to so many bytes, and so many times its size.

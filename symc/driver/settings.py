@@ -12,7 +12,7 @@ from symc.driver.target import HOST, Target, target_of
 from symc.ir.record import dataclass
 
 if TYPE_CHECKING:
-    from symc.codegen.budget import Budget
+    from symc.codegen.plan.budget import Budget
 
 
 @dataclass(frozen=True)

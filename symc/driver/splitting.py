@@ -18,7 +18,7 @@ from symc.ir.ops.collective import all_reduce
 from symc.ir.record import dataclass
 from symc.ir.traverse import every_value
 from symc.ir.value import Value
-from symc.opt.ranks import varying
+from symc.opt.facts.ranks import varying
 
 
 @dataclass(frozen=True)

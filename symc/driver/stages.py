@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from symc import opt
-from symc.codegen.plan import make_plan
-from symc.codegen.prologue import split
+from symc.codegen.plan.planner import make_plan
+from symc.codegen.plan.prologue import split
 from symc.driver.backends import Program
 from symc.driver.modes import BY_NUMPY
 from symc.driver.settings import Settings
@@ -21,7 +21,7 @@ from symc.ir.plan import Plan
 from symc.ir.record import dataclass
 from symc.ir.text import print_function
 from symc.ir.value import was_made
-from symc.opt import pipelines
+from symc.opt.engine import pipelines
 from symc.runtime.with_prologue import WithPrologue
 
 #: What each mode runs through, unless ``pipeline=`` or the backend says otherwise. What assumptions rely on is checked
@@ -80,7 +80,7 @@ def _for_ranks(f: Function, target: Target) -> Function:
     if not was_made(("all_reduce",)):
         return f
     from symc.driver.splitting import split_of
-    from symc.opt.ranks import for_ranks
+    from symc.opt.facts.ranks import for_ranks
 
     return for_ranks(f, target.ranks, split_of(f.inputs, target).inputs)
 
@@ -98,7 +98,7 @@ def plan(f: Function, settings: Settings) -> Planned:
     written = settings.donated | frozenset(f.updates)
     with _as_internal(f):
         if budget is not None:
-            from symc.codegen.budget import fit
+            from symc.codegen.plan.budget import fit
 
             return Planned(*fit(f, written, budget))
         parts = split(f)
@@ -142,7 +142,7 @@ def checked(program: Program, source: Function, optimized: Optimized, planned: P
         return NanGuard(program)
     if settings.mode != "debug":
         return program
-    from symc.codegen.check_plan import check_plan
+    from symc.codegen.plan.check_plan import check_plan
     from symc.tools.debugging.debug_mode import DebugProgram
 
     if planned.plan is not None:

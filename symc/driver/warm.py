@@ -1,6 +1,7 @@
 """Functions that another process compiled: found on disk by what they compute, and run without optimizer or planner.
 
-An entry holds the code that was run (``symc.runtime.recording``), which is for all sizes. A function that is found so
+An entry holds the code that was run (``symc.runtime.cache.recording``), which is for all sizes. A function that is
+found so
 runs at once; everything else that may be asked of it (dumps, plans, profiles) compiles it as usual, at that moment.
 Nothing is kept of functions that hold a user's own ops, of processes with rules or passes of their own, and of modes
 that check.
@@ -21,14 +22,14 @@ from symc.ir.locks import new_lock
 from symc.ir.op import is_builtin
 from symc.ir.phases import phase
 from symc.ir.traverse import every_value
-from symc.runtime import object_cache, version
-from symc.runtime.frames import Frames, Sizes
-from symc.runtime.lowered import Lowered
+from symc.runtime.cache import object_cache, version
+from symc.runtime.cpu.frames import Frames, Sizes
+from symc.runtime.cpu.lowered import Lowered
 from symc.runtime.threads import threads_of
 from symc.runtime.with_prologue import WithPrologue
 
 if TYPE_CHECKING:
-    from symc.runtime.recording import Recordings
+    from symc.runtime.cache.recording import Recordings
 
 #: Modes whose programs are what the plan says and no more.
 KEPT = ("default", "fast_compile")
@@ -103,7 +104,7 @@ class File:
         data = object_cache.read_data(self.key)
         if data is None:
             return None
-        from symc.runtime.recording import Recordings
+        from symc.runtime.cache.recording import Recordings
 
         return Recordings.decoded(data)
 
@@ -118,7 +119,7 @@ class File:
 
     def _add(self, lowered: Lowered, part: str, reads: list[int] | None) -> None:
         """Keep what will be run, unless it is bound to this process."""
-        from symc.runtime.recording import Recordings, recorded
+        from symc.runtime.cache.recording import Recordings, recorded
 
         with self._lock:
             new = recorded(lowered)
@@ -136,7 +137,7 @@ class Recorded(Frames):
         self.found, self._program = found, program
 
     def lower(self) -> Lowered:
-        from symc.runtime.recording import restored
+        from symc.runtime.cache.recording import restored
 
         try:
             return restored(self.found, lambda: self._program().code.steps)

@@ -19,9 +19,9 @@ from symc.ir.record import replace
 from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import Value, make
-from symc.opt.facts import Fact
-from symc.opt.pattern import example, is_number, leaves
-from symc.opt.rule import Context, rewrite, rule
+from symc.opt.engine.pattern import example, is_number, leaves
+from symc.opt.engine.rule import Context, rewrite, rule
+from symc.opt.facts.analysis import Fact
 
 SIGNED = "ifc"
 NUMBERS = "iufc"

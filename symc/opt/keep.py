@@ -21,9 +21,9 @@ from symc.ir.ops.kept import kept
 from symc.ir.traverse import replace
 from symc.ir.types import TensorType
 from symc.ir.value import Value
-from symc.opt.kernel_ops import is_free, is_kernel_op, needs_memory
+from symc.opt.engine.provenance import Provenance
+from symc.opt.fusion.kernel_ops import is_free, is_kernel_op, needs_memory
 from symc.opt.loops.edit import may_fail
-from symc.opt.provenance import Provenance
 
 #: A program keeps at most so many bytes.
 MOST_BYTES = 1 << 28

@@ -1,6 +1,6 @@
 """A program that runs each op's NumPy reference: no kernels, no plan, always right, and open to a debugger.
 
-It has the interface of ``symc.runtime.program.Program``.
+It has the interface of ``symc.runtime.cpu.program.Program``.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from symc.ir.reference import Within, apply, schedule
 from symc.ir.text import print_function
 from symc.ir.types import TupleType
 from symc.ir.value import Value
-from symc.runtime.commit import replace_arrays
-from symc.runtime.timing import Event, StepTime, Timer
+from symc.runtime.cpu.commit import replace_arrays
+from symc.runtime.cpu.timing import Event, StepTime, Timer
 
 Observer = Callable[[Value, Any, list[Any]], None]
 

@@ -6,7 +6,7 @@ import functools
 import os
 
 from symc.errors import InputError
-from symc.runtime.native.pool_ir import MOST_THREADS
+from symc.runtime.cpu.native.pool_ir import MOST_THREADS
 
 #: The environment variable that says how many.
 VARIABLE = "SYMC_NUM_THREADS"

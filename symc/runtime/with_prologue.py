@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symc.runtime.frames import Sizes
+from symc.runtime.cpu.frames import Sizes
 
 if TYPE_CHECKING:
-    from symc.runtime.timing import StepTime, Timer
+    from symc.runtime.cpu.timing import StepTime, Timer
 
 
 class WithPrologue:
@@ -43,7 +43,7 @@ class WithPrologue:
 
     def timer(self, sizes: Sizes) -> Timer:
         """What times a call that finds what the prologue made."""
-        from symc.runtime.timing import Timer
+        from symc.runtime.cpu.timing import Timer
 
         frame = self.main.timer(sizes)
 

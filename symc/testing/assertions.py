@@ -13,8 +13,8 @@ from symc.errors import PipelineError, did_you_mean
 from symc.ir.function import Function
 from symc.ir.value import Value
 from symc.opt import UNFUSED, Optimized, lookup_rule, optimize
-from symc.opt.passes import find_pass
-from symc.opt.provenance import expression
+from symc.opt.engine.passes import find_pass
+from symc.opt.engine.provenance import expression
 from symc.testing.filecheck import CheckError, check_text
 from symc.tools.inspection import notes
 

@@ -74,9 +74,9 @@ def run_pipeline(text: str, pipeline: str) -> str:
 
 def _planned(f: Function, lanes: int) -> str:
     """The text of the function's plan, which is checked."""
-    from symc.codegen.check_plan import check_plan
-    from symc.codegen.plan import make_plan
-    from symc.codegen.plan_text import print_plan
+    from symc.codegen.plan.check_plan import check_plan
+    from symc.codegen.plan.planner import make_plan
+    from symc.codegen.plan.text import print_plan
 
     plan = make_plan(f, lanes=lanes)
     check_plan(plan)

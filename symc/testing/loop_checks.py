@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.codegen.check_plan import check_plan
+from symc.codegen.plan.check_plan import check_plan
 from symc.driver.save import pack, unpack
 from symc.ir.function import Function
 from symc.ir.parse import parse

@@ -11,9 +11,9 @@ import numpy as np
 from symc.errors import SymcError
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
-from symc.opt.pattern import leaves as new_leaves
-from symc.opt.provenance import expression
-from symc.opt.rule import Rule
+from symc.opt.engine.pattern import leaves as new_leaves
+from symc.opt.engine.provenance import expression
+from symc.opt.engine.rule import Rule
 from symc.testing.promises import kept
 from symc.testing.rule_forms import CANNOT, free_leaves, retyped
 from symc.tools.precise import NotPrecise, precise_values, to_precise

@@ -21,7 +21,7 @@ from symc.ir.text import splat_of
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input, make
-from symc.opt.rule import Rule
+from symc.opt.engine.rule import Rule
 
 #: The dtypes of each kind that a rule which claims the kind is tested with.
 DTYPES = {"f": ("f16", "f32", "f64"), "c": ("c64", "c128"), "i": ("i8", "i64"), "u": ("u8", "u64"), "b": ("bool",)}
@@ -130,7 +130,7 @@ def variants(r: Rule, v: Value) -> Iterator[tuple[str, Value]]:
 
 def in_claimed_dtypes(r: Rule) -> Iterator[tuple[str, str, Value | None]]:
     """Kind, dtype and left side of a rule stated as an equation; None where the ops are not for the dtype."""
-    from symc.opt.pattern import leaves
+    from symc.opt.engine.pattern import leaves
 
     if r.build is None:
         return
@@ -249,7 +249,7 @@ def _separated(v: Value) -> Iterator[tuple[str, Value]]:
 
 def unclaimed(r: Rule) -> Iterator[tuple[str, Value]]:
     """The left side of an equation in dtypes that the rule is not for."""
-    from symc.opt.pattern import leaves
+    from symc.opt.engine.pattern import leaves
 
     if r.build is None or r.pattern is None:
         return

@@ -10,8 +10,8 @@ import numpy as np
 
 from symc.errors import SymcError
 from symc.ir.traverse import postorder
-from symc.opt.provenance import expression
-from symc.opt.rule import Rule
+from symc.opt.engine.provenance import expression
+from symc.opt.engine.rule import Rule
 from symc.testing.promises import kept
 from symc.testing.rule_forms import free_leaves
 from symc.tools.debugging.decisions import NORMWISE

@@ -20,10 +20,10 @@ from symc.ir.text import splat_of
 from symc.ir.traverse import close_over, postorder, rebuild
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input, held
-from symc.opt.passes import Optimized, optimize
-from symc.opt.pipelines import UNFUSED
-from symc.opt.provenance import expression
-from symc.opt.rule import ANY, OPT_IN, Rule
+from symc.opt.engine.passes import Optimized, optimize
+from symc.opt.engine.pipelines import UNFUSED
+from symc.opt.engine.provenance import expression
+from symc.opt.engine.rule import ANY, OPT_IN, Rule
 from symc.testing.rule_forms import CANNOT, free_leaves
 
 

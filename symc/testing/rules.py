@@ -29,11 +29,11 @@ from symc.ir.reference import run_values
 from symc.ir.traverse import postorder, replace
 from symc.ir.types import TensorType, concrete_shape
 from symc.ir.value import Value, fresh_input
-from symc.opt.passes import FORM, STABLE, all_passes, selected_rules
-from symc.opt.pipelines import Selection
-from symc.opt.provenance import expression
-from symc.opt.rewrite import Rewriter
-from symc.opt.rule import ANY, OPT_IN, Rule, all_rules
+from symc.opt.engine.passes import FORM, STABLE, all_passes, selected_rules
+from symc.opt.engine.pipelines import Selection
+from symc.opt.engine.provenance import expression
+from symc.opt.engine.rewrite import Rewriter
+from symc.opt.engine.rule import ANY, OPT_IN, Rule, all_rules
 from symc.testing.promises import along, kept
 from symc.testing.rule_forms import (
     CANNOT,

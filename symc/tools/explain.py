@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from symc.codegen.names import kernel_name
+from symc.codegen.kernel.names import kernel_name
 from symc.driver.compilation import Compilation
 from symc.errors import InputError, SymcError, did_you_mean
 from symc.ir import location
@@ -16,8 +16,8 @@ from symc.ir.plan import Plan
 from symc.ir.traverse import Substitution, postorder
 from symc.ir.value import Value
 from symc.opt import Optimized
-from symc.opt.story import overview, story
-from symc.runtime.program import in_loops
+from symc.opt.why.history import overview, story
+from symc.runtime.cpu.program import in_loops
 from symc.tensors.tensor import Tensor
 
 

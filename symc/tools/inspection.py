@@ -20,7 +20,7 @@ from symc.ir.function import Function, Hints, bound_names
 from symc.ir.plan import Plan
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
-from symc.runtime.commit import snapshot
+from symc.runtime.cpu.commit import snapshot
 from symc.tensors.callsite import caller
 
 if TYPE_CHECKING:
@@ -55,20 +55,20 @@ def planned(f: Any) -> Plan:
 
 def plan_text(f: Any) -> str:
     """Of the prologue, if there is one, and the rest."""
-    from symc.codegen.plan_text import print_plan
+    from symc.codegen.plan.text import print_plan
 
     main, prologue = planned(f), f._compilation.planned.prologue
     return "\n".join(print_plan(p) for p in (prologue, main) if p is not None)
 
 
 def library_calls(f: Any) -> dict[str, int]:
-    from symc.codegen.calls import library_calls
+    from symc.codegen.plan.calls import library_calls
 
     return library_calls(planned(f))
 
 
 def memory(f: Any, args: tuple, sizes: Mapping[str, int]) -> int:
-    from symc.codegen.plan import memory
+    from symc.codegen.plan.memory import memory
 
     plan = planned(f)
     if args:

@@ -26,9 +26,9 @@ from symc.ir.traverse import every_value
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value
 from symc.opt import optimize
-from symc.opt.pipelines import UNFUSED
-from symc.opt.provenance import expression
-from symc.opt.regions import as_function
+from symc.opt.engine.pipelines import UNFUSED
+from symc.opt.engine.provenance import expression
+from symc.opt.engine.regions import as_function
 from symc.tensors.callsite import caller
 from symc.tensors.deferred import contains_deferred
 from symc.tensors.pytree import flatten

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from symc.codegen.cuda.user import CudaKernel
-from symc.codegen.user_functions import add as add_function
+from symc.codegen.kernel.user_functions import add as add_function
 from symc.errors import DTypeError, InputError, ShapeError, of_handler
 from symc.ir.attrs import Array
 from symc.ir.bodies import make_scan

@@ -11,18 +11,18 @@ import symc as sc
 from symc.codegen.cpu.text import Unsupported
 from symc.codegen.cuda.render import Family, family
 from symc.codegen.cuda.source import CudaSource
-from symc.codegen.gemm import as_gemm, is_product
-from symc.codegen.kernel_source import Form, kernel_form_of
-from symc.codegen.plan import make_plan
+from symc.codegen.kernel.source import Form, kernel_form_of
+from symc.codegen.plan.gemm import as_gemm, is_product
+from symc.codegen.plan.planner import make_plan
 from symc.driver.build import build
 from symc.errors import SymcError
 from symc.ir.dim import Size, estimate, names
 from symc.ir.function import Function, Input, function
 from symc.ir.ops.kernel import results_of
 from symc.ir.record import dataclass
-from symc.opt.passes import optimize
+from symc.opt.engine.passes import optimize
+from symc.runtime.cpu.program import every_step
 from symc.runtime.cuda import products, sums
-from symc.runtime.program import every_step
 from tests import op_cases
 
 #: Sizes at which variants are chosen: few and many elements, and more than 32 bits count.

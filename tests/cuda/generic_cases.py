@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from symc.codegen.collapse import collapse
 from symc.codegen.cpu.loops import is_loop_kernel
 from symc.codegen.cuda.generic import generic
-from symc.codegen.names import is_kernel
-from symc.codegen.scalarize import scalarize
+from symc.codegen.kernel.collapse import collapse
+from symc.codegen.kernel.names import is_kernel
+from symc.codegen.kernel.scalarize import scalarize
 from symc.ir.function import Function
 from symc.ir.reference import run_region
 from symc.ir.value import Region

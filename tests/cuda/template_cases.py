@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import symc as sc
-from symc.codegen.collapse import collapse
 from symc.codegen.cuda.source import CudaSource
 from symc.codegen.cuda.templates import TEMPLATES
 from symc.codegen.cuda.writer import Kernel
-from symc.codegen.inplace import region_pairs
-from symc.codegen.scalarize import scalarize
+from symc.codegen.kernel.collapse import collapse
+from symc.codegen.kernel.scalarize import scalarize
+from symc.codegen.plan.inplace import region_pairs
 from symc.ir.dim import Size, evaluate
 from symc.ir.function import Function
 from symc.ir.parse import parse
@@ -22,7 +22,7 @@ from symc.ir.reference import bind_sizes, run_region
 from symc.ir.types import concrete_shape
 from symc.ir.value import Region
 from symc.opt import DEFAULT
-from symc.opt.fuse import fuse
+from symc.opt.fusion.fuse import fuse
 from symc.runtime.cuda.library import signatures, unit
 from symc.runtime.emulator import EmulatedDevice
 

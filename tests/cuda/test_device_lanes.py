@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.codegen import lanes as laning
-from symc.codegen.check_plan import check_plan
-from symc.codegen.lanes import with_lanes
-from symc.codegen.plan import make_plan
+from symc.codegen.plan import lanes as laning
+from symc.codegen.plan.check_plan import check_plan
+from symc.codegen.plan.lanes import with_lanes
+from symc.codegen.plan.planner import make_plan
 from symc.ir.function import Function
 from symc.ir.plan import Plan
 from symc.ir.record import replace

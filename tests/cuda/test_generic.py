@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.codegen.collapse import collapse
 from symc.codegen.cuda.generic import generic
 from symc.codegen.cuda.indices import NARROW
-from symc.codegen.scalarize import scalarize
+from symc.codegen.kernel.collapse import collapse
+from symc.codegen.kernel.scalarize import scalarize
 from symc.driver.build import build
 from symc.ir.dim import evaluate
 from symc.ir.reference import bind_sizes
-from symc.opt.passes import optimize
+from symc.opt.engine.passes import optimize
 from tests.cuda.emulated import needs_compiler
 from tests.cuda.generic_cases import cases_of
 from tests.cuda.template_cases import compare, run

@@ -11,7 +11,7 @@ from symc.codegen.cuda.render import family
 from symc.ir.reference import bind_sizes
 from symc.ir.traverse import every_value
 from symc.ir.types import TensorType
-from symc.opt.passes import optimize
+from symc.opt.engine.passes import optimize
 from symc.testing.fuzz.programs import GENERATORS
 from tests.cuda.emulated import needs_compiler
 from tests.cuda.generic_cases import FastDevice, cases_of

@@ -10,7 +10,7 @@ import pytest
 from symc.ir.function import Input, function
 from symc.ir.op import Op
 from symc.ir.ops.kernel import results_of
-from symc.opt.passes import optimize
+from symc.opt.engine.passes import optimize
 from tests.cuda.emulated import needs_compiler
 from tests.cuda.generic_cases import FastDevice, cases_of
 from tests.cuda.template_cases import Case, run

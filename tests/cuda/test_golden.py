@@ -11,7 +11,7 @@ import pytest
 
 import symc as sc
 from symc.codegen.cuda.render import family
-from symc.codegen.kernel_source import kernel_form_of
+from symc.codegen.kernel.source import kernel_form_of
 from symc.ir.dim import evaluate
 
 FOLDER = Path(__file__).parent / "golden"

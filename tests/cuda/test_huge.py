@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.codegen.collapse import collapse
 from symc.codegen.cuda.writer import Kernel
-from symc.codegen.scalarize import scalarize
+from symc.codegen.kernel.collapse import collapse
+from symc.codegen.kernel.scalarize import scalarize
 from symc.ir.dim import evaluate
 from symc.ir.types import concrete_shape
 from symc.runtime.cuda.library import signatures, unit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from symc.errors import InputError, InternalError
-from symc.runtime import object_cache
+from symc.runtime.cache import object_cache
 from symc.runtime.cuda import cubin, libraries, nvrtc
 from symc.runtime.cuda.device import Resources, Signature
 

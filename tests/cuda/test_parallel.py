@@ -9,7 +9,7 @@ import symc as sc
 from symc.errors import DeviceError, DTypeError, InputError, ShapeError
 from symc.ir.ops.collective import all_reduce
 from symc.ir.traverse import every_value
-from symc.opt.ranks import for_ranks
+from symc.opt.facts.ranks import for_ranks
 from symc.runtime.cuda.ranks import RankArrays
 from symc.testing import emulated_cuda
 from tests.cuda.emulated import needs_compiler

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import symc as sc
-from symc.codegen.gemm import as_gemm, is_product
-from symc.codegen.inplace import region_pairs
-from symc.codegen.plan import make_plan
+from symc.codegen.plan.gemm import as_gemm, is_product
+from symc.codegen.plan.inplace import region_pairs
+from symc.codegen.plan.planner import make_plan
 from symc.driver.build import build
 from symc.ir.ops.gemm import gemm
 from symc.ir.ops.linalg import dot
@@ -19,7 +19,7 @@ from symc.ir.plan import Step
 from symc.ir.reference import apply, run_region
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
-from symc.opt.passes import optimize
+from symc.opt.engine.passes import optimize
 from symc.runtime.cuda.device import Product
 from symc.runtime.cuda.products import RESULT, SCRATCH, Clear, Copy, Launch, Multiply, forms_of, lower_product
 

@@ -16,7 +16,7 @@ from symc.codegen.cuda.generic import Generic
 from symc.codegen.cuda.render import family
 from symc.ir.function import Input, function
 from symc.ir.ops.windows import add_windows
-from symc.opt.fuse import fuse
+from symc.opt.fusion.fuse import fuse
 from symc.runtime.emulator import BACKWARD, EmulatedDevice
 from tests import op_cases
 from tests.cuda.template_cases import PIPELINE, Case, cases_of, compare, fast, of, run

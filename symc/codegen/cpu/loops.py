@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from symc.codegen.contraction import with_rounded_products
 from symc.codegen.cpu.render import Renderer, Source, Target, stored
-from symc.codegen.scalarize import Loops
+from symc.codegen.kernel.contraction import with_rounded_products
+from symc.codegen.kernel.scalarize import Loops
 from symc.ir.ops.kernel import results_of
 from symc.ir.ops.loop import is_long, loop, pack, steps_inside
 from symc.ir.traverse import postorder, region_params

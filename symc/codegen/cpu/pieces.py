@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from symc.codegen.costs import FUNCTION, LIBRARY
 from symc.codegen.cpu.folds import CHUNK
 from symc.codegen.cpu.intrinsics import ONE_BY_ONE, VECTORIZED
-from symc.codegen.scalarize import Loops
-from symc.codegen.user_functions import is_users
+from symc.codegen.kernel.scalarize import Loops
+from symc.codegen.kernel.user_functions import is_users
+from symc.codegen.plan.costs import FUNCTION, LIBRARY
 from symc.ir.dim import Size, ceildiv, floordiv, maximum, product
 from symc.ir.ops.put import insert, insert_place, put, put_running
 from symc.ir.traverse import postorder

@@ -2,7 +2,7 @@
 
 A kernel's arguments are sizes, then operands, then results. One whose outermost loop may be run in pieces begins with
 where a piece begins and ends (``pieces.py``). Equal sources are one kernel, whatever sizes are called in the graph.
-This module makes text; ``symc.runtime.kernels`` compiles it.
+This module makes text; ``symc.runtime.cpu.kernels`` compiles it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from symc.codegen.cpu.columns import emit_columns, is_columns
 from symc.codegen.cpu.folds import CHUNK, Accumulator, fold_parts, is_long
 from symc.codegen.cpu.intrinsics import cast_template, kind_of, template
 from symc.codegen.cpu.pieces import ARGUMENTS, Pieces, pieces
-from symc.codegen.cpu.puts import PUTS
 from symc.codegen.cpu.search import emit_bisect
+from symc.codegen.cpu.stores import PUTS
 from symc.codegen.cpu.text import Unsupported, loaded, number, rounded, stored
-from symc.codegen.scalarize import Loops
-from symc.codegen.split import Range, cut, limits, part
+from symc.codegen.kernel.scalarize import Loops
+from symc.codegen.kernel.split import Range, cut, limits, part
 from symc.ir.dim import Size, product
 from symc.ir.ops.kernel import bisect
 from symc.ir.record import dataclass, field

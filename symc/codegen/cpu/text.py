@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from symc.codegen.cpu.intrinsics import template
-from symc.codegen.user_functions import PREFIX
+from symc.codegen.kernel.user_functions import PREFIX
 from symc.ir.types import DTYPE_NAMES
 
 

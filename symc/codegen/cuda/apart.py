@@ -10,9 +10,9 @@ import math
 from collections.abc import Mapping
 
 from symc.codegen.cpu.pieces import Pieces
-from symc.codegen.scalarize import Loops
-from symc.codegen.split import cut
-from symc.codegen.user_functions import is_users
+from symc.codegen.kernel.scalarize import Loops
+from symc.codegen.kernel.split import cut
+from symc.codegen.kernel.user_functions import is_users
 from symc.ir.dim import Size
 from symc.ir.ops.put import insert, insert_place, put, put_running
 from symc.ir.traverse import postorder, region_params

@@ -22,9 +22,9 @@ from symc.codegen.cuda import cxx
 from symc.codegen.cuda.apart import inner_pieces
 from symc.codegen.cuda.indices import NARROW, Bound, bound_of
 from symc.codegen.cuda.source import WARP, Argument, CudaSource, Entry
-from symc.codegen.inplace import region_pairs, updated_params
-from symc.codegen.kernel_source import Form
-from symc.codegen.scalarize import Loops
+from symc.codegen.kernel.scalarize import Loops
+from symc.codegen.kernel.source import Form
+from symc.codegen.plan.inplace import region_pairs, updated_params
 from symc.ir.dim import Size, ceildiv, product
 from symc.ir.types import DTYPE_NAMES, TensorType
 from symc.ir.value import Region, Value

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from symc.codegen.collapse import collapse
 from symc.codegen.cpu.loops import is_loop_kernel
 from symc.codegen.cuda.generic import generic
 from symc.codegen.cuda.sorting import sorting
 from symc.codegen.cuda.source import CudaSource
 from symc.codegen.cuda.templates import fast
-from symc.codegen.kernel_source import Form
-from symc.codegen.scalarize import Loops, scalarize
+from symc.codegen.kernel.collapse import collapse
+from symc.codegen.kernel.scalarize import Loops, scalarize
+from symc.codegen.kernel.source import Form
 from symc.ir.dim import Size
 from symc.ir.phases import phase
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from symc.codegen.cuda.indices import NARROW
 from symc.codegen.cuda.source import Argument, CudaSource, Entry
-from symc.codegen.kernel_source import Form
-from symc.codegen.scalarize import Loops
+from symc.codegen.kernel.scalarize import Loops
+from symc.codegen.kernel.source import Form
 from symc.ir.dim import Size, ceildiv, product
 from symc.ir.op import Sorting
 from symc.ir.traverse import close_over

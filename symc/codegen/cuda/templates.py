@@ -15,8 +15,8 @@ from symc.codegen.cuda.scatter import scatter
 from symc.codegen.cuda.transposed import transposed
 from symc.codegen.cuda.windows import windows
 from symc.codegen.cuda.writer import Kernel
-from symc.codegen.kernel_source import Form
-from symc.codegen.scalarize import Loops
+from symc.codegen.kernel.scalarize import Loops
+from symc.codegen.kernel.source import Form
 from symc.ir.dim import number
 
 TEMPLATES: tuple[Callable[[Kernel], Any], ...] = (transposed, flat, rows, columns, late, windows, scatter, running)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from symc.codegen.cuda.prelude import END, PRELUDE
-from symc.codegen.memory import result_types
+from symc.codegen.plan.memory import result_types
 from symc.errors import InputError
 from symc.ir.dim import Size, product
 from symc.ir.record import dataclass

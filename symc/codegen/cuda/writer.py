@@ -21,10 +21,10 @@ from symc.codegen.cpu.text import Unsupported, combine, identity, loaded, number
 from symc.codegen.cuda import cxx
 from symc.codegen.cuda.indices import NARROW, Bound, bound_of
 from symc.codegen.cuda.source import Argument, CudaSource, Entry
-from symc.codegen.inplace import region_pairs
-from symc.codegen.kernel_source import Form
-from symc.codegen.memory import result_types
-from symc.codegen.scalarize import Loops
+from symc.codegen.kernel.scalarize import Loops
+from symc.codegen.kernel.source import Form
+from symc.codegen.plan.inplace import region_pairs
+from symc.codegen.plan.memory import result_types
 from symc.ir.dim import Size, product
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import every_value, postorder, region_params

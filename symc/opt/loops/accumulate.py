@@ -15,11 +15,11 @@ from symc.ir.ops.control import scan
 from symc.ir.traverse import postorder, users
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
+from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.batch import pure
 from symc.opt.loops.dead import tidy
 from symc.opt.loops.edit import Edit, Results, depends, moved
 from symc.opt.loops.form import Carry, Loop
-from symc.opt.provenance import Provenance
 
 
 def accumulate(provenance: Provenance, f: Function) -> Function:

@@ -7,7 +7,7 @@ all steps at once (``rows``), is done chunk by chunk too: products that make row
 over steps. With about sqrt(n) chunks, memory is that of sqrt(n) carries and of sqrt(n) steps; the forward steps run
 twice.
 
-Nothing here says whether that is worth it; ``symc.codegen.budget`` does, where memory is short.
+Nothing here says whether that is worth it; ``symc.codegen.plan.budget`` does, where memory is short.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from symc.ir.traverse import postorder, users
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, param
-from symc.opt.kernel_results import without_unused_results
+from symc.opt.fusion.kernel_results import without_unused_results
 from symc.opt.loops.rows import RowOp, row_op
 
 #: What a symbolic size is taken to be when arrays are compared.

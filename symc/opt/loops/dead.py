@@ -16,10 +16,10 @@ from symc.ir.ops.shape import broadcast
 from symc.ir.traverse import postorder, users
 from symc.ir.types import TensorType
 from symc.ir.value import Value
+from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.branches import Branches
 from symc.opt.loops.edit import Edit, Results, depends, may_fail, ordered, runs
 from symc.opt.loops.form import Given, Loop
-from symc.opt.provenance import Provenance
 
 #: Rounds in which carries are told apart; carries that need more are left alone.
 MOST_ROUNDS = 16

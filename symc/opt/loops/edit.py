@@ -17,9 +17,9 @@ from symc.ir.ops.kernel import results_of
 from symc.ir.traverse import postorder, rebuild
 from symc.ir.types import TupleType
 from symc.ir.value import Region, Value
-from symc.opt.bounds import indices_checked
-from symc.opt.provenance import Provenance
-from symc.opt.regions import with_lines
+from symc.opt.engine.provenance import Provenance
+from symc.opt.engine.regions import with_lines
+from symc.opt.facts.bounds import indices_checked
 
 #: By number: what takes the place of the results of a loop (those that nobody uses may be missing).
 Results = Mapping[int, Value]

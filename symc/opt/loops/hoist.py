@@ -12,10 +12,10 @@ from symc.ir.ops.control import cond
 from symc.ir.ops.effect import has_effect
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
+from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.dead import reads_elements, tidy
 from symc.opt.loops.edit import Edit, Results, depends, may_fail, runs
 from symc.opt.loops.form import Loop
-from symc.opt.provenance import Provenance
 
 
 def hoist(provenance: Provenance, f: Function) -> Function:

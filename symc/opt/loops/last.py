@@ -19,10 +19,10 @@ from symc.ir.ops.logic import where
 from symc.ir.ops.shape import broadcast, concat, reshape, slice_
 from symc.ir.traverse import users
 from symc.ir.value import Value
+from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.dead import tidy
 from symc.opt.loops.edit import Edit, Results
 from symc.opt.loops.form import Loop
-from symc.opt.provenance import Provenance
 
 #: So many last rows are kept in carries at most; each is a copy a step.
 MOST_ROWS = 4

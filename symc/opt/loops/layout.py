@@ -15,10 +15,10 @@ from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.shape import transpose
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
+from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.dead import tidy
 from symc.opt.loops.edit import Edit, Results, depends, runs
 from symc.opt.loops.form import Loop
-from symc.opt.provenance import Provenance
 
 
 def lay_out(provenance: Provenance, f: Function) -> Function:

@@ -18,11 +18,11 @@ from symc.ir.ops.control import cond, scan
 from symc.ir.ops.effect import has_effect
 from symc.ir.ops.kernel import results_of
 from symc.ir.value import Value
+from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.branches import Branches
 from symc.opt.loops.dead import equal_carries, tidy, tidy_branches
 from symc.opt.loops.edit import Edit, ordered
 from symc.opt.loops.form import Carry, Given, Loop
-from symc.opt.provenance import Provenance
 
 
 def merge_scans(provenance: Provenance, f: Function) -> Function:

@@ -14,9 +14,9 @@ from symc.ir.ops.control import scan
 from symc.ir.ops.shape import concat, slice_
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
+from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.edit import Edit, Results
 from symc.opt.loops.form import Given, Loop
-from symc.opt.provenance import Provenance
 
 #: Where a piece lies: the start, size and step along every axis of a step.
 Place = dict[str, tuple]

@@ -17,11 +17,11 @@ from symc.ir.location import NOWHERE
 from symc.ir.ops.control import scan
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
+from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.batch import all_steps, can_batch, is_expensive, pure
 from symc.opt.loops.dead import tidy
 from symc.opt.loops.edit import Edit, Results, depends
 from symc.opt.loops.form import Given, Loop
-from symc.opt.provenance import Provenance
 
 #: What is stacked in place of the results of a loop may take this many times their bytes,
 MOST_TIMES = 16

@@ -10,11 +10,11 @@ from symc.ir.ops.control import cond
 from symc.ir.ops.effect import has_effect
 from symc.ir.traverse import postorder, rebuild, region_params
 from symc.ir.value import Value
+from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.branches import Branches
 from symc.opt.loops.dead import tidy_branches
 from symc.opt.loops.edit import Edit, Results
 from symc.opt.loops.form import Given
-from symc.opt.provenance import Provenance
 
 #: A choice and the number of one of its branches.
 Place = tuple[Value, int]

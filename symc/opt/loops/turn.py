@@ -12,9 +12,9 @@ from symc.ir.ops.kernel import results_of
 from symc.ir.ops.shape import flip, slice_
 from symc.ir.traverse import users
 from symc.ir.value import Value
+from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.edit import Edit, Results
 from symc.opt.loops.form import Loop
-from symc.opt.provenance import Provenance
 
 
 def turn(provenance: Provenance, f: Function) -> Function:

@@ -16,10 +16,10 @@ from symc.ir.reference import run_values
 from symc.ir.traverse import postorder, region_params, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value
+from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.branches import Branches
 from symc.opt.loops.edit import Edit, Results, may_fail, moved
 from symc.opt.loops.form import Loop
-from symc.opt.provenance import Provenance
 
 #: A loop of more steps, or of more values in all, stays a loop: compile time grows with values, not with steps.
 MOST_STEPS, MOST_VALUES = 4, 64

@@ -19,8 +19,8 @@ from symc.ir.ops.math import exp
 from symc.ir.ops.shape import concat, pad, slice_
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
-from symc.opt.pattern import example, leaves
-from symc.opt.rule import OPT_IN, rewrite, rule
+from symc.opt.engine.pattern import example, leaves
+from symc.opt.engine.rule import OPT_IN, rewrite, rule
 
 #: So many terms of a sum are looked at together.
 MAX_TERMS = 32

@@ -1,5 +1,5 @@
-"""Rules that need a fact: a sign, a range, whole numbers, no nan. Facts are worked out (``symc.opt.facts``) or promised
-by ``sc.assume``.
+"""Rules that need a fact: a sign, a range, whole numbers, no nan. Facts are worked out (``symc.opt.facts.analysis``) or
+promised by ``sc.assume``.
 
 A sign is that of numbers: nonnegative is also -0.0, and nan if it is not excluded. So a rule may give 0.0 for -0.0
 (tag ``signed-zero``), and no rule gives a number where nan came in.
@@ -21,9 +21,9 @@ from symc.ir.ops.logic import where
 from symc.ir.ops.math import floor, log, sigmoid, sqrt
 from symc.ir.text import splat_of
 from symc.ir.value import Value
-from symc.opt.facts import Fact, above, at_least, at_most
-from symc.opt.pattern import flatten, join, leaves
-from symc.opt.rule import rewrite, rule
+from symc.opt.engine.pattern import flatten, join, leaves
+from symc.opt.engine.rule import rewrite, rule
+from symc.opt.facts.analysis import Fact, above, at_least, at_most
 
 NEGATIVE, POSITIVE = {"x": (-1e8, -1e-8)}, {"x": (1e-8, 1e8)}
 

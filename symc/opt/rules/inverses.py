@@ -23,9 +23,9 @@ from symc.ir.ops.shape import broadcast, reshape, transpose
 from symc.ir.ops.solve import inv, solve
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
-from symc.opt.pattern import bare, leaves
-from symc.opt.rule import rewrite
-from symc.opt.transfer.products import factors_of
+from symc.opt.engine.pattern import bare, leaves
+from symc.opt.engine.rule import rewrite
+from symc.opt.facts.transfer.products import factors_of
 
 Axes = tuple[int, ...]
 

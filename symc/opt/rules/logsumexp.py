@@ -16,9 +16,17 @@ from symc.ir.ops.reduce import logsumexp, max_, min_, spread, sum_, sup
 from symc.ir.ops.shape import broadcast
 from symc.ir.record import replace
 from symc.ir.value import Value
-from symc.opt.log_forms import exponent_of, is_shifted, log_of, log_of_factor, log_of_shifted, log_of_sum, weighted
-from symc.opt.pattern import example, flatten, is_number, join, leaves, parts
-from symc.opt.rule import rewrite, rule
+from symc.opt.engine.pattern import example, flatten, is_number, join, leaves, parts
+from symc.opt.engine.rule import rewrite, rule
+from symc.opt.facts.log_forms import (
+    exponent_of,
+    is_shifted,
+    log_of,
+    log_of_factor,
+    log_of_shifted,
+    log_of_sum,
+    weighted,
+)
 
 Axes = tuple[int, ...]
 

@@ -15,9 +15,9 @@ from symc.ir.ops.reduce import sum_
 from symc.ir.ops.shape import slice_
 from symc.ir.types import TensorType
 from symc.ir.value import Value, make
-from symc.opt.forms import steps_of
-from symc.opt.pattern import example, leaves
-from symc.opt.rule import rewrite
+from symc.opt.engine.pattern import example, leaves
+from symc.opt.engine.rule import rewrite
+from symc.opt.facts.forms import steps_of
 from symc.opt.rules.slices import is_whole, window_over
 
 

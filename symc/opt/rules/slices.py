@@ -14,9 +14,9 @@ from symc.ir.ops.leaf import iota, scalar
 from symc.ir.ops.shape import broadcast, concat, inverse_permutation, pad, reshape, slice_, transpose
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
-from symc.opt.forms import common_axes, unit_axes
-from symc.opt.pattern import leaves
-from symc.opt.rule import rewrite
+from symc.opt.engine.pattern import leaves
+from symc.opt.engine.rule import rewrite
+from symc.opt.facts.forms import common_axes, unit_axes
 
 WINDOW = ("start", "size", "step")
 

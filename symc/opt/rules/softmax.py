@@ -13,9 +13,9 @@ from symc.ir.ops.softmax import log_softmax, log_softmax_at, softmax
 from symc.ir.traverse import rebuild
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
-from symc.opt.forms import Steps, steps_of
-from symc.opt.pattern import flatten, join, leaves
-from symc.opt.rule import rewrite
+from symc.opt.engine.pattern import flatten, join, leaves
+from symc.opt.engine.rule import rewrite
+from symc.opt.facts.forms import Steps, steps_of
 from symc.opt.rules.logsumexp import may_go, without_shift
 
 I64 = DTYPES["i64"]

@@ -20,12 +20,12 @@ from symc.ir.ops.reduce import prod, sum_
 from symc.ir.ops.shape import broadcast, reshape, transpose
 from symc.ir.ops.solve import cho_solve, factored, inv, solve
 from symc.ir.value import Value
-from symc.opt import forms
-from symc.opt.facts import Analysis
-from symc.opt.pattern import bare, leaves
-from symc.opt.rule import rewrite
+from symc.opt.engine.pattern import bare, leaves
+from symc.opt.engine.rule import rewrite
+from symc.opt.facts import forms
+from symc.opt.facts.analysis import Analysis
+from symc.opt.facts.transfer.products import factors_of
 from symc.opt.rules.inverses import transposed_of
-from symc.opt.transfer.products import factors_of
 
 
 def _square(*names: str, shape: tuple = (3, 3)) -> Value:

@@ -14,14 +14,14 @@ import numpy as np
 from symc.codegen.cpu.render import Source
 from symc.codegen.cpu.text import Unsupported
 from symc.ir.phases import phase
-from symc.runtime import scipy_functions
+from symc.runtime.cache.object_cache import Entry
 from symc.runtime.compilers.llvm import llvm, lock, target_machine
 from symc.runtime.compilers.llvm_expressions import Pointer
 from symc.runtime.compilers.llvm_function import Module
 from symc.runtime.compilers.llvm_rarely import MARK, link_bodies
 from symc.runtime.compilers.llvm_scalars import Scalar
 from symc.runtime.compilers.uninterrupted import uninterrupted
-from symc.runtime.object_cache import Entry
+from symc.runtime.cpu import scipy_functions
 
 
 @phase("LLVM: code")

@@ -24,7 +24,7 @@ from symc.runtime.compilers.llvm_scalars import (
     select,
     width,
 )
-from symc.runtime.scipy_functions import symbol
+from symc.runtime.cpu.scipy_functions import symbol
 
 Declare = Callable[[str, str, Sequence[str]], None]
 Primitive = Callable[[Emit, Declare, Sequence[Scalar]], Scalar]

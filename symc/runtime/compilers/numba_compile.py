@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from symc.codegen.cpu.render import Source
-from symc.codegen.user_functions import called_in
+from symc.codegen.kernel.user_functions import called_in
 from symc.errors import ExecutionError, SymcError
 from symc.ir.location import Loc
 from symc.ir.phases import phase

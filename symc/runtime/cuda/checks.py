@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from symc.codegen.kernel_source import Form
+from symc.codegen.kernel.source import Form
 from symc.errors import AssertError, ConvergenceError
 from symc.ir.ops.arithmetic import sub
 from symc.ir.ops.cast import cast

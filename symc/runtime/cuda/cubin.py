@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from symc.errors import InternalError
 from symc.ir.record import dataclass
-from symc.runtime import object_cache
+from symc.runtime.cache import object_cache
 from symc.runtime.cuda.device import Resources, Signature, check_signature
 
 #: Changes where records are packed otherwise.

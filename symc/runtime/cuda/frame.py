@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import InternalError
+from symc.runtime.cpu.executor import Op, Word
 from symc.runtime.cuda.actions import (
     Action,
     CollectiveAction,
@@ -25,7 +26,6 @@ from symc.runtime.cuda.actions import (
 from symc.runtime.cuda.device import Communicator, Event, Graph, Memory, Span, Stream
 from symc.runtime.cuda.devices import Context
 from symc.runtime.cuda.lower import DO, DeviceLowered
-from symc.runtime.executor import Op, Word
 
 #: How many graphs a frame keeps, and after how many calls that each had other addresses it captures no more.
 GRAPHS, HOPELESS = 8, 32
@@ -208,7 +208,7 @@ class Frame:
     # -- control
 
     def _interpret(self) -> None:
-        """Run the instructions of ``symc.runtime.native.executor_ir``, as far as they are about where things are."""
+        """Run the instructions of the native interpreter, as far as they are about where things are."""
         code, words, bound, at = self._code, self.words, self._bound, 0
         while True:
             op = code[at]

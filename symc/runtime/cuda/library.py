@@ -20,7 +20,7 @@ from symc.codegen.cpu.text import Unsupported
 from symc.codegen.cuda.cxx import LIBM, PRIMITIVES, Translator
 from symc.codegen.cuda.prelude import END, PRELUDE
 from symc.codegen.cuda.source import CudaSource
-from symc.codegen.user_functions import PREFIX
+from symc.codegen.kernel.user_functions import PREFIX
 from symc.ir.locks import new_lock
 from symc.ir.phases import phase
 from symc.ir.record import dataclass

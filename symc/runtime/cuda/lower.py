@@ -1,7 +1,7 @@
 """From a plan to device operations, at given sizes.
 
-Loops, branches and the places of buffers are lowered as for the CPU (``symc.runtime.lower``); what is different is what
-a step does: launches, products and copies are *actions*, which a frame binds to its memory and its streams.
+Loops, branches and the places of buffers are lowered as for the CPU (``symc.runtime.cpu.lower``); what is different is
+what a step does: launches, products and copies are *actions*, which a frame binds to its memory and its streams.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from symc.codegen.cuda.sorting import is_sort, sort_form
 from symc.codegen.cuda.source import CudaSource, Entry
 from symc.codegen.cuda.user import has_user_kernel, user_launch
-from symc.codegen.memory import result_types
+from symc.codegen.plan.memory import result_types
 from symc.ir.dim import Size, evaluate
 from symc.ir.ops.collective import all_reduce, has_collective
 from symc.ir.phases import phase
@@ -22,6 +22,9 @@ from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass, field
 from symc.ir.types import concrete_shape
 from symc.ir.value import Value
+from symc.runtime.cpu.executor import ARENA, Address, Code, Template
+from symc.runtime.cpu.lower import Lowering, Slots, interface_of
+from symc.runtime.cpu.timing import Laps
 from symc.runtime.cuda import checks, products, solver, sums
 from symc.runtime.cuda.actions import (
     Action,
@@ -36,9 +39,6 @@ from symc.runtime.cuda.actions import (
     WaitAction,
 )
 from symc.runtime.cuda.device import Kernel
-from symc.runtime.executor import ARENA, Address, Code, Template
-from symc.runtime.lower import Lowering, Slots, interface_of
-from symc.runtime.timing import Laps
 
 #: The instruction that runs an action: one operand, its number.
 DO = 1000

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from symc.codegen.gemm import Gemm, as_gemm
-from symc.codegen.kernel_source import Form
+from symc.codegen.kernel.source import Form
+from symc.codegen.plan.gemm import Gemm, as_gemm
 from symc.ir.dim import Size
 from symc.ir.ops.gemm import combine, gemm, parts, scale
 from symc.ir.plan import Step

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from symc.codegen.cells import nominal
 from symc.codegen.cpu.text import Unsupported
 from symc.codegen.cuda.render import Family, family
 from symc.codegen.cuda.sorting import is_sort, sort_form
 from symc.codegen.cuda.source import CudaSource
 from symc.codegen.cuda.user import UserLaunch, has_user_kernel, user_launch
-from symc.codegen.gemm import as_gemm, is_product
-from symc.codegen.kernel_source import Form, kernel_form_of
-from symc.codegen.memory import result_types
-from symc.codegen.names import kernel_name, region_name
+from symc.codegen.kernel.names import kernel_name, region_name
+from symc.codegen.kernel.source import Form, kernel_form_of
+from symc.codegen.plan.cells import nominal
+from symc.codegen.plan.gemm import as_gemm, is_product
+from symc.codegen.plan.memory import result_types
 from symc.errors import DeviceError
 from symc.ir.dim import Size
 from symc.ir.ops.collective import all_reduce
@@ -26,7 +26,8 @@ from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass, replace
 from symc.ir.requires import Requirement, requirements
 from symc.ir.value import Region
-from symc.runtime.commit import replace_arrays
+from symc.runtime.cpu.commit import replace_arrays
+from symc.runtime.cpu.program import KernelRecord, every_step
 from symc.runtime.cuda import checks, products, solver, sums
 from symc.runtime.cuda.arrays import DeviceArray
 from symc.runtime.cuda.device import Communicator, Kernel, Memory, Resources, Signature
@@ -35,7 +36,6 @@ from symc.runtime.cuda.frame import Frame
 from symc.runtime.cuda.library import helpers, signatures, unit
 from symc.runtime.cuda.lower import VECTOR, DeviceLowered, Fresh, lower
 from symc.runtime.cuda.timed import TimedFrame
-from symc.runtime.program import KernelRecord, every_step
 
 #: For how many combinations of sizes a program keeps frames.
 MOST_SIZES = 16

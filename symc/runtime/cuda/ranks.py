@@ -19,7 +19,7 @@ from symc.ir.dim import Size
 from symc.ir.locks import new_lock
 from symc.ir.plan import Plan
 from symc.ir.types import DTYPE_NAMES
-from symc.runtime.commit import replace_arrays
+from symc.runtime.cpu.commit import replace_arrays
 from symc.runtime.cuda.arrays import DeviceArray, device_array
 from symc.runtime.cuda.device import Communicator
 from symc.runtime.cuda.devices import Context, context

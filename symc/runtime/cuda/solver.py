@@ -17,7 +17,7 @@ import numpy as np
 from symc.codegen.cuda.matrices import PARTS, REALS, entries_of, text_of
 from symc.codegen.cuda.matrix_text import WIDTH
 from symc.codegen.cuda.source import MOST_THREADS, WARP
-from symc.codegen.memory import result_types
+from symc.codegen.plan.memory import result_types
 from symc.errors import LinAlgError
 from symc.ir.ops.factor import INDEFINITE, MORE
 from symc.ir.ops.solve import ANY, SINGULAR

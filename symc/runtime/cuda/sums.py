@@ -3,7 +3,7 @@ first. Every element is a sum of its own."""
 
 from __future__ import annotations
 
-from symc.codegen.kernel_source import Form
+from symc.codegen.kernel.source import Form
 from symc.ir.ops.arithmetic import mul
 from symc.ir.ops.gemm import combine, gemm, parts, product_of
 from symc.ir.ops.linalg import Axes, free_axes

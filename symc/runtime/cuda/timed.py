@@ -1,6 +1,6 @@
 """How long the steps of a plan take on a device: an event after each of them, in a run that is not captured.
 
-The words and the log are those of ``symc.runtime.timing``; a tick is a nanosecond of the device's clock.
+The words and the log are those of ``symc.runtime.cpu.timing``; a tick is a nanosecond of the device's clock.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from symc.runtime.cpu.executor import Lap, Op, Word
+from symc.runtime.cpu.timing import Clock, Laps
 from symc.runtime.cuda.device import Event as DeviceEvent
 from symc.runtime.cuda.frame import Frame
-from symc.runtime.executor import Lap, Op, Word
-from symc.runtime.timing import Clock, Laps
 
 if TYPE_CHECKING:
-    from symc.runtime.timing import Event, StepTime
+    from symc.runtime.cpu.timing import Event, StepTime
 
 #: The clock of devices: ticks of a nanosecond; what an event takes is not known.
 CLOCK = Clock(1e-9, 0.0)

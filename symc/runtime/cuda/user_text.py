@@ -14,7 +14,7 @@ from typing import Any
 
 from symc.codegen.cpu.text import Unsupported
 from symc.codegen.cuda.cxx import Translator
-from symc.codegen.user_functions import of_cuda, python_function
+from symc.codegen.kernel.user_functions import of_cuda, python_function
 
 
 def user_text(name: str) -> tuple[str, dict[str, None]]:

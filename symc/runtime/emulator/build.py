@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 
 from symc.errors import InternalError
-from symc.runtime import object_cache
+from symc.runtime.cache import object_cache
 
 NATIVE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "native")
 #: What every library is compiled with.

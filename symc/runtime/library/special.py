@@ -13,7 +13,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from symc.runtime.compilers.numba_primitives import INF, f64, floor, inlined, like
-from symc.runtime.scipy_functions import add_symbol
+from symc.runtime.cpu.scipy_functions import add_symbol
 
 
 def _of_scipy(export: str):

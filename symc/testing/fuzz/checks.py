@@ -25,7 +25,7 @@ from symc.ir.reference import evaluate_function
 from symc.ir.text import print_function
 from symc.ir.verify import verify
 from symc.opt import DEFAULT, FAST_COMPILE, Optimized, optimize
-from symc.opt.pipelines import ON_CUDA
+from symc.opt.engine.pipelines import ON_CUDA
 from symc.tensors.pytree import LEAF, Nest
 from symc.tensors.state import Cell
 from symc.tools.debugging.guilt import (

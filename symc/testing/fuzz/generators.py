@@ -17,7 +17,7 @@ from symc.ir.text import splat_of
 from symc.ir.traverse import postorder, replace
 from symc.ir.types import DTYPES, TensorType, TupleType
 from symc.ir.value import Region, Value, fresh_input, make
-from symc.opt.rule import Rule, all_rules, lookup_rule
+from symc.opt.engine.rule import Rule, all_rules, lookup_rule
 from symc.testing.fuzz.grower import MISTAKES, Grower
 from symc.testing.fuzz.programs import STYLES, Program, closed, data_for, generator
 from symc.testing.fuzz.straight import random_function

@@ -17,7 +17,7 @@ from symc.ir.op import lookup, splat
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
 from symc.ir.value import Value
-from symc.opt.rule import lookup_rule
+from symc.opt.engine.rule import lookup_rule
 from symc.testing.fuzz.generators import aimed_rules, examples_of
 from symc.testing.fuzz.grower import Grower
 from symc.testing.fuzz.programs import STYLES, Program, closed, data_for, generator

@@ -15,7 +15,7 @@ from symc.ir.op import Op, all_ops, lookup, splat
 from symc.ir.traverse import close_over, postorder
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
-from symc.opt.rule import all_rules
+from symc.opt.engine.rule import all_rules
 
 #: Ops whose values a random chain makes meaningless (huge, or nan at once), or that need data of a special kind.
 AVOIDED = {

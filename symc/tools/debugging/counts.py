@@ -48,7 +48,7 @@ def counts_of(given: Any, f: Function) -> Counts:
     out = Counts(values)
     c = getattr(given, "_compilation", None)
     if c is not None and c.plan is not None:
-        from symc.codegen.memory import peak
+        from symc.codegen.plan.memory import peak
 
         steps = list(_steps(c.plan))
         out.kernels = sum(s.kind == "launch" for s in steps)

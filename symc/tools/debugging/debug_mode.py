@@ -19,7 +19,7 @@ from symc.ir.function import Function
 from symc.ir.ops.effect import quiet
 from symc.ir.value import Region
 from symc.opt import DEFAULT
-from symc.runtime.commit import replace_arrays
+from symc.runtime.cpu.commit import replace_arrays
 from symc.runtime.reference_program import ReferenceProgram
 from symc.tools.debugging.guilt import (
     BROKEN,

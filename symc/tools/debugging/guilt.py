@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.codegen.names import kernel_name
+from symc.codegen.kernel.names import kernel_name
 from symc.errors import LinAlgError, SymcError
 from symc.ir.function import Function
 from symc.ir.location import Loc
@@ -18,8 +18,8 @@ from symc.ir.text import print_function
 from symc.ir.types import TupleType
 from symc.ir.value import Value, fresh_input
 from symc.opt import optimize
-from symc.opt.provenance import expression
-from symc.opt.replay import has_rules, replay
+from symc.opt.engine.provenance import expression
+from symc.opt.why.replay import has_rules, replay
 from symc.tools.debugging.native import Native, run_native
 from symc.tools.debugging.observe import evaluate, every_array
 from symc.tools.debugging.sample import Sample, walk_down

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from symc.codegen.check_plan import check_plan
-from symc.codegen.plan import make_plan
+from symc.codegen.plan.check_plan import check_plan
+from symc.codegen.plan.planner import make_plan
 from symc.errors import PlanError
 from symc.ir.function import Function
 from symc.ir.ops.effect import quiet
 from symc.opt import optimize
-from symc.runtime.program import load
+from symc.runtime.cpu.program import load
 from symc.tools.debugging.observe import sizes_of
 
 #: Makes any function ready for the backend, with as few changes as possible.

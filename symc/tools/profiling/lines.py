@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from symc.codegen.costs import work
+from symc.codegen.plan.costs import work
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE, Loc, Locs, in_order
 from symc.ir.plan import Step

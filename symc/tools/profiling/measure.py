@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from symc.codegen.amounts import amount
-from symc.codegen.names import kernel_name
+from symc.codegen.kernel.names import kernel_name
+from symc.codegen.plan.amounts import amount
 from symc.ir.plan import Step
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value
-from symc.runtime.timing import StepTime
+from symc.runtime.cpu.timing import StepTime
 from symc.tools.profiling.lines import Shares
 from symc.tools.profiling.report import Measured, Profile, ProfileRow
 

@@ -1,0 +1,1 @@
+"""Kernels as loops over scalars, in the IR: what all backends print."""

@@ -1,0 +1,129 @@
+"""Fewer loops: neighbouring axes that a kernel always treats alike become one.
+
+A region whose ops are elementwise, broadcasts and folds does not care how its space is cut into axes, as long as every
+broadcast and fold keeps or drops a run of axes as a whole. Operands are contiguous, so their memory does not change:
+only their types do.
+"""
+
+from __future__ import annotations
+
+from symc.ir.dim import product
+from symc.ir.op import Fold, make
+from symc.ir.ops.leaf import constant
+from symc.ir.ops.shape import broadcast
+from symc.ir.traverse import postorder, region_params
+from symc.ir.types import TensorType
+from symc.ir.value import Region, Value, param
+from symc.opt.fusion.late_folds import late_folds
+
+Place = tuple[int, ...]  # which axes of the space a value's axes are
+
+
+def collapse(region: Region) -> Region:
+    """The same region over fewer axes; itself where nothing can be merged."""
+    places = _places(region)
+    if places is None:
+        return region
+    rank = max((len(p) for p in places.values()), default=0)
+    runs = _runs(rank, set(places.values()))
+    if len(runs) == rank:
+        return region
+    return _rebuild(region, places, runs)
+
+
+def _places(region: Region) -> dict[Value, Place] | None:
+    """The place of every value, found from the results down; None if an op or a second reading gets in the way."""
+    values = postorder(region.results)
+    space = max((v.operands[0].ndim if isinstance(v.op.lowering, Fold) else v.ndim for v in values), default=0)
+    late = late_folds(region)
+    rows = next((_kept(space, v.attrs["axes"]) for v in values
+                 if isinstance(v.op.lowering, Fold) and v not in late), None)
+    places: dict[Value, Place] = {}
+    for r in region.results:
+        full = r.ndim == space and not isinstance(r.op.lowering, Fold)
+        place = tuple(range(space)) if full else _kept(space, r.attrs["axes"]) if r in late else rows
+        if place is None or r.ndim != len(place) or not _put(places, r, place):
+            return None
+    loose: set[Value] = set()  # what single numbers are taken from: it keeps its axes
+    for v in reversed(values):
+        if v in loose or places.get(v) == () and "movement" in v.op.traits:
+            if v.ndim and v in loose and v in places or isinstance(v.op.lowering, Fold):
+                return None
+            loose.update(v.operands)
+            continue
+        if v.ndim and not v.operands and v.op.name != "param" and "row_major" not in v.op.traits:
+            return None  # an index along an axis (iota): it would not survive the merging of axes
+        for o, place in zip(v.operands, _operand_places(v, places.get(v), space), strict=True):
+            if place is None or not _put(places, o, place):
+                return None
+    return places
+
+
+def _kept(space: int, axes: tuple[int, ...]) -> Place:
+    return tuple(a for a in range(space) if a not in axes)
+
+
+def _put(places: dict[Value, Place], v: Value, place: Place | None) -> bool:
+    return place is not None and places.setdefault(v, place) == place
+
+
+def _operand_places(v: Value, place: Place | None, space: int) -> list[Place | None]:
+    if place is None:
+        return [None] * len(v.operands)
+    if isinstance(v.op.lowering, Fold):
+        whole = tuple(range(space))
+        return [whole if v.operands[0].ndim == space and place == _kept(space, v.attrs["axes"]) else None]
+    if v.op is broadcast:
+        return [tuple(place[a] for a in v.attrs["axes"])]
+    return [place if "elementwise" in v.op.traits else None] * len(v.operands)
+
+
+def _runs(rank: int, places: set[Place]) -> list[tuple[int, ...]]:
+    """Maximal runs of axes that every place contains whole, side by side, or not at all."""
+    runs: list[tuple[int, ...]] = []
+    for a in range(rank):
+        joined = bool(runs) and all((a in p) == (a - 1 in p) for p in places)
+        runs = [*runs[:-1], (*runs[-1], a)] if joined else [*runs, (a,)]
+    return runs
+
+
+def _rebuild(region: Region, places: dict[Value, Place], runs: list[tuple[int, ...]]) -> Region:
+    first = {run[0]: k for k, run in enumerate(runs)}
+    length = {run[0]: len(run) for run in runs}
+
+    def heads(place: Place) -> list[int]:
+        return [a for a in place if a in first]
+
+    def shape(v: Value) -> list:
+        place = places[v]
+        return [product(v.shape[place.index(a) : place.index(a) + length[a]]) for a in heads(place)]
+
+    types = [TensorType(p.dtype, shape(p) if p in places else p.shape) for p in region_params(region)]
+    done: dict[Value, Value] = {
+        p: param(i, t) for i, (p, t) in enumerate(zip(region_params(region), types, strict=True))
+    }
+    for v in postorder(region.results):
+        if v in done:
+            continue
+        operands = [done[o] for o in v.operands]
+        if v.op is constant:
+            done[v] = v
+        elif v not in places:
+            done[v] = make(v.op, operands, v.attrs)
+        elif v.op is broadcast:
+            own = heads(places[v])
+            axes = tuple(own.index(a) for a in heads(places[v.operands[0]]))
+            done[v] = (
+                broadcast(operands[0], axes=axes, shape=tuple(shape(v)))
+                if own != list(axes) or len(own) != len(axes)
+                else operands[0]
+            )
+        elif isinstance(v.op.lowering, Fold):
+            kept = heads(places[v])
+            axes = tuple(k for k, a in enumerate(heads(places[v.operands[0]])) if a not in kept)
+            done[v] = v.op(*operands, axes=axes)
+        elif "row_major" in v.op.traits:
+            done[v] = v.op(shape=tuple(shape(v)))
+        else:
+            done[v] = make(v.op, operands, v.attrs)
+    return Region(types, [done[r] for r in region.results])

@@ -1,0 +1,59 @@
+"""How long a step takes, roughly and for numbers instead of sizes: what choices between plans are weighed with.
+
+Nanoseconds of one core with vector units. Only ratios matter; they must be right in order of magnitude.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from symc.codegen.cpu.intrinsics import ONE_BY_ONE, VECTORIZED
+from symc.codegen.plan.gemm import is_product
+from symc.ir.dim import evaluate
+from symc.ir.traverse import postorder
+from symc.ir.types import TensorType, TupleType
+from symc.ir.value import Value
+
+Sizes = Mapping[str, int]
+
+#: An element of an arithmetic op, of a function that vectorizes, of one that loops or calls a library.
+CHEAP, FUNCTION, LIBRARY = 0.1, 0.7, 8.0
+#: A multiplication and addition of a matrix product, a byte that is read or written, a step that is called.
+MULTIPLY, BYTE, CALL = 0.06, 0.1, 100.0
+
+
+def cost(v: Value, sizes: Sizes) -> float:
+    """Nanoseconds that a step takes."""
+    return CALL + BYTE * sum(_bytes(x, sizes) for x in (*v.operands, v)) + work(v, sizes)
+
+
+def work(v: Value, sizes: Sizes) -> float:
+    """Nanoseconds of computing alone, without memory and without being called."""
+    if is_product(v):
+        inner = 1
+        for axis in v.attrs["contract"][0]:
+            inner *= evaluate(v.operands[0].shape[axis], sizes)
+        return MULTIPLY * inner * _elements(v, sizes)
+    if v.regions:
+        inside = sum(work(x, sizes) for r in v.regions for x in postorder(r.results))
+        return inside * (evaluate(v.attrs["length"], sizes) if v.op.name == "scan" else 1)
+    if not v.operands or "movement" in v.op.traits or v.op.name == "get":
+        return 0.0
+    return of_element(v.op.name) * max(_elements(x, sizes) for x in (*v.operands, v))
+
+
+def _types(v: Value) -> tuple[TensorType, ...]:
+    return v.type.items if isinstance(v.type, TupleType) else (v.type,)
+
+
+def _elements(v: Value, sizes: Sizes) -> int:
+    return max(evaluate(t.size, sizes) for t in _types(v))
+
+
+def _bytes(v: Value, sizes: Sizes) -> int:
+    return sum(evaluate(t.nbytes, sizes) for t in _types(v))
+
+
+def of_element(op: str) -> float:
+    """Nanoseconds that a scalar op takes, in a loop."""
+    return FUNCTION if op in VECTORIZED else LIBRARY if op in ONE_BY_ONE else CHEAP

@@ -1,0 +1,241 @@
+"""The sequence of steps: few live bytes at any time.
+
+Exact for small functions; otherwise the best of a few linear-time candidates, of which the order of the program itself
+is one. Sizes are compared at nominal numbers, so that the choice is the same in every process and for every call.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterable, Sequence
+
+from symc.codegen.plan.best_order import exact_order
+from symc.codegen.plan.cells import Work, waits
+from symc.codegen.plan.overwrite import Placer, placements
+
+#: Up to this many steps every sequence is considered.
+EXACT = 14
+#: Above this many steps only the cheapest candidates are.
+MANY = 20_000
+#: The part of the least peak, one in so many, that a sequence may take more which writes all states in place that can
+#: be: a fresh array for a state is memory too, which is cleared and mapped in every call.
+TOLERATED = 20
+
+
+def order(w: Work, exact: int = EXACT) -> list[int]:
+    """A sequence of the steps of ``w``. Its peak is never above that of the steps as they are numbered."""
+    placer = Placer(w)
+    numbers = w.numbers()
+    program = list(range(len(w.values)))
+    free, late = Edges(w), update_edges(w, placer)
+
+    def sequences(edges: Edges) -> list[tuple[int, list[int]]]:
+        found = [topological(w, edges, program) if edges.any else program]
+        if len(program) <= MANY:
+            found.append(topological(w, edges, needs_order(w, numbers)))
+        found.append(greedy(w, edges, numbers))
+        return [(peak(w, c, placer, numbers), c) for c in found]
+
+    every = sequences(free)
+    least, best = min(every, key=lambda c: c[0])
+    in_place = min(sequences(late), key=lambda c: c[0]) if late.any else None
+    if in_place is not None and in_place[0] <= least:
+        least, best = in_place
+    if len(program) <= exact:
+        found = exact_order(w, placer, numbers, least)
+        if found is not None:
+            least, best = peak(w, found, placer, numbers), found
+    if in_place is not None and in_place[0] <= min(every[0][0], least + least // TOLERATED):
+        return in_place[1]
+    return best
+
+
+def peak(w: Work, sequence: Sequence[int], placer: Placer | None = None, numbers: Sequence[int] | None = None) -> int:
+    """The most bytes (at nominal sizes) live at once, without inputs, states and constants."""
+    return max(curve(w, sequence, placer or Placer(w), numbers or w.numbers(), w.scratch()), default=0)
+
+
+def curve(w: Work, sequence: Sequence[int], placer: Placer, numbers: Sequence[int],
+          scratch: Sequence[int]) -> list[int]:
+    """The bytes live while each step of the sequence runs, without inputs, states and constants.
+
+    ``numbers``: bytes of every cell, ``scratch``: what every step needs for itself.
+    """
+    placed = placements(w, sequence, placer)
+    left = [len(r) for r in w.readers]
+    own = [0 if c in w.leaves else n for c, n in enumerate(numbers)]  # 0 in borrowed memory
+    live, out = 0, []
+    for s in sequence:
+        for c, over in zip(w.writes[s], placed[s], strict=True):
+            if over is None:
+                live += own[c]
+            else:
+                own[c], own[over] = own[over], 0
+        out.append(live + scratch[s])
+        for c in dict.fromkeys(w.reads[s]):
+            left[c] -= 1
+        for c in {*w.reads[s], *w.writes[s]}:
+            if left[c] == 0 and c not in placer.results:
+                live, own[c] = live - own[c], 0
+    return out
+
+
+class Edges:
+    """What must come before what besides the data: readers of a state before the step that writes over it, effects in
+    their order, what a second computation waits for."""
+
+    def __init__(self, w: Work):
+        self.n = len(w.values)
+        self.data: list[list[int]] = [[] for _ in range(self.n)]
+        for c, m in enumerate(w.maker):
+            if m >= 0:
+                self.data[m].extend(w.readers[c])
+        self.extra: dict[int, list[int]] = {}
+        for first, second in [*itertools.pairwise(w.effects), *waits(w)]:
+            self.extra.setdefault(first, []).append(second)
+        self.borrowing: set[int] = set()  # cells that will be written over a state
+
+    def after(self, s: int) -> Iterable[int]:
+        return [*(self.data[s] if s < self.n else ()), *self.extra.get(s, ())]
+
+    @property
+    def any(self) -> bool:
+        return bool(self.borrowing)
+
+    def add(self, before: Iterable[int], s: int, c: int) -> None:
+        self.borrowing.add(c)
+        for b in before:
+            self.extra.setdefault(b, []).append(s)
+
+    def reach(self, s: int, wanted: set[int], budget: int) -> tuple[bool, int]:
+        """Does ``s`` lead to any of ``wanted``? (True when the budget of visits runs out.) And what is left of it."""
+        seen, stack = {s}, [s]
+        while stack:
+            for t in self.after(stack.pop()):
+                budget -= 1
+                if t in wanted or budget < 0:
+                    return True, budget
+                if t not in seen:
+                    seen.add(t)
+                    stack.append(t)
+        return False, budget
+
+
+def update_edges(w: Work, placer: Placer) -> Edges:
+    """Put the writing of each state after the reading of its old value and after everything that may fail.
+
+    A state for which the program does not admit that is left out; it gets a fresh buffer.
+    """
+    edges = Edges(w)
+    barrier = edges.n  # stands for "nothing can fail any more"
+    if w.targets:
+        for s in sorted(w.fallible):
+            edges.extra.setdefault(s, []).append(barrier)
+    budget = 4 * edges.n + 10_000
+    for c, state in w.targets.items():
+        s = w.maker[c]
+        before = [t for t in w.readers[state] if t != s]
+        if s in w.fallible or not placer.fits(s, state, w.writes[s].index(c), c):
+            continue
+        blocked, budget = edges.reach(s, {*before, barrier}, budget)
+        if not blocked:
+            edges.add([*before, barrier], s, c)
+    return edges
+
+
+def _counts(edges: Edges) -> list[int]:
+    """How many steps each step (and the barrier) waits for."""
+    counts = [0] * (edges.n + 1)
+    for s in range(edges.n + 1):
+        for t in edges.after(s):
+            counts[t] += 1
+    return counts
+
+
+def topological(w: Work, edges: Edges, priority: Sequence[int]) -> list[int]:
+    """The sequence that follows ``priority`` (a permutation) as closely as the edges allow."""
+    rank = [0] * (edges.n + 1)
+    for k, s in enumerate(priority):
+        rank[s] = k
+    rank[edges.n] = -1
+    counts = _counts(edges)
+    ready = [(rank[s], s) for s in range(edges.n + 1) if counts[s] == 0]
+    heapq.heapify(ready)
+    out = []
+    while ready:
+        _, s = heapq.heappop(ready)
+        if s < edges.n:
+            out.append(s)
+        for t in edges.after(s):
+            counts[t] -= 1
+            if counts[t] == 0:
+                heapq.heappush(ready, (rank[t], t))
+    return out
+
+
+def greedy(w: Work, edges: Edges, numbers: Sequence[int]) -> list[int]:
+    """Always the step that adds least: bytes it writes less bytes that die with it; then the first in the program."""
+    results = set(w.results)
+    frees = [0 if c in w.leaves or c in results else n for c, n in enumerate(numbers)]
+    left = [len(r) for r in w.readers]
+    last = [sum(r) for r in w.readers]  # when one reader is left, it is this sum
+    adds = [sum(numbers[c] for c in writes if c not in edges.borrowing) for writes in w.writes]
+    for c, n in enumerate(left):
+        if n == 1:
+            adds[last[c]] -= frees[c]
+    counts = _counts(edges)
+    adds.append(0)
+    ready = [(adds[s], s) for s in range(edges.n + 1) if counts[s] == 0]
+    heapq.heapify(ready)
+    out, done = [], [False] * (edges.n + 1)
+    while ready:
+        weight, s = heapq.heappop(ready)
+        if done[s] or weight != adds[s]:
+            continue  # a newer entry has its present weight
+        done[s] = True
+        if s < edges.n:
+            out.append(s)
+            for c in dict.fromkeys(w.reads[s]):
+                left[c], last[c] = left[c] - 1, last[c] - s
+                if left[c] == 1:
+                    adds[last[c]] -= frees[c]
+                    if counts[last[c]] == 0 and not done[last[c]]:
+                        heapq.heappush(ready, (adds[last[c]], last[c]))
+        for t in edges.after(s):
+            counts[t] -= 1
+            if counts[t] == 0:
+                heapq.heappush(ready, (adds[t], t))
+    return out
+
+
+def needs_order(w: Work, numbers: Sequence[int]) -> list[int]:
+    """Depth first, operands that need most memory first (Sethi and Ullman's rule, as if the graph were a tree)."""
+    need, scratch = [0] * len(w.values), w.scratch()
+    before: list[list[int]] = []
+    for s, reads in enumerate(w.reads):
+        makers = [m for m in dict.fromkeys(w.maker[c] for c in reads) if m >= 0]
+        makers.sort(key=lambda m: sum(numbers[c] for c in w.writes[m]) - need[m])
+        before.append(makers)
+        held = most = 0
+        for m in makers:
+            most = max(most, held + need[m])
+            held += sum(numbers[c] for c in w.writes[m])
+        need[s] = max(most, held + sum(numbers[c] for c in w.writes[s]) + scratch[s])
+    roots = list(dict.fromkeys(w.maker[c] for c in w.results if w.maker[c] >= 0))
+    return _depth_first(roots, before)
+
+
+def _depth_first(roots: Sequence[int], before: Sequence[Sequence[int]]) -> list[int]:
+    out: list[int] = []
+    seen: set[int] = set()
+    stack = [(r, False) for r in reversed(roots)]
+    while stack:
+        s, entered = stack.pop()
+        if entered:
+            out.append(s)
+        elif s not in seen:
+            seen.add(s)
+            stack.append((s, True))
+            stack.extend((m, False) for m in reversed(before[s]))
+    return out

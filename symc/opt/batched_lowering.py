@@ -1,0 +1,50 @@
+"""at_once: what a CPU does one after the other, written so that a device can do all of it at once.
+
+Convolutions become one product for all samples. Otherwise they are loops over samples (see ``symc.ir.ops.conv``), whose
+windows stay in the cache of a CPU; a device has no use for that, and a launch for every sample takes longer than what
+it computes. Memory for the windows of all samples is the price.
+
+Windows that are added where they lie (``add_windows``, of convolutions and pooling backwards) become sums: what each
+element gets is gathered, and no two threads add to one place. That is done for windows of a few elements.
+
+The exponential of a matrix (``expm``), a call of SciPy otherwise, becomes products and one solve, as many for every
+matrix, so that nothing must be waited for.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from symc.ir.function import Function
+from symc.ir.location import NOWHERE
+from symc.ir.traverse import rebuild
+from symc.opt.engine.provenance import Provenance
+from symc.opt.engine.regions import in_bodies
+from symc.opt.loops.edit import Edit
+
+
+def at_once(provenance: Provenance, f: Function) -> Function:
+    """``f`` with such products and sums, in the bodies of its loops and branches too."""
+    return in_bodies(partial(_rewritten, provenance, "at_once"), f)
+
+
+def find_places(provenance: Provenance, f: Function) -> Function:
+    """``f`` with places of extremes found where their values are: two folds that vectorize, where one does not."""
+    return in_bodies(partial(_rewritten, provenance, "find_places"), f)
+
+
+def _rewritten(provenance: Provenance, name: str, f: Function) -> Function:
+    """``f`` with ops in the form that their fact of this name gives."""
+    if not any(name in v.op.facts for v in f.values()):
+        return f
+    edit = Edit(f, provenance, name)
+    for v in edit.values:
+        same = rebuild(v, [edit.done[o] for o in v.operands])
+        new = v.op.facts[name](same) if name in v.op.facts else None
+        if new is None:
+            edit.step(v)
+        else:
+            edit.done[v] = new
+            edit.note(new, edit.hints.get(v, NOWHERE))
+            edit.record(v, new)
+    return edit.finish()

@@ -1,0 +1,107 @@
+"""Index checks: generated kernels read where an index says, so an index that may be out of bounds is checked before.
+
+What is in bounds by construction (counting up to the size, positions of sorting, constants, remainders) is not checked.
+Where the reason lies outside of a loop or is a longer chain, `bounded` says so to who comes later.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from symc.ir.bodies import is_control
+from symc.ir.dim import Size, known_nonnegative
+from symc.ir.function import Function
+from symc.ir.location import NOWHERE, Inside, merge_inside
+from symc.ir.ops.index import index_operands, wrapped_index
+from symc.ir.ops.kernel import bounded, checked_index
+from symc.ir.traverse import rebuild, region_params
+from symc.ir.value import Region, Value, make
+from symc.opt.engine.regions import as_function, with_lines
+from symc.opt.facts.analysis import Analysis, Fact
+from symc.opt.facts.ranges import UNKNOWN, Range, range_of
+from symc.opt.facts.transfer.ends import whole
+
+
+def in_bounds(index: Value, size: Size) -> bool:
+    """Whether every element of ``index`` is known to be in [0, size), from itself and what it is a movement of."""
+    while "movement" in index.op.traits and len(index.operands) == 1 or _keeps_numbers(index):
+        if index.op is bounded and known_nonnegative(size - index.attrs["size"]):
+            return True
+        index = index.operands[0]
+    return _inside(range_of(index, lambda o: UNKNOWN), size)
+
+
+def indices_checked(v: Value) -> bool:
+    """Are all indices of a gather or scatter known to be in bounds? (True of ops that have none.)"""
+    return all(in_bounds(v.operands[k], v.operands[0].shape[a]) for k, a in index_operands(v))
+
+
+def _keeps_numbers(v: Value) -> bool:
+    """A cast to a dtype that holds every number of the operand's: a narrower one would wrap around."""
+    return v.op.name == "cast" and np.can_cast(v.operands[0].dtype, v.dtype, "safe")
+
+
+def check_indices(f: Function) -> Function:
+    """The function, and the bodies in it, with a check before every gather and scatter that may be out of bounds."""
+    return _Checker(f, Analysis()).run()
+
+
+class _Checker:
+    """The pass on one function. ``facts``: what is known of its values, from what is known of its params."""
+
+    def __init__(self, f: Function, facts: Analysis):
+        self.f, self.facts = f, facts
+        self.done: dict[Value, Value] = {}
+        self.hints = dict(f.hints)
+        self.inside: Inside = {region: dict(lines) for region, lines in f.inside.items()}
+        self.bodies: dict[tuple[Region, tuple[Fact, ...]], Region] = {}
+        self.checks: dict[tuple[Value, Size], Value] = {}
+
+    def run(self) -> Function:
+        f = self.f
+        for v in f.values():
+            operands = [self.done[o] for o in v.operands]
+            for k, axis in index_operands(v):
+                operands[k] = self._index(v, v.operands[k], operands[k], axis)
+            new = rebuild(v, operands)
+            if v.regions and is_control(v):
+                new = make(v.op, operands, v.attrs, [self._body(v, k) for k in range(len(v.regions))])
+            self.done[v] = new
+            if new is not v:
+                self.hints[new] = self.hints.get(new, NOWHERE) | f.hints.get(v, NOWHERE)
+        return with_lines(f.with_results([self.done[r] for r in f.body.results], self.hints), self.inside)
+
+    def _index(self, v: Value, old: Value, new: Value, axis: int) -> Value:
+        """The index ``new`` (``old`` in the function as it was), checked if that is needed."""
+        size = v.operands[0].shape[axis]
+        x = wrapped_index(old)
+        if x is not None and self.facts(x).nonnegative:  # nothing wraps around
+            old, new = x, self.done[x]
+        if in_bounds(new, size):
+            return new
+        out = self.checks.get((new, size))
+        if out is None:
+            known = _inside(whole(self.facts(old)), size)
+            out = bounded(new, size=size) if known else checked_index(new, v.operands[0], axis)
+            self.checks[new, size] = out
+        self.hints[out] = self.hints.get(out, NOWHERE) | self.f.hints.get(v, NOWHERE)
+        return out
+
+    def _body(self, v: Value, k: int) -> Region:
+        """Region ``k`` of a loop or branch, with what is known in it."""
+        region = v.regions[k]
+        facts = self.facts.of_region(v, k)
+        given = tuple(facts(p) for p in region_params(region))
+        found = self.bodies.get((region, given))
+        if found is None:
+            out = _Checker(as_function(region, self.inside), facts).run()
+            merge_inside(self.inside, out.inside)
+            merge_inside(self.inside, {out.body: {x: lines for x, lines in out.hints.items() if lines}})
+            found = self.bodies[region, given] = out.body
+        return found
+
+
+def _inside(found: Range, size: Size) -> bool:
+    """Whether a range is in [0, size)."""
+    low, high = found
+    return low is not None and high is not None and known_nonnegative(low) and known_nonnegative(size - 1 - high)

@@ -1,0 +1,382 @@
+"""Fusion: which ops run in one kernel. The decision is recorded in the IR as `fused` values.
+
+A group works over one space: values of its full shape, folds of them over one set of axes, and, where those axes are
+the last ones, row values computed from the folds and used again at full shape (softmax, layernorm, variance: one
+kernel). Folds over the first axes may be computed beside that, and nothing in the group reads them. Movements
+(broadcast, slice, transpose, pad, ...) of finished values cost nothing but an index and are repeated in every group
+that reads them. Updates, running sums and sorting end a kernel: they take in what makes their elements,
+and nothing in the group reads them. What an update is written into is read by nothing else there, so that it can be in
+place.
+
+Groups have levels: a group's operands come from strictly lower levels. A value may join a group only at the highest
+level among its operands, so that no cycle between kernels can arise, without any search. Afterwards a group read by one
+other group alone moves into it. Both steps are linear in the size of the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from symc.ir.function import Function
+from symc.ir.location import NOWHERE
+from symc.ir.op import Update, View
+from symc.ir.ops.kernel import fused, results_of
+from symc.ir.ops.put import abreast, is_end
+from symc.ir.ops.shape import concat
+from symc.ir.traverse import postorder, rebuild
+from symc.ir.value import Value
+from symc.opt.engine.provenance import Provenance
+from symc.opt.engine.regions import in_bodies
+from symc.opt.fusion.groups import Group, Shape, is_costly, is_full, space
+from symc.opt.fusion.kernel_form import Forms
+from symc.opt.fusion.kernel_ops import (
+    is_fold,
+    is_free,
+    is_kernel_op,
+    needs_memory,
+    reads_anywhere,
+    reads_in_place,
+    reads_lines,
+)
+from symc.opt.fusion.late_folds import axes_together, can_be_late, trailing
+
+#: Compile time of a kernel grows faster than its size; a longer chain becomes several (often equal) kernels.
+MAX_VALUES = 64
+
+#: Groups up to this size join others of their space and level even if they share no operand: fewer launches.
+SMALL = 8
+
+#: A kernel that waits for operands reads at most about this many: they are all in memory when it runs.
+MAX_HELD = 8
+
+
+class Fusion:
+    """One run of the pass over one function."""
+
+    def __init__(self, f: Function, provenance: Provenance | None = None):
+        self.f = f
+        self.provenance = provenance
+        self.values = f.values()
+        self.position = {v: k for k, v in enumerate(self.values)}
+        self.group: dict[Value, Group] = {}
+        self.level: dict[Value, int] = {}
+        self.reads: dict[Value, tuple[Value, ...]] = {}  # finished values behind an inlined one
+        self.known: dict[Value, list[Value]] = {}  # the answers of ``sources``
+        self.forms = Forms()
+        self.inlined = self._find_inlined()
+
+    def _find_inlined(self) -> set[Value]:
+        """Values never given memory: movements, iotas, sizes and splats whose every user is a kernel op."""
+        wanted: set[Value] = set(self.f.body.results)
+        inlined: set[Value] = set()
+        numbers: set[Value] = set()  # scalars made of sizes and constants alone
+        for v in self.values:
+            if not v.operands and is_free(v) or _is_number(v, numbers):
+                numbers.add(v)
+        for v in reversed(self.values):
+            if v not in wanted and (v in numbers or is_free(v)):
+                inlined.add(v)
+            else:
+                wanted.update(v.operands if isinstance(v.op.lowering, View) else needs_memory(v))
+        return inlined
+
+    def sources(self, v: Value) -> list[Value]:
+        """The finished values that ``v`` reads, through inlined ones."""
+        found = self.known.get(v)
+        if found is None:
+            out: dict[Value, None] = {}
+            for o in v.operands:
+                if o in self.inlined:
+                    out.update(dict.fromkeys(self.reads[o]))
+                else:
+                    out[o] = None
+            found = self.known[v] = list(out)
+        return found
+
+    def _behind(self, o: Value) -> tuple[Value, ...]:
+        """``o`` itself if it is finished, else what it is made of. (Values are visited operands first.)"""
+        return self.reads[o] if o in self.inlined else (o,)
+
+    # -- forming groups
+
+    def run(self) -> Function:
+        leaves = set(self.f.params)
+        for v in self._by_height():
+            if v in self.inlined:
+                self.reads[v] = tuple(self.sources(v))
+            elif v in leaves or v.op.name == "constant":
+                self.level[v] = 0
+            elif v.op.name == "get":
+                self.level[v] = self.level[v.operands[0]]
+            elif is_kernel_op(v) and not isinstance(v.op.lowering, View):
+                self._place(v)
+            else:  # a view, too, that must lie in memory: it lies where its operand does
+                self.level[v] = 1 + max((self._level(s) for s in self.sources(v)), default=0)
+        self._sink()
+        self._join_siblings()
+        return self._emit()
+
+    def _by_height(self) -> list[Value]:
+        """Operands first, layer by layer: equal steps of a long chain fill groups alike, and become equal kernels."""
+        height: dict[Value, int] = {}
+        for v in self.values:
+            height[v] = 1 + max((height[o] for o in v.operands), default=0)
+        return sorted(self.values, key=lambda v: (height[v], v.op.name, str(v.type), self.position[v]))
+
+    def _level(self, v: Value) -> int:
+        return self.group[v].find().level if v in self.group else self.level[v]
+
+    def _place(self, v: Value) -> None:
+        """Put ``v`` into the group of its operands where that is possible, else into a new one."""
+        sources = self.sources(v)
+        top = max((self._level(s) for s in sources), default=0)
+        near = list(dict.fromkeys(self.group[s].find() for s in sources if s in self.group and self._level(s) == top))
+        blocked = any(s not in self.group and self._level(s) == top for s in sources)
+        target = max(near, key=lambda g: len(g.shape)) if near and not blocked else None
+        axes = v.attrs["axes"] if is_fold(v) else None
+        if target is None or not self._fits([v], target, near, axes):
+            target = Group(top + 1, space(v))
+            near = []
+        for g in near:
+            target.take(g)
+        target.take_axes(axes)
+        target.values[v] = None
+        target.ends += [v] if is_end(v) else []
+        target.costly = is_costly(v)
+        self.group[v] = target
+
+    def _fits(
+        self,
+        joining: Sequence[Value],
+        target: Group,
+        merged: Sequence[Group],
+        axes: tuple[int, ...] | None,
+        limit: int = MAX_VALUES,
+    ) -> bool:
+        """Whether ``merged`` can become one with ``target`` and ``joining`` be computed there."""
+        if sum(len(g.values) for g in merged) >= limit:
+            return False
+        together, one = self._axes(joining, target, merged, axes)
+        if not together:
+            return False
+        if len({g.costly for g in merged} | set(map(is_costly, joining))) > 1:
+            return False
+        rows = target.shape[: len(target.shape) - len(one)] if one is not None and trailing(target.shape, one) else None
+        for g in merged:
+            if g.shape != target.shape and (g.shape != rows or g.axes is not None):
+                return False
+        inside = set(merged)
+        ends = dict.fromkeys([v for g in (*merged, target) for v in g.ends] + [v for v in joining if is_end(v)])
+        if ends:
+            others = [*joining, *[v for g in merged for v in g.values]]
+            if one is not None or not self._updates_alone(ends, others):
+                return False
+        return all(self._can_compute(v, target.shape, one, rows, inside) for v in joining)
+
+    def _axes(self, joining: Sequence[Value], target: Group, merged: Sequence[Group], axes: tuple[int, ...] | None,
+              ) -> tuple[bool, tuple[int, ...] | None]:
+        """Whether the folds of these groups can be in one, and what its axes are then."""
+        groups = dict.fromkeys([target, *merged])
+        found = [a for a in [axes, *[g.axes for g in groups]] if a is not None]
+        mixed = any(g.late for g in groups)
+        if len(set(found)) <= 1 and not mixed:
+            return True, next(iter(found), None)
+        values = dict.fromkeys([*joining, *[v for g in groups for v in g.values]])
+        folds = [v for v in values if is_fold(v) and space(v) == target.shape]
+        return axes_together(target.shape, found, folds, mixed)
+
+    def _can_compute(
+        self, v: Value, shape: Shape, axes: tuple[int, ...] | None, rows: Shape | None, inside: set[Group]
+    ) -> bool:
+        full = space(v) == shape
+        if is_end(v):
+            own = [] if reads_lines(v) else [v.operands[1]] if isinstance(v.op.lowering, Update) else v.operands
+            return full and all(self._can_read(o, full, shape, axes, rows, inside) if o in own else
+                                not self._near(o, inside) for o in v.operands)
+        if reads_anywhere(v) or not full and (is_fold(v) or space(v) != rows):
+            return False
+        if not reads_in_place(v) and any(self._near(o, inside) for o in v.operands):
+            return False  # a movement that is a result reads what it moves elsewhere: that must be finished
+        return all(self._can_read(o, full, shape, axes, rows, inside) for o in v.operands)
+
+    def _can_read(self, o: Value, full: bool, shape: Shape, axes: tuple[int, ...] | None, rows: Shape | None,
+                  inside: set[Group]) -> bool:
+        """A value of the group must be read at the index at which the group computes it."""
+        near = self._near(o, inside)
+        if not near:
+            return True
+        if any(is_end(s) or is_fold(s) and s.attrs["axes"] != axes for s in near):
+            return False
+        if o not in self.inlined:
+            return is_full(o, shape) == full and (full or rows is not None)
+        return (
+            full
+            and rows is not None
+            and o.op.name == "broadcast"
+            and o.shape == shape
+            and o.operands[0] in near
+            and not is_full(o.operands[0], shape)
+            and o.attrs["axes"] == tuple(range(len(rows)))
+        )
+
+    def _near(self, o: Value, inside: set[Group]) -> list[Value]:
+        """The values of the groups that ``o`` is, or is made of."""
+        return [s for s in self._behind(o) if s in self.group and self.group[s].find() in inside]
+
+    def _updates_alone(self, ends: Iterable[Value], others: Iterable[Value]) -> bool:
+        """Whether nothing reads what is updated, so that it can be updated in place."""
+        for end in ends:
+            if isinstance(end.op.lowering, Update) and end.operands[0] not in self.inlined:
+                for v in others:
+                    read = v.operands[1:] if v is end else v.operands
+                    if any(end.operands[0] in self._behind(o) for o in read):
+                        return False
+        return True
+
+    # -- moving groups to their only reader
+
+    def _sink(self) -> None:
+        """A group whose results one other group alone reads becomes part of it."""
+        readers: dict[Group, dict[Group | None, list[Value]]] = {}
+        for v in self.f.body.results:
+            if v in self.group:
+                readers.setdefault(self.group[v].find(), {})[None] = []
+        for u in self.values:
+            if u in self.inlined:
+                continue
+            own = self.group[u].find() if u in self.group else None
+            for s in self.sources(u):
+                g = self.group[s].find() if s in self.group else None
+                if g is not None and g is not own:
+                    readers.setdefault(g, {}).setdefault(own, []).append(u)
+        for g in sorted(readers, key=lambda g: -g.level):
+            by: dict[Group | None, list[Value]] = {}
+            for h, users in readers[g].items():
+                by.setdefault(None if h is None else h.find(), []).extend(users)
+            if len(by) == 1 and None not in by:
+                target = next(iter(by))
+                assert target is not None
+                if (target is not g and self._fits(by[target], target, [g, target], None, 2 * MAX_VALUES)
+                        and not self._holds_much(g, target)):
+                    target.take(g)
+
+    def _holds_much(self, g: Group, target: Group) -> bool:
+        """Would ``g``, computed later, hold many arrays until then? A long sum of what comes one after another is taken
+        a few terms at a time."""
+        if g.level + 1 >= target.level:
+            return False
+        both = {v for h in (g, target) for v in h.values}
+        return len({s for v in both for s in self.sources(v) if s.shape and s.operands} - both) > MAX_HELD
+
+    # -- joining groups side by side
+
+    def _join_siblings(self) -> None:
+        """Groups of one level over one space that read a common array, or are small, become one kernel."""
+        open_groups: dict[tuple[int, Shape], list[tuple[Group, set[Value]]]] = {}
+        for g in dict.fromkeys(self.group[v].find() for v in self.values if v in self.group):
+            reads = {s for v in g.values for s in self.sources(v) if s.shape}
+            near = open_groups.setdefault((g.level, g.shape), [])
+            for other, others in near[-4:]:
+                if _checks(g) != _checks(other):
+                    continue  # a kernel that may fail cannot write over a state
+                small = len(g.values) <= SMALL and len(other.values) <= MAX_VALUES // 4
+                if (small or not reads.isdisjoint(others)) and self._fits([], other, [g, other], None):
+                    other.take(g)
+                    others |= reads
+                    break
+            else:
+                near.append((g, reads))
+
+    # -- writing the result
+
+    def _emit(self) -> Function:
+        needed = set(self.f.body.results)
+        for u in self.values:
+            if u not in self.inlined:
+                own = self.group[u].find() if u in self.group else None
+                needed.update(s for s in self.sources(u) if s not in self.group or self.group[s].find() is not own)
+        done: dict[Value, Value] = {p: p for p in self.f.params}
+        hints = dict(self.f.hints)
+        units = [v for v in self.values if v not in self.inlined]
+        written: set[Group] = set()
+        for v in sorted(units, key=lambda v: (self._level(v), self.position[v])):
+            g = self.group[v].find() if v in self.group else None
+            if g is None:
+                new = done[v] = rebuild(v, [done[o] for o in v.operands])
+                hints[new] = hints.get(new, NOWHERE) | self.f.hints.get(v, NOWHERE)
+            elif g not in written:
+                written.add(g)
+                self._emit_group(g, needed, done, hints)
+        return self.f.with_results([done[r] for r in self.f.body.results], hints)
+
+    def _emit_group(self, g: Group, needed: set[Value], done: dict[Value, Value], hints: dict) -> None:
+        members = sorted(g.values, key=self.position.__getitem__)
+        results = [v for v in members if v in needed]
+        full = [v for v in results if is_full(v, g.shape)]
+        down = [v for v in members if is_fold(v)] if g.axes is not None and not trailing(g.shape, g.axes) else []
+        if full and not all(can_be_late(v, False) for v in down):
+            # a kernel that runs down columns has no place for full results: they get a kernel of their own
+            self._emit_kernel(members, full, done, hints)
+            results = [v for v in results if v not in full]
+            if not results:
+                return
+        self._emit_kernel(members, results, done, hints)
+
+    def _emit_kernel(
+        self, members: Sequence[Value], results: Sequence[Value], done: dict[Value, Value], hints: dict
+    ) -> None:
+        inside = {v for v in members if v not in done}
+        reads: dict[Value, None] = {}
+        for v in postorder(results, stop=lambda v: v not in inside and v not in self.inlined):
+            if v in inside:
+                reads.update(dict.fromkeys(s for s in self.sources(v) if s not in inside))
+        first, results, region = self.forms.of(reads, results)
+        new = fused(*[done[s] for s in first], regions=[region])
+        lines = NOWHERE.union(*[self.f.hints.get(v, NOWHERE) for v in members])
+        for old, projection in zip(results, results_of(new), strict=True):
+            done[old] = projection
+            hints[projection] = hints.get(projection, NOWHERE) | lines
+        hints[new] = lines
+        if self.provenance is not None:
+            self.provenance.kernels.update((v, new) for v in inside if v not in self.provenance.kernels)
+
+
+def _checks(g: Group) -> bool:
+    return any("checks" in v.op.traits for v in g.values)
+
+
+def _is_number(v: Value, numbers: set[Value]) -> bool:
+    return bool(v.operands) and is_kernel_op(v) and not v.shape and all(o in numbers for o in v.operands)
+
+
+def fuse(f: Function, provenance: Provenance | None = None) -> Function:
+    """The function with everything that kernels can compute gathered in `fused` values."""
+    return Fusion(_abreast(f), provenance).run()
+
+
+def fuse_all(provenance: Provenance, f: Function) -> Function:
+    """``fuse``, in the bodies of loops and branches too; records which kernel computes what."""
+    return in_bodies(partial(fuse, provenance=provenance), f)
+
+
+def _abreast(f: Function) -> Function:
+    """Each `concat` of equal parts that is given memory is written part by part: no element chooses its part."""
+    if not any(map(_has_equal_parts, f.values())):
+        return f
+    inlined = Fusion(f).inlined
+    done: dict[Value, Value] = {}
+    hints = dict(f.hints)
+    for v in f.values():
+        operands = [done[o] for o in v.operands]
+        new = rebuild(v, operands)
+        if v not in inlined and _has_equal_parts(v):
+            new = abreast(*operands, axis=v.attrs["axis"])
+        done[v] = new
+        if new is not v and v in f.hints:
+            hints[new] = hints.get(new, NOWHERE) | f.hints[v]
+    return f.with_results([done[r] for r in f.body.results], hints)
+
+
+def _has_equal_parts(v: Value) -> bool:
+    return v.op is concat and is_kernel_op(v) and all(o.type is v.operands[0].type for o in v.operands)

@@ -1,0 +1,71 @@
+"""Groups of values that become one kernel each: what ``symc.opt.fusion.fuse`` decides about, while it decides."""
+
+from __future__ import annotations
+
+from symc.ir.dim import Size
+from symc.ir.ops.put import space_of
+from symc.ir.record import dataclass, field
+from symc.ir.value import Value
+from symc.opt.fusion.kernel_ops import is_fold
+from symc.opt.fusion.late_folds import trailing
+
+Shape = tuple[Size, ...]
+
+
+@dataclass(eq=False)
+class Group:
+    """Values that will be one kernel. ``shape`` is the full space, ``axes`` what its folds reduce (None: no folds).
+
+    ``ends``: the updates and running sums among them, which nothing else in the group reads. ``late``: there are folds
+    over other axes, which nothing in the group reads either.
+    """
+
+    level: int
+    shape: Shape
+    axes: tuple[int, ...] | None = None
+    values: dict[Value, None] = field(default_factory=dict)
+    ends: list[Value] = field(default_factory=list)
+    late: bool = False
+    costly: bool = False  # all its values have the trait "costly", or none has
+    into: Group | None = None  # where it was merged
+
+    def find(self) -> Group:
+        g = self
+        while g.into is not None:
+            g = g.into
+        return g
+
+    def take(self, g: Group) -> None:
+        """``g`` becomes part of this."""
+        if g is not self:
+            self.take_axes(g.axes)
+            self.late |= g.late
+            self.values.update(g.values)
+            self.ends += g.ends
+            g.into = self
+
+    def take_axes(self, axes: tuple[int, ...] | None) -> None:
+        """Note that folds over ``axes`` have come."""
+        if axes is None or axes == self.axes:
+            return
+        if self.axes is not None or self.late and not trailing(self.shape, axes):
+            self.late = True
+            self.axes = next((a for a in (axes, self.axes) if trailing(self.shape, a)), None)
+        else:
+            self.axes = axes
+
+
+def is_costly(v: Value) -> bool:
+    """Keeping it costs less than computing it once more, or than what its branches keep from vectorizing: it shares
+    kernels with its like alone."""
+    return "costly" in v.op.traits
+
+
+def is_full(v: Value, shape: Shape) -> bool:
+    """Whether a value of a group over ``shape`` is computed at every index, not once a row."""
+    return not is_fold(v) and v.ndim == len(shape)
+
+
+def space(v: Value) -> Shape:
+    """The indices at which a group computes ``v``."""
+    return v.operands[0].shape if is_fold(v) else space_of(v)

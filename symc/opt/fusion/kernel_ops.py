@@ -1,0 +1,88 @@
+"""What kernels can compute, and how their ops read their operands: the facts that fusion decides by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from symc.ir.op import Element, Fold, Sorting
+from symc.ir.ops.put import is_end
+from symc.ir.types import TupleType
+from symc.ir.value import Value
+from symc.opt.facts.bounds import indices_checked
+
+#: A kernel chooses the operand of a concat element by element; with many operands a copy of each is better.
+MAX_CONCAT = 8
+
+
+def is_movement(v: Value) -> bool:
+    """An op that only says where each element comes from."""
+    return "movement" in v.op.traits and element_form(v) is not None
+
+
+def element_form(v: Value) -> Element | None:
+    """How one element of ``v`` is computed, if it can be."""
+    if isinstance(v.op.lowering, Element):
+        return v.op.lowering
+    if "element" in v.op.facts and _only_unit_axes(v):
+        return v.op.facts["element"]
+    return None
+
+
+def _only_unit_axes(v: Value) -> bool:
+    return [s for s in v.shape if s != 1] == [s for s in v.operands[0].shape if s != 1]
+
+
+def is_kernel_op(v: Value) -> bool:
+    """Whether generated kernels can compute ``v``."""
+    kinds = set()
+    for x in (v, *v.operands):
+        if isinstance(x.type, TupleType):
+            return False
+        kinds.add(x.type.dtype.kind)
+    if v.op.name == "concat" and len(v.operands) > MAX_CONCAT:
+        return False
+    if is_end(v):
+        return indices_checked(v) and _is_short(v)
+    if "c" in kinds:
+        return is_movement(v) or not {"complex_kernel", "indexing"}.isdisjoint(v.op.traits)
+    return is_fold(v) or element_form(v) is not None
+
+
+def is_fold(v: Value) -> bool:
+    return isinstance(v.op.lowering, Fold)
+
+
+def reads_in_place(v: Value) -> bool:
+    """Operands are read at the index at which the value is computed."""
+    form = element_form(v)
+    return is_fold(v) or form is not None and form.f is None
+
+
+def reads_anywhere(v: Value) -> bool:
+    """Operands are read at indices that depend on data: they must be finished."""
+    return "indexing" in v.op.traits and not is_end(v)
+
+
+def needs_memory(v: Value) -> Sequence[Value]:
+    """The operands that must be arrays in memory where ``v`` is computed."""
+    if not is_kernel_op(v):
+        return v.operands
+    return v.operands[:1] if reads_anywhere(v) or reads_lines(v) else ()
+
+
+def _is_short(v: Value) -> bool:
+    """Whether a kernel sorts ``v``, if sorting it is. (A library does that faster where there is much to sort.)"""
+    size = v.shape[v.attrs["axis"]] if isinstance(v.op.lowering, Sorting) else 0
+    return isinstance(size, int) and size <= Sorting.MOST
+
+
+def reads_lines(v: Value) -> bool:
+    """Whether an element of ``v`` depends on all along an axis, again and again: they must be in memory."""
+    return isinstance(v.op.lowering, Sorting) and v.op.lowering.places
+
+
+def is_free(v: Value) -> bool:
+    """Costs nothing to repeat: a movement, or a leaf that is no array in memory."""
+    if v.op.name == "constant":
+        return not v.shape
+    return is_kernel_op(v) and (is_movement(v) or not v.operands)

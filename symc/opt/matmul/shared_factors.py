@@ -1,0 +1,73 @@
+"""share_factors: a matrix that is factorized anyway is not factorized once more for less.
+
+The gradient of eigenvalues needs eigenvectors: then the eigenvalues come with them. An equation with the transposed
+matrix is solved by the factors of the matrix. Equal factorizations are one value without this pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+
+from symc.ir.function import Function
+from symc.ir.location import NOWHERE
+from symc.ir.op import Op
+from symc.ir.ops.factor import lu_factor
+from symc.ir.ops.leaf import get
+from symc.ir.ops.solve import lu_solve
+from symc.ir.ops.spectral import eig, eigh, eigvals, eigvalsh, svd, svdvals
+from symc.ir.traverse import replace
+from symc.ir.value import Value
+from symc.opt.engine.provenance import Provenance
+from symc.opt.engine.regions import in_bodies
+from symc.opt.loops.edit import Edit
+
+#: What gives the values alone: what gives them with vectors, as which result.
+WITH_VECTORS: dict[Op, tuple[Op, int]] = {eigvalsh: (eigh, 0), eigvals: (eig, 0), svdvals: (svd, 1)}
+
+
+def share_factors(provenance: Provenance, f: Function) -> Function:
+    """``f`` with fewer factorizations, in the bodies of its loops and branches too."""
+    return in_bodies(partial(_share, provenance), f)
+
+
+def _share(provenance: Provenance, f: Function) -> Function:
+    values = f.values()
+    there = set(values)
+    found = {v: new for v in values if (new := _shared(v, there)) is not None}
+    if not found:
+        return f
+    edit = Edit(f, provenance, "share_factors")
+    for v in edit.values:
+        if v in found:
+            (new,) = replace([found[v]], edit.done)
+            edit.done[v] = new
+            edit.note(new, edit.hints.get(v, NOWHERE))
+            edit.record(v, new)
+        else:
+            edit.step(v)
+    return edit.finish()
+
+
+def _shared(v: Value, there: Collection[Value]) -> Value | None:
+    """``v`` by a factorization that is there."""
+    if v.op in WITH_VECTORS:
+        op, which = WITH_VECTORS[v.op]
+        attrs = dict(v.attrs) if op is not svd else {"full": False}
+        for whole in (op(*v.operands, **attrs), *([svd(*v.operands, full=True)] if op is svd else [])):
+            if whole in there:
+                return whole[which]
+    if v.op is lu_solve and v.dtype.kind == "f":
+        lu, perm, b = v.operands
+        if lu.op is get and perm.op is get and lu.operands == perm.operands and lu.operands[0].op is lu_factor:
+            turned = _turned(lu.operands[0].operands[0])
+            if turned is not None and lu_factor(turned) in there:
+                other = lu_factor(turned)
+                return lu_solve(other[0], other[1], b, trans="t" if v.attrs["trans"] == "n" else "n")
+    return None
+
+
+def _turned(a: Value) -> Value | None:
+    """What ``a`` is the transpose of."""
+    last = a.ndim - 1
+    return a.operands[0] if a.op.name == "transpose" and a.attrs["perm"] == (*range(last - 1), last, last - 1) else None

@@ -1,0 +1,1 @@
+"""Machine code and recordings on disk: private, by content, checked before use."""

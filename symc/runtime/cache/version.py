@@ -1,0 +1,75 @@
+"""What machine code and recordings on disk depend on, beside what they are made of: sources, libraries, processor.
+
+Files are told apart by size and time of change, as Python tells whether its own caches are stale: reading them all
+would take longer than running most functions.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import platform
+import sys
+
+import numpy as np
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+#: What a library's version is told by.
+LIBRARIES = {"llvmlite": "_version.py", "scipy": "version.py"}
+
+
+@functools.cache
+def of_compilers() -> str:
+    """What decides what machine code a text becomes: the compilers and what kernels call, LLVM, the processor."""
+    return "\n".join([*_files("runtime", "ir/ops"), *map(_library, LIBRARIES), *_machine()])
+
+
+@functools.cache
+def of_everything() -> str:
+    """What decides what a program becomes: all of symc too."""
+    return "\n".join([*_files(""), np.__version__, of_compilers()])
+
+
+def _files(*folders: str) -> list[str]:
+    found: list[str] = []
+    pending = [os.path.join(PACKAGE, f) for f in folders]
+    while pending:
+        with os.scandir(pending.pop()) as entries:
+            for e in entries:
+                if e.is_dir():
+                    if e.name != "__pycache__":
+                        pending.append(e.path)
+                elif e.name.endswith(".py"):
+                    s = e.stat()
+                    found.append(f"{e.path} {s.st_size} {s.st_mtime_ns}")
+    return sorted(found)
+
+
+def _library(name: str) -> str:
+    """A library, by where it is and when it was put there; it is not imported."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        return f"no {name}"
+    path = os.path.join(os.path.dirname(spec.origin), LIBRARIES[name])
+    s = os.stat(path if os.path.exists(path) else spec.origin)
+    return f"{spec.origin} {s.st_size} {s.st_mtime_ns}"
+
+
+def _machine() -> list[str]:
+    """The interpreter, whose objects some code reads, and the processor."""
+    return [str(sys.implementation.cache_tag), getattr(sys, "abiflags", ""), platform.machine(), _processor()]
+
+
+def _processor() -> str:
+    """The model and what it can do, as the kernel says; as LLVM says where the kernel does not."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as f:
+            first = f.read(1 << 14).partition("\n\n")[0]
+    except OSError:
+        from llvmlite import binding
+
+        return f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
+    told = [line for line in first.splitlines() if line.startswith(("vendor_id", "cpu family", "model", "stepping",
+                                                                    "flags", "Features", "CPU "))]
+    return "\n".join(told)

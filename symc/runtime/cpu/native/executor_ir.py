@@ -1,0 +1,551 @@
+"""The native interpreter of plans: one LLVM function, built once in a process through llvmlite, without Numba.
+
+``i64 run(i64 *memory)`` runs the instructions in ``memory`` and returns 0, or the number that stopped it. ``memory``
+begins with data, the first words of which are those in ``Word``. ``i64 prepare(i64 *memory)`` runs those from
+``Word.PREPARE`` on, which look at the arguments of a call and compute what depends on their sizes.
+
+An instruction is a word that says what to do and words that say with what: a *slot* is the index of a word of data,
+which holds an address or a number; a *target* is a position relative to the start of the code. (Instructions are words
+too: what depends on sizes may be moved into them.) What they do is said in ``Op``; what a plan becomes is decided in
+``symc.runtime.cpu.lower``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import platform
+from collections.abc import Callable
+from typing import Any
+
+from symc.ir.locks import new_lock
+from symc.runtime.cache.machine_code import load_module
+from symc.runtime.cpu.native.pool_ir import Pool
+
+#: How many pointers the routines take that can be called: BLAS, LAPACK, and what is beside it.
+ARITIES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15)
+
+
+class Op(enum.IntEnum):
+    """Instructions, with their operands. ``S[a]`` is the word of data at index a."""
+
+    HALT = 0  #          ()                           stop, return 0
+    LAUNCH = 1  #        (entry, args, first, n, *s)  data[first + k] = S[s[k]] for k < n; entry(address of data[args])
+    COPY = 2  #          (to, from, nbytes)           copy bytes between the addresses S[to], S[from], unless equal
+    CLEAR = 3  #         (to, nbytes)                 zero bytes at address S[to]
+    MOVE = 4  #          (a, b, k)                    S[a] = S[b] + k
+    SET = 5  #           (a, k)                       S[a] = k
+    SWAP = 6  #          (a, b)                       exchange S[a] and S[b]
+    JUMP = 7  #          (target)                     forward
+    LOOP = 8  #          (a, target)                  S[a] -= 1; jump if it is still positive
+    JUMP_IF_ZERO = 9  #  (a, target)                  jump if the byte at address S[a] is 0
+    JUMP_IF_LESS = 10  # (a, k, target)               jump if S[a] < k
+    SWITCH = 11  #       (a, n, *targets)             jump to the target that the i64 at address S[a], clamped, chooses
+    STORE = 12  #        (a, b)                       the i64 at address S[a] = S[b]
+    OPEN = 13  #         (first, n, type)             for n slots from first on: where the data of array S[i] is
+    CALLBACK = 14  #     (number)                     call Python; stop with FAILED if that fails
+    AGAIN = 15  #        (target)                     jump back
+    LAP = 16  #          (a, limit)                   a lap of the clock, see `Lap`; logged as one of the first `limit`
+    PIECES = 17  #       (entry, args, first, n, count, units, grain, most, ends, worth, *s)  as LAUNCH, by several
+    #                                                 threads if it is worth it (1, else 0), see `pool_ir`; the entry
+    #                                                 may be the number of a word of the pool
+    JUMP_UNLESS_ZERO = 18  # (a, target)              jump if the i64 at address S[a] is not 0
+    STOP_IF_FAILED = 19  # ()                         stop if Python has failed in a kernel, which was given SELF
+    ARGUMENT = 20  #     (a, n, dims, type)           S[a], an array object of n axes, becomes where its data is; its
+    #                                                 sizes go to data[dims...]; S[CHANGED] = 1 if one was another
+    ADD = 21  #          (a, b, c)                    S[a] = S[b] + S[c]; what exceeds 64 bits sets S[BAD]
+    MUL = 22  #          (a, b, c)
+    FLOORDIV = 23  #     (a, b, c)                    0, and S[BAD], for S[c] = 0
+    MOD = 24  #          (a, b, c)
+    MIN = 25  #          (a, b, c)
+    MAX = 26  #          (a, b, c)
+    LESS = 27  #         (a, b, c)                    S[a] = 1 if S[b] < S[c], else 0
+    STOP_IF_LESS = 28  # (a, b, status)               stop with a status if S[a] < S[b]
+    STOP_UNLESS_EQUAL = 29  # (a, b, status)          stop with a status unless S[a] = S[b]
+    CALL = 32  #         (entry, *s)                  entry(S[s[0]], ...), with as many slots as CALL + n says
+
+
+class Word(enum.IntEnum):
+    """The first words of data."""
+
+    CODE = 0  #      where the code starts
+    FAILED = 1  #    1 while Python is called; it becomes 0 when the call has succeeded
+    LEFT = 2  #      LOOP, AGAIN and kernels that are loops count this down; at 0 Python is called with the number PULSE
+    CALLBACK = 3  #  the address of a function void(i64 number) for CALLBACK and pulses
+    PULSE = 4
+    CLOCK = 5  #     what the clock showed at the last lap
+    LOGGED = 6  #    how many laps are in the log
+    LOG = 7  #       the address of the log: for each lap its slot and what the clock showed
+    POOL = 8  #      the address of the pool of threads, 0 until it is needed
+    THREADS = 9  #   how many threads PIECES may use
+    LIMIT = 10  #    1: BLAS is limited to one thread during the run
+    SELF = 11  #     the address of these words
+    PREPARE = 12  #  where the code starts that looks at arguments
+    CHANGED = 13  #  1 if the sizes are not those that the words were computed for
+    BAD = 14  #      1 if a number did not fit
+    ARENA = 15  #    the address of the arena, how many bytes it has, and how many are needed
+    HAVE = 16
+    NEED = 17
+    LONG = 18  #     1 if a run takes so long that other threads should run meanwhile
+    LARGE = 19  #    1 if a result is so large that its memory is kept
+    MAY_LIMIT = 20  # 1: BLAS is to be limited where it multiplies much
+    BUSY = 21  #     1 while a call of an entry runs
+    WANTS = 22  #    1 if the pool is needed: threads are worth it, or BLAS is to be limited
+    POOLED = 23  #   1 if it is there, or never needed
+
+
+class Lap(enum.IntEnum):
+    """The words of laps, from the slot a on: the time from the lap before, of whatever slot, to here."""
+
+    RUNS = 0  #   how many
+    TICKS = 1  #  all in all
+    LEAST = 2  #  the shortest
+
+
+#: A number of steps that no loop takes.
+NEVER = 2**62
+#: What the run returns where Python has failed.
+FAILED = 1
+#: What OPEN returns where an object is no array.
+NOT_ARRAY = -2
+#: What preparing returns where sizes are not those that the code is for, and where the arena is too small or the pool
+#: is not there.
+REFUSED, GROW = -3, -4
+#: Where an array object holds the address of its data: in the first field of its struct. The word before is its type.
+DATA = object.__basicsize__
+
+#: The numbers of all instructions.
+ALL = frozenset({*Op} - {Op.CALL} | {Op.CALL + n for n in ARITIES})
+
+Run = Callable[[int], int]
+_lock = new_lock()
+_runs: tuple[Run, Run] | None = None
+
+
+def executor() -> tuple[Run, Run]:
+    """``run(address of memory)`` and ``prepare(address of memory)``. They release the GIL; callbacks take it."""
+    global _runs
+    if _runs is None:
+        with _lock:
+            if _runs is None:
+                found = load_module("executor", _module, 2)
+                kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+                _runs = kind(found("symc_run")), kind(found("symc_prepare"))
+    return _runs
+
+
+def counter() -> str:
+    """LLVM's name of a clock that user code may read: of time on ARM, of cycles (at a constant rate) elsewhere."""
+    arm = platform.machine().lower() in ("aarch64", "arm64")
+    return "llvm.readsteadycounter" if arm else "llvm.readcyclecounter"
+
+
+def _module() -> str:
+    from llvmlite import ir
+
+    module = ir.Module("symc_executor")
+    _Interpreter(module, ir).build()
+    return str(module)
+
+
+class _Interpreter:
+    """Builds the function. ``ip`` is the position in ``code`` of the instruction that runs."""
+
+    def __init__(self, module: Any, ir: Any):
+        self.module = module
+        self.ir, self.i64, self.i8 = ir, ir.IntType(64), ir.IntType(8)
+        self.void = ir.VoidType()
+        words = self.i64.as_pointer()
+        self.function = ir.Function(module, ir.FunctionType(self.i64, [words, self.i64]), "interpret")
+        self.function.linkage = "internal"
+        self.data, self.start = self.function.args
+        self.memmove = ir.Function(module, ir.FunctionType(words, [words, words, self.i64]), "memmove")
+        self.clock = ir.Function(module, ir.FunctionType(self.i64, []), counter())
+        self.memset = ir.Function(module, ir.FunctionType(words, [words, ir.IntType(32), self.i64]), "memset")
+        self.b = ir.IRBuilder(self.function.append_basic_block("entry"))
+
+    def build(self) -> None:
+        b, f = self.b, self.function
+        entry, fetch, bad = b.block, f.append_basic_block("fetch"), f.append_basic_block("bad")
+        self.code = b.gep(self.data, [b.load(self.data, typ=self.i64)], source_etype=self.i64)
+        b.branch(fetch)
+        b.position_at_end(fetch)
+        self.fetch, self.ip = fetch, b.phi(self.i64, "ip")
+        self.ip.add_incoming(self.start, entry)
+        switch = b.switch(self.operand(-1), bad)
+        b.position_at_end(bad)
+        b.ret(self.const(-1))
+        bodies: dict[int, Callable[[], None]] = {op: getattr(self, op.name.lower()) for op in Op if op is not Op.CALL}
+        bodies |= {Op.CALL + n: lambda n=n: self.call(n) for n in ARITIES}  # type: ignore[misc]
+        for number in sorted(ALL):
+            block = f.append_basic_block(f"op{number}")
+            switch.add_case(self.const(number), block)
+            b.position_at_end(block)
+            bodies[number]()
+        inner = self.function
+        self.build_run(inner)
+        self.begin("symc_prepare")
+        start = self.b.load(self.at(self.data, self.const(Word.PREPARE)), typ=self.i64)
+        self.b.ret(self.b.call(inner, [self.data, start]))
+
+    def begin(self, name: str) -> None:
+        """A function that is called from outside."""
+        kind = self.ir.FunctionType(self.i64, [self.i64.as_pointer()])
+        self.function = self.ir.Function(self.module, kind, name)
+        self.data = self.function.args[0]
+        self.b = self.ir.IRBuilder(self.function.append_basic_block("entry"))
+
+    def build_run(self, inner: Any) -> None:
+        """The run, with BLAS limited meanwhile if that is wanted."""
+        self.begin("symc_run")
+        b = self.b
+        wanted = b.icmp_unsigned("!=", b.load(self.at(self.data, self.const(Word.LIMIT)), typ=self.i64), self.const(0))
+        limited = b.alloca(self.i64)
+        b.store(self.const(0), limited)
+        with b.if_then(wanted, likely=False):
+            b.store(self.of_pool(Pool.LIMIT, self.i64, []), limited)
+        status = b.call(inner, [self.data, self.const(0)])
+        with b.if_then(b.icmp_unsigned("!=", b.load(limited, typ=self.i64), self.const(0)), likely=False):
+            self.of_pool(Pool.UNLIMIT, self.void, [])
+        b.ret(status)
+
+    # -- pieces of instructions
+
+    def const(self, k: int) -> Any:
+        return self.ir.Constant(self.i64, k)
+
+    def at(self, base: Any, index: Any) -> Any:
+        return self.b.gep(base, [index], source_etype=self.i64)
+
+    def operand(self, k: Any) -> Any:
+        """Operand k of the instruction; -1 is the instruction itself."""
+        offset = self.const(k + 1) if isinstance(k, int) else self.b.add(k, self.const(1))
+        return self.b.load(self.at(self.code, self.b.add(self.ip, offset)), typ=self.i64)
+
+    def slot(self, k: Any) -> Any:
+        """Pointer to the word that operand k names."""
+        return self.at(self.data, self.operand(k))
+
+    def word(self, k: Any) -> Any:
+        """The word that operand k names."""
+        return self.b.load(self.slot(k), typ=self.i64)
+
+    def address(self, k: Any, type_: Any = None) -> Any:
+        """The word that operand k names, as a pointer."""
+        return self.b.inttoptr(self.word(k), (type_ or self.i64).as_pointer())
+
+    def load(self, pointer: Any, type_: Any) -> Any:
+        value = self.b.load(pointer, typ=type_)
+        value.align = 1
+        return value
+
+    def go(self, target: Any) -> None:
+        """Run the instruction at ``target`` next."""
+        self.ip.add_incoming(target, self.b.block)
+        self.b.branch(self.fetch)
+
+    def next(self, operands: Any) -> None:
+        """Run the instruction after this one, which has that many operands."""
+        words = self.const(operands + 1) if isinstance(operands, int) else self.b.add(operands, self.const(1))
+        self.go(self.b.add(self.ip, words))
+
+    def jump_if(self, condition: Any, target: int, operands: int) -> None:
+        after = self.b.add(self.ip, self.const(operands + 1))
+        self.go(self.b.select(condition, self.operand(target), after))
+
+    def count(self, n: Any, body: Callable[[Any, Any], Any]) -> Any:
+        """``found = body(k, found)`` for k < n, from 0 on."""
+        b, f = self.b, self.function
+        before, test, inside, done = b.block, *(f.append_basic_block() for _ in range(3))
+        b.branch(test)
+        b.position_at_end(test)
+        k, found = b.phi(self.i64), b.phi(self.i64)
+        b.cbranch(b.icmp_signed("<", k, n), inside, done)
+        b.position_at_end(inside)
+        new = body(k, found)
+        for phi, after in ((k, b.add(k, self.const(1))), (found, new)):
+            phi.add_incoming(self.const(0), before)
+            phi.add_incoming(after, b.block)
+        b.branch(test)
+        b.position_at_end(done)
+        return found
+
+    # -- instructions
+
+    def halt(self) -> None:
+        self.b.ret(self.const(0))
+
+    def addresses(self, first: Any, n: Any, operands: int) -> None:
+        """Put the words that n operands name, those after the first ``operands``, into the slots from ``first`` on."""
+
+        def one(k: Any, found: Any) -> Any:
+            self.b.store(self.word(self.b.add(k, self.const(operands))), self.at(self.data, self.b.add(first, k)))
+            return found
+
+        self.count(n, one)
+
+    def launch(self) -> None:
+        n = self.operand(3)
+        self.addresses(self.operand(2), n, 4)
+        self.enter(self.operand(0))
+        self.next(self.b.add(n, self.const(4)))
+
+    def enter(self, entry: Any) -> None:
+        """Call the kernel of a launch."""
+        kind = self.ir.FunctionType(self.void, [self.i64.as_pointer()]).as_pointer()
+        self.b.call(self.b.inttoptr(entry, kind), [self.slot(1)])
+
+    def pieces(self) -> None:
+        b, n, entry = self.b, self.operand(3), self.operand(0)
+        self.addresses(self.operand(2), n, 10)
+        threads = b.mul(b.load(self.at(self.data, self.const(Word.THREADS)), typ=self.i64), self.operand(9))
+        with b.if_else(b.icmp_signed(">", threads, self.const(1))) as (several, one):
+            with several:
+                # `entry` is a native address, or the index of a word of the pool
+                native = b.icmp_unsigned(">", entry, self.const(Pool.ROWS))
+                place = self.at(self.pool_words(), b.select(native, self.const(0), entry))
+                entry = b.select(native, entry, b.load(place, typ=self.i64))
+                how = [*[self.operand(k) for k in (4, 5, 6)], threads, self.operand(7), self.operand(8)]
+                self.of_pool(Pool.PARALLEL, self.void, [entry, self.slot(1), *how])
+            with one:
+                self.enter(self.operand(0))
+        self.next(b.add(n, self.const(10)))
+
+    def pool_words(self) -> Any:
+        pool = self.b.load(self.at(self.data, self.const(Word.POOL)), typ=self.i64)
+        return self.b.inttoptr(pool, self.i64.as_pointer())
+
+    def of_pool(self, function: Pool, result: Any, arguments: list[Any]) -> Any:
+        """Call a function of the pool."""
+        pool = self.pool_words()
+        kind = self.ir.FunctionType(result, [pool.type, *[a.type for a in arguments]])
+        found = self.b.inttoptr(self.b.load(self.at(pool, self.const(function)), typ=self.i64), kind.as_pointer())
+        return self.b.call(found, [pool, *arguments])
+
+    def call(self, n: int) -> None:
+        entry = self.ir.FunctionType(self.void, [self.i64.as_pointer()] * n).as_pointer()
+        arguments = [self.address(k + 1) for k in range(n)]
+        self.b.call(self.b.inttoptr(self.operand(0), entry), arguments)
+        self.next(n + 1)
+
+    def copy(self) -> None:
+        to, source = self.address(0), self.address(1)
+        with self.b.if_then(self.b.icmp_unsigned("!=", self.word(0), self.word(1))):
+            self.b.call(self.memmove, [to, source, self.operand(2)])
+        self.next(3)
+
+    def clear(self) -> None:
+        self.b.call(self.memset, [self.address(0), self.ir.Constant(self.ir.IntType(32), 0), self.operand(1)])
+        self.next(2)
+
+    def move(self) -> None:
+        self.b.store(self.b.add(self.word(1), self.operand(2)), self.slot(0))
+        self.next(3)
+
+    def set(self) -> None:
+        self.b.store(self.operand(1), self.slot(0))
+        self.next(2)
+
+    def swap(self) -> None:
+        a, c = self.word(0), self.word(1)
+        self.b.store(c, self.slot(0))
+        self.b.store(a, self.slot(1))
+        self.next(2)
+
+    def jump(self) -> None:
+        self.go(self.operand(0))
+
+    def loop(self) -> None:
+        self.pulse()
+        left = self.b.sub(self.word(0), self.const(1))
+        self.b.store(left, self.slot(0))
+        self.jump_if(self.b.icmp_signed(">", left, self.const(0)), 1, 2)
+
+    def jump_if_zero(self) -> None:
+        byte = self.b.load(self.address(0, self.i8), typ=self.i8)
+        self.jump_if(self.b.icmp_unsigned("==", byte, self.ir.Constant(self.i8, 0)), 1, 2)
+
+    def jump_unless_zero(self) -> None:
+        self.jump_if(self.b.icmp_unsigned("!=", self.load(self.address(0), self.i64), self.const(0)), 1, 2)
+
+    def jump_if_less(self) -> None:
+        self.jump_if(self.b.icmp_signed("<", self.word(0), self.operand(1)), 2, 3)
+
+    def switch(self) -> None:
+        b, zero = self.b, self.const(0)
+        index, last = self.load(self.address(0), self.i64), b.sub(self.operand(1), self.const(1))
+        index = b.select(b.icmp_signed("<", index, zero), zero, index)
+        index = b.select(b.icmp_signed(">", index, last), last, index)
+        self.go(self.operand(b.add(index, self.const(2))))
+
+    def store(self) -> None:
+        self.b.store(self.word(1), self.address(0))
+        self.next(2)
+
+    def open(self) -> None:
+        """Stop with NOT_ARRAY at an object of another type: what lies there is no address."""
+        b, first, n, wanted = self.b, self.operand(0), self.operand(1), self.operand(2)
+
+        def one(k: Any, wrong: Any) -> Any:
+            slot = self.at(self.data, b.add(first, k))
+            header = b.inttoptr(b.load(slot, typ=self.i64), self.i64.as_pointer())
+            type_ = b.load(self.at(header, self.const(DATA // 8 - 1)), typ=self.i64)
+            b.store(b.load(self.at(header, self.const(DATA // 8)), typ=self.i64), slot)
+            return b.or_(wrong, b.xor(type_, wanted))
+
+        wrong = self.count(n, one)
+        with b.if_then(b.icmp_unsigned("!=", wrong, self.const(0)), likely=False):
+            b.ret(self.const(NOT_ARRAY))
+        self.next(3)
+
+    def callback(self) -> None:
+        self.python(self.operand(0))
+        self.next(1)
+
+    def stop_if_failed(self) -> None:
+        self.unless_failed()
+        self.next(0)
+
+    def lap(self) -> None:
+        b, now = self.b, self.b.call(self.clock, [])
+        last, lap = self.at(self.data, self.const(Word.CLOCK)), self.slot(0)
+        runs, ticks, least = (self.at(lap, self.const(k)) for k in Lap)
+        time = b.sub(now, b.load(last, typ=self.i64))
+        b.store(now, last)
+        b.store(b.add(b.load(runs, typ=self.i64), self.const(1)), runs)
+        b.store(b.add(b.load(ticks, typ=self.i64), time), ticks)
+        before = b.load(least, typ=self.i64)
+        b.store(b.select(b.icmp_signed("<", time, before), time, before), least)
+        count = self.at(self.data, self.const(Word.LOGGED))
+        logged = b.load(count, typ=self.i64)
+        with b.if_then(b.icmp_signed("<", logged, self.operand(1))):
+            log = b.inttoptr(b.load(self.at(self.data, self.const(Word.LOG)), typ=self.i64), self.i64.as_pointer())
+            entry = self.at(log, b.mul(logged, self.const(2)))
+            b.store(self.operand(0), entry)
+            b.store(now, self.at(entry, self.const(1)))
+            b.store(b.add(logged, self.const(1)), count)
+        self.next(2)
+
+    # -- what looks at arguments, and computes
+
+    def argument(self) -> None:
+        b, slot = self.b, self.slot(0)
+        header = b.inttoptr(b.load(slot, typ=self.i64), self.i64.as_pointer())
+        kind, data, n, dims = (b.load(self.at(header, self.const(DATA // 8 + k)), typ=self.i64) for k in range(-1, 3))
+        n = b.and_(n, self.const(0xFFFFFFFF))
+        with b.if_then(b.icmp_unsigned("!=", kind, self.operand(3)), likely=False):
+            b.ret(self.const(NOT_ARRAY))
+        with b.if_then(b.icmp_unsigned("!=", n, self.operand(1)), likely=False):
+            b.ret(self.const(REFUSED))
+        b.store(data, slot)
+        dims, own = b.inttoptr(dims, self.i64.as_pointer()), self.slot(2)
+
+        def one(k: Any, changed: Any) -> Any:
+            size, mine = b.load(self.at(dims, k), typ=self.i64), self.at(own, k)
+            different = b.xor(size, b.load(mine, typ=self.i64))
+            b.store(size, mine)
+            return b.or_(changed, different)
+
+        changed = self.count(n, one)
+        with b.if_then(b.icmp_unsigned("!=", changed, self.const(0)), likely=False):
+            b.store(self.const(1), self.at(self.data, self.const(Word.CHANGED)))
+        self.next(4)
+
+    def bad(self, condition: Any) -> None:
+        with self.b.if_then(condition, likely=False):
+            self.b.store(self.const(1), self.at(self.data, self.const(Word.BAD)))
+
+    def result(self, x: Any) -> None:
+        self.b.store(x, self.slot(0))
+        self.next(3)
+
+    def saturated(self, x: Any, wrong: Any, negative: Any) -> None:
+        """``x``, or what is furthest in its direction."""
+        b = self.b
+        self.bad(wrong)
+        far = b.select(negative, self.const(-(2**63) + 1), self.const(2**63 - 1))
+        self.result(b.select(wrong, far, x))
+
+    def add(self) -> None:
+        b, x, y = self.b, self.word(1), self.word(2)
+        total = b.add(x, y)
+        wrong = b.icmp_signed("<", b.and_(b.xor(x, total), b.xor(y, total)), self.const(0))
+        self.saturated(total, wrong, b.icmp_signed("<", x, self.const(0)))
+
+    def mul(self) -> None:
+        b, wide = self.b, self.ir.IntType(128)
+        product = b.mul(b.sext(self.word(1), wide), b.sext(self.word(2), wide))
+        low = b.trunc(product, self.i64)
+        wrong = b.icmp_signed("!=", b.sext(low, wide), product)
+        self.saturated(low, wrong, b.icmp_signed("<", product, self.ir.Constant(wide, 0)))
+
+    def divided(self) -> tuple[Any, Any]:
+        """Quotient and remainder, as Python rounds; 0 for what is divided by 0."""
+        b, x, y = self.b, self.word(1), self.word(2)
+        zero, minus = b.icmp_signed("==", y, self.const(0)), b.icmp_signed("==", y, self.const(-1))
+        self.bad(zero)
+        safe = b.select(b.or_(zero, minus), self.const(1), y)
+        quotient = b.sdiv(x, safe)
+        rest = b.sub(x, b.mul(quotient, safe))
+        off = b.and_(b.icmp_signed("!=", rest, self.const(0)),
+                     b.icmp_signed("<", b.xor(rest, safe), self.const(0)))
+        quotient = b.select(off, b.sub(quotient, self.const(1)), quotient)
+        rest = b.select(off, b.add(rest, safe), rest)
+        quotient = b.select(minus, b.sub(self.const(0), quotient), quotient)
+        return b.select(zero, self.const(0), quotient), b.select(zero, self.const(0), rest)
+
+    def floordiv(self) -> None:
+        self.result(self.divided()[0])
+
+    def mod(self) -> None:
+        self.result(self.divided()[1])
+
+    def least(self, sign: str) -> None:
+        b, x, y = self.b, self.word(1), self.word(2)
+        self.result(b.select(b.icmp_signed(sign, x, y), x, y))
+
+    def min(self) -> None:
+        self.least("<")
+
+    def max(self) -> None:
+        self.least(">")
+
+    def less(self) -> None:
+        self.result(self.b.zext(self.b.icmp_signed("<", self.word(1), self.word(2)), self.i64))
+
+    def stop_if(self, sign: str) -> None:
+        with self.b.if_then(self.b.icmp_signed(sign, self.word(0), self.word(1)), likely=False):
+            self.b.ret(self.operand(2))
+        self.next(3)
+
+    def stop_if_less(self) -> None:
+        self.stop_if("<")
+
+    def stop_unless_equal(self) -> None:
+        self.stop_if("!=")
+
+    def again(self) -> None:
+        self.pulse()
+        self.go(self.operand(0))
+
+    def python(self, number: Any) -> None:
+        """Call Python. Whatever goes wrong there, even in the call itself, leaves the word FAILED as it is."""
+        b, failed = self.b, self.at(self.data, self.const(Word.FAILED))
+        function = self.ir.FunctionType(self.void, [self.i64]).as_pointer()
+        b.store(self.const(FAILED), failed)
+        entry = b.load(self.at(self.data, self.const(Word.CALLBACK)), typ=self.i64)
+        b.call(b.inttoptr(entry, function), [number])
+        self.unless_failed()
+
+    def unless_failed(self) -> None:
+        b, failed = self.b, self.at(self.data, self.const(Word.FAILED))
+        status = b.load(failed, typ=self.i64)
+        with b.if_then(b.icmp_signed("!=", status, self.const(0)), likely=False):
+            b.ret(status)
+
+    def pulse(self) -> None:
+        b, word = self.b, self.at(self.data, self.const(Word.LEFT))
+        left = b.sub(b.load(word, typ=self.i64), self.const(1))
+        b.store(left, word)
+        with b.if_then(b.icmp_signed("<=", left, self.const(0)), likely=False):  # below, if Python failed the last time
+            self.python(b.load(self.at(self.data, self.const(Word.PULSE)), typ=self.i64))

@@ -1,0 +1,101 @@
+"""Native functions of our own with the convention of BLAS and LAPACK: every argument is an address.
+
+Sizes are addresses of 64-bit integers. What the functions do is said in `lapack_ir` and `blas_ir`; here is how they are
+written and compiled, through llvmlite, without Numba.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from symc.ir.locks import new_lock
+from symc.runtime.cache.machine_code import Symbol, load_module
+
+_lock = new_lock()
+_addresses: dict[type[Functions], Callable[[str], int]] = {}
+
+
+def entry(name: str, module: type[Functions]) -> Symbol:
+    """A function of a module, which is compiled once."""
+    with _lock:
+        if module not in _addresses:
+            level = 3 if module.vectorized else 2
+            _addresses[module] = load_module(module.title(), lambda: _text(module), level)
+    address = _addresses[module](f"symc_{name}")
+    assert address, name
+    return Symbol(address, f"own {module.__module__} {name}")
+
+
+def _text(functions: type[Functions]) -> str:
+    from llvmlite import ir
+
+    module = ir.Module("symc_native")
+    functions(module, ir).write()
+    return str(module)
+
+
+class Functions(ABC):
+    """Writes the functions of a module. Indices are 64 bits wide."""
+
+    vectorized = False  # for loops over many numbers; compiling takes longer
+    letter = ""  # the kind of numbers, where there is a module for each
+
+    @classmethod
+    def title(cls) -> str:
+        """What tells the module apart from others."""
+        return f"{cls.__module__}.{cls.letter}"
+
+    def __init__(self, module: Any, ir: Any):
+        self.module, self.ir, self.i64, self.i32 = module, ir, ir.IntType(64), ir.IntType(32)
+        self.names: list[str] = []
+        self.b: Any = None
+        words = self.i64.as_pointer()
+        self.memcpy = ir.Function(module, ir.FunctionType(words, [words, words, self.i64]), "memcpy")
+
+    @abstractmethod
+    def write(self) -> None:
+        """Write all functions of the module."""
+
+    def const(self, k: int) -> Any:
+        return self.ir.Constant(self.i64, k)
+
+    @contextmanager
+    def function(self, name: str, count: int) -> Iterator[list[Any]]:
+        words = self.i64.as_pointer()
+        f = self.ir.Function(self.module, self.ir.FunctionType(self.ir.VoidType(), [words] * count), f"symc_{name}")
+        self.names.append(name)
+        self.b = self.ir.IRBuilder(f.append_basic_block("entry"))
+        yield list(f.args)
+        self.b.ret_void()
+
+    def at(self, base: Any, index: Any, type_: Any) -> Any:
+        return self.b.gep(self.b.bitcast(base, type_.as_pointer()), [index], source_etype=type_)
+
+    def load(self, base: Any, index: Any, type_: Any) -> Any:
+        return self.b.load(self.at(base, index, type_), typ=type_)
+
+    def number(self, pointer: Any) -> Any:
+        return self.b.load(pointer, typ=self.i64)
+
+    def count(self, start: Any, stop: Any, body: Callable[[Any], None]) -> None:
+        """``body(k)`` for start <= k < stop."""
+        b, f = self.b, self.b.function
+        before, test, inside, done = b.block, *(f.append_basic_block() for _ in range(3))
+        b.branch(test)
+        b.position_at_end(test)
+        k = b.phi(self.i64)
+        k.add_incoming(start, before)
+        b.cbranch(b.icmp_signed("<", k, stop), inside, done)
+        b.position_at_end(inside)
+        body(k)
+        k.add_incoming(b.add(k, self.const(1)), b.block)
+        b.branch(test)
+        b.position_at_end(done)
+
+    def parts(self, letter: str) -> tuple[Any, int]:
+        """The type of the real numbers of an element, and how many there are."""
+        real = self.ir.FloatType() if letter in "sc" else self.ir.DoubleType()
+        return real, 2 if letter in "cz" else 1

@@ -1,0 +1,229 @@
+"""The native thread pool: the memory that its threads share, and an LLVM module of the functions that use it.
+
+``symc_parallel(pool, entry, args, count, units, grain, threads, most, ends)`` runs ``entry(args)`` for pieces of
+``range(units)``: the first two of the ``count`` words at ``args``, 0 and ``units``, become where a piece begins and
+ends, in a copy of them. Pieces begin at multiples of ``grain``, so that a number in memory is made by the same
+instructions whichever piece it is in; there are ``most`` of them for each thread, or fewer. If ``ends``, the third
+word, which is 1, is 0 for pieces, and ``entry`` is called with 1 and an empty range when all are done.
+
+One launch has the pool at a time. A caller that finds it taken, or a piece that would be the only one, runs all of
+``range(units)`` itself: nobody waits for threads. Threads are made when they are first wanted, by the launch itself,
+and sleep on a condition between launches. They know nothing of Python, and get no signals. After ``fork`` the process
+id is another, and the child makes threads of its own.
+
+The word ``Pool.TICKET`` holds what is to be had: ``generation | threads that may still join | pieces | next piece``, 16
+bits each. Who exchanges it for one with the next piece counted up owns that piece, and only then reads what the launch
+is: until that piece is done, the launch is not.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import functools
+from typing import Any
+
+from symc.runtime.cache.machine_code import load_module
+
+#: How many words a launch may have, and how many threads.
+MOST_WORDS, MOST_THREADS = 256, 256
+#: A line of the cache, or two that are fetched together, in words.
+LINE = 16
+#: How many times a thread looks again before it sleeps: about 2 us.
+LOOKS = 64
+
+
+class Pool(enum.IntEnum):
+    """Words of the pool. What several threads write often is on lines of the cache of its own."""
+
+    PID = 0  #        the process the threads are of; -1 while it is prepared
+    THREADS = 1  #    how many there are, callers not counted
+    LAUNCHES = 2  #   how many launches had the pool
+    ALONE = 3  #      how many found it taken
+    GENERATION = 4
+    BUSY = 16
+    TICKET = 32
+    DONE = 48  #      how many pieces are done
+    WAKE = 64  #      counts launches, for those who sleep
+    SLEEPERS = 65
+    WAITING = 66  #   1 while the caller sleeps
+    ENTRY = 80  #     the launch
+    ARGS = 81
+    COUNT = 82
+    UNITS = 83
+    GRAINS = 84  #    how long a piece is
+    ENDS = 85
+    LOCK = 96  #      128 bytes each
+    FOR_WORK = 112
+    FOR_END = 128
+    BLAS_LOCK = 144
+    USERS = 160  #    how many runs have BLAS limited to one thread
+    BEFORE = 161  #   how many threads it had; 0 if it is not limited
+    GET = 162  #      where its function is that tells that, and the one that sets it
+    SET = 163
+    PARALLEL = 164  # functions of this module, and of `product_ir`
+    LIMIT = 165
+    UNLIMIT = 166
+    OF_ROWS = 167
+    OF_MATRICES = 168
+    ROWS = 169
+
+
+#: The functions that others call.
+FUNCTIONS = {Pool.PARALLEL: "symc_parallel", Pool.LIMIT: "symc_limit", Pool.UNLIMIT: "symc_unlimit",
+             Pool.OF_ROWS: "symc_rows_of_product", Pool.OF_MATRICES: "symc_products_of_batch"}
+#: What is called by name: result, then arguments ("p": a pointer, "i": an int).
+LIBC = {
+    "getpid": "i",
+    "pthread_create": "ipppp",
+    "pthread_detach": "ip",
+    "pthread_mutex_init": "ipp",
+    "pthread_mutex_lock": "ip",
+    "pthread_mutex_unlock": "ip",
+    "pthread_cond_init": "ipp",
+    "pthread_cond_wait": "ipp",
+    "pthread_cond_signal": "ip",
+    "sigfillset": "ip",
+    "pthread_sigmask": "iipp",
+}
+
+
+@functools.cache
+def address() -> int:
+    """Where the pool is, with its functions; 0 where there are no POSIX threads."""
+    if not available():
+        return 0
+    found = load_module("pool", _text, 0)  # the least code: what matters is how long it takes to be made
+    for word, name in FUNCTIONS.items():
+        words()[word] = found(name)
+    return ctypes.addressof(words())
+
+
+def counted(word: Pool) -> int:
+    """A word of the pool, such as how many launches it has had."""
+    return words()[word]
+
+
+def available() -> bool:
+    """Whether there are POSIX threads here."""
+    try:
+        libc = ctypes.CDLL(None)
+        return all(hasattr(libc, name) for name in LIBC)
+    except (OSError, TypeError):
+        return False
+
+
+@functools.cache
+def words() -> Any:
+    """The pool of this process. It is never given back: threads may look at it until the process has ended."""
+    allocate = ctypes.CDLL(None).calloc
+    allocate.restype, allocate.argtypes = ctypes.c_void_p, (ctypes.c_size_t, ctypes.c_size_t)
+    start = allocate(Pool.ROWS + LINE, 8)
+    if not start:
+        raise MemoryError("no memory for a pool of threads")
+    return (ctypes.c_int64 * Pool.ROWS).from_address(-(-start // (8 * LINE)) * 8 * LINE)
+
+
+def _text() -> str:
+    from llvmlite import ir
+
+    from symc.runtime.cpu.native import limit_ir, parallel_ir, product_ir
+
+    module = ir.Module("symc_pool")
+    for writer in (Prepare, parallel_ir.Parallel, limit_ir.Limit):
+        writer(module, ir).write()
+    product_ir.write(module, ir)
+    return str(module)
+
+
+class Writer:
+    """Writes functions of the module; their first argument is the pool."""
+
+    def __init__(self, module: Any, ir: Any):
+        self.module, self.ir, self.i64, self.i32 = module, ir, ir.IntType(64), ir.IntType(32)
+        self.word = self.i64.as_pointer()
+        types = {"p": self.word, "i": self.i32}
+        self.libc = {n: self.outside(n, types[s[0]], [types[t] for t in s[1:]]) for n, s in LIBC.items()}
+        self.b: Any = None
+
+    def begin(self, name: str, result: Any, arguments: list[Any]) -> Any:
+        """A function whose first argument is the pool."""
+        f = self.ir.Function(self.module, self.ir.FunctionType(result, [self.word, *arguments]), name)
+        f.linkage = "external" if name in FUNCTIONS.values() else "internal"
+        self.pool, *self.given = f.args
+        self.b = self.ir.IRBuilder(f.append_basic_block("entry"))
+        return f
+
+    def outside(self, name: str, result: Any, arguments: list[Any]) -> Any:
+        """A function of another library."""
+        kind = self.ir.FunctionType(result, arguments)
+        return self.module.globals.get(name) or self.ir.Function(self.module, kind, name)
+
+    def const(self, k: int) -> Any:
+        return self.ir.Constant(self.i64, int(k))
+
+    def block(self, name: str = "") -> Any:
+        return self.b.function.append_basic_block(name)
+
+    def at(self, word: int) -> Any:
+        return self.b.gep(self.pool, [self.const(word)], source_etype=self.i64)
+
+    def load(self, word: int) -> Any:
+        return self.b.load_atomic(self.at(word), "seq_cst", 8, typ=self.i64)
+
+    def store(self, value: Any, word: int) -> None:
+        self.b.store_atomic(value, self.at(word), "seq_cst", 8)
+
+    def add(self, word: int, k: int) -> Any:
+        """The word before."""
+        return self.b.atomic_rmw("add", self.at(word), self.const(k), "seq_cst")
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        return self.b.call(self.libc[name], arguments)
+
+    def lock(self, word: Pool = Pool.LOCK) -> None:
+        self.call("pthread_mutex_lock", self.at(word))
+
+    def unlock(self, word: Pool = Pool.LOCK) -> None:
+        self.call("pthread_mutex_unlock", self.at(word))
+
+    def equal(self, a: Any, b: Any) -> Any:
+        return self.b.icmp_unsigned("==", a, b)
+
+    def prepared(self) -> Any:
+        """1 if the pool is this process's, see ``Prepare``."""
+        return self.b.call(self.module.globals["prepare"], [self.pool])
+
+
+class Prepare(Writer):
+    def write(self) -> None:
+        """``prepare()``: 1 if the pool is this process's. In a new process most words start again; who comes while
+        another thread prepares them does without the pool."""
+        self.begin("prepare", self.i64, [])
+        b = self.b
+        known, other, mine, no = map(self.block, ("known", "other", "mine", "no"))
+        process = b.zext(self.call("getpid"), self.i64)
+        before = self.load(Pool.PID)
+        b.cbranch(self.equal(before, process), known, other)
+        b.position_at_end(known)
+        b.ret(self.const(1))
+        b.position_at_end(other)
+        busy = self.equal(before, self.const(-1))
+        attempt = self.block("attempt")
+        b.cbranch(busy, no, attempt)
+        b.position_at_end(attempt)
+        won = b.cmpxchg(self.at(Pool.PID), before, self.const(-1), "seq_cst", "seq_cst")
+        b.cbranch(b.extract_value(won, 1), mine, no)
+        b.position_at_end(mine)
+        for word in range(Pool.ROWS):
+            if word < Pool.BEFORE and word not in (Pool.PID, Pool.LAUNCHES, Pool.ALONE, Pool.GENERATION):
+                b.store(self.const(0), self.at(word))
+        null = self.ir.Constant(self.word, None)
+        for lock in (Pool.LOCK, Pool.BLAS_LOCK):
+            self.call("pthread_mutex_init", self.at(lock), null)
+        for condition in (Pool.FOR_WORK, Pool.FOR_END):
+            self.call("pthread_cond_init", self.at(condition), null)
+        self.store(process, Pool.PID)
+        b.ret(self.const(1))
+        b.position_at_end(no)
+        b.ret(self.const(0))

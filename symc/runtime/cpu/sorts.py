@@ -1,0 +1,72 @@
+"""Code of sorts that are no kernels: NumPy's functions for a line, called by native code for one line after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from symc.ir.dim import Size, product
+from symc.ir.op import Sorting
+from symc.ir.ops.sort import top_places
+from symc.ir.types import DTYPE_NAMES
+from symc.ir.value import Value
+from symc.runtime.cpu import numpy_sorts
+from symc.runtime.cpu.executor import Label, Op
+from symc.runtime.cpu.native import sort_ir
+
+if TYPE_CHECKING:
+    from symc.runtime.cpu.lower import Lowering
+
+
+def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[int],
+          reference: Callable[[], None]) -> bool:
+    """The code of a sort. ``reference``: emits the reference implementation, which raises an error."""
+    form = v.op.lowering
+    if v.op is top_places:
+        lowering.choose(v.operands[0].shape[v.attrs["axis"]], v.attrs["k"], reference,
+                        lambda: _top(lowering, v, reads, writes))
+        return True
+    if not isinstance(form, Sorting) or not numpy_sorts.known():
+        return False
+    x, axis, code = v.operands[0], v.attrs["axis"], lowering.code
+    rows, n, inner = _lines(lowering, x, axis)
+    dtype = DTYPE_NAMES[x.dtype]
+    status, failed, end = code.keep(np.zeros(1, np.int64)), Label(), Label()
+
+    def memory(itemsize: int) -> int:
+        return writes[0] if inner == 1 else lowering.workspace(n * itemsize)
+
+    def function(name: str) -> int:
+        slot = code.slot()
+        code.emit(Op.SET, slot, numpy_sorts.entry(name))
+        return slot
+
+    sizes = [lowering.integer(k) for k in (rows, n, inner)]
+    if form.places:
+        code.call(sort_ir.entry(f"argsort_{dtype}"), [
+            writes[0], reads[0], memory(x.dtype.itemsize), memory(8), status, *sizes, function(f"argsort {dtype}"),
+            function("sort i64")])
+    else:
+        code.call(sort_ir.entry(f"sort_{dtype}"), [
+            writes[0], reads[0], memory(x.dtype.itemsize), status, *sizes, function(f"sort {dtype}")])
+    code.emit(Op.JUMP_UNLESS_ZERO, status, failed)
+    code.emit(Op.JUMP, end)
+    code.place(failed)
+    reference()
+    code.place(end)
+    return True
+
+
+def _top(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[int]) -> None:
+    x, axis, k = v.operands[0], v.attrs["axis"], v.attrs["k"]
+    sizes = [*_lines(lowering, x, axis), k]
+    work = [lowering.workspace(k * width) for width in (x.dtype.itemsize, 8)]
+    entry = sort_ir.entry(f"top_{DTYPE_NAMES[x.dtype]}")
+    lowering.code.call(entry, [writes[0], reads[0], *work, *[lowering.integer(n) for n in sizes]])
+
+
+def _lines(lowering: Lowering, x: Value, axis: int) -> list[Size]:
+    """How many rows there are, how long they are, and how many elements lie side by side in them."""
+    return [lowering.number(product(s)) for s in (x.shape[:axis], x.shape[axis : axis + 1], x.shape[axis + 1 :])]
