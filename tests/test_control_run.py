@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import symc as sc
-from symc.codegen.plan import check_plan
+from symc.codegen.plan.check_plan import check_plan
 from symc.codegen.plan.planner import make_plan
 from symc.ir.reference import evaluate_function
 from symc.opt import DEFAULT, optimize

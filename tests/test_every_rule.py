@@ -32,8 +32,8 @@ from symc.opt import (
     unregister,
     why_not,
 )
+from symc.opt.engine.declare import default_dtype, reject_loops
 from symc.opt.engine.pattern import variables_of_rule
-from symc.opt.engine.rule import default_dtype, reject_loops
 from symc.opt.why.catalogue import TITLES, before_and_after
 from symc.testing import check_rule
 from symc.testing.rule_uses import as_function

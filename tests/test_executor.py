@@ -18,7 +18,7 @@ from symc.errors import ShapeError
 from symc.ir.dim import Size, evaluate, floordiv, maximum, minimum, mod, size_name
 from symc.runtime.cpu.arithmetic import both, largest, less
 from symc.runtime.cpu.executor import ARENA, Address, Code, Label, Op, Word
-from symc.runtime.cpu.native.executor_ir import FAILED, NOT_ARRAY, REFUSED
+from symc.runtime.cpu.native.instructions import FAILED, NOT_ARRAY, REFUSED
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_int64))
 CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int64)

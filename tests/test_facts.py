@@ -15,7 +15,8 @@ from symc.ir.ops.shape import broadcast, transpose
 from symc.ir.reference import run_values
 from symc.ir.types import DTYPES, TensorType, TupleType
 from symc.ir.value import fresh_input
-from symc.opt.facts.analysis import TRANSFER, Analysis, Fact, both, either, implies
+from symc.opt.facts.analysis import Analysis
+from symc.opt.facts.fact import TRANSFER, Fact, both, either, implies
 
 OPS = {op.name: op for op in all_ops()}
 

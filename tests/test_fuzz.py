@@ -40,7 +40,7 @@ def test_every_prefix_of_the_pipeline_means_the_same(batch):
 def test_exact_rules_alone_give_the_same_bits():
     from symc.opt.engine.rewrite import Rewriter
     from symc.opt.engine.rule import all_rules
-    from symc.testing.rules import same_bits
+    from symc.testing.rule_examples import same_bits
 
     together = next(p.families for p in all_passes() if p.name == "simplify")
     exact = [r for r in all_rules(*together) if r.exact]

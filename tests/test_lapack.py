@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import symc as sc
+from symc.driver.backend import Settings
+from symc.driver.backends import CPU
 from symc.driver.compilation import Compilation
-from symc.driver.settings import Settings
 from symc.errors import LinAlgError
 from symc.ir.function import Function, Input
 from symc.ir.op import lookup
@@ -35,7 +36,7 @@ def python_steps(monkeypatch):
 def program(v, leaves):
     roots = [v] if isinstance(v.type, TensorType) else results_of(v)
     interface = tuple(Input(f"x{k}", x.type, declared=x.type) for k, x in enumerate(leaves))
-    return Compilation(Function("f", interface, close_over(leaves, roots)), Settings(pipeline="")).program
+    return Compilation(Function("f", interface, close_over(leaves, roots)), Settings(CPU, pipeline="")).program
 
 
 @pytest.mark.parametrize("name", sorted(lapack.RECIPES))

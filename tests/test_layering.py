@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
 import symc as sc
@@ -16,8 +17,10 @@ LAYERS = ["errors", "ir", "grad", "opt", "codegen", "runtime", "tensors", "numpy
 #: The floors of files at the top of the package.
 OF_FILES = {"special": "numpy_api", "linalg": "numpy_api", "nn": "transforms", "debug": "transforms",
             "parallel": "transforms"}
-#: Imports upwards: a method of a compiled function is answered by a tool, and a mode checks by one.
-DOORS = {("driver/function.py", "symc.tools"), ("driver/stages.py", "symc.tools.debugging")}
+#: Imports upwards: a method of a compiled function is answered by a tool, and a mode checks by one; values and
+#: functions are printed and pickled by the text; and a value says for type checkers that it has an op.
+DOORS = {("driver/function.py", "symc.tools"), ("driver/stages.py", "symc.tools.debugging"),
+         ("ir/value.py", "symc.ir.text"), ("ir/function.py", "symc.ir.text"), ("ir/value.py", "symc.ir.op")}
 HEAVY = ["numba", "llvmlite", "scipy", "networkx", "cupy", "matplotlib", "sklearn", "pytest", "hypothesis", "mpmath"]
 #: What a program that only builds expressions does not load: each of these takes as long as much of what it does load.
 LATER = [
@@ -56,13 +59,17 @@ def imports(tree: ast.AST, package: tuple[str, ...]):
                     yield f"symc.{alias.name}", node.lineno
 
 
+def is_door(path: Path, name: str) -> bool:
+    return any(path.as_posix().endswith(file) and name.startswith(door) for file, door in DOORS)
+
+
 def violations(path: Path, source: str) -> list[str]:
     own = module_of(path)
     found = []
     for name, line in imports(ast.parse(source), own if path.name == "__init__.py" else own[:-1]):
         parts = name.split(".")
         if parts[0] == "symc" and len(parts) > 1 and layer(tuple(parts[1:])) > layer(own):
-            if any(path.as_posix().endswith(file) and name.startswith(door) for file, door in DOORS):
+            if is_door(path, name):
                 continue
             found.append(f"{path.relative_to(PACKAGE)}:{line} imports {name}")
     return found
@@ -71,6 +78,38 @@ def violations(path: Path, source: str) -> list[str]:
 def test_imports_point_left():
     found = [v for path in sorted(PACKAGE.rglob("*.py")) for v in violations(path, path.read_text("utf-8"))]
     assert not found, "\n".join(found)
+
+
+def graph_of_imports(sources: dict[Path, str]) -> nx.DiGraph:
+    """Which module imports which, anywhere in its file, but for doors."""
+    modules = {".".join(("symc", *module_of(path))): path for path in sources}
+    graph = nx.DiGraph()
+    for module, path in modules.items():
+        for node in ast.walk(ast.parse(sources[path])):
+            if isinstance(node, ast.Import):
+                named = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                named = [f"{node.module}.{alias.name}" for alias in node.names]
+            else:
+                continue
+            for name in named:
+                found = next((n for n in (name, name.rpartition(".")[0]) if n in modules), "symc")
+                if found not in ("symc", module) and not is_door(path, found):
+                    graph.add_edge(module, found)
+    return graph
+
+
+def circles(graph: nx.DiGraph) -> list[list[str]]:
+    return [sorted(c) for c in nx.strongly_connected_components(graph) if len(c) > 1]
+
+
+def test_no_imports_in_a_circle():
+    """Those inside functions and for type checkers count too."""
+    sources = {path: path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
+    assert circles(graph_of_imports(sources)) == []
+    below = PACKAGE / "ir" / "dim.py"
+    sources[below] += "\ndef f():\n    from symc.ir.value import Value\n"
+    assert any("symc.ir.dim" in c for c in circles(graph_of_imports(sources)))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import symc as sc
 from symc.runtime.cache import machine_code, object_cache
 from symc.runtime.compilers.llvm import llvm, load
 from symc.runtime.compilers.llvm_compile import module_code
-from symc.runtime.cpu.native import blas_ir, entry_ir, executor_ir, few_rows_ir, lapack_ir, native_ir, pool_ir  # noqa: F401
+from symc.runtime.cpu.native import blas_ir, entry_ir, executor_ir, few_rows_ir, lapack_ir, native_ir, pool  # noqa: F401
 from symc.runtime.cpu.scipy_functions import special, symbol
 
 
@@ -42,7 +42,7 @@ define double @other(double %x) { %a = call double @cos(double %x)
 
 def native_modules() -> dict[str, Callable[[], str]]:
     """What writes the text of each module of native functions."""
-    found = {"executor": executor_ir._module, "entry": entry_ir._text, "pool": pool_ir._text}
+    found = {"executor": executor_ir._module, "entry": entry_ir._text, "pool": pool._text}
     pending: list[type] = [native_ir.Functions]
     while pending:
         subs = (sub := pending.pop()).__subclasses__()

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.codegen.plan import check_plan
 from symc.codegen.plan.budget import Budget, fit
+from symc.codegen.plan.check_plan import check_plan
 from symc.codegen.plan.memory import memory
 from symc.codegen.plan.planner import make_plan
 from symc.errors import InputError, MemoryBudgetError, PlanError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from symc.codegen.plan import check_plan
+from symc.codegen.plan.check_plan import check_plan
 from symc.codegen.plan.planner import make_plan
 from symc.ir.dim import size_name
 from symc.ir.function import Function, Input, function

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symc.codegen.plan import check_plan, memory
 from symc.codegen.plan.cells import work_of
+from symc.codegen.plan.check_plan import check_plan
 from symc.codegen.plan.inplace import inplace_pairs
+from symc.codegen.plan.memory import memory
 from symc.codegen.plan.order import TOLERATED, order, peak
 from symc.codegen.plan.planner import make_plan, print_plan
 from symc.errors import PlanError

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symc.codegen.plan import check_plan, memory
+from symc.codegen.plan.check_plan import check_plan
+from symc.codegen.plan.memory import memory
 from symc.codegen.plan.planner import make_plan, print_plan
 from symc.errors import PlanError
 from symc.ir.parse import parse

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.driver.backends import Runner
+from symc.driver.backend import Runner
 from symc.driver.build import Built
 from symc.driver.compilation import Compilation
 from symc.driver.prologue import Prologue

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from symc.driver.backends import Program
-from symc.driver.settings import Settings
+from symc.driver.backend import Program, Settings
 from symc.ir import location
 from symc.ir.function import Function
 from symc.ir.garbage import no_collections

@@ -15,12 +15,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from symc.driver import warm
+from symc.driver.backend import Settings
+from symc.driver.backends import backend_of
 from symc.driver.build import Built, build, pairs
 from symc.driver.compilation import Compilation
 from symc.driver.function import CompiledFunction
-from symc.driver.max_bytes import read_max_bytes
+from symc.driver.max_bytes import budget_of, read_max_bytes
 from symc.driver.modes import check_options, chosen
-from symc.driver.settings import settings_of
 from symc.driver.target import check_target, target_of
 from symc.errors import SymcError
 from symc.ir.function import Function
@@ -95,7 +96,7 @@ def compile(
         if contains_deferred([flatten(x)[0] for x in nests]):
             from symc.driver.deferred_function import DeferredFunction
 
-            return DeferredFunction(outputs, inputs, updates, givens, donate, options, loc)
+            return DeferredFunction(compile, outputs, inputs, updates, givens, donate, options, loc)
         record = Record()
         with recording(record):
             built = record.run("build", "",
@@ -119,3 +120,10 @@ def compile_built(built: Built, options: Mapping[str, Any], saved: Function | No
     compilation = Compilation(built.function, settings, saved)
     program = warm.program_of(compilation) if saved is None else compilation.program
     return CompiledFunction(built, compilation, program, options)
+
+
+def settings_of(built: Built, options: Mapping[str, Any]) -> Settings:
+    """The settings that the options of ``compile`` are for a function."""
+    target, mode = target_of(dict(options)), options["mode"]
+    return Settings(backend_of(target, mode), mode, options["pipeline"], built.donated, options["threads"],
+                    budget_of(options["max_bytes"], built.function), target)

@@ -6,13 +6,12 @@ Python numbers (those promote as such).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from symc.driver.build import free_leaves
-from symc.driver.compile import compile
 from symc.driver.function import CompiledFunction
 from symc.driver.signature import Arguments, Slot, own_out
 from symc.errors import InputError, PipelineError, SymcError
@@ -123,12 +122,12 @@ class Specializing:
 
 
 class DeferredFunction(Specializing):
-    """What ``compile`` returns for an expression over variables of unknown type."""
+    """What ``compile`` returns for an expression over variables of unknown type. ``compiler``: ``compile`` itself."""
 
-    def __init__(
-        self, outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, options: Mapping[str, Any], loc: Loc
-    ):
+    def __init__(self, compiler: Callable[..., Any], outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any,
+                 options: Mapping[str, Any], loc: Loc):
         super().__init__()
+        self._compiler = compiler
         self.name, self._options, self._loc = options["name"], dict(options), loc
         pairs = [list(x.items()) if isinstance(x, Mapping) else list(x or ()) for x in (updates, givens)]
         self._leaves, self._nest = flatten([outputs, *pairs, flatten(donate)[0]])
@@ -210,7 +209,7 @@ class DeferredFunction(Specializing):
                 mapping[v] = tensor
         self._map_givens(mapping)
         outputs, updates, givens, donate = unflatten(self._nest, instantiate(self._leaves, mapping))
-        return compile(
+        return self._compiler(
             outputs,
             inputs,
             updates=updates,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symc.driver.backends import Runner
+from symc.driver.backend import Runner
 from symc.driver.build import Built
 from symc.driver.calling import CALL_SIGNATURE
 from symc.driver.compilation import Compilation
@@ -211,14 +211,10 @@ class CompiledFunction:
 
     def save(self, path: Any) -> None:
         """Write the function as data: IR text, constants, state, options. ``sc.load(path)`` reads it."""
-        from symc.driver.save import save
-
-        save(self, path)
+        _inspection().save(self, path)
 
     def __reduce__(self) -> Any:
-        from symc.driver.save import reduce
-
-        return reduce(self)
+        return _inspection().reduce(self)
 
     def to_networkx(self, stage: str | None = None) -> Any:
         """A ``networkx`` graph of the final function (or of a stage): one node a value, edges from operand to user."""

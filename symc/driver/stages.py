@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from symc import opt
 from symc.codegen.plan.planner import make_plan
 from symc.codegen.plan.prologue import split
-from symc.driver.backends import Program
+from symc.driver.backend import Program, Settings
 from symc.driver.modes import BY_NUMPY
-from symc.driver.settings import Settings
 from symc.driver.target import Target
 from symc.errors import InputError, InternalError, SymcError, missing_package, of_handler
 from symc.ir.function import Function

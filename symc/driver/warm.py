@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from symc.driver.backends import Runner
+from symc.driver.backend import Runner
 from symc.driver.compilation import Compilation
 from symc.ir import extensions
 from symc.ir.function import Function

@@ -9,6 +9,7 @@ from symc.grad import batch_regions as _batch_regions  # noqa: F401 - puts batch
 from symc.grad import call as _call  # noqa: F401 - puts its derivative in place
 from symc.grad import checkpoint as _checkpoint  # noqa: F401 - puts its derivative in place
 from symc.grad import implicit as _implicit  # noqa: F401
+from symc.grad import loops as _loops  # noqa: F401
 from symc.grad.batch import vmap
 from symc.grad.connect import connected, disconnection
 from symc.grad.forward import jvp

@@ -25,7 +25,8 @@ from symc.ir.value import Value, fresh_input
 Maybe = Value | None
 
 
-def checkpoint_vjp(v: Value, cotangents: Sequence[Maybe], masked: bool = False) -> list[Maybe]:
+def checkpoint_vjp(v: Value, cotangents: Sequence[Maybe], needed: Sequence[bool] = (),
+                   masked: bool = False) -> list[Maybe]:
     """The cotangents of the operands of ``v``, given one a result."""
     given = {k: g for k, g in enumerate(cotangents) if g is not None}
     xs = [fresh_input(o.type) for o in v.operands]

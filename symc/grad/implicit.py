@@ -31,7 +31,7 @@ def root_jvp(v: Value, tangents: Sequence[Maybe]) -> list[Maybe]:
     return world.leave([x if varies(x.type) else None for x in found])
 
 
-def root_vjp(v: Value, cotangents: Sequence[Maybe], masked: bool = False) -> list[Maybe]:
+def root_vjp(v: Value, cotangents: Sequence[Maybe], needed: Sequence[bool] = (), masked: bool = False) -> list[Maybe]:
     """The cotangents of the operands: J^T u = cotangent, then -u through the equation."""
     world = World()
     answers, operands = world.leaves(results_of(v)), world.leaves(v.operands)

@@ -22,8 +22,8 @@ from symc.ir.ops.logic import where
 from symc.ir.types import TensorType, TupleType, complex_dtype
 from symc.ir.value import Value
 
-#: Of ops made of regions, by name: ``jvp(v, tangents)`` and ``vjp(v, cotangents, masked)``, one item a result. Their
-#: modules put them here, because they differentiate graphs.
+#: Of ops made of regions, by name: ``jvp(v, tangents)`` gives a tangent for every result, ``vjp(v, cotangents, needed,
+#: masked)`` a cotangent for every operand; None is zero. Their modules put them here: they differentiate graphs.
 REGIONAL: dict[str, tuple[Callable[..., Sequence[Value | None]], Callable[..., Sequence[Value | None]]]] = {}
 
 
@@ -97,18 +97,11 @@ def _with_effects(v: Value, derivatives: list[Value | None]) -> list[Value | Non
 
 
 def _regional_vjp(v: Value, parts: list[Value | None], needed: Sequence[bool], masked: bool) -> list[Value | None]:
-    if v.op.name in REGIONAL:
-        return list(REGIONAL[v.op.name][1](v, parts, masked))
-    from symc.grad.loops import LOOPS
-
-    return LOOPS[v.op.name][1](v, parts, needed, masked)
+    return list(REGIONAL[v.op.name][1](v, parts, needed, masked))
 
 
 def _regional_jvp(v: Value, tangents: Sequence[Value | None]) -> list[Value | None]:
-    from symc.grad.loops import LOOPS
-
-    rules = REGIONAL if v.op.name in REGIONAL else LOOPS
-    return list(rules[v.op.name][0](v, tangents))
+    return list(REGIONAL[v.op.name][0](v, tangents))
 
 
 def _elementwise_tangent(fact: Elementwise, v: Value, tangents: Sequence[Value | None]) -> Value | None:

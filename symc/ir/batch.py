@@ -9,13 +9,11 @@ from collections.abc import Mapping, Sequence
 
 from symc.errors import InternalError
 from symc.ir import location
+from symc.ir.batch_control import CONTROL, Part
 from symc.ir.dim import Size
 from symc.ir.ops.batching import batch_value, spread
 from symc.ir.traverse import postorder, rebuild
 from symc.ir.value import Value
-
-#: A value, and whether it has the batch axis in front.
-Part = tuple[Value, bool]
 
 
 def vmap(outputs: Sequence[Value], inputs: Sequence[Value], batches: Sequence[Value], size: Size) -> list[Value]:
@@ -33,8 +31,6 @@ def vmap(outputs: Sequence[Value], inputs: Sequence[Value], batches: Sequence[Va
 
 def batch_graph(outputs: Sequence[Value], leaves: Mapping[Value, Part], size: Size) -> list[Part]:
     """The outputs over the batch axis, if they depend on a leaf that has it. ``leaves``: what leaves become."""
-    from symc.ir.batch_control import CONTROL
-
     done: dict[Value, Part] = dict(leaves)
     several: dict[Value, list[Part]] = {}  # the results of loops and branches
     for v in postorder(outputs, stop=done.__contains__):
@@ -53,7 +49,7 @@ def batch_graph(outputs: Sequence[Value], leaves: Mapping[Value, Part], size: Si
             if rule is None:
                 done[v] = batch_value(v, operands, flags, size), True
             else:
-                several[v] = rule(v, operands, flags, size)
+                several[v] = rule(v, operands, flags, size, batch_graph)
                 done[v] = several[v][0]
     return [done[o] for o in outputs]
 

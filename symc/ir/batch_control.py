@@ -5,16 +5,15 @@ A while loop whose condition is the same for all entries does too. One whose con
 any entry; an entry that is done keeps its carry. A cond whose choice differs computes all branches, and each entry
 picks its own; one choice for all entries stays lazy.
 
-Every rule takes the value, its operands, which of them have the axis, and its size; it gives each result, and whether
-it has the axis.
+Every rule takes the value, its operands, which of them have the axis, its size, and what batches the values of a body;
+it gives each result, and whether it has the axis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from symc.ir import location
-from symc.ir.batch import Part, batch_graph
 from symc.ir.bodies import close, make_scan, make_while, open_body
 from symc.ir.dim import Size
 from symc.ir.op import Op
@@ -33,14 +32,19 @@ from symc.ir.value import Region, Value, fresh_input
 from symc.ir.world import World, dependent
 
 Flags = Sequence[bool]
-Rule = Callable[[Value, Sequence[Value], Flags, Size], list[Part]]
+#: A value, and whether it has the batch axis in front.
+Part = tuple[Value, bool]
+#: What ``symc.ir.batch.batch_graph`` is.
+Graph = Callable[[Sequence[Value], Mapping[Value, Part], Size], list[Part]]
+Rule = Callable[[Value, Sequence[Value], Flags, Size, Graph], list[Part]]
 
 
 class Body:
     """A loop's leaves without and with the axis. Captured values are leaves of a world that the loop is built in."""
 
-    def __init__(self, region: Region, world: World, operands: Sequence[Value], flags: Flags, own: int, n: Size):
-        self.n, self.flags = n, list(flags)
+    def __init__(self, region: Region, world: World, operands: Sequence[Value], flags: Flags, own: int, n: Size,
+                 graph: Graph):
+        self.n, self.flags, self.graph = n, list(flags), graph
         self.leaves = [fresh_input(p.type) for p in region_params(region)]
         self.outside = world.leaves(operands)
         self.own = own  # how many of the leaves are carries and rows
@@ -54,7 +58,7 @@ class Body:
     def run(self, values: Sequence[Value], leaves: Sequence[Value]) -> list[Part]:
         """``values`` of the body, on leaves with the axis where the flags say so."""
         pairs = zip(leaves, self.flags, strict=True)
-        return batch_graph(values, dict(zip(self.leaves, pairs, strict=True)), self.n)
+        return self.graph(values, dict(zip(self.leaves, pairs, strict=True)), self.n)
 
     def settle(self, new: Sequence[Value], also: Collection[Value] = ()) -> None:
         """Flag the carries that come to differ between entries; ``new`` is what they are after a step."""
@@ -85,10 +89,10 @@ def _left(world: World, parts: Sequence[Part]) -> list[Part]:
 # --- scan -------------------------------------------------------------------------------------------------------------
 
 
-def batch_scan(v: Value, operands: Sequence[Value], flags: Flags, n: Size) -> list[Part]:
+def batch_scan(v: Value, operands: Sequence[Value], flags: Flags, n: Size, graph: Graph) -> list[Part]:
     """A scan over the steps of all entries."""
     world, (nc, nx) = World(), (v.attrs["carry"], v.attrs["xs"])
-    body = Body(v.regions[0], world, operands, flags, nc + nx, n)
+    body = Body(v.regions[0], world, operands, flags, nc + nx, n, graph)
     results = open_body(v, 0, body.leaves)
     body.settle(results[:nc])
     leaves = body.batched()
@@ -106,10 +110,10 @@ def batch_scan(v: Value, operands: Sequence[Value], flags: Flags, n: Size) -> li
 # --- while ------------------------------------------------------------------------------------------------------------
 
 
-def batch_while(v: Value, operands: Sequence[Value], flags: Flags, n: Size) -> list[Part]:
+def batch_while(v: Value, operands: Sequence[Value], flags: Flags, n: Size, graph: Graph) -> list[Part]:
     """A loop that runs while any entry does."""
     world, nc = World(), v.attrs["carry"]
-    body = Body(v.regions[1], world, operands, flags, nc, n)
+    body = Body(v.regions[1], world, operands, flags, nc, n, graph)
     (condition,), results = open_body(v, 0, body.leaves), open_body(v, 1, body.leaves)
     body.settle(results, [condition])
     differs = dependent(postorder([condition]), [x for x, f in zip(body.leaves, body.flags, strict=True) if f])
@@ -154,13 +158,13 @@ def _masked_while(v: Value, body: Body, condition: Value, results: Sequence[Valu
 # --- cond -------------------------------------------------------------------------------------------------------------
 
 
-def batch_cond(v: Value, operands: Sequence[Value], flags: Flags, n: Size) -> list[Part]:
+def batch_cond(v: Value, operands: Sequence[Value], flags: Flags, n: Size, graph: Graph) -> list[Part]:
     """A choice for all entries, or one for each."""
     world = World()
     which, *outside = world.leaves(operands)
     leaves = [fresh_input(o.type) for o in v.operands[1:]]
     inside = dict(zip(leaves, zip(outside, flags[1:], strict=True), strict=True))
-    branches = [batch_graph(open_body(v, k, leaves), inside, n) for k in range(len(v.regions))]
+    branches = [graph(open_body(v, k, leaves), inside, n) for k in range(len(v.regions))]
     if flags[0]:
         every = [[spread(x, f, n) for x, f in branch] for branch in branches]
         return _left(world, [(_pick(which, list(rows)), True) for rows in zip(*every, strict=True)])

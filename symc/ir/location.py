@@ -11,10 +11,7 @@ import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from symc.ir.value import Region, Value
+from typing import Any, NamedTuple
 
 
 class Loc(NamedTuple):
@@ -38,14 +35,14 @@ class Loc(NamedTuple):
 
 
 Locs = frozenset[Loc]
-Inside = dict["Region", dict["Value", Locs]]  # the lines of the values in regions
+Inside = dict[Any, dict[Any, Locs]]  # the lines of the values in regions
 NOWHERE: Locs = frozenset()
 
 _here: ContextVar[Locs] = ContextVar("symc_location", default=NOWHERE)
-_noted: weakref.WeakKeyDictionary[Value, Locs] = weakref.WeakKeyDictionary()
+_noted: weakref.WeakKeyDictionary[Any, Locs] = weakref.WeakKeyDictionary()
 #: Of a value with regions: the lines of the values in each region. Those values are shared by all programs that contain
 #: the same body, so their lines cannot be kept with them.
-_inside: weakref.WeakKeyDictionary[Value, Inside] = weakref.WeakKeyDictionary()
+_inside: weakref.WeakKeyDictionary[Any, Inside] = weakref.WeakKeyDictionary()
 
 
 def here() -> Locs:
@@ -63,7 +60,7 @@ def at(locs: Iterable[Loc]) -> Iterator[None]:
         _here.reset(token)
 
 
-def note(value: Value, locs: Locs) -> None:
+def note(value: Any, locs: Locs) -> None:
     """Add lines to what is known about a value that is still being built on."""
     known = _noted.get(value)
     if known is None:
@@ -72,17 +69,17 @@ def note(value: Value, locs: Locs) -> None:
         _noted[value] = known | locs
 
 
-def noted(value: Value) -> Locs:
+def noted(value: Any) -> Locs:
     """The lines noted for a value."""
     return _noted.get(value, NOWHERE)
 
 
-def inside(value: Value) -> Inside:
+def inside(value: Any) -> Inside:
     """The lines of the values in the regions of ``value``, nested regions included."""
     return _inside.get(value, {})
 
 
-def note_inside(value: Value, notes: Inside) -> None:
+def note_inside(value: Any, notes: Inside) -> None:
     """Add lines of values in the regions of ``value``."""
     if notes:
         merge_inside(_inside.setdefault(value, {}), notes)
@@ -96,7 +93,7 @@ def merge_inside(known: Inside, notes: Inside) -> None:
             own[v] = own.get(v, NOWHERE) | locs
 
 
-def move(old: Value, new: Value) -> None:
+def move(old: Any, new: Any) -> None:
     """What replaces ``old`` has its lines, inside too."""
     locs = noted(old)
     if locs:

@@ -15,7 +15,7 @@ from symc.errors import InternalError, SymcError, did_you_mean
 from symc.ir.attrs import EMPTY, Array, Attrs
 from symc.ir.record import dataclass, field
 from symc.ir.types import Type
-from symc.ir.value import Region, Value, held, make
+from symc.ir.value import OPS, Region, Value, held, make
 
 Cotangents = Sequence["Value | None"]
 
@@ -234,7 +234,7 @@ def _number_array(number: Any, dtype: np.dtype) -> Array:
     return found
 
 
-_registry: dict[str, Op] = {}
+_registry = OPS
 
 
 def register(op: Op) -> Op:

@@ -7,36 +7,9 @@ from typing import Any
 
 from symc.ir.attrs import EMPTY, Attrs
 from symc.ir.dim import Dim, Size, substitute
+from symc.ir.order import postorder as postorder
 from symc.ir.types import TensorType, substitute_type
 from symc.ir.value import Region, Value, make, param
-
-
-def postorder(roots: Iterable[Value], stop: Callable[[Value], bool] | None = None) -> list[Value]:
-    """Every value reachable from ``roots``, operands before users, each once. Regions are not entered.
-
-    ``stop(v)``: list ``v`` but not what it reaches.
-    """
-    out: list[Value] = []
-    seen: set[Value] = set()
-    stack: list[Any] = list(roots)[::-1]  # values to visit; below None, one whose operands are done
-    pop, push = stack.pop, stack.append
-    while stack:
-        item = pop()
-        if item is None:
-            out.append(pop())
-        elif item not in seen:
-            seen.add(item)
-            operands = item.operands
-            if operands and not (stop and stop(item)):
-                push(item)
-                push(None)
-                if len(operands) == 1:
-                    push(operands[0])
-                else:
-                    stack.extend(operands[::-1])
-            else:
-                out.append(item)
-    return out
 
 
 def users(values: Iterable[Value]) -> dict[Value, list[Value]]:

@@ -23,6 +23,7 @@ from symc.ir import location
 from symc.ir.attrs import DIGEST, EMPTY, Array, Attrs
 from symc.ir.dim import Size
 from symc.ir.locks import new_lock
+from symc.ir.order import postorder
 from symc.ir.types import TensorType, TupleType, Type
 
 if TYPE_CHECKING:
@@ -55,8 +56,6 @@ class Value:
     def fingerprint(self) -> bytes:
         """A digest of the structure: the same in every process, the only source of order."""
         if self._fingerprint is None:
-            from symc.ir.traverse import postorder
-
             for v in postorder([self], stop=lambda v: v._fingerprint is not None):
                 if v._fingerprint is None:
                     v._fingerprint = _digest(v)
@@ -161,8 +160,6 @@ class Region:
     def values(self) -> tuple[Value, ...]:
         """Every value of the body, operands first; found once."""
         if self._values is None:
-            from symc.ir.traverse import postorder
-
             self._values = tuple(postorder(self.results))
         return self._values
 
@@ -192,10 +189,12 @@ class Region:
         return f"<region ({', '.join(map(str, self.params))}) -> ({', '.join(str(r.type) for r in self.results)})>"
 
 
-def _op(name: str) -> Op:
-    from symc.ir.op import lookup
+#: Ops by name; ``symc.ir.op.register`` puts them here.
+OPS: dict[str, Op] = {}
 
-    return lookup(name)
+
+def _op(name: str) -> Op:
+    return OPS[name]
 
 
 def make(op: Op, operands: Sequence[Value] = (), attrs: Attrs = EMPTY, regions: Sequence[Region] = ()) -> Value:

@@ -12,6 +12,7 @@ from symc.opt.engine import listed as _listed  # isort: skip  (rules are known b
 if not _listed.install():
     _listed.import_all()
 
+from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.passes import (
     Optimized,
     Pass,
@@ -26,7 +27,7 @@ from symc.opt.engine.passes import (
 )
 from symc.opt.engine.pipelines import DEFAULT, FAST_COMPILE, UNFUSED
 from symc.opt.engine.provenance import Firing, Provenance
-from symc.opt.engine.rule import Rule, all_rules, lookup_rule, rewrite, rule, temporary_rules, unregister
+from symc.opt.engine.rule import Rule, all_rules, lookup_rule, temporary_rules, unregister
 
 if TYPE_CHECKING:
     from symc.opt.why.explain import why_not

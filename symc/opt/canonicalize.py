@@ -19,9 +19,10 @@ from symc.ir.record import replace
 from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import Value, make
+from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.pattern import example, is_number, leaves
-from symc.opt.engine.rule import Context, rewrite, rule
-from symc.opt.facts.analysis import Fact
+from symc.opt.engine.rule import Context
+from symc.opt.facts.fact import Fact
 
 SIGNED = "ifc"
 NUMBERS = "iufc"

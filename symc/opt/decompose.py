@@ -10,8 +10,8 @@ from symc.ir.op import Decompose, lookup
 from symc.ir.ops.leaf import get
 from symc.ir.types import TupleType
 from symc.ir.value import Value
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import leaves
-from symc.opt.engine.rule import rewrite
 
 #: Names of ops that code generation computes as one scalar intrinsic, which is faster and as accurate.
 INTRINSIC = "intrinsic"

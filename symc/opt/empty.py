@@ -13,7 +13,7 @@ from symc.ir.ops.logic import where
 from symc.ir.ops.shape import broadcast
 from symc.ir.text import splat_of
 from symc.ir.value import Value
-from symc.opt.facts.analysis import Fact
+from symc.opt.facts.fact import Fact
 
 
 def factor_of_sum(c: Value, count: Size, fact: Fact, divides: bool = False) -> Value:

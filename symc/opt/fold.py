@@ -16,8 +16,8 @@ from symc.ir.ops.leaf import array, scalar, size
 from symc.ir.reference import run_values
 from symc.ir.types import TensorType
 from symc.ir.value import Value, make
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import example, leaves
-from symc.opt.engine.rule import rewrite
 
 #: Constants up to this many bytes may be made from nothing.
 SMALL = 1024

@@ -44,6 +44,7 @@ class Deferred:
 
     __slots__ = ("__weakref__", "args", "fn", "known_dtype", "kwargs", "loc", "name", "serial")
     __array_priority__ = 2000
+    becomes: type  #: the class of what it is when it is typed; ``tensor`` says it
 
     def __init__(self, fn: Callable[..., Any] | None, args: tuple = (), kwargs: Mapping[str, Any] | None = None, *,
                  name: str = "", dtype: Any = None, loc: Loc | None = None):
@@ -144,9 +145,7 @@ class Deferred:
 
 def _attributes() -> frozenset[str]:
     """What a tensor has, and so what may be asked of a value that will be one."""
-    from symc.tensors.tensor import Tensor
-
-    return frozenset(n for n in dir(Tensor) if not n.startswith("_")) | {
+    return frozenset(n for n in dir(Deferred.becomes) if not n.startswith("_")) | {
         "set",
         "add",
         "multiply",
@@ -262,13 +261,11 @@ def instantiate(outputs: Sequence[Any], mapping: Mapping[Deferred, Any]) -> list
 
 def held_tensors(outputs: Any) -> list[Any]:
     """The tensors that a nest of values holds, directly or in what its deferred values were made from."""
-    from symc.tensors.tensor import Tensor
-
     out: dict[int, Any] = {}
     stack = [outputs, *[(d.args, d.kwargs) for d in _postorder(outputs)]]
     while stack:
         item = stack.pop()
-        if isinstance(item, Tensor):
+        if isinstance(item, Deferred.becomes):
             out[id(item)] = item
         elif isinstance(item, list | tuple):
             stack.extend(item)

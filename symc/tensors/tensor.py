@@ -353,3 +353,4 @@ def _of_numbers(name: str) -> Callable:
 
 Tensor.item, Tensor.tolist = _of_numbers("item"), _of_numbers("tolist")  # type: ignore[attr-defined]
 Value.tensor = property(Tensor)
+Deferred.becomes = Tensor

@@ -15,6 +15,7 @@ from symc.opt.engine.pattern import leaves as new_leaves
 from symc.opt.engine.provenance import expression
 from symc.opt.engine.rule import Rule
 from symc.testing.promises import kept
+from symc.testing.rule_examples import SIZES, evaluate, examples, ordinary, seen_by, shape_of, sides
 from symc.testing.rule_forms import CANNOT, free_leaves, retyped
 from symc.tools.precise import NotPrecise, precise_values, to_precise
 
@@ -48,8 +49,6 @@ def magnitudes(r: Rule, name: str) -> list[float]:
 
 def _check_equation(r: Rule, dtype: str) -> None:
     """Every combination of the magnitudes of the variables, each by itself."""
-    from symc.testing.rules import evaluate, seen_by, sides
-
     assert r.build is not None
     grids = [magnitudes(r, n) for n in r.variables]
     points = list(itertools.product(*[g if len(grids) == 1 else g[::5] for g in grids]))
@@ -81,8 +80,6 @@ def _check_equation(r: Rule, dtype: str) -> None:
 
 def _check_structure(r: Rule, dtype: str) -> None:
     """Arrays of numbers of one magnitude, once of one sign, for every magnitude; the worst element counts."""
-    from symc.testing.rules import evaluate, examples, ordinary, shape_of, sides
-
     for example in examples(r):
         form = retyped(example, dtype) if dtype != "f64" else example
         if form is None:
@@ -132,8 +129,6 @@ def true_value(v: Value, leaves: Sequence[Value], arrays: Sequence[np.ndarray]) 
 
 def _precise(v: Value, leaves: Sequence[Value], arrays: Sequence[np.ndarray], bits: int) -> np.ndarray:
     import mpmath as mp
-
-    from symc.testing.rules import SIZES
 
     with mp.workprec(bits):
         env = {x: to_precise(a) for x, a in zip(leaves, arrays, strict=True)}

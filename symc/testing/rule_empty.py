@@ -13,6 +13,7 @@ from symc.ir.dim import size_name
 from symc.opt.engine.provenance import expression
 from symc.opt.engine.rule import Rule
 from symc.testing.promises import kept
+from symc.testing.rule_examples import SIZES, adversarial, evaluate, examples, sides
 from symc.testing.rule_forms import free_leaves, lengths, resized
 
 #: How often numbers are drawn.
@@ -21,8 +22,6 @@ DRAWS = 4
 
 def check_empty(r: Rule) -> None:
     """Where both sides have elements, but some of their operands none, no number becomes nan."""
-    from symc.testing.rules import SIZES, adversarial, evaluate, examples, sides
-
     for v in examples(r):
         for length in lengths(v):
             for size in (0, size_name("n")):

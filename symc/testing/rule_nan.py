@@ -13,14 +13,13 @@ from symc.ir.traverse import postorder
 from symc.opt.engine.provenance import expression
 from symc.opt.engine.rule import Rule
 from symc.testing.promises import kept
+from symc.testing.rule_examples import evaluate, examples, ordinary, sides
 from symc.testing.rule_forms import free_leaves
 from symc.tools.debugging.decisions import NORMWISE
 
 
 def check_nan(r: Rule) -> None:
     """No operand is taken away with all its nans, but by rules that are asked for (``nan-unsafe``)."""
-    from symc.testing.rules import evaluate, examples, ordinary, sides
-
     for v in examples(r) if "nan-unsafe" not in r.tags else ():
         left, right = sides(r, v)
         values = postorder([left])

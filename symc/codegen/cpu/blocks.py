@@ -6,32 +6,29 @@ Which kernels have them, and how long blocks are, is said in ``pieces.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from symc.codegen.cpu.folds import Accumulator
 from symc.codegen.cpu.pieces import ARGUMENTS, LAST
+from symc.codegen.cpu.writer import Writer
 from symc.ir.dim import Size
-
-if TYPE_CHECKING:
-    from symc.codegen.cpu.render import Renderer
 
 INSIDE = 2  # the depth inside the loop over blocks
 
 
-def open_block(out: Renderer) -> None:
+def open_block(out: Writer) -> None:
     """A loop over blocks: what is written next is one of them."""
     out.block = out.fresh("b")
     out.line(1, f"for {out.block} in range({', '.join(ARGUMENTS)}):")
 
 
-def limits_in_block(out: Renderer, s: Size) -> tuple[str, str]:
+def limits_in_block(out: Writer, s: Size) -> tuple[str, str]:
     """Where the outermost axis of the sums begins and ends in a block."""
     assert out.pieces is not None and out.pieces.block is not None
     step = out.size(out.pieces.block)
     return f"{out.block} * {step}", f"min({out.block} * {step} + {step}, {out.size(s)})"
 
 
-def close_block(out: Renderer, every: Sequence[Accumulator]) -> None:
+def close_block(out: Writer, every: Sequence[Accumulator]) -> None:
     """Keep what a block has summed. What is written next is done after all: first, that is put together, in order."""
     assert out.pieces is not None
     for a in every:

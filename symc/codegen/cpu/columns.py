@@ -7,19 +7,16 @@ accumulator is touched: it is read and written once for them, and a long sum has
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from symc.codegen.cpu.folds import fold_parts
 from symc.codegen.cpu.pieces import ARGUMENTS
 from symc.codegen.cpu.text import Unsupported, combine, identity, stored
+from symc.codegen.cpu.writer import Target, Writer
 from symc.ir.dim import Size
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
-
-if TYPE_CHECKING:
-    from symc.codegen.cpu.render import Renderer, Target
 
 #: How many accumulators stay in the cache.
 BLOCK = 2048
@@ -38,7 +35,7 @@ def is_columns(v: Value) -> bool:
         k not in ("argmax", "argmin") and t.dtype.itemsize > 2 for k, t in fold_parts(fold))
 
 
-def emit_columns(out: Renderer, v: Value, env: Env, targets: Sequence[tuple[int, Target]], depth: int) -> None:
+def emit_columns(out: Writer, v: Value, env: Env, targets: Sequence[tuple[int, Target]], depth: int) -> None:
     """Write the loops of such a `generate`."""
     fold = _projection(v.regions[0].results[0])[0]
     shape, parts = v.attrs["shape"], fold_parts(fold)
@@ -68,7 +65,7 @@ def emit_columns(out: Renderer, v: Value, env: Env, targets: Sequence[tuple[int,
             out.line(inner + 2, f"{place} = {stored(total, t.dtype)}")
 
 
-def _open_rows(out: Renderer, fold: Value, depth: int) -> Iterator[list[str]]:
+def _open_rows(out: Writer, fold: Value, depth: int) -> Iterator[list[str]]:
     """Write the heads of loops over rows, one after another; for each the rows of one step."""
     count: Size = fold.attrs["shape"][-1]
     row = out.fresh("i")
@@ -88,7 +85,7 @@ def _open_rows(out: Renderer, fold: Value, depth: int) -> Iterator[list[str]]:
         yield [row]
 
 
-def _together(out: Renderer, kind: str, xs: Sequence[str], dtype: np.dtype, depth: int) -> str:
+def _together(out: Writer, kind: str, xs: Sequence[str], dtype: np.dtype, depth: int) -> str:
     """Some elements, combined in pairs."""
     while len(xs) > 1:
         names = [out.fresh("t") for _ in range(0, len(xs), 2)]

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from symc.codegen.cpu.pieces import CHUNK
 from symc.codegen.cpu.text import combine, identity, loaded, number, stored
+from symc.codegen.cpu.writer import Writer
 from symc.ir.dim import Size
 from symc.ir.ops.kernel import fold_result
 from symc.ir.types import TensorType
 from symc.ir.value import Value
-
-if TYPE_CHECKING:
-    from symc.codegen.cpu.render import Renderer
-
-CHUNK = 1024  # elements summed before a partial sum is added: bounds the rounding error of long sums
 
 
 def fold_parts(v: Value) -> list[tuple[str, TensorType]]:
@@ -32,7 +27,7 @@ def is_long(shape: tuple[Size, ...]) -> bool:
 class Accumulator:
     """The running value of one fold."""
 
-    def __init__(self, owner: Renderer, kind: str, t: TensorType):
+    def __init__(self, owner: Writer, kind: str, t: TensorType):
         self.owner, self.kind, self.dtype = owner, kind, t.dtype
         self.name = owner.fresh("s")
         self.partial = kind == "add" and t.dtype.kind in "fc"

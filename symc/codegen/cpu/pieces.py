@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from symc.codegen.cpu.folds import CHUNK
 from symc.codegen.cpu.intrinsics import ONE_BY_ONE, VECTORIZED
 from symc.codegen.kernel.scalarize import Loops
 from symc.codegen.kernel.user_functions import is_users
@@ -24,6 +23,8 @@ from symc.ir.dim import Size, ceildiv, floordiv, maximum, product
 from symc.ir.ops.put import insert, insert_place, put, put_running
 from symc.ir.traverse import postorder
 from symc.ir.value import Region, Value
+
+CHUNK = 1024  # elements summed before a partial sum is added: bounds the rounding error of long sums
 
 #: The arguments that say what the piece is, and whether to do what comes after all pieces.
 ARGUMENTS, LAST = ("begin", "end"), "last"

@@ -13,19 +13,20 @@ import numpy as np
 
 from symc.codegen.cpu.blocks import INSIDE, close_block, limits_in_block, open_block
 from symc.codegen.cpu.columns import emit_columns, is_columns
-from symc.codegen.cpu.folds import CHUNK, Accumulator, fold_parts, is_long
+from symc.codegen.cpu.folds import Accumulator, fold_parts, is_long
 from symc.codegen.cpu.intrinsics import cast_template, kind_of, template
-from symc.codegen.cpu.pieces import ARGUMENTS, Pieces, pieces
+from symc.codegen.cpu.pieces import ARGUMENTS, CHUNK, Pieces
 from symc.codegen.cpu.search import emit_bisect
 from symc.codegen.cpu.stores import PUTS
 from symc.codegen.cpu.text import Unsupported, loaded, number, rounded, stored
+from symc.codegen.cpu.writer import Row, Target, Writer
 from symc.codegen.kernel.scalarize import Loops
 from symc.codegen.kernel.split import Range, cut, limits, part
 from symc.ir.dim import Size, product
 from symc.ir.ops.kernel import bisect
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import every_value, postorder, region_params
-from symc.ir.types import DTYPES, TensorType
+from symc.ir.types import TensorType
 from symc.ir.value import Region, Value
 
 PAIR, SHORT_ROW = 4, 64  # steps of a loop that is unrolled, and of one that would be with it
@@ -84,35 +85,8 @@ class _Loop:
     members: list[Value] = field(default_factory=list)
 
 
-class Row(str):
-    """The name of a result that holds a row which was kept, and where the row starts."""
-
-    start: str
-
-    def __new__(cls, name: str, start: str) -> Row:
-        self = super().__new__(cls, name)
-        self.start = start
-        return self
-
-
-Target = tuple[int, tuple[str, ...], tuple[Size, ...]]  # result number, index so far, shape so far
-
-
-class Renderer:
+class Renderer(Writer):
     """Writes the text of one kernel."""
-
-    def __init__(self, name: str, loops: Loops, over: Collection[int]):
-        self.name, self.loops, self.over = name, loops, over
-        self.fails = self.polls = False
-        self.lines: list[str] = []
-        self.sizes: dict[Size, str] = {}
-        self.count = 0
-        self.names: dict[Value, str] = {}
-        self.running: dict[str, str] = {}  # variables that hold the running value of a result: name -> first value
-        self.pieces = pieces(loops)
-        self.partial: list[np.dtype] = []
-        self.block = ""  # the name of the loop over blocks of sums, inside of it
-        self.after: int | None = None  # from which line on all pieces must be done
 
     def run(self) -> Source:
         region = self.loops.region
@@ -152,33 +126,6 @@ class Renderer:
             assert isinstance(whole, TensorType)
             self.line(1, f"for {i} in range({self.size(product(whole.shape))}):")
             self.line(2, f"o{k}[{i}] = a{start}[{i}]")
-
-    # -- text
-
-    def line(self, depth: int, text: str) -> None:
-        self.lines.append("    " * depth + text)
-
-    def fresh(self, prefix: str) -> str:
-        name = f"{prefix}{self.count}"
-        self.count += 1
-        return self.fresh(prefix) if name in DTYPES else name  # i8 is a dtype
-
-    def size(self, s: Size) -> str:
-        """A size as an expression: a number, an argument, or arithmetic on arguments' names."""
-        if isinstance(s, int):
-            return str(s)
-        return self.sizes.setdefault(s, f"n{len(self.sizes)}")
-
-    def offset(self, index: Sequence[str], shape: Sequence[Size]) -> str:
-        """The row-major position of an index."""
-        terms = []
-        for k, i in enumerate(index):
-            stride = product(shape[k + 1 :])
-            if i != "0" and stride != 0:
-                terms.append(i if stride == 1 else f"{i} * {self.size(stride)}")
-        return " + ".join(terms) or "0"
-
-    # -- blocks
 
     def emit_block(self, region: Region, env: dict[Value, str], targets: list[Target | None], depth: int) -> list[str]:
         """Write the values of a region. Results go to their targets; those without one are returned as expressions."""

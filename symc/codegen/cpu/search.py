@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from symc.codegen.cpu.text import loaded
+from symc.codegen.cpu.writer import Writer
 from symc.ir.value import Value
 
-if TYPE_CHECKING:
-    from symc.codegen.cpu.render import Renderer
 
-
-def emit_bisect(out: Renderer, v: Value, env: dict[Value, str], depth: int) -> str:
+def emit_bisect(out: Writer, v: Value, env: dict[Value, str], depth: int) -> str:
     """Write the loop; the name of what it finds. Every step chooses a number, so that no branch is guessed wrong, and
     the searches for several elements overlap."""
     array, x, *row = v.operands

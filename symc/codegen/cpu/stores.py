@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from symc.codegen.cpu.text import combine, loaded, number, stored
+from symc.codegen.cpu.writer import Writer
 from symc.ir.dim import product
 from symc.ir.op import Op
 from symc.ir.ops.put import insert, insert_place, put, put_abreast, put_running
 from symc.ir.value import Value
 
-if TYPE_CHECKING:
-    from symc.codegen.cpu.render import Renderer
-
-
 Env = dict[Value, str]
 
 
-def _put(out: Renderer, v: Value, k: int, env: Env, depth: int) -> None:
+def _put(out: Writer, v: Value, k: int, env: Env, depth: int) -> None:
     """Write, or combine with, the element of result ``k`` that the put names."""
     kind, dtype = v.attrs["kind"], v.dtype
     x, *place = (out.expression(o, env) for o in v.operands)
@@ -30,7 +26,7 @@ def _put(out: Renderer, v: Value, k: int, env: Env, depth: int) -> None:
     out.line(depth, f"{at} = {stored(x, dtype)}")
 
 
-def _put_running(out: Renderer, v: Value, k: int, env: Env, depth: int) -> None:
+def _put_running(out: Writer, v: Value, k: int, env: Env, depth: int) -> None:
     """Combine with the element before: in a variable, if the innermost loop runs along the axis, else in memory."""
     kind, shape, dtype, axis = v.attrs["kind"], v.attrs["shape"], v.dtype, v.attrs["axis"]
     operands = [out.expression(o, env) for o in v.operands]
@@ -54,7 +50,7 @@ def _put_running(out: Renderer, v: Value, k: int, env: Env, depth: int) -> None:
     out.line(depth, f"o{k}[{p}] = {stored(y, dtype)}")
 
 
-def _insert(out: Renderer, v: Value, k: int, env: Env, depth: int) -> None:
+def _insert(out: Writer, v: Value, k: int, env: Env, depth: int) -> None:
     """Move what is greater one place up, from the end on; equals stay in front."""
     shape, axis = v.attrs["shape"], v.attrs["axis"]
     value, done, *place = (out.expression(o, env) for o in v.operands)
@@ -77,7 +73,7 @@ def _insert(out: Renderer, v: Value, k: int, env: Env, depth: int) -> None:
     out.line(depth, f"o{k}[{p}] = {new}")
 
 
-def _put_abreast(out: Renderer, v: Value, k: int, env: Env, depth: int) -> None:
+def _put_abreast(out: Writer, v: Value, k: int, env: Env, depth: int) -> None:
     """One element in each of several blocks of result ``k``."""
     shape, axis = v.attrs["shape"], v.attrs["axis"]
     n = len(v.operands) - len(shape)
@@ -92,5 +88,5 @@ def _put_abreast(out: Renderer, v: Value, k: int, env: Env, depth: int) -> None:
 
 
 #: How each op that ends a kernel is written: into result ``k``.
-PUTS: dict[Op, Callable[[Renderer, Value, int, Env, int], None]] = {
+PUTS: dict[Op, Callable[[Writer, Value, int, Env, int], None]] = {
     put: _put, put_abreast: _put_abreast, put_running: _put_running, insert: _insert, insert_place: _insert}

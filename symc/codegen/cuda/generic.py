@@ -14,9 +14,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from symc.codegen.cpu.folds import CHUNK
 from symc.codegen.cpu.loops import render_loop
-from symc.codegen.cpu.pieces import ARGUMENTS, Pieces, pieces
+from symc.codegen.cpu.pieces import ARGUMENTS, CHUNK, Pieces, pieces
 from symc.codegen.cpu.render import Renderer, Source
 from symc.codegen.cuda import cxx
 from symc.codegen.cuda.apart import inner_pieces

@@ -12,7 +12,7 @@ import numpy as np
 
 from symc.errors import IndexingError, InternalError, ShapeError
 from symc.ir.dim import Size, ceildiv, floordiv, known_equal, mod, product
-from symc.ir.op import Element, Linear, Op, View, register
+from symc.ir.op import Element, Linear, Op, View, lookup, register
 from symc.ir.ops.leaf import scalar
 from symc.ir.types import TensorType
 from symc.ir.value import Value
@@ -37,10 +37,8 @@ def _broadcast_reference(x, axes, shape):
 
 
 def _broadcast_transpose(g, v):
-    from symc.ir.ops.reduce import sum_
-
     axes = v.attrs["axes"]
-    return (sum_(g, axes=tuple(a for a in range(v.ndim) if a not in axes)),)
+    return (lookup("sum")(g, axes=tuple(a for a in range(v.ndim) if a not in axes)),)
 
 
 broadcast = register(Op(
@@ -255,12 +253,11 @@ def _pad_reference(x, fill, low, high, interior):
 
 
 def _pad_transpose(g, v):
-    from symc.ir.ops.reduce import sum_
-
     x = v.operands[0]
     inside = slice_(g, start=v.attrs["low"], size=x.shape, step=tuple(k + 1 for k in v.attrs["interior"]))
     every = tuple(range(v.ndim))
-    return inside, sum_(g, axes=every) - sum_(inside, axes=every)
+    total = lookup("sum")
+    return inside, total(g, axes=every) - total(inside, axes=every)
 
 
 def _pad_element(v: Value, index, at):

@@ -25,7 +25,8 @@ from symc.ir.value import Region, Value, make
 from symc.opt.engine.pattern import bare, forget, ingredients
 from symc.opt.engine.provenance import Provenance
 from symc.opt.engine.rule import ANY, Rule
-from symc.opt.facts.analysis import Analysis, Fact
+from symc.opt.facts.analysis import Analysis
+from symc.opt.facts.fact import Fact
 
 #: Firings allowed per value of the graph, and at least.
 BUDGET, MIN_BUDGET = 24, 400

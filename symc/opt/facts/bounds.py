@@ -17,7 +17,8 @@ from symc.ir.ops.kernel import bounded, checked_index
 from symc.ir.traverse import rebuild, region_params
 from symc.ir.value import Region, Value, make
 from symc.opt.engine.regions import as_function, with_lines
-from symc.opt.facts.analysis import Analysis, Fact
+from symc.opt.facts.analysis import Analysis
+from symc.opt.facts.fact import Fact
 from symc.opt.facts.ranges import UNKNOWN, Range, range_of
 from symc.opt.facts.transfer.ends import whole
 

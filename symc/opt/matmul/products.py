@@ -10,8 +10,8 @@ from symc.ir.ops.reduce import sum_
 from symc.ir.ops.shape import broadcast, transpose
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import leaves
-from symc.opt.engine.rule import rewrite
 
 #: Up to this many multiplications a product is faster inside a kernel than as a call.
 SMALL = 64

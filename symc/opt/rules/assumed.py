@@ -21,9 +21,9 @@ from symc.ir.ops.logic import where
 from symc.ir.ops.math import floor, log, sigmoid, sqrt
 from symc.ir.text import splat_of
 from symc.ir.value import Value
+from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.pattern import flatten, join, leaves
-from symc.opt.engine.rule import rewrite, rule
-from symc.opt.facts.analysis import Fact, above, at_least, at_most
+from symc.opt.facts.fact import Fact, above, at_least, at_most
 
 NEGATIVE, POSITIVE = {"x": (-1e8, -1e-8)}, {"x": (1e-8, 1e8)}
 

@@ -7,9 +7,9 @@ from symc.ir.ops.assume import assume, check_assumption, promised
 from symc.ir.ops.shape import broadcast, reshape, transpose
 from symc.ir.traverse import rebuild
 from symc.ir.value import Value
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import leaves
-from symc.opt.engine.rule import rewrite
-from symc.opt.facts.analysis import implies
+from symc.opt.facts.fact import implies
 from symc.opt.facts.transfer.movements import promises
 
 #: What these rules are about arises from `sc.assume` alone.

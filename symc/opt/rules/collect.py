@@ -19,8 +19,9 @@ from symc.ir.ops.linalg import dot
 from symc.ir.ops.math import cosh, exp, sinh, tanh
 from symc.ir.text import splat_of
 from symc.ir.value import Value
+from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.pattern import Term, cancels_first, example, join, leaves, table
-from symc.opt.engine.rule import OPT_IN, rewrite, rule
+from symc.opt.engine.rule import OPT_IN
 
 #: So many terms are looked at together.
 MOST = 8

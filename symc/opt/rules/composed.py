@@ -23,8 +23,8 @@ from symc.ir.ops.shape import broadcast, concat, pad, reshape, slice_, transpose
 from symc.ir.ops.solve import inv, solve
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import is_number, leaves
-from symc.opt.engine.rule import rewrite
 from symc.opt.facts.forms import Steps, steps_of
 
 

@@ -11,8 +11,8 @@ from symc.ir.ops.shape import broadcast, concat, reshape, slice_, transpose
 from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import Value, make
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import example, leaves
-from symc.opt.engine.rule import rewrite
 from symc.opt.facts.forms import unit_axes
 
 #: A concatenation of concatenations is opened up to this many parts.

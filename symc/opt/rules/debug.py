@@ -9,8 +9,8 @@ import numpy as np
 from symc.ir.ops.effect import IDENTITY, after, assert_op, breakpoint_op, has_effect, print_op
 from symc.ir.ops.leaf import array
 from symc.ir.value import Value
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import leaves
-from symc.opt.engine.rule import rewrite
 
 
 def _example() -> list[Value]:

@@ -13,8 +13,8 @@ from symc.ir.ops.logic import where
 from symc.ir.ops.math import cos, exp, expm1, log, log1mexp, log1p, log_cosh, sigmoid, sin, softplus, sqrt, tanh
 from symc.ir.text import splat_of
 from symc.ir.value import Value
+from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.pattern import Term, cancels_first, example, flatten, is_number, join, leaves
-from symc.opt.engine.rule import rewrite, rule
 from symc.opt.rules.powers import MAX_POWER
 
 LN2 = 0.6931471805599453

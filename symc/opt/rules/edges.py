@@ -11,8 +11,8 @@ from symc.ir.ops.math import cbrt, exp, expm1, sqrt
 from symc.ir.ops.reduce import sum_
 from symc.ir.text import splat_of
 from symc.ir.value import Value
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import example, flatten, leaves
-from symc.opt.engine.rule import rewrite
 
 #: Sums and products are looked into so far.
 DEPTH = 6

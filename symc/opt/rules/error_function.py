@@ -11,8 +11,8 @@ from symc.ir.ops.logic import where
 from symc.ir.ops.math import erf, erfc, erfcx, exp, log, log1p
 from symc.ir.text import splat_of
 from symc.ir.value import Value
+from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.pattern import example, flatten, join, leaves
-from symc.opt.engine.rule import rewrite, rule
 
 
 @rule

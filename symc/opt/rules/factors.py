@@ -15,8 +15,8 @@ from symc.ir.ops.shape import slice_
 from symc.ir.ops.sort import sort
 from symc.ir.ops.spectral import eig, eigh, eigvals, eigvalsh, svdvals
 from symc.ir.value import Value
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import leaves
-from symc.opt.engine.rule import rewrite
 from symc.opt.rules.structure import line_of
 
 

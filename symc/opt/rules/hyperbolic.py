@@ -27,8 +27,8 @@ from symc.ir.ops.math import (
     tanh,
 )  # fmt: skip
 from symc.ir.value import Value
+from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.pattern import example, is_number, leaves
-from symc.opt.engine.rule import rewrite, rule
 
 LN2 = 0.6931471805599453
 

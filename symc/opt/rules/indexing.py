@@ -21,8 +21,8 @@ from symc.ir.ops.shape import broadcast, concat, flip, inverse_permutation, resh
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPES
 from symc.ir.value import Value, make
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import leaves
-from symc.opt.engine.rule import rewrite
 from symc.opt.facts.forms import Steps, steps_of, unit_axes
 from symc.opt.rules.reads import window_starts
 

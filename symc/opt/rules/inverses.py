@@ -23,8 +23,8 @@ from symc.ir.ops.shape import broadcast, reshape, transpose
 from symc.ir.ops.solve import inv, solve
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import bare, leaves
-from symc.opt.engine.rule import rewrite
 from symc.opt.facts.transfer.products import factors_of
 
 Axes = tuple[int, ...]

@@ -15,8 +15,8 @@ from symc.ir.ops.math import log, log1p, sqrt
 from symc.ir.ops.reduce import norm, sum_
 from symc.ir.text import splat_of
 from symc.ir.value import Value
+from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.pattern import example, flatten, join, leaves
-from symc.opt.engine.rule import rewrite, rule
 from symc.opt.facts.log_forms import exponent_of
 
 

@@ -12,8 +12,8 @@ from symc.ir.ops.shape import broadcast, transpose
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.empty import factor_of_sum
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import example, leaves
-from symc.opt.engine.rule import rewrite
 
 Axes = tuple[int, ...]
 

@@ -14,8 +14,8 @@ from symc.ir.ops.reduce import all_, any_
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value, make
+from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.pattern import example, is_number, leaves
-from symc.opt.engine.rule import rewrite, rule
 
 BOTH = {"c": "bool", "d": "bool"}
 

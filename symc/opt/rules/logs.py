@@ -20,8 +20,8 @@ from symc.ir.ops.softmax import softmax
 from symc.ir.text import splat_of
 from symc.ir.traverse import rebuild
 from symc.ir.value import Value
+from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.pattern import Term, cancels_first, example, flatten, is_number, join, leaves
-from symc.opt.engine.rule import rewrite, rule
 from symc.opt.facts.log_forms import exponent_of, log_of, log_of_factor, log_of_sum
 
 POSITIVE = {"x": (1e-8, 1e8)}

@@ -16,8 +16,8 @@ from symc.ir.ops.reduce import logsumexp, max_, min_, spread, sum_, sup
 from symc.ir.ops.shape import broadcast
 from symc.ir.record import replace
 from symc.ir.value import Value
+from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.pattern import example, flatten, is_number, join, leaves, parts
-from symc.opt.engine.rule import rewrite, rule
 from symc.opt.facts.log_forms import (
     exponent_of,
     is_shifted,

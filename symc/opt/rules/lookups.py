@@ -22,8 +22,8 @@ from symc.ir.ops.shape import broadcast, transpose
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPES
 from symc.ir.value import Value, make
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import leaves
-from symc.opt.engine.rule import rewrite
 from symc.opt.facts.forms import Steps, is_eye, steps_of
 from symc.opt.rules.indexing import depth_of, number_like, other_axes, reads_no_more
 from symc.opt.rules.reads import lines_of

@@ -11,8 +11,8 @@ from symc.ir.ops.shape import broadcast
 from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import Value
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import flatten, join, leaves
-from symc.opt.engine.rule import rewrite
 
 Axes = tuple[int, ...]
 

@@ -12,8 +12,9 @@ from symc.ir.ops.linalg import dot
 from symc.ir.ops.shape import broadcast, inverse_permutation, reshape, transpose
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import example, leaves
-from symc.opt.engine.rule import Context, rewrite
+from symc.opt.engine.rule import Context
 from symc.opt.facts.forms import unit_axes
 from symc.opt.rules.linalg import transpose_of_dot
 

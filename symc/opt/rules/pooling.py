@@ -7,8 +7,8 @@ from symc.ir.ops.arithmetic import add, maximum, minimum, sub
 from symc.ir.ops.pool import max_pool
 from symc.ir.ops.shape import broadcast
 from symc.ir.value import Value, make
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import leaves
-from symc.opt.engine.rule import rewrite
 
 
 def _pool(x: Value) -> Value:

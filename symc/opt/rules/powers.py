@@ -10,8 +10,9 @@ from symc.ir.ops.math import cbrt, exp2, sqrt
 from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.canonicalize import inverse_of_root
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import example, is_number, leaves
-from symc.opt.engine.rule import OPT_IN, rewrite
+from symc.opt.engine.rule import OPT_IN
 from symc.opt.rules.logs import where_nonnegative
 
 #: Whole powers up to this, or minus one less, are right to two units in the last place as products.

@@ -20,8 +20,8 @@ from symc.ir.ops.reduce import other_axes, spread, sum_
 from symc.ir.ops.shape import broadcast
 from symc.ir.text import splat_of
 from symc.ir.value import Value
+from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.pattern import Term, example, flatten, join, leaves
-from symc.opt.engine.rule import rewrite, rule
 from symc.opt.facts.log_forms import Weighted, exponent_of, is_shifted, log_of_sum, weighted, weighted_sum
 
 

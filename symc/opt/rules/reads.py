@@ -15,8 +15,8 @@ from symc.ir.ops.reduce import sum_
 from symc.ir.ops.shape import slice_
 from symc.ir.types import TensorType
 from symc.ir.value import Value, make
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import example, leaves
-from symc.opt.engine.rule import rewrite
 from symc.opt.facts.forms import steps_of
 from symc.opt.rules.slices import is_whole, window_over
 

@@ -18,8 +18,8 @@ from symc.ir.ops.shape import broadcast, concat, inverse_permutation, reshape, s
 from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.empty import factor_of_sum, where_any
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import example, flatten, join, leaves
-from symc.opt.engine.rule import rewrite
 
 #: Parts of a concatenation that are reduced one by one.
 MOST_PARTS = 4

@@ -9,8 +9,8 @@ from symc.ir.ops.shape import broadcast, reshape, transpose
 from symc.ir.traverse import rebuild
 from symc.ir.types import TensorType
 from symc.ir.value import Value
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import leaves
-from symc.opt.engine.rule import rewrite
 
 MOVEMENTS = ("broadcast", "transpose", "reshape")
 

@@ -7,8 +7,8 @@ from symc.ir.ops.logic import and_, not_, or_, where
 from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import Value, make
+from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.pattern import example, is_number, leaves
-from symc.opt.engine.rule import rewrite, rule
 
 ANY_KIND = "biufc"
 C = {"c": "bool"}

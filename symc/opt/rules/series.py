@@ -11,8 +11,8 @@ from symc.ir.ops.elementwise import like
 from symc.ir.ops.logic import where
 from symc.ir.ops.math import exp, expm1, log1p, sin
 from symc.ir.value import Value
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import example, flatten, is_number, join, leaves
-from symc.opt.engine.rule import rewrite
 
 
 def _polynomial(x: Value, coefficients: Sequence[float]) -> Value:

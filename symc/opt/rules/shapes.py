@@ -13,8 +13,8 @@ from symc.ir.ops.shape import broadcast, ensure_shape, inverse_permutation, pad,
 from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import Value
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import leaves
-from symc.opt.engine.rule import rewrite
 from symc.opt.facts.forms import common_axes, unit_axes
 
 Axes = tuple[int, ...]

@@ -18,8 +18,8 @@ from symc.ir.ops.shape import broadcast, reshape, transpose
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
 from symc.opt.empty import factor_of_sum
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import leaves
-from symc.opt.engine.rule import rewrite
 from symc.opt.facts.forms import common_axes, unit_axes
 
 

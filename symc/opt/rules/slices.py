@@ -14,8 +14,8 @@ from symc.ir.ops.leaf import iota, scalar
 from symc.ir.ops.shape import broadcast, concat, inverse_permutation, pad, reshape, slice_, transpose
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import leaves
-from symc.opt.engine.rule import rewrite
 from symc.opt.facts.forms import common_axes, unit_axes
 
 WINDOW = ("start", "size", "step")

@@ -13,8 +13,8 @@ from symc.ir.ops.softmax import log_softmax, log_softmax_at, softmax
 from symc.ir.traverse import rebuild
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import flatten, join, leaves
-from symc.opt.engine.rule import rewrite
 from symc.opt.facts.forms import Steps, steps_of
 from symc.opt.rules.logsumexp import may_go, without_shift
 

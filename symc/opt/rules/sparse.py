@@ -16,8 +16,8 @@ from symc.ir.ops.reduce import sum_
 from symc.ir.ops.shape import broadcast, pad
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import example, is_number
-from symc.opt.engine.rule import rewrite
 from symc.opt.rules.writes import _index, _leaf, _put, _three, _user, _zeros, names_no_place_twice
 
 # --- sums of sparse arrays --------------------------------------------------------------------------------------------

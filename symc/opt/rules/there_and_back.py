@@ -11,7 +11,7 @@ from symc.ir.ops.compare import ge, le
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.logic import where
 from symc.ir.ops.math import acos, acosh, asin, asinh, atanh, cos, cosh, sin, sinh, tanh
-from symc.opt.engine.rule import rule
+from symc.opt.engine.declare import rule
 
 
 @rule

@@ -16,8 +16,8 @@ from symc.ir.ops.shape import flip, pad, slice_, transpose
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPES
 from symc.ir.value import Value, make
+from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import example, is_number, leaves
-from symc.opt.engine.rule import rewrite
 from symc.opt.facts.forms import steps_of
 from symc.opt.rules.indexing import number_like
 from symc.opt.rules.reads import window_starts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from symc.runtime.compilers.llvm_library import Helper, library
 from symc.runtime.compilers.llvm_primitives import PRIMITIVES
 from symc.runtime.compilers.llvm_scalars import LLVM, Scalar, binary, cast, compare, literal, negative, select
 
-if TYPE_CHECKING:
-    from symc.runtime.compilers.llvm_function import Module
-
 #: A value while a function is written: a scalar, several of them, a pointer (to elements of a type), or Python numbers.
 Value = Any
 SIGNS: dict[type, str] = {
@@ -23,6 +20,20 @@ SIGNS: dict[type, str] = {
     ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>", ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<",
     ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
 }  # fmt: skip
+
+
+class Declarations(Protocol):
+    """What expressions need of the module that they are in: tables, helpers, and what is declared."""
+
+    @property
+    def afterwards(self) -> object:
+        """None in what is linked in after vectorization."""
+
+    def declare(self, name: str, result: str, operands: Sequence[str]) -> None: ...
+    def table(self, numbers: tuple, t: str) -> str: ...
+    def helper(self, helper: Helper, types: tuple[str, ...]) -> tuple[str, Any]: ...
+    def polled(self, words: Pointer) -> str: ...
+    def rarely(self, condition: Scalar, helper: Helper, usual: Scalar, xs: Sequence[Scalar]) -> str: ...
 
 
 class Pointer:
@@ -39,7 +50,8 @@ def llvm_type(t: Any) -> str:
 class Expressions:
     """Writes the instructions of one function."""
 
-    def __init__(self, module: Module, scope: Mapping[str, Any] | None, operands: Mapping[str, Value], file: str = ""):
+    def __init__(self, module: Declarations, scope: Mapping[str, Any] | None, operands: Mapping[str, Value],
+                 file: str = ""):
         """``scope``: the constants that are known, None for those of all modules of the library."""
         self.module, self._scope, self.file = module, scope, file
         self.head: list[str] = []  # the memory of variables

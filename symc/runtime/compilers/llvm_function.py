@@ -17,7 +17,7 @@ from symc.runtime.compilers.llvm_library import Helper, library
 from symc.runtime.compilers.llvm_primitives import PRIMITIVES
 from symc.runtime.compilers.llvm_rarely import MARK, Rarely
 from symc.runtime.compilers.llvm_scalars import LLVM, Scalar, binary, cast, common, constant, literal
-from symc.runtime.cpu.native.executor_ir import FAILED, Word
+from symc.runtime.cpu.native.instructions import FAILED, Word
 
 #: Vectors of 512 bits, four at a time: how many bytes the loop over a row takes in a step, at most.
 STEP = 256
@@ -156,6 +156,7 @@ class Module:
 class _Function(Expressions):
     """Writes the body of one function. ``calls``: the outermost loop that is being written calls functions."""
 
+    module: Module
     calls = False
 
     # -- statements

@@ -14,7 +14,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from symc.runtime.cpu.native.executor_ir import FAILED, Word
+from symc.runtime.cpu.native.instructions import FAILED, Word
 
 INF, NAN = math.inf, math.nan
 u8, i8, u16, i16, u32, i32 = numba.uint8, numba.int8, numba.uint16, numba.int16, numba.uint32, numba.int32

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from symc.ir.dim import Dim, Size, floordiv, names, size_name
 from symc.ir.function import Guard, Input
 from symc.runtime.cpu.executor import Code
-from symc.runtime.cpu.native.executor_ir import REFUSED, Op
+from symc.runtime.cpu.native.instructions import REFUSED, Op
 
 
 def accept(code: Code, inputs: Sequence[Input], guards: Sequence[Guard], dims: Sequence[int]) -> None:

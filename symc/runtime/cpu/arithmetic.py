@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from symc.ir.dim import Call, Dim, Size, known_nonnegative
-from symc.runtime.cpu.native.executor_ir import Op
+from symc.runtime.cpu.native.instructions import Op
 
 
 class Less(NamedTuple):

@@ -9,7 +9,8 @@ import ctypes
 import functools
 
 from symc.runtime.cpu.blas_library import Library, library
-from symc.runtime.cpu.native.pool_ir import Pool, available, words
+from symc.runtime.cpu.native.pool import available, words
+from symc.runtime.cpu.native.pool_ir import Pool
 
 
 def to_be_limited() -> bool:

@@ -7,15 +7,12 @@ would grow with their number; copies do not, need no compiling, and their sizes 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from symc.ir.dim import product
 from symc.ir.ops.shape import concat
 from symc.ir.value import Value
 from symc.runtime.cpu.executor import Op
-
-if TYPE_CHECKING:
-    from symc.runtime.cpu.lower import Lowering
+from symc.runtime.cpu.lowering import Lowering
 
 
 def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[int]) -> bool:

@@ -20,9 +20,10 @@ from symc.runtime.cache.machine_code import Symbol
 from symc.runtime.cpu import blas_threads
 from symc.runtime.cpu.arithmetic import All, Arithmetic, Formula, Less, largest
 from symc.runtime.cpu.commit import run_and_replace
-from symc.runtime.cpu.native.executor_ir import ARITIES, FAILED, GROW, NEVER, REFUSED, Lap, Op, Word, executor
+from symc.runtime.cpu.native.executor_ir import executor
+from symc.runtime.cpu.native.instructions import ARITIES, FAILED, GROW, NEVER, REFUSED, Lap, Op, Word
+from symc.runtime.cpu.native.pool import address as pool_address
 from symc.runtime.cpu.native.pool_ir import MOST_WORDS, Pool
-from symc.runtime.cpu.native.pool_ir import address as pool_address
 from symc.runtime.cpu.native.product_ir import ROUTINE
 
 __all__ = [

@@ -18,7 +18,7 @@ from symc.runtime.cpu.calls import Calls, left
 from symc.runtime.cpu.executor import Executable, Word
 from symc.runtime.cpu.large_results import LARGE, LargeResult
 from symc.runtime.cpu.lowered import Lowered
-from symc.runtime.cpu.native.executor_ir import NOT_ARRAY, REFUSED
+from symc.runtime.cpu.native.instructions import NOT_ARRAY, REFUSED
 
 if TYPE_CHECKING:
     from symc.runtime.cpu.timing import Event, Laps, StepTime

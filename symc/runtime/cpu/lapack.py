@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,11 +21,9 @@ from symc.ir.value import Value
 from symc.runtime.cpu.arithmetic import less
 from symc.runtime.cpu.blas_library import library
 from symc.runtime.cpu.executor import Label, Op
+from symc.runtime.cpu.lowering import Lowering
 from symc.runtime.cpu.native import lapack_ir
 from symc.runtime.cpu.symbols import routine
-
-if TYPE_CHECKING:
-    from symc.runtime.cpu.lower import Lowering
 
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 

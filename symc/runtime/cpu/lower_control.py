@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,9 +18,7 @@ from symc.ir.dim import Size, mod
 from symc.ir.plan import Layout, Plan, Step
 from symc.ir.types import Type
 from symc.runtime.cpu.executor import Label, Op
-
-if TYPE_CHECKING:
-    from symc.runtime.cpu.lower import Lowering, Slots
+from symc.runtime.cpu.lowering import Lowering, Slots
 
 
 def control(lowering: Lowering, step: Step, slots: Slots) -> None:

@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,10 +24,8 @@ from symc.runtime.cpu import blas, symbols
 from symc.runtime.cpu.arithmetic import at_least, both, less
 from symc.runtime.cpu.blas_library import library
 from symc.runtime.cpu.executor import Label, Op, Word
+from symc.runtime.cpu.lowering import Lowering
 from symc.runtime.cpu.native import blas_ir, few_rows_ir
-
-if TYPE_CHECKING:
-    from symc.runtime.cpu.lower import Lowering
 
 #: Where all sizes are at least this, half of a symmetric product, and a copy of it, take less time than all of it: on
 #: one core 34 instead of 51 us for f64 128 x 128, 0.22 instead of 0.36 ms for 256 x 256. With k = 32 they take more.

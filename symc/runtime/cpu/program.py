@@ -26,8 +26,9 @@ from symc.runtime.cpu.calls import ReferenceStep
 from symc.runtime.cpu.frame import TimedFrame
 from symc.runtime.cpu.frames import Frames, Sizes
 from symc.runtime.cpu.kernels import compile_kernel
-from symc.runtime.cpu.lower import Launch, lower
+from symc.runtime.cpu.lower import lower
 from symc.runtime.cpu.lowered import Lowered
+from symc.runtime.cpu.lowering import Launch
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,10 +13,8 @@ from symc.ir.types import DTYPE_NAMES
 from symc.ir.value import Value
 from symc.runtime.cpu import numpy_sorts
 from symc.runtime.cpu.executor import Label, Op
+from symc.runtime.cpu.lowering import Lowering
 from symc.runtime.cpu.native import sort_ir
-
-if TYPE_CHECKING:
-    from symc.runtime.cpu.lower import Lowering
 
 
 def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[int],

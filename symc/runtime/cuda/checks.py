@@ -6,25 +6,20 @@ The message says which assertion it was and not where it failed, or with which v
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from symc.codegen.kernel.source import Form
-from symc.errors import AssertError, ConvergenceError
+from symc.errors import AssertError
 from symc.ir.ops.arithmetic import sub
 from symc.ir.ops.cast import cast
 from symc.ir.ops.effect import after, assert_op
 from symc.ir.ops.elementwise import like
-from symc.ir.ops.implicit import converged
 from symc.ir.ops.kernel import check_index
 from symc.ir.plan import Plan
-from symc.ir.traverse import close_over, every_value
+from symc.ir.traverse import close_over
 from symc.ir.types import DTYPES
 from symc.ir.value import Value, fresh_input
 from symc.runtime.cuda.actions import CopyAction, Failure
-
-if TYPE_CHECKING:
-    from symc.runtime.cuda.lower import DeviceLowering
-    from symc.runtime.cuda.program import LoadedFamily
+from symc.runtime.cuda.lowering import DeviceLowering, Loaded
 
 
 def is_check(v: Value) -> bool:
@@ -41,16 +36,8 @@ def form_of(v: Value) -> Form | None:
     return close_over([condition], [check_index(sub(like(number, 1), number), size=1)]), ()
 
 
-def failure_of(v: Value, lines: tuple) -> Failure:
-    """The error of a kernel whose check has failed."""
-    what = next((x.attrs["what"] for r in v.regions for x in every_value(r) if x.op is converged), None)
-    if what is None:
-        return Failure(lines)
-    return Failure(lines, ConvergenceError, f"{what}: no answer was found", "the CPU says after how many steps")
-
-
 def lower_check(lowering: DeviceLowering, plan: Plan, v: Value, reads: Sequence[int], writes: Sequence[int],
-                kernel: LoadedFamily | None) -> None:
+                kernel: Loaded | None) -> None:
     """Look at the condition, and hand on the array."""
     if kernel is not None:
         elements = lowering.number(v.operands[1].type.size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from symc.codegen.cuda.exponential_text import SQUARINGS
 from symc.runtime.cpu.executor import Op
 from symc.runtime.cuda.factor import factorize, solve_factored
-from symc.runtime.cuda.solver import Array, At, Emitter, Matrices, Recipe, threads_for
+from symc.runtime.cuda.matrices import Array, At, Emitter, Matrices, Recipe, threads_for
 
 
 def _expm(e: Emitter) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from symc.runtime.cuda.solver import Argument, Array, Emitter, Matrices, Recipe, strips, threads_for
+from symc.runtime.cuda.matrices import Argument, Array, Emitter, Matrices, Recipe, strips, threads_for
 
 #: So few columns are solved for by a warp each, more by a thread each.
 FEW = 8

@@ -25,7 +25,8 @@ from symc.runtime.cuda.actions import (
 )
 from symc.runtime.cuda.device import Communicator, Event, Graph, Memory, Span, Stream
 from symc.runtime.cuda.devices import Context
-from symc.runtime.cuda.lower import DO, DeviceLowered
+from symc.runtime.cuda.lower import DeviceLowered
+from symc.runtime.cuda.lowering import DO
 
 #: How many graphs a frame keeps, and after how many calls that each had other addresses it captures no more.
 GRAPHS, HOPELESS = 8, 32

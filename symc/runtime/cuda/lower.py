@@ -7,54 +7,27 @@ what a step does: launches, products and copies are *actions*, which a frame bin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from symc.codegen.cuda.sorting import is_sort, sort_form
-from symc.codegen.cuda.source import CudaSource, Entry
-from symc.codegen.cuda.user import has_user_kernel, user_launch
-from symc.codegen.plan.memory import result_types
-from symc.ir.dim import Size, evaluate
+from symc.codegen.cuda.user import has_user_kernel
+from symc.ir.dim import evaluate
 from symc.ir.ops.collective import all_reduce, has_collective
 from symc.ir.phases import phase
 from symc.ir.plan import Plan, Step
-from symc.ir.record import dataclass, field
+from symc.ir.record import dataclass
 from symc.ir.types import concrete_shape
-from symc.ir.value import Value
-from symc.runtime.cpu.executor import ARENA, Address, Code, Template
-from symc.runtime.cpu.lower import Lowering, Slots, interface_of
+from symc.runtime.cpu.executor import ARENA, Code, Template
+from symc.runtime.cpu.lower import interface_of
 from symc.runtime.cpu.timing import Laps
 from symc.runtime.cuda import checks, products, solver, sums
 from symc.runtime.cuda.actions import (
     Action,
-    CollectiveAction,
-    CopyAction,
     Failure,
-    FillAction,
-    LaunchAction,
-    ProductAction,
-    RecordAction,
-    Touched,
-    WaitAction,
 )
-from symc.runtime.cuda.device import Kernel
-
-#: The instruction that runs an action: one operand, its number.
-DO = 1000
-#: What every array that a kernel is given starts at a multiple of.
-VECTOR = 16
-#: How many launches of a plan have a flag of their own that says whether they failed.
-FLAGS = 1024
-#: Scratch memory starts at multiples of so many bytes.
-_PART = 256
-
-
-class Loaded(Protocol):
-    """The variants of a kernel on a device."""
-
-    def at(self, number: Any) -> tuple[CudaSource, Mapping[str, Kernel]]:
-        """The variant for concrete sizes."""
+from symc.runtime.cuda.lowering import _PART, DeviceLowering, Loaded
 
 
 @dataclass(frozen=True)
@@ -89,142 +62,15 @@ class DeviceLowered:
     fixed: bool
 
 
-@dataclass
-class DeviceLowering(Lowering):
-    """Emits actions. ``interface``: the slots of arguments and results, which start where vectors do. ``top``: how much
-    of the arena is taken, ``most``: at most; ``several_lanes``: whether steps may run at once; ``own``: then the lane
-    of what takes all ranks."""
+class DevicePlanLowering(DeviceLowering):
+    """Emits all steps of plans of a device."""
 
-    launches: Mapping[Any, Any]
-    interface: range = range(0)
-    precision: str = "highest"
-    actions: list[Action] = field(default_factory=list)
-    lane: int = 0
-    several_lanes: bool = False
-    top: int = 0
-    most: int = 0
-    events: int = 0
-    own: int | None = None
-    failures: list[Failure] = field(default_factory=list)
-    flags: np.ndarray = field(default_factory=lambda: np.zeros(FLAGS, np.int32))
-    fixed: bool = True
-    _nothing: int = -1
-
-    # -- pieces
-
-    def do(self, action: Action) -> None:
-        """Emit an action."""
-        self.actions.append(action)
-        self.code.emit(DO, len(self.actions) - 1)
-
-    def memory(self, nbytes: int) -> int:
-        """The slot of scratch memory of a step. Steps share it where they run one after the other."""
-        found = self.top
-        self.top += -(-nbytes // _PART) * _PART
-        return self.code.at(Address(ARENA.space, found))
-
-    def call(self, step: Any) -> None:
-        super().call(step)
-        self.fixed = False
-
-    def event(self, lane: int) -> int:
-        """An event that happens when a lane is done with what it has been given."""
-        self.do(RecordAction(self.events, lane))
-        self.events += 1
-        return self.events - 1
-
-    # -- steps
-
-    def whole(self, plan: Plan, slots: Slots) -> None:
-        """All steps of a program, on their lanes."""
-        lanes = _Lanes(self, plan)
-        lanes.fork()
-        for at, step in enumerate(plan.steps):
-            lanes.enter(at, step)
-            self.timed(plan, step, slots)
-            lanes.leave(at)
-        lanes.join()
-
-    def step(self, plan: Plan, step: Step, slots: Slots) -> None:
-        start = self.top
-        self.fixed = self.fixed and not (step.kind == "control" and step.value.op.name in ("while", "cond"))
-        super().step(plan, step, slots)
-        if not self.several_lanes:
-            self.most, self.top = max(self.most, self.top), start
-
-    def copy(self, to: int, source: int, nbytes: Size) -> None:
-        assert isinstance(nbytes, int)
-        self.do(CopyAction(to, source, nbytes, self.lane))
-
-    def _launch(self, plan: Plan, v: Value, launch: Any, reads: Sequence[int], writes: Sequence[int]) -> None:
-        types = result_types(v)
-        operands = zip(reads, self._nbytes([o.type for o in v.operands]), strict=True)
-        self.kernel(plan, v, launch, [*operands], [*zip(writes, self._nbytes(types), strict=True)])
-
-    def kernel(self, plan: Plan, v: Value, launch: Loaded, operands: Sequence[Touched], results: Sequence[Touched],
-               failure: Failure | None = None) -> None:
-        """The launches of a kernel. ``v``: whose lines are named where it fails; ``failure``: what is said then."""
-        source, kernels = launch.at(self.number)
-        operands = [(s, n) if n else self.nothing() for s, n in operands]
-        aligned = self._aligned(operands, results)
-        scratch = [(self.memory(n), n) for n in map(self.number, source.scratch)]
-        failed = self.flag(failure or checks.failure_of(v, tuple(plan.function.locations(v)))) if source.fails else None
-        for k, entry in enumerate(source.entries):
-            self._entry(k, entry, kernels[entry.name], [aligned.get(s, s) for s, _ in operands],
-                        [aligned.get(s, s) for s, _ in results], scratch, failed, operands, results)
-        self._back(aligned, results)
-
-    def _entry(self, position: int, entry: Entry, kernel: Kernel, reads: Sequence[int], writes: Sequence[int],
-               scratch: Sequence[Touched], failed: int | None, operands: Sequence[Touched],
-               results: Sequence[Touched]) -> None:
-        grid = tuple(map(self.number, entry.grid))
-        if not all(grid):
-            return
-        cells = []
-        for a in entry.arguments:
-            if a.kind == "size":
-                cells.append(self.code.slot(self.number(a.size)))
-            elif a.kind == "failed":
-                assert failed is not None
-                cells.append(failed)
-            else:
-                cells.append({"operand": reads, "result": writes, "scratch": [s for s, _ in scratch]}[a.kind][a.index])
-        flag = [(failed, 4)] if failed is not None else []
-        read = [(s, n) for s, (_, n) in zip(reads, operands)]
-        written = [(s, n) for s, (_, n) in zip(writes, results)]
-        own = (*scratch, *written) if position else ()  # the first entry does not know what is there
-        self.do(LaunchAction(kernel, grid, entry.block, self.number(entry.shared), tuple(cells),  # type: ignore[arg-type]
-                             (*read, *own, *flag), (*written, *scratch, *flag), self.lane))
-
-    def nothing(self) -> Touched:
-        """What stands for an array without elements: kernels may read its first one, of which nothing comes."""
-        if self._nothing < 0:
-            self._nothing = self.code.keep(np.zeros(VECTOR, np.uint8))
-        return self._nothing, VECTOR
-
-    def _aligned(self, operands: Sequence[Touched], results: Sequence[Touched]) -> dict[int, int]:
-        """Rows of loops may start anywhere, unless all of them are whole vectors: kernels are given copies of those."""
-        moving = {s: n for s, n in (*operands, *results)
-                  if n % VECTOR and self.code.address_of(s) is None and s not in self.interface}
-        found = {s: self.memory(n) for s, n in moving.items()}
-        for s, n in operands:
-            if s in found:
-                self.do(CopyAction(found[s], s, n, self.lane))
-        return found
-
-    def flag(self, failure: Failure) -> int:
-        """The slot of the flag of a launch with checks."""
-        k = min(len(self.failures), FLAGS - 1)
-        if len(self.failures) < FLAGS:
-            self.failures.append(failure)
-        return self.offset(self.code.keep(self.flags), 4 * k)
-
-    def _call(self, plan: Plan, step: Step, reads: Sequence[int], writes: Sequence[int]) -> None:
+    def routine(self, plan: Plan, step: Step, reads: Sequence[int], writes: Sequence[int]) -> None:
         """A product, linear algebra, or a user's kernel. All else was refused when the program was loaded."""
         if has_user_kernel(step.value):
-            return self._user(step.value, self.launches[step.value.op.name], reads, writes)
+            return self.user(step.value, self.launches[step.value.op.name], reads, writes)
         if step.value.op is all_reduce:
-            return self._reduce(step.value, reads[0], writes[0])
+            return self.reduce(step.value, reads[0], writes[0])
         if solver.is_solved(step.value):
             kernels = self.launches[solver.key(step.value)]
             return solver.lower_solver(self, plan, step.value, reads, writes, kernels)
@@ -239,83 +85,7 @@ class DeviceLowering(Lowering):
         scratch = self.memory(lowered.scratch) if lowered.scratch else -1
         places = {products.RESULT: writes[0], products.SCRATCH: scratch, **dict(enumerate(reads))}
         for x in lowered.operations:
-            self._operation(plan, step.value, x, places)
-
-    def _reduce(self, v: Value, source: int, to: int) -> None:
-        """What takes all ranks: in one stream, so that all ranks come to it in the same order, whatever else there is
-        to do beside it."""
-        lane = self.lane if self.own is None else self.own
-        if lane != self.lane:
-            self.do(WaitAction(self.event(self.lane), lane))
-        self.do(CollectiveAction(to, source, self.number(v.type.size), v.dtype, v.attrs["kind"], lane))
-        if lane != self.lane:
-            self.do(WaitAction(self.event(lane), self.lane))
-
-    def _user(self, v: Value, load: Any, reads: Sequence[int], writes: Sequence[int]) -> None:
-        """A kernel that the user wrote. ``load``: gives its entry, loaded."""
-        types = result_types(v)
-        operands = [*zip(reads, self._nbytes([o.type for o in v.operands]), strict=True)]
-        results = [*zip(writes, self._nbytes(types), strict=True)]
-        launch = user_launch(v, self.number)
-        aligned = self._aligned(operands, results)
-        read, written = ([(aligned.get(s, s), n) for s, n in part] for part in (operands, results))
-        if all(launch.grid):
-            cells = [*(s for s, _ in (*read, *written)), *map(self.code.slot, launch.numbers)]
-            self.do(LaunchAction(load(launch, len(read) + len(written)), launch.grid, launch.block, launch.shared,
-                                 tuple(cells), tuple(read), tuple(written), self.lane))
-        self._back(aligned, results)
-
-    def _back(self, aligned: Mapping[int, int], results: Sequence[Touched]) -> None:
-        """Copy results that were written where vectors start to where they belong."""
-        for s, n in results:
-            if s in aligned:
-                self.do(CopyAction(s, aligned[s], n, self.lane))
-
-    def _operation(self, plan: Plan, v: Value, x: products.Operation, places: Mapping[int, int]) -> None:
-        if isinstance(x, products.Multiply):
-            self.do(ProductAction(x.product, places[x.a], places[x.b], places[x.c], self.lane))
-        elif isinstance(x, products.Copy):
-            self.do(CopyAction(places[x.target], places[x.source], x.nbytes, self.lane))
-        elif isinstance(x, products.Clear):
-            self.do(FillAction(places[x.target], x.nbytes, self.lane))
-        else:
-            region = x.form[0]
-            operands = zip([places[k] for k in x.operands], self._nbytes(region.params), strict=True)
-            self.kernel(plan, v, self.launches[x.form], [*operands],
-                         [(places[x.result], self.number(region.results[0].type.nbytes))])  # type: ignore[union-attr]
-
-    def _nbytes(self, types: Sequence[Any]) -> list[int]:
-        return [self.number(t.nbytes) for t in types]
-
-
-class _Lanes:
-    """Where the lanes of a plan leave the first one, wait for each other, and come back."""
-
-    def __init__(self, lowering: DeviceLowering, plan: Plan):
-        self.lowering, self.steps = lowering, plan.steps
-        self.awaited = {w for s in plan.steps for w in s.waits}
-        self.others = sorted({s.lane for s in plan.steps} - {0})
-        self.events: dict[int, int] = {}
-
-    def fork(self) -> None:
-        if self.others:
-            start = self.lowering.event(0)
-            for lane in self.others:
-                self.lowering.do(WaitAction(start, lane))
-
-    def enter(self, at: int, step: Step) -> None:
-        self.lowering.lane = step.lane
-        for w in step.waits:
-            self.lowering.do(WaitAction(self.events[w], step.lane))
-
-    def leave(self, at: int) -> None:
-        if at in self.awaited:
-            self.events[at] = self.lowering.event(self.steps[at].lane)
-
-    def join(self) -> None:
-        for lane in self.others:
-            self.lowering.do(WaitAction(self.lowering.event(lane), 0))
-        self.lowering.lane = 0
+            self.operation(plan, step.value, x, places)
 
 
 @phase("lower", lambda plan, launches, required, sizes, precision="highest", timed=False: str(dict(sizes)))
@@ -327,7 +97,7 @@ def lower(plan: Plan, launches: Mapping[Any, Loaded], required: Mapping[Any, Any
     slots = {name: first + k for name, k in interface.places.items()}
     laps = Laps(code, len(plan.steps)) if timed else None
     given = range(first, first + interface.count)
-    lowering = DeviceLowering(launches, required, sizes, code, interface=given,  # type: ignore[arg-type]
+    lowering = DevicePlanLowering(launches, required, sizes, code, interface=given,  # type: ignore[arg-type]
                               precision=precision, laps=laps)
     for name, buffer in plan.buffers.items():
         if buffer.kind == "constant":

@@ -34,7 +34,8 @@ from symc.runtime.cuda.device import Communicator, Kernel, Memory, Resources, Si
 from symc.runtime.cuda.devices import Context
 from symc.runtime.cuda.frame import Frame
 from symc.runtime.cuda.library import helpers, signatures, unit
-from symc.runtime.cuda.lower import VECTOR, DeviceLowered, Fresh, lower
+from symc.runtime.cuda.lower import DeviceLowered, Fresh, lower
+from symc.runtime.cuda.lowering import VECTOR
 from symc.runtime.cuda.timed import TimedFrame
 
 #: For how many combinations of sizes a program keeps frames.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from symc.ir.types import complex_dtype
-from symc.runtime.cuda.solver import Emitter, Matrices, Recipe, state_of, threads_for
+from symc.runtime.cuda.matrices import Emitter, Matrices, Recipe, state_of, threads_for
 
 
 def _eig(e: Emitter) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from symc.codegen.cuda.matrix_text import WIDTH
 from symc.runtime.cpu.executor import Op
-from symc.runtime.cuda.solver import Array, At, Emitter, Matrices, Recipe, state_of, strips, threads_for
+from symc.runtime.cuda.matrices import Array, At, Emitter, Matrices, Recipe, state_of, strips, threads_for
 
 #: Of matrices up to this size one block of threads does all rounds of rotations.
 SMALL = 128

@@ -20,6 +20,7 @@ from symc.runtime.emulator.errors import EmulationError
 from symc.runtime.emulator.kernels import Arguments, LaunchShape, Module
 from symc.runtime.emulator.memory import EmulatedMemory, Heap, PinnedMemory, host_bytes
 from symc.runtime.emulator.products import ProductCall
+from symc.runtime.emulator.ranks import communicators
 from symc.runtime.emulator.streams import EmulatedEvent, EmulatedGraph, EmulatedStream, Streams, Work
 from symc.runtime.emulator.traffic import LaunchTraffic, traffic_of
 
@@ -170,8 +171,6 @@ class EmulatedDevice:
     # -- several devices
 
     def ranks(self, devices: Sequence[Any]) -> Sequence[Communicator]:
-        from symc.runtime.emulator.ranks import communicators
-
         return communicators(devices)
 
     # -- graphs

@@ -12,7 +12,7 @@ import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from symc.ir.locks import new_lock
 from symc.ir.record import dataclass
 from symc.runtime.cuda.device import Span
 from symc.runtime.emulator import native
-from symc.runtime.emulator.device import EmulatedDevice
 from symc.runtime.emulator.errors import EmulationError
 from symc.runtime.emulator.streams import Pending, Work
 
@@ -29,6 +28,13 @@ from symc.runtime.emulator.streams import Pending, Work
 PATIENCE = 20.0
 _KINDS: dict[str, Callable[..., np.ndarray]] = {"add": np.add, "maximum": np.maximum, "minimum": np.minimum}
 _groups = threading.local()
+
+
+class Emulated(Protocol):
+    """A device, as far as its ranks know it."""
+
+    streams: Any
+    heap: Any
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,7 @@ class _Part:
 class _Group:
     """The ranks of one communicator."""
 
-    def __init__(self, devices: Sequence[EmulatedDevice]):
+    def __init__(self, devices: Sequence[Emulated]):
         self.devices = tuple(devices)
         self.lock = new_lock()
         self.changed = threading.Condition(self.lock)
@@ -160,7 +166,7 @@ class EmulatedCommunicator:
             self.device.streams.submit(stream, work)
 
 
-def communicators(devices: Sequence[EmulatedDevice]) -> list[EmulatedCommunicator]:
+def communicators(devices: Sequence[Emulated]) -> list[EmulatedCommunicator]:
     """A rank for each of several devices of this process."""
     group = _Group(devices)
     return [EmulatedCommunicator(group, rank) for rank in range(len(devices))]
@@ -181,7 +187,7 @@ def grouped() -> Iterator[None]:
         _groups.open = outer
 
 
-def _start_together(calls: list[tuple[EmulatedDevice, Any, Work]]) -> None:
+def _start_together(calls: list[tuple[Emulated, Any, Work]]) -> None:
     """Give works to devices that do each at once: all are known before the first is done."""
     parts = [work.part() if work.part is not None else None for _, _, work in calls]
     for (device, stream, work), part in zip(calls, parts):
@@ -189,7 +195,7 @@ def _start_together(calls: list[tuple[EmulatedDevice, Any, Work]]) -> None:
             device.streams.submit(stream, Work(work.name, part.run, work.reads, work.writes, work.count))
 
 
-def _perform(devices: Sequence[EmulatedDevice], parts: Sequence[_Part]) -> None:
+def _perform(devices: Sequence[Emulated], parts: Sequence[_Part]) -> None:
     call = parts[0].call
     n = call.count * call.dtype.itemsize
     sources = range(len(parts)) if call.name != "broadcast" else [call.root]

@@ -8,7 +8,7 @@ import numpy as np
 
 from symc.ir.text import splat_of
 from symc.ir.value import Value
-from symc.opt.facts.analysis import Fact, above, either, transfer
+from symc.opt.facts.fact import Fact, above, either, transfer
 from symc.opt.facts.transfer.ends import INF, Ends, distance, ends, may_be, negated, of_floats, rounded
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from symc.ir.text import splat_of
 from symc.ir.value import Value
-from symc.opt.facts.analysis import UNKNOWN, Fact, above, at_least, at_most, transfer
+from symc.opt.facts.fact import UNKNOWN, Fact, above, at_least, at_most, transfer
 from symc.opt.facts.transfer.ends import ranged
 
 TRUE, FALSE = Fact(1, 1), Fact(0, 0)

@@ -8,23 +8,19 @@ keep is not known.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from symc.ir.bodies import is_control
 from symc.ir.traverse import region_params
 from symc.ir.types import TupleType
 from symc.ir.value import Region, Value
-from symc.opt.facts.analysis import UNKNOWN, Fact, at_least, at_most, implies, join
+from symc.opt.facts.fact import UNKNOWN, Fact, Facts, at_least, at_most, implies, join
 from symc.opt.facts.transfer.structures import MATRIX, ROW
-
-if TYPE_CHECKING:
-    from symc.opt.facts.analysis import Analysis
 
 #: In loops nested deeper than this nothing is tried.
 DEEPEST = 3
 
 
-def params_of(v: Value, facts: Analysis) -> list[tuple[Fact, ...]]:
+def params_of(v: Value, facts: Facts) -> list[tuple[Fact, ...]]:
     """What is known of the params of every region of ``v``."""
     if not is_control(v) or v.op.name not in ("scan", "while", "cond"):
         return [(UNKNOWN,) * len(r.params) for r in v.regions]
@@ -36,7 +32,7 @@ def params_of(v: Value, facts: Analysis) -> list[tuple[Fact, ...]]:
     return [(*found, *given[carries:])] * len(v.regions)
 
 
-def _inside(v: Value, facts: Analysis) -> tuple[Fact, ...]:
+def _inside(v: Value, facts: Facts) -> tuple[Fact, ...]:
     """Facts of the operands as the body gets them in the first step."""
     carries, rows = v.attrs["carry"], v.attrs.get("xs", 0)
     return tuple(
@@ -49,7 +45,7 @@ def _row_of(f: Fact, ndim: int) -> Fact:
     return f.with_props(f.props & ((MATRIX if ndim > 2 else frozenset()) | (ROW if ndim > 1 else frozenset())))
 
 
-def _invariant(v: Value, first: Sequence[Fact], rest: Sequence[Fact], facts: Analysis) -> tuple[Fact, ...]:
+def _invariant(v: Value, first: Sequence[Fact], rest: Sequence[Fact], facts: Facts) -> tuple[Fact, ...]:
     """Facts of the carries that hold in every step."""
     unknown = (UNKNOWN,) * len(first)
     if not first or facts.depth >= DEEPEST or all(f == UNKNOWN for f in first):
@@ -73,7 +69,7 @@ def _sign_of(f: Fact) -> Fact:
                 f.props)
 
 
-def results_of_body(body: Region, given: tuple[Fact, ...], facts: Analysis) -> tuple[Fact, ...]:
+def results_of_body(body: Region, given: tuple[Fact, ...], facts: Facts) -> tuple[Fact, ...]:
     """The facts of the results of a body, given those of its params."""
     found = facts.bodies.get((body, given))
     if found is None:
@@ -82,7 +78,7 @@ def results_of_body(body: Region, given: tuple[Fact, ...], facts: Analysis) -> t
     return found
 
 
-def facts_of_control(v: Value, facts: Analysis) -> Fact | tuple[Fact, ...]:
+def facts_of_control(v: Value, facts: Facts) -> Fact | tuple[Fact, ...]:
     """Of the results of a loop or branch."""
     given = params_of(v, facts)
     results = [results_of_body(r, g, facts) for r, g in zip(v.regions, given, strict=True)]
@@ -97,7 +93,7 @@ def facts_of_control(v: Value, facts: Analysis) -> Fact | tuple[Fact, ...]:
     return out if isinstance(v.type, TupleType) else out[0]
 
 
-def _first(v: Value, facts: Analysis) -> list[Fact]:
+def _first(v: Value, facts: Facts) -> list[Fact]:
     return [facts(o) for o in v.operands[: v.attrs["carry"]]]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from symc.ir.dim import Dim
 from symc.ir.value import Value
-from symc.opt.facts.analysis import UNKNOWN, End, Fact
+from symc.opt.facts.fact import UNKNOWN, End, Fact
 from symc.opt.facts.ranges import Range, range_of
 
 INF = math.inf

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from symc.ir.value import Value
-from symc.opt.facts.analysis import NONE, UNKNOWN, Fact, transfer
+from symc.opt.facts.fact import NONE, UNKNOWN, Fact, transfer
 from symc.opt.facts.transfer.structures import ZEROS, structure
 
 #: What the inverse of a matrix has in common with it.

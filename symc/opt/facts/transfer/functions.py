@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from symc.ir.value import Value
-from symc.opt.facts.analysis import UNKNOWN, Fact, transfer
+from symc.opt.facts.fact import UNKNOWN, Fact, transfer
 from symc.opt.facts.transfer.ends import INF, Ends, ends, rounded
 
 #: Units in the last place that a library function may be off.

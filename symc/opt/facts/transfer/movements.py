@@ -10,7 +10,7 @@ from symc.ir.dim import Dim, if_any, known_nonnegative
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
-from symc.opt.facts.analysis import UNKNOWN, End, Fact, at_least, at_most, both, either, transfer
+from symc.opt.facts.fact import UNKNOWN, End, Fact, at_least, at_most, both, either, transfer
 from symc.opt.facts.transfer.ends import INF, ends, ranged
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from symc.ir.value import Value
-from symc.opt.facts.analysis import NONE, Fact
+from symc.opt.facts.fact import NONE, Fact
 from symc.opt.facts.transfer.structures import transposed
 
 

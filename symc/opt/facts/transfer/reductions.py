@@ -8,7 +8,7 @@ import numpy as np
 
 from symc.ir.dim import known_nonnegative
 from symc.ir.value import Value
-from symc.opt.facts.analysis import Fact, transfer
+from symc.opt.facts.fact import Fact, transfer
 from symc.opt.facts.transfer.ends import INF, ends, may_be, of_floats
 
 

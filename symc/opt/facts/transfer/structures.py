@@ -12,7 +12,7 @@ instead. psd and orthogonal are meant up to rounding; a Gram matrix x @ x.T is p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,9 @@ import numpy as np
 from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import Value
-from symc.opt.facts.analysis import NONE, Fact
+from symc.opt.facts.fact import NONE, Fact
 from symc.opt.facts.forms import band_of, diagonal_of, is_eye
+from symc.opt.facts.transfer.movements import counts_exactly
 
 #: Constants up to this many elements are looked into.
 MOST = 4096
@@ -49,12 +50,8 @@ def structure(*names: str) -> Callable[[Structure], Structure]:
     return declare
 
 
-def structure_of(v: Value, given: list[Any], known: Mapping[Value, Any]) -> Any:
-    """The structure of a value, given the facts of its operands; ``known`` are those of what these are made of."""
-    if v.op.name == "dot":
-        from symc.opt.facts.transfer.products import of_dot
-
-        return of_dot(v, given, known)
+def structure_of(v: Value, given: list[Any]) -> Any:
+    """The structure of a value, given the facts of its operands."""
     f = _TABLE.get(v.op.name)
     if f is not None:
         return f(v, given)
@@ -132,8 +129,6 @@ def _of_matrix(a: np.ndarray) -> set[str]:
 
 @structure("iota")
 def _iota(v: Value, _: list[Fact]) -> frozenset[str]:
-    from symc.opt.facts.transfer.movements import counts_exactly
-
     return ROW if v.attrs["axis"] == v.ndim - 1 and counts_exactly(v) else NONE
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from symc.runtime.cache.machine_code import load_module
 from symc.runtime.cpu.native.arguments_ir import ARRAY, HEADER, ITEM, Arguments
-from symc.runtime.cpu.native.executor_ir import GROW, Word
+from symc.runtime.cpu.native.instructions import GROW, Word
 
 #: How many frames a block has place for, how many arrays may be made, how many arguments and states there may be.
 MOST_FRAMES, MOST_RESULTS, MOST_ARGUMENTS = 8, 64, 128

@@ -1,121 +1,26 @@
 """The native interpreter of plans: one LLVM function, built once in a process through llvmlite, without Numba.
 
 ``i64 run(i64 *memory)`` runs the instructions in ``memory`` and returns 0, or the number that stopped it. ``memory``
-begins with data, the first words of which are those in ``Word``. ``i64 prepare(i64 *memory)`` runs those from
-``Word.PREPARE`` on, which look at the arguments of a call and compute what depends on their sizes.
+begins with data, the first words of which are those in ``instructions.Word``. ``i64 prepare(i64 *memory)`` runs those
+from ``Word.PREPARE`` on, which look at the arguments of a call and compute what depends on their sizes.
 
 An instruction is a word that says what to do and words that say with what: a *slot* is the index of a word of data,
 which holds an address or a number; a *target* is a position relative to the start of the code. (Instructions are words
-too: what depends on sizes may be moved into them.) What they do is said in ``Op``; what a plan becomes is decided in
-``symc.runtime.cpu.lower``.
+too: what depends on sizes may be moved into them.) What they do is said in ``instructions.Op``; what a plan becomes,
+in ``symc.runtime.cpu.lower``.
 """
 
 from __future__ import annotations
 
 import ctypes
-import enum
 import platform
 from collections.abc import Callable
 from typing import Any
 
 from symc.ir.locks import new_lock
 from symc.runtime.cache.machine_code import load_module
+from symc.runtime.cpu.native.instructions import ALL, ARITIES, DATA, FAILED, NOT_ARRAY, REFUSED, Lap, Op, Word
 from symc.runtime.cpu.native.pool_ir import Pool
-
-#: How many pointers the routines take that can be called: BLAS, LAPACK, and what is beside it.
-ARITIES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15)
-
-
-class Op(enum.IntEnum):
-    """Instructions, with their operands. ``S[a]`` is the word of data at index a."""
-
-    HALT = 0  #          ()                           stop, return 0
-    LAUNCH = 1  #        (entry, args, first, n, *s)  data[first + k] = S[s[k]] for k < n; entry(address of data[args])
-    COPY = 2  #          (to, from, nbytes)           copy bytes between the addresses S[to], S[from], unless equal
-    CLEAR = 3  #         (to, nbytes)                 zero bytes at address S[to]
-    MOVE = 4  #          (a, b, k)                    S[a] = S[b] + k
-    SET = 5  #           (a, k)                       S[a] = k
-    SWAP = 6  #          (a, b)                       exchange S[a] and S[b]
-    JUMP = 7  #          (target)                     forward
-    LOOP = 8  #          (a, target)                  S[a] -= 1; jump if it is still positive
-    JUMP_IF_ZERO = 9  #  (a, target)                  jump if the byte at address S[a] is 0
-    JUMP_IF_LESS = 10  # (a, k, target)               jump if S[a] < k
-    SWITCH = 11  #       (a, n, *targets)             jump to the target that the i64 at address S[a], clamped, chooses
-    STORE = 12  #        (a, b)                       the i64 at address S[a] = S[b]
-    OPEN = 13  #         (first, n, type)             for n slots from first on: where the data of array S[i] is
-    CALLBACK = 14  #     (number)                     call Python; stop with FAILED if that fails
-    AGAIN = 15  #        (target)                     jump back
-    LAP = 16  #          (a, limit)                   a lap of the clock, see `Lap`; logged as one of the first `limit`
-    PIECES = 17  #       (entry, args, first, n, count, units, grain, most, ends, worth, *s)  as LAUNCH, by several
-    #                                                 threads if it is worth it (1, else 0), see `pool_ir`; the entry
-    #                                                 may be the number of a word of the pool
-    JUMP_UNLESS_ZERO = 18  # (a, target)              jump if the i64 at address S[a] is not 0
-    STOP_IF_FAILED = 19  # ()                         stop if Python has failed in a kernel, which was given SELF
-    ARGUMENT = 20  #     (a, n, dims, type)           S[a], an array object of n axes, becomes where its data is; its
-    #                                                 sizes go to data[dims...]; S[CHANGED] = 1 if one was another
-    ADD = 21  #          (a, b, c)                    S[a] = S[b] + S[c]; what exceeds 64 bits sets S[BAD]
-    MUL = 22  #          (a, b, c)
-    FLOORDIV = 23  #     (a, b, c)                    0, and S[BAD], for S[c] = 0
-    MOD = 24  #          (a, b, c)
-    MIN = 25  #          (a, b, c)
-    MAX = 26  #          (a, b, c)
-    LESS = 27  #         (a, b, c)                    S[a] = 1 if S[b] < S[c], else 0
-    STOP_IF_LESS = 28  # (a, b, status)               stop with a status if S[a] < S[b]
-    STOP_UNLESS_EQUAL = 29  # (a, b, status)          stop with a status unless S[a] = S[b]
-    CALL = 32  #         (entry, *s)                  entry(S[s[0]], ...), with as many slots as CALL + n says
-
-
-class Word(enum.IntEnum):
-    """The first words of data."""
-
-    CODE = 0  #      where the code starts
-    FAILED = 1  #    1 while Python is called; it becomes 0 when the call has succeeded
-    LEFT = 2  #      LOOP, AGAIN and kernels that are loops count this down; at 0 Python is called with the number PULSE
-    CALLBACK = 3  #  the address of a function void(i64 number) for CALLBACK and pulses
-    PULSE = 4
-    CLOCK = 5  #     what the clock showed at the last lap
-    LOGGED = 6  #    how many laps are in the log
-    LOG = 7  #       the address of the log: for each lap its slot and what the clock showed
-    POOL = 8  #      the address of the pool of threads, 0 until it is needed
-    THREADS = 9  #   how many threads PIECES may use
-    LIMIT = 10  #    1: BLAS is limited to one thread during the run
-    SELF = 11  #     the address of these words
-    PREPARE = 12  #  where the code starts that looks at arguments
-    CHANGED = 13  #  1 if the sizes are not those that the words were computed for
-    BAD = 14  #      1 if a number did not fit
-    ARENA = 15  #    the address of the arena, how many bytes it has, and how many are needed
-    HAVE = 16
-    NEED = 17
-    LONG = 18  #     1 if a run takes so long that other threads should run meanwhile
-    LARGE = 19  #    1 if a result is so large that its memory is kept
-    MAY_LIMIT = 20  # 1: BLAS is to be limited where it multiplies much
-    BUSY = 21  #     1 while a call of an entry runs
-    WANTS = 22  #    1 if the pool is needed: threads are worth it, or BLAS is to be limited
-    POOLED = 23  #   1 if it is there, or never needed
-
-
-class Lap(enum.IntEnum):
-    """The words of laps, from the slot a on: the time from the lap before, of whatever slot, to here."""
-
-    RUNS = 0  #   how many
-    TICKS = 1  #  all in all
-    LEAST = 2  #  the shortest
-
-
-#: A number of steps that no loop takes.
-NEVER = 2**62
-#: What the run returns where Python has failed.
-FAILED = 1
-#: What OPEN returns where an object is no array.
-NOT_ARRAY = -2
-#: What preparing returns where sizes are not those that the code is for, and where the arena is too small or the pool
-#: is not there.
-REFUSED, GROW = -3, -4
-#: Where an array object holds the address of its data: in the first field of its struct. The word before is its type.
-DATA = object.__basicsize__
-
-#: The numbers of all instructions.
-ALL = frozenset({*Op} - {Op.CALL} | {Op.CALL + n for n in ARITIES})
 
 Run = Callable[[int], int]
 _lock = new_lock()

@@ -18,12 +18,8 @@ is: until that piece is done, the launch is not.
 
 from __future__ import annotations
 
-import ctypes
 import enum
-import functools
 from typing import Any
-
-from symc.runtime.cache.machine_code import load_module
 
 #: How many words a launch may have, and how many threads.
 MOST_WORDS, MOST_THREADS = 256, 256
@@ -87,53 +83,6 @@ LIBC = {
     "pthread_sigmask": "iipp",
 }
 
-
-@functools.cache
-def address() -> int:
-    """Where the pool is, with its functions; 0 where there are no POSIX threads."""
-    if not available():
-        return 0
-    found = load_module("pool", _text, 0)  # the least code: what matters is how long it takes to be made
-    for word, name in FUNCTIONS.items():
-        words()[word] = found(name)
-    return ctypes.addressof(words())
-
-
-def counted(word: Pool) -> int:
-    """A word of the pool, such as how many launches it has had."""
-    return words()[word]
-
-
-def available() -> bool:
-    """Whether there are POSIX threads here."""
-    try:
-        libc = ctypes.CDLL(None)
-        return all(hasattr(libc, name) for name in LIBC)
-    except (OSError, TypeError):
-        return False
-
-
-@functools.cache
-def words() -> Any:
-    """The pool of this process. It is never given back: threads may look at it until the process has ended."""
-    allocate = ctypes.CDLL(None).calloc
-    allocate.restype, allocate.argtypes = ctypes.c_void_p, (ctypes.c_size_t, ctypes.c_size_t)
-    start = allocate(Pool.ROWS + LINE, 8)
-    if not start:
-        raise MemoryError("no memory for a pool of threads")
-    return (ctypes.c_int64 * Pool.ROWS).from_address(-(-start // (8 * LINE)) * 8 * LINE)
-
-
-def _text() -> str:
-    from llvmlite import ir
-
-    from symc.runtime.cpu.native import limit_ir, parallel_ir, product_ir
-
-    module = ir.Module("symc_pool")
-    for writer in (Prepare, parallel_ir.Parallel, limit_ir.Limit):
-        writer(module, ir).write()
-    product_ir.write(module, ir)
-    return str(module)
 
 
 class Writer:

@@ -1,0 +1,68 @@
+"""The record of a backend, what it loads plans to, and what a function is compiled with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from symc.driver.target import HOST, Target
+from symc.ir.function import Function
+from symc.ir.plan import Plan
+from symc.ir.record import dataclass
+
+if TYPE_CHECKING:
+    from symc.codegen.plan.budget import Budget
+    from symc.driver.signature import Signature
+
+
+class Runner(Protocol):
+    """What runs the calls of a function."""
+
+    def run(self, arrays: Sequence[Any], sizes: Any, out: Any = None, cells: Sequence[Any] = ()) -> list[Any]:
+        """Outputs, then the arrays of updated states, which ``cells`` have from the same moment on."""
+
+
+class Program(Runner, Protocol):
+    """What a plan, or a function, was loaded to."""
+
+    @property
+    def source(self) -> str:
+        """The text of what runs."""
+
+    @property
+    def kernels(self) -> Any:
+        """One ``KernelRecord`` a kernel."""
+
+    def timer(self, sizes: Any) -> Any:
+        """A ``symc.runtime.cpu.timing.Timer`` of its steps."""
+
+
+@dataclass(frozen=True)
+class Backend:
+    """``load(planned, source, settings)``: the program of a plan (if there are ``plans``, else of a function) of what
+    was written as ``source``. ``calls()``: the classes that accept arguments and make calls. ``modes``: those it has.
+    ``pipeline``: of the mode "default", by its name in ``symc.opt.engine.pipelines``. ``streams``: how many a plan may
+    use (in
+    a CUDA graph they are branches, which cost the host nothing). ``on_disk``: code is kept for other processes."""
+
+    name: str
+    load: Callable[[Plan | Function, Function, Settings], Program]
+    calls: Callable[[], tuple[type[Signature], Callable[..., Any]]]
+    modes: tuple[str, ...] = ("default", "fast_compile", "debug")
+    plans: bool = True
+    pipeline: str = "DEFAULT"
+    streams: int = 1
+    on_disk: bool = False
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a function is compiled with. ``backend``: where it runs. ``donated``: what a call may overwrite."""
+
+    backend: Backend
+    mode: str = "default"
+    pipeline: str | None = None
+    donated: frozenset[int] = frozenset()
+    threads: int | None = None
+    budget: Budget | None = None
+    target: Target = HOST
