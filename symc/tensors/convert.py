@@ -13,6 +13,7 @@ from symc.ir.ops.cast import cast
 from symc.ir.ops.leaf import array
 from symc.ir.types import DTYPE_NAMES, DTYPES, as_dtype
 from symc.ir.value import Value
+from symc.tensors.deferred import Recorded
 from symc.tensors.public import API, public
 from symc.tensors.sizes import SymbolicSize, user_size
 from symc.tensors.tensor import Tensor
@@ -85,6 +86,8 @@ def as_operand(item: Any) -> Tensor:
         return _nested(item)
     if item is None or isinstance(item, str | bytes | dict | set):
         raise DTypeError(f"{item!r} is not a number or an array")
+    if isinstance(item, Recorded):
+        raise InputError("a recorded value is used in a graph", help="take its array: .data, which is a constant there")
     return Tensor(array(_as_array(item)))
 
 

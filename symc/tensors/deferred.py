@@ -36,7 +36,17 @@ def _direct(fn: Callable) -> Callable[..., Any]:
     return call
 
 
-class Deferred:
+class Recorded:
+    """What records calls of public functions instead of having them run: see ``symc.tensors.public.located``."""
+
+    __slots__ = ()
+
+    def record(self, fn: Callable[..., Any], args: tuple, kwargs: Mapping[str, Any]) -> Any:
+        """The recorded call."""
+        raise NotImplementedError
+
+
+class Deferred(Recorded):
     """``fn(*args, **kwargs)``, to be evaluated when the types of the variables are known. Compare with ``is``.
 
     A variable is a Deferred without ``fn``; it has a ``name`` and what is known of its ``dtype`` and rank.
@@ -52,6 +62,9 @@ class Deferred:
         self.name, self.known_dtype = name, dtype
         self.loc = loc or caller()
         self.serial = next_serial()
+
+    def record(self, fn: Callable[..., Any], args: tuple, kwargs: Mapping[str, Any]) -> Deferred:
+        return Deferred(fn, args, kwargs, loc=caller())
 
     @property
     def is_variable(self) -> bool:
@@ -159,17 +172,25 @@ def _attributes() -> frozenset[str]:
 # --- finding and replaying --------------------------------------------------------------------------------------------
 
 
-def contains_deferred(item: Any) -> bool:
-    """Whether an argument is, or holds in lists, tuples, dicts or slices, a deferred value."""
-    if isinstance(item, Deferred):
-        return True
+def recorder_in(item: Any) -> Recorded | None:
+    """What an argument is, or holds in lists, tuples, dicts or slices, that records calls."""
+    if isinstance(item, Recorded):
+        return item
     if isinstance(item, list | tuple):
-        return any(map(contains_deferred, item))
-    if isinstance(item, dict):
-        return any(map(contains_deferred, item.values()))
-    if isinstance(item, slice):
-        return contains_deferred((item.start, item.stop, item.step))
-    return False
+        for i in item:
+            found = recorder_in(i)
+            if found is not None:
+                return found
+    elif isinstance(item, dict):
+        return recorder_in(tuple(item.values()))
+    elif isinstance(item, slice):
+        return recorder_in((item.start, item.stop, item.step))
+    return None
+
+
+def contains_deferred(item: Any) -> bool:
+    """True if an argument is, or holds in lists, tuples, dicts or slices, a deferred value."""
+    return isinstance(recorder_in(item), Deferred)
 
 
 def _as_now(item: Any) -> Any:

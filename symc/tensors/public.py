@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from symc.errors import SymcError
 from symc.ir import location
 from symc.tensors.callsite import caller
-from symc.tensors.deferred import Deferred, contains_deferred
+from symc.tensors.deferred import recorder_in
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,8 +33,11 @@ def located(fn: F) -> F:
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if contains_deferred(args) or (kwargs and contains_deferred(kwargs)):
-            return Deferred(call, args, kwargs, loc=caller())
+        recorder = recorder_in(args)
+        if recorder is None and kwargs:
+            recorder = recorder_in(kwargs)
+        if recorder is not None:
+            return recorder.record(call, args, kwargs)
         if location.here():
             return fn(*args, **kwargs)
         loc = caller()
