@@ -24,7 +24,7 @@ STRUCTURE = {
     "abreast", "put_abreast", "insert_place", "bisect", "loop", "pack", "scan", "while", "cond", "checkpoint", "root",
     "call", "breakpoint",
 }
-CATALOGUE = [op for op in all_ops() if op.facts.get("user") is None and op.name in {
+CATALOGUE = [op for op in all_ops() if op.facts.custom is None and op.name in {
     o.name for family in symc.ir.ops.FAMILIES for o in vars(family).values() if isinstance(o, Op)}]
 SAMPLED = [op for op in CATALOGUE if op.name not in STRUCTURE]
 
@@ -94,8 +94,8 @@ def assert_same(got: np.ndarray, want: np.ndarray, ulps: float = 0, message: str
 def smooth_points(op: Op, dtype: np.dtype, rng: np.random.Generator) -> list[tuple[list[np.ndarray], dict]]:
     """Operands with which a derivative can be compared: for elementwise ops random numbers of several ranges; for
     others the samples of this dtype, moved a little so that no two elements are equal."""
-    if "elementwise" in op.traits and op.facts.get("kinds") and op.name != "where":
-        if dtype.kind not in op.facts["kinds"]:
+    if "elementwise" in op.traits and op.facts.kinds and op.name != "where":
+        if dtype.kind not in op.facts.kinds:
             return []
         arity = len(next(iter(op.samples()))[0])
         attrs = {str(sorted(a.items())): a for _, a in cases(op)}

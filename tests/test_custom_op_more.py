@@ -232,7 +232,7 @@ def test_ops_of_two_modules_do_not_replace_one_another():
         def doubled(x):
             return x + x
 
-    assert lookup("doubled").facts["module"] == "another_module"
+    assert lookup("doubled").facts.custom.module == "another_module"
     assert sc.compile(sc.op(lambda x: x + x, name="own_doubled")(sc.vector("x")))([2.0]).tolist() == [4]
 
 
@@ -241,7 +241,7 @@ def test_cuda_source_is_kept():
     def squared(x):
         return x * x
 
-    assert lookup("squared").facts["cuda"] == "out = x * x;"
+    assert lookup("squared").facts.custom.cuda == "out = x * x;"
 
 
 # --- check_op ---------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from symc.ir.value import fresh_input
 from tests.op_cases import CATALOGUE, SAMPLED, STRUCTURE, apply, assert_same, cases, evaluate, results
 
 each = pytest.mark.parametrize("op", SAMPLED, ids=lambda op: op.name)
-ELEMENTS = [(op, op.lowering if isinstance(op.lowering, Element) else op.facts.get("element")) for op in SAMPLED]
+ELEMENTS = [(op, op.lowering if isinstance(op.lowering, Element) else op.facts.element) for op in SAMPLED]
 ELEMENTS = [(op, form.f) for op, form in ELEMENTS if isinstance(form, Element) and form.f]
 
 
@@ -85,9 +85,9 @@ def _strided(a: np.ndarray) -> np.ndarray:
     return view
 
 
-@pytest.mark.parametrize("op", [op for op in SAMPLED if "numpy" in op.facts], ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [op for op in SAMPLED if op.facts.numpy is not None], ids=lambda op: op.name)
 def test_numpy_agrees(op: Op):
-    ufunc = op.facts["numpy"]
+    ufunc = op.facts.numpy
     for arrays, attrs in cases(op):
         if op.name == "pow" and arrays[0].dtype.kind == "i":
             arrays = [arrays[0], np.abs(arrays[1].astype("i8")).clip(0, 100).astype(arrays[1].dtype)]
@@ -98,15 +98,15 @@ def test_numpy_agrees(op: Op):
 
 @pytest.mark.parametrize("op",
                          [op for op in SAMPLED if "elementwise" in op.traits and op.name not in ("cast", "where")
-                          and "kinds" in op.facts],
+                          and op.facts.kinds],
                          ids=lambda op: op.name)
 def test_what_is_not_admitted_is_refused(op: Op):
     arrays, attrs = cases(op)[0]
     for name, dtype in DTYPES.items():
-        if dtype.kind not in op.facts["kinds"]:
+        if dtype.kind not in op.facts.kinds:
             with pytest.raises(DTypeError, match=f"{op.name} is not defined for {name}"):
                 op.infer(*[TensorType(dtype, (2,))] * len(arrays), **attrs)
-    good = DTYPES["f64"] if "f" in op.facts["kinds"] else DTYPES["c128"] if "c" in op.facts["kinds"] else DTYPES["i64"]
+    good = DTYPES["f64"] if "f" in op.facts.kinds else DTYPES["c128"] if "c" in op.facts.kinds else DTYPES["i64"]
     with pytest.raises(TypeError):
         op.infer(*[TensorType(good, (2,))] * (len(arrays) + 1), **attrs)
     if len(arrays) == 2:
@@ -116,11 +116,11 @@ def test_what_is_not_admitted_is_refused(op: Op):
             op.infer(TensorType(good, (2,)), TensorType("bool", (2,)), **attrs)
 
 
-@pytest.mark.parametrize("op", [op for op in SAMPLED if "identity" in op.facts], ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [op for op in SAMPLED if op.facts.identity is not None], ids=lambda op: op.name)
 def test_identity_changes_nothing(op: Op):
     for arrays, attrs in cases(op):
         x = arrays[0]
-        e = np.full_like(x, op.facts["identity"](x.dtype))
+        e = np.full_like(x, op.facts.identity(x.dtype))
         assert_same(op.reference(x, e, **attrs), x)
 
 
@@ -132,7 +132,7 @@ def test_commutative_ops_commute(op: Op):
 
 def parts(op: Op):
     """The op in terms of others, if it says so."""
-    return op.lowering.f if isinstance(op.lowering, Decompose) else op.facts.get("parts")
+    return op.lowering.f if isinstance(op.lowering, Decompose) else op.facts.parts
 
 
 @pytest.mark.parametrize("op", [op for op in SAMPLED if parts(op)], ids=lambda op: op.name)

@@ -124,7 +124,7 @@ def _unary(op):
     return len(arrays) == 1
 
 
-ELEMENTWISE = [op for op in SAMPLED if "elementwise" in op.traits and "f" in op.facts.get("kinds", "")
+ELEMENTWISE = [op for op in SAMPLED if "elementwise" in op.traits and "f" in op.facts.kinds
                and op.name in TRANSFER and op.name != "where"]  # fmt: skip
 
 
@@ -161,7 +161,7 @@ def test_no_range_makes_numpy_warn(op, dtype):
 
 # --- random programs --------------------------------------------------------------------------------------------------
 
-SMOOTH = [op for op in ELEMENTWISE if op.facts["result"] == "same" and not next(iter(op.samples()))[1]]
+SMOOTH = [op for op in ELEMENTWISE if op.facts.result == "same" and not next(iter(op.samples()))[1]]
 UNARY = [op for op in SMOOTH if _unary(op)]
 BINARY = [op for op in SMOOTH if not _unary(op)]
 

@@ -303,7 +303,7 @@ def test_all_integer_dtypes_are_checked():
 # --- complex numbers --------------------------------------------------------------------------------------------------
 
 COMPLEX = [op for op in all_ops() if {"complex_kernel", "elementwise"} <= op.traits and op.name not in ("where", "cast")
-           and ("c" in op.facts["kinds"] or op.name == "complex")]
+           and ("c" in op.facts.kinds or op.name == "complex")]
 PARTS = [0.0, -0.0, 1.0, -1.0, 0.5, -0.3, 30.0, np.inf, -np.inf, np.nan, 750.0]
 PLANE = np.array([complex(a, b) for a in PARTS for b in PARTS])
 

@@ -345,7 +345,7 @@ def _least_guards(f: Function) -> list[Guard]:
         for n in _made_lengths(v):
             if not known_nonnegative(n):
                 found[n, 0, "length"] = found.get((n, 0, "length"), location.NOWHERE) | f.hints.get(v, location.NOWHERE)
-        for n, least in v.op.facts["fits"](v) if "fits" in v.op.facts else ():
+        for n, least in v.op.facts.fits(v) if v.op.facts.fits else ():
             if not known_nonnegative(n - least):
                 key = (n, least, "window")
                 found[key] = found.get(key, location.NOWHERE) | f.hints.get(v, location.NOWHERE)

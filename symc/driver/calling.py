@@ -179,7 +179,7 @@ class Calling:
     @cached_property
     def _calls_out(self) -> bool:
         """True if somebody else's Python may run in a call, and call other functions."""
-        return any("custom" in v.op.facts or has_effect(v) for v in every_value(self._built.function.body))
+        return any(v.op.facts.custom is not None or has_effect(v) for v in every_value(self._built.function.body))
 
     def _states(self) -> list[np.ndarray]:
         """The arrays of all states."""

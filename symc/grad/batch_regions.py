@@ -44,5 +44,5 @@ def root_batch(v: Value, operands: Sequence[Value], flags: Sequence[bool], n: Si
     return new
 
 
-call.facts["batch"] = call_batch
-root.facts["batch"] = root_batch
+call.facts.batch = call_batch
+root.facts.batch = root_batch

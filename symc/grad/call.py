@@ -119,4 +119,4 @@ def _widened(t: TensorType, n: Size) -> TensorType:
     return TensorType(t.dtype, (n, *t.shape))
 
 
-call.facts.update(jvp=call_jvp, vjp=call_vjp)
+call.facts.jvp, call.facts.vjp = call_jvp, call_vjp

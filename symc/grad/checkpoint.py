@@ -108,4 +108,4 @@ def checkpoint_batch(v: Value, operands: Sequence[Value], flags: Sequence[bool],
 
 
 REGIONAL["checkpoint"] = checkpoint_jvp, checkpoint_vjp
-checkpoint.facts["batch"] = checkpoint_batch
+checkpoint.facts.batch = checkpoint_batch

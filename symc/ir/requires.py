@@ -1,6 +1,6 @@
 """What must hold for the sizes of a call so that an op has a value: reductions need elements, slices need to fit.
 
-An op says it in ``facts["requires"]``, a function of the value that gives pairs (margin, count), see ``Requirement``.
+An op says it in ``facts.requires``, a function of the value that gives pairs (margin, count), see ``Requirement``.
 Generated kernels do not check; where the sizes are known, before the kernel runs, these are looked at once.
 """
 
@@ -33,12 +33,12 @@ class Requirement:
     def error(self, number: Number) -> SymcError:
         """What to raise if it does not."""
         v = self.value
-        if v.op.facts.get("nonempty"):
+        if v.op.facts.nonempty:
             return ShapeError(f"{v.op.name} of no elements has no value: {v.operands[0].type} over axes "
                               f"{v.attrs['axes']}")
         t = v.operands[0].type
-        if "fits" in v.op.facts:
-            need = next(least for n, least in v.op.facts["fits"](v) if number(n) < least)
+        if v.op.facts.fits:
+            need = next(number(least) for n, least in v.op.facts.fits(v) if number(n) < number(least))
             return ShapeError(f"{v.op.name}: a window that spans {need} elements does not fit {t}, "
                               f"of shape ({', '.join(str(number(n)) for n in t.shape)})")  # type: ignore[union-attr]
         have, want = (", ".join(str(number(n)) for n in shape) for shape in (t.shape, v.shape))
@@ -53,5 +53,5 @@ def requirements(region: Region) -> list[Requirement]:
 
 def required(v: Value) -> list[Requirement]:
     """What one value requires, whether it is known to hold or not."""
-    fact = v.op.facts.get("requires")
+    fact = v.op.facts.requires
     return [Requirement(v, margin, count) for margin, count in fact(v)] if fact else []

@@ -35,12 +35,13 @@ def find_places(provenance: Provenance, f: Function) -> Function:
 
 def _rewritten(provenance: Provenance, name: str, f: Function) -> Function:
     """``f`` with ops in the form that their fact of this name gives."""
-    if not any(name in v.op.facts for v in f.values()):
+    if not any(getattr(v.op.facts, name) for v in f.values()):
         return f
     edit = Edit(f, provenance, name)
     for v in edit.values:
         same = rebuild(v, [edit.done[o] for o in v.operands])
-        new = v.op.facts[name](same) if name in v.op.facts else None
+        form = getattr(v.op.facts, name)
+        new = form(same) if form else None
         if new is None:
             edit.step(v)
         else:

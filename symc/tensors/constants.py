@@ -74,7 +74,7 @@ def _alone(v: Value, inside: bool = False) -> bool:
     types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
     sizes = [s for t in types for s in t.shape]
     v.attrs.map(sizes.append)
-    outside = v.op.name == "input" or "custom" in v.op.facts or has_effect(v) or has_collective(v)
+    outside = v.op.name == "input" or v.op.facts.custom is not None or has_effect(v) or has_collective(v)
     return not outside and not any(isinstance(s, Dim) for s in sizes)
 
 

@@ -161,7 +161,7 @@ def _written(sc: Any, x: Value, operands: list[Any]) -> Any:
         ]
     if name in FORMS:
         return FORMS[name](sc, x, operands)
-    if "custom" in x.op.facts:
+    if x.op.facts.custom is not None:
         return rebuild(x, [held(sc.asarray(o)) for o in operands]).tensor
     if name in ("logsumexp", "softmax"):
         found = getattr(sc, name, None) or getattr(getattr(sc, "special", None), name, None)

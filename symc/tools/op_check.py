@@ -15,7 +15,7 @@ from symc.driver.compile import compile
 from symc.errors import CheckError, InputError, SymcError
 from symc.ir.attrs import Attrs
 from symc.ir.dim import size_name
-from symc.ir.op import Decompose, Element, Op, lookup
+from symc.ir.op import CustomOp, Decompose, Element, Op, lookup
 from symc.ir.record import dataclass
 from symc.ir.types import TensorType, TupleType, concrete_shape
 from symc.ir.value import make
@@ -39,20 +39,20 @@ def check_op(op: Any, *samples: Any) -> None:
     op should be smooth.
     """
     record = op if isinstance(op, Op) else lookup(op) if isinstance(op, str) else getattr(op, "op", None)
-    if not isinstance(record, Op) or not record.facts.get("custom"):
+    own = record.facts.custom if isinstance(record, Op) else None
+    if not isinstance(record, Op) or own is None:
         raise InputError(f"check_op takes an op made by sc.op, not {op!r:.60}", where=[caller()])
-    own = record.facts["own"]
     given = [sample(s, own.defaults) for s in samples] or (list(record.samples()) if record.samples else [])
     if not given:
         raise InputError(f"check_op: there are no samples for {record.name}", where=[caller()],
                          help="check_op(op, array, ...), or sc.op(samples=[array, ...])")  # fmt: skip
     problems: dict[str, None] = {}
     for arrays, attrs in given:
-        problems.update(dict.fromkeys(_Case(record, list(arrays), attrs).problems()))
+        problems.update(dict.fromkeys(_Case(record, own, list(arrays), attrs).problems()))
     if problems:
         count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
         raise CheckError(f"check_op: {record.name} has {count}", values=[(p, None, "") for p in problems],
-                         where=[record.facts["line"]])  # fmt: skip
+                         where=[own.line])  # fmt: skip
 
 
 @dataclass
@@ -60,12 +60,13 @@ class _Case:
     """One op on the arrays and attributes of one sample."""
 
     op: Op
+    own: CustomOp
     arrays: list[np.ndarray]
     attrs: dict[str, Any]
 
     def problems(self) -> Iterator[str]:
         """What is wrong, one line each. Later checks need what earlier ones establish."""
-        stated = self.op.facts["own"].attributes(self.attrs)
+        stated = self.own.attributes(self.attrs)
         self.held = Attrs(stated | ({"serial": -1} if "effect" in self.op.traits else {}))
         found = list(self._types())
         yield from found

@@ -21,7 +21,19 @@ from symc.errors import DTypeError, InputError, ShapeError, of_handler
 from symc.ir.attrs import Array
 from symc.ir.bodies import make_scan
 from symc.ir.dim import Dim, Size
-from symc.ir.op import Custom, Decompose, Derivative, Element, Elementwise, Op, all_ops, register, unregister
+from symc.ir.op import (
+    Custom,
+    CustomOp,
+    Decompose,
+    Derivative,
+    Element,
+    Elementwise,
+    Facts,
+    Op,
+    all_ops,
+    register,
+    unregister,
+)
 from symc.ir.ops import effect as effects
 from symc.ir.ops.effect import IDENTITY
 from symc.ir.ops.elementwise import check_kind
@@ -76,9 +88,9 @@ def op(fn: Callable[..., Any] | None = None, *, name: str | None = None, infer: 
     own = _Own(fn, label, _first if effect and infer is None else infer, "f" if scalar else "")
     _check(label, fn, infer, derivative, vjp or jvp, expression, scalar, effect, cuda)
     _check_counts(label, own, derivative, scalar)
-    facts = {"custom": True, "module": _module(fn), "line": caller(), "cuda": cuda, "own": own}
+    facts = Facts(custom=CustomOp(_module(fn), caller(), cuda, own.names, own.defaults, own.attributes, own.shown))
     if batch is not None or infer is not None or effect:
-        facts["batch"] = _given_batch(label, batch) if batch is not None else _loop
+        facts.batch = _given_batch(label, own, batch) if batch is not None else _loop
     traits = frozenset({"effect", "barrier"} if effect else () if infer else {"elementwise"})
     lowering = _lowering(label, own, expression, scalar, cuda)
     traits |= {"python"} if lowering is None else frozenset()
@@ -140,11 +152,12 @@ def _check(label: str, fn: Callable, infer: Any, derivative: Any, other: Any, ex
     if not label.isidentifier():
         raise wrong(f"an op cannot be called {label!r}", "give a name: sc.op(name=...)")
     known = next((o for o in all_ops() if o.name == label), None)
-    if known is not None and not known.facts.get("custom"):
+    theirs = None if known is None else known.facts.custom
+    if known is not None and theirs is None:
         raise wrong(f"symc has an op called {label!r}", "give another: sc.op(name=...)")
-    if known is not None and known.facts["module"] != _module(fn):
-        raise wrong(f"module {known.facts['module']} has an op called {label!r}, which this one would replace",
-                    "give this one another name: sc.op(name=...)", [("first defined", None, known.facts["line"])])
+    if theirs is not None and theirs.module != _module(fn):
+        raise wrong(f"module {theirs.module} has an op called {label!r}, which this one would replace",
+                    "give this one another name: sc.op(name=...)", [("first defined", None, theirs.line)])
     if derivative is not None and (infer is not None or other is not None):
         raise wrong(f"op {label}: derivative= is for elementwise ops, and excludes infer=, vjp= and jvp=")
     if scalar is not None and (infer is not None or expression is not None):
@@ -351,11 +364,11 @@ def _custom(own: _Own, vjp: Callable | None, jvp: Callable | None) -> Custom:
     return custom_rule(forward if jvp is not None else None, reverse if vjp is not None else None)
 
 
-def _given_batch(label: str, batch: Callable[..., Any]) -> Callable[..., Value]:
+def _given_batch(label: str, own: _Own, batch: Callable[..., Any]) -> Callable[..., Value]:
     """The batching rule that a user states."""
 
     def rule(v: Value, operands: Sequence[Value], flags: Sequence[bool], n: Size) -> Value:
-        attrs = v.op.facts["own"].shown(v.attrs)
+        attrs = own.shown(v.attrs)
         found = batch(tuple(flags), *tensors(operands), **attrs)
         if isinstance(v.type, TupleType):
             raise InputError(f"op {label}: batch= is for ops with one result; without it the entries run in a loop")

@@ -66,12 +66,17 @@ class UserLaunch:
 
 def has_user_kernel(v: Value) -> bool:
     """Whether a user gave CUDA code for the op of ``v``."""
-    return bool(v.op.facts.get("cuda"))
+    return _given(v) is not None
+
+
+def _given(v: Value) -> Any:
+    custom = v.op.facts.custom
+    return None if custom is None else custom.cuda or None
 
 
 def user_launch(v: Value, number: Number) -> UserLaunch:
     """The launch that computes ``v``. Raises InputError for what cannot be launched."""
-    given = v.op.facts["cuda"]
+    given = _given(v)
     if isinstance(given, CudaKernel):
         return _of_kernel(given, v, number)
     name = f"{v.op.name}_elements"
@@ -108,10 +113,11 @@ def _word(x: Any) -> int:
 def _elementwise(name: str, statements: str, v: Value) -> str:
     """A kernel that runs the statements for each element: operands and attributes by their names, the result ``out``.
     """
-    names, out = v.op.facts["own"].names, result_types(v)[0]
+    own, out = v.op.facts.custom, result_types(v)[0]
+    assert own is not None
     dtypes = [DTYPE_NAMES[o.dtype] for o in v.operands]
     arguments = [*(f"const {d} *a{k}" for k, d in enumerate(dtypes)), f"{DTYPE_NAMES[out.dtype]} *o", "i64 n"]
-    lines = [f"const {d} {x} = a{k}[i];" for k, (d, x) in enumerate(zip(dtypes, names))]
+    lines = [f"const {d} {x} = a{k}[i];" for k, (d, x) in enumerate(zip(dtypes, own.names))]
     lines += [f"const auto {key} = {value!r};" for key, value in v.attrs.items() if isinstance(value, int | float)]
     lines += [f"{DTYPE_NAMES[out.dtype]} out;", f"{{ {statements} }}", "o[i] = out;"]
     body = "\n  ".join(lines)

@@ -65,7 +65,7 @@ def signature(op: Op) -> str:
 
 def dtypes(op: Op) -> str:
     """Kinds of dtypes the op takes."""
-    kinds = op.facts.get("kinds")
+    kinds = op.facts.kinds
     if not kinds or set(kinds) == set(KINDS):
         return "any"
     names = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex"}

@@ -17,7 +17,7 @@ import numpy as np
 
 from symc.errors import AssertError, InternalError
 from symc.ir.dim import Size
-from symc.ir.op import Custom, Extern, Op, View, register
+from symc.ir.op import Custom, Extern, Facts, Op, View, register
 from symc.ir.ops.effect import IDENTITY
 from symc.ir.types import TensorType
 from symc.ir.value import Value
@@ -166,7 +166,7 @@ assume: Op = register(Op(
     samples=_samples,
     doc="x, of which the attributes are promised: what rules that need a sign, a range or a structure rely on. The "
     "pass `forget_assumptions` replaces it by x.",
-    facts={"batch": _batch},
+    facts=Facts(batch=_batch),
 ))  # fmt: skip
 
 
@@ -221,7 +221,7 @@ check_assumption: Op = register(Op(
     frozenset({"effect", "barrier", "python"}),
     _loose_samples,
     "As `assume`, but it is checked: an error names the first element of which a promise does not hold.",
-    {"batch": _batch},
+    Facts(batch=_batch),
 ))  # fmt: skip
 
 

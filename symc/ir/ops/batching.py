@@ -2,7 +2,7 @@
 
 Most ops say it with their traits and the names of their attributes: an ``axis`` moves up by one, a ``shape`` gains the
 batch size in front. The few that need more have a function here; an op defined elsewhere puts one in
-``facts["batch"]``. Every function takes the value, its operands (batched ones with the extra axis first), which of them
+``facts.batch``. Every function takes the value, its operands (batched ones with the extra axis first), which of them
 are batched, and the batch size.
 """
 
@@ -30,7 +30,7 @@ Batch = Callable[[Value, Sequence[Value], Flags, Size], Value]
 
 def batch_value(v: Value, operands: Sequence[Value], flags: Flags, n: Size) -> Value:
     """``v`` over a leading axis of size ``n``, when the operands flagged have that axis (at least one of them)."""
-    rule = v.op.facts.get("batch") or _RULES.get(v.op)
+    rule = v.op.facts.batch or _RULES.get(v.op)
     if rule is None and not v.regions and has_rule(v.op, v.attrs):
         rule = _regular
     if rule is None:
@@ -38,14 +38,14 @@ def batch_value(v: Value, operands: Sequence[Value], flags: Flags, n: Size) -> V
             f"vmap: {v.op.name} has no batching rule",
             values=[(f"operand {k}", o.type, first_line(o)) for k, o in enumerate(v.operands)],
             where=location.in_order(location.noted(v)),
-            help='state one in facts["batch"] of its record',
+            help='state one in facts.batch of its record',
         )
     return rule(v, operands, flags, n)
 
 
 def has_rule(op: Op, attrs: Collection[str] = ()) -> bool:
     """Whether values of an op, with attributes of these names, can be batched."""
-    return "batch" in op.facts or op in _RULES or bool(op.traits & _REGULAR) or "axis" in attrs
+    return op.facts.batch is not None or op in _RULES or bool(op.traits & _REGULAR) or "axis" in attrs
 
 
 def spread(x: Value, batched: bool, n: Size) -> Value:

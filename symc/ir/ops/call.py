@@ -72,12 +72,18 @@ def _samples() -> Iterator[tuple[tuple, dict]]:
         yield data, dict(name="f", rule="", opaque=opaque, batch=(), regions=(Region((row, row), results),))
 
 
+def _rule(found: Callable[[Any, Value], Any] | None) -> Callable[[Any, Value], Any]:
+    if found is None:
+        raise InternalError("call: nobody has stated its derivative")
+    return found
+
+
 def _jvp(tangents: Values, v: Value) -> Any:
-    return v.op.facts["jvp"](tangents, v)
+    return _rule(v.op.facts.jvp)(tangents, v)
 
 
 def _vjp(g: Any, v: Value) -> Any:
-    return v.op.facts["vjp"](g, v)
+    return _rule(v.op.facts.vjp)(g, v)
 
 
 call = register(Op(

@@ -14,7 +14,7 @@ import numpy as np
 
 from symc.errors import InternalError
 from symc.ir.dim import Size
-from symc.ir.op import Custom, Extern, Op, register
+from symc.ir.op import Custom, Extern, Facts, Op, register
 from symc.ir.ops.arithmetic import maximum
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import eq
@@ -70,7 +70,7 @@ def _samples() -> Iterator[tuple[tuple, dict]]:
 all_reduce = register(Op(
     "all_reduce", _infer, lambda x, kind: np.array(x), Custom(_jvp, _vjp), Extern("all_reduce"), frozenset({"barrier"}),
     _samples, "x of all ranks, made one by `kind` (add, mean, maximum, minimum): the same on all of them. x itself "
-    "where there is one rank.", {"batch": _batch, "kinds": "iufc", "result": "same"},
+    "where there is one rank.", Facts(batch=_batch, kinds="iufc", result="same"),
 ))  # fmt: skip
 
 _of_region: weakref.WeakKeyDictionary[Region, bool] = weakref.WeakKeyDictionary()

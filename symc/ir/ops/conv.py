@@ -17,7 +17,7 @@ import numpy as np
 
 from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import Size, floordiv
-from symc.ir.op import Decompose, Multilinear, Op, register, splat
+from symc.ir.op import Decompose, Facts, Multilinear, Op, register, splat
 from symc.ir.ops.arithmetic import add, mul
 from symc.ir.ops.cast import cast
 from symc.ir.ops.control import scan
@@ -371,7 +371,7 @@ conv: Op = register(Op(
                  lambda g, v: conv_filter(v.operands[0], g, **_window(v.operands[1]), **_steps(v)))),
     Decompose(_each_sample(_plain_conv)), frozenset({"contraction"}), _samples(lambda x, w, g: ((x, w), {})),
     "For each sample and filter w, the sum of products with every window of x.",
-    dict(kinds="f", at_once=_at_once(_plain_conv), batch=_batch(_plain_conv, merge=True), fits=lambda v: fits(
+    Facts(kinds="f", at_once=_at_once(_plain_conv), batch=_batch(_plain_conv, merge=True), fits=lambda v: fits(
         v, v.operands[0].shape[2:], v.operands[1].shape[2:])),
 ))  # fmt: skip
 
@@ -382,7 +382,7 @@ conv_input: Op = register(Op(
     Decompose(_each_sample(_plain_input)), frozenset({"contraction"}),
     _samples(lambda x, w, g: ((g, w), {"size": x.shape[2:]})),
     "The transpose of `conv` by its first operand, which has sizes `size`: a transposed convolution.",
-    dict(kinds="f", at_once=_at_once(_plain_input), batch=_batch(_plain_input, merge=True)),
+    Facts(kinds="f", at_once=_at_once(_plain_input), batch=_batch(_plain_input, merge=True)),
 ))  # fmt: skip
 
 conv_filter: Op = register(Op(
@@ -392,7 +392,7 @@ conv_filter: Op = register(Op(
     Decompose(_one_by_one), frozenset({"contraction"}),
     _samples(lambda x, w, g: ((x, g), {"window": w.shape[2:]})),
     "The transpose of `conv` by its second operand, which has the sizes `window`: x with a cotangent of the result.",
-    dict(kinds="f", at_once=_at_once(_plain_filter), batch=_batch(_plain_filter, merge=False)),
+    Facts(kinds="f", at_once=_at_once(_plain_filter), batch=_batch(_plain_filter, merge=False)),
 ))  # fmt: skip
 
 __all__ = ["conv", "conv_filter", "conv_input"]

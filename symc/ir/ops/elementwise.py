@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
-from symc.ir.op import Derivative, Element, Elementwise, Lowering, Op, register, splat
+from symc.ir.op import Derivative, Element, Elementwise, Facts, Lowering, Op, register, splat
 from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType, complex_dtype, real_dtype
 from symc.ir.value import Value
 
@@ -92,15 +92,13 @@ def elementwise(name: str, arity: int, kinds: str, reference: Callable, derivati
 
     if isinstance(derivative, tuple):
         derivative = Elementwise(derivative, singular)
-    facts: dict[str, Any] = dict(kinds=kinds, result=result)
     if "c" in kinds or result == "complex":
         traits = [*traits, "complex_kernel"]
-    if identity is not None:
-        facts["identity"] = identity if callable(identity) else lambda dtype: dtype.type(identity)
-    if numpy is not None or isinstance(reference, np.ufunc):
-        facts["numpy"] = numpy or reference
-    if parts is not None:
-        facts["parts"] = parts
+    if identity is not None and not callable(identity):
+        neutral, identity = identity, lambda dtype: dtype.type(neutral)
+    if numpy is None and isinstance(reference, np.ufunc):
+        numpy = reference
+    facts = Facts(kinds=kinds, result=result, identity=identity, numpy=numpy, parts=parts)
     return register(Op(
         name, infer, run, derivative, lowering or Element(), frozenset({"elementwise", *traits}),
         lambda: samples(arity, kinds, attrs, result), doc, facts,

@@ -13,7 +13,7 @@ import numpy as np
 
 from symc.errors import DTypeError, IndexingError, ShapeError
 from symc.ir.dim import Size, known_equal, known_nonnegative, product
-from symc.ir.op import Custom, Element, Linear, Op, Update, register
+from symc.ir.op import Custom, Element, Facts, Linear, Op, Update, register
 from symc.ir.ops.arithmetic import conjugate, maximum, minimum
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import eq
@@ -72,7 +72,7 @@ def _check_bounds(name: str, shape: Sequence[int], indices: Sequence[np.ndarray]
 
 def index_operands(v: Value) -> list[tuple[int, int]]:
     """The operands of a gather or scatter that are indices, and the axis that each counts along; of others none."""
-    first = v.op.facts.get("indices")
+    first = v.op.facts.indices
     return [] if first is None else [(first + k, a) for k, a in enumerate(v.attrs["axes"])]
 
 
@@ -154,7 +154,7 @@ gather = register(Op(
     frozenset({"indexing", "selects"}), _gather_samples,
     "The elements of the first operand at the places that the index arrays (one for each axis in `axes`) name; their "
     "axes come first, the axes not indexed follow.",
-    facts=dict(indices=1),
+    facts=Facts(indices=1),
 ))  # fmt: skip
 
 
@@ -316,7 +316,7 @@ scatter = register(Op(
     "The first operand with the updates in the second put in (`mode` set: the last one stays), or added, multiplied, "
     "taken the max or min of, at the places that the index arrays name, as in gather. A max or min splits its "
     "derivative evenly between equals.",
-    facts=dict(indices=2),
+    facts=Facts(indices=2),
 ))  # fmt: skip
 
 
@@ -418,8 +418,8 @@ dynamic_update_slice = register(Op(
 ))  # fmt: skip
 
 #: A window is moved so that it fits, but it is never larger than the array.
-dynamic_slice.facts["requires"] = lambda v: _larger(v, v.shape)
-dynamic_update_slice.facts["requires"] = lambda v: _larger(v, v.operands[1].shape)
+dynamic_slice.facts.requires = lambda v: _larger(v, v.shape)
+dynamic_update_slice.facts.requires = lambda v: _larger(v, v.operands[1].shape)
 
 
 def _larger(v: Value, window: Sequence[Size]) -> list[tuple[Size, Size]]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from symc.errors import InternalError
-from symc.ir.op import Linear, Op, View, register
+from symc.ir.op import Facts, Linear, Op, View, register
 from symc.ir.ops.batching import spread
 from symc.ir.types import TensorType, TupleType, Type
 
@@ -37,5 +37,5 @@ kept = register(Op(
     frozenset({"barrier"}),
     _samples,
     "The operand, which states alone decide that the program does not change: computed once and kept between calls.",
-    {"batch": lambda v, operands, flags, n: v.op(spread(operands[0], flags[0], n))},
+    Facts(batch=lambda v, operands, flags, n: v.op(spread(operands[0], flags[0], n))),
 ))  # fmt: skip

@@ -15,7 +15,7 @@ import numpy as np
 
 from symc.errors import InternalError
 from symc.ir.dim import Size
-from symc.ir.op import Element, Op, View, lookup, register
+from symc.ir.op import Element, Facts, Op, View, lookup, register
 from symc.ir.ops.index import counts_from_end, out_of_bounds
 from symc.ir.types import TensorType, TupleType, Type
 from symc.ir.value import Region, Value
@@ -213,7 +213,7 @@ bounded = register(
         traits=frozenset({"movement", "unchecked"}),
         samples=lambda: iter([((np.array([0, 2]),), dict(size=3))]),
         doc="The operand, of which it is known (outside of this loop, perhaps) that every element is in [0, size).",
-        facts=dict(element=Element(lambda v, index, at: at(0, index))),
+        facts=Facts(element=Element(lambda v, index, at: at(0, index))),
     )
 )
 

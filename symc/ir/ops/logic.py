@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
-from symc.ir.op import Element, Linear, Op, register
+from symc.ir.op import Element, Facts, Linear, Op, register
 from symc.ir.ops.elementwise import check_arity, check_same, edge_values, elementwise, like
 from symc.ir.types import DTYPES, TensorType
 
@@ -56,7 +56,7 @@ where = register(Op(
     "where", _where_infer, lambda c, x, y: np.asarray(np.where(c, x, y)), Linear(_where_transpose, (1, 2)), Element(),
     frozenset({"elementwise", "selects", "complex_kernel"}), _where_samples,
     "y where the bool x holds, else z. Nothing of the branch not taken arrives, neither nan nor gradient.",
-    dict(kinds="biufc", result="same", numpy=np.where),
+    Facts(kinds="biufc", result="same", numpy=np.where),
 ))  # fmt: skip
 
 __all__ = ["and_", "not_", "or_", "shl", "shr", "where", "xor"]

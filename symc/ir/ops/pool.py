@@ -16,7 +16,7 @@ import numpy as np
 
 from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import Size
-from symc.ir.op import Custom, Decompose, Linear, Op, register, splat
+from symc.ir.op import Custom, Decompose, Facts, Linear, Op, register, splat
 from symc.ir.ops.arithmetic import add
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import eq, gt, le
@@ -252,7 +252,7 @@ pool_put: Op = register(Op(
     Decompose(lambda v: _spread(v.operands[0], v, v.operands[1])), frozenset(),
     _with_size(lambda i, g: (g, i), "iuf"),
     "Zeros, and the sum of what comes to the element with a given number in each window: the transpose of `pool_take`.",
-    dict(batch=_batch),
+    Facts(batch=_batch),
 ))  # fmt: skip
 
 pool_take: Op = register(Op(
@@ -262,7 +262,7 @@ pool_take: Op = register(Op(
     Linear(lambda g, v: (pool_put(g, v.operands[1], **_whole(v, v.operands[0])), None), (0,)),
     Decompose(_take_parts), frozenset({"selects"}), _samples(lambda x, i, g: ((x, i), {})),
     "From each window, the element with a given number (row-major).",
-    dict(batch=_batch, fits=last_fit),
+    Facts(batch=_batch, fits=last_fit),
 ))  # fmt: skip
 
 pool_index = register(Op(
@@ -270,7 +270,7 @@ pool_index = register(Op(
     lambda x, **steps: np.argmax(_flat_windows(x, **steps), axis=-1).astype(INDEX),
     None, Decompose(_index_parts), frozenset(), _samples(lambda x, i, g: ((x,), {})),
     "The number (row-major, i32) of the greatest element of each window: the first of equals, and the first nan.",
-    dict(batch=_batch, fits=last_fit),
+    Facts(batch=_batch, fits=last_fit),
 ))  # fmt: skip
 
 
@@ -285,7 +285,7 @@ max_pool = register(Op(
            lambda g, v: (pool_put(g, _first(v), **_whole(v, v.operands[0])),)),
     Decompose(_max_parts), frozenset({"selects"}), _samples(lambda x, i, g: ((x,), {})),
     "The greatest element of each window over the last axes. Its derivative goes to the first of equals.",
-    dict(batch=_batch, fits=last_fit),
+    Facts(batch=_batch, fits=last_fit),
 ))  # fmt: skip
 
 
@@ -309,7 +309,7 @@ sum_pool_input: Op = register(Op(
     Linear(lambda g, v: (sum_pool(g, **_steps(v)),)),
     Decompose(lambda v: _spread(v.operands[0], v, None)), frozenset(), _with_size(lambda i, g: (g,), "iuf"),
     "For each element, the sum of what comes to the windows it is in: the transpose of `sum_pool`.",
-    dict(batch=_batch),
+    Facts(batch=_batch),
 ))  # fmt: skip
 
 sum_pool: Op = register(Op(
@@ -318,7 +318,7 @@ sum_pool: Op = register(Op(
     Linear(lambda g, v: (sum_pool_input(g, **_whole(v, v.operands[0])),)),
     Decompose(_sum_parts), frozenset(), _samples(lambda x, i, g: ((x,), {}), "iuf"),
     "The sum of each window over the last axes.",
-    dict(batch=_batch, fits=last_fit),
+    Facts(batch=_batch, fits=last_fit),
 ))  # fmt: skip
 
 __all__ = ["max_pool", "pool_index", "pool_put", "pool_take", "sum_pool", "sum_pool_input"]

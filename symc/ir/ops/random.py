@@ -16,7 +16,7 @@ import numpy as np
 
 from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import Size, product
-from symc.ir.op import Decompose, Derivative, Element, Elementwise, Op, register
+from symc.ir.op import Decompose, Derivative, Element, Elementwise, Facts, Op, register
 from symc.ir.ops import draw_reference as draws
 from symc.ir.ops import random_reference as reference
 from symc.ir.ops.arithmetic import neg
@@ -125,7 +125,7 @@ def _bits_samples() -> Iterator[tuple[tuple, dict]]:
 random_bits = register(Op(
     "random_bits", _bits_infer, _bits_reference, None, Decompose(_bits_parts), samples=_bits_samples,
     doc="Independent bits of `dtype` (u32 or u64) in `shape`: element i is a function of the key and i.",
-    facts=dict(kinds="u", batch=_batched_key),
+    facts=Facts(kinds="u", batch=_batched_key),
 ))  # fmt: skip
 
 
@@ -170,7 +170,7 @@ def _derive_samples() -> Iterator[tuple[tuple, dict]]:
 derive_key = register(Op(
     "derive_key", _derive_infer, _derive_reference, None, Decompose(_derive_parts), samples=_derive_samples,
     doc="A new key for every number in the second operand (u64): the same for the same key, number and `purpose`.",
-    facts=dict(kinds="u", batch=_batched_key),
+    facts=Facts(kinds="u", batch=_batched_key),
 ))  # fmt: skip
 
 
@@ -201,7 +201,7 @@ def _split_samples() -> Iterator[tuple[tuple, dict]]:
 split_key = register(Op(
     "split_key", _split_infer, _split_reference, None, Decompose(_split_parts), samples=_split_samples,
     doc="New keys in `shape`, independent of each other and of all other uses of the key but `derive_key` for split.",
-    facts=dict(kinds="u", batch=_batched_key),
+    facts=Facts(kinds="u", batch=_batched_key),
 ))  # fmt: skip
 
 

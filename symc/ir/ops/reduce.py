@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from symc.errors import ShapeError
+from symc.errors import InternalError, ShapeError
 from symc.ir.dim import product
-from symc.ir.op import Custom, Decompose, Derivative, Fold, Linear, Lowering, Op, lookup, register
+from symc.ir.op import Custom, Decompose, Derivative, Facts, Fold, Linear, Lowering, Op, lookup, register
 from symc.ir.ops.arithmetic import abs_, complex_, conjugate, maximum, minimum, mulz, real
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import eq, isfinite, isnan, lt
@@ -51,7 +51,10 @@ def spread(x: Value, over: Value, axes: Axes) -> Value:
 
 def identity(kind: str, dtype: np.dtype) -> np.generic:
     """What a fold of ``kind`` starts from: e with kind(x, e) == x."""
-    return lookup(kind).facts["identity"](dtype)
+    found = lookup(kind).facts.identity
+    if found is None:
+        raise InternalError(f"{kind} has no identity")
+    return found(dtype)
 
 
 def reduction(name: str, kinds: str, reference: Callable, lowering: Lowering, derivative: Derivative | None = None, *,
@@ -78,8 +81,8 @@ def reduction(name: str, kinds: str, reference: Callable, lowering: Lowering, de
             return np.array(reference(x, axes[0] if single else tuple(axes)), result(x.dtype))
 
     return register(Op(name, infer, run, derivative, lowering, frozenset({"reduction", *traits}),
-                       lambda: samples(kinds, nonempty, single), doc, dict(kinds=kinds, nonempty=nonempty)
-                       | (dict(requires=_some) if nonempty else {})))
+                       lambda: samples(kinds, nonempty, single), doc, Facts(
+                           kinds=kinds, nonempty=nonempty, requires=_some if nonempty else None)))
 
 
 def _some(v: Value):
@@ -188,7 +191,7 @@ argmax = reduction("argmax", "biuf", np.argmax, Fold("argmax"), result=lambda d:
 argmin = reduction("argmin", "biuf", np.argmin, Fold("argmin"), result=lambda d: DTYPES["i64"], nonempty=True,
                    traits=("positions",), single=True,
                    doc="Where the least element along the one axis in `axes` is, as i64: the first of equals.")
-argmax.facts["find_places"], argmin.facts["find_places"] = _by_value(max_), _by_value(min_)
+argmax.facts.find_places, argmin.facts.find_places = _by_value(max_), _by_value(min_)
 sup = reduction("sup", "f", lambda x, axis: np.max(x, axis=axis, initial=-np.inf), Fold("maximum"), _EXTREME,
                 traits=("selects",), doc="The greatest element over `axes`, and -inf if there is none.")
 any_ = reduction("any", "b", np.any, Fold("or"), doc="Whether some element over `axes` is true.")

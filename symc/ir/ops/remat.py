@@ -14,7 +14,7 @@ import numpy as np
 
 from symc.errors import InternalError
 from symc.ir.dim import Size
-from symc.ir.op import Extern, Linear, Op, Regional, View, lookup, register
+from symc.ir.op import Extern, Facts, Linear, Op, Regional, View, lookup, register
 from symc.ir.ops.batching import spread
 from symc.ir.ops.kernel import results_type
 from symc.ir.types import TensorType, TupleType, Type
@@ -52,7 +52,7 @@ again = register(Op(
     frozenset({"barrier"}),
     _again_samples,
     "x under another name: what is made of it is computed a second time, not before the other operands.",
-    {"batch": _again_batch},
+    Facts(batch=_again_batch),
 ))  # fmt: skip
 
 

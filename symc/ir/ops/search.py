@@ -8,7 +8,7 @@ import numpy as np
 
 from symc.errors import DTypeError, InternalError, ShapeError
 from symc.ir.dim import Size, known_equal
-from symc.ir.op import Element, Op, register
+from symc.ir.op import Element, Facts, Op, register
 from symc.ir.ops.elementwise import check_kind
 from symc.ir.ops.kernel import bisect, load
 from symc.ir.ops.leaf import scalar
@@ -68,7 +68,7 @@ searchsorted = register(Op(
     "searchsorted", _infer, _reference, None, Element(_element), frozenset({"indexing", "searches"}), _samples,
     "How many elements along the last axis of the first operand, which are sorted, come before each of the second: "
     "those that are less, and with `side` right equals too. They have the first `batch` axes in common.",
-    facts=dict(kinds="biuf", batch=_batched, range=lambda v: (0, v.operands[0].shape[-1])),
+    facts=Facts(kinds="biuf", batch=_batched, range=lambda v: (0, v.operands[0].shape[-1])),
 ))  # fmt: skip
 
 __all__ = ["searchsorted"]

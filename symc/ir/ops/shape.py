@@ -12,7 +12,7 @@ import numpy as np
 
 from symc.errors import IndexingError, InternalError, ShapeError
 from symc.ir.dim import Size, ceildiv, floordiv, known_equal, mod, product
-from symc.ir.op import Element, Linear, Op, View, lookup, register
+from symc.ir.op import Element, Facts, Linear, Op, View, lookup, register
 from symc.ir.ops.leaf import scalar
 from symc.ir.types import TensorType
 from symc.ir.value import Value
@@ -113,7 +113,7 @@ reshape: Op = register(Op(
                   ((np.ones(()),), dict(shape=(1,))),
                   ((np.ones((0, 3)),), dict(shape=(3, 0)))]),
     "The same elements in row-major order, in another shape.",
-    dict(element=Element(_reshape_element)),
+    Facts(element=Element(_reshape_element)),
 ))  # fmt: skip
 
 
@@ -216,7 +216,7 @@ def _fits(v: Value):
             yield n - 1 - end, count
 
 
-slice_.facts["requires"] = _fits
+slice_.facts.requires = _fits
 
 
 def flip(x: Value, axes: tuple[int, ...]) -> Value:
@@ -370,7 +370,7 @@ ensure_shape: Op = register(Op(
     View(), frozenset({"movement"}),
     lambda: iter([((np.ones((2, 3)),), dict(shape=(2, 3)))]),
     "The operand, whose sizes are asserted to be `shape`: the source of guards.",
-    dict(element=Element(lambda v, index, at: at(0, index))),
+    Facts(element=Element(lambda v, index, at: at(0, index))),
 ))  # fmt: skip
 
 __all__ = ["broadcast", "ceildiv", "concat", "ensure_shape", "flip", "floordiv", "mod", "pad", "reshape", "slice_",

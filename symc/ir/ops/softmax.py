@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import IndexingError, ShapeError
-from symc.ir.op import Custom, Decompose, Op, register
+from symc.ir.op import Custom, Decompose, Facts, Op, register
 from symc.ir.ops.arithmetic import mulz
 from symc.ir.ops.compare import eq, isfinite
 from symc.ir.ops.elementwise import check_kind, like
@@ -44,7 +44,7 @@ def _register(name: str, reference: Callable, parts: Callable, derivative: Custo
         return v.op(operands[0], axes=tuple(a + 1 for a in v.attrs["axes"]))
 
     return register(Op(name, infer, run, derivative, Decompose(parts), samples=lambda: samples("f"), doc=doc,
-                       facts=dict(kinds="f", batch=batch)))
+                       facts=Facts(kinds="f", batch=batch)))
 
 
 def _total(g: Value, v: Value) -> Value:
@@ -162,5 +162,5 @@ log_softmax_at = register(Op(
     "log_softmax_at", _at_infer, _at_reference, Custom(_at_jvp, _at_vjp), Decompose(_at_parts),
     frozenset({"selects"}), _at_samples,
     "The logarithm of softmax along `axis`, at one place in each row: minus the cross-entropy with one-hot labels.",
-    facts=dict(kinds="f", batch=_at_batch),
+    facts=Facts(kinds="f", batch=_at_batch),
 ))  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
-from symc.ir.op import Custom, Extern, Op, Sorting, register
+from symc.ir.op import Custom, Extern, Facts, Op, Sorting, register
 from symc.ir.ops.cumulative import check_axis
 from symc.ir.ops.elementwise import check_kind, like
 from symc.ir.ops.index import gather, scatter
@@ -57,11 +57,11 @@ def _sort_vjp(g, v):
 sort = register(Op(
     "sort", _infer("sort"), lambda x, axis: np.sort(x, axis, kind="stable"), Custom(_sort_jvp, _sort_vjp),
     Sorting(places=False), samples=_samples, doc="The elements along `axis` from least to greatest.",
-    facts=dict(kinds=ORDERED),
+    facts=Facts(kinds=ORDERED),
 ))  # fmt: skip
 argsort = register(Op(
     "argsort", _infer("argsort", DTYPES["i64"]), lambda x, axis: np.argsort(x, axis, kind="stable").astype(np.int64),
-    None, Sorting(places=True), frozenset({"positions"}), samples=_samples, facts=dict(kinds=ORDERED),
+    None, Sorting(places=True), frozenset({"positions"}), samples=_samples, facts=Facts(kinds=ORDERED),
     doc="The places, as i64, that the sorted elements along `axis` come from; equals keep their order.",
 ))  # fmt: skip
 
@@ -102,7 +102,7 @@ def _top_samples() -> Iterator[tuple[tuple, dict]]:
 top_places = register(Op(
     "top_places", _top_infer, _top_reference, None, Extern("top_places"), frozenset({"positions"}), _top_samples,
     "The places, as i64, of the `k` greatest elements along `axis`, greatest first; equals keep their order.",
-    dict(kinds=ORDERED, at_once=_by_sorting),
+    Facts(kinds=ORDERED, at_once=_by_sorting),
 ))  # fmt: skip
 
 __all__ = ["argsort", "sort", "top_places"]

@@ -16,7 +16,7 @@ import numpy as np
 
 from symc.errors import DTypeError, InternalError, ShapeError
 from symc.ir.dim import Size, floordiv, known_nonnegative
-from symc.ir.op import Element, Linear, Op, Update, register, splat
+from symc.ir.op import Element, Facts, Linear, Op, Update, register, splat
 from symc.ir.ops.shape import pad, reshape, slice_
 from symc.ir.types import TensorType
 from symc.ir.value import Value
@@ -57,7 +57,7 @@ def fits(v: Value, n: Sequence[Size], window: Window) -> list[tuple[Size, Size]]
 
 
 def last_fit(v: Value) -> list[tuple[Size, Size]]:
-    """``fits`` where windows are over the last axes of the first operand: what facts["fits"] of an op says."""
+    """``fits`` where windows are over the last axes of the first operand: what facts.fits of an op says."""
     window = v.attrs["window"]
     return fits(v, v.operands[0].shape[v.operands[0].ndim - len(window) :], window)
 
@@ -132,7 +132,7 @@ windows = register(Op(
     "windows", _infer, lambda x, window, stride, dilation: np.array(_view(x, window, stride, dilation), order="C"),
     Linear(_transpose), Element(_element), frozenset({"movement", "selects"}), _samples,
     "Sliding windows over the last axes: leading axes, then those of a window, then which window.",
-    dict(requires=_required, fits=last_fit),
+    Facts(requires=_required, fits=last_fit),
 ))  # fmt: skip
 
 
@@ -202,7 +202,7 @@ add_windows = register(Op(
     "add_windows", _add_infer, _add_reference, Linear(_add_transpose),
     Update(lambda v, index, at: _places(v, index), lambda v: "add"), samples=_add_samples,
     doc="The first operand with the windows in the second added where `windows` reads them.",
-    facts=dict(batch=_add_batch, at_once=_as_sum, requires=_required, fits=last_fit),
+    facts=Facts(batch=_add_batch, at_once=_as_sum, requires=_required, fits=last_fit),
 ))  # fmt: skip
 
 __all__ = ["add_windows", "check_steps", "count", "counts", "fits", "last_fit", "slices", "span", "windows"]

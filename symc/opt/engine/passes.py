@@ -6,6 +6,7 @@ it after each one. What a pipeline is, and why its passes stand in their order, 
 
 from __future__ import annotations
 
+import functools
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -18,9 +19,10 @@ from symc.ir import extensions, location
 from symc.ir.bodies import is_control
 from symc.ir.function import Function, with_sizes_unified
 from symc.ir.garbage import no_collections
+from symc.ir.op import Facts
 from symc.ir.ops.shape import ensure_shape
 from symc.ir.phases import phase
-from symc.ir.record import dataclass, field
+from symc.ir.record import dataclass, field, fields
 from symc.ir.traverse import every_value, postorder, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input
@@ -220,12 +222,18 @@ def words_of(f: Function) -> frozenset[str]:
     if any(v.regions for v in values):
         values = list(every_value(f.body))
     ops = {v.op for v in values}
-    words = {w for op in ops for w in (op.name, *op.traits, *op.facts)}
+    words = {w for op in ops for w in (op.name, *op.traits, *stated(op.facts))}
     if _any_bodies(values):
         words.add("control")
     if any(i.role == "state" for i in f.inputs):
         words.add("state")
     return frozenset(words)
+
+
+@functools.lru_cache(maxsize=1024)
+def stated(facts: Facts) -> tuple[str, ...]:
+    """The names of what a record states."""
+    return tuple(name for name in fields(Facts) if getattr(facts, name))
 
 
 def _can_apply(p: Pass, words: frozenset[str], selection: Selection) -> bool:

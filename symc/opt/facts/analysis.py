@@ -7,7 +7,7 @@ any other, so it is nonnegative. What a user declares (`sc.assume`) is believed;
 
 "Not known" is always a right answer, and no elements have every property. How an op's result follows from its operands
 is in the modules of ``symc.opt.facts.transfer``, and for integers, as formulas of sizes, in ``symc.opt.facts.ranges``.
-An op registered elsewhere says it in its record: ``facts={"fact": f}``.
+An op registered elsewhere says it in its record: ``facts=Facts(fact=f)``.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _transfer_of(v: Value) -> Transfer | None:
     found = TRANSFER.get(v.op.name)
     if found is None and "movement" in v.op.traits:
         found = TRANSFER["movement"]
-    return v.op.facts.get("fact") if found is None else found
+    return v.op.facts.fact if found is None else found
 
 
 def settle(t: TensorType, f: Fact, props: frozenset[str] = NONE) -> Fact:

@@ -29,8 +29,8 @@ def range_of(v: Value, known: Callable[[Value], Range]) -> Range:
     if v.op.name in _ARITHMETIC:
         found = _ARITHMETIC[v.op.name](v, [known(o) for o in v.operands])
         return _unwrapped(v.dtype, found) if v.op.name in _WRAPS else found
-    if "range" in v.op.facts:
-        return v.op.facts["range"](v)
+    if v.op.facts.range is not None:
+        return v.op.facts.range(v)
     if "positions" in v.op.traits:  # argsort, argmax, ...: where along an axis of the operand
         axis = v.attrs["axis"] if "axis" in v.attrs else v.attrs["axes"][0]
         return 0, v.operands[0].shape[axis] - 1

@@ -23,8 +23,8 @@ def element_form(v: Value) -> Element | None:
     """How one element of ``v`` is computed, if it can be."""
     if isinstance(v.op.lowering, Element):
         return v.op.lowering
-    if "element" in v.op.facts and _only_unit_axes(v):
-        return v.op.facts["element"]
+    if v.op.facts.element is not None and _only_unit_axes(v):
+        return v.op.facts.element
     return None
 
 

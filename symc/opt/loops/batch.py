@@ -27,7 +27,7 @@ def is_expensive(v: Value) -> bool:
 
 def can_batch(v: Value) -> bool:
     """Whether ``v`` can be computed for all steps at once."""
-    plain = isinstance(v.type, TensorType) and not v.regions and not has_effect(v) and "custom" not in v.op.facts
+    plain = isinstance(v.type, TensorType) and not v.regions and not has_effect(v) and v.op.facts.custom is None
     return plain and has_rule(v.op, v.attrs)
 
 

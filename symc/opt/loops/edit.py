@@ -142,9 +142,9 @@ def depends(roots: Sequence[Value], leaves: Iterable[Value]) -> set[Value]:
 
 def may_fail(v: Value) -> bool:
     """Whether computing ``v`` can raise: such a value is not computed where the program might not."""
-    if "indices" in v.op.facts:
+    if v.op.facts.indices is not None:
         return not indices_checked(v)
-    return "checks" in v.op.traits or v.op.name == "ensure_shape" or "custom" in v.op.facts or has_effect(v) or (
+    return "checks" in v.op.traits or v.op.name == "ensure_shape" or v.op.facts.custom is not None or has_effect(v) or (
         any(may_fail(x) for r in v.regions for x in postorder(r.results)))
 
 

@@ -27,6 +27,7 @@ from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.loop import INDEX, loop, pack
 from symc.ir.ops.remat import again
 from symc.ir.reference import run_values
+from symc.ir.requires import required
 from symc.ir.traverse import close_over, postorder, rebuild, region_params
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input, make
@@ -222,12 +223,13 @@ class _Body:
             return self._dot(v, *operands)
         if "searches" in v.op.traits and not isinstance(operands[0], _Array):
             raise TooLarge
-        if isinstance(form, Element) or isinstance(v.op.facts.get("element"), Element):
-            f = (form if isinstance(form, Element) else v.op.facts["element"]).f
+        form = form if isinstance(form, Element) else v.op.facts.element
+        if form is not None:
+            f = form.f
             if f is None:
                 flat = [_scalars(o) for o in operands]
                 return [make(v.op, parts, v.attrs) for parts in zip(*flat, strict=True)] if flat else [v]
-            if any(not known_nonnegative(margin) for margin, _ in v.op.facts.get("requires", lambda v: ())(v)):
+            if any(not known_nonnegative(r.margin) for r in required(v)):
                 raise TooLarge  # a kernel that is a loop loads what it is told to load
             return [_decided(f(v, [scalar(i, "i64") for i in place], lambda k, at: operands[k].at(at)))
                     for place in places]

@@ -54,13 +54,13 @@ def _user(sc: Any, names: str) -> list[Any]:
 
 def same_places(a: Value, b: Value) -> bool:
     """Whether two gathers or scatters name the same places, one after another."""
-    first, second = (v.op.facts["indices"] for v in (a, b))
+    first, second = (v.op.facts.indices for v in (a, b))
     return a.operands[first:] == b.operands[second:] and a.attrs["axes"] == b.attrs["axes"]
 
 
 def names_no_place_twice(v: Value) -> bool:
     """Whether the places of a gather or scatter are known to be distinct: one alone, or an index that counts."""
-    indices = v.operands[v.op.facts["indices"] :]
+    indices = v.operands[v.op.facts.indices :]
     shape = indices[0].shape
     if all(s == 1 for s in shape):
         return True

@@ -78,7 +78,7 @@ def with_state(f: Function, rng: np.random.Generator) -> Function:
 def sampled_ops() -> tuple[str, ...]:
     """The ops that state samples of legal operands."""
     return tuple(op.name for op in all_ops() if op.samples is not None and op.name not in STRUCTURE
-                 and "checks" not in op.traits and op.facts.get("user") is None)
+                 and "checks" not in op.traits and op.facts.custom is None)
 
 
 @functools.cache

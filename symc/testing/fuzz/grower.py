@@ -38,7 +38,7 @@ def elementwise_ops() -> list[Op]:
     """Every elementwise op that any numbers can be given to."""
     special = {"polygamma", "cast", "mulz", "put", "shl", "shr"}
     return [op for op in all_ops() if "elementwise" in op.traits and op.name not in AVOIDED | special
-            and op.facts.get("user") is None]
+            and op.facts.custom is None]
 
 
 class Grower:
@@ -101,7 +101,7 @@ class Grower:
 
     def elementwise(self) -> Value:
         op = self.ops[int(self.rng.integers(len(self.ops)))]
-        x = self.pick(lambda v: v.dtype.kind in op.facts.get("kinds", "f"))
+        x = self.pick(lambda v: v.dtype.kind in (op.facts.kinds or "f"))
         if op.name == "where":
             return self.where()
         try:
