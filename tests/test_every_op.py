@@ -16,8 +16,8 @@ from symc.ir.value import fresh_input
 from tests.op_cases import CATALOGUE, SAMPLED, STRUCTURE, apply, assert_same, cases, evaluate, results
 
 each = pytest.mark.parametrize("op", SAMPLED, ids=lambda op: op.name)
-ELEMENTS = [(op, op.lowering if isinstance(op.lowering, Element) else op.facts.element) for op in SAMPLED]
-ELEMENTS = [(op, form.f) for op, form in ELEMENTS if isinstance(form, Element) and form.f]
+ELEMENTS = [(op, op.lowering.f if isinstance(op.lowering, Element) else op.facts.element) for op in SAMPLED]
+ELEMENTS = [(op, form) for op, form in ELEMENTS if form]
 
 
 def test_catalogue_is_complete():

@@ -6,14 +6,14 @@ Python numbers become constants of the dtype and shape of the first operand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from symc.errors import InternalError, SymcError, did_you_mean
 from symc.ir.attrs import EMPTY, Array, Attrs
-from symc.ir.dim import Size
+from symc.ir.facts import Facts
 from symc.ir.record import dataclass, field
 from symc.ir.types import Type
 from symc.ir.value import OPS, Region, Value, held, make
@@ -163,64 +163,6 @@ class Control:
 Lowering = Element | Fold | View | Extern | Decompose | Update | Abreast | Running | Sorting | Control
 
 
-@dataclass(frozen=True)
-class CustomOp:
-    """Where an op of a user comes from, and how its functions see attributes.
-
-    ``attributes`` of a call, as the graph holds them; ``shown``: as the user's functions get them. ``cuda``: the kernel
-    on a device, text or a ``CudaKernel``.
-    """
-
-    module: str
-    line: Any
-    cuda: Any
-    names: Sequence[str]
-    defaults: Mapping[str, Any]
-    attributes: Callable[[Mapping[str, Any]], dict[str, Any]]
-    shown: Callable[[Mapping[str, Any]], dict[str, Any]]
-
-
-@dataclass(eq=False)
-class Facts:
-    """What a record states besides meaning, derivative and lowering: what passes, checks and tools ask for.
-
-    What an op does not state is None, empty or false.
-
-    * ``kinds``: the dtype kinds it takes. ``result``: how the dtype of the result follows (see ``ops.elementwise``).
-    * ``identity(dtype)``: e with op(x, e) == x. ``numpy``: the NumPy function that gives the same.
-    * ``nonempty``: it has no value for no elements. ``indices``: the first operand that is an index.
-    * ``requires(v)``: what must hold for sizes, as (margin, count), see ``symc.ir.requires``; ``fits(v)``: the sizes
-      that windows need, as (size, least).
-    * ``parts``, ``at_once``, ``find_places``: ``f(v)`` is the value by other ops: for a backend that has no such
-      function, for a device, for processors with vectors; None where it should stay.
-    * ``element``: how a view is computed element by element, if it must be.
-    * ``batch``: one more leading axis (see ``ops.batching``). ``jvp``, ``vjp``: derivatives that the floor of
-      derivatives puts in, as they are those of regions.
-    * ``range(v)``: the least and the greatest integer; ``fact``: what is known of the result, given what is of the
-      operands (see ``symc.opt.facts.analysis``).
-    * ``custom``: where an op of a user comes from.
-    """
-
-    kinds: str = ""
-    result: str = ""
-    identity: Callable[[np.dtype], Any] | None = None
-    numpy: Callable[..., Any] | None = None
-    nonempty: bool = False
-    indices: int | None = None
-    requires: Callable[[Value], Sequence[tuple[Size, Size]]] | None = None
-    fits: Callable[[Value], Sequence[tuple[Size, Size]]] | None = None
-    parts: Callable[[Value], Value] | None = None
-    at_once: Callable[[Value], Value | None] | None = None
-    find_places: Callable[[Value], Value | None] | None = None
-    element: Element | None = None
-    batch: Callable[[Value, Sequence[Value], Sequence[bool], Size], Value] | None = None
-    jvp: Callable[[Any, Value], Any] | None = None
-    vjp: Callable[[Any, Value], Any] | None = None
-    range: Callable[[Value], tuple[Size | None, Size | None]] | None = None
-    fact: Callable[..., Any] | None = None
-    custom: CustomOp | None = None
-
-
 @dataclass(frozen=True, eq=False)
 class Op:
     """One operation.
@@ -321,6 +263,11 @@ def is_builtin(op: Op) -> bool:
 def is_safe(op: Op) -> bool:
     """True if code that is made of it stays within its operands whatever these are."""
     return "unchecked" not in op.traits
+
+
+def is_lossless(op: Op) -> bool:
+    """True if results are exact: the op moves or selects elements, or makes no number that needs rounding."""
+    return op.facts.rounding in ("none", "zeros") or "movement" in op.traits or isinstance(op.lowering, View | Control)
 
 
 def in_python(v: Value) -> bool:

@@ -10,8 +10,9 @@ from typing import Any
 from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import Size, known_equal, maximum, product
 from symc.ir.op import lookup, splat
-from symc.ir.ops.arithmetic import highest, lowest
+from symc.ir.ops.index import combining
 from symc.ir.ops.leaf import scalar
+from symc.ir.ops.reduce import identity
 from symc.ir.ops.shape import flip, inverse_permutation
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
@@ -174,9 +175,9 @@ def _insert(x: Value, p: Parsed, u: Value, mode: str) -> Value:
     if mode == "set":
         chosen = widened(splat(True, u.type.with_dtype(DTYPES["bool"])), False)
         return choose(chosen, widened(u, 0), x)
-    fill = {"add": 0, "mul": 1, "max": lowest, "min": highest}[mode]
-    name = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum"}[mode]
-    return lookup(name)(x, widened(u, fill(x.dtype) if callable(fill) else fill))
+    combine = combining(mode)
+    assert combine is not None
+    return combine(x, widened(u, identity(combine.name, x.dtype)))
 
 
 def _extent(k: Size, gap: int) -> Size:

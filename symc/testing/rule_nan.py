@@ -15,7 +15,6 @@ from symc.opt.engine.rule import Rule
 from symc.testing.promises import kept
 from symc.testing.rule_examples import evaluate, examples, ordinary, sides
 from symc.testing.rule_forms import free_leaves
-from symc.tools.debugging.decisions import NORMWISE
 
 
 def check_nan(r: Rule) -> None:
@@ -24,7 +23,7 @@ def check_nan(r: Rule) -> None:
         left, right = sides(r, v)
         values = postorder([left])
         assumed = {x.operands[0] for x in values if x.op.name == "assume"}
-        if right is left or left.dtype.kind != "f" or not NORMWISE.isdisjoint(x.op.name for x in values):
+        if right is left or left.dtype.kind != "f" or any(x.op.facts.rounding == "norm" for x in values):
             continue
         leaves = free_leaves(left)
         for k, x in enumerate(leaves):

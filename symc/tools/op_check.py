@@ -15,7 +15,8 @@ from symc.driver.compile import compile
 from symc.errors import CheckError, InputError, SymcError
 from symc.ir.attrs import Attrs
 from symc.ir.dim import size_name
-from symc.ir.op import CustomOp, Decompose, Element, Op, lookup
+from symc.ir.facts import CustomOp
+from symc.ir.op import Decompose, Element, Op, lookup
 from symc.ir.record import dataclass
 from symc.ir.types import TensorType, TupleType, concrete_shape
 from symc.ir.value import make

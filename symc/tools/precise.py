@@ -9,16 +9,19 @@ many digits: ``with mp.workprec(PRECISION)``.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from symc.errors import SymcError
-from symc.ir.op import Decompose
+from symc.ir.attrs import EMPTY
+from symc.ir.op import Decompose, Fold, Op, Sorting, Update, is_lossless, lookup
+from symc.ir.ops.effect import IDENTITY
 from symc.ir.ops.linalg import free_axes
+from symc.ir.ops.reduce import identity
 from symc.ir.reference import apply
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
@@ -28,14 +31,6 @@ from symc.ir.value import Value
 PRECISION = 900
 #: Numbers above two to this power are beyond the range of every dtype, whatever they are.
 BEYOND = 1200
-#: Ops whose references only move elements, or compare and select them: they are right for objects as they are.
-MOVING = frozenset({
-    "reshape", "transpose", "broadcast", "slice", "concat", "gather", "dynamic_slice", "ensure_shape", "where", "iota",
-    "size", "again", "check_index", "bounded", "assume", "get", "constant",
-})  # fmt: skip
-#: Ops that give their first operand.
-IDENTITIES = frozenset({"stop_gradient", "grad_scale", "grad_clip", "after", "print", "assert", "breakpoint"})
-
 
 class NotPrecise(SymcError, NotImplementedError):
     """A graph has an op whose value is not known beyond its reference."""
@@ -62,29 +57,32 @@ def precise_values(roots: Sequence[Value], env: dict[Value, Any], sizes: Mapping
 
 def precise_step(v: Value, operands: Sequence[Any], sizes: Mapping[str, int]) -> Any:
     """The result of one op on exact operands."""
-    name = v.op.name
-    if name == "constant":
+    op = v.op
+    if op.name == "constant":
         return to_precise(v.attrs["value"].data)
-    if name in IDENTITIES:
+    if op.derivative is IDENTITY:
         return operands[0]
-    if name in _REDUCED:
-        return _reduce(_REDUCED[name], operands[0], v.attrs["axes"])
-    if name == "cast":
-        return _cast(v, operands[0])
-    if name == "dot":
-        return _dot(v, *operands)
-    if name in MOVING or not any(_is_real(x) for x in (v, *v.operands)):
+    if not any(_is_real(x) for x in (v, *v.operands)):
         return _moved(v, operands, sizes)
-    if name == "pad":
+    if isinstance(op.lowering, Fold) and lookup(op.lowering.kind).facts.exact is not None:
+        return _folded(op.lowering.kind, operands[0], v.attrs["axes"])
+    if op.name == "cast":
+        return _cast(v, operands[0])
+    if op.name == "dot":
+        return _dot(v, *operands)
+    if op.name == "pad":
         return _pad(v, operands, sizes)
-    if "elementwise" in v.op.traits and name in _functions() and not v.attrs:
-        return _map(_guarded(name, _functions()[name]), *operands)
-    if isinstance(v.op.lowering, Decompose):
+    if op.facts.exact is not None:
+        return _map(_function(op, v.attrs), *operands)
+    moves = is_lossless(op) and not isinstance(op.lowering, Sorting | Update) and "elementwise" not in op.traits
+    if moves and not v.regions:  # references move objects, too
+        return _moved(v, operands, sizes)
+    if isinstance(op.lowering, Decompose):
         env = dict(zip(v.operands, operands, strict=True))
-        parts = v.op.lowering.f(v)
+        parts = op.lowering.f(v)
         found = precise_values([parts] if isinstance(parts, Value) else parts, env, sizes)
         return found[0] if isinstance(parts, Value) else tuple(found)
-    raise NotPrecise(f"{name} has no exact counterpart")
+    raise NotPrecise(f"{op.name} has no exact counterpart")
 
 
 def _is_real(v: Value) -> bool:
@@ -105,22 +103,17 @@ def _map(f: Callable, *arrays: Any) -> np.ndarray:
     return flat.reshape(first.shape)
 
 
-#: What costs nothing, of numbers of any size.
-CHEAP = frozenset({
-    "add", "sub", "mul", "div", "mulz", "neg", "abs", "log", "log1p", "sqrt", "hypot", "maximum", "minimum", "fmax",
-    "fmin", "eq", "ne", "lt", "le", "gt", "ge", "sign", "cbrt", "log2", "log10",
-})  # fmt: skip
-
-
-def _guarded(name: str, f: Callable) -> Callable:
-    """``f``, or nan where it has no real value or one that is not worth its digits."""
+def _function(op: Op, attrs: Mapping[str, Any] = EMPTY) -> Callable[..., Any]:
+    """The real function of an op, or nan where it has no real value or one that is not worth its digits."""
     import mpmath as mp
+
+    exact = op.facts.exact
+    assert exact is not None
+    f = getattr(mp, exact.f) if isinstance(exact.f, str) else functools.partial(exact.f, mp, **attrs)
 
     def guarded(*xs: Any) -> Any:
         reals = [x for x in xs if isinstance(x, mp.mpf)]
-        if name not in CHEAP and any(mp.isfinite(x) and x and mp.mag(x) > BEYOND for x in reals):
-            if name == "exp":
-                return mp.inf if xs[0] > 0 else mp.mpf(0)
+        if not exact.far and any(mp.isfinite(x) and x and mp.mag(x) > BEYOND for x in reals):
             return mp.nan
         try:
             found = f(*xs)
@@ -173,68 +166,24 @@ def _dot(v: Value, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     left = left.reshape((*left.shape[: n + p], *(1,) * q, *left.shape[n + p :]))
     right = right.reshape((*right.shape[:n], *(1,) * p, *right.shape[n:]))
     product = np.asarray(left * right, object)
-    return _reduce("sum", product, tuple(range(n + p + q, product.ndim)))
+    return _folded("add", product, tuple(range(n + p + q, product.ndim)))
 
 
-_REDUCED = {"sum": "sum", "prod": "prod", "max": "max", "min": "min", "sup": "max", "all": "all", "any": "any"}
-
-
-def _reduce(kind: str, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+def _folded(kind: str, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """A fold, from the identity of its kind on; what starts from an infinity has no value for no elements."""
     import mpmath as mp
 
     kept = [a for a in range(x.ndim) if a not in axes]
     rows = x.transpose((*kept, *axes)).reshape((*[x.shape[a] for a in kept], math.prod(x.shape[a] for a in axes)))
-    functions: dict[str, Callable] = {"sum": mp.fsum, "prod": mp.fprod, "max": max, "min": min, "all": all, "any": any}
+    first = mp.mpf(float(identity(kind, np.dtype(float))))
+    combine = _function(lookup(kind))
     out = np.empty(rows.shape[:-1], object)
     for index in np.ndindex(*out.shape):
         row = list(rows[index])
-        if kind in ("max", "min") and (not row or any(mp.isnan(e) for e in row)):
-            out[index] = mp.nan
-        else:
-            out[index] = functions[kind](row)
+        if mp.isfinite(first):
+            row.insert(0, first)
+        out[index] = functools.reduce(combine, row) if row else mp.nan
     return out
-
-
-@cache
-def _functions() -> dict[str, Callable]:
-    """Elementwise ops as functions of exact numbers."""
-    import mpmath as mp
-
-    def power(x: Any, y: Any) -> Any:
-        return x ** (int(y) if y == mp.floor(y) and abs(y) < 2**31 else y)
-
-    def sign(x: Any) -> Any:
-        return x if mp.isnan(x) else mp.mpf((x > 0) - (x < 0))
-
-    def ordered(f: Callable) -> Callable:
-        return lambda x, y: mp.nan if mp.isnan(x) or mp.isnan(y) else f(x, y)
-
-    def inverse_normal(p: Any) -> Any:
-        return mp.sqrt(2) * mp.erfinv(2 * p - 1)
-
-    own: dict[str, Callable] = {
-        "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y,
-        "div": lambda x, y: mp.mpf(x) / y, "mulz": lambda x, y: x * y if x else mp.mpf(0), "neg": lambda x: -x,
-        "pow": power, "abs": abs, "sign": sign, "maximum": ordered(max), "minimum": ordered(min),
-        "fmax": max, "fmin": min, "floor": mp.floor, "ceil": mp.ceil, "rint": mp.nint,
-        "trunc": lambda x: mp.floor(x) if x > 0 else mp.ceil(x), "mod": lambda x, y: x - y * mp.floor(x / y),
-        "sigmoid": lambda x: 1 / (1 + mp.exp(-x)), "softplus": lambda x: mp.log(1 + mp.exp(x)),
-        "log1mexp": lambda x: mp.log(1 - mp.exp(x)), "logaddexp": lambda x, y: mp.log(mp.exp(x) + mp.exp(y)),
-        "log1p": lambda x: mp.log(1 + x), "expm1": lambda x: mp.exp(x) - 1, "exp2": lambda x: mp.mpf(2) ** x,
-        "log2": lambda x: mp.log(x) / mp.log(2), "log10": lambda x: mp.log(x) / mp.log(10),
-        "cbrt": lambda x: sign(x) * mp.root(abs(x), 3), "erfcx": lambda x: mp.exp(x * x) * mp.erfc(x),
-        "lgamma": lambda x: mp.log(abs(mp.gamma(x))), "digamma": mp.digamma, "trigamma": lambda x: mp.psi(1, x),
-        "normal_inverse": inverse_normal, "hypot": lambda x, y: mp.sqrt(x * x + y * y), "real": lambda x: x,
-        "conj": lambda x: x, "lt": lambda x, y: x < y, "le": lambda x, y: x <= y, "gt": lambda x, y: x > y,
-        "ge": lambda x, y: x >= y, "eq": lambda x, y: x == y, "ne": lambda x, y: x != y, "not": lambda x: not x,
-        "and": lambda x, y: x & y, "or": lambda x, y: x | y, "xor": lambda x, y: x ^ y,
-        "isnan": lambda x: bool(mp.isnan(x)), "isinf": lambda x: bool(mp.isinf(x)),
-        "isfinite": lambda x: bool(mp.isfinite(x)), "signbit": lambda x: x < 0, "below": lambda x, y: x < y,
-        "copysign": lambda x, y: abs(x) * (-1 if y < 0 else 1), "floordiv": lambda x, y: x // y,
-    }  # fmt: skip
-    same = ("exp", "log", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh",
-            "acosh", "atanh", "erf", "erfc", "erfinv")  # fmt: skip
-    return own | {name: getattr(mp, name) for name in same}
 
 
 def ulps(got: Any, exact: Any, dtype: np.dtype) -> np.ndarray:

@@ -21,19 +21,8 @@ from symc.errors import DTypeError, InputError, ShapeError, of_handler
 from symc.ir.attrs import Array
 from symc.ir.bodies import make_scan
 from symc.ir.dim import Dim, Size
-from symc.ir.op import (
-    Custom,
-    CustomOp,
-    Decompose,
-    Derivative,
-    Element,
-    Elementwise,
-    Facts,
-    Op,
-    all_ops,
-    register,
-    unregister,
-)
+from symc.ir.facts import CustomOp, Facts
+from symc.ir.op import Custom, Decompose, Derivative, Element, Elementwise, Op, all_ops, register, unregister
 from symc.ir.ops import effect as effects
 from symc.ir.ops.effect import IDENTITY
 from symc.ir.ops.elementwise import check_kind

@@ -15,6 +15,7 @@ from symc.codegen.cpu.pieces import ARGUMENTS
 from symc.codegen.cpu.text import Unsupported, combine, identity, stored
 from symc.codegen.cpu.writer import Target, Writer
 from symc.ir.dim import Size
+from symc.ir.ops.reduce import gives_place
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
 
@@ -32,7 +33,7 @@ def is_columns(v: Value) -> bool:
     folds = {_projection(r)[0] for r in v.regions[0].results}
     fold = next(iter(folds))
     return len(folds) == 1 and fold.op.name == "fold" and bool(fold.attrs["shape"]) and all(
-        k not in ("argmax", "argmin") and t.dtype.itemsize > 2 for k, t in fold_parts(fold))
+        not gives_place(k) and t.dtype.itemsize > 2 for k, t in fold_parts(fold))
 
 
 def emit_columns(out: Writer, v: Value, env: Env, targets: Sequence[tuple[int, Target]], depth: int) -> None:

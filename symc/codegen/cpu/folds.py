@@ -9,13 +9,14 @@ from symc.codegen.cpu.text import combine, identity, loaded, number, stored
 from symc.codegen.cpu.writer import Writer
 from symc.ir.dim import Size
 from symc.ir.ops.kernel import fold_result
+from symc.ir.ops.reduce import gives_place
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 
 
 def fold_parts(v: Value) -> list[tuple[str, TensorType]]:
     """The kind and element type of everything that a fold folds."""
-    return [(k, fold_result(k, r.type)) if k not in ("argmax", "argmin") else (k, r.type)
+    return [(k, fold_result(k, r.type)) if not gives_place(k) else (k, r.type)
             for k, r in zip(v.attrs["kinds"], v.regions[0].results)]
 
 
@@ -36,7 +37,7 @@ class Accumulator:
 
     @property
     def is_arg(self) -> bool:
-        return self.kind in ("argmax", "argmin")
+        return gives_place(self.kind)
 
     def start(self, depth: int) -> None:
         if self.is_arg:

@@ -1,4 +1,6 @@
-"""How each scalar op is spelled in the text of a kernel: the table that a new scalar op extends by one line.
+"""How each scalar op is spelled in the text of a kernel.
+
+An op of whose name the library has a function (its fact ``kernel``) is a call of that; the table has the others.
 
 An entry is a template over operand expressions (``{0}``, ``{1}``) and attributes (``{order}``), or a dict of templates
 by kind (b bool, i/u integers, f floats, "half" if half precision differs, c complex). Names in templates are helpers of
@@ -7,23 +9,12 @@ by kind (b bool, i/u integers, f floats, "half" if half precision differs, c com
 
 from __future__ import annotations
 
+from symc.ir.op import Op, lookup
+from symc.ir.ops.compare import COMPARISONS
 from symc.ir.types import DTYPE_NAMES
 
 Template = str | dict[str, str]
 
-_COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-#: Functions of the library that vectorize, spelled like their ops: of real and complex numbers, of real ones alone.
-_ELEMENTARY = ("exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "tanh", "sinh", "cosh", "asinh", "acosh",
-               "atanh", "asin", "acos", "atan", "sin", "cos", "tan")
-_REAL = ("erf", "erfc", "erfinv", "lgamma", "digamma", "cbrt", "sigmoid", "softplus", "log1mexp")
-_OF_TWO = ("hypot", "atan2", "logaddexp")
-#: Ops that take time and vectorize, and those that loop or call a library for each element.
-VECTORIZED = frozenset({*_ELEMENTARY, *_REAL, *_OF_TWO, "sqrt", "pow"})
-_DRAWS = {1: ("unit_uniform", "unit_normal", "unit_exponential", "unit_gumbel", "normal_inverse"),
-          2: ("below", "gamma_slope", "log_gamma_draw", "gamma_draw", "poisson_draw"),
-          3: ("philox64", "philox32", "binomial_draw", "wald_draw")}
-ONE_BY_ONE = frozenset({"erfcx", "trigamma", "polygamma", "gamma_moment", "gamma_slope", "log_gamma_draw", "gamma_draw",
-                        "poisson_draw", "binomial_draw", "wald_draw"})
 
 TABLE: dict[str, Template] = {
     "add": {"b": "({0} or {1})", "i": "wrap_add({0}, {1})", "*": "{0} + {1}"},
@@ -44,7 +35,6 @@ TABLE: dict[str, Template] = {
     "minimum": {"f": "minimum({0}, {1})", "b": "({0} and {1})", "*": "({0} if {0} < {1} else {1})"},
     "fmax": {"f": "fmax({0}, {1})", "b": "({0} or {1})", "*": "({0} if {0} > {1} else {1})"},
     "fmin": {"f": "fmin({0}, {1})", "b": "({0} and {1})", "*": "({0} if {0} < {1} else {1})"},
-    "copysign": "copysign({0}, {1})",
     "nextafter": {"half": "next_half({0}, {1})", "*": "nextafter({0}, {1})"},
     "and": {"b": "({0} and {1})", "*": "{0} & {1}"},
     "or": {"b": "({0} or {1})", "*": "{0} | {1}"},
@@ -57,23 +47,16 @@ TABLE: dict[str, Template] = {
     "isinf": {"f": "(abs({0}) == inf({0}))", "c": "c_isinf({0})", "*": "False"},
     "isfinite": {"f": "(abs({0}) < inf({0}))", "c": "c_isfinite({0})", "*": "True"},
     "signbit": {"f": "(math.copysign(1.0, {0}) < 0)", "u": "False", "*": "({0} < 0)"},
-    **{name: f"{name}({{0}})" for name in ("floor", "ceil", "trunc", "rint")},
-    **{name: {"c": f"c_{name}({{0}})", "*": f"{name}({{0}})"} for name in _ELEMENTARY},
-    **{name: f"{name}({{0}})" for name in _REAL},
-    **{name: f"{name}({{0}}, {{1}})" for name in _OF_TWO},
     "sqrt": {"c": "c_sqrt({0})", "*": "math.sqrt({0})"},
     "real": "{0}.real",
     "imag": "{0}.imag",
     "conj": "{0}.conjugate()",
     "complex": "complex({0}, {1})",
     "stop_gradient": "{0}",
-    "erfcx": "erfcx({0})",
     "trigamma": "polygamma(1, {0})",
     "polygamma": "polygamma({order}, {0})",
     "gamma_moment": "gamma_moment({0}, {1}, {power})",
-    **{name: f"{name}({', '.join(f'{{{k}}}' for k in range(arity))})" for arity, names in _DRAWS.items()
-       for name in names},
-    **{name: f"({{0}} {sign} {{1}})" for name, sign in _COMPARE.items()},
+    **{op.name: f"({{0}} {op.facts.symbol} {{1}})" for op in COMPARISONS},
 }
 
 
@@ -85,11 +68,19 @@ def kind_of(dtype) -> str:
 def template(op: str, kind: str) -> str | None:
     """The template for an op on operands of a dtype kind, or None where the backend has none."""
     entry = TABLE.get(op)
+    if entry is None and lookup(op).facts.kernel:
+        entry = _of_library(lookup(op))
     if isinstance(entry, dict):
         if kind == "half" and kind not in entry:
             kind = "f"
         return entry.get(kind, entry.get("*"))
     return entry
+
+
+def _of_library(op: Op) -> Template:
+    """A call of the library's function of the op's name, and of complex numbers of that with a c_ in front."""
+    call = f"{op.name}({', '.join(f'{{{k}}}' for k in range(op.facts.arity))})"
+    return {"c": "c_" + call, "*": call} if "c" in op.facts.kinds else call
 
 
 def cast_template(source, target) -> str | None:

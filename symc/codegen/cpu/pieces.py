@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from symc.codegen.cpu.intrinsics import ONE_BY_ONE, VECTORIZED
 from symc.codegen.kernel.scalarize import Loops
 from symc.codegen.kernel.user_functions import is_users
 from symc.codegen.plan.costs import FUNCTION, LIBRARY
 from symc.ir.dim import Size, ceildiv, floordiv, maximum, product
 from symc.ir.ops.put import insert, insert_place, put, put_running
+from symc.ir.ops.reduce import gives_place
 from symc.ir.traverse import postorder
 from symc.ir.value import Region, Value
 
@@ -117,7 +117,7 @@ def _sums(loops: Loops) -> tuple[Size, ...] | None:
     (shape,) = shapes
     if any(v.op in (put, put_running, insert, insert_place) for n in nests for v in _every(n.regions[0])):
         return None
-    places = any(k in ("argmax", "argmin") for v in nests for k in v.attrs.get("kinds", ()))
+    places = any(gives_place(k) for v in nests for k in v.attrs.get("kinds", ()))
     return None if places or not shape else shape
 
 
@@ -150,8 +150,8 @@ def _picoseconds(region: Region) -> Size:
 
 def _scalar(v: Value) -> int:
     """Picoseconds of an op on one element, several of which are computed at a time."""
-    name = v.op.name
-    if name in ONE_BY_ONE:
+    name, kernel = v.op.name, v.op.facts.kernel
+    if kernel == "scalar":
         return round(1000 * LIBRARY)
-    time = 1000 * FUNCTION if name in VECTORIZED else _DIVISION if name in _DIVISIONS else _CHEAP
+    time = 1000 * FUNCTION if kernel == "vectorized" else _DIVISION if name in _DIVISIONS else _CHEAP
     return round(time * max(4, v.dtype.itemsize) / 8)

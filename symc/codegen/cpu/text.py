@@ -6,6 +6,7 @@ import numpy as np
 
 from symc.codegen.cpu.intrinsics import template
 from symc.codegen.kernel.user_functions import PREFIX
+from symc.ir.ops import reduce
 from symc.ir.types import DTYPE_NAMES
 
 
@@ -31,15 +32,7 @@ def number(x: np.ndarray) -> str:
 
 def identity(kind: str, dtype: np.dtype) -> str:
     """What a fold starts from."""
-    if kind in ("add", "mul", "and", "or"):
-        return number(np.array(kind in ("mul", "and"), dtype))
-    low = kind == "maximum"
-    if dtype.kind == "f":
-        return number(np.array(-np.inf if low else np.inf, dtype))
-    if dtype.kind == "b":
-        return "False" if low else "True"
-    info = np.iinfo(dtype)
-    return number(np.array(info.min if low else info.max, dtype))
+    return number(np.asarray(reduce.identity(kind, dtype)))
 
 
 def combine(kind: str, now: str, x: str, dtype: np.dtype, exact: bool = False) -> str:

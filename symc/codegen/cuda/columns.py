@@ -33,6 +33,7 @@ from symc.codegen.cuda.writer import (
     storage,
 )
 from symc.ir.dim import Size, ceildiv
+from symc.ir.ops.reduce import gives_place
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Value
 
@@ -50,7 +51,7 @@ def columns(kernel: Kernel) -> Columns | None:
     if found is None or len(found.levels) != 1 or not found.outer or not all(o.is_row for o in found.outs):
         return None
     kinds = {k for m in found.members for k, _ in fold_parts(m)}
-    if kinds & {"argmax", "argmin"} or any(m.attrs.get("keeps") for m in found.members):
+    if any(map(gives_place, kinds)) or any(m.attrs.get("keeps") for m in found.members):
         return None
     return Columns(kernel, found)
 

@@ -16,6 +16,7 @@ from symc.codegen.cuda.nests import Rows, emit_ready
 from symc.codegen.cuda.source import WARP
 from symc.codegen.cuda.vectors import BETTER, SHUFFLE, VECTORS, vector_type
 from symc.codegen.cuda.writer import VECTOR, Env, Writer, projection, scalar_type, storage
+from symc.ir.ops.reduce import gives_place
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Value
@@ -290,7 +291,7 @@ class RowText:
 
     def _accumulator(self, kind: str, dtype: np.dtype, depth: int) -> Accumulator:
         w, name = self.w, self.w.fresh("s")
-        if kind in ("argmax", "argmin"):
+        if gives_place(kind):
             w.parts[BETTER] = None
             at = w.fresh("q")
             w.line(depth, f"{scalar_type(dtype)} {name} = {scalar_type(dtype)}(0); {w.index} {at} = -1;")

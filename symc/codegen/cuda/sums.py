@@ -17,6 +17,7 @@ from symc.codegen.cuda.source import Entry
 from symc.codegen.cuda.vectors import VECTORS
 from symc.codegen.cuda.writer import BLOCK, Env, Text, Writer, scalar_type
 from symc.ir.dim import Size, ceildiv, floordiv, maximum, minimum
+from symc.ir.ops.reduce import gives_place
 from symc.ir.value import Value
 
 #: Blocks of a launch, and the fewest vectors that a thread should have.
@@ -41,7 +42,7 @@ class _Split:
                                for t in self._types(k, u.dtype)]
 
     def _types(self, kind: str, dtype: np.dtype) -> list[str]:
-        return [scalar_type(dtype), self.w.index] if kind in ("argmax", "argmin") else [scalar_type(dtype)]
+        return [scalar_type(dtype), self.w.index] if gives_place(kind) else [scalar_type(dtype)]
 
     def _memory(self, type_: str) -> tuple[int, str]:
         self.nbytes.append(1 if type_ == "bool" else int(type_[1:]) // 8)

@@ -15,7 +15,6 @@ from functools import cached_property
 
 import numpy as np
 
-from symc.codegen.cpu.intrinsics import ONE_BY_ONE
 from symc.codegen.cpu.render import Renderer, failing
 from symc.codegen.cpu.text import Unsupported, combine, identity, loaded, number, stored
 from symc.codegen.cuda import cxx
@@ -85,7 +84,7 @@ def scalar_type(dtype: np.dtype) -> str:
 def is_heavy(region: Region) -> bool:
     """Whether an element is so much work that its text should not be repeated for each of a vector."""
     values = every_value(region)
-    return len(values) > 150 or any(v.op.name in ONE_BY_ONE for v in values)
+    return len(values) > 150 or any(v.op.facts.kernel == "scalar" for v in values)
 
 
 def depending(region: Region, index: Iterable[Value]) -> set[Value]:

@@ -25,7 +25,7 @@ def rows_to_keep(now: Sequence[Value], later: Sequence[Value], same_index: Calla
     for v in here:
         if v in after and same_index(v) and v.dtype.char in DTYPES:
             wanted = v in later or any(v in u.operands for u in after if u not in here)
-            if wanted and sum(of_element(u.op.name) for u in _cone([v], same_index) if same_index(u)) >= FUNCTION:
+            if wanted and sum(of_element(u.op) for u in _cone([v], same_index) if same_index(u)) >= FUNCTION:
                 found.append(v)
     return found
 

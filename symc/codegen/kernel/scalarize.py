@@ -252,9 +252,9 @@ class _Scalarizer:
             return v
         if _same_index(v):
             return make(v.op, [self.memo[o, index] for o in v.operands], v.attrs)
-        form = v.op.lowering if isinstance(v.op.lowering, Element) else v.op.facts.element
-        assert form is not None and form.f is not None
-        return form.f(v, list(index), lambda k, at: self.element(v.operands[k], tuple(at)))
+        f = v.op.lowering.f if isinstance(v.op.lowering, Element) else v.op.facts.element
+        assert f is not None
+        return f(v, list(index), lambda k, at: self.element(v.operands[k], tuple(at)))
 
 
 def _same_index(v: Value) -> bool:

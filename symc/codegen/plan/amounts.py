@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from symc.codegen.plan.costs import CHEAP, of_element
 from symc.codegen.plan.gemm import is_product
 from symc.ir.dim import evaluate
-from symc.ir.op import Update
+from symc.ir.op import Op, Update
 from symc.ir.plan import Step
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType, TupleType
@@ -102,7 +102,7 @@ def flops(v: Value, sizes: Sizes) -> int:
         n = evaluate(v.operands[0].shape[-1], sizes)
         return each * int(FACTORIZATIONS[v.op.name] * n * n * _elements(v.operands[0], sizes) / max(n, 1))
     if "elementwise" in v.op.traits:
-        return each * _weight(v.op.name) * _elements(v, sizes)
+        return each * _weight(v.op) * _elements(v, sizes)
     return each * _elements(v.operands[0], sizes) if "reduction" in v.op.traits else 0
 
 
@@ -113,9 +113,9 @@ def _of_product(v: Value, sizes: Sizes) -> int:
     return (8 if v.dtype.kind == "c" else 2) * inner * _elements(v, sizes)
 
 
-def _weight(name: str) -> int:
+def _weight(op: Op) -> int:
     """How many operations the time of a function is."""
-    return round(of_element(name) / CHEAP)
+    return round(of_element(op) / CHEAP)
 
 
 def _inside(region: Region) -> Iterable[Value]:

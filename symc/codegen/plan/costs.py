@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from symc.codegen.cpu.intrinsics import ONE_BY_ONE, VECTORIZED
 from symc.codegen.plan.gemm import is_product
 from symc.ir.dim import evaluate
+from symc.ir.op import Op
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value
@@ -39,7 +39,7 @@ def work(v: Value, sizes: Sizes) -> float:
         return inside * (evaluate(v.attrs["length"], sizes) if v.op.name == "scan" else 1)
     if not v.operands or "movement" in v.op.traits or v.op.name == "get":
         return 0.0
-    return of_element(v.op.name) * max(_elements(x, sizes) for x in (*v.operands, v))
+    return of_element(v.op) * max(_elements(x, sizes) for x in (*v.operands, v))
 
 
 def _types(v: Value) -> tuple[TensorType, ...]:
@@ -54,6 +54,6 @@ def _bytes(v: Value, sizes: Sizes) -> int:
     return sum(evaluate(t.nbytes, sizes) for t in _types(v))
 
 
-def of_element(op: str) -> float:
+def of_element(op: Op) -> float:
     """Nanoseconds that a scalar op takes, in a loop."""
-    return FUNCTION if op in VECTORIZED else LIBRARY if op in ONE_BY_ONE else CHEAP
+    return {"vectorized": FUNCTION, "scalar": LIBRARY}.get(op.facts.kernel, CHEAP)

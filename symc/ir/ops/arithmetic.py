@@ -12,10 +12,12 @@ has many subgradients, one number is chosen:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from symc.ir.facts import Exact, Facts
 from symc.ir.op import Custom, Elementwise, Linear, Multilinear, Op, lookup
 from symc.ir.ops.compare import eq, ge
 from symc.ir.ops.elementwise import elementwise, like
@@ -26,6 +28,11 @@ NUMBERS = "iufc"
 REAL = "iuf"
 
 
+def _ordered(f: Callable[..., Any]) -> Exact:
+    """The greater or lesser of two numbers, and nan if either is."""
+    return Exact(lambda mp, x, y: mp.nan if mp.isnan(x) or mp.isnan(y) else f(x, y), far=True)
+
+
 def conjugate(x: Value) -> Value:
     """The complex conjugate; x itself for real dtypes."""
     return lookup("conj")(x) if x.dtype.kind == "c" else x
@@ -34,14 +41,21 @@ def conjugate(x: Value) -> Value:
 # --- sums and products ------------------------------------------------------------------------------------------------
 
 add = elementwise("add", 2, "b" + NUMBERS, np.add, (1, 1), identity=0,
-                  traits=["commutative", "associative"], doc="x + y (for bool: or).")
-sub = elementwise("sub", 2, NUMBERS, np.subtract, (1, -1), doc="x - y.")
+                  traits=["commutative", "associative"], doc="x + y (for bool: or).",
+                  facts=Facts(exact=Exact(lambda mp, x, y: x + y, far=True), rounding="short", indeterminate=True,
+                              symbol="+"))
+sub = elementwise("sub", 2, NUMBERS, np.subtract, (1, -1), doc="x - y.",
+                  facts=Facts(exact=Exact(lambda mp, x, y: x - y, far=True), rounding="short", indeterminate=True,
+                              symbol="-"))
 mul = elementwise("mul", 2, "b" + NUMBERS, np.multiply, (lambda out, x, y: y, lambda out, x, y: x), identity=1,
-                  traits=["commutative", "associative"], doc="x * y (for bool: and).")
+                  traits=["commutative", "associative"], doc="x * y (for bool: and).",
+                  facts=Facts(exact=Exact(lambda mp, x, y: x * y, far=True), rounding="short", underflow="nonzero",
+                              indeterminate=True, symbol="*"))
 times: Op = elementwise("rounded_mul", 2, "f", np.multiply, (lambda out, x, y: y, lambda out, x, y: x),
                         traits=["commutative"],
                         doc="x * y, rounded as NumPy rounds it: no one operation with a sum. Kernels are made of it.")
-neg = elementwise("neg", 1, NUMBERS, np.negative, (-1,), traits=["involution"], doc="-x.")
+neg = elementwise("neg", 1, NUMBERS, np.negative, (-1,), traits=["involution"], doc="-x.",
+                  facts=Facts(exact=Exact(lambda mp, x: -x, far=True), rounding="zeros", keeps_zero=True))
 
 
 def _mulz(x, y):
@@ -56,18 +70,26 @@ def _mulz_second(g: Value, v: Value) -> Value:
 
 mulz: Op = elementwise("mulz", 2, "fc", _mulz,
                        Multilinear((lambda g, v: mulz(g, conjugate(v.operands[1])), _mulz_second)), traits=["selects"],
-                       doc="x * y, and 0 where x is 0 even if y is infinite or nan: how a zero cotangent stays zero.")
+                       doc="x * y, and 0 where x is 0 even if y is infinite or nan: how a zero cotangent stays zero.",
+                       facts=Facts(exact=Exact(lambda mp, x, y: x * y if x else mp.mpf(0), far=True),
+                                   rounding="short", underflow="nonzero", indeterminate=True, wild=True))
 
 # --- quotients, remainders, powers ------------------------------------------------------------------------------------
 
 div = elementwise("div", 2, "fc", np.divide, (lambda out, x, y: 1 / y, lambda out, x, y: -out / y),
-                  singular=True, doc="x / y, for floats and complex.")
+                  singular=True, doc="x / y, for floats and complex.",
+                  facts=Facts(exact=Exact(lambda mp, x, y: mp.mpf(x) / y, far=True), divisor=1, underflow="nonzero",
+                              indeterminate=True, symbol="/"))
 floordiv = elementwise("floordiv", 2, REAL, np.floor_divide, (None, None),
-                       doc="The floor of x / y; for integers 0 where y is 0.")
+                       doc="The floor of x / y; for integers 0 where y is 0.",
+                       facts=Facts(exact=Exact(lambda mp, x, y: x // y), divisor=1, wild=True))
 mod = elementwise("mod", 2, REAL, np.remainder, (1, lambda out, x, y: -floordiv(x, y)), singular=True,
-                  doc="x - y * floordiv(x, y): the sign of y, as Python's %; for integers 0 where y is 0.")
+                  doc="x - y * floordiv(x, y): the sign of y, as Python's %; for integers 0 where y is 0.",
+                  facts=Facts(exact=Exact(lambda mp, x, y: x - y * mp.floor(x / y)), divisor=1, indeterminate=True,
+                              wild=True))
 fmod = elementwise("fmod", 2, REAL, np.fmod, (1, lambda out, x, y: -lookup("trunc")(x / y)), singular=True,
-                   doc="x - y * trunc(x / y): the sign of x, as C's fmod; for integers 0 where y is 0.")
+                   doc="x - y * trunc(x / y): the sign of x, as C's fmod; for integers 0 where y is 0.",
+                   facts=Facts(divisor=1, indeterminate=True, wild=True))
 
 
 def _pow(x, y):
@@ -89,7 +111,10 @@ def _pow_exponent(out: Value, x: Value, y: Value) -> Value:
 
 
 pow_ = elementwise("pow", 2, NUMBERS, _pow, (_pow_base, _pow_exponent), singular=True, numpy=np.power,
-                   doc="x ** y. A negative power of an integer is 0, except of 1 and -1.")
+                   doc="x ** y. A negative power of an integer is 0, except of 1 and -1.",
+                   facts=Facts(exact=Exact(lambda mp, x, y: x ** (int(y) if y == mp.floor(y) and abs(y) < 1e9 else y)),
+                               divisor=0, underflow="nonzero", indeterminate=True,
+                               kernel="vectorized", symbol="**"))
 
 # --- magnitude and sign -----------------------------------------------------------------------------------------------
 
@@ -121,14 +146,20 @@ def _real_part(x: Value) -> Value:
 
 
 abs_ = elementwise("abs", 1, NUMBERS, np.abs, Custom(_abs_jvp, _abs_vjp), result="real",
-                   doc="|x|; for complex x the real length, without overflow.")
+                   doc="|x|; for complex x the real length, without overflow.",
+                   facts=Facts(exact=Exact(lambda mp, x: abs(x), far=True), rounding="zeros", keeps_zero=True))
 sign = elementwise("sign", 1, NUMBERS, np.sign,
                    Custom(lambda t, v: _sign_change(t[0], v), lambda g, v: (_sign_change(g, v),)),
-                   doc="-1, 0 or 1; x / |x| for complex x; nan for nan.")
+                   doc="-1, 0 or 1; x / |x| for complex x; nan for nan.",
+                   facts=Facts(exact=Exact(lambda mp, x: x if mp.isnan(x) else mp.mpf((x > 0) - (x < 0)), far=True),
+                               rounding="zeros", keeps_zero=True))
 copysign: Op = elementwise("copysign", 2, "f", np.copysign, (lambda out, x, y: sign(x) * copysign(like(y, 1), y), None),
-                           doc="|x| with the sign of y, of zeros too.")
+                           doc="|x| with the sign of y, of zeros too.",
+                           facts=Facts(kernel="cheap", exact=Exact(lambda mp, x, y: abs(x) * (-1 if y < 0 else 1)),
+                                       rounding="zeros", wild=True))
 nextafter = elementwise("nextafter", 2, "f", np.nextafter, (1, None),
-                        doc="The next number after x on the way to y.")
+                        doc="The next number after x on the way to y.",
+                        facts=Facts(wild=True, bits=True))
 
 
 def _hypot_partial(out: Value, x: Value) -> Value:
@@ -137,7 +168,8 @@ def _hypot_partial(out: Value, x: Value) -> Value:
 
 hypot = elementwise("hypot", 2, "f", np.hypot,
                     (lambda out, x, y: _hypot_partial(out, x), lambda out, x, y: _hypot_partial(out, y)),
-                    traits=["commutative"], doc="The square root of x*x + y*y, without overflow on the way.")
+                    traits=["commutative"], doc="The square root of x*x + y*y, without overflow on the way.",
+                    facts=Facts(exact=Exact(lambda mp, x, y: mp.sqrt(x * x + y * y), far=True), kernel="vectorized"))
 
 # --- minimum and maximum ----------------------------------------------------------------------------------------------
 
@@ -162,13 +194,17 @@ def highest(dtype: np.dtype):
 
 _ORDER = ["commutative", "associative", "idempotent", "selects"]
 maximum = elementwise("maximum", 2, "b" + REAL, np.maximum, _CHOICE, traits=_ORDER, identity=lowest,
-                      doc="The greater of x and y; nan if either is nan.")
+                      doc="The greater of x and y; nan if either is nan.",
+                      facts=Facts(exact=_ordered(max), rounding="zeros"))
 minimum = elementwise("minimum", 2, "b" + REAL, np.minimum, _CHOICE, traits=_ORDER, identity=highest,
-                      doc="The lesser of x and y; nan if either is nan.")
+                      doc="The lesser of x and y; nan if either is nan.",
+                      facts=Facts(exact=_ordered(min), rounding="zeros"))
 fmax = elementwise("fmax", 2, "f", np.fmax, _CHOICE, traits=_ORDER,
-                   doc="The greater of x and y; a nan counts as missing.")
+                   doc="The greater of x and y; a nan counts as missing.",
+                   facts=Facts(exact=Exact(lambda mp, x, y: max(x, y), far=True), rounding="zeros"))
 fmin = elementwise("fmin", 2, "f", np.fmin, _CHOICE, traits=_ORDER,
-                   doc="The lesser of x and y; a nan counts as missing.")
+                   doc="The lesser of x and y; a nan counts as missing.",
+                   facts=Facts(exact=Exact(lambda mp, x, y: min(x, y), far=True), rounding="zeros"))
 
 # --- complex numbers --------------------------------------------------------------------------------------------------
 
@@ -180,13 +216,17 @@ def _complex(x, y):
 
 
 conj: Op = elementwise("conj", 1, "c", np.conjugate, Linear(lambda g, v: (conj(g),)), traits=["involution"],
-                       doc="The complex conjugate.")
+                       doc="The complex conjugate.",
+                       facts=Facts(exact=Exact(lambda mp, x: x), rounding="none", keeps_zero=True))
 real = elementwise("real", 1, "c", np.real, Linear(lambda g, v: (complex_(g, like(g, 0)),)), result="real",
-                   doc="The real part.")
+                   doc="The real part.",
+                   facts=Facts(exact=Exact(lambda mp, x: x), rounding="none", keeps_zero=True))
 imag = elementwise("imag", 1, "c", np.imag, Linear(lambda g, v: (complex_(like(g, 0), g),)), result="real",
-                   doc="The imaginary part.")
+                   doc="The imaginary part.",
+                   facts=Facts(rounding="none", keeps_zero=True))
 complex_: Op = elementwise("complex", 2, "f", _complex, Linear(lambda g, v: (real(g), imag(g))), result="complex",
-                           doc="x + y*i of two float32 or two float64.")
+                           doc="x + y*i of two float32 or two float64.",
+                           facts=Facts(rounding="none"))
 
 __all__ = ["abs_", "add", "complex_", "conj", "conjugate", "copysign", "div", "floordiv", "fmax", "fmin", "fmod",
            "highest", "hypot", "imag", "like", "lowest", "maximum", "minimum", "mod", "mul", "mulz", "neg", "nextafter",

@@ -17,7 +17,8 @@ import numpy as np
 
 from symc.errors import AssertError, InternalError
 from symc.ir.dim import Size
-from symc.ir.op import Custom, Extern, Facts, Op, View, register
+from symc.ir.facts import Facts
+from symc.ir.op import Custom, Extern, Op, View, register
 from symc.ir.ops.effect import IDENTITY
 from symc.ir.types import TensorType
 from symc.ir.value import Value

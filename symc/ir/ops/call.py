@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import GradientError, InternalError, did_you_mean
+from symc.ir.facts import Facts
 from symc.ir.op import Custom, Extern, Op, lookup, register
 from symc.ir.ops.kernel import results_type
 from symc.ir.record import dataclass
@@ -95,7 +96,7 @@ call = register(Op(
     frozenset({"inline"}),
     samples=_samples,
     doc="The region's results, under a `name`. `rule` names a derivative of its own. The pass `inline` puts the region "
-    "in its place, or `open_blocks` if it is `opaque`.",
+    "in its place, or `open_blocks` if it is `opaque`.", facts=Facts(rounding="none"),
 ))  # fmt: skip
 
 __all__ = ["call"]

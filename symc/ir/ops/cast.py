@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from symc.ir.facts import Facts
 from symc.ir.op import Element, Linear, Op, register
 from symc.ir.types import DTYPES, TensorType, is_inexact
 
@@ -38,4 +39,5 @@ cast = register(Op(
     "cast", _infer, _reference, Linear(_transpose), Element(),
     frozenset({"elementwise", "complex_kernel"}), _samples,
     "Convert to `dtype` as NumPy's astype does; complex to real drops the imaginary part.",
+    facts=Facts(rounding="short"),
 ))  # fmt: skip

@@ -14,7 +14,8 @@ import numpy as np
 
 from symc.errors import InternalError
 from symc.ir.dim import Size
-from symc.ir.op import Custom, Extern, Facts, Op, register
+from symc.ir.facts import Facts
+from symc.ir.op import Custom, Extern, Op, register
 from symc.ir.ops.arithmetic import maximum
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import eq

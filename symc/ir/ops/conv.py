@@ -17,7 +17,8 @@ import numpy as np
 
 from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import Size, floordiv
-from symc.ir.op import Decompose, Facts, Multilinear, Op, register, splat
+from symc.ir.facts import Facts
+from symc.ir.op import Decompose, Multilinear, Op, register, splat
 from symc.ir.ops.arithmetic import add, mul
 from symc.ir.ops.cast import cast
 from symc.ir.ops.control import scan

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from symc.errors import ShapeError
-from symc.ir.op import Custom, Facts, Linear, Op, Running, register
+from symc.ir.facts import Facts
+from symc.ir.op import Custom, Linear, Op, Running, register
 from symc.ir.ops.arithmetic import conjugate, mulz
 from symc.ir.ops.compare import eq
 from symc.ir.ops.elementwise import check_arity, check_kind, check_same, like
@@ -86,7 +87,7 @@ def _cumsum_transpose(g, v):
 cumsum = register(Op(
     "cumsum", _infer("cumsum", 1), _running(np.add), Linear(_cumsum_transpose), Running("add"),
     samples=_samples(1), doc="The running sum along `axis`, in the operand's dtype.",
-    facts=Facts(kinds=NUMBERS),
+    facts=Facts(kinds=NUMBERS, rounding="short", indeterminate=True),
 ))  # fmt: skip
 
 
@@ -109,7 +110,7 @@ cumprod = register(Op(
     "cumprod", _infer("cumprod", 1), _running(np.multiply),
     Custom(_cumprod_jvp, lambda g, v: (_back(v.operands[0], g, v) * conjugate(_before(v, 1)),)), Running("mul"),
     samples=_samples(1), doc="The running product along `axis`, in the operand's dtype.",
-    facts=Facts(kinds=NUMBERS),
+    facts=Facts(kinds=NUMBERS, underflow="nonzero", indeterminate=True),
 ))  # fmt: skip
 
 
@@ -138,7 +139,7 @@ linrec = register(Op(
     "linrec", _infer("linrec", 2), _linrec_reference, Custom(_linrec_jvp, _linrec_vjp), Running("linear"),
     samples=_samples(2),
     doc="The linear recurrence z[i] = x[i] * z[i-1] + y[i] along `axis`, which starts with z[0] = y[0].",
-    facts=Facts(kinds=NUMBERS),
+    facts=Facts(kinds=NUMBERS, indeterminate=True),
 ))  # fmt: skip
 
 def _changes(v: Value) -> tuple[Value, Value]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from symc.ir.op import Custom, Decompose, Facts, Op, lookup, register, splat
+from symc.ir.facts import Facts
+from symc.ir.op import Custom, Decompose, Op, lookup, register, splat
 from symc.ir.ops.arithmetic import abs_, conjugate
 from symc.ir.ops.compare import eq, gt
 from symc.ir.ops.elementwise import like
@@ -91,7 +92,7 @@ det = register(Op(
     Custom(_det_jvp, _det_vjp),
     Decompose(_det_parts), samples=square_samples,
     doc="The determinant; 1 for a matrix without elements. Its derivative is right for singular matrices too.",
-    facts=Facts(kinds="fc", batch=batch_leading),
+    facts=Facts(kinds="fc", batch=batch_leading, rounding="norm"),
 ))  # fmt: skip
 
 
@@ -137,7 +138,7 @@ slogdet = register(Op(
     samples=square_samples,
     doc="(sign, logabs): the determinant is sign * exp(logabs). For a singular matrix (0, -inf), and its derivative "
     "raises.",
-    facts=Facts(kinds="fc", batch=batch_leading),
+    facts=Facts(kinds="fc", batch=batch_leading, rounding="norm"),
 ))  # fmt: skip
 
 __all__ = ["det", "slogdet"]

@@ -18,7 +18,8 @@ import numpy as np
 
 from symc.errors import AssertError, InternalError
 from symc.ir.dim import Size
-from symc.ir.op import Custom, Extern, Facts, Op, register
+from symc.ir.facts import Facts
+from symc.ir.op import Custom, Extern, Op, register
 from symc.ir.ops.shape import broadcast
 from symc.ir.record import dataclass
 from symc.ir.traverse import postorder
@@ -144,7 +145,8 @@ def _identity(name: str, doc: str, reference: Callable[..., np.ndarray], samples
         attrs = {**v.attrs, "batch": v.attrs["batch"] + 1} if "batch" in v.attrs else v.attrs
         return v.op(*spread, **attrs)
 
-    return register(Op(name, infer, reference, IDENTITY, Extern(name), traits, samples, doc, Facts(batch=batch)))
+    return register(Op(name, infer, reference, IDENTITY, Extern(name), traits, samples, doc,
+                       Facts(batch=batch, rounding="none")))
 
 
 def _entries(batch: int, arrays: Sequence[np.ndarray]) -> Iterator[tuple[str, list[Any]]]:

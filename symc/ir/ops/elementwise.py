@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
-from symc.ir.op import Derivative, Element, Elementwise, Facts, Lowering, Op, register, splat
+from symc.ir.facts import Facts
+from symc.ir.op import Derivative, Element, Elementwise, Lowering, Op, register, splat
 from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType, complex_dtype, real_dtype
 from symc.ir.value import Value
 
@@ -65,7 +66,7 @@ def elementwise(name: str, arity: int, kinds: str, reference: Callable, derivati
                 result: str = "same", traits: Sequence[str] = (), doc: str = "", singular: bool = False,
                 identity: Any = None, numpy: np.ufunc | None = None, lowering: Lowering | None = None,
                 parts: Callable[[Value], Value] | None = None,
-                attrs: Sequence[Mapping[str, Any]] = ({},)) -> Op:
+                attrs: Sequence[Mapping[str, Any]] = ({},), facts: Facts | None = None) -> Op:
     """Register an elementwise op.
 
     ``kinds``: dtype kinds it takes. ``result``: a key of RESULTS.
@@ -74,6 +75,7 @@ def elementwise(name: str, arity: int, kinds: str, reference: Callable, derivati
     ``numpy``: the ufunc that gives the same results (``reference`` itself, if it is one).
     ``parts``: a value of the op in terms of others, for a backend that has no such function.
     ``attrs``: attributes that the samples try; they name all that the op has.
+    ``facts``: further ones.
     """
     known = set(attrs[0])
 
@@ -98,7 +100,9 @@ def elementwise(name: str, arity: int, kinds: str, reference: Callable, derivati
         neutral, identity = identity, lambda dtype: dtype.type(neutral)
     if numpy is None and isinstance(reference, np.ufunc):
         numpy = reference
-    facts = Facts(kinds=kinds, result=result, identity=identity, numpy=numpy, parts=parts)
+    facts = facts or Facts()
+    facts.kinds, facts.result, facts.arity = kinds, result, arity
+    facts.identity, facts.numpy, facts.parts = identity, numpy, parts
     return register(Op(
         name, infer, run, derivative, lowering or Element(), frozenset({"elementwise", *traits}),
         lambda: samples(arity, kinds, attrs, result), doc, facts,

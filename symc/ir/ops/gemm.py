@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
+from symc.ir.facts import Facts
 from symc.ir.op import Custom, Extern, Op, register, splat
 from symc.ir.ops.arithmetic import add, conjugate, mul
 from symc.ir.ops.linalg import Axes, dot, dot_reference, dot_type, transpose_left, transpose_right
@@ -182,4 +183,5 @@ def _samples() -> Iterator[tuple[tuple, dict]]:
 gemm = register(Op(
     "gemm", _infer, _reference, Custom(_jvp, _vjp), Extern("gemm"), frozenset({"contraction"}), _samples,
     "alpha * dot(a, b) + beta * c, without c if beta is 0; an operand multiplies each number named in `times`.",
+    facts=Facts(indeterminate=True),
 ))  # fmt: skip

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from symc.ir.op import Custom, Derivative, Element, Facts, Op, register
+from symc.ir.facts import Exact, Facts
+from symc.ir.op import Custom, Derivative, Element, Op, register
 from symc.ir.ops.arithmetic import maximum, minimum
 from symc.ir.ops.elementwise import check_arity, check_kind, check_numbers, like
 from symc.ir.types import DTYPES, TensorType
@@ -30,7 +31,8 @@ def _identity(name: str, kinds: str, derivative: Derivative | None, attrs: Seque
 
     return register(Op(
         name, infer, lambda x, **given: np.array(x), derivative, Element(lambda v, index, at: at(0, index)),
-        frozenset({"elementwise", "grad_control", "complex_kernel"}), samples, doc, Facts(kinds=kinds, result="same"),
+        frozenset({"elementwise", "grad_control", "complex_kernel"}), samples, doc,
+        Facts(kinds=kinds, result="same", arity=1, rounding="none", exact=Exact(lambda mp, x, **given: x, far=True)),
     ))  # fmt: skip
 
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from symc.errors import DTypeError, IndexingError, ShapeError
 from symc.ir.dim import Size, known_equal, known_nonnegative, product
-from symc.ir.op import Custom, Element, Facts, Linear, Op, Update, register
+from symc.ir.facts import Facts
+from symc.ir.op import Custom, Element, Linear, Op, Update, lookup, register
 from symc.ir.ops.arithmetic import conjugate, maximum, minimum
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import eq
@@ -154,13 +155,14 @@ gather = register(Op(
     frozenset({"indexing", "selects"}), _gather_samples,
     "The elements of the first operand at the places that the index arrays (one for each axis in `axes`) name; their "
     "axes come first, the axes not indexed follow.",
-    facts=Facts(indices=1),
+    facts=Facts(indices=1, rounding="none"),
 ))  # fmt: skip
 
 
 # --- scatter ----------------------------------------------------------------------------------------------------------
 
-_SCATTERS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+#: The names of the ops that a scatter combines what is there with what comes by, by its mode (besides "set").
+SCATTER_MODES = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum"}
 
 
 def _scatter_infer(t: TensorType, updates: TensorType, *indices: TensorType, axes: Axes, mode: str) -> TensorType:
@@ -169,8 +171,8 @@ def _scatter_infer(t: TensorType, updates: TensorType, *indices: TensorType, axe
         raise DTypeError(f"scatter: updates {updates} into {t}", help="cast them to one dtype")
     if updates.shape != want.shape:
         raise ShapeError(f"scatter: updates are {updates}, the places are {want}")
-    if mode != "set" and mode not in _SCATTERS:
-        raise ShapeError(f"scatter: no mode {mode!r}", help="modes: set, " + ", ".join(_SCATTERS))
+    if mode != "set" and mode not in SCATTER_MODES:
+        raise ShapeError(f"scatter: no mode {mode!r}", help="modes: set, " + ", ".join(SCATTER_MODES))
     if mode in ("max", "min") and t.dtype.kind == "c":
         raise DTypeError(f"scatter: {mode} is not defined for complex numbers")
     return t
@@ -183,7 +185,9 @@ def _scatter_reference(x, updates, *indices, axes, mode):
     places = tuple(np.asarray(i) for i in indices)
     with np.errstate(all="ignore"):
         if mode != "set":
-            _SCATTERS[mode].at(view, places, updates)
+            ufunc = lookup(SCATTER_MODES[mode]).facts.numpy
+            assert isinstance(ufunc, np.ufunc)
+            ufunc.at(view, places, updates)
         else:
             flat = np.ravel_multi_index(places, view.shape[: len(axes)]).ravel()
             last = flat.size - 1 - np.unique(flat[::-1], return_index=True)[1]
@@ -288,17 +292,20 @@ def _scatter_place(v: Value, index: Sequence[Value], at) -> list[Value]:
     return [chosen[a] if a in chosen else next(rest) for a in range(x.ndim)]
 
 
-_COMBINED = {"max": "maximum", "min": "minimum"}
+def combining(mode: str) -> Op | None:
+    """The op that a scatter of ``mode`` combines what is there with what comes by; None for "set"."""
+    return None if mode == "set" else lookup(SCATTER_MODES[mode])
 
 
 def _scatter_kind(v: Value) -> str:
-    return _COMBINED.get(v.attrs["mode"], v.attrs["mode"])
+    op = combining(v.attrs["mode"])
+    return "set" if op is None else op.name
 
 
 def _scatter_samples() -> Iterator[tuple[tuple, dict]]:
     x = np.array([[1.0, 2.0, 3.0], [0.5, -1.0, 3.0]])
     i = np.array([2, 0, 2])
-    for mode in ("set", *_SCATTERS):
+    for mode in ("set", *SCATTER_MODES):
         for dtype in DTYPES.values():
             if dtype.kind != "c" or mode not in ("max", "min"):
                 yield (np.arange(1, 5).astype(dtype), np.array([3, 1, 3]).astype(dtype), i), dict(axes=(0,), mode=mode)
@@ -316,7 +323,7 @@ scatter = register(Op(
     "The first operand with the updates in the second put in (`mode` set: the last one stays), or added, multiplied, "
     "taken the max or min of, at the places that the index arrays name, as in gather. A max or min splits its "
     "derivative evenly between equals.",
-    facts=Facts(indices=2),
+    facts=Facts(indices=2, rounding="short"),
 ))  # fmt: skip
 
 
@@ -376,6 +383,7 @@ dynamic_slice = register(Op(
     "dynamic_slice", _slice_infer, _slice_reference, Linear(_slice_transpose, (0,)), Element(_slice_element),
     frozenset({"indexing", "selects"}), _slice_samples,
     "A window of `size` that starts at the i64 scalars after the first operand, moved so that it fits.",
+    facts=Facts(rounding="none"),
 ))  # fmt: skip
 
 
@@ -415,6 +423,7 @@ dynamic_update_slice = register(Op(
     Update(_update_place, lambda v: "set"),
     frozenset({"indexing", "selects"}), _update_samples,
     "The first operand with the window in the second put in at the i64 scalars that follow, moved so that it fits.",
+    facts=Facts(rounding="none"),
 ))  # fmt: skip
 
 #: A window is moved so that it fits, but it is never larger than the array.

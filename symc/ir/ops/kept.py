@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from symc.errors import InternalError
-from symc.ir.op import Facts, Linear, Op, View, register
+from symc.ir.facts import Facts
+from symc.ir.op import Linear, Op, View, register
 from symc.ir.ops.batching import spread
 from symc.ir.types import TensorType, TupleType, Type
 

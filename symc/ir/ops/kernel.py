@@ -15,8 +15,10 @@ import numpy as np
 
 from symc.errors import InternalError
 from symc.ir.dim import Size
-from symc.ir.op import Element, Facts, Op, View, lookup, register
+from symc.ir.facts import Facts
+from symc.ir.op import Element, Op, View, register
 from symc.ir.ops.index import counts_from_end, out_of_bounds
+from symc.ir.ops.reduce import FOLDS, gives_place
 from symc.ir.types import TensorType, TupleType, Type
 from symc.ir.value import Region, Value
 
@@ -85,7 +87,7 @@ generate = register(
 
 def fold_result(kind: str, t: TensorType) -> TensorType:
     """Type of folding elements of type ``t`` with ``kind``."""
-    return TensorType("i64", ()) if kind in ("argmax", "argmin") else t
+    return TensorType("i64", ()) if gives_place(kind) else t
 
 
 def _fold_infer(*types: TensorType, shape: tuple[Size, ...], kinds: tuple[str, ...], regions: Sequence[Region],
@@ -98,24 +100,12 @@ def _fold_infer(*types: TensorType, shape: tuple[Size, ...], kinds: tuple[str, .
     return results_type([*(fold_result(k, r.type) for k, r in zip(kinds, regions[0].results)), *kept])
 
 
-REDUCE = {
-    "add": "sum",
-    "mul": "prod",
-    "maximum": "max",
-    "minimum": "min",
-    "and": "all",
-    "or": "any",
-    "argmax": "argmax",
-    "argmin": "argmin",
-}  # the reduction that a fold of each kind is
-
-
 def _fold_reference(*arrays, shape, kinds, regions, keeps=()):
     rows = [regions[0](*map(np.int64, index), *arrays) for index in itertools.product(*map(range, shape))]
     if not rows:
         raise InternalError("fold over an empty extent has no reference; evaluate the fused form")
     columns = [np.stack([np.asarray(r[n]) for r in rows]) for n in range(len(kinds) + len(keeps))]
-    out = [lookup(REDUCE[k]).reference(c, axes=(0,)) for k, c in zip(kinds, columns)]
+    out = [FOLDS[k].reference(c, axes=(0,)) for k, c in zip(kinds, columns)]
     out += [c.reshape(shape) for c in columns[len(kinds) :]]
     return out[0] if len(out) == 1 else tuple(out)
 
@@ -213,7 +203,7 @@ bounded = register(
         traits=frozenset({"movement", "unchecked"}),
         samples=lambda: iter([((np.array([0, 2]),), dict(size=3))]),
         doc="The operand, of which it is known (outside of this loop, perhaps) that every element is in [0, size).",
-        facts=Facts(element=Element(lambda v, index, at: at(0, index))),
+        facts=Facts(element=lambda v, index, at: at(0, index)),
     )
 )
 

@@ -7,6 +7,7 @@ import numpy as np
 from symc.errors import InternalError
 from symc.ir.attrs import Array
 from symc.ir.dim import Size
+from symc.ir.facts import Facts
 from symc.ir.op import Element, Op, register
 from symc.ir.types import DTYPES, TensorType, TupleType, ir_dtype
 from symc.ir.value import Value, make
@@ -15,7 +16,7 @@ constant = register(Op(
     "constant",
     infer=lambda value: value.type,
     reference=lambda value: value,
-    doc="The array in attribute `value`.",
+    doc="The array in attribute `value`.", facts=Facts(rounding="none"),
 ))  # fmt: skip
 
 
@@ -34,7 +35,7 @@ param = register(Op(
     "param",
     infer=lambda index, type: type,
     reference=_unbound,
-    doc="Param `index` of the region that the value belongs to.",
+    doc="Param `index` of the region that the value belongs to.", facts=Facts(rounding="none"),
 ))  # fmt: skip
 
 
@@ -45,7 +46,7 @@ def _get_infer(t: TupleType, index: int) -> TensorType:
 
 
 get = register(Op("get", _get_infer, lambda results, index: results[index],
-                  doc="Result `index` of an op with several results."))
+                  doc="Result `index` of an op with several results.", facts=Facts(rounding="none")))
 
 
 def _iota_infer(shape: tuple[Size, ...], axis: int, dtype: np.dtype) -> TensorType:
@@ -69,7 +70,7 @@ iota = register(Op(
     "iota", _iota_infer, _iota_reference, lowering=Element(_iota_element),
     samples=lambda: iter([((), dict(shape=(4,), axis=0, dtype=DTYPES["i64"])),
                           ((), dict(shape=(2, 3), axis=1, dtype=DTYPES["f32"]))]),
-    doc="The index along `axis`, in every element of `shape`, as `dtype`.",
+    doc="The index along `axis`, in every element of `shape`, as `dtype`.", facts=Facts(rounding="none"),
 ))  # fmt: skip
 
 
@@ -83,7 +84,7 @@ size = register(Op(
     reference=lambda value: np.asarray(value, np.int64),
     lowering=Element(),
     samples=lambda: iter([((), dict(value=3))]),
-    doc="A size as data: an i64 scalar.",
+    doc="A size as data: an i64 scalar.", facts=Facts(rounding="none"),
 ))  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
+from symc.ir.facts import Facts
 from symc.ir.op import Extern, Multilinear, Op, register
 from symc.ir.ops.arithmetic import conjugate
 from symc.ir.ops.shape import transpose
@@ -104,6 +105,7 @@ dot = register(Op(
     "dot", dot_type, dot_reference, Multilinear((transpose_left, transpose_right)), Extern("dot"),
     frozenset({"contraction"}), _samples,
     "Sum of products over the axes in `contract`; result axes are batch, left free, right free.",
+    facts=Facts(rounding="short", indeterminate=True),
 ))  # fmt: skip
 
 

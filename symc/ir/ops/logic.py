@@ -7,7 +7,8 @@ import itertools
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
-from symc.ir.op import Element, Facts, Linear, Op, register
+from symc.ir.facts import Exact, Facts
+from symc.ir.op import Element, Linear, Op, register
 from symc.ir.ops.elementwise import check_arity, check_same, edge_values, elementwise, like
 from symc.ir.types import DTYPES, TensorType
 
@@ -19,13 +20,19 @@ def _all_ones(dtype: np.dtype):
 
 
 _LAWS = ["commutative", "associative"]
-and_ = elementwise("and", 2, BITS, np.bitwise_and, identity=_all_ones, traits=[*_LAWS, "idempotent"], doc="x & y.")
-or_ = elementwise("or", 2, BITS, np.bitwise_or, identity=0, traits=[*_LAWS, "idempotent"], doc="x | y.")
-xor = elementwise("xor", 2, BITS, np.bitwise_xor, identity=0, traits=_LAWS, doc="x ^ y.")
-not_ = elementwise("not", 1, BITS, np.invert, traits=["involution"], doc="~x; for bool its opposite.")
-shl = elementwise("shl", 2, "iu", np.left_shift, doc="x << y; 0 when y is negative or not below the number of bits.")
+and_ = elementwise("and", 2, BITS, np.bitwise_and, identity=_all_ones, traits=[*_LAWS, "idempotent"], doc="x & y.",
+                   facts=Facts(exact=Exact(lambda mp, x, y: x & y)))
+or_ = elementwise("or", 2, BITS, np.bitwise_or, identity=0, traits=[*_LAWS, "idempotent"], doc="x | y.",
+                  facts=Facts(exact=Exact(lambda mp, x, y: x | y)))
+xor = elementwise("xor", 2, BITS, np.bitwise_xor, identity=0, traits=_LAWS, doc="x ^ y.",
+                  facts=Facts(exact=Exact(lambda mp, x, y: x ^ y)))
+not_ = elementwise("not", 1, BITS, np.invert, traits=["involution"], doc="~x; for bool its opposite.",
+                   facts=Facts(exact=Exact(lambda mp, x: not x)))
+shl = elementwise("shl", 2, "iu", np.left_shift, doc="x << y; 0 when y is negative or not below the number of bits.",
+                  facts=Facts(wild=True))
 shr = elementwise("shr", 2, "iu", np.right_shift,
-                  doc="x >> y, keeping the sign; only the sign is left when y is negative or not below the bits.")
+                  doc="x >> y, keeping the sign; only the sign is left when y is negative or not below the bits.",
+                  facts=Facts(wild=True))
 
 
 def _where_infer(condition: TensorType, *branches: TensorType) -> TensorType:
@@ -56,7 +63,8 @@ where = register(Op(
     "where", _where_infer, lambda c, x, y: np.asarray(np.where(c, x, y)), Linear(_where_transpose, (1, 2)), Element(),
     frozenset({"elementwise", "selects", "complex_kernel"}), _where_samples,
     "y where the bool x holds, else z. Nothing of the branch not taken arrives, neither nan nor gradient.",
-    Facts(kinds="biufc", result="same", numpy=np.where),
+    Facts(kinds="biufc", result="same", numpy=np.where, exact=Exact(lambda mp, c, x, y: x if c else y, far=True),
+          rounding="zeros"),
 ))  # fmt: skip
 
 __all__ = ["and_", "not_", "or_", "shl", "shr", "where", "xor"]

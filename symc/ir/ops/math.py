@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from symc.ir.facts import Exact, Facts
 from symc.ir.op import Decompose, Op
 from symc.ir.ops.arithmetic import abs_, hypot, maximum, mulz, neg
 from symc.ir.ops.compare import eq, gt, isinf, lt
@@ -34,21 +35,40 @@ def special(name: str, *first):
     return reference
 
 
+def _exact_exp(mp, x):
+    """A power of e, and its limit where that is beyond the range of every dtype."""
+    return mp.exp(x) if mp.isnan(x) or abs(x) < 2.0**1000 else mp.inf if x > 0 else mp.mpf(0)
+
+
 # --- exponentials and logarithms --------------------------------------------------------------------------------------
 
-exp = elementwise("exp", 1, "fc", np.exp, (lambda out, x: out,), doc="e**x.")
-exp2 = elementwise("exp2", 1, "fc", np.exp2, (lambda out, x: out * LN2,), doc="2**x.")
-expm1 = elementwise("expm1", 1, "fc", np.expm1, (lambda out, x: exp(x),), doc="exp(x) - 1, accurate near 0.")
-log = elementwise("log", 1, "fc", np.log, (lambda out, x: 1 / x,), singular=True, doc="The natural logarithm.")
+exp = elementwise("exp", 1, "fc", np.exp, (lambda out, x: out,), doc="e**x.",
+                  facts=Facts(exact=Exact(_exact_exp, far=True),
+                              underflow="always", kernel="vectorized"))
+exp2 = elementwise("exp2", 1, "fc", np.exp2, (lambda out, x: out * LN2,), doc="2**x.",
+                   facts=Facts(exact=Exact(lambda mp, x: mp.mpf(2) ** x), underflow="always", kernel="vectorized"))
+expm1 = elementwise("expm1", 1, "fc", np.expm1, (lambda out, x: exp(x),), doc="exp(x) - 1, accurate near 0.",
+                    facts=Facts(exact=Exact(lambda mp, x: mp.exp(x) - 1), keeps_zero=True, kernel="vectorized"))
+log = elementwise("log", 1, "fc", np.log, (lambda out, x: 1 / x,), singular=True, doc="The natural logarithm.",
+                  facts=Facts(exact=Exact("log", far=True), poles=True, divisor=0, kernel="vectorized"))
 log2 = elementwise("log2", 1, "fc", np.log2, (lambda out, x: (1 / LN2) / x,), singular=True,
-                   doc="The logarithm to base 2.")
+                   doc="The logarithm to base 2.",
+                   facts=Facts(exact=Exact(lambda mp, x: mp.log(x) / mp.log(2), far=True), poles=True, divisor=0,
+                               kernel="vectorized"))
 log10 = elementwise("log10", 1, "fc", np.log10, (lambda out, x: (1 / LN10) / x,), singular=True,
-                    doc="The logarithm to base 10.")
+                    doc="The logarithm to base 10.",
+                    facts=Facts(exact=Exact(lambda mp, x: mp.log(x) / mp.log(10), far=True), poles=True, divisor=0,
+                                kernel="vectorized"))
 log1p = elementwise("log1p", 1, "fc", np.log1p, (lambda out, x: 1 / (x + 1),), singular=True,
-                    doc="log(1 + x), accurate near 0.")
-sqrt = elementwise("sqrt", 1, "fc", np.sqrt, (lambda out, x: 0.5 / out,), singular=True, doc="The square root.")
+                    doc="log(1 + x), accurate near 0.",
+                    facts=Facts(exact=Exact(lambda mp, x: mp.log(1 + x), far=True), poles=True, keeps_zero=True,
+                                kernel="vectorized"))
+sqrt = elementwise("sqrt", 1, "fc", np.sqrt, (lambda out, x: 0.5 / out,), singular=True, doc="The square root.",
+                   facts=Facts(exact=Exact("sqrt", far=True), rounding="short", keeps_zero=True, kernel="vectorized"))
 cbrt = elementwise("cbrt", 1, "f", np.cbrt, (lambda out, x: (1 / 3) / (out * out),), singular=True,
-                   doc="The real cube root, of negative numbers too.")
+                   doc="The real cube root, of negative numbers too.",
+                   facts=Facts(exact=Exact(lambda mp, x: mp.sign(x) * mp.root(abs(x), 3), far=True), keeps_zero=True,
+                               kernel="vectorized"))
 
 # --- trigonometric and hyperbolic -------------------------------------------------------------------------------------
 
@@ -74,31 +94,46 @@ def _atan2_partials():
     return lambda out, y, x: over(out, y, x, x), lambda out, y, x: over(out, y, x, neg(y))
 
 
-sin = elementwise("sin", 1, "fc", np.sin, (lambda out, x: cos(x),), doc="The sine of x radians.")
-cos: Op = elementwise("cos", 1, "fc", np.cos, (lambda out, x: -sin(x),), doc="The cosine of x radians.")
-tan = elementwise("tan", 1, "fc", np.tan, (lambda out, x: out * out + 1,), doc="The tangent of x radians.")
+sin = elementwise("sin", 1, "fc", np.sin, (lambda out, x: cos(x),), doc="The sine of x radians.",
+                  facts=Facts(exact=Exact("sin"), keeps_zero=True, kernel="vectorized"))
+cos: Op = elementwise("cos", 1, "fc", np.cos, (lambda out, x: -sin(x),), doc="The cosine of x radians.",
+                      facts=Facts(exact=Exact("cos"), kernel="vectorized"))
+tan = elementwise("tan", 1, "fc", np.tan, (lambda out, x: out * out + 1,), doc="The tangent of x radians.",
+                  facts=Facts(exact=Exact("tan"), keeps_zero=True, kernel="vectorized"))
 asin = elementwise("asin", 1, "fc", np.arcsin, (lambda out, x: _asin_partial(x),), singular=True,
-                   doc="The inverse of sin.")
+                   doc="The inverse of sin.",
+                   facts=Facts(exact=Exact("asin"), keeps_zero=True, kernel="vectorized"))
 acos = elementwise("acos", 1, "fc", np.arccos, (lambda out, x: -_asin_partial(x),), singular=True,
-                   doc="The inverse of cos.")
-atan = elementwise("atan", 1, "fc", np.arctan, (lambda out, x: 1 / (x * x + 1),), doc="The inverse of tan.")
+                   doc="The inverse of cos.",
+                   facts=Facts(exact=Exact("acos"), kernel="vectorized"))
+atan = elementwise("atan", 1, "fc", np.arctan, (lambda out, x: 1 / (x * x + 1),), doc="The inverse of tan.",
+                   facts=Facts(exact=Exact("atan"), keeps_zero=True, kernel="vectorized"))
 atan2 = elementwise("atan2", 2, "f", np.arctan2, _atan2_partials(),
-                    doc="The angle of the point at height x and width y, in [-pi, pi]: atan(x / y) in its quadrant.")
-sinh = elementwise("sinh", 1, "fc", np.sinh, (lambda out, x: cosh(x),), doc="The hyperbolic sine.")
-cosh: Op = elementwise("cosh", 1, "fc", np.cosh, (lambda out, x: sinh(x),), doc="The hyperbolic cosine.")
-tanh = elementwise("tanh", 1, "fc", np.tanh, (lambda out, x: _one_minus_square(out),), doc="The hyperbolic tangent.")
-asinh = elementwise("asinh", 1, "fc", np.arcsinh, (_asinh_partial,), singular=True, doc="The inverse of sinh.")
+                    doc="The angle of the point at height x and width y, in [-pi, pi]: atan(x / y) in its quadrant.",
+                    facts=Facts(exact=Exact("atan2"), kernel="vectorized"))
+sinh = elementwise("sinh", 1, "fc", np.sinh, (lambda out, x: cosh(x),), doc="The hyperbolic sine.",
+                   facts=Facts(exact=Exact("sinh"), keeps_zero=True, kernel="vectorized"))
+cosh: Op = elementwise("cosh", 1, "fc", np.cosh, (lambda out, x: sinh(x),), doc="The hyperbolic cosine.",
+                       facts=Facts(exact=Exact("cosh"), kernel="vectorized"))
+tanh = elementwise("tanh", 1, "fc", np.tanh, (lambda out, x: _one_minus_square(out),), doc="The hyperbolic tangent.",
+                   facts=Facts(exact=Exact("tanh"), keeps_zero=True, kernel="vectorized"))
+asinh = elementwise("asinh", 1, "fc", np.arcsinh, (_asinh_partial,), singular=True, doc="The inverse of sinh.",
+                    facts=Facts(exact=Exact("asinh"), keeps_zero=True, kernel="vectorized"))
 acosh = elementwise("acosh", 1, "fc", np.arccosh, (lambda out, x: 1 / (sqrt(x - 1) * sqrt(x + 1)),), singular=True,
-                    doc="The inverse of cosh.")
+                    doc="The inverse of cosh.",
+                    facts=Facts(exact=Exact("acosh"), kernel="vectorized", wild=True))
 atanh = elementwise("atanh", 1, "fc", np.arctanh, (lambda out, x: 1 / _one_minus_square(x),), singular=True,
-                    doc="The inverse of tanh.")
+                    doc="The inverse of tanh.",
+                    facts=Facts(exact=Exact("atanh"), poles=True, keeps_zero=True, kernel="vectorized", wild=True))
 
 # --- error and gamma functions ----------------------------------------------------------------------------------------
 
 erf = elementwise("erf", 1, "f", special("erf"), (lambda out, x: TWO_OVER_SQRT_PI * exp(-x * x),),
-                  doc="The error function.")
+                  doc="The error function.",
+                  facts=Facts(exact=Exact("erf"), keeps_zero=True, kernel="vectorized"))
 erfc = elementwise("erfc", 1, "f", special("erfc"), (lambda out, x: -TWO_OVER_SQRT_PI * exp(-x * x),),
-                   doc="1 - erf(x), accurate for large x.")
+                   doc="1 - erf(x), accurate for large x.",
+                   facts=Facts(exact=Exact("erfc"), underflow="always", kernel="vectorized"))
 
 
 def _erfcx_partial(out: Value, x: Value) -> Value:
@@ -112,9 +147,12 @@ def _erfcx_partial(out: Value, x: Value) -> Value:
 
 
 erfcx = elementwise("erfcx", 1, "f", special("erfcx"), (_erfcx_partial,),
-                    doc="exp(x*x) * erfc(x), without overflow for large x.")
+                    doc="exp(x*x) * erfc(x), without overflow for large x.",
+                    facts=Facts(exact=Exact(lambda mp, x: mp.exp(x * x) * mp.erfc(x)), underflow="always",
+                                kernel="scalar"))
 erfinv = elementwise("erfinv", 1, "f", special("erfinv"), (lambda out, x: exp(out * out) / TWO_OVER_SQRT_PI,),
-                     singular=True, doc="The inverse of erf.")
+                     singular=True, doc="The inverse of erf.",
+                     facts=Facts(exact=Exact("erfinv"), poles=True, keeps_zero=True, kernel="vectorized", wild=True))
 
 
 def _lgamma(x):
@@ -123,11 +161,16 @@ def _lgamma(x):
 
 
 lgamma = elementwise("lgamma", 1, "f", _lgamma, (lambda out, x: digamma(x),), singular=True,
-                     doc="The logarithm of |gamma(x)|.")
+                     doc="The logarithm of |gamma(x)|.",
+                     facts=Facts(exact=Exact(lambda mp, x: mp.log(abs(mp.gamma(x)))), poles=True, divisor=0,
+                                 kernel="vectorized", wild=True))
 digamma: Op = elementwise("digamma", 1, "f", special("digamma"), (lambda out, x: trigamma(x),), singular=True,
-                          doc="The derivative of lgamma.")
+                          doc="The derivative of lgamma.",
+                          facts=Facts(exact=Exact("digamma"), poles=True, divisor=0, kernel="vectorized", wild=True))
 trigamma: Op = elementwise("trigamma", 1, "f", special("polygamma", 1), (lambda out, x: polygamma(x, order=2),),
-                           singular=True, doc="The derivative of digamma.")
+                           singular=True, doc="The derivative of digamma.",
+                           facts=Facts(exact=Exact(lambda mp, x: mp.psi(1, x)), poles=True, divisor=0,
+                                       kernel="scalar", wild=True))
 
 
 def _polygamma(x, order):
@@ -139,7 +182,9 @@ def _polygamma(x, order):
 polygamma: Op = elementwise("polygamma", 1, "f", _polygamma,
                             (lambda out, x: polygamma(x, order=out.attrs["order"] + 1),),
                             singular=True, attrs=({"order": 2}, {"order": 3}),
-                            doc="The derivative of digamma of order `order`, at least 1.")
+                            doc="The derivative of digamma of order `order`, at least 1.",
+                            facts=Facts(exact=Exact(lambda mp, x, order: mp.psi(order, x)),
+                                        poles=True, divisor=0, kernel="scalar", wild=True))
 
 # --- stable forms -----------------------------------------------------------------------------------------------------
 
@@ -183,15 +228,22 @@ def _softplus_parts(v: Value) -> Value:
 
 
 softplus = elementwise("softplus", 1, "f", _softplus, (lambda out, x: sigmoid(x),), parts=_softplus_parts,
-                       doc="log(1 + exp(x)), without overflow.")
+                       doc="log(1 + exp(x)), without overflow.",
+                       facts=Facts(exact=Exact(lambda mp, x: mp.log(1 + mp.exp(x))), underflow="always",
+                                   kernel="vectorized"))
 sigmoid: Op = elementwise("sigmoid", 1, "f", _sigmoid, (lambda out, x: out * (1 - out),),
-                          parts=_sigmoid_parts, doc="1 / (1 + exp(-x)).")
+                          parts=_sigmoid_parts, doc="1 / (1 + exp(-x)).",
+                          facts=Facts(exact=Exact(lambda mp, x: 1 / (1 + mp.exp(-x))), underflow="always",
+                                      kernel="vectorized"))
 log1mexp = elementwise("log1mexp", 1, "f", _log1mexp, (lambda out, x: exp(x) / expm1(x),), singular=True,
-                       parts=_log1mexp_parts, doc="log(1 - exp(x)) for x <= 0, accurate at both ends.")
+                       parts=_log1mexp_parts, doc="log(1 - exp(x)) for x <= 0, accurate at both ends.",
+                       facts=Facts(exact=Exact(lambda mp, x: mp.log(1 - mp.exp(x))), poles=True, kernel="vectorized"))
 logaddexp = elementwise("logaddexp", 2, "f", np.logaddexp,
                         (lambda out, x, y: _logaddexp_share(x, y), lambda out, x, y: _logaddexp_share(y, x)),
                         singular=True, traits=["commutative"], identity=-math.inf, parts=_logaddexp_parts,
-                        doc="log(exp(x) + exp(y)), without overflow.")
+                        doc="log(exp(x) + exp(y)), without overflow.",
+                        facts=Facts(exact=Exact(lambda mp, x, y: mp.log(mp.exp(x) + mp.exp(y))), indeterminate=True,
+                                    kernel="vectorized"))
 
 
 def _log_cosh(x):
@@ -258,9 +310,14 @@ spherical_j1: Op = elementwise("spherical_j1", 1, "f", _spherical_j1, (_spherica
 
 # --- rounding ---------------------------------------------------------------------------------------------------------
 
-floor = elementwise("floor", 1, "f", np.floor, (None,), doc="The greatest integer not above x.")
-ceil = elementwise("ceil", 1, "f", np.ceil, (None,), doc="The least integer not below x.")
-trunc = elementwise("trunc", 1, "f", np.trunc, (None,), doc="x without its fraction.")
-rint = elementwise("rint", 1, "f", np.rint, (None,), doc="The nearest integer; halves go to the even one.")
+floor = elementwise("floor", 1, "f", np.floor, (None,), doc="The greatest integer not above x.",
+                    facts=Facts(kernel="cheap", exact=Exact("floor"), rounding="zeros", keeps_zero=True))
+ceil = elementwise("ceil", 1, "f", np.ceil, (None,), doc="The least integer not below x.",
+                   facts=Facts(kernel="cheap", exact=Exact("ceil"), rounding="zeros", keeps_zero=True))
+trunc = elementwise("trunc", 1, "f", np.trunc, (None,), doc="x without its fraction.",
+                    facts=Facts(kernel="cheap", exact=Exact(lambda mp, x: mp.floor(x) if x > 0 else mp.ceil(x)),
+                                rounding="zeros", keeps_zero=True))
+rint = elementwise("rint", 1, "f", np.rint, (None,), doc="The nearest integer; halves go to the even one.",
+                   facts=Facts(kernel="cheap", exact=Exact("nint"), rounding="zeros", keeps_zero=True))
 
 

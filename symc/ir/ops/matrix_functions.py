@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from symc.errors import ShapeError
-from symc.ir.op import Custom, Decompose, Extern, Facts, Op, lookup, register
+from symc.ir.facts import Facts
+from symc.ir.op import Custom, Decompose, Extern, Op, lookup, register
 from symc.ir.ops.arithmetic import abs_, maximum, neg
 from symc.ir.ops.compare import gt
 from symc.ir.ops.elementwise import like
@@ -114,7 +115,7 @@ pinv = register(Op(
     samples=_pinv_samples,
     doc="The pseudoinverse. Singular values of at most the second operand (a number for each matrix) times the largest "
     "count as zero. `hermitian`: the matrix is; its lower triangle is read. The derivative holds the rank.",
-    facts=Facts(kinds="fc", batch=batch_leading),
+    facts=Facts(kinds="fc", batch=batch_leading, rounding="norm"),
 ))  # fmt: skip
 
 # --- exponential ------------------------------------------------------------------------------------------------------
@@ -194,7 +195,7 @@ expm = register(Op(
     "expm", _expm_infer, _expm_reference,
     Custom(_expm_jvp, _expm_vjp),
     Extern("expm"), frozenset({"python"}), _square_samples, "The exponential of a square matrix: sum of a^k / k!.",
-    facts=Facts(kinds="fc", batch=batch_leading, at_once=_by_products),
+    facts=Facts(kinds="fc", batch=batch_leading, at_once=_by_products, rounding="norm"),
 ))  # fmt: skip
 
 __all__ = ["expm", "pinv"]

@@ -16,7 +16,8 @@ import numpy as np
 
 from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import Size
-from symc.ir.op import Custom, Decompose, Facts, Linear, Op, register, splat
+from symc.ir.facts import Facts
+from symc.ir.op import Custom, Decompose, Linear, Op, register, splat
 from symc.ir.ops.arithmetic import add
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import eq, gt, le

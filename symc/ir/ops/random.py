@@ -16,7 +16,8 @@ import numpy as np
 
 from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import Size, product
-from symc.ir.op import Decompose, Derivative, Element, Elementwise, Facts, Op, register
+from symc.ir.facts import Exact, Facts, Kernel, Rounding
+from symc.ir.op import Decompose, Derivative, Element, Elementwise, Op, register
 from symc.ir.ops import draw_reference as draws
 from symc.ir.ops import random_reference as reference
 from symc.ir.ops.arithmetic import neg
@@ -61,7 +62,7 @@ position = register(Op(
     lambda shape: np.arange(int(np.prod(shape, dtype=np.int64)), dtype=U64).reshape(shape),
     lowering=Element(_position_element), traits=frozenset({"row_major"}),
     samples=lambda: iter([((), dict(shape=s)) for s in ((), (4,), (2, 3), (0, 2))]),
-    doc="The number of every element of `shape`, counted row by row, as u64.",
+    doc="The number of every element of `shape`, counted row by row, as u64.", facts=Facts(bits=True),
 ))  # fmt: skip
 
 
@@ -125,7 +126,7 @@ def _bits_samples() -> Iterator[tuple[tuple, dict]]:
 random_bits = register(Op(
     "random_bits", _bits_infer, _bits_reference, None, Decompose(_bits_parts), samples=_bits_samples,
     doc="Independent bits of `dtype` (u32 or u64) in `shape`: element i is a function of the key and i.",
-    facts=Facts(kinds="u", batch=_batched_key),
+    facts=Facts(kinds="u", batch=_batched_key, rounding="none", bits=True),
 ))  # fmt: skip
 
 
@@ -210,7 +211,8 @@ split_key = register(Op(
 
 def _on_bits(name: str, operands: Sequence[str], result: Callable[[Sequence[TensorType]], np.dtype],
              run: Callable[..., np.ndarray], samples: Callable[[], Iterator[tuple]], doc: str,
-             derivative: Derivative | None = None, traits: Sequence[str] = ()) -> Op:
+             derivative: Derivative | None = None, traits: Sequence[str] = (), kernel: Kernel = "cheap",
+             rounding: Rounding = "each") -> Op:
     """Register an op elementwise in operands whose dtypes differ. ``operands``: "u64", "bits" (u32 or u64) or "float",
     one an operand; all floats have one dtype."""
 
@@ -232,7 +234,8 @@ def _on_bits(name: str, operands: Sequence[str], result: Callable[[Sequence[Tens
             return np.asarray(run(*arrays)).astype(dtype, copy=False).reshape(arrays[0].shape)
 
     return register(Op(name, infer, compute, derivative, Element(), frozenset({"elementwise", *traits}),
-                       lambda: (((*arrays,), {}) for arrays in samples()), doc))  # fmt: skip
+                       lambda: (((*arrays,), {}) for arrays in samples()), doc,
+                       Facts(arity=len(operands), kernel=kernel, rounding=rounding)))  # fmt: skip
 
 
 def _some_bits(n: int, dtype: np.dtype = U64) -> np.ndarray:
@@ -269,7 +272,7 @@ philox64 = _on_bits("philox64", ["u64"] * 3, _as(U64), reference.philox64, _bloc
 philox32 = _on_bits("philox32", ["u64"] * 3, _as(U32), reference.philox32, _block_samples,
                     "32 bits: word z % 4 of the Philox4x32-10 block with key x and counter (z // 4, y).")
 unit_uniform = _on_bits("unit_uniform", ["bits"], _float_width, reference.unit_uniform, _unit_samples,
-                        "Bits as a number in [0, 1): 53 of 64 bits as f64, 24 of 32 as f32.")
+                        "Bits as a number in [0, 1): 53 of 64 bits as f64, 24 of 32 as f32.", rounding="none")
 unit_normal = _on_bits("unit_normal", ["bits"], _float_width, reference.unit_normal, _unit_samples,
                        "Bits as a standard normal number, increasing in them: u64 gives f64, u32 gives f32.")
 unit_exponential = _on_bits("unit_exponential", ["bits"], _float_width, reference.unit_exponential, _unit_samples,
@@ -319,21 +322,21 @@ _ALPHAS = (0.3, 0.9, 1.0, 2.5, 40.0, 1e4, 0.0, -1.0, np.nan, np.inf)
 log_gamma_draw = _on_bits(
     "log_gamma_draw", ["u64", "float"], _float_type, partial(draws.gamma_draw, log=True), _shape_samples(_ALPHAS),
     "The logarithm of a gamma number with shape y and scale 1, from the stream of bits whose key is x.",
-    Elementwise((None, _log_partial), singular=True), ["implicit", "costly"])  # fmt: skip
+    Elementwise((None, _log_partial), singular=True), ["implicit", "costly"], "scalar")  # fmt: skip
 gamma_draw = _on_bits(
     "gamma_draw", ["u64", "float"], _float_type, draws.gamma_draw, _shape_samples(_ALPHAS),
     "A gamma number with shape y and scale 1, from the stream of bits whose key is x; `log_gamma_draw` does not "
     "underflow for small y.",
-    Elementwise((None, _gamma_partial), singular=True), ["implicit", "costly"])  # fmt: skip
+    Elementwise((None, _gamma_partial), singular=True), ["implicit", "costly"], "scalar")  # fmt: skip
 poisson_draw = _on_bits(
     "poisson_draw", ["u64", "float"], _as(DTYPES["i64"]), draws.poisson_draw,
     _shape_samples((0.0, 0.1, 3.0, 9.9, 10.0, 25.0, 1000.0, 6e4, -1.0, np.nan)),
     "A Poisson count of mean y, from the stream of bits whose key is x; -1 where there is no such distribution.",
-    traits=["costly"])  # fmt: skip
+    traits=["costly"], kernel="scalar")  # fmt: skip
 binomial_draw = _on_bits(
     "binomial_draw", ["u64", "float", "float"], _as(DTYPES["i64"]), draws.binomial_draw, _trial_samples,
     "The successes in y trials of probability z, from the stream of bits whose key is x; -1 where there is no such "
-    "distribution.", traits=["costly"])  # fmt: skip
+    "distribution.", traits=["costly"], kernel="scalar")  # fmt: skip
 
 
 def _wald_over_mean(out: Value, bits: Value, mean: Value, scale: Value) -> Value:
@@ -359,7 +362,7 @@ def _wald_samples() -> Iterator[tuple]:
 wald_draw = _on_bits(
     "wald_draw", ["u64", "float", "float"], _float_type, draws.wald_draw, _wald_samples,
     "A number of the inverse Gaussian distribution with mean y and scale z, from the stream of bits whose key is x.",
-    Elementwise((None, _wald_over_mean, _wald_over_scale), singular=True), ["implicit"])  # fmt: skip
+    Elementwise((None, _wald_over_mean, _wald_over_scale), singular=True), ["implicit"], "scalar")  # fmt: skip
 
 
 # --- functions of distributions ---------------------------------------------------------------------------------------
@@ -388,14 +391,17 @@ gamma_moment: Op = elementwise(
     "gamma_moment", 2, "f", draws.gamma_moment, (_over_alpha, _over_y), traits=["costly"],
     attrs=({"power": 0}, {"power": 1}, {"power": 2}),
     doc="The integral of log(t / exp(y))**power p(t) / (p(exp(y)) exp(y)) over t from 0 to exp(y), where p is the "
-        "gamma density of shape x; for exp(y) above x and 1, minus the integral from exp(y) on.")  # fmt: skip
+        "gamma density of shape x; for exp(y) above x and 1, minus the integral from exp(y) on.",
+    facts=Facts(kernel="scalar"))  # fmt: skip
 gamma_slope: Op = elementwise(
     "gamma_slope", 2, "f", draws.gamma_slope, (_slope_over_alpha, _slope_over_y), traits=["costly"],
-    doc="dy / dx along which the distribution function of the logarithm y of a gamma number of shape x stays the same.")
+    doc="dy / dx along which the distribution function of the logarithm y of a gamma number of shape x stays the same.",
+    facts=Facts(kernel="scalar"))
 normal_inverse: Op = elementwise(
     "normal_inverse", 1, "f", reference.normal_inverse,
     (lambda out, p: (2 * np.pi) ** 0.5 * exp(0.5 * out * out),), singular=True,
-    doc="z such that a standard normal number is at most z with probability x; accurate for small x.")  # fmt: skip
+    doc="z such that a standard normal number is at most z with probability x; accurate for small x.",
+    facts=Facts(exact=Exact(lambda mp, p: mp.sqrt(2) * mp.erfinv(2 * p - 1)), poles=True, kernel="cheap"))  # fmt: skip
 
 __all__ = ["below", "binomial_draw", "derive_key", "gamma_draw", "gamma_moment", "gamma_slope", "log_gamma_draw",
            "normal_inverse", "philox32", "philox64", "poisson_draw", "position", "random_bits", "split_key",

@@ -14,7 +14,8 @@ import numpy as np
 
 from symc.errors import InternalError, ShapeError
 from symc.ir.dim import product
-from symc.ir.op import Custom, Decompose, Derivative, Facts, Fold, Linear, Lowering, Op, lookup, register
+from symc.ir.facts import Facts
+from symc.ir.op import Custom, Decompose, Derivative, Fold, Linear, Lowering, Op, lookup, register
 from symc.ir.ops.arithmetic import abs_, complex_, conjugate, maximum, minimum, mulz, real
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import eq, isfinite, isnan, lt
@@ -57,9 +58,18 @@ def identity(kind: str, dtype: np.dtype) -> np.generic:
     return found(dtype)
 
 
+#: The reduction that a fold of each kind is, by the kind.
+FOLDS: dict[str, Op] = {}
+
+
+def gives_place(kind: str) -> bool:
+    """Whether a fold of ``kind`` gives where an element is, not what."""
+    return "positions" in FOLDS[kind].traits
+
+
 def reduction(name: str, kinds: str, reference: Callable, lowering: Lowering, derivative: Derivative | None = None, *,
               result: Callable[[np.dtype], np.dtype] = lambda d: d, nonempty: bool = False, single: bool = False,
-              traits: tuple[str, ...] = (), doc: str = "") -> Op:
+              traits: tuple[str, ...] = (), doc: str = "", facts: Facts | None = None) -> Op:
     """Register a reduction. ``nonempty``: has no value for no elements. ``single``: over exactly one axis."""
 
     def infer(t: TensorType, axes: Axes) -> TensorType:
@@ -80,9 +90,13 @@ def reduction(name: str, kinds: str, reference: Callable, lowering: Lowering, de
         with np.errstate(all="ignore"):
             return np.array(reference(x, axes[0] if single else tuple(axes)), result(x.dtype))
 
-    return register(Op(name, infer, run, derivative, lowering, frozenset({"reduction", *traits}),
-                       lambda: samples(kinds, nonempty, single), doc, Facts(
-                           kinds=kinds, nonempty=nonempty, requires=_some if nonempty else None)))
+    facts = facts or Facts()
+    facts.kinds, facts.nonempty, facts.requires = kinds, nonempty, _some if nonempty else None
+    op = register(Op(name, infer, run, derivative, lowering, frozenset({"reduction", *traits}),
+                     lambda: samples(kinds, nonempty, single), doc, facts))
+    if isinstance(lowering, Fold):
+        FOLDS.setdefault(lowering.kind, op)
+    return op
 
 
 def _some(v: Value):
@@ -117,7 +131,7 @@ def samples(kinds: str, nonempty: bool = False, single: bool = False) -> Iterato
 
 sum_ = reduction("sum", "iufc", lambda x, axis: np.sum(x, axis=axis, dtype=x.dtype), Fold("add"),
                  Linear(lambda g, v: (spread(g, v.operands[0], v.attrs["axes"]),)), traits=("complex_kernel",),
-                 doc="The sum over `axes`, in the operand's dtype.")
+                 doc="The sum over `axes`, in the operand's dtype.", facts=Facts(rounding="short", indeterminate=True))
 
 
 def _products_of_others(x: Value, axes: Axes) -> Value:
@@ -144,7 +158,8 @@ def _prod_vjp(g, v):
 
 prod = reduction("prod", "iufc", lambda x, axis: np.prod(x, axis=axis, dtype=x.dtype), Fold("mul"),
                  Custom(_prod_jvp, _prod_vjp), traits=("complex_kernel",),
-                 doc="The product over `axes`, in the operand's dtype. Its derivative divides by nothing.")
+                 doc="The product over `axes`, in the operand's dtype. Its derivative divides by nothing.",
+                 facts=Facts(underflow="nonzero", indeterminate=True))
 
 # --- extremes ---------------------------------------------------------------------------------------------------------
 
@@ -182,9 +197,9 @@ def _by_value(best: Callable[..., Value]) -> Callable[[Value], Value | None]:
 
 
 max_ = reduction("max", "biuf", np.max, Fold("maximum"), _EXTREME, nonempty=True, traits=("selects",),
-                 doc="The greatest element over `axes`.")
+                 doc="The greatest element over `axes`.", facts=Facts(rounding="zeros"))
 min_ = reduction("min", "biuf", np.min, Fold("minimum"), _EXTREME, nonempty=True, traits=("selects",),
-                 doc="The least element over `axes`.")
+                 doc="The least element over `axes`.", facts=Facts(rounding="zeros"))
 argmax = reduction("argmax", "biuf", np.argmax, Fold("argmax"), result=lambda d: DTYPES["i64"], nonempty=True,
                    traits=("positions",), single=True,
                    doc="Where the greatest element along the one axis in `axes` is, as i64: the first of equals.")
@@ -193,9 +208,13 @@ argmin = reduction("argmin", "biuf", np.argmin, Fold("argmin"), result=lambda d:
                    doc="Where the least element along the one axis in `axes` is, as i64: the first of equals.")
 argmax.facts.find_places, argmin.facts.find_places = _by_value(max_), _by_value(min_)
 sup = reduction("sup", "f", lambda x, axis: np.max(x, axis=axis, initial=-np.inf), Fold("maximum"), _EXTREME,
-                traits=("selects",), doc="The greatest element over `axes`, and -inf if there is none.")
+                traits=("selects",), doc="The greatest element over `axes`, and -inf if there is none.",
+                facts=Facts(rounding="zeros"))
 any_ = reduction("any", "b", np.any, Fold("or"), doc="Whether some element over `axes` is true.")
 all_ = reduction("all", "b", np.all, Fold("and"), doc="Whether every element over `axes` is true.")
+
+#: By the names of these reductions: the op that puts together what those of the parts are.
+COMBINING = {op.name: lookup(kind) for kind, op in FOLDS.items() if not gives_place(kind)}
 
 # --- stable forms -----------------------------------------------------------------------------------------------------
 
@@ -237,7 +256,8 @@ def _logsumexp_vjp(g: Value, v: Value) -> tuple[Value]:
 
 logsumexp = reduction("logsumexp", "f", _logsumexp, Decompose(_logsumexp_parts), Custom(
     lambda t, v: _where_any(v, sum_(mulz(t[0], _softmax(v)), axes=v.attrs["axes"])), _logsumexp_vjp),
-    doc="log(sum(exp(x))) over `axes`, without overflow. Its gradient is the softmax.")
+    doc="log(sum(exp(x))) over `axes`, without overflow. Its gradient is the softmax.",
+    facts=Facts(indeterminate=True, absolute=True))
 
 
 def _norm(x, axis):
@@ -288,4 +308,5 @@ def _norm_vjp(g, v):
 
 
 norm = reduction("norm", "fc", _norm, Decompose(_norm_parts), Custom(_norm_jvp, _norm_vjp), result=real_dtype,
-                 doc="The square root of the sum of |x|**2 over `axes`, without overflow on the way.")
+                 doc="The square root of the sum of |x|**2 over `axes`, without overflow on the way.",
+                 facts=Facts(indeterminate=True))

@@ -14,7 +14,8 @@ import numpy as np
 
 from symc.errors import InternalError
 from symc.ir.dim import Size
-from symc.ir.op import Extern, Facts, Linear, Op, Regional, View, lookup, register
+from symc.ir.facts import Facts
+from symc.ir.op import Extern, Linear, Op, Regional, View, lookup, register
 from symc.ir.ops.batching import spread
 from symc.ir.ops.kernel import results_type
 from symc.ir.types import TensorType, TupleType, Type
@@ -92,7 +93,7 @@ checkpoint = register(Op(
     frozenset({"inline"}),
     samples=_checkpoint_samples,
     doc="The region's results. For a derivative its values are computed again; `policy` says which are kept instead: "
-    "nothing, or dots (matrix products). The pass `inline` replaces it by its region.",
+    "nothing, or dots (matrix products). The pass `inline` replaces it by its region.", facts=Facts(rounding="none"),
 ))  # fmt: skip
 
 __all__ = ["POLICIES", "again", "checkpoint"]

@@ -8,7 +8,8 @@ import numpy as np
 
 from symc.errors import DTypeError, InternalError, ShapeError
 from symc.ir.dim import Size, known_equal
-from symc.ir.op import Element, Facts, Op, register
+from symc.ir.facts import Facts
+from symc.ir.op import Element, Op, register
 from symc.ir.ops.elementwise import check_kind
 from symc.ir.ops.kernel import bisect, load
 from symc.ir.ops.leaf import scalar

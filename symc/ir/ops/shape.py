@@ -12,7 +12,8 @@ import numpy as np
 
 from symc.errors import IndexingError, InternalError, ShapeError
 from symc.ir.dim import Size, ceildiv, floordiv, known_equal, mod, product
-from symc.ir.op import Element, Facts, Linear, Op, View, lookup, register
+from symc.ir.facts import Facts
+from symc.ir.op import Element, Linear, Op, View, lookup, register
 from symc.ir.ops.leaf import scalar
 from symc.ir.types import TensorType
 from symc.ir.value import Value
@@ -113,7 +114,7 @@ reshape: Op = register(Op(
                   ((np.ones(()),), dict(shape=(1,))),
                   ((np.ones((0, 3)),), dict(shape=(3, 0)))]),
     "The same elements in row-major order, in another shape.",
-    Facts(element=Element(_reshape_element)),
+    Facts(element=_reshape_element),
 ))  # fmt: skip
 
 
@@ -370,7 +371,7 @@ ensure_shape: Op = register(Op(
     View(), frozenset({"movement"}),
     lambda: iter([((np.ones((2, 3)),), dict(shape=(2, 3)))]),
     "The operand, whose sizes are asserted to be `shape`: the source of guards.",
-    Facts(element=Element(lambda v, index, at: at(0, index))),
+    Facts(element=lambda v, index, at: at(0, index)),
 ))  # fmt: skip
 
 __all__ = ["broadcast", "ceildiv", "concat", "ensure_shape", "flip", "floordiv", "mod", "pad", "reshape", "slice_",

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from symc.errors import IndexingError, ShapeError
-from symc.ir.op import Custom, Decompose, Facts, Op, register
+from symc.ir.facts import Facts
+from symc.ir.op import Custom, Decompose, Op, register
 from symc.ir.ops.arithmetic import mulz
 from symc.ir.ops.compare import eq, isfinite
 from symc.ir.ops.elementwise import check_kind, like
@@ -28,7 +29,7 @@ from symc.ir.types import TensorType
 from symc.ir.value import Value
 
 
-def _register(name: str, reference: Callable, parts: Callable, derivative: Custom, doc: str) -> Op:
+def _register(name: str, reference: Callable, parts: Callable, derivative: Custom, facts: Facts, doc: str) -> Op:
     def infer(t: TensorType, axes: Axes) -> TensorType:
         check_axes(name, t, axes)
         check_kind(name, t, "f")
@@ -43,8 +44,9 @@ def _register(name: str, reference: Callable, parts: Callable, derivative: Custo
     def batch(v, operands, flags, n):
         return v.op(operands[0], axes=tuple(a + 1 for a in v.attrs["axes"]))
 
+    facts.kinds, facts.batch = "f", batch
     return register(Op(name, infer, run, derivative, Decompose(parts), samples=lambda: samples("f"), doc=doc,
-                       facts=Facts(kinds="f", batch=batch)))
+                       facts=facts))
 
 
 def _total(g: Value, v: Value) -> Value:
@@ -75,6 +77,7 @@ def _softmax_reference(x, axis):
 softmax = _register(
     "softmax", _softmax_reference, _softmax_parts,
     Custom(lambda t, v: _softmax_change(t[0], v), lambda g, v: (_softmax_change(g, v),)),
+    Facts(underflow="always", indeterminate=True, shifted=True),
     "exp(x) / sum(exp(x)) along `axes`, without overflow.")
 
 # --- its logarithm ----------------------------------------------------------------------------------------------------
@@ -94,6 +97,7 @@ log_softmax = _register(
     "log_softmax", lambda x, axis: x - np.log(np.sum(np.exp(x), axis=axis, keepdims=True)), _log_softmax_parts,
     Custom(lambda t, v: t[0] - _total(mulz(t[0], _probabilities(v)), v),
            lambda g, v: (g - mulz(_total(g, v), _probabilities(v)),)),
+    Facts(indeterminate=True, shifted=True, absolute=True),
     "x - logsumexp(x) along `axes`; exact digits are kept for large x, because x - max(x) comes first.")
 
 # --- its logarithm at one place in each row ---------------------------------------------------------------------------
@@ -162,5 +166,5 @@ log_softmax_at = register(Op(
     "log_softmax_at", _at_infer, _at_reference, Custom(_at_jvp, _at_vjp), Decompose(_at_parts),
     frozenset({"selects"}), _at_samples,
     "The logarithm of softmax along `axis`, at one place in each row: minus the cross-entropy with one-hot labels.",
-    facts=Facts(kinds="f", batch=_at_batch),
+    facts=Facts(kinds="f", batch=_at_batch, absolute=True),
 ))  # fmt: skip

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from symc.errors import LinAlgError
-from symc.ir.op import Custom, Decompose, Extern, Facts, Op, register
+from symc.ir.facts import Facts
+from symc.ir.op import Custom, Decompose, Extern, Op, register
 from symc.ir.ops.arithmetic import conjugate
 from symc.ir.ops.factor import lu_factor, triangular, unit_lower
 from symc.ir.ops.logic import where
@@ -145,7 +146,7 @@ solve_triangular = register(Op(
     Extern("solve_triangular"), frozenset({"linear_solve"}), _triangular_samples,
     "The x of op(a) @ x = b. Only the lower (or, without `lower`, the upper) triangle of a is read, and its diagonal "
     "is taken as ones with `unit`. `trans` says what op is: 'n' nothing, 't' the transpose, 'c' conjugated too.",
-    Facts(kinds="fc", batch=batch_columns),
+    Facts(kinds="fc", batch=batch_columns, rounding="norm"),
 ))  # fmt: skip
 
 # --- with the factors of LU -------------------------------------------------------------------------------------------
@@ -215,7 +216,7 @@ lu_solve = register(Op(
     Extern("lu_solve"), frozenset({"linear_solve"}), _lu_solve_samples,
     "The x of op(a) @ x = b, given (lu, perm) of `lu_factor` of a. `trans` says what op is: 'n' nothing, 't' the "
     "transpose, 'c' conjugated too.",
-    Facts(kinds="fc", batch=batch_columns),
+    Facts(kinds="fc", batch=batch_columns, rounding="norm"),
 ))  # fmt: skip
 
 # --- with the factor of Cholesky --------------------------------------------------------------------------------------
@@ -259,7 +260,7 @@ def _cho_solve_samples() -> Iterator[Sample]:
 cho_solve = register(Op(
     "cho_solve", _cho_solve_infer, _cho_solve_reference, Custom(_cho_solve_jvp, _cho_solve_vjp),
     Decompose(_cho_solve_parts), frozenset({"linear_solve"}), _cho_solve_samples,
-    "The x of l @ l^H @ x = b, given the lower triangle l.", Facts(kinds="fc", batch=batch_columns),
+    "The x of l @ l^H @ x = b, given the lower triangle l.", Facts(kinds="fc", batch=batch_columns, rounding="norm"),
 ))  # fmt: skip
 
 # --- solve and inverse ------------------------------------------------------------------------------------------------
@@ -297,7 +298,7 @@ def _solve_reference(a, b):
 solve = register(Op(
     "solve", _solve_infer, _solve_reference, Custom(_solve_jvp, _solve_vjp),
     Decompose(lambda v: factored(v.operands[0], v.operands[1])), frozenset({"linear_solve"}), _solve_samples,
-    "The x of a @ x = b.", Facts(kinds="fc", batch=batch_columns),
+    "The x of a @ x = b.", Facts(kinds="fc", batch=batch_columns, rounding="norm", indeterminate=True),
 ))  # fmt: skip
 
 
@@ -324,7 +325,7 @@ inv = register(Op(
     "inv", _inv_infer, lambda a: checked(SINGULAR, np.linalg.inv, a, help=ANY),
     Custom(_inv_jvp, _inv_vjp),
     Decompose(lambda v: factored(v.operands[0], eye(v.type))), frozenset({"linear_solve"}), square_samples,
-    "The inverse.", Facts(kinds="fc", batch=batch_leading),
+    "The inverse.", Facts(kinds="fc", batch=batch_leading, rounding="norm"),
 ))  # fmt: skip
 
 __all__ = ["cho_solve", "inv", "lu_solve", "solve", "solve_triangular"]

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
-from symc.ir.op import Custom, Extern, Facts, Op, Sorting, register
+from symc.ir.facts import Facts
+from symc.ir.op import Custom, Extern, Op, Sorting, register
 from symc.ir.ops.cumulative import check_axis
 from symc.ir.ops.elementwise import check_kind, like
 from symc.ir.ops.index import gather, scatter
@@ -57,7 +58,7 @@ def _sort_vjp(g, v):
 sort = register(Op(
     "sort", _infer("sort"), lambda x, axis: np.sort(x, axis, kind="stable"), Custom(_sort_jvp, _sort_vjp),
     Sorting(places=False), samples=_samples, doc="The elements along `axis` from least to greatest.",
-    facts=Facts(kinds=ORDERED),
+    facts=Facts(kinds=ORDERED, rounding="none"),
 ))  # fmt: skip
 argsort = register(Op(
     "argsort", _infer("argsort", DTYPES["i64"]), lambda x, axis: np.argsort(x, axis, kind="stable").astype(np.int64),

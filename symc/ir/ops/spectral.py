@@ -16,7 +16,8 @@ import numpy as np
 
 from symc.errors import GradientError
 from symc.ir.dim import minimum
-from symc.ir.op import Custom, Extern, Facts, Op, lookup, register
+from symc.ir.facts import Facts
+from symc.ir.op import Custom, Extern, Op, lookup, register
 from symc.ir.ops.arithmetic import conjugate
 from symc.ir.ops.matrix import (
     Sample,
@@ -115,7 +116,7 @@ eigh = register(Op(
     frozenset({"factorization"}), _hermitian_samples,
     "(w, v): ascending eigenvalues and orthonormal eigenvectors (columns) of the hermitian matrix whose lower (or, "
     "without `lower`, upper) triangle is read.",
-    Facts(kinds="fc", batch=batch_leading),
+    Facts(kinds="fc", batch=batch_leading, rounding="norm", vectors=((1,), ())),
 ))  # fmt: skip
 
 
@@ -142,7 +143,7 @@ eigvalsh = register(Op(
     "eigvalsh", _eigvalsh_infer, _eigvalsh_reference, Custom(_eigvalsh_jvp, _eigvalsh_vjp), Extern("eigvalsh"),
     samples=_hermitian_samples,
     doc="The ascending eigenvalues of the hermitian matrix whose lower (or upper) triangle is read.",
-    facts=Facts(kinds="fc", batch=batch_leading),
+    facts=Facts(kinds="fc", batch=batch_leading, rounding="norm"),
 ))  # fmt: skip
 
 # --- any square matrix ------------------------------------------------------------------------------------------------
@@ -197,7 +198,7 @@ eig = register(Op(
     "eig", _eig_infer, _eig_reference, Custom(_eig_jvp, _eig_vjp), Extern("eig"),
     frozenset({"factorization", "python"}), _general_samples,
     "(w, v): eigenvalues, in no particular order, and eigenvectors (columns of length 1), always complex.",
-    Facts(kinds="fc", batch=batch_leading),
+    Facts(kinds="fc", batch=batch_leading, rounding="norm", vectors=((1,), ())),
 ))  # fmt: skip
 
 
@@ -223,7 +224,7 @@ def _eigvals_vjp(g, v):
 eigvals = register(Op(
     "eigvals", _eigvals_infer, _eigvals_reference, Custom(_eigvals_jvp, _eigvals_vjp), Extern("eigvals"),
     frozenset({"python"}), samples=_general_samples, doc="The eigenvalues, always complex, in the order of `eig`.",
-    facts=Facts(kinds="fc", batch=batch_leading),
+    facts=Facts(kinds="fc", batch=batch_leading, rounding="norm"),
 ))  # fmt: skip
 
 # --- singular values --------------------------------------------------------------------------------------------------
@@ -328,7 +329,7 @@ svd = register(Op(
     frozenset({"factorization"}), _svd_samples,
     "(u, s, vh): a = u @ diag(s) @ vh, with s descending and orthonormal columns in u and rows in vh: min(m, n) of "
     "them, or with `full` as many as make them square.",
-    Facts(kinds="fc", batch=batch_leading),
+    Facts(kinds="fc", batch=batch_leading, rounding="norm", vectors=((0,), (2,))),
 ))  # fmt: skip
 
 
@@ -354,7 +355,7 @@ def _svdvals_vjp(g, v):
 svdvals = register(Op(
     "svdvals", _svdvals_infer, _svdvals_reference, Custom(_svdvals_jvp, _svdvals_vjp), Extern("svdvals"),
     samples=lambda: _matrix_samples([{}]), doc="The singular values, descending.",
-    facts=Facts(kinds="fc", batch=batch_leading),
+    facts=Facts(kinds="fc", batch=batch_leading, rounding="norm"),
 ))  # fmt: skip
 
 __all__ = ["eig", "eigh", "eigvals", "eigvalsh", "svd", "svdvals"]

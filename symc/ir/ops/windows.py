@@ -16,7 +16,8 @@ import numpy as np
 
 from symc.errors import DTypeError, InternalError, ShapeError
 from symc.ir.dim import Size, floordiv, known_nonnegative
-from symc.ir.op import Element, Facts, Linear, Op, Update, register, splat
+from symc.ir.facts import Facts
+from symc.ir.op import Element, Linear, Op, Update, register, splat
 from symc.ir.ops.shape import pad, reshape, slice_
 from symc.ir.types import TensorType
 from symc.ir.value import Value

@@ -17,9 +17,9 @@ from typing import Any
 from symc.errors import InternalError, PipelineError
 from symc.ir import extensions, location
 from symc.ir.bodies import is_control
+from symc.ir.facts import Facts
 from symc.ir.function import Function, with_sizes_unified
 from symc.ir.garbage import no_collections
-from symc.ir.op import Facts
 from symc.ir.ops.shape import ensure_shape
 from symc.ir.phases import phase
 from symc.ir.record import dataclass, field, fields

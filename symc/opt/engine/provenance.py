@@ -14,20 +14,6 @@ from symc.ir.text import splat_of
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
 
-INFIX = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "div": "/",
-    "pow": "**",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "eq": "==",
-    "ne": "!=",
-}
-
 
 class Firing(NamedTuple):
     """Rule ``rule`` replaced ``old`` by ``new`` during a pass; ``lines`` are the user's lines of what was replaced."""
@@ -130,8 +116,7 @@ def _expression(v: Value, depth: int, names: Mapping[Value, str]) -> tuple[str, 
     if depth == 0:
         return "...", ATOM
     parts = [_expression(o, depth - 1, names) for o in v.operands]
-    if v.op.name in INFIX:
-        sign = INFIX[v.op.name]
+    if sign := v.op.facts.symbol:
         first, second = BINDS.get(sign, (COMPARED + 1, COMPARED + 1))
         text = f"{_within(parts[0], first)} {sign} {_within(parts[1], second)}"
         return text, min(first, second)

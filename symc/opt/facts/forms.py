@@ -135,8 +135,6 @@ def common_axes(source: Sequence[Size], target: Sequence[Size]) -> dict[int, int
 
 # --- diagonals --------------------------------------------------------------------------------------------------------
 
-_SWAPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
-
 
 @dataclass(frozen=True)
 class Band:
@@ -157,14 +155,14 @@ def band_of(v: Value) -> Band | None:
         inner = band_of(v.operands[0])
         places = v.attrs["axes"]
         return inner and Band(places[inner.row], places[inner.column], inner.relation, inner.offset)
-    if v.op.name not in _SWAPPED:
+    if not v.op.facts.mirror:
         return None
     x, y = (steps_of(o) for o in v.operands)
     if x is None or y is None or x.axis is None or y.axis is None or x.axis == y.axis or x.step != 1 or y.step != 1:
         return None
     relation = v.op.name
     if x.axis < y.axis:
-        x, y, relation = y, x, _SWAPPED[relation]
+        x, y, relation = y, x, v.op.facts.mirror
     assert x.axis is not None and y.axis is not None
     return Band(y.axis, x.axis, relation, y.start - x.start)
 

@@ -24,7 +24,7 @@ def element_form(v: Value) -> Element | None:
     if isinstance(v.op.lowering, Element):
         return v.op.lowering
     if v.op.facts.element is not None and _only_unit_axes(v):
-        return v.op.facts.element
+        return Element(v.op.facts.element)
     return None
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 
 from symc.ir.dim import Size, product
 from symc.ir.op import Fold
+from symc.ir.ops.reduce import gives_place
 from symc.ir.traverse import postorder
 from symc.ir.value import Region, Value
 
@@ -22,8 +23,6 @@ from symc.ir.value import Region, Value
 MOST = 16384
 #: Loops along fewer elements than this are not worth giving up the one loop over all that a kernel without folds is.
 LEAST = 16
-
-_KINDS = ("add", "mul", "maximum", "minimum", "and", "or")
 
 
 def trailing(shape: tuple[Size, ...], axes: tuple[int, ...] | None) -> bool:
@@ -34,7 +33,7 @@ def trailing(shape: tuple[Size, ...], axes: tuple[int, ...] | None) -> bool:
 def can_be_late(v: Value, rows: bool) -> bool:
     """Whether a fold may be computed beside rows, and is worth it. ``rows``: there are folds along the last axes."""
     form, axes, shape = v.op.lowering, v.attrs["axes"], v.operands[0].shape
-    if not isinstance(form, Fold) or form.kind not in _KINDS or v.dtype.kind == "c" or v.dtype.str[1:] == "f2":
+    if not isinstance(form, Fold) or gives_place(form.kind) or v.dtype.kind == "c" or v.dtype.str[1:] == "f2":
         return False
     if axes != tuple(range(len(axes))) or len(axes) == len(shape):
         return False

@@ -25,6 +25,7 @@ from symc.ir.ops.kernel import fused, load, results_of
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.loop import INDEX, loop, pack
+from symc.ir.ops.reduce import gives_place
 from symc.ir.ops.remat import again
 from symc.ir.reference import run_values
 from symc.ir.requires import required
@@ -223,9 +224,8 @@ class _Body:
             return self._dot(v, *operands)
         if "searches" in v.op.traits and not isinstance(operands[0], _Array):
             raise TooLarge
-        form = form if isinstance(form, Element) else v.op.facts.element
-        if form is not None:
-            f = form.f
+        if isinstance(form, Element) or v.op.facts.element is not None:
+            f = form.f if isinstance(form, Element) else v.op.facts.element
             if f is None:
                 flat = [_scalars(o) for o in operands]
                 return [make(v.op, parts, v.attrs) for parts in zip(*flat, strict=True)] if flat else [v]
@@ -236,7 +236,7 @@ class _Body:
         raise TooLarge
 
     def _fold(self, v: Value, form: Fold, x: Elements) -> Scalars:
-        if form.kind in ("argmax", "argmin"):
+        if gives_place(form.kind):
             raise TooLarge
         axes = v.attrs["axes"]
         sums: dict[tuple[int, ...], Value] = {}

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from symc.ir.op import lookup, splat
 from symc.ir.ops.index import gather
-from symc.ir.ops.reduce import sum_
+from symc.ir.ops.reduce import COMBINING, sum_
 from symc.ir.ops.shape import broadcast, concat, reshape, slice_, transpose
 from symc.ir.text import splat_of
 from symc.ir.types import TensorType
-from symc.ir.value import Value, make
+from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import example, leaves
 from symc.opt.facts.forms import unit_axes
@@ -247,11 +247,8 @@ def concat_of_reshapes(v: Value) -> Value | None:
     return reshape(concat(*sources, axis=back[axis]), shape=v.shape) if first.ndim else None
 
 
-_PAIRS = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum", "any": "or", "all": "and"}
-
-
 @rewrite(
-    *_PAIRS,
+    *COMBINING,
     exact=False,
     needs=["concat"],
     equation="sum(stack(x, y), 0) -> x + y",
@@ -271,6 +268,6 @@ def reduce_of_stack(v: Value) -> Value | None:
     shape = tuple(s for a, s in enumerate(c.shape) if a != axis)
     total = reshape(c.operands[0], shape=shape)
     for o in c.operands[1:]:
-        total = make(lookup(_PAIRS[v.op.name]), (total, reshape(o, shape=shape)))
+        total = COMBINING[v.op.name](total, reshape(o, shape=shape))
     left = tuple(a - (a > axis) for a in axes if a != axis)
     return v.op(total, axes=left) if left else total

@@ -20,7 +20,7 @@ from symc.ir.ops.logic import where
 from symc.ir.ops.math import log
 from symc.ir.ops.matrix import product, swapped
 from symc.ir.ops.shape import broadcast, reshape, transpose
-from symc.ir.ops.solve import inv, solve
+from symc.ir.ops.solve import cho_solve, inv, lu_solve, solve, solve_triangular
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
@@ -120,7 +120,8 @@ def solve_with_inverse(v: Value) -> Value | None:
     return product(bare(a).operands[0], b) if bare(a).op is inv else None
 
 
-SOLVES = ("solve", "lu_solve", "cho_solve", "solve_triangular")
+#: Solutions for right sides.
+SOLVES = tuple(op.name for op in (solve, lu_solve, cho_solve, solve_triangular))
 
 
 def number_and_rest(b: Value) -> tuple[Value, Value] | None:

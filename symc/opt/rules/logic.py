@@ -8,7 +8,7 @@ from __future__ import annotations
 from symc.ir.dim import size_name
 from symc.ir.op import lookup, splat
 from symc.ir.ops.cast import cast
-from symc.ir.ops.compare import eq, gt, lt, ne
+from symc.ir.ops.compare import COMPARISONS, eq, gt, lt, ne
 from symc.ir.ops.logic import and_, not_, or_, where, xor
 from symc.ir.ops.reduce import all_, any_
 from symc.ir.text import splat_of
@@ -168,11 +168,8 @@ def compared_difference(v: Value) -> Value | None:
     return None if number is None else make(v.op, (d.operands[0], splat((-number)[()], d.type)))
 
 
-_MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
-
-
 @rewrite(
-    *_MIRRORED,
+    *[op.name for op in COMPARISONS],
     exact=True,
     kinds="f",
     needs=["neg"],
@@ -194,7 +191,7 @@ def compared_signs(v: Value) -> Value | None:
         other = y.operands[0]
     else:
         return None
-    return make(lookup(_MIRRORED[v.op.name]), (x.operands[0], other))
+    return make(lookup(v.op.facts.mirror), (x.operands[0], other))
 
 
 @rewrite(

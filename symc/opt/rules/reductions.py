@@ -13,7 +13,7 @@ from symc.ir.op import lookup, splat
 from symc.ir.ops.arithmetic import abs_, maximum, minimum
 from symc.ir.ops.cumulative import cumsum
 from symc.ir.ops.linalg import dot
-from symc.ir.ops.reduce import max_, min_, prod, sum_
+from symc.ir.ops.reduce import COMBINING, max_, min_, prod, sum_
 from symc.ir.ops.shape import broadcast, concat, inverse_permutation, reshape, slice_, transpose
 from symc.ir.text import splat_of
 from symc.ir.value import Value
@@ -23,7 +23,6 @@ from symc.opt.engine.pattern import example, flatten, join, leaves
 
 #: Parts of a concatenation that are reduced one by one.
 MOST_PARTS = 4
-_COMBINE = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum", "any": "or", "all": "and"}
 
 
 def _leaf(*shape: int) -> Value:
@@ -225,7 +224,7 @@ def end_of_cumsum(v: Value) -> Value | None:
 
 
 @rewrite(
-    *_COMBINE,
+    *COMBINING,
     kinds="biuf",
     needs=["concat"],
     tags=["reassociate"],
@@ -243,7 +242,7 @@ def reduce_of_concat(v: Value, context) -> Value | None:
         return None
     if v.op.name in ("max", "min") and not all(_has_elements(x, axes) for x in c.operands):
         return None
-    return functools.reduce(lookup(_COMBINE[v.op.name]), [v.op(x, axes=axes) for x in c.operands])
+    return functools.reduce(COMBINING[v.op.name], [v.op(x, axes=axes) for x in c.operands])
 
 
 def _has_elements(x: Value, axes: Sequence[int]) -> bool:

@@ -219,10 +219,6 @@ def _compare(name: str) -> Value:
     return lookup(name)(x, x)
 
 
-NEGATIONS = {"eq": "ne", "ne": "eq"}
-ORDER = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
-
-
 @rewrite(
     "not",
     exact=True,
@@ -234,10 +230,8 @@ def negated_comparison(v: Value) -> Value | None:
     (x,) = v.operands
     if v.dtype.kind != "b":
         return None
-    name = NEGATIONS.get(x.op.name)
-    if name is None and x.op.name in ORDER and x.operands[0].dtype.kind in "biu":
-        name = ORDER[x.op.name]
-    return None if name is None else make(_op(name), x.operands)
+    name, total = x.op.facts.opposite, "commutative" in x.op.traits
+    return make(_op(name), x.operands) if name and (total or x.operands[0].dtype.kind in "biu") else None
 
 
 def _op(name: str):

@@ -13,7 +13,7 @@ from symc.ir.op import lookup, splat
 from symc.ir.ops.arithmetic import mul, mulz, neg
 from symc.ir.ops.cast import cast
 from symc.ir.ops.leaf import size
-from symc.ir.ops.reduce import sum_
+from symc.ir.ops.reduce import COMBINING, sum_
 from symc.ir.ops.shape import broadcast, reshape, transpose
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
@@ -127,7 +127,7 @@ def elementwise_of_reshapes(v: Value) -> Value | None:
 
 # --- reductions of movements ------------------------------------------------------------------------------------------
 
-FOLDS = ("sum", "prod", "max", "min", "any", "all")
+FOLDS = tuple(COMBINING)
 
 
 @rewrite(

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from symc.ir.dim import known_nonnegative
-from symc.ir.op import lookup, splat
-from symc.ir.ops.index import dynamic_slice, dynamic_update_slice, gather, scatter
+from symc.ir.op import splat
+from symc.ir.ops.index import SCATTER_MODES, combining, dynamic_slice, dynamic_update_slice, gather, scatter
 from symc.ir.ops.leaf import iota, scalar
 from symc.ir.ops.shape import flip, pad, slice_, transpose
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPES
-from symc.ir.value import Value, make
+from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import example, is_number, leaves
 from symc.opt.facts.forms import steps_of
@@ -90,27 +90,26 @@ def dead_store(v: Value) -> Value | None:
     return scatter(x.operands[0], u, *indices, **v.attrs)
 
 
-_MERGED = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum"}
-
-
 @rewrite(
     "scatter",
     exact=False,
     needs=["scatter"],
     equation="x.at[i].add(y).at[i].add(z) -> x.at[i].add(y + z)",
-    examples=lambda: [_put(_put(x, u, i, mode), _leaf(4, 2), i, mode) for x, u, i in [_three()] for mode in _MERGED],
+    examples=lambda: [
+        _put(_put(x, u, i, mode), _leaf(4, 2), i, mode) for x, u, i in [_three()] for mode in SCATTER_MODES
+    ],
     written=lambda sc: example(lambda x, i: x.at[i].add(x[:3]).at[i].add(2.0), _user(sc, "xi")),
 )
 def merged_updates(v: Value, context) -> Value | None:
     """One update for two."""
     x, u, *indices = v.operands
     mode = v.attrs["mode"]
-    if mode not in _MERGED or x.op.name != "scatter" or x.attrs != v.attrs or not context.single_use(x):
+    combine = combining(mode)
+    if combine is None or x.op.name != "scatter" or x.attrs != v.attrs or not context.single_use(x):
         return None
     if not same_places(v, x):
         return None
-    both = make(lookup(_MERGED[mode]), (x.operands[1], u))
-    return scatter(x.operands[0], both, *indices, **v.attrs)
+    return scatter(x.operands[0], combine(x.operands[1], u), *indices, **v.attrs)
 
 
 @rewrite(
@@ -276,9 +275,9 @@ def update_by_count(v: Value) -> Value | None:
     first, _ = steps.ends(n)
     u = transpose(u, perm=(*range(1, axis + 1), 0, *range(axis + 1, u.ndim)))
     start = tuple(first if a == axis else 0 for a in range(x.ndim))
-    if v.attrs["mode"] != "set":
-        old = slice_(x, start=start, size=u.shape, step=(1,) * x.ndim)
-        u = make(lookup(_MERGED[v.attrs["mode"]]), (old, u))
+    combine = combining(v.attrs["mode"])
+    if combine is not None:
+        u = combine(slice_(x, start=start, size=u.shape, step=(1,) * x.ndim), u)
     zero = scalar(0, I64)
     return dynamic_update_slice(x, u, *[number_like(first, zero) if a == axis else zero for a in range(x.ndim)])
 
@@ -307,9 +306,8 @@ def read_of_write(v: Value) -> Value | str | None:
     if not names_no_place_twice(w):
         return "the index may name a place twice"
     u, mode = w.operands[1], w.attrs["mode"]
-    if mode == "set":
-        return u
-    return make(lookup(_MERGED[mode]), (gather(w.operands[0], *v.operands[1:], **v.attrs), u))
+    combine = combining(mode)
+    return u if combine is None else combine(gather(w.operands[0], *v.operands[1:], **v.attrs), u)
 
 
 @rewrite(

@@ -10,14 +10,8 @@ import numpy as np
 from symc.ir.types import TupleType
 from symc.ir.value import Value
 
-#: Ops that are right up to rounding of the largest number of a matrix, not of each.
-NORMWISE = frozenset({"inv", "solve", "det", "slogdet", "lu_factor", "lu_solve", "cholesky", "cho_solve", "qr", "svd",
-                      "solve_triangular", "svdvals", "eigh", "eigvalsh", "eig", "eigvals", "expm", "pinv"})  # fmt: skip
 #: What remains of a sum may be 0 if a run moves it by more than one part of so many.
 CANCELLED = 48.0
-#: Ops with a pole at 0, and which operand that is of.
-DIVISORS = {"div": 1, "mod": 1, "fmod": 1, "floordiv": 1, "pow": 0, "log": 0, "log2": 0, "log10": 0, "lgamma": 0,
-            "digamma": 0, "trigamma": 0, "polygamma": 0}  # fmt: skip
 
 
 class Decisions:
@@ -36,8 +30,8 @@ class Decisions:
     def note(self, v: Value, operands: Sequence[Any]) -> None:
         """The operands of a value in the run that the others are compared with."""
         self._finite = self._finite and all_finite(operands)
-        self.factorized |= v.op.name in NORMWISE and not self._finite
-        divisor = DIVISORS.get(v.op.name)
+        self.factorized |= v.op.facts.rounding == "norm" and not self._finite
+        divisor = v.op.facts.divisor
         if _decides(v) or divisor is not None:
             self._found.append((v, [np.array(a) if np.asarray(a).dtype.kind == "f" and divisor in (None, k) else None
                                     for k, a in enumerate(operands)]))
@@ -47,7 +41,7 @@ class Decisions:
         steps = iter(self._found)
 
         def undecided(v: Value, operands: list[Any]) -> list[Any]:
-            divides = v.op.name in DIVISORS
+            divides = v.op.facts.divisor is not None
             before, first = next(steps, (None, [])) if divides or _decides(v) else (None, [])
             if before is not v or all(x is None for x in first):
                 return operands

@@ -8,26 +8,13 @@ from typing import Any
 import numpy as np
 
 from symc.ir.function import Function
-from symc.ir.op import Element, lookup
+from symc.ir.op import Element, Op, is_lossless
 from symc.ir.ops.linalg import dot_reference
 from symc.ir.types import TupleType
 from symc.ir.value import Value
-from symc.tools.debugging.decisions import NORMWISE, Decisions, all_finite
+from symc.tools.debugging.decisions import Decisions, all_finite
 from symc.tools.debugging.observe import by_reference, evaluate
 
-#: Ops that lose nothing: their results are not moved, so that equal numbers stay equal.
-EXACT = frozenset({
-    "param", "get", "constant", "broadcast", "reshape", "transpose", "slice", "pad", "concat", "gather", "where", "neg",
-    "abs", "conj", "real", "imag", "complex", "maximum", "minimum", "fmax", "fmin", "max", "min", "floor", "ceil",
-    "rint", "trunc", "sign", "copysign", "sort", "dynamic_slice", "dynamic_update_slice", "ensure_shape", "scan",
-    "while", "cond", "checkpoint", "call", "print", "assert", "after", "stop_gradient", "grad_scale", "random_bits",
-    "unit_uniform", "iota", "size", "assume", "again", "isnan", "breakpoint",
-})  # fmt: skip
-#: Those of them whose zeros are computed: which sign such a zero has, a rule that is not exact may change.
-SIGNED = frozenset({"abs", "neg", "maximum", "minimum", "fmax", "fmin", "max", "min", "floor", "ceil", "rint", "trunc",
-                    "sign", "copysign", "where"})  # fmt: skip
-#: Ops that are exact on short numbers (few bits), which tests are full of: 0, 1, -2.5.
-EXACT_ON_SHORT = frozenset({"add", "sub", "mul", "sum", "dot", "cumsum", "cast", "scatter", "mulz", "sqrt"})
 #: By how many units in the last place numbers are moved.
 MOVED = 4.0
 
@@ -43,11 +30,6 @@ def _short(a: np.ndarray) -> np.ndarray:
 #: What run k does besides moving numbers, by k % 3: nothing; overflow and underflow become large and small numbers;
 #: a nan that comes of 0 * inf, inf - inf, 0 / 0 or inf / inf becomes a number, and zeros become 0.0, or -0.0.
 KIND_SATURATED, KIND_NAN = 1, 2
-#: Ops whose infinities are no overflow, but poles; and those whose zeros may be underflow.
-POLES = frozenset({"log", "log1p", "log2", "log10", "log1mexp", "atanh", "lgamma", "digamma", "erfinv", "trigamma",
-                   "polygamma", "normal_inverse"})  # fmt: skip
-UNDERFLOW = frozenset({"exp", "exp2", "sigmoid", "softplus", "softmax", "mul", "div", "pow", "erfc", "erfcx", "prod",
-                       "cumprod", "square", "mulz"})  # fmt: skip
 
 def moved(f: Function, arrays: Sequence[np.ndarray], seed: int, decisions: Decisions | None = None) -> list[Any]:
     """The results with every number moved by a few units in the last place, each value in its own way.
@@ -60,25 +42,27 @@ def moved(f: Function, arrays: Sequence[np.ndarray], seed: int, decisions: Decis
     unrounded: dict[Value, Any] = {}
     undecided = decisions.follow(seed // 3, rng) if decisions is not None and seed % 3 else None
 
-    def move(a: Any, operands: Sequence[np.ndarray], name: str) -> Any:
+    def move(a: Any, operands: Sequence[np.ndarray], op: Op | None) -> Any:
         a = np.asarray(a)
         if a.dtype.kind not in "fc" or not a.size:
             return a
         out = stepped(a, rng)
         keep = _short(a)
-        if name and name not in EXACT_ON_SHORT or not all(_short(o).all() for o in operands if o.dtype.kind in "fc"):
+        if op and op.facts.rounding != "short" or not all(_short(o).all() for o in operands if o.dtype.kind in "fc"):
             keep = ~np.isfinite(a) | (a == 0)
         out = np.where(keep, a, out).astype(a.dtype)
-        if name and a.dtype.kind == "f" and seed % 3 == KIND_SATURATED:
-            return unsaturated(out, operands, name, rng)
+        if op and a.dtype.kind == "f" and seed % 3 == KIND_SATURATED:
+            return unsaturated(out, operands, op, rng)
         if seed % 3 == KIND_NAN:
-            return _signed(_determined(out, operands, name, rng) if name in INDETERMINATE else out, seed, rng)
+            nan = op is not None and op.facts.indeterminate
+            return _signed(_determined(out, operands, op, rng) if op and nan else out, seed, rng)
         return out
 
     def compute(v: Value, operands: list[Any], attrs: dict[str, Any]) -> Any:
         solves = v.op.name == "dot" and any(o.op.name == "inv" for o in v.operands)  # of that a solution is made
-        refused = (v.op.name in NORMWISE or solves) and not all_finite(operands)
-        if v.op.name in NORMWISE or refused:
+        normwise = v.op.facts.rounding == "norm"
+        refused = (normwise or solves) and not all_finite(operands)
+        if normwise or refused:
             operands = [_moved_in_norm(o, rng) for o in operands]
         if undecided is not None:
             operands = undecided(v, operands)
@@ -97,28 +81,28 @@ def moved(f: Function, arrays: Sequence[np.ndarray], seed: int, decisions: Decis
             out = _beside_zeros(out, operands, attrs, rng)
         if v.op.name in ("dot", "sum") and seed % 3 == KIND_SATURATED:
             out = _beside_overflow(v, out, operands, attrs, rng)
-        if v.op.name in EXACT:
-            return _signed(out, seed, rng) if v.op.name in SIGNED and seed % 3 == KIND_NAN else out
+        if is_lossless(v.op):
+            return _signed(out, seed, rng) if v.op.facts.rounding == "zeros" and seed % 3 == KIND_NAN else out
         if v.op.name in ("eq", "ne"):
             return _undecided(out, operands[0], operands[1], rng)
-        if v.op.name in NORMWISE:
+        if normwise:
             several = isinstance(v.type, TupleType)
             out = tuple(_moved_in_norm(a, rng) for a in out) if several else _moved_in_norm(out, rng)
-        if v.op.name in PRODUCTS:
+        if "contraction" in v.op.traits:
             out = _in_any_order(v, out, operands, attrs, rng)
-        if v.op.name in SOFTMAXES and _is_product(v.operands[0]):
+        if v.op.facts.shifted and _is_product(v.operands[0]):
             out = _apart_from_greatest(v, out, np.asarray(operands[0]), attrs["axes"], rng)
-        if v.op.name in LOGS_OF_SUMS:
+        if v.op.facts.absolute:
             out = _within(out, MOVED * np.finfo(np.asarray(out).dtype).eps, rng)
         known = [np.asarray(o) for o in operands if not isinstance(o, tuple | list)]
         if isinstance(v.type, TupleType):
-            parts = [move(a, known, v.op.name) for a in out]
-            return tuple(_turned(v.op.name, parts, rng) if v.op.name in VECTORS and seed % 3 else parts)
+            parts = [move(a, known, v.op) for a in out]
+            return tuple(_turned(v.op, parts, rng) if v.op.facts.vectors and seed % 3 else parts)
         if v.op.name == "eigvals" and seed % 3:
             out = rng.permutation(out, axis=-1)
-        return move(out, known, v.op.name)
+        return move(out, known, v.op)
 
-    start = [move(a, (), "") for a in map(np.asarray, arrays)]
+    start = [move(a, (), None) for a in map(np.asarray, arrays)]
     return evaluate(f, start, compute)
 
 
@@ -142,20 +126,6 @@ def _signed(a: Any, seed: int, rng: np.random.Generator) -> np.ndarray:
     if seed // 3 > 1:
         flipped &= rng.random(a.shape) < 0.5
     return np.where(flipped, -out, out)
-
-
-#: Ops with indeterminate forms: a nan of theirs that no operand has comes of two infinities, zeros, or one of each.
-INDETERMINATE = frozenset({"add", "sub", "mul", "mulz", "div", "dot", "gemm", "sum", "prod", "cumsum", "cumprod",
-                           "pow", "mod", "fmod", "logaddexp", "logsumexp", "softmax", "log_softmax", "norm", "solve",
-                           "linrec"})  # fmt: skip
-
-
-#: Ops that add up products.
-PRODUCTS = frozenset({"dot", "conv", "conv_input", "conv_filter"})
-#: Ops that subtract the greatest of their numbers from each.
-SOFTMAXES = frozenset({"softmax", "log_softmax"})
-#: Logs of sums that are at least 1: right up to rounding of that sum, not of what is left of it near 0.
-LOGS_OF_SUMS = frozenset({"log_softmax", "log_softmax_at", "logsumexp"})
 
 
 def _rounding(product: Any) -> np.ndarray:
@@ -260,14 +230,9 @@ def _moved_in_norm(a: Any, rng: np.random.Generator) -> Any:
     return np.where((np.abs(out) <= size) & (rng.random(a.shape) < 0.7), less, out).astype(a.dtype)
 
 
-#: Ops whose vectors have no sign of their own: which results are columns, and which are rows.
-VECTORS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
-    "eig": ((1,), ()), "eigh": ((1,), ()), "svd": ((0,), (2,)), "qr": ((0,), (1,))}  # fmt: skip
-
-
-def _turned(name: str, parts: list[np.ndarray], rng: np.random.Generator) -> list[np.ndarray]:
+def _turned(op: Op, parts: list[np.ndarray], rng: np.random.Generator) -> list[np.ndarray]:
     """Vectors in other directions, and the eigenvalues of ``eig`` in another order: nobody may rely on those."""
-    columns, rows = VECTORS[name]
+    columns, rows = op.facts.vectors or ((), ())
     n = max(max(parts[k].shape[-2:]) for k in (*columns, *rows))
     signs = rng.choice([-1.0, 1.0], n)
     out = list(parts)
@@ -275,22 +240,22 @@ def _turned(name: str, parts: list[np.ndarray], rng: np.random.Generator) -> lis
         out[k] = (out[k] * signs[: out[k].shape[-1]]).astype(out[k].dtype)
     for k in rows:
         out[k] = (out[k] * signs[: out[k].shape[-2], None]).astype(out[k].dtype)
-    if name == "eig" and n:
+    if op.name == "eig" and n:
         order = rng.permutation(parts[0].shape[-1])
         out = [out[0][..., order], out[1][..., order]]
     return out
 
 
-def _determined(a: np.ndarray, operands: Sequence[np.ndarray], name: str, rng: np.random.Generator) -> np.ndarray:
+def _determined(a: np.ndarray, operands: Sequence[np.ndarray], op: Op, rng: np.random.Generator) -> np.ndarray:
     """A nan that no operand has becomes a number; so does one beside an infinity (a length with both is infinite), and
     one beside a zero that it is multiplied with or divides (a zero that was chosen stays one)."""
     given, infinite = np.zeros((2, *a.shape), bool)
-    each = "elementwise" in lookup(name).traits
+    each = "elementwise" in op.traits
     for o in operands:
         if o.dtype.kind in "fc":
             given |= np.isnan(o) if each else np.isnan(o).any()
             infinite |= np.isinf(o) if each else np.isinf(o).any()
-            infinite |= o == 0 if name in ("mul", "div") else False
+            infinite |= o == 0 if op.name in ("mul", "div") else False
     return np.where(np.isnan(a) & ~(given & ~infinite), rng.uniform(0.5, 1.5, a.shape), a).astype(a.dtype)
 
 
@@ -314,7 +279,7 @@ def _beside_overflow(v: Value, out: Any, operands: list[Any], attrs: dict[str, A
     return np.where(lost, rng.uniform(0.5, 1.5, np.shape(out)), out).astype(np.asarray(out).dtype)
 
 
-def unsaturated(a: np.ndarray, operands: Sequence[np.ndarray], name: str, rng: np.random.Generator) -> np.ndarray:
+def unsaturated(a: np.ndarray, operands: Sequence[np.ndarray], op: Op, rng: np.random.Generator) -> np.ndarray:
     """Overflow becomes a large number, underflow a small one; each a random one."""
     inexact = [o for o in operands if o.dtype.kind in "fc"]
     alike = all(o.shape == a.shape for o in inexact)
@@ -322,13 +287,13 @@ def unsaturated(a: np.ndarray, operands: Sequence[np.ndarray], name: str, rng: n
     for o in inexact:
         finite &= np.isfinite(o) if alike else np.isfinite(o).all()
         nonzero &= (o != 0) if alike else bool((o != 0).all())
-    if name in ("div", "pow") and alike and inexact:
-        finite &= inexact[-1 if name == "div" else 0] != 0
-    if name not in POLES:
+    if op.facts.divisor is not None and alike and inexact:
+        finite &= inexact[op.facts.divisor] != 0
+    if not op.facts.poles:
         large = float(np.finfo(a.dtype).max) * rng.uniform(0.01, 0.5, a.shape) * 10.0 ** -rng.choice([0, 1, 3, 9])
         a = np.where(np.isinf(a) & finite, np.copysign(large, a), a).astype(a.dtype)
-    if name in UNDERFLOW:
-        always = name in ("exp", "exp2", "sigmoid", "softplus", "softmax", "erfc", "erfcx")
+    if op.facts.underflow:
+        always = op.facts.underflow == "always"
         small = float(np.finfo(a.dtype).tiny) * rng.uniform(0.01, 0.9, a.shape)
         a = np.where((a == 0) & finite & (nonzero | always), np.copysign(small, a), a).astype(a.dtype)
     return a

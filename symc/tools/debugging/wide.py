@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from symc.ir.function import Function
+from symc.ir.op import is_lossless
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value
 from symc.tools.debugging.observe import by_reference, evaluate
-from symc.tools.debugging.perturb import EXACT, stepped, unsaturated
+from symc.tools.debugging.perturb import stepped, unsaturated
 
 WIDER: dict[str, Any] = {"float16": np.float64, "float32": np.float64, "float64": np.longdouble,
                          "complex64": np.complex128, "complex128": np.clongdouble}
@@ -35,25 +36,20 @@ def wide(f: Function, arrays: Sequence[np.ndarray], seed: int | None = None) -> 
         if isinstance(v.type, TupleType):
             return tuple(widened(a, t) for a, t in zip(out, v.type.items, strict=True))
         out = widened(out, v.type)
-        if seed is not None and out.dtype.kind == "f" and v.op.name not in EXACT:
+        if seed is not None and out.dtype.kind == "f" and not is_lossless(v.op):
             known = [np.asarray(o) for o in operands if not isinstance(o, tuple | list)]
-            return unsaturated(stepped(out, rng), known, v.op.name, rng)
+            return unsaturated(stepped(out, rng), known, v.op, rng)
         return out
 
     start = [widened(a, i.type) for a, i in zip(arrays, f.inputs, strict=True)]
     return evaluate(f, start, compute)
 
 
-#: References that must see numbers of the declared dtype: bits, loops (whose stacks have it), and casts.
-NARROW = frozenset({"random_bits", "nextafter", "position", "scan", "while", "call", "root", "loop", "cond",
-                    "checkpoint"})  # fmt: skip
-
-
 def _wide_op(v: Value, operands: list[Any], attrs: dict[str, Any]) -> Any:
     if v.op.name == "cast":
         target = np.dtype(WIDER.get(attrs["dtype"].name, attrs["dtype"]))
         return np.asarray(operands[0]).astype(target)
-    if v.op.name not in NARROW:
+    if not v.op.facts.bits and not v.regions:  # (the stacks of loops have the declared dtype)
         try:
             out = by_reference(v, operands, attrs)
             expected = v.type.items if isinstance(v.type, TupleType) else (v.type,)

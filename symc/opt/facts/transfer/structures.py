@@ -228,13 +228,6 @@ def _cast(v: Value, given: list[Fact]) -> frozenset[str]:
 
 # --- elementwise ------------------------------------------------------------------------------------------------------
 
-#: f(0) is 0.
-_KEEPS_ZERO = frozenset({
-    "neg", "sin", "tan", "tanh", "sinh", "asin", "atan", "asinh", "atanh", "abs", "sign", "sqrt", "cbrt", "expm1",
-    "log1p", "erf", "erfinv", "floor", "ceil", "trunc", "rint", "conj", "real", "imag",
-})  # fmt: skip
-
-
 def _mirrored(x: Value, f: Fact) -> bool:
     """Whether an operand is surely its own transpose."""
     return "symmetric" in f.props or splat_of(x) is not None or _is_scalar(x)
@@ -276,7 +269,7 @@ def _elementwise(v: Value, given: list[Fact]) -> frozenset[str]:
 def _zeros(v: Value, given: list[Fact]) -> frozenset[str]:
     """Triangles of zeros, and ones on the diagonal."""
     name, props = v.op.name, [f.props for f in given]
-    if name in _KEEPS_ZERO:
+    if v.op.facts.keeps_zero:
         kept = ZEROS | ({"unit"} if name in ("abs", "sign", "sqrt", "conj", "real") else set())
         return props[0] & (kept | ({"identity"} if "identity" in props[0] and "unit" in kept else set()))
     if name in ("mul", "mulz"):

@@ -1,0 +1,127 @@
+"""What the record of an op states besides meaning, derivative and lowering, one typed field a fact.
+
+Passes, backends, checks and tools ask the record. A list of op names elsewhere is a fact that belongs here
+(``tests/test_layering.py`` finds it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from symc.ir.dim import Size
+from symc.ir.record import dataclass
+from symc.ir.value import Value
+
+
+@dataclass(frozen=True)
+class CustomOp:
+    """Where an op of a user comes from, and how its functions see attributes.
+
+    ``attributes`` of a call, as the graph holds them; ``shown``: as the user's functions get them. ``cuda``: the kernel
+    on a device, text or a ``CudaKernel``.
+    """
+
+    module: str
+    line: Any
+    cuda: Any
+    names: Sequence[str]
+    defaults: Mapping[str, Any]
+    attributes: Callable[[Mapping[str, Any]], dict[str, Any]]
+    shown: Callable[[Mapping[str, Any]], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Exact:
+    """The real function of an op: without rounding, overflow or signed zeros.
+
+    ``f(mp, *operands, **attrs)`` of numbers of mpmath, which is ``mp``, or the name that it has there. ``far``: of
+    numbers beyond the range of every dtype too; other functions would take more digits there than are worth it.
+    """
+
+    f: Callable[..., Any] | str
+    far: bool = False
+
+
+#: How far a result is from the exact one of the operands as they are: not at all, but that the sign of a zero is
+#: computed, on short numbers not at all, by a few units in the last place, by some of the largest number of a matrix.
+Rounding = Literal["none", "zeros", "short", "each", "norm"]
+#: A function of its op's name in the library of scalar functions: of few instructions, one that vectorizes, or one that
+#: loops or calls another for each element. Without one (""), backends spell the op themselves.
+Kernel = Literal["", "cheap", "vectorized", "scalar"]
+
+
+@dataclass(eq=False)
+class Facts:
+    """What a record states besides meaning, derivative and lowering: what passes, checks and tools ask for.
+
+    What an op does not state is None, empty or false.
+
+    * ``kinds``: the dtype kinds it takes. ``result``: how the dtype of the result follows (see ``ops.elementwise``).
+    * ``identity(dtype)``: e with op(x, e) == x. ``numpy``: the NumPy function that gives the same.
+    * ``nonempty``: it has no value for no elements. ``indices``: the first operand that is an index.
+    * ``requires(v)``: what must hold for sizes, as (margin, count), see ``symc.ir.requires``; ``fits(v)``: the sizes
+      that windows need, as (size, least).
+    * ``parts``, ``at_once``, ``find_places``: ``f(v)`` is the value by other ops: for a backend that has no such
+      function, for a device, for processors with vectors; None where it should stay.
+    * ``element``: how a view is computed element by element, if it must be.
+    * ``batch``: one more leading axis (see ``ops.batching``). ``jvp``, ``vjp``: derivatives that the floor of
+      derivatives puts in, as they are those of regions.
+    * ``range(v)``: the least and the greatest integer; ``fact``: what is known of the result, given what is of the
+      operands (see ``symc.opt.facts.analysis``).
+    * ``custom``: where an op of a user comes from.
+
+    What is known of its numbers:
+
+    * ``exact``: the real function. ``rounding``: how far from it results are. ``absolute``: up to rounding of 1, as in
+      a log of a sum that is at least 1. ``bits``: it sees the bits of numbers, so wider ones are others.
+    * ``keeps_zero``: f(0) is 0. ``poles``: its infinities are poles, no overflow; ``divisor``: the operand that has
+      one at 0. ``underflow``: a zero may be underflow, of operands that are not zero or of any.
+    * ``indeterminate``: a nan may come of two infinities, two zeros or one of each, with no nan in the operands.
+    * ``shifted``: it subtracts the greatest number from each. ``vectors``: which results are columns, and which rows,
+      that have no sign of their own.
+    * ``wild``: of numbers at random mostly nan, too large or an error.
+
+    How it is written:
+
+    * ``arity``: operands of an elementwise op. ``kernel``: its function in the library. ``symbol``: its sign in Python.
+    * ``mirror``: the comparison with its operands swapped. ``opposite``: the one that holds where it does not.
+    """
+
+    kinds: str = ""
+    result: str = ""
+    identity: Callable[[np.dtype], Any] | None = None
+    numpy: Callable[..., Any] | None = None
+    nonempty: bool = False
+    indices: int | None = None
+    requires: Callable[[Value], Sequence[tuple[Size, Size]]] | None = None
+    fits: Callable[[Value], Sequence[tuple[Size, Size]]] | None = None
+    parts: Callable[[Value], Value] | None = None
+    at_once: Callable[[Value], Value | None] | None = None
+    find_places: Callable[[Value], Value | None] | None = None
+    element: Callable[..., Value] | None = None
+    batch: Callable[[Value, Sequence[Value], Sequence[bool], Size], Value] | None = None
+    jvp: Callable[[Any, Value], Any] | None = None
+    vjp: Callable[[Any, Value], Any] | None = None
+    range: Callable[[Value], tuple[Size | None, Size | None]] | None = None
+    fact: Callable[..., Any] | None = None
+    custom: CustomOp | None = None
+    exact: Exact | None = None
+    rounding: Rounding = "each"
+    absolute: bool = False
+    bits: bool = False
+    keeps_zero: bool = False
+    poles: bool = False
+    divisor: int | None = None
+    underflow: Literal["", "nonzero", "always"] = ""
+    indeterminate: bool = False
+    shifted: bool = False
+    vectors: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    wild: bool = False
+    arity: int = 0
+    kernel: Kernel = ""
+    symbol: str = ""
+    mirror: str = ""
+    opposite: str = ""
