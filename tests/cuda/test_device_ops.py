@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.ir.op import Op
+from symc.ir.op import Fold, Op, Running
 from symc.ir.value import Value
 from symc.testing import emulated_cuda
 from tests.cuda.test_generic_ops import samples
@@ -61,3 +61,20 @@ def test_ops(group):
                 assert_close(next(got).numpy(), want, 4 * ULPS.get(want.dtype.str[1:], 64))
             except AssertionError as e:
                 raise AssertionError(f"{s.op.name}: {e}") from None
+
+
+def test_what_combines_elements_does_so_in_long_lines():
+    """Samples fit in one warp; what the threads of several found is combined too, from the identity of its kind on."""
+    rng, found = np.random.default_rng(3), []
+    for op in (op for op in SAMPLED if isinstance(op.lowering, Running | Fold)):
+        a = rng.uniform(0.9, 1.1, (2, 1500)).astype("f4")
+        attrs = [dict(axis=k, reverse=r) for k in (0, 1) for r in (False, True)]
+        attrs = attrs if isinstance(op.lowering, Running) else [dict(axes=(k,)) for k in (0, 1)]
+        for one in attrs:
+            x = (a if 1 in (one.get("axis"), *one.get("axes", ())) else a.T.copy())
+            x = x > 1.09 if op.facts.kinds == "b" else x
+            found.append(Sample(op, [x] * (2 if op.name == "linrec" else 1), one))
+    got = iter(compiled(found)(*[a for s in found for a in s.arrays]))
+    for s in found:
+        for want in s.want:
+            assert_close(next(got).numpy(), want, 4096)
