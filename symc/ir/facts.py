@@ -6,12 +6,14 @@ Passes, backends, checks and tools ask the record. A list of op names elsewhere 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from symc.ir.dim import Size
+from symc.ir.ranges import Range
 from symc.ir.record import dataclass
 from symc.ir.value import Value
 
@@ -45,6 +47,29 @@ class Exact:
     far: bool = False
 
 
+@dataclass(frozen=True)
+class Monotone:
+    """Values of a function that grows: those of its ends, within ``image``; nan outside of ``domain``.
+
+    ``zero``: it is zero at zero alone.
+    """
+
+    f: Callable[[Any], Any]
+    domain: tuple[float, float] = (-math.inf, math.inf)
+    image: tuple[float, float] = (-math.inf, math.inf)
+    zero: bool = False
+
+
+@dataclass(frozen=True)
+class Between:
+    """Values between two numbers, and nan of nan. ``of_inf``: nan of infinities too. ``zero``: 0 may be among them."""
+
+    low: float
+    high: float
+    of_inf: bool = False
+    zero: bool = True
+
+
 #: How far a result is from the exact one of the operands as they are: not at all, but that the sign of a zero is
 #: computed, on short numbers not at all, by a few units in the last place, by some of the largest number of a matrix.
 Rounding = Literal["none", "zeros", "short", "each", "norm"]
@@ -69,8 +94,9 @@ class Facts:
     * ``element``: how a view is computed element by element, if it must be.
     * ``batch``: one more leading axis (see ``ops.batching``). ``jvp``, ``vjp``: derivatives that the floor of
       derivatives puts in, as they are those of regions.
-    * ``range(v)``: the least and the greatest integer; ``fact``: what is known of the result, given what is of the
-      operands (see ``symc.opt.facts.analysis``).
+    * ``range(v, ranges of the operands)``: the least and the greatest integer (see ``symc.ir.ranges``). ``values``: of
+      floats. ``picks``: so many of the first operands have all elements of the result (a movement: the first).
+      ``fact``: what else is known of the result (see ``symc.opt.facts.analysis``).
     * ``custom``: where an op of a user comes from.
 
     What is known of its numbers:
@@ -80,6 +106,8 @@ class Facts:
     * ``keeps_zero``: f(0) is 0. ``poles``: its infinities are poles, no overflow; ``divisor``: the operand that has
       one at 0. ``underflow``: a zero may be underflow, of operands that are not zero or of any.
     * ``indeterminate``: a nan may come of two infinities, two zeros or one of each, with no nan in the operands.
+    * ``in_logs``: the op that is to logs of numbers what this is to numbers. ``cubes``: its operations on a matrix are
+      about so many times the third power of its size.
     * ``shifted``: it subtracts the greatest number from each. ``vectors``: which results are columns, and which rows,
       that have no sign of their own.
     * ``wild``: of numbers at random mostly nan, too large or an error.
@@ -105,7 +133,9 @@ class Facts:
     batch: Callable[[Value, Sequence[Value], Sequence[bool], Size], Value] | None = None
     jvp: Callable[[Any, Value], Any] | None = None
     vjp: Callable[[Any, Value], Any] | None = None
-    range: Callable[[Value], tuple[Size | None, Size | None]] | None = None
+    range: Callable[[Value, Sequence[Range]], Range] | None = None
+    values: Monotone | Between | None = None
+    picks: int = 0
     fact: Callable[..., Any] | None = None
     custom: CustomOp | None = None
     exact: Exact | None = None
@@ -117,6 +147,8 @@ class Facts:
     divisor: int | None = None
     underflow: Literal["", "nonzero", "always"] = ""
     indeterminate: bool = False
+    in_logs: Callable[..., Value] | None = None
+    cubes: float = 0.0
     shifted: bool = False
     vectors: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     wild: bool = False

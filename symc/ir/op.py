@@ -270,6 +270,11 @@ def is_lossless(op: Op) -> bool:
     return op.facts.rounding in ("none", "zeros") or "movement" in op.traits or isinstance(op.lowering, View | Control)
 
 
+def picks(op: Op) -> int:
+    """How many of the first operands have all elements of the result; 0 if other elements are made."""
+    return op.facts.picks or int("movement" in op.traits)
+
+
 def in_python(v: Value) -> bool:
     """True if a CPU computes ``v`` by Python."""
     return "python" in v.op.traits

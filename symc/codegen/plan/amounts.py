@@ -26,10 +26,6 @@ from symc.ir.value import Region, Value
 
 Sizes = Mapping[str, int]
 
-#: n**3 times this for a matrix of n rows.
-FACTORIZATIONS = {"cholesky": 1 / 3, "lu": 2 / 3, "qr": 4 / 3}
-
-
 @dataclass(frozen=True)
 class Amount:
     """Of one run of a step: bytes read and written, operations."""
@@ -98,9 +94,9 @@ def flops(v: Value, sizes: Sizes) -> int:
     if kinds.isdisjoint("fc"):
         return 0
     each = 4 if "c" in kinds else 1
-    if v.op.name in FACTORIZATIONS:
+    if v.op.facts.cubes:
         n = evaluate(v.operands[0].shape[-1], sizes)
-        return each * int(FACTORIZATIONS[v.op.name] * n * n * _elements(v.operands[0], sizes) / max(n, 1))
+        return each * int(v.op.facts.cubes * n * n * _elements(v.operands[0], sizes) / max(n, 1))
     if "elementwise" in v.op.traits:
         return each * _weight(v.op) * _elements(v, sizes)
     return each * _elements(v.operands[0], sizes) if "reduction" in v.op.traits else 0

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from symc.ir import ranges
 from symc.ir.facts import Exact, Facts
 from symc.ir.op import Custom, Elementwise, Linear, Multilinear, Op, lookup
 from symc.ir.ops.compare import eq, ge
@@ -43,19 +44,20 @@ def conjugate(x: Value) -> Value:
 add = elementwise("add", 2, "b" + NUMBERS, np.add, (1, 1), identity=0,
                   traits=["commutative", "associative"], doc="x + y (for bool: or).",
                   facts=Facts(exact=Exact(lambda mp, x, y: x + y, far=True), rounding="short", indeterminate=True,
-                              symbol="+"))
+                              symbol="+", range=ranges.sums))
 sub = elementwise("sub", 2, NUMBERS, np.subtract, (1, -1), doc="x - y.",
                   facts=Facts(exact=Exact(lambda mp, x, y: x - y, far=True), rounding="short", indeterminate=True,
-                              symbol="-"))
+                              symbol="-", range=ranges.differences))
 mul = elementwise("mul", 2, "b" + NUMBERS, np.multiply, (lambda out, x, y: y, lambda out, x, y: x), identity=1,
                   traits=["commutative", "associative"], doc="x * y (for bool: and).",
                   facts=Facts(exact=Exact(lambda mp, x, y: x * y, far=True), rounding="short", underflow="nonzero",
-                              indeterminate=True, symbol="*"))
+                              indeterminate=True, symbol="*", range=ranges.products))
 times: Op = elementwise("rounded_mul", 2, "f", np.multiply, (lambda out, x, y: y, lambda out, x, y: x),
                         traits=["commutative"],
                         doc="x * y, rounded as NumPy rounds it: no one operation with a sum. Kernels are made of it.")
 neg = elementwise("neg", 1, NUMBERS, np.negative, (-1,), traits=["involution"], doc="-x.",
-                  facts=Facts(exact=Exact(lambda mp, x: -x, far=True), rounding="zeros", keeps_zero=True))
+                  facts=Facts(exact=Exact(lambda mp, x: -x, far=True), rounding="zeros", keeps_zero=True,
+                              range=ranges.negatives))
 
 
 def _mulz(x, y):
@@ -82,11 +84,11 @@ div = elementwise("div", 2, "fc", np.divide, (lambda out, x, y: 1 / y, lambda ou
                               indeterminate=True, symbol="/"))
 floordiv = elementwise("floordiv", 2, REAL, np.floor_divide, (None, None),
                        doc="The floor of x / y; for integers 0 where y is 0.",
-                       facts=Facts(exact=Exact(lambda mp, x, y: x // y), divisor=1, wild=True))
+                       facts=Facts(exact=Exact(lambda mp, x, y: x // y), divisor=1, wild=True, range=ranges.quotients))
 mod = elementwise("mod", 2, REAL, np.remainder, (1, lambda out, x, y: -floordiv(x, y)), singular=True,
                   doc="x - y * floordiv(x, y): the sign of y, as Python's %; for integers 0 where y is 0.",
                   facts=Facts(exact=Exact(lambda mp, x, y: x - y * mp.floor(x / y)), divisor=1, indeterminate=True,
-                              wild=True))
+                              wild=True, range=ranges.remainders))
 fmod = elementwise("fmod", 2, REAL, np.fmod, (1, lambda out, x, y: -lookup("trunc")(x / y)), singular=True,
                    doc="x - y * trunc(x / y): the sign of x, as C's fmod; for integers 0 where y is 0.",
                    facts=Facts(divisor=1, indeterminate=True, wild=True))
@@ -195,10 +197,10 @@ def highest(dtype: np.dtype):
 _ORDER = ["commutative", "associative", "idempotent", "selects"]
 maximum = elementwise("maximum", 2, "b" + REAL, np.maximum, _CHOICE, traits=_ORDER, identity=lowest,
                       doc="The greater of x and y; nan if either is nan.",
-                      facts=Facts(exact=_ordered(max), rounding="zeros"))
+                      facts=Facts(exact=_ordered(max), rounding="zeros", range=ranges.greatest))
 minimum = elementwise("minimum", 2, "b" + REAL, np.minimum, _CHOICE, traits=_ORDER, identity=highest,
                       doc="The lesser of x and y; nan if either is nan.",
-                      facts=Facts(exact=_ordered(min), rounding="zeros"))
+                      facts=Facts(exact=_ordered(min), rounding="zeros", range=ranges.least))
 fmax = elementwise("fmax", 2, "f", np.fmax, _CHOICE, traits=_ORDER,
                    doc="The greater of x and y; a nan counts as missing.",
                    facts=Facts(exact=Exact(lambda mp, x, y: max(x, y), far=True), rounding="zeros"))

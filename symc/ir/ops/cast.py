@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from symc.ir import ranges
 from symc.ir.facts import Facts
 from symc.ir.op import Element, Linear, Op, register
 from symc.ir.types import DTYPES, TensorType, is_inexact
@@ -39,5 +40,5 @@ cast = register(Op(
     "cast", _infer, _reference, Linear(_transpose), Element(),
     frozenset({"elementwise", "complex_kernel"}), _samples,
     "Convert to `dtype` as NumPy's astype does; complex to real drops the imaginary part.",
-    facts=Facts(rounding="short"),
+    facts=Facts(rounding="short", range=ranges.of_cast),
 ))  # fmt: skip

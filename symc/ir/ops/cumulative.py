@@ -167,4 +167,6 @@ logcumsumexp = register(Op(
     facts=Facts(kinds="f"),
 ))  # fmt: skip
 
+cumsum.facts.in_logs, cumprod.facts.in_logs = logcumsumexp, cumsum
+
 __all__ = ["cumprod", "cumsum", "linrec", "logcumsumexp", "shifted"]

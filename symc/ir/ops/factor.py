@@ -105,7 +105,7 @@ cholesky = register(Op(
     "cholesky", _square("cholesky"), _cholesky_reference, Custom(_cholesky_jvp, _cholesky_vjp), Extern("cholesky"),
     frozenset({"factorization"}), _cholesky_samples,
     "The lower triangular L, with a positive diagonal, of the hermitian matrix L @ L^H whose lower triangle is read.",
-    Facts(kinds="fc", batch=batch_leading, rounding="norm"),
+    Facts(kinds="fc", batch=batch_leading, rounding="norm", cubes=1 / 3),
 ))  # fmt: skip
 
 # --- LU ---------------------------------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ lu_factor = register(Op(
     frozenset({"factorization"}), _lu_samples,
     "(lu, perm): a[perm] = L @ U, with the L of unit diagonal below the diagonal of lu, U on and above it, and perm "
     "(i64) by partial pivoting. A singular matrix has a zero on the diagonal of U.",
-    Facts(kinds="fc", batch=batch_leading, rounding="norm"),
+    Facts(kinds="fc", batch=batch_leading, rounding="norm", cubes=2 / 3),
 ))  # fmt: skip
 
 # --- QR ---------------------------------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ qr = register(Op(
     frozenset({"factorization"}), _qr_samples,
     "(q, r): a = q @ r with orthonormal columns in q and an upper triangular r, real on its diagonal. `mode`: "
     "'reduced' (q has min(m, n) columns) or 'complete' (q is square).",
-    Facts(kinds="fc", batch=batch_leading, rounding="norm", vectors=((0,), (1,))),
+    Facts(kinds="fc", batch=batch_leading, rounding="norm", vectors=((0,), (1,)), cubes=4 / 3),
 ))  # fmt: skip
 
 __all__ = ["cholesky", "lu_factor", "qr"]

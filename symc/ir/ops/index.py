@@ -22,6 +22,7 @@ from symc.ir.ops.elementwise import like
 from symc.ir.ops.leaf import iota, scalar, size
 from symc.ir.ops.logic import where
 from symc.ir.ops.shape import broadcast, reshape
+from symc.ir.ranges import wrapped_index
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value
 
@@ -83,26 +84,11 @@ def explain_bounds(v: Value, arrays: Sequence[np.ndarray]) -> None:
         out_of_bounds(arrays[k], np.shape(arrays[0])[a], counts_from_end(v.operands[k]), a, str(v.operands[0].type))
 
 
-def wrapped_index(v: Value) -> Value | None:
-    """The index x that v wraps around, if v is ``where(x < 0, x + n, x)``: NumPy's negative indices."""
-    if v.op.name != "where":
-        return None
-    test, moved, x = v.operands
-    below = test.op.name == "lt" and test.operands[0] is x and _is_zero(test.operands[1])
-    return x if below and moved.op.name == "add" and x in moved.operands else None
-
-
 def counts_from_end(v: Value) -> bool:
     """True if ``v`` is an index to which the size was added where it was negative."""
     while "movement" in v.op.traits and len(v.operands) == 1:
         v = v.operands[0]
     return wrapped_index(v) is not None
-
-
-def _is_zero(v: Value) -> bool:
-    while v.op.name == "broadcast":
-        v = v.operands[0]
-    return v.op.name == "constant" and not v.shape and not v.attrs["value"].data
 
 
 def _gather_infer(t: TensorType, *indices: TensorType, axes: Axes) -> TensorType:
@@ -155,7 +141,7 @@ gather = register(Op(
     frozenset({"indexing", "selects"}), _gather_samples,
     "The elements of the first operand at the places that the index arrays (one for each axis in `axes`) name; their "
     "axes come first, the axes not indexed follow.",
-    facts=Facts(indices=1, rounding="none"),
+    facts=Facts(indices=1, rounding="none", picks=1),
 ))  # fmt: skip
 
 
@@ -383,7 +369,7 @@ dynamic_slice = register(Op(
     "dynamic_slice", _slice_infer, _slice_reference, Linear(_slice_transpose, (0,)), Element(_slice_element),
     frozenset({"indexing", "selects"}), _slice_samples,
     "A window of `size` that starts at the i64 scalars after the first operand, moved so that it fits.",
-    facts=Facts(rounding="none"),
+    facts=Facts(rounding="none", picks=1),
 ))  # fmt: skip
 
 
@@ -423,7 +409,7 @@ dynamic_update_slice = register(Op(
     Update(_update_place, lambda v: "set"),
     frozenset({"indexing", "selects"}), _update_samples,
     "The first operand with the window in the second put in at the i64 scalars that follow, moved so that it fits.",
-    facts=Facts(rounding="none"),
+    facts=Facts(rounding="none", picks=2),
 ))  # fmt: skip
 
 #: A window is moved so that it fits, but it is never larger than the array.

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import InternalError
+from symc.ir import ranges
 from symc.ir.dim import Size
 from symc.ir.facts import Facts
 from symc.ir.op import Element, Op, View, register
@@ -183,6 +184,7 @@ check_index = register(
         samples=lambda: iter([((np.array([0, 2]),), dict(size=3))]),
         doc="The operand, after a check that every element is in [0, size): nothing else checks in kernels. An error "
         "says `along` which axis of which array `of`, and takes the size off negative ones that were `wrapped`.",
+        facts=Facts(range=ranges.of_index),
     )
 )
 
@@ -203,7 +205,7 @@ bounded = register(
         traits=frozenset({"movement", "unchecked"}),
         samples=lambda: iter([((np.array([0, 2]),), dict(size=3))]),
         doc="The operand, of which it is known (outside of this loop, perhaps) that every element is in [0, size).",
-        facts=Facts(element=lambda v, index, at: at(0, index)),
+        facts=Facts(element=lambda v, index, at: at(0, index), range=ranges.of_index),
     )
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from symc.errors import InternalError
+from symc.ir import ranges
 from symc.ir.attrs import Array
 from symc.ir.dim import Size
 from symc.ir.facts import Facts
@@ -16,7 +17,7 @@ constant = register(Op(
     "constant",
     infer=lambda value: value.type,
     reference=lambda value: value,
-    doc="The array in attribute `value`.", facts=Facts(rounding="none"),
+    doc="The array in attribute `value`.", facts=Facts(rounding="none", range=ranges.of_constant),
 ))  # fmt: skip
 
 
@@ -70,7 +71,8 @@ iota = register(Op(
     "iota", _iota_infer, _iota_reference, lowering=Element(_iota_element),
     samples=lambda: iter([((), dict(shape=(4,), axis=0, dtype=DTYPES["i64"])),
                           ((), dict(shape=(2, 3), axis=1, dtype=DTYPES["f32"]))]),
-    doc="The index along `axis`, in every element of `shape`, as `dtype`.", facts=Facts(rounding="none"),
+    doc="The index along `axis`, in every element of `shape`, as `dtype`.", facts=Facts(rounding="none",
+                                                                                        range=ranges.of_iota),
 ))  # fmt: skip
 
 
@@ -84,7 +86,7 @@ size = register(Op(
     reference=lambda value: np.asarray(value, np.int64),
     lowering=Element(),
     samples=lambda: iter([((), dict(value=3))]),
-    doc="A size as data: an i64 scalar.", facts=Facts(rounding="none"),
+    doc="A size as data: an i64 scalar.", facts=Facts(rounding="none", range=ranges.of_size),
 ))  # fmt: skip
 
 

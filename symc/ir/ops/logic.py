@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
+from symc.ir import ranges
 from symc.ir.facts import Exact, Facts
 from symc.ir.op import Element, Linear, Op, register
 from symc.ir.ops.elementwise import check_arity, check_same, edge_values, elementwise, like
@@ -21,7 +22,7 @@ def _all_ones(dtype: np.dtype):
 
 _LAWS = ["commutative", "associative"]
 and_ = elementwise("and", 2, BITS, np.bitwise_and, identity=_all_ones, traits=[*_LAWS, "idempotent"], doc="x & y.",
-                   facts=Facts(exact=Exact(lambda mp, x, y: x & y)))
+                   facts=Facts(exact=Exact(lambda mp, x, y: x & y), range=ranges.masked))
 or_ = elementwise("or", 2, BITS, np.bitwise_or, identity=0, traits=[*_LAWS, "idempotent"], doc="x | y.",
                   facts=Facts(exact=Exact(lambda mp, x, y: x | y)))
 xor = elementwise("xor", 2, BITS, np.bitwise_xor, identity=0, traits=_LAWS, doc="x ^ y.",
@@ -64,7 +65,7 @@ where = register(Op(
     frozenset({"elementwise", "selects", "complex_kernel"}), _where_samples,
     "y where the bool x holds, else z. Nothing of the branch not taken arrives, neither nan nor gradient.",
     Facts(kinds="biufc", result="same", numpy=np.where, exact=Exact(lambda mp, c, x, y: x if c else y, far=True),
-          rounding="zeros"),
+          rounding="zeros", range=ranges.chosen),
 ))  # fmt: skip
 
 __all__ = ["and_", "not_", "or_", "shl", "shr", "where", "xor"]

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from symc.ir.facts import Exact, Facts
+from symc.ir.facts import Between, Exact, Facts, Monotone
 from symc.ir.op import Decompose, Op
 from symc.ir.ops.arithmetic import abs_, hypot, maximum, mulz, neg
 from symc.ir.ops.compare import eq, gt, isinf, lt
@@ -20,6 +20,7 @@ from symc.ir.ops.elementwise import elementwise, like
 from symc.ir.ops.logic import and_, where
 from symc.ir.value import Value
 
+INF = math.inf
 LN2, LN10 = math.log(2), math.log(10)
 TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
 
@@ -44,31 +45,35 @@ def _exact_exp(mp, x):
 
 exp = elementwise("exp", 1, "fc", np.exp, (lambda out, x: out,), doc="e**x.",
                   facts=Facts(exact=Exact(_exact_exp, far=True),
-                              underflow="always", kernel="vectorized"))
+                              underflow="always", kernel="vectorized", values=Monotone(np.exp, image=(0.0, INF))))
 exp2 = elementwise("exp2", 1, "fc", np.exp2, (lambda out, x: out * LN2,), doc="2**x.",
-                   facts=Facts(exact=Exact(lambda mp, x: mp.mpf(2) ** x), underflow="always", kernel="vectorized"))
+                   facts=Facts(exact=Exact(lambda mp, x: mp.mpf(2) ** x), underflow="always", kernel="vectorized",
+                               values=Monotone(np.exp2, image=(0.0, INF))))
 expm1 = elementwise("expm1", 1, "fc", np.expm1, (lambda out, x: exp(x),), doc="exp(x) - 1, accurate near 0.",
-                    facts=Facts(exact=Exact(lambda mp, x: mp.exp(x) - 1), keeps_zero=True, kernel="vectorized"))
+                    facts=Facts(exact=Exact(lambda mp, x: mp.exp(x) - 1), keeps_zero=True, kernel="vectorized",
+                                values=Monotone(np.expm1, image=(-1.0, INF), zero=True)))
 log = elementwise("log", 1, "fc", np.log, (lambda out, x: 1 / x,), singular=True, doc="The natural logarithm.",
-                  facts=Facts(exact=Exact("log", far=True), poles=True, divisor=0, kernel="vectorized"))
+                  facts=Facts(exact=Exact("log", far=True), poles=True, divisor=0, kernel="vectorized",
+                              values=Monotone(np.log, domain=(0.0, INF))))
 log2 = elementwise("log2", 1, "fc", np.log2, (lambda out, x: (1 / LN2) / x,), singular=True,
                    doc="The logarithm to base 2.",
                    facts=Facts(exact=Exact(lambda mp, x: mp.log(x) / mp.log(2), far=True), poles=True, divisor=0,
-                               kernel="vectorized"))
+                               kernel="vectorized", values=Monotone(np.log2, domain=(0.0, INF))))
 log10 = elementwise("log10", 1, "fc", np.log10, (lambda out, x: (1 / LN10) / x,), singular=True,
                     doc="The logarithm to base 10.",
                     facts=Facts(exact=Exact(lambda mp, x: mp.log(x) / mp.log(10), far=True), poles=True, divisor=0,
-                                kernel="vectorized"))
+                                kernel="vectorized", values=Monotone(np.log10, domain=(0.0, INF))))
 log1p = elementwise("log1p", 1, "fc", np.log1p, (lambda out, x: 1 / (x + 1),), singular=True,
                     doc="log(1 + x), accurate near 0.",
                     facts=Facts(exact=Exact(lambda mp, x: mp.log(1 + x), far=True), poles=True, keeps_zero=True,
-                                kernel="vectorized"))
+                                kernel="vectorized", values=Monotone(np.log1p, domain=(-1.0, INF), zero=True)))
 sqrt = elementwise("sqrt", 1, "fc", np.sqrt, (lambda out, x: 0.5 / out,), singular=True, doc="The square root.",
-                   facts=Facts(exact=Exact("sqrt", far=True), rounding="short", keeps_zero=True, kernel="vectorized"))
+                   facts=Facts(exact=Exact("sqrt", far=True), rounding="short", keeps_zero=True, kernel="vectorized",
+                               in_logs=lambda e: e * 0.5))
 cbrt = elementwise("cbrt", 1, "f", np.cbrt, (lambda out, x: (1 / 3) / (out * out),), singular=True,
                    doc="The real cube root, of negative numbers too.",
                    facts=Facts(exact=Exact(lambda mp, x: mp.sign(x) * mp.root(abs(x), 3), far=True), keeps_zero=True,
-                               kernel="vectorized"))
+                               kernel="vectorized", values=Monotone(np.cbrt, zero=True)))
 
 # --- trigonometric and hyperbolic -------------------------------------------------------------------------------------
 
@@ -95,45 +100,52 @@ def _atan2_partials():
 
 
 sin = elementwise("sin", 1, "fc", np.sin, (lambda out, x: cos(x),), doc="The sine of x radians.",
-                  facts=Facts(exact=Exact("sin"), keeps_zero=True, kernel="vectorized"))
+                  facts=Facts(exact=Exact("sin"), keeps_zero=True, kernel="vectorized",
+                              values=Between(-1.0, 1.0, of_inf=True)))
 cos: Op = elementwise("cos", 1, "fc", np.cos, (lambda out, x: -sin(x),), doc="The cosine of x radians.",
-                      facts=Facts(exact=Exact("cos"), kernel="vectorized"))
+                      facts=Facts(exact=Exact("cos"), kernel="vectorized", values=Between(-1.0, 1.0, of_inf=True)))
 tan = elementwise("tan", 1, "fc", np.tan, (lambda out, x: out * out + 1,), doc="The tangent of x radians.",
                   facts=Facts(exact=Exact("tan"), keeps_zero=True, kernel="vectorized"))
 asin = elementwise("asin", 1, "fc", np.arcsin, (lambda out, x: _asin_partial(x),), singular=True,
                    doc="The inverse of sin.",
-                   facts=Facts(exact=Exact("asin"), keeps_zero=True, kernel="vectorized"))
+                   facts=Facts(exact=Exact("asin"), keeps_zero=True, kernel="vectorized",
+                               values=Monotone(np.arcsin, domain=(-1.0, 1.0), image=(-2.0, 2.0))))
 acos = elementwise("acos", 1, "fc", np.arccos, (lambda out, x: -_asin_partial(x),), singular=True,
                    doc="The inverse of cos.",
                    facts=Facts(exact=Exact("acos"), kernel="vectorized"))
 atan = elementwise("atan", 1, "fc", np.arctan, (lambda out, x: 1 / (x * x + 1),), doc="The inverse of tan.",
-                   facts=Facts(exact=Exact("atan"), keeps_zero=True, kernel="vectorized"))
+                   facts=Facts(exact=Exact("atan"), keeps_zero=True, kernel="vectorized",
+                               values=Monotone(np.arctan, image=(-2.0, 2.0))))
 atan2 = elementwise("atan2", 2, "f", np.arctan2, _atan2_partials(),
                     doc="The angle of the point at height x and width y, in [-pi, pi]: atan(x / y) in its quadrant.",
-                    facts=Facts(exact=Exact("atan2"), kernel="vectorized"))
+                    facts=Facts(exact=Exact("atan2"), kernel="vectorized", values=Between(-3.15, 3.15)))
 sinh = elementwise("sinh", 1, "fc", np.sinh, (lambda out, x: cosh(x),), doc="The hyperbolic sine.",
-                   facts=Facts(exact=Exact("sinh"), keeps_zero=True, kernel="vectorized"))
+                   facts=Facts(exact=Exact("sinh"), keeps_zero=True, kernel="vectorized", values=Monotone(np.sinh)))
 cosh: Op = elementwise("cosh", 1, "fc", np.cosh, (lambda out, x: sinh(x),), doc="The hyperbolic cosine.",
-                       facts=Facts(exact=Exact("cosh"), kernel="vectorized"))
+                       facts=Facts(exact=Exact("cosh"), kernel="vectorized", values=Between(1.0, INF, zero=False)))
 tanh = elementwise("tanh", 1, "fc", np.tanh, (lambda out, x: _one_minus_square(out),), doc="The hyperbolic tangent.",
-                   facts=Facts(exact=Exact("tanh"), keeps_zero=True, kernel="vectorized"))
+                   facts=Facts(exact=Exact("tanh"), keeps_zero=True, kernel="vectorized",
+                               values=Monotone(np.tanh, image=(-1.0, 1.0))))
 asinh = elementwise("asinh", 1, "fc", np.arcsinh, (_asinh_partial,), singular=True, doc="The inverse of sinh.",
-                    facts=Facts(exact=Exact("asinh"), keeps_zero=True, kernel="vectorized"))
+                    facts=Facts(exact=Exact("asinh"), keeps_zero=True, kernel="vectorized",
+                                values=Monotone(np.arcsinh)))
 acosh = elementwise("acosh", 1, "fc", np.arccosh, (lambda out, x: 1 / (sqrt(x - 1) * sqrt(x + 1)),), singular=True,
                     doc="The inverse of cosh.",
-                    facts=Facts(exact=Exact("acosh"), kernel="vectorized", wild=True))
+                    facts=Facts(exact=Exact("acosh"), kernel="vectorized", wild=True,
+                                values=Monotone(np.arccosh, domain=(1.0, INF), image=(0.0, INF))))
 atanh = elementwise("atanh", 1, "fc", np.arctanh, (lambda out, x: 1 / _one_minus_square(x),), singular=True,
                     doc="The inverse of tanh.",
-                    facts=Facts(exact=Exact("atanh"), poles=True, keeps_zero=True, kernel="vectorized", wild=True))
+                    facts=Facts(exact=Exact("atanh"), poles=True, keeps_zero=True, kernel="vectorized", wild=True,
+                                values=Monotone(np.arctanh, domain=(-1.0, 1.0))))
 
 # --- error and gamma functions ----------------------------------------------------------------------------------------
 
 erf = elementwise("erf", 1, "f", special("erf"), (lambda out, x: TWO_OVER_SQRT_PI * exp(-x * x),),
                   doc="The error function.",
-                  facts=Facts(exact=Exact("erf"), keeps_zero=True, kernel="vectorized"))
+                  facts=Facts(exact=Exact("erf"), keeps_zero=True, kernel="vectorized", values=Between(-1.0, 1.0)))
 erfc = elementwise("erfc", 1, "f", special("erfc"), (lambda out, x: -TWO_OVER_SQRT_PI * exp(-x * x),),
                    doc="1 - erf(x), accurate for large x.",
-                   facts=Facts(exact=Exact("erfc"), underflow="always", kernel="vectorized"))
+                   facts=Facts(exact=Exact("erfc"), underflow="always", kernel="vectorized", values=Between(0.0, 2.0)))
 
 
 def _erfcx_partial(out: Value, x: Value) -> Value:
@@ -149,7 +161,7 @@ def _erfcx_partial(out: Value, x: Value) -> Value:
 erfcx = elementwise("erfcx", 1, "f", special("erfcx"), (_erfcx_partial,),
                     doc="exp(x*x) * erfc(x), without overflow for large x.",
                     facts=Facts(exact=Exact(lambda mp, x: mp.exp(x * x) * mp.erfc(x)), underflow="always",
-                                kernel="scalar"))
+                                kernel="scalar", values=Between(0.0, INF)))
 erfinv = elementwise("erfinv", 1, "f", special("erfinv"), (lambda out, x: exp(out * out) / TWO_OVER_SQRT_PI,),
                      singular=True, doc="The inverse of erf.",
                      facts=Facts(exact=Exact("erfinv"), poles=True, keeps_zero=True, kernel="vectorized", wild=True))
@@ -170,7 +182,7 @@ digamma: Op = elementwise("digamma", 1, "f", special("digamma"), (lambda out, x:
 trigamma: Op = elementwise("trigamma", 1, "f", special("polygamma", 1), (lambda out, x: polygamma(x, order=2),),
                            singular=True, doc="The derivative of digamma.",
                            facts=Facts(exact=Exact(lambda mp, x: mp.psi(1, x)), poles=True, divisor=0,
-                                       kernel="scalar", wild=True))
+                                       kernel="scalar", wild=True, values=Between(0.0, INF)))
 
 
 def _polygamma(x, order):
@@ -230,11 +242,11 @@ def _softplus_parts(v: Value) -> Value:
 softplus = elementwise("softplus", 1, "f", _softplus, (lambda out, x: sigmoid(x),), parts=_softplus_parts,
                        doc="log(1 + exp(x)), without overflow.",
                        facts=Facts(exact=Exact(lambda mp, x: mp.log(1 + mp.exp(x))), underflow="always",
-                                   kernel="vectorized"))
+                                   kernel="vectorized", values=Monotone(_softplus, image=(0.0, INF))))
 sigmoid: Op = elementwise("sigmoid", 1, "f", _sigmoid, (lambda out, x: out * (1 - out),),
                           parts=_sigmoid_parts, doc="1 / (1 + exp(-x)).",
                           facts=Facts(exact=Exact(lambda mp, x: 1 / (1 + mp.exp(-x))), underflow="always",
-                                      kernel="vectorized"))
+                                      kernel="vectorized", values=Monotone(_sigmoid, image=(0.0, 1.0))))
 log1mexp = elementwise("log1mexp", 1, "f", _log1mexp, (lambda out, x: exp(x) / expm1(x),), singular=True,
                        parts=_log1mexp_parts, doc="log(1 - exp(x)) for x <= 0, accurate at both ends.",
                        facts=Facts(exact=Exact(lambda mp, x: mp.log(1 - mp.exp(x))), poles=True, kernel="vectorized"))

@@ -197,9 +197,9 @@ def _by_value(best: Callable[..., Value]) -> Callable[[Value], Value | None]:
 
 
 max_ = reduction("max", "biuf", np.max, Fold("maximum"), _EXTREME, nonempty=True, traits=("selects",),
-                 doc="The greatest element over `axes`.", facts=Facts(rounding="zeros"))
+                 doc="The greatest element over `axes`.", facts=Facts(rounding="zeros", picks=1))
 min_ = reduction("min", "biuf", np.min, Fold("minimum"), _EXTREME, nonempty=True, traits=("selects",),
-                 doc="The least element over `axes`.", facts=Facts(rounding="zeros"))
+                 doc="The least element over `axes`.", facts=Facts(rounding="zeros", picks=1))
 argmax = reduction("argmax", "biuf", np.argmax, Fold("argmax"), result=lambda d: DTYPES["i64"], nonempty=True,
                    traits=("positions",), single=True,
                    doc="Where the greatest element along the one axis in `axes` is, as i64: the first of equals.")
@@ -258,6 +258,9 @@ logsumexp = reduction("logsumexp", "f", _logsumexp, Decompose(_logsumexp_parts),
     lambda t, v: _where_any(v, sum_(mulz(t[0], _softmax(v)), axes=v.attrs["axes"])), _logsumexp_vjp),
     doc="log(sum(exp(x))) over `axes`, without overflow. Its gradient is the softmax.",
     facts=Facts(indeterminate=True, absolute=True))
+
+
+sum_.facts.in_logs, prod.facts.in_logs = logsumexp, sum_
 
 
 def _norm(x, axis):

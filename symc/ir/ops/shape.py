@@ -11,6 +11,7 @@ import itertools
 import numpy as np
 
 from symc.errors import IndexingError, InternalError, ShapeError
+from symc.ir import ranges
 from symc.ir.dim import Size, ceildiv, floordiv, known_equal, mod, product
 from symc.ir.facts import Facts
 from symc.ir.op import Element, Linear, Op, View, lookup, register
@@ -290,6 +291,7 @@ pad = register(Op(
                   ((np.arange(3.0), np.float64(0)), dict(low=(0,), high=(1,), interior=(1,))),
                   ((np.ones((2, 0)), np.float64(0)), dict(low=(1, 1), high=(0, 0), interior=(0, 0)))]),
     "Surround (and, with `interior`, interleave) the elements with the scalar in the second operand.",
+    facts=Facts(picks=2),
 ))  # fmt: skip
 
 
@@ -343,7 +345,7 @@ concat = register(Op(
     Element(_concat_element), frozenset({"movement"}),
     lambda: iter([((np.arange(3.0), np.arange(2.0)), dict(axis=0)),
                   ((np.ones((2, 1)), np.zeros((2, 0)), np.ones((2, 3))), dict(axis=1))]),
-    "The operands one after another along `axis`.",
+    "The operands one after another along `axis`.", facts=Facts(picks=ranges.ALL),
 ))  # fmt: skip
 
 
@@ -373,6 +375,8 @@ ensure_shape: Op = register(Op(
     "The operand, whose sizes are asserted to be `shape`: the source of guards.",
     Facts(element=lambda v, index, at: at(0, index)),
 ))  # fmt: skip
+
+broadcast.facts.in_logs = broadcast
 
 __all__ = ["broadcast", "ceildiv", "concat", "ensure_shape", "flip", "floordiv", "mod", "pad", "reshape", "slice_",
            "transpose"]

@@ -58,7 +58,7 @@ def _sort_vjp(g, v):
 sort = register(Op(
     "sort", _infer("sort"), lambda x, axis: np.sort(x, axis, kind="stable"), Custom(_sort_jvp, _sort_vjp),
     Sorting(places=False), samples=_samples, doc="The elements along `axis` from least to greatest.",
-    facts=Facts(kinds=ORDERED, rounding="none"),
+    facts=Facts(kinds=ORDERED, rounding="none", picks=1),
 ))  # fmt: skip
 argsort = register(Op(
     "argsort", _infer("argsort", DTYPES["i64"]), lambda x, axis: np.argsort(x, axis, kind="stable").astype(np.int64),

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from symc.ir.dim import Dim
+from symc.ir.op import picks
 from symc.ir.record import replace
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType, TupleType
@@ -81,8 +82,10 @@ class Analysis:
 
 def _transfer_of(v: Value) -> Transfer | None:
     found = TRANSFER.get(v.op.name)
-    if found is None and "movement" in v.op.traits:
-        found = TRANSFER["movement"]
+    if found is None and v.op.facts.values is not None:
+        found = TRANSFER["values"]
+    if found is None and picks(v.op):
+        found = TRANSFER["picks"]
     return v.op.facts.fact if found is None else found
 
 

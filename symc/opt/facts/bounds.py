@@ -12,14 +12,15 @@ from symc.ir.bodies import is_control
 from symc.ir.dim import Size, known_nonnegative
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE, Inside, merge_inside
-from symc.ir.ops.index import index_operands, wrapped_index
+from symc.ir.ops.index import index_operands
 from symc.ir.ops.kernel import bounded, checked_index
+from symc.ir.ranges import UNKNOWN, Range, wrapped_index
 from symc.ir.traverse import rebuild, region_params
 from symc.ir.value import Region, Value, make
 from symc.opt.engine.regions import as_function, with_lines
 from symc.opt.facts.analysis import Analysis
 from symc.opt.facts.fact import Fact
-from symc.opt.facts.ranges import UNKNOWN, Range, range_of
+from symc.opt.facts.ranges import range_of
 from symc.opt.facts.transfer.ends import whole
 
 

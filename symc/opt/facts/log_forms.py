@@ -14,13 +14,12 @@ from symc.ir.op import splat
 from symc.ir.ops.arithmetic import abs_, maximum, mulz, pow_
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import eq, gt, isfinite
-from symc.ir.ops.cumulative import cumprod, cumsum, logcumsumexp
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.grad_control import stop_gradient
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.logic import and_, where
 from symc.ir.ops.math import exp, exp2, log, log1p, logaddexp, sigmoid, softplus, sqrt
-from symc.ir.ops.reduce import logsumexp, prod, spread, sum_, sup
+from symc.ir.ops.reduce import logsumexp, spread, sum_, sup
 from symc.ir.ops.shape import broadcast
 from symc.ir.ops.softmax import log_softmax, softmax
 from symc.ir.record import dataclass
@@ -46,21 +45,15 @@ def exponent_of(x: Value, depth: int = DEPTH) -> Value | None:
         return x.operands[0] * float(np.log(2))
     if not depth:
         return None
-    if x.op in (sum_, prod, cumsum, cumprod, broadcast, sqrt):
+    if x.op.facts.in_logs:
         e = exponent_of(x.operands[0], depth - 1)
-        return None if e is None else _LOGS[x.op.name](e, **x.attrs)
+        return None if e is None else x.op.facts.in_logs(e, **x.attrs)
     if x.op is cast and x.dtype.kind == x.operands[0].dtype.kind == "f":
         e = exponent_of(x.operands[0], depth - 1)
         return None if e is None else cast(e, dtype=x.dtype)
     if x.op is pow_:
         return _exponent_of_power(x, depth)
     return _exponent_of_product(x, depth) if x.op.name in ("mul", "div") else None
-
-
-_LOGS: dict[str, Callable[..., Value]] = {
-    "sum": logsumexp, "prod": sum_, "cumsum": logcumsumexp, "cumprod": cumsum, "broadcast": broadcast,
-    "sqrt": lambda e: e * 0.5,
-}  # fmt: skip
 
 
 def _exponent_of_power(x: Value, depth: int) -> Value | None:
@@ -111,10 +104,10 @@ def log_of_factor(y: Value, facts: Callable, depth: int = DEPTH) -> tuple[Value 
         return logsumexp(-softplus(-y.operands[0].operands[0]), **y.attrs), True
     if y.op.name == "add" and depth:
         return log_of_sum(y, facts, depth - 1)
-    if y.op in (sqrt, broadcast) and depth:
+    if y.op in (sqrt, broadcast) and depth and y.op.facts.in_logs:
         e, inside = log_of(y.operands[0], facts, depth - 1)
         if e is not None and inside:
-            return _LOGS[y.op.name](e, **y.attrs), True
+            return y.op.facts.in_logs(e, **y.attrs), True
     if not facts(y).positive:
         return None, False
     number = splat_of(y)

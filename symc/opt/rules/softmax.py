@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from symc.ir.ops.assume import promised
-from symc.ir.ops.index import gather, wrapped_index
+from symc.ir.ops.index import gather
 from symc.ir.ops.kernel import checked_index
 from symc.ir.ops.leaf import iota
 from symc.ir.ops.math import exp, log
 from symc.ir.ops.reduce import logsumexp, max_, spread, sum_
 from symc.ir.ops.shape import broadcast, reshape, slice_
 from symc.ir.ops.softmax import log_softmax, log_softmax_at, softmax
+from symc.ir.ranges import wrapped_index
 from symc.ir.traverse import rebuild
 from symc.ir.types import DTYPES
 from symc.ir.value import Value

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from symc.ir.dim import Dim
+from symc.ir.ranges import Range
 from symc.ir.value import Value
 from symc.opt.facts.fact import UNKNOWN, End, Fact
-from symc.opt.facts.ranges import Range, range_of
+from symc.opt.facts.ranges import range_of
 
 INF = math.inf
 Ends = tuple[float, float]

@@ -8,34 +8,36 @@ from typing import Any
 
 import numpy as np
 
+from symc.ir.facts import Between, Monotone
 from symc.ir.value import Value
 from symc.opt.facts.fact import UNKNOWN, Fact, transfer
-from symc.opt.facts.transfer.ends import INF, Ends, ends, rounded
+from symc.opt.facts.transfer.ends import INF, ends, rounded
 
 #: Units in the last place that a library function may be off.
 SLACK = 8
 
 
-def _monotone(name: str, f: Callable[[Any], Any], domain: Ends = (-INF, INF), image: Ends = (-INF, INF),
-              zero: bool = False) -> None:
-    """Declare a function that grows: its range is that of the ends, and within ``image``. nan outside of ``domain``.
+@transfer("values")
+def _of_values(v: Value, given: list[Fact]) -> Fact:
+    """What the record says of the values of a function."""
+    values = v.op.facts.values
+    if v.dtype.kind != "f" or values is None:
+        return UNKNOWN
+    return _monotone(v.dtype, values, given[0]) if isinstance(values, Monotone) else _between(values, given)
 
-    ``zero``: it is zero only at zero.
-    """
 
-    def fact(v: Value, given: list[Fact]) -> Fact:
-        (x,) = given
-        if v.dtype.kind != "f":
-            return UNKNOWN
-        a, b = ends(x)
-        low = _near(v.dtype, f, max(a, domain[0]), -INF) if b >= domain[0] else None
-        high = _near(v.dtype, f, min(b, domain[1]), INF) if a <= domain[1] else None
-        low = image[0] if low is None else max(low, image[0])
-        high = image[1] if high is None else min(high, image[1])
-        nan = x.nan or a < domain[0] or b > domain[1]
-        return Fact(low, high, nan, True, x.zero if zero else True)
+def _monotone(dtype: np.dtype, m: Monotone, x: Fact) -> Fact:
+    a, b = ends(x)
+    low = _near(dtype, m.f, max(a, m.domain[0]), -INF) if b >= m.domain[0] else None
+    high = _near(dtype, m.f, min(b, m.domain[1]), INF) if a <= m.domain[1] else None
+    low = m.image[0] if low is None else max(low, m.image[0])
+    high = m.image[1] if high is None else min(high, m.image[1])
+    return Fact(low, high, x.nan or a < m.domain[0] or b > m.domain[1], True, x.zero if m.zero else True)
 
-    transfer(name)(fact)
+
+def _between(b: Between, given: list[Fact]) -> Fact:
+    nan = any(f.nan or (b.of_inf and f.inf) for f in given)
+    return Fact(b.low, b.high, nan, math.isinf(b.low) or math.isinf(b.high), b.zero)
 
 
 def _near(dtype: np.dtype, f: Callable[[Any], Any], x: float, towards: float) -> float | None:
@@ -50,33 +52,6 @@ def _near(dtype: np.dtype, f: Callable[[Any], Any], x: float, towards: float) ->
     return out + math.copysign(SLACK * max(unit, float(np.finfo(dtype).tiny)), towards)
 
 
-def _sigmoid(x: float) -> float:
-    return 1 / (1 + math.exp(-x)) if x > -700 else 0.0
-
-
-def _softplus(x: float) -> float:
-    return float(np.logaddexp(x, 0.0))
-
-
-_monotone("exp", np.exp, image=(0.0, INF))
-_monotone("exp2", np.exp2, image=(0.0, INF))
-_monotone("expm1", np.expm1, image=(-1.0, INF), zero=True)
-_monotone("log", np.log, domain=(0.0, INF))
-_monotone("log2", np.log2, domain=(0.0, INF))
-_monotone("log10", np.log10, domain=(0.0, INF))
-_monotone("log1p", np.log1p, domain=(-1.0, INF), zero=True)
-_monotone("cbrt", np.cbrt, zero=True)
-_monotone("sigmoid", _sigmoid, image=(0.0, 1.0))
-_monotone("softplus", _softplus, image=(0.0, INF))
-_monotone("tanh", np.tanh, image=(-1.0, 1.0))
-_monotone("sinh", np.sinh)
-_monotone("asinh", np.arcsinh)
-_monotone("atan", np.arctan, image=(-2.0, 2.0))
-_monotone("asin", np.arcsin, domain=(-1.0, 1.0), image=(-2.0, 2.0))
-_monotone("acosh", np.arccosh, domain=(1.0, INF), image=(0.0, INF))
-_monotone("atanh", np.arctanh, domain=(-1.0, 1.0))
-
-
 @transfer("sqrt")
 def _sqrt(v: Value, given: list[Fact]) -> Fact:
     (x,) = given
@@ -86,25 +61,6 @@ def _sqrt(v: Value, given: list[Fact]) -> Fact:
     low = rounded(v.dtype, lambda p, _: np.sqrt(p), max(a, 0.0), 0)
     high = rounded(v.dtype, lambda p, _: np.sqrt(p), max(b, 0.0), 0)
     return Fact(low, high, x.nan or a < 0, x.inf, x.zero, False)
-
-
-def _between(low: float, high: float, nan_of_inf: bool = False, zero: bool = True) -> Callable[..., Fact]:
-    def fact(v: Value, given: list[Fact]) -> Fact:
-        if v.dtype.kind != "f":
-            return UNKNOWN
-        nan = any(f.nan or (nan_of_inf and f.inf) for f in given)
-        return Fact(low, high, nan, math.isinf(low) or math.isinf(high), zero)
-
-    return fact
-
-
-transfer("sin", "cos")(_between(-1.0, 1.0, True))
-transfer("cosh")(_between(1.0, INF, zero=False))
-transfer("erf")(_between(-1.0, 1.0))
-transfer("erfc")(_between(0.0, 2.0))
-transfer("erfcx")(_between(0.0, INF))
-transfer("atan2")(_between(-3.15, 3.15))
-transfer("trigamma")(_between(0.0, INF))
 
 
 @transfer("log1mexp")
@@ -132,6 +88,7 @@ def _logaddexp(v: Value, given: list[Fact]) -> Fact:
 @transfer("floor", "ceil", "trunc", "rint")
 def _round(v: Value, given: list[Fact]) -> Fact:
     (x,) = given
-    f = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint}[v.op.name]
+    f = v.op.facts.numpy
+    assert f is not None
     low, high = ends(x)
     return Fact(float(f(low)), float(f(high)), x.nan, x.inf, x.zero if x.integer else True, True)

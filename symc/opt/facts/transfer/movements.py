@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from symc.ir.dim import Dim, if_any, known_nonnegative
+from symc.ir.op import picks
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
@@ -67,15 +68,13 @@ def _places(v: Value, given: list[Fact]) -> Fact:
     return Fact(*ranged(v, given))
 
 
-@transfer("movement", "sort", "gather", "dynamic_slice", "max", "min", "stop_gradient", "grad_scale", "grad_clip",
-          "again", "concat", "dynamic_update_slice", "pad", "print", "assert", "breakpoint", "after")  # fmt: skip
+@transfer("picks")
 def _movement(v: Value, given: list[Fact]) -> Fact:
     """Elements of operands of this dtype (indices and starts are others, or come after the first)."""
-    name = v.op.name
-    if name == "gather" and v.operands[0].op.name == "cholesky" and is_diagonal(v):
+    if v.op.name == "gather" and v.operands[0].op.name == "cholesky" and is_diagonal(v):
         return Fact(0.0, None, False, True, False)
-    several = {"concat": len(given), "pad": 2, "dynamic_update_slice": 2}.get(name, 1)
-    return either(given[:several]) if several > 1 else given[0]
+    found = given[: picks(v.op)]
+    return either(found) if len(found) > 1 else found[0]
 
 
 def is_diagonal(v: Value) -> bool:
