@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from symc.grad.varying import connections, differentiable_operands, varies
 from symc.ir import location
-from symc.ir.bodies import open_body
+from symc.ir.bodies import is_loop_or_branch, open_body
 from symc.ir.op import Regional
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TupleType
@@ -87,7 +87,7 @@ def _made_of(v: Value) -> Sequence[Value]:
 def _stop(last: Value, user: Value) -> Path:
     """Where derivatives stop between a value and its user; in the region of the user, if it has one."""
     source = user.operands[0] if user.op.name == "get" else user
-    if source.op.name not in ("scan", "while", "cond"):
+    if not is_loop_or_branch(source):
         return [_lines(user)]
     result = user.attrs["index"] if user.op.name == "get" else 0
     return [_lines(source), *_inside(source, source.operands.index(last), result)]

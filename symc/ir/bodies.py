@@ -32,6 +32,11 @@ class Body:
     notes: Inside
 
 
+def is_loop_or_branch(v: Value) -> bool:
+    """A scan, a while or a cond."""
+    return isinstance(v.op.lowering, Control)
+
+
 def is_control(v: Value) -> bool:
     """A value with regions that hold ordinary values, which passes look into."""
     return isinstance(v.op.lowering, Control) or isinstance(v.op.derivative, Regional)

@@ -103,8 +103,9 @@ class Facts:
 
     * ``exact``: the real function. ``rounding``: how far from it results are. ``absolute``: up to rounding of 1, as in
       a log of a sum that is at least 1. ``bits``: it sees the bits of numbers, so wider ones are others.
-    * ``keeps_zero``: f(0) is 0. ``poles``: its infinities are poles, no overflow; ``divisor``: the operand that has
-      one at 0. ``underflow``: a zero may be underflow, of operands that are not zero or of any.
+    * ``keeps_zero``: f(0) is 0, of 0 for every operand; ``keeps_one``: f(1) is 1. ``poles``: its infinities are poles,
+      no overflow; ``divisor``: the operand that has one at 0. ``underflow``: a zero may be underflow, of operands that
+      are not zero or of any.
     * ``indeterminate``: a nan may come of two infinities, two zeros or one of each, with no nan in the operands.
     * ``in_logs``: the op that is to logs of numbers what this is to numbers. ``cubes``: its operations on a matrix are
       about so many times the third power of its size.
@@ -115,6 +116,7 @@ class Facts:
     How it is written:
 
     * ``arity``: operands of an elementwise op. ``kernel``: its function in the library. ``symbol``: its sign in Python.
+    * ``part_of``: the name of the op that has this one's result as its k-th, and k.
     * ``mirror``: the comparison with its operands swapped. ``opposite``: the one that holds where it does not.
     """
 
@@ -143,6 +145,7 @@ class Facts:
     absolute: bool = False
     bits: bool = False
     keeps_zero: bool = False
+    keeps_one: bool = False
     poles: bool = False
     divisor: int | None = None
     underflow: Literal["", "nonzero", "always"] = ""
@@ -155,5 +158,6 @@ class Facts:
     arity: int = 0
     kernel: Kernel = ""
     symbol: str = ""
+    part_of: tuple[str, int] | None = None
     mirror: str = ""
     opposite: str = ""

@@ -88,7 +88,7 @@ def _compare_signs(name: str, x: Value, y: Value) -> Value:
     """Compare int64 with uint64: a negative number is less than all, otherwise both are uint64."""
     signed, flipped = (x, False) if x.dtype.kind == "i" else (y, True)
     negative = lookup("lt")(signed, 0)
-    answer = {"eq": False, "ne": True, "lt": not flipped, "le": not flipped, "gt": flipped, "ge": flipped}[name]
+    answer = bool(lookup(name).reference(*map(np.asarray, (0, -1) if flipped else (-1, 0))))
     unsigned = DTYPES["u64"]
     plain = lookup(name)(convert(x, unsigned), convert(y, unsigned))
     return choose(negative, splat(answer, plain.type), plain)

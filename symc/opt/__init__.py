@@ -74,7 +74,7 @@ for _pass in (
          function=late("loops.small.small_loops"), on=("scan", "while"), bodies="outer",
          reasons=late("why.reasons.of_small_loops"), makes=("loop",)),
     Pass("share_factors", "What a factorization that is needed anyway gives too is taken from it.",
-         records=late("matmul.shared_factors.share_factors"), on=("eigvalsh", "eigvals", "svdvals", "lu_solve")),
+         records=late("matmul.shared_factors.share_factors"), on=("part_of", "lu_solve")),
     Pass("read_once", "Products of one matrix and vectors that need one reading of it become sums.",
          records=late("matmul.matrix_vector.read_once"), on=("dot",), reasons=late("why.reasons.of_read_once")),
     Pass("blas", "Sums of products become products that add to what is there.", records=late("matmul.blas.blas"),

@@ -7,6 +7,7 @@ A rule says ``written=`` where that is not how anybody would write it, and ``ari
 from __future__ import annotations
 
 import importlib
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -150,10 +151,11 @@ def _user_shape(shape: Sequence[Any]) -> tuple:
 def _written(sc: Any, x: Value, operands: list[Any]) -> Any:
     """One op on what its operands were written as."""
     name, a = x.op.name, x.attrs
-    if x.op.name in INFIX:
+    infix = OPERATORS.get(x.op.facts.symbol, x.op.facts.numpy)
+    if infix is not None:
         if all(isinstance(o, int | float | complex) for o in operands):
             operands = [sc.full(_user_shape(x.shape), operands[0], dtype=x.operands[0].dtype), *operands[1:]]
-        return INFIX[name](*operands)
+        return infix(*operands)
     if "elementwise" not in x.op.traits:
         operands = [
             sc.full(_user_shape(o.shape), u, dtype=o.dtype) if isinstance(u, int | float | complex) and o.ndim else u
@@ -256,13 +258,9 @@ def _of_matrix(sc: Any, x: Value, operands: list[Any]) -> Any:
     return getattr(sc.linalg, x.op.name)(*operands)
 
 
-INFIX: Mapping[str, Callable[..., Any]] = {
-    "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y, "div": lambda x, y: x / y,
-    "pow": lambda x, y: x**y, "neg": lambda x: -x, "not": lambda x: ~x, "and": lambda x, y: x & y,
-    "or": lambda x, y: x | y, "xor": lambda x, y: x ^ y, "lt": lambda x, y: x < y, "le": lambda x, y: x <= y,
-    "gt": lambda x, y: x > y, "ge": lambda x, y: x >= y, "eq": lambda x, y: x == y, "ne": lambda x, y: x != y,
-    "mod": lambda x, y: x % y, "floordiv": lambda x, y: x // y, "shl": lambda x, y: x << y,
-    "shr": lambda x, y: x >> y, "abs": abs,
+OPERATORS: Mapping[str, Callable[..., Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "**": operator.pow,
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
 FORMS: Mapping[str, Callable[[Any, Value, list[Any]], Any]] = {
     "cast": lambda sc, x, o: o[0].astype(x.dtype),

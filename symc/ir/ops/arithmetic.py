@@ -43,10 +43,12 @@ def conjugate(x: Value) -> Value:
 
 add = elementwise("add", 2, "b" + NUMBERS, np.add, (1, 1), identity=0,
                   traits=["commutative", "associative"], doc="x + y (for bool: or).",
-                  facts=Facts(exact=Exact(lambda mp, x, y: x + y, far=True), rounding="short", indeterminate=True,
+                  facts=Facts(exact=Exact(lambda mp, x, y: x + y, far=True), keeps_zero=True, rounding="short",
+                              indeterminate=True,
                               symbol="+", range=ranges.sums))
 sub = elementwise("sub", 2, NUMBERS, np.subtract, (1, -1), doc="x - y.",
-                  facts=Facts(exact=Exact(lambda mp, x, y: x - y, far=True), rounding="short", indeterminate=True,
+                  facts=Facts(exact=Exact(lambda mp, x, y: x - y, far=True), keeps_zero=True, rounding="short",
+                              indeterminate=True,
                               symbol="-", range=ranges.differences))
 mul = elementwise("mul", 2, "b" + NUMBERS, np.multiply, (lambda out, x, y: y, lambda out, x, y: x), identity=1,
                   traits=["commutative", "associative"], doc="x * y (for bool: and).",
@@ -149,12 +151,13 @@ def _real_part(x: Value) -> Value:
 
 abs_ = elementwise("abs", 1, NUMBERS, np.abs, Custom(_abs_jvp, _abs_vjp), result="real",
                    doc="|x|; for complex x the real length, without overflow.",
-                   facts=Facts(exact=Exact(lambda mp, x: abs(x), far=True), rounding="zeros", keeps_zero=True))
+                   facts=Facts(exact=Exact(lambda mp, x: abs(x), far=True), rounding="zeros", keeps_zero=True,
+                               keeps_one=True))
 sign = elementwise("sign", 1, NUMBERS, np.sign,
                    Custom(lambda t, v: _sign_change(t[0], v), lambda g, v: (_sign_change(g, v),)),
                    doc="-1, 0 or 1; x / |x| for complex x; nan for nan.",
                    facts=Facts(exact=Exact(lambda mp, x: x if mp.isnan(x) else mp.mpf((x > 0) - (x < 0)), far=True),
-                               rounding="zeros", keeps_zero=True))
+                               rounding="zeros", keeps_zero=True, keeps_one=True))
 copysign: Op = elementwise("copysign", 2, "f", np.copysign, (lambda out, x, y: sign(x) * copysign(like(y, 1), y), None),
                            doc="|x| with the sign of y, of zeros too.",
                            facts=Facts(kernel="cheap", exact=Exact(lambda mp, x, y: abs(x) * (-1 if y < 0 else 1)),
@@ -197,16 +200,16 @@ def highest(dtype: np.dtype):
 _ORDER = ["commutative", "associative", "idempotent", "selects"]
 maximum = elementwise("maximum", 2, "b" + REAL, np.maximum, _CHOICE, traits=_ORDER, identity=lowest,
                       doc="The greater of x and y; nan if either is nan.",
-                      facts=Facts(exact=_ordered(max), rounding="zeros", range=ranges.greatest))
+                      facts=Facts(exact=_ordered(max), keeps_zero=True, rounding="zeros", range=ranges.greatest))
 minimum = elementwise("minimum", 2, "b" + REAL, np.minimum, _CHOICE, traits=_ORDER, identity=highest,
                       doc="The lesser of x and y; nan if either is nan.",
-                      facts=Facts(exact=_ordered(min), rounding="zeros", range=ranges.least))
+                      facts=Facts(exact=_ordered(min), keeps_zero=True, rounding="zeros", range=ranges.least))
 fmax = elementwise("fmax", 2, "f", np.fmax, _CHOICE, traits=_ORDER,
                    doc="The greater of x and y; a nan counts as missing.",
-                   facts=Facts(exact=Exact(lambda mp, x, y: max(x, y), far=True), rounding="zeros"))
+                   facts=Facts(exact=Exact(lambda mp, x, y: max(x, y), far=True), keeps_zero=True, rounding="zeros"))
 fmin = elementwise("fmin", 2, "f", np.fmin, _CHOICE, traits=_ORDER,
                    doc="The lesser of x and y; a nan counts as missing.",
-                   facts=Facts(exact=Exact(lambda mp, x, y: min(x, y), far=True), rounding="zeros"))
+                   facts=Facts(exact=Exact(lambda mp, x, y: min(x, y), far=True), keeps_zero=True, rounding="zeros"))
 
 # --- complex numbers --------------------------------------------------------------------------------------------------
 
@@ -219,10 +222,10 @@ def _complex(x, y):
 
 conj: Op = elementwise("conj", 1, "c", np.conjugate, Linear(lambda g, v: (conj(g),)), traits=["involution"],
                        doc="The complex conjugate.",
-                       facts=Facts(exact=Exact(lambda mp, x: x), rounding="none", keeps_zero=True))
+                       facts=Facts(exact=Exact(lambda mp, x: x), rounding="none", keeps_zero=True, keeps_one=True))
 real = elementwise("real", 1, "c", np.real, Linear(lambda g, v: (complex_(g, like(g, 0)),)), result="real",
                    doc="The real part.",
-                   facts=Facts(exact=Exact(lambda mp, x: x), rounding="none", keeps_zero=True))
+                   facts=Facts(exact=Exact(lambda mp, x: x), rounding="none", keeps_zero=True, keeps_one=True))
 imag = elementwise("imag", 1, "c", np.imag, Linear(lambda g, v: (complex_(like(g, 0), g),)), result="real",
                    doc="The imaginary part.",
                    facts=Facts(rounding="none", keeps_zero=True))

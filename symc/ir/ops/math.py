@@ -68,11 +68,13 @@ log1p = elementwise("log1p", 1, "fc", np.log1p, (lambda out, x: 1 / (x + 1),), s
                     facts=Facts(exact=Exact(lambda mp, x: mp.log(1 + x), far=True), poles=True, keeps_zero=True,
                                 kernel="vectorized", values=Monotone(np.log1p, domain=(-1.0, INF), zero=True)))
 sqrt = elementwise("sqrt", 1, "fc", np.sqrt, (lambda out, x: 0.5 / out,), singular=True, doc="The square root.",
-                   facts=Facts(exact=Exact("sqrt", far=True), rounding="short", keeps_zero=True, kernel="vectorized",
+                   facts=Facts(exact=Exact("sqrt", far=True), rounding="short", keeps_zero=True, keeps_one=True,
+                               kernel="vectorized",
                                in_logs=lambda e: e * 0.5))
 cbrt = elementwise("cbrt", 1, "f", np.cbrt, (lambda out, x: (1 / 3) / (out * out),), singular=True,
                    doc="The real cube root, of negative numbers too.",
                    facts=Facts(exact=Exact(lambda mp, x: mp.sign(x) * mp.root(abs(x), 3), far=True), keeps_zero=True,
+                               keeps_one=True,
                                kernel="vectorized", values=Monotone(np.cbrt, zero=True)))
 
 # --- trigonometric and hyperbolic -------------------------------------------------------------------------------------
@@ -323,13 +325,14 @@ spherical_j1: Op = elementwise("spherical_j1", 1, "f", _spherical_j1, (_spherica
 # --- rounding ---------------------------------------------------------------------------------------------------------
 
 floor = elementwise("floor", 1, "f", np.floor, (None,), doc="The greatest integer not above x.",
-                    facts=Facts(kernel="cheap", exact=Exact("floor"), rounding="zeros", keeps_zero=True))
+                    facts=Facts(kernel="cheap", exact=Exact("floor"), rounding="zeros", keeps_zero=True,
+                                keeps_one=True))
 ceil = elementwise("ceil", 1, "f", np.ceil, (None,), doc="The least integer not below x.",
-                   facts=Facts(kernel="cheap", exact=Exact("ceil"), rounding="zeros", keeps_zero=True))
+                   facts=Facts(kernel="cheap", exact=Exact("ceil"), rounding="zeros", keeps_zero=True, keeps_one=True))
 trunc = elementwise("trunc", 1, "f", np.trunc, (None,), doc="x without its fraction.",
                     facts=Facts(kernel="cheap", exact=Exact(lambda mp, x: mp.floor(x) if x > 0 else mp.ceil(x)),
-                                rounding="zeros", keeps_zero=True))
+                                rounding="zeros", keeps_zero=True, keeps_one=True))
 rint = elementwise("rint", 1, "f", np.rint, (None,), doc="The nearest integer; halves go to the even one.",
-                   facts=Facts(kernel="cheap", exact=Exact("nint"), rounding="zeros", keeps_zero=True))
+                   facts=Facts(kernel="cheap", exact=Exact("nint"), rounding="zeros", keeps_zero=True, keeps_one=True))
 
 

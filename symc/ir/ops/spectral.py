@@ -143,7 +143,7 @@ eigvalsh = register(Op(
     "eigvalsh", _eigvalsh_infer, _eigvalsh_reference, Custom(_eigvalsh_jvp, _eigvalsh_vjp), Extern("eigvalsh"),
     samples=_hermitian_samples,
     doc="The ascending eigenvalues of the hermitian matrix whose lower (or upper) triangle is read.",
-    facts=Facts(kinds="fc", batch=batch_leading, rounding="norm"),
+    facts=Facts(part_of=("eigh", 0), kinds="fc", batch=batch_leading, rounding="norm"),
 ))  # fmt: skip
 
 # --- any square matrix ------------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def _eigvals_vjp(g, v):
 eigvals = register(Op(
     "eigvals", _eigvals_infer, _eigvals_reference, Custom(_eigvals_jvp, _eigvals_vjp), Extern("eigvals"),
     frozenset({"python"}), samples=_general_samples, doc="The eigenvalues, always complex, in the order of `eig`.",
-    facts=Facts(kinds="fc", batch=batch_leading, rounding="norm"),
+    facts=Facts(part_of=("eig", 0), kinds="fc", batch=batch_leading, rounding="norm"),
 ))  # fmt: skip
 
 # --- singular values --------------------------------------------------------------------------------------------------
@@ -355,7 +355,7 @@ def _svdvals_vjp(g, v):
 svdvals = register(Op(
     "svdvals", _svdvals_infer, _svdvals_reference, Custom(_svdvals_jvp, _svdvals_vjp), Extern("svdvals"),
     samples=lambda: _matrix_samples([{}]), doc="The singular values, descending.",
-    facts=Facts(kinds="fc", batch=batch_leading, rounding="norm"),
+    facts=Facts(part_of=("svd", 1), kinds="fc", batch=batch_leading, rounding="norm"),
 ))  # fmt: skip
 
 __all__ = ["eig", "eigh", "eigvals", "eigvalsh", "svd", "svdvals"]

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from symc.ir.bodies import is_loop_or_branch
 from symc.ir.dim import Dim
 from symc.ir.op import picks
 from symc.ir.record import replace
@@ -66,8 +67,8 @@ class Analysis:
     def _of(self, v: Value) -> Any:
         if v.op.name == "get":
             return self.known[v.operands[0]][v.attrs["index"]]
-        if v.op.name in ("scan", "while", "cond"):
-                return facts_of_control(v, self)
+        if is_loop_or_branch(v):
+            return facts_of_control(v, self)
         f, given = _transfer_of(v), [self.known[o] for o in v.operands]
         out = UNKNOWN if f is None else f(v, given)
         props = of_dot(v, given, self.known) if v.op.name == "dot" else structure_of(v, given)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from symc.ir.attrs import Attrs
-from symc.ir.bodies import is_free
+from symc.ir.bodies import is_free, is_loop_or_branch
 from symc.ir.dim import known_nonnegative
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE
@@ -272,7 +272,7 @@ class _Body:
             return _unrolled(v, operands)  # a loop inside a loop has no memory for what it makes in every step
         if v.op is not cond:
             return _loop(v, operands)
-        if any(x.op in (scan, while_, cond) for r in v.regions for x in postorder(r.results)):
+        if any(is_loop_or_branch(x) for r in v.regions for x in postorder(r.results)):
             raise TooLarge  # a branch that is not taken must not run a loop
         which = _scalars(operands[0])[0]
         branches = [_Body(r, operands[1:]).results for r in v.regions]

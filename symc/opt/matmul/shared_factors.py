@@ -11,19 +11,16 @@ from functools import partial
 
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE
-from symc.ir.op import Op
+from symc.ir.op import lookup
 from symc.ir.ops.factor import lu_factor
 from symc.ir.ops.leaf import get
 from symc.ir.ops.solve import lu_solve
-from symc.ir.ops.spectral import eig, eigh, eigvals, eigvalsh, svd, svdvals
+from symc.ir.ops.spectral import svd
 from symc.ir.traverse import replace
 from symc.ir.value import Value
 from symc.opt.engine.provenance import Provenance
 from symc.opt.engine.regions import in_bodies
 from symc.opt.loops.edit import Edit
-
-#: What gives the values alone: what gives them with vectors, as which result.
-WITH_VECTORS: dict[Op, tuple[Op, int]] = {eigvalsh: (eigh, 0), eigvals: (eig, 0), svdvals: (svd, 1)}
 
 
 def share_factors(provenance: Provenance, f: Function) -> Function:
@@ -51,8 +48,9 @@ def _share(provenance: Provenance, f: Function) -> Function:
 
 def _shared(v: Value, there: Collection[Value]) -> Value | None:
     """``v`` by a factorization that is there."""
-    if v.op in WITH_VECTORS:
-        op, which = WITH_VECTORS[v.op]
+    if v.op.facts.part_of:
+        name, which = v.op.facts.part_of
+        op = lookup(name)
         attrs = dict(v.attrs) if op is not svd else {"full": False}
         for whole in (op(*v.operands, **attrs), *([svd(*v.operands, full=True)] if op is svd else [])):
             if whole in there:

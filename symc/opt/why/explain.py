@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from symc.errors import PipelineError, did_you_mean
+from symc.ir.bodies import is_loop_or_branch
 from symc.ir.function import Function
 from symc.ir.literal import print_number
 from symc.ir.op import all_ops
@@ -305,7 +306,7 @@ def _reasons(p: Pass, out: Optimized) -> list[str]:
             continue
         f = after if v in set(every_value(after.body)) else before
         where = ", ".join(map(str, lines_of(f, v)[:2]))
-        what = expression(v, 3, names_of(f)) if v.op.name not in ("fused", "scan", "while", "cond") else v.op.name
+        what = expression(v, 3, names_of(f)) if v.op.name != "fused" and not is_loop_or_branch(v) else v.op.name
         text = f"  left alone: {what}{f'    {where}' if where else ''}\n    {why}"
         if text not in told and len(told) < MOST:
             told.add(text)

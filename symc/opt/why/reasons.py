@@ -80,7 +80,7 @@ def _alone(v: Value, uses: dict[Value, list[Value | None]], dtypes: str) -> str:
     (user,) = uses[x]
     if user is None:
         return "the product is a result as it is: nothing is multiplied with or added to it"
-    if user.op.name in ("add", "sub", "mul", "neg", "div"):
+    if user.op.facts.symbol or user.op.name == "neg":
         others = [o for o in user.operands if o is not x]
         return (
             f"a kernel that reads the product computes {expression(user, 2)} on the way, which is as fast"

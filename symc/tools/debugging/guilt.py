@@ -12,6 +12,7 @@ from symc.codegen.kernel.names import kernel_name
 from symc.errors import LinAlgError, SymcError
 from symc.ir.function import Function
 from symc.ir.location import Loc
+from symc.ir.op import Abreast
 from symc.ir.ops.kernel import results_of
 from symc.ir.record import dataclass, field
 from symc.ir.text import print_function
@@ -207,7 +208,7 @@ def blame_backend(final: Function, found: Difference | str, trusted: Trusted, do
 
 def step_name(v: Value) -> str:
     """What runs a value of a fused function: a kernel by its name, or an op."""
-    if v.op.name in ("generate", "fold", "fused", "loop", "insert", "abreast", "put", "put_running"):
+    if v.op.lowering is None and v.regions or isinstance(v.op.lowering, Abreast):
         try:
             return f"kernel {kernel_name(v)}"
         except SymcError:

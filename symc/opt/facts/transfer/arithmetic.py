@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from symc.ir.facts import Between
 from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.facts.fact import Fact, above, either, transfer
@@ -116,7 +117,9 @@ def never_minus_zero(v: Value) -> bool:
         (v,) = v.operands
     if v.op.name == "cast":
         return v.operands[0].dtype.kind in "iub"
-    return v.op.name in ("abs", "exp", "sigmoid", "norm") or (v.op.name == "mul" and v.operands[0] is v.operands[1])
+    values = v.op.facts.values
+    low = values.low if isinstance(values, Between) else values.image[0] if values is not None else -INF
+    return low >= 0 or v.op.name in ("abs", "norm") or v.op.name == "mul" and v.operands[0] is v.operands[1]
 
 
 def _quotient(dtype: np.dtype, p: float, q: float, positive: bool) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from symc.ir.bodies import is_control
+from symc.ir.bodies import is_loop_or_branch
 from symc.ir.traverse import region_params
 from symc.ir.types import TupleType
 from symc.ir.value import Region, Value
@@ -22,7 +22,7 @@ DEEPEST = 3
 
 def params_of(v: Value, facts: Facts) -> list[tuple[Fact, ...]]:
     """What is known of the params of every region of ``v``."""
-    if not is_control(v) or v.op.name not in ("scan", "while", "cond"):
+    if not is_loop_or_branch(v):
         return [(UNKNOWN,) * len(r.params) for r in v.regions]
     if v.op.name == "cond":
         return [tuple(facts(o) for o in v.operands[1:])] * len(v.regions)

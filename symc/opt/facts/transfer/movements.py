@@ -105,7 +105,7 @@ def _refined(v: Value, f: Fact, k: int, holds: bool) -> Fact:
     if name == "not":
         test, holds = test.operands[0], not holds
         name = test.op.name
-    if name not in ("lt", "le", "gt", "ge", "isnan", "isfinite", "ne", "eq") or test.operands[0] is not x:
+    if not (test.op.facts.mirror or name in ("isnan", "isfinite")) or test.operands[0] is not x:
         return f
     if name == "isnan":
         return f if holds else Fact(f.low, f.high, False, f.inf, f.zero, f.integer)

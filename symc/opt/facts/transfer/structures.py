@@ -270,15 +270,14 @@ def _zeros(v: Value, given: list[Fact]) -> frozenset[str]:
     """Triangles of zeros, and ones on the diagonal."""
     name, props = v.op.name, [f.props for f in given]
     if v.op.facts.keeps_zero:
-        kept = ZEROS | ({"unit"} if name in ("abs", "sign", "sqrt", "conj", "real") else set())
-        return props[0] & (kept | ({"identity"} if "identity" in props[0] and "unit" in kept else set()))
+        kept = ZEROS | ({"unit"} if v.op.facts.keeps_one else set())
+        kept |= {"identity"} if v.op.facts.keeps_one and "identity" in props[0] else set()
+        return frozenset.intersection(*props) & kept
     if name in ("mul", "mulz"):
         return (props[0] | props[1]) & ZEROS | (props[0] & props[1] & {"unit"})
-    if name in ("add", "sub", "maximum", "minimum"):
-        return props[0] & props[1] & ZEROS
     if name == "div":
         return props[0] & ZEROS if given[1].nonzero or splat_of(v.operands[1]) is not None else NONE
-    if name in ("eq", "le", "ge", "lt", "gt") and given:
+    if v.op.facts.mirror:
         return _of_mask(v)
     if name == "and":
         return (props[0] | props[1]) & ZEROS
