@@ -27,8 +27,6 @@ from symc.ir.value import Value, fresh_input, make
 #: The ops whose nests are one collection of terms: (op, sign of its first operand, sign of its second).
 SUM = {"add": (1, 1), "sub": (1, -1)}
 PRODUCT = {"mul": (1, 1), "div": (1, -1)}
-#: Ops whose result has the dtype of every operand, among those of which equations for integers are made.
-KEEP_KIND = {"add", "sub", "mul", "div", "neg", "pow", "floordiv", "mod", "fmod", "maximum", "minimum"}
 #: What a number is called among op names.
 NUMBER = "#"
 #: How `needs` says that a sum or a product of any kind must be below.
@@ -108,7 +106,7 @@ def leaves(count: int, dtypes: dict[int, str] | None = None, shape: tuple = ()) 
 def keeps_kind(p: Pattern) -> bool:
     """Whether what matches has the dtype kind of what its variables are."""
     if isinstance(p, Node):
-        return p.op.name in KEEP_KIND and all(map(keeps_kind, p.operands))
+        return p.op.facts.result == "same" and p.op.facts.arity > 0 and all(map(keeps_kind, p.operands))
     return not isinstance(p, Terms) or all(keeps_kind(q) for _, q in p.terms)
 
 
