@@ -140,17 +140,15 @@ def test_values(op):
 @pytest.mark.parametrize("op", [op for op in REAL if is_lossless(op) and op.facts.result != "complex"], **ids)
 def test_what_loses_nothing(op):
     """Wider numbers give the same."""
-    arrays = [np.resize(np.array([-2.75, -1.0, -0.5, 0.0, 0.5, 1.5, 3.0], "f4"), 49)[k::7 if k else 1] for k in range(1)]
-    x = arrays[0]
-    args = [x, np.repeat(x[:7], 7)][: op.facts.arity]
+    x = np.array([-2.75, -1.0, -0.5, 0.0, 0.5, 1.5, 3.0], "f4")
+    args = [np.tile(x, 7), np.repeat(x, 7)][: op.facts.arity]
     np.testing.assert_array_equal(op.reference(*args), op.reference(*[a.astype("f8") for a in args]))
 
 
 def test_functions_are_in_the_library():
-    known = library()
     for op in all_ops():
         if op.facts.kernel and op.name not in ("sqrt", "pow", "trigamma", "polygamma"):
-            assert op.name in known, op.name
+            assert library().find(op.name, "", False), op.name
 
 
 @pytest.mark.parametrize("op", [op for op in all_ops() if op.facts.part_of], **ids)

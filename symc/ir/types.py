@@ -9,17 +9,8 @@ import numpy as np
 
 from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import LARGEST, Dim, Size, evaluate, product, substitute
+from symc.ir.dtypes import DTYPE_NAMES, DTYPES
 from symc.ir.locks import new_lock
-
-#: The dtypes symc knows, by the names its text uses.
-DTYPES: dict[str, np.dtype] = {
-    "bool": np.dtype("bool"),
-    "i8": np.dtype("int8"), "i16": np.dtype("int16"), "i32": np.dtype("int32"), "i64": np.dtype("int64"),
-    "u8": np.dtype("uint8"), "u16": np.dtype("uint16"), "u32": np.dtype("uint32"), "u64": np.dtype("uint64"),
-    "f16": np.dtype("float16"), "f32": np.dtype("float32"), "f64": np.dtype("float64"),
-    "c64": np.dtype("complex64"), "c128": np.dtype("complex128"),
-}  # fmt: skip
-DTYPE_NAMES: dict[np.dtype, str] = {d: n for n, d in DTYPES.items()}
 
 #: Of these, NumPy has a name that counts bytes: int64, uint64, and a float of 16 bytes on some machines.
 _BYTES = frozenset({"i8", "u8", "f16"})

@@ -10,6 +10,7 @@ import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import maximum, product
+from symc.ir.dtypes import computed
 from symc.ir.op import lookup
 from symc.ir.types import DTYPES, as_dtype, real_dtype
 from symc.ir.value import Value
@@ -159,7 +160,7 @@ def count_along(t: Tensor, axis: Axis, name: str) -> Any:
 def _inexact(t: Tensor, dtype: Any) -> tuple[Tensor, np.dtype]:
     """The operand in the dtype in which NumPy averages, and the dtype of the result."""
     out = inexact_dtype(t.dtype) if dtype is None else as_dtype(dtype)
-    wide = DTYPES["f32"] if out == DTYPES["f16"] and dtype is None else out
+    wide = computed(out) if dtype is None else out
     return Tensor(convert(t.value, wide)), out
 
 

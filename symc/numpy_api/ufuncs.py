@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError
+from symc.ir.dtypes import computed
 from symc.ir.op import lookup, splat
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
@@ -147,7 +148,7 @@ def _heaviside(x: Value, h: Value) -> Value:
 
 def _single(x: Value) -> Value:
     """Half precision in float32, for a formula of several steps."""
-    return convert(x, DTYPES["f32"]) if x.dtype == DTYPES["f16"] else x
+    return convert(x, computed(x.dtype))
 
 
 def _logaddexp2(x: Value, y: Value) -> Value:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from symc.codegen.cpu.pieces import CHUNK
-from symc.codegen.cpu.text import combine, identity, loaded, number, stored
+from symc.codegen.cpu.text import combine, identity, loaded, number, rounded, stored
 from symc.codegen.cpu.writer import Writer
 from symc.ir.dim import Size
+from symc.ir.dtypes import computed, is_narrow
 from symc.ir.ops.kernel import fold_result
 from symc.ir.ops.reduce import gives_place
 from symc.ir.types import TensorType
@@ -70,7 +71,7 @@ class Accumulator:
 
     def keep(self, depth: int, block: str) -> None:
         """Keep the running value of a block."""
-        dtype = np.dtype(np.float32) if self.dtype == np.float16 else self.dtype  # that of the variable
+        dtype = computed(self.dtype)
         self.kept = f"q{len(self.owner.partial)}", dtype
         self.owner.partial.append(dtype)
         self.owner.line(depth, f"{self.kept[0]}[{block}] = {stored(self.name, dtype)}")
@@ -87,6 +88,6 @@ class Accumulator:
         self.owner.line(depth, f"{self.name} = {combine(self.kind, self.name, found, self.dtype, exact=True)}")
 
     def result(self, depth: int) -> str:
-        if self.dtype == np.float16 and not self.is_arg:
-            self.owner.line(depth, f"{self.name} = round_half({self.name})")
+        if is_narrow(self.dtype) and not self.is_arg:
+            self.owner.line(depth, f"{self.name} = {rounded(self.name, self.dtype)}")
         return self.name

@@ -9,6 +9,7 @@ by kind (b bool, i/u integers, f floats, "half" if half precision differs, c com
 
 from __future__ import annotations
 
+from symc.ir.dtypes import is_narrow
 from symc.ir.op import Op, lookup
 from symc.ir.ops.compare import COMPARISONS
 from symc.ir.types import DTYPE_NAMES
@@ -62,7 +63,7 @@ TABLE: dict[str, Template] = {
 
 def kind_of(dtype) -> str:
     """The kind of a dtype in the table."""
-    return "half" if dtype.char == "e" else dtype.kind
+    return "half" if is_narrow(dtype) else dtype.kind
 
 
 def template(op: str, kind: str) -> str | None:
@@ -94,6 +95,6 @@ def cast_template(source, target) -> str | None:
         return form and form.format("{0}.real")
     if source.kind == "f" and target.kind in "iu":
         return f"{DTYPE_NAMES[target]}(to_int({{0}}))"
-    if target.kind == "f" and target.itemsize == 2:
+    if is_narrow(target):
         return "{0}" if source.kind == "f" else "f32({0})"  # ``round_half`` knows doubles
     return f"{DTYPE_NAMES[target]}({{0}})"

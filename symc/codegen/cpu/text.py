@@ -6,6 +6,7 @@ import numpy as np
 
 from symc.codegen.cpu.intrinsics import template
 from symc.codegen.kernel.user_functions import PREFIX
+from symc.ir.dtypes import RECORDS, computed
 from symc.ir.ops import reduce
 from symc.ir.types import DTYPE_NAMES
 
@@ -22,7 +23,7 @@ def number(x: np.ndarray) -> str:
     if kind == "c":
         text = f"{DTYPE_NAMES[x.dtype]}(complex({float(x.real)!r}, {float(x.imag)!r}))"
         return text.replace("inf", "INF").replace("nan", "NAN")
-    name = DTYPE_NAMES[np.dtype("f4")] if x.dtype == np.float16 else DTYPE_NAMES[x.dtype]
+    name = RECORDS[x.dtype].computed
     if kind in "iu":
         return str(int(x)) if name == "i64" else f"{name}({int(x)})"
     text = repr(float(x)) if x.dtype.itemsize != 4 else repr(float(str(x[()])))
@@ -43,15 +44,14 @@ def combine(kind: str, now: str, x: str, dtype: np.dtype, exact: bool = False) -
     form = template(kind, dtype.kind)
     if form is None:
         raise Unsupported(f"a fold with {kind} of {dtype}")
-    return rounded(form.format(now, x), dtype if dtype != np.float16 else np.dtype("f4"))
+    return rounded(form.format(now, x), computed(dtype))
 
 
 def rounded(text: str, dtype: np.dtype) -> str:
     """Keep an expression in its dtype: Numba widens small integers, and half precision is computed in single."""
-    if dtype.kind in "iu" and dtype.itemsize < 8 or dtype.kind == "u":
-        return f"{DTYPE_NAMES[dtype]}({text})"
-    if dtype == np.float16:
-        return f"round_half({text})"
+    form = RECORDS[dtype].rounded
+    if form != "{}":
+        return form.format(text)
     if text.startswith(PREFIX):
         return f"{DTYPE_NAMES[dtype]}({text})"
     if dtype == np.complex64 and text.startswith("complex("):
@@ -61,13 +61,9 @@ def rounded(text: str, dtype: np.dtype) -> str:
 
 def loaded(text: str, dtype: np.dtype) -> str:
     """A read of memory as a value."""
-    if dtype.kind == "b":
-        return f"({text} != 0)"
-    return f"from_half({text})" if dtype == np.float16 else text
+    return RECORDS[dtype].loaded.format(text)
 
 
 def stored(text: str, dtype: np.dtype) -> str:
     """An expression as it is written to memory."""
-    if dtype.kind == "b":
-        return f"u8({text})"
-    return f"to_half({text})" if dtype == np.float16 else text
+    return RECORDS[dtype].stored.format(text)

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from symc.codegen.cpu.folds import fold_parts
+from symc.codegen.cpu.text import rounded
 from symc.codegen.cuda.nests import Rows, emit_ready, enter, rows_of
 from symc.codegen.cuda.partials import TOGETHER, Partial, parts, together
 from symc.codegen.cuda.row_text import Line
@@ -33,6 +32,7 @@ from symc.codegen.cuda.writer import (
     storage,
 )
 from symc.ir.dim import Size, ceildiv
+from symc.ir.dtypes import is_narrow
 from symc.ir.ops.reduce import gives_place
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Value
@@ -222,7 +222,7 @@ class _Text:
             texts = []
             for name, p in zip(names, self.partials[m], strict=True):
                 text = f"{name}[{element or 0}]" if name in self.arrays else name
-                texts.append(w.cxx(f"round_half({self._named(text, p, depth)})") if p.dtype == np.float16 else text)
+                texts.append(w.cxx(rounded(self._named(text, p, depth), p.dtype)) if is_narrow(p.dtype) else text)
             if len(texts) == 1:
                 scope[m] = texts[0]
             else:

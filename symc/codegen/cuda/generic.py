@@ -25,7 +25,8 @@ from symc.codegen.kernel.scalarize import Loops
 from symc.codegen.kernel.source import Form
 from symc.codegen.plan.inplace import region_pairs, updated_params
 from symc.ir.dim import Size, ceildiv, product
-from symc.ir.types import DTYPE_NAMES, TensorType
+from symc.ir.dtypes import RECORDS
+from symc.ir.types import TensorType
 from symc.ir.value import Region, Value
 
 #: Threads of a block.
@@ -41,8 +42,7 @@ _WIDE = np.dtype(np.int64)
 
 def storage(dtype: np.dtype) -> str:
     """The C++ type of an element in memory."""
-    name = DTYPE_NAMES[dtype]
-    return {"bool": "u8", "f16": "u16"}.get(name, name)
+    return RECORDS[dtype].memory
 
 
 class CudaRenderer(Renderer):

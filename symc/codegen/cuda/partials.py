@@ -13,6 +13,7 @@ import numpy as np
 from symc.codegen.cuda.source import WARP
 from symc.codegen.cuda.writer import Writer, scalar_type
 from symc.ir.dim import Size, ceildiv, floordiv, maximum, minimum
+from symc.ir.dtypes import computed
 from symc.ir.record import dataclass
 
 #: Blocks that a launch should have, and the fewest rows that are a part.
@@ -35,7 +36,7 @@ class Partial:
 
     @property
     def nbytes(self) -> int:
-        return 4 if self.dtype == np.float16 else self.dtype.itemsize
+        return computed(self.dtype).itemsize
 
     @property
     def array(self) -> str:

@@ -12,10 +12,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from symc.codegen.cpu.folds import fold_parts
+from symc.codegen.cpu.text import rounded
 from symc.codegen.cuda.nests import Rows, emit_ready
 from symc.codegen.cuda.source import WARP
 from symc.codegen.cuda.vectors import BETTER, SHUFFLE, VECTORS, vector_type
 from symc.codegen.cuda.writer import VECTOR, Env, Writer, projection, scalar_type, storage
+from symc.ir.dtypes import is_narrow
 from symc.ir.ops.reduce import gives_place
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import postorder, region_params
@@ -332,9 +334,9 @@ class RowText:
         self.combine(accumulators, depth)
         names = [f"i64({a.at})" if a.at else a.name for a in accumulators]
         for k, a in enumerate(accumulators):
-            if a.dtype == np.float16 and not a.at:
+            if is_narrow(a.dtype) and not a.at:
                 names[k] = self.w.fresh("t")
-                self.w.line(depth, f"const f32 {names[k]} = {self.w.cxx(f'round_half({a.name})')};")
+                self.w.line(depth, f"const {scalar_type(a.dtype)} {names[k]} = {self.w.cxx(rounded(a.name, a.dtype))};")
         names += kept
         if len(names) == 1:
             scope[m] = names[0]

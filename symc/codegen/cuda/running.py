@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from symc.codegen.cuda.places import levels_of, step
 from symc.codegen.cuda.source import WARP, Entry
 from symc.codegen.cuda.vectors import SHUFFLE
 from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Variants, Writer, scalar_type
 from symc.ir.dim import Size, ceildiv, floordiv, maximum, minimum, product
+from symc.ir.dtypes import computed
 from symc.ir.value import Value
 
 #: From so many rows on, a warp does a row; below, rows of more than so many elements are cut.
@@ -98,7 +97,7 @@ class _Text:
         return w.finish([Entry(entry, arguments, grid, BLOCK) for entry, grid, _ in entries], scratch), w
 
     def _bytes(self) -> list[list[Size]]:
-        sizes = [4 if v.dtype == np.float16 else v.dtype.itemsize for v in self.of.sums.values()]
+        sizes = [computed(v.dtype).itemsize for v in self.of.sums.values()]
         return [[n * self.parts * self.of.lines] * (1 + self._is_linear(v))
                 for n, v in zip(sizes, self.of.sums.values(), strict=True)]
 

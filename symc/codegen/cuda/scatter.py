@@ -17,6 +17,7 @@ from symc.codegen.cuda.rows import power
 from symc.codegen.cuda.source import WARP, Entry
 from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Variants, Writer, params_of
 from symc.ir.dim import Size, ceildiv, maximum, minimum, product
+from symc.ir.dtypes import is_narrow
 from symc.ir.value import Region
 
 #: Steps that one thread may do one after another whatever there is beside, and threads that are enough for any number.
@@ -118,7 +119,7 @@ class _Text:
                 now = w.fresh("t")
                 w.line(depth, f"const auto {now} = {w.read(f'{array}[{at}]', p.value.dtype)};")
                 x = w.combined(p.kind, now, x, p.value.dtype)
-            if p.kind != "set" and p.value.dtype.char == "e":
+            if p.kind != "set" and is_narrow(p.value.dtype):
                 rounded = w.fresh("t")
                 w.line(depth, f"const f32 {rounded} = {x};")
                 x = rounded

@@ -16,9 +16,10 @@ from symc.codegen.cuda.source import Argument, CudaSource, Entry
 from symc.codegen.kernel.scalarize import Loops
 from symc.codegen.kernel.source import Form
 from symc.ir.dim import Size, ceildiv, product
+from symc.ir.dtypes import RECORDS, is_narrow
 from symc.ir.op import Sorting
 from symc.ir.traverse import close_over
-from symc.ir.types import DTYPE_NAMES, TensorType
+from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input, make
 
 #: Elements that a block sorts in shared memory; threads of a block.
@@ -117,9 +118,9 @@ class Sort:
 
     def _source(self, doublings: int, index: str, name: str) -> CudaSource:
         dtype = self.operand.dtype
-        stored = {"bool": "u8", "f16": "u16"}.get(DTYPE_NAMES[dtype], DTYPE_NAMES[dtype])
+        stored = RECORDS[dtype].memory
         arguments, parameters = self._arguments(doublings, index, stored)
-        decoded = "from_half({})" if stored == "u16" and dtype.kind == "f" else "{}"
+        decoded = RECORDS[dtype].loaded if is_narrow(dtype) else "{}"
         words = dict(name=name, key=stored, index=index, threads=THREADS, tile=TILE, parameters=parameters,
                      a=decoded.format("x"), b=decoded.format("y"), places=TILE if self.places else 1,
                      argsort=str(self.places).lower())

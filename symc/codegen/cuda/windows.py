@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
+from symc.codegen.cpu.text import rounded
 from symc.codegen.cuda.nests import emit_ready, enter
 from symc.codegen.cuda.places import Nest, nest_of, step
 from symc.codegen.cuda.source import Entry
 from symc.codegen.cuda.writer import BLOCK, Kernel, Text, Variants, Writer, params_of, scalar_type
 from symc.ir.dim import Size, ceildiv, product
+from symc.ir.dtypes import is_narrow
 from symc.ir.value import Region
 
 _KINDS = ("add", "maximum", "minimum")
@@ -61,8 +61,8 @@ class Windows(Variants):
         for d in reversed(ends):
             w.line(d, "}")
         found = "s"
-        if dtype == np.float16:
-            w.line(1, f"const f32 found = {w.cxx('round_half(s)')};")
+        if is_narrow(dtype):
+            w.line(1, f"const {scalar_type(dtype)} found = {w.cxx(rounded('s', dtype))};")
             found = "found"
         w.line(1, f"o{put.result}[p] = {w.stored(found, dtype)};")
         w.lines.append("}")

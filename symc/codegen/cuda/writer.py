@@ -25,9 +25,10 @@ from symc.codegen.kernel.source import Form
 from symc.codegen.plan.inplace import region_pairs
 from symc.codegen.plan.memory import result_types
 from symc.ir.dim import Size, product
+from symc.ir.dtypes import RECORDS, computed
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import every_value, postorder, region_params
-from symc.ir.types import DTYPE_NAMES, TensorType
+from symc.ir.types import TensorType
 from symc.ir.value import Region, Value
 
 Env = dict[Value, str]
@@ -71,14 +72,12 @@ class Kernel:
 
 def storage(dtype: np.dtype) -> str:
     """How an element is stored: the type behind a pointer."""
-    name = DTYPE_NAMES[dtype]
-    return {"bool": "u8", "f16": "u16"}.get(name, name)
+    return RECORDS[dtype].memory
 
 
 def scalar_type(dtype: np.dtype) -> str:
     """The type of a scalar that is computed with."""
-    name = DTYPE_NAMES[dtype]
-    return {"f16": "f32"}.get(name, name)
+    return RECORDS[dtype].computed
 
 
 def is_heavy(region: Region) -> bool:
@@ -265,9 +264,8 @@ class Writer:
 
     def combined(self, kind: str, now: str, x: str, dtype: np.dtype) -> str:
         """One step of a fold, in the type that scalars of this dtype have."""
-        of = np.dtype(np.float32) if dtype == np.float16 else dtype
         texts = {"now_": now, "new_": x}  # names instead of texts that only C++ understands
-        form = self.cxx(combine(kind, "now_", "new_", of, exact=True))
+        form = self.cxx(combine(kind, "now_", "new_", computed(dtype), exact=True))
         return re.sub("now_|new_", lambda m: texts[m[0]], form)
 
     # -- the whole

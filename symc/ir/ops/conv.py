@@ -17,6 +17,7 @@ import numpy as np
 
 from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import Size, floordiv
+from symc.ir.dtypes import computed, is_narrow
 from symc.ir.facts import Facts
 from symc.ir.op import Decompose, Multilinear, Op, register, splat
 from symc.ir.ops.arithmetic import add, mul
@@ -207,7 +208,7 @@ def _each_sample(plain: Callable[..., Value]) -> Callable[[Value], Value]:
     """A loop that makes the result of each sample from the first operand's; the filter is the same for all."""
 
     def parts(v: Value) -> Value:
-        if v.dtype == DTYPES["f16"]:
+        if is_narrow(v.dtype):
             return _in_single(v)
         if _is_depthwise(v) and v.op is conv_input and set(v.attrs["stride"]) == {1}:
             v = _flipped(v)
@@ -222,7 +223,7 @@ def _each_sample(plain: Callable[..., Value]) -> Callable[[Value], Value]:
 
 def _one_by_one(v: Value) -> Value:
     """A loop that adds up what each sample gives for the filter."""
-    if v.dtype == DTYPES["f16"]:
+    if is_narrow(v.dtype):
         return _in_single(v)
     types = (v.type, *[TensorType(o.dtype, o.shape[1:]) for o in v.operands])
     total, x, g = (param(k, t) for k, t in enumerate(types))
@@ -244,7 +245,7 @@ def _at_once(plain: Callable[..., Value]) -> Callable[[Value], Value]:
     """One product (or, of a filter for each channel, one sum) for all samples."""
 
     def whole(v: Value) -> Value:
-        if v.dtype == DTYPES["f16"]:
+        if is_narrow(v.dtype):
             return cast(whole(v.op(*[cast(o, dtype=DTYPES["f32"]) for o in v.operands], **v.attrs)), dtype=v.dtype)
         form: Callable[..., Value] = plain
         if _is_depthwise(v):
@@ -294,7 +295,7 @@ def _taps(size: Sequence[int], channels: int, filters: int, window: Any, stride:
 
 
 def _wide(*arrays: np.ndarray) -> list[np.ndarray]:
-    return [a.astype("f4") if a.dtype == np.float16 else a for a in arrays]
+    return [a.astype(computed(a.dtype), copy=False) for a in arrays]
 
 
 def _conv_reference(x, w, stride, dilation, groups):

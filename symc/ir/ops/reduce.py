@@ -14,6 +14,7 @@ import numpy as np
 
 from symc.errors import InternalError, ShapeError
 from symc.ir.dim import product
+from symc.ir.dtypes import computed, is_narrow
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Decompose, Derivative, Fold, Linear, Lowering, Op, lookup, register
 from symc.ir.ops.arithmetic import abs_, complex_, conjugate, maximum, minimum, mulz, real
@@ -275,8 +276,8 @@ def _norm_parts(v: Value) -> Value:
     """One pass over x, with three sums: of the squares, and of those of x scaled down and up, which count where the
     first overflows or vanishes. What is of no weight there is cut off, so that no square is denormal."""
     (x,), axes = v.operands, v.attrs["axes"]
-    if v.dtype.itemsize < 4:
-        wide = cast(x, dtype=DTYPES["f32"])
+    if is_narrow(v.dtype):
+        wide = cast(x, dtype=computed(v.dtype))
         return cast(sqrt(sum_(wide * wide, axes=axes)), dtype=v.dtype)
     size = abs_(x)
     top, digits = np.finfo(v.dtype).maxexp, np.finfo(v.dtype).nmant + 1

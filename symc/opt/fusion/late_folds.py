@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from symc.ir.dim import Size, product
+from symc.ir.dtypes import is_narrow
 from symc.ir.op import Fold
 from symc.ir.ops.reduce import gives_place
 from symc.ir.traverse import postorder
@@ -33,7 +34,7 @@ def trailing(shape: tuple[Size, ...], axes: tuple[int, ...] | None) -> bool:
 def can_be_late(v: Value, rows: bool) -> bool:
     """Whether a fold may be computed beside rows, and is worth it. ``rows``: there are folds along the last axes."""
     form, axes, shape = v.op.lowering, v.attrs["axes"], v.operands[0].shape
-    if not isinstance(form, Fold) or gives_place(form.kind) or v.dtype.kind == "c" or v.dtype.str[1:] == "f2":
+    if not isinstance(form, Fold) or gives_place(form.kind) or v.dtype.kind == "c" or is_narrow(v.dtype):
         return False
     if axes != tuple(range(len(axes))) or len(axes) == len(shape):
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from symc.ir.dim import Size, product
+from symc.ir.dtypes import RECORDS, is_narrow
 from symc.ir.ops.cast import cast
 from symc.ir.ops.gemm import gemm
 from symc.ir.ops.linalg import contract_first, dot, free_axes
@@ -32,7 +33,7 @@ def _example(dtype: str, shapes: tuple, contract: tuple, batch: tuple = ((), ())
 )
 def dot_of_half(v: Value) -> Value | None:
     """The library multiplies no half precision, and a sum should not be rounded to it."""
-    if v.dtype != DTYPES["f16"]:
+    if not is_narrow(v.dtype):
         return None
     return cast(dot(*[cast(o, dtype=DTYPES["f32"]) for o in v.operands], **v.attrs), dtype=v.dtype)
 
@@ -54,7 +55,7 @@ def dot_of_half(v: Value) -> Value | None:
 )
 def dot_as_sum(v: Value) -> Value | None:
     """A kernel does what no library does, and small products without a call, together with what is around them."""
-    if v.dtype.kind == "f" and not is_small(v) and not is_outer(v) or v.dtype == DTYPES["f16"]:
+    if v.dtype.kind == "f" and not is_small(v) and not is_outer(v) or is_narrow(v.dtype):
         return None
     a, b = v.operands
     (contract_a, contract_b), (batch_a, batch_b) = v.attrs["contract"], v.attrs["batch"]
@@ -122,7 +123,7 @@ def is_outer(v: Value) -> bool:
 )
 def dot_of_each(v: Value) -> Value | None:
     """Nothing is moved: the other operand is multiplied with one matrix after another, where they lie."""
-    if v.dtype.kind not in "fc" or v.dtype == DTYPES["f16"] or _in_order(v) or any(v.attrs["batch"]):
+    if not RECORDS[v.dtype].blas or _in_order(v) or any(v.attrs["batch"]):
         return None
     for k in (0, 1):
         pairs = sorted(zip(*v.attrs["contract"], strict=True), key=lambda p: p[k])
@@ -154,7 +155,7 @@ def dot_of_each(v: Value) -> Value | None:
 )
 def dot_in_order(v: Value) -> Value | None:
     """One copy of an operand, and the product is a call of BLAS."""
-    if v.dtype.kind not in "fc" or v.dtype == DTYPES["f16"] or _in_order(v):
+    if not RECORDS[v.dtype].blas or _in_order(v):
         return None
     (contract_a, contract_b), batch = v.attrs["contract"], v.attrs["batch"]
     for k in (0, 1):  # the order in which contracted axes are listed is free

@@ -13,6 +13,7 @@ import numpy as np
 
 from symc.codegen.cpu.render import Source
 from symc.codegen.cpu.text import Unsupported
+from symc.ir.dtypes import RECORDS
 from symc.ir.phases import phase
 from symc.runtime.cache.object_cache import Entry
 from symc.runtime.compilers.llvm import llvm, lock, target_machine
@@ -64,7 +65,7 @@ def kernel_ir(source: Source) -> str:
 def _stored(dtype: np.dtype) -> str:
     if dtype.kind == "c":
         raise Unsupported("complex numbers")
-    return "u8" if dtype.kind == "b" else "u16" if dtype.char == "e" else f"{dtype.kind}{8 * dtype.itemsize}"
+    return RECORDS[dtype].memory
 
 
 @phase("LLVM: optimize")

@@ -6,10 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from symc.ir.dtypes import RECORDS
 from symc.ir.record import dataclass
-
-#: The letter in the names of routines for a dtype.
-LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +33,7 @@ def product(dtype: np.dtype, m: int, n: int, k: int, trans_a: bool, trans_b: boo
     of_b, of_a = (k if trans_b else n), (m if trans_a else k)
     flags = ("T" if trans_b else "N"), ("T" if trans_a else "N")
     arguments = (*flags, n, m, k, "alpha", "b", of_b, "a", of_a, "beta", "c", n)
-    return Routine(f"{LETTERS[dtype.char]}gemm", arguments)
+    return Routine(f"{RECORDS[dtype].blas}gemm", arguments)
 
 
 def gemv(dtype: np.dtype, m: int, k: int, trans: bool, matrix: str, vector: str, step: int = 1) -> Routine:
@@ -43,7 +41,7 @@ def gemv(dtype: np.dtype, m: int, k: int, trans: bool, matrix: str, vector: str,
     """
     rows, columns = (m, k) if trans else (k, m)  # of the column-major matrix in memory
     arguments = ("N" if trans else "T", rows, columns, "alpha", matrix, rows, vector, step, "beta", "c", 1)
-    return Routine(f"{LETTERS[dtype.char]}gemv", arguments)
+    return Routine(f"{RECORDS[dtype].blas}gemv", arguments)
 
 
 @lru_cache(maxsize=1024)
@@ -51,10 +49,10 @@ def gram(dtype: np.dtype, n: int, k: int, trans: bool) -> Routine:
     """The part of C = alpha * op(A) @ op(A)^T on and below the diagonal; op(A) is n x k, stored k x n where ``trans``.
     """
     arguments = ("U", "N" if trans else "T", n, k, "alpha", "a", n if trans else k, "beta", "c", n)
-    return Routine(f"{LETTERS[dtype.char]}syrk", arguments)
+    return Routine(f"{RECORDS[dtype].blas}syrk", arguments)
 
 
 @lru_cache(maxsize=1024)
 def add(dtype: np.dtype, n: int, step: int = 1) -> Routine:
     """y = alpha * x + y of n elements; those of x lie ``step`` apart."""
-    return Routine(f"{LETTERS[dtype.char]}axpy", (n, "alpha", "a", step, "c", 1))
+    return Routine(f"{RECORDS[dtype].blas}axpy", (n, "alpha", "a", step, "c", 1))

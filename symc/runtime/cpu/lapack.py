@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 
 from symc.ir.dim import Size, maximum, minimum, product
+from symc.ir.dtypes import RECORDS
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value
 from symc.runtime.cpu.arithmetic import less
@@ -24,9 +25,6 @@ from symc.runtime.cpu.executor import Label, Op
 from symc.runtime.cpu.lowering import Lowering
 from symc.runtime.cpu.native import lapack_ir
 from symc.runtime.cpu.symbols import routine
-
-_LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
-
 
 #: How many columns the routines take at once, at most.
 BLOCK = 64
@@ -50,7 +48,7 @@ class Emitter:
         types: list[TensorType] = [*[o.type for o in v.operands], *results]  # type: ignore[list-item]
         self.shapes = [tuple(map(lowering.number, t.shape)) for t in types]
         self.dtype = v.operands[0].dtype
-        self.letter = _LETTERS[self.dtype.char]
+        self.letter = RECORDS[self.dtype].blas
         self.real = np.dtype(self.dtype.char.lower())
         self.integer = library().integer
         self.info = At(self.code.keep(np.zeros(1, np.int64)))  # of 32 bits a routine writes the lower half
@@ -133,7 +131,7 @@ def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[i
           reference: Callable[[], None]) -> bool:
     """The code of a value, if there is a recipe for it. ``reference``: emits the reference implementation."""
     recipe = RECIPES.get(v.op.name)
-    if recipe is None or v.operands[0].dtype.char not in _LETTERS:
+    if recipe is None or not RECORDS[v.operands[0].dtype].blas:
         return False
     e, end = Emitter(lowering, v, reads, writes), Label()
     sizes = dict.fromkeys(n for shape in e.shapes for n in shape)

@@ -18,6 +18,7 @@ from symc.codegen.cpu.pieces import WORTH
 from symc.codegen.plan.costs import MULTIPLY
 from symc.codegen.plan.gemm import Gemm, as_gemm
 from symc.ir.dim import Size, maximum, minimum
+from symc.ir.dtypes import RECORDS
 from symc.ir.ops.gemm import gemm, parts
 from symc.ir.plan import Step
 from symc.runtime.cpu import blas, symbols
@@ -56,7 +57,7 @@ class _Product:
     def __init__(self, lowering: Lowering, step: Step, form: Gemm, reads: Sequence[int], result: int):
         self.lowering, self.code, self.form = lowering, lowering.code, form
         self.dtype: np.dtype = step.value.dtype
-        self.letter = blas.LETTERS[self.dtype.char]
+        self.letter = RECORDS[self.dtype].blas
         self.batch, self.m, self.n, self.k = (lowering.number(s) for s in (form.batch, form.m, form.n, form.k))
         v = step.value
         self.given = parts(v, reads) if v.op is gemm else dict(zip("ab", reads, strict=True))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import InternalError
+from symc.ir.dtypes import computed, is_narrow
 from symc.ir.record import dataclass
 from symc.runtime.cuda import libraries
 from symc.runtime.cuda.device import Product
@@ -62,7 +63,7 @@ def call_of(p: Product) -> Call:
     """The call that a product is."""
     data, compute = DATA[p.dtype.char], compute_type(p.dtype, p.compute)
     # Scalars have the type that is computed in, complex where matrices are.
-    scalar = np.dtype(np.float32) if p.dtype.char == "e" else p.dtype
+    scalar = computed(p.dtype)
     alpha, beta = (np.array([x if scalar.kind == "c" else x.real], scalar) for x in (p.alpha, p.beta))
     operations = OPERATIONS[p.trans_a, p.conj_a], OPERATIONS[p.trans_b, p.conj_b]
     return Call((*operations, p.m, p.n, p.k), alpha,
@@ -74,7 +75,7 @@ def compute_type(dtype: np.dtype, compute: str) -> int:
     """How numbers are multiplied and added. Only products of singles can be made faster and less exact."""
     if dtype.char in "dD":
         return COMPUTE_64F
-    if dtype.char == "e":
+    if is_narrow(dtype):
         return COMPUTE_32F
     return {"highest": COMPUTE_32F, "tf32": COMPUTE_32F_FAST_TF32, "bf16": COMPUTE_32F_FAST_16BF}[compute]
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from symc.ir.dtypes import is_narrow
 from symc.runtime.cuda.device import Product, Span
 from symc.runtime.emulator import native
 from symc.runtime.emulator.errors import EmulationError
@@ -139,7 +140,7 @@ def _number(x: complex, dtype: np.dtype) -> np.generic:
 
 def _rounded(x: np.ndarray, compute: str) -> np.ndarray:
     """The numbers as a product reads them: 16-bit ones as f32; f32 with fewer bits where that was asked for."""
-    if x.dtype == np.float16:
+    if is_narrow(x.dtype):
         return x.astype(np.float32)
     if compute not in _BITS or x.dtype not in (np.float32, np.complex64):
         return x
