@@ -14,7 +14,7 @@ import numpy as np
 
 from symc.errors import DTypeError, ShapeError
 from symc.ir.facts import Facts
-from symc.ir.op import Derivative, Element, Elementwise, Lowering, Op, register, splat
+from symc.ir.op import Decompose, Derivative, Element, Elementwise, Lowering, Op, register, splat
 from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType, complex_dtype, real_dtype
 from symc.ir.value import Value
 
@@ -73,7 +73,7 @@ def elementwise(name: str, arity: int, kinds: str, reference: Callable, derivati
     ``derivative``: a tuple of partials (see ``Elementwise``), or a Derivative.
     ``identity``: e with op(x, e) == x, a number or a function of the dtype, for reductions.
     ``numpy``: the ufunc that gives the same results (``reference`` itself, if it is one).
-    ``parts``: a value of the op in terms of others, for a backend that has no such function.
+    ``parts``: a value of the op in terms of others; without a function in the library that is what is computed.
     ``attrs``: attributes that the samples try; they name all that the op has.
     ``facts``: further ones.
     """
@@ -103,8 +103,10 @@ def elementwise(name: str, arity: int, kinds: str, reference: Callable, derivati
     facts = facts or Facts()
     facts.kinds, facts.result, facts.arity = kinds, result, arity
     facts.identity, facts.numpy, facts.parts = identity, numpy, parts
+    if lowering is None:
+        lowering = Decompose(parts) if parts and not facts.kernel else Element()
     return register(Op(
-        name, infer, run, derivative, lowering or Element(), frozenset({"elementwise", *traits}),
+        name, infer, run, derivative, lowering, frozenset({"elementwise", *traits}),
         lambda: samples(arity, kinds, attrs, result), doc, facts,
     ))  # fmt: skip
 

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from symc.ir.facts import Between, Exact, Facts, Monotone
-from symc.ir.op import Decompose, Op
+from symc.ir.op import Op
 from symc.ir.ops.arithmetic import abs_, hypot, maximum, mulz, neg
 from symc.ir.ops.compare import eq, gt, isinf, lt
 from symc.ir.ops.elementwise import elementwise, like
@@ -271,7 +271,7 @@ def _log_cosh_parts(v: Value) -> Value:
     return where(lt(size, 1), log1p(-(t * t)) * -0.5, size + log1p(exp(size * -2)) - LN2)
 
 
-log_cosh = elementwise("log_cosh", 1, "f", _log_cosh, (lambda out, x: tanh(x),), lowering=Decompose(_log_cosh_parts),
+log_cosh = elementwise("log_cosh", 1, "f", _log_cosh, (lambda out, x: tanh(x),), parts=_log_cosh_parts,
                        doc="log(cosh(x)), without overflow, and accurate near 0.")
 
 
@@ -317,9 +317,9 @@ def _spherical_j1_partial(out: Value, x: Value) -> Value:
 
 
 spherical_j0 = elementwise("spherical_j0", 1, "f", _spherical_j0, (lambda out, x: -spherical_j1(x),),
-                           lowering=Decompose(_spherical_j0_parts), doc="sin(x) / x, and 1 at 0.")
+                           parts=_spherical_j0_parts, doc="sin(x) / x, and 1 at 0.")
 spherical_j1: Op = elementwise("spherical_j1", 1, "f", _spherical_j1, (_spherical_j1_partial,),
-                               lowering=Decompose(_spherical_j1_parts),
+                               parts=_spherical_j1_parts,
                                doc="(sin(x) / x - cos(x)) / x, minus the derivative of sin(x) / x, accurate near 0.")
 
 # --- rounding ---------------------------------------------------------------------------------------------------------
