@@ -66,11 +66,13 @@ _LATER = {
     "transforms.function_op": "function_op",
     "tools.gradcheck": "verify_grad",
     "transforms.implicit": "custom_fixed_point custom_root",
+    "params.collection": "Params",
+    "params.files": "load_params save_params",
     "ir.parse": "parse",
     "transforms.jacobians": "hessian jacobian",
     "driver.jit": "jit",
     "tools.lint": "lint",
-    "nn": "avg_pool conv conv_transpose max_pool",
+    "nn.windows": "avg_pool conv conv_transpose max_pool",
     "tools.op_check": "check_op",
     "runtime.cuda.arrays": "DeviceArray device_array",
     "driver.save": "load",
@@ -84,17 +86,19 @@ _WHERE = {
     for name, _, there in (item.partition("=") for item in names.split())
 }
 #: Modules that are part of what users name.
-_MODULES = ("debug", "linalg", "nn", "parallel", "random", "special")
+_MODULES = ("debug", "init", "linalg", "nn", "optim", "parallel", "random", "special")
 
 if TYPE_CHECKING:
-    from symc import debug, linalg, nn, parallel, random, special
+    from symc import debug, init, linalg, nn, optim, parallel, random, special
     from symc.codegen.cuda.user import CudaKernel
     from symc.driver.compile import compile
     from symc.driver.function import CompiledFunction
     from symc.driver.jit import jit
     from symc.driver.save import load
     from symc.ir.parse import parse
-    from symc.nn import avg_pool, conv, conv_transpose, max_pool
+    from symc.nn.windows import avg_pool, conv, conv_transpose, max_pool
+    from symc.params.collection import Params
+    from symc.params.files import load_params, save_params
     from symc.runtime.cuda.arrays import DeviceArray, device_array
     from symc.special import digamma, erf, erfc, erfinv, gammaln
     from symc.tensors.assumptions import assume

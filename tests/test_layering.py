@@ -13,10 +13,10 @@ import symc as sc
 PACKAGE = Path(__file__).resolve().parent.parent / "symc"
 #: The floors of the house: each uses those before it.
 LAYERS = ["errors", "ir", "grad", "opt", "codegen", "runtime", "tensors", "numpy_api", "transforms", "random", "driver",
-          "dyn", "tools", "testing", "front"]
+          "learning", "dyn", "tools", "testing", "front"]
 #: The floors of files at the top of the package.
-OF_FILES = {"special": "numpy_api", "linalg": "numpy_api", "nn": "transforms", "debug": "transforms",
-            "parallel": "transforms"}
+OF_FILES = {"special": "numpy_api", "linalg": "numpy_api", "debug": "transforms",
+            "parallel": "transforms", **dict.fromkeys(["init", "params", "nn", "optim"], "learning")}
 #: Imports upwards: a method of a compiled function is answered by a tool, and a mode checks by one; values and
 #: functions are printed and pickled by the text; and a value says for type checkers that it has an op.
 DOORS = {("driver/function.py", "symc.tools"), ("driver/stages.py", "symc.tools.debugging"),
@@ -24,7 +24,7 @@ DOORS = {("driver/function.py", "symc.tools"), ("driver/stages.py", "symc.tools.
 HEAVY = ["numba", "llvmlite", "scipy", "networkx", "cupy", "matplotlib", "sklearn", "pytest", "hypothesis", "mpmath"]
 #: What a program that only builds expressions does not load: each of these takes as long as much of what it does load.
 LATER = [
-    "symc.opt", "symc.codegen", "symc.runtime", "symc.tools", "symc.testing", "symc.grad", "symc.random", "symc.driver",
+    "symc.opt", "symc.codegen", "symc.runtime", "symc.tools", "symc.testing", "symc.grad", "symc.random", "symc.driver", "symc.init", "symc.params", "symc.nn",
     "symc.transforms", "symc.ir.parse", "symc.ir.text",
     "uuid", "json", "difflib", "fractions", "decimal", "zipfile", "pathlib", "secrets",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ The functions are those in ``symc.tensors.public.API``; importing this package f
 import sys as _sys
 from collections.abc import Callable as _Callable
 from importlib import import_module as _import
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 import numpy as _np
@@ -67,6 +68,10 @@ def _of_dispatch(name: str) -> _Callable[..., _Any]:
     """A function of ``dispatch``, which is imported when NumPy first meets a tensor."""
     return lambda *args: getattr(_import(f"{__name__}.dispatch"), name)(*args)
 
+
+if _TYPE_CHECKING:
+
+    def __getattr__(name: str) -> _Callable[..., _Any]: ...  # functions are put here by a table, unseen by checkers
 
 _PROTOCOLS.update(ufunc=_of_dispatch("run_ufunc"), function=_of_dispatch("run_function"), at=updates.At,
                   namespace=lambda: _sys.modules[__name__])

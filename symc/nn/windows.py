@@ -1,4 +1,4 @@
-"""``sc.nn``: convolution and pooling, under PyTorch's names and in its order of arguments and axes.
+"""Convolution and pooling, under PyTorch's names and in its order of arguments and axes.
 
 Arrays are [samples, channels, *sizes], filters [filters, channels / groups, *window], for any number of sizes; those of
 samples and the sizes may be symbolic. ``conv``, ``conv_transpose``, ``max_pool`` and ``avg_pool`` are in ``sc`` too.
