@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from symc import special
 from symc import numpy_api as xp
+from symc import special
 from symc.errors import DTypeError, InputError, ShapeError
 from symc.numpy_api import LINALG
 from symc.numpy_api.promotion import rows
@@ -262,5 +262,5 @@ def ctc(logits: Any, target: Any, lengths: Any = None, target_lengths: Any = Non
 
 
 __all__ = ["binary_cross_entropy", "cosine_embedding", "cosine_similarity", "cross_entropy", "ctc", "focal",
-           "gaussian_nll", "hinge", "huber", "kl_divergence", "log_cosh", "mae", "margin_ranking", "mse", "multi_margin",
-           "nll", "poisson_nll", "sigmoid_cross_entropy", "soft_margin", "triplet_margin"]
+           "gaussian_nll", "hinge", "huber", "kl_divergence", "log_cosh", "mae", "margin_ranking", "mse",
+           "multi_margin", "nll", "poisson_nll", "sigmoid_cross_entropy", "soft_margin", "triplet_margin"]

@@ -71,7 +71,8 @@ def _of_dispatch(name: str) -> _Callable[..., _Any]:
 
 if _TYPE_CHECKING:
 
-    def __getattr__(name: str) -> _Callable[..., _Any]: ...  # functions are put here by a table, unseen by checkers
+    def __getattr__(name: str) -> _Callable[..., _Any]:
+        raise AttributeError  # functions are put here by a table, which type checkers do not see
 
 _PROTOCOLS.update(ufunc=_of_dispatch("run_ufunc"), function=_of_dispatch("run_function"), at=updates.At,
                   namespace=lambda: _sys.modules[__name__])

@@ -40,9 +40,12 @@ def save_params(path: Any, params: Any) -> None:
 
     ``params``: a collection, an optimizer (its own states), or a dict of them: ``{"model": P, "optimizer": opt}``.
     """
-    states = _states(params)
-    data = _writer(path)({name: s.get_value(borrow=False) for name, s in states.items()})
-    name = os.fspath(path)
+    write_arrays(path, {name: s.get_value() for name, s in states_by_name(params).items()})
+
+
+def write_arrays(path: Any, arrays: Arrays) -> None:
+    """Write a file; it appears whole or not at all."""
+    data, name = _writer(path)(arrays), os.fspath(path)
     unfinished = f"{name}.{os.getpid()}.tmp"
     try:
         with open(unfinished, "wb") as file:
@@ -63,10 +66,18 @@ def load_params(path: Any, params: Any, strict: bool = True) -> tuple[list[str],
     Raises InputError for a file that is damaged, of another format, or of other names, shapes or dtypes; all states
     are then as they were.
     """
-    states = _states(params)
+    return assign(states_by_name(params), read_arrays(path), path, strict)
+
+
+def read_arrays(path: Any) -> Arrays:
+    """All arrays of a file. Raises InputError for one that is damaged or of another format."""
+    reader = _reader(path)
     with open(path, "rb") as file:
-        data = file.read()
-    arrays = _reader(path)(data, os.fspath(path))
+        return reader(file.read(), os.fspath(path))
+
+
+def assign(states: dict[str, SharedVariable], arrays: Arrays, path: Any, strict: bool) -> tuple[list[str], list[str]]:
+    """Set states to arrays, after all were compared. See ``load_params``."""
     missing, more = ([n for n in a if n not in b] for a, b in ((states, arrays), (arrays, states)))
     if strict and (missing or more):
         name = (missing or more)[0]
@@ -85,7 +96,7 @@ def load_params(path: Any, params: Any, strict: bool = True) -> tuple[list[str],
     return missing, more
 
 
-def _states(params: Any, prefix: str = "") -> dict[str, SharedVariable]:
+def states_by_name(params: Any, prefix: str = "") -> dict[str, SharedVariable]:
     """The states by name. What is no state or holds none raises InputError."""
     own = getattr(params, "states", None)
     if isinstance(own, Params):
@@ -95,7 +106,7 @@ def _states(params: Any, prefix: str = "") -> dict[str, SharedVariable]:
     if isinstance(params, SharedVariable) and prefix:
         return {prefix.rstrip("/"): params}
     if isinstance(params, Mapping):
-        return {n: s for key, part in params.items() for n, s in _states(part, f"{prefix}{key}/").items()}
+        return {n: s for key, part in params.items() for n, s in states_by_name(part, f"{prefix}{key}/").items()}
     raise InputError(f"{type(params).__name__} is no collection of parameters",
                      help='sc.Params, an optimizer, or a dict of them: {"model": P, "optimizer": opt}')
 
