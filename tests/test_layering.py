@@ -24,7 +24,8 @@ DOORS = {("driver/function.py", "symc.tools"), ("driver/stages.py", "symc.tools.
 HEAVY = ["numba", "llvmlite", "scipy", "networkx", "cupy", "matplotlib", "sklearn", "pytest", "hypothesis", "mpmath"]
 #: What a program that only builds expressions does not load: each of these takes as long as much of what it does load.
 LATER = [
-    "symc.opt", "symc.codegen", "symc.runtime", "symc.tools", "symc.testing", "symc.grad", "symc.random", "symc.driver", "symc.init", "symc.params", "symc.nn",
+    "symc.opt", "symc.codegen", "symc.runtime", "symc.tools", "symc.testing", "symc.grad", "symc.random", "symc.driver",
+    "symc.init", "symc.params", "symc.nn", "symc.optim",
     "symc.transforms", "symc.ir.parse", "symc.ir.text",
     "uuid", "json", "difflib", "fractions", "decimal", "zipfile", "pathlib", "secrets",
 ]  # fmt: skip

@@ -12,7 +12,6 @@ from typing import Any
 from symc import numpy_api as xp
 from symc import special
 from symc.errors import DTypeError, InputError, ShapeError
-from symc.numpy_api import LINALG
 from symc.numpy_api.promotion import rows
 from symc.tensors.convert import as_tensor
 from symc.tensors.public import located
@@ -225,7 +224,7 @@ def margin_ranking(a: Any, b: Any, target: Any, margin: float = 0.0, reduction: 
 @located
 def triplet_margin(anchor: Any, positive: Any, negative: Any, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     """max(0, margin + |anchor - positive| - |anchor - negative|), distances along the last axis."""
-    near, far = (LINALG["norm"](as_tensor(anchor) - as_tensor(x), axis=-1) for x in (positive, negative))
+    near, far = (xp.norm(as_tensor(anchor) - as_tensor(x), axis=-1) for x in (positive, negative))
     return _reduced(xp.maximum(margin + near - far, 0), reduction)
 
 

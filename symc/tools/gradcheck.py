@@ -18,10 +18,12 @@ from symc.ir.op import lookup
 from symc.ir.ops.leaf import array
 from symc.ir.record import dataclass
 from symc.ir.reference import run_values
-from symc.ir.types import TensorType, is_inexact
+from symc.ir.traverse import postorder
+from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
 from symc.opt import stabilize_values
 from symc.tensors import pytree as nest
+from symc.tensors.leaves import leaf_of
 from symc.tensors.tensor import Tensor
 from symc.transforms.autodiff import _output
 
@@ -36,7 +38,8 @@ def verify_grad(fn: Callable[..., Any], points: Sequence[Any], modes: Sequence[s
     ``fn`` takes tensors and returns a tensor or a nest of them. Along random directions it compares ``<g, J t>`` from
     "rev" (vjp), "fwd" (jvp) with the finite difference of ``<g, fn>``, and "hvp" with the difference of the gradient.
     The difference is a complex step where ``fn`` is analytic, else a central one of fourth order; ``eps`` is its step.
-    Integer points are passed on and not differentiated. Stay away from kinks: there differences mean nothing.
+    Integer points are passed on and not differentiated. States that ``fn`` reads are points as well, those of float64
+    are differentiated. Stay away from kinks: there differences mean nothing.
     """
     for mode in modes:
         if mode not in MODES:
@@ -103,11 +106,11 @@ class _Traced:
     @classmethod
     def of(cls, fn: Callable[..., Any], points: Arrays) -> _Traced:
         leaves = [fresh_input(TensorType(p.dtype, p.shape)) for p in points]
-        wrt = [v for v in leaves if is_inexact(v.dtype)]
+        outputs = _trace(fn, leaves)
+        env = {**dict(zip(leaves, points, strict=True)), **_states(outputs)}
+        wrt = [v for v in env if v.dtype.char in "dD"]
         if not wrt:
             raise GradientError("verify_grad: no point is a float array", help="give floats for what is differentiated")
-        outputs = _trace(fn, leaves)
-        env = dict(zip(leaves, points, strict=True))
         rng = np.random.default_rng(1)
         weights = _direction(rng, [np.asarray(a) for a in run_values(outputs, dict(env), {})])
         weights = [w.astype(o.dtype) for w, o in zip(weights, outputs, strict=True)]
@@ -152,8 +155,8 @@ class _Traced:
 
         A function that takes them need not be analytic (abs, conj): the caller compares with the central difference.
         """
-        if any(v.dtype.kind == "c" for v in (*self.wrt, *self.outputs)):
-            return None
+        if any(v.dtype.kind == "c" or leaf_of(v).shared for v in (*self.wrt, *self.outputs)):
+            return None  # a state stays what it is
         h = 1e-30
         leaves = [fresh_input(v.type.with_dtype("c128")) if v in self.wrt else v for v in self.fixed]
         moved = dict(zip(self.wrt, direction, strict=True))
@@ -171,6 +174,12 @@ class _Traced:
 def _trace(fn: Callable[..., Any], leaves: Sequence[Value]) -> list[Value]:
     results, _ = nest.flatten(fn(*[Tensor(v) for v in leaves]))
     return [_output(r, "verify_grad") for r in results]
+
+
+def _states(outputs: Sequence[Value]) -> dict[Value, np.ndarray]:
+    """The states that a function reads, with their arrays."""
+    cells = {v: leaf_of(v).shared for v in postorder(outputs) if not v.operands}
+    return {v: cell.get(False) for v, cell in cells.items() if cell is not None}
 
 
 def _weighted(outputs: Sequence[Value], weights: Arrays) -> Value:
