@@ -274,12 +274,16 @@ class Fusion:
     def _join_siblings(self) -> None:
         """Groups of one level over one space that read a common array, or are small, become one kernel."""
         open_groups: dict[tuple[int, Shape], list[tuple[Group, set[Value]]]] = {}
+        last_check = max((self._level(v) for v in self.values if "checks" in v.op.traits), default=-1)
+        given = set(self.f.params)
         for g in dict.fromkeys(self.group[v].find() for v in self.values if v in self.group):
             reads = {s for v in g.values for s in self.sources(v) if s.shape}
             near = open_groups.setdefault((g.level, g.shape), [])
             for other, others in near[-4:]:
                 if _checks(g) != _checks(other):
                     continue  # a kernel that may fail cannot write over a state
+                if g.level < last_check and _updates(g, given) != _updates(other, given):
+                    continue  # nor can one whose other results are needed by a kernel that may fail
                 small = len(g.values) <= SMALL and len(other.values) <= MAX_VALUES // 4
                 if (small or not reads.isdisjoint(others)) and self._fits([], other, [g, other], None):
                     other.take(g)
@@ -344,6 +348,10 @@ class Fusion:
 
 def _checks(g: Group) -> bool:
     return any("checks" in v.op.traits for v in g.values)
+
+
+def _updates(g: Group, given: set[Value]) -> bool:
+    return any(isinstance(v.op.lowering, Update) and v.operands[0] in given for v in g.values)
 
 
 def _is_number(v: Value, numbers: set[Value]) -> bool:
