@@ -1,4 +1,4 @@
-"""A language model of single characters: an LSTM written as a scan, trained on Python's own documentation.
+"""A language model of single characters: an LSTM, trained on Python's own documentation.
 
 The text is `pydoc_data.topics`, which every CPython installation has, or any file. The loop over time is a part of the
 graph: its gradient is a loop as well, and the products of all weights' gradients are computed once, after it.
@@ -25,76 +25,35 @@ def read(path: Path | None) -> str:
 
 
 class Model:
-    """Weights of an embedding, one LSTM layer and the output layer, as shared variables."""
+    """An embedding, one LSTM layer and the output layer."""
 
-    def __init__(self, letters: int, hidden: int, rng: np.random.Generator):
-        def weights(name: str, *shape: int) -> sc.Tensor:
-            return sc.shared((rng.standard_normal(shape) / np.sqrt(shape[0])).astype("float32"), name)
-
-        self.hidden = hidden
-        self.embedding = weights("embedding", letters, hidden)
-        self.wx, self.wh = weights("wx", hidden, 4 * hidden), weights("wh", hidden, 4 * hidden)
-        forget = np.zeros(4 * hidden, "float32")
-        forget[hidden : 2 * hidden] = 1  # remember, to begin with
-        self.b = sc.shared(forget, "b")
-        self.wo, self.bo = weights("wo", hidden, letters), sc.shared(np.zeros(letters, "float32"), "bo")
-
-    @property
-    def parameters(self) -> list[sc.Tensor]:
-        return [self.embedding, self.wx, self.wh, self.b, self.wo, self.bo]
-
-    def cell(self, state: tuple[sc.Tensor, sc.Tensor], row: sc.Tensor) -> tuple[sc.Tensor, sc.Tensor]:
-        """One step: the next (h, c), given the embedded letters (n, hidden)."""
-        h, c = state
-        n = self.hidden
-        z = row @ self.wx + h @ self.wh + self.b
-        i, f, o = (sc.sigmoid(z[:, k * n : (k + 1) * n]) for k in (0, 1, 3))
-        c = f * c + i * sc.tanh(z[:, 2 * n : 3 * n])
-        return o * sc.tanh(c), c
+    def __init__(self, letters: int, hidden: int):
+        self.P, self.letters = sc.Params(seed=0), letters
+        self.embedding = self.P.weight("embedding", (letters, hidden), sc.init.normal(letters**-0.5))
+        self.lstm = sc.nn.lstm(self.P.sub("lstm"), hidden, hidden)
 
     def logits(self, h: sc.Tensor) -> sc.Tensor:
-        return h @ self.wo + self.bo
+        return sc.nn.dense(self.P.sub("out"), h, self.letters)
 
 
 def loss_of(model: Model, letters: sc.Tensor) -> sc.Tensor:
     """The mean surprise, in nats, at every next letter of ``letters`` (steps + 1, n)."""
-    zero = sc.zeros((letters.shape[1], model.hidden), "float32")
-
-    def step(state, now):
-        state = model.cell(state, model.embedding[now])
-        return state, state[0]
-
-    _, hidden = sc.scan(step, (zero, zero), letters[:-1])
-    scores = sc.log_softmax(model.logits(hidden), axis=2)
-    return -sc.mean(sc.take_along_axis(scores, letters[1:][:, :, None], axis=2))
-
-
-def adam(loss: sc.Tensor, parameters: list[sc.Tensor], rate: float) -> dict[sc.Tensor, sc.Tensor]:
-    """The updates of one step of Adam (Kingma and Ba 2015)."""
-    count = sc.shared(np.zeros((), "float32"), "count")
-    updates = {count: count + 1}
-    scale = rate * sc.sqrt(1 - 0.999 ** updates[count]) / (1 - 0.9 ** updates[count])
-    for p, g in zip(parameters, sc.grad(loss, parameters)):
-        m, v = (sc.shared(np.zeros_like(p.get_value()), f"{kind}_{p.name}") for kind in "mv")
-        updates[m] = 0.9 * m + 0.1 * g
-        updates[v] = 0.999 * v + 0.001 * g * g
-        updates[p] = p - scale * updates[m] / (sc.sqrt(updates[v]) + 1e-8)
-    return updates
+    hidden = model.lstm.transduce(model.embedding[letters[:-1]])
+    return sc.nn.cross_entropy(model.logits(hidden), letters[1:])
 
 
 def writer(model: Model, length: int, device: str) -> sc.CompiledFunction:
     """A function of a seed and a first letter that writes ``length`` letters: the loop draws each from the last."""
     seed, first = sc.input("seed", "int64", ()), sc.input("first", "int64", ())
     key = sc.random.key(seed)
-    zero = sc.zeros((1, model.hidden), "float32")
 
     def step(state, k):
         letter, inner = state
-        inner = model.cell(inner, model.embedding[letter][None])
-        letter = sc.random.categorical(sc.random.fold_in(key, k), model.logits(inner[0])[0] / 0.8)
-        return (letter, inner), letter
+        now = model.lstm.initial_state(states=inner).add_input(model.embedding[letter])
+        letter = sc.random.categorical(sc.random.fold_in(key, k), model.logits(now.output) / 0.8)
+        return (letter, now.states), letter
 
-    _, letters = sc.scan(step, (first, (zero, zero)), sc.arange(length))
+    _, letters = sc.scan(step, (first, model.lstm.initial_state().states), sc.arange(length))
     return sc.compile(letters, [seed, first], name="write", device=device, transfers="auto")
 
 
@@ -107,11 +66,10 @@ def main(updates: int = 400, hidden: int = 128, batch: int = 32, steps: int = 50
     data = np.array([place[letter] for letter in text])
     rng = np.random.default_rng(0)
 
-    model = Model(len(alphabet), hidden, rng)
+    model = Model(len(alphabet), hidden)
     letters = sc.input("letters", "int64", ("t", "n"))
     loss = loss_of(model, letters)
-    train = sc.compile(loss, [letters], updates=adam(loss, model.parameters, rate), name="train",
-                       device=device)
+    train = sc.compile(loss, [letters], updates=sc.optim.adam(rate).updates(loss, model.P), name="train", device=device)
 
     losses: list[float] = []
     progress = tqdm(range(updates), desc="training", disable=not show)

@@ -1,4 +1,4 @@
-"""A classifier of handwritten digits: differentiated, optimized, planned and compiled by symc, trained by momentum."""
+"""A classifier of handwritten digits: differentiated, optimized, planned and compiled by symc, trained by Adam."""
 
 import argparse
 from pathlib import Path
@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
-from tqdm import tqdm
 
 import symc as sc
 from examples.pictures import save_graph, save_loss_curve
@@ -18,50 +17,30 @@ def load() -> list[np.ndarray]:
     return train_test_split((images / 16).astype("float32"), labels.astype("int64"), random_state=0)
 
 
-def layer(rng: np.random.Generator, n_in: int, n_out: int, name: str) -> tuple[sc.Tensor, sc.Tensor]:
-    """Weights (n_in, n_out) scaled for ReLU, and a bias."""
-    w = rng.normal(0, np.sqrt(2 / n_in), (n_in, n_out)).astype("float32")
-    return sc.shared(w, f"w{name}"), sc.shared(np.zeros(n_out, "float32"), f"b{name}")
+def network(P: sc.Params, x: sc.Tensor, train: bool) -> sc.Tensor:
+    """The logits of images. It makes its parameters in P when it is first called, and finds them there later."""
+    h = sc.nn.dense(P.sub("hidden"), x, 256, init=sc.init.he_normal)
+    h = sc.relu(sc.nn.batch_norm(P.sub("norm"), h, train))
+    return sc.nn.dense(P.sub("out"), sc.nn.dropout(P, h, 0.3, train), 10)
 
 
-def momentum(loss: sc.Tensor, params: list[sc.Tensor], rate: float, keep: float = 0.9) -> dict[sc.Tensor, sc.Tensor]:
-    """The updates of one step of gradient descent with momentum."""
-    updates = {}
-    for p, g in zip(params, sc.grad(loss, params)):
-        v = sc.shared(np.zeros_like(p.get_value()), f"v_{p.name}")
-        updates[v] = keep * v - rate * g
-        updates[p] = p + updates[v]
-    return updates
-
-
-def main(epochs: int = 30, batch: int = 64, hidden: int = 128, rate: float = 0.1, output: Path | None = None,
+def main(epochs: int = 40, batch: int = 64, rate: float = 3e-3, output: Path | None = None,
          device: str = "cpu") -> float:
     """Train, save pictures under ``output`` if it is given, and return the accuracy on the test images."""
     train, test, y_train, y_test = load()
-    rng = np.random.default_rng(0)
-
-    x = sc.input("x", "float32", shape=("n", train.shape[1]))
-    y = sc.input("y", "int64", shape=("n",))
-    w1, b1 = layer(rng, train.shape[1], hidden, "1")
-    w2, b2 = layer(rng, hidden, 10, "2")
-    logits = sc.maximum(x @ w1 + b1, 0) @ w2 + b2
-    loss = sc.mean(sc.logsumexp(logits, axis=1) - sc.sum(logits * sc.one_hot(y, 10, dtype="float32"), axis=1))
-
-    step = sc.compile(loss, [x, y], updates=momentum(loss, [w1, b1, w2, b2], rate), name="step",
-                      device=device)
-    predict = sc.compile(sc.argmax(logits, axis=1), [x], name="predict", device=device, transfers="auto")
-
-    losses = []
-    progress = tqdm(range(epochs), desc="training", unit="epoch")
-    for _ in progress:
-        for rows in np.array_split(rng.permutation(len(train)), len(train) // batch):
-            losses.append(float(step(train[rows], y_train[rows])))
-        progress.set_postfix(loss=f"{losses[-1]:.4f}")
+    P = sc.Params(seed=0)
+    x, y = sc.input("x", "float32", shape=("n", 64)), sc.input("y", "int64", shape=("n",))
+    loss = sc.nn.cross_entropy(network(P, x, train=True), y)
+    opt = sc.optim.adam(sc.optim.cosine(rate, epochs * len(train) // batch))
+    step = sc.compile(loss, [x, y], updates=opt.updates(loss, P), name="step", device=device)
+    predict = sc.compile(sc.argmax(network(P, x, train=False), axis=1), [x], name="predict", device=device,
+                         transfers="auto")
+    run = sc.optim.fit(step, (train, y_train), epochs, batch, progress=False)
     accuracy = float(np.mean(predict(test) == y_test))
 
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
-        save_loss_curve(losses, output / "loss.png")
+        save_loss_curve(run.losses, output / "loss.png")
         save_graph(step, output / "graph.png")
         print(step)
     print(f"test accuracy {accuracy:.3f}")
@@ -70,7 +49,7 @@ def main(epochs: int = 30, batch: int = 64, hidden: int = 128, rate: float = 0.1
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--output", type=Path, default=Path("demo-output"), help="folder for loss.png and graph.png")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     arguments = parser.parse_args()

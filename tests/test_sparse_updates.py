@@ -127,7 +127,7 @@ def table_buffers(f, bytes_):
 @pytest.mark.parametrize("sparse", ["lazy", "exact"])
 def test_memory_is_that_of_the_rows(name, sparse):
     n, d = 50_000, 16
-    P, _, step = model(make(name, sparse), n=n, d=d, dtype="float32")
+    _, _, step = model(make(name, sparse), n=n, d=d, dtype="float32")
     assert not table_buffers(step, 8 * n)
     states = sum(int(row.split()[2].replace(",", "")) for row in str(step.memory(n=8)).splitlines() if " state " in row)
     assert step.memory(n=8) - states < 50_000

@@ -139,8 +139,8 @@ class Optimizer:
         for transform in self.before:
             gradients = transform.apply(gradients, wanted)
         out = Updates()
-        now = Now(self._time() + 1, self.rate_at)
-        out[self._steps()] = self._steps() + 1
+        out[self._steps()] = steps = self._steps() + 1
+        now = Now(xp.astype(steps, np.float64), self.rate_at)
         for p, g in zip(wanted, gradients, strict=True):
             if isinstance(g, SparseRows):
                 self._sparse_step(out, p, g, now)
@@ -242,9 +242,6 @@ class Optimizer:
 
     def _steps(self) -> SharedVariable:
         return self.states.state("steps", (), 0, "int64")
-
-    def _time(self) -> Tensor:
-        return xp.astype(self._steps(), np.float64)
 
     def _name(self, p: SharedVariable) -> str:
         """The name under which things are kept of a parameter: its own, and a number where it is not the only one."""

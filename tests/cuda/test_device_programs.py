@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import symc as sc
-from examples.char_lstm import adam
 from symc.runtime.cuda.devices import context
 from symc.testing import emulated_cuda
 from tests.cuda.emulated import needs_compiler
@@ -92,7 +91,7 @@ def test_training_steps(make, launches):
     steps = {}
     for where in ("cpu", "cuda"):
         inputs, loss, parameters, arrays = make()
-        steps[where] = sc.compile(loss, inputs, updates=adam(loss, parameters, 1e-2), device=where)
+        steps[where] = sc.compile(loss, inputs, updates=sc.optim.adam(1e-2).updates(loss, parameters), device=where)
     losses = {where: [float(f(*arrays)) for _ in range(5)] for where, f in steps.items()}
     np.testing.assert_allclose(losses["cuda"], losses["cpu"], rtol=2e-4)
     counters = context("cuda").device.counters
