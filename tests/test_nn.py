@@ -23,7 +23,7 @@ def run(fn, *arrays, **options):
 def shake(P):
     """Parameters that are nowhere 0 or 1."""
     for path, s in P.items():
-        if path.split("/")[-1] in ("b", "scale", "shift", "mean"):
+        if path.split("/")[-1] in ("b", "c", "scale", "shift", "mean"):
             s.set_value(s.get_value() + rng.normal(size=s.value.shape) * 0.3)
     return {path: s.get_value() for path, s in P.items()}
 
@@ -206,7 +206,7 @@ def test_attention():
 # --- recurrent --------------------------------------------------------------------------------------------------------
 
 
-def cell(kind, x, state, w, u, b):
+def cell(kind, x, state, w, u, b, c_=0):
     n = len(u)
     cut = lambda z: [z[..., k * n : (k + 1) * n] for k in range(z.shape[-1] // n)]
     h = state[0]
@@ -222,7 +222,7 @@ def cell(kind, x, state, w, u, b):
         return sigmoid(o) * np.tanh(c), c
     (r, z, n), (hr, hz, hn) = cut(x @ w + b), cut(h @ u)
     z = sigmoid(z + hz)
-    return ((1 - z) * np.tanh(n + sigmoid(r + hr) * hn) + z * h,)
+    return ((1 - z) * np.tanh(n + sigmoid(r + hr) * (hn + c_)) + z * h,)
 
 
 def sweep(kind, xs, w, prefix, reverse=False, lengths=None):
@@ -233,7 +233,7 @@ def sweep(kind, xs, w, prefix, reverse=False, lengths=None):
         state = (np.zeros(len(u)),) * (2 if kind in ("lstm", "coupled") else 1)
         steps = range(xs.shape[0] if lengths is None else lengths[k])
         for t in reversed(steps) if reverse else steps:
-            state = cell(kind, xs[t, k], state, w[prefix + "w"], u, w[prefix + "b"])
+            state = cell(kind, xs[t, k], state, w[prefix + "w"], u, w[prefix + "b"], w.get(prefix + "c", 0))
             out[t, k] = state[0]
     return out
 

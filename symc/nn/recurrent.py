@@ -26,11 +26,13 @@ State = tuple[Tensor, ...]
 
 
 class Cell(NamedTuple):
-    """One step of one layer: (z, state) -> state, where z is the input times its weights, plus the bias."""
+    """One step of one layer: (z, state, u, c) -> state, where z is the input times its weights, plus the bias; u are
+    the weights of the state, c is another bias, of cells with ``inner``."""
 
     gates: int
     states: int
-    step: Callable[[Tensor, State, Tensor], State]
+    step: Callable[[Tensor, State, Tensor, Any], State]
+    inner: bool = False
 
 
 def _parts(z: Tensor, count: int) -> list[Tensor]:
@@ -39,20 +41,20 @@ def _parts(z: Tensor, count: int) -> list[Tensor]:
 
 
 def _rnn(activation: Callable[[Tensor], Tensor]) -> Cell:
-    def step(z: Tensor, state: State, u: Tensor) -> State:
+    def step(z: Tensor, state: State, u: Tensor, c: Any) -> State:
         return (activation(z + state[0] @ u),)
 
     return Cell(1, 1, step)
 
 
-def _lstm_step(z: Tensor, state: State, u: Tensor) -> State:
+def _lstm_step(z: Tensor, state: State, u: Tensor, _: Any) -> State:
     h, c = state
     i, f, g, o = _parts(z + h @ u, 4)
     c = xp.sigmoid(f) * c + xp.sigmoid(i) * xp.tanh(g)
     return xp.sigmoid(o) * xp.tanh(c), c
 
 
-def _coupled_step(z: Tensor, state: State, u: Tensor) -> State:
+def _coupled_step(z: Tensor, state: State, u: Tensor, _: Any) -> State:
     h, c = state
     f, g, o = _parts(z + h @ u, 3)
     keep = xp.sigmoid(f)
@@ -60,15 +62,15 @@ def _coupled_step(z: Tensor, state: State, u: Tensor) -> State:
     return xp.sigmoid(o) * xp.tanh(c), c
 
 
-def _gru_step(z: Tensor, state: State, u: Tensor) -> State:
+def _gru_step(z: Tensor, state: State, u: Tensor, c: Any) -> State:
     (h,) = state
     a, b = _parts(z, 3), _parts(h @ u, 3)
     r, keep = xp.sigmoid(a[0] + b[0]), xp.sigmoid(a[1] + b[1])
-    return ((1 - keep) * xp.tanh(a[2] + r * b[2]) + keep * h,)
+    return ((1 - keep) * xp.tanh(a[2] + r * (b[2] + c)) + keep * h,)
 
 
 CELLS = {"rnn": _rnn(xp.tanh), "rnn_relu": _rnn(xp.relu), "lstm": Cell(4, 2, _lstm_step),
-         "coupled_lstm": Cell(3, 2, _coupled_step), "gru": Cell(3, 1, _gru_step)}
+         "coupled_lstm": Cell(3, 2, _coupled_step), "gru": Cell(3, 1, _gru_step, inner=True)}
 #: Which gate of a cell says how much is kept; its bias may begin with another number.
 _FORGET = {"lstm": 1, "coupled_lstm": 0}
 
@@ -83,6 +85,7 @@ class Layer:
         self.u = P.weight("u", (hidden, gates * hidden), initializers.blocks(recurrent, gates))
         start = [forget if _FORGET.get(kind) == k // hidden else 0.0 for k in range(gates * hidden)]
         self.b = P.weight("b", gates * hidden, initializers.from_array(start))
+        self.c = P.weight("c", hidden, 0.0) if self.cell.inner else None
 
     def start(self, batch: tuple[Any, ...]) -> State:
         """Zeros."""
@@ -90,14 +93,14 @@ class Layer:
 
     def step(self, x: Tensor, state: State) -> State:
         """The state after x."""
-        return self.cell.step(x @ self.w + self.b, state, self.u)
+        return self.cell.step(x @ self.w + self.b, state, self.u, self.c)
 
     def run(self, xs: Tensor, state: State, seen: Tensor | None, reverse: bool) -> tuple[State, Tensor]:
         """The last state and what was given at every step. Steps that are not ``seen`` keep the state and give 0."""
 
         def step(state: State, row: Any) -> tuple[State, Tensor]:
             z, use = row
-            new = self.cell.step(z, state, self.u)
+            new = self.cell.step(z, state, self.u, self.c)
             if use is not None:
                 new = tuple(xp.where(use, n, s) for n, s in zip(new, state, strict=True))
             return new, new[0] if use is None else xp.where(use, new[0], xp.zeros((), new[0].dtype))
@@ -212,7 +215,10 @@ def lstm(P: Params, inputs: int, hidden: int, layers: int = 1, bidirectional: bo
 @located
 def gru(P: Params, inputs: int, hidden: int, layers: int = 1, bidirectional: bool = False,
         init: Any = initializers.glorot_uniform, recurrent: Any = initializers.orthogonal) -> RNN:
-    """Gated recurrent units, gates in PyTorch's order (reset, update, new), reset after the product."""
+    """Gated recurrent units, gates in PyTorch's order (reset, update, new), as in cuDNN:
+
+    h' = (1 - z) tanh(x w + b + r (h u + c)) + z h.
+    """
     return RNN(check_params(P, "gru"), "gru", inputs, hidden, layers, bidirectional, 0.0, init, recurrent)
 
 
