@@ -237,11 +237,9 @@ class Fusion:
     # -- moving groups to their only reader
 
     def _sink(self) -> None:
-        """A group whose results one other group alone reads becomes part of it."""
+        """A group whose results one other group alone reads becomes part of it, also if they are returned besides."""
         readers: dict[Group, dict[Group | None, list[Value]]] = {}
-        for v in self.f.body.results:
-            if v in self.group:
-                readers.setdefault(self.group[v].find(), {})[None] = []
+        returned = {self.group[v].find() for v in self.f.body.results if v in self.group}
         for u in self.values:
             if u in self.inlined:
                 continue
@@ -257,9 +255,16 @@ class Fusion:
             if len(by) == 1 and None not in by:
                 target = next(iter(by))
                 assert target is not None
+                if g in returned and not self._may_wait(g, target):
+                    continue
                 if (target is not g and self._fits(by[target], target, [g, target], None, 2 * MAX_VALUES)
                         and not self._holds_much(g, target)):
                     target.take(g)
+
+    def _may_wait(self, g: Group, target: Group) -> bool:
+        """May results of the function be computed later, in ``target``? Not where they then could not be in place."""
+        given = set(self.f.params)
+        return _checks(g) == _checks(target) and not _updates(g, given) and not _updates(target, given)
 
     def _holds_much(self, g: Group, target: Group) -> bool:
         """Would ``g``, computed later, hold many arrays until then? A long sum of what comes one after another is taken
