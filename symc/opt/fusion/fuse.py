@@ -58,6 +58,7 @@ class Fusion:
         self.f = f
         self.provenance = provenance
         self.values = f.values()
+        self.given = set(f.params)
         self.position = {v: k for k, v in enumerate(self.values)}
         self.group: dict[Value, Group] = {}
         self.level: dict[Value, int] = {}
@@ -263,8 +264,7 @@ class Fusion:
 
     def _may_wait(self, g: Group, target: Group) -> bool:
         """May results of the function be computed later, in ``target``? Not where they then could not be in place."""
-        given = set(self.f.params)
-        return _checks(g) == _checks(target) and not _updates(g, given) and not _updates(target, given)
+        return _checks(g) == _checks(target) and not _updates(g, self.given) and not _updates(target, self.given)
 
     def _holds_much(self, g: Group, target: Group) -> bool:
         """Would ``g``, computed later, hold many arrays until then? A long sum of what comes one after another is taken
@@ -280,14 +280,13 @@ class Fusion:
         """Groups of one level over one space that read a common array, or are small, become one kernel."""
         open_groups: dict[tuple[int, Shape], list[tuple[Group, set[Value]]]] = {}
         last_check = max((self._level(v) for v in self.values if "checks" in v.op.traits), default=-1)
-        given = set(self.f.params)
         for g in dict.fromkeys(self.group[v].find() for v in self.values if v in self.group):
             reads = {s for v in g.values for s in self.sources(v) if s.shape}
             near = open_groups.setdefault((g.level, g.shape), [])
             for other, others in near[-4:]:
                 if _checks(g) != _checks(other):
                     continue  # a kernel that may fail cannot write over a state
-                if g.level < last_check and _updates(g, given) != _updates(other, given):
+                if g.level < last_check and _updates(g, self.given) != _updates(other, self.given):
                     continue  # nor can one whose other results are needed by a kernel that may fail
                 small = len(g.values) <= SMALL and len(other.values) <= MAX_VALUES // 4
                 if (small or not reads.isdisjoint(others)) and self._fits([], other, [g, other], None):
