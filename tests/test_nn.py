@@ -296,6 +296,13 @@ def test_a_sequence_is_one_loop_with_one_product_a_step():
     assert f.dump().count("scan") == 1 and loop.count("= dot") + loop.count("= gemm") == 1
 
 
+def test_verify_grad_differentiates_by_states():
+    w, v = sc.shared(np.array([2.0, 3.0]), "w"), sc.shared(np.float32([2, 3]), "v")
+    sc.verify_grad(lambda x: x * w * v, [np.ones(2)])
+    with pytest.raises(sc.GradientError):
+        sc.verify_grad(lambda x: x * sc.grad_scale(w, 2.0), [np.ones(2)])
+
+
 # --- mistakes ---------------------------------------------------------------------------------------------------------
 
 
