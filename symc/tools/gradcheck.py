@@ -106,11 +106,11 @@ class _Traced:
     @classmethod
     def of(cls, fn: Callable[..., Any], points: Arrays) -> _Traced:
         leaves = [fresh_input(TensorType(p.dtype, p.shape)) for p in points]
+        if not any(v.dtype.char in "dD" for v in leaves):
+            raise GradientError("verify_grad: no point is a float array", help="give floats for what is differentiated")
         outputs = _trace(fn, leaves)
         env = {**dict(zip(leaves, points, strict=True)), **_states(outputs)}
         wrt = [v for v in env if v.dtype.char in "dD"]
-        if not wrt:
-            raise GradientError("verify_grad: no point is a float array", help="give floats for what is differentiated")
         rng = np.random.default_rng(1)
         weights = _direction(rng, [np.asarray(a) for a in run_values(outputs, dict(env), {})])
         weights = [w.astype(o.dtype) for w, o in zip(weights, outputs, strict=True)]
