@@ -315,6 +315,8 @@ class _Function(Expressions):
         if not self.loops:
             self.calls = any(_is_helper(n) for b in s.body for n in ast.walk(b))
         assert isinstance(s.target, ast.Name)
+        if s.target.id in self.variables:
+            raise Unsupported(f"a loop over {s.target.id}, which is assigned elsewhere")
         before, test, inside, again, after = self.block, *(self.label() for _ in range(4))
         self.place(test)
         i, following = f"%i{test}", f"%n{test}"

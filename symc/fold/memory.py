@@ -1,0 +1,91 @@
+"""Memory of a program: arrays that grow with minibatches, and the table of their addresses that scripts refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from symc.errors import InternalError
+from symc.fold.native import address
+from symc.fold.schedule import Schedule
+from symc.runtime.cpu.executor import aligned
+
+#: Words of the table.
+WORDS = 1 << 14
+#: How many rows of an array a schedule needs.
+Rows = Callable[[Schedule], int]
+
+
+class Buffer:
+    """An array with a row for each of something. ``base``: its place in the table of addresses."""
+
+    __slots__ = ("array", "base", "dtype", "rows", "shape")
+
+    def __init__(self, base: int, dtype: Any, shape: tuple[int, ...], rows: Rows):
+        self.base, self.dtype, self.shape, self.rows = base, np.dtype(dtype), shape, rows
+        self.array = np.empty((0, *shape), self.dtype)
+
+    @property
+    def row_bytes(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+
+
+class Memory:
+    """The table of bases, and the buffers that it points to. Base 0 is 0."""
+
+    def __init__(self) -> None:
+        self._bases = np.zeros(WORDS, np.int64)  # it never moves
+        self._used = 1
+        self._buffers: dict[Any, Buffer] = {}
+        self._words: dict[Any, tuple[int, Callable[[Schedule], np.ndarray], Rows]] = {}
+
+    def word(self) -> int:
+        """A word of the table for whoever sets it."""
+        if self._used == WORDS:
+            raise InternalError("too many buffers in one program")
+        self._used += 1
+        return self._used - 1
+
+    def buffer(self, key: Any, dtype: Any, shape: tuple[int, ...], rows: Rows) -> Buffer:
+        """The buffer of this name, made at first sight."""
+        if key not in self._buffers:
+            self._buffers[key] = Buffer(self.word(), dtype, shape, rows)
+        return self._buffers[key]
+
+    def word_for(self, key: Any, array: Callable[[Schedule], np.ndarray], first: Rows) -> None:
+        """A word that points into an array of schedules."""
+        if key not in self._words:
+            self._words[key] = self.word(), array, first
+
+    def __getitem__(self, key: Any) -> Any:
+        """The buffer of a name, or its word in the table if it is of schedules."""
+        return self._buffers[key] if key in self._buffers else self._words[key][0]
+
+    def fit(self, s: Schedule) -> None:
+        """Let every buffer be large enough for a schedule. What was in those that grow is lost."""
+        for b in self._buffers.values():
+            n = b.rows(s)
+            if n > len(b.array) or not self._bases[b.base]:
+                rows = n + n // 4 + 1
+                raw = aligned(rows * max(b.row_bytes, 1))
+                b.array = raw[: rows * b.row_bytes].view(b.dtype).reshape(rows, *b.shape)
+                self._bases[b.base] = address(raw)
+        for word, array, first in self._words.values():
+            self._bases[word] = address(array(s)) + 8 * first(s)
+
+    def set(self, base: int, value: int) -> None:
+        self._bases[base] = value
+
+    def get(self, base: int) -> int:
+        return int(self._bases[base])
+
+    @property
+    def address(self) -> int:
+        """Of the table."""
+        return address(self._bases)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(b.array.nbytes for b in self._buffers.values())

@@ -1,0 +1,337 @@
+"""Programs: the compiled blocks of a model, and the run of a schedule over them, natively from first batch to last.
+
+Memory is an arena for each type (an array a field, a row an instance, in the order of the schedule, so that a batch
+writes one slice), the gradient of each arena, and for each block what its instances keep, in the order in which they
+run, so that what is computed last reads all of it in one piece.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.errors import ExecutionError, InputError, InternalError, SymcError
+from symc.fold.block import Block, N, Tag
+from symc.fold.memory import Buffer, Memory
+from symc.fold.native import Ctx, Rec, address, runner
+from symc.fold.schedule import Blocks, Graph, Schedule, Workspace, check_schedule, every_record, schedule
+from symc.fold.script import Call, Place, Script, leading
+from symc.fold.split import Job, Lookup, Split, lookups_of, split
+from symc.fold.types import Array
+from symc.ir.record import dataclass
+from symc.ir.value import Value
+from symc.runtime.cpu.executor import aligned
+from symc.runtime.cpu.native.executor_ir import GROW
+from symc.tensors.leaves import leaf_of
+
+#: The scripts of a block.
+INFER, TRAIN, BACK, LAST = range(4)
+
+
+@dataclass(frozen=True, eq=False)
+class Attrs:
+    """The attributes of nodes: for each block an array a port, in which ``Graph.apos`` counts."""
+
+    arrays: Mapping[tuple[int, str], np.ndarray]
+
+
+class Program:
+    """Blocks compiled to run together. ``params``: the states that are trained, by value."""
+
+    def __init__(self, blocks: Sequence[Block], params: Sequence[Value] | None, how: str, threads: int | None):
+        self.blocks, self.how, self.threads = tuple(blocks), check_schedule(how), threads
+        self.number = {b: k for k, b in enumerate(self.blocks)}
+        self.memory, self.space = Memory(), Workspace()
+        self.types = list(dict.fromkeys(b.out for b in self.blocks))
+        self.of_type = {t: k for k, t in enumerate(self.types)}
+        self.table = Blocks(np.array([self.of_type[b.out] for b in self.blocks], np.int64), len(self.types),
+                            np.array([len(b.ones) for b in self.blocks], np.int64))
+        self._given = params
+        self._scripts: dict[tuple[int, int], Script] = {}
+        self._addresses = np.zeros(4 * len(self.blocks), np.int64)
+        self._states: dict[Value, int] = {}  # the base of the array object of each
+        self._ctx = np.zeros(len(Ctx), np.int64)
+        self.functions: list[Any] = []
+        self.dense: dict[Value, list[np.ndarray]] = {}
+        self._held: list[Any] = []
+        for k, b in enumerate(self.blocks):
+            for p in b.values:
+                if p.type not in self.of_type:
+                    raise InputError(f"block {b.name}: no block makes what port {p.name} takes, {p.type}",
+                                     where=[b.loc])
+            self._buffers(k)
+
+    # --- memory -------------------------------------------------------------------------------------------------------
+
+    def _buffers(self, k: int) -> None:
+        """The arenas of the type of a block, and what describes its instances."""
+        block, t = self.blocks[k], self.of_type[self.blocks[k].out]
+        for f, a in block.out.fields.items():
+            self.memory.buffer(("out", t, f), a.dtype, a.shape, lambda s: int(s.sizes[t]))
+        for p in block.attrs:
+            self.memory.buffer(("attr", k, p.name), p.type.dtype, p.type.shape, lambda s: int(s.counts[k]))
+        for j, p in enumerate(block.ones):
+            at = k * self.table.ports + j
+            self.memory.word_for(("index", k, p.name), lambda s: s.index, lambda s, at=at: int(s.ibase[at]))
+        if block.many:
+            self.memory.word_for(("index", k, block.many.name), lambda s: s.index, lambda s: int(s.mbase[k]))
+            self.memory.word_for(("local", k), lambda s: s.local, lambda s: int(s.mbase[k]))
+            self.memory.word_for(("whole", k), lambda s: s.whole, lambda s: int(s.mbase[k]))
+
+    def _place(self, key: Any, dtype: Any, shape: tuple[int, ...], start: int, count: int) -> Place:
+        b: Any = self.memory[key]
+        base = b if isinstance(b, int) else b.base
+        size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        return Place(base, int(start), size, int(count), np.dtype(dtype), tuple(shape))
+
+    def _rows_of(self, k: int, count: int) -> Callable[[Schedule], int]:
+        return (lambda s: int(s.many[k])) if count == Rec.ELEMENTS else (lambda s: int(s.counts[k]))
+
+    def _kept(self, k: int, key: Tag, v: Value, zero: bool = False) -> Place:
+        """The place of what instances of a block keep; of a value for one batch with ``zero``."""
+        count = leading(v, self.blocks[k])
+        start = Rec.ZERO if zero else Rec.ELEMENT if count == Rec.ELEMENTS else Rec.PLACE
+        shape: Any = v.type.shape[1:]  # type: ignore[union-attr]
+        self.memory.buffer((*key[:1], k, *key[1:]), v.dtype, shape, self._rows_of(k, count))
+        return self._place((*key[:1], k, *key[1:]), v.dtype, shape, start, count)
+
+    def place(self, k: int, tag: Tag, v: Value, whole: bool = False) -> Place:
+        """Where a leaf of a job of block ``k`` lies. ``whole``: of a batch of all instances."""
+        t = self.of_type[self.blocks[k].out]
+        shape: Any = v.type.shape[1:]  # type: ignore[union-attr]
+        match tag[0]:
+            case "out" | "seed":
+                return self._place((tag[0], t, tag[1]), v.dtype, shape, Rec.ROW, Rec.COUNT)
+            case "attr":
+                return self._place(("attr", k, tag[1]), v.dtype, shape, Rec.PLACE, Rec.COUNT)
+            case "segment":
+                return self._place(("whole" if whole else "local", k), v.dtype, (), Rec.ELEMENT, Rec.ELEMENTS)
+            case _:
+                return self._kept(k, tag, v)
+
+    def state(self, v: Value) -> int:
+        """The base of the array object of a state."""
+        if v not in self._states:
+            self._states[v] = self.memory.word()
+        return self._states[v]
+
+    # --- compiling ----------------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def params(self) -> list[Value]:
+        """The states that are trained: those of the blocks among the ones that were given, or all."""
+        read = dict.fromkeys(v for b in self.blocks for v in _states(b) if v.dtype.kind == "f")
+        return [v for v in read if self._given is None or v in set(self._given)]
+
+    @functools.cached_property
+    def sparse(self) -> list[Value]:
+        """Those of which blocks look up rows, and nothing else."""
+        found = [lookups_of(b) for b in self.blocks]
+        dense = set().union(*[d for _, d in found]) if found else set()
+        return [p for p in self.params if p not in dense and any(x.table is p for xs, _ in found for x in xs)]
+
+    @functools.cached_property
+    def splits(self) -> list[Split]:
+        return [split(b, self.params, self.sparse) for b in self.blocks]
+
+    def script(self, k: int, kind: int) -> Script:
+        """A script of a block, made when it is first needed."""
+        found = self._scripts.get((k, kind))
+        if found is None:
+            found = self._scripts[k, kind] = Script(self.memory, self.threads)
+            (self._forward, self._forward, self._backward, self._last)[kind](k, found, *([kind] if kind < 2 else []))
+            self._addresses[kind * len(self.blocks) + k] = found.finish()
+        return found
+
+    def _call(self, k: int, script: Script, kind: str, job: Job, place: Callable[[Tag, Value], Any],
+              results: Mapping[Value, Any]) -> None:
+        if results:
+            name = f"{self.blocks[k].name}_{kind}"
+            self.functions.append(script.call(name, job, place, self.state, results))
+
+    def _forward(self, k: int, script: Script, kind: int) -> None:
+        block, leaves = self.blocks[k], self.blocks[k].batched.leaves
+        train = kind == TRAIN
+        if train:
+            job = self.splits[k].fwd_save
+            read = {*self.splits[k].bwd.inputs, *self.splits[k].pgrad.inputs}
+        else:
+            from symc.fold.split import job as new_job
+
+            outputs = {("out", f): v for f, v in zip(block.out.fields, block.batched.outputs, strict=True)}
+            job, read = new_job(leaves, outputs), set()
+        here: dict[Tag, Place] = {}
+        for p in block.values:
+            for f, a in p.type.fields.items():
+                tag = ("port", p.name, f)
+                if tag in job.inputs or tag in read:
+                    target = self._kept(k, tag, leaves[tag])
+                    index = self._place(("index", k, p.name), np.int64, (), target.start, target.count)
+                    source = self._place(("out", self.of_type[p.type], f), a.dtype, a.shape, Rec.ZERO, target.count)
+                    here[tag] = script.gather(index, source, target, near=tag not in read)
+        self._finish(k, script, "fwd_save" if train else "fwd", job, here)
+
+    def _finish(self, k: int, script: Script, kind: str, job: Job, here: Mapping[Tag, Place], whole: bool = False) -> None:
+        """The call of a job, each value computed into the place of its first tag, and copies to those of others."""
+
+        def place(tag: Tag, v: Value) -> Place:
+            return here.get(tag) or self.place(k, tag, v, whole)
+
+        results: dict[Value, Place] = {}
+        copies: list[tuple[Value, Place]] = []
+        given = {v: t for t, v in job.inputs.items()}
+        for tag, v in job.outputs.items():
+            if tag[0] == "gin":
+                continue
+            if v in given or v in results:
+                copies.append((v, place(tag, v)))
+            else:
+                results[v] = place(tag, v)
+        for tag, v in job.outputs.items():
+            if tag[0] == "gin" and v not in given and v not in results:
+                results[v] = self._kept(k, tag, v, zero=True)
+        self._call(k, script, kind, job, place, results)
+        for v, target in copies:
+            script.copy(place(given[v], v) if v in given else results[v], target)
+        for tag, v in job.outputs.items():
+            if tag[0] == "gin":
+                source = place(given[v], v) if v in given else results[v]
+                p = next(p for p in self.blocks[k].values if p.name == tag[1])
+                start = Rec.ELEMENT if p.kind == "many" else Rec.PLACE
+                index = self._place(("index", k, p.name), np.int64, (), start, source.count)
+                t = self.of_type[p.type]
+                script.scatter_add(index, source, self._place(("seed", t, tag[2]), v.dtype, source.shape, 0, 0))
+
+    def _seeds(self) -> None:
+        """The gradients of arenas."""
+        for t, type_ in enumerate(self.types):
+            for f, a in type_.fields.items():
+                if a.dtype.kind == "f":
+                    self.memory.buffer(("seed", t, f), a.dtype, a.shape, lambda s, t=t: int(s.sizes[t]))  # type: ignore
+
+    def _backward(self, k: int, script: Script) -> None:
+        self._seeds()
+        self._finish(k, script, "bwd", self.splits[k].bwd, {})
+
+    def _last(self, k: int, script: Script) -> None:
+        job = self.splits[k].pgrad
+        results: dict[Value, Any] = {}
+        arrays: dict[Value, np.ndarray] = {}
+        given = {v: t for t, v in job.inputs.items()}
+        for tag, v in job.outputs.items():
+            if tag[0] == "gparam":
+                if v not in arrays:
+                    shape: Any = v.type.shape  # type: ignore[union-attr]
+                    size = int(np.prod(shape, dtype=np.int64)) * v.dtype.itemsize
+                    arrays[v] = aligned(size).view(v.dtype).reshape(shape)
+                    results[v] = self.memory.word()
+                    self.memory.set(results[v], id(arrays[v]))
+                self.dense.setdefault(tag[1], []).append(arrays[v])
+            elif v in given or v in results:
+                script.copy(self.place(k, given[v], v, True) if v in given else results[v], self.place(k, tag, v, True))
+            else:
+                results[v] = self.place(k, tag, v, True)
+        self._call(k, script, "pgrad", job, lambda t, v: self.place(k, t, v, True), results)
+
+    # --- running ------------------------------------------------------------------------------------------------------
+
+    def scheduled(self, g: Graph) -> Schedule:
+        return schedule(g, self.table, self.how, self.space)
+
+    def forward(self, g: Graph, attrs: Attrs, train: bool) -> Schedule:
+        """Compute all nodes of a graph. What it gives lies in the workspace, until the next one."""
+        s = self.scheduled(g)
+        used = [k for k in range(len(self.blocks)) if s.counts[k]]
+        for k in used:
+            for kind in (TRAIN, BACK, LAST) if train else (INFER,):
+                self.script(k, kind)
+        self.memory.fit(s)
+        for k in used:
+            n, first = int(s.counts[k]), int(s.abase[k])
+            for p in self.blocks[k].attrs:
+                at = s.attr_at[first : first + n]
+                attrs.arrays[k, p.name].take(at, axis=0, out=self.memory["attr", k, p.name].array[:n], mode="clip")
+        self._hold()
+        self._run(s, s.records, TRAIN if train else INFER, 0, len(s.records), 1)
+        return s
+
+    def backward(self, s: Schedule) -> None:
+        """Cotangents of all nodes from those of losses, and of parameters, of the last forward run."""
+        for t, type_ in enumerate(self.types):
+            for f, a in type_.fields.items():
+                if a.dtype.kind == "f":
+                    self.memory["seed", t, f].array[: s.sizes[t]] = 0
+        for k, rows in self.losses(s):
+            t = self.of_type[self.blocks[k].out]
+            self.memory["seed", t, ""].array[rows] = 1
+        self._run(s, s.records, BACK, len(s.records) - 1, -1, -1)
+        used = np.flatnonzero(s.counts)
+        every = every_record(s.counts, s.many)[used]
+        self._run(s, np.ascontiguousarray(every), LAST, 0, len(every), 1)
+
+    def losses(self, s: Schedule) -> list[tuple[int, np.ndarray]]:
+        """The rows of the instances of each block that is a loss."""
+        return [(k, s.row_at[s.abase[k] : s.abase[k] + s.counts[k]]) for k, b in enumerate(self.blocks)
+                if b.loss and s.counts[k]]
+
+    def loss(self, s: Schedule) -> float:
+        """The sum of all losses."""
+        return float(sum(self.memory["out", self.of_type[self.blocks[k].out], ""].array[rows].sum(dtype=np.float64)
+                         for k, rows in self.losses(s)))
+
+    def _hold(self) -> None:
+        """Let the table have the arrays of states."""
+        held = []
+        for v, base in self._states.items():
+            array = leaf_of(v).shared.host()
+            held.append(array)
+            self.memory.set(base, id(array))
+        self._held = held
+
+    def _run(self, s: Schedule, records: np.ndarray, kind: int, first: int, end: int, step: int) -> None:
+        run, executor_run, prepare = runner()
+        ctx = self._ctx
+        ctx[:] = (first, end, step, address(records), address(self._addresses) + 8 * kind * len(self.blocks),
+                  self.memory.address, 0, executor_run, prepare)
+        at = address(ctx)
+        while status := run(at):
+            k, pc = int(records[ctx[Ctx.BATCH], Rec.BLOCK]), int(ctx[Ctx.AT])
+            script = self._scripts[k, kind]
+            call = script.calls[pc]
+            if status == GROW:
+                call.frame.grow()
+            else:
+                self._slowly(k, call, records[ctx[Ctx.BATCH]])
+                ctx[Ctx.AT] = pc + script.words[pc + 1]
+
+    def _slowly(self, k: int, call: Call, record: np.ndarray) -> None:
+        """A call that native code does not serve, or where it failed: it succeeds, or says why not."""
+        arrays = [self._array(p, record) for p in (*call.inputs, *call.outputs)]
+        inputs, outputs = arrays[: len(call.inputs)], arrays[len(call.inputs) :]
+        try:
+            found = call.function(*inputs)
+        except SymcError as e:
+            e.add_note(f"in block {self.blocks[k]!r}, of {int(record[Rec.COUNT])} instances")
+            raise
+        for a, b in zip(outputs, found, strict=True):
+            a[...] = b
+
+    def _array(self, p: Place | int, record: np.ndarray) -> np.ndarray:
+        import ctypes
+
+        if isinstance(p, int):
+            return ctypes.cast(self.memory.get(p), ctypes.py_object).value
+        shape = (int(record[p.count]), *p.shape)
+        start = self.memory.get(p.base) + int(record[p.start]) * p.row_bytes
+        memory = (ctypes.c_char * (shape[0] * p.row_bytes)).from_address(start)
+        return np.frombuffer(memory, p.dtype).reshape(shape)
+
+
+def _states(block: Block) -> list[Value]:
+    from symc.fold.split import is_state
+    from symc.ir.traverse import postorder
+
+    return [v for v in postorder(block.batched.outputs) if is_state(v)]

@@ -1,0 +1,187 @@
+"""Graphs of examples as integers: recorded by hand or by combinators, kept by the data set, merged by the minibatch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.errors import InputError, did_you_mean
+from symc.fold.block import Block
+from symc.fold.program import Attrs
+from symc.fold.schedule import Graph, merged
+from symc.tensors.callsite import caller
+
+#: A node of a graph that is being recorded.
+Node = int
+
+
+class Recorder:
+    """A graph that is being recorded: ``g.node(left, right)`` adds an instance of the block ``node``, and gives the
+    number that stands for its value. Arguments are nodes, lists of nodes at ragged ports, and attributes."""
+
+    def __init__(self, blocks: Sequence[Block]):
+        self.blocks = tuple(blocks)
+        self.op: list[int] = []
+        self.aptr: list[int] = [0]
+        self.args: list[Node] = []
+        self.apos: list[int] = []
+        self.made: list[Block] = []  # by node
+        self.starts: list[int] = []  # the first node of each example
+        self.attrs: dict[tuple[int, str], list[Any]] = {
+            (k, p.name): [] for k, b in enumerate(blocks) for p in b.attrs}
+        self._counts = [0] * len(self.blocks)
+        for k, b in enumerate(self.blocks):
+            setattr(self, b.name, self.adder(k, b))
+
+    def __getattr__(self, name: str) -> Any:
+        raise InputError(f"no block is called {name!r}", where=[caller()],
+                         help=did_you_mean(name, [b.name for b in self.blocks]))
+
+    def __len__(self) -> int:
+        return len(self.op)
+
+    def example(self) -> None:
+        """From here on nodes belong to another example."""
+        self.starts.append(len(self.op))
+
+    def adder(self, k: int, block: Block) -> Callable[..., Node]:
+        """What records an instance of a block."""
+        op, aptr, args, apos, made, counts = self.op, self.aptr, self.args, self.apos, self.made, self._counts
+        names = [p.name for p in block.ports]
+        plan = [(j, p, self.attrs[k, p.name].append if p.kind == "attr" else None) for j, p in enumerate(block.ports)]
+        plan.sort(key=lambda row: row[1].kind == "many")
+        count = len(names)
+
+        def add(*given: Any, **named: Any) -> Node:
+            if named or len(given) != count:
+                given = self._bound(block, names, given, named)
+            found: list[Node] = []
+            for j, p, keep in plan:
+                x = given[j]
+                if keep is None:
+                    for v in x if p.kind == "many" else (x,):
+                        try:
+                            right = made[v].out == p.type and v >= 0
+                        except (IndexError, TypeError):
+                            right = False
+                        if not right:
+                            self._refuse(block, p, v)
+                        found.append(v)
+            for j, _, keep in plan:
+                if keep is not None:
+                    keep(given[j])
+            args.extend(found)
+            op.append(k)
+            aptr.append(len(args))
+            apos.append(counts[k])
+            counts[k] += 1
+            made.append(block)
+            return len(op) - 1
+
+        return add
+
+    def _bound(self, block: Block, names: Sequence[str], given: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+        """Arguments in the order of the ports."""
+        found = dict(zip(names, given))
+        wrong = [n for n in named if n not in names or n in found]
+        missing = [n for n in names if n not in found and n not in named]
+        if wrong or missing or len(given) > len(names):
+            what = (f"no port {wrong[0]!r}" if wrong and wrong[0] not in names else f"port {wrong[0]} given twice" if wrong
+                    else f"nothing at port {missing[0]}" if missing else f"{len(given)} arguments")
+            raise InputError(f"block {block.name} takes {len(names)} arguments, but got {what}{self._where()}",
+                             where=[caller()], help=f"it is {block!r}")
+        return [found[n] if n in found else named[n] for n in names]
+
+    def _where(self) -> str:
+        return f", in example {len(self.starts) - 1}" if self.starts else ""
+
+    def _refuse(self, block: Block, p: Any, v: Any) -> None:
+        what = f"block {block.name}, port {p.name}{self._where()}"
+        if isinstance(v, bool | np.bool_) or not isinstance(v, int | np.integer):
+            raise InputError(f"{what}: expected a node of type {p.type}, not {type(v).__name__} {v!r:.40}",
+                             where=[caller()], help="what a block records is a number that stands for its value")
+        if not 0 <= v < len(self.made):
+            raise InputError(f"{what}: there is no node {v} yet, of {len(self.made)}", where=[caller()],
+                             help="arguments are recorded before what takes them: a graph has no cycles")
+        raise InputError(f"{what}: expected {p.type}, but node {v} ({self.made[v].name}) is {self.made[v].out}",
+                         where=[caller()], help=f"it is {block!r}")
+
+    def graph(self) -> tuple[Graph, Attrs]:
+        """What was recorded so far."""
+        g = Graph(*(np.array(x, np.int64) for x in (self.op, self.aptr, self.args, self.apos)))
+        return g, Attrs({key: self._column(key, x) for key, x in self.attrs.items()})
+
+    def _column(self, key: tuple[int, str], values: list[Any]) -> np.ndarray:
+        block = self.blocks[key[0]]
+        a = next(p.type for p in block.attrs if p.name == key[1])
+        try:
+            given = np.array(values) if values else np.empty(0, a.dtype)
+            found = given.reshape(len(values), *a.shape).astype(a.dtype, copy=False)
+            if given.dtype.kind not in "biuf" or (a.dtype.kind in "iu" and not np.array_equal(found.ravel(), given.ravel())):
+                raise ValueError
+        except (ValueError, TypeError):
+            raise InputError(f"block {block.name}: attribute {key[1]} is {a}, but was given {_odd(values, a)}",
+                             where=[block.loc]) from None
+        return found
+
+
+def _odd(values: Sequence[Any], a: Any) -> str:
+    """The first value that is not of a type."""
+    for v in values:
+        try:
+            x = np.asarray(v)
+            if x.shape != a.shape or x.dtype.kind not in "biuf" or (a.dtype.kind in "iu" and (x != x.astype(a.dtype)).any()):
+                return f"{v!r:.40}"
+        except (ValueError, TypeError):
+            return f"{v!r:.40}"
+    return "values of different kinds"
+
+
+class Dataset:
+    """Examples, encoded once. ``data[3]``, ``data[10:20]`` and ``data.shuffled(50)`` are minibatches for a step."""
+
+    def __init__(self, recorder: Recorder):
+        self.graph, self.attrs = recorder.graph()
+        starts = [*recorder.starts, len(recorder)]
+        self.nptr = np.array(starts, np.int64)
+        self.mptr = self.graph.aptr[self.nptr]
+
+    def __len__(self) -> int:
+        return len(self.nptr) - 1
+
+    def __getitem__(self, k: Any) -> Batch:
+        """An example, a slice of them, or those with some numbers."""
+        if isinstance(k, slice):
+            k = np.arange(*k.indices(len(self)))
+        picked = np.atleast_1d(np.asarray(k, np.int64))
+        if picked.size and not (-len(self) <= picked.min() and picked.max() < len(self)):
+            raise InputError(f"there are {len(self)} examples, not one with number {picked.max()}", where=[caller()])
+        return Batch(self, picked % max(len(self), 1))
+
+    def shuffled(self, size: int, seed: Any = None) -> Iterator[Batch]:
+        """Minibatches of examples in random order."""
+        order = np.random.default_rng(seed).permutation(len(self))
+        for k in range(0, len(self), size):
+            yield self[order[k : k + size]]
+
+
+class Batch:
+    """Some examples of a data set: their graphs as one."""
+
+    def __init__(self, data: Dataset, picked: np.ndarray):
+        self.data, self.picked = data, picked
+
+    def __len__(self) -> int:
+        return len(self.picked)
+
+    def graph(self) -> Graph:
+        d = self.data
+        return merged(self.picked, d.nptr, d.mptr, d.graph)
+
+    def example_of(self, node: int) -> tuple[int, int]:
+        """The example of a node of the merged graph, and its number there."""
+        ends = np.cumsum(self.data.nptr[self.picked + 1] - self.data.nptr[self.picked])
+        k = int(np.searchsorted(ends, node, side="right"))
+        return int(self.picked[k]), node - (int(ends[k - 1]) if k else 0)

@@ -1,0 +1,181 @@
+"""What a block is compiled to: four functions over all instances that run together, and what they hand to each other.
+
+``fwd`` computes outputs; ``fwd_save`` outputs and what backward reads again; ``bwd`` turns cotangents of outputs into
+those of ports, batch by batch; ``pgrad`` computes what nothing waits for, cotangents of parameters and rows of lookup
+tables, once for all instances. What is saved is a minimum cut of the graph, in bytes: cheap ops are computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.fold.block import Block, M, N, Tag
+from symc.grad import vjp
+from symc.grad.mincut import INFINITE, Network
+from symc.grad.residuals import is_cheap, size_in_bytes
+from symc.ir.dim import names
+from symc.ir.op import splat
+from symc.ir.record import dataclass
+from symc.ir.traverse import is_free_leaf, postorder, replace
+from symc.ir.types import TensorType
+from symc.ir.value import Value, fresh_input
+from symc.tensors.leaves import Leaf, leaf_of, register_leaf
+from symc.transforms.autodiff import stabilized
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """A gather of rows of a state: which rows, and the value."""
+
+    table: Value
+    index: Value
+    rows: Value
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A function to be compiled. Values by tag; a value that several tags name is computed once."""
+
+    inputs: Mapping[Tag, Value]
+    outputs: Mapping[Tag, Value]
+
+    @property
+    def states(self) -> list[Value]:
+        """The states that it reads."""
+        known = set(self.inputs.values())
+        return [v for v in postorder(list(self.outputs.values()), stop=known.__contains__)
+                if is_state(v) and v not in known]
+
+    def closed(self) -> tuple[list[Value], list[Value]]:
+        """Leaves for its inputs and then its states, and its results, each once; inputs that are handed on are none."""
+        given = [*self.inputs.values(), *self.states]
+        leaves = [register_leaf(fresh_input(v.type), Leaf(f"x{k}")) for k, v in enumerate(given)]
+        made = [v for v in dict.fromkeys(self.outputs.values()) if v not in given]
+        return leaves, replace(made, dict(zip(given, leaves)))
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """The functions of a block. ``lookups``: by number, as in the tags ("rows", k) and ("index", k)."""
+
+    fwd: Job
+    fwd_save: Job
+    bwd: Job
+    pgrad: Job
+    lookups: tuple[Lookup, ...]
+
+
+def is_state(v: Value) -> bool:
+    return is_free_leaf(v) and leaf_of(v).role == "state"
+
+
+def lookups_of(block: Block) -> tuple[list[Lookup], set[Value]]:
+    """The lookups of a block, and the states that it reads otherwise."""
+    found, dense = [], set()
+    order = postorder(block.batched.outputs)
+    for v in order:
+        if v.op.name == "gather" and is_state(v.operands[0]) and v.attrs["axes"] == (0,) and len(v.operands) == 2:
+            found.append(Lookup(v.operands[0], v.operands[1], v))
+            dense.update(o for o in v.operands[1:] if is_state(o))
+        else:
+            dense.update(o for o in v.operands if is_state(o))
+    dense.update(v for v in block.batched.outputs if is_state(v))
+    return found, dense
+
+
+def split(block: Block, params: Collection[Value], sparse: Collection[Value]) -> Split:
+    """``params``: states that are trained; ``sparse``: those of them that get rows."""
+    b = block.batched
+    fields = list(block.out.fields)
+    outputs = {("out", f): v for f, v in zip(fields, b.outputs, strict=True)}
+    seeds = {f: _leaf(f"d_{f}", v) for f, v in zip(fields, b.outputs, strict=True) if v.dtype.kind in "fc"}
+    found = tuple(x for x in lookups_of(block)[0] if x.table in sparse)
+    ports = [t for t, v in b.leaves.items() if t[0] == "port" and v.dtype.kind in "fc"]
+    dense = [p for p in params if p not in sparse and p in set(postorder(b.outputs))]
+    wrt = [*[b.leaves[t] for t in ports], *dense, *[x.rows for x in found]]
+    stable, ends = stabilized([outputs["out", f] for f in seeds], wrt)
+    grads: list[Value | None] = list(vjp(stable, ends, list(seeds.values()))) if seeds and wrt else [None] * len(wrt)
+    gin = {("gin", *t[1:]): g for t, g in zip(ports, grads) if g is not None}
+    gp = {("gparam", p): g for p, g in zip(dense, grads[len(ports):]) if g is not None}
+    for k, (x, g) in enumerate(zip(found, grads[len(ports) + len(dense) :], strict=True)):
+        if g is not None:
+            gp["rows", k], gp["index", k] = g, x.index
+    saves = _Cuts(b.leaves, outputs, {("seed", f): v for f, v in seeds.items()}, gin, gp)
+    return Split(job(b.leaves, outputs), job(b.leaves, outputs | saves.early), saves.bwd, saves.pgrad, found)
+
+
+def job(known: Mapping[Tag, Value], ends: Mapping[Tag, Value]) -> Job:
+    """A function of what it reads of what is known; the first tag of a value counts."""
+    tags: dict[Value, Tag] = {}
+    for t, v in known.items():
+        tags.setdefault(v, t)
+    inputs = {tags[v]: v for v in postorder(list(ends.values()), stop=tags.__contains__) if v in tags}
+    if ends and not any(N in v.type.shape for v in inputs.values()):  # else nothing says how many instances there are
+        inputs["count",] = _leaf("count", splat(0, TensorType(np.dtype("u1"), (N,))))
+    return Job(inputs, dict(ends))
+
+
+def _leaf(name: str, like: Value) -> Value:
+    return register_leaf(fresh_input(like.type), Leaf(name))
+
+
+class _Cuts:
+    """Where the graph of forward and backward is cut. ``early``: what forward saves, by tag."""
+
+    def __init__(self, leaves: Mapping[Tag, Value], outputs: Mapping[Tag, Value], seeds: Mapping[Tag, Value],
+                 gin: Mapping[Tag, Value], gp: Mapping[Tag, Value]):
+        self.order = postorder([*gp.values(), *gin.values()])
+        self.late = _depending(self.order, set(seeds.values()))
+        self.varying = _depending(self.order, {*seeds.values(), *leaves.values()})
+        known = dict(leaves)
+        inner = set(postorder(list(gin.values())))
+        last = [v for v in postorder(list(gp.values())) if v in self.late and v not in inner]
+        # what is computed last, and indices of rows, is made of what comes before
+        cut = self._before(last, [v for v in gp.values() if v not in self.late], known.values())
+        saved = {("saved", k): v for k, v in enumerate(cut)}
+        self.pgrad = job(known | saved, gp)
+        deltas = {t: v for t, v in saved.items() if v in self.late}
+        ends = {**gin, **deltas}
+        back = [v for v in postorder(list(ends.values())) if v in self.late]
+        have = {**known, **saved, **outputs}
+        cut = self._before(back, [], [v for v in have.values() if v not in self.late])
+        more = {("saved", len(saved) + k): v for k, v in enumerate(cut) if v not in self.late}
+        self.early = {t: v for t, v in {**saved, **more}.items() if v not in self.late}
+        self.bwd = job({**known, **outputs, **self.early, **seeds}, ends)
+
+    def _before(self, values: Sequence[Value], ends: Sequence[Value], free: Collection[Value]) -> list[Value]:
+        """What is to be kept so that ``values`` can be computed, and ``ends`` as well."""
+        free, inside = set(free), set(values)
+        used = [o for v in values for o in v.operands if o in self.varying and o not in inside]
+        used += [v for v in (*ends, *[v for v in values if is_free_leaf(v)]) if v in self.varying]
+        wanted = [v for v in dict.fromkeys(used) if v not in free]
+        order = [v for v in self.order if v in self.varying and v not in free]
+        place = {v: k for k, v in enumerate(order)}
+        network = Network([max(size_in_bytes(v.type), 1) if _has_rows(v) else INFINITE for v in order])
+        for v in wanted:
+            network.source(place[v])
+        for v, k in place.items():
+            if is_free_leaf(v) or (not is_cheap(v) and _has_rows(v)):
+                network.sink(k)
+            else:
+                for o in dict.fromkeys(v.operands):
+                    if o in place:
+                        network.edge(k, place[o])
+        return [order[k] for k in network.cut()]
+
+
+def _depending(order: Sequence[Value], leaves: Collection[Value]) -> set[Value]:
+    found: set[Value] = set()
+    for v in order:
+        if v in leaves or not found.isdisjoint(v.operands):
+            found.add(v)
+    return found
+
+
+def _has_rows(v: Value) -> bool:
+    """Whether a value has a row for each instance, or for each value at a ragged port, and is of known size else."""
+    t: Any = v.type
+    return isinstance(t, TensorType) and t.ndim > 0 and t.shape[0] in (N, M) and not any(map(names, t.shape[1:]))
