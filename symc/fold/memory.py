@@ -38,6 +38,9 @@ class Memory:
     def __init__(self) -> None:
         self._bases = np.zeros(WORDS, np.int64)  # it never moves
         self._used = 1
+        self._cells: dict[Any, int] = {}
+        self._held: list[Any] = []
+        self.hidden: dict[Any, list[int]] = {}  # of functions that keep something of states: its words
         self._buffers: dict[Any, Buffer] = {}
         self._words: dict[Any, tuple[int, Callable[[Schedule], np.ndarray], Rows]] = {}
 
@@ -74,6 +77,25 @@ class Memory:
                 self._bases[b.base] = address(raw)
         for word, array, first in self._words.values():
             self._bases[word] = address(array(s)) + 8 * first(s)
+
+    def object(self, cell: Any) -> int:
+        """The word that holds the array object of a state."""
+        if cell not in self._cells:
+            self._cells[cell] = self.word()
+        return self._cells[cell]
+
+    def hold(self) -> None:
+        """Let the table have the arrays of states, and what functions have made of them."""
+        held = [c.host() for c in self._cells]
+        for array, base in zip(held, self._cells.values()):
+            self._bases[base] = id(array)
+        for function, bases in self.hidden.items():
+            calling = function._calling
+            states = [c.array for c in calling._cells]
+            made = calling.prologue.arrays([None] * (len(calling._built.function.inputs) - len(states)) + states, None)
+            held += made
+            self._bases[bases] = [id(array) for array in made]
+        self._held = held
 
     def set(self, base: int, value: int) -> None:
         self._bases[base] = value

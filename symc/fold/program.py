@@ -25,7 +25,6 @@ from symc.ir.record import dataclass
 from symc.ir.value import Value
 from symc.runtime.cpu.executor import aligned
 from symc.runtime.cpu.native.executor_ir import GROW
-from symc.tensors.leaves import leaf_of
 
 #: The scripts of a block.
 INFER, TRAIN, BACK, LAST = range(4)
@@ -52,11 +51,9 @@ class Program:
         self._given = params
         self._scripts: dict[tuple[int, int], Script] = {}
         self._addresses = np.zeros(4 * len(self.blocks), np.int64)
-        self._states: dict[Value, int] = {}  # the base of the array object of each
         self._ctx = np.zeros(len(Ctx), np.int64)
         self.functions: list[Any] = []
         self.dense: dict[Value, list[np.ndarray]] = {}
-        self._held: list[Any] = []
         for k, b in enumerate(self.blocks):
             for p in b.values:
                 if p.type not in self.of_type:
@@ -112,12 +109,6 @@ class Program:
             case _:
                 return self._kept(k, tag, v)
 
-    def state(self, v: Value) -> int:
-        """The base of the array object of a state."""
-        if v not in self._states:
-            self._states[v] = self.memory.word()
-        return self._states[v]
-
     # --- compiling ----------------------------------------------------------------------------------------------------
 
     @functools.cached_property
@@ -150,7 +141,7 @@ class Program:
               results: Mapping[Value, Any]) -> None:
         if results:
             name = f"{self.blocks[k].name}_{kind}"
-            self.functions.append(script.call(name, job, place, self.state, results))
+            self.functions.append(script.call(name, job, place, results))
 
     def _forward(self, k: int, script: Script, kind: int) -> None:
         block, leaves = self.blocks[k], self.blocks[k].batched.leaves
@@ -254,7 +245,7 @@ class Program:
             for p in self.blocks[k].attrs:
                 at = s.attr_at[first : first + n]
                 attrs.arrays[k, p.name].take(at, axis=0, out=self.memory["attr", k, p.name].array[:n], mode="clip")
-        self._hold()
+        self.memory.hold()
         self._run(s, s.records, TRAIN if train else INFER, 0, len(s.records), 1)
         return s
 
@@ -281,15 +272,6 @@ class Program:
         """The sum of all losses."""
         return float(sum(self.memory["out", self.of_type[self.blocks[k].out], ""].array[rows].sum(dtype=np.float64)
                          for k, rows in self.losses(s)))
-
-    def _hold(self) -> None:
-        """Let the table have the arrays of states."""
-        held = []
-        for v, base in self._states.items():
-            array = leaf_of(v).shared.host()
-            held.append(array)
-            self.memory.set(base, id(array))
-        self._held = held
 
     def _run(self, s: Schedule, records: np.ndarray, kind: int, first: int, end: int, step: int) -> None:
         run, executor_run, prepare = runner()

@@ -111,34 +111,38 @@ class Script:
 
     # --- functions ----------------------------------------------------------------------------------------------------
 
-    def call(self, name: str, job: Job, place: Callable[[Tag, Value], Place | int], state: Callable[[Value], int],
+    def call(self, name: str, job: Job, place: Callable[[Tag, Value], Place | int],
              results: Mapping[Value, Place | int]) -> Any:
-        """A call of the function of a job. ``state``: the base that holds the array object of a state; ``results``:
-        where each result goes, as a place or as the base of an array object."""
+        """A call of the function of a job. ``results``: where each result goes, as a place or as the base of an array
+        object."""
         leaves, made = job.closed()
-        values = [v for v in dict.fromkeys(job.outputs.values()) if v in results]
-        function = compile_function(tuple(Tensor(v) for v in made), [Tensor(v) for v in leaves], name=name,
-                                    threads=self.threads)
+        outputs = [results[v] for v in dict.fromkeys(job.outputs.values()) if v in results]
+        function = compile_function(tuple(map(Tensor, made)), list(map(Tensor, leaves)), name=name, threads=self.threads)
         inputs: list[Place | int] = [place(t, v) for t, v in job.inputs.items()]
-        inputs += [state(v) for v in job.states]
-        outputs = [results[v] for v in values]
         frames = function._calling._frames
-        lowered = frames.code if isinstance(frames, Frames) and function._calling.prologue is None else None
-        found = lowered.made() if lowered is not None else None
-        if lowered is None or found is None:
+        found = frames.code.made() if isinstance(frames, Frames) else None
+        if found is None:
             frame: Any = _refusing()
-            first, order, code = len(frame.words) - 1, [], frame.address
+            first, order = len(frame.words) - 1, []
         else:
-            frame = frames.lend()
+            frame, lowered = frames.lend(), frames.code
             slots = {k: o for (k, _, _), o in zip(found[0], outputs, strict=True)}
-            order = [*inputs, *[slots[k] for k in range(lowered.given, lowered.given + len(outputs))]]
-            first, code = lowered.first, frame.address
+            order = [*inputs, *[self.memory.object(c) for c in function._calling._cells]]
+            order += [self.hidden(function, k) for k in range(lowered.given - len(order))]
+            order += [slots[k] for k in range(lowered.given, lowered.given + len(outputs))]
+            first = lowered.first
         self.calls[len(self.words)] = Call(function, inputs, outputs, frame)
         self._kept.append(frame)
-        self.words += [FRAME, 5 + ARGUMENT * len(order), len(order), code, first]
+        self.words += [FRAME, 5 + ARGUMENT * len(order), len(order), frame.address, first]
         for p in order:
             self.words += [0, p, Rec.ZERO, 0, Rec.ZERO] if isinstance(p, int) else [self._header(p), *p[:4]]
         return function
+
+    def hidden(self, function: Any, k: int) -> int:
+        """The base of the k-th array that a function keeps between calls."""
+        bases = self.memory.hidden.setdefault(function, [])
+        bases.append(self.memory.word())
+        return bases[k]
 
     def _header(self, p: Place) -> int:
         header = self.keep(_HEADER)

@@ -18,8 +18,11 @@ from symc.grad.mincut import INFINITE, Network
 from symc.grad.residuals import is_cheap, size_in_bytes
 from symc.ir.dim import names
 from symc.ir.op import splat
+from symc.ir.ops.kept import kept
+from symc.ir.ops.linalg import dot
+from symc.ir.ops.shape import transpose
 from symc.ir.record import dataclass
-from symc.ir.traverse import is_free_leaf, postorder, replace
+from symc.ir.traverse import is_free_leaf, postorder, rebuild, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
 from symc.tensors.leaves import Leaf, leaf_of, register_leaf
@@ -37,24 +40,20 @@ class Lookup:
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """A function to be compiled. Values by tag; a value that several tags name is computed once."""
+    """A function to be compiled. Values by tag; a value that several tags name is computed once. ``back``: it multiplies
+    with transposed states, batch by batch."""
 
     inputs: Mapping[Tag, Value]
     outputs: Mapping[Tag, Value]
-
-    @property
-    def states(self) -> list[Value]:
-        """The states that it reads."""
-        known = set(self.inputs.values())
-        return [v for v in postorder(list(self.outputs.values()), stop=known.__contains__)
-                if is_state(v) and v not in known]
+    back: bool = False
 
     def closed(self) -> tuple[list[Value], list[Value]]:
-        """Leaves for its inputs and then its states, and its results, each once; inputs that are handed on are none."""
-        given = [*self.inputs.values(), *self.states]
+        """Leaves for its inputs, and its results, each once; inputs that are handed on are none."""
+        given = list(self.inputs.values())
         leaves = [register_leaf(fresh_input(v.type), Leaf(f"x{k}")) for k, v in enumerate(given)]
-        made = [v for v in dict.fromkeys(self.outputs.values()) if v not in given]
-        return leaves, replace(made, dict(zip(given, leaves)))
+        made = [v for v in dict.fromkeys(self.outputs.values()) if v not in self.inputs.values()]
+        results = replace(made, dict(zip(given, leaves)))
+        return leaves, _pretransposed(results) if self.back else results
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +106,7 @@ def split(block: Block, params: Collection[Value], sparse: Collection[Value]) ->
     return Split(job(b.leaves, outputs), job(b.leaves, outputs | saves.early), saves.bwd, saves.pgrad, found)
 
 
-def job(known: Mapping[Tag, Value], ends: Mapping[Tag, Value]) -> Job:
+def job(known: Mapping[Tag, Value], ends: Mapping[Tag, Value], back: bool = False) -> Job:
     """A function of what it reads of what is known; the first tag of a value counts."""
     tags: dict[Value, Tag] = {}
     for t, v in known.items():
@@ -115,7 +114,7 @@ def job(known: Mapping[Tag, Value], ends: Mapping[Tag, Value]) -> Job:
     inputs = {tags[v]: v for v in postorder(list(ends.values()), stop=tags.__contains__) if v in tags}
     if ends and not any(N in v.type.shape for v in inputs.values()):  # else nothing says how many instances there are
         inputs["count",] = _leaf("count", splat(0, TensorType(np.dtype("u1"), (N,))))
-    return Job(inputs, dict(ends))
+    return Job(inputs, dict(ends), back)
 
 
 def _leaf(name: str, like: Value) -> Value:
@@ -144,7 +143,7 @@ class _Cuts:
         cut = self._before(back, [], [v for v in have.values() if v not in self.late])
         more = {("saved", len(saved) + k): v for k, v in enumerate(cut) if v not in self.late}
         self.early = {t: v for t, v in {**saved, **more}.items() if v not in self.late}
-        self.bwd = job({**known, **outputs, **self.early, **seeds}, ends)
+        self.bwd = job({**known, **outputs, **self.early, **seeds}, ends, True)
 
     def _before(self, values: Sequence[Value], ends: Sequence[Value], free: Collection[Value]) -> list[Value]:
         """What is to be kept so that ``values`` can be computed, and ``ends`` as well."""
@@ -165,6 +164,20 @@ class _Cuts:
                     if o in place:
                         network.edge(k, place[o])
         return [order[k] for k in network.cut()]
+
+
+def _pretransposed(ends: Sequence[Value]) -> list[Value]:
+    """Products with transposed states multiply with what is transposed once a step: products of few rows read a matrix
+    where it lies."""
+    done: dict[Value, Value] = {}
+    for v in postorder(ends):
+        operands = [done[o] for o in v.operands]
+        if v.op is dot and is_state(v.operands[1]) and v.attrs["contract"] == ((1,), (1,)) and v.ndim == 2:
+            turned = kept(transpose(operands[1], perm=(1, 0)))
+            done[v] = dot(operands[0], turned, contract=((1,), (0,)), batch=((), ()))
+        else:
+            done[v] = v if operands == list(v.operands) else rebuild(v, operands)
+    return [done[v] for v in ends]
 
 
 def _depending(order: Sequence[Value], leaves: Collection[Value]) -> set[Value]:
