@@ -42,9 +42,10 @@ def scatter_add(n: I, w: I, index: I, source: I, target: I) -> None:
             target[at + k] = target[at + k] + source[i * w + k]
 
 
-def unique_rows(n: I, w: I, index: I, source: I, board: I, rows: I, target: I, found: I) -> None:
-    """The sum of the rows of each index. ``board`` holds -1 for every index, before and after."""
-    count = 0
+def sum_rows(n: I, w: I, index: I, source: I, board: I, rows: I, target: I, found: I) -> None:
+    """Add rows to the sum of those of their index, of which ``found`` says how many there are so far. ``board``: for
+    every index the place of its sum, or -1."""
+    count = found[0]
     for i in range(n):
         r = index[i]
         k = board[r]
@@ -57,9 +58,13 @@ def unique_rows(n: I, w: I, index: I, source: I, board: I, rows: I, target: I, f
         else:
             for j in range(w):
                 target[k * w + j] = target[k * w + j] + source[i * w + j]
-    for i in range(count):
-        board[rows[i]] = -1
     found[0] = count
+
+
+def clear_board(n: I, rows: I, board: I) -> None:
+    """Forget where sums are."""
+    for i in range(n):
+        board[rows[i]] = -1
 
 
 def merge(e: I, picked: I, nptr: I, mptr: I, op_in: I, aptr_in: I, args_in: I, apos_in: I, op: I, aptr: I, args: I,
@@ -79,14 +84,14 @@ def merge(e: I, picked: I, nptr: I, mptr: I, op_in: I, aptr_in: I, args_in: I, a
             aptr[n + i + 1] = aptr_in[first + i + 1] - arg + m
         total = mptr[x + 1] - arg
         for j in range(total):
-            args[m + j] = args_in[arg + j] + n
+            args[m + j] = args_in[arg + j] - first + n
         n = n + count
         m = m + total
 
 
 def prepare(n: I, m: I, nb: I, ports: I, op: I, aptr: I, args: I, singles: I, depth: I, uptr: I, users: I, cursor: I,
             counts: I, many: I, sums: I, rank: I, reach: I, ibase: I, mbase: I, abase: I) -> None:
-    """Depths, users of nodes, instances of blocks and where their arguments will lie, and an order of blocks in which
+    """Depths, users of nodes (an argument below 0 is a row that is there already), instances of blocks and where their arguments will lie, and an order of blocks in which
     none comes before one that it is made of (they share a rank where each is made of the other)."""
     for b in range(nb):
         counts[b] = 0
@@ -97,7 +102,8 @@ def prepare(n: I, m: I, nb: I, ports: I, op: I, aptr: I, args: I, singles: I, de
     for i in range(n + 1):
         uptr[i] = 0
     for j in range(m):
-        uptr[args[j] + 1] = uptr[args[j] + 1] + 1
+        if args[j] >= 0:
+            uptr[args[j] + 1] = uptr[args[j] + 1] + 1
     for i in range(n):
         uptr[i + 1] = uptr[i + 1] + uptr[i]
         cursor[i] = uptr[i]
@@ -106,11 +112,12 @@ def prepare(n: I, m: I, nb: I, ports: I, op: I, aptr: I, args: I, singles: I, de
         d = 0
         for j in range(aptr[i], aptr[i + 1]):
             arg = args[j]
-            users[cursor[arg]] = i
-            cursor[arg] = cursor[arg] + 1
-            reach[op[arg] * nb + kind] = 1
-            if depth[arg] >= d:
-                d = depth[arg] + 1
+            if arg >= 0:
+                users[cursor[arg]] = i
+                cursor[arg] = cursor[arg] + 1
+                reach[op[arg] * nb + kind] = 1
+                if depth[arg] >= d:
+                    d = depth[arg] + 1
         depth[i] = d
         counts[kind] = counts[kind] + 1
         sums[kind] = sums[kind] + d
@@ -173,8 +180,8 @@ def by_depth(n: I, nb: I, op: I, depth: I, counts: I, bucket: I, first: I, order
     found[0] = made
 
 
-def by_agenda(n: I, nb: I, strata: I, op: I, aptr: I, uptr: I, users: I, counts: I, sums: I, rank: I, waiting: I,
-              after: I, head: I, tail: I, ready: I, order: I, block: I, size: I, found: I) -> None:
+def by_agenda(n: I, nb: I, strata: I, op: I, aptr: I, args: I, uptr: I, users: I, counts: I, sums: I, rank: I,
+              waiting: I, after: I, head: I, tail: I, ready: I, order: I, block: I, size: I, found: I) -> None:
     """Batches of what is ready, of one block at a time: that of least average depth; with ``strata`` of least rank
     first."""
     for b in range(nb):
@@ -182,8 +189,12 @@ def by_agenda(n: I, nb: I, strata: I, op: I, aptr: I, uptr: I, users: I, counts:
         head[b] = -1
         tail[b] = -1
     for i in range(n):
-        waiting[i] = aptr[i + 1] - aptr[i]
-        if waiting[i] == 0:
+        wait = 0
+        for j in range(aptr[i], aptr[i + 1]):
+            if args[j] >= 0:
+                wait = wait + 1
+        waiting[i] = wait
+        if wait == 0:
             kind = op[i]
             after[i] = -1
             if ready[kind] == 0:
@@ -234,7 +245,7 @@ def by_agenda(n: I, nb: I, strata: I, op: I, aptr: I, uptr: I, users: I, counts:
     found[0] = made
 
 
-def rows(n: I, nb: I, nt: I, batches: I, ports: I, words: I, op: I, aptr: I, args: I, apos: I, type_of: I, singles: I,
+def rows(nb: I, batches: I, ports: I, words: I, aptr: I, args: I, apos: I, type_of: I, singles: I,
          order: I, block: I, size: I, ibase: I, mbase: I, abase: I, trow: I, place: I, element: I, row: I, records: I,
          index: I, local: I, whole: I, attr_at: I, row_at: I, node_at: I) -> None:
     """Records of batches; the row of each node; and for each block, instances in the order in which they run, the rows
@@ -242,8 +253,6 @@ def rows(n: I, nb: I, nt: I, batches: I, ports: I, words: I, op: I, aptr: I, arg
     for b in range(nb):
         place[b] = 0
         element[b] = 0
-    for t in range(nt):
-        trow[t] = 0
     done = 0
     for s in range(batches):
         kind = block[s]
@@ -263,10 +272,12 @@ def rows(n: I, nb: I, nt: I, batches: I, ports: I, words: I, op: I, aptr: I, arg
             node_at[abase[kind] + p] = i
             first = aptr[i]
             for j in range(singles[kind]):
-                index[ibase[kind * ports + j] + p] = row[args[first + j]]
+                arg = args[first + j]
+                index[ibase[kind * ports + j] + p] = row[arg] if arg >= 0 else -1 - arg
             for j in range(first + singles[kind], aptr[i + 1]):
                 e = mbase[kind] + element[kind]
-                index[e] = row[args[j]]
+                other = args[j]
+                index[e] = row[other] if other >= 0 else -1 - other
                 local[e] = k
                 whole[e] = p
                 element[kind] = element[kind] + 1

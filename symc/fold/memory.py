@@ -66,14 +66,16 @@ class Memory:
         """The buffer of a name, or its word in the table if it is of schedules."""
         return self._buffers[key] if key in self._buffers else self._words[key][0]
 
-    def fit(self, s: Schedule) -> None:
-        """Let every buffer be large enough for a schedule. What was in those that grow is lost."""
+    def fit(self, s: Schedule, kept: bool) -> None:
+        """Let every buffer be large enough for a schedule, and hold what it holds if that is to be kept."""
         for b in self._buffers.values():
             n = b.rows(s)
             if n > len(b.array) or not self._bases[b.base]:
-                rows = n + n // 4 + 1
+                rows, old = n + n // 4 + 1, b.array
                 raw = aligned(rows * max(b.row_bytes, 1))
                 b.array = raw[: rows * b.row_bytes].view(b.dtype).reshape(rows, *b.shape)
+                if kept:
+                    b.array[: len(old)] = old
                 self._bases[b.base] = address(raw)
         for word, array, first in self._words.values():
             self._bases[word] = address(array(s)) + 8 * first(s)

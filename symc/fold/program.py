@@ -16,7 +16,8 @@ import numpy as np
 from symc.errors import ExecutionError, InputError, InternalError, SymcError
 from symc.fold.block import Block, N, Tag
 from symc.fold.memory import Buffer, Memory
-from symc.fold.native import Ctx, Rec, address, runner
+from symc.fold import kernels
+from symc.fold.native import Ctx, Kernel, Rec, address, runner
 from symc.fold.schedule import Blocks, Graph, Schedule, Workspace, check_schedule, every_record, schedule
 from symc.fold.script import Call, Place, Script, leading
 from symc.fold.split import Job, Lookup, Split, lookups_of, split
@@ -53,7 +54,9 @@ class Program:
         self._addresses = np.zeros(4 * len(self.blocks), np.int64)
         self._ctx = np.zeros(len(Ctx), np.int64)
         self.functions: list[Any] = []
-        self.dense: dict[Value, list[np.ndarray]] = {}
+        self.dense: dict[Value, list[np.ndarray]] = {}  # gradients, an array a block
+        self._made: dict[int, list[np.ndarray]] = {}  # those of each block
+        self._tables: dict[Value, Rows] = {}
         for k, b in enumerate(self.blocks):
             for p in b.values:
                 if p.type not in self.of_type:
@@ -218,6 +221,7 @@ class Program:
                     shape: Any = v.type.shape  # type: ignore[union-attr]
                     size = int(np.prod(shape, dtype=np.int64)) * v.dtype.itemsize
                     arrays[v] = aligned(size).view(v.dtype).reshape(shape)
+                    arrays[v][...] = 0
                     results[v] = self.memory.word()
                     self.memory.set(results[v], id(arrays[v]))
                 self.dense.setdefault(tag[1], []).append(arrays[v])
@@ -225,21 +229,23 @@ class Program:
                 script.copy(self.place(k, given[v], v, True) if v in given else results[v], self.place(k, tag, v, True))
             else:
                 results[v] = self.place(k, tag, v, True)
+        self._made[k] = list(arrays.values())
         self._call(k, script, "pgrad", job, lambda t, v: self.place(k, t, v, True), results)
 
     # --- running ------------------------------------------------------------------------------------------------------
 
-    def scheduled(self, g: Graph) -> Schedule:
-        return schedule(g, self.table, self.how, self.space)
+    def scheduled(self, g: Graph, before: np.ndarray | None = None) -> Schedule:
+        return schedule(g, self.table, self.how, self.space, before)
 
-    def forward(self, g: Graph, attrs: Attrs, train: bool) -> Schedule:
-        """Compute all nodes of a graph. What it gives lies in the workspace, until the next one."""
-        s = self.scheduled(g)
+    def forward(self, g: Graph, attrs: Attrs, train: bool, before: np.ndarray | None = None) -> Schedule:
+        """Compute all nodes of a graph. What it gives lies in the workspace, until the next one. ``before``: how many
+        rows of each type there are already, and stay."""
+        s = self.scheduled(g, before)
         used = [k for k in range(len(self.blocks)) if s.counts[k]]
-        for k in used:
+        for k in range(len(self.blocks)) if train else used:  # a step of training compiles all blocks
             for kind in (TRAIN, BACK, LAST) if train else (INFER,):
                 self.script(k, kind)
-        self.memory.fit(s)
+        self.memory.fit(s, before is not None)
         for k in used:
             n, first = int(s.counts[k]), int(s.abase[k])
             for p in self.blocks[k].attrs:
@@ -249,7 +255,7 @@ class Program:
         self._run(s, s.records, TRAIN if train else INFER, 0, len(s.records), 1)
         return s
 
-    def backward(self, s: Schedule) -> None:
+    def backward(self, s: Schedule, seed: float = 1.0) -> None:
         """Cotangents of all nodes from those of losses, and of parameters, of the last forward run."""
         for t, type_ in enumerate(self.types):
             for f, a in type_.fields.items():
@@ -257,11 +263,27 @@ class Program:
                     self.memory["seed", t, f].array[: s.sizes[t]] = 0
         for k, rows in self.losses(s):
             t = self.of_type[self.blocks[k].out]
-            self.memory["seed", t, ""].array[rows] = 1
+            self.memory["seed", t, ""].array[rows] = seed
         self._run(s, s.records, BACK, len(s.records) - 1, -1, -1)
         used = np.flatnonzero(s.counts)
-        every = every_record(s.counts, s.many)[used]
-        self._run(s, np.ascontiguousarray(every), LAST, 0, len(every), 1)
+        every = np.ascontiguousarray(every_record(s.counts, s.many)[used])
+        for k in set(self._made).difference(used.tolist()):
+            for array in self._made[k]:
+                array[...] = 0
+        self._run(s, every, LAST, 0, len(every), 1)
+
+    def rows_of(self, s: Schedule, table: Value) -> tuple[np.ndarray, np.ndarray]:
+        """The gradient of a lookup table: rows, each once, and their values."""
+        found = self._tables.get(table)
+        if found is None:
+            found = self._tables[table] = Rows(table)
+        parts = []
+        for k, x in enumerate(self.splits):
+            for j, lookup in enumerate(x.lookups):
+                if lookup.table is table and s.counts[k] and ("rows", j) in x.pgrad.outputs:
+                    n = int(s.many[k] if leading(lookup.rows, self.blocks[k]) == Rec.ELEMENTS else s.counts[k])
+                    parts.append([self.memory[what, k, j].array[:n] for what in ("index", "rows")])
+        return found.sums(parts)
 
     def losses(self, s: Schedule) -> list[tuple[int, np.ndarray]]:
         """The rows of the instances of each block that is a loss."""
@@ -310,6 +332,27 @@ class Program:
         start = self.memory.get(p.base) + int(record[p.start]) * p.row_bytes
         memory = (ctypes.c_char * (shape[0] * p.row_bytes)).from_address(start)
         return np.frombuffer(memory, p.dtype).reshape(shape)
+
+
+class Rows:
+    """Sums of rows of one table, by index."""
+
+    def __init__(self, table: Value):
+        size, *shape = table.type.shape  # type: ignore[union-attr]
+        self.dtype, self.shape = table.dtype, tuple(shape)
+        self.words = int(np.prod(shape, dtype=np.int64))
+        self.board = np.full(size, -1, np.int64)
+        self._sum = Kernel(kernels.sum_rows, 2, f"i8 {self.dtype.str[1:]} i8 i8 {self.dtype.str[1:]} i8")
+        self._clear = Kernel(kernels.clear_board, 1, "i8 i8")
+
+    def sums(self, parts: Sequence[Sequence[np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+        n = sum(len(index) for index, _ in parts)
+        rows, values, found = np.empty(n, np.int64), np.empty((n, *self.shape), self.dtype), np.zeros(1, np.int64)
+        for index, part in parts:
+            self._sum(len(index), self.words, index, part, self.board, rows, values, found)
+        count = int(found[0])
+        self._clear(count, rows, self.board)
+        return rows[:count], values[:count]
 
 
 def _states(block: Block) -> list[Value]:

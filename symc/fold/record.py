@@ -32,8 +32,11 @@ class Recorder:
         self.attrs: dict[tuple[int, str], list[Any]] = {
             (k, p.name): [] for k, b in enumerate(blocks) for p in b.attrs}
         self._counts = [0] * len(self.blocks)
-        for k, b in enumerate(self.blocks):
-            setattr(self, b.name, self.adder(k, b))
+        self.metrics: dict[str, list[Node]] = {}
+        self.selves: list[Any] = []  # the values that ``also`` is said of
+        self._adders = {b: self.adder(k, b) for k, b in enumerate(self.blocks)}
+        for b, add in self._adders.items():
+            setattr(self, b.name, add)
 
     def __getattr__(self, name: str) -> Any:
         raise InputError(f"no block is called {name!r}", where=[caller()],
@@ -41,6 +44,10 @@ class Recorder:
 
     def __len__(self) -> int:
         return len(self.op)
+
+    def added(self, block: Block) -> Callable[..., Node]:
+        """What records a block."""
+        return self._adders[block]
 
     def example(self) -> None:
         """From here on nodes belong to another example."""
@@ -147,6 +154,7 @@ class Dataset:
         starts = [*recorder.starts, len(recorder)]
         self.nptr = np.array(starts, np.int64)
         self.mptr = self.graph.aptr[self.nptr]
+        self.metrics = {name: np.array(nodes, np.int64) for name, nodes in recorder.metrics.items()}
 
     def __len__(self) -> int:
         return len(self.nptr) - 1
@@ -179,6 +187,14 @@ class Batch:
     def graph(self) -> Graph:
         d = self.data
         return merged(self.picked, d.nptr, d.mptr, d.graph)
+
+    def metric(self, name: str) -> np.ndarray:
+        """The nodes of the merged graph that are of a metric."""
+        d, nodes = self.data, self.data.metrics[name]
+        first = np.cumsum([0, *(d.nptr[self.picked + 1] - d.nptr[self.picked])])
+        parts = [nodes[slice(*np.searchsorted(nodes, d.nptr[[x, x + 1]]))] - d.nptr[x] + first[k]
+                 for k, x in enumerate(self.picked)]
+        return np.concatenate(parts) if parts else nodes[:0]
 
     def example_of(self, node: int) -> tuple[int, int]:
         """The example of a node of the merged graph, and its number there."""

@@ -22,8 +22,8 @@ _I = "i8 "
 
 _prepare = Kernel(kernels.prepare, 4, _I * 16)
 _by_depth = Kernel(kernels.by_depth, 2, _I * 9)
-_by_agenda = Kernel(kernels.by_agenda, 3, _I * 16)
-_rows = Kernel(kernels.rows, 6, _I * 23)
+_by_agenda = Kernel(kernels.by_agenda, 3, _I * 17)
+_rows = Kernel(kernels.rows, 4, _I * 22)
 _merge = Kernel(kernels.merge, 1, _I * 11)
 
 
@@ -120,8 +120,10 @@ class Workspace:
         return self._memory[first : first + n]
 
 
-def schedule(g: Graph, blocks: Blocks, how: str = "auto", space: Workspace | None = None) -> Schedule:
-    """Batches and rows, in a workspace."""
+def schedule(g: Graph, blocks: Blocks, how: str = "auto", space: Workspace | None = None,
+             before: np.ndarray | None = None) -> Schedule:
+    """Batches and rows, in a workspace. ``before``: how many rows of each type are there already; an argument below 0
+    stands for row ``-1 - argument`` of these."""
     n, m, nb, ports = len(g.op), len(g.args), len(blocks.types), blocks.ports
     space = space or Workspace()
     space.begin(18 * n + 5 * m + 16 * nb + nb * nb + nb * ports + blocks.count + Rec.WORDS * n + 8)
@@ -138,7 +140,7 @@ def schedule(g: Graph, blocks: Blocks, how: str = "auto", space: Workspace | Non
         if how == "depth":
             _by_depth.run(n, nb, op, depth, counts, cursor, after, *made, found)
         else:
-            _by_agenda.run(n, nb, int(how == "strata"), op, aptr, uptr, users, counts, sums, rank, cursor, after, head,
+            _by_agenda.run(n, nb, int(how == "strata"), op, aptr, args, uptr, users, counts, sums, rank, cursor, after, head,
                            tail, ready, *made, found)
         return int(space.view(found, 1)[0]), made
 
@@ -147,9 +149,10 @@ def schedule(g: Graph, blocks: Blocks, how: str = "auto", space: Workspace | Non
     batches, made = tried[best]
     row, index, local, whole, attr_at, row_at, node_at = lists = space.take(n, m, m, m, n, n, n)
     (records,) = space.take(batches * Rec.WORDS)
-    _rows.run(n, nb, blocks.count, batches, ports, int(Rec.WORDS), op, aptr, args, apos, types, singles, *made, ibase,
-              mbase, abase, sizes, place, element, row, records, index, local, whole, attr_at, row_at, node_at)
     view = space.view
+    view(sizes, blocks.count)[:] = 0 if before is None else before
+    _rows.run(nb, batches, ports, int(Rec.WORDS), aptr, args, apos, types, singles, *made, ibase, mbase, abase, sizes,
+              place, element, row, records, index, local, whole, attr_at, row_at, node_at)
     return Schedule(
         best, view(records, batches * Rec.WORDS).reshape(batches, Rec.WORDS), view(row, n), view(sizes, blocks.count),
         *[view(a, nb) for a in (counts, many, abase)], view(ibase, nb * ports), view(mbase, nb),

@@ -1,0 +1,46 @@
+"""``import symc.fold as fd``: dynamic graphs, run in batches.
+
+A model is *blocks*, cells written for one instance and compiled once, and a graph of them for each example, which is
+only integers. A minibatch of such graphs is scheduled natively, and runs natively: what can run together does.
+"""
+
+from symc.fold import lib
+from symc.fold.block import Block, block, loss
+from symc.fold.combinators import (
+    AllOf,
+    Broadcast,
+    Combinator,
+    Composition,
+    Constant,
+    Fold,
+    ForwardDeclaration,
+    GetItem,
+    InputTransform,
+    Length,
+    Map,
+    Metric,
+    NGrams,
+    Nth,
+    OneHot,
+    OneOf,
+    Optional,
+    Pipe,
+    RNN,
+    Rec,
+    Record,
+    Reduce,
+    Slice,
+    Zip,
+    ZipWith,
+    self_,
+)
+from symc.fold.record import Batch, Dataset
+from symc.fold.step import Recording, SparseRows, Step, compile, lockstep, record
+from symc.fold.types import Array, Attr, Many, Struct, f32, f64, i32, i64
+
+__all__ = [
+    "AllOf", "Array", "Attr", "Batch", "Block", "Broadcast", "Combinator", "Composition", "Constant", "Dataset", "Fold",
+    "ForwardDeclaration", "GetItem", "InputTransform", "Length", "Many", "Map", "Metric", "NGrams", "Nth", "OneHot",
+    "OneOf", "Optional", "Pipe", "RNN", "Rec", "Record", "Recording", "Reduce", "Slice", "SparseRows", "Step", "Struct",
+    "Zip", "ZipWith", "block", "compile", "f32", "f64", "i32", "i64", "lib", "lockstep", "loss", "record", "self_",
+]  # fmt: skip

@@ -1,0 +1,375 @@
+"""Combinators: models over Python data, made of blocks.
+
+A combinator builds the graph of one example: ``build(g, x)`` records blocks, and gives a node, or a list, tuple or dict
+of nodes and data. Names and meaning are those of TensorFlow Fold. It runs once an example, when a data set is encoded.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.errors import InputError, did_you_mean
+from symc.fold.block import Block
+from symc.tensors.callsite import caller
+
+
+class Combinator:
+    """What builds a part of a graph. ``a >> b``: what ``a`` gives goes to ``b``."""
+
+    def build(self, g: Any, x: Any) -> Any:
+        """The graph of an example, or of a part of one."""
+        raise NotImplementedError
+
+    def parts(self) -> Sequence[Any]:
+        """The combinators and blocks that it is made of."""
+        return ()
+
+    def __rshift__(self, other: Any) -> Pipe:
+        return Pipe(self, other)
+
+    def __rrshift__(self, other: Any) -> Pipe:
+        return Pipe(other, self)
+
+    def also(self, call: Any) -> Also:
+        """This, and for each value of it another call, such as a loss, in which ``fd.self_`` is the value."""
+        return Also(self, call)
+
+
+def combinator(x: Any) -> Combinator:
+    """Blocks, functions, lists and dicts as combinators. Raises InputError for anything else."""
+    if isinstance(x, Combinator):
+        return x
+    if isinstance(x, Block):
+        return Apply(x)
+    if isinstance(x, tuple | list):
+        return AllOf(*x)
+    if isinstance(x, dict):
+        return Record(x)
+    if callable(x):
+        return InputTransform(x)
+    raise InputError(f"this is no part of a model: {x!r:.40}", where=[caller()],
+                     help="blocks, combinators, functions of the example, or tuples and dicts of these")
+
+
+def blocks_of(model: Combinator) -> list[Block]:
+    """The blocks of a model, each once, in the order in which they are met."""
+    found: dict[Block, None] = {}
+    pending, seen = [model], set()
+    while pending:
+        c: Any = pending.pop(0)
+        if isinstance(c, Block):
+            found[c] = None
+        elif id(c) not in seen:
+            seen.add(id(c))
+            pending += c.parts()
+    return list(found)
+
+
+class Apply(Combinator):
+    """A block of what comes in: one value, or a tuple or dict of arguments."""
+
+    def __init__(self, block: Block):
+        self.block = block
+
+    def parts(self) -> Sequence[Any]:
+        return [self.block]
+
+    def build(self, g: Any, x: Any) -> Any:
+        add = g.added(self.block)
+        if isinstance(x, dict):
+            return add(**x)
+        return add(*x) if len(self.block.ports) > 1 and isinstance(x, tuple | list) else add(x)
+
+
+class Call(Combinator):
+    """A block with its arguments: ``node(tree[1], tree[2])``, ``leaf(word=lambda t: ids[t])``. An argument is a
+    combinator or function of the example, or a number."""
+
+    def __init__(self, block: Block, args: Sequence[Any], kwargs: Mapping[str, Any]):
+        self.block = block
+        names = [p.name for p in block.ports]
+        for name in kwargs:
+            if name not in names:
+                raise InputError(f"block {block.name} has no port {name!r}", where=[caller()],
+                                 help=did_you_mean(name, names))
+        if len(args) + len(kwargs) != len(names):
+            raise InputError(f"block {block.name} takes {len(names)} arguments, not {len(args) + len(kwargs)}",
+                             where=[caller()], help=f"it is {block!r}")
+        self.args = [combinator(a) if callable(a) or isinstance(a, Combinator | Block) else Constant(a)
+                     for a in [*args, *[kwargs[n] for n in names[len(args) :] if n in kwargs]]]
+
+    def parts(self) -> Sequence[Any]:
+        return [*self.args, self.block]
+
+    def build(self, g: Any, x: Any) -> Any:
+        given = []
+        for a in self.args:
+            given.append(a.build(g, x))
+        return g.added(self.block)(*given)
+
+
+class Constant(Combinator):
+    """The same for every example."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def build(self, g: Any, x: Any) -> Any:
+        return self.value
+
+
+class InputTransform(Combinator):
+    """A Python function of the example."""
+
+    def __init__(self, fn: Callable[[Any], Any]):
+        self.fn = fn
+
+    def build(self, g: Any, x: Any) -> Any:
+        return self.fn(x)
+
+
+class Composition(Combinator):
+    """A graph by hand: ``fn(g, x)`` records what it likes. ``blocks``: those it uses."""
+
+    def __init__(self, fn: Callable[[Any, Any], Any], *blocks: Any):
+        self.fn, self.uses = fn, blocks
+
+    def parts(self) -> Sequence[Any]:
+        return self.uses
+
+    def build(self, g: Any, x: Any) -> Any:
+        return self.fn(g, x)
+
+
+class _Of(Combinator):
+    """What is made of other combinators."""
+
+    def __init__(self, *inner: Any):
+        self.inner = [combinator(c) for c in inner]
+
+    def parts(self) -> Sequence[Any]:
+        return self.inner
+
+
+class Pipe(_Of):
+    """One after the other."""
+
+    def build(self, g: Any, x: Any) -> Any:
+        for c in self.inner:
+            x = c.build(g, x)
+        return x
+
+
+class Also(_Of):
+    """A value, and what is recorded about it."""
+
+    def build(self, g: Any, x: Any) -> Any:
+        value = self.inner[0].build(g, x)
+        g.selves.append(value)
+        self.inner[1].build(g, x)
+        return g.selves.pop()
+
+
+class Self(Combinator):
+    """The value that ``also`` is said of."""
+
+    def build(self, g: Any, x: Any) -> Any:
+        return g.selves[-1]
+
+
+self_ = Self()
+
+
+class Map(_Of):
+    """Of each item of a sequence."""
+
+    def build(self, g: Any, x: Any) -> Any:
+        return [self.inner[0].build(g, item) for item in x]
+
+
+class AllOf(_Of):
+    """Several of the same, in a tuple."""
+
+    def build(self, g: Any, x: Any) -> Any:
+        return tuple([c.build(g, x) for c in self.inner])
+
+
+class Record(Combinator):
+    """Of each item of a dict or sequence its own: ``Record({"left": a, "right": b})``."""
+
+    def __init__(self, inner: Mapping[Any, Any] | Sequence[Any]):
+        pairs = inner.items() if isinstance(inner, Mapping) else enumerate(inner)
+        self.inner = {k: combinator(c) for k, c in pairs}
+
+    def parts(self) -> Sequence[Any]:
+        return list(self.inner.values())
+
+    def build(self, g: Any, x: Any) -> Any:
+        return {k: c.build(g, x[k]) for k, c in self.inner.items()}
+
+
+class Fold(_Of):
+    """``start``, then of the result so far and each item in turn: ``combine`` is of a tuple of both."""
+
+    def __init__(self, combine: Any, start: Any, reverse: bool = False):
+        super().__init__(combine, start)
+        self.reverse = reverse
+
+    def states(self, g: Any, x: Any) -> list[Any]:
+        """The start, and the result after each item."""
+        combine, start = self.inner
+        found = [start.build(g, x)]
+        for item in reversed(x) if self.reverse else x:
+            found.append(combine.build(g, (found[-1], item)))
+        return found
+
+    def build(self, g: Any, x: Any) -> Any:
+        return self.states(g, x)[-1]
+
+
+class RNN(Fold):
+    """``Fold``, of which all results are given, in the order of the items: ``cell`` is of a tuple of state and item."""
+
+    def build(self, g: Any, x: Any) -> Any:
+        found = self.states(g, x)[1:]
+        return found[::-1] if self.reverse else found
+
+
+class Reduce(_Of):
+    """A sequence by a balanced tree of ``combine``, which is of a tuple of two; ``empty`` is for none."""
+
+    def __init__(self, combine: Any, empty: Any = None):
+        super().__init__(combine, *([] if empty is None else [empty]))
+
+    def build(self, g: Any, x: Any) -> Any:
+        row = list(x)
+        if not row:
+            if len(self.inner) == 1:
+                raise InputError("fd.Reduce of an empty sequence", help="fd.Reduce(combine, empty)")
+            return self.inner[1].build(g, x)
+        while len(row) > 1:
+            pairs = [self.inner[0].build(g, (row[k], row[k + 1])) for k in range(0, len(row) - 1, 2)]
+            row = pairs + row[len(row) & ~1 :]
+        return row[0]
+
+
+class Broadcast(_Of):
+    """The same value at every place of what it is zipped with."""
+
+    def build(self, g: Any, x: Any) -> Any:
+        return itertools.repeat(self.inner[0].build(g, x))
+
+
+class Zip(Combinator):
+    """A tuple of sequences as a sequence of tuples, as long as the shortest."""
+
+    def build(self, g: Any, x: Any) -> Any:
+        return list(zip(*(x.values() if isinstance(x, dict) else x), strict=False))
+
+
+class ZipWith(_Of):
+    """``Zip``, and each tuple to a combinator."""
+
+    def build(self, g: Any, x: Any) -> Any:
+        return [self.inner[0].build(g, item) for item in Zip().build(g, x)]
+
+
+class OneOf(Combinator):
+    """One of several, which ``key`` of the example says."""
+
+    def __init__(self, key: Callable[[Any], Any], cases: Mapping[Any, Any] | Sequence[Any]):
+        self.key = key
+        pairs = cases.items() if isinstance(cases, Mapping) else enumerate(cases)
+        self.cases = {k: combinator(c) for k, c in pairs}
+
+    def parts(self) -> Sequence[Any]:
+        return list(self.cases.values())
+
+    def build(self, g: Any, x: Any) -> Any:
+        key = self.key(x)
+        if key not in self.cases:
+            raise InputError(f"fd.OneOf has no case {key!r} of {list(self.cases)!r:.80}")
+        return self.cases[key].build(g, x)
+
+
+class Optional(_Of):
+    """``some`` of what is not None, else ``none``."""
+
+    def build(self, g: Any, x: Any) -> Any:
+        return self.inner[1 if x is None else 0].build(g, x)
+
+
+class Metric(Combinator):
+    """Marks a value, which ``step.metrics(batch)`` gives by this name."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def build(self, g: Any, x: Any) -> Any:
+        g.metrics.setdefault(self.name, []).append(x)
+        return x
+
+
+class Rec(Combinator):
+    """A combinator that is used before it is said: ``tree = fd.Rec(); tree.define(...)``; ``tree[1]``, or
+    ``tree[lambda t: t.left]``, is of a part of the example."""
+
+    def __init__(self, name: str = "forward declaration"):
+        self.name = name
+        self.inner: Combinator | None = None
+
+    def define(self, c: Any) -> Rec:
+        self.inner = combinator(c)
+        return self
+
+    def __getitem__(self, key: Any) -> Combinator:
+        return Pipe(key if callable(key) else GetItem(key), self)
+
+    def parts(self) -> Sequence[Any]:
+        return [] if self.inner is None else [self.inner]
+
+    def build(self, g: Any, x: Any) -> Any:
+        if self.inner is None:
+            raise InputError(f"{self.name} was used, but never defined", help="declared.define(...)")
+        return self.inner.build(g, x)
+
+
+ForwardDeclaration = Rec
+
+
+def GetItem(key: Any) -> InputTransform:
+    """An item of a sequence or dict."""
+    return InputTransform(lambda x: x[key])
+
+
+Nth = GetItem
+
+
+def Slice(*args: Any) -> InputTransform:
+    """Some items of a sequence: ``Slice(stop)``, ``Slice(start, stop, step)``."""
+    return InputTransform(lambda x: x[slice(*args)])
+
+
+def Length() -> InputTransform:
+    """How many items there are: an attribute."""
+    return InputTransform(len)
+
+
+def NGrams(n: int) -> InputTransform:
+    """All runs of n items, as tuples."""
+    return InputTransform(lambda x: [tuple(x[k : k + n]) for k in range(len(x) - n + 1)])
+
+
+def OneHot(n: int, dtype: Any = "float32") -> InputTransform:
+    """A row of n numbers that is 1 at the place that comes in: an attribute. Raises InputError for another place."""
+
+    def row(k: Any) -> np.ndarray:
+        if not 0 <= k < n:
+            raise InputError(f"fd.OneHot({n}) of {k!r}")
+        return np.eye(1, n, k, dtype)[0]
+
+    return InputTransform(row)

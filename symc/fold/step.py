@@ -1,0 +1,360 @@
+"""Steps: a model over blocks, compiled; and what runs it on minibatches of examples of any shape."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from symc.driver.compile import compile as compile_function
+from symc.errors import InputError, NonFiniteError
+from symc.fold.block import Block
+from symc.fold.combinators import Combinator, blocks_of
+from symc.fold.program import Attrs, Program
+from symc.fold.record import Batch, Dataset, Node, Recorder
+from symc.fold.schedule import Graph, Schedule
+from symc.fold.types import Array
+from symc.fold.types import Record as Fields
+from symc.ir.dim import size_name
+from symc.ir.types import TensorType
+from symc.ir.value import Value, fresh_input
+from symc.tensors.callsite import caller
+from symc.tensors.leaves import Leaf, leaf_of, register_leaf
+from symc.tensors.pytree import flatten
+from symc.tensors.state import SharedVariable, variable_of
+from symc.tensors.tensor import Tensor
+
+#: How many nested calls building the graph of an example may take.
+DEEPEST = 1_000_000
+
+
+class SparseRows(NamedTuple):
+    """The gradient of a lookup table: rows, each once, and their values."""
+
+    rows: Any
+    values: Any
+
+
+class Step:
+    """A model compiled to blocks. ``step(batch)`` trains if there is an optimizer, and returns the loss."""
+
+    def __init__(self, model: Any, params: Any, optimizer: Any, schedule: str, mean: bool, nan_guard: bool,
+                 threads: int | None):
+        self.model = model if isinstance(model, Combinator) else None
+        blocks = blocks_of(model) if isinstance(model, Combinator) else model
+        if isinstance(blocks, Block):
+            blocks = [blocks]
+        if not isinstance(blocks, Sequence) or not all(isinstance(b, Block) for b in blocks) or not blocks:
+            raise InputError(f"fd.compile takes a model of blocks, or a list of blocks, not {model!r:.40}",
+                             where=[caller()])
+        names = [b.name for b in blocks]
+        for name in names:
+            if names.count(name) > 1 and self.model is None:
+                raise InputError(f"two blocks are called {name!r}", where=[caller()])
+        given = None if params is None else [v.value for v in _states_in(params)]
+        self.program = Program(list(dict.fromkeys(blocks)), given, schedule, threads)
+        self.optimizer, self.mean, self.nan_guard = optimizer, mean, nan_guard
+        self._update: Any = None
+        self._last: tuple[Schedule, Any] | None = None
+
+    # --- examples -----------------------------------------------------------------------------------------------------
+
+    def encode(self, examples: Sequence[Any]) -> Dataset:
+        """Examples as integers: once a data set. Raises what building the graph of one raises, with its number."""
+        if self.model is None:
+            raise InputError("there is no model that says what the graph of an example is", where=[caller()],
+                             help="compile a combinator, or record graphs: with fd.record(step) as g: ...")
+        g = Recorder(self.program.blocks)
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(limit, DEEPEST))
+        try:
+            for k, x in enumerate(examples):
+                g.example()
+                try:
+                    self.model.build(g, x)
+                except Exception as e:
+                    e.add_note(f"in example {k}: {x!r:.80}")
+                    raise
+        finally:
+            sys.setrecursionlimit(limit)
+        return Dataset(g)
+
+    def _batch(self, batch: Any) -> Batch:
+        if isinstance(batch, Dataset):
+            return batch[:]
+        return batch if isinstance(batch, Batch) else self.encode(batch)[:]
+
+    # --- running ------------------------------------------------------------------------------------------------------
+
+    def __call__(self, batch: Any) -> float:
+        """The loss of a minibatch: of a data set, or of examples. With an optimizer, parameters are updated."""
+        b = self._batch(batch)
+        return self.run(b.graph(), b.data.attrs, self.optimizer is not None, b, len(b))
+
+    def loss(self, batch: Any) -> float:
+        """The loss of a minibatch; nothing is updated."""
+        b = self._batch(batch)
+        return self.run(b.graph(), b.data.attrs, False, b, len(b))
+
+    def metrics(self, batch: Any) -> dict[str, np.ndarray]:
+        """What ``fd.Metric`` marks, by name: a row a value, in the order of the examples."""
+        b = self._batch(batch)
+        s = self.program.forward(b.graph(), b.data.attrs, False)
+        return {name: self._rows(self._type_of(b, name), s.row[b.metric(name)]) for name in b.data.metrics}
+
+    def _type_of(self, b: Batch, name: str) -> Any:
+        return self.program.blocks[int(b.data.graph.op[b.data.metrics[name][0]])].out
+
+    def gradients(self, batch: Any) -> tuple[float, dict[SharedVariable, Any]]:
+        """The loss, and the gradient of each parameter: an array, or ``SparseRows`` of a lookup table."""
+        b = self._batch(batch)
+        s = self._forward(b.graph(), b.data.attrs, True, b)
+        scale = 1 / max(len(b), 1) if self.mean else 1.0
+        self.program.backward(s, scale)
+        found: dict[SharedVariable, Any] = {}
+        for p, arrays in self.program.dense.items():
+            found[variable_of(leaf_of(p).shared)] = sum(arrays[1:], arrays[0].copy())
+        for p in self.program.sparse:
+            found[variable_of(leaf_of(p).shared)] = SparseRows(*self.program.rows_of(s, p))
+        return self.program.loss(s) * scale, found
+
+    def run(self, g: Graph, attrs: Attrs, train: bool, source: Any, examples: int) -> float:
+        """The loss of a graph; with ``train`` parameters are updated."""
+        s = self._forward(g, attrs, train, source)
+        scale = 1 / max(examples, 1) if self.mean else 1.0
+        if train:
+            if self.optimizer is None:
+                raise InputError("there is no optimizer to train with", where=[caller()],
+                                 help="fd.compile(model, params=P, optimizer=...)")
+            self.program.backward(s, scale)
+            self._updated(s)
+        return self.program.loss(s) * scale
+
+    def _forward(self, g: Graph, attrs: Attrs, train: bool, source: Any) -> Schedule:
+        s = self.program.forward(g, attrs, train)
+        self._last = s, source
+        if self.nan_guard:
+            self._check(s, source)
+        return s
+
+    def _forward_more(self, g: Graph, attrs: Attrs, before: np.ndarray) -> Schedule:
+        s = self.program.forward(g, attrs, False, before)
+        if self.nan_guard:
+            self._check(s, None)
+        return s
+
+    def _check(self, s: Schedule, source: Any) -> None:
+        """Raise NonFiniteError for the first node, in the order in which they ran, with a nan or an infinity."""
+        p = self.program
+        for block, count, row, place, *_ in s.records.tolist():
+            b = p.blocks[block]
+            for f, a in b.out.fields.items():
+                values = p.memory["out", p.of_type[b.out], f].array[row : row + count]
+                if a.dtype.kind != "f" or np.isfinite(values).all():
+                    continue
+                bad = int(np.flatnonzero(~np.isfinite(values.reshape(count, -1)).all(axis=1))[0])
+                node = int(s.node_at[s.abase[block] + place + bad])
+                example, number = source.example_of(node) if source is not None else (None, node)
+                of = "" if example is None else f" of example {example}"
+                raise NonFiniteError(f"block {b.name}, node {number}{of}: its {f or 'result'} is not finite",
+                                     values=[(f or b.name, a, b.loc)], where=[caller()])
+
+    def _updated(self, s: Schedule) -> None:
+        """One step of the optimizer, by a compiled function of gradients."""
+        p = self.program
+        arrays = [a for parts in p.dense.values() for a in parts]
+        for table in p.sparse:
+            arrays += p.rows_of(s, table)
+        if self._update is None:
+            self._update = self._compiled_update()
+        self._update(*arrays)
+
+    def _compiled_update(self) -> Any:
+        p, inputs, grads, params = self.program, [], [], []
+
+        def leaf(name: str, dtype: Any, shape: tuple) -> Tensor:
+            inputs.append(Tensor(register_leaf(fresh_input(TensorType(np.dtype(dtype), shape)), Leaf(name))))
+            return inputs[-1]
+
+        for k, (v, parts) in enumerate(p.dense.items()):
+            given = [leaf(f"g{k}_{j}", a.dtype, a.shape) for j, a in enumerate(parts)]
+            grads.append(sum(given[1:], given[0]))
+            params.append(variable_of(leaf_of(v).shared))
+        for k, v in enumerate(p.sparse):
+            rows = leaf(f"rows{k}", np.int64, (size_name(f"r{k}"),))
+            grads.append(SparseRows(rows, leaf(f"values{k}", v.dtype, (size_name(f"r{k}"), *v.type.shape[1:]))))
+            params.append(variable_of(leaf_of(v).shared))
+        updates = self.optimizer.apply(grads, params)
+        return compile_function([], inputs, updates=updates, name="update", threads=p.threads)
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    def _rows(self, type: Any, at: Any) -> Any:
+        """Rows of an arena: an array, or of a struct its fields."""
+        t = self.program.of_type[type]
+        fields = {f: self.program.memory["out", t, f].array[at] for f in type.fields}
+        return fields[""] if isinstance(type, Array) else Fields("the value", type, fields)
+
+    @property
+    def compile_count(self) -> int:
+        """How many kernels had to be compiled for the functions of this step so far."""
+        functions = [*self.program.functions, *([self._update] if self._update else [])]
+        return sum(f.compile_count for f in functions)
+
+    @property
+    def functions(self) -> list[Any]:
+        """What blocks were compiled to so far."""
+        return list(self.program.functions)
+
+    def explain(self) -> str:
+        """The batches of the last minibatch, and why there are so many."""
+        if self._last is None:
+            return "nothing has run yet"
+        s, p = self._last[0], self.program
+        lines = [f"{len(s.row)} nodes in {s.batches} batches, schedule {s.how!r}"
+                 + (", which makes the fewest batches" if p.how == "auto" else "")]
+        wide = max(len(b.name) for b in p.blocks)
+        for k, b in enumerate(p.blocks):
+            sizes = s.records[s.records[:, 0] == k, 1]
+            if len(sizes):
+                lines.append(f"  {b.name:{wide}}  {s.counts[k]:7} instances in {len(sizes):4} batches of "
+                             f"{sizes.min()} to {sizes.max()}")
+        lines.append(f"  memory {p.memory.nbytes / 1e6:.1f} MB")
+        return "\n".join(lines)
+
+
+class Recording(Recorder):
+    """A graph recorded by hand, and its values."""
+
+    def __init__(self, step: Step):
+        super().__init__(step.program.blocks)
+        self.step = step
+        self._known: list[int] = []  # rows of the nodes that have run
+        self._sizes = np.zeros(len(step.program.types), np.int64)
+
+    def flush(self) -> None:
+        """Run what was recorded since the last time, so that its values are there; what is recorded later may use
+        them. Nothing that has run is run again."""
+        first = len(self._known)
+        if first == len(self.op):
+            return
+        g, attrs = self.graph()
+        known = np.array(self._known, np.int64)
+        args = g.args[g.aptr[first] :]
+        old = args < first
+        part = np.where(old, -1 - known[np.where(old, args, 0)], args - first) if first else args
+        new = Graph(g.op[first:], g.aptr[first:] - g.aptr[first], np.ascontiguousarray(part), g.apos[first:])
+        s = self.step._forward_more(new, attrs, self._sizes)
+        self._known += s.row.tolist()
+        self._sizes = s.sizes.copy()
+
+    def value(self, node: Node) -> Any:
+        """The value of a node: an array, or the fields of a struct. It runs what has not run yet; a view, which is the
+        node's until the next run."""
+        self.flush()
+        return self.step._rows(self.made[node].out, self._known[node])
+
+    def run(self, train: bool | None = None) -> float:
+        """The loss of all that was recorded. ``train``: whether parameters are updated; by default if there is an
+        optimizer."""
+        g, attrs = self.graph()
+        step = self.step
+        train = step.optimizer is not None if train is None else train
+        loss = step.run(g, attrs, train, self, max(len(self.starts), 1))
+        assert step._last is not None
+        s = step._last[0]
+        self._known, self._sizes = s.row.tolist(), s.sizes.copy()
+        return loss
+
+    def mark(self) -> tuple:
+        """A place to come back to."""
+        return (len(self.op), len(self.args), tuple(self._counts), len(self._known), self._sizes.copy(),
+                len(self.starts), {name: len(nodes) for name, nodes in self.metrics.items()})
+
+    def rewind(self, mark: tuple) -> None:
+        """Forget what was recorded since a mark."""
+        nodes, args, counts, known, sizes, starts, metrics = mark
+        del self.op[nodes:], self.aptr[nodes + 1 :], self.args[args:], self.apos[nodes:], self.made[nodes:]
+        del self._known[known:], self.starts[starts:]
+        for (k, _), values in self.attrs.items():
+            del values[counts[k] :]
+        for name, found in self.metrics.items():
+            del found[metrics.get(name, 0) :]
+        self._counts[:] = counts
+        self._sizes = sizes
+
+    def example_of(self, node: int) -> tuple[Any, int]:
+        """The example of a node, and its number there."""
+        k = int(np.searchsorted(self.starts, node, side="right")) - 1
+        return (k, node - self.starts[k]) if k >= 0 else (None, node)
+
+
+@contextmanager
+def record(step: Step) -> Iterator[Recording]:
+    """``with fd.record(step) as g:`` a graph by hand: ``x = g.leaf(word=3)``, ``g.run(train=True)``, ``g.value(x)``."""
+    yield Recording(step)
+
+
+def lockstep(step: Step, fn: Callable[..., Any], examples: Sequence[Any], group: int = 64, train: bool = False) -> list:
+    """Run ``fn(g, example)`` for each example. They are generators, of which ``group`` run side by side: ``yield node``
+    waits for the value of a node, which then is what the ``yield`` gives (``yield [a, b]`` for several). Everything
+    that was recorded when all wait runs in batches. What they return is returned; with ``train`` the losses that a
+    group has recorded make a step of the optimizer."""
+    results: list[Any] = []
+    for first in range(0, len(examples), group):
+        g = Recording(step)
+        some = examples[first : first + group]
+        found: list[Any] = [None] * len(some)
+        running = {}
+        for k, x in enumerate(some):
+            g.example()
+            running[k] = fn(g, x)
+        waiting: dict[int, Any] = dict.fromkeys(running)
+        while running:
+            asked = {}
+            for k, generator in list(running.items()):
+                try:
+                    asked[k] = generator.send(waiting[k])
+                except StopIteration as stop:
+                    found[k] = stop.value
+                    del running[k]
+            g.flush()
+            waiting = {k: [_copied(g.value(v)) for v in nodes] if isinstance(nodes, list | tuple)
+                       else _copied(g.value(nodes)) for k, nodes in asked.items()}
+        if train:
+            g.run(train=True)
+        results += found
+    return results
+
+
+def _copied(x: Any) -> Any:
+    return x.copy() if isinstance(x, np.ndarray) else x
+
+
+def compile(model: Any, params: Any = None, optimizer: Any = None, schedule: str = "auto", *, mean: bool = False,
+            nan_guard: bool = False, threads: int | None = None) -> Step:
+    """A step: a model over examples of any shape, run in batches.
+
+    * ``model``: a combinator that builds the graph of an example, or a list of blocks for graphs recorded by hand.
+    * ``params``: the states that are trained: a collection or any nest of them; by default all that blocks use.
+    * ``optimizer``: has ``apply(grads, params)``, which gives updates; of a table that is only looked up, the gradient
+      is ``fd.SparseRows``.
+    * ``schedule``: "depth", "agenda", "strata", or "auto", the one with the fewest batches.
+    * ``mean``: the loss is that of an example on average; without, the sum of all.
+    * ``nan_guard``: look for the first node with a nan or an infinity after each run.
+    * ``threads``: as for ``sc.compile``.
+    """
+    return Step(model, params, optimizer, schedule, mean, nan_guard, threads)
+
+
+def _states_in(params: Any) -> list[SharedVariable]:
+    """The states of a collection, or of a nest."""
+    values = params.values() if hasattr(params, "values") else params
+    found = flatten(list(values) if isinstance(params, Mapping) or hasattr(params, "values") else values)[0]
+    for v in found:
+        if not isinstance(v, SharedVariable):
+            raise InputError(f"params holds {type(v).__name__} {v!r:.40}, not a state", where=[caller()])
+    return found
