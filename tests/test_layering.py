@@ -13,7 +13,7 @@ import symc as sc
 PACKAGE = Path(__file__).resolve().parent.parent / "symc"
 #: The floors of the house: each uses those before it.
 LAYERS = ["errors", "ir", "grad", "opt", "codegen", "runtime", "tensors", "numpy_api", "transforms", "random", "driver",
-          "learning", "dyn", "tools", "testing", "front"]
+          "learning", "dyn", "fold", "tools", "testing", "front"]
 #: The floors of files at the top of the package.
 OF_FILES = {"special": "numpy_api", "linalg": "numpy_api", "debug": "transforms",
             "parallel": "transforms", **dict.fromkeys(["init", "params", "nn", "optim"], "learning")}

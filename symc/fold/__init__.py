@@ -37,10 +37,11 @@ from symc.fold.combinators import (
 from symc.fold.record import Batch, Dataset
 from symc.fold.step import Recording, SparseRows, Step, compile, lockstep, record
 from symc.fold.types import Array, Attr, Many, Struct, f32, f64, i32, i64
+from symc.fold.types import Record as Value
 
 __all__ = [
     "AllOf", "Array", "Attr", "Batch", "Block", "Broadcast", "Combinator", "Composition", "Constant", "Dataset", "Fold",
     "ForwardDeclaration", "GetItem", "InputTransform", "Length", "Many", "Map", "Metric", "NGrams", "Nth", "OneHot",
     "OneOf", "Optional", "Pipe", "RNN", "Rec", "Record", "Recording", "Reduce", "Slice", "SparseRows", "Step", "Struct",
-    "Zip", "ZipWith", "block", "compile", "f32", "f64", "i32", "i64", "lib", "lockstep", "loss", "record", "self_",
+    "Value", "Zip", "ZipWith", "block", "compile", "f32", "f64", "i32", "i64", "lib", "lockstep", "loss", "record", "self_",
 ]  # fmt: skip

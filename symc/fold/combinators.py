@@ -79,7 +79,7 @@ class Apply(Combinator):
         return [self.block]
 
     def build(self, g: Any, x: Any) -> Any:
-        add = g.added(self.block)
+        add = g._added(self.block)
         if isinstance(x, dict):
             return add(**x)
         return add(*x) if len(self.block.ports) > 1 and isinstance(x, tuple | list) else add(x)
@@ -109,7 +109,7 @@ class Call(Combinator):
         given = []
         for a in self.args:
             given.append(a.build(g, x))
-        return g.added(self.block)(*given)
+        return g._added(self.block)(*given)
 
 
 class Constant(Combinator):
@@ -169,16 +169,16 @@ class Also(_Of):
 
     def build(self, g: Any, x: Any) -> Any:
         value = self.inner[0].build(g, x)
-        g.selves.append(value)
+        g._selves.append(value)
         self.inner[1].build(g, x)
-        return g.selves.pop()
+        return g._selves.pop()
 
 
 class Self(Combinator):
     """The value that ``also`` is said of."""
 
     def build(self, g: Any, x: Any) -> Any:
-        return g.selves[-1]
+        return g._selves[-1]
 
 
 self_ = Self()
@@ -199,9 +199,10 @@ class AllOf(_Of):
 
 
 class Record(Combinator):
-    """Of each item of a dict or sequence its own: ``Record({"left": a, "right": b})``."""
+    """Of each item of a dict or sequence its own, in a dict or a tuple: ``Record({"left": a, "right": b})``."""
 
     def __init__(self, inner: Mapping[Any, Any] | Sequence[Any]):
+        self.named = isinstance(inner, Mapping)
         pairs = inner.items() if isinstance(inner, Mapping) else enumerate(inner)
         self.inner = {k: combinator(c) for k, c in pairs}
 
@@ -209,7 +210,8 @@ class Record(Combinator):
         return list(self.inner.values())
 
     def build(self, g: Any, x: Any) -> Any:
-        return {k: c.build(g, x[k]) for k, c in self.inner.items()}
+        found = {k: c.build(g, x[k]) for k, c in self.inner.items()}
+        return found if self.named else tuple(found.values())
 
 
 class Fold(_Of):
@@ -310,7 +312,7 @@ class Metric(Combinator):
         self.name = name
 
     def build(self, g: Any, x: Any) -> Any:
-        g.metrics.setdefault(self.name, []).append(x)
+        g._metrics.setdefault(self.name, []).append(x)
         return x
 
 

@@ -54,6 +54,7 @@ class Program:
         self._addresses = np.zeros(4 * len(self.blocks), np.int64)
         self._ctx = np.zeros(len(Ctx), np.int64)
         self.functions: list[Any] = []
+        self.name_of: Callable[[int], str] = "node {}".format  # of a node of the graph that runs
         self.dense: dict[Value, list[np.ndarray]] = {}  # gradients, an array a block
         self._made: dict[int, list[np.ndarray]] = {}  # those of each block
         self._tables: dict[Value, Rows] = {}
@@ -308,20 +309,32 @@ class Program:
             if status == GROW:
                 call.frame.grow()
             else:
-                self._slowly(k, call, records[ctx[Ctx.BATCH]])
+                self._slowly(s, k, call, records[ctx[Ctx.BATCH]])
                 ctx[Ctx.AT] = pc + script.words[pc + 1]
 
-    def _slowly(self, k: int, call: Call, record: np.ndarray) -> None:
-        """A call that native code does not serve, or where it failed: it succeeds, or says why not."""
+    def _slowly(self, s: Schedule, k: int, call: Call, record: np.ndarray) -> None:
+        """A call that native code does not serve, or where it failed: it succeeds, or says why not, and of which
+        node."""
         arrays = [self._array(p, record) for p in (*call.inputs, *call.outputs)]
         inputs, outputs = arrays[: len(call.inputs)], arrays[len(call.inputs) :]
         try:
             found = call.function(*inputs)
         except SymcError as e:
-            e.add_note(f"in block {self.blocks[k]!r}, of {int(record[Rec.COUNT])} instances")
+            e.add_note(f"in block {self.blocks[k]!r}{self._failing(s, k, call, record, inputs)}")
             raise
         for a, b in zip(outputs, found, strict=True):
             a[...] = b
+
+    def _failing(self, s: Schedule, k: int, call: Call, record: np.ndarray, inputs: Sequence[np.ndarray]) -> str:
+        """The first node of a batch that fails alone, as its owner calls it."""
+        if any(isinstance(p, Place) and p.count != Rec.COUNT for p in call.inputs):
+            return f", one of {int(record[Rec.COUNT])} instances"
+        for i in range(int(record[Rec.COUNT])):
+            try:
+                call.function(*[a[i : i + 1] if isinstance(p, Place) else a for p, a in zip(call.inputs, inputs)])
+            except SymcError:
+                return ", " + self.name_of(int(s.node_at[s.abase[k] + record[Rec.PLACE] + i]))
+        return ""
 
     def _array(self, p: Place | int, record: np.ndarray) -> np.ndarray:
         import ctypes

@@ -22,42 +22,42 @@ class Recorder:
     number that stands for its value. Arguments are nodes, lists of nodes at ragged ports, and attributes."""
 
     def __init__(self, blocks: Sequence[Block]):
-        self.blocks = tuple(blocks)
-        self.op: list[int] = []
-        self.aptr: list[int] = [0]
-        self.args: list[Node] = []
-        self.apos: list[int] = []
-        self.made: list[Block] = []  # by node
-        self.starts: list[int] = []  # the first node of each example
-        self.attrs: dict[tuple[int, str], list[Any]] = {
+        self._blocks = tuple(blocks)
+        self._op: list[int] = []
+        self._aptr: list[int] = [0]
+        self._args: list[Node] = []
+        self._apos: list[int] = []
+        self._made: list[Block] = []  # by node
+        self._starts: list[int] = []  # the first node of each example
+        self._attrs: dict[tuple[int, str], list[Any]] = {
             (k, p.name): [] for k, b in enumerate(blocks) for p in b.attrs}
-        self._counts = [0] * len(self.blocks)
-        self.metrics: dict[str, list[Node]] = {}
-        self.selves: list[Any] = []  # the values that ``also`` is said of
-        self._adders = {b: self.adder(k, b) for k, b in enumerate(self.blocks)}
+        self._counts = [0] * len(self._blocks)
+        self._metrics: dict[str, list[Node]] = {}
+        self._selves: list[Any] = []  # the values that ``also`` is said of
+        self._adders = {b: self._adder(k, b) for k, b in enumerate(self._blocks)}
         for b, add in self._adders.items():
-            setattr(self, b.name, add)
+            self.__dict__.setdefault(b.name, add)
 
     def __getattr__(self, name: str) -> Any:
         raise InputError(f"no block is called {name!r}", where=[caller()],
-                         help=did_you_mean(name, [b.name for b in self.blocks]))
+                         help=did_you_mean(name, [b.name for b in self.__dict__.get('_blocks', ())]))
 
     def __len__(self) -> int:
-        return len(self.op)
+        return len(self._op)
 
-    def added(self, block: Block) -> Callable[..., Node]:
+    def _added(self, block: Block) -> Callable[..., Node]:
         """What records a block."""
         return self._adders[block]
 
     def example(self) -> None:
         """From here on nodes belong to another example."""
-        self.starts.append(len(self.op))
+        self._starts.append(len(self._op))
 
-    def adder(self, k: int, block: Block) -> Callable[..., Node]:
+    def _adder(self, k: int, block: Block) -> Callable[..., Node]:
         """What records an instance of a block."""
-        op, aptr, args, apos, made, counts = self.op, self.aptr, self.args, self.apos, self.made, self._counts
+        op, aptr, args, apos, made, counts = self._op, self._aptr, self._args, self._apos, self._made, self._counts
         names = [p.name for p in block.ports]
-        plan = [(j, p, self.attrs[k, p.name].append if p.kind == "attr" else None) for j, p in enumerate(block.ports)]
+        plan = [(j, p, self._attrs[k, p.name].append if p.kind == "attr" else None) for j, p in enumerate(block.ports)]
         plan.sort(key=lambda row: row[1].kind == "many")
         count = len(names)
 
@@ -68,7 +68,11 @@ class Recorder:
             for j, p, keep in plan:
                 x = given[j]
                 if keep is None:
-                    for v in x if p.kind == "many" else (x,):
+                    if p.kind == "one":
+                        x = (x,)
+                    elif not isinstance(x, list | tuple):
+                        self._refuse(block, p, x)
+                    for v in x:
                         try:
                             right = made[v].out == p.type and v >= 0
                         except (IndexError, TypeError):
@@ -102,26 +106,28 @@ class Recorder:
         return [found[n] if n in found else named[n] for n in names]
 
     def _where(self) -> str:
-        return f", in example {len(self.starts) - 1}" if self.starts else ""
+        return f", in example {len(self._starts) - 1}" if self._starts else ""
 
     def _refuse(self, block: Block, p: Any, v: Any) -> None:
         what = f"block {block.name}, port {p.name}{self._where()}"
-        if isinstance(v, bool | np.bool_) or not isinstance(v, int | np.integer):
+        if p.kind == "many" and isinstance(v, int):
+            raise InputError(f"{what}: expected a list of nodes of type {p.type}, not one", where=[caller()])
+        if not isinstance(v, int | np.integer):
             raise InputError(f"{what}: expected a node of type {p.type}, not {type(v).__name__} {v!r:.40}",
                              where=[caller()], help="what a block records is a number that stands for its value")
-        if not 0 <= v < len(self.made):
-            raise InputError(f"{what}: there is no node {v} yet, of {len(self.made)}", where=[caller()],
+        if not 0 <= v < len(self._made):
+            raise InputError(f"{what}: there is no node {v} yet, of {len(self._made)}", where=[caller()],
                              help="arguments are recorded before what takes them: a graph has no cycles")
-        raise InputError(f"{what}: expected {p.type}, but node {v} ({self.made[v].name}) is {self.made[v].out}",
+        raise InputError(f"{what}: expected {p.type}, but node {v} ({self._made[v].name}) is {self._made[v].out}",
                          where=[caller()], help=f"it is {block!r}")
 
-    def graph(self) -> tuple[Graph, Attrs]:
+    def _graph(self) -> tuple[Graph, Attrs]:
         """What was recorded so far."""
-        g = Graph(*(np.array(x, np.int64) for x in (self.op, self.aptr, self.args, self.apos)))
-        return g, Attrs({key: self._column(key, x) for key, x in self.attrs.items()})
+        g = Graph(*(np.array(x, np.int64) for x in (self._op, self._aptr, self._args, self._apos)))
+        return g, Attrs({key: self._column(key, x) for key, x in self._attrs.items()})
 
     def _column(self, key: tuple[int, str], values: list[Any]) -> np.ndarray:
-        block = self.blocks[key[0]]
+        block = self._blocks[key[0]]
         a = next(p.type for p in block.attrs if p.name == key[1])
         try:
             given = np.array(values) if values else np.empty(0, a.dtype)
@@ -150,11 +156,11 @@ class Dataset:
     """Examples, encoded once. ``data[3]``, ``data[10:20]`` and ``data.shuffled(50)`` are minibatches for a step."""
 
     def __init__(self, recorder: Recorder):
-        self.graph, self.attrs = recorder.graph()
-        starts = [*recorder.starts, len(recorder)]
+        self.graph, self.attrs = recorder._graph()
+        starts = [*recorder._starts, len(recorder)]
         self.nptr = np.array(starts, np.int64)
         self.mptr = self.graph.aptr[self.nptr]
-        self.metrics = {name: np.array(nodes, np.int64) for name, nodes in recorder.metrics.items()}
+        self.metrics = {name: np.array(nodes, np.int64) for name, nodes in recorder._metrics.items()}
 
     def __len__(self) -> int:
         return len(self.nptr) - 1
@@ -196,7 +202,7 @@ class Batch:
                  for k, x in enumerate(self.picked)]
         return np.concatenate(parts) if parts else nodes[:0]
 
-    def example_of(self, node: int) -> tuple[int, int]:
+    def _example_of(self, node: int) -> tuple[int, int]:
         """The example of a node of the merged graph, and its number there."""
         ends = np.cumsum(self.data.nptr[self.picked + 1] - self.data.nptr[self.picked])
         k = int(np.searchsorted(ends, node, side="right"))

@@ -51,11 +51,14 @@ class Step:
             raise InputError(f"fd.compile takes a model of blocks, or a list of blocks, not {model!r:.40}",
                              where=[caller()])
         names = [b.name for b in blocks]
-        for name in names:
-            if names.count(name) > 1 and self.model is None:
-                raise InputError(f"two blocks are called {name!r}", where=[caller()])
-        given = None if params is None else [v.value for v in _states_in(params)]
-        self.program = Program(list(dict.fromkeys(blocks)), given, schedule, threads)
+        for name in names if self.model is None else ():
+            if names.count(name) > 1 or hasattr(Recording, name):
+                other = "another block" if names.count(name) > 1 else "a method of recorded graphs"
+                raise InputError(f"a block is called {name!r}, and so is {other}", where=[caller()])
+        given = None if params is None else _states_in(params)
+        self._variables = {v.value: v for v in given or ()}
+        values = None if given is None else [v.value for v in given]
+        self.program = Program(list(dict.fromkeys(blocks)), values, schedule, threads)
         self.optimizer, self.mean, self.nan_guard = optimizer, mean, nan_guard
         self._update: Any = None
         self._last: tuple[Schedule, Any] | None = None
@@ -111,14 +114,15 @@ class Step:
     def gradients(self, batch: Any) -> tuple[float, dict[SharedVariable, Any]]:
         """The loss, and the gradient of each parameter: an array, or ``SparseRows`` of a lookup table."""
         b = self._batch(batch)
-        s = self._forward(b.graph(), b.data.attrs, True, b)
-        scale = 1 / max(len(b), 1) if self.mean else 1.0
+        return self._gradients(b.graph(), b.data.attrs, b, len(b))
+
+    def _gradients(self, g: Graph, attrs: Attrs, source: Any, examples: int) -> tuple[float, dict[SharedVariable, Any]]:
+        s = self._forward(g, attrs, True, source)
+        scale = 1 / max(examples, 1) if self.mean else 1.0
         self.program.backward(s, scale)
-        found: dict[SharedVariable, Any] = {}
-        for p, arrays in self.program.dense.items():
-            found[variable_of(leaf_of(p).shared)] = sum(arrays[1:], arrays[0].copy())
-        for p in self.program.sparse:
-            found[variable_of(leaf_of(p).shared)] = SparseRows(*self.program.rows_of(s, p))
+        found: dict[SharedVariable, Any] = {
+            self._variable(p): sum(arrays[1:], arrays[0].copy()) for p, arrays in self.program.dense.items()}
+        found |= {self._variable(p): SparseRows(*self.program.rows_of(s, p)) for p in self.program.sparse}
         return self.program.loss(s) * scale, found
 
     def run(self, g: Graph, attrs: Attrs, train: bool, source: Any, examples: int) -> float:
@@ -134,19 +138,23 @@ class Step:
         return self.program.loss(s) * scale
 
     def _forward(self, g: Graph, attrs: Attrs, train: bool, source: Any) -> Schedule:
+        self.program.name_of = lambda node: _name(source, node)
         s = self.program.forward(g, attrs, train)
         self._last = s, source
         if self.nan_guard:
-            self._check(s, source)
+            self._check(s)
         return s
 
-    def _forward_more(self, g: Graph, attrs: Attrs, before: np.ndarray) -> Schedule:
+    def _forward_more(self, g: Graph, attrs: Attrs, before: np.ndarray, source: Any) -> Schedule:
+        first = len(source._known)
+        self.program.name_of = lambda node: _name(source, node + first)
         s = self.program.forward(g, attrs, False, before)
+        self._last = s, source
         if self.nan_guard:
-            self._check(s, None)
+            self._check(s)
         return s
 
-    def _check(self, s: Schedule, source: Any) -> None:
+    def _check(self, s: Schedule) -> None:
         """Raise NonFiniteError for the first node, in the order in which they ran, with a nan or an infinity."""
         p = self.program
         for block, count, row, place, *_ in s.records.tolist():
@@ -157,9 +165,7 @@ class Step:
                     continue
                 bad = int(np.flatnonzero(~np.isfinite(values.reshape(count, -1)).all(axis=1))[0])
                 node = int(s.node_at[s.abase[block] + place + bad])
-                example, number = source.example_of(node) if source is not None else (None, node)
-                of = "" if example is None else f" of example {example}"
-                raise NonFiniteError(f"block {b.name}, node {number}{of}: its {f or 'result'} is not finite",
+                raise NonFiniteError(f"block {b.name}, {p.name_of(node)}: its {f or 'result'} is not finite",
                                      values=[(f or b.name, a, b.loc)], where=[caller()])
 
     def _updated(self, s: Schedule) -> None:
@@ -182,20 +188,26 @@ class Step:
         for k, (v, parts) in enumerate(p.dense.items()):
             given = [leaf(f"g{k}_{j}", a.dtype, a.shape) for j, a in enumerate(parts)]
             grads.append(sum(given[1:], given[0]))
-            params.append(variable_of(leaf_of(v).shared))
+            params.append(self._variable(v))
         for k, v in enumerate(p.sparse):
             rows = leaf(f"rows{k}", np.int64, (size_name(f"r{k}"),))
             grads.append(SparseRows(rows, leaf(f"values{k}", v.dtype, (size_name(f"r{k}"), *v.type.shape[1:]))))
-            params.append(variable_of(leaf_of(v).shared))
+            params.append(self._variable(v))
         updates = self.optimizer.apply(grads, params)
         return compile_function([], inputs, updates=updates, name="update", threads=p.threads)
+
+    def _variable(self, v: Value) -> SharedVariable:
+        """The state that a leaf stands for, always the same object."""
+        if v not in self._variables:
+            self._variables[v] = variable_of(leaf_of(v).shared)
+        return self._variables[v]
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
     def _rows(self, type: Any, at: Any) -> Any:
         """Rows of an arena: an array, or of a struct its fields."""
         t = self.program.of_type[type]
-        fields = {f: self.program.memory["out", t, f].array[at] for f in type.fields}
+        fields = {f: self.program.memory["out", t, f].array[at].copy() for f in type.fields}
         return fields[""] if isinstance(type, Array) else Fields("the value", type, fields)
 
     @property
@@ -226,70 +238,89 @@ class Step:
         return "\n".join(lines)
 
 
+def _name(source: Any, node: int) -> str:
+    """How messages call a node: by its example, if it is of one."""
+    example, number = source._example_of(node)
+    return f"node {number}" + ("" if example is None else f" of example {example}")
+
+
 class Recording(Recorder):
     """A graph recorded by hand, and its values."""
 
     def __init__(self, step: Step):
         super().__init__(step.program.blocks)
-        self.step = step
+        self._step = step
         self._known: list[int] = []  # rows of the nodes that have run
         self._sizes = np.zeros(len(step.program.types), np.int64)
 
     def flush(self) -> None:
         """Run what was recorded since the last time, so that its values are there; what is recorded later may use
         them. Nothing that has run is run again."""
+        if self._step._last is None or self._step._last[1] is not self:  # another run is in memory now
+            self._known, self._sizes = [], np.zeros_like(self._sizes)
         first = len(self._known)
-        if first == len(self.op):
+        if first == len(self._op):
             return
-        g, attrs = self.graph()
+        g, attrs = self._graph()
         known = np.array(self._known, np.int64)
         args = g.args[g.aptr[first] :]
         old = args < first
         part = np.where(old, -1 - known[np.where(old, args, 0)], args - first) if first else args
         new = Graph(g.op[first:], g.aptr[first:] - g.aptr[first], np.ascontiguousarray(part), g.apos[first:])
-        s = self.step._forward_more(new, attrs, self._sizes)
+        s = self._step._forward_more(new, attrs, self._sizes, self)
         self._known += s.row.tolist()
         self._sizes = s.sizes.copy()
 
     def value(self, node: Node) -> Any:
-        """The value of a node: an array, or the fields of a struct. It runs what has not run yet; a view, which is the
-        node's until the next run."""
+        """The value of a node: an array, or the fields of a struct, copied. It runs what has not run yet."""
         self.flush()
-        return self.step._rows(self.made[node].out, self._known[node])
+        return self._step._rows(self._made[node].out, self._known[node])
 
     def run(self, train: bool | None = None) -> float:
         """The loss of all that was recorded. ``train``: whether parameters are updated; by default if there is an
         optimizer."""
-        g, attrs = self.graph()
-        step = self.step
+        g, attrs = self._graph()
+        step = self._step
         train = step.optimizer is not None if train is None else train
-        loss = step.run(g, attrs, train, self, max(len(self.starts), 1))
-        assert step._last is not None
-        s = step._last[0]
-        self._known, self._sizes = s.row.tolist(), s.sizes.copy()
+        loss = step.run(g, attrs, train, self, max(len(self._starts), 1))
+        self._take()
         return loss
+
+    def gradients(self) -> tuple[float, dict[SharedVariable, Any]]:
+        """The loss of all that was recorded, and the gradient of each parameter, as of ``Step.gradients``."""
+        found = self._step._gradients(*self._graph(), self, max(len(self._starts), 1))
+        self._take()
+        return found
+
+    def _take(self) -> None:
+        """Know where everything is after a run of all."""
+        assert self._step._last is not None
+        s = self._step._last[0]
+        self._known, self._sizes = s.row.tolist(), s.sizes.copy()
 
     def mark(self) -> tuple:
         """A place to come back to."""
-        return (len(self.op), len(self.args), tuple(self._counts), len(self._known), self._sizes.copy(),
-                len(self.starts), {name: len(nodes) for name, nodes in self.metrics.items()})
+        return (len(self._op), len(self._args), tuple(self._counts), self._known, len(self._known), self._sizes.copy(),
+                len(self._starts), {name: len(nodes) for name, nodes in self._metrics.items()})
 
     def rewind(self, mark: tuple) -> None:
         """Forget what was recorded since a mark."""
-        nodes, args, counts, known, sizes, starts, metrics = mark
-        del self.op[nodes:], self.aptr[nodes + 1 :], self.args[args:], self.apos[nodes:], self.made[nodes:]
-        del self._known[known:], self.starts[starts:]
-        for (k, _), values in self.attrs.items():
+        nodes, args, counts, list_, known, sizes, starts, metrics = mark
+        del self._op[nodes:], self._aptr[nodes + 1 :], self._args[args:], self._apos[nodes:], self._made[nodes:]
+        del self._known[nodes:], self._starts[starts:]
+        for (k, _), values in self._attrs.items():
             del values[counts[k] :]
-        for name, found in self.metrics.items():
+        for name, found in self._metrics.items():
             del found[metrics.get(name, 0) :]
         self._counts[:] = counts
-        self._sizes = sizes
+        if self._known is list_:  # else everything has run again since, and rows that are not used any more stay
+            del self._known[known:]
+            self._sizes = sizes.copy()
 
-    def example_of(self, node: int) -> tuple[Any, int]:
+    def _example_of(self, node: int) -> tuple[Any, int]:
         """The example of a node, and its number there."""
-        k = int(np.searchsorted(self.starts, node, side="right")) - 1
-        return (k, node - self.starts[k]) if k >= 0 else (None, node)
+        k = int(np.searchsorted(self._starts, node, side="right")) - 1
+        return (k, node - self._starts[k]) if k >= 0 else (None, node)
 
 
 @contextmanager
@@ -322,16 +353,12 @@ def lockstep(step: Step, fn: Callable[..., Any], examples: Sequence[Any], group:
                     found[k] = stop.value
                     del running[k]
             g.flush()
-            waiting = {k: [_copied(g.value(v)) for v in nodes] if isinstance(nodes, list | tuple)
-                       else _copied(g.value(nodes)) for k, nodes in asked.items()}
+            waiting = {k: [g.value(v) for v in nodes] if isinstance(nodes, list | tuple) else g.value(nodes)
+                       for k, nodes in asked.items()}
         if train:
             g.run(train=True)
         results += found
     return results
-
-
-def _copied(x: Any) -> Any:
-    return x.copy() if isinstance(x, np.ndarray) else x
 
 
 def compile(model: Any, params: Any = None, optimizer: Any = None, schedule: str = "auto", *, mean: bool = False,

@@ -1,0 +1,133 @@
+"""Mistakes in blocks, graphs and examples: what is wrong, where, and what to do."""
+
+import numpy as np
+import pytest
+
+import symc as sc
+import symc.fold as fd
+from symc.errors import IndexingError, InputError, NonFiniteError, ShapeError
+
+State = fd.Struct("State", h=fd.f32[4], c=fd.f32[4])
+table = sc.shared(np.ones((6, 4), "float32"), "table")
+
+
+@fd.block(out=State)
+def leaf(word: fd.Attr(fd.i32)):
+    return dict(h=table[word], c=table[word])
+
+
+@fd.block(out=State)
+def node(left: State, right: State):
+    return dict(h=left.h + right.h, c=left.c * right.c)
+
+
+@fd.block(out=fd.f32[4])
+def logs(s: State):
+    return sc.log(s.h - 1)
+
+
+@fd.block(out=State)
+def several(kids: fd.Many(State)):
+    return dict(h=kids.sum(kids.h), c=kids.max(kids.c, initial=0.0))
+
+
+def step(*blocks, **options):
+    return fd.compile(list(blocks or (leaf, node, logs, several)), **options)
+
+
+def raised(kind, fn, *parts):
+    with pytest.raises(kind) as e:
+        fn()
+    text = "\n".join([str(e.value), *getattr(e.value, "__notes__", ())])
+    for part in parts:
+        assert part in text, text
+    return text
+
+
+def test_recording():
+    with fd.record(step()) as g:
+        g.example()
+        x, y = g.leaf(1), g.logs(g.leaf(2))
+        raised(InputError, lambda: g.node(x, y), "block node, port right, in example 0: expected State(h: f32[4], c: f32[4])"
+               ", but node 2 (logs) is f32[4]", "test_fold_errors.py")
+        raised(InputError, lambda: g.node(x, 99), "there is no node 99 yet, of 3", "a graph has no cycles")
+        raised(InputError, lambda: g.node(x, -1), "there is no node -1 yet")
+        raised(InputError, lambda: g.node(x, "y"), "expected a node of type State", "not str 'y'")
+        raised(InputError, lambda: g.node(x), "block node takes 2 arguments, but got nothing at port right, in example 0")
+        raised(InputError, lambda: g.node(x, x, x), "3 arguments")
+        raised(InputError, lambda: g.node(x, x, middle=x), "no port 'middle'")
+        raised(InputError, lambda: g.several(x), "port kids, in example 0: expected a list of nodes of type State")
+        raised(InputError, lambda: g.nod(x, x), "no block is called 'nod'", "did you mean 'node'?")
+        assert len(g) == 3  # what was refused is not there
+
+
+def test_attributes():
+    with fd.record(step()) as g:
+        g.leaf("one")
+        raised(InputError, g.run, "block leaf: attribute word is i32, but was given 'one'")
+    with fd.record(step()) as g:
+        g.leaf(1)
+        g.leaf(1.5)
+        raised(InputError, g.run, "attribute word is i32, but was given 1.5")
+    with fd.record(step()) as g:
+        g.example()
+        g.leaf(1)
+        g.example()
+        g.leaf(2)
+        g.leaf(6)
+        raised(IndexingError, lambda: g.run(train=False), "in block leaf(word: i32)", "node 1 of example 1")
+        raised(IndexingError, g.flush, "node 1 of example 1")
+
+
+def test_a_nan_is_named():
+    s = step(nan_guard=True)
+    table.set_value(np.full((6, 4), 2, "float32"))
+    with fd.record(s) as g:
+        for word in (1, 2):
+            g.example()
+            g.logs(g.leaf(word))
+        assert g.run() == 0
+        table.set_value(np.array([[2.0] * 4, [2.0] * 4, [1.0, 2, 2, 2], *[[2.0] * 4] * 3], "float32"))
+        raised(NonFiniteError, g.run, "block logs, node 1 of example 1: its result is not finite")
+
+
+def test_bodies():
+    def wrong(**ports):
+        return lambda fn: fd.block(out=State, **ports)(fn).batched
+
+    raised(InputError, lambda: wrong(s=State)(lambda s: dict(h=s.x, c=s.c)), "s has no field 'x': it is State")
+    raised(InputError, lambda: wrong(s=State)(lambda s: dict(h=s.h)), "returns no 'c'")
+    raised(InputError, lambda: wrong(s=State)(lambda s: dict(h=s.h, c=s.c, d=s.c)), "returns 'd', which")
+    raised(InputError, lambda: wrong(s=State)(lambda s: s.h), "returns Tensor, its output is State")
+    raised(ShapeError, lambda: wrong(s=State)(lambda s: (s.h[:2], s.c)), "result 'h' is f32[2], its type says f32[4]")
+    raised(InputError, lambda: wrong(k=fd.Many(State))(lambda k: (k.h, k.c)), "the result is another for each child")
+    raised(InputError, lambda: wrong(s=State)(lambda s: ("a", s.c)), "result 'h' is not an array but str")
+
+
+def test_declarations():
+    raised(InputError, lambda: fd.block(out=State)(lambda x: x), "port x has no type")
+    raised(InputError, lambda: fd.block(out="State")(lambda: 0), "out must be a type, not 'State'")
+    raised(InputError, lambda: fd.block(out=State, y=State)(lambda x: x), "has no port 'y'")
+    raised(InputError, lambda: fd.block(out=State, a=fd.Many(State), b=fd.Many(State))(lambda a, b: a), "several ports")
+    raised(InputError, lambda: fd.Struct("S"), "S has no fields")
+    raised(InputError, lambda: fd.Struct("S", x=3), "S.x must be an array type")
+    raised(InputError, lambda: fd.Attr(State), "an attribute is an array type")
+    raised(InputError, lambda: fd.Many(3), "fd.Many takes a type")
+
+
+def test_models():
+    raised(InputError, lambda: fd.compile([logs]), "no block makes what port s takes, State")
+    raised(InputError, lambda: fd.compile(3), "a model of blocks, or a list of blocks, not 3")
+    raised(InputError, lambda: step(schedule="deep"), "no schedule is called 'deep'")
+    raised(InputError, lambda: step(leaf, leaf, fd.lib.embed(table, "leaf")), "a block is called 'leaf', and so is")
+    raised(InputError, lambda: step(fd.lib.embed(table, "run")), "and so is a method of recorded graphs")
+    raised(InputError, lambda: step(params=[3]), "params holds int 3, not a state")
+    raised(InputError, lambda: step().encode([1]), "there is no model", "with fd.record(step) as g")
+    raised(InputError, lambda: leaf(1, 2), "block leaf takes 1 arguments, not 2")
+    raised(InputError, lambda: leaf(wort=1), "has no port 'wort'", "did you mean 'word'?")
+    model = fd.OneOf(len, {1: fd.Nth(0) >> leaf(fd.InputTransform(int)), 2: node(fd.Nth(0), fd.Nth(1))})
+    raised(InputError, lambda: fd.compile(model).encode([[1], [3, 4]]), "there is no node 3 yet", "in example 1: [3, 4]")
+    s = fd.compile(model)
+    raised(InputError, lambda: s.encode([[1]])[3], "there are 1 examples, not one with number 3")
+    with fd.record(s) as g:
+        raised(InputError, lambda: g.run(train=True), "there is no optimizer to train with")
