@@ -1,5 +1,7 @@
 """Combinators say what the same Python says, with blocks in the place of its operations."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -75,7 +77,7 @@ def test_map_fold_rnn_and_reduce():
     assert results(numbers >> fd.RNN(add, zero, reverse=True), [[1.0, 2.0, 3.0]]) == [6.0, 5.0, 3.0]
     assert results(numbers >> fd.Reduce(add, zero), lists()) == [sum(x) for x in lists()]
     assert results(numbers >> fd.Reduce(sub), [[8.0, 1.0, 2.0]]) == [(8 - 1) - 2]
-    with pytest.raises(sc.errors.InputError, match="fd.Reduce of an empty sequence"):
+    with pytest.raises(sc.errors.InputError, match=r"fd\.Reduce of an empty sequence"):
         results(numbers >> fd.Reduce(add), [[]])
 
 
@@ -87,7 +89,7 @@ def test_zip_zipwith_broadcast_and_ngrams():
     each = fd.AllOf(fd.Map(number), fd.Broadcast(fd.Length() >> number)) >> fd.ZipWith(mul)
     assert results(each, lists()) == flat([v * len(x) for v in x] for x in lists())
     grams = fd.Map(number) >> fd.NGrams(2) >> fd.Map(sub)
-    assert results(grams, lists()) == flat([a - b for a, b in zip(x, x[1:])] for x in lists())
+    assert results(grams, lists()) == flat([a - b for a, b in itertools.pairwise(x)] for x in lists())
 
 
 def test_one_of_optional_record_and_items():

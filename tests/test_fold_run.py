@@ -119,7 +119,8 @@ def test_every_arity(arity):
         np.testing.assert_allclose(g.value(total), rows.sum(axis=0), atol=1e-14)
         np.testing.assert_allclose(g.value(mean), rows.sum(axis=0) / max(arity, 1), atol=1e-14)
         p = np.exp(rows @ np.full(H, 0.5))
-        np.testing.assert_allclose(g.value(att), (p / p.sum()) @ rows + 0.5 * arity if arity else np.zeros(H), atol=1e-13)
+        found = (p / p.sum()) @ rows + 0.5 * arity if arity else np.zeros(H)
+        np.testing.assert_allclose(g.value(att), found, atol=1e-13)
         if arity:
             np.testing.assert_array_equal(g.value(most), rows.max(axis=0))
 

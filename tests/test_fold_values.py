@@ -151,7 +151,8 @@ def test_several_blocks_at_one_table_share_its_rows():
         for k in range(4):
             expected[k] += 2 * e[k] + 2 * e[k] * e[1] ** 2
             expected[1] += 2 * e[1] * e[k] ** 2
-        assert g.run(train=False) == pytest.approx(sum((e[k] ** 2).sum() + ((e[k] * e[1]) ** 2).sum() for k in range(4)))
+        total = sum((e[k] ** 2).sum() + ((e[k] * e[1]) ** 2).sum() for k in range(4))
+        assert g.run(train=False) == pytest.approx(total)
         (rows,) = g.gradients()[1].values()
     assert sorted(rows.rows) == [0, 1, 2, 3]
     found = np.zeros_like(e)

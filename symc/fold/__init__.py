@@ -7,6 +7,7 @@ only integers. A minibatch of such graphs is scheduled natively, and runs native
 from symc.fold import lib
 from symc.fold.block import Block, block, loss
 from symc.fold.combinators import (
+    RNN,
     AllOf,
     Broadcast,
     Combinator,
@@ -25,7 +26,6 @@ from symc.fold.combinators import (
     OneOf,
     Optional,
     Pipe,
-    RNN,
     Rec,
     Record,
     Reduce,
@@ -40,8 +40,9 @@ from symc.fold.types import Array, Attr, Many, Struct, f32, f64, i32, i64
 from symc.fold.types import Record as Value
 
 __all__ = [
-    "AllOf", "Array", "Attr", "Batch", "Block", "Broadcast", "Combinator", "Composition", "Constant", "Dataset", "Fold",
-    "ForwardDeclaration", "GetItem", "InputTransform", "Length", "Many", "Map", "Metric", "NGrams", "Nth", "OneHot",
-    "OneOf", "Optional", "Pipe", "RNN", "Rec", "Record", "Recording", "Reduce", "Slice", "SparseRows", "Step", "Struct",
-    "Value", "Zip", "ZipWith", "block", "compile", "f32", "f64", "i32", "i64", "lib", "lockstep", "loss", "record", "self_",
+    "RNN", "AllOf", "Array", "Attr", "Batch", "Block", "Broadcast", "Combinator", "Composition", "Constant",
+    "Dataset", "Fold", "ForwardDeclaration", "GetItem", "InputTransform", "Length", "Many", "Map", "Metric",
+    "NGrams", "Nth", "OneHot", "OneOf", "Optional", "Pipe", "Rec", "Record", "Recording", "Reduce", "Slice",
+    "SparseRows", "Step", "Struct", "Value", "Zip", "ZipWith", "block", "compile", "f32", "f64", "i32", "i64",
+    "lib", "lockstep", "loss", "record", "self_",
 ]  # fmt: skip

@@ -160,8 +160,8 @@ def block(fn: Callable[..., Any] | None = None, *, out: Type | None = None, **po
     """``@fd.block(out=State)``: a block of a function of one instance.
 
     Ports are the parameters of the function, typed by annotations (``left: State``, ``word: fd.Attr(fd.i32)``,
-    ``kids: fd.Many(State)``) or by keywords of the same names. ``out``: the type of the result; of a struct the function
-    returns a dict of its fields, or a tuple in their order.
+    ``kids: fd.Many(State)``) or by keywords of the same names. ``out``: the type of the result; of a struct the
+    function returns a dict of its fields, or a tuple in their order.
     """
     if fn is None:
         return lambda fn: block(fn, out=out, **ports)
@@ -188,8 +188,8 @@ def _ports(fn: Callable[..., Any], given: Mapping[str, Any]) -> tuple[Port, ...]
     try:
         parameters = inspect.signature(fn, eval_str=True).parameters
     except NameError as e:
-        raise InputError(f"block {fn.__name__}: the annotations name {e.name!r}, which is not global",
-                         where=[caller()], help=f"give the ports as keywords: fd.block(out=..., {e.name}=...)") from None
+        raise InputError(f"block {fn.__name__}: the annotations name {e.name!r}, which is not global", where=[caller()],
+                         help="give the types of ports as keywords: fd.block(out=..., x=...)") from None
     for name in given:
         if name not in parameters:
             raise InputError(f"block {fn.__name__} has no port {name!r}", where=[caller()],

@@ -91,8 +91,9 @@ def merge(e: I, picked: I, nptr: I, mptr: I, op_in: I, aptr_in: I, args_in: I, a
 
 def prepare(n: I, m: I, nb: I, ports: I, op: I, aptr: I, args: I, singles: I, depth: I, uptr: I, users: I, cursor: I,
             counts: I, many: I, sums: I, rank: I, reach: I, ibase: I, mbase: I, abase: I) -> None:
-    """Depths, users of nodes (an argument below 0 is a row that is there already), instances of blocks and where their arguments will lie, and an order of blocks in which
-    none comes before one that it is made of (they share a rank where each is made of the other)."""
+    """Depths, users of nodes (an argument below 0 is a row that is there already), instances of blocks and where their
+    arguments will lie, and an order of blocks in which none comes before one that it is made of (they share a rank
+    where each is made of the other)."""
     for b in range(nb):
         counts[b] = 0
         many[b] = 0

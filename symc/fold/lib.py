@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import symc.numpy_api as np_
+from symc import numpy_api
 from symc.errors import InputError
 from symc.fold.block import Block, Port
 from symc.fold.types import Array, Struct, Type, i32
 from symc.special import expit
 from symc.tensors.callsite import caller
 from symc.tensors.tensor import Tensor
+
+np_: Any = numpy_api
 
 
 def _block(name: str, fn: Any, out: Type, **ports: Port) -> Block:
@@ -23,7 +25,7 @@ def _block(name: str, fn: Any, out: Type, **ports: Port) -> Block:
 
 def embed(table: Tensor, name: str = "embed") -> Block:
     """A row of a table, by number."""
-    n, *shape = table.value.type.shape  # type: ignore[union-attr]
+    _, *shape = table.value.type.shape  # type: ignore[union-attr]
     return _block(name, lambda word: table[word], Array(table.dtype, tuple(shape)), word=Port("word", "attr", i32))
 
 
@@ -67,8 +69,9 @@ def affine(w: Tensor, b: Tensor | None = None, activation: Any = None, name: str
 
 
 def lstm(state: Struct, x: Array, w: Tensor, u: Tensor, b: Tensor, name: str = "lstm") -> Block:
-    """The cell of an LSTM: of a state with fields h and c, and a vector. ``w``: [x, 4h], ``u``: [h, 4h], ``b``: [4h], for
-    the gates input, forget, output and the new value."""
+    """The cell of an LSTM: of a state with fields h and c, and a vector. ``w``: [x, 4h], ``u``: [h, 4h], ``b``: [4h],
+    for the gates input, forget, output and the new value."""
+
     def fn(s: Any, x: Any) -> Any:
         i, f, o, g = np_.split(x @ w + s.h @ u + b, 4)
         c = expit(f) * s.c + expit(i) * np_.tanh(g)
@@ -79,6 +82,7 @@ def lstm(state: Struct, x: Array, w: Tensor, u: Tensor, b: Tensor, name: str = "
 
 def gru(h: Array, x: Array, w: Tensor, u: Tensor, b: Tensor, name: str = "gru") -> Block:
     """The cell of a GRU. ``w``: [x, 3h], ``u``: [h, 3h], ``b``: [3h], for the gates reset, update and the new value."""
+
     def fn(h: Any, x: Any) -> Any:
         (r, z, n), (hr, hz, hn) = np_.split(x @ w + b, 3), np_.split(h @ u, 3)
         update = expit(z + hz)
@@ -88,8 +92,9 @@ def gru(h: Array, x: Array, w: Tensor, u: Tensor, b: Tensor, name: str = "gru") 
 
 
 def tree_lstm(state: Struct, u: Tensor, f: Tensor, b: Tensor, name: str = "tree_lstm") -> Block:
-    """A node of a binary Tree-LSTM. ``u``: [2h, 3h], for the gates input, output and the new value, ``f``: [2h, 2h], for
-    the two forget gates, ``b``: [5h]."""
+    """A node of a binary Tree-LSTM. ``u``: [2h, 3h], for the gates input, output and the new value, ``f``: [2h, 2h],
+    for the two forget gates, ``b``: [5h]."""
+
     def fn(left: Any, right: Any) -> Any:
         both = np_.concatenate([left.h, right.h])
         n = u.shape[1]

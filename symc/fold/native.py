@@ -219,7 +219,7 @@ finish:
 
 @functools.cache
 def runner() -> tuple[Callable[[int], int], int, int]:
-    """``run(address of the words of Ctx)``, which is 0 or what a frame stopped with; and the interpreter's functions."""
+    """``run(address of the words of Ctx)``: 0, or what a frame stopped with; and the interpreter's functions."""
     digest = hashlib.sha256(_RUNNER.encode()).hexdigest()[:16]
     address = load_module(f"symc.fold.{digest}", lambda: _RUNNER, 2)("fold_run")
     run, prepare = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in executor())  # type: ignore[arg-type]
@@ -232,7 +232,7 @@ def address(a: np.ndarray) -> int:
 
 
 class Kernel:
-    """A function in the subset of Python that kernels are written in. ``numbers`` come first, then arrays: ``dtypes``."""
+    """A function in the subset of Python that kernels are written in. Numbers come first, then arrays of ``dtypes``."""
 
     def __init__(self, fn: Callable[..., Any], numbers: int, dtypes: str):
         text = inspect.getsource(fn)

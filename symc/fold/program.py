@@ -7,22 +7,24 @@ run, so that what is computed last reads all of it in one piece.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from symc.errors import ExecutionError, InputError, InternalError, SymcError
-from symc.fold.block import Block, N, Tag
-from symc.fold.memory import Buffer, Memory
+from symc.errors import InputError, SymcError
 from symc.fold import kernels
+from symc.fold.block import Block, Tag
+from symc.fold.memory import Memory
 from symc.fold.native import Ctx, Kernel, Rec, address, runner
 from symc.fold.schedule import Blocks, Graph, Schedule, Workspace, check_schedule, every_record, schedule
 from symc.fold.script import Call, Place, Script, leading
-from symc.fold.split import Job, Lookup, Split, lookups_of, split
-from symc.fold.types import Array
+from symc.fold.split import Job, Split, is_state, lookups_of, split
+from symc.fold.split import job as new_job
 from symc.ir.record import dataclass
+from symc.ir.traverse import postorder
 from symc.ir.value import Value
 from symc.runtime.cpu.executor import aligned
 from symc.runtime.cpu.native.executor_ir import GROW
@@ -76,7 +78,7 @@ class Program:
             self.memory.buffer(("attr", k, p.name), p.type.dtype, p.type.shape, lambda s: int(s.counts[k]))
         for j, p in enumerate(block.ones):
             at = k * self.table.ports + j
-            self.memory.word_for(("index", k, p.name), lambda s: s.index, lambda s, at=at: int(s.ibase[at]))
+            self.memory.word_for(("index", k, p.name), lambda s: s.index, _first(at))
         if block.many:
             self.memory.word_for(("index", k, block.many.name), lambda s: s.index, lambda s: int(s.mbase[k]))
             self.memory.word_for(("local", k), lambda s: s.local, lambda s: int(s.mbase[k]))
@@ -154,8 +156,6 @@ class Program:
             job = self.splits[k].fwd_save
             read = {*self.splits[k].bwd.inputs, *self.splits[k].pgrad.inputs}
         else:
-            from symc.fold.split import job as new_job
-
             outputs = {("out", f): v for f, v in zip(block.out.fields, block.batched.outputs, strict=True)}
             job, read = new_job(leaves, outputs), set()
         here: dict[Tag, Place] = {}
@@ -164,16 +164,16 @@ class Program:
                 tag = ("port", p.name, f)
                 if tag in job.inputs or tag in read:
                     target = self._kept(k, tag, leaves[tag])
-                    index = self._place(("index", k, p.name), np.int64, (), target.start, target.count)
-                    source = self._place(("out", self.of_type[p.type], f), a.dtype, a.shape, Rec.ZERO, target.count)
+                    index = self._place(("index", k, p.name), np.int64, (), target.start, target.rows)
+                    source = self._place(("out", self.of_type[p.type], f), a.dtype, a.shape, Rec.ZERO, target.rows)
                     here[tag] = script.gather(index, source, target, near=tag not in read)
         self._finish(k, script, "fwd_save" if train else "fwd", job, here)
 
-    def _finish(self, k: int, script: Script, kind: str, job: Job, here: Mapping[Tag, Place], whole: bool = False) -> None:
+    def _finish(self, k: int, script: Script, kind: str, job: Job, here: Mapping[Tag, Place]) -> None:
         """The call of a job, each value computed into the place of its first tag, and copies to those of others."""
 
         def place(tag: Tag, v: Value) -> Place:
-            return here.get(tag) or self.place(k, tag, v, whole)
+            return here.get(tag) or self.place(k, tag, v)
 
         results: dict[Value, Place] = {}
         copies: list[tuple[Value, Place]] = []
@@ -196,7 +196,7 @@ class Program:
                 source = place(given[v], v) if v in given else results[v]
                 p = next(p for p in self.blocks[k].values if p.name == tag[1])
                 start = Rec.ELEMENT if p.kind == "many" else Rec.PLACE
-                index = self._place(("index", k, p.name), np.int64, (), start, source.count)
+                index = self._place(("index", k, p.name), np.int64, (), start, source.rows)
                 t = self.of_type[p.type]
                 script.scatter_add(index, source, self._place(("seed", t, tag[2]), v.dtype, source.shape, 0, 0))
 
@@ -327,7 +327,7 @@ class Program:
 
     def _failing(self, s: Schedule, k: int, call: Call, record: np.ndarray, inputs: Sequence[np.ndarray]) -> str:
         """The first node of a batch that fails alone, as its owner calls it."""
-        if any(isinstance(p, Place) and p.count != Rec.COUNT for p in call.inputs):
+        if any(isinstance(p, Place) and p.rows != Rec.COUNT for p in call.inputs):
             return f", one of {int(record[Rec.COUNT])} instances"
         for i in range(int(record[Rec.COUNT])):
             try:
@@ -337,14 +337,16 @@ class Program:
         return ""
 
     def _array(self, p: Place | int, record: np.ndarray) -> np.ndarray:
-        import ctypes
-
         if isinstance(p, int):
             return ctypes.cast(self.memory.get(p), ctypes.py_object).value
-        shape = (int(record[p.count]), *p.shape)
+        shape = (int(record[p.rows]), *p.shape)
         start = self.memory.get(p.base) + int(record[p.start]) * p.row_bytes
-        memory = (ctypes.c_char * (shape[0] * p.row_bytes)).from_address(start)
+        memory: Any = (ctypes.c_char * (shape[0] * p.row_bytes)).from_address(start)
         return np.frombuffer(memory, p.dtype).reshape(shape)
+
+
+def _first(at: int) -> Callable[[Schedule], int]:
+    return lambda s: int(s.ibase[at])
 
 
 class Rows:
@@ -369,7 +371,4 @@ class Rows:
 
 
 def _states(block: Block) -> list[Value]:
-    from symc.fold.split import is_state
-    from symc.ir.traverse import postorder
-
     return [v for v in postorder(block.batched.outputs) if is_state(v)]

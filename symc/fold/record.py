@@ -11,6 +11,7 @@ from symc.errors import InputError, did_you_mean
 from symc.fold.block import Block
 from symc.fold.program import Attrs
 from symc.fold.schedule import Graph, merged
+from symc.fold.types import Array
 from symc.tensors.callsite import caller
 
 #: A node of a graph that is being recorded.
@@ -66,7 +67,7 @@ class Recorder:
                 given = self._bound(block, names, given, named)
             found: list[Node] = []
             for j, p, keep in plan:
-                x = given[j]
+                x: Any = given[j]
                 if keep is None:
                     if p.kind == "one":
                         x = (x,)
@@ -99,8 +100,9 @@ class Recorder:
         wrong = [n for n in named if n not in names or n in found]
         missing = [n for n in names if n not in found and n not in named]
         if wrong or missing or len(given) > len(names):
-            what = (f"no port {wrong[0]!r}" if wrong and wrong[0] not in names else f"port {wrong[0]} given twice" if wrong
-                    else f"nothing at port {missing[0]}" if missing else f"{len(given)} arguments")
+            what = f"nothing at port {missing[0]}" if missing else f"{len(given)} arguments"
+            if wrong:
+                what = f"port {wrong[0]} twice" if wrong[0] in names else f"no port {wrong[0]!r}"
             raise InputError(f"block {block.name} takes {len(names)} arguments, but got {what}{self._where()}",
                              where=[caller()], help=f"it is {block!r}")
         return [found[n] if n in found else named[n] for n in names]
@@ -132,7 +134,7 @@ class Recorder:
         try:
             given = np.array(values) if values else np.empty(0, a.dtype)
             found = given.reshape(len(values), *a.shape).astype(a.dtype, copy=False)
-            if given.dtype.kind not in "biuf" or (a.dtype.kind in "iu" and not np.array_equal(found.ravel(), given.ravel())):
+            if not _holds(a, given, found.reshape(given.shape)):
                 raise ValueError
         except (ValueError, TypeError):
             raise InputError(f"block {block.name}: attribute {key[1]} is {a}, but was given {_odd(values, a)}",
@@ -140,12 +142,17 @@ class Recorder:
         return found
 
 
+def _holds(a: Array, given: np.ndarray, found: np.ndarray) -> bool:
+    """Whether nothing is lost but digits of floats."""
+    return given.dtype.kind in "biuf" and (a.dtype.kind not in "iu" or bool((found == given).all()))
+
+
 def _odd(values: Sequence[Any], a: Any) -> str:
     """The first value that is not of a type."""
     for v in values:
         try:
             x = np.asarray(v)
-            if x.shape != a.shape or x.dtype.kind not in "biuf" or (a.dtype.kind in "iu" and (x != x.astype(a.dtype)).any()):
+            if x.shape != a.shape or not _holds(a, x, x.astype(a.dtype)):
                 return f"{v!r:.40}"
         except (ValueError, TypeError):
             return f"{v!r:.40}"

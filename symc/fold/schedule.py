@@ -8,8 +8,6 @@ waits for runs first, and what nothing waits for runs once, at the end. "auto" t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from symc.errors import InputError, did_you_mean
@@ -54,9 +52,9 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """``records``: of batches, a row each (``Rec``). By block, from ``abase`` on: the rows of instances, their nodes and
-    places of attributes; from ``ibase`` and ``mbase`` on what arguments there are. ``row``: of nodes, in the arenas of
-    their types; ``sizes``: of these; ``counts`` and ``many``: instances, and ragged arguments, of blocks."""
+    """``records``: of batches, a row each (``Rec``). By block, from ``abase`` on: the rows of instances, their nodes
+    and places of attributes; from ``ibase`` and ``mbase`` on what arguments there are. ``row``: of nodes, in the arenas
+    of their types; ``sizes``: of these; ``counts`` and ``many``: instances, and ragged arguments, of blocks."""
 
     how: str
     records: np.ndarray
@@ -140,14 +138,14 @@ def schedule(g: Graph, blocks: Blocks, how: str = "auto", space: Workspace | Non
         if how == "depth":
             _by_depth.run(n, nb, op, depth, counts, cursor, after, *made, found)
         else:
-            _by_agenda.run(n, nb, int(how == "strata"), op, aptr, args, uptr, users, counts, sums, rank, cursor, after, head,
-                           tail, ready, *made, found)
+            _by_agenda.run(n, nb, int(how == "strata"), op, aptr, args, uptr, users, counts, sums, rank, cursor, after,
+                           head, tail, ready, *made, found)
         return int(space.view(found, 1)[0]), made
 
     tried = {name: ordered(name) for name in (("depth", "strata", "agenda") if how == "auto" else (how,))}
     best = min(tried, key=lambda name: tried[name][0])  # every row costs the same: what differs is the batches
     batches, made = tried[best]
-    row, index, local, whole, attr_at, row_at, node_at = lists = space.take(n, m, m, m, n, n, n)
+    row, index, local, whole, attr_at, row_at, node_at = space.take(n, m, m, m, n, n, n)
     (records,) = space.take(batches * Rec.WORDS)
     view = space.view
     view(sizes, blocks.count)[:] = 0 if before is None else before
@@ -155,11 +153,11 @@ def schedule(g: Graph, blocks: Blocks, how: str = "auto", space: Workspace | Non
               place, element, row, records, index, local, whole, attr_at, row_at, node_at)
     return Schedule(
         best, view(records, batches * Rec.WORDS).reshape(batches, Rec.WORDS), view(row, n), view(sizes, blocks.count),
-        *[view(a, nb) for a in (counts, many, abase)], view(ibase, nb * ports), view(mbase, nb),
-        *[view(a, k) for a, k in zip(lists[1:], (m, m, m, n, n, n))])
+        view(counts, nb), view(many, nb), view(abase, nb), view(ibase, nb * ports), view(mbase, nb), view(index, m),
+        view(local, m), view(whole, m), view(attr_at, n), view(row_at, n), view(node_at, n))
 
 
-def every_record(counts: Sequence[int], many: Sequence[int]) -> np.ndarray:
+def every_record(counts: np.ndarray, many: np.ndarray) -> np.ndarray:
     """For each block a batch of all its instances."""
     out = np.zeros((len(counts), Rec.WORDS), np.int64)
     out[:, Rec.BLOCK], out[:, Rec.COUNT], out[:, Rec.ELEMENTS] = np.arange(len(counts)), counts, many

@@ -15,7 +15,7 @@ import numpy as np
 from symc.driver.compile import compile as compile_function
 from symc.errors import InputError
 from symc.fold import kernels
-from symc.fold.block import M, N, Block, Tag
+from symc.fold.block import Block, M, N, Tag
 from symc.fold.memory import Memory
 from symc.fold.native import ARGUMENT, FRAME, OPERAND, STOP, Kernel, Rec, address
 from symc.fold.split import Job
@@ -29,12 +29,12 @@ _HEADER, _DIMS = 16, 6
 
 
 class Place(NamedTuple):
-    """Where the rows of a batch lie: ``base + start * row_bytes``, as many as ``count`` says (words of ``Rec``)."""
+    """Where the rows of a batch lie: ``base + start * row_bytes``, as many as ``rows`` says (words of ``Rec``)."""
 
     base: int
     start: int
     row_bytes: int
-    count: int
+    rows: int
     dtype: Any
     shape: tuple[int, ...]
 
@@ -52,8 +52,9 @@ class Call(NamedTuple):
 @functools.cache
 def row_kernel(name: str, dtype: str) -> Kernel:
     """A kernel that moves rows: of a dtype if it adds, of integers of that size if it copies."""
-    fn, numbers, words = getattr(kernels, name), {"gather": 6}.get(name, 2), {"gather": 1, "scatter_add": 1}.get(name, 0)
-    return Kernel(fn, numbers, "i8 " * words + f"{dtype} {dtype}" + " i8" * (name == "gather"))
+    kinds = {"gather": (6, "i8 {0} {0} i8"), "scatter_add": (2, "i8 {0} {0}"), "copy_rows": (2, "{0} {0}")}
+    numbers, arrays = kinds[name]
+    return Kernel(getattr(kernels, name), numbers, arrays.format(dtype))
 
 
 def _bits(p: Place) -> tuple[str, int]:
@@ -91,7 +92,7 @@ class Script:
 
     def copy(self, source: Place, target: Place) -> None:
         dtype, w = _bits(source)
-        self.kernel(row_kernel("copy_rows", dtype), (0, 0, source.count, 1), (w, 0, Rec.ZERO, 0), self._row(source),
+        self.kernel(row_kernel("copy_rows", dtype), (0, 0, source.rows, 1), (w, 0, Rec.ZERO, 0), self._row(source),
                     self._row(target))
 
     def gather(self, index: Place, source: Place, target: Place, near: bool) -> Place:
@@ -99,14 +100,14 @@ class Script:
         dtype, w = _bits(source)
         word = self.memory.word()
         whole = (0, source.base, Rec.ZERO, 0)
-        self.kernel(row_kernel("gather", dtype), (0, 0, index.count, 1), (w, 0, Rec.ZERO, 0),
+        self.kernel(row_kernel("gather", dtype), (0, 0, index.rows, 1), (w, 0, Rec.ZERO, 0),
                     (int(near), 0, Rec.ZERO, 0), (source.row_bytes, 0, Rec.ZERO, 0), whole, self._row(target),
                     self._row(index), whole, self._row(target), (self.memory.address + 8 * word, 0, Rec.ZERO, 0))
         return target._replace(base=word, start=int(Rec.ZERO))
 
     def scatter_add(self, index: Place, source: Place, target: Place) -> None:
         w = source.row_bytes // source.dtype.itemsize
-        self.kernel(row_kernel("scatter_add", source.dtype.str[1:]), (0, 0, index.count, 1), (w, 0, Rec.ZERO, 0),
+        self.kernel(row_kernel("scatter_add", source.dtype.str[1:]), (0, 0, index.rows, 1), (w, 0, Rec.ZERO, 0),
                     self._row(index), self._row(source), (0, target.base, Rec.ZERO, 0))
 
     # --- functions ----------------------------------------------------------------------------------------------------
@@ -117,7 +118,8 @@ class Script:
         object."""
         leaves, made = job.closed()
         outputs = [results[v] for v in dict.fromkeys(job.outputs.values()) if v in results]
-        function = compile_function(tuple(map(Tensor, made)), list(map(Tensor, leaves)), name=name, threads=self.threads)
+        function = compile_function(tuple(map(Tensor, made)), list(map(Tensor, leaves)), name=name,
+                                    threads=self.threads)
         inputs: list[Place | int] = [place(t, v) for t, v in job.inputs.items()]
         frames = function._calling._frames
         found = frames.code.made() if isinstance(frames, Frames) else None

@@ -40,8 +40,8 @@ class Lookup:
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """A function to be compiled. Values by tag; a value that several tags name is computed once. ``back``: it multiplies
-    with transposed states, batch by batch."""
+    """A function to be compiled. Values by tag; a value that several tags name is computed once. ``back``: it
+    multiplies with transposed states, batch by batch."""
 
     inputs: Mapping[Tag, Value]
     outputs: Mapping[Tag, Value]
@@ -73,7 +73,8 @@ def is_state(v: Value) -> bool:
 
 def lookups_of(block: Block) -> tuple[list[Lookup], set[Value]]:
     """The lookups of a block, and the states that it reads otherwise."""
-    found, dense = [], set()
+    found: list[Lookup] = []
+    dense: set[Value] = set()
     order = postorder(block.batched.outputs)
     for v in order:
         if v.op.name == "gather" and is_state(v.operands[0]) and v.attrs["axes"] == (0,) and len(v.operands) == 2:
@@ -98,7 +99,7 @@ def split(block: Block, params: Collection[Value], sparse: Collection[Value]) ->
     stable, ends = stabilized([outputs["out", f] for f in seeds], wrt)
     grads: list[Value | None] = list(vjp(stable, ends, list(seeds.values()))) if seeds and wrt else [None] * len(wrt)
     gin = {("gin", *t[1:]): g for t, g in zip(ports, grads) if g is not None}
-    gp = {("gparam", p): g for p, g in zip(dense, grads[len(ports):]) if g is not None}
+    gp: dict[Tag, Value] = {("gparam", p): g for p, g in zip(dense, grads[len(ports):]) if g is not None}
     for k, (x, g) in enumerate(zip(found, grads[len(ports) + len(dense) :], strict=True)):
         if g is not None:
             gp["rows", k], gp["index", k] = g, x.index

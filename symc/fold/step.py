@@ -179,7 +179,10 @@ class Step:
         self._update(*arrays)
 
     def _compiled_update(self) -> Any:
-        p, inputs, grads, params = self.program, [], [], []
+        p = self.program
+        inputs: list[Tensor] = []
+        grads: list[Any] = []
+        params: list[SharedVariable] = []
 
         def leaf(name: str, dtype: Any, shape: tuple) -> Tensor:
             inputs.append(Tensor(register_leaf(fresh_input(TensorType(np.dtype(dtype), shape)), Leaf(name))))
