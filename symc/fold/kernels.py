@@ -90,10 +90,10 @@ def merge(e: I, picked: I, nptr: I, mptr: I, op_in: I, aptr_in: I, args_in: I, a
 
 
 def prepare(n: I, m: I, nb: I, ports: I, op: I, aptr: I, args: I, singles: I, depth: I, uptr: I, users: I, cursor: I,
-            counts: I, many: I, sums: I, rank: I, reach: I, ibase: I, mbase: I, abase: I) -> None:
+            counts: I, many: I, sums: I, rank: I, reach: I, ibase: I, mbase: I, abase: I, found: I) -> None:
     """Depths, users of nodes (an argument below 0 is a row that is there already), instances of blocks and where their
     arguments will lie, and an order of blocks in which none comes before one that it is made of (they share a rank
-    where each is made of the other)."""
+    where each is made of the other: then ``found`` is 1)."""
     for b in range(nb):
         counts[b] = 0
         many[b] = 0
@@ -131,11 +131,14 @@ def prepare(n: I, m: I, nb: I, ports: I, op: I, aptr: I, args: I, singles: I, de
                         reach[a * nb + b] = 1
     at = 0
     node = 0
+    found[0] = 0
     for b in range(nb):
         above = 1
         for a in range(nb):
             if a != b and reach[a * nb + b] > 0:
                 above = above + 1
+                if reach[b * nb + a] > 0:
+                    found[0] = 1
         rank[b] = above
         abase[b] = node
         node = node + counts[b]
@@ -264,24 +267,30 @@ def rows(nb: I, batches: I, ports: I, words: I, aptr: I, args: I, apos: I, type_
         records[at + 2] = trow[of]
         records[at + 3] = place[kind]
         records[at + 4] = element[kind]
+        top = trow[of]
+        behind = place[kind]
+        before = abase[kind] + behind
+        single = singles[kind]
+        port = kind * ports
+        e = element[kind]
+        many = mbase[kind]
         for k in range(size[s]):
             i = order[done + k]
-            row[i] = trow[of] + k
-            p = place[kind] + k
-            attr_at[abase[kind] + p] = apos[i]
-            row_at[abase[kind] + p] = trow[of] + k
-            node_at[abase[kind] + p] = i
+            row[i] = top + k
+            attr_at[before + k] = apos[i]
+            row_at[before + k] = top + k
+            node_at[before + k] = i
             first = aptr[i]
-            for j in range(singles[kind]):
+            for j in range(single):
                 arg = args[first + j]
-                index[ibase[kind * ports + j] + p] = row[arg] if arg >= 0 else -1 - arg
-            for j in range(first + singles[kind], aptr[i + 1]):
-                e = mbase[kind] + element[kind]
+                index[ibase[port + j] + behind + k] = row[arg] if arg >= 0 else -1 - arg
+            for j in range(first + single, aptr[i + 1]):
                 other = args[j]
-                index[e] = row[other] if other >= 0 else -1 - other
-                local[e] = k
-                whole[e] = p
-                element[kind] = element[kind] + 1
+                index[many + e] = row[other] if other >= 0 else -1 - other
+                local[many + e] = k
+                whole[many + e] = behind + k
+                e = e + 1
+        element[kind] = e
         records[at + 5] = element[kind] - records[at + 4]
         records[at + 6] = 0
         trow[of] = trow[of] + size[s]

@@ -3,7 +3,8 @@
 A schedule takes integers to integers, in native code: graphs of a minibatch to batches and rows. "depth" runs nodes of
 one block and depth together (TensorFlow Fold's rule), "agenda" what is ready, the block of least average depth first
 (DyNet's), "strata" the agenda with blocks in the order in which they are made of each other: what everything else
-waits for runs first, and what nothing waits for runs once, at the end. "auto" takes the one that costs least.
+waits for runs first, and what nothing waits for runs once, at the end. "auto" takes what makes the fewest batches:
+strata, where no two blocks are made of each other, else the best of the three.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from symc.ir.record import dataclass
 SCHEDULES = ("auto", "depth", "agenda", "strata")
 _I = "i8 "
 
-_prepare = Kernel(kernels.prepare, 4, _I * 16)
+_prepare = Kernel(kernels.prepare, 4, _I * 17)
 _by_depth = Kernel(kernels.by_depth, 2, _I * 9)
 _by_agenda = Kernel(kernels.by_agenda, 3, _I * 17)
 _rows = Kernel(kernels.rows, 4, _I * 22)
@@ -131,7 +132,9 @@ def schedule(g: Graph, blocks: Blocks, how: str = "auto", space: Workspace | Non
     counts, many, sums, rank, mbase, abase, head, tail, ready, place, element = space.take(*[nb] * 11)
     reach, ibase, found, sizes = space.take(nb * nb, nb * ports, 1, blocks.count)
     _prepare.run(n, m, nb, ports, op, aptr, args, singles, depth, uptr, users, cursor, counts, many, sums, rank, reach,
-                 ibase, mbase, abase)
+                 ibase, mbase, abase, found)
+    if how == "auto" and not space.view(found, 1)[0]:
+        how = "strata"  # a batch a link of the longest chain of each block: no schedule makes fewer
 
     def ordered(how: str) -> tuple[int, list[int]]:
         made = space.take(n, n, n)
