@@ -129,5 +129,7 @@ def test_models():
     raised(InputError, lambda: fd.compile(model).encode([[1], [3, 4]]), "no node 3 yet", "in example 1: [3, 4]")
     s = fd.compile(model)
     raised(InputError, lambda: s.encode([[1]])[3], "there are 1 examples, not one with number 3")
+    data = fd.compile(fd.InputTransform(int) >> leaf).encode([1])
+    raised(InputError, lambda: s.loss(data), "this data was encoded for a step of other blocks")
     with fd.record(s) as g:
         raised(InputError, lambda: g.run(train=True), "there is no optimizer to train with")

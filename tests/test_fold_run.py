@@ -69,7 +69,7 @@ def test_gradients_are_directional_differences(how):
         p.set_value(value - eps * d)
         below = g.run(train=False)
         p.set_value(value)
-        got = np.sum(grad.values * d[grad.rows]) if isinstance(grad, fd.SparseRows) else np.sum(grad * d)
+        got = np.sum(grad.values * d[grad.rows]) if isinstance(grad, fd.RowGradient) else np.sum(grad * d)
         assert got == pytest.approx((above - below) / (2 * eps), rel=1e-6, abs=1e-8), p.name
     assert loss == g.run(train=False)
 
@@ -84,7 +84,7 @@ def test_equal_input_and_schedule_give_equal_bits():
         again, same = g.gradients()
         assert first == again
         for p, x in grads.items():
-            for a, b in zip(x, same[p]) if isinstance(x, fd.SparseRows) else [(x, same[p])]:
+            for a, b in zip(x, same[p]) if isinstance(x, fd.RowGradient) else [(x, same[p])]:
                 assert a.tobytes() == b.tobytes()
 
 

@@ -158,3 +158,22 @@ def test_several_blocks_at_one_table_share_its_rows():
     found = np.zeros_like(e)
     found[rows.rows] = rows.values
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_one_step_serves_several_threads():
+    from concurrent.futures import ThreadPoolExecutor
+
+    step, _ = new_step()
+
+    def run(seed):
+        with fd.record(step) as g:
+            lattice(g, np.random.default_rng(seed), 60)
+            return g.run(train=False), [plain(g.value(v)) for v in range(0, len(g), 7)]
+
+    alone = [run(seed) for seed in range(8)]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(run, [*range(8), *range(8)]))
+    for (loss, values), (other, same) in zip([*alone, *alone], together):
+        assert loss == other
+        for x, y in zip(values, same):
+            np.testing.assert_array_equal(x, y)

@@ -35,14 +35,15 @@ from symc.fold.combinators import (
     self_,
 )
 from symc.fold.record import Batch, Dataset
-from symc.fold.step import Recording, SparseRows, Step, compile, lockstep, record
+from symc.fold.sparse import RowGradient, SparseRows
+from symc.fold.step import Recording, Step, compile, lockstep, record
 from symc.fold.types import Array, Attr, Many, Struct, f32, f64, i32, i64
 from symc.fold.types import Record as Value
 
 __all__ = [
     "RNN", "AllOf", "Array", "Attr", "Batch", "Block", "Broadcast", "Combinator", "Composition", "Constant",
     "Dataset", "Fold", "ForwardDeclaration", "GetItem", "InputTransform", "Length", "Many", "Map", "Metric",
-    "NGrams", "Nth", "OneHot", "OneOf", "Optional", "Pipe", "Rec", "Record", "Recording", "Reduce", "Slice",
-    "SparseRows", "Step", "Struct", "Value", "Zip", "ZipWith", "block", "compile", "f32", "f64", "i32", "i64",
+    "NGrams", "Nth", "OneHot", "OneOf", "Optional", "Pipe", "Rec", "Record", "Recording", "Reduce", "RowGradient",
+    "Slice", "SparseRows", "Step", "Struct", "Value", "Zip", "ZipWith", "block", "compile", "f32", "f64", "i32", "i64",
     "lib", "lockstep", "loss", "record", "self_",
 ]  # fmt: skip

@@ -58,20 +58,19 @@ class Recorder:
         """What records an instance of a block."""
         op, aptr, args, apos, made, counts = self._op, self._aptr, self._args, self._apos, self._made, self._counts
         names = [p.name for p in block.ports]
-        plan = [(j, p, self._attrs[k, p.name].append if p.kind == "attr" else None) for j, p in enumerate(block.ports)]
+        plan: list[tuple[int, Any, Any]] = [
+            (j, p, self._attrs[k, p.name].append if p.kind == "attr" else None) for j, p in enumerate(block.ports)]
         plan.sort(key=lambda row: row[1].kind == "many")
         count = len(names)
 
         def add(*given: Any, **named: Any) -> Node:
             if named or len(given) != count:
-                given = self._bound(block, names, given, named)
+                given = tuple(self._bound(block, names, given, named))
             found: list[Node] = []
             for j, p, keep in plan:
-                x: Any = given[j]
                 if keep is None:
-                    if p.kind == "one":
-                        x = (x,)
-                    elif not isinstance(x, list | tuple):
+                    x: Any = given[j] if p.kind == "many" else (given[j],)
+                    if not isinstance(x, list | tuple):
                         self._refuse(block, p, x)
                     for v in x:
                         try:
@@ -163,6 +162,7 @@ class Dataset:
     """Examples, encoded once. ``data[3]``, ``data[10:20]`` and ``data.shuffled(50)`` are minibatches for a step."""
 
     def __init__(self, recorder: Recorder):
+        self.blocks = recorder._blocks
         self.graph, self.attrs = recorder._graph()
         starts = [*recorder._starts, len(recorder)]
         self.nptr = np.array(starts, np.int64)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from symc.fold.combinators import Combinator, blocks_of
 from symc.fold.program import Attrs, Program
 from symc.fold.record import Batch, Dataset, Node, Recorder
 from symc.fold.schedule import Graph, Schedule
+from symc.fold.sparse import RowGradient, SparseRows
 from symc.fold.types import Array
 from symc.fold.types import Record as Fields
 from symc.ir.dim import size_name
@@ -29,13 +31,6 @@ from symc.tensors.tensor import Tensor
 
 #: How many nested calls building the graph of an example may take.
 DEEPEST = 1_000_000
-
-
-class SparseRows(NamedTuple):
-    """The gradient of a lookup table: rows, each once, and their values."""
-
-    rows: Any
-    values: Any
 
 
 class Step:
@@ -62,6 +57,7 @@ class Step:
         self.optimizer, self.mean, self.nan_guard = optimizer, mean, nan_guard
         self._update: Any = None
         self._last: tuple[Schedule, Any] | None = None
+        self._lock = threading.RLock()  # of the memory that runs use
 
     # --- examples -----------------------------------------------------------------------------------------------------
 
@@ -87,8 +83,13 @@ class Step:
 
     def _batch(self, batch: Any) -> Batch:
         if isinstance(batch, Dataset):
-            return batch[:]
-        return batch if isinstance(batch, Batch) else self.encode(batch)[:]
+            batch = batch[:]
+        if not isinstance(batch, Batch):
+            return self.encode(batch)[:]
+        if batch.data.blocks != self.program.blocks:
+            raise InputError("this data was encoded for a step of other blocks", where=[caller()],
+                             help="data = step.encode(examples)")
+        return batch
 
     # --- running ------------------------------------------------------------------------------------------------------
 
@@ -105,37 +106,40 @@ class Step:
     def metrics(self, batch: Any) -> dict[str, np.ndarray]:
         """What ``fd.Metric`` marks, by name: a row a value, in the order of the examples."""
         b = self._batch(batch)
-        s = self.program.forward(b.graph(), b.data.attrs, False)
-        return {name: self._rows(self._type_of(b, name), s.row[b.metric(name)]) for name in b.data.metrics}
+        with self._lock:
+            s = self._forward(b.graph(), b.data.attrs, False, b)
+            return {name: self._rows(self._type_of(b, name), s.row[b.metric(name)]) for name in b.data.metrics}
 
     def _type_of(self, b: Batch, name: str) -> Any:
         return self.program.blocks[int(b.data.graph.op[b.data.metrics[name][0]])].out
 
     def gradients(self, batch: Any) -> tuple[float, dict[SharedVariable, Any]]:
-        """The loss, and the gradient of each parameter: an array, or ``SparseRows`` of a lookup table."""
+        """The loss, and the gradient of each parameter: an array, or ``RowGradient`` of a lookup table."""
         b = self._batch(batch)
         return self._gradients(b.graph(), b.data.attrs, b, len(b))
 
     def _gradients(self, g: Graph, attrs: Attrs, source: Any, examples: int) -> tuple[float, dict[SharedVariable, Any]]:
-        s = self._forward(g, attrs, True, source)
-        scale = 1 / max(examples, 1) if self.mean else 1.0
-        self.program.backward(s, scale)
-        found: dict[SharedVariable, Any] = {
-            self._variable(p): sum(arrays[1:], arrays[0].copy()) for p, arrays in self.program.dense.items()}
-        found |= {self._variable(p): SparseRows(*self.program.rows_of(s, p)) for p in self.program.sparse}
-        return self.program.loss(s) * scale, found
+        with self._lock:
+            s = self._forward(g, attrs, True, source)
+            scale = 1 / max(examples, 1) if self.mean else 1.0
+            self.program.backward(s, scale)
+            found: dict[SharedVariable, Any] = {
+                self._variable(p): sum(arrays[1:], arrays[0].copy()) for p, arrays in self.program.dense.items()}
+            found |= {self._variable(p): RowGradient(*self.program.rows_of(s, p)) for p in self.program.sparse}
+            return self.program.loss(s) * scale, found
 
     def run(self, g: Graph, attrs: Attrs, train: bool, source: Any, examples: int) -> float:
         """The loss of a graph; with ``train`` parameters are updated."""
-        s = self._forward(g, attrs, train, source)
-        scale = 1 / max(examples, 1) if self.mean else 1.0
-        if train:
-            if self.optimizer is None:
-                raise InputError("there is no optimizer to train with", where=[caller()],
-                                 help="fd.compile(model, params=P, optimizer=...)")
-            self.program.backward(s, scale)
-            self._updated(s)
-        return self.program.loss(s) * scale
+        if train and self.optimizer is None:
+            raise InputError("there is no optimizer to train with", where=[caller()],
+                             help="fd.compile(model, params=P, optimizer=...)")
+        with self._lock:
+            s = self._forward(g, attrs, train, source)
+            scale = 1 / max(examples, 1) if self.mean else 1.0
+            if train:
+                self.program.backward(s, scale)
+                self._updated(s)
+            return self.program.loss(s) * scale
 
     def _forward(self, g: Graph, attrs: Attrs, train: bool, source: Any) -> Schedule:
         self.program.name_of = lambda node: _name(source, node)
@@ -259,6 +263,10 @@ class Recording(Recorder):
     def flush(self) -> None:
         """Run what was recorded since the last time, so that its values are there; what is recorded later may use
         them. Nothing that has run is run again."""
+        with self._step._lock:
+            self._flush()
+
+    def _flush(self) -> None:
         if self._step._last is None or self._step._last[1] is not self:  # another run is in memory now
             self._known, self._sizes = [], np.zeros_like(self._sizes)
         first = len(self._known)
@@ -276,8 +284,9 @@ class Recording(Recorder):
 
     def value(self, node: Node) -> Any:
         """The value of a node: an array, or the fields of a struct, copied. It runs what has not run yet."""
-        self.flush()
-        return self._step._rows(self._made[node].out, self._known[node])
+        with self._step._lock:
+            self.flush()
+            return self._step._rows(self._made[node].out, self._known[node])
 
     def run(self, train: bool | None = None) -> float:
         """The loss of all that was recorded. ``train``: whether parameters are updated; by default if there is an
@@ -285,14 +294,16 @@ class Recording(Recorder):
         g, attrs = self._graph()
         step = self._step
         train = step.optimizer is not None if train is None else train
-        loss = step.run(g, attrs, train, self, max(len(self._starts), 1))
-        self._take()
+        with step._lock:
+            loss = step.run(g, attrs, train, self, max(len(self._starts), 1))
+            self._take()
         return loss
 
     def gradients(self) -> tuple[float, dict[SharedVariable, Any]]:
         """The loss of all that was recorded, and the gradient of each parameter, as of ``Step.gradients``."""
-        found = self._step._gradients(*self._graph(), self, max(len(self._starts), 1))
-        self._take()
+        with self._step._lock:
+            found = self._step._gradients(*self._graph(), self, max(len(self._starts), 1))
+            self._take()
         return found
 
     def _take(self) -> None:
