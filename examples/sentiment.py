@@ -8,7 +8,6 @@ compute, for one; `fd.compile` runs the nodes of all trees of a minibatch togeth
 import argparse
 import gzip
 import re
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,7 @@ def read(path: Path) -> list:
 
 def parse(line: str) -> tuple:
     stack: list[list] = [[]]
-    for token in re.findall(r"\(|\)|[^\s()]+", line):
+    for token in re.findall(r"\(|\)|[^ ()\n]+", line):
         if token == "(":
             stack.append([])
         elif token == ")":
@@ -34,6 +33,10 @@ def parse(line: str) -> tuple:
         else:
             stack[-1].append(token)
     return stack[0][0]
+
+
+def leaves(t: tuple) -> list[str]:
+    return [t[1]] if len(t) == 2 else leaves(t[1]) + leaves(t[2])
 
 
 def made_up(count: int, rng: np.random.Generator) -> list:
@@ -114,7 +117,7 @@ def main(train: Path | None = None, test: Path | None = None, size: int = 128, e
     rng = np.random.default_rng(0)
     trees = read(train) if train else made_up(count, rng)
     others = read(test) if test else made_up(count // 4, rng)
-    known = Counter(word for t in trees for word in re.findall(r"'(\S+?)'\)", repr(t)))
+    known = dict.fromkeys(word for t in trees for word in leaves(t))
     model, params = tree_lstm({word: k for k, word in enumerate(known)}, size, rng)
     step = fd.compile(model, params, Adagrad(rate), mean=True)
     data, held = step.encode(trees), step.encode(others)
