@@ -96,6 +96,7 @@ def test_one_of_optional_record_and_items():
     kinds = fd.OneOf(type, {float: number, str: fd.InputTransform(float) >> number})
     assert results(kinds, [1.0, "2.5", 3.0]) == [1.0, 2.5, 3.0]
     assert results(fd.OneOf(lambda x: x < 0, [number, sub(zero, number)]), [1.0, -2.0]) == [1.0, 2.0]
+    assert results(number >> fd.Metric("x") >> sub(zero, fd.InputTransform(lambda x: x)), [2.0]) == [-2.0]
     assert results(fd.Optional(number, zero), [4.0, None]) == [4.0, 0.0]
     record = fd.Record({"a": number, "b": fd.Map(number) >> fd.Fold(add, zero)})
     assert results(record >> sub, [{"a": 1.0, "b": [2.0, 3.0]}]) == [1.0 - 5.0]
@@ -233,7 +234,8 @@ def test_no_python_runs_for_a_node_or_a_batch(sentiment):
             sys.setprofile(None)
         return count
 
-    assert calls(data[0]) == calls(data[1]) == calls(data[2]) > 0
+    shallow, wide, long = (min(calls(data[k]) for _ in range(3)) for k in range(3))
+    assert shallow == wide == long > 0
 
 
 def test_explain_tells_batches(sentiment):

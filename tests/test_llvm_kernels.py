@@ -132,6 +132,7 @@ def test_a_size_of_zero_writes_nothing() -> None:
     ("o0[0] = [a0[0]][0]", "List"),
     ("x = 1\nx = 2.5\no0[0] = x", "x is i64 and f64"),
     ("o0[0] = 'text'", "str"),
+    ("i = 1\ni = 2\nfor i in range(n0):\n    o0[i] = 0.0", "a loop over i, which is assigned elsewhere"),
     ("with a0:\n    pass", "With"),
     ("o0[0] = nowhere", "nowhere"),
 ])  # fmt: skip

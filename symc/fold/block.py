@@ -51,7 +51,12 @@ class Batched:
 
 
 class Block:
-    """A cell with typed ports and one output. Call it in a combinator, or record it: ``g.node(left, right)``."""
+    """A cell with typed ports and one output. Record it, ``g.node(left, right)``, or use it as a combinator, which
+    combinators.py makes of it: ``node(tree[0], tree[1])``, ``node >> scores``."""
+
+    __call__: Any
+    __rshift__: Any
+    also: Any
 
     def __init__(self, fn: Callable[..., Any], out: Type, ports: tuple[Port, ...], loss: bool = False):
         self.fn, self.out, self.ports, self.loss = fn, out, ports, loss
@@ -67,11 +72,6 @@ class Block:
     def __repr__(self) -> str:
         inner = ", ".join(f"{p.name}: {'Many ' * (p.kind == 'many')}{p.type}" for p in self.ports)
         return f"{self.name}({inner}) -> {self.out}"
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        from symc.fold.combinators import Call
-
-        return Call(self, args, kwargs)
 
     @property
     def values(self) -> tuple[Port, ...]:

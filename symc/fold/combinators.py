@@ -112,6 +112,11 @@ class Call(Combinator):
         return g._added(self.block)(*given)
 
 
+Block.__call__ = lambda self, *args, **kwargs: Call(self, args, kwargs)  # type: ignore[method-assign]
+Block.__rshift__ = lambda self, other: Pipe(self, other)
+Block.also = lambda self, call: Also(self, call)
+
+
 class Constant(Combinator):
     """The same for every example."""
 

@@ -27,7 +27,7 @@ from symc.ir.record import dataclass
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
 from symc.runtime.cpu.executor import aligned
-from symc.runtime.cpu.native.executor_ir import GROW
+from symc.runtime.cpu.native.instructions import GROW
 
 #: The scripts of a block.
 INFER, TRAIN, BACK, LAST = range(4)
