@@ -161,3 +161,44 @@ def test_blocks_in_single_precision_with_integers_in_a_struct():
         assert g.value(node).n == 12
     table[1] *= 0.8
     np.testing.assert_allclose(w("T", 4, 3).get_value(), table, rtol=1e-6)
+
+
+def test_what_has_no_native_code_runs_in_python():
+    a = sc.shared(np.random.default_rng(0).standard_normal((3, 3)) * 0.3, "a")
+
+    @fd.block(out=fd.f64[3], k=fd.Attr(fd.f64))
+    def made(k):
+        return sc.linalg.expm(a * k)[0]
+
+    @fd.loss(x=fd.f64[3])
+    def square(x):
+        return sc.sum(x * x)
+
+    step = fd.compile([made, square])
+    with fd.record(step) as g:
+        for k in range(5):
+            g.square(g.made(0.1 * k))
+        loss, found = g.gradients()
+        x = sc.compile(sum(sc.sum(sc.linalg.expm(a * (0.1 * k))[0] ** 2) for k in range(5)))
+        assert loss == pytest.approx(float(x()), rel=1e-12)
+        expected = sc.compile(sc.grad(sum(sc.sum(sc.linalg.expm(a * (0.1 * k))[0] ** 2) for k in range(5)), a))()
+        np.testing.assert_allclose(found[next(iter(found))], expected, rtol=1e-9)
+
+
+def test_fields_without_elements():
+    empty = fd.Struct("Empty", x=fd.f32[0], y=fd.f32[2, 3])
+
+    @fd.block(out=empty, k=fd.Attr(fd.f32[2, 3]))
+    def made(k):
+        return dict(x=sc.zeros(0, "float32"), y=k)
+
+    @fd.block(out=empty, a=empty, b=fd.Many(empty))
+    def joined(a, b):
+        return dict(x=a.x, y=a.y + b.sum(b.y))
+
+    step = fd.compile([made, joined])
+    with fd.record(step) as g:
+        leaves = [g.made(np.full((2, 3), k)) for k in range(4)]
+        x = g.joined(leaves[0], leaves)
+        y = g.value(g.joined(x, [x, x]))
+        assert y.x.shape == (0,) and (y.y == 18).all()

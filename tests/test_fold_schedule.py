@@ -200,3 +200,15 @@ def test_a_workspace_may_be_used_again():
         fresh = schedule(g.graph(), g.blocks, "strata")
         np.testing.assert_array_equal(mine.records, fresh.records)
         np.testing.assert_array_equal(mine.row, fresh.row)
+
+
+@pytest.mark.parametrize("how", SCHEDULES)
+def test_together_takes_no_more_batches_than_one_by_one(how):
+    examples = [trees(1, seed) for seed in range(6)] + [trees(2, 9)]
+    alone = [g.batches(how) for g in examples]
+    whole = Nodes([0, 0, 1], [0, 2, 1])
+    for g in examples:
+        first = len(whole.op)
+        for k, op in enumerate(g.op):
+            whole(op, *[a + first for a in g.args[g.aptr[k] : g.aptr[k + 1]]])
+    assert max(alone) <= whole.batches(how) < sum(alone)
