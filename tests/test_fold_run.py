@@ -38,13 +38,14 @@ def test_schedules_agree_with_one_node_at_a_time(how, seed):
     batched = [plain(g.value(v)) for v in range(len(g))]
     alone = recorded(step, seed)
     total = 0.0
+    places = alone._graph()[0].apos
     with fd.record(step) as one:  # the same, flushed after each node: batches of one
         for node, block in enumerate(alone._made):
             k = one._blocks.index(block)
             args = alone._args[alone._aptr[node] : alone._aptr[node + 1]]
             singles, rest = args[: len(block.ones)], args[len(block.ones) :]
             named = dict(zip([p.name for p in block.ones], singles))
-            named |= {p.name: alone._attrs[k, p.name][alone._apos[node]] for p in block.attrs}
+            named |= {p.name: alone._attrs[k, p.name][places[node]] for p in block.attrs}
             if block.many:
                 named[block.many.name] = rest
             one._added(block)(**named)

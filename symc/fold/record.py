@@ -14,6 +14,7 @@ from symc.fold.schedule import Graph, merged
 from symc.fold.types import Array
 from symc.tensors.callsite import caller
 
+_none = object()  # stands for an argument that is not given
 #: A node of a graph that is being recorded.
 Node = int
 
@@ -27,12 +28,12 @@ class Recorder:
         self._op: list[int] = []
         self._aptr: list[int] = [0]
         self._args: list[Node] = []
-        self._apos: list[int] = []
-        self._made: list[Block] = []  # by node
         self._starts: list[int] = []  # the first node of each example
         self._attrs: dict[tuple[int, str], list[Any]] = {
             (k, p.name): [] for k, b in enumerate(blocks) for p in b.attrs}
-        self._counts = [0] * len(self._blocks)
+        types = list(dict.fromkeys(b.out for b in blocks))
+        self._types = {t: k for k, t in enumerate(types)}
+        self._of = [self._types[b.out] for b in blocks]  # the type of what each block makes
         self._metrics: dict[str, list[Node]] = {}
         self._selves: list[Any] = []  # the values that ``also`` is said of
         self._adders = {b: self._adder(k, b) for k, b in enumerate(self._blocks)}
@@ -55,56 +56,60 @@ class Recorder:
         self._starts.append(len(self._op))
 
     def _adder(self, k: int, block: Block) -> Callable[..., Node]:
-        """What records an instance of a block."""
-        op, aptr, args, apos, made, counts = self._op, self._aptr, self._args, self._apos, self._made, self._counts
+        """What records an instance of a block: a function of its ports, written for it, as it runs for every node."""
         names = [p.name for p in block.ports]
-        plan: list[tuple[int, Any, Any]] = [
-            (j, p, self._attrs[k, p.name].append if p.kind == "attr" else None) for j, p in enumerate(block.ports)]
-        plan.sort(key=lambda row: row[1].kind == "many")
-        count = len(names)
+        scope: dict[str, Any] = {"_op": self._op, "_of": self._of, "_args": self._args, "_aptr": self._aptr,
+                                 "_none": _none, "_bound": self._bound, "_block": block, "_refuse": self._refused}
+        scope |= {f"_keep_{p.name}": self._attrs[k, p.name].append for p in block.attrs}
+        right = [f"_of[_op[{p.name}]] == {self._types.get(p.type)} and {p.name} >= 0" for p in block.ones]
+        if block.many:
+            name, t = block.many.name, self._types.get(block.many.type)
+            right += [f"type({name}) in (list, tuple)", f"all([_of[_op[_v]] == {t} and _v >= 0 for _v in {name}])"]
+        lines = [f"def add({''.join(f'{n}=_none, ' for n in names)}*_more, **_named):",
+                 f"    if _more or _named{''.join(f' or {p.name} is _none' for p in block.attrs)}:",
+                 f"        return add(*_bound(_block, ({''.join(f'{n}, ' for n in names)}), _more, _named))",
+                 "    try:",
+                 f"        _right = {' and '.join(right) or True}",
+                 "    except (IndexError, TypeError):",
+                 "        _right = False",
+                 "    if not _right:",
+                 f"        _refuse(_block, ({''.join(f'{n}, ' for n in names)}))",
+                 *[f"    _args.append({p.name})" for p in block.ones],
+                 *[f"    _args.extend({p.name})" for p in block.values if p.kind == "many"],
+                 *[f"    _keep_{p.name}({p.name})" for p in block.attrs],
+                 f"    _op.append({k})",
+                 "    _aptr.append(len(_args))",
+                 "    return len(_op) - 1"]
+        exec(compile("\n".join(lines), __file__, "exec"), scope)  # a line of ours, where lines of users are looked for
+        return scope["add"]
 
-        def add(*given: Any, **named: Any) -> Node:
-            if named or len(given) != count:
-                given = tuple(self._bound(block, names, given, named))
-            found: list[Node] = []
-            for j, p, keep in plan:
-                if keep is None:
-                    x: Any = given[j] if p.kind == "many" else (given[j],)
-                    if not isinstance(x, list | tuple):
-                        self._refuse(block, p, x)
-                    for v in x:
-                        try:
-                            right = made[v].out == p.type and v >= 0
-                        except (IndexError, TypeError):
-                            right = False
-                        if not right:
-                            self._refuse(block, p, v)
-                        found.append(v)
-            for j, _, keep in plan:
-                if keep is not None:
-                    keep(given[j])
-            args.extend(found)
-            op.append(k)
-            aptr.append(len(args))
-            apos.append(counts[k])
-            counts[k] += 1
-            made.append(block)
-            return len(op) - 1
+    @property
+    def _made(self) -> list[Block]:
+        """The block of each node."""
+        return [self._blocks[k] for k in self._op]
 
-        return add
+    def _refused(self, block: Block, given: Sequence[Any]) -> None:
+        """Raise what is wrong with arguments."""
+        self._bound(block, given, (), {})
+        for p, x in zip(block.ports, given, strict=True):
+            if p.kind == "many" and not isinstance(x, list | tuple):
+                self._refuse(block, p, x)
+            for v in () if p.kind == "attr" else x if p.kind == "many" else (x,):
+                whole = isinstance(v, int | np.integer) and 0 <= v < len(self._op)
+                if not whole or self._of[self._op[v]] != self._types.get(p.type):
+                    self._refuse(block, p, v)
 
-    def _bound(self, block: Block, names: Sequence[str], given: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-        """Arguments in the order of the ports."""
-        found = dict(zip(names, given))
-        wrong = [n for n in named if n not in names or n in found]
-        missing = [n for n in names if n not in found and n not in named]
-        if wrong or missing or len(given) > len(names):
-            what = f"nothing at port {missing[0]}" if missing else f"{len(given)} arguments"
-            if wrong:
-                what = f"port {wrong[0]} twice" if wrong[0] in names else f"no port {wrong[0]!r}"
-            raise InputError(f"block {block.name} takes {len(names)} arguments, but got {what}{self._where()}",
+    def _bound(self, block: Block, given: Sequence[Any], more: Sequence[Any],
+               named: Mapping[str, Any]) -> Sequence[Any]:
+        """The arguments, if there is one for each port."""
+        missing = [p.name for p, x in zip(block.ports, given, strict=True) if x is _none]
+        if missing or more or named:
+            what = f"nothing at port {missing[0]}" if missing else f"{len(given) + len(more)} arguments"
+            if named:
+                what = f"no port {next(iter(named))!r}"
+            raise InputError(f"block {block.name} takes {len(given)} arguments, but got {what}{self._where()}",
                              where=[caller()], help=f"it is {block!r}")
-        return [found[n] if n in found else named[n] for n in names]
+        return given
 
     def _where(self) -> str:
         return f", in example {len(self._starts) - 1}" if self._starts else ""
@@ -116,16 +121,21 @@ class Recorder:
         if not isinstance(v, int | np.integer):
             raise InputError(f"{what}: expected a node of type {p.type}, not {type(v).__name__} {v!r:.40}",
                              where=[caller()], help="what a block records is a number that stands for its value")
-        if not 0 <= v < len(self._made):
-            raise InputError(f"{what}: there is no node {v} yet, of {len(self._made)}", where=[caller()],
+        if not 0 <= v < len(self._op):
+            raise InputError(f"{what}: there is no node {v} yet, of {len(self._op)}", where=[caller()],
                              help="arguments are recorded before what takes them: a graph has no cycles")
-        raise InputError(f"{what}: expected {p.type}, but node {v} ({self._made[v].name}) is {self._made[v].out}",
+        made = self._blocks[self._op[v]]
+        raise InputError(f"{what}: expected {p.type}, but node {v} ({made.name}) is {made.out}",
                          where=[caller()], help=f"it is {block!r}")
 
     def _graph(self) -> tuple[Graph, Attrs]:
         """What was recorded so far."""
-        g = Graph(*(np.array(x, np.int64) for x in (self._op, self._aptr, self._args, self._apos)))
-        return g, Attrs({key: self._column(key, x) for key, x in self._attrs.items()})
+        op, aptr, args = (np.array(x, np.int64) for x in (self._op, self._aptr, self._args))
+        apos = np.empty_like(op)
+        for k in range(len(self._blocks)):
+            nodes = np.flatnonzero(op == k)
+            apos[nodes] = np.arange(len(nodes))
+        return Graph(op, aptr, args, apos), Attrs({key: self._column(key, x) for key, x in self._attrs.items()})
 
     def _column(self, key: tuple[int, str], values: list[Any]) -> np.ndarray:
         block = self._blocks[key[0]]

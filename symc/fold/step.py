@@ -286,7 +286,7 @@ class Recording(Recorder):
         """The value of a node: an array, or the fields of a struct, copied. It runs what has not run yet."""
         with self._step._lock:
             self.flush()
-            return self._step._rows(self._made[node].out, self._known[node])
+            return self._step._rows(self._blocks[self._op[node]].out, self._known[node])
 
     def run(self, train: bool | None = None) -> float:
         """The loss of all that was recorded. ``train``: whether parameters are updated; by default if there is an
@@ -314,19 +314,19 @@ class Recording(Recorder):
 
     def mark(self) -> tuple:
         """A place to come back to."""
-        return (len(self._op), len(self._args), tuple(self._counts), self._known, len(self._known), self._sizes.copy(),
+        counts = {key: len(values) for key, values in self._attrs.items()}
+        return (len(self._op), len(self._args), counts, self._known, len(self._known), self._sizes.copy(),
                 len(self._starts), {name: len(nodes) for name, nodes in self._metrics.items()})
 
     def rewind(self, mark: tuple) -> None:
         """Forget what was recorded since a mark."""
         nodes, args, counts, list_, known, sizes, starts, metrics = mark
-        del self._op[nodes:], self._aptr[nodes + 1 :], self._args[args:], self._apos[nodes:], self._made[nodes:]
+        del self._op[nodes:], self._aptr[nodes + 1 :], self._args[args:]
         del self._known[nodes:], self._starts[starts:]
-        for (k, _), values in self._attrs.items():
-            del values[counts[k] :]
+        for key, values in self._attrs.items():
+            del values[counts[key] :]
         for name, found in self._metrics.items():
             del found[metrics.get(name, 0) :]
-        self._counts[:] = counts
         if self._known is list_:  # else everything has run again since, and rows that are not used any more stay
             del self._known[known:]
             self._sizes = sizes.copy()
