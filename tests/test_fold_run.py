@@ -203,3 +203,59 @@ def test_fields_without_elements():
         x = g.joined(leaves[0], leaves)
         y = g.value(g.joined(x, [x, x]))
         assert y.x.shape == (0,) and (y.y == 18).all()
+
+
+def test_a_loss_may_be_an_argument_and_shares_its_type():
+    w = sc.shared(np.array([2.0, 3.0]), "w")
+
+    @fd.block(out=fd.f64, k=fd.Attr(fd.f64))
+    def scaled(k):
+        return w[0] * k
+
+    @fd.loss(x=fd.f64)
+    def square(x):
+        return x * x
+
+    @fd.loss(x=fd.f64)
+    def cube(x):
+        return w[1] * x * x * x
+
+    step = fd.compile([scaled, square, cube])
+    with fd.record(step) as g:
+        x = g.scaled(1.5)
+        y = g.square(x)  # 9, by x = 3
+        g.cube(y)  # 3 * 729
+        g.scaled(7.0)
+        loss, found = g.gradients()
+    assert loss == 9 + 3 * 729
+    by_x = 2 * 3 + 3 * 3 * 81 * 2 * 3
+    np.testing.assert_allclose(next(iter(found.values())), [by_x * 1.5, 729])
+
+
+def test_a_table_that_is_read_otherwise_too_gets_a_dense_gradient():
+    table = sc.shared(np.arange(12.0).reshape(4, 3), "table")
+    word = fd.lib.embed(table, "word")
+
+    @fd.loss(x=fd.f64[3])
+    def against_all(x):
+        return sc.sum(table @ x)
+
+    step = fd.compile([word, against_all])
+    with fd.record(step) as g:
+        for k in (1, 3, 1):
+            g.against_all(g.word(k))
+        (grad,) = g.gradients()[1].values()
+    t = table.get_value()
+    expected = np.tile(2 * t[1] + t[3], (4, 1))
+    expected[1] += 2 * t.sum(axis=0)
+    expected[3] += t.sum(axis=0)
+    np.testing.assert_allclose(grad, expected)
+
+
+def test_a_minibatch_of_no_examples():
+    table = sc.shared(np.ones((4, 3)), "table")
+    model = fd.AllOf(fd.lib.embed(table), fd.Constant(1)) >> fd.lib.cross_entropy(fd.f64[3])
+    step = fd.compile(model, optimizer=SGD(), mean=True)
+    data = step.encode([1, 2])
+    assert step(data[:0]) == 0 and (table.get_value() == 1).all()
+    assert step([]) == 0 and step(data) > 0 and (table.get_value() != 1).any()
