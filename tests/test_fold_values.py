@@ -177,3 +177,23 @@ def test_one_step_serves_several_threads():
         assert loss == other
         for x, y in zip(values, same):
             np.testing.assert_array_equal(x, y)
+
+
+def test_a_collection_says_what_is_trained():
+    table, other = sc.shared(np.ones((4, 3)), "table"), sc.shared(np.ones(3), "other")
+
+    class Collection:
+        def values(self):
+            return [table, other]
+
+        def trained(self):
+            return {"table": table}
+
+    word = fd.lib.embed(table)
+
+    @fd.loss(x=fd.f64[3])
+    def size(x):
+        return sc.sum(x * other)
+
+    step = fd.compile(word >> size, Collection(), SGD(0.5))
+    assert step([1]) == 3 and step([1]) == 1.5 and (other.get_value() == 1).all()

@@ -35,8 +35,9 @@ from symc.fold.combinators import (
     self_,
 )
 from symc.fold.record import Batch, Dataset
+from symc.fold.recording import Recording, lockstep, record
 from symc.fold.sparse import RowGradient, SparseRows
-from symc.fold.step import Recording, Step, compile, lockstep, record
+from symc.fold.step import Step, compile
 from symc.fold.types import Array, Attr, Many, Struct, f32, f64, i32, i64
 from symc.fold.types import Record as Value
 

@@ -128,14 +128,18 @@ class Recorder:
         raise InputError(f"{what}: expected {p.type}, but node {v} ({made.name}) is {made.out}",
                          where=[caller()], help=f"it is {block!r}")
 
-    def _graph(self) -> tuple[Graph, Attrs]:
-        """What was recorded so far."""
-        op, aptr, args = (np.array(x, np.int64) for x in (self._op, self._aptr, self._args))
-        apos = np.empty_like(op)
-        for k in range(len(self._blocks)):
+    def _graph(self, first: int = 0) -> tuple[Graph, Attrs]:
+        """What was recorded, from a node on; arguments before it are below 0, by how much before."""
+        op, aptr = np.array(self._op[first:], np.int64), np.array(self._aptr[first:], np.int64)
+        args = np.array(self._args[aptr[0] :], np.int64) - first
+        apos, columns = np.empty_like(op), {}
+        for k, b in enumerate(self._blocks):
             nodes = np.flatnonzero(op == k)
             apos[nodes] = np.arange(len(nodes))
-        return Graph(op, aptr, args, apos), Attrs({key: self._column(key, x) for key, x in self._attrs.items()})
+            for p in b.attrs:
+                values = self._attrs[k, p.name]
+                columns[k, p.name] = self._column((k, p.name), values[len(values) - len(nodes) :])
+        return Graph(op, aptr - aptr[0], args, apos), Attrs(columns)
 
     def _column(self, key: tuple[int, str], values: list[Any]) -> np.ndarray:
         block = self._blocks[key[0]]
