@@ -37,6 +37,7 @@ class Memory:
 
     def __init__(self) -> None:
         self._bases = np.zeros(WORDS, np.int64)  # it never moves
+        self.address = address(self._bases)
         self._used = 1
         self._cells: dict[Any, int] = {}
         self._held: list[Any] = []
@@ -77,8 +78,12 @@ class Memory:
                 if kept:
                     b.array[: len(old)] = old
                 self._bases[b.base] = address(raw)
+        places: dict[int, int] = {}
         for word, array, first in self._words.values():
-            self._bases[word] = address(array(s)) + 8 * first(s)
+            a = array(s)
+            if id(a) not in places:
+                places[id(a)] = address(a)
+            self._bases[word] = places[id(a)] + 8 * first(s)
 
     def object(self, cell: Any) -> int:
         """The word that holds the array object of a state."""
@@ -104,11 +109,6 @@ class Memory:
 
     def get(self, base: int) -> int:
         return int(self._bases[base])
-
-    @property
-    def address(self) -> int:
-        """Of the table."""
-        return address(self._bases)
 
     @property
     def nbytes(self) -> int:

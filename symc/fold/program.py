@@ -55,6 +55,7 @@ class Program:
         self._scripts: dict[tuple[int, int], Script] = {}
         self._addresses = np.zeros(4 * len(self.blocks), np.int64)
         self._ctx = np.zeros(len(Ctx), np.int64)
+        self._at = address(self._ctx), address(self._addresses)
         self.functions: list[Any] = []
         self.name_of: Callable[[int], str] = "node {}".format  # of a node of the graph that runs
         self.dense: dict[Value, list[np.ndarray]] = {}  # gradients, an array a block
@@ -298,10 +299,9 @@ class Program:
 
     def _run(self, s: Schedule, records: np.ndarray, kind: int, first: int, end: int, step: int) -> None:
         run, executor_run, prepare = runner()
-        ctx = self._ctx
-        ctx[:] = (first, end, step, address(records), address(self._addresses) + 8 * kind * len(self.blocks),
-                  self.memory.address, 0, executor_run, prepare)
-        at = address(ctx)
+        ctx, (at, scripts) = self._ctx, self._at
+        ctx[:] = (first, end, step, address(records), scripts + 8 * kind * len(self.blocks), self.memory.address, 0,
+                  executor_run, prepare)
         while status := run(at):
             k, pc = int(records[ctx[Ctx.BATCH], Rec.BLOCK]), int(ctx[Ctx.AT])
             script = self._scripts[k, kind]
