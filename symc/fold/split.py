@@ -18,6 +18,7 @@ from symc.grad.mincut import INFINITE, Network
 from symc.grad.residuals import is_cheap, size_in_bytes
 from symc.ir.dim import names
 from symc.ir.op import splat
+from symc.ir.ops.index import gather
 from symc.ir.ops.kept import kept
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.shape import transpose
@@ -77,7 +78,7 @@ def lookups_of(block: Block) -> tuple[list[Lookup], set[Value]]:
     dense: set[Value] = set()
     order = postorder(block.batched.outputs)
     for v in order:
-        if v.op.name == "gather" and is_state(v.operands[0]) and v.attrs["axes"] == (0,) and len(v.operands) == 2:
+        if v.op is gather and is_state(v.operands[0]) and v.attrs["axes"] == (0,) and len(v.operands) == 2:
             found.append(Lookup(v.operands[0], v.operands[1], v))
             dense.update(o for o in v.operands[1:] if is_state(o))
         else:
