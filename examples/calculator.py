@@ -8,7 +8,6 @@ import numpy as np
 
 import symc as sc
 import symc.fold as fd
-from examples.sentiment import Adagrad
 from examples.tagger import Weights
 
 MODULUS = 5
@@ -49,7 +48,7 @@ def main(size: int = 32, epochs: int = 20, count: int = 2000, depth: int = 3, sh
     """Train, and return how many of other expressions are computed right."""
     rng = np.random.default_rng(0)
     model, params = calculator(size)
-    step = fd.compile(model, params, Adagrad(0.05), mean=True)
+    step = fd.compile(model, params, sc.optim.adagrad(0.05), mean=True)
     data = step.encode([expression(rng, depth) for _ in range(count)])
     others = [expression(rng, depth) for _ in range(count // 4)]
     held, right = step.encode(others), [value(e) for e in others]

@@ -58,26 +58,6 @@ def made_up(count: int, rng: np.random.Generator) -> list:
     return [tree(4)[1] for _ in range(count)]
 
 
-class Adagrad:
-    """An optimizer: of a table that is only looked up, the gradient is rows, and other rows stay as they are."""
-
-    def __init__(self, rate: float):
-        self.rate = rate
-
-    def apply(self, grads: list, params: list) -> dict:
-        updates = {}
-        for g, p in zip(grads, params, strict=True):
-            squares = sc.shared(np.full(p.get_value().shape, 1e-8, "float32"), f"squares of {p.name}")
-            if isinstance(g, fd.SparseRows):
-                total = squares[g.rows] + g.values**2
-                updates[squares] = squares.at[g.rows].set(total)
-                updates[p] = p.at[g.rows].add(-self.rate * g.values / sc.sqrt(total))
-            else:
-                total = squares + g**2
-                updates |= {squares: total, p: p - self.rate * g / sc.sqrt(total)}
-        return updates
-
-
 def tree_lstm(words: dict[str, int], size: int, rng: np.random.Generator) -> tuple[fd.Combinator, list]:
     """The model and its parameters: a class at every node, and the scores of the root as a metric."""
     def weights(name: str, *shape: int) -> sc.Tensor:
@@ -119,7 +99,7 @@ def main(train: Path | None = None, test: Path | None = None, size: int = 128, e
     others = read(test) if test else made_up(count // 4, rng)
     known = dict.fromkeys(word for t in trees for word in leaves(t))
     model, params = tree_lstm({word: k for k, word in enumerate(known)}, size, rng)
-    step = fd.compile(model, params, Adagrad(rate), mean=True)
+    step = fd.compile(model, params, sc.optim.adagrad(rate), mean=True)
     data, held = step.encode(trees), step.encode(others)
     for epoch in range(epochs):
         losses = [step(minibatch) for minibatch in data.shuffled(batch, seed=epoch)]

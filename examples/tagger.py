@@ -14,7 +14,6 @@ import numpy as np
 
 import symc as sc
 import symc.fold as fd
-from examples.sentiment import Adagrad
 
 Sentence = tuple[list[str], list[str]]
 
@@ -114,7 +113,7 @@ def main(train: Path | None = None, test: Path | None = None, size: int = 128, e
     letters = {c: k for k, c in enumerate(sorted(set("".join(seen))))}
     tags = {t: k for k, t in enumerate(sorted({t for s in sentences for t in s[1]}))}
     model, params = tagger(words, letters, tags, size)
-    step = fd.compile(model, params, Adagrad(rate), mean=True)
+    step = fd.compile(model, params, sc.optim.adagrad(rate), mean=True)
     data, held = step.encode(sentences), step.encode(others)
     right = [tags[t] for s in others for t in s[1]]
 

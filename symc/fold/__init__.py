@@ -36,10 +36,11 @@ from symc.fold.combinators import (
 )
 from symc.fold.record import Batch, Dataset
 from symc.fold.recording import Recording, lockstep, record
-from symc.fold.sparse import RowGradient, SparseRows
+from symc.fold.sparse import RowGradient
 from symc.fold.step import Step, compile
 from symc.fold.types import Array, Attr, Many, Struct, f32, f64, i32, i64
 from symc.fold.types import Record as Value
+from symc.optim.sparse import SparseRows
 
 __all__ = [
     "RNN", "AllOf", "Array", "Attr", "Batch", "Block", "Broadcast", "Combinator", "Composition", "Constant",

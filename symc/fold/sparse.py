@@ -5,13 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 
-class SparseRows(NamedTuple):
-    """The symbolic gradient of a lookup table, as optimizers are given it: rows, each once, and their values."""
-
-    rows: Any
-    values: Any
-
-
 class RowGradient(NamedTuple):
     """The gradient of a lookup table as arrays: rows, each once, and their values."""
 

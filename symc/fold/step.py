@@ -17,12 +17,13 @@ from symc.fold.program import Attrs, Program
 from symc.fold.record import Batch, Dataset, Recorder
 from symc.fold.recording import Recording
 from symc.fold.schedule import Graph, Schedule
-from symc.fold.sparse import RowGradient, SparseRows
+from symc.fold.sparse import RowGradient
 from symc.fold.types import Array
 from symc.fold.types import Record as Fields
 from symc.ir.dim import size_name
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
+from symc.optim.sparse import SparseRows
 from symc.tensors.callsite import caller
 from symc.tensors.leaves import Leaf, leaf_of, register_leaf
 from symc.tensors.pytree import flatten
