@@ -18,7 +18,7 @@ from symc.errors import ShapeError
 from symc.ir.dim import Size, evaluate, floordiv, maximum, minimum, mod, size_name
 from symc.runtime.cpu.arithmetic import both, largest, less
 from symc.runtime.cpu.executor import ARENA, Address, Code, Label, Op, Word
-from symc.runtime.cpu.native.instructions import FAILED, NOT_ARRAY, REFUSED
+from symc.runtime.cpu.native.instructions import FAILED, NOT_ARRAY, PULSE_STEP, REFUSED
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_int64))
 CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int64)
@@ -159,7 +159,7 @@ def test_a_callback_that_does_not_succeed_stops_the_run() -> None:
 
     callback = CALLBACK(note)
     code = Code()
-    code.data[Word.CALLBACK] = address(callback)
+    code.data[Word.PYTHON] = address(callback)
     for number in (1, 2, 3):
         code.emit(Op.CALLBACK, number)
     run = code.finish()
@@ -176,7 +176,7 @@ def test_loops_call_python_after_so_many_steps() -> None:
 
     callback = CALLBACK(note)
     code = Code()
-    code.data[Word.CALLBACK], code.data[Word.PULSE] = address(callback), 77
+    code.data[Word.PYTHON] = address(callback)
     counter, last, done = code.slot(), code.slot(), Label()
     code.emit(Op.SET, counter, 10)
     start = code.label()
@@ -193,7 +193,7 @@ def test_loops_call_python_after_so_many_steps() -> None:
     assert run.run() == 0 and not seen  # unless it is said when
     run.words[Word.LEFT] = 2
     assert run.run() == 0
-    assert seen == [77] * 5  # after 2, 5, 8 steps of the first loop, then after 1 and 4 of the second
+    assert seen == [PULSE_STEP] * 5  # after 2, 5, 8 steps of the first loop, then after 1 and 4 of the second
 
 
 def test_unknown_instructions_stop_the_run() -> None:

@@ -31,7 +31,8 @@ def _on_cpu(plan: Any, source: Function, settings: Settings) -> Program:
     from symc.runtime.cpu.program import load
     from symc.runtime.threads import threads_of
 
-    return load(plan, threads_of(settings.threads), settings.target.compiler)
+    target = settings.target
+    return load(plan, threads_of(settings.threads), target.compiler, target.flush)
 
 
 def _by_numpy(function: Any, source: Function, settings: Settings) -> Program:

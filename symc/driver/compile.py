@@ -49,6 +49,7 @@ def compile(
     accuracy_report: bool = False,
     transfers: str = "explicit",
     precision: str = "highest",
+    denormals: str = "keep",
 ) -> Any:
     """A callable that computes ``outputs``, a value or any nest (tuples, lists, dicts, dataclasses) of values.
 
@@ -76,6 +77,10 @@ def compile(
       arrays too. Several devices in a tuple run the function together, each on its part of the arguments whose first
       axis has a size named by ``split`` ("n", or a tuple of names); ``sc.parallel.all_reduce`` joins what they compute.
       ``precision``: how products of f32 are multiplied there: "highest", "tf32", "bf16" (sums are f32).
+    * ``denormals``: what becomes on the CPU of numbers below the least normal one (1.2e-38 in f32, 2.2e-308 in f64).
+      "keep", the default: they are what NumPy makes of them. "flush": as operands and results they are zeros while the
+      function runs, and only then. Processors take up to a hundred times as long for them, which recurrent networks
+      with vanishing gradients notice; ``f.profile`` says when they were met.
     * ``accuracy_report``: print how far the results are from the exact ones on sampled inputs, as written and as
       optimized (``f.accuracy()`` gives the same at any time).
 
@@ -86,12 +91,13 @@ def compile(
     try:
         mode, pipeline, backend = chosen(mode, pipeline, backend, device)
         check_options(mode, pipeline, threads)
-        target = target_of(dict(device=device, backend=backend, split=split, transfers=transfers, precision=precision))
+        target = target_of(dict(device=device, backend=backend, split=split, transfers=transfers, precision=precision,
+                                denormals=denormals))
         check_target(target, mode)
         options: dict[str, Any] = dict(
             mode=mode, pipeline=pipeline, name=str(name or "f"), threads=threads, max_bytes=read_max_bytes(max_bytes),
             accuracy_report=bool(accuracy_report), device=target.asked, backend=backend, split=target.split or split,
-            transfers=transfers, precision=precision)
+            transfers=transfers, precision=precision, denormals=denormals)
         nests = [outputs, inputs, pairs(updates, "updates"), pairs(givens, "givens")]
         if contains_deferred([flatten(x)[0] for x in nests]):
             from symc.driver.deferred_function import DeferredFunction

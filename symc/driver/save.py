@@ -49,6 +49,7 @@ FORMAT = 2
 _OPTIONS: dict[str, Any] = {
     "mode": "default", "pipeline": None, "name": "f", "threads": None, "max_bytes": None, "accuracy_report": False,
     "device": "cpu", "backend": None, "split": (), "transfers": "explicit", "precision": "highest",
+    "denormals": "keep",
 }  # fmt: skip
 
 

@@ -1,21 +1,25 @@
-"""Where a function runs, who computes there, and what may cross: the options ``device=``, ``backend=``, ``split=``,
-``transfers=`` and ``precision=`` of ``compile``.
+"""Where a function runs, who computes there and how, and what may cross: the options ``device=``, ``backend=``,
+``split=``, ``transfers=``, ``precision=`` and ``denormals=`` of ``compile``.
 """
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 from typing import Any
 
 from symc.driver.modes import BY_NUMPY
 from symc.errors import InputError, did_you_mean
 from symc.ir.record import dataclass
+from symc.runtime.cpu.native.float_state import FLUSH
 
 #: What becomes of arrays of the host: copied when they are arguments ("explicit"), refused ("forbid"), and, results
 #: too, copied ("auto").
 TRANSFERS = ("explicit", "forbid", "auto")
 #: How products of f32 are multiplied: as f32, or rounded to tf32 or bf16 first (sums are f32).
 PRECISIONS = ("highest", "tf32", "bf16")
+#: What becomes of numbers below the least normal one.
+DENORMALS = ("keep", "flush")
 #: What makes the kernels of the CPU, or computes without kernels: NumPy, op by op.
 BACKENDS = ("llvm", "numba", "numpy")
 
@@ -23,7 +27,7 @@ BACKENDS = ("llvm", "numba", "numpy")
 @dataclass(frozen=True)
 class Target:
     """``device``: "cpu", or "cuda:k". ``devices``: all of them, where they are several, and ``split``: the sizes of
-    which each has a part. ``backend``: of the CPU, None for that of the device or mode."""
+    which each has a part. ``backend``: of the CPU, None for that of the device or mode. ``denormals``: of the CPU."""
 
     device: str = "cpu"
     transfers: str = "explicit"
@@ -31,6 +35,12 @@ class Target:
     devices: tuple[str, ...] = ()
     split: tuple[str, ...] = ()
     backend: str | None = None
+    denormals: str = "keep"
+
+    @property
+    def flush(self) -> bool:
+        """Whether denormal numbers are zeros."""
+        return self.denormals == "flush"
 
     @property
     def on_host(self) -> bool:
@@ -60,13 +70,18 @@ def target_of(options: dict[str, Any]) -> Target:
     Raises InputError for what does not exist."""
     device, transfers = options.get("device", "cpu"), options.get("transfers", "explicit")
     precision, backend = options.get("precision", "highest"), options.get("backend")
+    denormals = options.get("denormals", "keep")
     known: tuple[tuple[str, Any, tuple], ...] = (
-        ("transfers", transfers, TRANSFERS), ("precision", precision, PRECISIONS), ("backend", backend, BACKENDS))
+        ("transfers", transfers, TRANSFERS), ("precision", precision, PRECISIONS), ("backend", backend, BACKENDS),
+        ("denormals", denormals, DENORMALS))
     for name, value, choices in known:
         if value not in choices and (name, value) != ("backend", None):
             raise InputError(f"unknown {name} {value!r}", help=did_you_mean(str(value), choices))
     if device == "cpu":
-        return HOST if backend is None else Target(backend=backend)
+        return Target(backend=backend, denormals=denormals)
+    if denormals != "keep":
+        raise InputError(f"denormals={denormals!r} is for the CPU, device={device!r} was asked for",
+                         help="leave it out: a GPU computes with denormal numbers as fast as with others")
     if backend is not None:
         raise InputError(f"backend={backend!r} computes on the CPU, device={device!r} was asked for",
                          help="leave backend= out: kernels of a device are CUDA C++")
@@ -104,6 +119,11 @@ def _several(given: Sequence[Any]) -> tuple[str, ...]:
 def check_target(target: Target, mode: str) -> None:
     """Raise for a device that is not there, for a mode that runs on the host, and for kernels in a mode without."""
     if target.on_host:
+        if target.flush and (mode in BY_NUMPY or target.backend == "numpy"):
+            raise InputError("denormals='flush' is for kernels: NumPy, op by op, keeps denormal numbers",
+                             help="mode='default' or 'fast_compile' with backend='llvm' or 'numba'")
+        if target.flush and not FLUSH:
+            raise InputError(f"denormals='flush': {platform.machine()} is no processor that can be told so")
         if mode in BY_NUMPY and target.backend not in (None, "numpy"):
             raise InputError(f"mode={mode!r} runs every op by NumPy, backend={target.backend!r} was asked for",
                              help="mode='default', 'fast_compile' and 'debug' have kernels")

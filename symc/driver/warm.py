@@ -47,15 +47,15 @@ def program_of(c: Compilation) -> Runner:
     if found is None or not found.whole:
         return _followed(c, file)
     _late.add(c)
-    threads = threads_of(s.threads)
+    threads, flush = threads_of(s.threads), s.target.flush
 
     def program() -> Any:
         return _followed(c, file)
 
     if found.reads is None:
-        return Recorded(found.rest, program, threads)
-    return WithPrologue(Recorded(found.rest, lambda: program().main, threads),
-                        Recorded(found.first, lambda: program().prologue, threads), found.reads)
+        return Recorded(found.rest, program, threads, flush)
+    return WithPrologue(Recorded(found.rest, lambda: program().main, threads, flush),
+                        Recorded(found.first, lambda: program().prologue, threads, flush), found.reads)
 
 
 def _followed(c: Compilation, file: File) -> Any:
@@ -132,8 +132,8 @@ class File:
 class Recorded(Frames):
     """Runs a recording; what is not in it is asked of the program, which is compiled then."""
 
-    def __init__(self, found: Any, program: Callable[[], Frames], threads: int):
-        super().__init__(threads)
+    def __init__(self, found: Any, program: Callable[[], Frames], threads: int, flush: bool):
+        super().__init__(threads, flush)
         self.found, self._program = found, program
 
     def lower(self) -> Lowered:

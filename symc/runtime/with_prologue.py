@@ -50,4 +50,4 @@ class WithPrologue:
         def times(*calls: Sequence[np.ndarray], log: bool = False) -> list[StepTime]:
             return frame.times(*[[*arrays, *self.made(arrays, sizes)] for arrays in calls], log=log)
 
-        return Timer(times, frame.events)
+        return Timer(times, frame.events, frame.met_denormals)

@@ -24,6 +24,10 @@ from symc.runtime.compilers.llvm_scalars import Scalar
 from symc.runtime.compilers.uninterrupted import uninterrupted
 from symc.runtime.cpu import scipy_functions
 
+#: What LLVM is told of every function: denormal numbers may be zeros (``denormals="flush"``) or not. Else it makes
+#: comparisons with zero tests of bits.
+DENORMALS = '"denormal-fp-math"="dynamic,dynamic"'
+
 
 @phase("LLVM: code")
 @uninterrupted
@@ -59,7 +63,7 @@ def kernel_ir(source: Source) -> str:
         n: Scalar("i64", f"%{n}") if k is None else Pointer(k, f"%{n}") for n, k in zip(names, kinds, strict=True)}
     module = Module()
     module.kernel(tree, operands)
-    return module.text()
+    return module.text().replace(" nounwind", f" nounwind {DENORMALS}")
 
 
 def _stored(dtype: np.dtype) -> str:

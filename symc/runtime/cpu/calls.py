@@ -22,10 +22,9 @@ from symc.ir.requires import Requirement
 from symc.ir.types import TupleType
 from symc.ir.value import Value
 from symc.runtime.cpu.executor import FAILED, Word
+from symc.runtime.cpu.native.instructions import PULSE_STEP
 
 _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int64)
-#: The number of the step that is ``Calls.pulse``.
-PULSE_STEP = 0
 #: How many seconds of a loop pass from one look at signals to the next, about.
 PULSE = 0.1
 #: How many views of memory a frame keeps during a call.
@@ -64,8 +63,8 @@ class Calls:
         server = _serve(weakref.ref(self))
         next(server)
         self._callback = _CALLBACK(server.send)
-        words[Word.CALLBACK] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
-        words[Word.PULSE], words[Word.LEFT] = PULSE_STEP, self._interval
+        words[Word.PYTHON] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+        words[Word.LEFT] = self._interval
 
     def pulse(self) -> None:
         """Signals have been handled on the way here. Say after how many steps of loops to come again."""

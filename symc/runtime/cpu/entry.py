@@ -220,7 +220,7 @@ class Entry:
             block[Block.UPDATED], block[Block.READS] = len(states.updated), len(states.reads)
         block[Block.CLOSED] = closed.buffer_info()[0]
         block[Block.FALSE : Block.FALSE + len(_OBJECTS)] = [id(x) for x in _OBJECTS]
-        run, prepare = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in executor())  # type: ignore[arg-type]
+        run, prepare = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in executor()[:2])  # type: ignore[arg-type]
         block[Block.RUN], block[Block.PREPARE], block[Block.FIRST] = run, prepare, first
         block[Block.EMPTY] = native.empty
         block[Block.CAN_CAST], block[Block.FROM_ARRAY] = native.can_cast, native.from_array

@@ -298,12 +298,13 @@ class Template:
 
 
 class Executable:
-    """Code in memory. ``words[slot]`` may be read and written between runs; one run at a time."""
+    """Code in memory. ``words[slot]`` may be read and written between runs; one run at a time. ``state``: of the
+    floating-point unit during a run, if it is not the caller's (``native/float_state.py``)."""
 
     __slots__ = ("_constants", "_memory", "_pool", "_prepare", "_rows", "_run", "_threads", "address", "arena",
                  "words")
 
-    def __init__(self, template: Template, threads: int = 1):
+    def __init__(self, template: Template, threads: int = 1, state: int = 0):
         memory, pool = template.words.copy(), aligned(template.pool.nbytes)
         pool[:] = template.pool
         memory[template.kept[:, 0]] = template.kept[:, 1] + pool.ctypes.data
@@ -312,9 +313,10 @@ class Executable:
         limited = memory[Word.MAY_LIMIT] and blas_threads.to_be_limited()
         memory[Word.MAY_LIMIT], memory[Word.THREADS] = limited, 1
         memory[Word.POOLED] = not limited and threads == 1
-        memory[Word.SELF] = memory.ctypes.data
+        memory[Word.SELF] = memory[Word.PULSE] = memory.ctypes.data
+        memory[Word.STATE] = state
         self._memory, self._pool, self._constants, self._rows = memory, pool, template.constants, template.arena
-        self._run, self._prepare = executor()
+        self._run, self._prepare, memory[Word.CALLBACK] = executor()
         self._threads, self.address = threads, memory.ctypes.data
         self.words: Any = memory.data  # a memoryview: single words are read and written faster than through the array
         self.place(aligned(0))

@@ -18,6 +18,7 @@ from symc.runtime.cpu.calls import Calls, left
 from symc.runtime.cpu.executor import Executable, Word
 from symc.runtime.cpu.large_results import LARGE, LargeResult
 from symc.runtime.cpu.lowered import Lowered
+from symc.runtime.cpu.native.float_state import WATCH
 from symc.runtime.cpu.native.instructions import NOT_ARRAY, REFUSED
 
 if TYPE_CHECKING:
@@ -31,9 +32,9 @@ class Refused(Exception):
 class Frame:
     """The code of a plan, and an arena, which grows as calls need it."""
 
-    def __init__(self, lowered: Lowered, threads: int = 1):
+    def __init__(self, lowered: Lowered, threads: int = 1, state: int = 0):
         self.lowered = lowered
-        self._executable = Executable(lowered.template, threads)
+        self._executable = Executable(lowered.template, threads, state)
         self.words = self._executable.words
         self._calls = Calls(lowered.steps, lowered.names, self.words)
         self._python, self._copied = lowered.python, lowered.copied
@@ -126,8 +127,8 @@ class Frame:
 class TimedFrame(Frame):
     """A frame whose code has a lap of the clock after every step."""
 
-    def __init__(self, lowered: Lowered, laps: Laps, threads: int = 1):
-        super().__init__(lowered, threads)
+    def __init__(self, lowered: Lowered, laps: Laps, threads: int = 1, state: int = 0):
+        super().__init__(lowered, threads, state or WATCH)
         self._laps = laps
 
     def times(self, *calls: Sequence[np.ndarray], log: bool = False) -> list[StepTime]:
@@ -137,6 +138,10 @@ class TimedFrame(Frame):
         for arrays in calls:
             self.run(arrays, None)
         return self._laps.times(self.words)
+
+    def met_denormals(self) -> bool:
+        """Whether a run had denormal numbers among its operands, and did not make zeros of them."""
+        return self.words[Word.MET] != 0
 
     def events(self) -> list[Event]:
         """What the last run of ``times`` logged."""

@@ -13,17 +13,18 @@ from symc.ir.locks import new_lock
 from symc.runtime.cpu import freed_memory
 from symc.runtime.cpu.frame import Frame, Refused
 from symc.runtime.cpu.lowered import Lowered
+from symc.runtime.cpu.native.float_state import FLUSH, WATCH
 
 Sizes = Mapping[str, int]
 
 
 class Frames(ABC):
     """Runs what a plan is lowered to. Concurrent calls never share memory, and repeated calls allocate only results.
-    ``threads``: how many a call may use."""
+    ``threads``: how many a call may use; ``flush``: whether denormal numbers are zeros meanwhile."""
 
-    def __init__(self, threads: int = 1):
+    def __init__(self, threads: int = 1, flush: bool = False):
         freed_memory.keep()
-        self.threads = threads
+        self.threads, self.state = threads, (WATCH | FLUSH) * flush
         self._lowered: Lowered | None = None
         self._free: list[Frame] = []  # those that no call uses now
         self._lock = new_lock()
@@ -64,7 +65,7 @@ class Frames(ABC):
         try:
             return self._free.pop()
         except IndexError:  # the first call, or others use them all
-            return Frame(self.code, self.threads)
+            return Frame(self.code, self.threads, self.state)
 
     def give(self, frame: Frame) -> None:
         """Let runs use it again."""

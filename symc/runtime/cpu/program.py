@@ -46,8 +46,8 @@ class KernelRecord:
 class Program(Frames):
     """A loaded plan. ``run`` may be called from several threads."""
 
-    def __init__(self, plan: Plan, threads: int = 1, backend: str = "llvm"):
-        super().__init__(threads)
+    def __init__(self, plan: Plan, threads: int = 1, backend: str = "llvm", flush: bool = False):
+        super().__init__(threads, flush)
         self.plan, self._record = plan, current()
         self.launches: dict[Form, Launch] = {}  # for the launch steps that the backend can express
         tried: set[Form] = set()
@@ -112,13 +112,13 @@ class Program(Frames):
         """What runs the plan and times each step of it, and of the bodies in it."""
         lowered, laps = lower(self.plan, self.launches, self.required, timed=True)
         assert laps is not None
-        return TimedFrame(lowered, laps, self.threads)
+        return TimedFrame(lowered, laps, self.threads, self.state)
 
 
-def load(plan: Plan, threads: int = 1, backend: str = "llvm") -> Program:
+def load(plan: Plan, threads: int = 1, backend: str = "llvm", flush: bool = False) -> Program:
     """Compile what the plan launches and make it callable. ``threads``: how many a call may use; ``backend``: which
-    compiler makes its kernels."""
-    return Program(plan, threads, backend)
+    compiler makes its kernels; ``flush``: whether denormal numbers are zeros during a call."""
+    return Program(plan, threads, backend, flush)
 
 
 def every_step(plan: Plan) -> Iterator[tuple[Plan, Step]]:

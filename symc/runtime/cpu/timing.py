@@ -50,10 +50,11 @@ class Event:
 @dataclass(frozen=True)
 class Timer:
     """Something that times steps: ``times(arrays, ..., log=)`` in runs with these arrays, ``events()`` after one that
-    was logged. Donated arrays and states are written as in any run."""
+    was logged, ``met_denormals()`` after any. Donated arrays and states are written as in any run."""
 
     times: Callable[..., list[StepTime]]
     events: Callable[[], list[Event]]
+    met_denormals: Callable[[], bool] = bool
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,8 @@ def profile(name: str, program: Any, arrays: Sequence[np.ndarray], sizes: Mappin
         from symc.tools.profiling.device_limits import device_limits
 
         limits = device_limits(program.context)
-    return Profile(rows, name, [(e.index, e.begin, e.end) for e in timer.events()], phases, limits)
+    return Profile(rows, name, [(e.index, e.begin, e.end) for e in timer.events()], phases, limits,
+                   getattr(timer, "met_denormals", bool)())
 
 
 def _copied(arrays: Sequence[Any]) -> list[Any]:

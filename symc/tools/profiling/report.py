@@ -117,16 +117,18 @@ class Profile(list[ProfileRow]):
     """Rows ``(step, seconds, bytes written, lines)`` in the sequence of the plan, with more as attributes; prints as a
     table, slowest first.
 
-    ``by_line()`` is the same by user line, ``limits`` what this machine can do, ``to_chrome(path)`` a trace.
+    ``by_line()`` is the same by user line, ``limits`` what this machine can do, ``to_chrome(path)`` a trace;
+    ``denormals``: whether operands were denormal numbers (on x86-64; looked for in the thread of the call).
     """
 
     def __init__(self, rows: Sequence[ProfileRow] = (), name: str = "", events: Sequence[tuple] = (),
-                 phases: Sequence[Any] = (), limits: Limits | None = None):
+                 phases: Sequence[Any] = (), limits: Limits | None = None, denormals: bool = False):
         super().__init__(rows)
+        self.denormals = denormals
         self.name, self._events, self._phases, self._limits = name, list(events), list(phases), limits
 
     def __reduce__(self) -> tuple:
-        return Profile, (list(self), self.name, self._events, self._phases, self._limits)
+        return Profile, (list(self), self.name, self._events, self._phases, self._limits, self.denormals)
 
     @property
     def limits(self) -> Limits:
@@ -173,7 +175,8 @@ class Profile(list[ProfileRow]):
         ]
         whole = f"{duration(self.seconds)} in {len(self)} steps; {number(sum(r.moved for r in self))} moved, " \
                 f"{number(sum(r.flops for r in self))} operations"
-        return f"{table(columns)}\n{whole}\nlimits: {limits}"
+        hint = "\nhint: denormal numbers were met, which take up to a hundred times as long: denormals='flush'"
+        return f"{table(columns)}\n{whole}\nlimits: {limits}{hint * self.denormals}"
 
     def to_json(self) -> str:
         """Everything in the tables, as JSON."""

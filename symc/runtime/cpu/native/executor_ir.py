@@ -19,23 +19,36 @@ from typing import Any
 
 from symc.ir.locks import new_lock
 from symc.runtime.cache.machine_code import load_module
-from symc.runtime.cpu.native.instructions import ALL, ARITIES, DATA, FAILED, NOT_ARRAY, REFUSED, Lap, Op, Word
+from symc.runtime.cpu.native import float_state
+from symc.runtime.cpu.native.instructions import (
+    ALL,
+    ARITIES,
+    DATA,
+    FAILED,
+    NOT_ARRAY,
+    PULSE_STEP,
+    REFUSED,
+    Lap,
+    Op,
+    Word,
+)
 from symc.runtime.cpu.native.pool_ir import Pool
 
 Run = Callable[[int], int]
 _lock = new_lock()
-_runs: tuple[Run, Run] | None = None
+_runs: tuple[Run, Run, int] | None = None
 
 
-def executor() -> tuple[Run, Run]:
-    """``run(address of memory)`` and ``prepare(address of memory)``. They release the GIL; callbacks take it."""
+def executor() -> tuple[Run, Run, int]:
+    """``run(address of memory)`` and ``prepare(address of memory)``, which release the GIL (callbacks take it), and the
+    address of ``pulse(address of memory)``, which kernels call."""
     global _runs
     if _runs is None:
         with _lock:
             if _runs is None:
                 found = load_module("executor", _module, 2)
                 kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
-                _runs = kind(found("symc_run")), kind(found("symc_prepare"))
+                _runs = kind(found("symc_run")), kind(found("symc_prepare")), found("symc_pulse")
     return _runs
 
 
@@ -67,6 +80,7 @@ class _Interpreter:
         self.memmove = ir.Function(module, ir.FunctionType(words, [words, words, self.i64]), "memmove")
         self.clock = ir.Function(module, ir.FunctionType(self.i64, []), counter())
         self.memset = ir.Function(module, ir.FunctionType(words, [words, ir.IntType(32), self.i64]), "memset")
+        self.python = self.build_python()
         self.b = ir.IRBuilder(self.function.append_basic_block("entry"))
 
     def build(self) -> None:
@@ -109,10 +123,50 @@ class _Interpreter:
         b.store(self.const(0), limited)
         with b.if_then(wanted, likely=False):
             b.store(self.of_pool(Pool.LIMIT, self.i64, []), limited)
+        self.take_state()
         status = b.call(inner, [self.data, self.const(0)])
+        self.give_state()
         with b.if_then(b.icmp_unsigned("!=", b.load(limited, typ=self.i64), self.const(0)), likely=False):
             self.of_pool(Pool.UNLIMIT, self.void, [])
         b.ret(status)
+
+    def build_python(self) -> Any:
+        """``python(words, number)`` calls Python in the floating-point state of the caller; ``symc_pulse(words)``."""
+        ir, kind, run = self.ir, self.ir.FunctionType(self.void, [self.i64]), (self.function, self.data)
+        python = ir.Function(self.module, ir.FunctionType(self.void, [self.data.type, self.i64]), "python")
+        python.linkage, self.data = "internal", python.args[0]
+        self.b = ir.IRBuilder(python.append_basic_block("entry"))
+        self.give_state()
+        entry = self.b.load(self.at(self.data, self.const(Word.PYTHON)), typ=self.i64)
+        self.b.call(self.b.inttoptr(entry, kind.as_pointer()), [python.args[1]])
+        self.take_state()
+        self.b.ret_void()
+        pulse = ir.Function(self.module, kind, "symc_pulse")
+        self.b = ir.IRBuilder(pulse.append_basic_block("entry"))
+        self.b.call(python, [self.b.inttoptr(pulse.args[0], self.data.type), self.const(PULSE_STEP)])
+        self.b.ret_void()
+        self.function, self.data = run
+        return python
+
+    def take_state(self) -> None:
+        """Compute in the floating-point state of the run, if it has one, from here on."""
+        b, ir, scratch = self.b, self.ir, self.at(self.data, self.const(Word.SCRATCH))
+        wanted, caller = b.load(self.at(self.data, self.const(Word.STATE)), typ=self.i64), self.at(
+            self.data, self.const(Word.CALLER))
+        with b.if_then(b.icmp_unsigned("!=", wanted, self.const(0)), likely=False):
+            float_state.save(b, ir, caller)
+            b.store(b.or_(wanted, b.and_(b.load(caller, typ=self.i64), self.const(~float_state.MET))), scratch)
+            float_state.restore(b, ir, scratch)
+
+    def give_state(self) -> None:
+        """Compute in that of the caller again."""
+        b, ir, (scratch, met) = self.b, self.ir, [self.at(self.data, self.const(k)) for k in (Word.SCRATCH, Word.MET)]
+        wanted = b.load(self.at(self.data, self.const(Word.STATE)), typ=self.i64)
+        with b.if_then(b.icmp_unsigned("!=", wanted, self.const(0)), likely=False):
+            float_state.save(b, ir, scratch)
+            found = b.and_(b.load(scratch, typ=self.i64), self.const(float_state.MET))
+            b.store(b.or_(b.load(met, typ=self.i64), found), met)
+            float_state.restore(b, ir, self.at(self.data, self.const(Word.CALLER)))
 
     # -- pieces of instructions
 
@@ -304,7 +358,7 @@ class _Interpreter:
         self.next(3)
 
     def callback(self) -> None:
-        self.python(self.operand(0))
+        self.call_python(self.operand(0))
         self.next(1)
 
     def stop_if_failed(self) -> None:
@@ -433,13 +487,11 @@ class _Interpreter:
         self.pulse()
         self.go(self.operand(0))
 
-    def python(self, number: Any) -> None:
+    def call_python(self, number: Any) -> None:
         """Call Python. Whatever goes wrong there, even in the call itself, leaves the word FAILED as it is."""
         b, failed = self.b, self.at(self.data, self.const(Word.FAILED))
-        function = self.ir.FunctionType(self.void, [self.i64]).as_pointer()
         b.store(self.const(FAILED), failed)
-        entry = b.load(self.at(self.data, self.const(Word.CALLBACK)), typ=self.i64)
-        b.call(b.inttoptr(entry, function), [number])
+        b.call(self.python, [self.data, number])
         self.unless_failed()
 
     def unless_failed(self) -> None:
@@ -453,4 +505,4 @@ class _Interpreter:
         left = b.sub(b.load(word, typ=self.i64), self.const(1))
         b.store(left, word)
         with b.if_then(b.icmp_signed("<=", left, self.const(0)), likely=False):  # below, if Python failed the last time
-            self.python(b.load(self.at(self.data, self.const(Word.PULSE)), typ=self.i64))
+            self.call_python(self.const(PULSE_STEP))

@@ -53,7 +53,7 @@ class Word(enum.IntEnum):
     CODE = 0  #      where the code starts
     FAILED = 1  #    1 while Python is called; it becomes 0 when the call has succeeded
     LEFT = 2  #      LOOP, AGAIN and kernels that are loops count this down; at 0 Python is called with the number PULSE
-    CALLBACK = 3  #  the address of a function void(i64 number) for CALLBACK and pulses
+    CALLBACK = 3  #  the address of a function void(i64) for kernels, which give it what PULSE holds
     PULSE = 4
     CLOCK = 5  #     what the clock showed at the last lap
     LOGGED = 6  #    how many laps are in the log
@@ -74,6 +74,11 @@ class Word(enum.IntEnum):
     BUSY = 21  #     1 while a call of an entry runs
     WANTS = 22  #    1 if the pool is needed: threads are worth it, or BLAS is to be limited
     POOLED = 23  #   1 if it is there, or never needed
+    PYTHON = 24  #   the address of a function void(i64 number) for CALLBACK and pulses
+    STATE = 25  #    not 0: the floating-point state of a run, see `float_state`
+    CALLER = 26  #   that of the caller meanwhile
+    SCRATCH = 27
+    MET = 28  #      not 0: a run has met denormal numbers
 
 
 class Lap(enum.IntEnum):
@@ -86,6 +91,8 @@ class Lap(enum.IntEnum):
 
 #: A number of steps that no loop takes.
 NEVER = 2**62
+#: The number of the Python step that looks at signals.
+PULSE_STEP = 0
 #: What the run returns where Python has failed.
 FAILED = 1
 #: What OPEN returns where an object is no array.

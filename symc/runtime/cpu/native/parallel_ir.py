@@ -6,6 +6,7 @@ import platform
 import signal
 from typing import Any
 
+from symc.runtime.cpu.native import float_state
 from symc.runtime.cpu.native.pool_ir import LOOKS, MOST_WORDS, Pool, Writer
 
 
@@ -115,6 +116,7 @@ class Parallel(Writer):
         with b.if_then(b.icmp_unsigned("!=", b.load(self.at(Pool.ENDS), typ=self.i64), self.const(0))):
             b.store(self.const(0), b.gep(own, [self.const(2)], source_etype=self.i64))
         b.store(end, b.gep(own, [self.const(1)], source_etype=self.i64))
+        float_state.restore(b, self.ir, self.at(Pool.STATE))
         self.enter(b.load(self.at(Pool.ENTRY), typ=self.i64), own)
 
     def enter(self, entry: Any, args: Any) -> None:
@@ -188,6 +190,7 @@ class Parallel(Writer):
         for word, value in ((Pool.ENTRY, entry), (Pool.ARGS, b.ptrtoint(args, self.i64)), (Pool.COUNT, count),
                             (Pool.UNITS, units), (Pool.GRAINS, length), (Pool.ENDS, ends)):
             b.store(value, self.at(word))
+        float_state.save(b, self.ir, self.at(Pool.STATE))
         self.launch(pieces, b.sub(threads, self.const(1)))
         with b.if_then(b.icmp_unsigned("!=", ends, self.const(0))):
             b.store(units, args)

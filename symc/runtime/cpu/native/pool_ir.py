@@ -49,6 +49,7 @@ class Pool(enum.IntEnum):
     UNITS = 83
     GRAINS = 84  #    how long a piece is
     ENDS = 85
+    STATE = 86  #     the floating-point state of the caller
     LOCK = 96  #      128 bytes each
     FOR_WORK = 112
     FOR_END = 128
