@@ -175,6 +175,9 @@ def _doctor(args: argparse.Namespace) -> int:
         f = symc.compile(symc.exp(x) * 2 + 1)
         chosen = importlib.import_module("symc.runtime.cpu.blas_library").library()
         print(f"  BLAS       of {chosen.name}, integers of {8 * chosen.integer.itemsize} bits")
+        llvm = importlib.import_module("symc.runtime.compilers.llvm")
+        wide = "512 bits in kernels that call functions or look for extremes" if llvm.wide_vectors() else "as LLVM chooses"
+        print(f"  vectors    {wide}, on {llvm.llvm().get_host_cpu_name()}")
         print(f"  compile    works: exp(0) * 2 + 1 = {f([0.0])[0]}")
     except Exception as e:  # the doctor reports whatever is wrong
         print(f"  compile    fails: {type(e).__name__}: {e}")

@@ -61,7 +61,9 @@ def _softmax_parts(v: Value) -> Value:
     (x,), axes = v.operands, v.attrs["axes"]
     _, shifted, total = shifted_sum(x, axes)
     total = where(isfinite(total), total, like(total, np.nan))
-    return exp(shifted) / spread(total, x, axes)
+    if v.dtype.itemsize == 2:  # the reciprocal of a large sum is no normal number
+        return exp(shifted) / spread(total, x, axes)
+    return exp(shifted) * spread(like(total, 1) / total, x, axes)  # one division a row, half an ulp more
 
 
 def _softmax_change(g: Any, v: Value) -> Value:

@@ -54,6 +54,17 @@ def target_machine(level: int = 3) -> Any:
         cpu=binding.get_host_cpu_name(), features=binding.get_host_cpu_features().flatten(), opt=level, **how)
 
 
+#: Processors that lower their frequency for milliseconds, also of what runs beside, when they meet such vectors.
+SLOWED = ("skylake-avx512", "cascadelake", "cooperlake", "cannonlake")
+
+
+@functools.cache
+def wide_vectors() -> bool:
+    """Whether kernels that gain from it are made with vectors of 512 bits (``llvm_function.WIDE``)."""
+    binding = llvm()
+    return binding.get_host_cpu_features().get("avx512f", False) and binding.get_host_cpu_name() not in SLOWED
+
+
 @functools.cache
 def _linker() -> Any:
     return llvm().create_lljit_compiler(use_jit_link=JITLINK)

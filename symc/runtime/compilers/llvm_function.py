@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from symc.codegen.cpu.text import Unsupported
+from symc.runtime.compilers.llvm import wide_vectors
 from symc.runtime.compilers.llvm_expressions import SIGNS, Expressions, Pointer, Value, llvm_type
 from symc.runtime.compilers.llvm_library import Helper, library
 from symc.runtime.compilers.llvm_primitives import PRIMITIVES
@@ -21,6 +22,10 @@ from symc.runtime.cpu.native.instructions import FAILED, Word
 
 #: Vectors of 512 bits, four at a time: how many bytes the loop over a row takes in a step, at most.
 STEP = 256
+#: What LLVM is told of a kernel that gains from vectors of 512 bits, where the processor has them and is tuned for 256:
+#: one that calls functions or looks for extremes. What only adds and multiplies waits for memory or for the first cache,
+#: whose lines vectors of 64 bytes straddle more often, or for divisions, which take as long for twice as many.
+WIDE = ' "prefer-vector-width"="512"'
 #: Loops of this many steps, or of a number that is not known, are not unrolled once they are vectorized.
 LONG = 64
 
@@ -114,7 +119,8 @@ class Module:
         kinds = ["ptr" if isinstance(v, Pointer) else "i64" for v in operands.values()]
         head = ", ".join(f"ptr noalias nocapture {v.ref}" if isinstance(v, Pointer) else f"i64 {v.ref}"
                          for v in operands.values())
-        self.functions.append(f"define internal void @kernel({head}) noinline nounwind {{\n{f.text()}}}\n")
+        wide = WIDE if wide_vectors() and any(_is_helper(n) or _is_extreme(n) for n in ast.walk(tree)) else ""
+        self.functions.append(f"define internal void @kernel({head}) noinline nounwind{wide} {{\n{f.text()}}}\n")
         lines = []
         for k, kind in enumerate(kinds):
             lines.append(f"  %p{k} = getelementptr i64, ptr %words, i64 {k}\n  %a{k} = load {kind}, ptr %p{k}\n")
@@ -363,3 +369,8 @@ def _is_helper(node: ast.AST) -> bool:
 
 def _jumps(body: Sequence[ast.stmt]) -> bool:
     return any(isinstance(n, ast.Break | ast.Continue) for s in body for n in ast.walk(s))
+
+
+def _is_extreme(n: ast.AST) -> bool:
+    """Whether it is the step of a search for the greatest or least."""
+    return isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in ("fold_maximum", "fold_minimum")

@@ -88,18 +88,19 @@ extern "C" __global__ void __launch_bounds__(128) softmax(const f32 *__restrict_
   }
   const bool t17_ = (abs(s9_) < inf(s9_));
   const f32 t18_ = (t17_ ? s9_ : f32(SYMC_NAN));
+  const f32 t19_ = (f32(1.0) / t18_);
   #pragma unroll
   for (int c = 0; c < 8; ++c) {
-    const i32 j19_ = (c * 32 + lane) * 4;
-    if (live && j19_ < n1) {
-      Vector<f32, 4> y20_;
+    const i32 j20_ = (c * 32 + lane) * 4;
+    if (live && j20_ < n1) {
+      Vector<f32, 4> y21_;
       #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        const f32 t22_ = x10_[c].at[e];
-        const f32 t23_ = (t22_ / t18_);
-        y20_.at[e] = t23_;
+        const f32 t23_ = x10_[c].at[e];
+        const f32 t24_ = (t23_ * t19_);
+        y21_.at[e] = t24_;
       }
-      store_vector(o0 + row * n1 + j19_, y20_);
+      store_vector(o0 + row * n1 + j20_, y21_);
     }
   }
 }
