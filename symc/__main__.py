@@ -176,7 +176,7 @@ def _doctor(args: argparse.Namespace) -> int:
         chosen = importlib.import_module("symc.runtime.cpu.blas_library").library()
         print(f"  BLAS       of {chosen.name}, integers of {8 * chosen.integer.itemsize} bits")
         llvm = importlib.import_module("symc.runtime.compilers.llvm")
-        wide = "512 bits in kernels that call functions or look for extremes" if llvm.wide_vectors() else "as LLVM chooses"
+        wide = "512 bits where kernels call functions or look for extremes" if llvm.wide_vectors() else "LLVM's choice"
         print(f"  vectors    {wide}, on {llvm.llvm().get_host_cpu_name()}")
         print(f"  compile    works: exp(0) * 2 + 1 = {f([0.0])[0]}")
     except Exception as e:  # the doctor reports whatever is wrong

@@ -61,8 +61,8 @@ def compile(
     * ``mode``: "default", "reference" (NumPy, op by op), "fast_compile", "debug" (checks every pass and every result
       against the reference), "nan_guard" (stops at the first op that makes a nan or an infinity).
     * ``backend``: what makes the kernels of the CPU. "llvm" (the default), "numba" (the same kernels, whose Python is
-      ``f.source``, compiled by Numba: slower to compile, the yardstick for the first, which leaves complex numbers and
-      ``sc.op(numba=)`` to it), "numpy" (no kernels: what the optimizer made, op by op).
+      ``f.source``, compiled by Numba: slower to compile, the yardstick for the first, which leaves ``sc.op(numba=)``
+      to it), "numpy" (no kernels: what the optimizer made, op by op).
     * ``pipeline``: a pipeline string instead of the mode's own.
     * ``threads``: how many threads a call may use at most, the calling one included. By default as many as the variable
       ``SYMC_NUM_THREADS`` says, else as many as there are processors for this process. Results have the same bits for

@@ -1,7 +1,7 @@
 """Kernel texts to LLVM and on to object code, through llvmlite alone: what ``llvm_function`` writes, optimized.
 
 A kernel costs 10 to 40 ms so, against 40 to 350 through Numba's front end. What the compiler of texts does not know
-(complex numbers, a user's functions) raises Unsupported.
+(a user's functions) raises Unsupported.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from symc.codegen.cpu.render import Source
-from symc.codegen.cpu.text import Unsupported
 from symc.ir.dtypes import RECORDS
 from symc.ir.phases import phase
 from symc.runtime.cache.object_cache import Entry
@@ -67,8 +66,6 @@ def kernel_ir(source: Source) -> str:
 
 
 def _stored(dtype: np.dtype) -> str:
-    if dtype.kind == "c":
-        raise Unsupported("complex numbers")
     return RECORDS[dtype].memory
 
 

@@ -11,7 +11,19 @@ import numpy as np
 from symc.codegen.cpu.text import Unsupported
 from symc.runtime.compilers.llvm_library import Helper, library
 from symc.runtime.compilers.llvm_primitives import PRIMITIVES
-from symc.runtime.compilers.llvm_scalars import LLVM, Scalar, binary, cast, compare, literal, negative, select
+from symc.runtime.compilers.llvm_scalars import (
+    LLVM,
+    PARTS,
+    Scalar,
+    binary,
+    cast,
+    compare,
+    literal,
+    negative,
+    pair,
+    part,
+    select,
+)
 
 #: A value while a function is written: a scalar, several of them, a pointer (to elements of a type), or Python numbers.
 Value = Any
@@ -137,6 +149,8 @@ class Expressions:
     def of_Attribute(self, e: ast.Attribute) -> Scalar:
         if isinstance(e.value, ast.Name) and e.value.id == "math" and e.attr in ("inf", "nan", "pi"):
             return literal(getattr(self.scope["math"], e.attr) if "math" in self.scope else float(e.attr))
+        if e.attr in ("real", "imag"):
+            return part(self.emit, self.scalar(e.value), ("real", "imag").index(e.attr))
         raise Unsupported(f".{e.attr}")
 
     def of_UnaryOp(self, e: ast.UnaryOp) -> Scalar:
@@ -229,11 +243,19 @@ class Expressions:
         index = cast(self.emit, self.scalar(e.slice), "i64")
         return pointer, self.emit(f"getelementptr inbounds {LLVM[pointer.element]}, ptr {pointer.ref}, i64 {index.ref}")
 
+    def in_memory(self, pointer: Pointer, address: str) -> list[tuple[str, str]]:
+        """The types and addresses of an element's parts: loops vectorize around floats."""
+        if pointer.element not in PARTS:
+            return [(pointer.element, address)]
+        t = PARTS[pointer.element]
+        return [(t, address), (t, self.emit(f"getelementptr inbounds {LLVM[t]}, ptr {address}, i64 1"))]
+
     def of_Subscript(self, e: ast.Subscript) -> Scalar:
         found = self.value(e.value)
         if isinstance(found, Pointer):
             pointer, address = self.place_of(e)
-            return Scalar(pointer.element, self.emit(f"load {LLVM[pointer.element]}, ptr {address}"))
+            found = [Scalar(t, self.emit(f"load {LLVM[t]}, ptr {at}")) for t, at in self.in_memory(pointer, address)]
+            return found[0] if len(found) == 1 else pair(self.emit, pointer.element, *found)
         index = self.scalar(e.slice)
         if isinstance(found, list):
             return found[int(index.number or 0)]
@@ -251,6 +273,9 @@ class Expressions:
             raise Unsupported("keywords")
         if name == "polled":
             return Scalar("bool", self.emit(self.module.polled(self.value(e.args[0]))))
+        if isinstance(e.func, ast.Attribute) and e.func.attr == "conjugate":
+            z = self.scalar(e.func.value)
+            return pair(self.emit, z.type, part(self.emit, z, 0), negative(self.emit, part(self.emit, z, 1)))
         xs = [self.scalar(a) for a in e.args]
         if name in PRIMITIVES:
             return PRIMITIVES[name](self.emit, self.module.declare, xs)

@@ -17,14 +17,14 @@ from symc.runtime.compilers.llvm_expressions import SIGNS, Expressions, Pointer,
 from symc.runtime.compilers.llvm_library import Helper, library
 from symc.runtime.compilers.llvm_primitives import PRIMITIVES
 from symc.runtime.compilers.llvm_rarely import MARK, Rarely
-from symc.runtime.compilers.llvm_scalars import LLVM, Scalar, binary, cast, common, constant, literal
+from symc.runtime.compilers.llvm_scalars import LLVM, Scalar, binary, cast, common, constant, literal, part
 from symc.runtime.cpu.native.instructions import FAILED, Word
 
 #: Vectors of 512 bits, four at a time: how many bytes the loop over a row takes in a step, at most.
 STEP = 256
 #: What LLVM is told of a kernel that gains from vectors of 512 bits, where the processor has them and is tuned for 256:
-#: one that calls functions or looks for extremes. What only adds and multiplies waits for memory or for the first cache,
-#: whose lines vectors of 64 bytes straddle more often, or for divisions, which take as long for twice as many.
+#: one that calls functions or looks for extremes. What only adds and multiplies waits for memory or the first cache
+#: (whose lines vectors of 64 bytes straddle more often), or for divisions, of which twice as many take twice as long.
 WIDE = ' "prefer-vector-width"="512"'
 #: Loops of this many steps, or of a number that is not known, are not unrolled once they are vectorized.
 LONG = 64
@@ -113,7 +113,7 @@ class Module:
         """A kernel, called ``kernel``, and its entry, which takes the address of its arguments as 64-bit words."""
         self.afterwards = Module()
         elements = {v.element for v in operands.values() if isinstance(v, Pointer)}
-        self.step = 0 if "words" in operands else STEP // (8 if elements & {"f64", "i64", "u64"} else 4)
+        self.step = 0 if "words" in operands else STEP // (8 if elements & {"f64", "i64", "u64", "c128"} else 4)
         f = _Function(self, None, operands)
         f.body(tree.body)
         kinds = ["ptr" if isinstance(v, Pointer) else "i64" for v in operands.values()]
@@ -206,7 +206,8 @@ class _Function(Expressions):
         elif isinstance(target, ast.Subscript):
             pointer, address = self.place_of(target)
             x = cast(self.emit, value, pointer.element)
-            self.do(f"store {LLVM[pointer.element]} {x.ref}, ptr {address}")
+            for k, (t, at) in enumerate(self.in_memory(pointer, address)):
+                self.do(f"store {LLVM[t]} {(x if t == x.type else part(self.emit, x, k)).ref}, ptr {at}")
         elif isinstance(target, ast.Name):
             self.name(target.id, value)
         else:

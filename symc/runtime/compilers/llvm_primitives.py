@@ -7,9 +7,7 @@ scalar; ``declare(name, result, operands)`` makes an external function known to 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from symc.codegen.cpu.text import Unsupported
 from symc.runtime.compilers.llvm_scalars import (
     CONTRACT,
     FLOATS,
@@ -21,6 +19,8 @@ from symc.runtime.compilers.llvm_scalars import (
     cast,
     compare,
     constant,
+    pair,
+    part,
     select,
     width,
 )
@@ -168,11 +168,25 @@ def _of_scipy(export: str) -> Primitive:
     return apply
 
 
-def _unknown(emit: Emit, declare: Declare, xs: Sequence[Any]) -> Scalar:
-    raise Unsupported("complex numbers")
+def _complex(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:
+    return pair(emit, "c64" if all(x.type == "f32" for x in xs) else "c128", xs[0], xs[1])
+
+
+def _of_c(symbol: str, arity: int = 1) -> Primitive:
+    """A function of the C library of ``double complex``: parts in registers. The result has the type of the first."""
+
+    def apply(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:
+        declare(symbol, LLVM["c128"], ["double"] * (2 * arity))
+        given = [cast(emit, part(emit, x, k), "f64").ref for x in xs for k in (0, 1)]
+        found = emit(f"call {LLVM['c128']} @{symbol}({', '.join(f'double {x}' for x in given)})")
+        return cast(emit, Scalar("c128", found), xs[0].type)
+
+    return apply
 
 
 _MATH = ("log", "exp", "log1p", "expm1", "sin", "cos", "tan", "lgamma")
+_OF_COMPLEX = ("exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh",
+               "acosh", "atanh")
 
 #: By the name that a text calls it.
 PRIMITIVES: dict[str, Primitive] = {
@@ -210,7 +224,9 @@ PRIMITIVES: dict[str, Primitive] = {
     "math.gamma": _library("tgamma"),
     "math.pow": _library("pow", 2),
     "_erfcx": _of_scipy("__pyx_fuse_1erfcx"),
-    "c64": _unknown,
-    "c128": _unknown,
-    "complex": _unknown,
+    "math.hypot": _library("hypot", 2),
+    "math.atan2": _library("atan2", 2),
+    "complex": _complex,
+    **{f"c_{name}": _of_c(f"c{name}") for name in _OF_COMPLEX},
+    "_cpow": _of_c("cpow", 2),
 }

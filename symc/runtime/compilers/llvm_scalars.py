@@ -26,9 +26,11 @@ class Scalar:
     number: int | float | None = None
 
 
-LLVM = {"bool": "i1", "f32": "float", "f64": "double"} | {
-    f"{sign}{width}": f"i{width}" for sign in "iu" for width in (8, 16, 32, 64)}
 FLOATS = ("f32", "f64")
+#: Of complex numbers the type of their parts.
+PARTS = {"c64": "f32", "c128": "f64"}
+LLVM = {"bool": "i1", "f32": "float", "f64": "double", "c64": "{ float, float }", "c128": "{ double, double }"} | {
+    f"{sign}{width}": f"i{width}" for sign in "iu" for width in (8, 16, 32, 64)}
 #: What a kernel may assume of every floating point instruction, and of those that a fold combines with.
 CONTRACT, REASSOCIATE = "contract", "reassoc nsz contract"
 #: Writes an instruction and returns the name of its result.
@@ -73,11 +75,36 @@ def literal(x: Any) -> Scalar:
     raise Unsupported(f"a constant {type(x).__name__}")
 
 
+def pair(emit: Emit, t: str, real: Scalar, imag: Scalar) -> Scalar:
+    """A complex number of its parts."""
+    part = PARTS[t]
+    first = emit(f"insertvalue {LLVM[t]} undef, {LLVM[part]} {cast(emit, real, part).ref}, 0")
+    return Scalar(t, emit(f"insertvalue {LLVM[t]} {first}, {LLVM[part]} {cast(emit, imag, part).ref}, 1"))
+
+
+def part(emit: Emit, x: Scalar, k: int) -> Scalar:
+    """The real (0) or imaginary part (1) of a number."""
+    if x.type not in PARTS:
+        return constant("f64", 0.0) if k else x
+    return Scalar(PARTS[x.type], emit(f"extractvalue {LLVM[x.type]} {x.ref}, {k}"))
+
+
+def by_parts(emit: Emit, t: str, of: Callable[..., Scalar], *xs: Scalar) -> Scalar:
+    """The complex number whose parts are what ``of`` gives for the parts of others."""
+    return pair(emit, t, *[of(emit, *[part(emit, x, k) for x in xs]) for k in (0, 1)])
+
+
 def cast(emit: Emit, x: Scalar, t: str) -> Scalar:
     """x as a number of type ``t``."""
     s = x.type
     if s == t:
         return x
+    if t in PARTS:
+        return by_parts(emit, t, lambda emit, y: cast(emit, y, PARTS[t]), x)
+    if s in PARTS:
+        if t != "bool":
+            raise Unsupported(f"{t} of a complex number")
+        return compare(emit, "!=", x, constant("f64", 0.0))
     if x.number is not None and not (s in FLOATS and t not in FLOATS):
         return constant(t, x.number)
     a, b = LLVM[s], LLVM[t]
@@ -98,8 +125,10 @@ def cast(emit: Emit, x: Scalar, t: str) -> Scalar:
 def common(x: Scalar, y: Scalar) -> str:
     """The type in which two numbers are combined."""
     a, b = x.type, y.type
-    if a == b and (a in FLOATS or a == "bool"):
+    if a == b and (a in FLOATS or a in PARTS or a == "bool"):
         return a
+    if a in PARTS or b in PARTS:
+        return "c64" if {a, b} == {"c64", "f32"} else "c128"
     if a in FLOATS or b in FLOATS:
         floats = {t for t in (a, b) if t in FLOATS}
         small = all(t in FLOATS or t != "bool" and width(t) <= 16 or t == "bool" for t in (a, b))
@@ -130,6 +159,8 @@ def binary(emit: Emit, sign: str, x: Scalar, y: Scalar, wraps: bool = False) -> 
     if sign == "/" and t not in FLOATS:
         t = "f64"
     a, b = cast(emit, x, t), cast(emit, y, t)
+    if t in PARTS:
+        return _complex(emit, sign, a, b)
     if t in FLOATS:
         if sign not in _FLOAT:
             raise Unsupported(f"{sign} of floats")
@@ -140,6 +171,16 @@ def binary(emit: Emit, sign: str, x: Scalar, y: Scalar, wraps: bool = False) -> 
         return constant(t, {"+": a.number + b.number, "-": a.number - b.number, "*": a.number * b.number}[sign])
     open_ = " nsw" if t == "i64" and sign in "+-*" and not wraps else ""
     return Scalar(t, emit(f"{_INT[sign]}{open_} {LLVM[t]} {a.ref}, {b.ref}"))
+
+
+def _complex(emit: Emit, sign: str, x: Scalar, y: Scalar) -> Scalar:
+    if sign in "+-":
+        return by_parts(emit, x.type, lambda emit, a, b: binary(emit, sign, a, b), x, y)
+    if sign != "*":
+        raise Unsupported(f"{sign} of complex numbers")
+    (a, b), (c, d) = ([part(emit, z, k) for k in (0, 1)] for z in (x, y))
+    rows = (("-", (a, c), (b, d)), ("+", (a, d), (b, c)))
+    return pair(emit, x.type, *[binary(emit, how, binary(emit, "*", *p), binary(emit, "*", *q)) for how, p, q in rows])
 
 
 def _divide(emit: Emit, sign: str, a: Scalar, b: Scalar) -> Scalar:
@@ -169,6 +210,12 @@ def compare(emit: Emit, sign: str, x: Scalar, y: Scalar) -> Scalar:
         return _compare_mixed(emit, sign, x, y)
     t = common(x, y)
     a, b = cast(emit, x, t), cast(emit, y, t)
+    if t in PARTS:
+        how = {"==": "and", "!=": "or"}.get(sign)
+        if how is None:
+            raise Unsupported(f"{sign} of complex numbers")
+        real, imag = (compare(emit, sign, part(emit, a, k), part(emit, b, k)).ref for k in (0, 1))
+        return Scalar("bool", emit(f"{how} i1 {real}, {imag}"))
     if t in FLOATS:
         return Scalar("bool", emit(f"fcmp {_FCMP[sign]} {LLVM[t]} {a.ref}, {b.ref}"))
     how = _ICMP[sign]
@@ -189,12 +236,16 @@ def select(emit: Emit, condition: Scalar, x: Scalar, y: Scalar) -> Scalar:
     """x where the condition holds, else y."""
     t = x.type if x.type == y.type else common(x, y)
     a, b = cast(emit, x, t), cast(emit, y, t)
+    if t in PARTS:
+        return by_parts(emit, t, lambda emit, p, q: select(emit, condition, p, q), a, b)
     return Scalar(t, emit(f"select i1 {condition.ref}, {LLVM[t]} {a.ref}, {LLVM[t]} {b.ref}"))
 
 
 def negative(emit: Emit, x: Scalar) -> Scalar:
     if x.number is not None and x.type != "bool":
         return constant(x.type, -x.number)
+    if x.type in PARTS:
+        return by_parts(emit, x.type, negative, x)
     if x.type in FLOATS:
         return Scalar(x.type, emit(f"fneg {CONTRACT} {LLVM[x.type]} {x.ref}"))
     return binary(emit, "-", constant("u64" if x.type[0] == "u" else "i64", 0), x)

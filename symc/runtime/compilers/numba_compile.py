@@ -1,5 +1,5 @@
-"""Compiling kernel texts with Numba: all of ``backend="numba"``, and what the other (``llvm_compile``) does not know:
-complex numbers and a user's functions."""
+"""Compiling kernel texts with Numba: all of ``backend="numba"``, and what the other (``llvm_compile``) does not know: a
+user's functions."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ operands and results, then that of the byte that says of a kernel with checks wh
 follow NumPy (no zero-division check, which would block vectorization), and of fast math only contraction is on.
 
 ``llvm_compile`` writes LLVM from the text of a kernel, without Numba; ``numba_compile`` compiles the same text with
-Numba, and knows complex numbers and a user's functions too: it serves what the first does not know.
+Numba, and knows a user's functions too: it serves what the first does not know.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from symc.runtime.compilers.numba_primitives import INF, NAN, c128, f64, floor, inlined, like
+from symc.runtime.library.power import hypot
 
 LN2, LOG2E, LOG10E = math.log(2), 1 / math.log(2), 1 / math.log(10)
 
@@ -93,7 +94,7 @@ def c_expm1(z):
 
 @inlined
 def c_abs(z):
-    return like(z.real, math.hypot(f64(z.real), f64(z.imag)))
+    return like(z.real, hypot(f64(z.real), f64(z.imag)))
 
 
 @inlined
