@@ -28,6 +28,7 @@ from symc.ir.traverse import postorder, rebuild
 from symc.ir.value import Value
 from symc.opt.engine.provenance import Provenance
 from symc.opt.engine.regions import in_bodies
+from symc.opt.fusion.cuts import cut
 from symc.opt.fusion.groups import Group, Shape, is_costly, is_full, space
 from symc.opt.fusion.kernel_form import Forms
 from symc.opt.fusion.kernel_ops import (
@@ -41,7 +42,7 @@ from symc.opt.fusion.kernel_ops import (
 )
 from symc.opt.fusion.late_folds import axes_together, can_be_late, trailing
 
-#: Compile time of a kernel grows faster than its size; a longer chain becomes several (often equal) kernels.
+#: The most values of a group with folds or ends, and of what is joined without need. Others are cut by cost (``cuts``).
 MAX_VALUES = 64
 
 #: Groups up to this size join others of their space and level even if they share no operand: fewer launches.
@@ -114,6 +115,7 @@ class Fusion:
                 self._place(v)
             else:  # a view, too, that must lie in memory: it lies where its operand does
                 self.level[v] = 1 + max((self._level(s) for s in self.sources(v)), default=0)
+        self._cut()
         self._sink()
         self._join_siblings()
         return self._emit()
@@ -128,13 +130,16 @@ class Fusion:
     def _level(self, v: Value) -> int:
         return self.group[v].find().level if v in self.group else self.level[v]
 
+    def _rank(self, v: Value) -> tuple[int, int]:
+        return self.group[v].find().rank if v in self.group else (self.level[v], 0)
+
     def _place(self, v: Value) -> None:
         """Put ``v`` into the group of its operands where that is possible, else into a new one."""
         sources = self.sources(v)
         top = max((self._level(s) for s in sources), default=0)
         near = list(dict.fromkeys(self.group[s].find() for s in sources if s in self.group and self._level(s) == top))
         blocked = any(s not in self.group and self._level(s) == top for s in sources)
-        target = max(near, key=lambda g: len(g.shape)) if near and not blocked else None
+        target = max(near, key=lambda g: (len(g.shape), len(g.values))) if near and not blocked else None
         axes = v.attrs["axes"] if is_fold(v) else None
         if target is None or not self._fits([v], target, near, axes):
             target = Group(top + 1, space(v))
@@ -153,13 +158,16 @@ class Fusion:
         target: Group,
         merged: Sequence[Group],
         axes: tuple[int, ...] | None,
-        limit: int = MAX_VALUES,
+        limit: int | None = None,
     ) -> bool:
-        """Whether ``merged`` can become one with ``target`` and ``joining`` be computed there."""
-        if sum(len(g.values) for g in merged) >= limit:
-            return False
+        """Whether ``merged`` can become one with ``target`` and ``joining`` be computed there. ``limit``: of the number
+        of values, if not only that of groups that cannot be cut."""
         together, one = self._axes(joining, target, merged, axes)
         if not together:
+            return False
+        whole = one is not None or any(g.late or g.ends for g in merged) or any(map(is_end, joining))
+        limit = MAX_VALUES if limit is None and whole else limit
+        if limit is not None and sum(len(g.values) for g in merged) >= limit:
             return False
         if len({g.costly for g in merged} | set(map(is_costly, joining))) > 1:
             return False
@@ -235,6 +243,28 @@ class Fusion:
                         return False
         return True
 
+    # -- cutting large groups
+
+    def _cut(self) -> None:
+        """Large groups of elementwise values become several of the same level, which are written in sequence."""
+        groups = dict.fromkeys(self.group[v].find() for v in self.values if v in self.group)
+        large = [g for g in groups if len(g.values) > MAX_VALUES and g.axes is None and not (g.ends or g.late)]
+        needed = self._needed() if large else set()
+        for g in large:
+            members = sorted(g.values, key=self.position.__getitem__)
+            for k, piece in enumerate(cut(members, self.sources, needed)):
+                own = Group(g.level, g.shape, values=dict.fromkeys(piece), costly=g.costly, piece=k)
+                self.group.update(dict.fromkeys(piece, own))
+
+    def _needed(self) -> set[Value]:
+        """Values that are results, or read outside of their group."""
+        needed = set(self.f.body.results)
+        for u in self.values:
+            if u not in self.inlined:
+                own = self.group[u].find() if u in self.group else None
+                needed.update(s for s in self.sources(u) if s not in self.group or self.group[s].find() is not own)
+        return needed
+
     # -- moving groups to their only reader
 
     def _sink(self) -> None:
@@ -249,7 +279,7 @@ class Fusion:
                 g = self.group[s].find() if s in self.group else None
                 if g is not None and g is not own:
                     readers.setdefault(g, {}).setdefault(own, []).append(u)
-        for g in sorted(readers, key=lambda g: -g.level):
+        for g in sorted(readers, key=lambda g: g.rank, reverse=True):
             by: dict[Group | None, list[Value]] = {}
             for h, users in readers[g].items():
                 by.setdefault(None if h is None else h.find(), []).extend(users)
@@ -278,18 +308,18 @@ class Fusion:
 
     def _join_siblings(self) -> None:
         """Groups of one level over one space that read a common array, or are small, become one kernel."""
-        open_groups: dict[tuple[int, Shape], list[tuple[Group, set[Value]]]] = {}
+        open_groups: dict[tuple[tuple[int, int], Shape], list[tuple[Group, set[Value]]]] = {}
         last_check = max((self._level(v) for v in self.values if "checks" in v.op.traits), default=-1)
         for g in dict.fromkeys(self.group[v].find() for v in self.values if v in self.group):
             reads = {s for v in g.values for s in self.sources(v) if s.shape}
-            near = open_groups.setdefault((g.level, g.shape), [])
+            near = open_groups.setdefault((g.rank, g.shape), [])
             for other, others in near[-4:]:
                 if _checks(g) != _checks(other):
                     continue  # a kernel that may fail cannot write over a state
                 if g.level < last_check and _updates(g, self.given) != _updates(other, self.given):
                     continue  # nor can one whose other results are needed by a kernel that may fail
                 small = len(g.values) <= SMALL and len(other.values) <= MAX_VALUES // 4
-                if (small or not reads.isdisjoint(others)) and self._fits([], other, [g, other], None):
+                if (small or not reads.isdisjoint(others)) and self._fits([], other, [g, other], None, MAX_VALUES):
                     other.take(g)
                     others |= reads
                     break
@@ -299,16 +329,12 @@ class Fusion:
     # -- writing the result
 
     def _emit(self) -> Function:
-        needed = set(self.f.body.results)
-        for u in self.values:
-            if u not in self.inlined:
-                own = self.group[u].find() if u in self.group else None
-                needed.update(s for s in self.sources(u) if s not in self.group or self.group[s].find() is not own)
+        needed = self._needed()
         done: dict[Value, Value] = {p: p for p in self.f.params}
         hints = dict(self.f.hints)
         units = [v for v in self.values if v not in self.inlined]
         written: set[Group] = set()
-        for v in sorted(units, key=lambda v: (self._level(v), self.position[v])):
+        for v in sorted(units, key=lambda v: (self._rank(v), self.position[v])):
             g = self.group[v].find() if v in self.group else None
             if g is None:
                 new = done[v] = rebuild(v, [done[o] for o in v.operands])

@@ -17,7 +17,8 @@ class Group:
     """Values that will be one kernel. ``shape`` is the full space, ``axes`` what its folds reduce (None: no folds).
 
     ``ends``: the updates and running sums among them, which nothing else in the group reads. ``late``: there are folds
-    over other axes, which nothing in the group reads either.
+    over other axes, which nothing in the group reads either. ``piece``: which of several it is that were cut from one
+    group, and of which later ones read earlier ones.
     """
 
     level: int
@@ -27,7 +28,13 @@ class Group:
     ends: list[Value] = field(default_factory=list)
     late: bool = False
     costly: bool = False  # all its values have the trait "costly", or none has
+    piece: int = 0
     into: Group | None = None  # where it was merged
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Groups of one rank do not read each other."""
+        return self.level, self.piece
 
     def find(self) -> Group:
         g = self
