@@ -35,6 +35,7 @@ from symc.opt.fusion.kernel_ops import (
     is_fold,
     is_free,
     is_kernel_op,
+    is_number,
     needs_memory,
     reads_anywhere,
     reads_in_place,
@@ -74,7 +75,7 @@ class Fusion:
         inlined: set[Value] = set()
         numbers: set[Value] = set()  # scalars made of sizes and constants alone
         for v in self.values:
-            if not v.operands and is_free(v) or _is_number(v, numbers):
+            if not v.operands and is_free(v) or is_number(v, numbers):
                 numbers.add(v)
         for v in reversed(self.values):
             if v not in wanted and (v in numbers or is_free(v)):
@@ -294,7 +295,7 @@ class Fusion:
 
     def _may_wait(self, g: Group, target: Group) -> bool:
         """May results of the function be computed later, in ``target``? Not where they then could not be in place."""
-        return _checks(g) == _checks(target) and not _updates(g, self.given) and not _updates(target, self.given)
+        return g.checks == target.checks and not _updates(g, self.given) and not _updates(target, self.given)
 
     def _holds_much(self, g: Group, target: Group) -> bool:
         """Would ``g``, computed later, hold many arrays until then? A long sum of what comes one after another is taken
@@ -314,7 +315,7 @@ class Fusion:
             reads = {s for v in g.values for s in self.sources(v) if s.shape}
             near = open_groups.setdefault((g.rank, g.shape), [])
             for other, others in near[-4:]:
-                if _checks(g) != _checks(other):
+                if g.checks != other.checks:
                     continue  # a kernel that may fail cannot write over a state
                 if g.level < last_check and _updates(g, self.given) != _updates(other, self.given):
                     continue  # nor can one whose other results are needed by a kernel that may fail
@@ -376,16 +377,8 @@ class Fusion:
             self.provenance.kernels.update((v, new) for v in inside if v not in self.provenance.kernels)
 
 
-def _checks(g: Group) -> bool:
-    return any("checks" in v.op.traits for v in g.values)
-
-
 def _updates(g: Group, given: set[Value]) -> bool:
     return any(isinstance(v.op.lowering, Update) and v.operands[0] in given for v in g.values)
-
-
-def _is_number(v: Value, numbers: set[Value]) -> bool:
-    return bool(v.operands) and is_kernel_op(v) and not v.shape and all(o in numbers for o in v.operands)
 
 
 def fuse(f: Function, provenance: Provenance | None = None) -> Function:

@@ -36,6 +36,11 @@ class Group:
         """Groups of one rank do not read each other."""
         return self.level, self.piece
 
+    @property
+    def checks(self) -> bool:
+        """Whether the kernel may fail."""
+        return any("checks" in v.op.traits for v in self.values)
+
     def find(self) -> Group:
         g = self
         while g.into is not None:

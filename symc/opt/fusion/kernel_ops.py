@@ -86,3 +86,8 @@ def is_free(v: Value) -> bool:
     if v.op.name == "constant":
         return not v.shape
     return is_kernel_op(v) and (is_movement(v) or not v.operands)
+
+
+def is_number(v: Value, numbers: set[Value]) -> bool:
+    """Whether a kernel computes ``v`` from these scalars alone."""
+    return bool(v.operands) and is_kernel_op(v) and not v.shape and all(o in numbers for o in v.operands)

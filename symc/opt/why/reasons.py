@@ -178,6 +178,8 @@ def _two_kernels(maker: Value, reader: Value, others: Iterable[Value], most: int
     if many > 1:
         return what + f"the first has {count(many, 'consumer')}, which read it from memory"
     inner, outer = ([v for v in postorder(r.regions[0].results) if v.operands] for r in (maker, reader))
+    if len(inner) + len(outer) > most and not any(is_fold(v) or is_end(v) for v in (*inner, *outer)):
+        return what + f"of {len(inner) + len(outer)} values together, cut where few arrays cross"
     if len(inner) + len(outer) > most:
         return what + f"together they have {len(inner) + len(outer)} values, more than the {most} of a kernel"
     ends = [v for v in inner if is_end(v)]
