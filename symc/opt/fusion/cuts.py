@@ -29,7 +29,8 @@ def cut(members: Sequence[Value], sources: Callable[[Value], Sequence[Value]], n
     """The pieces of a group. ``needed``: what is read outside of the group."""
     members = list(_Order(members, sources, needed).found)
     last = {s: v for v in members for s in sources(v)}  # who reads a value last
-    pieces, start = [], 0
+    pieces: list[Sequence[Value]] = []
+    start = 0
     while start < len(members):
         end = _end(members, start, sources, last, needed)
         pieces.append(members[start:end])
@@ -44,8 +45,8 @@ class _Order:
     def __init__(self, members: Sequence[Value], sources: Callable[[Value], Sequence[Value]], needed: Container[Value]):
         self.found: dict[Value, None] = {}
         self._needed = needed
-        self._reads = {v: sources(v) for v in members}
-        self._reads = {v: [s for s in reads if s in self._reads] for v, reads in self._reads.items()}
+        own = set(members)
+        self._reads = {v: [s for s in sources(v) if s in own] for v in members}
         self._readers: dict[Value, dict[Value, None]] = {v: {} for v in members}  # those that are not yet found
         height: dict[Value, int] = {}
         for v, reads in self._reads.items():

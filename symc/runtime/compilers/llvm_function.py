@@ -206,8 +206,8 @@ class _Function(Expressions):
         elif isinstance(target, ast.Subscript):
             pointer, address = self.place_of(target)
             x = cast(self.emit, value, pointer.element)
-            for k, (t, at) in enumerate(self.in_memory(pointer, address)):
-                self.do(f"store {LLVM[t]} {(x if t == x.type else part(self.emit, x, k)).ref}, ptr {at}")
+            for k, (kind, at) in enumerate(self.in_memory(pointer, address)):
+                self.do(f"store {LLVM[kind]} {(x if kind == x.type else part(self.emit, x, k)).ref}, ptr {at}")
         elif isinstance(target, ast.Name):
             self.name(target.id, value)
         else:
