@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import IndexingError, ShapeError
+from symc.ir.dtypes import is_narrow
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Decompose, Op, register
 from symc.ir.ops.arithmetic import mulz
@@ -61,7 +62,7 @@ def _softmax_parts(v: Value) -> Value:
     (x,), axes = v.operands, v.attrs["axes"]
     _, shifted, total = shifted_sum(x, axes)
     total = where(isfinite(total), total, like(total, np.nan))
-    if v.dtype.itemsize == 2:  # the reciprocal of a large sum is no normal number
+    if is_narrow(v.dtype):  # the reciprocal of a large sum is no normal number
         return exp(shifted) / spread(total, x, axes)
     return exp(shifted) * spread(like(total, 1) / total, x, axes)  # one division a row, half an ulp more
 
