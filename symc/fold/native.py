@@ -222,7 +222,7 @@ def runner() -> tuple[Callable[[int], int], int, int]:
     """``run(address of the words of Ctx)``: 0, or what a frame stopped with; and the interpreter's functions."""
     digest = hashlib.sha256(_RUNNER.encode()).hexdigest()[:16]
     address = load_module(f"symc.fold.{digest}", lambda: _RUNNER, 2)("fold_run")
-    run, prepare = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in executor())  # type: ignore[arg-type]
+    run, prepare = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in executor()[:2])  # type: ignore[arg-type]
     return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(address), run, prepare
 
 
