@@ -62,7 +62,7 @@ def test_a_chain_of_1000_steps_in_about_the_root_of_its_memory(kind, size):
     ins, outs, data = chain(kind, 1000, size)
     full = sc.compile(outs, ins)
     array = data[0].nbytes
-    assert full.memory() > 1000 * array
+    assert full.memory() > 900 * array  # the last steps share a kernel with their gradient
     small = sc.compile(outs, ins, max_bytes=int(7 * 1000**0.5) * array)
     assert small.memory() <= int(7 * 1000**0.5) * array
     check_plan(small._compilation.plan)
