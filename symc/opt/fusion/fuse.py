@@ -28,7 +28,7 @@ from symc.ir.traverse import postorder, rebuild
 from symc.ir.value import Value
 from symc.opt.engine.provenance import Provenance
 from symc.opt.engine.regions import in_bodies
-from symc.opt.fusion.cuts import cut
+from symc.opt.fusion.cuts import STREAMS, cut
 from symc.opt.fusion.groups import Group, Shape, is_costly, is_full, space
 from symc.opt.fusion.kernel_form import Forms
 from symc.opt.fusion.kernel_ops import (
@@ -67,6 +67,7 @@ class Fusion:
         self.reads: dict[Value, tuple[Value, ...]] = {}  # finished values behind an inlined one
         self.known: dict[Value, list[Value]] = {}  # the answers of ``sources``
         self.forms = Forms()
+        self.returned = set(f.body.results)
         self.inlined = self._find_inlined()
 
     def _find_inlined(self) -> set[Value]:
@@ -300,9 +301,13 @@ class Fusion:
     def _holds_much(self, g: Group, target: Group) -> bool:
         """Would ``g``, computed later, hold many arrays until then? A long sum of what comes one after another is taken
         a few terms at a time."""
+        both = {v for h in (g, target) for v in h.values}
+        if g.axes is None and target.axes is None:
+            reads = {s for v in both for s in self.sources(v) if s.shape} - both
+            if len(reads) + sum(v in self.returned for v in both) > 3 * STREAMS:
+                return True
         if g.level + 1 >= target.level:
             return False
-        both = {v for h in (g, target) for v in h.values}
         return len({s for v in both for s in self.sources(v) if s.shape and s.operands} - both) > MAX_HELD
 
     # -- joining groups side by side
