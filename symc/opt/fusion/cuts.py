@@ -10,7 +10,7 @@ a wide formula with its gradient stays whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from symc.ir.value import Value
 
@@ -27,12 +27,13 @@ MOST = 512
 def cut(members: Sequence[Value], sources: Callable[[Value], Sequence[Value]], needed: Container[Value],
         ) -> list[Sequence[Value]]:
     """The pieces of a group. ``needed``: what is read outside of the group."""
-    members = list(_Order(members, sources, needed).found)
-    last = {s: v for v in members for s in sources(v)}  # who reads a value last
+    reads = {v: sources(v) for v in members}
+    members = list(_Order(members, reads, needed).found)
+    last = {s: v for v in members for s in reads[v]}  # who reads a value last
     pieces: list[Sequence[Value]] = []
     start = 0
     while start < len(members):
-        end = _end(members, start, sources, last, needed)
+        end = _end(members, start, reads, last, needed)
         pieces.append(members[start:end])
         start = end
     return pieces
@@ -42,11 +43,11 @@ class _Order:
     """A sequence of the values of a group in which few wait for others: what is made of most comes first, what is made
     of little just before it is read, and what takes the place of an operand that nothing else will read, at once."""
 
-    def __init__(self, members: Sequence[Value], sources: Callable[[Value], Sequence[Value]], needed: Container[Value]):
+    def __init__(self, members: Sequence[Value], sources: Mapping[Value, Sequence[Value]], needed: Container[Value]):
         self.found: dict[Value, None] = {}
         self._needed = needed
         own = set(members)
-        self._reads = {v: [s for s in sources(v) if s in own] for v in members}
+        self._reads = {v: [s for s in sources[v] if s in own] for v in members}
         self._readers: dict[Value, dict[Value, None]] = {v: {} for v in members}  # those that are not yet found
         height: dict[Value, int] = {}
         for v, reads in self._reads.items():
@@ -80,19 +81,22 @@ class _Order:
             len(self._readers[s]) == 1 and s not in self._needed for s in self._reads[r])
 
 
-def _end(members: Sequence[Value], start: int, sources: Callable[[Value], Sequence[Value]], last: dict[Value, Value],
+def _end(members: Sequence[Value], start: int, sources: Mapping[Value, Sequence[Value]], last: dict[Value, Value],
          needed: Container[Value]) -> int:
     """Where the piece that begins at ``start`` ends."""
     depth: dict[Value, int] = {}
     read: set[Value] = set()
     written, longest, best, end = 0, 0, float("inf"), start
     for k, v in enumerate(members[start : start + MOST], 1):
-        for s in sources(v):
+        below = 0
+        for s in sources[v]:
             if s not in depth:
                 read.add(s)
-            elif last[s] is v and s not in needed:
+                continue
+            below = max(below, depth[s])
+            if last[s] is v and s not in needed:
                 written -= 1
-        depth[v] = 1 + max((depth.get(s, 0) for s in sources(v)), default=0)
+        depth[v] = 1 + below
         longest = max(longest, depth[v])
         written += v in last or v in needed
         arrays = len(read) + written
