@@ -315,7 +315,8 @@ class Fusion:
     def _join_siblings(self) -> None:
         """Groups of one level over one space that read a common array, or are small, become one kernel."""
         open_groups: dict[tuple[tuple[int, int], Shape], list[tuple[Group, set[Value]]]] = {}
-        last_check = max((self._level(v) for v in self.values if "checks" in v.op.traits), default=-1)
+        checks = [v for v in self.values if "checks" in v.op.traits]
+        last_check = max((len(self.values) if v in self.inlined else self._level(v) for v in checks), default=-1)
         for g in dict.fromkeys(self.group[v].find() for v in self.values if v in self.group):
             reads = {s for v in g.values for s in self.sources(v) if s.shape}
             near = open_groups.setdefault((g.rank, g.shape), [])
