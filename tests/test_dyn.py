@@ -5,6 +5,7 @@ import gc
 import pickle
 import threading
 import weakref
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -350,3 +351,45 @@ def test_python_asks_for_values():
     assert [float(v) for v in dy.Var([1.0, 2.0])] == [1, 2] and np.asarray(x + 1).tolist() == [2.5]
     assert (x + 1).item() == 2.5 and (x + 1).tolist() == [2.5] and repr(x) == "Var([1.5])" and bool(x > 1)
     assert list(range(5))[dy.Var(3)] == 3 and x.detach().data == 1.5 and not x.detach().requires_grad
+
+
+def test_zeros_of_both_signs_and_nests_of_floats():
+    class Pair(NamedTuple):
+        low: float
+        high: float
+
+    x = dy.Var(np.array([1.0]))
+    signs = [np.signbit((x * c).data)[0] for c in (0.0, 0.0, -0.0, 0.0, -0.0)]
+    assert signs == [False, False, True, False, True]
+    z = dy.Var(np.array([1j]))
+    signs = [np.signbit(sc.full_like(z, c).data.imag)[0] for c in (complex(1, 0.0), complex(1, -0.0), complex(1, 0.0))]
+    assert signs == [False, True, False]
+    for low, high in ((0.5, 2.0), (0.25, 3.0), (0.75, 5.0)):
+        got = x.record(lambda v, p: v * p.low + p.high, (x, Pair(low, high)), {})
+        assert got.data == low + high
+
+
+def test_a_function_that_reads_something_else_now():
+    scale = [2.0]
+
+    def scaled(v):
+        return v * scale[0]
+
+    x = dy.Var(np.arange(3.0))
+    for c in (2.0, 2.0, 3.0, 4.0):
+        scale[0] = c
+        assert x.record(lambda f, v: f(v), (scaled, x), {}).data.tolist() == [0, c, 2 * c]
+
+
+def test_results_share_no_memory():
+    for _ in range(3):  # by references and compiled
+        x, y = dy.Var(np.ones((2, 3))), dy.Var(np.ones((2, 3)))
+        z = sc.sum(x + y)
+        z.backward()
+        assert not np.shares_memory(x.grad, y.grad)
+        x.grad *= 2
+        assert y.grad[0, 0] == 1
+        for view in (x.T, x.reshape((3, 2)), +x, x[0], sc.broadcast_to(x, (4, 2, 3))):
+            assert not np.shares_memory(view.data, x.data)
+            (view * 1.0).backward(np.ones(view.shape))
+        assert x.grad.flags.writeable

@@ -6,7 +6,7 @@ comes again it is compiled. Floats that differ from those of the first time beco
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,13 +14,14 @@ import numpy as np
 
 from symc.driver.compile import compile
 from symc.driver.deferred_function import typed_input
-from symc.dyn.recording import Node, Trace, fill, leaf_token
+from symc.dyn.recording import Node, Trace, leaf_token
 from symc.errors import SymcError
 from symc.ir import location
 from symc.ir.locks import new_lock
+from symc.tensors.deferred import mapped
 from symc.tensors.tensor import Tensor
 
-#: How many programs are kept; the ones that were used least recently go.
+#: How many programs are kept; the oldest go.
 MOST = 1024
 #: What is computed of a trace, from what its nodes are on symbolic leaves, and the gradient that is given, if any.
 Results = Callable[[dict[Node, Any], Any], list[Any]]
@@ -36,7 +37,7 @@ class Program:
         self.general: Any = None  # compiled, with floats as arguments
 
     def run(self, trace: Trace, arrays: list[Any], given: np.ndarray | None, results: Results) -> Any:
-        if trace.floats != self.floats:
+        if trace.floats != self.floats or 0.0 in self.floats and _signs(trace.floats) != _signs(self.floats):
             if self.general is None:
                 self.general = _compiled(trace, given, results, "default", True)
             return self.general(*arrays, *trace.floats)
@@ -49,7 +50,7 @@ class Program:
         return self.fixed(*arrays)
 
 
-_programs: OrderedDict[Any, Program] = OrderedDict()
+_programs: dict[Any, Program] = {}
 _lock = new_lock()
 
 
@@ -65,8 +66,13 @@ def run(trace: Trace, given: np.ndarray | None, results: Results) -> Any:
         with _lock:
             program = _programs.setdefault(key, Program(trace.floats))
             if len(_programs) > MOST:
-                _programs.popitem(last=False)
+                del _programs[next(iter(_programs))]
     return program.run(trace, arrays, given, results)
+
+
+def _signs(numbers: list[float]) -> list[float]:
+    """What tells zeros apart."""
+    return [math.copysign(1, x) for x in numbers]
 
 
 def count() -> int:
@@ -91,29 +97,19 @@ def _compiled(trace: Trace, given: np.ndarray | None, results: Results, mode: st
 def _replayed(node: Node, done: dict[Node, Any], floats: Any) -> Any:
     """A call on symbolic values, as if it were written with them on its own line."""
     assert node.fn is not None
-    args, kwargs = node.args, node.kwargs
-    if floats is not None:
-        args, kwargs = _general(args, floats), _general(kwargs, floats)
+    def filled(item: Any) -> Any:
+        if type(item) is Node:
+            return done[item]
+        return next(floats) if type(item) is float and floats is not None else item
+
+    args, kwargs = mapped(filled, node.args), mapped(filled, node.kwargs or {})
     loc = node.loc
     with location.at((loc,) if loc else ()):
         try:
-            return node.fn(*fill(args, done), **fill(kwargs or {}, done))
+            return node.fn(*args, **kwargs)
         except SymcError as e:
             e.attach((), (loc,) if loc else ())
             raise
-
-
-def _general(item: Any, floats: Any) -> Any:
-    """An argument with its floats replaced, in the order of ``Trace``."""
-    if type(item) is float:
-        return next(floats)
-    if type(item) is list or type(item) is tuple:
-        return type(item)(_general(i, floats) for i in item)
-    if type(item) is dict:
-        return {k: _general(v, floats) for k, v in item.items()}
-    if isinstance(item, slice):
-        return slice(*[_general(i, floats) for i in (item.start, item.stop, item.step)])
-    return item
 
 
 def as_tensor(x: Any) -> Tensor:

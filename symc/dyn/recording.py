@@ -9,6 +9,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from symc.errors import InputError
 from symc.ir.location import Loc
 from symc.tensors.constants import known_array
+from symc.tensors.deferred import Recorded, mapped
 from symc.tensors.tensor import Tensor
 
 #: Whether what is recorded may be differentiated, and whether calls run when they are made.
@@ -69,20 +71,14 @@ def array_leaf(a: np.ndarray, needs: bool = False) -> Node:
 
 def argument(item: Any) -> Any:
     """An argument of a call as a recording holds it: what may change later is copied."""
-    if type(item) in PLAIN:
-        return item
-    use = getattr(type(item), "_recorded", None)
-    if use is not None:
-        return use(item)
+    return item if type(item) in PLAIN else mapped(_held, item)
+
+
+def _held(item: Any) -> Any:
+    if isinstance(item, Recorded) and hasattr(item, "_recorded"):
+        return item._recorded()
     if isinstance(item, np.ndarray | np.generic):
         return array_leaf(np.array(item))
-    if isinstance(item, list | tuple):
-        parts = [argument(i) for i in item]
-        return type(item)(*parts) if hasattr(item, "_fields") else type(item)(parts)
-    if isinstance(item, dict):
-        return {k: argument(v) for k, v in item.items()}
-    if isinstance(item, slice):
-        return slice(argument(item.start), argument(item.stop), argument(item.step))
     if isinstance(item, Tensor):
         known = known_array(item.value)
         if known is not None:
@@ -109,20 +105,6 @@ def call_node(fn: Callable[..., Any], args: tuple, kwargs: dict | None) -> Node:
     return node
 
 
-def fill(item: Any, done: dict[Node, Any]) -> Any:
-    """An argument with its nodes replaced."""
-    if type(item) is Node:
-        return done[item]
-    if isinstance(item, list | tuple):
-        parts = [fill(i, done) for i in item]
-        return type(item)(*parts) if hasattr(item, "_fields") else type(item)(parts)
-    if isinstance(item, dict):
-        return {k: fill(v, done) for k, v in item.items()}
-    if isinstance(item, slice):
-        return slice(fill(item.start, done), fill(item.stop, done), fill(item.step, done))
-    return item
-
-
 def _token(item: Any, parents: list[Node], floats: list[float]) -> Any:
     """What stands for an argument, so that equal ones are equal and no others: nodes and floats are left out."""
     kind = type(item)
@@ -132,6 +114,8 @@ def _token(item: Any, parents: list[Node], floats: list[float]) -> Any:
     if kind is float:
         floats.append(item)
         return float
+    if kind is complex:
+        return kind, repr(item)  # of which there are four zeros
     if kind in PLAIN:
         return kind, item
     if isinstance(item, list | tuple):
@@ -145,6 +129,8 @@ def _token(item: Any, parents: list[Node], floats: list[float]) -> Any:
     except TypeError:
         raise InputError(f"an argument of type {kind.__name__} cannot be recorded",
                          help="give arrays, numbers, strings, or lists, tuples and dicts of them") from None
+    if isinstance(item, FunctionType | MethodType):
+        return kind, item, object()  # what it reads may be other things the next time
     return kind, item
 
 

@@ -41,7 +41,7 @@ class Var(Recorded):
     __array_priority__ = 3000
 
     def __init__(self, data: Any, requires_grad: bool = True, name: str = ""):
-        a = np.array(data.data if isinstance(data, Var) else data)
+        a = np.array(data._value() if isinstance(data, Var) else data)
         if a.dtype.kind not in "fciub":
             raise InputError(f"a variable of dtype {a.dtype}", help="give numbers")
         self._node = node = array_leaf(a, requires_grad)

@@ -219,17 +219,20 @@ def _children(item: Any) -> Iterable[Deferred]:
 
 def _fill(item: Any, done: Mapping[Deferred, Any]) -> Any:
     """An argument with its deferred values replaced."""
-    if isinstance(item, Deferred):
-        return done[item]
+    return mapped(lambda i: done[i] if isinstance(i, Deferred) else i, item)
+
+
+def mapped(f: Callable[[Any], Any], item: Any) -> Any:
+    """An argument with ``f`` of everything that is in its lists, tuples, dicts and slices, in order."""
     if isinstance(item, tuple) and hasattr(item, "_fields"):
-        return type(item)(*[_fill(i, done) for i in item])
+        return type(item)(*[mapped(f, i) for i in item])
     if isinstance(item, list | tuple):
-        return type(item)(_fill(i, done) for i in item)
+        return type(item)([mapped(f, i) for i in item])
     if isinstance(item, dict):
-        return {k: _fill(v, done) for k, v in item.items()}
+        return {k: mapped(f, v) for k, v in item.items()}
     if isinstance(item, slice):
-        return slice(_fill(item.start, done), _fill(item.stop, done), _fill(item.step, done))
-    return item
+        return slice(mapped(f, item.start), mapped(f, item.stop), mapped(f, item.step))
+    return f(item)
 
 
 def _postorder(roots: Any) -> list[Deferred]:
