@@ -28,7 +28,7 @@ from symc.ir import dim
 from symc.ir.dim import evaluate, fresh_size, names, product, size_name, substitute
 from symc.ir.function import Function, Input, bound_names, function
 from symc.ir.location import Loc
-from symc.ir.traverse import Substitution
+from symc.ir.traverse import Substitution, every_value
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input, make
 from symc.runtime.cache import object_cache
@@ -38,6 +38,7 @@ from symc.testing.fuzz import campaign as _campaign  # noqa: F401 - declares the
 from symc.testing.fuzz.front import Writer
 from symc.testing.fuzz.grower import MISTAKES
 from symc.testing.fuzz.programs import GENERATORS
+from symc.testing.fuzz.straight import random_function
 from tests import op_cases
 from tests.equal_programs import PROGRAMS, is_warm
 
@@ -140,6 +141,13 @@ def test_random_functions_are_one_whatever_their_sizes_were(kind: str) -> None:
         first = again(f)
         unrelated()
         assert_equal(first, again(f))
+
+
+def test_random_programs_have_no_ops_of_users() -> None:
+    sc.op(lambda a: a + 1.0, name="of_a_user_for_random_programs")
+    made = [random_function(seed) for seed in range(150)]
+    made += [GENERATORS[kind](seed, "").function for kind in sorted(GENERATORS) for seed in range(8)]
+    assert not [v.op for f in made for v in every_value(f.body) if v.op.facts.custom is not None]
 
 
 @pytest.mark.parametrize("op", op_cases.SAMPLED, ids=lambda op: op.name)
