@@ -50,12 +50,12 @@ def build(outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, nam
     """Check and close. Raises SymcErrors that carry the user's lines."""
     with location.at((loc,)):
         leaves, nest = flatten(outputs)
-        roots = [_output(item, path) for item, path in zip(leaves, nest.paths(), strict=True)]
+        roots = [output_of(item, path) for item, path in zip(leaves, nest.paths(), strict=True)]
         changes = _updates(updates)
         if not roots and not changes:
             raise InputError("there is nothing to compile: no outputs and no updates", where=[loc])
         cells = [cell for cell, _ in changes]
-        roots = _substitute([*roots, *[v for _, v in changes]], givens)
+        roots = substituted([*roots, *[v for _, v in changes]], givens)
         free = free_leaves(roots)
         _check_escaped(free)
         targets = [variable.value for variable in _targets(updates)]
@@ -79,7 +79,8 @@ def build(outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, nam
 # --- outputs, updates, givens -----------------------------------------------------------------------------------------
 
 
-def _output(item: Any, path: str) -> Value:
+def output_of(item: Any, path: str) -> Value:
+    """The value of one output. Raises InputError for what is none."""
     if isinstance(item, Tensor):
         return item.value
     if isinstance(item, Value):
@@ -157,7 +158,8 @@ def _shape_help(have: TensorType, want: TensorType) -> str:
     return "the new value must have the shape of the old one"
 
 
-def _substitute(roots: Sequence[Value], givens: Any) -> list[Value]:
+def substituted(roots: Sequence[Value], givens: Any) -> list[Value]:
+    """Values after ``givens``."""
     mapping: dict[Value, Value] = {}
     for target, item in pairs(givens, "givens"):
         if not isinstance(target, Tensor):

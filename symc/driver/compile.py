@@ -24,6 +24,7 @@ from symc.driver.max_bytes import budget_of, read_max_bytes
 from symc.driver.modes import check_options, chosen
 from symc.driver.target import check_target, target_of
 from symc.errors import SymcError
+from symc.ir.dim import Measured
 from symc.ir.function import Function
 from symc.ir.phases import Record, recording
 from symc.tensors.callsite import caller
@@ -105,6 +106,12 @@ def compile(
             return DeferredFunction(compile, outputs, inputs, updates, givens, donate, options, loc)
         record = Record()
         with recording(record):
+            if Measured.made:
+                from symc.driver.measured import compile_measured
+
+                chain = compile_measured(outputs, inputs, updates, givens, donate, options, loc, compile_built)
+                if chain is not None:
+                    return chain
             built = record.run("build", "",
                                lambda: build(outputs, inputs, updates, givens, donate, options["name"], loc))
             compiled = compile_built(built, options)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Union
 
-from symc.errors import ShapeError
+from symc.errors import ShapeError, SymbolicValueError
 
 Size = Union[int, "Dim"]
 Atom = Union[str, "Call"]
@@ -167,15 +167,40 @@ def _polynomial(terms: Iterable[tuple[Monomial, int]]) -> Size:
     return Dim(tuple(sorted(kept, key=_order)))
 
 
-@cache
+class Measured(str):
+    """The name of a size that is data: the number that ``value``, an i64 scalar, is in a call. The name keeps the graph
+    that computes it alive, and nothing keeps the name but the types and attributes that mention it."""
+
+    value: Any
+    where: Any  # the user's lines
+    made = 0  # how many there have been
+
+    def __reduce__(self) -> Any:
+        raise SymbolicValueError("a size that is data cannot be pickled before the graph is compiled",
+                                 help="compile it first: compiled functions can be pickled")
+
+
 def size_name(name: str) -> Dim:
     """The size called ``name``."""
+    return _named(name) if type(name) is str else Dim((((((name, 1),)), 1),))
+
+
+@cache
+def _named(name: str) -> Dim:
     return Dim((((((name, 1),)), 1),))
 
 
 def fresh_size() -> Dim:
     """A size without a name, unlike every other."""
     return size_name(f"{_MARK}{next(_fresh)}")
+
+
+def measured_size(value: Any, where: Any = ()) -> Dim:
+    """A new size that is the number ``value``, a free i64 scalar, is in a call."""
+    name = Measured(f"{_MARK}{next(_fresh)}")
+    name.value, name.where = value, where
+    Measured.made += 1
+    return size_name(name)
 
 
 def is_fresh(name: str) -> bool:

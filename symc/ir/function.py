@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from symc.ir import location
-from symc.ir.dim import Dim, Size, in_order, is_fresh, known_equal, names, size_name, solve, substitute
+from symc.ir.dim import Dim, Measured, Size, in_order, is_fresh, known_equal, names, size_name, solve, substitute
 from symc.ir.location import Locs
 from symc.ir.record import dataclass, field, replace
 from symc.ir.traverse import Substitution, close_over, postorder, with_inner
@@ -146,17 +146,17 @@ def close_function(name: str, inputs: Sequence[tuple[Value, Input]], outputs: Se
 
 
 def _numbered_sizes(types: Sequence[TensorType], values: Sequence[Value]) -> dict[str, Size]:
-    """Names for the sizes without one that types mention: ``_0``, ``_1``, ..., but for what is a name already. Their
-    order is that of the axes, those first that are one size and no sum. Those that values alone mention keep what they
-    have: no call tells them."""
+    """Names for the sizes without one that types mention: ``_0``, ``_1``, ..., but for what is a name already; ``u0``,
+    ``u1``, ... for those that are data. Their order is that of the axes, those first that are one size and no sum.
+    Those that values alone mention keep what they have: no call tells them."""
     known = bound_names(types)
     alone = [str(s) for t in types for s in t.shape]
     fresh = [n for n in dict.fromkeys([*alone, *known]) if is_fresh(n) and n in known]
     if not fresh:
         return {}
     taken = mentioned_names(values).union(known)
-    free = (name for k in itertools.count() if (name := f"_{k}") not in taken)
-    return {n: size_name(next(free)) for n in fresh}
+    free, data = ((name for k in itertools.count() if (name := f"{mark}{k}") not in taken) for mark in "_u")
+    return {n: size_name(next(data if isinstance(n, Measured) else free)) for n in fresh}
 
 
 def mentioned_names(values: Sequence[Value]) -> set[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import weakref
+from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any
 
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
-from symc.ir.dim import LARGEST, Dim, Size, evaluate, product, substitute
+from symc.ir.dim import LARGEST, Dim, Measured, Size, evaluate, names, product, substitute
 from symc.ir.dtypes import DTYPE_NAMES, DTYPES
 from symc.ir.locks import new_lock
 
@@ -21,6 +22,9 @@ _KNOWN = {d: d for d in DTYPE_NAMES}
 _lock = new_lock()
 _tensor_types: dict[tuple, TensorType] = {}
 _tuple_types: dict[tuple, TupleType] = {}
+#: Those of sizes that are data, which keep graphs alive.
+_measured_types: weakref.WeakValueDictionary[tuple, TensorType] = weakref.WeakValueDictionary()
+_measured_tuples: weakref.WeakValueDictionary[tuple, TupleType] = weakref.WeakValueDictionary()
 
 
 def as_dtype(dtype: Any) -> np.dtype:
@@ -62,6 +66,11 @@ def _check_sizes(shape: tuple[Size, ...]) -> None:
             raise ShapeError(f"the size {s} does not fit in 64 bits", help=f"the largest size is {LARGEST}")
 
 
+def is_measured(shape: Iterable[Size]) -> bool:
+    """Whether a shape has sizes that are data."""
+    return any(isinstance(n, Measured) for s in shape for n in names(s))
+
+
 class TensorType:
     """dtype (a name is that of the IR) and shape of one array. ``shape`` holds ints and Dims."""
 
@@ -77,16 +86,19 @@ class TensorType:
             return found
         shape = tuple(s if isinstance(s, Dim) else int(s) for s in shape)
         key = (dtype, shape)
-        found = _tensor_types.get(key)
+        known: MutableMapping[tuple, TensorType] = _tensor_types
+        found = known.get(key)
         if found is None:
             _check_sizes(shape)
+            if is_measured(shape):
+                known = _measured_types
             with _lock:
-                found = _tensor_types.get(key)
+                found = known.get(key)
                 if found is None:
                     found = object.__new__(cls)
                     found.dtype, found.shape = dtype, shape
                     found._text = f"{DTYPE_NAMES[dtype]}[{', '.join(map(str, shape))}]"
-                    _tensor_types[key] = found
+                    known[key] = found
         return found
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -126,14 +138,17 @@ class TupleType:
 
     def __new__(cls, items: Iterable[TensorType]) -> TupleType:
         key = tuple(items)
-        found = _tuple_types.get(key)
+        known: MutableMapping[tuple, TupleType] = _tuple_types
+        found = known.get(key)
         if found is None:
+            if any(is_measured(t.shape) for t in key if isinstance(t, TensorType)):
+                known = _measured_tuples
             with _lock:
-                found = _tuple_types.get(key)
+                found = known.get(key)
                 if found is None:
                     found = object.__new__(cls)
                     found.items = key
-                    _tuple_types[key] = found
+                    known[key] = found
         return found
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -24,6 +24,7 @@ from symc.numpy_api import (
     linear,
     manipulation,
     matrices,
+    measured,
     missing,
     padding,
     polynomials,
@@ -41,8 +42,8 @@ from symc.tensors.public import PROTOCOLS as _PROTOCOLS
 
 _FAMILIES = (  # imported for what they register
     _convert, creation, decompositions, differences, dtypes, elementwise, equations, indexing, joining, linear,
-    manipulation, matrices, missing, padding, polynomials, quantiles, reductions, selection, sorting, statistics,
-    ufuncs, updates,
+    manipulation, matrices, measured, missing, padding, polynomials, quantiles, reductions, selection, sorting,
+    statistics, ufuncs, updates,
 )
 for _d in _DTYPES.values():
     globals()[_d.name] = _d

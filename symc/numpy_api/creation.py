@@ -128,12 +128,26 @@ def _constant_int(t: Tensor) -> int | None:
 def _float_range(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
     try:
         ends = [float(i) for i in (start, stop, step)]
-    except TypeError as e:
-        raise ShapeError(
-            "arange: how many numbers there are must be known while the graph is built",
-            help=str(e).splitlines()[0] + "; use sc.arange(n) * step + start with a size n, or sc.linspace",
-        ) from None
+    except TypeError:
+        return _measured_range(start, stop, step, dtype)
     return as_tensor(np.arange(*ends, dtype=default_float() if dtype is None else as_dtype(dtype)))
+
+
+def _measured_range(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
+    """A range between ends that are data: a call finds out how many numbers it has."""
+    first, last, by = (as_operand(i) for i in (start, stop, step))
+    for t in (first, last, by):
+        if t.ndim or t.dtype.kind not in "iuf":
+            raise ShapeError("arange: ends and step are real scalars", values=[t.describe()])
+    span = API["subtract"](last, first)
+    if span.dtype.kind == "f" or by.dtype.kind == "f":
+        count = API["astype"](API["ceil"](API["divide"](span, by)), "int64")
+    else:
+        count = API["negative"](API["floor_divide"](API["negative"](API["astype"](span, "int64")), by))
+    size = as_size(API["maximum"](count, 0), "arange: the length")
+    d = common_dtype([first, last, by]) if dtype is None else as_dtype(dtype)
+    k, a = iota((size,), 0, d), stretch(convert(first.value, d), (size,))
+    return Tensor(a + k * stretch(convert(by.value, d), (size,)))
 
 
 @public(np.linspace)

@@ -13,17 +13,18 @@ from typing import Any
 import numpy as np
 
 from symc.errors import IndexingError, OutOfRangeError
-from symc.ir.dim import FAR, Size, ceildiv, known_equal, known_nonnegative, maximum, minimum
-from symc.ir.op import lookup
-from symc.ir.ops.leaf import array
+from symc.ir.dim import FAR, Size, ceildiv, known_different, known_equal, known_nonnegative, maximum, minimum
+from symc.ir.op import lookup, splat
+from symc.ir.ops.leaf import array, scalar
 from symc.ir.record import dataclass, field
-from symc.ir.types import DTYPES
+from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value
 from symc.numpy_api.manipulation import normal_axis, permuted, ravel, reshaped
 from symc.numpy_api.promotion import broadcast_shape, rows, stretch
+from symc.tensors.constants import known_array
 from symc.tensors.convert import as_tensor, convert
-from symc.tensors.public import public
-from symc.tensors.sizes import as_size, size_of
+from symc.tensors.public import API, public
+from symc.tensors.sizes import as_size, formula_of, size_of, size_of_value
 from symc.tensors.tensor import Tensor
 
 
@@ -132,31 +133,53 @@ def _read(item: Any, t: Tensor) -> list[Any]:
 
 
 def _mask(i: Tensor, t: Tensor) -> list[Any]:
-    if i.value.op.name != "constant":
-        raise IndexingError(
-            "a symbolic mask gives a result whose size is not known",
-            values=rows([t, i]),
-            help="sc.where(mask, x, other) keeps the shape; x.at[...] and sc.where replace masked elements; "
-            "sc.sum(sc.where(mask, x, 0)) reduces over them",
-        )
-    data = i.value.attrs["value"].data
-    if not data.ndim:
+    if not i.ndim:
         raise IndexingError("True and False are no indices here", values=rows([t]))
-    return [_Mask(Tensor(array(p)), n) for p, n in zip(np.nonzero(data), data.shape, strict=True)]
+    return [_Mask(i, k) for k in range(i.ndim)]
 
 
 @dataclass(frozen=True)
 class _Mask:
-    """One axis of a mask: where it is true, and the size that the axis must have."""
+    """One axis of a mask."""
 
-    places: Tensor
-    size: int
+    mask: Tensor
+    axis: int
 
     def checked(self, t: Tensor, axis: int) -> Tensor:
-        n = t.value.shape[axis]
-        if known_equal(n, self.size) is False:
-            raise IndexingError(f"a mask of size {self.size} does not fit axis {axis} of size {n}", values=rows([t]))
-        return self.places
+        """Where the mask is true along this axis, an axis of ``t`` that must have its size."""
+        m, n = self.mask.value, t.value.shape[axis]
+        if known_equal(n, m.shape[self.axis]) is False:
+            raise IndexingError(f"a mask of size {m.shape[self.axis]} does not fit axis {axis} of size {n}",
+                                values=rows([t, self.mask]))
+        data = known_array(m)
+        if data is not None:
+            return Tensor(array(np.nonzero(data)[self.axis]))
+        shape = t.value.shape[axis - self.axis:][:m.ndim]
+        if known_different(shape, m.shape):
+            raise IndexingError("a mask does not fit", values=rows([t, self.mask]))
+        if shape != m.shape:
+            m = lookup("ensure_shape")(m, shape=shape)
+        flat = places(ravel(Tensor(m)))
+        return flat if m.ndim == 1 else API["unravel_index"](flat, Tensor(m).shape)[self.axis]
+
+
+def places(mask: Tensor) -> Tensor:
+    """Where a vector of booleans is true.
+
+    Each place is written over the next entry, which the next true one moves on from: the last that is written to an
+    entry is a true one.
+    """
+    data = known_array(mask.value)
+    if data is not None:
+        return Tensor(array(np.flatnonzero(data)))
+    n = mask.value.shape[0]
+    ones = convert(mask.value, DTYPES["i64"])
+    before = lookup("cumsum")(ones, axis=0, reverse=False) - ones
+    count = size_of_value(lookup("sum")(ones, axes=(0,)))
+    assert count is not None
+    into, every = splat(0, TensorType("i64", (count + 1,))), lookup("iota")(shape=(n,), axis=0, dtype=DTYPES["i64"])
+    found = lookup("scatter")(into, every, before, axes=(0,), mode="set")
+    return Tensor(lookup("slice")(found, start=(0,), size=(count,), step=(1,)))
 
 
 def _integer(item: Size, t: Tensor, axis: int) -> Size:
@@ -184,11 +207,7 @@ def wrapped_size(a: Size, n: Size) -> Size:
 def _bound(item: Any, t: Tensor) -> Size | None:
     if item is None:
         return None
-    if isinstance(item, Tensor) and item.value.op.name == "size":
-        return item.value.attrs["value"]
-    if isinstance(item, Tensor) and item.value.op.name == "constant" and not item.ndim and item.dtype.kind in "iu":
-        return int(item.value.attrs["value"].data)
-    size = None if isinstance(item, Tensor) else size_of(item)
+    size = formula_of(item.value) if isinstance(item, Tensor) else size_of(item)
     if size is None:
         raise IndexingError(
             f"a bound of a slice must be an int or a size, not {item!r}",
@@ -200,7 +219,10 @@ def _bound(item: Any, t: Tensor) -> Size | None:
 
 def _slice(s: slice, n: Size, t: Tensor) -> tuple[Size, Size, int]:
     """start, size, step of a slice of an axis of size n, as Python clips it."""
-    first, last, step = _bound(s.start, t), _bound(s.stop, t), 1 if s.step is None else _bound(s.step, t)
+    step = 1 if s.step is None else _bound(s.step, t)
+    if any(isinstance(b, Tensor) and formula_of(b.value) is None for b in (s.start, s.stop)):
+        return _measured_slice(s, step, n, t)
+    first, last = _bound(s.start, t), _bound(s.stop, t)
     if not isinstance(step, int) or step == 0:
         raise IndexingError(f"the step of a slice must be a number other than 0, not {s.step!r}", values=rows([t]))
     first, last, step = _near(first), _near(last), _near(step)
@@ -221,6 +243,33 @@ def _slice(s: slice, n: Size, t: Tensor) -> tuple[Size, Size, int]:
     if isinstance(size, int) or known_nonnegative(stop + 1):
         return start, size, step
     return start, ceildiv(maximum(start - maximum(stop, -1), 0), -step), step
+
+
+def _measured_slice(s: slice, step: Any, n: Size, t: Tensor) -> tuple[Size, Size, int]:
+    """start, size, step of a slice whose bounds are data: sizes that a call computes."""
+    if not isinstance(step, int) or not step:
+        raise IndexingError(f"the step of a slice must be a number other than 0, not {s.step!r}", values=rows([t]))
+    total = scalar(n, DTYPES["i64"]) if isinstance(n, int) else lookup("size")(value=n)
+    least = scalar(0 if step > 0 else -1, DTYPES["i64"])
+    most = total + least
+    ends = []
+    for bound, default in zip((s.start, s.stop), (least, most) if step > 0 else (most, least), strict=True):
+        if bound is None:
+            ends.append(default)
+            continue
+        v = as_tensor(bound)
+        if v.ndim or v.dtype.kind not in "iu":
+            raise IndexingError("a bound of a slice must be an integer scalar", values=rows([t, v]),
+                                help="i.astype('int64')")
+        v = convert(v.value, DTYPES["i64"])
+        v = lookup("where")(lookup("lt")(v, 0), v + total, v)
+        ends.append(lookup("maximum")(lookup("minimum")(v, most), least))
+    first, last = ends
+    length = last - first if step > 0 else first - last
+    count = lookup("maximum")(lookup("floordiv")(length + (abs(step) - 1), abs(step)), 0)
+    start, size = map(size_of_value, (lookup("maximum")(first, 0), count))
+    assert start is not None and size is not None
+    return start, size, step
 
 
 def _end(a: Size, n: Size, spare: int = 1) -> Size:

@@ -14,6 +14,7 @@ from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
 from symc.numpy_api.manipulation import expanded, normal_axes, normal_axis, reshaped
 from symc.numpy_api.promotion import check_times, rows, same_dtype
+from symc.tensors.constants import known_array
 from symc.tensors.convert import as_operand, as_tensor, convert
 from symc.tensors.public import API, public
 from symc.tensors.sizes import as_size, size_of, user_size
@@ -329,17 +330,33 @@ def _count_of(item: Any, name: str = "repeat") -> Size | None:
     return k
 
 
+def _repeated(t: Tensor, counts: Tensor, axis: int) -> Tensor:
+    """Each slice along an axis as often as ``counts`` says: an integer vector, one number a slice (or one for all)."""
+    if counts.dtype.kind not in "iu" or counts.ndim != 1:
+        raise ShapeError("repeat: how often must be an integer, or a vector of them", values=rows([t, counts]))
+    counts = API["broadcast_to"](API["astype"](counts, "int64"), (t.shape[axis],))
+    counts = Tensor(lookup("check_index")(counts.value, size=2**62))
+    ends = API["cumsum"](counts)
+    source = API["searchsorted"](ends, API["arange"](API["sum"](counts)), side="right")
+    return API["take"](t, source, axis)
+
+
 @public(np.repeat)
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
-    """Every element ``repeats`` times (a size, or constant numbers, one an element) along ``axis`` (None: raveled)."""
+    """Every element ``repeats`` times (a size, or numbers, one an element) along ``axis`` (None: raveled)."""
     t = as_tensor(a)
     if axis is None:
         t, axis = API["ravel"](t), 0
     axis = normal_axis(axis, t.ndim, "repeat", t)
     one = isinstance(repeats, list | tuple | np.ndarray) and np.shape(repeats) == (1,)
     k = _count_of(repeats[0] if one else repeats)
+    data = as_tensor(repeats) if k is None and isinstance(repeats, Tensor) else None
+    if data is not None and not data.ndim:
+        k = as_size(data, "repeat: the number")
+    elif data is not None and known_array(data.value) is None:
+        return _repeated(t, data, axis)
     if k is None:
-        counts = np.asarray(None if isinstance(repeats, Tensor) else repeats)
+        counts = np.asarray(repeats if data is None else known_array(data.value))
         if counts.dtype.kind not in "iu" or (counts < 0).any():
             raise DTypeError("repeat: how often must be a size or constant integers, not negative", values=rows([t]))
         if counts.ndim > 1 or known_equal(t.value.shape[axis], counts.size) is False:

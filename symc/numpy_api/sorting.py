@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import DTypeError, InputError, ShapeError, SymbolicValueError
+from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import known_equal, known_nonnegative, maximum
 from symc.ir.op import lookup
 from symc.ir.types import DTYPES
@@ -136,13 +136,20 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
     return API["where"](falling, API["subtract"](edges.shape[0], below), below)
 
 
+def _count_of_integers(x: Tensor) -> Tensor:
+    """How many numbers ``bincount`` gives: one more than the greatest."""
+    if x.dtype.kind not in "iub":
+        raise DTypeError("bincount counts integers", values=rows([x]), help="x.astype('int64')")
+    return API["max"](API["astype"](x, "int64"), initial=-1) + 1
+
+
 @public(np.bincount)
 def bincount(x: Any, weights: Any = None, minlength: Any = 0, *, length: Any = None) -> Tensor:
-    """How often each integer occurs, or the sum of its weights. ``length``: how many integers there are; needed."""
+    """How often each integer occurs, or the sum of its weights. ``length``: how many integers there are, one more than
+    the greatest if it is not given (which a call then finds first)."""
     t = as_tensor(x)
     if length is None:
-        raise SymbolicValueError("bincount: how many numbers the result has depends on data", values=rows([t]),
-                                 help="give length=n: all elements of x must be less than n")
+        length = API["maximum"](_count_of_integers(t), minlength)
     if t.ndim != 1:
         raise ShapeError(f"bincount: one axis is needed, there are {t.ndim}", values=rows([t]))
     w = API["ones_like"](t, dtype="int64") if weights is None else API["astype"](weights, default_float())
@@ -153,29 +160,6 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0, *, length: Any = N
         raise ShapeError(f"bincount: minlength={least} is negative")
     size = user_size(maximum(n, least))
     return API["zeros"](size, w.dtype).at[in_range(t, size, "bincount")].add(w)
-
-
-def _data_dependent(name: str, function: Any, help: str) -> None:
-    def call(a: Any, *args: Any, **kwargs: Any) -> Any:
-        t = as_tensor(a)
-        if t.value.op.name == "constant":
-            try:
-                out = function(t.value.attrs["value"].data, *args, **kwargs)
-            except (TypeError, ValueError) as e:
-                raise InputError(f"{name}: {e}", values=rows([t])) from None
-            return tuple(map(as_tensor, out)) if isinstance(out, tuple) else as_tensor(out)
-        raise SymbolicValueError(f"{name}: the size of the result depends on data", values=rows([t]), help=help)
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"NumPy's ``{name}`` of a constant; the size of the result of a symbolic value would depend on data."
-    public(function)(call)
-
-
-_data_dependent("nonzero", np.nonzero, "sc.where(mask, x, other) keeps the shape; sc.argmax finds the first")
-_data_dependent("flatnonzero", np.flatnonzero, "sc.where(mask, x, other) keeps the shape; sc.argmax finds the first")
-_data_dependent("argwhere", np.argwhere, "sc.where(mask, x, other) keeps the shape; sc.argmax finds the first")
-_data_dependent("unique", np.unique, "sc.sort(x) and a comparison of neighbours mark the first of equals")
-for _name in ("unique_all", "unique_counts", "unique_inverse", "unique_values"):
-    _data_dependent(_name, getattr(np, _name), "sc.sort(x) and a comparison of neighbours mark the first of equals")
 
 
 @public(np.lexsort)

@@ -8,13 +8,19 @@ never computes data.
 from __future__ import annotations
 
 import operator
+import weakref
 from collections.abc import Callable
 from numbers import Integral, Number
 from typing import Any
 
 from symc.errors import InputError, ShapeError, SymbolicValueError, of_handler
-from symc.ir.dim import LARGEST, Dim, Size, known_equal, known_nonnegative, size_name
+from symc.ir import location
+from symc.ir.dim import LARGEST, Dim, Size, known_equal, known_nonnegative, measured_size, names, size_name
+from symc.ir.dtypes import DTYPES
+from symc.ir.op import lookup
+from symc.ir.value import Value
 from symc.tensors.callsite import caller
+from symc.tensors.constants import known_array
 from symc.tensors.public import API, PROTOCOLS, located
 
 
@@ -196,15 +202,54 @@ def named_size(item: Any, what: str = "a size") -> Size:
 def as_size(item: Any, what: str = "a size") -> Size:
     """The IR size for an int or a SymbolicSize. Raises ShapeError for anything else."""
     value = getattr(item, "value", None)
-    if value is not None and getattr(value, "op", None) is not None and value.op.name == "size":
-        return value.attrs["value"]
-    size = size_of(item)
+    size = size_of_value(value) if isinstance(value, Value) else size_of(item)
     if size is None:
         raise ShapeError(f"{what} must be an int or a size, not {item!r}",
                          help="sizes come from x.shape or from the names in sc.input(name, dtype, shape=('n', 3))")
     if isinstance(size, int) and abs(size) > LARGEST:
         raise ShapeError(f"{what}, {size}, does not fit in 64 bits")
     return size
+
+
+def size_of_value(value: Value) -> Size | None:
+    """The size that an integer scalar is: a formula of sizes where it is made of them alone, else one that is data,
+    the same for the same value. None for anything else."""
+    if value.type.shape or value.dtype.kind not in "iu":
+        return None
+    known = formula_of(value)
+    if known is not None:
+        return known
+    data = known_array(value)
+    if data is not None:
+        return int(data)
+    name = name_ref() if (name_ref := _measured.get(value)) is not None else None
+    if name is None:
+        number = value if value.dtype == DTYPES["i64"] else lookup("cast")(value, dtype=DTYPES["i64"])
+        size = measured_size(number, location.here())
+        _measured[value] = weakref.ref(*names(size))
+        return size
+    return size_name(name)
+
+
+#: The names of the sizes that values are.
+_measured: weakref.WeakKeyDictionary[Value, weakref.ref[Any]] = weakref.WeakKeyDictionary()
+
+
+def formula_of(value: Value) -> Size | None:
+    """The formula of sizes that an integer scalar is, if it is made of sizes and numbers alone."""
+    if value.op.name == "size":
+        return value.attrs["value"]
+    if value.type.shape or value.dtype.kind not in "iu":
+        return None
+    if value.op.name == "constant":
+        return int(value.attrs["value"].data)
+    if value.op.name not in _FORMULAS or value.dtype != DTYPES["i64"]:
+        return None
+    a, b = map(formula_of, value.operands)
+    return None if a is None or b is None else _FORMULAS[value.op.name](a, b)
+
+
+_FORMULAS: dict[str, Callable[[Size, Size], Size]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 
 
 def user_size(size: Size) -> int | SymbolicSize:

@@ -29,7 +29,7 @@ from symc.tensors.deferred import Deferred
 from symc.tensors.leaves import Leaf, register_leaf
 from symc.tensors.public import API, public
 from symc.tensors.pytree import Nest
-from symc.tensors.sizes import as_size, named_size, size_of, user_size
+from symc.tensors.sizes import named_size, size_of, user_size
 from symc.tensors.tensor import Tensor
 from symc.transforms.taps import has_taps, without_taps
 
@@ -49,24 +49,30 @@ _LOOPS = ("scan", "while_loop")
 
 @public()
 def scan(step: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: Any = None,
-         reverse: bool = False) -> tuple[Any, Any]:
+         reverse: bool = False, *, until: Callable[[Any, Any], Any] | None = None) -> tuple[Any, Any]:
     """A loop over the leading axis of ``xs``: ``carry, y = step(carry, x)``, from ``carry = init`` on.
 
     ``init``, ``xs``, ``carry``, ``x`` and ``y`` are nests; every array in ``xs`` has the same leading size, which is
-    the number of steps. Without ``xs`` (x is then None) ``length`` gives it: an int or a size. ``reverse`` visits the
-    rows from the last to the first; row t of the results still belongs to row t of ``xs``.
+    the number of steps. Without ``xs`` (x is then None) ``length`` gives it: an int, a size, or an integer that is
+    data. ``reverse`` visits the rows from the last to the first; row t of the results still belongs to row t of ``xs``. ``until(carry, y)``, one
+    bool, ends the loop after the first step for whose results it holds: the results have as many rows as there were
+    steps, which are done twice, once to count them.
     Returns the last carry and the ys of all steps stacked on a new leading axis.
     A state in ``init`` given as ``sc.taps(history, offsets)`` is seen several steps back.
     ``step`` is called once (a few times if a Python number starts a carry), with symbolic values.
     Raises InputError, ShapeError or DTypeError when the new carry is not like the old one, with both lines.
     """
+    if until is not None:
+        from symc.transforms.until import steps_until
+
+        xs, length = steps_until(step, init, xs, length, reverse, until)
     if callable(step) and has_taps(init):
         step, init, histories = without_taps(step, init)
         final, ys = scan(step, init, xs, length, reverse)
         return histories(final), ys
-    starts, structure = _tensors(init, "init")
-    rows, xs_structure = _tensors(xs, "xs")
-    n = _length(rows, xs_structure, length)
+    starts, structure = tensors_of(init, "init")
+    rows, xs_structure = tensors_of(xs, "xs")
+    n = length_of(rows, xs_structure, length)
     found: dict[str, Nest] = {}
     xs_values = [_with_length(x, n) for x in rows]
 
@@ -79,7 +85,7 @@ def scan(step: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: Any
             raise InputError(f"scan: step must return a pair (carry, y), not {_said(out)}",
                              help="return carry, None when there is nothing to stack")
         new = _match(structure, out[0], "scan", "the new carry")
-        ys, found["ys"] = _tensors(out[1], "y")
+        ys, found["ys"] = tensors_of(out[1], "y")
         return Traced([*leaves, *elements], new, [_strong(y) for y in ys])
 
     carry, traced = _settle("scan", starts, structure, trace)
@@ -96,7 +102,7 @@ class Traced:
         self.leaves, self.new, self.rest = leaves, new, rest
 
 
-def _length(rows: Sequence[Tensor], structure: Nest, length: Any) -> Size:
+def length_of(rows: Sequence[Tensor], structure: Nest, length: Any) -> Size:
     given = None if length is None else _size(length)
     if not rows:
         if given is None:
@@ -117,14 +123,7 @@ def _length(rows: Sequence[Tensor], structure: Nest, length: Any) -> Size:
 
 
 def _size(length: Any) -> Size:
-    size = size_of(length)
-    if size is None:
-        if isinstance(length, Tensor):
-            raise SymbolicValueError("scan: the length is data; it must be known from the shapes of inputs",
-                                     values=[length.describe()],
-                                     help="sc.while_loop and sc.fori_loop run a number of steps that is computed")
-        size = named_size(length, "the length of a scan")
-    size = as_size(size, "the length of a scan")
+    size = named_size(length, "the length of a scan")
     if isinstance(size, int) and size < 0:
         raise InputError(f"scan: the length is {size}")
     return size
@@ -202,7 +201,7 @@ def _values(tensors: Sequence[Tensor]) -> list[Value]:
     return [t.value for t in tensors]
 
 
-def _tensors(tree: Any, what: str) -> tuple[list[Tensor], Nest]:
+def tensors_of(tree: Any, what: str) -> tuple[list[Tensor], Nest]:
     leaves, structure = nest.flatten(tree)
     out = []
     for leaf, path in zip(leaves, structure.paths(), strict=True):
@@ -219,7 +218,8 @@ def _match(structure: Nest, tree: Any, what: str, name: str) -> list[Tensor]:
         leaves = nest.match(structure, tree, name)
     except InputError as e:
         raise InputError(f"{what}: {e.what}", values=e.values, help=KEEPS) from None
-    return [_tensors(leaf, name + path)[0][0] if nest.flatten(leaf)[1].kind == "leaf" else _not_a_leaf(leaf, what, name)
+    return [tensors_of(leaf, name + path)[0][0] if nest.flatten(leaf)[1].kind == "leaf" else
+            _not_a_leaf(leaf, what, name)
             for leaf, path in zip(leaves, structure.paths(), strict=True)]
 
 
@@ -261,7 +261,7 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
 def while_count(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any,
                 max_steps: Any = None) -> tuple[Any, Tensor]:
     """``while_loop``, with the number of steps that were taken."""
-    starts, structure = _tensors(init, "init")
+    starts, structure = tensors_of(init, "init")
     limit = None if max_steps is None else _size(max_steps)
 
     def trace(carry: Carries) -> Traced:
@@ -345,7 +345,7 @@ def _choose(what: str, which: Value, fns: Sequence[Callable[..., Any]], operands
     for fn, name in zip(fns, names, strict=True):
         with built() as made:
             out = _call(fn, f"{what}: {name}", *operands)
-            leaves, own = _tensors(out, f"{what}: the result of {name}")
+            leaves, own = tensors_of(out, f"{what}: the result of {name}")
         if structure is None:
             structure = own
         elif str(own) != str(structure):
@@ -410,8 +410,8 @@ def reduce(fn: Callable[[Any, Any], Any], xs: Any, init: Any = None) -> Any:
     """
     if init is not None:
         return foldl(fn, init, xs)
-    rows, structure = _tensors(xs, "xs")
-    n = _length(rows, structure, None)
+    rows, structure = tensors_of(xs, "xs")
+    n = length_of(rows, structure, None)
     if n == 0:
         raise ShapeError("reduce: there are no rows and no init", values=[r.describe() for r in rows])
     first = nest.unflatten(structure, [r[0] for r in rows])
@@ -427,8 +427,8 @@ def associative_scan(fn: Callable[[Any, Any], Any], xs: Any, reverse: bool = Fal
     to halves, quarters, ...: about 2 log2(n) large steps in place of n small ones (Blelloch 1990). The number of rows
     must be known while building; ``sc.scan`` takes any.
     """
-    rows, structure = _tensors(xs, "xs")
-    n = _length(rows, structure, None)
+    rows, structure = tensors_of(xs, "xs")
+    n = length_of(rows, structure, None)
     if not isinstance(n, int):
         raise SymbolicValueError(f"associative_scan: the number of rows {n} must be an int",
                                  values=[r.describe() for r in rows], help="sc.scan works with any number of rows")
