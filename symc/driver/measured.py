@@ -27,7 +27,7 @@ from symc.ir.traverse import replace as replace_values
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
 from symc.tensors.callsite import caller
-from symc.tensors.leaves import Leaf, register_leaf
+from symc.tensors.leaves import Leaf, leaf_of, register_leaf
 from symc.tensors.pytree import flatten, unflatten
 from symc.tensors.state import SharedVariable
 from symc.tensors.tensor import Tensor
@@ -64,6 +64,7 @@ def compile_measured(outputs: Any, inputs: Any, updates: Any, givens: Any, donat
         if not numbers:
             return None
     _check_options(options, loc)
+    _check_steps(numbers)
     chain = _Chain(numbers, options, loc, finish)
     chain.find_inputs(inputs, [*roots, *numbers.values()])
     while len(chain.known) < len(numbers):
@@ -78,6 +79,17 @@ def _check_options(options: Mapping[str, Any], loc: Loc) -> None:
         if options[name] != plain:
             raise InputError(f"{name}= needs sizes that are known before a call, and some are data", where=[loc],
                              help="leave it out, or give the sizes as numbers")
+
+
+def _check_steps(numbers: Mapping[Measured, Value]) -> None:
+    """Raise InputError for a size that is another in every step of a loop, or for every entry of a batch."""
+    for n, v in numbers.items():
+        inner = next((u for u in postorder([v]) if u.op.name == "input" and leaf_of(u).role == "body"), None)
+        if inner is not None:
+            raise InputError(f"a size depends on {leaf_of(inner).name}: it would be another in every step of the loop, "
+                             "or for every entry of the batch", values=[Tensor(inner).describe()],
+                             where=location.in_order(n.where),
+                             help="sc.where(mask, x, 0) keeps the shape; sizes may depend on what is made outside")
 
 
 class _Chain:
@@ -216,7 +228,8 @@ class MeasuredFunction(CompiledFunction):
             with ExitStack() as held:
                 for lock in self._locks:  # between the functions no state changes
                     held.enter_context(lock)
-                return self.main(*self._extended(args, kwargs), out=out)
+                arrays = self._extended(args, kwargs)
+                return self.main(*arrays) if out is None else self.main(*arrays, out=out)  # native code takes no keyword
         except SymcError as e:
             e.attach((), (caller(),))
             raise

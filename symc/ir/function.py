@@ -155,8 +155,8 @@ def _numbered_sizes(types: Sequence[TensorType], values: Sequence[Value]) -> dic
     if not fresh:
         return {}
     taken = mentioned_names(values).union(known)
-    free, data = ((name for k in itertools.count() if (name := f"{mark}{k}") not in taken) for mark in "_u")
-    return {n: size_name(next(data if isinstance(n, Measured) else free)) for n in fresh}
+    free = {mark: (f"{mark}{k}" for k in itertools.count() if f"{mark}{k}" not in taken) for mark in "_u"}
+    return {n: size_name(next(free["u" if isinstance(n, Measured) else "_"])) for n in fresh}
 
 
 def mentioned_names(values: Sequence[Value]) -> set[str]:

@@ -257,11 +257,11 @@ def _measured_slice(s: slice, step: Any, n: Size, t: Tensor) -> tuple[Size, Size
         if bound is None:
             ends.append(default)
             continue
-        v = as_tensor(bound)
-        if v.ndim or v.dtype.kind not in "iu":
-            raise IndexingError("a bound of a slice must be an integer scalar", values=rows([t, v]),
+        b = as_tensor(bound)
+        if b.ndim or b.dtype.kind not in "iu":
+            raise IndexingError("a bound of a slice must be an integer scalar", values=rows([t, b]),
                                 help="i.astype('int64')")
-        v = convert(v.value, DTYPES["i64"])
+        v = convert(b.value, DTYPES["i64"])
         v = lookup("where")(lookup("lt")(v, 0), v + total, v)
         ends.append(lookup("maximum")(lookup("minimum")(v, most), least))
     first, last = ends

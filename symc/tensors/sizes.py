@@ -226,7 +226,8 @@ def size_of_value(value: Value) -> Size | None:
     if name is None:
         number = value if value.dtype == DTYPES["i64"] else lookup("cast")(value, dtype=DTYPES["i64"])
         size = measured_size(number, location.here())
-        _measured[value] = weakref.ref(*names(size))
+        (name,) = names(size)
+        _measured[value] = weakref.ref(name)
         return size
     return size_name(name)
 

@@ -54,9 +54,9 @@ def scan(step: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: Any
 
     ``init``, ``xs``, ``carry``, ``x`` and ``y`` are nests; every array in ``xs`` has the same leading size, which is
     the number of steps. Without ``xs`` (x is then None) ``length`` gives it: an int, a size, or an integer that is
-    data. ``reverse`` visits the rows from the last to the first; row t of the results still belongs to row t of ``xs``. ``until(carry, y)``, one
-    bool, ends the loop after the first step for whose results it holds: the results have as many rows as there were
-    steps, which are done twice, once to count them.
+    data. ``reverse`` visits the rows from the last to the first; row t of the results still belongs to row t of ``xs``.
+    ``until(carry, y)``, one bool, ends the loop after the first step for whose results it holds: the results have as
+    many rows as there were steps, which are done twice, once to count them.
     Returns the last carry and the ys of all steps stacked on a new leading axis.
     A state in ``init`` given as ``sc.taps(history, offsets)`` is seen several steps back.
     ``step`` is called once (a few times if a Python number starts a carry), with symbolic values.
