@@ -229,7 +229,9 @@ class MeasuredFunction(CompiledFunction):
                 for lock in self._locks:  # between the functions no state changes
                     held.enter_context(lock)
                 arrays = self._extended(args, kwargs)
-                return self.main(*arrays) if out is None else self.main(*arrays, out=out)  # native code takes no keyword
+                if out is None:  # native code takes no keyword
+                    return self.main(*arrays)
+                return self.main(*arrays, out=out)
         except SymcError as e:
             e.attach((), (caller(),))
             raise

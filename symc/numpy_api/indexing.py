@@ -14,16 +14,16 @@ import numpy as np
 
 from symc.errors import IndexingError, OutOfRangeError
 from symc.ir.dim import FAR, Size, ceildiv, known_different, known_equal, known_nonnegative, maximum, minimum
-from symc.ir.op import lookup, splat
+from symc.ir.op import lookup
 from symc.ir.ops.leaf import array, scalar
 from symc.ir.record import dataclass, field
-from symc.ir.types import DTYPES, TensorType
+from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.numpy_api.manipulation import normal_axis, permuted, ravel, reshaped
 from symc.numpy_api.promotion import broadcast_shape, rows, stretch
 from symc.tensors.constants import known_array
 from symc.tensors.convert import as_tensor, convert
-from symc.tensors.public import API, public
+from symc.tensors.public import public
 from symc.tensors.sizes import as_size, formula_of, size_of, size_of_value
 from symc.tensors.tensor import Tensor
 
@@ -159,27 +159,26 @@ class _Mask:
             raise IndexingError("a mask does not fit", values=rows([t, self.mask]))
         if shape != m.shape:
             m = lookup("ensure_shape")(m, shape=shape)
-        flat = places(ravel(Tensor(m)))
-        return flat if m.ndim == 1 else API["unravel_index"](flat, Tensor(m).shape)[self.axis]
+        return coordinates(Tensor(m))[self.axis]
+
+
+def coordinates(mask: Tensor) -> list[Tensor]:
+    """Where a mask is true: one vector an axis."""
+    place, found = places(ravel(mask)).value, []
+    for n in mask.value.shape[:0:-1]:
+        size = stretch(lookup("size")(value=n), place.shape)
+        found.append(Tensor(lookup("mod")(place, size)))
+        place = lookup("floordiv")(place, size)
+    return [Tensor(place), *found[::-1]]
 
 
 def places(mask: Tensor) -> Tensor:
-    """Where a vector of booleans is true.
-
-    Each place is written over the next entry, which the next true one moves on from: the last that is written to an
-    entry is a true one.
-    """
+    """Where a vector of booleans is true."""
     data = known_array(mask.value)
     if data is not None:
         return Tensor(array(np.flatnonzero(data)))
-    n = mask.value.shape[0]
-    ones = convert(mask.value, DTYPES["i64"])
-    before = lookup("cumsum")(ones, axis=0, reverse=False) - ones
-    count = size_of_value(lookup("sum")(ones, axes=(0,)))
-    assert count is not None
-    into, every = splat(0, TensorType("i64", (count + 1,))), lookup("iota")(shape=(n,), axis=0, dtype=DTYPES["i64"])
-    found = lookup("scatter")(into, every, before, axes=(0,), mode="set")
-    return Tensor(lookup("slice")(found, start=(0,), size=(count,), step=(1,)))
+    count = size_of_value(lookup("sum")(convert(mask.value, DTYPES["i64"]), axes=(0,)))
+    return Tensor(lookup("places")(mask.value, size=count))
 
 
 def _integer(item: Size, t: Tensor, axis: int) -> Size:

@@ -336,8 +336,10 @@ def _repeated(t: Tensor, counts: Tensor, axis: int) -> Tensor:
         raise ShapeError("repeat: how often must be an integer, or a vector of them", values=rows([t, counts]))
     counts = API["broadcast_to"](API["astype"](counts, "int64"), (t.shape[axis],))
     counts = Tensor(lookup("check_index")(counts.value, size=2**62))
-    ends = API["cumsum"](counts)
-    source = API["searchsorted"](ends, API["arange"](API["sum"](counts)), side="right")
+    starts = API["subtract"](API["cumsum"](counts), counts)
+    total = as_size(API["sum"](counts), "repeat: the length")
+    marks = API["zeros"](user_size(total + 1), "int64").at[starts].add(1)
+    source = API["getitem"](API["cumsum"](marks), slice(None, user_size(total))) - 1
     return API["take"](t, source, axis)
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from symc.errors import ShapeError
-from symc.numpy_api.indexing import places
+from symc.numpy_api.indexing import coordinates, places
 from symc.numpy_api.manipulation import normal_axis
 from symc.numpy_api.promotion import rows, same_dtype
 from symc.tensors.convert import as_tensor
@@ -34,7 +34,7 @@ def nonzero(a: Any) -> tuple[Tensor, ...]:
     t = _truth(a)
     if not t.ndim:
         raise ShapeError("nonzero of a scalar is not defined", values=rows([t]), help="sc.atleast_1d(x)")
-    return API["unravel_index"](places(API["ravel"](t)), t.shape)
+    return tuple(coordinates(t))
 
 
 @public(np.flatnonzero)

@@ -26,6 +26,7 @@ from symc.ir.ops import (
     loop,
     math,
     matrix_functions,
+    places,
     pool,
     put,
     random,
@@ -43,7 +44,7 @@ from symc.ir.ops import (
 #: The families, in the order in which the documentation shows them.
 FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, softmax, linalg,
             gemm, windows, conv, pool, factor, solve, determinant, spectral, matrix_functions, index, sort, search,
-            random,
+            places, random,
             control, call, remat, kept, implicit, effect, collective, assume, kernel, put, loop)
 
 seal()

@@ -63,7 +63,7 @@ def counts_exactly(v: Value) -> bool:
     return v.dtype == DTYPES["i64"] or (isinstance(n, int) and v.dtype.kind in "iu" and n <= np.iinfo(v.dtype).max)
 
 
-@transfer("argsort", "argmax", "argmin")
+@transfer("argsort", "argmax", "argmin", "places")
 def _places(v: Value, given: list[Fact]) -> Fact:
     return Fact(*ranged(v, given))
 
