@@ -207,7 +207,7 @@ class MeasuredFunction(CompiledFunction):
         self.main, self.chain, self.slots = main, chain, slots
         count = sum(s.nest.count for s in slots)
         given = self._built.function.inputs[:count]
-        self._given = type(main._signature)(main.name, slots, given, target=main._target)
+        self._given = type(main._signature)(main.name, slots, given, (), frozenset(), main._target)
         self._names = [s.name for s in slots]
         cells = {c for f in (*(s.function for s in chain), main) for c in f._cells} if any(
             s.function._cells for s in chain) else ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from symc.ir import location
@@ -155,8 +155,12 @@ def _numbered_sizes(types: Sequence[TensorType], values: Sequence[Value]) -> dic
     if not fresh:
         return {}
     taken = mentioned_names(values).union(known)
-    free = {mark: (f"{mark}{k}" for k in itertools.count() if f"{mark}{k}" not in taken) for mark in "_u"}
-    return {n: size_name(next(free["u" if isinstance(n, Measured) else "_"])) for n in fresh}
+    plain, data = _free_names("_", taken), _free_names("u", taken)
+    return {n: size_name(next(data if isinstance(n, Measured) else plain)) for n in fresh}
+
+
+def _free_names(mark: str, taken: set[str]) -> Iterator[str]:
+    return (name for k in itertools.count() if (name := f"{mark}{k}") not in taken)
 
 
 def mentioned_names(values: Sequence[Value]) -> set[str]:

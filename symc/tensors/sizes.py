@@ -204,8 +204,9 @@ def as_size(item: Any, what: str = "a size") -> Size:
     value = getattr(item, "value", None)
     size = size_of_value(value) if isinstance(value, Value) else size_of(item)
     if size is None:
-        raise ShapeError(f"{what} must be an int or a size, not {item!r}",
-                         help="sizes come from x.shape or from the names in sc.input(name, dtype, shape=('n', 3))")
+        raise ShapeError(f"{what} must be an integer or a size, not {item!r}",
+                         help="sizes come from x.shape, from the names in sc.input(name, dtype, shape=('n', 3)), or "
+                         "are integer scalars: n.astype('int64')")
     if isinstance(size, int) and abs(size) > LARGEST:
         raise ShapeError(f"{what}, {size}, does not fit in 64 bits")
     return size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -10,11 +10,13 @@ from symc.errors import DTypeError, ExecutionError, ShapeError
 from symc.ir.dim import Size, if_any
 from symc.ir.facts import Facts
 from symc.ir.op import Extern, Op, register, splat
+from symc.ir.ops.arithmetic import mod
 from symc.ir.ops.cast import cast
 from symc.ir.ops.cumulative import cumsum
 from symc.ir.ops.index import scatter
 from symc.ir.ops.leaf import iota
-from symc.ir.ops.shape import slice_
+from symc.ir.ops.leaf import size as length_of
+from symc.ir.ops.shape import broadcast, reshape, slice_
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value
 
@@ -46,6 +48,13 @@ def _by_scatter(v: Value) -> Value:
     return slice_(found, start=(0,), size=(size,), step=(1,))
 
 
+def _batch(v: Value, operands: Sequence[Value], flags: Sequence[bool], n: Size) -> Value:
+    """Of all masks in a row: each holds at equally many places."""
+    (mask,), (count,), (length,) = operands, v.shape, v.operands[0].shape
+    every = reshape(places(reshape(mask, shape=(n * length,)), size=n * count), shape=(n, count))
+    return mod(every, broadcast(length_of(value=length), axes=(), shape=(n, count)))
+
+
 def _samples() -> Iterator[tuple[tuple, dict]]:
     for mask in ([True, False, True, True, False], [False] * 9, [True] * 17, []):
         yield (np.array(mask, bool),), dict(size=sum(mask))
@@ -54,7 +63,7 @@ def _samples() -> Iterator[tuple[tuple, dict]]:
 places = register(Op(
     "places", _infer, _reference, None, Extern("places"), frozenset({"positions"}), _samples,
     "The places, as i64, where a mask of one axis holds, in order; there are `size` of them.",
-    Facts(kinds="b", at_once=_by_scatter, range=lambda v, _: (0, if_any(v.operands[0].shape[0]) - 1)),
+    Facts(kinds="b", at_once=_by_scatter, batch=_batch, range=lambda v, _: (0, if_any(v.operands[0].shape[0]) - 1)),
 ))  # fmt: skip
 
 __all__ = ["places"]
