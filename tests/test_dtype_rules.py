@@ -21,18 +21,22 @@ FUNCTIONS = {f.name: f for f in functions()}
 NO_OPERANDS = {
     "results are no tensors": "__array_namespace_info__ can_cast common_type finfo iinfo iscomplexobj isdtype "
     "isrealobj ndim result_type size",
-    "made of sizes; see the test of dtype=": "arange empty eye identity indices ones tri zeros",
     "a dtype is the operand; see the test of dtype=": "astype",
-    "constants only: the size of the result depends on data": "argwhere flatnonzero nonzero unique_all unique_counts "
-    "unique_inverse unique_values",
-    "indices and counts, integers by definition": "bincount one_hot ravel_multi_index unravel_index",
+    "indices and counts, integers by definition": "one_hot ravel_multi_index",
     "operands come from another function": "linalg.cho_factor linalg.cho_solve linalg.lu_solve",
 }
 
 #: What is not as in NumPy: functions, what is said of them, for which kinds of dtype (all if empty), and why.
 EXCEPTIONS = [
     ("argmax argmin argpartition argsort lexsort median nanargmax nanargmin nanmedian partition percentile quantile "
-     "nanpercentile nanquantile sort topk", "refused", "c", "complex numbers have no order"),
+     "nanpercentile nanquantile sort topk unique unique_all unique_counts unique_inverse unique_values union1d "
+     "intersect1d setdiff1d setxor1d arange tri", "refused", "c", "complex numbers have no order"),
+    ("tri tile", "refused", "bf", "a size is an integer"),
+    ("bincount", "refused", "fc", "integers are counted"),
+    ("intersect1d setxor1d", "shape", "", "of elements that are said to be distinct and are not"),
+    ("intersect1d setxor1d", "dtype", "", "of elements that are said to be distinct and are not"),
+    ("trim_zeros", "", "", "a list becomes a list in NumPy"),
+    ("unique_values", "[", "", "in NumPy in any order"),
     ("special.digamma special.erf special.erfc special.erfcx special.log_softmax special.logsumexp special.ndtr "
      "special.softmax special.xlog1py special.xlogy", "refused", "c", "functions of real numbers"),
     ("nanvar nanstd", "refused", "c", "functions of real numbers"),
@@ -49,7 +53,7 @@ EXCEPTIONS = [
     ("ix", "refused", "b", "the size of the result depends on data"),
     ("dot inner append special.xlogy special.xlog1py special.polygamma", "dtype", "",
      "a Python number is weak wherever it is an operand"),
-    ("empty_like", "", "", "zeros"),
+    ("empty empty_like", "", "", "zeros"),
     ("argpartition partition", "[", "", "sorted as a whole"),
     ("searchsorted", "[", "b", "the operand is not sorted"),
     ("gradient logspace", "[", "f", "rounding of float16 in the steps between"),

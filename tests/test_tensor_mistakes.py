@@ -46,7 +46,7 @@ MISTAKES = [
     (lambda: sc.input(3), sc.InputError, "must be a string"),
     (lambda: sc.matrix("m", shape=(3,)), sc.InputError, "has 2 axes"),
     (lambda: sc.input("q", "f64", ("a b",)), sc.InputError, "cannot name a size"),
-    (lambda: sc.input("q", "f64", (X,)), sc.ShapeError, "must be an int or a size"),
+    (lambda: sc.input("q", "f64", (X,)), sc.ShapeError, "must be an integer or a size"),
     (lambda: np.pad(X, 1, "strange"), sc.ShapeError, "no mode 'strange'"),
     (lambda: np.take(X, 1.5), sc.IndexingError, "must be integers"),
     (lambda: np.take(X, 30), sc.IndexingError, "out of bounds"),
@@ -54,14 +54,14 @@ MISTAKES = [
 
 
 MISTAKES += [
-    (lambda: X.reshape("a"), sc.ShapeError, "must be an int or a size"),
-    (lambda: sc.zeros(("n", 2)), sc.ShapeError, "must be an int or a size"),
+    (lambda: X.reshape("a"), sc.ShapeError, "must be an integer or a size"),
+    (lambda: sc.zeros(("n", 2)), sc.ShapeError, "must be an integer or a size"),
     (lambda: sc.zeros(-1), sc.ShapeError, "negative"),
     (lambda: np.exp(X, dtype="int8"), sc.DTypeError, "exp is not defined for f64"),
     (lambda: np.split(X, "a"), sc.ShapeError, "must be a positive int"),
     (lambda: np.tile(X, -1), sc.ShapeError, "nothing repeats -1 times"),
     (lambda: np.repeat(X, -2), sc.ShapeError, "nothing repeats -2 times"),
-    (lambda: np.repeat(X, X), sc.DTypeError, "constant integers"),
+    (lambda: np.repeat(X, X), sc.DTypeError, "a vector of integers"),
     (lambda: np.tensordot(X, X, "a"), sc.ShapeError, "axes are a number"),
     (lambda: np.interp(X, [1, 2], [3, 4, 5]), sc.ShapeError, "vectors of one length"),
     (lambda: sc.one_hot(X, 3), sc.DTypeError, "places are integers"),

@@ -18,8 +18,8 @@ from symc.driver.function import CompiledFunction
 from symc.driver.signature import Slot, own_out
 from symc.errors import InputError, ShapeError, SymcError
 from symc.ir import location
-from symc.ir.dim import Measured, in_order, size_name
-from symc.ir.function import mentioned_names
+from symc.ir.dim import Measured, size_name
+from symc.ir.function import measured_names, mentioned_names
 from symc.ir.location import Loc
 from symc.ir.record import dataclass
 from symc.ir.traverse import postorder, with_inner
@@ -34,17 +34,6 @@ from symc.tensors.tensor import Tensor
 
 #: Makes a compiled function of what was built.
 Finish = Callable[[Built, Mapping[str, Any]], CompiledFunction]
-
-
-def measured_names(roots: Sequence[Value]) -> list[Measured]:
-    """The sizes that are data which values need, and those that these need, in order of creation."""
-    found: dict[str, Measured] = {}
-    pending = list(roots)
-    while pending:
-        new = [n for n in mentioned_names(with_inner(postorder(pending))) if isinstance(n, Measured) and n not in found]
-        found.update((n, n) for n in new)
-        pending = [n.value for n in new]
-    return [found[n] for n in in_order(found)]
 
 
 def compile_measured(outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, options: Mapping[str, Any],

@@ -168,6 +168,17 @@ def mentioned_names(values: Sequence[Value]) -> set[str]:
     return {n for d in mentioned_sizes(values) for n in names(d)}
 
 
+def measured_names(roots: Sequence[Value]) -> list[Measured]:
+    """The sizes that are data which values need, and those that these need, in order of creation."""
+    found: dict[str, Measured] = {}
+    pending = list(roots)
+    while pending:
+        new = [n for n in mentioned_names(with_inner(postorder(pending))) if isinstance(n, Measured) and n not in found]
+        found.update((n, n) for n in new)
+        pending = [n.value for n in new]
+    return [found[n] for n in in_order(found)]
+
+
 def mentioned_sizes(values: Sequence[Value]) -> set[Dim]:
     """The sizes in types and attributes."""
     pending: list[Any] = [*{v.type for v in values}, *(a for v in values for a in v.attrs.values())]

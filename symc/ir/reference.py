@@ -9,8 +9,8 @@ import numpy as np
 
 from symc.errors import ExecutionError, IndexingError, InternalError, SymcError, missing_package, of_handler
 from symc.ir import location
-from symc.ir.dim import Dim, names, solve
-from symc.ir.function import Function, Hints
+from symc.ir.dim import Dim, Measured, names, solve
+from symc.ir.function import Function, Hints, measured_names
 from symc.ir.ops.effect import program_order
 from symc.ir.ops.index import explain_bounds
 from symc.ir.record import dataclass
@@ -84,6 +84,14 @@ def run_values(
         if v not in env:
             env[v] = apply(v, [env[o] for o in v.operands], sizes, check, hints, inside)
     return [env[r] for r in roots]
+
+
+def run_free(roots: Sequence[Value], env: Mapping[Value, Any], *, check: bool = False) -> list[Any]:
+    """Evaluate free values, given arrays for their leaves. Sizes that are data are computed first."""
+    sizes = bind_sizes([v.type for v in env], [np.shape(a) for a in env.values()])
+    for name in measured_names(roots) if Measured.made else ():
+        sizes[name] = int(run_values([name.value], dict(env), sizes)[0])
+    return run_values(roots, dict(env), sizes, check=check)
 
 
 class RegionCall:

@@ -35,6 +35,7 @@ TITLES = {
     "decompositions": "Linear algebra: factorizations and eigenvalues (`sc.linalg`)",
     "equations": "Linear algebra: equations, inverses, determinants (`sc.linalg`)",
     "sorting": "Sorting and searching",
+    "measured": "Sizes that are data: what masks choose, sets",
     "statistics": "Averages and covariances",
     "quantiles": "Quantiles",
     "differences": "Differences, integrals, interpolation",

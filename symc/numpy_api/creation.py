@@ -135,17 +135,17 @@ def _float_range(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
 
 def _measured_range(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
     """A range between ends that are data: a call finds out how many numbers it has."""
-    first, last, by = (as_operand(i) for i in (start, stop, step))
+    first, last, by = (as_tensor(i) for i in (start, stop, step))
     for t in (first, last, by):
-        if t.ndim or t.dtype.kind not in "iuf":
+        if t.ndim or t.dtype.kind not in "biuf":
             raise ShapeError("arange: ends and step are real scalars", values=[t.describe()])
-    span = API["subtract"](last, first)
-    if span.dtype.kind == "f" or by.dtype.kind == "f":
-        count = API["astype"](API["ceil"](API["divide"](span, by)), "int64")
+    d = as_dtype(np.result_type(np.int64, first.dtype, last.dtype, by.dtype) if dtype is None else dtype)
+    if any(t.dtype.kind == "f" for t in (first, last, by)):
+        count = API["astype"](API["ceil"](API["divide"](API["subtract"](last, first), by)), "int64")
     else:
-        count = API["negative"](API["floor_divide"](API["negative"](API["astype"](span, "int64")), by))
+        first, last, by = (API["astype"](t, "int64") for t in (first, last, by))
+        count = API["negative"](API["floor_divide"](API["subtract"](first, last), by))
     size = as_size(API["maximum"](count, 0), "arange: the length")
-    d = common_dtype([first, last, by]) if dtype is None else as_dtype(dtype)
     k, a = iota((size,), 0, d), stretch(convert(first.value, d), (size,))
     return Tensor(a + k * stretch(convert(by.value, d), (size,)))
 

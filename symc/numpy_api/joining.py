@@ -332,8 +332,9 @@ def _count_of(item: Any, name: str = "repeat") -> Size | None:
 
 def _repeated(t: Tensor, counts: Tensor, axis: int) -> Tensor:
     """Each slice along an axis as often as ``counts`` says: an integer vector, one number a slice (or one for all)."""
-    if counts.dtype.kind not in "iu" or counts.ndim != 1:
-        raise ShapeError("repeat: how often must be an integer, or a vector of them", values=rows([t, counts]))
+    if counts.dtype.kind not in "biu" or counts.ndim != 1:
+        error = ShapeError if counts.dtype.kind in "biu" else DTypeError
+        raise error("repeat: how often must be an integer, or a vector of integers", values=rows([t, counts]))
     counts = API["broadcast_to"](API["astype"](counts, "int64"), (t.shape[axis],))
     counts = Tensor(lookup("check_index")(counts.value, size=2**62))
     starts = API["subtract"](API["cumsum"](counts), counts)
@@ -354,7 +355,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
     k = _count_of(repeats[0] if one else repeats)
     data = as_tensor(repeats) if k is None and isinstance(repeats, Tensor) else None
     if data is not None and not data.ndim:
-        k = as_size(data, "repeat: the number")
+        k = as_size(API["astype"](data, "int64") if data.dtype.kind == "b" else data, "repeat: the number")
     elif data is not None and known_array(data.value) is None:
         return _repeated(t, data, axis)
     if k is None:

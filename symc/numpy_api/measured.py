@@ -191,13 +191,13 @@ def unique_values(x: Any) -> Tensor:
 @public(np.union1d)
 def union1d(ar1: Any, ar2: Any) -> Tensor:
     """The distinct elements of two values together."""
-    return unique(API["concatenate"]([API["ravel"](ar1), API["ravel"](ar2)]))
+    return unique(API["concatenate"]([ar1, ar2], axis=None))
 
 
 @public(np.intersect1d)
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """The distinct elements that both values have, and with ``return_indices`` where each is first in both."""
-    a, b = same_dtype([ar1, ar2], "intersect1d")
+    a, b = same_dtype([API["ravel"](ar1), API["ravel"](ar2)], "intersect1d")
     first, second = _Distinct(a, True, True), _Distinct(b, True, True)
     common = API["isin"](first.values, second.values)
     if not return_indices:

@@ -148,6 +148,7 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0, *, length: Any = N
     """How often each integer occurs, or the sum of its weights. ``length``: how many integers there are, one more than
     the greatest if it is not given (which a call then finds first)."""
     t = as_tensor(x)
+    t = API["astype"](t, "int64") if t.dtype.kind == "b" else t
     if length is None:
         length = API["maximum"](_count_of_integers(t), minlength)
     if t.ndim != 1:

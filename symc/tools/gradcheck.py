@@ -17,7 +17,7 @@ from symc.grad.one_op import zeros
 from symc.ir.op import lookup
 from symc.ir.ops.leaf import array
 from symc.ir.record import dataclass
-from symc.ir.reference import run_values
+from symc.ir.reference import run_free
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
@@ -112,7 +112,7 @@ class _Traced:
         env = {**dict(zip(leaves, points, strict=True)), **_states(outputs)}
         wrt = [v for v in env if v.dtype.char in "dD"]
         rng = np.random.default_rng(1)
-        weights = _direction(rng, [np.asarray(a) for a in run_values(outputs, dict(env), {})])
+        weights = _direction(rng, [np.asarray(a) for a in run_free(outputs, env)])
         weights = [w.astype(o.dtype) for w, o in zip(weights, outputs, strict=True)]
         cost = _weighted(outputs, weights)
         (stable,) = stabilize_values([cost], wrt)
@@ -121,7 +121,7 @@ class _Traced:
         return cls(fn, wrt, [env[w] for w in wrt], env, cost, outputs, weights, gradients)
 
     def at(self, roots: Sequence[Value], arrays: Arrays) -> list[np.ndarray]:
-        return run_values(roots, {**self.fixed, **dict(zip(self.wrt, arrays, strict=True))}, {})
+        return run_free(roots, {**self.fixed, **dict(zip(self.wrt, arrays, strict=True))})
 
     def rev(self, direction: Arrays) -> float:
         return sum(_inner(g, t) for g, t in zip(self.at(self.gradients, self.arrays), direction, strict=True))
@@ -163,7 +163,7 @@ class _Traced:
         env = {leaf: a + 1j * h * moved[v] if v in moved else a
                for leaf, (v, a) in zip(leaves, self.fixed.items(), strict=True)}
         try:
-            results = run_values(_trace(self.fn, leaves), env, {})
+            results = run_free(_trace(self.fn, leaves), env)
         except SymcError:
             return None
         if any(r.dtype.kind != "c" for r in results):  # the size of complex numbers, or no function of them at all
