@@ -150,7 +150,7 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0, *, length: Any = N
     t = as_tensor(x)
     t = API["astype"](t, "int64") if t.dtype.kind == "b" else t
     if length is None:
-        length = API["maximum"](_count_of_integers(t), minlength)
+        length = _count_of_integers(t)
     if t.ndim != 1:
         raise ShapeError(f"bincount: one axis is needed, there are {t.ndim}", values=rows([t]))
     w = API["ones_like"](t, dtype="int64") if weights is None else API["astype"](weights, default_float())
