@@ -18,6 +18,7 @@ from symc.ir import location
 from symc.ir.dim import LARGEST, Dim, Size, known_equal, known_nonnegative, measured_size, names, size_name
 from symc.ir.dtypes import DTYPES
 from symc.ir.op import lookup
+from symc.ir.ranges import UNKNOWN, Range
 from symc.ir.value import Value
 from symc.tensors.callsite import caller
 from symc.tensors.constants import known_array
@@ -239,19 +240,17 @@ _measured: weakref.WeakKeyDictionary[Value, weakref.ref[Any]] = weakref.WeakKeyD
 
 def formula_of(value: Value) -> Size | None:
     """The formula of sizes that an integer scalar is, if it is made of sizes and numbers alone."""
-    if value.op.name == "size":
-        return value.attrs["value"]
     if value.type.shape or value.dtype.kind not in "iu":
         return None
-    if value.op.name == "constant":
-        return int(value.attrs["value"].data)
-    if value.op.name not in _FORMULAS or value.dtype != DTYPES["i64"]:
-        return None
-    a, b = map(formula_of, value.operands)
-    return None if a is None or b is None else _FORMULAS[value.op.name](a, b)
+    low, high = _range(value)
+    return low if low is not None and low == high else None
 
 
-_FORMULAS: dict[str, Callable[[Size, Size], Size]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
+def _range(v: Value, depth: int = 8) -> Range:
+    """The least and the greatest number that an integer scalar can be, as formulas of sizes."""
+    if v.op.facts.range is None or v.type.shape or not depth:
+        return UNKNOWN
+    return v.op.facts.range(v, [_range(o, depth - 1) for o in v.operands])
 
 
 def user_size(size: Size) -> int | SymbolicSize:

@@ -65,14 +65,16 @@ def scan(step: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: Any
     if until is not None:
         from symc.transforms.until import steps_until
 
-        xs, length = steps_until(step, init, xs, length, reverse, until)
+        rows, structure = _tensors(xs, "xs")
+        most = user_size(_length(rows, structure, length))
+        xs, length = steps_until(step, init, nest.unflatten(structure, rows), most, reverse, until, while_count)
     if callable(step) and has_taps(init):
         step, init, histories = without_taps(step, init)
         final, ys = scan(step, init, xs, length, reverse)
         return histories(final), ys
-    starts, structure = tensors_of(init, "init")
-    rows, xs_structure = tensors_of(xs, "xs")
-    n = length_of(rows, xs_structure, length)
+    starts, structure = _tensors(init, "init")
+    rows, xs_structure = _tensors(xs, "xs")
+    n = _length(rows, xs_structure, length)
     found: dict[str, Nest] = {}
     xs_values = [_with_length(x, n) for x in rows]
 
@@ -85,7 +87,7 @@ def scan(step: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: Any
             raise InputError(f"scan: step must return a pair (carry, y), not {_said(out)}",
                              help="return carry, None when there is nothing to stack")
         new = _match(structure, out[0], "scan", "the new carry")
-        ys, found["ys"] = tensors_of(out[1], "y")
+        ys, found["ys"] = _tensors(out[1], "y")
         return Traced([*leaves, *elements], new, [_strong(y) for y in ys])
 
     carry, traced = _settle("scan", starts, structure, trace)
@@ -102,7 +104,7 @@ class Traced:
         self.leaves, self.new, self.rest = leaves, new, rest
 
 
-def length_of(rows: Sequence[Tensor], structure: Nest, length: Any) -> Size:
+def _length(rows: Sequence[Tensor], structure: Nest, length: Any) -> Size:
     given = None if length is None else _size(length)
     if not rows:
         if given is None:
@@ -201,7 +203,7 @@ def _values(tensors: Sequence[Tensor]) -> list[Value]:
     return [t.value for t in tensors]
 
 
-def tensors_of(tree: Any, what: str) -> tuple[list[Tensor], Nest]:
+def _tensors(tree: Any, what: str) -> tuple[list[Tensor], Nest]:
     leaves, structure = nest.flatten(tree)
     out = []
     for leaf, path in zip(leaves, structure.paths(), strict=True):
@@ -218,8 +220,7 @@ def _match(structure: Nest, tree: Any, what: str, name: str) -> list[Tensor]:
         leaves = nest.match(structure, tree, name)
     except InputError as e:
         raise InputError(f"{what}: {e.what}", values=e.values, help=KEEPS) from None
-    return [tensors_of(leaf, name + path)[0][0] if nest.flatten(leaf)[1].kind == "leaf" else
-            _not_a_leaf(leaf, what, name)
+    return [_tensors(leaf, name + path)[0][0] if nest.flatten(leaf)[1].kind == "leaf" else _not_a_leaf(leaf, what, name)
             for leaf, path in zip(leaves, structure.paths(), strict=True)]
 
 
@@ -261,7 +262,7 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
 def while_count(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any,
                 max_steps: Any = None) -> tuple[Any, Tensor]:
     """``while_loop``, with the number of steps that were taken."""
-    starts, structure = tensors_of(init, "init")
+    starts, structure = _tensors(init, "init")
     limit = None if max_steps is None else _size(max_steps)
 
     def trace(carry: Carries) -> Traced:
@@ -345,7 +346,7 @@ def _choose(what: str, which: Value, fns: Sequence[Callable[..., Any]], operands
     for fn, name in zip(fns, names, strict=True):
         with built() as made:
             out = _call(fn, f"{what}: {name}", *operands)
-            leaves, own = tensors_of(out, f"{what}: the result of {name}")
+            leaves, own = _tensors(out, f"{what}: the result of {name}")
         if structure is None:
             structure = own
         elif str(own) != str(structure):
@@ -410,8 +411,8 @@ def reduce(fn: Callable[[Any, Any], Any], xs: Any, init: Any = None) -> Any:
     """
     if init is not None:
         return foldl(fn, init, xs)
-    rows, structure = tensors_of(xs, "xs")
-    n = length_of(rows, structure, None)
+    rows, structure = _tensors(xs, "xs")
+    n = _length(rows, structure, None)
     if n == 0:
         raise ShapeError("reduce: there are no rows and no init", values=[r.describe() for r in rows])
     first = nest.unflatten(structure, [r[0] for r in rows])
@@ -427,8 +428,8 @@ def associative_scan(fn: Callable[[Any, Any], Any], xs: Any, reverse: bool = Fal
     to halves, quarters, ...: about 2 log2(n) large steps in place of n small ones (Blelloch 1990). The number of rows
     must be known while building; ``sc.scan`` takes any.
     """
-    rows, structure = tensors_of(xs, "xs")
-    n = length_of(rows, structure, None)
+    rows, structure = _tensors(xs, "xs")
+    n = _length(rows, structure, None)
     if not isinstance(n, int):
         raise SymbolicValueError(f"associative_scan: the number of rows {n} must be an int",
                                  values=[r.describe() for r in rows], help="sc.scan works with any number of rows")

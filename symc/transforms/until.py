@@ -12,16 +12,15 @@ from typing import Any
 from symc.tensors import pytree as nest
 from symc.tensors.convert import as_tensor
 from symc.tensors.public import API
-from symc.tensors.sizes import user_size
-from symc.transforms.control import length_of, tensors_of, while_count
 from symc.transforms.taps import has_taps, without_taps
 
 
-def steps_until(step: Callable[[Any, Any], Any], init: Any, xs: Any, length: Any, reverse: bool,
-                until: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
-    """The rows of ``xs`` that are visited until ``until(carry, y)`` holds, and how many there are."""
-    rows, structure = tensors_of(xs, "xs")
-    n = length_of(rows, structure, length)
+def steps_until(step: Callable[[Any, Any], Any], init: Any, xs: Any, n: Any, reverse: bool,
+                until: Callable[[Any, Any], Any], while_count: Callable[..., tuple[Any, Any]]) -> tuple[Any, Any]:
+    """The rows of ``xs``, of which there are ``n``, that are visited until ``until(carry, y)`` holds, and their number.
+    ``while_count``: a loop that counts its steps."""
+    rows, structure = nest.flatten(xs)
+    total = as_tensor(n)
     returned: list[Any] = []
 
     def noting(carry: Any, x: Any) -> Any:
@@ -33,10 +32,10 @@ def steps_until(step: Callable[[Any, Any], Any], init: Any, xs: Any, length: Any
 
     def body(state: Any) -> Any:
         t, _, carry = state
-        place = as_tensor(user_size(n)) - 1 - t if reverse else t
+        place = total - 1 - t if reverse else t
         out = inner(carry, nest.unflatten(structure, [API["getitem"](x, place) for x in rows]))
         return t + 1, until(*returned), out[0]
 
-    count = while_count(lambda state: API["logical_not"](state[1]), body, (0, False, start), user_size(n))[1]
-    there = slice(as_tensor(user_size(n)) - count, None) if reverse else slice(None, count)
+    count = while_count(lambda state: API["logical_not"](state[1]), body, (0, False, start), n)[1]
+    there = slice(total - count, None) if reverse else slice(None, count)
     return nest.unflatten(structure, [API["getitem"](x, there) for x in rows]), count
