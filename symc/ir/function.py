@@ -149,9 +149,9 @@ def _numbered_sizes(types: Sequence[TensorType], values: Sequence[Value]) -> dic
     """Names for the sizes without one that types mention: ``_0``, ``_1``, ..., but for what is a name already; ``u0``,
     ``u1``, ... for those that are data. Their order is that of the axes, those first that are one size and no sum.
     Those that values alone mention keep what they have: no call tells them."""
-    known = bound_names(types)
+    known = {n: n for n in bound_names(types)}
     alone = [str(s) for t in types for s in t.shape]
-    fresh = [n for n in dict.fromkeys([*alone, *known]) if is_fresh(n) and n in known]
+    fresh = [known[n] for n in dict.fromkeys([*alone, *known]) if is_fresh(n) and n in known]
     if not fresh:
         return {}
     taken = mentioned_names(values).union(known)
