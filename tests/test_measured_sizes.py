@@ -253,6 +253,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "out": (lambda: sc.compile(Y[Y > 0], [Y])(A, out=np.zeros(100)), sc.ShapeError, "the result has"),
     "a missing argument": (lambda: sc.compile(Y[:K], [Y, K])(A), sc.InputError, "missing input 'k'"),
     "slices along an axis": (lambda: sc.unique(X, axis=0), sc.ShapeError, "distinct slices"),
+    "tools for graphs of known sizes": (lambda: sc.lint(Y[Y > 0]), sc.InputError, "compiled function alone"),
     "nonzero of a scalar": (lambda: sc.nonzero(K), sc.ShapeError, "scalar"),
 }
 

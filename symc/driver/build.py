@@ -10,7 +10,7 @@ import numpy as np
 from symc.driver.signature import Slot
 from symc.errors import DTypeError, InputError, ShapeError, SymcError, did_you_mean
 from symc.ir import location
-from symc.ir.dim import Size, in_order, known_different, known_equal, known_nonnegative, names, substitute
+from symc.ir.dim import Measured, Size, in_order, known_different, known_equal, known_nonnegative, names, substitute
 from symc.ir.function import Function, Guard, Input, bound_names, close_function, collect_guards, mentioned_names, unify
 from symc.ir.garbage import no_collections
 from symc.ir.location import Loc
@@ -184,6 +184,9 @@ def _leaf_of_size(size: str, replaced: set[Value], listed: bool, where: list[Loc
 
     Of several that look the same to a user, as when a notebook's cell runs again, the newest.
     """
+    if isinstance(size, Measured):
+        raise InputError("a size that is data has a number in calls of a compiled function alone",
+                         where=location.in_order(size.where), help="sc.compile what has it")
     roles = ("state",) if listed else ("arg", "state")
     found = [v for v in leaves_of_size(size) if leaf_of(v).role in roles and v not in replaced]
     alike = {(leaf_of(v).role, leaf_of(v).name, v.type): v for v in found}
