@@ -79,8 +79,12 @@ def test_position_keyword_and_mix(mode):
     x, y = sc.vector("x"), sc.vector("y")
     f = sc.compile(x - y, mode=mode)
     a, b = np.arange(3.0), np.ones(3)
-    for got in (f(a, b), f(a, y=b), f(y=b, x=a), f(x=a, y=b)):
+    for got in (f(a, b), f(a, y=b), f(y=b, x=a), f(x=a, y=b), f({"y": b, "x": a})):
         assert got.tolist() == [-1, 0, 1]
+    v, w = sc.Variable("v"), sc.Variable("w")
+    assert sc.compile(v - w, mode=mode)({"v": a, "w": b}).tolist() == [-1, 0, 1]
+    with pytest.raises(sc.InputError, match="no input 'z'"):
+        f({"x": a, "z": b})
 
 
 def test_inputs_are_found_in_order_of_creation():
