@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "symc"
 LAYERS = ["errors", "ir", "grad", "opt", "codegen", "runtime", "tensors", "numpy_api", "transforms", "random", "driver",
           "learning", "dyn", "fold", "tools", "testing", "front"]
 #: The floors of files at the top of the package.
-OF_FILES = {"special": "numpy_api", "linalg": "numpy_api", "debug": "transforms",
+OF_FILES = {"special": "numpy_api", "linalg": "numpy_api", "fft": "numpy_api", "debug": "transforms",
             "parallel": "transforms", **dict.fromkeys(["init", "params", "nn", "optim"], "learning")}
 #: Imports upwards: a method of a compiled function is answered by a tool, and a mode checks by one; values and
 #: functions are printed and pickled by the text; and a value says for type checkers that it has an op.

@@ -20,7 +20,7 @@ from symc.ir.location import Loc
 from symc.ir.types import TensorType
 
 ROOT = Path(__file__).resolve().parent.parent
-MODULES = [sc, sc.linalg, sc.random, sc.nn, sc.special, sc.debug, sc.parallel]
+MODULES = [sc, sc.linalg, sc.fft, sc.random, sc.nn, sc.special, sc.debug, sc.parallel]
 NAMES = [(m, n) for m in MODULES for n in dir(m) if not n.startswith("_") and not isinstance(getattr(m, n), type(sc))]
 
 

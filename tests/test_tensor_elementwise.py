@@ -276,7 +276,7 @@ def test_dispatch_methods_of_ufuncs():
         (lambda: np.add.at(t, 0, 1), r"x\.at\[i\]\.add"),
         (lambda: np.gcd(t, t), r"np\.gcd is not available"),
         (lambda: np.add(t, t, out=np.zeros((2, 2))), "out="),
-        (lambda: np.fft.fft(t), r"np\.fft\.\w*fft is not available"),
+        (lambda: np.fft.fft(t, out=np.zeros((2, 2), complex)), r"np\.fft\(out=\) is not"),
     ):
         with pytest.raises(sc.SymbolicValueError, match=words):
             fn()

@@ -6,7 +6,6 @@ The functions are those in ``symc.tensors.public.API``; importing this package f
 import sys as _sys
 from collections.abc import Callable as _Callable
 from importlib import import_module as _import
-from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 import numpy as _np
@@ -19,6 +18,7 @@ from symc.numpy_api import (
     dtypes,
     elementwise,
     equations,
+    fourier,
     indexing,
     joining,
     linear,
@@ -41,8 +41,8 @@ from symc.tensors.public import API as _API
 from symc.tensors.public import PROTOCOLS as _PROTOCOLS
 
 _FAMILIES = (  # imported for what they register
-    _convert, creation, decompositions, differences, dtypes, elementwise, equations, indexing, joining, linear,
-    manipulation, matrices, measured, missing, padding, polynomials, quantiles, reductions, selection, sorting,
+    _convert, creation, decompositions, differences, dtypes, elementwise, equations, fourier, indexing, joining,
+    linear, manipulation, matrices, measured, missing, padding, polynomials, quantiles, reductions, selection, sorting,
     statistics, ufuncs, updates,
 )
 for _d in _DTYPES.values():
@@ -54,9 +54,10 @@ CONSTANTS = ("pi", "e", "inf", "nan", "euler_gamma", "newaxis")
 #: Functions that Python's operators and indexing call; they have no name of their own for users.
 _INTERNAL = {"getitem", "operator_pow", "make_complex"}
 _ALL = {n: f for n, f in _API.items() if n not in _INTERNAL and f.__module__.startswith((__name__, _convert.__name__))}
-_OWN = {n: f for n, f in _ALL.items() if not n.startswith(matrices.PREFIX)}
-#: The functions that ``sc.linalg`` alone has, by their names there.
-LINALG = {n.removeprefix(matrices.PREFIX): f for n, f in _ALL.items() if n.startswith(matrices.PREFIX)}
+_OWN = {n: f for n, f in _ALL.items() if not n.startswith((matrices.PREFIX, fourier.PREFIX))}
+#: The functions that ``sc.linalg`` and ``sc.fft`` alone have, by their names there.
+LINALG, FFT = ({n.removeprefix(p): f for n, f in _ALL.items() if n.startswith(p)}
+               for p in (matrices.PREFIX, fourier.PREFIX))
 globals().update(_OWN)
 for _f in _OWN.values():
     if not hasattr(_sys.modules[_f.__module__], _f.__name__):
@@ -70,10 +71,12 @@ def _of_dispatch(name: str) -> _Callable[..., _Any]:
     return lambda *args: getattr(_import(f"{__name__}.dispatch"), name)(*args)
 
 
-if _TYPE_CHECKING:
+def __getattr__(name: str) -> _Any:
+    """The extensions of the array API. (Functions are put here by a table, which type checkers do not see.)"""
+    if name in ("fft", "linalg"):
+        return _import(f"symc.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-    def __getattr__(name: str) -> _Callable[..., _Any]:
-        raise AttributeError  # functions are put here by a table, which type checkers do not see
 
 _PROTOCOLS.update(ufunc=_of_dispatch("run_ufunc"), function=_of_dispatch("run_function"), at=updates.At,
                   namespace=lambda: _sys.modules[__name__])

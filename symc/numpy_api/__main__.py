@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from symc import numpy_api
+from symc.numpy_api.dispatch import found_for
 from symc.numpy_api.ufuncs import UFUNCS
-from symc.tensors.public import API, DISPATCH
+from symc.tensors.public import API
 
 HEAD = """# NumPy's functions in symc
 
@@ -34,6 +35,7 @@ TITLES = {
     "linear": "Products and norms",
     "decompositions": "Linear algebra: factorizations and eigenvalues (`sc.linalg`)",
     "equations": "Linear algebra: equations, inverses, determinants (`sc.linalg`)",
+    "fourier": "Fourier transforms (`sc.fft`)",
     "sorting": "Sorting and searching",
     "measured": "Sizes that are data: what masks choose, sets",
     "statistics": "Averages and covariances",
@@ -48,12 +50,12 @@ TITLES = {
 def numpy_names() -> dict[Callable, list[str]]:
     """The names under which NumPy has each public function."""
     names: dict[Callable, list[str]] = {}
-    for module, prefix in ((np, "np"), (np.linalg, "np.linalg")):
+    for module, prefix in ((np, "np"), (np.linalg, "np.linalg"), (np.fft, "np.fft")):
         for n in sorted(dir(module)):
             item = getattr(module, n)
             if not callable(item) or isinstance(item, type):
                 continue
-            found = API.get(item.__name__) if isinstance(item, np.ufunc) else DISPATCH.get(item)
+            found = API.get(item.__name__) if isinstance(item, np.ufunc) else found_for(item)
             if found is not None:
                 names.setdefault(found, []).append(f"{prefix}.{n}")
     return names
@@ -66,14 +68,16 @@ def page() -> str:
     names: dict[Callable, list[str]] = {}
     for name in numpy_api.FUNCTIONS:
         names.setdefault(API[name], []).append(name)
-    for name, fn in numpy_api.LINALG.items():
-        names.setdefault(fn, []).append(f"linalg.{name}")
+    for prefix, found in (("linalg", numpy_api.LINALG), ("fft", numpy_api.FFT)):
+        for name, fn in found.items():
+            names.setdefault(fn, []).append(f"{prefix}.{name}")
     families: dict[str, list[str]] = {t: [] for t in TITLES}
     for fn, own in names.items():
         family = "ufuncs" if fn.__name__ in ufuncs else inspect.unwrap(fn).__module__.rsplit(".", 1)[-1]
         doc = (fn.__doc__ or "").strip().splitlines()[0].replace("|", "\\|")
         families[family].append(f"| {_code(own)} | {_code(numpy_of.get(fn, ()))} | {doc} |")
-    lines = [HEAD, f"{len(names)} functions under {len(numpy_api.FUNCTIONS) + len(numpy_api.LINALG)} names."]
+    count = sum(map(len, (numpy_api.FUNCTIONS, numpy_api.LINALG, numpy_api.FFT)))
+    lines = [HEAD, f"{len(names)} functions under {count} names."]
     for key, title in TITLES.items():
         lines += ["", f"## {title}", "", "| `sc.` | NumPy | |", "|---|---|---|", *families[key]]
     return "\n".join(lines) + "\n"

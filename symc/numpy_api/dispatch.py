@@ -11,6 +11,7 @@ import numpy as np
 
 from symc import special
 from symc.errors import SymbolicValueError
+from symc.numpy_api.fourier import PREFIX
 from symc.numpy_api.ufuncs import UFUNCS
 from symc.tensors.convert import as_tensor
 from symc.tensors.public import API, DISPATCH, located
@@ -109,7 +110,7 @@ def _fold(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any
 @located
 def run_function(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     """What ``__array_function__`` does: the function of symc for a function of NumPy."""
-    found = DISPATCH.get(func)
+    found = found_for(func)
     if found is None:
         module = (getattr(func, "__module__", "") or "numpy").replace("numpy", "np")
         name = f"{module}.{func.__name__}"
@@ -128,6 +129,13 @@ def run_function(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     except TypeError as e:
         _check_arguments(found, func, args, kwargs, e)
         raise
+
+
+def found_for(func: Any) -> Callable | None:
+    """The function of symc for a function of NumPy. Those of ``numpy.fft``, which NumPy imports late, go by name."""
+    if getattr(func, "__module__", None) == "numpy.fft":
+        return API.get(PREFIX + getattr(func, "__name__", ""))
+    return DISPATCH.get(func)
 
 
 def _check_arguments(found: Callable, func: Callable, args: tuple, kwargs: dict[str, Any], error: TypeError) -> None:

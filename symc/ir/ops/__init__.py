@@ -14,6 +14,7 @@ from symc.ir.ops import (
     determinant,
     effect,
     factor,
+    fourier,
     gemm,
     grad_control,
     implicit,
@@ -43,13 +44,13 @@ from symc.ir.ops import (
 
 #: The families, in the order in which the documentation shows them.
 FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, softmax, linalg,
-            gemm, windows, conv, pool, factor, solve, determinant, spectral, matrix_functions, index, sort, search,
-            places, random,
+            gemm, windows, conv, pool, factor, solve, determinant, spectral, matrix_functions, fourier, index, sort,
+            search, places, random,
             control, call, remat, kept, implicit, effect, collective, assume, kernel, put, loop)
 
 seal()
 
 __all__ = ["FAMILIES", "arithmetic", "assume", "call", "cast", "collective", "compare", "control", "conv", "cumulative",
-           "determinant", "effect", "factor", "gemm", "grad_control", "implicit", "index", "kept", "kernel", "leaf",
-           "linalg", "logic", "loop", "math", "matrix_functions", "pool", "put", "random", "reduce", "remat", "search",
-           "shape", "softmax", "solve", "sort", "spectral", "windows"]
+           "determinant", "effect", "factor", "fourier", "gemm", "grad_control", "implicit", "index", "kept", "kernel",
+           "leaf", "linalg", "logic", "loop", "math", "matrix_functions", "pool", "put", "random", "reduce", "remat",
+           "search", "shape", "softmax", "solve", "sort", "spectral", "windows"]

@@ -1,4 +1,4 @@
-"""What code of plans calls, by name: routines of BLAS and LAPACK, NumPy's sorts, functions of our own, kernels.
+"""What code of plans calls, by name: routines of BLAS and LAPACK, NumPy's sorts and transforms, our functions, kernels.
 
 An address holds in one process; the name is the same in all that run this version of symc on this machine. The name of
 a routine tells whose it is: code that is written for one library is not run with another.
@@ -43,5 +43,9 @@ def find(name: str) -> int:
         from symc.runtime.cpu import numpy_sorts
 
         return numpy_sorts.entry(rest)
+    if kind == "transform":
+        from symc.runtime.cpu import numpy_ffts
+
+        return numpy_ffts.entry(rest)
     assert name == NDARRAY.name, name
     return NDARRAY
