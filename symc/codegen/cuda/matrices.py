@@ -1,4 +1,4 @@
-"""The translation units of linear algebra: which kernels an op needs, and how they are declared."""
+"""The translation units of linear algebra and transforms: which kernels an op needs, and how they are declared."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from symc.codegen.cuda import exponential_text, matrix_text, schur_text, vector_text
+from symc.codegen.cuda import exponential_text, fourier_text, matrix_text, schur_text, vector_text
 from symc.codegen.cuda.prelude import END, PRELUDE
 from symc.codegen.cuda.source import WARP
 from symc.ir.types import DTYPE_NAMES
@@ -30,6 +30,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "eigvals": (vector_text.ROTATIONS, schur_text.SCHUR),
     "svd": (vector_text.ROTATIONS, vector_text.SINGULAR, *_QR, vector_text.SIGNS),
     "svdvals": (vector_text.ROTATIONS, vector_text.SINGULAR),
+    **dict.fromkeys(("fft", "rfft", "irfft"), (fourier_text.FOURIER,)),
 }
 #: The real types of the dtypes that there are kernels for, and the distance from 1 to the next number.
 REALS = {"f": ("f32", "1.1920929e-07f"), "d": ("f64", "2.220446049250313e-16")}

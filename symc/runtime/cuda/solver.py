@@ -1,4 +1,4 @@
-"""Linear algebra on a device: what a factorization or a triangular solve of a plan becomes at given sizes.
+"""Linear algebra and Fourier transforms on a device: what a value of a plan becomes at given sizes.
 
 Blocks of ``WIDTH`` rows or columns are done by kernels of our own, the rest is products of matrices (cuBLAS): so that
 everything is an action of the plan as any other, without the host, in a graph, the same on every device, and what the
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from symc.codegen.cuda.matrices import PARTS, REALS, entries_of, text_of
 from symc.ir.plan import Plan
 from symc.ir.value import Value
-from symc.runtime.cuda import exponential, factor, schur, spectral
+from symc.runtime.cuda import exponential, factor, fourier, schur, spectral
 from symc.runtime.cuda.device import Kernel, Signature
 from symc.runtime.cuda.lowering import DeviceLowering
 from symc.runtime.cuda.matrices import Emitter, Recipe
@@ -21,11 +21,12 @@ from symc.runtime.cuda.matrices import Emitter, Recipe
 
 def recipes() -> Mapping[str, Recipe]:
     """How each op is done."""
-    return {**factor.RECIPES, **exponential.RECIPES, **spectral.RECIPES, **schur.RECIPES}
+    return {**factor.RECIPES, **exponential.RECIPES, **spectral.RECIPES, **schur.RECIPES,
+            **fourier.RECIPES}
 
 
 def is_solved(v: Value) -> bool:
-    """Whether a value is linear algebra that a device does."""
+    """Whether a value is linear algebra, or a transform, that a device does."""
     return v.op.name in PARTS and v.operands[0].dtype.char in REALS
 
 
