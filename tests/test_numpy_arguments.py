@@ -28,6 +28,8 @@ KNOWN = {
     "linalg.cond": "value: of singular matrices", "linalg.pinv": "value: of singular matrices",
     "linalg.inv": "value: of singular matrices", "linalg.det": "value: of singular matrices",
     "linalg.svd": "value: vectors have signs", "linalg.qr": "value: vectors have signs", "linalg.eigh": "value: as svd",
+    **dict.fromkeys(("fft.irfft", "fft.hfft", "fft.irfft2", "fft.irfftn"),
+                    "value: of no elements NumPy reads what lies behind them"),
 }  # fmt: skip
 #: Calls that NumPy refuses for their form, and that mean something here: lists, defaults, booleans, more axes.
 MORE = (AttributeError, TypeError)
@@ -61,6 +63,7 @@ ACCEPTS = frozenset(
     "linalg.outer linalg.cross linalg.norm quantile percentile median nanargmin nanargmax linspace "
     "polyadd polysub polymul unravel_index "
     "linalg.eigvals linalg.eig linalg.svdvals linalg.inv linalg.det linalg.cholesky linalg.eigh linalg.eigvalsh "
+    "fft.fftshift fft.ifftshift fft.fftfreq fft.rfftfreq "
     "linalg.svd linalg.cond linalg.lstsq linalg.pinv linalg.solve linalg.tensorsolve linalg.tensorinv".split()
 )
 

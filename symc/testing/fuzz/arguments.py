@@ -15,6 +15,7 @@ import numpy as np
 
 import symc
 from symc.ir.record import dataclass
+from symc.numpy_api.dispatch import found_for
 from symc.tensors.public import DISPATCH
 from symc.testing.fuzz.grower import refusals
 from symc.testing.fuzz.programs import Program, generator
@@ -53,6 +54,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "ord": (None, 1, 2, 0, np.inf, -np.inf, 3, -1, "fro", "none"), "upper": BOTH, "full_matrices": BOTH,
     "compute_uv": BOTH, "rtol": (1e-5, 0.5), "atol": (1e-8, 1.0), "hermitian": (False,), "ind": (1, 2),
     "polyder.m": INTS, "polyint.m": INTS, "cond.p": (None, 1, -2, "fro"),
+    "s": (None, (2,), (3, 2), (-1, 4), (0, 1)), "norm": (None, "ortho", "forward", "backward", "none"),
     "transpose.axes": (None, (1, 0), 0, (2, 0, 1)),
     "searchsorted.a": (np.array([-1.0, 0.0, 0.0, 2.5]), [1, 2], np.array([], "f8")), "unwrap.period": (2, 3, 0.5),
     "choices": ([10, 20, 30, 40], [np.array([1, 2, 3]), 4]),
@@ -102,8 +104,17 @@ def array(rng: Rng, shape: tuple[int, ...], dtype: str, edges: bool) -> np.ndarr
 
 def functions() -> dict[str, Callable[..., Any]]:
     """NumPy's functions that symc has, by name."""
-    found = {("linalg." if "linalg" in (f.__module__ or "") else "") + f.__name__: f for f in DISPATCH}
+    own = [f for f in vars(np.fft).values() if callable(f) and found_for(f)]
+    found = {"".join(f"{p}." for p in ("linalg", "fft") if p in (f.__module__ or "")) + f.__name__: f
+             for f in (*DISPATCH, *own)}
     return {n: f for n, f in sorted(found.items()) if f.__name__ not in ALONE}
+
+
+def ours(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of symc for one of these."""
+    found = found_for(function)
+    assert found is not None
+    return found
 
 
 def draw(rng: Rng, function: Callable[..., Any]) -> Call | None:
@@ -124,10 +135,10 @@ def draw(rng: Rng, function: Callable[..., Any]) -> Call | None:
     try:
         accepted = inspect.signature(function).parameters
     except ValueError:
-        accepted = inspect.signature(DISPATCH[function]).parameters
+        accepted = inspect.signature(ours(function)).parameters
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
-    for k, (name, p) in enumerate(inspect.signature(DISPATCH[function]).parameters.items()):
+    for k, (name, p) in enumerate(inspect.signature(ours(function)).parameters.items()):
         needed = p.default is p.empty and p.kind is not p.VAR_KEYWORD
         if not needed and (name not in accepted or rng.random() < 0.6):
             continue
@@ -179,7 +190,7 @@ def arguments(seed: int, aim: str = "") -> Program:
                 own: list[Any] = []
                 data: list[np.ndarray] = []
                 made = symbolic(call, rng, own, data)
-                out = DISPATCH[made.function](*made.args, **made.kwargs)
+                out = ours(made.function)(*made.args, **made.kwargs)
                 outputs = [t for t in (out if isinstance(out, list | tuple) else [out]) if isinstance(t, sc.Tensor)]
                 leaves, arrays = own, data
     f = sc.compile(outputs, leaves, mode="reference")._compilation.source
