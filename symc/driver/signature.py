@@ -47,9 +47,9 @@ class Arguments:
 
     def bind(self, args: tuple, kwargs: Mapping[str, Any]) -> list[Any]:
         """One item a slot. Names and values may come as one dict, too, where the first argument is none itself."""
-        if len(args) == 1 and not kwargs and isinstance(args[0], Mapping) and self.slots[:1] and (
-                self.slots[0].nest.kind != "dict"):
-            args, kwargs = (), args[0]
+        alone = args[0] if len(args) == 1 and not kwargs and self.slots else None
+        if isinstance(alone, Mapping) and self.slots[0].nest.kind != "dict":
+            args, kwargs = (), alone
         if len(args) > len(self.slots):
             raise InputError(
                 f"{self.function} takes {_count(len(self.slots), 'input')}, {len(args)} were given",
