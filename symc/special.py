@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from symc.ir.op import lookup
+from symc.errors import DTypeError, InputError
+from symc.ir.op import Elementwise, lookup, splat
+from symc.ir.ops.special import INTEGER, OF_ORDER, SEVERAL, TABLE, WHOLE
 from symc.ir.value import Value
 from symc.numpy_api.elementwise import float_value, float_values, log1mexp, relu, sigmoid, softplus
 from symc.numpy_api.reductions import log_softmax, logcumsumexp, logsumexp, softmax
+from symc.tensors.convert import as_operand
 from symc.tensors.public import API, located
 from symc.tensors.tensor import Tensor
 
@@ -86,13 +90,6 @@ def ndtr(x: Any) -> Tensor:
 
 
 @located
-def ndtri(p: Any) -> Tensor:
-    """The inverse of ndtr."""
-    v = float_value(p, "ndtri")
-    return Tensor(2**0.5 * lookup("erfinv")(2 * v - 1))
-
-
-@located
 def gelu(x: Any) -> Tensor:
     """x * ndtr(x)."""
     return API["multiply"](x, ndtr(x))
@@ -104,6 +101,166 @@ def silu(x: Any) -> Tensor:
     return API["multiply"](x, sigmoid(x))
 
 
+# --- functions of the tables of ops -----------------------------------------------------------------------------------
+
+
+def _of_table(name: str, operands: tuple[str, ...], ops: tuple[str, ...], doc: str) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        if len(args) != len(operands):
+            raise TypeError(f"{name} takes {', '.join(operands)}: {len(operands)} operands, not {len(args)}")
+        whole = as_operand(args[0]).dtype.kind in "biu"
+        if name in INTEGER and not whole:
+            raise DTypeError(f"{name}: {operands[0]} must be an integer, not {as_operand(args[0]).dtype}")
+        suffix = WHOLE if whole and name in OF_ORDER else ""
+        values = float_values(args, name)
+        found = tuple(Tensor(lookup(op + suffix)(*values)) for op in ops)
+        return found if name in SEVERAL else found[0]
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = doc
+    return located(call)
+
+
+globals().update({n: _of_table(n, names, (n,), lookup(n).doc) for n, names in TABLE.items()})
+globals().update({n: _of_table(n, names, tuple(f"{n}_{k}" for k in range(count)), doc)
+                  for n, (count, names, doc) in SEVERAL.items()})
+binom, jv, poch = (globals()[n] for n in ("binom", "jv", "poch"))
+if TYPE_CHECKING:
+    def __getattr__(name: str) -> Callable[..., Any]: ...
+
+# --- functions made of others -----------------------------------------------------------------------------------------
+
+
+@located
+def loggamma(x: Any) -> Tensor:
+    """The logarithm of gamma(x) of positive numbers; nan of others, where it is not real."""
+    v = float_value(x, "loggamma")
+    return Tensor(lookup("where")(lookup("lt")(v, 0), splat(math.nan, v.type), lookup("lgamma")(v)))
+
+
+@located
+def multigammaln(a: Any, d: int) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension d, a constant."""
+    t = Tensor(float_value(a, "multigammaln"))
+    return sum((gammaln(t - j / 2) for j in range(d)), d * (d - 1) / 4 * math.log(math.pi))  # type: ignore[return-value]
+
+
+@located
+def zeta(x: Any, q: Any = None) -> Tensor:
+    """The sum of (k + q)**-x over k = 0, 1, ..., Hurwitz' zeta function; without q Riemann's, of all real numbers."""
+    if q is not None:
+        return Tensor(lookup("zeta")(*float_values([x, q], "zeta")))
+    return API["add"](Tensor(lookup("zetac")(float_value(x, "zeta"))), 1.0)
+
+
+@located
+def rel_entr(x: Any, y: Any) -> Tensor:
+    """x log(x / y); 0 where x is 0 and y is not negative, inf where either is negative or y alone is 0."""
+    return _divergence(x, y, "rel_entr", lambda a, b, log: log)
+
+
+@located
+def kl_div(x: Any, y: Any) -> Tensor:
+    """rel_entr(x, y) - x + y."""
+    return _divergence(x, y, "kl_div", lambda a, b, log: log - a + b)
+
+
+def _divergence(x: Any, y: Any, name: str, of: Callable[..., Value]) -> Tensor:
+    a, b = float_values([x, y], name)
+    where, lt, one = lookup("where"), lookup("lt"), splat(1, a.type)
+    some = lookup("and")(lt(0 * one, a), lt(0 * one, b))
+    p, q = where(some, a, one), where(some, b, one)
+    none = lookup("and")(lookup("eq")(a, 0), lookup("ge")(b, 0))
+    rest = where(none, of(0 * a, b, 0 * one), splat(math.inf, a.type))
+    known = where(some, of(p, q, p * lookup("log")(p / q)), rest)
+    return Tensor(where(lookup("or")(lookup("isnan")(a), lookup("isnan")(b)), a + b, known))
+
+
+@located
+def huber(delta: Any, r: Any) -> Tensor:
+    """r²/2 where |r| <= delta, else delta (|r| - delta/2); inf of a negative delta."""
+    d, x = map(Tensor, float_values([delta, r], "huber"))
+    size = API["absolute"](x)
+    loss = API["where"](API["less_equal"](size, d), x * x * 0.5, d * (size - 0.5 * d))
+    return API["where"](API["less"](d, 0), math.inf, loss)
+
+
+@located
+def pseudo_huber(delta: Any, r: Any) -> Tensor:
+    """delta² (sqrt(1 + (r/delta)²) - 1); inf of a negative delta, 0 of 0."""
+    d, x = map(Tensor, float_values([delta, r], "pseudo_huber"))
+    v = x / API["where"](API["equal"](d, 0), 1.0, d)
+    loss = d * d * API["expm1"](0.5 * API["log1p"](v * v))
+    flat = API["logical_not"](API["isfinite"](d * d))
+    none = API["logical_or"](API["equal"](d, 0), API["logical_and"](flat, API["equal"](x, 0)))
+    return API["where"](API["less"](d, 0), math.inf, API["where"](none, 0.0, loss))
+
+
+@located
+def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Tensor:
+    """The combinations of k of N things, as floats; 0 where there are none."""
+    if exact:
+        raise InputError("comb(exact=True) is not possible with symbolic values", help="exact=False computes in floats")
+    n, c = map(Tensor, float_values([N, k], "comb"))
+    n = n + c - 1 if repetition else n
+    there = API["logical_and"](API["less_equal"](c, n), API["logical_and"](n >= 0, c >= 0))
+    found = API["where"](there, binom(n, c), 0.0)
+    return API["where"](API["equal"](c, 0), 1.0, found) if repetition else found
+
+
+@located
+def perm(N: Any, k: Any, exact: bool = False) -> Tensor:
+    """The permutations of k of N things, as floats; 0 where there are none."""
+    if exact:
+        raise InputError("perm(exact=True) is not possible with symbolic values", help="exact=False computes in floats")
+    n, c = map(Tensor, float_values([N, k], "perm"))
+    there = API["logical_and"](API["less_equal"](c, n), API["logical_and"](n >= 0, c >= 0))
+    return API["where"](there, poch(n - c + 1, c), 0.0)
+
+
+@located
+def radian(d: Any, m: Any, s: Any) -> Tensor:
+    """An angle in degrees, minutes and seconds in radians."""
+    degrees, minutes, seconds = map(Tensor, float_values([d, m, s], "radian"))
+    return ((degrees * 60 + minutes) * 60 + seconds) * (math.pi / 648000)
+
+
+def _derivative_of(name: str) -> Callable[..., Tensor]:
+    function = globals()[name]
+
+    def call(n: Any, z: Any, derivative: bool = False) -> Tensor:
+        out = function(n, z)
+        if not derivative:
+            return out
+        given = lookup(name).derivative
+        assert isinstance(given, Elementwise)
+        slope = given.partials[1]
+        assert callable(slope)
+        value = slope(out.value, *out.value.operands)
+        assert value is not None
+        return Tensor(value)
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = lookup(name).doc
+    return located(call)
+
+
+globals().update({n: _derivative_of(n) for n in ("spherical_jn", "spherical_yn", "spherical_in", "spherical_kn")})
+
+
+@located
+def kelvin(x: Any) -> tuple[Tensor, ...]:
+    """Kelvin's functions as complex numbers: Be, Ke and their derivatives."""
+    parts = {n: globals()[n](x) for n in ("ber", "bei", "ker", "kei", "berp", "beip", "kerp", "keip")}
+    names = list(parts)
+    return tuple(API["make_complex"](parts[a], parts[b]) for a, b in zip(names[::2], names[1::2], strict=True))
+
+
+cbrt, exp2, expm1, log1p, sinc = (API[n] for n in ("cbrt", "exp2", "expm1", "log1p", "sinc"))
+round, jn = API["rint"], jv
+
+#: What is above, and under SciPy's names.
+COMPOSED = ("cbrt", "comb", "exp2", "expm1", "huber", "jn", "kelvin",
+            "kl_div", "log1p", "loggamma", "multigammaln", "perm", "pseudo_huber", "radian", "rel_entr", "round",
+            "sinc", "zeta")
 __all__ = [
     "digamma",
     "entr",
@@ -122,7 +279,6 @@ __all__ = [
     "logit",
     "logsumexp",
     "ndtr",
-    "ndtri",
     "polygamma",
     "psi",
     "relu",
@@ -133,4 +289,7 @@ __all__ = [
     "trigamma",
     "xlog1py",
     "xlogy",
+    *(n for n in TABLE if n not in COMPOSED),
+    *SEVERAL,
+    *COMPOSED,
 ]

@@ -5,12 +5,15 @@ Generated from the registry. The conventions at points without a derivative are 
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
+from symc.errors import GradientError
 from symc.grad import jvp, vjp
 from symc.ir.dim import size_name
-from symc.ir.op import Custom, Op, lookup
+from symc.ir.op import Custom, Elementwise, Op, Unknown, lookup
 from symc.ir.ops.elementwise import like
 from symc.ir.reference import run_values
 from symc.ir.types import DTYPES, TensorType, concrete_shape, is_inexact
@@ -35,6 +38,11 @@ def test_what_has_no_derivative():
     assert sorted(CONSTANT) == sorted(op.name for op in SAMPLED if op.derivative is None)
 
 
+def unknown(op: Op, k: int) -> bool:
+    """Whether there is no formula for the derivative by operand k."""
+    return isinstance(op.derivative, Elementwise) and isinstance(op.derivative.partials[k], Unknown)
+
+
 class Point:
     """An op at numbers: values, free leaves for tangents and cotangents, and their derivatives."""
 
@@ -42,8 +50,9 @@ class Point:
         self.whole, self.leaves = apply(op, arrays, attrs)
         self.outs = [o for o in observed(self.whole) if is_inexact(o.dtype)]
         self.arrays = arrays
-        self.wrt = [x for x in self.leaves if is_inexact(x.dtype)]
-        self.numbers = [a for a in arrays if is_inexact(a.dtype)]
+        self.moves = [is_inexact(a.dtype) and not unknown(op, k) for k, a in enumerate(arrays)]
+        self.wrt = [x for x, m in zip(self.leaves, self.moves, strict=True) if m]
+        self.numbers = [a for a, m in zip(arrays, self.moves, strict=True) if m]
         self.tangents = tangents_for(self.numbers, rng)
         self.values = evaluate(self.outs, self.leaves, arrays)
         self.t_leaves = [fresh_input(x.type) for x in self.wrt]
@@ -56,7 +65,7 @@ class Point:
     def at(self, roots, step=0.0):
         """Roots at the numbers, moved by ``step`` times the tangents."""
         moved = iter([np.asarray(x + step * t, x.dtype) for x, t in zip(self.numbers, self.tangents, strict=True)])
-        arrays = [next(moved) if is_inexact(a.dtype) else a for a in self.arrays]
+        arrays = [next(moved) if m else a for a, m in zip(self.arrays, self.moves, strict=True)]
         return evaluate(roots, [*self.leaves, *self.t_leaves, *self.g_leaves], [*arrays, *self.tangents, *self.g])
 
     def difference(self, roots):
@@ -87,9 +96,10 @@ def test_jvp_is_the_difference(op: Op, dtype):
             got = np.zeros_like(value) if tangent is None else p.at([tangent])[0]
             assert got.dtype == value.dtype and got.shape == value.shape
             if p.precise:
-                np.testing.assert_allclose(got[smooth], fine[smooth], rtol=1e-6, atol=1e-6)
+                near = 1e-5 if op.name.startswith("itairy") else 1e-6  # so far is SciPy's from the integral
+                np.testing.assert_allclose(got[smooth], fine[smooth], rtol=1e-6, atol=near)
                 compared += int(np.sum(smooth))
-    assert compared >= 4 or op.name == "ensure_shape"
+    assert compared >= 4 or op.name == "ensure_shape" or all(unknown(op, k) for k in range(op.facts.arity))
 
 
 @each
@@ -123,7 +133,11 @@ def test_second_derivatives(op: Op, dtype):
         grads = [c for c in p.cotangents if c is not None]
         if not grads or (p.outs[0].dtype != dtype and op.name == "cast"):
             continue
-        forward = jvp(grads, p.wrt, p.t_leaves)
+        try:
+            forward = jvp(grads, p.wrt, p.t_leaves)
+        except GradientError as e:
+            assert re.match(r"the derivative of \w+ with respect to \w+ is not known", str(e))
+            continue
         fine, smooth = p.difference(grads)
         values = p.at([f if f is not None else like(c, 0) for f, c in zip(forward, grads, strict=True)])
         for got, want, ok in zip(values, fine, smooth, strict=True):
@@ -181,7 +195,7 @@ def test_derivatives_with_named_sizes(op: Op):
         leaves = [fresh_input(named(x.type)) for x in p.leaves]
         outs = [o for o in observed(op(*leaves, **attrs)) if is_inexact(o.dtype)]
         assert [concrete_shape(o.shape, sizes) for o in outs] == [o.shape for o in p.outs]
-        wrt = [x for x in leaves if is_inexact(x.dtype)]
+        wrt = [x for x, m in zip(leaves, p.moves, strict=True) if m]
         ts, gs = [fresh_input(x.type) for x in wrt], [fresh_input(o.type) for o in outs]
         roots = [*outs, *jvp(outs, wrt, ts), *vjp(outs, wrt, gs)]
         concrete = [*p.outs, *p.moved, *p.cotangents]

@@ -101,7 +101,7 @@ define double @entry() { %x = load double, ptr @state
 
 
 def test_functions_of_scipy_are_called_by_address() -> None:
-    name = "__pyx_fuse_1erfcx"
+    name = "d00_erfcx"
     text = f"""
 declare double @{symbol(name)}(double, i32)
 define double @entry(double %x) {{ %y = call double @{symbol(name)}(double %x, i32 0)

@@ -107,8 +107,10 @@ def _regional_jvp(v: Value, tangents: Sequence[Value | None]) -> list[Value | No
 def _elementwise_tangent(fact: Elementwise, v: Value, tangents: Sequence[Value | None]) -> Value | None:
     terms = []
     for partial, t in zip(fact.partials, tangents, strict=True):
+        if t is None:  # nor is its partial asked for, which may not be known
+            continue
         p = partial(v, *v.operands) if callable(partial) else partial
-        if t is not None and p is not None:
+        if p is not None:
             chosen = "selects" in v.op.traits and isinstance(p, Value) and p.dtype == t.dtype
             terms.append(mulz(p, t) if chosen else scale(t, p, v.dtype, fact.singular))  # what was not chosen: 0 * inf
     return total(terms)

@@ -70,6 +70,33 @@ class Between:
     zero: bool = True
 
 
+@dataclass(frozen=True)
+class Routine:
+    """A function of numbers in scipy.special, that kernels call by address.
+
+    ``name``: SciPy's. ``takes``: a letter for each operand, "d" for a double, "f" for one that is finite and "l" for an
+    integer, made of a float toward zero; of infinities and nan there, and of nan here, the result is nan. An "o" at the
+    end: options that are left out. ``gives``: how many results it writes, 0 if it returns one; ``which``: the one that
+    is meant.
+    """
+
+    name: str
+    takes: str
+    gives: int = 0
+    which: int = 0
+
+    @property
+    def key(self) -> str:
+        """What a kernel's text says of it, from which ``of`` makes it again."""
+        return f"{self.takes}{self.gives}{self.which}_{self.name}"
+
+    @staticmethod
+    def of(key: str) -> Routine:
+        """The routine of a key."""
+        how, _, name = key.partition("_")
+        return Routine(name, how[:-2], int(how[-2]), int(how[-1]))
+
+
 #: How far a result is from the exact one of the operands as they are: not at all, but that the sign of a zero is
 #: computed, on short numbers not at all, by a few units in the last place, by some of the largest number of a matrix.
 Rounding = Literal["none", "zeros", "short", "each", "norm"]
@@ -115,7 +142,8 @@ class Facts:
 
     How it is written:
 
-    * ``arity``: operands of an elementwise op. ``kernel``: its function in the library. ``symbol``: its sign in Python.
+    * ``arity``: operands of an elementwise op. ``kernel``: its function in the library; ``routine``: SciPy's, if it is
+      that. ``symbol``: its sign in Python.
     * ``part_of``: the name of the op that has this one's result as its k-th, and k.
     * ``mirror``: the comparison with its operands swapped. ``opposite``: the one that holds where it does not.
     """
@@ -157,6 +185,7 @@ class Facts:
     wild: bool = False
     arity: int = 0
     kernel: Kernel = ""
+    routine: Routine | None = None
     symbol: str = ""
     part_of: tuple[str, int] | None = None
     mirror: str = ""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from symc.errors import InternalError, SymcError, did_you_mean
+from symc.errors import GradientError, InternalError, SymcError, did_you_mean
 from symc.ir.attrs import EMPTY, Array, Attrs
 from symc.ir.facts import Facts
 from symc.ir.record import dataclass, field
@@ -36,6 +36,17 @@ class Elementwise:
 
     partials: tuple[Callable[..., Value | None] | float | None, ...]
     singular: bool = False
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A partial for which there is no formula: whoever asks for it is told. ``operand``: what SciPy calls it."""
+
+    operand: str
+
+    def __call__(self, out: Value, *operands: Value) -> Value:
+        raise GradientError(f"the derivative of {out.op.name} with respect to {self.operand} is not known",
+                            help=f"where {self.operand} is to be a constant, sc.stop_gradient says so")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,8 @@ REDUCE: dict[np.ufunc, str] = {
     np.logaddexp: "logsumexp",
 }
 ACCUMULATE: dict[np.ufunc, str] = {np.add: "cumsum", np.multiply: "cumprod", np.maximum: "cummax", np.minimum: "cummin"}
-#: Functions for the ufuncs of scipy.special, by name: those of ``sc.special``, and what NumPy has as well.
-_OF_SCIPY = {n: getattr(special, n) for n in special.__all__} | {n: API[n] for n in ("log1p", "expm1", "exp2", "cbrt")}
+#: Functions for the ufuncs of scipy.special, by name: those of ``sc.special``, which functions of SciPy may call.
+_OF_SCIPY = {n: getattr(special, n) for n in special.__all__} | {"_riemann_zeta": special.zeta, "_zeta": special.zeta}
 #: Generalized ufuncs: functions of whole axes.
 GENERAL: dict[str, str] = {"matmul": "matmul", "vecdot": "vecdot", "matvec": "matvec", "vecmat": "vecmat"}
 
@@ -74,7 +74,8 @@ def run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[
     )
     if package != "np":
         hint = hint or (
-            f"sc.special has {', '.join(special.__all__)}" if package else "sc.op makes an op of a Python function"
+            _near(name, special.__all__, "sc.special.", "docs/special.md") if package
+            else "sc.op makes an op of a Python function"
         )
     hint = hint or _near(name)
     raise SymbolicValueError(f"{shown} is not available on symbolic values", values=_rows(inputs), help=hint)
@@ -82,10 +83,10 @@ def run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[
 
 def _package(ufunc: np.ufunc) -> str:
     """The module of a ufunc, which does not say so itself: "np", "scipy.special" or nowhere that is known."""
-    scipy_special = sys.modules.get("scipy.special")
     if getattr(np, ufunc.__name__, None) is ufunc:
         return "np"
-    return "scipy.special" if getattr(scipy_special, ufunc.__name__, None) is ufunc else ""
+    modules = [sys.modules.get(f"scipy.special{inner}") for inner in ("", "._ufuncs")]
+    return "scipy.special" if any(getattr(m, ufunc.__name__, None) is ufunc for m in modules) else ""
 
 
 def _fold(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -149,11 +150,11 @@ def _check_arguments(found: Callable, func: Callable, args: tuple, kwargs: dict[
         ) from error
 
 
-def _near(name: str) -> str:
+def _near(name: str, known: Iterable[str] = API, where: str = "sc.", page: str = "docs/numpy.md") -> str:
     import difflib
 
-    close = difflib.get_close_matches(name, API, 1, 0.7)
-    return f"did you mean sc.{close[0]}?" if close else "docs/numpy.md lists the functions that are"
+    close = difflib.get_close_matches(name, known, 1, 0.7)
+    return f"did you mean {where}{close[0]}?" if close else f"{page} lists the functions that are"
 
 
 def _rows(items: Sequence[Any]) -> list[tuple[str, Any, Any]]:

@@ -79,7 +79,13 @@ def template(op: str, kind: str) -> str | None:
 
 
 def _of_library(op: Op) -> Template:
-    """A call of the library's function of the op's name, and of complex numbers of that with a c_ in front."""
+    """A call of the library's function of the op's name, and of complex numbers of that with a c_ in front; or of
+    SciPy's, which computes in float64."""
+    if (routine := op.facts.routine) is not None:
+        call = f"scipy_{routine.key}({', '.join(f'{{{k}}}' for k in range(op.facts.arity))})"
+        checks = {"l": "{{{0}}} == {{{0}}}", "f": "abs({{{0}}}) < INF"}
+        known = " and ".join(checks[t].format(k) for k, t in enumerate(routine.takes) if t in checks)
+        return f"like({{0}}, {call} if {known} else NAN)" if known else f"like({{0}}, {call})"
     call = f"{op.name}({', '.join(f'{{{k}}}' for k in range(op.facts.arity))})"
     return {"c": "c_" + call, "*": call} if "c" in op.facts.kinds else call
 

@@ -26,6 +26,9 @@ PRIMITIVES = frozenset({
 _MATH = {"sqrt": "math_sqrt", "copysign": "copysign", "gamma": "math_gamma"}
 #: The same that the library has, too, and calls where its own formula does not reach.
 LIBM = frozenset({"sin", "cos", "tan", "pow", "lgamma"})
+#: What CUDA's library has of SciPy's special functions, by what texts call them; the others are the CPU's alone.
+OF_SCIPY = {"scipy_d00_gamma": "math_gamma"} | {
+    f"scipy_d00_{name}": f"libm_{name}" for name in ("j0", "j1", "y0", "y1", "exp10")}
 _NUMBERS = {"inf": "SYMC_INF", "nan": "SYMC_NAN", "pi": "3.141592653589793", "INF": "SYMC_INF", "NAN": "SYMC_NAN"}
 _BINARY: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitAnd: "&", ast.BitOr: "|",
                             ast.BitXor: "^"}
@@ -66,6 +69,8 @@ class Translator:
 
     def function(self, name: str) -> str:
         """What a function is called in C++."""
+        if name in OF_SCIPY:
+            return OF_SCIPY[name]
         if name not in PRIMITIVES:
             self.helpers[name] = None
         return name

@@ -213,6 +213,11 @@ SYMC_UNARY(libm_cos, cosf, cos)
 SYMC_UNARY(libm_tan, tanf, tan)
 SYMC_UNARY(libm_lgamma, lgammaf, lgamma)
 SYMC_UNARY(math_gamma, tgammaf, tgamma)
+SYMC_UNARY(libm_j0, j0f, j0)
+SYMC_UNARY(libm_j1, j1f, j1)
+SYMC_UNARY(libm_y0, y0f, y0)
+SYMC_UNARY(libm_y1, y1f, y1)
+SYMC_UNARY(libm_exp10, exp10f, exp10)
 
 template <class A, class B> SYMC_FUNCTION auto copysign(A x, B y) {
   if constexpr (is_same<A, f32>) return SYMC_LIBM(copysignf)(x, f32(y));

@@ -4,6 +4,7 @@ from symc.ir.op import seal
 from symc.ir.ops import (
     arithmetic,
     assume,
+    bessel,
     call,
     cast,
     collective,
@@ -17,6 +18,7 @@ from symc.ir.ops import (
     fourier,
     gemm,
     grad_control,
+    hypergeometric,
     implicit,
     index,
     kept,
@@ -38,6 +40,7 @@ from symc.ir.ops import (
     softmax,
     solve,
     sort,
+    special,
     spectral,
     windows,
 )
@@ -45,12 +48,13 @@ from symc.ir.ops import (
 #: The families, in the order in which the documentation shows them.
 FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, softmax, linalg,
             gemm, windows, conv, pool, factor, solve, determinant, spectral, matrix_functions, fourier, index, sort,
-            search, places, random,
+            search, places, random, special, bessel, hypergeometric,
             control, call, remat, kept, implicit, effect, collective, assume, kernel, put, loop)
 
 seal()
 
-__all__ = ["FAMILIES", "arithmetic", "assume", "call", "cast", "collective", "compare", "control", "conv", "cumulative",
-           "determinant", "effect", "factor", "fourier", "gemm", "grad_control", "implicit", "index", "kept", "kernel",
-           "leaf", "linalg", "logic", "loop", "math", "matrix_functions", "pool", "put", "random", "reduce", "remat",
-           "search", "shape", "softmax", "solve", "sort", "spectral", "windows"]
+__all__ = ["FAMILIES", "arithmetic", "assume", "bessel", "call", "cast", "collective", "compare", "control", "conv",
+           "cumulative", "determinant", "effect", "factor", "fourier", "gemm", "grad_control",
+           "hypergeometric", "implicit", "index", "kept", "kernel", "leaf", "linalg", "logic", "loop",
+           "math", "matrix_functions", "places", "pool", "put", "random", "reduce", "remat", "search",
+           "shape", "softmax", "solve", "sort", "special", "spectral", "windows"]

@@ -66,7 +66,8 @@ def elementwise(name: str, arity: int, kinds: str, reference: Callable, derivati
                 result: str = "same", traits: Sequence[str] = (), doc: str = "", singular: bool = False,
                 identity: Any = None, numpy: np.ufunc | None = None, lowering: Lowering | None = None,
                 parts: Callable[[Value], Value] | None = None,
-                attrs: Sequence[Mapping[str, Any]] = ({},), facts: Facts | None = None) -> Op:
+                attrs: Sequence[Mapping[str, Any]] = ({},), facts: Facts | None = None,
+                sampled: Callable[[], Iterator[tuple[tuple, dict]]] | None = None) -> Op:
     """Register an elementwise op.
 
     ``kinds``: dtype kinds it takes. ``result``: a key of RESULTS.
@@ -75,7 +76,7 @@ def elementwise(name: str, arity: int, kinds: str, reference: Callable, derivati
     ``numpy``: the ufunc that gives the same results (``reference`` itself, if it is one).
     ``parts``: a value of the op in terms of others; without a function in the library that is what is computed.
     ``attrs``: attributes that the samples try; they name all that the op has.
-    ``facts``: further ones.
+    ``facts``: further ones. ``sampled``: samples, if not all combinations of edge values.
     """
     known = set(attrs[0])
 
@@ -107,7 +108,7 @@ def elementwise(name: str, arity: int, kinds: str, reference: Callable, derivati
         lowering = Decompose(parts) if parts and not facts.kernel else Element()
     return register(Op(
         name, infer, run, derivative, lowering, frozenset({"elementwise", *traits}),
-        lambda: samples(arity, kinds, attrs, result), doc, facts,
+        sampled or (lambda: samples(arity, kinds, attrs, result)), doc, facts,
     ))  # fmt: skip
 
 

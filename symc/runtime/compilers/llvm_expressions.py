@@ -10,7 +10,7 @@ import numpy as np
 
 from symc.codegen.cpu.text import Unsupported
 from symc.runtime.compilers.llvm_library import Helper, library
-from symc.runtime.compilers.llvm_primitives import PRIMITIVES
+from symc.runtime.compilers.llvm_primitives import primitive
 from symc.runtime.compilers.llvm_scalars import (
     LLVM,
     PARTS,
@@ -24,6 +24,7 @@ from symc.runtime.compilers.llvm_scalars import (
     part,
     select,
 )
+from symc.runtime.cpu.scipy_functions import IN_TEXT
 
 #: A value while a function is written: a scalar, several of them, a pointer (to elements of a type), or Python numbers.
 Value = Any
@@ -219,7 +220,7 @@ class Expressions:
         if self.module.afterwards is None or not isinstance(e, ast.Call):
             return None
         name = getattr(e.func, "id", "")
-        helper = None if name in PRIMITIVES else library().find(name, self.file, narrow=False)
+        helper = None if primitive(name) else library().find(name, self.file, narrow=False)
         return helper if helper is not None and helper.rarely else None
 
     def choice(self, condition: Scalar, body: ast.expr, orelse: ast.expr) -> Scalar:
@@ -277,8 +278,9 @@ class Expressions:
             z = self.scalar(e.func.value)
             return pair(self.emit, z.type, part(self.emit, z, 0), negative(self.emit, part(self.emit, z, 1)))
         xs = [self.scalar(a) for a in e.args]
-        if name in PRIMITIVES:
-            return PRIMITIVES[name](self.emit, self.module.declare, xs)
+        found = primitive(name)
+        if found is not None:
+            return found(self.emit, self.module.declare, xs)
         helper = library().find(name, self.file, narrow=bool(xs) and xs[0].type in ("f32", "u32"))
         if helper is None:
             raise Unsupported(f"the function {name}")
@@ -298,7 +300,8 @@ def _is_dear(e: ast.expr) -> bool:
         if isinstance(node, ast.Call):
             if isinstance(node.func, ast.Attribute) and node.func.attr not in ("sqrt", "copysign", "floor"):
                 return True
-            helper = library().find(getattr(node.func, "id", ""), "", narrow=False)
-            if helper is not None and helper.called:
+            name = getattr(node.func, "id", "")
+            helper = library().find(name, "", narrow=False)
+            if name.startswith(IN_TEXT) or helper is not None and helper.called:
                 return True
     return False

@@ -68,8 +68,11 @@ class Module:
         self.step = 0  # how many elements the loop over a row takes in a step, at most
         self.afterwards: Module | None = None  # what is linked in after vectorization; none in that module itself
 
-    def declare(self, name: str, result: str, operands: Sequence[str]) -> None:
-        self.declared[name] = f"declare {result} @{name}({', '.join(operands)})"
+    def declare(self, name: str, result: str, operands: Sequence[str], body: Sequence[str] = ()) -> None:
+        """Make a function known that is elsewhere, or one whose body this is, of %0, %1, ..."""
+        head = f"{result} @{name}({', '.join(operands)})"
+        lines = "\n".join(["{", *body, "}"])
+        self.declared[name] = f"define internal {head} nounwind {lines}" if body else f"declare {head}"
 
     def table(self, numbers: tuple, t: str) -> str:
         """A constant array in memory."""

@@ -26,7 +26,7 @@ from symc.runtime.library import MODULES
 _DTYPES = {f"{k}{8 * w}": np.dtype(f"{k}{w}").type for k, w in
            (("u", 1), ("i", 1), ("u", 2), ("i", 2), ("u", 4), ("i", 4), ("u", 8), ("i", 8), ("f", 4), ("f", 8))}
 #: What the right sides of assignments name that Numba alone needs.
-_OF_NUMBA = {"vars", "njit", "_function", "_of_c", "_of_scipy", "OPTIONS"}
+_OF_NUMBA = {"vars", "njit", "_function", "_of_c", "of_scipy", "OPTIONS"}
 #: How functions are decorated that are helpers.
 _KINDS = ("", "inlined", "called", "rarely")
 #: The beginnings of top-level statements: a function, the names on the left of an assignment, an import of a module of

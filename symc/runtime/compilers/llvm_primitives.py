@@ -1,13 +1,14 @@
 """What kernel texts call that is no helper in Python: conversions, LLVM's intrinsics, functions of the C library.
 
 ``numba_primitives`` says the same to Numba. A primitive is a function of (emit, declare, scalars) that returns a
-scalar; ``declare(name, result, operands)`` makes an external function known to the module.
+scalar; ``declare(name, result, operands)`` makes an external function known to the module, or one with a body.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from symc.ir.facts import Routine
 from symc.runtime.compilers.llvm_scalars import (
     CONTRACT,
     FLOATS,
@@ -24,9 +25,9 @@ from symc.runtime.compilers.llvm_scalars import (
     select,
     width,
 )
-from symc.runtime.cpu.scipy_functions import symbol
+from symc.runtime.cpu.scipy_functions import IN_TEXT, symbol
 
-Declare = Callable[[str, str, Sequence[str]], None]
+Declare = Callable[..., None]
 Primitive = Callable[[Emit, Declare, Sequence[Scalar]], Scalar]
 
 
@@ -157,13 +158,26 @@ def _width(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:
     return constant("i64", width(xs[0].type))
 
 
-def _of_scipy(export: str) -> Primitive:
-    """A function of one double of ``scipy.special.cython_special``; the flag says not to look for an override."""
+def _of_scipy(key: str) -> Primitive:
+    """A special function of SciPy's. Its flag says not to look for an override, its null not to look for options."""
+    routine = Routine.of(key)
 
     def apply(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:
-        name = symbol(export)
-        declare(name, "double", ["double", "i32"])
-        return Scalar("f64", emit(f"call double @{name}(double {cast(emit, xs[0], 'f64').ref}, i32 0)"))
+        given = [_to_int(emit, declare, [x]) if t == "l" else cast(emit, x, "f64") for t, x in zip(routine.takes, xs)]
+        types = [LLVM[x.type] for x in given]
+        operands = ", ".join(f"{t} {x.ref}" for t, x in zip(types, given, strict=True))
+        name = symbol(key)
+        if not routine.gives:
+            null = routine.takes.endswith("o")
+            declare(name, "double", [*types, "i32", *["ptr"] * null])
+            return Scalar("f64", emit(f"call double @{name}({operands}, i32 0{', ptr null' * null})"))
+        declare(name, "void", [*types, *["ptr"] * routine.gives])
+        places = [f"%o{k}" for k in range(routine.gives)]
+        passed = ", ".join([*(f"{t} %{k}" for k, t in enumerate(types)), *(f"ptr {p}" for p in places)])
+        body = [*(f"{p} = alloca double" for p in places), f"call void @{name}({passed})",
+                f"%found = load double, ptr {places[routine.which]}", "ret double %found"]
+        declare(f"symc_result_of_{key}", "double", types, body)
+        return Scalar("f64", emit(f"call double @symc_result_of_{key}({operands})"))
 
     return apply
 
@@ -223,10 +237,14 @@ PRIMITIVES: dict[str, Primitive] = {
     **{f"math.{name}": _library(name) for name in _MATH},
     "math.gamma": _library("tgamma"),
     "math.pow": _library("pow", 2),
-    "_erfcx": _of_scipy("__pyx_fuse_1erfcx"),
     "math.hypot": _library("hypot", 2),
     "math.atan2": _library("atan2", 2),
     "complex": _complex,
     **{f"c_{name}": _of_c(f"c{name}") for name in _OF_COMPLEX},
     "_cpow": _of_c("cpow", 2),
 }
+
+
+def primitive(name: str) -> Primitive | None:
+    """What a text calls so; None for a helper."""
+    return _of_scipy(name.removeprefix(IN_TEXT)) if name.startswith(IN_TEXT) else PRIMITIVES.get(name)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import importlib
 import linecache
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from symc.errors import ExecutionError, SymcError
 from symc.ir.location import Loc
 from symc.ir.phases import phase
 from symc.runtime.compilers.uninterrupted import uninterrupted
+from symc.runtime.cpu.scipy_functions import IN_TEXT
 from symc.runtime.library import MODULES
 
 
@@ -47,7 +49,8 @@ def _define(source: Source, name: str) -> Callable[..., None]:
     file = f"<symc kernel {name}>"
     linecache.cache[file] = (len(source.text), None, source.text.splitlines(True), file)
     users = {n: njit(nogil=True, error_model="numpy")(f) for n, f in called_in(source.text).items()}
-    scope = {**_names(), **users}
+    routines = {n: _routine(n) for n in re.findall(rf"\b{IN_TEXT}\w+(?=\()", source.text)}
+    scope = {**_names(), **users, **routines}
     exec(compile(source.text, file, "exec"), scope)
     return scope[name]
 
@@ -58,6 +61,14 @@ def _names() -> dict[str, Any]:
     modules = ["symc.runtime.compilers.numba_primitives", *(f"symc.runtime.library.{m}" for m in MODULES)]
     found = [vars(importlib.import_module(m)) for m in modules]
     return {k: v for names in found for k, v in names.items() if not k.startswith("_")}
+
+
+@functools.cache
+def _routine(name: str) -> Any:
+    """A special function of SciPy's that kernels call so."""
+    from symc.runtime.compilers.numba_routines import of_scipy
+
+    return of_scipy(name.removeprefix(IN_TEXT))
 
 
 def _blamed(source: Source, e: Exception) -> SymcError | None:

@@ -16,7 +16,13 @@ import sys
 from collections.abc import Mapping
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
 
-PREFIX = "symc_scipy_"
+from symc.errors import PackageError
+from symc.ir.facts import Routine
+
+#: Of special functions: what native code calls them, and what the text of a kernel does.
+PREFIX, IN_TEXT = "symc_scipy_", "scipy_"
+#: Types in C, by the letters of a routine; an "i" is Cython's flag.
+_LETTERS = {"double": "d", "long": "l", "Py_ssize_t": "l", "int __pyx_skip_dispatch": "i", "double *": "*"}
 _SPECIAL = "scipy.special.cython_special"
 _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -65,27 +71,41 @@ def _spec(module: str) -> ModuleSpec | None:
     return None
 
 
-# --- special functions, as external functions of native code ----------------------------------------------------------
+# --- special functions, as external functions of native code; a key is that of a ``symc.ir.facts.Routine`` ------------
 
 
-def symbol(export: str) -> str:
-    """What native code calls an export of ``cython_special``, once it has an address."""
-    return PREFIX + export.strip("_")
+def symbol(key: str) -> str:
+    """What native code calls a special function, once it has an address."""
+    return PREFIX + key
 
 
-def add_symbol(export: str) -> str:
-    """Let native code call an export; returns its symbol."""
+def add_symbol(key: str) -> str:
+    """Let native code call a special function; returns its symbol."""
     from llvmlite import binding
 
-    binding.add_symbol(symbol(export), special(export))
-    return symbol(export)
+    binding.add_symbol(symbol(key), special(key))
+    return symbol(key)
 
 
-def special(export: str) -> int:
-    """The address of an export of ``cython_special``."""
-    return address(_SPECIAL, export)
+def special(key: str) -> int:
+    """The address of a special function: of the exports that are called so, that which takes these numbers."""
+    routine, exports = Routine.of(key), _exports(_SPECIAL)
+    for export in filter(re.compile(rf"(__pyx_fuse_(\d+_)?\d+)?{routine.name}$").match, exports):
+        if _is_of(routine, _name(exports[export]).decode()):
+            return address(_SPECIAL, export)
+    raise PackageError(f"this version of SciPy has no function scipy.special.{routine.name} for kernels",
+                       help="install a newer one")
+
+
+def _is_of(routine: Routine, declared: str) -> bool:
+    """Whether an export that is declared so in C is a routine."""
+    result, _, operands = declared.rstrip(")").partition(" (")
+    found = ["o" if t.strip().startswith("struct") else _LETTERS.get(t.strip(), "?") for t in operands.split(",")]
+    numbers, options = routine.takes.rstrip("o").replace("f", "d"), "o" * routine.takes.count("o")
+    wanted = [*numbers, *("*" * routine.gives or "i"), *options]
+    return found == wanted and result == ("void" if routine.gives else "double")
 
 
 def called_in(text: str) -> tuple[str, ...]:
-    """The exports that an LLVM text calls."""
-    return tuple(sorted({f"__{name}" for name in re.findall(rf"@{PREFIX}(\w+)", text)}))
+    """The keys of the special functions that an LLVM text calls."""
+    return tuple(sorted(set(re.findall(rf"@{PREFIX}(\w+)", text))))

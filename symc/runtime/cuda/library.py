@@ -21,15 +21,17 @@ from symc.codegen.cuda.cxx import LIBM, PRIMITIVES, Translator
 from symc.codegen.cuda.prelude import END, PRELUDE
 from symc.codegen.cuda.source import CudaSource
 from symc.codegen.kernel.user_functions import PREFIX
+from symc.ir.facts import Routine
 from symc.ir.locks import new_lock
 from symc.ir.phases import phase
 from symc.ir.record import dataclass
 from symc.runtime.compilers.llvm_library import Helper, Library, library
+from symc.runtime.cpu.scipy_functions import IN_TEXT
 from symc.runtime.cuda.device import Signature
 from symc.runtime.cuda.user_text import user_text
 
 #: What the CPU calls by address, and who computes it here: name in the texts -> helper.
-INSTEAD = {"_erfcx": "erfcx_number"}
+INSTEAD = {"scipy_d00_erfcx": "erfcx_number"}
 _lock = new_lock()
 
 
@@ -93,8 +95,15 @@ def _known(name: str) -> str:
     with _lock:
         key = _key(library(), name, "")
     if key is None:
-        raise Unsupported(f"the function {name} on a GPU")
+        raise _missing(name)
     return key
+
+
+def _missing(name: str) -> Unsupported:
+    """What to say of a function that devices have not."""
+    if name.startswith(IN_TEXT):
+        name = f"scipy.special.{Routine.of(name.removeprefix(IN_TEXT)).name}, which is SciPy's code for a CPU,"
+    return Unsupported(f"the function {name} on a GPU")
 
 
 def _key(found: Library, name: str, module: str) -> str | None:
@@ -190,7 +199,7 @@ class _Translator(Translator):
         key = None if name in PRIMITIVES else _key(found, name, self.helper.module)
         if key is None:
             if name not in PRIMITIVES:
-                raise Unsupported(f"the function {name} on a GPU")
+                raise _missing(name)
             return name
         self.needs[key] = None
         module, _, name = key.rpartition(":")

@@ -8,32 +8,10 @@ from __future__ import annotations
 
 import math
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
+from symc.runtime.compilers.numba_primitives import INF, NAN, f64, floor, inlined, like
+from symc.runtime.compilers.numba_routines import of_scipy
 
-from symc.runtime.compilers.numba_primitives import INF, f64, floor, inlined, like
-from symc.runtime.cpu.scipy_functions import add_symbol
-
-
-def _of_scipy(export: str):
-    """The function of one double that ``scipy.special.cython_special`` exports under this name."""
-
-    @intrinsic
-    def function(typingctx, x):
-        def codegen(context, builder, signature, args):
-            symbol = add_symbol(export)
-            double, flag = ir.DoubleType(), ir.IntType(32)  # the flag is Cython's: do not look for an override
-            fn = builder.module.globals.get(symbol) or ir.Function(
-                builder.module, ir.FunctionType(double, [double, flag]), symbol)
-            return builder.call(fn, [*args, ir.Constant(flag, 0)])
-
-        return types.float64(types.float64), codegen
-
-    return function
-
-
-_erfcx = _of_scipy("__pyx_fuse_1erfcx")
+scipy_d00_erfcx = of_scipy("d00_erfcx")
 
 #: (2k)! / B(2k), k = 1, 2, ...: of the tail in Euler and Maclaurin's formula.
 _TAIL = (12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1.8924375803183791606e9, 7.47242496e10,
@@ -43,7 +21,7 @@ _TAIL = (12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1.8924375803183791606e9
 
 @inlined
 def erfcx(x):
-    return like(x, _erfcx(f64(x)))
+    return like(x, scipy_d00_erfcx(x))
 
 
 @inlined
@@ -87,3 +65,10 @@ def polygamma(order, x):
     n = f64(order)
     sign = 1.0 if order % 2 == 1 else -1.0
     return like(x, sign * math.gamma(n + 1.0) * _hurwitz(n + 1.0, f64(x)))
+
+
+@inlined
+def zeta(x, q):
+    s = f64(x)
+    edge = INF if s == 1.0 else NAN
+    return like(x, _hurwitz(s, f64(q)) if s > 1.0 else edge)
