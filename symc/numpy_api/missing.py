@@ -25,34 +25,36 @@ def _without_nan(t: Tensor, fill: Any) -> Tensor:
 
 
 @public(np.nansum)
-def nansum(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def nansum(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False, initial: Any = None,
+           where: Any = True) -> Tensor:
     """The sum of the elements that are not nan."""
-    return sum(_without_nan(as_tensor(a), 0), axis, dtype, keepdims)
+    return sum(_without_nan(as_tensor(a), 0), axis, dtype, keepdims, initial, where)
 
 
 @public(np.nanprod)
-def nanprod(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def nanprod(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False, initial: Any = None,
+            where: Any = True) -> Tensor:
     """The product of the elements that are not nan."""
-    return prod(_without_nan(as_tensor(a), 1), axis, dtype, keepdims)
+    return prod(_without_nan(as_tensor(a), 1), axis, dtype, keepdims, initial, where)
 
 
-def _present(t: Tensor, axis: Axis, keepdims: bool) -> Tensor:
-    return sum(API["logical_not"](API["isnan"](t)), axis, keepdims=keepdims)
+def _present(t: Tensor, axis: Axis, keepdims: bool, where: Any = True) -> Tensor:
+    return sum(API["logical_not"](API["isnan"](t)), axis, keepdims=keepdims, where=where)
 
 
 @public(np.nanmean)
-def nanmean(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def nanmean(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False, *, where: Any = True) -> Tensor:
     """The mean of the elements that are not nan; nan if there are none."""
     t = as_tensor(a)
     if t.dtype.kind not in "fc":
-        return API["mean"](t, axis, dtype, keepdims)
-    total = nansum(t, axis, dtype, keepdims)
-    return API["divide"](total, API["astype"](_present(t, axis, keepdims), total.dtype))
+        return API["mean"](t, axis, dtype, keepdims, where=where)
+    total = nansum(t, axis, dtype, keepdims, where=where)
+    return API["divide"](total, API["astype"](_present(t, axis, keepdims, where), total.dtype))
 
 
 @public(np.nanvar)
 def nanvar(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *, mean: Any = None,
-           correction: float | None = None) -> Tensor:
+           correction: float | None = None, where: Any = True) -> Tensor:
     """The variance of the elements that are not nan; nan where there are no more of them than ``ddof``."""
     t = as_tensor(a)
     ddof = one_ddof(ddof, correction, "nanvar")
@@ -61,12 +63,12 @@ def nanvar(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdi
             raise DTypeError(f"nanvar of complex numbers in {as_dtype(dtype)}", values=rows([t]))
         t = API["astype"](t, dtype)
     if t.dtype.kind not in "fc":
-        return API["var"](t, axis, dtype, ddof, keepdims, mean=mean)
-    d = API["subtract"](t, nanmean(t, axis, dtype, True) if mean is None else mean)
+        return API["var"](t, axis, dtype, ddof, keepdims, mean=mean, where=where)
+    d = API["subtract"](t, nanmean(t, axis, dtype, True, where=where) if mean is None else mean)
     d = API["where"](API["isnan"](t), 0, d)  # d of an infinity is nan, and no missing element
     square = API["square"](d) if d.dtype.kind == "f" else API["real"](API["multiply"](d, API["conjugate"](d)))
-    total = sum(square, axis, keepdims=keepdims)
-    left = API["subtract"](_present(t, axis, keepdims), ddof)
+    total = sum(square, axis, keepdims=keepdims, where=where)
+    left = API["subtract"](_present(t, axis, keepdims, where), ddof)
     out = API["divide"](total, API["astype"](left, total.dtype))
     out = API["where"](API["greater"](left, 0), out, np.nan)
     return out if dtype is None else API["astype"](out, dtype)
@@ -74,18 +76,18 @@ def nanvar(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdi
 
 @public(np.nanstd)
 def nanstd(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *, mean: Any = None,
-           correction: float | None = None) -> Tensor:
+           correction: float | None = None, where: Any = True) -> Tensor:
     """The standard deviation of the elements that are not nan."""
-    return API["sqrt"](nanvar(a, axis, dtype, ddof, keepdims, mean=mean, correction=correction))
+    return API["sqrt"](nanvar(a, axis, dtype, ddof, keepdims, mean=mean, correction=correction, where=where))
 
 
 def _nan_extreme(name: str, function: Callable) -> Callable[..., Tensor]:
-    def call(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def call(a: Any, axis: Axis = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Tensor:
         t = as_tensor(a)
         if t.dtype.kind != "f":
-            return API[name](t, axis, keepdims)
-        out = API[name](_without_nan(t, -np.inf if name == "max" else np.inf), axis, keepdims)
-        return API["where"](all(API["isnan"](t), axis, keepdims), np.nan, out)
+            return API[name](t, axis, keepdims, initial, where)
+        out = API[name](_without_nan(t, -np.inf if name == "max" else np.inf), axis, keepdims, initial, where)
+        return out if initial is not None else API["where"](all(API["isnan"](t), axis, keepdims), np.nan, out)
     call.__name__ = call.__qualname__ = f"nan{name}"
     call.__doc__ = f"The {name} of the elements that are not nan; nan if there are none."
     return public(function)(call)

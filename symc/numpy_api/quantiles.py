@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import DTypeError, ShapeError, SymbolicValueError
-from symc.numpy_api.manipulation import normal_axes
+from symc.errors import DTypeError, InputError, ShapeError
+from symc.ir.op import lookup
+from symc.numpy_api.manipulation import no_out, normal_axes
 from symc.numpy_api.promotion import rows
+from symc.numpy_api.statistics import aligned_weights
 from symc.tensors.convert import as_tensor
 from symc.tensors.public import API, public
 from symc.tensors.tensor import Tensor
@@ -69,68 +71,162 @@ def _in_line(a: Any, axis: Any) -> tuple[Tensor, Any, tuple[int, ...]]:
     return flat, n, axes
 
 
-def _points(q: Any, top: int, name: str) -> tuple[Points, bool]:
-    """Constant points between 0 and 1, given up to ``top``; ``True`` if they promote like a Python number."""
+def _points(q: Any, top: int, name: str) -> tuple[Any, bool]:
+    """Points between 0 and 1, given up to ``top``; ``True`` if they promote like a Python number.
+
+    Points that are data are a tensor, which a call checks.
+    """
     if isinstance(q, Tensor) and q.value.op.name == "constant":
         q = q.value.attrs["value"].data
-    if API["ndim"](q) and not isinstance(q, np.ndarray) and any(isinstance(i, Tensor) for i in q) or isinstance(
-        q, Tensor
-    ):
-        given = q if isinstance(q, Tensor) else as_tensor(q)
-        raise SymbolicValueError(f"{name}: the points q must be constant", values=rows([given]),
-                                 help="sc.sort(x) and an index give an element whose place is data")
+    if isinstance(q, Tensor) or isinstance(q, list | tuple) and any(isinstance(i, Tensor) for i in q):
+        t = as_tensor(q)
+        if t.dtype.kind not in "iuf":
+            raise DTypeError(f"{name}: points are real numbers, not {t.dtype}", values=rows([t]))
+        return (t if top == 1 else API["divide"](t, float(top))), False
     points = np.asarray(q) if top == 1 else np.true_divide(q, top)
     if points.size and not (points.min() >= 0 and points.max() <= 1):
         raise ShapeError(f"{name}: the points lie between 0 and {top}, not {q}")
     return points, type(q) in (int, float)
 
 
-@public(np.median)
-def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Tensor:
-    """The middle element, or the mean of the two in the middle."""
-    return _quantile(a, np.asarray(0.5), axis, "linear", keepdims, True)
+def _public(name: str, top: int, skip: bool, doc: str) -> Callable[..., Tensor]:
+    def call(a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
+             keepdims: bool = False, *, weights: Any = None) -> Tensor:
+        no_out(out, name)
+        points, weak = _points(q, top, name)
+        return _quantile(name, a, points, axis, method, keepdims, weak, weights, skip)
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = doc
+    return public(getattr(np, name))(call)
 
 
-@public(np.percentile)
-def percentile(a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False) -> Tensor:
-    """The q-th percentiles; as ``quantile``, with q up to 100."""
-    points, weak = _points(q, 100, "percentile")
-    return _quantile(a, points, axis, method, keepdims, weak)
+quantile = _public("quantile", 1, False, "The q-th quantiles by any of NumPy's methods, also weighted ones; nan where "
+                   "there is a nan.")
+percentile = _public("percentile", 100, False, "The q-th percentiles; as ``quantile``, with q up to 100.")
+nanquantile = _public("nanquantile", 1, True, "The q-th quantiles of the elements that are not nan; nan if there are "
+                      "none.")
+nanpercentile = _public("nanpercentile", 100, True, "The q-th percentiles of the elements that are not nan.")
 
 
-@public(np.quantile)
-def quantile(a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False) -> Tensor:
-    """The q-th quantiles by any of NumPy's methods, q constant; nan where there is a nan."""
-    points, weak = _points(q, 1, "quantile")
-    return _quantile(a, points, axis, method, keepdims, weak)
+def _median(name: str, skip: bool, doc: str) -> Callable[..., Tensor]:
+    def call(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+             keepdims: bool = False) -> Tensor:
+        no_out(out, name)
+        return _quantile(name, a, np.asarray(0.5), axis, "linear", keepdims, True, None, skip)
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = doc
+    return public(getattr(np, name))(call)
 
 
-def _quantile(a: Any, q: Points, axis: Any, method: str, keepdims: bool, weak: bool) -> Tensor:
+median = _median("median", False, "The middle element, or the mean of the two in the middle.")
+nanmedian = _median("nanmedian", True, "The median of the elements that are not nan; nan if there are none.")
+
+
+def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool, weak: bool, weights: Any,
+              skip: bool) -> Tensor:
     if method not in METHODS:
-        raise ShapeError(f"quantile: there is no method {method!r}", help="methods: " + ", ".join(METHODS))
+        raise ShapeError(f"{name}: there is no method {method!r}", help="methods: " + ", ".join(METHODS))
+    if weights is not None and method != "inverted_cdf":
+        raise InputError(f"{name}: weights with method {method!r}", help="method='inverted_cdf' takes them")
     flat, n, axes = _in_line(a, axis)
-    line = API["sort"](flat, -1)
-    nan = API["isnan"](API["getitem"](line, (Ellipsis, -1))) if line.dtype.kind == "f" else None
+    q_shape = q.shape
+    q = API["ravel"](q) if isinstance(q, Tensor) and q.ndim else q
+    one = _weighted(name, a, weights, flat, n, axis, skip) if weights is not None else _plain(
+        flat, n, method, weak, skip)
+    if isinstance(q, Tensor):
+        out = one(q)
+        out = API["reshape"](API["moveaxis"](out, -1, 0), (*q_shape, *out.shape[:-1])) if q_shape else out
+    elif not q.ndim:
+        out = one(q[()])
+    elif q.size:
+        results = [one(p) for p in q.ravel()]
+        out = API["reshape"](API["stack"](results), (*q_shape, *results[0].shape))
+    else:
+        out = API["zeros"]((*q_shape, *flat.shape[:-1]), flat.dtype)
+    return API["expand_dims"](out, tuple(len(q_shape) + i for i in axes)) if keepdims else out
 
-    def element(k: Any) -> Tensor:
-        inside: Any = np.clip(k, 0, n - 1)
-        place = API["astype"](inside, np.int64) if isinstance(inside, Tensor) else int(inside)
-        return API["getitem"](line, (Ellipsis, place))
+
+def _valid(p: Any) -> Any:
+    """0 for points between 0 and 1; for others an error in the call."""
+    if not isinstance(p, Tensor):
+        return 0
+    inside = API["logical_and"](API["greater_equal"](p, 0), API["less_equal"](p, 1))
+    return must_hold(inside, "points q, which lie between 0 and 1")
+
+
+def must_hold(condition: Tensor, of: str) -> Tensor:
+    """0 where a condition holds; elsewhere an error in the call, about an array ``of`` something."""
+    number = API["subtract"](API["astype"](condition, np.int64), 1)
+    return Tensor(lookup("check_index")(number.value, size=1, of=of))
+
+
+def _beside(x: Any, p: Any) -> Any:
+    """What there is one of a line, in line with several points that are data."""
+    return API["expand_dims"](x, -1) if isinstance(x, Tensor) and x.ndim and isinstance(p, Tensor) and p.ndim else x
+
+
+def _plain(flat: Tensor, n: Any, method: str, weak: bool, skip: bool) -> Callable[[Any], Tensor]:
+    """The quantile at a point (for a tensor of points along a new last axis)."""
+    line = API["sort"](flat, -1)
+    nan = None
+    if line.dtype.kind == "f" and skip:
+        n = API["sum"](API["logical_not"](API["isnan"](line)), -1, dtype=np.float64)
+        nan = API["equal"](n, 0)
+    elif line.dtype.kind == "f":
+        nan = API["isnan"](API["getitem"](line, (Ellipsis, -1)))
 
     def one(p: Any) -> Tensor:
-        place = (_STEPS.get(method) or _PLACES[method])(n, p)
-        whole = method in _STEPS or method == "linear" and p.dtype.kind in "iu"
-        value = element(place) if whole else _between(element, place, n, method, weak)
-        if nan is not None:
-            value = API["where"](nan, np.nan, value)
-        return API["expand_dims"](value, axes) if keepdims else value
+        count = _beside(n, p)
+        several = isinstance(p, Tensor) and p.ndim
 
-    results = [one(p) for p in q.ravel()]
-    if not q.ndim:
-        return results[0]
-    if not results:
-        return API["zeros"]((0, *API["getitem"](line, (Ellipsis, 0)).shape), line.dtype)
-    return API["reshape"](API["stack"](results), (*q.shape, *results[0].shape))
+        def element(k: Any) -> Tensor:
+            inside: Any = np.clip(k, 0, np.maximum(count - 1, 0)) + _valid(p)
+            if not isinstance(inside, Tensor):
+                return API["getitem"](line, (Ellipsis, int(inside)))
+            place = API["astype"](inside, np.int64)
+            if line.ndim == 1 or not isinstance(count, Tensor) or not count.ndim:
+                return API["getitem"](line, (Ellipsis, place))
+            found = API["take_along_axis"](line, place if several else API["expand_dims"](place, -1), -1)
+            return found if several else API["squeeze"](found, -1)
+
+        place = (_STEPS.get(method) or _PLACES[method])(count, p)
+        whole = method in _STEPS or method == "linear" and p.dtype.kind in "iu"
+        value = element(place) if whole else _between(element, place, count, method, weak)
+        return value if nan is None else API["where"](_beside(nan, p), np.nan, value)
+
+    return one
+
+
+def _weighted(name: str, a: Any, weights: Any, flat: Tensor, n: Any, axis: Any, skip: bool) -> Callable[[Any], Tensor]:
+    """As ``_plain``, by the first element up to which the weights are the share p of all."""
+    t = as_tensor(a)
+    w = API["broadcast_to"](aligned_weights(name, weights, t, axis), t.shape)
+    w = API["astype"](_in_line(w, axis)[0], np.float64)
+    if w.value.op.name == "constant" and (w.value.attrs["value"].data < 0).any():
+        raise InputError(f"{name}: a weight is negative", values=rows([w]))
+    missing = API["isnan"](flat)
+    w = API["where"](missing, 0.0, w) if skip else w
+    order = API["argsort"](flat, -1)
+    line, w = API["take_along_axis"](flat, order, -1), API["take_along_axis"](w, order, -1)
+    share = API["cumsum"](w, -1)
+    total = API["expand_dims"](API["getitem"](share, (Ellipsis, -1)), -1)
+    good = API["logical_and"](API["all"](API["greater_equal"](w, 0), -1, keepdims=True), API["isfinite"](total / total))
+    none = API["all"](missing, -1, keepdims=True) if skip else False
+    checked = must_hold(API["logical_or"](good, none), "weights, which are not negative and have a sum other than 0")
+    share = API["divide"](share, total)
+
+    def one(p: Any) -> Tensor:
+        points = p if isinstance(p, Tensor) and p.ndim else API["expand_dims"](p, 0)
+        ends = API["astype"](share, p.dtype) if p.dtype.kind == "f" else share
+        ends = API["where"](API["equal"](ends, 0), -1, ends)  # what has no weight is never taken
+        below = API["less"](API["expand_dims"](ends, -1), points)
+        place = API["minimum"](API["sum"](below, -2), API["astype"](as_tensor(n), np.int64) - 1)
+        out = API["take_along_axis"](line, place + checked + _valid(p), -1)
+        if flat.dtype.kind == "f":
+            out = API["where"](none if skip else API["any"](missing, -1, keepdims=True), np.nan, out)
+        return out if isinstance(p, Tensor) and p.ndim else API["squeeze"](out, -1)
+
+    return one
 
 
 def _between(element: Callable[[Any], Tensor], place: Any, n: Any, method: str, weak: bool) -> Any:

@@ -16,9 +16,9 @@ from symc.ir.types import DTYPES, as_dtype, real_dtype
 from symc.ir.value import Value
 from symc.numpy_api.elementwise import float_value
 from symc.numpy_api.manipulation import expanded, normal_axes, normal_axis, reshaped
-from symc.numpy_api.promotion import rows
+from symc.numpy_api.promotion import broadcast_shape, rows
 from symc.numpy_api.ufuncs import truth
-from symc.tensors.convert import as_tensor, convert, inexact_dtype, placed
+from symc.tensors.convert import as_tensor, convert, default_float, inexact_dtype, placed
 from symc.tensors.public import API, public
 from symc.tensors.sizes import SymbolicSize, user_size
 from symc.tensors.tensor import Tensor
@@ -47,18 +47,34 @@ def _wide(t: Tensor, dtype: Any) -> Value:
     return convert(t.value, DTYPES["u64"]) if t.dtype.kind == "u" else t.value
 
 
+def masked(t: Tensor, where: Any, fill: Any, name: str) -> Tensor:
+    """``t`` where a mask holds, and ``fill`` elsewhere, which then does not count. No mask: ``t``."""
+    if where is None or where is True:
+        return t
+    mask = as_tensor(where)
+    if mask.dtype.kind != "b":
+        raise DTypeError(f"{name}: where is a mask of bool, not of {mask.dtype}", values=rows([mask]),
+                         help="compare: x != 0")
+    shape = broadcast_shape([t, mask], f"{name}: where")
+    if mask.ndim > t.ndim or [n for n, m in zip(shape, t.value.shape, strict=True) if m == 1 != n]:
+        raise ShapeError(f"{name}: where does not broadcast to the shape of the value", values=rows([t, mask]))
+    return API["where"](mask, t, Tensor(placed(fill, t.dtype, name)))
+
+
 @public(np.sum)
-def sum(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False, initial: Any = None) -> Tensor:
-    """The sum over ``axis``; integers narrower than 64 bits are summed in 64."""
-    t = as_tensor(a)
+def sum(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False, initial: Any = None,
+        where: Any = True) -> Tensor:
+    """The sum over ``axis`` of the elements ``where`` a mask holds; integers narrower than 64 bits are summed in 64."""
+    t = masked(as_tensor(a), where, 0, "sum")
     out = reduce("sum", _wide(t, dtype), axis, keepdims, t)
     return out if initial is None else API["add"](out, _first(initial, out, "sum"))
 
 
 @public(np.prod)
-def prod(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False, initial: Any = None) -> Tensor:
-    """The product over ``axis``; integers narrower than 64 bits are multiplied in 64."""
-    t = as_tensor(a)
+def prod(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False, initial: Any = None,
+         where: Any = True) -> Tensor:
+    """The product over ``axis`` of elements ``where`` a mask holds; integers narrower than 64 bits become 64."""
+    t = masked(as_tensor(a), where, 1, "prod")
     out = reduce("prod", _wide(t, dtype), axis, keepdims, t)
     return out if initial is None else API["multiply"](out, _first(initial, out, "prod"))
 
@@ -69,8 +85,12 @@ def _first(initial: Any, out: Tensor, name: str) -> Tensor:
 
 
 def _extreme(name: str, *numpy_functions: Callable) -> Callable[..., Tensor]:
-    def call(a: Any, axis: Axis = None, keepdims: bool = False, initial: Any = None) -> Tensor:
+    def call(a: Any, axis: Axis = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Tensor:
         t = as_tensor(a)
+        if where is not True and where is not None and initial is None:
+            raise InputError(f"{name}: with a mask (where=) a number of no elements is needed", values=rows([t]),
+                             help="give initial=")
+        t = masked(t, where, initial, name)
         if initial is not None:
             initial = _first(initial, t, name)
             if not normal_axes(axis, t.ndim, name, t):
@@ -110,9 +130,10 @@ min = _extreme("min", np.min)
 
 
 def _logical(name: str, function: Callable) -> Callable[..., Tensor]:
-    def call(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def call(a: Any, axis: Axis = None, keepdims: bool = False, *, where: Any = True) -> Tensor:
         t = as_tensor(a)
-        return reduce(name, truth(t.value), axis, keepdims, t)
+        flags = masked(Tensor(truth(t.value)), where, name == "all", name)
+        return reduce(name, flags.value, axis, keepdims, t)
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"Whether {'some element is' if name == 'any' else 'all elements are'} true over ``axis``."
     return public(function)(call)
@@ -164,23 +185,36 @@ def _inexact(t: Tensor, dtype: Any) -> tuple[Tensor, np.dtype]:
     return Tensor(convert(t.value, wide)), out
 
 
+def _count(t: Tensor, axis: Axis, name: str, keepdims: bool, where: Any) -> Any:
+    """The number of elements over ``axis`` that count: of a mask in the default float."""
+    if where is None or where is True:
+        return count_along(t, axis, name)
+    ones = API["ones_like"](t, dtype=default_float())
+    return reduce("sum", masked(ones, where, 0, name).value, axis, keepdims, t)
+
+
+def _quotient(total: Tensor, count: Any, out: np.dtype) -> Tensor:
+    return Tensor(convert(API["divide"](total, count).value, out))
+
+
 @public(np.mean)
-def mean(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The mean over ``axis``; of integers in the default float."""
+def mean(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False, *, where: Any = True) -> Tensor:
+    """The mean over ``axis`` of the elements ``where`` a mask holds; of integers in the default float."""
     t = as_tensor(a)
     x, out = _inexact(t, dtype)
-    total = reduce("sum", x.value, axis, keepdims, t)
-    return Tensor(convert(API["divide"](total, count_along(t, axis, "mean")).value, out))
+    total = reduce("sum", masked(x, where, 0, "mean").value, axis, keepdims, t)
+    return _quotient(total, _count(t, axis, "mean", keepdims, where), out)
 
 
-def _deviations(t: Tensor, axis: Axis, dtype: Any, mean: Any, name: str) -> tuple[Tensor, Any, np.dtype]:
-    """x - mean over ``axis``, the number of elements, and the dtype of a variance."""
+def _deviations(t: Tensor, axis: Axis, dtype: Any, mean: Any, where: Any, name: str) -> tuple[Tensor, np.dtype]:
+    """x - mean over ``axis``, 0 where no element counts, and the dtype of a variance."""
     x, out = _inexact(t, dtype)
     if t.dtype.kind == "c" and out.kind != "c":
         raise DTypeError(f"{name} of complex numbers in {out}", values=rows([t]), help="take x.real, or abs(x)")
-    n = count_along(t, axis, name)
-    d = API["subtract"](x, API["divide"](reduce("sum", x.value, axis, True, t), n) if mean is None else mean)
-    return d, n, real_dtype(out) if dtype is None else out
+    if mean is None:
+        total = reduce("sum", masked(x, where, 0, name).value, axis, True, t)
+        mean = _quotient(total, _count(t, axis, name, True, where), x.dtype)
+    return masked(API["subtract"](x, mean), where, 0, name), real_dtype(out) if dtype is None else out
 
 
 def degrees(n: Any, ddof: Any) -> Any:
@@ -202,27 +236,28 @@ def one_ddof(ddof: float, correction: float | None, name: str) -> float:
 
 @public(np.var)
 def var(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *, mean: Any = None,
-        correction: float | None = None) -> Tensor:
+        correction: float | None = None, where: Any = True) -> Tensor:
     """The mean of |x - mean|**2 over ``axis``, with ``ddof`` (or ``correction``) taken from the number of elements."""
     t = as_tensor(a)
-    d, n, out = _deviations(t, axis, dtype, mean, "var")
+    d, out = _deviations(t, axis, dtype, mean, where, "var")
     if d.dtype.kind == "c":
         square = API["add"](API["square"](API["real"](d)), API["square"](API["imag"](d)))
     else:
         square = API["square"](d)
     total = reduce("sum", square.value, axis, keepdims, t)
-    return Tensor(convert(API["divide"](total, degrees(n, one_ddof(ddof, correction, "var"))).value, out))
+    n = _count(t, axis, "var", keepdims, where)
+    return _quotient(total, degrees(n, one_ddof(ddof, correction, "var")), out)
 
 
 @public(np.std)
 def std(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *, mean: Any = None,
-        correction: float | None = None) -> Tensor:
+        correction: float | None = None, where: Any = True) -> Tensor:
     """The square root of the variance. Where all elements are equal its derivative is 0, as that of a norm."""
     t = as_tensor(a)
-    d, n, out = _deviations(t, axis, dtype, mean, "std")
+    d, out = _deviations(t, axis, dtype, mean, where, "std")
     length = reduce("norm", d.value, axis, keepdims, t)
-    scale = API["sqrt"](degrees(n, one_ddof(ddof, correction, "std")))
-    return Tensor(convert(API["divide"](length, scale).value, out))
+    n = _count(t, axis, "std", keepdims, where)
+    return _quotient(length, API["sqrt"](degrees(n, one_ddof(ddof, correction, "std"))), out)
 
 
 @public(np.ptp)

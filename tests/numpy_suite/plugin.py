@@ -23,6 +23,7 @@ LARGEST = 5000
 KNOWN = set(DTYPES.values())
 found: dict[str, str] = {}
 counts: dict[str, int] = {}
+refused: dict[str, int] = {}
 
 
 class Unsupported(Exception):
@@ -85,6 +86,8 @@ class Compared:
         if leaves:
             kind, text = outcome(lambda: self.run(*made), leaves, arrays, want, error)
             counts[kind] = counts.get(kind, 0) + 1
+            if kind == "refused":
+                refused[f"{self.__name__}: {text}"] = refused.get(f"{self.__name__}: {text}", 0) + 1
             if kind in DIFFERENCES:
                 found.setdefault(f"{kind} {self.__name__}", f"{text} :: {args} {kwargs}"[:400])
 
@@ -124,4 +127,4 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
 
 def pytest_sessionfinish() -> None:
     with open(os.environ["SYMC_NUMPY_FOUND"], "w") as f:
-        json.dump({"counts": counts, "found": found}, f)
+        json.dump({"counts": counts, "found": found, "refused": refused}, f)

@@ -54,3 +54,5 @@ if __name__ == "__main__":
     print(result["counts"])
     for key, text in sorted(result["found"].items()):
         print(("  " if key in expected() else "! ") + key, ":", text)
+    for key, n in sorted(result["refused"].items(), key=lambda item: -item[1]):
+        print(f"refused {n} times, {key}")
