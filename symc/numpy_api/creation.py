@@ -195,11 +195,11 @@ def _part_dtype(d: np.dtype) -> np.dtype:
 
 
 @public(np.geomspace)
-def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True) -> Tensor:
+def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Tensor:
     """Numbers evenly spaced on a logarithmic scale from ``start`` to ``stop``, which have one sign."""
     a, b = as_operand(start), as_operand(stop)
-    dtype = common_dtype([a, b, zeros(())])
-    a, b = (Tensor(convert(t.value, dtype)) for t in (a, b))
+    wide = common_dtype([a, b, zeros(())])
+    a, b = (Tensor(convert(t.value, wide)) for t in (a, b))
     sign = API["sign"](a)
     low, high = (API["log"](API["divide"](t, sign)) for t in (a, b))
     logs = linspace(low, high, num, endpoint)
@@ -207,13 +207,20 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True) -> Te
     k = API["reshape"](API["arange"](out.shape[0]), (-1,) + (1,) * (out.ndim - 1))
     out = API["where"](API["equal"](k, 0), a, out)  # the ends are exact
     last = endpoint and not (isinstance(num, int) and num == 1)
-    return API["where"](API["equal"](k, as_tensor(num) - 1), b, out) if last else out
+    out = API["where"](API["equal"](k, as_tensor(num) - 1), b, out) if last else out
+    out = out if dtype is None else API["astype"](out, dtype)
+    return API["moveaxis"](out, 0, normal_axis(axis, out.ndim, "geomspace")) if axis else out
 
 
 @public(np.logspace)
-def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0) -> Tensor:
+def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None,
+             axis: int = 0) -> Tensor:
     """Powers of ``base`` with evenly spaced exponents."""
-    return API["power"](base, linspace(start, stop, num, endpoint))
+    if API["ndim"](base):
+        start, stop, base = API["broadcast_arrays"](start, stop, base)
+        base = API["expand_dims"](base, axis)
+    out = API["power"](base, linspace(start, stop, num, endpoint, axis=axis))
+    return out if dtype is None else API["astype"](out, dtype)
 
 
 # --- matrices ---------------------------------------------------------------------------------------------------------
@@ -335,9 +342,11 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 
 @public()
-def indices(dimensions: Any, dtype: Any = int) -> Tensor:
-    """The index along every axis of a shape, one after another along a new first axis."""
+def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
+    """The index along every axis of a shape, one after another along a new first axis; ``sparse``: a tuple of axes."""
     shape = _sizes(dimensions)
+    if sparse:
+        return tuple(Tensor(iota((1,) * a + (n,) + (1,) * (len(shape) - 1 - a), a, dtype)) for a, n in enumerate(shape))
     return API["stack"]([Tensor(iota(shape, a, dtype)) for a in range(len(shape))])
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import known_equal
+from symc.numpy_api.joining import within
 from symc.numpy_api.manipulation import normal_axes, normal_axis
 from symc.numpy_api.promotion import check_times, common_dtype, rows
 from symc.tensors.convert import as_tensor, default_float
@@ -42,9 +43,13 @@ def _end(e: Any, t: Tensor, axis: int) -> Tensor | None:
 
 
 @public(np.ediff1d)
-def ediff1d(ary: Any) -> Tensor:
-    """Differences of neighbours of the raveled value."""
-    return diff(API["ravel"](ary))
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
+    """Differences of neighbours of the raveled value, between what ``to_begin`` and ``to_end`` hold."""
+    t = API["ravel"](ary)
+    between = API["subtract"](API["getitem"](t, slice(1, None)), API["getitem"](t, slice(None, -1)))
+    ends = [e if e is None else API["ravel"](within(as_tensor(e), t.dtype, "same_kind", "ediff1d"))
+            for e in (to_begin, to_end)]
+    return API["concatenate"]([e for e in (ends[0], between, ends[1]) if e is not None])
 
 
 @public(np.gradient)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from symc import special
 from symc.errors import SymbolicValueError
 from symc.numpy_api.fourier import PREFIX
+from symc.numpy_api.promotion import no_out
 from symc.numpy_api.ufuncs import UFUNCS
 from symc.tensors.convert import as_tensor
 from symc.tensors.public import API, DISPATCH, located
@@ -39,17 +41,20 @@ def run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[
     kwargs = {
         k: v
         for k, v in kwargs.items()
-        if k == "axis" or not (v is None or (k == "where" and v is True) or k == "casting")
+        if k == "axis" or not (v is None or (k == "where" and v is True) or k in ("order", "subok"))
     }
+    if method != "__call__" or ufunc not in UFUNCS:
+        kwargs.pop("casting", None)
     name = ufunc.__name__
     package = _package(ufunc)
     shown = f"{package}.{name}" if package else name
     for refused in ("out", "where"):
-        if refused in kwargs:
+        if refused in kwargs and not (refused == "where" and method == "reduce"):
             raise SymbolicValueError(
                 f"{shown}({refused}=) is not possible with symbolic values: they never change",
                 values=_rows(inputs),
-                help="use the result; sc.where selects, x.at[i].set(v) replaces elements",
+                help=f"use the result; sc.where(mask, {shown}(...), other) says what is where a mask does not hold"
+                if refused == "where" else "use the result; sc.where selects, x.at[i].set(v) replaces elements",
             )
     if method == "__call__" and ufunc in UFUNCS:
         return API[name](*inputs, **kwargs)
@@ -124,7 +129,7 @@ def run_function(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
             values=_rows(args),
             help="use the result; f(x, out=buffer) of a compiled function writes into an array",
         )
-    kwargs = {k: v for k, v in kwargs.items() if k != "out"}
+    args, kwargs = _by_name(func, found, args, {k: v for k, v in kwargs.items() if k != "out"})
     try:
         return found(*args, **kwargs)
     except TypeError as e:
@@ -137,6 +142,30 @@ def found_for(func: Any) -> Callable | None:
     if getattr(func, "__module__", None) == "numpy.fft":
         return API.get(PREFIX + getattr(func, "__name__", ""))
     return DISPATCH.get(func)
+
+
+@cache
+def _orders(func: Callable, found: Callable) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The parameters by position of NumPy's function and of ours; nothing where one cannot be asked."""
+    def names(f: Callable) -> tuple[str, ...]:
+        parameters = inspect.signature(f).parameters.values()
+        return tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+    try:
+        return names(func), names(found)
+    except ValueError:
+        return (), ()
+
+
+def _by_name(func: Callable, found: Callable, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    """The arguments by NumPy's names from where the order of ours is another; ``out``, which is None, is left out."""
+    theirs, ours = _orders(func, found)
+    first = next((i for i, n in enumerate(theirs) if n not in ours[i : i + 1] and (n == "out" or n in ours)), len(args))
+    if first >= len(args) or len(args) > len(theirs):
+        return args, kwargs
+    given = dict(zip(theirs[first:], args[first:], strict=False))
+    if given.get("out") is not None:
+        no_out(given["out"], f"np.{func.__name__}")
+    return args[:first], {**{n: v for n, v in given.items() if n != "out"}, **kwargs}
 
 
 def _check_arguments(found: Callable, func: Callable, args: tuple, kwargs: dict[str, Any], error: TypeError) -> None:

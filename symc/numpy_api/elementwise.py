@@ -9,11 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import DTypeError, InputError
+from symc.errors import DTypeError, InputError, SymbolicValueError
 from symc.ir.op import lookup, splat
 from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
-from symc.numpy_api.promotion import broadcast_shape, check_range, common_dtype, loop_dtypes, rows, stretch, together
+from symc.numpy_api.promotion import (
+    broadcast_shape,
+    check_range,
+    common_dtype,
+    loop_dtypes,
+    no_out,
+    rows,
+    stretch,
+    together,
+)
 from symc.numpy_api.ufuncs import UFUNCS, choose, truth
 from symc.tensors.convert import as_operand, as_tensor, convert, default_float, inexact_dtype
 from symc.tensors.public import API, public
@@ -22,12 +31,12 @@ from symc.tensors.tensor import Tensor
 _COMPARISONS = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal})
 
 
-def apply_ufunc(ufunc: np.ufunc, operands: Sequence[Any], dtype: Any = None) -> Any:
+def apply_ufunc(ufunc: np.ufunc, operands: Sequence[Any], dtype: Any = None, casting: str = "same_kind") -> Any:
     """The result of an elementwise ufunc, a tensor or a tuple of tensors."""
     tensors = [as_operand(o) for o in operands]
     if ufunc in _COMPARISONS:
         tensors = _widen(tensors)
-    types = loop_dtypes(ufunc, tensors, None if dtype is None else as_dtype(dtype))
+    types = loop_dtypes(ufunc, tensors, None if dtype is None else as_dtype(dtype), casting)
     if ufunc is np.power:
         _check_power(tensors, types[0])
     for t, d in zip(tensors, types[: ufunc.nin], strict=True):
@@ -68,10 +77,19 @@ def _check_power(tensors: list[Tensor], dtype: np.dtype) -> None:
 
 
 def _register(ufunc: np.ufunc) -> None:
-    def call(*operands: Any, dtype: Any = None) -> Any:
+    def call(*operands: Any, out: None = None, where: Any = True, casting: str = "same_kind", dtype: Any = None) -> Any:
+        if len(operands) == ufunc.nin + ufunc.nout:
+            *operands, out = operands[: ufunc.nin + 1]  # type: ignore[assignment]
         if len(operands) != ufunc.nin:
             raise TypeError(f"{ufunc.__name__} takes {ufunc.nin} operand{'s' * (ufunc.nin != 1)}, not {len(operands)}")
-        return apply_ufunc(ufunc, operands, dtype)
+        no_out(out, ufunc.__name__)
+        if where is not True and where is not None:
+            raise SymbolicValueError(
+                f"{ufunc.__name__}(where=) without out is not defined where the mask does not hold",
+                values=rows([t for t in operands if isinstance(t, Tensor)]),
+                help=f"sc.where(mask, sc.{ufunc.__name__}(...), other) says what is there",
+            )
+        return apply_ufunc(ufunc, operands, dtype, casting)
     call.__name__ = call.__qualname__ = ufunc.__name__
     call.__doc__ = f"NumPy's ``{ufunc.__name__}``, elementwise with broadcasting and promotion."
     public(name=ufunc.__name__)(call)

@@ -53,7 +53,7 @@ def _agree(tensors: list[Tensor], axis: int, name: str) -> list[Value]:
     return out
 
 
-def _cast(t: Tensor, dtype: Any, casting: str, name: str) -> Tensor:
+def within(t: Tensor, dtype: Any, casting: str, name: str) -> Tensor:
     """A part in the dtype asked for, if ``casting`` allows that."""
     if not np.can_cast(t.dtype, as_dtype(dtype), casting):  # type: ignore[arg-type]
         raise DTypeError(f"{name}: casting={casting!r} does not allow {t.dtype} to become {as_dtype(dtype)}",
@@ -77,7 +77,7 @@ def concatenate(arrays: Any, axis: int | None = 0, *, dtype: Any = None, casting
     tensors = (
         same_dtype(tensors, "concatenate")
         if dtype is None
-        else [_cast(t, dtype, casting, "concatenate") for t in tensors]
+        else [within(t, dtype, casting, "concatenate") for t in tensors]
     )
     if axis is None:
         tensors, axis = [API["ravel"](t) for t in tensors], 0
@@ -93,7 +93,7 @@ def stack(arrays: Any, axis: int = 0, *, dtype: Any = None, casting: str = "same
     if not tensors:
         raise ShapeError("stack: there is nothing to join")
     tensors = (
-        same_dtype(tensors, "stack") if dtype is None else [_cast(t, dtype, casting, "stack") for t in tensors]
+        same_dtype(tensors, "stack") if dtype is None else [within(t, dtype, casting, "stack") for t in tensors]
     )
     axis = normal_axis(axis, tensors[0].ndim + 1, "stack")
     values = _agree(tensors, -1, "stack")

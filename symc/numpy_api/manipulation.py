@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import InputError, ShapeError, SymbolicValueError
+from symc.errors import InputError, ShapeError
 from symc.ir.dim import Size, floordiv, known_equal, product
 from symc.ir.op import lookup
 from symc.ir.value import Value
@@ -18,13 +18,6 @@ from symc.tensors.sizes import as_size
 from symc.tensors.tensor import Tensor
 
 # --- axes -------------------------------------------------------------------------------------------------------------
-
-
-def no_out(out: Any, name: str) -> None:
-    """Raise SymbolicValueError for a place where NumPy would put the result."""
-    if out is not None:
-        raise SymbolicValueError(f"{name}(out=) is not possible with symbolic values: they never change",
-                                 help="use the result; f(x, out=buffer) of a compiled function writes into an array")
 
 
 def normal_axis(axis: Any, ndim: int, name: str, t: Tensor | None = None) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import DTypeError, InputError, ShapeError
+from symc.errors import DTypeError, InputError, ShapeError, SymbolicValueError
 from symc.ir.dim import Size, known_equal
 from symc.ir.op import lookup
 from symc.ir.types import DTYPE_NAMES, as_dtype
@@ -36,12 +36,11 @@ def _result_type(kinds: tuple[Kind, ...]) -> np.dtype:
 
 
 @cache
-def _loop_types(ufunc: np.ufunc, kinds: tuple[Kind, ...], out: np.dtype | None) -> tuple[np.dtype, ...]:
+def _loop_types(ufunc: np.ufunc, kinds: tuple[Kind, ...], out: np.dtype | None,
+                casting: Any = "same_kind") -> tuple[np.dtype, ...]:
     request = (*kinds, *[None] * ufunc.nout)
-    if out is None:
-        return tuple(as_dtype(d) for d in ufunc.resolve_dtypes(request))
-    signature = (*[None] * ufunc.nin, *[out] * ufunc.nout)
-    return tuple(as_dtype(d) for d in ufunc.resolve_dtypes(request, signature=signature))
+    how = {} if out is None else {"signature": (*[None] * ufunc.nin, *[out] * ufunc.nout)}
+    return tuple(as_dtype(d) for d in ufunc.resolve_dtypes(request, casting=casting, **how))
 
 
 def _is_double(kind: Kind) -> bool:
@@ -54,7 +53,8 @@ def common_dtype(tensors: Sequence[Tensor]) -> np.dtype:
     return settle(_result_type(kinds), any(map(_is_double, kinds)))
 
 
-def loop_dtypes(ufunc: np.ufunc, tensors: Sequence[Tensor], out: np.dtype | None = None) -> tuple[np.dtype, ...]:
+def loop_dtypes(ufunc: np.ufunc, tensors: Sequence[Tensor], out: np.dtype | None = None,
+                casting: str = "same_kind") -> tuple[np.dtype, ...]:
     """The dtypes in which a ufunc computes: one an operand, then one a result (``out``, if given).
 
     Raises DTypeError if there are none.
@@ -63,7 +63,7 @@ def loop_dtypes(ufunc: np.ufunc, tensors: Sequence[Tensor], out: np.dtype | None
     if all(t.weak for t in tensors):  # NumPy knows no comparison of Python numbers alone
         kinds = tuple(t.dtype for t in tensors)
     try:
-        types = _loop_types(ufunc, kinds, out)
+        types = _loop_types(ufunc, kinds, out, casting)
     except TypeError as e:
         names = " and ".join(DTYPE_NAMES[t.dtype] for t in tensors)
         raise DTypeError(
@@ -92,6 +92,13 @@ def _accepts(ufunc: np.ufunc, dtype: np.dtype) -> bool:
 def rows(tensors: Sequence[Tensor]) -> list[tuple[str, Any, Any]]:
     """Rows for an error message about operands."""
     return [t.describe(f"operand {i}") for i, t in enumerate(tensors)]
+
+
+def no_out(out: Any, name: str) -> None:
+    """Raise SymbolicValueError for a place where NumPy would put the result."""
+    if out is not None:
+        raise SymbolicValueError(f"{name}(out=) is not possible with symbolic values: they never change",
+                                 help="use the result; f(x, out=buffer) of a compiled function writes into an array")
 
 
 #: How often a function repeats what it writes down: each time makes the program longer.

@@ -9,8 +9,8 @@ import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.op import lookup
-from symc.numpy_api.manipulation import no_out, normal_axes
-from symc.numpy_api.promotion import rows
+from symc.numpy_api.manipulation import normal_axes
+from symc.numpy_api.promotion import no_out, rows
 from symc.numpy_api.statistics import aligned_weights
 from symc.tensors.convert import as_tensor
 from symc.tensors.public import API, public

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import DTypeError, IndexingError, OutOfRangeError, ShapeError, SymbolicValueError
+from symc.errors import DTypeError, IndexingError, InputError, OutOfRangeError, ShapeError, SymbolicValueError
 from symc.ir.dim import Size, known_equal, product
 from symc.ir.op import lookup
 from symc.numpy_api.indexing import wrapped_size
@@ -140,9 +140,17 @@ def _along(a: Any, axis: int | None, name: str) -> tuple[Tensor, int]:
 
 
 @public(np.isin)
-def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False) -> Tensor:
-    """Whether each element is among others: all are compared where these are few, else they are sorted and searched."""
+def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
+         kind: str | None = None) -> Tensor:
+    """Whether each element is among others: all are compared where these are few, else they are sorted and searched.
+
+    ``kind`` is NumPy's name for how it searches, which changes no result.
+    """
     x, others = as_tensor(element), API["ravel"](test_elements)
+    whole = x.dtype.kind in "biu" and others.dtype.kind in "biu"
+    if kind not in (None, "sort", "table") or kind == "table" and not whole:
+        raise InputError(f"isin: kind is None, 'sort' or (for bools and integers) 'table', not {kind!r}",
+                         values=rows([x, others]))
     n, dtype = others.value.shape[0], np.result_type(x.dtype, others.dtype)
     exact = dtype.kind in "iu" or dtype.kind == "f" and "f" in x.dtype.kind + others.dtype.kind  # not i64 and u64
     if not exact or isinstance(n, int) and n <= FEW:
