@@ -12,6 +12,7 @@ import numpy as _np
 
 from symc.ir.types import DTYPES as _DTYPES
 from symc.numpy_api import (
+    assembling,
     creation,
     decompositions,
     differences,
@@ -19,6 +20,7 @@ from symc.numpy_api import (
     elementwise,
     equations,
     fourier,
+    histograms,
     indexing,
     joining,
     linear,
@@ -30,20 +32,23 @@ from symc.numpy_api import (
     polynomials,
     quantiles,
     reductions,
+    replacing,
     selection,
     sorting,
+    special_matrices,
     statistics,
     ufuncs,
     updates,
+    window_functions,
 )
 from symc.tensors import convert as _convert
 from symc.tensors.public import API as _API
 from symc.tensors.public import PROTOCOLS as _PROTOCOLS
 
 _FAMILIES = (  # imported for what they register
-    _convert, creation, decompositions, differences, dtypes, elementwise, equations, fourier, indexing, joining,
-    linear, manipulation, matrices, measured, missing, padding, polynomials, quantiles, reductions, selection, sorting,
-    statistics, ufuncs, updates,
+    _convert, assembling, creation, decompositions, differences, dtypes, elementwise, equations, fourier, histograms,
+    indexing, joining, linear, manipulation, matrices, measured, missing, padding, polynomials, quantiles, reductions,
+    replacing, selection, sorting, special_matrices, statistics, ufuncs, updates, window_functions,
 )
 for _d in _DTYPES.values():
     globals()[_d.name] = _d

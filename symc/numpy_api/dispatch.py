@@ -49,7 +49,7 @@ def run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[
     package = _package(ufunc)
     shown = f"{package}.{name}" if package else name
     for refused in ("out", "where"):
-        if refused in kwargs and not (refused == "where" and method == "reduce"):
+        if refused in kwargs and not (refused == "where" and method == "reduce" and _has_mask(ufunc)):
             raise SymbolicValueError(
                 f"{shown}({refused}=) is not possible with symbolic values: they never change",
                 values=_rows(inputs),
@@ -86,6 +86,10 @@ def run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[
     raise SymbolicValueError(f"{shown} is not available on symbolic values", values=_rows(inputs), help=hint)
 
 
+def _has_mask(ufunc: np.ufunc) -> bool:
+    return ufunc in REDUCE and "where" in inspect.signature(API[REDUCE[ufunc]]).parameters
+
+
 def _package(ufunc: np.ufunc) -> str:
     """The module of a ufunc, which does not say so itself: "np", "scipy.special" or nowhere that is known."""
     if getattr(np, ufunc.__name__, None) is ufunc:
@@ -120,6 +124,9 @@ def run_function(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     if found is None:
         module = (getattr(func, "__module__", "") or "numpy").replace("numpy", "np")
         name = f"{module}.{func.__name__}"
+        if func.__name__ in API:  # of the same name, and another meaning
+            raise SymbolicValueError(f"{name} changes its argument, which symbolic values never do", values=_rows(args),
+                                     help=f"y = sc.{func.__name__}(...) is the changed value")
         raise SymbolicValueError(
             f"{name} is not available on symbolic values", values=_rows(args), help=_near(func.__name__)
         )

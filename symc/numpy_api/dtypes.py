@@ -39,6 +39,34 @@ def common_type(*arrays: Any) -> Any:
     return np.common_type(*[np.empty((), as_tensor(a).dtype) for a in arrays])
 
 
+def _of_numpy(name: str, doc: str) -> None:
+    """A question that NumPy answers for dtypes and scalar types; tensors ask with their dtype."""
+    function = getattr(np, name)
+
+    def call(*args: Any) -> Any:
+        return function(*[a.dtype if isinstance(a, Tensor) else a for a in args])
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = doc
+    public(*([function] if name == "min_scalar_type" else []))(call)
+
+
+_of_numpy("promote_types", "The dtype that two dtypes are promoted to.")
+_of_numpy("issubdtype", "Whether a dtype is of a kind, or another one, in NumPy's hierarchy of types.")
+_of_numpy("min_scalar_type", "The smallest dtype that holds a number; of an array its dtype.")
+
+
+@public()
+def isscalar(element: Any) -> bool:
+    """Whether something is a Python or NumPy number; a tensor is not, whatever its axes."""
+    return bool(np.isscalar(element))
+
+
+@public()
+def iterable(y: Any) -> bool:
+    """Whether something can be iterated over: a tensor, if its first axis has a known size."""
+    return y.ndim > 0 and isinstance(y.shape[0], int) if isinstance(y, Tensor) else bool(np.iterable(y))
+
+
 @public()
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Whether a dtype is of a kind of the array API, or one of several."""

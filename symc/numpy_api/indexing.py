@@ -411,21 +411,26 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Tensor:
             raise OutOfRangeError(f"take_along_axis: without an axis indices are a vector, not of {i.ndim} axes",
                                   values=rows([t, i]))
         return getitem(ravel(t), i)
+    places = along_axis(t, i, normal_axis(axis, t.ndim, "take_along_axis", t), "take_along_axis")
+    return Tensor(lookup("gather")(t.value, *places, axes=tuple(range(t.ndim))))
+
+
+def along_axis(t: Tensor, indices: Any, axis: int, name: str) -> list[Value]:
+    """The place in every axis of what indices name along one, each in its own line."""
+    i = _index_array(indices, t, name)
     if i.ndim != t.ndim:
-        raise OutOfRangeError(f"take_along_axis: indices have {i.ndim} axes, the value {t.ndim}", values=rows([t, i]))
-    axis = normal_axis(axis, t.ndim, "take_along_axis", t)
+        raise OutOfRangeError(f"{name}: indices have {i.ndim} axes, the value {t.ndim}", values=rows([t, i]))
     shape = tuple(
         n if a != axis and k == 1 else k for a, (k, n) in enumerate(zip(i.value.shape, t.value.shape, strict=True))
     )
     for a, (k, n) in enumerate(zip(shape, t.value.shape, strict=True)):
         if a != axis and n != 1 and known_equal(k, n) is False:
             what = f"axis {a} has size {k} in indices, {n} in the value"
-            raise IndexingError(f"take_along_axis: {what}", values=rows([t, i]))
+            raise IndexingError(f"{name}: {what}", values=rows([t, i]))
     along = stretch(_wrapped(i, t, axis), shape)
     zero = lookup("iota")
-    places = [along if a == axis else zero(shape=shape, axis=a, dtype=DTYPES["i64"]) * (0 if n == 1 else 1)
-              for a, n in enumerate(t.value.shape)]
-    return Tensor(lookup("gather")(t.value, *places, axes=tuple(range(t.ndim))))
+    return [along if a == axis else zero(shape=shape, axis=a, dtype=DTYPES["i64"]) * (0 if n == 1 else 1)
+            for a, n in enumerate(t.value.shape)]
 
 
 @public()

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from symc.errors import InputError, ShapeError
-from symc.ir.dim import floordiv, maximum, minimum
+from symc.ir.dim import floordiv, known_equal, maximum, minimum
 from symc.ir.op import lookup
 from symc.numpy_api.linear import conjugated
 from symc.numpy_api.promotion import check_times, rows, same_dtype
-from symc.tensors.convert import as_tensor
+from symc.tensors.convert import as_tensor, default_complex, default_float, inexact_dtype
 from symc.tensors.public import API, public
 from symc.tensors.sizes import as_size, user_size
 from symc.tensors.tensor import Tensor
@@ -166,3 +166,99 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
     correction = API["where"](API["less"](API["absolute"](d), limit), 0, API["subtract"](wrapped, d))
     steps = API["cumulative_sum"](correction, axis=axis, include_initial=True)
     return API["add"](t, steps)
+
+
+@public(np.poly)
+def poly(seq_of_zeros: Any) -> Tensor:
+    """The polynomial with these roots, or the characteristic polynomial of a matrix.
+
+    Of complex roots its dtype is complex: whether they come in conjugate pairs is data.
+    """
+    t = API["atleast_1d"](seq_of_zeros)
+    if t.ndim == 2 and known_equal(*t.value.shape) is not False and t.value.shape[0] != 0:
+        out = poly(API["linalg.eigvals"](t))
+        return out if t.dtype.kind == "c" else API["real"](out)
+    if t.ndim != 1 or not isinstance(t.shape[0], int):
+        raise ShapeError("poly: roots are a vector of known size, or a square matrix", values=rows([t]))
+    check_times(t.shape[0], "poly: the number of roots")
+    t = t if t.dtype.kind in "fc" else API["astype"](t, default_float())
+    out = API["ones"](1, t.dtype)
+    for k in range(t.shape[0]):
+        shifted = API["multiply"](out, API["getitem"](t, k))
+        out = API["subtract"](API["pad"](out, (0, 1)), API["pad"](shifted, (1, 0)))
+    return out
+
+
+@public(np.roots)
+def roots(p: Any) -> Tensor:
+    """The roots of a polynomial, always complex, as eigenvalues of its companion matrix; the first coefficient is
+    not 0. (NumPy looks for zeros at both ends, which is done here for constants alone.)"""
+    t = API["atleast_1d"](p)
+    if t.ndim != 1:
+        raise ShapeError(f"roots: coefficients are a vector, not of {t.ndim} axes", values=rows([t]))
+    if t.value.op.name == "constant":
+        return API["astype"](as_tensor(np.roots(t.value.attrs["value"].data)), default_complex())
+    if isinstance(t.shape[0], int) and t.shape[0] < 2:
+        return API["zeros"](0, default_complex())
+    return API["linalg.eigvals"](API["linalg.companion"](t))
+
+
+@public(np.polydiv)
+def polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
+    """(quotient, remainder) of two polynomials. The remainder has one coefficient fewer than v (at least one): zeros in
+    front stay, as they are data."""
+    x, y = same_dtype([API["atleast_1d"](u), API["atleast_1d"](v)], "polydiv")
+    x, y = (t if t.dtype.kind in "fc" else API["astype"](t, default_float()) for t in (x, y))
+    n, m = x.shape[0], y.shape[0]
+    if x.ndim != 1 or y.ndim != 1 or not (isinstance(n, int) and isinstance(m, int)):
+        raise ShapeError("polydiv: the numbers of coefficients must be known", values=rows([x, y]))
+    if n < m:
+        return API["zeros"](1, x.dtype), x
+    check_times(n - m + 1, "polydiv: the number of coefficients")
+    scale, quotient = API["divide"](1.0, API["getitem"](y, 0)), []
+    for k in range(n - m + 1):
+        quotient.append(API["multiply"](scale, API["getitem"](x, k)))
+        x = API["subtract"](x, API["pad"](API["multiply"](quotient[-1], y), (k, n - m - k)))
+    return API["stack"](quotient), API["getitem"](x, slice(n - max(m - 1, 1), None))
+
+
+@public(np.polyfit)
+def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None,
+            cov: Any = False) -> Any:
+    """The polynomial of degree ``deg`` with the least sum of squares from y at x, each times its weight w.
+
+    ``full``: also residuals, rank, singular values and rcond; ``cov``: also the covariances of the coefficients.
+    """
+    xs, ys = (API["astype"](t, inexact_dtype(t.dtype)) for t in map(as_tensor, (x, y)))
+    if not isinstance(deg, int | np.integer) or deg < 0:
+        raise InputError(f"polyfit: the degree is a number from 0 up, not {deg!r}",
+                         help="for some powers alone: sc.linalg.lstsq")
+    order, n = int(deg) + 1, xs.shape[0] if xs.ndim else 0
+    if xs.ndim != 1 or ys.ndim not in (1, 2) or known_equal(xs.value.shape[0], ys.value.shape[0]) is False:
+        raise ShapeError("polyfit: x is a vector, y a vector or matrix of as many rows", values=rows([xs, ys]))
+    rcond = n * float(np.finfo(xs.dtype).eps) if rcond is None else rcond
+    left, right = API["vander"](xs, order), ys
+    if w is not None:
+        weights = as_tensor(w)
+        if weights.ndim != 1 or known_equal(weights.value.shape[0], xs.value.shape[0]) is False:
+            raise ShapeError("polyfit: w is a vector, of the length of x", values=rows([xs, weights]))
+        left = API["multiply"](left, API["expand_dims"](weights, 1))
+        right = API["multiply"](ys, weights if ys.ndim == 1 else API["expand_dims"](weights, 1))
+    scale = API["sqrt"](API["sum"](API["square"](left), 0))
+    left = API["divide"](left, scale)
+    c, residuals, rank, s = API["linalg.lstsq"](left, right, rcond)
+    c = API["divide"](c, scale if ys.ndim == 1 else API["expand_dims"](scale, 1))
+    if full:
+        return c, residuals, rank, s, rcond
+    if not cov:
+        return c
+    spread = API["divide"](API["linalg.inv"](API["matmul"](API["transpose"](left), left)), API["outer"](scale, scale))
+    if cov != "unscaled":
+        if isinstance(n, int) and n <= order:
+            raise InputError(f"polyfit: {n} points are too few for covariances of {order} coefficients",
+                             values=rows([xs]), help="cov='unscaled'")
+        factor = API["divide"](residuals, n - order)
+    else:
+        factor = as_tensor(1.0)
+    spread = API["multiply"](spread if ys.ndim == 1 else API["expand_dims"](spread, 2), factor)
+    return c, spread

@@ -66,6 +66,8 @@ def loop_dtypes(ufunc: np.ufunc, tensors: Sequence[Tensor], out: np.dtype | None
         types = _loop_types(ufunc, kinds, out, casting)
     except TypeError as e:
         names = " and ".join(DTYPE_NAMES[t.dtype] for t in tensors)
+        names += f" with casting={casting!r}" if casting != "same_kind" else ""
+        names += "" if out is None else f" with dtype={out}"
         raise DTypeError(
             f"{ufunc.__name__} is not defined for {names}", values=rows(tensors), help=_hint(e, ufunc)
         ) from None

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError
-from symc.ir.op import lookup
 from symc.numpy_api.manipulation import normal_axes
 from symc.numpy_api.promotion import no_out, rows
+from symc.numpy_api.selection import must_hold
 from symc.numpy_api.statistics import aligned_weights
 from symc.tensors.convert import as_tensor
 from symc.tensors.public import API, public
@@ -152,12 +152,6 @@ def _valid(p: Any) -> Any:
         return 0
     inside = API["logical_and"](API["greater_equal"](p, 0), API["less_equal"](p, 1))
     return must_hold(inside, "points q, which lie between 0 and 1")
-
-
-def must_hold(condition: Tensor, of: str) -> Tensor:
-    """0 where a condition holds; elsewhere an error in the call, about an array ``of`` something."""
-    number = API["subtract"](API["astype"](condition, np.int64), 1)
-    return Tensor(lookup("check_index")(number.value, size=1, of=of))
 
 
 def _beside(x: Any, p: Any) -> Any:

@@ -44,6 +44,12 @@ def in_range(index: Any, n: Any, name: str, mode: Any = "raise", help: str | Non
     return Tensor(lookup("check_index")(t.value, size=size))
 
 
+def must_hold(condition: Tensor, of: str) -> Tensor:
+    """0 where a condition holds; elsewhere an error in the call, about an array ``of`` something."""
+    number = API["subtract"](API["astype"](condition, np.int64), 1)
+    return Tensor(lookup("check_index")(number.value, size=1, of=of))
+
+
 @public(np.choose)
 def choose(a: Any, choices: Any, mode: str = "raise") -> Tensor:
     """For each element the choice that a names. Numbers outside are an error, wrap, or take the nearest ("clip")."""

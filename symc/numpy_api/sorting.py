@@ -40,7 +40,10 @@ def _prepared(a: Any, axis: int | None, name: str, order: Any = None) -> tuple[T
 @public(np.sort)
 def sort(a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None,
          descending: bool = False) -> Tensor:
-    """The elements along ``axis`` from least to greatest."""
+    """The elements along ``axis`` from least to greatest; complex ones by real, then imaginary part."""
+    if as_tensor(a).dtype.kind == "c":
+        t = as_tensor(a) if axis is not None else ravel(as_tensor(a))
+        return API["take_along_axis"](t, argsort(a, axis, order=order, descending=descending), -1 if axis is None else axis)
     t, axis = _prepared(a, axis, "sort", order)
     out = Tensor(lookup("sort")(t.value, axis=axis))
     return API["flip"](out, axis) if descending else out
@@ -50,12 +53,25 @@ def sort(a: Any, axis: int | None = -1, kind: str | None = None, order: Any = No
 def argsort(a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None,
             descending: bool = False) -> Tensor:
     """The order of indices that sorts along ``axis``; equals keep their order."""
+    if as_tensor(a).dtype.kind == "c":
+        return _complex_order(as_tensor(a), axis, descending)
     t, axis = _prepared(a, axis, "argsort", order)
     if not descending:
         return Tensor(lookup("argsort")(t.value, axis=axis))
     # sorting what is reversed, and reversing the result, keeps equals in order
     turned = lookup("argsort")(API["flip"](t, axis).value, axis=axis)
     return API["subtract"](t.shape[axis] - 1, API["flip"](Tensor(turned), axis))
+
+
+def _complex_order(t: Tensor, axis: int | None, descending: bool) -> Tensor:
+    """As NumPy: numbers without nan first, then those with a nan in the imaginary part, in the real part, in both."""
+    re, axis = _prepared(API["real"](t), axis, "argsort")
+    im, _ = _prepared(API["imag"](t), None if t.ndim != re.ndim else axis, "argsort")
+    kind = API["add"](API["multiply"](API["isnan"](re), 2), API["isnan"](im))
+    if not descending:
+        return lexsort((im, re, kind), axis)
+    places = lexsort([API["flip"](x, axis) for x in (im, re, kind)], axis)
+    return API["subtract"](t.size if t.ndim != re.ndim else t.shape[axis], 1) - API["flip"](places, axis)
 
 
 @public(np.partition)

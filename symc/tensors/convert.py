@@ -173,7 +173,7 @@ def placed(item: Any, dtype: np.dtype, name: str) -> Value:
 MOST_AXES = 64
 
 
-@public(aliases=("array",))
+@public(aliases=("array", "asanyarray"))
 def asarray(
     obj: Any,
     dtype: Any = None,

@@ -1,0 +1,168 @@
+"""Histograms: how many elements lie between edges, which are given or evenly spaced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from symc.errors import InputError, ShapeError
+from symc.ir.dim import known_equal
+from symc.numpy_api.promotion import common_dtype, rows
+from symc.numpy_api.selection import must_hold
+from symc.tensors.convert import as_tensor
+from symc.tensors.public import API, public
+from symc.tensors.sizes import as_size, user_size
+from symc.tensors.tensor import Tensor
+
+
+def _ends(t: Tensor, limits: Any, name: str) -> tuple[Any, Any]:
+    """The first and last edge: those given, or the least and greatest element."""
+    if limits is not None:
+        low, high = limits
+        if not isinstance(low, Tensor) and not isinstance(high, Tensor):
+            if not (np.isfinite(low) and np.isfinite(high)) or low > high:
+                raise InputError(f"{name}: a range goes from a number to a greater one, not from {low} to {high}")
+            return (low - 0.5, high + 0.5) if low == high else (low, high)
+    elif known_equal(t.value.type.size, 0) is True:
+        return 0, 1
+    else:
+        low, high = API["min"](t), API["max"](t)
+    point = API["equal"](low, high)
+    return API["where"](point, low - 0.5, low), API["where"](point, high + 0.5, high)
+
+
+def _count(bins: Any, name: str) -> Any:
+    """The number of bins, or None where edges are given."""
+    if isinstance(bins, str):
+        raise InputError(f"{name}: bins={bins!r} is a number that depends on data", help="give a number, or edges")
+    if API["ndim"](bins):
+        return None
+    count = as_size(bins, f"{name}: the number of bins")
+    if isinstance(count, int) and count < 1:
+        raise InputError(f"{name}: {count} bins; at least one is needed")
+    return count
+
+
+def _edges(t: Tensor, bins: Any, limits: Any, name: str, whole: bool = False) -> tuple[Tensor, Tensor]:
+    """The edges of the bins, and 0, or an error in the call where they are not finite. ``whole``: integers stay."""
+    count = _count(bins, name)
+    if count is None:
+        edges = as_tensor(bins)
+        if edges.ndim != 1:
+            raise ShapeError(f"{name}: edges are a vector, not of {edges.ndim} axes", values=rows([edges]))
+        data = edges.value.attrs["value"].data if edges.value.op.name == "constant" else np.zeros(0)
+        if (data[1:] < data[:-1]).any():
+            raise InputError(f"{name}: edges do not increase", values=rows([edges]))
+        return edges, as_tensor(0)
+    low, high = _ends(t, limits, name)
+    dtype = common_dtype([as_tensor(low), as_tensor(high), t])
+    dtype = common_dtype([as_tensor(low), as_tensor(high), t, as_tensor(np.float64(0))]) if dtype.kind in "biu" else dtype
+    edges = API["linspace"](low, high, user_size(count + 1), dtype=dtype)
+    finite = API["isfinite"](API["add"](API["getitem"](edges, 0), API["getitem"](edges, -1)))
+    return edges, must_hold(finite, f"{name}: finite edges")
+
+
+def _places(t: Tensor, edges: Tensor) -> Tensor:
+    """The bin of each element, from 1 on: 0 below all, the number of edges above. The last edge belongs to its bin."""
+    place = API["searchsorted"](edges, t, "right")
+    return API["subtract"](place, API["astype"](API["equal"](t, API["getitem"](edges, -1)), place.dtype))
+
+
+def _weights_of(weights: Any, t: Tensor, name: str) -> Tensor | None:
+    if weights is None:
+        return None
+    w = as_tensor(weights)
+    if w.ndim != t.ndim or any(known_equal(n, m) is False for n, m in zip(w.value.shape, t.value.shape, strict=True)):
+        raise ShapeError(f"{name}: weights have the shape of the value", values=rows([t, w]))
+    return API["ravel"](w)
+
+
+def _numbers(a: Any) -> Tensor:
+    t = as_tensor(a)
+    return API["astype"](t, np.uint8) if t.dtype.kind == "b" else t
+
+
+@public(np.histogram_bin_edges)
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Tensor:
+    """The edges of the bins of ``histogram``; not by rules such as "auto", whose number of bins is data."""
+    t = _numbers(a)
+    _weights_of(weights, t, "histogram_bin_edges")
+    edges, fine = _edges(t, bins, range, "histogram_bin_edges")
+    return API["add"](edges, API["astype"](fine, edges.dtype)) if _count(bins, "") is not None else edges
+
+
+@public(np.histogram)
+def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> tuple[Tensor, Tensor]:
+    """(counts, edges): how many elements lie in each of so many bins, or between edges; the sum of their weights.
+
+    ``density``: divided by the widths of the bins, and by the sum. Rules such as "auto" are not available.
+    """
+    t = _numbers(a)
+    w = _weights_of(weights, t, "histogram")
+    t = API["ravel"](t)
+    edges, fine = _edges(t, bins, range, "histogram")
+    number = edges.shape[0]
+    ones = API["ones"](t.shape, np.int64) if w is None else w
+    counts = API["zeros"](number + 1, ones.dtype).at[API["add"](_places(t, edges), fine)].add(ones)
+    counts = API["getitem"](counts, slice(1, number))
+    if not density:
+        return counts, edges
+    widths = API["astype"](API["diff"](edges), np.float64)
+    return API["divide"](API["divide"](counts, widths), API["sum"](counts)), edges
+
+
+@public(np.histogramdd)
+def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = None,
+                weights: Any = None) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """(counts, edges) for points: rows of a matrix, or one vector for each coordinate. ``bins`` for all, or for each."""
+    points = list(sample) if isinstance(sample, list | tuple) else None
+    if points is None:
+        t = as_tensor(sample)
+        t = API["transpose"](API["atleast_2d"](t)) if t.ndim < 2 else t
+        if t.ndim != 2 or not isinstance(t.shape[1], int):
+            raise ShapeError("histogramdd: points are rows of a matrix with a known number of columns",
+                             values=rows([t]))
+        points = [API["getitem"](t, (slice(None), k)) for k in np.arange(t.shape[1])]
+    points = [_numbers(p) for p in points]
+    each = list(bins) if isinstance(bins, Sequence) and not isinstance(bins, str) or API["ndim"](bins) else None
+    if each is not None and len(each) != len(points):
+        raise InputError(f"histogramdd: {len(each)} numbers of bins for {len(points)} coordinates")
+    limits = [None] * len(points) if range is None else list(range)
+    if len(limits) != len(points):
+        raise InputError(f"histogramdd: {len(limits)} ranges for {len(points)} coordinates")
+    w = _weights_of(weights, points[0], "histogramdd")
+    place: Any = as_tensor(0)
+    edges, sizes = [], []
+    for p, b, limit in zip(points, [bins] * len(points) if each is None else each, limits, strict=True):
+        found, fine = _edges(p, b, limit, "histogramdd")
+        place = API["add"](API["multiply"](place, found.shape[0] + 1), API["add"](_places(p, found), fine))
+        edges.append(found)
+        sizes.append(found.shape[0] + 1)
+    ones = API["ones"](points[0].shape, np.float64) if w is None else API["astype"](w, np.float64)
+    total: Any = 1
+    for n in sizes:
+        total = total * n
+    counts = API["reshape"](API["zeros"](total, np.float64).at[place].add(ones), tuple(sizes))
+    counts = API["getitem"](counts, tuple(slice(1, n - 1) for n in sizes))
+    if density:
+        whole = API["sum"](counts)
+        for k, found in enumerate(edges):
+            shape = (1,) * k + (-1,) + (1,) * (len(edges) - 1 - k)
+            counts = API["divide"](counts, API["reshape"](API["diff"](found), shape))
+        counts = API["divide"](counts, whole)
+    return counts, tuple(edges)
+
+
+@public(np.histogram2d)
+def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None,
+                weights: Any = None) -> tuple[Tensor, Tensor, Tensor]:
+    """(counts, edges of x, edges of y) for the points (x, y). ``bins``: one for both, or a pair."""
+    a, b = as_tensor(x), as_tensor(y)
+    if known_equal(a.value.type.size, b.value.type.size) is False:
+        raise ShapeError("histogram2d: x and y have different lengths", values=rows([a, b]))
+    if API["ndim"](bins) if not isinstance(bins, list | tuple) else len(bins) != 2:
+        bins = [bins, bins] if isinstance(bins, list | tuple) or as_tensor(bins).shape[0] != 2 else list(as_tensor(bins))
+    counts, (first, second) = histogramdd([a, b], bins, range, density, weights)
+    return counts, first, second

@@ -1,0 +1,106 @@
+"""Matrices with a pattern, and what is solved or approximated by a factorization, as in ``scipy.linalg``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from symc.errors import InputError, ShapeError
+from symc.ir.dim import known_equal
+from symc.numpy_api.decompositions import svd
+from symc.numpy_api.equations import pinv, solve
+from symc.numpy_api.matrices import eps, linalg, longest, square
+from symc.numpy_api.promotion import common_dtype, rows
+from symc.tensors.convert import as_tensor, inexact_dtype
+from symc.tensors.public import API
+from symc.tensors.tensor import Tensor
+
+
+def _places(m: Any, n: Any) -> tuple[Tensor, Tensor]:
+    """Rows and columns, as a grid."""
+    return API["expand_dims"](API["arange"](m), 1), API["arange"](n)
+
+
+@linalg()
+def circulant(c: Any) -> Tensor:
+    """The matrix whose columns are c, each one place further around than the one before."""
+    t = API["atleast_1d"](c)
+    i, j = _places(t.shape[-1], t.shape[-1])
+    return API["take"](t, API["remainder"](i - j, t.shape[-1]), -1)
+
+
+@linalg()
+def hankel(c: Any, r: Any = None) -> Tensor:
+    """The matrix whose elements depend on row plus column: first column c, last row r (zeros)."""
+    down = API["ravel"](c)
+    right = API["zeros_like"](down) if r is None else API["ravel"](r)
+    line = API["concatenate"]([down, API["getitem"](right, slice(1, None))])
+    i, j = _places(down.shape[0], right.shape[0])
+    return API["getitem"](line, i + j)
+
+
+@linalg()
+def companion(a: Any) -> Tensor:
+    """The matrix whose eigenvalues are the roots of a polynomial, whose first coefficient is not 0."""
+    t = API["atleast_1d"](a)
+    if t.ndim != 1 or isinstance(t.shape[0], int) and t.shape[0] < 2:
+        raise ShapeError("companion: at least two coefficients are needed", values=rows([t]))
+    t = API["astype"](t, inexact_dtype(t.dtype))
+    first = API["divide"](API["negative"](API["getitem"](t, slice(1, None))), API["getitem"](t, 0))
+    i, j = _places(t.shape[0] - 1, t.shape[0] - 1)
+    below = API["astype"](API["equal"](i, j + 1), t.dtype)
+    return API["where"](API["equal"](i, 0), first, below)
+
+
+@linalg()
+def hilbert(n: Any) -> Tensor:
+    """The matrix of 1 / (i + j + 1)."""
+    i, j = _places(n, n)
+    return API["divide"](1.0, i + j + 1)
+
+
+@linalg()
+def solve_banded(l_and_u: tuple[int, int], ab: Any, b: Any) -> Tensor:
+    """The x of a @ x = b, where row u + i - j of ``ab`` holds a[i, j] for the l diagonals below and u above the main one.
+
+    The matrix is filled with zeros and solved as any other.
+    """
+    low, high = l_and_u
+    t = as_tensor(ab)
+    if t.ndim != 2 or known_equal(t.value.shape[0], low + high + 1) is False:
+        raise ShapeError(f"solve_banded: {low} and {high} diagonals are rows of {low + high + 1}", values=rows([t]))
+    i, j = _places(t.shape[1], t.shape[1])
+    row = high + i - j
+    inside = API["logical_and"](API["greater_equal"](row, 0), API["less_equal"](row, low + high))
+    band = API["getitem"](t, (API["clip"](row, 0, low + high), API["broadcast_to"](j, row.shape)))
+    return solve(API["where"](inside, band, API["zeros"]((), t.dtype)), b)
+
+
+@linalg()
+def polar(a: Any, side: str = "right") -> tuple[Tensor, Tensor]:
+    """(u, p) with a = u @ p, or p @ u for side "left": u has orthonormal rows or columns, p is positive semidefinite."""
+    if side not in ("left", "right"):
+        raise InputError(f"polar: side is 'left' or 'right', not {side!r}")
+    left, s, right = svd(a, full_matrices=False)
+    factor = right if side == "right" else API["conjugate"](left.mT)
+    return API["matmul"](left, right), API["matmul"](API["conjugate"](factor.mT) * API["expand_dims"](s, -2), factor)
+
+
+@linalg()
+def pinvh(a: Any, rtol: Any = None) -> Tensor:
+    """The pseudoinverse of a hermitian matrix."""
+    t = square(a, "pinvh")
+    return pinv(t, hermitian=True, rtol=longest(t) * eps(t) if rtol is None else rtol)
+
+
+@linalg()
+def orthogonal_procrustes(A: Any, B: Any) -> tuple[Tensor, Tensor]:
+    """(R, scale): the orthogonal R for which |A @ R - B| is least, and the sum of singular values of A^H @ B."""
+    x, y = as_tensor(A), as_tensor(B)
+    if x.ndim != 2 or y.ndim != 2:
+        raise ShapeError("orthogonal_procrustes: two matrices are needed", values=rows([x, y]))
+    dtype = common_dtype([x, y, as_tensor(np.float32(0))])
+    x, y = API["astype"](x, dtype), API["astype"](y, dtype)
+    u, s, vh = svd(API["matmul"](API["conjugate"](x.mT), y))
+    return API["matmul"](u, vh), API["sum"](s, -1)
