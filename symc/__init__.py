@@ -15,6 +15,8 @@ from types import ModuleType as _Module
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
+import numpy as _np
+
 from symc import ir, numpy_api
 from symc.errors import (
     AssertError,
@@ -45,10 +47,12 @@ from symc.numpy_api import bool
 from symc.tensors.convert import default_float, set_default_float
 from symc.tensors.deferred import Deferred
 from symc.tensors.inputs import Constant, Variable, input, matrix, scalar, tensor3, tensor4, vector
+from symc.tensors.public import DISPATCH as _DISPATCH
 from symc.tensors.state import SharedVariable, shared
 from symc.tensors.tensor import Tensor
 
 __version__ = "0.1.0"
+_DISPATCH[_np.apply_along_axis] = lambda *args, **kwargs: _sys.modules[__name__].apply_along_axis(*args, **kwargs)
 
 #: Names that are imported when they are first asked for, by the module that has them. ``a=b``: it is called b there.
 _LATER = {
@@ -78,7 +82,7 @@ _LATER = {
     "driver.save": "load",
     "special": "digamma erf erfc erfinv gammaln",
     "transforms.taps": "taps",
-    "transforms.vmap": "vmap",
+    "transforms.vmap": "apply_along_axis vmap",
 }
 _WHERE = {
     name: (f"{__name__}.{module}", there or name)
@@ -140,7 +144,7 @@ if TYPE_CHECKING:
     from symc.transforms.implicit import custom_fixed_point, custom_root
     from symc.transforms.jacobians import hessian, jacobian
     from symc.transforms.taps import taps
-    from symc.transforms.vmap import vmap
+    from symc.transforms.vmap import apply_along_axis, vmap
 else:
     for _name in _WHERE:
         globals().pop(_name, None)  # NumPy's diff, and packages called like a function

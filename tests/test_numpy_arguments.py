@@ -22,6 +22,8 @@ KNOWN = {
     "interp": "value: where a point is nan", "nanstd": "value: NumPy's differences have the dtype of the operand",
     "linalg.eig": "dtype: always complex",
     "linalg.eigvals": "dtype: always complex",
+    "roots": "dtype: always complex; shape: no zeros are looked for", "poly": "dtype: complex where roots are",
+    "polydiv": "shape: as polymul",
     "linalg.lstsq": "dtype, shape: the rank is int64; residuals have a shape that does not depend on data",
     "linalg.tensorsolve": "shape: of no axes",
     "polymul": "shape, value: zeros in front stay, as they are data",

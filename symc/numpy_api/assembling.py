@@ -77,7 +77,7 @@ def sort_complex(a: Any) -> Tensor:
 
 
 @public(np.trim_zeros)
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
+def trim_zeros(filt: Any, trim: Any = "fb", axis: Any = None) -> Tensor:
     """Constants without the zeros at the front ("f") and back ("b")."""
     t = as_tensor(filt)
     if t.value.op.name != "constant":
@@ -95,7 +95,10 @@ def einsum_path(*operands: Any, optimize: Any = "greedy") -> tuple[list[Any], st
         if not all(isinstance(n, int) for n in x.shape):
             raise ShapeError("einsum_path: sizes must be known", values=rows([x]))
         return np.broadcast_to(np.zeros((), x.dtype), x.shape)
-    return np.einsum_path(*map(shaped, operands), optimize=optimize)
+    try:
+        return np.einsum_path(*map(shaped, operands), optimize=optimize)
+    except ValueError as e:
+        raise ShapeError(f"einsum_path: {e}") from None
 
 
 @public()

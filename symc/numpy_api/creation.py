@@ -209,7 +209,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     last = endpoint and not (isinstance(num, int) and num == 1)
     out = API["where"](API["equal"](k, as_tensor(num) - 1), b, out) if last else out
     out = out if dtype is None else API["astype"](out, dtype)
-    return API["moveaxis"](out, 0, normal_axis(axis, out.ndim, "geomspace")) if axis else out
+    return API["moveaxis"](out, 0, normal_axis(axis, out.ndim, "geomspace")) if axis != 0 else out
 
 
 @public(np.logspace)

@@ -12,6 +12,7 @@ import numpy as np
 
 from symc import special
 from symc.errors import SymbolicValueError
+from symc.numpy_api.absent import ABSENT
 from symc.numpy_api.fourier import PREFIX
 from symc.numpy_api.promotion import no_out
 from symc.numpy_api.ufuncs import UFUNCS
@@ -128,7 +129,8 @@ def run_function(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
             raise SymbolicValueError(f"{name} changes its argument, which symbolic values never do", values=_rows(args),
                                      help=f"y = sc.{func.__name__}(...) is the changed value")
         raise SymbolicValueError(
-            f"{name} is not available on symbolic values", values=_rows(args), help=_near(func.__name__)
+            f"{name} is not available on symbolic values", values=_rows(args),
+            help=ABSENT.get(func.__name__) or _near(func.__name__),
         )
     if kwargs.get("out") is not None:
         raise SymbolicValueError(

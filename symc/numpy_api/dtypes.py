@@ -47,12 +47,17 @@ def _of_numpy(name: str, doc: str) -> None:
         return function(*[a.dtype if isinstance(a, Tensor) else a for a in args])
     call.__name__ = call.__qualname__ = name
     call.__doc__ = doc
-    public(*([function] if name == "min_scalar_type" else []))(call)
+    public()(call)
 
 
 _of_numpy("promote_types", "The dtype that two dtypes are promoted to.")
 _of_numpy("issubdtype", "Whether a dtype is of a kind, or another one, in NumPy's hierarchy of types.")
-_of_numpy("min_scalar_type", "The smallest dtype that holds a number; of an array its dtype.")
+
+
+@public(np.min_scalar_type)
+def min_scalar_type(a: Any) -> np.dtype:
+    """The smallest dtype that holds a number; of a tensor its dtype, as its numbers are not known."""
+    return a.dtype if isinstance(a, Tensor) else np.min_scalar_type(a)
 
 
 @public()

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import InputError, ShapeError
+from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import known_equal
-from symc.numpy_api.promotion import common_dtype, rows
+from symc.numpy_api.promotion import common_dtype, rows, same_dtype
 from symc.numpy_api.selection import must_hold
-from symc.tensors.convert import as_tensor
+from symc.tensors.convert import as_tensor, inexact_dtype
 from symc.tensors.public import API, public
 from symc.tensors.sizes import as_size, user_size
 from symc.tensors.tensor import Tensor
@@ -57,8 +57,7 @@ def _edges(t: Tensor, bins: Any, limits: Any, name: str, whole: bool = False) ->
             raise InputError(f"{name}: edges do not increase", values=rows([edges]))
         return edges, as_tensor(0)
     low, high = _ends(t, limits, name)
-    dtype = common_dtype([as_tensor(low), as_tensor(high), t])
-    dtype = common_dtype([as_tensor(low), as_tensor(high), t, as_tensor(np.float64(0))]) if dtype.kind in "biu" else dtype
+    dtype = inexact_dtype(common_dtype([as_tensor(low), as_tensor(high), t]))
     edges = API["linspace"](low, high, user_size(count + 1), dtype=dtype)
     finite = API["isfinite"](API["add"](API["getitem"](edges, 0), API["getitem"](edges, -1)))
     return edges, must_hold(finite, f"{name}: finite edges")
@@ -81,6 +80,8 @@ def _weights_of(weights: Any, t: Tensor, name: str) -> Tensor | None:
 
 def _numbers(a: Any) -> Tensor:
     t = as_tensor(a)
+    if t.dtype.kind == "c":
+        raise DTypeError("a histogram is not defined for complex numbers", values=rows([t]))
     return API["astype"](t, np.uint8) if t.dtype.kind == "b" else t
 
 
@@ -94,7 +95,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 
 
 @public(np.histogram)
-def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> tuple[Tensor, Tensor]:
+def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None,
+              weights: Any = None) -> tuple[Tensor, Tensor]:
     """(counts, edges): how many elements lie in each of so many bins, or between edges; the sum of their weights.
 
     ``density``: divided by the widths of the bins, and by the sum. Rules such as "auto" are not available.
@@ -116,7 +118,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
 @public(np.histogramdd)
 def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = None,
                 weights: Any = None) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """(counts, edges) for points: rows of a matrix, or one vector for each coordinate. ``bins`` for all, or for each."""
+    """(counts, edges) for points, which are rows of a matrix or one vector for each coordinate; ``bins`` as well."""
     points = list(sample) if isinstance(sample, list | tuple) else None
     if points is None:
         t = as_tensor(sample)
@@ -125,7 +127,9 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = N
             raise ShapeError("histogramdd: points are rows of a matrix with a known number of columns",
                              values=rows([t]))
         points = [API["getitem"](t, (slice(None), k)) for k in np.arange(t.shape[1])]
-    points = [_numbers(p) for p in points]
+    points = same_dtype([_numbers(p) for p in points], "histogramdd")
+    if any(p.ndim != 1 for p in points):
+        raise ShapeError("histogramdd: the coordinates of points are vectors", values=rows(points))
     each = list(bins) if isinstance(bins, Sequence) and not isinstance(bins, str) or API["ndim"](bins) else None
     if each is not None and len(each) != len(points):
         raise InputError(f"histogramdd: {len(each)} numbers of bins for {len(points)} coordinates")
@@ -163,6 +167,7 @@ def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any 
     if known_equal(a.value.type.size, b.value.type.size) is False:
         raise ShapeError("histogram2d: x and y have different lengths", values=rows([a, b]))
     if API["ndim"](bins) if not isinstance(bins, list | tuple) else len(bins) != 2:
-        bins = [bins, bins] if isinstance(bins, list | tuple) or as_tensor(bins).shape[0] != 2 else list(as_tensor(bins))
+        bins = [bins, bins] if isinstance(bins,
+            list | tuple) or as_tensor(bins).shape[0] != 2 else list(as_tensor(bins))
     counts, (first, second) = histogramdd([a, b], bins, range, density, weights)
     return counts, first, second

@@ -51,8 +51,10 @@ def _pairs(given: Any, ndim: int, name: str) -> list[tuple[Any, Any]]:
 @public(np.pad)
 def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = None, end_values: Any = None,
         stat_length: Any = None, reflect_type: str | None = None) -> Tensor:
-    """The value with more elements around it. ``mode``: constant, edge, reflect, symmetric, wrap, linear_ramp, maximum,
-    minimum, mean, median or empty (zeros). ``pad_width`` may be a dict by axis."""
+    """The value with more elements around it, by any of NumPy's modes but functions.
+
+    ``mode``: constant, edge, reflect, symmetric, wrap, linear_ramp, maximum, minimum, mean, median or empty (zeros).
+    """
     t = as_tensor(array)
     widths = [(as_size(a, "pad: a width"), as_size(b, "pad: a width")) for a, b in _widths(pad_width, t)]
     if any(isinstance(w, int) and w < 0 for pair in widths for w in pair):
@@ -70,7 +72,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: 
         raise ShapeError(f"pad: reflect_type is 'even' or 'odd', not {reflect_type!r}", values=rows([t]))
     if mode in ("constant", "empty"):
         return _pad_constant(t, widths, 0 if constant_values is None else constant_values)
-    more = given[MODES[mode]] if MODES[mode] else None
+    more: Any = given[MODES[mode]] if MODES[mode] else None
     if mode == "linear_ramp":
         more = _pairs(0 if more is None else more, t.ndim, "pad")
     elif mode in STATISTICS:

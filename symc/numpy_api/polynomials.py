@@ -181,7 +181,7 @@ def poly(seq_of_zeros: Any) -> Tensor:
     if t.ndim != 1 or not isinstance(t.shape[0], int):
         raise ShapeError("poly: roots are a vector of known size, or a square matrix", values=rows([t]))
     check_times(t.shape[0], "poly: the number of roots")
-    t = t if t.dtype.kind in "fc" else API["astype"](t, default_float())
+    t = t if t.dtype.kind in "fc" and t.dtype.itemsize > 2 else API["astype"](t, default_float())
     out = API["ones"](1, t.dtype)
     for k in range(t.shape[0]):
         shifted = API["multiply"](out, API["getitem"](t, k))
@@ -191,8 +191,10 @@ def poly(seq_of_zeros: Any) -> Tensor:
 
 @public(np.roots)
 def roots(p: Any) -> Tensor:
-    """The roots of a polynomial, always complex, as eigenvalues of its companion matrix; the first coefficient is
-    not 0. (NumPy looks for zeros at both ends, which is done here for constants alone.)"""
+    """The roots of a polynomial, always complex, as eigenvalues of its companion matrix.
+
+    The first coefficient is not 0. (NumPy looks for zeros at both ends, which is done here for constants alone.)
+    """
     t = API["atleast_1d"](p)
     if t.ndim != 1:
         raise ShapeError(f"roots: coefficients are a vector, not of {t.ndim} axes", values=rows([t]))
@@ -205,10 +207,12 @@ def roots(p: Any) -> Tensor:
 
 @public(np.polydiv)
 def polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
-    """(quotient, remainder) of two polynomials. The remainder has one coefficient fewer than v (at least one): zeros in
-    front stay, as they are data."""
-    x, y = same_dtype([API["atleast_1d"](u), API["atleast_1d"](v)], "polydiv")
-    x, y = (t if t.dtype.kind in "fc" else API["astype"](t, default_float()) for t in (x, y))
+    """(quotient, remainder) of two polynomials.
+
+    The remainder has one coefficient fewer than v, at least one: zeros in front stay, as they are data.
+    """
+    given = [API["atleast_1d"](t) for t in (u, v)]
+    x, y = same_dtype([API["astype"](t, inexact_dtype(t.dtype)) for t in given], "polydiv")
     n, m = x.shape[0], y.shape[0]
     if x.ndim != 1 or y.ndim != 1 or not (isinstance(n, int) and isinstance(m, int)):
         raise ShapeError("polydiv: the numbers of coefficients must be known", values=rows([x, y]))

@@ -39,7 +39,7 @@ def _result_type(kinds: tuple[Kind, ...]) -> np.dtype:
 def _loop_types(ufunc: np.ufunc, kinds: tuple[Kind, ...], out: np.dtype | None,
                 casting: Any = "same_kind") -> tuple[np.dtype, ...]:
     request = (*kinds, *[None] * ufunc.nout)
-    how = {} if out is None else {"signature": (*[None] * ufunc.nin, *[out] * ufunc.nout)}
+    how: Any = {} if out is None else {"signature": (*[None] * ufunc.nin, *[out] * ufunc.nout)}
     return tuple(as_dtype(d) for d in ufunc.resolve_dtypes(request, casting=casting, **how))
 
 

@@ -80,8 +80,9 @@ def _points(q: Any, top: int, name: str) -> tuple[Any, bool]:
         q = q.value.attrs["value"].data
     if isinstance(q, Tensor) or isinstance(q, list | tuple) and any(isinstance(i, Tensor) for i in q):
         t = as_tensor(q)
-        if t.dtype.kind not in "iuf":
+        if t.dtype.kind == "c":
             raise DTypeError(f"{name}: points are real numbers, not {t.dtype}", values=rows([t]))
+        t = API["astype"](t, np.int64) if t.dtype.kind == "b" else t
         return (t if top == 1 else API["divide"](t, float(top))), False
     points = np.asarray(q) if top == 1 else np.true_divide(q, top)
     if points.size and not (points.min() >= 0 and points.max() <= 1):
@@ -231,7 +232,7 @@ def _between(element: Callable[[Any], Tensor], place: Any, n: Any, method: str, 
         if method == "averaged_inverted_cdf":
             part = np.where(part == 0, np.float64(0.5), np.float64(1))
         part = np.where((place >= 0) & (place < n - 1), part, 0.0)
-        x, y = element(low) * 1.0, element(low + (part != 0)) * 1.0
+        x, y = (element(k) * (1.0 if weak else 1) for k in (low, low + (part != 0)))
         part = part.astype(x.dtype) if weak else part
         return np.where(part == 0, x, np.where(part == 1, y, x * (1 - part) + y * part))
     if method == "averaged_inverted_cdf":

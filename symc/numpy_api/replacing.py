@@ -18,8 +18,11 @@ from symc.tensors.public import API, public
 from symc.tensors.tensor import Tensor
 
 
-def _cycled(values: Any, t: Tensor, places: Any, name: str) -> Tensor:
+def _cycled(values: Any, t: Tensor, places: Any, name: str, casting: str = "unsafe") -> Tensor:
     """Element ``places`` of values that repeat, in the dtype of ``t``."""
+    given = as_tensor(values)
+    if casting != "unsafe" and not given.weak:
+        within(given, t.dtype, casting, name)
     v = API["ravel"](Tensor(placed(values, t.dtype, name)))
     return v if v.value.shape == (1,) else API["take"](v, API["remainder"](places, v.shape[0]))
 
@@ -49,7 +52,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> Tensor:
 def putmask(a: Any, mask: Any, values: Any) -> Tensor:
     """The value with ``values``, repeated as needed, where a mask holds: each element takes that of its own place."""
     t = as_tensor(a)
-    new = _cycled(values, t, API["reshape"](API["arange"](t.size), t.shape), "putmask")
+    new = _cycled(values, t, API["reshape"](API["arange"](t.size), t.shape), "putmask", "safe")
     return API["where"](API["reshape"](mask, t.shape), new, t)
 
 
@@ -59,7 +62,7 @@ def place(arr: Any, mask: Any, vals: Any) -> Tensor:
     t = as_tensor(arr)
     hit = API["not_equal"](API["ravel"](mask), 0)
     order = API["reshape"](API["subtract"](API["cumsum"](hit), 1), t.shape)
-    return API["where"](API["reshape"](hit, t.shape), _cycled(vals, t, order, "place"), t)
+    return API["where"](API["reshape"](hit, t.shape), _cycled(vals, t, order, "place", "safe"), t)
 
 
 @public()
@@ -73,7 +76,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 
 @public()
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> Tensor:
-    """The value with ``val``, repeated as needed, on its main diagonal; ``wrap``: on again below that of a tall matrix."""
+    """The value with ``val``, repeated as needed, on its main diagonal; ``wrap``: on again below, in a tall matrix."""
     t = as_tensor(a)
     if t.ndim < 2:
         raise ShapeError(f"fill_diagonal: at least two axes are needed, there are {t.ndim}", values=rows([t]))

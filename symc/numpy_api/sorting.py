@@ -43,7 +43,8 @@ def sort(a: Any, axis: int | None = -1, kind: str | None = None, order: Any = No
     """The elements along ``axis`` from least to greatest; complex ones by real, then imaginary part."""
     if as_tensor(a).dtype.kind == "c":
         t = as_tensor(a) if axis is not None else ravel(as_tensor(a))
-        return API["take_along_axis"](t, argsort(a, axis, order=order, descending=descending), -1 if axis is None else axis)
+        return API["take_along_axis"](t, argsort(a, axis, order=order, descending=descending), -1
+            if axis is None else axis)
     t, axis = _prepared(a, axis, "sort", order)
     out = Tensor(lookup("sort")(t.value, axis=axis))
     return API["flip"](out, axis) if descending else out

@@ -62,9 +62,9 @@ def hilbert(n: Any) -> Tensor:
 
 @linalg()
 def solve_banded(l_and_u: tuple[int, int], ab: Any, b: Any) -> Tensor:
-    """The x of a @ x = b, where row u + i - j of ``ab`` holds a[i, j] for the l diagonals below and u above the main one.
+    """The x of a @ x = b, where row u + i - j of ``ab`` holds a[i, j].
 
-    The matrix is filled with zeros and solved as any other.
+    There are l diagonals below the main one and u above. The matrix is filled with zeros and solved as any other.
     """
     low, high = l_and_u
     t = as_tensor(ab)
@@ -79,7 +79,7 @@ def solve_banded(l_and_u: tuple[int, int], ab: Any, b: Any) -> Tensor:
 
 @linalg()
 def polar(a: Any, side: str = "right") -> tuple[Tensor, Tensor]:
-    """(u, p) with a = u @ p, or p @ u for side "left": u has orthonormal rows or columns, p is positive semidefinite."""
+    """(u, p) with a = u @ p, or p @ u for side "left": u with orthonormal rows or columns, p positive semidefinite."""
     if side not in ("left", "right"):
         raise InputError(f"polar: side is 'left' or 'right', not {side!r}")
     left, s, right = svd(a, full_matrices=False)

@@ -78,6 +78,8 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: in
         raise InputError(f"cov: ddof is a whole number, not {ddof}")
     x = API["atleast_2d"](m)
     x = x if rowvar or as_tensor(m).ndim < 2 else API["transpose"](x)
+    if known_equal(x.value.shape[0], 0) is True:  # no variables: NumPy does not look further
+        return API["zeros"]((0, 0), dtype)
     if y is not None:
         other = API["atleast_2d"](y)
         x = API["concatenate"]([x, other if rowvar or as_tensor(y).ndim < 2 else API["transpose"](other)])

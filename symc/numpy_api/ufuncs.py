@@ -213,6 +213,13 @@ def _bit_count(x: Value) -> Value:
     return convert(word, DTYPES["u8"])
 
 
+def _lcm(x: Value, y: Value) -> Value:
+    if x.dtype.kind == "i":  # the magnitude of the least integer is unsigned
+        d = np.dtype(f"u{x.dtype.itemsize}")
+        return convert(_lcm(convert(lookup("abs")(x), d), convert(lookup("abs")(y), d)), x.dtype)
+    return lookup("mul")(lookup("floordiv")(x, lookup("gcd")(x, y)), y)  # 0 // 0 is 0
+
+
 def _divmod(x: Value, y: Value) -> tuple[Value, Value]:
     return lookup("floordiv")(x, y), lookup("mod")(x, y)
 
@@ -313,6 +320,8 @@ UFUNCS: dict[np.ufunc, Build] = {
     np.bitwise_or: op("or"),
     np.bitwise_xor: op("xor"),
     np.invert: op("not"),
+    np.gcd: op("gcd"),
+    np.lcm: _lcm,
     np.left_shift: op("shl"),
     np.right_shift: op("shr"),
     np.bitwise_count: _bit_count,

@@ -52,6 +52,7 @@ def blackman(M: Any) -> Tensor:
 def kaiser(M: Any, beta: Any) -> Tensor:
     """A Bessel function of half a circle; ``beta`` says how narrow."""
     t = _from_middle(M, "kaiser")
+    beta = API["multiply"](beta, API["ones"](()))
     return API["divide"](i0(API["multiply"](beta, API["sqrt"](1 - API["square"](t)))), i0(beta))
 
 

@@ -19,6 +19,7 @@ from symc.ir.ops.shape import ensure_shape, transpose
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
 from symc.ir.value import Value, first_line, fresh_input
+from symc.numpy_api.manipulation import normal_axis
 from symc.tensors.callsite import caller, user_code
 from symc.tensors.convert import as_tensor
 from symc.tensors.deferred import contains_deferred
@@ -49,6 +50,19 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
 
 
 API["vmap"] = vmap
+
+
+@located
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """``func1d`` of every line along ``axis``, which the axes of its results replace; of all at once, as ``vmap``."""
+    t = as_tensor(arr)
+    at = normal_axis(axis, t.ndim, "apply_along_axis", t)
+    one: Callable[[Any], Any] = lambda line: as_tensor(func1d(line, *args, **kwargs))
+    for _ in range(t.ndim - 1):
+        one = vmap(one)
+    lines = one(API["moveaxis"](t, at, -1))
+    more = lines.ndim - (t.ndim - 1)
+    return API["moveaxis"](lines, tuple(range(-more, 0)), tuple(range(at, at + more))) if more else lines
 
 
 def _call(fn: Callable[..., Any], in_axes: Any, out_axes: Any, /, *args: Any, **kwargs: Any) -> Any:

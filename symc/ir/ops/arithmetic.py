@@ -120,6 +120,9 @@ pow_ = elementwise("pow", 2, NUMBERS, _pow, (_pow_base, _pow_exponent), singular
                                divisor=0, underflow="nonzero", indeterminate=True,
                                kernel="vectorized", symbol="**"))
 
+gcd = elementwise("gcd", 2, "iu", np.gcd, (None, None), traits=["commutative", "associative"],
+                  doc="The greatest common divisor, not negative.", facts=Facts(kernel="scalar"))
+
 # --- magnitude and sign -----------------------------------------------------------------------------------------------
 
 
@@ -234,5 +237,5 @@ complex_: Op = elementwise("complex", 2, "f", _complex, Linear(lambda g, v: (rea
                            facts=Facts(rounding="none"))
 
 __all__ = ["abs_", "add", "complex_", "conj", "conjugate", "copysign", "div", "floordiv", "fmax", "fmin", "fmod",
-           "highest", "hypot", "imag", "like", "lowest", "maximum", "minimum", "mod", "mul", "mulz", "neg", "nextafter",
-           "pow_", "real", "sign", "sub", "times"]
+           "gcd", "highest", "hypot", "imag", "like", "lowest", "maximum", "minimum", "mod", "mul", "mulz", "neg",
+           "nextafter", "pow_", "real", "sign", "sub", "times"]

@@ -87,6 +87,15 @@ def int_fmod(x, y):
 
 
 @inlined
+def gcd(x, y):
+    while y != 0:
+        r = int_mod(x, y)
+        x = y
+        y = r
+    return like(x, -x) if x < 0 else x
+
+
+@inlined
 def int_pow(x, y):
     if y < 0:
         if x == 1:

@@ -70,7 +70,9 @@ VALUES = frozenset(
 )
 SEQUENCES = frozenset({"tup", "arrays", "keys"})
 #: Functions whose arguments go together, or of which there is nothing to compare.
-ALONE = frozenset({"einsum", "piecewise", "select", "common_type", "result_type", "can_cast", "empty_like"})
+ALONE = frozenset(
+    "einsum einsum_path min_scalar_type piecewise select common_type result_type can_cast empty_like".split()
+)
 
 
 @dataclass(frozen=True)
