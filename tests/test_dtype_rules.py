@@ -51,8 +51,8 @@ EXCEPTIONS = [
     ("linalg.lu linalg.lu_factor linalg.expm linalg.solve_triangular linalg.polar linalg.pinvh "
      "linalg.orthogonal_procrustes", "refused", "f",
      "libraries know no half precision, and numpy.linalg refuses it"),
-    ("linalg.lu linalg.lu_factor linalg.solve_triangular linalg.polar linalg.pinvh", "dtype float64, not float32", "", "as in numpy.linalg: "
-     "integers in float64; SciPy takes float32 for small ones"),
+    ("linalg.lu linalg.lu_factor linalg.solve_triangular linalg.polar linalg.pinvh", "dtype float64, not float32", "",
+     "as in numpy.linalg: integers in float64; SciPy takes float32 for small ones"),
     ("linalg.solve_triangular", "dtype complex128, not complex64", "c", "as in numpy.linalg: integers in float64"),
     ("linalg.lu_factor linalg.lstsq", "dtype int64, not int32", "", "pivots and ranks are integers as all others"),
     ("linalg.lu", "dtype complex", "c", "the permutation has the dtype of the matrix"),

@@ -222,6 +222,8 @@ P, M = sc.input("p", "float64", (3, 4)), sc.input("m", "bool", (3, 4))
         (lambda: sc.add(P, P, np.zeros((3, 4))), r"add\(out=\) is not possible"),
         (lambda: np.add(P, 1, casting="no", dtype="f4"), "casting='no' with dtype=float32"),
         (lambda: np.add(P, P, dtype="i8"), "dtype=int64"),
+        (lambda: P.astype("i8", casting="safe"), "casting='safe' does not allow"),
+        (lambda: np.from_dlpack(P), "the array of a symbolic value"),
         (lambda: np.add.at(P, 0, 1), r"np\.add\.at is not available.*\n(.*\n)*.*x\.at\[i\]\.add"),
         (lambda: np.add.reduceat(P, [0, 1]), "reduceat"),
         (lambda: np.logaddexp.reduce(P, where=M), r"logaddexp\(where=\)"),
@@ -246,6 +248,18 @@ def test_masks_in_methods_of_ufuncs():
                      subok=False)):  # fmt: skip
         (got,) = evaluate([call(P, M)], [P, M], [X, MASK])
         np.testing.assert_allclose(got, call(X, MASK))
+
+
+def test_the_standards_words():
+    """What the array API says of a namespace and of arrays."""
+    space = P.__array_namespace__(api_version="2024.12")
+    assert space.__array_api_version__ == sc.__array_api_version__ == "2024.12"
+    info = space.__array_namespace_info__()
+    assert info.capabilities()["boolean indexing"] is False and info.default_device() in info.devices()
+    assert info.dtypes(kind="real floating") == {"float32": np.float32, "float64": np.float64}
+    assert P.device == "symbolic" and P.astype("f4", copy=False).dtype == np.float32
+    np.testing.assert_array_equal(np.from_dlpack(sc.asarray([1.0, 2]) + 1), [2, 3])
+    np.testing.assert_array_equal(np.asarray(sc.from_dlpack(V)), V)
 
 
 def test_constants_have_roots():

@@ -54,6 +54,8 @@ for _d in _DTYPES.values():
     globals()[_d.name] = _d
 bool = _DTYPES["bool"]  # spelled out for the type checker
 pi, e, inf, nan, euler_gamma, newaxis = _np.pi, _np.e, _np.inf, _np.nan, _np.euler_gamma, None
+#: The version of the array API standard that the namespace follows.
+__array_api_version__ = "2024.12"
 CONSTANTS = ("pi", "e", "inf", "nan", "euler_gamma", "newaxis")
 
 #: Functions that Python's operators and indexing call; they have no name of their own for users.
@@ -68,7 +70,7 @@ for _f in _OWN.values():
     if not hasattr(_sys.modules[_f.__module__], _f.__name__):
         _f.__module__ = __name__  # made by a table: a pickle finds it here
 FUNCTIONS = tuple(sorted(_OWN))
-__all__ = [*CONSTANTS, *sorted(_d.name for _d in _DTYPES.values() if _d.name != "bool"), *FUNCTIONS]
+__all__ = [*CONSTANTS, "__array_api_version__", *sorted(_d.name for _d in _DTYPES.values() if _d.name != "bool"), *FUNCTIONS]
 
 
 def _of_dispatch(name: str) -> _Callable[..., _Any]:

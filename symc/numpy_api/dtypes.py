@@ -113,8 +113,9 @@ class NamespaceInfo:
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype]:
-        """The dtypes by name, all or those of a kind."""
-        return {d.name: d for d in DTYPES.values() if kind is None or np.isdtype(d, kind)}
+        """The dtypes of the standard by name, all or those of a kind. (Half precision is not in it.)"""
+        found = {d.name: d for d in DTYPES.values() if d.kind not in "fc" or d.itemsize > 2}
+        return {n: d for n, d in found.items() if kind is None or np.isdtype(d, kind)}
 
 
 @public(name="__array_namespace_info__")

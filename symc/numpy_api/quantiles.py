@@ -233,7 +233,7 @@ def _between(element: Callable[[Any], Tensor], place: Any, n: Any, method: str, 
             part = np.where(part == 0, np.float64(0.5), np.float64(1))
         part = np.where((place >= 0) & (place < n - 1), part, 0.0)
         x, y = (element(k) * (1.0 if weak else 1) for k in (low, low + (part != 0)))
-        part = part.astype(x.dtype) if weak else part
+        part = part.astype(x.dtype if weak else API["result_type"](x, part))
         return np.where(part == 0, x, np.where(part == 1, y, x * (1 - part) + y * part))
     if method == "averaged_inverted_cdf":
         part = type(place)(0.5 if part == 0 else 1)

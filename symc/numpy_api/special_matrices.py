@@ -88,7 +88,7 @@ def polar(a: Any, side: str = "right") -> tuple[Tensor, Tensor]:
 
 
 @linalg()
-def pinvh(a: Any, rtol: Any = None) -> Tensor:
+def pinvh(a: Any, *, rtol: Any = None) -> Tensor:
     """The pseudoinverse of a hermitian matrix."""
     t = square(a, "pinvh")
     return pinv(t, hermitian=True, rtol=longest(t) * eps(t) if rtol is None else rtol)

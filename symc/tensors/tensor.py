@@ -11,8 +11,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from symc.errors import SymbolicValueError
+from symc.errors import DTypeError, SymbolicValueError
 from symc.ir.dim import Dim, product
+from symc.ir.types import as_dtype
 from symc.ir.value import Value, first_line
 from symc.tensors.callsite import caller
 from symc.tensors.constants import known_array, shown_array
@@ -246,6 +247,15 @@ class Tensor:
         """Values have no device until they are compiled: the value itself."""
         return self
 
+    def __dlpack__(self, **how: Any) -> Any:
+        return self._shared().__dlpack__(**how)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._shared().__dlpack_device__()
+
+    def _shared(self) -> np.ndarray:
+        return self._numbers("the array", "compile it: results of a function are arrays that other libraries read")
+
     # --- operators ----------------------------------------------------------------------------------------------------
 
     __add__, __radd__ = _binary("add"), _binary("add", reflected=True)
@@ -322,7 +332,10 @@ def _transpose(self: Tensor, *axes: Any) -> Tensor:
 def _astype(
     self: Tensor, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
 ) -> Tensor:
-    """The value converted to another dtype."""
+    """The value converted to another dtype, if ``casting`` allows that."""
+    if casting != "unsafe" and not np.can_cast(self.dtype, as_dtype(dtype), casting):  # type: ignore[arg-type]
+        raise DTypeError(f"astype: casting={casting!r} does not allow {self.dtype} to become {as_dtype(dtype)}",
+                         values=[self.describe()])
     return API["astype"](self, dtype)
 
 
