@@ -70,7 +70,8 @@ for _f in _OWN.values():
     if not hasattr(_sys.modules[_f.__module__], _f.__name__):
         _f.__module__ = __name__  # made by a table: a pickle finds it here
 FUNCTIONS = tuple(sorted(_OWN))
-__all__ = [*CONSTANTS, "__array_api_version__", *sorted(_d.name for _d in _DTYPES.values() if _d.name != "bool"), *FUNCTIONS]
+_NAMES = sorted(_d.name for _d in _DTYPES.values() if _d.name != "bool")
+__all__ = [*CONSTANTS, "__array_api_version__", *_NAMES, *FUNCTIONS]
 
 
 def _of_dispatch(name: str) -> _Callable[..., _Any]:

@@ -39,24 +39,10 @@ GENERAL: dict[str, str] = {"matmul": "matmul", "vecdot": "vecdot", "matvec": "ma
 @located
 def run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """What ``__array_ufunc__`` does: the function of symc for a ufunc or one of its methods."""
-    kwargs = {
-        k: v
-        for k, v in kwargs.items()
-        if k == "axis" or not (v is None or (k == "where" and v is True) or k in ("order", "subok"))
-    }
-    if method != "__call__" or ufunc not in UFUNCS:
-        kwargs.pop("casting", None)
     name = ufunc.__name__
     package = _package(ufunc)
     shown = f"{package}.{name}" if package else name
-    for refused in ("out", "where"):
-        if refused in kwargs and not (refused == "where" and method == "reduce" and _has_mask(ufunc)):
-            raise SymbolicValueError(
-                f"{shown}({refused}=) is not possible with symbolic values: they never change",
-                values=_rows(inputs),
-                help=f"use the result; sc.where(mask, {shown}(...), other) says what is where a mask does not hold"
-                if refused == "where" else "use the result; sc.where selects, x.at[i].set(v) replaces elements",
-            )
+    kwargs = _keywords(ufunc, shown, method, inputs, kwargs)
     if method == "__call__" and ufunc in UFUNCS:
         return API[name](*inputs, **kwargs)
     if method == "__call__" and name in GENERAL and GENERAL[name] in API:
@@ -85,6 +71,27 @@ def run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[
         )
     hint = hint or _near(name)
     raise SymbolicValueError(f"{shown} is not available on symbolic values", values=_rows(inputs), help=hint)
+
+
+def _keywords(ufunc: np.ufunc, shown: str, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]
+              ) -> dict[str, Any]:
+    """The keywords that matter. Raises SymbolicValueError for those that would change an array."""
+    kwargs = {
+        k: v
+        for k, v in kwargs.items()
+        if k == "axis" or not (v is None or (k == "where" and v is True) or k in ("order", "subok"))
+    }
+    if method != "__call__" or ufunc not in UFUNCS:
+        kwargs.pop("casting", None)
+    for refused in ("out", "where"):
+        if refused in kwargs and not (refused == "where" and method == "reduce" and _has_mask(ufunc)):
+            raise SymbolicValueError(
+                f"{shown}({refused}=) is not possible with symbolic values: they never change",
+                values=_rows(inputs),
+                help=f"use the result; sc.where(mask, {shown}(...), other) says what is where a mask does not hold"
+                if refused == "where" else "use the result; sc.where selects, x.at[i].set(v) replaces elements",
+            )
+    return kwargs
 
 
 def _has_mask(ufunc: np.ufunc) -> bool:

@@ -109,10 +109,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None,
     ones = API["ones"](t.shape, np.int64) if w is None else w
     counts = API["zeros"](number + 1, ones.dtype).at[API["add"](_places(t, edges), fine)].add(ones)
     counts = API["getitem"](counts, slice(1, number))
-    if not density:
-        return counts, edges
-    widths = API["astype"](API["diff"](edges), np.float64)
-    return API["divide"](API["divide"](counts, widths), API["sum"](counts)), edges
+    return _density(counts, [edges]) if density else counts, edges
 
 
 @public(np.histogramdd)
@@ -150,13 +147,16 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = N
         total = total * n
     counts = API["reshape"](API["zeros"](total, np.float64).at[place].add(ones), tuple(sizes))
     counts = API["getitem"](counts, tuple(slice(1, n - 1) for n in sizes))
-    if density:
-        whole = API["sum"](counts)
-        for k, found in enumerate(edges):
-            shape = (1,) * k + (-1,) + (1,) * (len(edges) - 1 - k)
-            counts = API["divide"](counts, API["reshape"](API["diff"](found), shape))
-        counts = API["divide"](counts, whole)
-    return counts, tuple(edges)
+    return _density(counts, edges) if density else counts, tuple(edges)
+
+
+def _density(counts: Tensor, edges: Sequence[Tensor]) -> Tensor:
+    """Divided by the widths of the bins, and by the sum."""
+    out = API["divide"](counts, API["sum"](counts))
+    for k, found in enumerate(edges):
+        shape = (1,) * k + (-1,) + (1,) * (len(edges) - 1 - k)
+        out = API["divide"](out, API["reshape"](API["astype"](API["diff"](found), np.float64), shape))
+    return out
 
 
 @public(np.histogram2d)

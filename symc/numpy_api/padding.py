@@ -61,22 +61,10 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: 
         raise ShapeError("pad: a width is negative", values=rows([t]), help="a slice removes elements")
     if mode not in MODES:
         raise ShapeError(f"pad: there is no mode {mode!r}", help="modes: " + ", ".join(MODES))
-    given = {"constant_values": constant_values, "end_values": end_values, "stat_length": stat_length,
-             "reflect_type": reflect_type}
-    wrong = [n for n, x in given.items() if x is not None and n != MODES[mode]]
-    if wrong:
-        takes = [m for m, n in MODES.items() if n == wrong[0]]
-        raise ShapeError(f"pad: {wrong[0]} with mode {mode!r}", values=rows([t]),
-                         help=f"only mode={' or '.join(map(repr, takes))} takes them")
-    if reflect_type not in (None, "even", "odd"):
-        raise ShapeError(f"pad: reflect_type is 'even' or 'odd', not {reflect_type!r}", values=rows([t]))
+    more = _of_mode(t, mode, {"constant_values": constant_values, "end_values": end_values, "stat_length": stat_length,
+                              "reflect_type": reflect_type})
     if mode in ("constant", "empty"):
-        return _pad_constant(t, widths, 0 if constant_values is None else constant_values)
-    more: Any = given[MODES[mode]] if MODES[mode] else None
-    if mode == "linear_ramp":
-        more = _pairs(0 if more is None else more, t.ndim, "pad")
-    elif mode in STATISTICS:
-        more = _pairs(more, t.ndim, "pad")
+        return _pad_constant(t, widths, 0 if more is None else more)
     for axis, (low, high) in enumerate(widths):
         n = t.value.shape[axis]
         if known_equal(n, 0) is True and (low != 0 or high != 0):
@@ -92,6 +80,23 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: 
         else:
             t = Tensor(_pad_axis(t.value, axis, low, high, mode))
     return t
+
+
+def _of_mode(t: Tensor, mode: str, given: dict[str, Any]) -> Any:
+    """The one keyword that a mode takes, by axis if it is numbers. Raises ShapeError for others."""
+    wrong = [n for n, x in given.items() if x is not None and n != MODES[mode]]
+    if wrong:
+        takes = [m for m, n in MODES.items() if n == wrong[0]]
+        raise ShapeError(f"pad: {wrong[0]} with mode {mode!r}", values=rows([t]),
+                         help=f"only mode={' or '.join(map(repr, takes))} takes them")
+    more = given[MODES[mode]] if MODES[mode] else None
+    if mode == "linear_ramp":
+        more = _pairs(0 if more is None else more, t.ndim, "pad")
+    elif mode in STATISTICS:
+        more = _pairs(more, t.ndim, "pad")
+    if MODES[mode] == "reflect_type" and more not in (None, "even", "odd"):
+        raise ShapeError(f"pad: reflect_type is 'even' or 'odd', not {more!r}", values=rows([t]))
+    return more
 
 
 def _widths(given: Any, t: Tensor) -> list[tuple[Any, Any]]:
