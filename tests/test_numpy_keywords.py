@@ -74,6 +74,7 @@ CASES = {
     "cov": on(np.cov, [X, I, Z, X[0]], *every(fweights=[None, [1, 2, 0, 3], I[0]], aweights=[None, W[:4]],
         ddof=[None, 0, 2])),
     "cov: errors": on(np.cov, [X], {"fweights": [1.5, 1, 1, 1]}, {"fweights": [1, 2]}, {"aweights": [-1.0, 1, 1, 1]},
+        {"aweights": V[:4]},
                       {"ddof": 0.5}) + on(np.corrcoef, [X], {"dtype": "f8"}),
     "pad": on(np.pad, [X, I, I.astype("u1"), MASK], *every(mode=MODES.keys() - {"empty"}), rest=(((1, 2), (3, 0)),))
     + on(np.pad, [X, I, I.astype("u1"), MASK, Z], *every(mode=["reflect", "symmetric"], reflect_type=["odd", "even"]),

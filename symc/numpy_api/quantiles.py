@@ -230,7 +230,7 @@ def _between(element: Callable[[Any], Tensor], place: Any, n: Any, method: str, 
     part = place - low
     if isinstance(place, Tensor):
         if method == "averaged_inverted_cdf":
-            part = np.where(part == 0, np.float64(0.5), np.float64(1))
+            part = np.where(part == 0, 0.5, 1.0).astype(place.dtype)
         part = np.where((place >= 0) & (place < n - 1), part, 0.0)
         x, y = (element(k) * (1.0 if weak else 1) for k in (low, low + (part != 0)))
         part = part.astype(x.dtype if weak else API["result_type"](x, part))

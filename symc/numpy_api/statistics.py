@@ -12,6 +12,7 @@ from symc.ir.op import lookup
 from symc.numpy_api.manipulation import normal_axes
 from symc.numpy_api.promotion import common_dtype, rows
 from symc.numpy_api.reductions import count_along, degrees
+from symc.numpy_api.selection import must_hold
 from symc.tensors.convert import as_tensor
 from symc.tensors.public import API, public
 from symc.tensors.sizes import as_size
@@ -61,7 +62,8 @@ def _of_columns(weights: Any, columns: Any, name: str, whole: bool) -> Tensor:
         raise DTypeError(f"cov: {name} are whole numbers", values=rows([w]), help="aweights may be any")
     if data is not None and (data < 0).any():
         raise InputError(f"cov: {name} holds a negative number", values=rows([w]))
-    return API["astype"](w, np.float64)
+    out = API["astype"](w, np.float64)
+    return out if data is not None else out + must_hold(API["greater_equal"](w, 0), f"{name}, which are not negative")
 
 
 @public(np.cov)
