@@ -254,7 +254,8 @@ class Tensor:
         return self._shared().__dlpack_device__()
 
     def _shared(self) -> np.ndarray:
-        return self._numbers("the array", "compile it: results of a function are arrays that other libraries read")
+        found = self._numbers("the array", "compile it: results of a function are arrays that other libraries read")
+        return found.copy()  # older versions of DLPack cannot say that memory is read-only
 
     # --- operators ----------------------------------------------------------------------------------------------------
 
