@@ -4,8 +4,6 @@ from __future__ import annotations
 
 #: Reasons, and the names that they are of.
 REASONS: dict[str, str] = {
-    "the size of the result is data; sc.where and masks in reductions (where=) keep shapes":
-        "compress extract intersect1d setdiff1d setxor1d union1d",
     "reads or writes files, text and buffers: NumPy makes an array, which any function here takes":
         "array2string array_repr array_str base_repr binary_repr format_float_positional format_float_scientific "
         "frombuffer fromfile fromiter fromregex fromstring genfromtxt load loadtxt save savetxt savez savez_compressed",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import DTypeError, ShapeError, SymbolicValueError
+from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import known_equal
 from symc.ir.op import splat
 from symc.ir.types import TensorType
@@ -74,16 +74,6 @@ def sort_complex(a: Any) -> Tensor:
     t = API["sort"](a)
     small = t.dtype.kind in "iu" and t.dtype.itemsize <= 2
     return t if t.dtype.kind == "c" else API["astype"](t, np.complex64 if small else np.complex128)
-
-
-@public(np.trim_zeros)
-def trim_zeros(filt: Any, trim: Any = "fb", axis: Any = None) -> Tensor:
-    """Constants without the zeros at the front ("f") and back ("b")."""
-    t = as_tensor(filt)
-    if t.value.op.name != "constant":
-        raise SymbolicValueError("trim_zeros: the size of the result depends on data", values=rows([t]),
-                                 help="a slice takes elements away whose number is known")
-    return as_tensor(np.trim_zeros(t.value.attrs["value"].data, trim, axis))
 
 
 @public(np.einsum_path)
