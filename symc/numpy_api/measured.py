@@ -155,6 +155,8 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, re
     if axis is not None and t.ndim != 1:
         raise ShapeError("unique: distinct slices along an axis are not built; elements are", values=rows([t]),
                          help="sc.unique(x) compares elements")
+    if axis is not None:
+        normal_axis(axis, t.ndim, "unique", t)
     found = _Distinct(t, equal_nan, return_index or return_inverse)
     asked = (("indices", return_index), ("inverse", return_inverse), ("counts", return_counts))
     more = [getattr(found, name) for name, wanted in asked if wanted]
