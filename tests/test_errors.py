@@ -748,6 +748,91 @@ def jit_with_a_branch_on_data():
 
 
 @case
+def jit_that_writes_to_an_argument():
+    @sc.jit(mode="reference")
+    def g(x):
+        x[0] = 1
+        return x
+
+    g(np.ones(3))
+
+
+@case
+def jit_that_adds_to_an_argument():
+    @sc.jit(mode="reference")
+    def g(x, y):
+        row = x[0]
+        row += y
+        return x
+
+    g(np.ones((3, 2)), 1.0)
+
+
+@case
+def jit_that_writes_to_an_array_of_numpy():
+    from numpy import zeros
+
+    @sc.jit(mode="reference")
+    def g(x):
+        out = zeros(3)
+        out[0] = x[0]
+        return out
+
+    g(np.ones(3))
+
+
+@case
+def jit_that_adds_to_an_array_of_numpy():
+    from numpy import zeros
+
+    @sc.jit(mode="reference")
+    def g(x):
+        out = zeros(3)
+        out += x
+        return out
+
+    g(np.ones(3))
+
+
+@case
+def jit_with_an_array_that_may_share_memory():
+    @sc.jit(mode="reference")
+    def g(x):
+        y = np.copy(x)
+        flat = y.ravel()
+        flat[0] = 1
+        return y + 1
+
+    g(np.ones((3, 2)))
+
+
+@case
+def jit_of_a_loop_that_writes_outside():
+    @sc.jit(mode="reference")
+    def g(x):
+        hits = np.zeros(1)
+
+        def step(carry, row):
+            hits[0] += 1
+            return carry + row, row
+
+        return sc.scan(step, 0.0, x), hits
+
+    g(np.ones(3))
+
+
+@case
+def jit_that_adds_floats_to_integers():
+    @sc.jit(mode="reference")
+    def g(x):
+        x = x.copy()
+        x += 0.5
+        return x
+
+    g(np.arange(3))
+
+
+@case
 def jit_of_an_iterator():
     @sc.jit(mode="reference")
     def g(x, names):

@@ -6,11 +6,12 @@ Python numbers (those promote as such).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from symc.driver.asked import MOST_VARIANTS, Asked, Shapes
 from symc.driver.build import free_leaves
 from symc.driver.function import CompiledFunction
 from symc.driver.signature import Arguments, Slot, own_out
@@ -19,7 +20,7 @@ from symc.ir import location
 from symc.ir.location import Loc
 from symc.ir.locks import new_lock
 from symc.ir.types import as_dtype
-from symc.tensors.callsite import caller
+from symc.tensors.callsite import caller, no_scope, scope
 from symc.tensors.convert import as_tensor, default_float, promotes_weakly
 from symc.tensors.deferred import Deferred, free_variables, held_tensors, instantiate
 from symc.tensors.inputs import input as make_input
@@ -27,6 +28,7 @@ from symc.tensors.leaves import Leaf, leaf_of, register_leaf
 from symc.tensors.pytree import flatten, unflatten
 from symc.tensors.state import concrete, converted
 from symc.tensors.tensor import Tensor
+from symc.tensors.tracing import Question, Trace
 
 
 class Identities(list):
@@ -42,6 +44,8 @@ TOOLS = ("dump", "stages", "plan", "source", "kernels", "memory", "explain", "wh
 
 
 _INT64 = 2**63 - 1
+#: A function, and what was asked about sizes while it was traced.
+Made = tuple[CompiledFunction, list[Question]]
 
 
 class Specializing:
@@ -49,10 +53,12 @@ class Specializing:
 
     name: str
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST_VARIANTS) -> None:
         self.variants: dict[Any, CompiledFunction] = {}
         self._last: CompiledFunction | None = None
-        self._quick: dict[tuple, CompiledFunction] = {}  # by dtypes, ranks and axes of size 1
+        self._quick: dict[tuple, CompiledFunction | Asked] = {}  # by dtypes, ranks and axes of size 1
+        self._asked: dict[Any, Asked] = {}  # by signature, where something was asked about sizes
+        self._most = most
         self._lock = new_lock()
         self._float = default_float()
 
@@ -72,21 +78,38 @@ class Specializing:
             else:
                 return None, None
         key = tuple(found)
-        return key, self._quick.get(key)
+        known = self._quick.get(key)
+        return key, known.find(tuple([np.shape(a) for a in args])) if type(known) is Asked else known  # type: ignore
 
-    def _remember(self, key: tuple | None, compiled: CompiledFunction) -> None:
-        if key is not None:
-            self._quick[key] = compiled
+    def _remember(self, quick: tuple | None, key: Any, compiled: CompiledFunction) -> None:
+        if quick is not None:
+            self._quick[quick] = self._asked.get(key, compiled)
 
-    def _variant(self, key: Any, make: Any) -> CompiledFunction:
-        found = self.variants.get(key)
+    def _find(self, key: Any, shapes: Shapes) -> CompiledFunction | None:
+        asked = self._asked.get(key)
+        return self.variants.get(key) if asked is None else asked.find(shapes)
+
+    def _variant(self, key: Any, arrays: Sequence[np.ndarray], make: Callable[[], Made]) -> CompiledFunction:
+        """The function for a signature and these sizes, made if it is not there. ``make`` says what it asked."""
+        shapes = tuple([a.shape for a in arrays])
+        found = self._find(key, shapes)
         if found is None:
             with self._lock:
-                found = self.variants.get(key)
+                found = self._find(key, shapes)
                 if found is None:
-                    found = self.variants[key] = make()
+                    found, questions = make()
+                    if not questions:
+                        self.variants[key] = found
+                    else:
+                        asked = self._asked.setdefault(key, Asked(self.name, self.variants, self._most))
+                        asked.add(questions, (key, tuple([q.answer for q in questions])), found)
         self._last = found
         return found
+
+    @property
+    def questions(self) -> list[str]:
+        """What Python asked about sizes while the function was traced, on which lines: each answer has a variant."""
+        return list(dict.fromkeys(str(q) for a in self._asked.values() for q in a.questions()))
 
     def __getattr__(self, name: str) -> Any:
         if name not in TOOLS:
@@ -109,7 +132,7 @@ class Specializing:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what was compiled: that is compiled again where it is called."""
-        return {**self.__dict__, "variants": {}, "_last": None, "_quick": {}, "_lock": None}
+        return {**self.__dict__, "variants": {}, "_asked": {}, "_last": None, "_quick": {}, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=new_lock())
@@ -118,7 +141,9 @@ class Specializing:
         return self._last.dump() if self._last is not None else repr(self)
 
     def __repr__(self) -> str:
-        return f"<{self.name}, compiled for {len(self.variants)} signature{'' if len(self.variants) == 1 else 's'}>"
+        asked = "".join(f"; asked {q.partition(', asked in')[0]}" for q in self.questions[:3])
+        return (f"<{self.name}, compiled for {len(self.variants)} signature{'' if len(self.variants) == 1 else 's'}"
+                f"{asked}>")
 
 
 class DeferredFunction(Specializing):
@@ -180,8 +205,8 @@ class DeferredFunction(Specializing):
             weak = list(map(is_weak, given))
             types = tuple([(a.dtype.str, tuple([s == 1 for s in a.shape]), w) for a, w in zip(arrays, weak)])
             key = types, default_float()
-            compiled = self._variant(key, lambda: self._compile(arrays, weak))
-            self._remember(quick, compiled)
+            compiled = self._variant(key, arrays, lambda: self._compile(arrays, weak))
+            self._remember(quick, key, compiled)
         except SymcError as e:
             e.attach((), (caller(),))
             raise
@@ -198,7 +223,7 @@ class DeferredFunction(Specializing):
             e.attach([_row(k, v)], ())
             raise
 
-    def _compile(self, arrays: Sequence[np.ndarray], weak: Sequence[bool]) -> CompiledFunction:
+    def _compile(self, arrays: Sequence[np.ndarray], weak: Sequence[bool]) -> Made:
         """Type the expressions for these arrays, and compile them."""
         mapping: dict[Deferred, Tensor] = {}
         inputs: list[Tensor] = []
@@ -207,9 +232,11 @@ class DeferredFunction(Specializing):
             inputs.append(tensor)
             if isinstance(v, Deferred):
                 mapping[v] = tensor
-        self._map_givens(mapping)
-        outputs, updates, givens, donate = unflatten(self._nest, instantiate(self._leaves, mapping))
-        return self._compiler(
+        trace = trace_of(inputs, arrays)
+        with scope(trace):
+            self._map_givens(mapping)
+            outputs, updates, givens, donate = unflatten(self._nest, instantiate(self._leaves, mapping))
+        compiled = self._compiler(
             outputs,
             inputs,
             updates=updates,
@@ -217,6 +244,7 @@ class DeferredFunction(Specializing):
             donate=donate,
             **self._options,
         )
+        return compiled, list(trace.questions.values())
 
     def _map_givens(self, mapping: dict[Deferred, Tensor]) -> None:
         """A variable that is given a value takes its type from it."""
@@ -230,13 +258,21 @@ def is_weak(item: Any) -> bool:
     return promotes_weakly(item) and not (isinstance(item, int) and abs(item) > _INT64)
 
 
-def typed_input(name: str, array: np.ndarray, weak: bool, loc: Loc | None) -> Tensor:
-    """An input for arrays like this one: its dtype and rank, size 1 where it has it, a size of its own elsewhere."""
-    with location.at((loc,) if loc else ()):
-        t = make_input(name, as_dtype(array.dtype), [1 if s == 1 else None for s in array.shape])
+def trace_of(inputs: Sequence[Tensor], arrays: Sequence[np.ndarray]) -> Trace:
+    """The trace of a call with these arrays."""
+    return Trace([(leaf_of(t.value).name, t.value.shape) for t in inputs], [a.shape for a in arrays])
+
+
+def typed_input(name: str, array: np.ndarray, weak: bool, loc: Loc | None, fixed: Collection[int] = ()) -> Tensor:
+    """An input for arrays like this one: its dtype and rank, size 1 where it has it and the sizes of the axes that are
+    ``fixed``, a size of its own elsewhere."""
+    with location.at((loc,) if loc else ()), no_scope():
+        t = make_input(name, as_dtype(array.dtype),
+                       [s if s == 1 or axis in fixed else None for axis, s in enumerate(array.shape)])
     if loc is not None:
         register_leaf(t.value, Leaf(name, loc))
-    return Tensor(t.value, weak=weak)
+    with no_scope():
+        return Tensor(t.value, weak=weak)
 
 
 def _name(v: Any) -> str:

@@ -6,25 +6,29 @@ import functools
 import inspect
 import linecache
 import sys
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from symc.driver.asked import MOST_VARIANTS
 from symc.driver.compile import compile
-from symc.driver.deferred_function import Specializing, is_weak, typed_input
-from symc.driver.function import CompiledFunction
+from symc.driver.deferred_function import Made, Specializing, is_weak, trace_of, typed_input
 from symc.driver.signature import own_out
 from symc.driver.static_keys import Around, identities, key_of, key_of_nest
 from symc.errors import InputError, SymbolicValueError, SymcError
 from symc.ir.location import Loc
-from symc.tensors.callsite import caller, user_code
+from symc.ir.traverse import postorder
+from symc.numpy_api.making import symbolic_arrays
+from symc.tensors.callsite import active, caller, scope, user_code
 from symc.tensors.convert import default_float
 from symc.tensors.deferred import contains_deferred
 from symc.tensors.pytree import Nest, flatten, unflatten
 from symc.tensors.state import SharedVariable, concrete
 from symc.tensors.tensor import Tensor
+from symc.tensors.tracing import Trace
 
 
 class JitFunction(Specializing):
@@ -36,7 +40,7 @@ class JitFunction(Specializing):
     """
 
     def __init__(self, fn: Callable[..., Any], static: Sequence[str | int] = (), **options: Any):
-        super().__init__()
+        super().__init__(options.pop("variants", MOST_VARIANTS))
         functools.update_wrapper(self, fn)
         self.name = options.pop("name", None) or getattr(fn, "__name__", "f")
         self._fn, self._options = fn, options
@@ -73,18 +77,22 @@ class JitFunction(Specializing):
                 f"{self.name}: {e}", where=[loc], help=f"it is defined as {self.name}{self._signature_of}"
             ) from None
         leaves, nest = flatten(bound)
-        if any(isinstance(x, Tensor) for x in leaves) or contains_deferred(leaves):
+        if contains_deferred(leaves) or active() is not None and any(isinstance(x, Tensor) for x in leaves):
             return self._fn(*args, **kwargs)
+        if any(isinstance(x, Tensor) for x in leaves):  # there is no call, which has sizes
+            with scope(Trace((), ())), symbolic_arrays():
+                return self._fn(*args, **kwargs)
         try:
             places = self._places(nest)
             data = [k for k, x in enumerate(leaves) if self._is_data(x, places[k][0])]
             arrays = [concrete(leaves[k], f"{self.name}: {places[k][1]}") for k in data]
             key = self._key(leaves, nest, data, arrays)
-            known = key in self.variants
-            compiled = self._variant(key, lambda: self._trace(leaves, nest, data, arrays, [places[k][1] for k in data]))
-            if not known:
+            known = len(self.variants)
+            compiled = self._variant(
+                key, arrays, lambda: self._trace(leaves, nest, data, arrays, [places[k][1] for k in data]))
+            if len(self.variants) != known:
                 self._keep(key, leaves, nest, data, arrays)
-            self._remember(quick, compiled)
+            self._remember(quick, key, compiled)
             return compiled(*arrays) if out is None else compiled(*arrays, out=out)
         except SymcError as e:
             e.attach((), (loc,))
@@ -120,7 +128,8 @@ class JitFunction(Specializing):
         an identity goes when one of them does."""
         self._around.changed()
         for k in {key, self._key(*call)}:
-            self.variants.setdefault(k, self.variants[key])
+            kept: dict[Any, Any] = self._asked if key in self._asked else self.variants  # type: ignore[assignment]
+            kept.setdefault(k, kept[key])
             gone = functools.partial(_forget, weakref.ref(self), k)
             self._watched[k] = [same.watch(gone) for same in identities(k)]
 
@@ -131,25 +140,57 @@ class JitFunction(Specializing):
             if fn.__module__ != "__main__":
                 return fn.__qualname__
             fn.__qualname__ += ".__wrapped__"  # the name that finds the function, now that its own finds this
-        return _unpickled, (fn, tuple(sorted(self._static)), self.name, self._options)
+        return _unpickled, (fn, tuple(sorted(self._static)), self.name, {**self._options, "variants": self._most})
 
     def _trace(
         self, leaves: Sequence[Any], nest: Nest, data: Sequence[int], arrays: Sequence[np.ndarray], names: Sequence[str]
-    ) -> CompiledFunction:
-        """Run the function on symbolic values of these types, and compile what it returns."""
-        loc = _definition(self._fn)
-        inputs = [typed_input(n, a, is_weak(leaves[k]), loc) for n, k, a in zip(names, data, arrays, strict=True)]
-        filled = list(leaves)
-        for k, tensor in zip(data, inputs, strict=True):
-            filled[k] = tensor
-        bound = inspect.BoundArguments(self._signature_of, unflatten(nest, filled))
+    ) -> Made:
+        """Run the function on symbolic values of these types, and compile what it returns.
+
+        Where it asked for the number that a size is, it runs again with that number, which makes better code.
+        """
+        def run(fixed: set[tuple[int, int]]) -> tuple[Trace, list[Tensor], Any]:
+            loc = _definition(self._fn)
+            inputs = [typed_input(n, a, is_weak(leaves[k]), loc, {axis for at, axis in fixed if at == i})
+                      for i, (n, k, a) in enumerate(zip(names, data, arrays, strict=True))]
+            filled = list(leaves)
+            for k, tensor in zip(data, inputs, strict=True):
+                filled[k] = tensor
+            bound = inspect.BoundArguments(self._signature_of, unflatten(nest, filled))
+            trace = trace_of(inputs, arrays)
+            with scope(trace), user_code(), symbolic_arrays():
+                return trace, inputs, self._fn(*bound.args, **bound.kwargs)
+
         try:
-            with user_code():
-                outputs = self._fn(*bound.args, **bound.kwargs)
+            trace, inputs, outputs = run(set())
+            if trace.fixed:
+                _, inputs, outputs = run(trace.fixed)
         except SymbolicValueError as e:
-            e.help = f"{e.help}; or make the argument part of the signature: sc.jit(static=('name', ...))"
+            if "not known while" in e.what:
+                e.help = f"{e.help}; or make the argument part of the signature: sc.jit(static=('name', ...))"
             raise
-        return compile(outputs, inputs, name=self.name, **self._options)
+        except ValueError as e:
+            own = e.__cause__ or e.__context__
+            if not isinstance(own, SymbolicValueError):
+                raise
+            raise SymbolicValueError(  # which NumPy has put words of its own in the place of
+                "a symbolic value is assigned to an array of NumPy's", values=own.values, where=own.where,
+                help="make the array by np.zeros(shape) under this name, np.zeros_like(x), sc.zeros(shape) or "
+                "sc.array([...])") from None
+        _warn_of_length(self.name, outputs)
+        return compile(outputs, inputs, name=self.name, **self._options), list(trace.questions.values())
+
+
+#: Programs with more operations than this take long to compile.
+_LONG = 10_000
+
+
+def _warn_of_length(name: str, outputs: Any) -> None:
+    """Python's loops are unrolled, which is for few steps."""
+    count = len(postorder([t.value for t in flatten(outputs)[0] if isinstance(t, Tensor)]))
+    if count > _LONG:
+        warnings.warn(f"{name}: {count} operations, as Python's loops are unrolled: sc.scan, sc.fori_loop and "
+                      "sc.while_loop compile one step, for any number of steps", stacklevel=4)
 
 
 def _unpickled(fn: Callable[..., Any], static: Sequence[str], name: str, options: dict[str, Any]) -> JitFunction:
@@ -169,6 +210,10 @@ def _forget(function: weakref.ref[JitFunction], key: tuple, _: Any) -> None:
     jitted = function()
     if jitted is not None:
         jitted.variants.pop(key, None)
+        gone = jitted._asked.pop(key, None)
+        if gone is not None:
+            gone.clear()
+            jitted._quick.clear()
         jitted._watched.pop(key, None)
 
 
@@ -183,19 +228,24 @@ def _definition(fn: Callable[..., Any]) -> Loc | None:
     return Loc(code.co_filename, code.co_firstlineno)
 
 
-def jit(fn: Callable[..., Any] | None = None, *, static: Sequence[str | int] = (), **options: Any) -> Any:
+def jit(fn: Callable[..., Any] | None = None, *, static: Sequence[str | int] = (), variants: int = MOST_VARIANTS,
+        **options: Any) -> Any:
     """Compile an ordinary NumPy-style function when it is called, once per signature (dtypes and ranks); every shape
-    with these is served by the same compiled function.
+    with these is served by the same compiled function, unless Python asks about sizes (``if n % 2``, ``range(n)``):
+    then every shape with the same answers is. Arrays that the function makes may be written to.
 
     ``static``: names or positions of parameters whose values are part of the signature (an axis, a number of steps).
+    ``variants``: how many answers to what Python asks of sizes are kept for one signature, 64 by default.
     Other options are those of ``compile``. Use as ``@sc.jit`` or ``@sc.jit(static=("n",))``.
     """
     if fn is None:
-        return lambda f: jit(f, static=static, **options)
+        return lambda f: jit(f, static=static, variants=variants, **options)
     if isinstance(fn, SharedVariable | Tensor) or not callable(fn):
         raise InputError(
             f"jit takes a function, not {type(fn).__name__}",
             where=[caller()],
             help="sc.compile(value) compiles a value",
         )
-    return JitFunction(fn, static, **options)
+    if variants < 1:
+        raise InputError(f"jit: one variant at least is kept, not {variants}", where=[caller()])
+    return JitFunction(fn, static, variants=variants, **options)

@@ -74,9 +74,9 @@ _NAMES = sorted(_d.name for _d in _DTYPES.values() if _d.name != "bool")
 __all__ = [*CONSTANTS, "__array_api_version__", *_NAMES, *FUNCTIONS]
 
 
-def _of_dispatch(name: str) -> _Callable[..., _Any]:
-    """A function of ``dispatch``, which is imported when NumPy first meets a tensor."""
-    return lambda *args: getattr(_import(f"{__name__}.dispatch"), name)(*args)
+def _late(module: str, name: str) -> _Callable[..., _Any]:
+    """A function of a module that is imported when NumPy first meets a tensor, or a function is first traced."""
+    return lambda *args: getattr(_import(f"{__name__}.{module}"), name)(*args)
 
 
 def __getattr__(name: str) -> _Any:
@@ -86,5 +86,7 @@ def __getattr__(name: str) -> _Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-_PROTOCOLS.update(ufunc=_of_dispatch("run_ufunc"), function=_of_dispatch("run_function"), at=updates.At,
+_PROTOCOLS.update(ufunc=_late("dispatch", "run_ufunc"), function=_late("dispatch", "run_function"), at=updates.At,
                   namespace=lambda: _sys.modules[__name__])
+_PROTOCOLS.update({n: _late("aliasing", n) for n in ("settled", "current", "flat")})
+_PROTOCOLS.update({n: _late("mutation", n) for n in ("assign", "in_place", "write_by")})

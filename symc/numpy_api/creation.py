@@ -34,26 +34,26 @@ def iota(shape: tuple[Size, ...], axis: int, dtype: Any = "i64") -> Value:
     return lookup("iota")(shape=shape, axis=axis, dtype=as_dtype(dtype))
 
 
-@public()
+@public(memory="new")
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, order: str = "C", device: Any = None) -> Tensor:
     """``fill_value`` everywhere."""
     v = as_tensor(fill_value).value if dtype is None else placed(fill_value, as_dtype(dtype), "full")
     return Tensor(stretch(v, _sizes(shape)))
 
 
-@public()
+@public(memory="new")
 def zeros(shape: Any, dtype: Any = None, *, order: str = "C", device: Any = None) -> Tensor:
     """Zeros, by default of the default float."""
     return Tensor(splat(0, TensorType(default_float() if dtype is None else as_dtype(dtype), _sizes(shape))))
 
 
-@public()
+@public(memory="new")
 def ones(shape: Any, dtype: Any = None, *, order: str = "C", device: Any = None) -> Tensor:
     """Ones, by default of the default float."""
     return Tensor(splat(1, TensorType(default_float() if dtype is None else as_dtype(dtype), _sizes(shape))))
 
 
-@public()
+@public(memory="new")
 def empty(shape: Any, dtype: Any = None, *, order: str = "C", device: Any = None) -> Tensor:
     """Zeros: values without content do not exist."""
     return zeros(shape, dtype)
@@ -88,7 +88,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subo
 # --- ranges -----------------------------------------------------------------------------------------------------------
 
 
-@public()
+@public(memory="new")
 def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Evenly spaced numbers from ``start`` up to, not including, ``stop``. Ends may be sizes; floats are numbers."""
     if stop is None:
@@ -273,7 +273,7 @@ tril = _triangle("tril", np.tril, "le")
 triu = _triangle("triu", np.triu, "ge")
 
 
-@public(np.diagonal)
+@public(np.diagonal, memory="always")
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """The elements on a diagonal of two axes, along a new last axis."""
     t = as_tensor(a)
@@ -292,7 +292,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     return API["moveaxis"](Tensor(out), 0, -1)
 
 
-@public(np.diag)
+@public(np.diag, memory="always")
 def diag(v: Any, k: int = 0) -> Tensor:
     """The k-th diagonal of a matrix, or the matrix with a vector on its k-th diagonal."""
     t = as_tensor(v)

@@ -174,7 +174,7 @@ def expm(a: Any) -> Tensor:
 # --- diagonals --------------------------------------------------------------------------------------------------------
 
 
-@linalg(np.linalg.diagonal)
+@linalg(np.linalg.diagonal, memory="always")
 def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     """The elements on a diagonal of the last two axes."""
     return API["diagonal"](x, offset, -2, -1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,17 @@ import numpy as np
 from symc import special
 from symc.errors import SymbolicValueError
 from symc.numpy_api.absent import ABSENT
+from symc.numpy_api.aliasing import settled
 from symc.numpy_api.fourier import PREFIX
+from symc.numpy_api.mutation import into, ufunc_at
 from symc.numpy_api.promotion import no_out
 from symc.numpy_api.ufuncs import UFUNCS
+from symc.tensors.callsite import active
 from symc.tensors.convert import as_tensor
-from symc.tensors.public import API, DISPATCH, located
+from symc.tensors.public import API, DISPATCH, MEMORY, located
+from symc.tensors.tensor import Tensor
+
+_kept = partial(located, memory="same")
 
 #: ufunc.reduce and ufunc.accumulate, by the function that computes them.
 REDUCE: dict[np.ufunc, str] = {
@@ -36,9 +42,23 @@ _OF_SCIPY = {n: getattr(special, n) for n in special.__all__} | {"_riemann_zeta"
 GENERAL: dict[str, str] = {"matmul": "matmul", "vecdot": "vecdot", "matvec": "matvec", "vecmat": "vecmat"}
 
 
-@located
+@_kept
 def run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """What ``__array_ufunc__`` does: the function of symc for a ufunc or one of its methods."""
+    scope, outs = active(), kwargs.get("out", ())
+    if scope is None:
+        return _run_ufunc(ufunc, method, inputs, kwargs)
+    if not (outs and all(isinstance(o, Tensor) for o in outs)):
+        made = _run_ufunc(ufunc, method, inputs, kwargs)
+        return settled("ufunc" if method == "__call__" else "", scope, tuple(inputs), kwargs, made)
+    where = kwargs.get("where", True)
+    found = _run_ufunc(ufunc, method, inputs, {k: v for k, v in kwargs.items() if k not in ("out", "where")})
+    parts = found if isinstance(found, tuple) else (found,)
+    written = tuple([into(o, r, where, ufunc.__name__) for o, r in zip(outs, parts, strict=True)])
+    return written if isinstance(found, tuple) else written[0]
+
+
+def _run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     name = ufunc.__name__
     package = _package(ufunc)
     shown = f"{package}.{name}" if package else name
@@ -53,6 +73,8 @@ def run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[
     if method == "accumulate" and ufunc in ACCUMULATE and ACCUMULATE[ufunc] in API:
         axis = kwargs.pop("axis", inputs[1] if len(inputs) > 1 else 0)
         return API[ACCUMULATE[ufunc]](inputs[0], axis=axis, **kwargs)
+    if method == "at" and active() is not None:
+        return ufunc_at(ufunc, inputs)
     if method == "outer" and ufunc in UFUNCS and ufunc.nin == 2:
         a, b = map(as_tensor, inputs)
         return API[name](API["reshape"](a, a.shape + (1,) * b.ndim), b, **kwargs)
@@ -89,7 +111,8 @@ def _keywords(ufunc: np.ufunc, shown: str, method: str, inputs: Sequence[Any], k
                 f"{shown}({refused}=) is not possible with symbolic values: they never change",
                 values=_rows(inputs),
                 help=f"use the result; sc.where(mask, {shown}(...), other) says what is where a mask does not hold"
-                if refused == "where" else "use the result; sc.where selects, x.at[i].set(v) replaces elements",
+                if refused == "where" else "use the result; sc.where selects, x.at[i].set(v) replaces elements; a function under "
+                "sc.jit may write into arrays that it made by np.zeros_like(x) or sc.zeros(shape)",
             )
     return kwargs
 
@@ -125,7 +148,7 @@ def _fold(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any
     return API["expand_dims"](out, axis) if keepdims else out
 
 
-@located
+@_kept
 def run_function(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     """What ``__array_function__`` does: the function of symc for a function of NumPy."""
     found = found_for(func)
@@ -139,7 +162,10 @@ def run_function(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
             f"{name} is not available on symbolic values", values=_rows(args),
             help=ABSENT.get(func.__name__) or _near(func.__name__),
         )
-    if kwargs.get("out") is not None:
+    out, scope = kwargs.get("out"), active()
+    if isinstance(out, Tensor) and scope is not None:
+        return into(out, found(*args, **{k: v for k, v in kwargs.items() if k != "out"}), True, f"np.{func.__name__}")
+    if out is not None:
         raise SymbolicValueError(
             f"np.{func.__name__}(out=) is not possible with symbolic values: they never change",
             values=_rows(args),
@@ -147,7 +173,8 @@ def run_function(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         )
     args, kwargs = _by_name(func, found, args, {k: v for k, v in kwargs.items() if k != "out"})
     try:
-        return found(*args, **kwargs)
+        made = found(*args, **kwargs)
+        return made if scope is None else settled(MEMORY.get(found, ""), scope, args, kwargs, made)
     except TypeError as e:
         _check_arguments(found, func, args, kwargs, e)
         raise
@@ -203,6 +230,4 @@ def _near(name: str, known: Iterable[str] = API, where: str = "sc.", page: str =
 
 
 def _rows(items: Sequence[Any]) -> list[tuple[str, Any, Any]]:
-    from symc.tensors.tensor import Tensor
-
     return [t.describe(f"operand {i}") for i, t in enumerate(items) if isinstance(t, Tensor)]

@@ -92,7 +92,7 @@ def _register(ufunc: np.ufunc) -> None:
         return apply_ufunc(ufunc, operands, dtype, casting)
     call.__name__ = call.__qualname__ = ufunc.__name__
     call.__doc__ = f"NumPy's ``{ufunc.__name__}``, elementwise with broadcasting and promotion."
-    public(name=ufunc.__name__)(call)
+    public(name=ufunc.__name__, memory="ufunc")(call)
 
 
 for _ufunc in UFUNCS:
@@ -219,14 +219,14 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 # --- complex numbers --------------------------------------------------------------------------------------------------
 
 
-@public(np.real)
+@public(np.real, memory="view")
 def real(val: Any) -> Tensor:
     """The real part."""
     t = as_tensor(val)
     return Tensor(lookup("real")(t.value)) if t.dtype.kind == "c" else t
 
 
-@public(np.imag)
+@public(np.imag, memory="view")
 def imag(val: Any) -> Tensor:
     """The imaginary part; zeros for real dtypes."""
     t = as_tensor(val)
@@ -251,7 +251,7 @@ def make_complex(re: Any, im: Any) -> Tensor:
     return Tensor(lookup("complex")(*together([a, b], "make_complex", dtype)))
 
 
-@public(np.real_if_close)
+@public(np.real_if_close, memory="view")
 def real_if_close(a: Any, tol: float = 100) -> Tensor:
     """a itself, unless it is constant: whether imaginary parts vanish is data, and a dtype cannot depend on data."""
     t = as_tensor(a)

@@ -366,7 +366,7 @@ def read(v: Value, p: Parsed) -> Value:
     return reshaped(v, with_new_axes(p, v.shape))
 
 
-@public()
+@public(memory="item")
 def getitem(x: Any, index: Any) -> Tensor:
     """``x[index]``."""
     t = as_tensor(x)

@@ -17,7 +17,7 @@ from symc.numpy_api.promotion import check_times, rows, same_dtype
 from symc.tensors.constants import known_array
 from symc.tensors.convert import as_operand, as_tensor, convert
 from symc.tensors.public import API, public
-from symc.tensors.sizes import as_size, size_of, user_size
+from symc.tensors.sizes import as_size, known_number, size_of, user_size
 from symc.tensors.tensor import Tensor
 
 
@@ -154,6 +154,8 @@ def _cuts(n: Size, indices_or_sections: Any, name: str, exact: bool) -> list[tup
         raise ShapeError(f"{name}: the number of pieces must be a positive int, not {indices_or_sections!r}")
     check_times(k, f"{name}: the number of pieces")
     whole, extra = n // k, n % k
+    if isinstance(extra, Dim):
+        extra = known_number(extra, extra)
     if isinstance(extra, Dim) or isinstance(n, Dim):
         if extra != 0 and exact or isinstance(extra, Dim):
             raise ShapeError(f"{name}: whether {k} divides {n} is not known", help="give the indices of the cuts")
@@ -195,14 +197,14 @@ def _split(name: str, function: Callable, exact: bool) -> Callable[..., list[Ten
         ]
     call.__name__ = call.__qualname__ = name
     call.__doc__ = "A list of pieces along ``axis``: so many, or cut at the indices given."
-    return public(function)(call)
+    return public(function, memory="view")(call)
 
 
 split = _split("split", np.split, True)
 array_split = _split("array_split", np.array_split, False)
 
 
-@public(np.vsplit)
+@public(np.vsplit, memory="view")
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
     """Pieces along the first axis of at least two."""
     t = as_tensor(ary)
@@ -211,13 +213,13 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
     return split(t, indices_or_sections, 0)
 
 
-@public(np.hsplit)
+@public(np.hsplit, memory="view")
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
     """Pieces along the second axis, or the only one."""
     return split(ary, indices_or_sections, 0 if as_tensor(ary).ndim == 1 else 1)
 
 
-@public(np.dsplit)
+@public(np.dsplit, memory="view")
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
     """Pieces along the third axis."""
     t = as_tensor(ary)
@@ -226,7 +228,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
     return split(t, indices_or_sections, 2)
 
 
-@public(np.unstack if hasattr(np, "unstack") else np.vsplit, name="unstack")
+@public(np.unstack if hasattr(np, "unstack") else np.vsplit, name="unstack", memory="view")
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """The values along an axis whose size is known."""
     return tuple(API["moveaxis"](x, axis, 0))
@@ -235,7 +237,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 # --- reordering -------------------------------------------------------------------------------------------------------
 
 
-@public(np.flip)
+@public(np.flip, memory="view")
 def flip(m: Any, axis: Any = None) -> Tensor:
     """The order of elements reversed along ``axis`` (None: all)."""
     from symc.ir.ops.shape import flip as flip_value
@@ -245,19 +247,19 @@ def flip(m: Any, axis: Any = None) -> Tensor:
     return Tensor(flip_value(t.value, axes)) if axes else t
 
 
-@public(np.flipud)
+@public(np.flipud, memory="view")
 def flipud(m: Any) -> Tensor:
     """Reversed along the first axis."""
     return flip(m, 0)
 
 
-@public(np.fliplr)
+@public(np.fliplr, memory="view")
 def fliplr(m: Any) -> Tensor:
     """Reversed along the second axis."""
     return flip(m, 1)
 
 
-@public(np.rot90)
+@public(np.rot90, memory="view")
 def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """Rotated by k quarter turns in the plane of two axes."""
     t = as_tensor(m)

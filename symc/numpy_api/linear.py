@@ -233,7 +233,7 @@ def matrix_power(a: Any, n: int) -> Tensor:
 # --- einsum -----------------------------------------------------------------------------------------------------------
 
 
-@public(np.einsum)
+@public(np.einsum, memory="einsum")
 def einsum(subscripts: Any, *operands: Any, optimize: Any = True, dtype: Any = None) -> Tensor:
     """A sum of products in Einstein's notation: ``einsum("ij,jk->ik", a, b)``, ``einsum(a, [0, 1], b, [1], [0])``."""
     if isinstance(subscripts, str):

@@ -12,9 +12,10 @@ from symc.ir.dim import Size, floordiv, known_equal, product
 from symc.ir.op import lookup
 from symc.ir.value import Value
 from symc.numpy_api.promotion import broadcast_shape, rows, stretch
+from symc.tensors.callsite import active
 from symc.tensors.convert import as_tensor
-from symc.tensors.public import API, public
-from symc.tensors.sizes import as_size
+from symc.tensors.public import public
+from symc.tensors.sizes import as_size, user_size
 from symc.tensors.tensor import Tensor
 
 # --- axes -------------------------------------------------------------------------------------------------------------
@@ -68,7 +69,7 @@ def expanded(v: Value, axes: Sequence[int]) -> Value:
 # --- functions --------------------------------------------------------------------------------------------------------
 
 
-@public(np.reshape)
+@public(np.reshape, memory="view")
 def reshape(
     a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: bool | None = None
 ) -> Tensor:
@@ -121,17 +122,20 @@ def _sized(t: Tensor, sizes: list[Size]) -> Value:
     return lookup("ensure_shape")(reshaped(t.value, (total,)), shape=(target,))
 
 
-@public(np.ravel)
+@public(np.ravel, memory="ravel")
 def ravel(a: Any, order: str = "C") -> Tensor:
     """The elements along one axis."""
     return reshape(a, (-1,), order) if as_tensor(a).value.shape and 0 not in as_tensor(a).value.shape else \
         reshape(a, (product(as_tensor(a).value.shape),), order)
 
 
-API["flatten"] = ravel
+@public()
+def flatten(a: Any, order: str = "C") -> Tensor:
+    """The elements along one axis, in an array of their own."""
+    return ravel(a, order)
 
 
-@public(np.transpose, aliases=("permute_dims",))
+@public(np.transpose, aliases=("permute_dims",), memory="view")
 def transpose(a: Any, axes: Sequence[int] | None = None) -> Tensor:
     """The axes in another order, reversed by default."""
     t = as_tensor(a)
@@ -141,7 +145,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Tensor:
     return Tensor(permuted(t.value, perm))
 
 
-@public(np.matrix_transpose, np.linalg.matrix_transpose)
+@public(np.matrix_transpose, np.linalg.matrix_transpose, memory="view")
 def matrix_transpose(x: Any) -> Tensor:
     """The last two axes exchanged."""
     t = as_tensor(x)
@@ -150,7 +154,7 @@ def matrix_transpose(x: Any) -> Tensor:
     return swapaxes(t, -1, -2)
 
 
-@public(np.swapaxes)
+@public(np.swapaxes, memory="view")
 def swapaxes(a: Any, axis1: int, axis2: int) -> Tensor:
     """Two axes exchanged."""
     t = as_tensor(a)
@@ -160,7 +164,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Tensor:
     return Tensor(permuted(t.value, perm))
 
 
-@public(np.moveaxis)
+@public(np.moveaxis, memory="view")
 def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
     """Axes moved to other places; the others keep their order."""
     t = as_tensor(a)
@@ -173,7 +177,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
     return Tensor(permuted(t.value, perm))
 
 
-@public(np.rollaxis)
+@public(np.rollaxis, memory="view")
 def rollaxis(a: Any, axis: int, start: int = 0) -> Tensor:
     """One axis moved in front of the axis ``start``."""
     t = as_tensor(a)
@@ -184,7 +188,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Tensor:
     return moveaxis(t, axis, start - 1 if axis < start else start)
 
 
-@public(np.expand_dims)
+@public(np.expand_dims, memory="view")
 def expand_dims(a: Any, axis: Any = 0) -> Tensor:
     """New axes of size 1, which are ``axis`` of the result."""
     t = as_tensor(a)
@@ -194,13 +198,16 @@ def expand_dims(a: Any, axis: Any = 0) -> Tensor:
     return Tensor(expanded(t.value, normal_axes(axis, t.ndim + count, "expand_dims", t)))
 
 
-@public(np.squeeze)
+@public(np.squeeze, memory="view")
 def squeeze(a: Any, axis: Any = None) -> Tensor:
     """Axes of size 1 removed: all known ones, or those given."""
     t = as_tensor(a)
     shape = t.value.shape
     if axis is None:
-        return Tensor(reshaped(t.value, [s for s in shape if s != 1]), t.weak)
+        found = shape if active() is None else tuple(1 if user_size(s) == 1 else s for s in shape)
+        if found != shape:  # sizes that are 1 in the call that is traced
+            t = Tensor(lookup("ensure_shape")(t.value, shape=found))
+        return Tensor(reshaped(t.value, [s for s in found if s != 1]), t.weak)
     axes = normal_axes(axis, t.ndim, "squeeze", t)
     for i in axes:
         if known_equal(shape[i], 1) is False:
@@ -210,7 +217,7 @@ def squeeze(a: Any, axis: Any = None) -> Tensor:
     return Tensor(reshaped(v, [s for i, s in enumerate(shape) if i not in axes]))
 
 
-@public(np.broadcast_to)
+@public(np.broadcast_to, memory="view")
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tensor:
     """The value repeated along new axes and axes of size 1."""
     t = as_tensor(array)
@@ -223,7 +230,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tensor:
     return Tensor(stretch(t.value, sizes))
 
 
-@public(np.broadcast_arrays)
+@public(np.broadcast_arrays, memory="view")
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Tensor, ...]:
     """The values in one common shape."""
     tensors = [as_tensor(a) for a in args]
@@ -242,7 +249,7 @@ def _at_least(ndim: int, place: Any) -> Any:
         return out[0] if len(out) == 1 else tuple(out)
     call.__name__ = call.__qualname__ = f"atleast_{ndim}d"
     call.__doc__ = f"The values with at least {ndim} axes, as NumPy places them."
-    return public(getattr(np, f"atleast_{ndim}d"))(call)
+    return public(getattr(np, f"atleast_{ndim}d"), memory="view")(call)
 
 
 atleast_1d = _at_least(1, lambda s: (1,))
@@ -271,5 +278,5 @@ def size(a: Any, axis: int | None = None) -> Any:
 
 @public(np.copy)
 def copy(a: Any, order: str = "K", subok: bool = False) -> Tensor:
-    """The value itself: values never change."""
-    return as_tensor(a)
+    """The value in an array of its own, which matters where arrays are written to."""
+    return Tensor(as_tensor(a).value, as_tensor(a).weak)

@@ -27,11 +27,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 PREFIX = "linalg."
 
 
-def linalg(*numpy_functions: Any) -> Callable[[F], F]:
+def linalg(*numpy_functions: Any, memory: str = "") -> Callable[[F], F]:
     """``@linalg(np.linalg.inv)``: a function of ``sc.linalg``, and what NumPy's functions run on tensors."""
 
     def wrap(fn: F) -> F:
-        return public(*numpy_functions, name=PREFIX + fn.__name__)(fn)
+        return public(*numpy_functions, name=PREFIX + fn.__name__, memory=memory)(fn)
 
     return wrap
 

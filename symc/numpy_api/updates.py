@@ -5,6 +5,7 @@ Slices and integers become pads and selects, which fuse; index arrays become one
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from symc.errors import DTypeError, ShapeError
@@ -20,8 +21,9 @@ from symc.numpy_api.indexing import Parsed, getitem, parse, read, result_axes, w
 from symc.numpy_api.manipulation import permuted, reshaped
 from symc.numpy_api.promotion import check_range, rows, stretch
 from symc.numpy_api.ufuncs import choose
+from symc.tensors.callsite import active
 from symc.tensors.convert import as_operand, convert
-from symc.tensors.public import API, located
+from symc.tensors.public import API, PROTOCOLS, located
 from symc.tensors.tensor import Tensor
 
 
@@ -117,7 +119,7 @@ def _update(x: Tensor, index: Any, v: Any, mode: str) -> Tensor:
     placed = _spread(Tensor(convert(u.value, x.dtype)), shape, x)
     if p.arrays:
         return Tensor(_scatter(x.value, p, placed, mode))
-    return Tensor(_insert(x.value, p, placed, mode))
+    return Tensor(insert(x.value, p, placed, mode))
 
 
 def _result_shape(p: Parsed) -> list[Size]:
@@ -156,7 +158,7 @@ def _is_new(p: Parsed) -> list[bool]:
     return out
 
 
-def _insert(x: Value, p: Parsed, u: Value, mode: str) -> Value:
+def insert(x: Value, p: Parsed, u: Value, mode: str = "set") -> Value:
     """Change a box of elements, evenly spaced along each axis."""
     u = reshaped(_without_placement(p, u), p.size)
     down = tuple(a for a, s in enumerate(p.step) if s < 0)
@@ -194,3 +196,23 @@ def _scatter(x: Value, p: Parsed, u: Value, mode: str) -> Value:
     places = reshaped(lookup("iota")(shape=(total,), axis=0, dtype=DTYPES["i64"]), x.shape)
     return reshaped(lookup("scatter")(reshaped(x, (total,)), u, read(places, p), axes=(0,), mode=mode), x.shape)
 
+
+# --- methods that write -----------------------------------------------------------------------------------------------
+
+
+def _writer(name: str) -> Callable[..., Any]:
+    """A method that writes to the array; outside of traces the function of that name, if there is one."""
+    otherwise = getattr(Tensor, name, None)
+
+    def call(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if active() is None and otherwise is not None:
+            return otherwise(self, *args, **kwargs)
+        return PROTOCOLS["write_by"](name, self, args, kwargs)
+
+    call.__name__ = name
+    call.__doc__ = f"``{name}`` in place, in a traced function; elsewhere values never change."
+    return call
+
+
+for _name in ("fill", "put", "sort", "partition"):
+    setattr(Tensor, _name, _writer(_name))

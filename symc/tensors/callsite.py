@@ -1,4 +1,7 @@
-"""Where the user's code is: the first frame outside the package, found when a public function is called."""
+"""Where the user's code is: the first frame outside the package, found when a public function is called.
+
+And which run of a traced function is in force: the arrays made there are written to there (``numpy_api/aliasing.py``).
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,20 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
 
 from symc.ir import location
 from symc.ir.location import Loc
+
+if TYPE_CHECKING:
+    from symc.tensors.tracing import Trace
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _inside: dict[str, bool] = {}
 
 
-def _is_inside(filename: str) -> bool:
+def is_inside(filename: str) -> bool:
     """Frames of symc itself, and of what Python puts between (contextlib, functools, dataclasses)."""
     found = _inside.get(filename)
     if found is None:
@@ -26,13 +34,53 @@ def _is_inside(filename: str) -> bool:
 def caller() -> Loc:
     """The user's line that is being executed."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and _is_inside(frame.f_code.co_filename):
+    while frame.f_back is not None and is_inside(frame.f_code.co_filename):
         frame = frame.f_back
     return Loc(frame.f_code.co_filename, frame.f_lineno)
 
 
+class Scope:
+    """The run of one function of the user: where arrays are made. ``outer``: the run that it is in."""
+
+    __slots__ = ("outer", "trace")
+
+    def __init__(self, trace: Trace, outer: Scope | None):
+        self.trace, self.outer = trace, outer
+
+
+_active: ContextVar[Scope | None] = ContextVar("symc_scope", default=None)
+
+
+def active() -> Scope | None:
+    """The scope in force; None outside of traces."""
+    return _active.get()
+
+
+@contextmanager
+def scope(trace: Trace | None = None) -> Iterator[Scope | None]:
+    """A scope of a trace, by default of the one in force, if any is."""
+    outer = _active.get()
+    new = Scope(trace, None) if trace is not None else None if outer is None else Scope(outer.trace, outer)
+    token = _active.set(new)
+    try:
+        yield new
+    finally:
+        _active.reset(token)
+
+
+@contextmanager
+def no_scope() -> Iterator[None]:
+    """Outside of all traces."""
+    token = _active.set(None)
+    try:
+        yield
+    finally:
+        _active.reset(token)
+
+
 @contextmanager
 def user_code() -> Iterator[None]:
-    """Around a call back into the user's code: lines inside it are noted for themselves again."""
-    with location.at(()):
+    """Around a call back into the user's code: lines inside it are noted for themselves again, and in a trace arrays
+    that were made outside of it are not written to."""
+    with location.at(()), scope():
         yield

@@ -7,6 +7,8 @@ Such a value is computed by the references of its ops when it is asked for, once
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +23,37 @@ from symc.ir.value import Value
 _known: weakref.WeakKeyDictionary[Value, np.ndarray] = weakref.WeakKeyDictionary()
 #: Up to how many elements are shown, and how many values of up to how many elements are computed for that.
 SHOWN, STEPS, ELEMENTS = 20, 50, 1000
+
+
+class Answer:
+    """What was read of numbers, which compares by all its bits."""
+
+    def __init__(self, item: Any):
+        self.item, self._key = item, (type(item), item.shape, item.tobytes()) if isinstance(item, np.ndarray) else item
+
+    @classmethod
+    def of(cls, found: np.ndarray | None, read: Callable[[np.ndarray], Any]) -> Answer:
+        """Raises KeyError where there are no numbers."""
+        if found is None:
+            raise KeyError
+        return cls(read(found))
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Answer) and self._key == other._key
+
+    def __str__(self) -> str:
+        return str(self.item)
+
+
+def array_at(v: Value, sizes: Mapping[str, int]) -> np.ndarray | None:
+    """The numbers of a value that depends on sizes alone. Raises KeyError for sizes that are not given."""
+    if not is_closed(v, sizes=True):
+        return None
+    with np.errstate(all="ignore"):
+        return np.array(run_values([v], {}, sizes)[0], v.dtype)
 
 
 def known_array(v: Value) -> np.ndarray | None:
@@ -47,16 +80,18 @@ def shown_array(v: Value) -> np.ndarray | None:
     return known_array(v)
 
 
-def is_closed(v: Value, steps: int | None = None, elements: int | None = None) -> bool:
-    """True if a value depends on nothing that is given later. With limits: is made in so many ``steps``, without
-    loops, of values of so many ``elements``."""
+def is_closed(v: Value, steps: int | None = None, elements: int | None = None, sizes: bool = False) -> bool:
+    """True if a value depends on nothing that is given later, or on ``sizes`` alone. With limits: is made in so many
+    ``steps``, without loops, of values of so many ``elements``."""
     seen: set[Value] = {v}
     waiting = [v]
     while waiting:
         u = waiting.pop()
-        if not _alone(u) or steps is not None and (u.regions or len(seen) > steps or not _is_small(u, elements or 0)):
+        if not _alone(u, sizes=sizes):
             return False
-        if not all(_alone(x, inside=True) for r in u.regions for x in every_value(r)):
+        if steps is not None and (u.regions or len(seen) > steps or not _is_small(u, elements or 0)):
+            return False
+        if not all(_alone(x, inside=True, sizes=sizes) for r in u.regions for x in every_value(r)):
             return False
         waiting += [o for o in u.operands if o not in seen]
         seen.update(u.operands)
@@ -67,14 +102,15 @@ def _is_small(v: Value, elements: int) -> bool:
     return isinstance(v.type, TensorType) and v.type.size <= elements  # type: ignore[operator]
 
 
-def _alone(v: Value, inside: bool = False) -> bool:
-    """True if one op depends on its operands alone. ``inside``: it belongs to a region, whose params do."""
+def _alone(v: Value, inside: bool = False, sizes: bool = False) -> bool:
+    """True if one op depends on its operands alone, or on ``sizes`` too. ``inside``: it belongs to a region, whose
+    params do."""
     if v.op.name == "param":
         return inside
     types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
-    sizes = [s for t in types for s in t.shape]
-    v.attrs.map(sizes.append)
+    found = [s for t in types for s in t.shape]
+    v.attrs.map(found.append)
     outside = v.op.name == "input" or v.op.facts.custom is not None or has_effect(v) or has_collective(v)
-    return not outside and not any(isinstance(s, Dim) for s in sizes)
+    return not outside and (sizes or not any(isinstance(s, Dim) for s in found))
 
 

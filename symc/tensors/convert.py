@@ -10,7 +10,7 @@ from symc.errors import DTypeError, InputError
 from symc.ir.dim import Dim
 from symc.ir.op import lookup
 from symc.ir.ops.cast import cast
-from symc.ir.ops.leaf import array
+from symc.ir.ops.leaf import array as constant
 from symc.ir.types import DTYPE_NAMES, DTYPES, as_dtype
 from symc.ir.value import Value
 from symc.tensors.deferred import Recorded
@@ -88,20 +88,20 @@ def as_operand(item: Any) -> Tensor:
         raise DTypeError(f"{item!r} is not a number or an array")
     if isinstance(item, Recorded):
         raise InputError("a recorded value is used in a graph", help="take its array: .data, which is a constant there")
-    return Tensor(array(_as_array(item)))
+    return Tensor(constant(_as_array(item)))
 
 
 def _number(item: Any) -> Tensor:
     if isinstance(item, bool):
-        return Tensor(array(np.bool_(item)))
+        return Tensor(constant(np.bool_(item)))
     if isinstance(item, int):
         try:
-            return Tensor(array(np.int64(item)), weak=True)
+            return Tensor(constant(np.int64(item)), weak=True)
         except OverflowError:
             if 0 <= item < 2**64:
-                return Tensor(array(np.uint64(item)), weak=True)
+                return Tensor(constant(np.uint64(item)), weak=True)
             raise DTypeError(f"the integer {item} does not fit in 64 bits", help="use a float") from None
-    return Tensor(array(np.asarray(item)), weak=True)
+    return Tensor(constant(np.asarray(item)), weak=True)
 
 
 def promotes_weakly(item: Any) -> bool:
@@ -142,7 +142,7 @@ def _nested(item: list | tuple) -> Tensor:
     if not _symbolic(item):
         try:
             a = _as_array(item)
-            return Tensor(array(a), weak=_default_float is not _DOUBLE and a.dtype.char in "dD" and typeless(item))
+            return Tensor(constant(a), weak=_default_float is not _DOUBLE and a.dtype.char in "dD" and typeless(item))
         except ValueError as e:
             raise DTypeError("a nested list must have rows of equal length", help=str(e)) from None
     return API["stack"]([_nested(i) if isinstance(i, list | tuple) else as_tensor(i) for i in item])
@@ -155,7 +155,7 @@ def convert(v: Value, dtype: np.dtype) -> Value:
     if v.op.name == "constant":
         data = v.attrs["value"].data
         with np.errstate(all="ignore"):
-            return array((data.real if data.dtype.kind == "c" and dtype.kind not in "cb" else data).astype(dtype))
+            return constant((data.real if data.dtype.kind == "c" and dtype.kind not in "cb" else data).astype(dtype))
     return cast(v, dtype=dtype)
 
 
@@ -163,7 +163,7 @@ def placed(item: Any, dtype: np.dtype, name: str) -> Value:
     """An operand in the dtype of where it goes. Raises DTypeError for Python numbers that do not fit there."""
     if dtype.kind in "iu" and not isinstance(item, Tensor) and typeless(item):
         try:
-            return array(np.asarray(item, dtype))
+            return constant(np.asarray(item, dtype))
         except (OverflowError, ValueError) as e:
             raise DTypeError(f"{name}: {item!r:.40} does not fit {DTYPE_NAMES[dtype]}", help=str(e)) from None
     return convert(as_operand(item).value, dtype)
@@ -173,7 +173,7 @@ def placed(item: Any, dtype: np.dtype, name: str) -> Value:
 MOST_AXES = 64
 
 
-@public(aliases=("array", "asanyarray"))
+@public(aliases=("asanyarray",), memory="view")
 def asarray(
     obj: Any,
     dtype: Any = None,
@@ -191,6 +191,19 @@ def asarray(
     if t.ndim < ndmin:
         t = API["reshape"](t, (1,) * (ndmin - t.ndim) + t.shape)
     return t
+
+
+@public(memory="maybe")
+def ascontiguousarray(a: Any, dtype: Any = None) -> Tensor:
+    """``asarray``: how a value lies in memory is decided when it is compiled."""
+    return API["atleast_1d"](asarray(a, dtype, copy=True))
+
+
+@public(memory="new")
+def array(obj: Any, dtype: Any = None, *, copy: bool | None = True, device: Any = None, ndmin: int = 0,
+          order: str = "K", like: Any = None) -> Tensor:
+    """``asarray`` in an array of its own, which matters where arrays are written to."""
+    return asarray(obj, dtype, copy=copy, ndmin=ndmin)
 
 
 @public(np.astype)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from symc.errors import SymcError
 from symc.ir import location
-from symc.tensors.callsite import caller
+from symc.tensors.callsite import active, caller
 from symc.tensors.deferred import recorder_in
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -21,12 +21,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 API: dict[str, Callable[..., Any]] = {}
 #: NumPy's functions (not ufuncs) and what runs when they get a tensor.
 DISPATCH: dict[Any, Callable[..., Any]] = {}
-#: What methods of tensors call that is written on top of tensors: "ufunc", "function", "namespace" and "at".
+#: What the results of public functions share with their arguments.
+MEMORY: dict[Any, str] = {}
+#: What methods of tensors call that is written on top of tensors: "ufunc", "function", "at", "assign" and the like.
 PROTOCOLS: dict[str, Callable[..., Any]] = {}
 
 
-def located(fn: F) -> F:
+def located(fn: F, memory: str = "") -> F:
     """Note the user's line in a call, and record the call instead when an argument is deferred.
+
+    In a trace, results share the memory of arguments as NumPy's do (``memory``: "view", "item", "always" or "new").
 
     Only the outermost call notes its line; a call made by symc itself belongs to the line that is in force.
     """
@@ -43,7 +47,8 @@ def located(fn: F) -> F:
         loc = caller()
         with location.at((loc,)):
             try:
-                return fn(*args, **kwargs)
+                out, scope = fn(*args, **kwargs), active()
+                return out if scope is None else PROTOCOLS["settled"](memory, scope, args, kwargs, out)
             except SymcError as e:
                 e.attach((), (loc,))
                 raise
@@ -54,13 +59,17 @@ def located(fn: F) -> F:
     return call  # type: ignore[return-value]
 
 
-def public(*numpy_functions: Any, name: str | None = None, aliases: tuple[str, ...] = ()) -> Callable[[F], F]:
-    """``@public(np.sum)``: a public function, and what the NumPy functions named run on tensors."""
+def public(
+    *numpy_functions: Any, name: str | None = None, aliases: tuple[str, ...] = (), memory: str = ""
+) -> Callable[[F], F]:
+    """``@public(np.sum)``: a public function, and what the NumPy functions named run on tensors. ``memory``: what its
+    results share with its arguments (``symc.numpy_api.aliasing``)."""
 
     def wrap(fn: F) -> F:
-        call = located(fn)
+        call = located(fn, memory)
         for n in (name or fn.__name__.rstrip("_"), *aliases):
             API[n] = call
+        MEMORY[call] = memory
         for np_function in numpy_functions:
             DISPATCH[np_function] = call
         return call

@@ -13,14 +13,26 @@ from collections.abc import Callable
 from numbers import Integral, Number
 from typing import Any
 
+import numpy as np
+
 from symc.errors import InputError, ShapeError, SymbolicValueError, of_handler
 from symc.ir import location
-from symc.ir.dim import LARGEST, Dim, Size, known_equal, known_nonnegative, measured_size, names, size_name
+from symc.ir.dim import (
+    LARGEST,
+    Dim,
+    Size,
+    evaluate,
+    known_equal,
+    known_nonnegative,
+    measured_size,
+    names,
+    size_name,
+)
 from symc.ir.dtypes import DTYPES
 from symc.ir.op import lookup
 from symc.ir.ranges import UNKNOWN, Range
 from symc.ir.value import Value
-from symc.tensors.callsite import caller
+from symc.tensors.callsite import active, caller
 from symc.tensors.constants import known_array
 from symc.tensors.public import API, PROTOCOLS, located
 
@@ -30,6 +42,8 @@ def _arithmetic(
 ) -> Callable[[Any, Any], Any]:
     """An operator: ``fn`` on sizes, else the function of that name on data."""
     def call(self: SymbolicSize, other: Any) -> Any:
+        if isinstance(other, list | tuple | str):
+            return NotImplemented  # as of an int: Python repeats sequences itself
         a, b = self.dim, size_of(other)
         if b is not None and fn is not None:
             return user_size(fn(b, a) if reflected else fn(a, b))
@@ -40,6 +54,8 @@ def _arithmetic(
 #: What a comparison asks, by the function that compares data.
 ASKS = {"equal": "equals", "less": "is less than", "greater_equal": "is at least", "greater": "is greater than",
         "less_equal": "is at most"}  # fmt: skip
+_ANSWERS = {"equal": operator.eq, "less": operator.lt, "greater_equal": operator.ge, "greater": operator.gt,
+            "less_equal": operator.le}  # fmt: skip
 
 
 def _comparison(function: str, decide: Callable[[Size, Size], bool | None]) -> Callable[[Any, Any], Any]:
@@ -50,14 +66,21 @@ def _comparison(function: str, decide: Callable[[Size, Size], bool | None]) -> C
 
 
 def _known(a: Size, function: str, b: Size, decide: Callable[[Size, Size], bool | None]) -> bool:
-    """The answer that holds for all sizes. Raises SymbolicValueError where it depends on them."""
-    answer = decide(a, b)
+    """The answer that holds for all sizes, or, in a trace, for the sizes of the call. Raises SymbolicValueError where
+    it depends on them."""
+    answer, scope = decide(a, b), active()
+    if answer is None and scope is not None:
+        compare = _ANSWERS[function]
+        answer = scope.trace.ask(
+            (function, a, b), lambda sizes: compare(evaluate(a, sizes), evaluate(b, sizes)),
+            f"whether {a} {ASKS[function]} {b}", caller())
     if answer is None:
         raise SymbolicValueError(
             f"whether the size {a} {ASKS[function]} {b} is not known while the graph is built",
             where=[caller()],
             help=f"to choose in a call: sc.where or sc.cond on sc.{function}({a}, {b}); to know it now: declare sizes "
-            "as numbers, or by one name where they are the same: sc.input(name, dtype, shape=('n', 3))",
+            "as numbers, or by one name where they are the same: sc.input(name, dtype, shape=('n', 3)); a function "
+            "under sc.jit is answered for the sizes of each call",
         )
     return answer
 
@@ -98,7 +121,8 @@ class SymbolicSize:
     """A size that is not known while the graph is built.
 
     A comparison answers where the answer is the same for all sizes, and raises where it depends on them. So sizes are
-    no keys of dicts and sets, which would say "another" of what may be equal.
+    no keys of dicts and sets, which would say "another" of what may be equal. While a function is traced for a call,
+    the sizes of the call answer, and the compiled variant is for all calls with these answers.
     """
 
     __slots__ = ("dim",)
@@ -111,6 +135,9 @@ class SymbolicSize:
         return str(self.dim)
 
     def __hash__(self) -> int:
+        number = known_number(self.dim)
+        if number is not None:
+            return hash(number)
         raise SymbolicValueError(
             f"the size {self.dim} is no key: whether it equals another is not known while the graph is built",
             where=[caller()],
@@ -127,23 +154,29 @@ class SymbolicSize:
         return not _known(self.dim, "equal", 0, known_equal)
 
     def __index__(self) -> int:
-        raise self._unknown("the number")
+        number = known_number(self.dim)
+        if number is None:
+            raise self._unknown("the number")
+        return number
 
-    __int__ = __float__ = __index__  # type: ignore[assignment]
+    __int__ = __index__
+
+    def __float__(self) -> float:
+        return float(self.__index__())
 
     def _unknown(self, what: str) -> SymbolicValueError:
         return SymbolicValueError(
             f"{what} of the size {self.dim} is not known while the graph is built",
             where=[caller()],
             help="use the size itself in shapes and arithmetic, sc.arange(n) or sc.scan instead of range(n), "
-            "and sc.where or sc.cond to choose",
+            "and sc.where or sc.cond to choose; a function under sc.jit is traced for each number that it asks for",
         )
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return PROTOCOLS["ufunc"](ufunc, method, inputs, kwargs)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise self._unknown("the number")
+        return np.asarray(self.__index__())
 
     # --- operators ----------------------------------------------------------------------------------------------------
 
@@ -167,6 +200,15 @@ class SymbolicSize:
 
     def __pos__(self) -> SymbolicSize:
         return self
+
+
+def known_number(size: Size, otherwise: Any = None) -> Any:
+    """The number that a size is in the call that is traced, for which the variant is; else ``otherwise``."""
+    if isinstance(size, int):
+        return size
+    scope = active()
+    answer = None if scope is None else scope.trace.number(size, caller())
+    return otherwise if answer is None else answer
 
 
 def size_of(item: Any) -> Size | None:

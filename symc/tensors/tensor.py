@@ -7,6 +7,7 @@ most methods call the function of the same name in ``public.API``; what a functi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from operator import index
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,12 +16,12 @@ from symc.errors import DTypeError, SymbolicValueError
 from symc.ir.dim import Dim, product
 from symc.ir.types import as_dtype
 from symc.ir.value import Value, first_line
-from symc.tensors.callsite import caller
-from symc.tensors.constants import known_array, shown_array
+from symc.tensors.callsite import active, caller
+from symc.tensors.constants import Answer, array_at, known_array, shown_array
 from symc.tensors.deferred import Deferred
 from symc.tensors.leaves import Leaf, leaf_of, records, register_leaf
 from symc.tensors.public import API, PROTOCOLS, located
-from symc.tensors.sizes import SymbolicSize, user_shape, user_size
+from symc.tensors.sizes import SymbolicSize, known_number, user_shape, user_size
 
 
 def _operand(item: Any) -> bool:
@@ -37,21 +38,44 @@ def _binary(function: str, reflected: bool = False) -> Callable[[Any, Any], Any]
     return call
 
 
+def _changing(function: str) -> Callable[[Any, Any], Any]:
+    """``x += y``: in place for the arrays of a trace, another value elsewhere and for numbers."""
+    def call(self: Any, other: Any) -> Any:
+        scope = active()
+        if scope is None or not _operand(other) or not self.value.ndim and self.held in (None, scope):
+            return NotImplemented
+        return PROTOCOLS["in_place"](self, function, other)
+    return call
+
+
 def _unary(function: str) -> Callable[[Any], Any]:
     return lambda self: API[function](self)
+
+
+def _part(name: str) -> Any:
+    """``x.real`` and ``x.imag``, which are assigned to in traces."""
+    return property(lambda self: API[name](self), lambda self, value: API[name](self).__setitem__(..., value))
 
 
 class Tensor:
     """A symbolic array. Compare with ``is``; ``==`` is elementwise and symbolic.
 
+    In a traced function it may come to hold another value, as arrays do (``symc.numpy_api.aliasing``).
     ``weak``: it came from Python numbers or sizes alone and promotes like one (``x * (n / 2)`` keeps float32).
     """
 
-    __slots__ = ("__weakref__", "value", "weak")
+    __slots__ = ("__weakref__", "held", "value", "weak")
     __array_priority__ = 1000
 
     def __init__(self, value: Value, weak: bool = False):
         self.value, self.weak = value, weak
+        self.held: Any = active()  #: where it was made in a trace, or the memory that it shares
+
+    def __getattr__(self, name: str) -> Any:
+        """The value again, after a write to an array that shares memory with this one has taken it away."""
+        if name == "value":
+            return PROTOCOLS["current"](self)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     # --- what is known of it ------------------------------------------------------------------------------------------
 
@@ -104,13 +128,7 @@ class Tensor:
     def mT(self) -> Tensor:
         return API["matrix_transpose"](self)
 
-    @property
-    def real(self) -> Tensor:
-        return API["real"](self)
-
-    @property
-    def imag(self) -> Tensor:
-        return API["imag"](self)
+    real, imag = _part("real"), _part("imag")
 
     @property
     def at(self) -> Any:
@@ -119,7 +137,7 @@ class Tensor:
 
     @property
     def flat(self) -> Tensor:
-        return API["ravel"](self)
+        return API["ravel"](self) if active() is None else PROTOCOLS["flat"](self)
 
     def describe(self, fallback: str = "value") -> tuple[str, Any, Any]:
         """A row for error messages: name (a number is its own name), type, the user's line."""
@@ -141,63 +159,75 @@ class Tensor:
         raise SymbolicValueError(f"{what} of a symbolic value is not known while the graph is built",
                                  values=[self.describe()], where=[caller()], help=help)
 
-    def _numbers(self, what: str, help: str) -> np.ndarray:
-        """The numbers of a value that depends on nothing given later. Raises SymbolicValueError for others."""
-        found = known_array(self.value)
-        return found if found is not None else self._unknown(what, help)
+    def _numbers(self, what: str, help: str, read: Callable[[np.ndarray], Any] = np.array) -> Any:
+        """What is read of the numbers of a value that depends on nothing given later; in a trace the sizes of the call
+        are given. Raises SymbolicValueError for others."""
+        found, scope = known_array(self.value), active()
+        if found is not None:
+            return found if read is np.array else read(found)
+        if scope is not None:
+            v = self.value
+            answer = scope.trace.ask(
+                ("numbers", v, read.__name__), lambda sizes: Answer.of(array_at(v, sizes), read),
+                f"{what} of a value that is made of sizes", caller())
+            if answer is not None:
+                return answer.item
+        self._unknown(what, help)
 
-    def _number(self, help: str) -> Any:
-        found = self._numbers("the number", help)
-        if found.ndim:
-            raise TypeError(f"an array of shape {found.shape} is not a number")
-        return found.item()
+    def _number(self, help: str, kind: Callable[[Any], Any] = complex) -> Any:
+        def number(found: np.ndarray) -> Any:
+            if found.ndim:
+                raise TypeError(f"an array of shape {found.shape} is not a number")
+            return kind(found.item())
+        number.__name__ = kind.__name__
+        return self._numbers("the number", help, number)
 
     def __bool__(self) -> bool:
-        return bool(self._numbers(
-            "the truth", "use sc.where(condition, x, y) to select, sc.cond to branch, sc.while_loop to repeat"))
+        return self._numbers(
+            "the truth", "use sc.where(condition, x, y) to select, sc.cond to branch, sc.while_loop to repeat", bool)
 
     def __float__(self) -> float:
-        return float(self._number(
-            "compile it and call the function; to choose by a value use sc.where, sc.cond or sc.while_loop"))
+        return self._number(
+            "compile it and call the function; to choose by a value use sc.where, sc.cond or sc.while_loop", float)
 
     def __int__(self) -> int:
-        return int(self._number("compile it and call the function; to convert use x.astype('int64'); "
-                                "to choose by a value use sc.where, sc.cond or sc.while_loop"))
+        return self._number("compile it and call the function; to convert use x.astype('int64'); "
+                            "to choose by a value use sc.where, sc.cond or sc.while_loop", int)
 
     def __complex__(self) -> complex:
-        return complex(self._number("compile it and call the function; to convert use x.astype('complex128'); "
-                                    "to choose by a value use sc.where, sc.cond or sc.while_loop"))
+        return self._number("compile it and call the function; to convert use x.astype('complex128'); "
+                            "to choose by a value use sc.where, sc.cond or sc.while_loop", complex)
 
     def __index__(self) -> int:
-        number = self._number(
-            "index with it (x[i]), use sc.take(x, i), sc.where or sc.cond; a loop over it is sc.while_loop")
-        if self.dtype.kind not in "iu":
+        if self.dtype.kind not in "iu" and known_array(self.value) is not None:
             raise TypeError(f"{self.dtype} is not an integer dtype")
-        return number
+        return self._number(
+            "index with it (x[i]), use sc.take(x, i), sc.where or sc.cond; a loop over it is sc.while_loop", index)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         found = self._numbers(
             "the array",
             "use the function of sc with that name, sc.asarray([...]) to collect values, or sc.where, sc.cond, "
-            "sc.while_loop to choose by them; compile it to get numbers",
+            "sc.while_loop to choose by them; compile it to get numbers; an array that it is written into is made by "
+            "np.zeros_like(x), sc.zeros(shape) or sc.array([...])",
         )
-        if copy is False:
-            return np.asarray(found, dtype, copy=False)
+        if copy is False or active() is not None:  # in a trace no array of NumPy's is written to instead of this one
+            return np.asarray(found, dtype) if copy is None else np.asarray(found, dtype, copy=copy)
         return np.array(found, dtype)
 
     def __len__(self) -> int:
         if not self.ndim:
             raise TypeError("len() of a value without axes")
-        size = self.value.type.shape[0]
-        if isinstance(size, Dim):
+        size = known_number(self.value.type.shape[0])
+        if size is None:
             self._unknown("the length", "use x.shape[0]; sc.where or sc.cond choose, sc.scan and sc.while_loop repeat")
-        return int(size)
+        return size
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self.ndim:
             raise TypeError("iteration over a value without axes")
-        size = self.value.type.shape[0]
-        if isinstance(size, Dim):
+        size = known_number(self.value.type.shape[0])
+        if size is None:
             self._unknown("the length", "use whole-array operations, sc.scan(step, init, x) or sc.while_loop")
         return iter([self[i] for i in range(size)])
 
@@ -207,8 +237,7 @@ class Tensor:
             "the content", "use sc.any(x == item), with sc.where or sc.cond to choose by it, or sc.while_loop"))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise SymbolicValueError("symbolic values never change", values=[self.describe()], where=[caller()],
-                                 help="y = x.at[index].set(value) gives the changed value")
+        PROTOCOLS["assign"](self, index, value)
 
     def __getitem__(self, index: Any) -> Tensor:
         return API["getitem"](self, index)
@@ -224,10 +253,10 @@ class Tensor:
         return _restore, (self.value, self.weak, records(self.value))
 
     def __copy__(self) -> Tensor:
-        return self
+        return self if active() is None else self.copy()  # type: ignore[attr-defined]
 
     def __deepcopy__(self, memo: Any) -> Tensor:
-        return self
+        return self.__copy__()
 
     def __round__(self, ndigits: int | None = None) -> Tensor:
         return API["round"](self, ndigits or 0)
@@ -279,6 +308,11 @@ class Tensor:
     __le__ = _binary("less_equal")
     __gt__ = _binary("greater")
     __ge__ = _binary("greater_equal")
+    __iadd__, __isub__, __imul__ = _changing("add"), _changing("subtract"), _changing("multiply")
+    __itruediv__, __ifloordiv__, __imod__ = _changing("true_divide"), _changing("floor_divide"), _changing("remainder")
+    __ipow__, __imatmul__ = _changing("operator_pow"), _changing("matmul")
+    __iand__, __ior__, __ixor__ = _changing("bitwise_and"), _changing("bitwise_or"), _changing("bitwise_xor")
+    __ilshift__, __irshift__ = _changing("left_shift"), _changing("right_shift")
     __neg__ = _unary("negative")
     __pos__ = _unary("positive")
     __invert__ = _unary("invert")
@@ -340,16 +374,18 @@ def _astype(
     return API["astype"](self, dtype)
 
 
-def _same(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The value itself: values never change, so a copy is not needed."""
-    return self
+def _copy(self: Tensor, order: str = "C") -> Tensor:
+    """The value in an array of its own."""
+    return API["copy" if order in ("K", "A") else "array"](self)
+
+
 
 
 Tensor.reshape = _reshape  # type: ignore[attr-defined]
 Tensor.transpose = _transpose  # type: ignore[attr-defined]
 Tensor.astype = located(_astype)  # type: ignore[attr-defined]
-Tensor.copy = _same  # type: ignore[attr-defined]
-Tensor.flatten = lambda self, order="C": API["ravel"](self, order=order)  # type: ignore[attr-defined]
+Tensor.copy = _copy  # type: ignore[attr-defined]
+Tensor.flatten = lambda self, order="C": API["flatten"](self, order=order)  # type: ignore[attr-defined]
 
 
 def _of_numbers(name: str) -> Callable:
