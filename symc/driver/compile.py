@@ -25,11 +25,12 @@ from symc.driver.modes import check_options, chosen
 from symc.driver.target import check_target, target_of
 from symc.errors import SymcError
 from symc.ir.dim import Measured
-from symc.ir.function import Function
+from symc.ir.function import Function, measured_names
 from symc.ir.phases import Record, recording
 from symc.tensors.callsite import caller
 from symc.tensors.deferred import contains_deferred
 from symc.tensors.pytree import flatten
+from symc.tensors.tensor import Tensor
 
 
 def compile(
@@ -100,13 +101,14 @@ def compile(
             accuracy_report=bool(accuracy_report), device=target.asked, backend=backend, split=target.split or split,
             transfers=transfers, precision=precision, denormals=denormals)
         nests = [outputs, inputs, pairs(updates, "updates"), pairs(givens, "givens")]
-        if contains_deferred([flatten(x)[0] for x in nests]):
+        given = [flatten(x)[0] for x in nests]
+        if contains_deferred(given):
             from symc.driver.deferred_function import DeferredFunction
 
             return DeferredFunction(compile, outputs, inputs, updates, givens, donate, options, loc)
         record = Record()
         with recording(record):
-            if Measured.made:
+            if Measured.made and measured_names([t.value for leaves in given for t in leaves if isinstance(t, Tensor)]):
                 from symc.driver.measured import compile_measured
 
                 chain = compile_measured(outputs, inputs, updates, givens, donate, options, loc, compile_built)

@@ -45,8 +45,6 @@ def compile_measured(outputs: Any, inputs: Any, updates: Any, givens: Any, donat
         changes = [output_of(v, "") for _, v in pairs(updates, "updates")]
         roots = [*[output_of(x, p) for x, p in zip(leaves, nest.paths(), strict=True)], *changes]
         known = measured_names(roots)
-        if not (known or pairs(givens, "givens")):
-            return None
         done = substituted([*roots, *[n.value for n in known]], givens)
         roots, numbers = done[:len(roots)], dict(zip(known, done[len(roots):], strict=True))
         numbers.update((n, n.value) for n in measured_names(done) if n not in numbers)

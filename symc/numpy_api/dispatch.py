@@ -95,6 +95,10 @@ def _run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
     raise SymbolicValueError(f"{shown} is not available on symbolic values", values=_rows(inputs), help=hint)
 
 
+_NO_OUT = ("use the result; sc.where selects, x.at[i].set(v) replaces elements; a function under sc.jit may write into "
+           "arrays that it made by np.zeros_like(x) or sc.zeros(shape)")
+
+
 def _keywords(ufunc: np.ufunc, shown: str, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]
               ) -> dict[str, Any]:
     """The keywords that matter. Raises SymbolicValueError for those that would change an array."""
@@ -111,8 +115,7 @@ def _keywords(ufunc: np.ufunc, shown: str, method: str, inputs: Sequence[Any], k
                 f"{shown}({refused}=) is not possible with symbolic values: they never change",
                 values=_rows(inputs),
                 help=f"use the result; sc.where(mask, {shown}(...), other) says what is where a mask does not hold"
-                if refused == "where" else "use the result; sc.where selects, x.at[i].set(v) replaces elements; a function under "
-                "sc.jit may write into arrays that it made by np.zeros_like(x) or sc.zeros(shape)",
+                if refused == "where" else _NO_OUT,
             )
     return kwargs
 

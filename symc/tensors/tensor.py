@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from symc.errors import DTypeError, SymbolicValueError
-from symc.ir.dim import Dim, product
+from symc.ir.dim import product
 from symc.ir.types import as_dtype
 from symc.ir.value import Value, first_line
 from symc.tensors.callsite import active, caller
