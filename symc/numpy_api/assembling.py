@@ -19,12 +19,6 @@ from symc.tensors.sizes import as_size, user_shape
 from symc.tensors.tensor import Tensor
 
 
-@public(aliases=("asfortranarray",))
-def ascontiguousarray(a: Any, dtype: Any = None) -> Tensor:
-    """``a`` as a tensor of at least one axis. How it lies in memory is decided when it is compiled."""
-    return asarray(a, dtype, ndmin=1)
-
-
 @public()
 def require(a: Any, dtype: Any = None, requirements: Any = None) -> Tensor:
     """``a`` as a tensor of ``dtype``. How it lies in memory is decided when it is compiled."""

@@ -193,7 +193,7 @@ def asarray(
     return t
 
 
-@public(memory="maybe")
+@public(aliases=("asfortranarray",), memory="maybe")
 def ascontiguousarray(a: Any, dtype: Any = None) -> Tensor:
     """``asarray``: how a value lies in memory is decided when it is compiled."""
     return API["atleast_1d"](asarray(a, dtype, copy=True))
