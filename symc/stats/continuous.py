@@ -65,7 +65,7 @@ def _ends(a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
     """The densities at both ends, and these times the ends."""
     mass = _log_mass(a, b)
     pa, pb = (xp.exp(-0.5 * e * e - HALF_LOG_2PI - mass) for e in (a, b))
-    ta, tb = (xp.where(xp.isinf(e), 0.0, xp.where(xp.isinf(e), 0.0, e) * p) for e, p in ((a, pa), (b, pb)))
+    ta, tb = (xp.where(xp.isinf(e), 0.0, e) * p for e, p in ((a, pa), (b, pb)))
     return pa, pb, ta, tb
 
 
@@ -79,12 +79,22 @@ def _truncated_var(a: Any, b: Any) -> Any:
     return 1 + (ta - tb) - (pa - pb) ** 2
 
 
+def _truncated_ppf(p: Any, rest: Any, a: Any, b: Any) -> Any:
+    """The point with ``p`` of the mass below it and ``rest`` above, by the tail that is the smaller."""
+    right = a >= 0
+    edge = xp.where(right, -b, a)
+    part = xp.log(xp.where(right, rest, p))
+    z = S.ndtri_exp(xp.logaddexp(S.log_ndtr(edge), part + _log_mass(a, b)))
+    return xp.clip(xp.where(right, -z, z), a, b)
+
+
 truncnorm = continuous(
     "truncnorm", "A normal number between a and b.", lambda a, b: (a, b), shapes={"a": "any", "b": "any"},
     valid=lambda a, b: a < b, inside=lambda a, b: xp.clip(0.0, a, b),
     logpdf=lambda x, a, b: -0.5 * x * x - HALF_LOG_2PI - _log_mass(a, b),
     logcdf=lambda x, a, b: xp.minimum(_log_mass(a, x) - _log_mass(a, b), 0.0),
     logsf=lambda x, a, b: xp.minimum(_log_mass(x, b) - _log_mass(a, b), 0.0),
+    ppf=lambda q, a, b: _truncated_ppf(q, 1 - q, a, b), isf=lambda q, a, b: _truncated_ppf(1 - q, q, a, b),
     entropy=lambda a, b: HALF_LOG_2PI + 0.5 + _log_mass(a, b) + (_ends(a, b)[2] - _ends(a, b)[3]) / 2,
     mean=_truncated_mean, var=_truncated_var, draw=lambda key, n, d, a, b: random.truncated_normal(key, a, b, n, d))
 
@@ -123,7 +133,8 @@ def _skewnorm_draw(key: Any, n: Any, d: Any, a: Any) -> Any:
 skewnorm = continuous(
     "skewnorm", "The skew normal distribution.", shapes={"a": "any"},
     logpdf=lambda x, a: LOG_2 - HALF_LOG_2PI - 0.5 * x * x + S.log_ndtr(times(a, x)),
-    mean=lambda a: ROOT_2_PI * _skewed(a), var=lambda a: 1 - 2 / PI * _skewed(a) ** 2, draw=_skewnorm_draw)
+    cdf=lambda x, a: xp.maximum(S.ndtr(x) - 2 * S.owens_t(x, a), 0.0),
+    sf=lambda x, a: xp.maximum(S.ndtr(-x) + 2 * S.owens_t(x, a), 0.0), mean=lambda a: ROOT_2_PI * _skewed(a), var=lambda a: 1 - 2 / PI * _skewed(a) ** 2, draw=_skewnorm_draw)
 
 invgauss = continuous(
     "invgauss", "The inverse Gaussian distribution with mean mu and scale 1: first passage times.", POSITIVE,
@@ -205,16 +216,11 @@ f = continuous(
                             - S.betaln(m / 2, n / 2)),
     cdf=lambda x, m, n: S.betainc(m / 2, n / 2, m * x / (n + m * x)),
     sf=lambda x, m, n: S.betainc(n / 2, m / 2, n / (n + m * x)),
-    ppf=lambda q, m, n: n / m * _odds(S.betaincinv(m / 2, n / 2, q), S.betainccinv(n / 2, m / 2, q)),
-    isf=lambda q, m, n: n / m * _odds(S.betainccinv(m / 2, n / 2, q), S.betaincinv(n / 2, m / 2, q)),
+    ppf=lambda q, m, n: n / m * S.betaincinv(m / 2, n / 2, q) / S.betainccinv(n / 2, m / 2, q),
+    isf=lambda q, m, n: n / m * S.betainccinv(m / 2, n / 2, q) / S.betaincinv(n / 2, m / 2, q),
     entropy=_f_entropy, mean=lambda m, n: _above(n, 2, lambda n: n / (n - 2)),
     var=lambda m, n: _above(n, 4, lambda n: 2 * n * n * (m + n - 2) / (m * (n - 2) ** 2 * (n - 4))),
     draw=lambda key, k, d, m, n: random.f(key, m, n, k, d))
-
-
-def _odds(y: Any, rest: Any) -> Any:
-    """y / (1 - y), where ``rest`` is 1 - y with all its digits."""
-    return y / rest
 
 
 def _above(p: Any, bound: float, f: Any, below: float = INF) -> Any:
@@ -230,28 +236,10 @@ def _log1p_square(u: Any) -> Any:
     return xp.log1p(v * v) + xp.where(large, 2 * xp.log(xp.abs(xp.where(large, u, 1.0))), 0.0)
 
 
-def _t_cdf(x: Any, df: Any) -> Any:
-    near = x * x < df
-    u = xp.where(near, x, 0.0) / xp.sqrt(df)
-    w = xp.sqrt(df) / xp.where(near, 1.0, x)
-    rest = xp.where(near, 0.5 - 0.5 * S.betainc(0.5, df / 2, u * u / (1 + u * u)),
-                    0.5 * S.betainc(df / 2, 0.5, w * w / (1 + w * w)))
-    return xp.where(x < 0, rest, 1 - rest)
-
-
-def _t_ppf(q: Any, df: Any) -> Any:
-    p = xp.minimum(q, 1 - q)
-    far = p < 0.25
-    tail = S.betaincinv(df / 2, 0.5, xp.where(far, 2 * p, 0.5))
-    middle = S.betaincinv(0.5, df / 2, xp.where(far, 0.5, 1 - 2 * p))
-    x = xp.sqrt(df * xp.where(far, (1 - tail) / tail, middle / (1 - middle)))
-    return xp.where(q < 0.5, -x, x)
-
-
 t = continuous(
     "t", "Student's t distribution.", shapes={"df": "positive"}, symmetric=True,
     logpdf=lambda x, df: -S.betaln(df / 2, 0.5) - 0.5 * xp.log(df) - (df + 1) / 2 * _log1p_square(x / xp.sqrt(df)),
-    cdf=_t_cdf, ppf=_t_ppf,
+    cdf=lambda x, df: S.stdtr(df, x), ppf=lambda q, df: S.stdtrit(df, q),
     entropy=lambda df: ((df + 1) / 2 * (S.digamma((df + 1) / 2) - S.digamma(df / 2)) + 0.5 * xp.log(df)
                         + S.betaln(df / 2, 0.5)),
     mean=lambda df: xp.where(df > 1, 0.0, INF),

@@ -94,7 +94,7 @@ class Multivariate:
         return f"sc.stats.{self.name}"
 
 
-def _factor(cov: Any, chol: Any, x: Any, name: str) -> Any:
+def _factor(cov: Any, chol: Any, x: Any) -> Any:
     """The lower triangular L with L @ L.T = cov. A number or vector is a diagonal, as in SciPy."""
     if chol is not None:
         return xp.asarray(chol)
@@ -115,7 +115,7 @@ def _whitened(factor: Any, x: Any) -> Any:
 
 
 def _normal(x: Any, mean: Any = None, cov: Any = 1.0, chol: Any = None) -> Any:
-    z, log_det = _whitened(_factor(cov, chol, x, "multivariate_normal"), x if mean is None else x - mean)
+    z, log_det = _whitened(_factor(cov, chol, x), x if mean is None else x - mean)
     return -0.5 * xp.sum(z * z, axis=-1) - log_det - x.shape[-1] * (LOG_2 + LOG_PI) / 2
 
 
@@ -131,11 +131,18 @@ def _normal_draw(key: Any, mean: Any = None, cov: Any = 1.0, chol: Any = None, s
 
 
 def _student(x: Any, loc: Any = None, shape: Any = 1.0, df: Any = 1.0, chol: Any = None) -> Any:
-    z, log_det = _whitened(_factor(shape, chol, x, "multivariate_t"), x if loc is None else x - loc)
-    d, df = x.shape[-1], xp.asarray(df, dtype=x.dtype)
-    half = xp.asarray(d, dtype=x.dtype) / 2
-    return (-S.betaln(df / 2, half) - S.gammaln(half) - half * (xp.log(df) + LOG_PI) - log_det
-            + 0 * df - (df + d) / 2 * xp.log1p(xp.sum(z * z, axis=-1) / df)) + 2 * S.gammaln(half) - S.gammaln(half)
+    z, log_det = _whitened(_factor(shape, chol, x), x if loc is None else x - loc)
+    d = x.shape[-1]
+    return (S.gammaln(d / 2) - S.betaln(df / 2, d / 2) - d / 2 * (xp.log(df) + LOG_PI) - log_det
+            - (df + d) / 2 * xp.log1p(xp.sum(z * z, axis=-1) / df))
+
+
+def _student_draw(key: Any, loc: Any = None, shape_: Any = 1.0, df: Any = 1.0, chol: Any = None, shape: Any = None,
+                  dtype: Any = None) -> Any:
+    first, second = random.split(key)
+    z = _normal_draw(first, None, shape_, chol, shape, dtype)
+    z = z * xp.sqrt(df / random.chisquare(second, df, z.shape[:-1], z.dtype))[..., None]
+    return z if loc is None else loc + z
 
 
 def _on_simplex(x: Any) -> Any:
@@ -146,7 +153,8 @@ def _dirichlet(x: Any, alpha: Any) -> Any:
     alpha = xp.where(alpha > 0, alpha, NAN)
     norm = xp.sum(S.gammaln(alpha), axis=-1) - S.gammaln(xp.sum(alpha, axis=-1))
     inside = _on_simplex(x)
-    return xp.where(inside, xp.sum(S.xlogy(alpha - 1, xp.where(inside[..., None], x, 0.5)), axis=-1), -INF) - norm
+    out = xp.sum(S.xlogy(alpha - 1, xp.where(inside[..., None], x, 0.5)), axis=-1)
+    return xp.where(inside, out, -INF) - norm
 
 
 def _multinomial(x: Any, n: Any, p: Any) -> Any:
@@ -202,7 +210,8 @@ def _lkj(x: Any, eta: Any = 1.0) -> Any:
 
 multivariate_normal = Multivariate(
     "multivariate_normal", "Normal vectors; chol: a Cholesky factor instead of cov.", _normal, _normal_draw)
-multivariate_t = Multivariate("multivariate_t", "Student's t of vectors; chol: a factor instead of shape.", _student)
+multivariate_t = Multivariate("multivariate_t", "Student's t of vectors; chol: a factor instead of shape.", _student,
+                              _student_draw)
 dirichlet = Multivariate("dirichlet", "Probabilities that sum to 1.", _dirichlet, random.dirichlet)
 multinomial = Multivariate("multinomial", "How often each category occurs in n trials.", _multinomial,
                            random.multinomial, whole=True)
