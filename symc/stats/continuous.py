@@ -51,14 +51,18 @@ halfnorm = continuous(
 
 
 def _log_mass(a: Any, b: Any) -> Any:
-    """log(ndtr(b) - ndtr(a)) for a <= b, by the tails on the side where both are small."""
-    right = a > 0
+    """log(ndtr(b) - ndtr(a)) for a <= b: by the tails on the side where both are small, or around the middle if near."""
+    right, one_sided = a > 0, (a > 0) | (b < 0)
+    near = (b - a) * (1 + xp.minimum(xp.abs(a), xp.abs(b))) < 0.01
+    w, m = xp.where(near, b - a, 1.0), xp.where(near, a + (b - a) / 2, 0.0)
+    bend = ((m * m - 1) / 24 + (m**4 - 6 * m * m + 3) / 1920 * w * w) * w * w
+    middle = xp.log(w) - m * m / 2 - HALF_LOG_2PI + xp.log1p(bend)
     a, b = xp.where(right, -b, a), xp.where(right, -a, b)
-    left = b <= 0
-    upper, lower = S.log_ndtr(xp.where(left, b, 0.0)), S.log_ndtr(xp.where(left, a, -1.0))
-    ratio = xp.where(lower < upper, lower - upper, -INF)
-    tail = xp.where(xp.where(left, a < b, True), upper + S.log1mexp(ratio), -INF)
-    return xp.where(left, tail, xp.log1p(-S.ndtr(xp.where(left, -1.0, a)) - S.ndtr(xp.where(left, -1.0, -b))))
+    tails = one_sided & ~near
+    upper, lower = S.log_ndtr(xp.where(tails, b, 0.0)), S.log_ndtr(xp.where(tails, a, -1.0))
+    tail = upper + S.log1mexp(lower - upper)
+    rest = S.ndtr(xp.where(one_sided, -1.0, a)) + S.ndtr(xp.where(one_sided, -1.0, -b))
+    return xp.where(near, middle, xp.where(one_sided, tail, xp.log1p(-rest)))
 
 
 def _ends(a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
@@ -242,16 +246,24 @@ t = continuous(
     cdf=lambda x, df: S.stdtr(df, x), ppf=lambda q, df: S.stdtrit(df, q),
     entropy=lambda df: ((df + 1) / 2 * (S.digamma((df + 1) / 2) - S.digamma(df / 2)) + 0.5 * xp.log(df)
                         + S.betaln(df / 2, 0.5)),
-    mean=lambda df: xp.where(df > 1, 0.0, INF),
+    mean=lambda df: _above(df, 1, lambda df: 0 * df),
     var=lambda df: xp.where(df > 1, _above(df, 2, lambda df: df / (df - 2)), NAN),
     draw=lambda key, n, d, df: random.t(key, df, n, d))
 
 # --- location and scale alone -------------------------------------------------------------------------------------
 
+
+def _cauchy_ppf(q: Any) -> Any:
+    p = xp.minimum(q, 1 - q)
+    far = p < 0.25
+    x = xp.where(far, 1 / xp.tan(PI * xp.where(far, p, 0.25)), xp.tan(PI * (0.5 - xp.where(far, 0.25, p))))
+    return xp.where(q < 0.5, -x, x)
+
+
 cauchy = continuous(
     "cauchy", "The Cauchy distribution.", symmetric=True,
     logpdf=lambda x: -LOG_PI - _log1p_square(x), cdf=lambda x: xp.arctan2(1.0, -x) / PI,
-    ppf=lambda q: -1 / xp.tan(PI * q), entropy=lambda: math.log(4 * PI), mean=lambda: NAN, var=lambda: NAN,
+    ppf=_cauchy_ppf, entropy=lambda: math.log(4 * PI), mean=lambda: NAN, var=lambda: NAN,
     draw=random.cauchy)
 
 halfcauchy = continuous(
@@ -313,15 +325,19 @@ weibull_min = continuous(
     mean=lambda c: xp.exp(S.gammaln(1 + 1 / c)),
     var=lambda c: xp.exp(S.gammaln(1 + 2 / c)) - xp.exp(2 * S.gammaln(1 + 1 / c)))
 
+def _log_span(a: Any, b: Any) -> Any:
+    return xp.log1p((b - a) / a)
+
+
 loguniform = continuous(
     "loguniform", "From a to b, with the logarithm uniform.", lambda a, b: (a, b),
     shapes={"a": "positive", "b": "positive"}, valid=lambda a, b: a < b, inside=lambda a, b: a,
-    logpdf=lambda x, a, b: -xp.log(x) - xp.log(xp.log(b / a)), cdf=lambda x, a, b: xp.log(x / a) / xp.log(b / a),
-    sf=lambda x, a, b: xp.log(b / x) / xp.log(b / a), ppf=lambda q, a, b: a * xp.exp(q * xp.log(b / a)),
-    isf=lambda q, a, b: b * xp.exp(-q * xp.log(b / a)),
-    entropy=lambda a, b: 0.5 * (xp.log(a) + xp.log(b)) + xp.log(xp.log(b / a)),
-    mean=lambda a, b: (b - a) / xp.log(b / a),
-    var=lambda a, b: (b - a) * (b + a) / (2 * xp.log(b / a)) - ((b - a) / xp.log(b / a)) ** 2)
+    logpdf=lambda x, a, b: -xp.log(x) - xp.log(_log_span(a, b)), cdf=lambda x, a, b: _log_span(a, x) / _log_span(a, b),
+    sf=lambda x, a, b: _log_span(x, b) / _log_span(a, b), ppf=lambda q, a, b: a * xp.exp(q * _log_span(a, b)),
+    isf=lambda q, a, b: b * xp.exp(-q * _log_span(a, b)),
+    entropy=lambda a, b: 0.5 * (xp.log(a) + xp.log(b)) + xp.log(_log_span(a, b)),
+    mean=lambda a, b: (b - a) / _log_span(a, b),
+    var=lambda a, b: (b - a) * (b + a) / (2 * _log_span(a, b)) - ((b - a) / _log_span(a, b)) ** 2)
 
 
 def _triangle(x: Any, c: Any, rising: Any, falling: Any) -> Any:
@@ -365,27 +381,34 @@ def _extreme_logpdf(x: Any, c: Any) -> Any:
     return times(c - 1, w) - xp.exp(-w)
 
 
-def _extreme_var(c: Any) -> Any:
+ZETA_3 = 1.2020569031595942
+
+
+def _extreme_moment(c: Any, least: float, plain: Any, *series: float) -> Any:
+    """``plain`` of c above ``least``, and a series around 0, where it cancels; below, inf."""
     near = xp.abs(c) < 1e-4
-    c_ = xp.where(near | (c <= -0.5), 1.0, c)
-    one, two = S.gammaln(1 + c_), S.gammaln(1 + 2 * c_)
-    return xp.where(near, PI**2 / 6 - c * (PI**2 / 3 * EULER + 2 * 1.2020569031595942),
-                    xp.exp(2 * one) * xp.expm1(two - 2 * one) / c_**2)
+    found = plain(xp.where(near | (c <= least), 1.0, c))
+    return xp.where(near, sum(s * c**k for k, s in enumerate(series)), xp.where(c > least, found, INF))
 
 
 def _extreme_mean(c: Any) -> Any:
-    near = xp.abs(c) < 1e-8
-    c_ = xp.where(near | (c <= -1), 1.0, c)
-    return xp.where(near, EULER, -xp.expm1(S.gammaln(1 + c_)) / c_)
+    return _extreme_moment(c, -1, lambda c: -xp.expm1(S.gammaln(1 + c)) / c, EULER, -(PI**2 / 12 + EULER**2 / 2),
+                           EULER**3 / 6 + EULER * PI**2 / 12 + ZETA_3 / 3)
+
+
+def _extreme_var(c: Any) -> Any:
+    one, two = (lambda c, k=k: S.gammaln(1 + k * c) for k in (1, 2))
+    return _extreme_moment(c, -0.5, lambda c: xp.exp(2 * one(c)) * xp.expm1(two(c) - 2 * one(c)) / c**2,
+                           PI**2 / 6, -(PI**2 / 3 * EULER + 2 * ZETA_3))
 
 
 genextreme = continuous(
     "genextreme", "The generalized extreme value distribution; c = 0: gumbel_r.",
     lambda c: (xp.where(c < 0, 1 / xp.where(c < 0, c, -1.0), -INF), xp.where(c > 0, 1 / xp.where(c > 0, c, 1.0), INF)),
-    shapes={"c": "any"}, inside=0.0, logpdf=_extreme_logpdf,
+    shapes={"c": "any"}, inside=0.0, closed=False, logpdf=_extreme_logpdf,
     logcdf=lambda x, c: -xp.exp(-x * _log_ratio(-c * x)),
     quantile=lambda v, c: -xp.log(-v) * _exp_ratio(c * xp.log(-v)), entropy=lambda c: EULER * (1 - c) + 1,
-    mean=lambda c: xp.where(c > -1, _extreme_mean(c), INF), var=lambda c: xp.where(c > -0.5, _extreme_var(c), INF))
+    mean=_extreme_mean, var=_extreme_var)
 
 genpareto = continuous(
     "genpareto", "The generalized Pareto distribution; c = 0: expon.",

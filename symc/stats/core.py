@@ -56,11 +56,12 @@ _MIRROR = {"cdf": "sf", "sf": "cdf", "logcdf": "logsf", "logsf": "logcdf"}
 
 @dataclass(frozen=True)
 class Bound:
-    """The parameters of one call, in one dtype: nan where they break their rules. No location or scale: 0 or 1."""
+    """The parameters of one call, in ``dtype``: nan where they break their rules. No location or scale: 0 or 1."""
 
+    dtype: Any
     shapes: tuple[Tensor, ...]
-    loc: Tensor | None
-    scale: Tensor | None
+    loc: Tensor | None = None
+    scale: Tensor | None = None
 
     def place(self, z: Any) -> Any:
         """loc + scale * z."""
@@ -72,10 +73,11 @@ class Bound:
         return x if self.scale is None else x / self.scale
 
     def known(self, out: Any) -> Tensor:
-        """``out`` in the shape of all parameters; nan where a shape parameter is."""
+        """``out`` in the shape of all parameters; nan where one of them is."""
+        out = xp.asarray(out, dtype=self.dtype)
         for p in (*self.shapes, *(p for p in (self.loc, self.scale) if p is not None)):
             out = xp.where(xp.isnan(p), p, out)
-        return xp.asarray(out)
+        return out
 
 
 @dataclass(frozen=True)
@@ -126,16 +128,16 @@ class Distribution:
         given["scale"] = None if isinstance(scale, int | float) and scale == 1 else scale
         names = [n for n in self._names() if given.get(n) is not None]
         tensors = [as_operand(i) for i in (*xs, *(given[n] for n in names))]
-        dtype = common_dtype([*tensors, as_operand(1.0)])
+        dtype = inexact_dtype(common_dtype([*tensors, as_operand(1.0)]))
         if dtype.kind == "c":
             raise DTypeError(f"{self.name} is not defined for complex numbers", values=rows(tensors))
-        cast = [xp.asarray(t, dtype=inexact_dtype(dtype)) for t in tensors]
+        cast = [xp.asarray(t, dtype=dtype) for t in tensors]
         own = {n: _legal(t, self._rule(n)) for n, t in zip(names, cast[len(xs):], strict=True)}
         shapes = tuple(own[n] for n in self.shapes)
         if self.valid is not None:
             ok = self.valid(*shapes)
             shapes = tuple(xp.where(ok, p, NAN) for p in shapes)
-        return Bound(shapes, own.get("loc"), own.get("scale")), cast[: len(xs)]
+        return Bound(dtype, shapes, own.get("loc"), own.get("scale")), cast[: len(xs)]
 
     def _rule(self, name: str) -> str:
         return self.shapes.get(name, {"loc": "any", "scale": "positive"}.get(name, "any"))
@@ -196,7 +198,7 @@ class Distribution:
         below, above = self._sides(z, p)
         first, last = OUTSIDE[name]
         out = xp.where(below, first, xp.where(above, last, f(xp.where(below | above, self._fill(p), z), *p)))
-        return Bound(p, None, bound.scale).known(out)
+        return Bound(bound.dtype, p, None, bound.scale).known(out)
 
     def _sides(self, z: Tensor, p: tuple) -> tuple[Tensor, Tensor]:
         a, b = self._ends(p)
@@ -252,7 +254,7 @@ class Distribution:
         none, all_ = (q == 0, q == 1) if lower else (q == 1, q == 0)
         inner = (q > 0) & (q < 1)
         z = self._inverse(lower)(xp.where(inner, q, 0.5), *p)
-        out = xp.where(inner, z, xp.where(none, a, xp.where(all_, b, NAN)))
+        out = xp.where(none, a, xp.where(all_, b, xp.where(inner, z, NAN)))
         return bound.place(bound.known(out) if p else out)
 
     def _quantile_ends(self, p: tuple) -> tuple[Any, Any]:
@@ -299,7 +301,7 @@ class Distribution:
         given = self._arguments(args, kwargs)
         draw = prepare(self.name, key, shape, dtype, **{n: (item, self._rule(n)) for n, item in given.items()})
         values = dict(zip(given, map(Tensor, draw.parameters), strict=True))
-        bound = Bound(tuple(values[n] for n in self.shapes), values.get("loc"), values.get("scale"))
+        bound = Bound(draw.dtype, tuple(values[n] for n in self.shapes), values.get("loc"), values.get("scale"))
         return bound.place(self._draw(key, user_shape(draw.shape), draw.dtype, bound.shapes))
 
     def _draw(self, key: Any, shape: tuple, dtype: Any, p: tuple) -> Tensor:
@@ -347,7 +349,7 @@ class Continuous(Distribution):
             return f(z, *p)
         a, b = self._ends(p)
         outside = (z < a if self.closed else z <= a) | (z > b) | xp.isinf(z)
-        return Bound(p, None, None).known(xp.where(outside, -INF, f(xp.where(outside, self._fill(p), z), *p)))
+        return Bound(z.dtype, p).known(xp.where(outside, -INF, f(xp.where(outside, self._fill(p), z), *p)))
 
     @located
     def pdf(self, x: Any, *args: Any, **kwargs: Any) -> Tensor:
@@ -368,7 +370,7 @@ class Continuous(Distribution):
         sign = 1 if lower else -1
 
         def solve(q: Any, *p: Any) -> Any:
-            bound = Bound(p, None, None)
+            bound = Bound(q.dtype, p)
             a, b = self._ends(p)
             return solve_increasing(lambda z: sign * (self._within(name, z, bound) - q), self._fill(p) + 0 * q, a, b)
 
@@ -434,7 +436,7 @@ class Discrete(Distribution):
         self._formula(name)
 
         def search(q: Any, *p: Any) -> Any:
-            bound = Bound(p, None, None)
+            bound = Bound(q.dtype, p)
 
             def enough(k: Any) -> Any:
                 found = self._within(name, k, bound)
