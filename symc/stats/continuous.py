@@ -285,24 +285,31 @@ logistic = continuous(
     logpdf=lambda x: -S.softplus(x) - S.softplus(-x), logcdf=lambda x: -S.softplus(-x), ppf=S.logit,
     entropy=lambda: 2.0, mean=lambda: 0.0, var=lambda: PI**2 / 3, draw=random.logistic)
 
+
+def _log_missed(x: Any) -> Any:
+    """log(1 - exp(-exp(-x))), which is -x far to the right."""
+    far = x > 37
+    return xp.where(far, -x, S.log1mexp(-xp.exp(-xp.where(far, 0.0, x))))
+
+
 gumbel_r = continuous(
     "gumbel_r", "The Gumbel distribution of greatest values.", (-INF, INF),
-    logpdf=lambda x: -x - xp.exp(-x), logcdf=lambda x: -xp.exp(-x), quantile=lambda v: -xp.log(-v),
+    logpdf=lambda x: -x - xp.exp(-x), logcdf=lambda x: -xp.exp(-x), logsf=_log_missed, logppf=lambda v: -xp.log(-v),
     entropy=lambda: EULER + 1, mean=lambda: EULER, var=lambda: PI**2 / 6, draw=random.gumbel)
 
 gumbel_l = continuous(
     "gumbel_l", "The Gumbel distribution of least values.", (-INF, INF),
-    logpdf=lambda x: x - xp.exp(x), logsf=lambda x: -xp.exp(x), quantile=lambda v: xp.log(-v),
+    logpdf=lambda x: x - xp.exp(x), logsf=lambda x: -xp.exp(x), logcdf=lambda x: _log_missed(-x), logisf=lambda v: xp.log(-v),
     entropy=lambda: EULER + 1, mean=lambda: -EULER, var=lambda: PI**2 / 6,
     draw=lambda key, n, d: -random.gumbel(key, n, d))
 
 expon = continuous(
-    "expon", "The exponential distribution.", POSITIVE, logpdf=lambda x: -x, logsf=lambda x: -x, quantile=lambda v: -v,
+    "expon", "The exponential distribution.", POSITIVE, logpdf=lambda x: -x, logsf=lambda x: -x, logisf=lambda v: -v,
     entropy=lambda: 1.0, mean=lambda: 1.0, var=lambda: 1.0)
 
 rayleigh = continuous(
     "rayleigh", "The length of a vector of two normal numbers.", POSITIVE,
-    logpdf=lambda x: xp.log(x) - x * x / 2, logsf=lambda x: -x * x / 2, quantile=lambda v: xp.sqrt(-2 * v),
+    logpdf=lambda x: xp.log(x) - x * x / 2, logsf=lambda x: -x * x / 2, logisf=lambda v: xp.sqrt(-2 * v),
     entropy=lambda: EULER / 2 + 1 - LOG_2 / 2, mean=lambda: math.sqrt(PI / 2), var=lambda: 2 - PI / 2)
 
 uniform = continuous(
@@ -315,13 +322,13 @@ uniform = continuous(
 pareto = continuous(
     "pareto", "Numbers above 1 with sf = x**-b.", (1.0, INF), shapes={"b": "positive"},
     logpdf=lambda x, b: xp.log(b) - (b + 1) * xp.log(x), logsf=lambda x, b: -b * xp.log(x),
-    quantile=lambda v, b: xp.exp(-v / b), entropy=lambda b: 1 + 1 / b - xp.log(b),
+    logisf=lambda v, b: xp.exp(-v / b), entropy=lambda b: 1 + 1 / b - xp.log(b),
     mean=lambda b: _above(b, 1, lambda b: b / (b - 1)), var=lambda b: _above(b, 2, lambda b: b / ((b - 1) ** 2 * (b - 2))))
 
 weibull_min = continuous(
     "weibull_min", "Powers 1 / c of exponential numbers.", POSITIVE, shapes={"c": "positive"},
     logpdf=lambda x, c: xp.log(c) + S.xlogy(c - 1, x) - x**c, logsf=lambda x, c: -(x**c),
-    quantile=lambda v, c: (-v) ** (1 / c), entropy=lambda c: EULER * (1 - 1 / c) - xp.log(c) + 1,
+    logisf=lambda v, c: (-v) ** (1 / c), entropy=lambda c: EULER * (1 - 1 / c) - xp.log(c) + 1,
     mean=lambda c: xp.exp(S.gammaln(1 + 1 / c)),
     var=lambda c: xp.exp(S.gammaln(1 + 2 / c)) - xp.exp(2 * S.gammaln(1 + 1 / c)))
 
@@ -406,15 +413,15 @@ genextreme = continuous(
     "genextreme", "The generalized extreme value distribution; c = 0: gumbel_r.",
     lambda c: (xp.where(c < 0, 1 / xp.where(c < 0, c, -1.0), -INF), xp.where(c > 0, 1 / xp.where(c > 0, c, 1.0), INF)),
     shapes={"c": "any"}, inside=0.0, closed=False, logpdf=_extreme_logpdf,
-    logcdf=lambda x, c: -xp.exp(-x * _log_ratio(-c * x)),
-    quantile=lambda v, c: -xp.log(-v) * _exp_ratio(c * xp.log(-v)), entropy=lambda c: EULER * (1 - c) + 1,
+    logcdf=lambda x, c: -xp.exp(-x * _log_ratio(-c * x)), logsf=lambda x, c: _log_missed(x * _log_ratio(-c * x)),
+    logppf=lambda v, c: -xp.log(-v) * _exp_ratio(c * xp.log(-v)), entropy=lambda c: EULER * (1 - c) + 1,
     mean=_extreme_mean, var=_extreme_var)
 
 genpareto = continuous(
     "genpareto", "The generalized Pareto distribution; c = 0: expon.",
     lambda c: (0.0 * c, xp.where(c < 0, -1 / xp.where(c < 0, c, -1.0), INF)), shapes={"c": "any"}, inside=0.0,
     logpdf=lambda x, c: -times(c + 1, x * _log_ratio(c * x)), logsf=lambda x, c: -x * _log_ratio(c * x),
-    quantile=lambda v, c: -v * _exp_ratio(-c * v), entropy=lambda c: 1 + c,
+    logisf=lambda v, c: -v * _exp_ratio(-c * v), entropy=lambda c: 1 + c,
     mean=lambda c: xp.where(c < 1, 1 / (1 - xp.where(c < 1, c, 0.0)), INF),
     var=lambda c: xp.where(c < 0.5, 1 / ((1 - c) ** 2 * (1 - 2 * xp.where(c < 0.5, c, 0.0))), INF))
 

@@ -331,7 +331,8 @@ def _open_uniform(key: Any, shape: tuple, dtype: Any) -> Tensor:
 
 
 class Continuous(Distribution):
-    """A distribution with a density. ``quantile``: the inverse of ``logsf`` or ``logcdf``, whichever is stated."""
+    """A distribution with a density. ``logppf`` and ``logisf`` are formulas for the inverses of ``logcdf`` and ``logsf``:
+    of them follow quantiles with all digits in both tails, and samples."""
 
     def _own_functions(self, cumulative: bool) -> set[str]:
         return {"pdf", "logpdf", "sample", *(("ppf", "isf") if cumulative else ())}
@@ -358,9 +359,9 @@ class Continuous(Distribution):
 
     def _inverse(self, lower: bool) -> Formula:
         f = self.formulas
-        if "quantile" in f:
-            tail = lower == ("logsf" in f)
-            return lambda q, *p: f["quantile"](xp.log1p(-q) if tail else xp.log(q), *p)
+        for stated, same in (("logppf", lower), ("logisf", not lower)):
+            if stated in f:
+                return lambda q, *p, g=f[stated], same=same: g(xp.log(q) if same else xp.log1p(-q), *p)
         if ("ppf" if lower else "isf") in f:
             return f["ppf" if lower else "isf"]
         if "ppf" in f:
@@ -379,8 +380,9 @@ class Continuous(Distribution):
     def _draw(self, key: Any, shape: tuple, dtype: Any, p: tuple) -> Tensor:
         if "draw" in self.formulas:
             return super()._draw(key, shape, dtype, p)
-        if "quantile" in self.formulas:
-            return self.formulas["quantile"](-exponential(key, shape, dtype), *p)
+        for stated in ("logppf", "logisf"):
+            if stated in self.formulas:
+                return self.formulas[stated](-exponential(key, shape, dtype), *p)
         return self._inverse(True)(_open_uniform(key, shape, dtype), *p)
 
 

@@ -47,7 +47,7 @@ def _summed(logpmf: Any, ends: Any) -> dict[str, Any]:
 bernoulli = discrete(
     "bernoulli", "1 with probability p, and else 0.", TWO, {"p": "probability"},
     logpmf=lambda k, p: S.xlogy(k, p) + S.xlog1py(1 - k, -p), cdf=lambda k, p: 1 - p + 0 * k, sf=lambda k, p: p + 0 * k,
-    ppf=lambda q, p: xp.where(q > 1 - p, 1.0, 0.0), isf=lambda q, p: xp.where(q < p, 1.0, 0.0),
+    ppf=lambda q, p: (q > 1 - p).astype(q.dtype), isf=lambda q, p: (q < p).astype(q.dtype),
     entropy=lambda p: S.entr(p) + S.entr(1 - p), mean=lambda p: p, var=lambda p: p * (1 - p),
     draw=lambda key, n, d, p: random.bernoulli(key, p, n).astype("int64"))
 

@@ -98,7 +98,7 @@ def _factor(cov: Any, chol: Any, x: Any) -> Any:
     """The lower triangular L with L @ L.T = cov. A number or vector is a diagonal, as in SciPy."""
     if chol is not None:
         return xp.asarray(chol)
-    cov = xp.asarray(cov)
+    cov = xp.asarray(cov, dtype=x.dtype)
     if cov.ndim >= 2:
         return linalg.cholesky(cov)
     return xp.sqrt(cov)[..., None] * xp.eye(x.shape[-1], dtype=x.dtype)
