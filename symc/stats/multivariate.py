@@ -133,7 +133,7 @@ def _normal_draw(key: Any, mean: Any = None, cov: Any = 1.0, chol: Any = None, s
 def _student(x: Any, loc: Any = None, shape: Any = 1.0, df: Any = 1.0, chol: Any = None) -> Any:
     z, log_det = _whitened(_factor(shape, chol, x), x if loc is None else x - loc)
     d = x.shape[-1]
-    return (S.gammaln(d / 2) - S.betaln(df / 2, d / 2) - d / 2 * (xp.log(df) + LOG_PI) - log_det
+    return (S.gammaln(xp.asarray(d / 2, dtype=x.dtype)) - S.betaln(df / 2, d / 2) - d / 2 * (xp.log(df) + LOG_PI) - log_det
             - (df + d) / 2 * xp.log1p(xp.sum(z * z, axis=-1) / df))
 
 
