@@ -10,7 +10,8 @@ import symc as sc
 #: Shape parameters by distribution: several tuples each, from small to large.
 SHAPES: dict[str, list[tuple[float, ...]]] = {
     "norm": [()], "halfnorm": [()], "maxwell": [()], "cauchy": [()], "halfcauchy": [()], "laplace": [()],
-    "logistic": [()], "gumbel_r": [()], "gumbel_l": [()], "expon": [()], "rayleigh": [()], "uniform": [()], "wald": [()],
+    "logistic": [()], "gumbel_r": [()], "gumbel_l": [()],
+    "expon": [()], "rayleigh": [()], "uniform": [()], "wald": [()],
     "lognorm": [(0.3,), (1.0,), (2.5,)],
     "truncnorm": [(-1.0, 2.0), (-np.inf, 0.5), (3.0, np.inf), (-8.0, -6.0), (6.0, 7.0)],
     "exponnorm": [(0.3,), (1.5,), (20.0,)],
@@ -37,7 +38,7 @@ SHAPES: dict[str, list[tuple[float, ...]]] = {
     "betabinom": [(0.0, 1.0, 2.0), (10.0, 0.6, 3.0), (60.0, 20.0, 11.0)],
     "hypergeom": [(20.0, 7.0, 12.0), (20.0, 0.0, 3.0), (90.0, 60.0, 50.0)],
     "randint": [(0.0, 1.0), (-4.0, 9.0)],
-    "zipf": [(1.3,), (3.5,), (9.0,)],
+    "zipf": [(2.0,), (3.5,), (9.0,)],
     "dlaplace": [(0.1,), (1.0,), (6.0,)],
 }
 #: Shape parameters that have no meaning.
@@ -48,16 +49,22 @@ ILLEGAL: dict[str, list[tuple[float, ...]]] = {
     "hypergeom": [(5.0, 6.0, 2.0), (5.0, 2.0, 6.0), (5.5, 2.0, 1.0)], "randint": [(3.0, 3.0)], "zipf": [(1.0,), (0.5,)],
     "skewnorm": [(np.nan,)], "genextreme": [(np.nan,)], "genpareto": [(np.nan,)],
 }
-QS = np.array([1e-12, 1e-5, 0.03, 0.25, 0.5, 0.77, 0.999, 1 - 1e-9])
+_QS = np.array([1e-12, 1e-5, 0.03, 0.25, 0.5, 0.77, 0.999, 1 - 1e-9])
 CONTINUOUS = [n for n, d in sc.stats.DISTRIBUTIONS.items() if isinstance(d, sc.stats.Continuous)]
 DISCRETE = [n for n, d in sc.stats.DISTRIBUTIONS.items() if isinstance(d, sc.stats.Discrete)]
 NUMBERS = [*CONTINUOUS, *DISCRETE]
 
 
+def quantiles(name: str) -> np.ndarray:
+    """Probabilities, down to what SciPy can find the quantile of."""
+    return _QS[1:7] if name == "zipf" else _QS
+
+
 def illegal(name: str) -> list[tuple[float, ...]]:
     """Shapes without meaning: those listed, or each parameter in turn 0, negative or nan."""
     good = SHAPES[name][-1]
-    return ILLEGAL.get(name, [(*good[:k], bad, *good[k + 1 :]) for k in range(len(good)) for bad in (0.0, -1.0, np.nan)])
+    each = [(*good[:k], bad, *good[k + 1 :]) for k in range(len(good)) for bad in (0.0, -1.0, np.nan)]
+    return ILLEGAL.get(name, each)
 
 
 def points(name: str, shapes: tuple[float, ...]) -> np.ndarray:
@@ -66,7 +73,7 @@ def points(name: str, shapes: tuple[float, ...]) -> np.ndarray:
     a, b = d.support()
     if name == "vonmises":
         return np.array([-3.1, -1.0, -1e-3, 0.0, 0.5, 3.0, np.nan])
-    inner = [*d.ppf(QS), *d.isf(QS[:2])]
+    inner = [*d.ppf(quantiles(name)), *d.isf(quantiles(name)[:2])]
     if name in DISCRETE:
         outer = [a, a + 1, a - 1, a + 0.5, b, b + 1, np.inf, -np.inf, np.nan]
     else:

@@ -12,6 +12,7 @@ from examples import (
     char_lstm,
     cnn_digits,
     custom_op,
+    eight_schools,
     gaussian_process,
     hello,
     hmc,
@@ -116,6 +117,16 @@ def test_newton():
     m, e = sc.vector("m"), sc.scalar("e")
     f = sc.compile(newton.kepler(m, e), [m, e])
     np.testing.assert_allclose(slope, (f(anomaly, 0.7 + 1e-6) - f(anomaly, 0.7 - 1e-6)) / 2e-6, rtol=1e-6, atol=1e-8)
+
+
+def test_eight_schools(mode: str):
+    if mode == "reference":  # which takes a second for 20 draws
+        assert all(np.isfinite(v) for v in eight_schools.main(warmup=5, draws=15, leaps=2).values())
+    else:
+        found = eight_schools.main()
+        assert 0.6 < found["acceptance"] < 0.95
+        assert abs(found["mu mean"] - 4.4) < 0.4 and abs(found["tau mean"] - 3.6) < 0.5
+        assert all(found[f"{n} r_hat"] < 1.02 and found[f"{n} size"] > 400 for n in ("mu", "tau"))
 
 
 def test_hmc():

@@ -12,8 +12,8 @@ import symc as sc
 
 PACKAGE = Path(__file__).resolve().parent.parent / "symc"
 #: The floors of the house: each uses those before it.
-LAYERS = ["errors", "ir", "grad", "opt", "codegen", "runtime", "tensors", "numpy_api", "transforms", "random", "stats", "driver",
-          "learning", "dyn", "fold", "tools", "testing", "front"]
+LAYERS = ["errors", "ir", "grad", "opt", "codegen", "runtime", "tensors", "numpy_api", "transforms", "random", "stats",
+          "driver", "learning", "dyn", "fold", "tools", "testing", "front"]
 #: The floors of files at the top of the package.
 OF_FILES = {"special": "numpy_api", "linalg": "numpy_api", "fft": "numpy_api", "debug": "transforms",
             "parallel": "transforms", **dict.fromkeys(["init", "params", "nn", "optim"], "learning")}
@@ -24,8 +24,8 @@ DOORS = {("driver/function.py", "symc.tools"), ("driver/stages.py", "symc.tools.
 HEAVY = ["numba", "llvmlite", "scipy", "networkx", "cupy", "matplotlib", "sklearn", "pytest", "hypothesis", "mpmath"]
 #: What a program that only builds expressions does not load: each of these takes as long as much of what it does load.
 LATER = [
-    "symc.opt", "symc.codegen", "symc.runtime", "symc.tools", "symc.testing", "symc.grad", "symc.random", "symc.stats", "symc.driver",
-    "symc.init", "symc.params", "symc.nn", "symc.optim",
+    "symc.opt", "symc.codegen", "symc.runtime", "symc.tools", "symc.testing", "symc.grad", "symc.random", "symc.driver",
+    "symc.stats", "symc.init", "symc.params", "symc.nn", "symc.optim",
     "symc.transforms", "symc.ir.parse", "symc.ir.text",
     "uuid", "json", "difflib", "fractions", "decimal", "zipfile", "pathlib", "secrets",
 ]  # fmt: skip

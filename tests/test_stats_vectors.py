@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import scipy.stats
 
 import symc as sc
 from symc.stats import transforms
+from symc.stats.__main__ import page
 
 RNG = np.random.default_rng(5)
 A = RNG.normal(size=(3, 3))
@@ -30,14 +32,16 @@ def each(f, rows):
 #: Name, the point, parameters, and SciPy's result.
 CASES = {
     "normal": ("multivariate_normal", X, (MEAN, COV), scipy.stats.multivariate_normal.logpdf(X, MEAN, COV)),
-    "normal of one vector": ("multivariate_normal", X[0], (MEAN, COV), scipy.stats.multivariate_normal.logpdf(X[0], MEAN, COV)),
+    "normal of one vector": ("multivariate_normal", X[0], (MEAN, COV),
+                             scipy.stats.multivariate_normal.logpdf(X[0], MEAN, COV)),
     "normal with variances": ("multivariate_normal", X, (MEAN, np.array([0.5, 2.0, 3.0])),
                               scipy.stats.multivariate_normal.logpdf(X, MEAN, [0.5, 2.0, 3.0])),
     "standard normal": ("multivariate_normal", X, (), scipy.stats.multivariate_normal.logpdf(X, np.zeros(3))),
     "normal with a mean each": ("multivariate_normal", X, (X[::-1] * 0.5, COV),
-                                each(lambda k: scipy.stats.multivariate_normal.logpdf(X[k], X[::-1][k] * 0.5, COV), range(7))),
+                                scipy.stats.multivariate_normal.logpdf(X - X[::-1] * 0.5, np.zeros(3), COV)),
     "normal with a covariance each": ("multivariate_normal", X[:4], (MEAN, SPD),
-                                      each(lambda k: scipy.stats.multivariate_normal.logpdf(X[k], MEAN, SPD[k]), range(4))),
+                                      np.array([scipy.stats.multivariate_normal.logpdf(x, MEAN, c)
+                                                for x, c in zip(X[:4], SPD, strict=True)])),
     "t": ("multivariate_t", X, (MEAN, COV, 3.5), scipy.stats.multivariate_t.logpdf(X, MEAN, COV, 3.5)),
     "dirichlet": ("dirichlet", ROWS, (ALPHA,), scipy.stats.dirichlet.logpdf(ROWS.T, ALPHA)),
     "multinomial": ("multinomial", COUNTS, (9, P), scipy.stats.multinomial.logpmf(COUNTS, 9, P)),
@@ -82,8 +86,10 @@ def test_a_cholesky_factor_instead_of_a_matrix():
         d = sc.stats.DISTRIBUTIONS[name]
         np.testing.assert_allclose(np.asarray(d.logpdf(X, MEAN, chol=chol, **rest)),
                                    np.asarray(d.logpdf(X, MEAN, COV, **rest)), rtol=1e-12)
-        first, second = (d.sample(sc.random.key(1), MEAN, **how, **rest, shape=(4000,))
-                         for how in ({"chol": chol}, {"cov" if not rest else "shape_": COV}))
+        first, second = (d.sample(sc.random.key(1), MEAN, **how, **rest, size=(4000,))
+                         for how in ({"chol": chol}, {"shape" if rest else "cov": COV}))
+        frozen = d(MEAN, COV, **rest).rvs(size=(4000,), random_state=sc.random.key(1))
+        np.testing.assert_array_equal(np.asarray(frozen), np.asarray(second))
         np.testing.assert_allclose(np.asarray(first), np.asarray(second), rtol=1e-9)
         scale = 2.0 if rest else 1.0  # df / (df - 2)
         np.testing.assert_allclose(np.cov(np.asarray(first).T) / scale, COV, atol=0.4 * scale)
@@ -213,9 +219,9 @@ def test_mistakes_are_named():
         with pytest.raises(sc.InputError, match=words):
             call()
     with pytest.raises(AttributeError, match="lognorm"):
-        sc.stats.lognormal  # noqa: B018
+        sc.stats.lognormal
     with pytest.raises(AttributeError, match="pmf"):
-        sc.stats.norm().pmf  # noqa: B018
+        sc.stats.norm().pmf
 
 
 def test_under_vmap_jit_and_grad():
@@ -254,3 +260,10 @@ def test_tails_stay_finite(name: str, far: float):
     outs = [getattr(d, w)(x, *shapes) for w in whats]
     f = sc.compile([*outs, *(sc.grad(o, x) for o in outs)], [x])
     assert all(np.isfinite(v) for v in f(far)), f(far)
+
+
+def test_the_page_of_distributions_is_current():
+    found = (Path(__file__).resolve().parent.parent / "docs" / "distributions.md").read_text("utf-8")
+    assert found == page(), "python -m symc.stats > docs/distributions.md"
+    assert set(CASES[c][0] for c in CASES) | {"lkj_cholesky"} == {
+        n for n, d in sc.stats.DISTRIBUTIONS.items() if isinstance(d, sc.stats.Multivariate)}

@@ -11,13 +11,15 @@ from symc.errors import did_you_mean
 from symc.stats import continuous as _continuous
 from symc.stats import discrete as _discrete
 from symc.stats import multivariate as _multivariate
+from symc.stats import normal as _normal
 from symc.stats import transforms
-from symc.stats.core import Continuous, Discrete, Distribution, Frozen
+from symc.stats.core import Distribution, Frozen
+from symc.stats.kinds import Continuous, Discrete
 from symc.stats.multivariate import Multivariate
 
 #: All distributions by name.
 DISTRIBUTIONS: dict[str, Distribution | Multivariate] = {
-    d.name: d for m in (_continuous, _discrete, _multivariate) for d in vars(m).values()
+    d.name: d for m in (_normal, _continuous, _discrete, _multivariate) for d in vars(m).values()
     if isinstance(d, Distribution | Multivariate)}
 globals().update(DISTRIBUTIONS)
 

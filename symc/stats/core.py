@@ -1,5 +1,5 @@
-"""What every univariate distribution has besides its formulas: SciPy's arguments, support, location and scale, and the
-functions that follow from others. No formulas of distributions.
+"""Families of distributions of numbers: SciPy's arguments, support, location and scale, and functions that follow from
+others. No formulas of distributions; what differs between densities and probabilities is in ``kinds``.
 
 A record (``Continuous``, ``Discrete``) states a distribution in standard form: formulas of (x, *shapes) that are used
 inside the support alone and may be any of ``logpdf cdf sf logcdf logsf ppf isf entropy mean var draw``; what is missing
@@ -19,9 +19,7 @@ from symc.ir.op import lookup
 from symc.ir.record import dataclass, field
 from symc.numpy_api.elementwise import float_values
 from symc.numpy_api.promotion import common_dtype, rows
-from symc.random.continuous import exponential, uniform
 from symc.random.core import RULES, prepare
-from symc.stats.search import least_integer, solve_increasing
 from symc.tensors.convert import as_operand, inexact_dtype
 from symc.tensors.public import located
 from symc.tensors.sizes import user_shape
@@ -46,8 +44,8 @@ def mixed(low: Any, high: Any) -> Any:
 DERIVED: dict[str, list[tuple[tuple[str, ...], Formula]]] = {
     "cdf": [(("logcdf",), xp.exp), (("logsf",), lambda v: -xp.expm1(v)), (("sf",), lambda v: 1 - v)],
     "sf": [(("logsf",), xp.exp), (("logcdf",), lambda v: -xp.expm1(v)), (("cdf",), lambda v: 1 - v)],
-    "logcdf": [(("logsf",), xp.log1mexp), (("cdf", "sf"), mixed), (("cdf",), xp.log), (("sf",), lambda v: xp.log1p(-v))],
-    "logsf": [(("logcdf",), xp.log1mexp), (("sf", "cdf"), mixed), (("sf",), xp.log), (("cdf",), lambda v: xp.log1p(-v))],
+    "logcdf": [(("logsf",), xp.log1mexp), (("cdf", "sf"), mixed), (("cdf",), xp.log)],
+    "logsf": [(("logcdf",), xp.log1mexp), (("sf", "cdf"), mixed), (("sf",), xp.log)],
 }
 #: The value of each below and above the support.
 OUTSIDE = {"cdf": (0.0, 1.0), "sf": (1.0, 0.0), "logcdf": (-INF, 0.0), "logsf": (0.0, -INF)}
@@ -98,6 +96,7 @@ class Distribution:
     closed: bool = True  # the density at the lower end is what the formula gives, not 0
     symmetric: bool = False  # around 0
     formulas: Mapping[str, Formula] = field(default_factory=dict)
+    whole = False  # samples are whole numbers
 
     # --- arguments
 
@@ -119,7 +118,7 @@ class Distribution:
 
     def signature(self) -> str:
         """The parameters as SciPy writes them."""
-        return ", ".join([*self.shapes, *(f"{n}={d}" for n, d in zip(self._names()[len(self.shapes):], (0, 1)))])
+        return ", ".join({"loc": "loc=0", "scale": "scale=1"}.get(n, n) for n in self._names())
 
     def _bind(self, args: tuple, kwargs: dict[str, Any], *xs: Any) -> tuple[Bound, list[Tensor]]:
         given = self._arguments(args, kwargs)
@@ -299,10 +298,12 @@ class Distribution:
         Differentiable in the parameters of continuous distributions. Constants that break a rule raise InputError.
         """
         given = self._arguments(args, kwargs)
-        draw = prepare(self.name, key, shape, dtype, **{n: (item, self._rule(n)) for n, item in given.items()})
+        draw = prepare(self.name, key, shape, dtype,
+                       **{n: (item, self._rule(n)) for n, item in given.items()})  # type: ignore[arg-type]
         values = dict(zip(given, map(Tensor, draw.parameters), strict=True))
         bound = Bound(draw.dtype, tuple(values[n] for n in self.shapes), values.get("loc"), values.get("scale"))
-        return bound.place(self._draw(key, user_shape(draw.shape), draw.dtype, bound.shapes))
+        out = bound.place(self._draw(key, user_shape(draw.shape), draw.dtype, bound.shapes))
+        return xp.asarray(out, dtype="int64") if self.whole else out
 
     def _draw(self, key: Any, shape: tuple, dtype: Any, p: tuple) -> Tensor:
         return self.formulas["draw"](key, shape, dtype, *p)
@@ -325,131 +326,6 @@ def _legal(p: Tensor, rule: str) -> Tensor:
     return p if rule == "any" else xp.where(RULES[rule][0](p), p, NAN)  # type: ignore[arg-type]
 
 
-def _open_uniform(key: Any, shape: tuple, dtype: Any) -> Tensor:
-    u = uniform(key, shape, dtype)
-    return xp.where(u == 0, xp.finfo(u.dtype).eps / 4, u)
-
-
-class Continuous(Distribution):
-    """A distribution with a density. ``logppf`` and ``logisf`` are formulas for the inverses of ``logcdf`` and ``logsf``:
-    of them follow quantiles with all digits in both tails, and samples."""
-
-    def _own_functions(self, cumulative: bool) -> set[str]:
-        return {"pdf", "logpdf", "sample", *(("ppf", "isf") if cumulative else ())}
-
-    @located
-    def logpdf(self, x: Any, *args: Any, **kwargs: Any) -> Tensor:
-        """The logarithm of the density at ``x``; -inf outside the support."""
-        bound, (x,) = self._bind(args, kwargs, x)
-        out = self._log_density(self._point(bound, x), bound.shapes)
-        return out if bound.scale is None else out - xp.log(bound.scale)
-
-    def _log_density(self, z: Tensor, p: tuple) -> Any:
-        f = self.formulas["logpdf"]
-        if self.support is None:
-            return f(z, *p)
-        a, b = self._ends(p)
-        outside = (z < a if self.closed else z <= a) | (z > b) | xp.isinf(z)
-        return Bound(z.dtype, p).known(xp.where(outside, -INF, f(xp.where(outside, self._fill(p), z), *p)))
-
-    @located
-    def pdf(self, x: Any, *args: Any, **kwargs: Any) -> Tensor:
-        """The density at ``x``; 0 outside the support."""
-        return xp.exp(self.logpdf(x, *args, **kwargs))
-
-    def _inverse(self, lower: bool) -> Formula:
-        f = self.formulas
-        for stated, same in (("logppf", lower), ("logisf", not lower)):
-            if stated in f:
-                return lambda q, *p, g=f[stated], same=same: g(xp.log(q) if same else xp.log1p(-q), *p)
-        if ("ppf" if lower else "isf") in f:
-            return f["ppf" if lower else "isf"]
-        if "ppf" in f:
-            return lambda q, *p: -f["ppf"](q, *p) if self.symmetric else f["ppf"](1 - q, *p)
-        name = "cdf" if lower else "sf"
-        self._formula(name)  # raises if there is none
-        sign = 1 if lower else -1
-
-        def solve(q: Any, *p: Any) -> Any:
-            bound = Bound(q.dtype, p)
-            a, b = self._ends(p)
-            return solve_increasing(lambda z: sign * (self._within(name, z, bound) - q), self._fill(p) + 0 * q, a, b)
-
-        return solve
-
-    def _draw(self, key: Any, shape: tuple, dtype: Any, p: tuple) -> Tensor:
-        if "draw" in self.formulas:
-            return super()._draw(key, shape, dtype, p)
-        for stated in ("logppf", "logisf"):
-            if stated in self.formulas:
-                return self.formulas[stated](-exponential(key, shape, dtype), *p)
-        return self._inverse(True)(_open_uniform(key, shape, dtype), *p)
-
-
-class Discrete(Distribution):
-    """A distribution of whole numbers: it has ``pmf`` and ``logpmf``, and no scale."""
-
-    def _own_functions(self, cumulative: bool) -> set[str]:
-        return {"pmf", "logpmf", "sample", *(("ppf", "isf") if cumulative else ())}
-
-    def _names(self) -> tuple[str, ...]:
-        return (*self.shapes, "loc")
-
-    @located
-    def logpmf(self, k: Any, *args: Any, **kwargs: Any) -> Tensor:
-        """The logarithm of the probability of ``k``; -inf where there is none, as for what is not whole."""
-        bound, (k,) = self._bind(args, kwargs, k)
-        z, p = bound.standard(k), bound.shapes
-        a, b = self._ends(p)
-        outside = (z < a) | (z > b) | (xp.floor(z) != z) & ~xp.isnan(z) | xp.isinf(z)
-        f = self.formulas["logpmf"]
-        return bound.known(xp.where(outside, -INF, f(xp.where(outside, self._fill(p), z), *p)))
-
-    @located
-    def pmf(self, k: Any, *args: Any, **kwargs: Any) -> Tensor:
-        """The probability of ``k``."""
-        return xp.exp(self.logpmf(k, *args, **kwargs))
-
-    def _fill(self, p: tuple) -> Any:
-        a, b = self._ends(p)
-        return a if not isinstance(a, float) or math.isfinite(a) else 0.0
-
-    def _point(self, bound: Bound, x: Tensor) -> Tensor:
-        return xp.floor(bound.standard(x))
-
-    def _sides(self, z: Tensor, p: tuple) -> tuple[Tensor, Tensor]:
-        a, b = self._ends(p)
-        return z < a, z >= b
-
-    def _quantile_ends(self, p: tuple) -> tuple[Any, Any]:
-        a, b = self._ends(p)
-        return a - 1, b
-
-    def _draw(self, key: Any, shape: tuple, dtype: Any, p: tuple) -> Tensor:
-        if "draw" in self.formulas:
-            return super()._draw(key, shape, dtype, p)
-        return self._inverse(True)(_open_uniform(key, shape, dtype), *p).astype("int64")
-
-    def _inverse(self, lower: bool) -> Formula:
-        if "ppf" in self.formulas:
-            f = self.formulas["ppf"]
-            return f if lower else self.formulas["isf"]
-        name = "cdf" if lower else "sf"
-        self._formula(name)
-
-        def search(q: Any, *p: Any) -> Any:
-            bound = Bound(q.dtype, p)
-
-            def enough(k: Any) -> Any:
-                found = self._within(name, k, bound)
-                return found >= q if lower else found <= q
-
-            a, b = self._ends(p)
-            return least_integer(enough, a, b, bound.known(0 * q))
-
-        return search
-
-
 @dataclass(frozen=True)
 class Frozen:
     """A distribution with its parameters fixed: its functions without them."""
@@ -469,4 +345,3 @@ class Frozen:
             return method(*first, *self.args, **self.kwargs, **kwargs)
 
         return call
-

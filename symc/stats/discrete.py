@@ -9,7 +9,8 @@ from typing import Any
 from symc import numpy_api as xp
 from symc import random
 from symc import special as S
-from symc.stats.core import INF, Discrete
+from symc.stats.core import INF
+from symc.stats.kinds import Discrete
 from symc.stats.search import rejection
 from symc.transforms.control import fori_loop
 
@@ -30,7 +31,7 @@ def _summed(logpmf: Any, ends: Any) -> dict[str, Any]:
     """cdf and sf as sums of probabilities, for distributions of few numbers."""
 
     def total(first: Any, last: Any, *p: Any) -> Any:
-        steps = xp.max(xp.where(last >= first, last - first, -1.0)).astype("int64") + 1
+        steps = xp.asarray(xp.max(xp.where(last >= first, last - first, -1.0)), dtype="int64") + 1
         zero = 0 * (first + last)
 
         def add(i: Any, sum_: Any) -> Any:
@@ -49,13 +50,14 @@ bernoulli = discrete(
     logpmf=lambda k, p: S.xlogy(k, p) + S.xlog1py(1 - k, -p), cdf=lambda k, p: 1 - p + 0 * k, sf=lambda k, p: p + 0 * k,
     ppf=lambda q, p: (q > 1 - p).astype(q.dtype), isf=lambda q, p: (q < p).astype(q.dtype),
     entropy=lambda p: S.entr(p) + S.entr(1 - p), mean=lambda p: p, var=lambda p: p * (1 - p),
-    draw=lambda key, n, d, p: random.bernoulli(key, p, n).astype("int64"))
+    draw=lambda key, n, d, p: random.bernoulli(key, p, n))
 
 binom = discrete(
     "binom", "Successes in n trials of probability p.", lambda n, p: (0.0 * n, n), {"n": "count", "p": "probability"},
     logpmf=lambda k, n, p: _log_choose(n, k) + S.xlogy(k, p) + S.xlog1py(n - k, -p),
     cdf=lambda k, n, p: S.betaincc(k + 1, n - k, p), sf=lambda k, n, p: S.betainc(k + 1, n - k, p),
-    mean=lambda n, p: n * p, var=lambda n, p: n * p * (1 - p), draw=lambda key, m, d, n, p: random.binomial(key, n, p, m))
+    mean=lambda n, p: n * p, var=lambda n, p: n * p * (1 - p),
+    draw=lambda key, m, d, n, p: random.binomial(key, n, p, m))
 
 nbinom = discrete(
     "nbinom", "Failures before success number n in trials of probability p.", COUNTS, {"n": "positive", "p": "chance"},
@@ -127,7 +129,7 @@ def _zipf_draw(key: Any, n: Any, d: Any, a: Any) -> Any:
         t = (1 + 1 / x) ** (a - 1)
         return x, (v * x * (t - 1) / (b - 1) <= t / b) & (x < 2.0**62)
 
-    return rejection(key, n, d, propose).astype("int64")
+    return rejection(key, n, d, propose)
 
 
 def _zipf_moment(order: int, a: Any) -> Any:
@@ -174,6 +176,7 @@ def _dlaplace_draw(key: Any, n: Any, d: Any, a: Any) -> Any:
 
 dlaplace = discrete(
     "dlaplace", "Whole numbers with probabilities proportional to exp(-a * abs(k)).", (-INF, INF), {"a": "positive"},
-    logpmf=lambda k, a: xp.log(xp.tanh(a / 2)) - a * xp.abs(k), cdf=_dlaplace_cdf, sf=lambda k, a: _dlaplace_cdf(-k - 1, a),
+    logpmf=lambda k, a: xp.log(xp.tanh(a / 2)) - a * xp.abs(k), cdf=_dlaplace_cdf,
+    sf=lambda k, a: _dlaplace_cdf(-k - 1, a),
     ppf=_dlaplace_ppf, isf=lambda q, a: -_dlaplace_ppf(q, a), entropy=lambda a: a / xp.sinh(a) - xp.log(xp.tanh(a / 2)),
     mean=lambda a: 0.0, var=lambda a: 2 * xp.exp(-a) / xp.expm1(-a) ** 2, draw=_dlaplace_draw)

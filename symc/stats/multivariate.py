@@ -1,6 +1,6 @@
 """Distributions of vectors and matrices, along the last axes: the last for vectors, the last two for matrices. What
-comes before them is a batch, and broadcasts. Formulas: Gelman et al., *Bayesian Data Analysis*, appendix A; for Cholesky
-factors of correlations Lewandowski, Kurowicka and Joe (2009)."""
+comes before them is a batch, and broadcasts. Formulas: Gelman et al., *Bayesian Data Analysis*, appendix A; for
+Cholesky factors of correlations Lewandowski, Kurowicka and Joe (2009)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from symc import linalg, random
 from symc import numpy_api as xp
+from symc import random
 from symc import special as S
 from symc.errors import InputError, ShapeError
 from symc.ir.record import dataclass
 from symc.numpy_api.promotion import common_dtype, rows
 from symc.stats.core import INF, NAN, Frozen
 from symc.tensors.convert import as_operand, inexact_dtype
-from symc.tensors.public import located
+from symc.tensors.public import API, located
 from symc.tensors.tensor import Tensor
 
+cholesky, solve_triangular, diagonal = (API[f"linalg.{n}"] for n in ("cholesky", "solve_triangular", "diagonal"))
 LOG_2, LOG_PI = math.log(2), math.log(math.pi)
 
 
@@ -76,15 +77,18 @@ class Multivariate:
 
     @located
     def sample(self, key: Any, *args: Any, **kwargs: Any) -> Tensor:
-        """Random vectors by a key; ``shape`` is that of the draws, without the axis of a vector."""
+        """Random vectors by a key; ``shape`` is that of the draws, without the axis of a vector (``size`` for
+        ``multivariate_t``, whose matrix is ``shape``)."""
         if self.draw is None:
             raise InputError(f"{self.name} has no sample", help=f"it has {', '.join(sorted(self.functions()))}")
+        if "shape" in kwargs and "shape" not in inspect.signature(self.density).parameters:
+            kwargs["size"] = kwargs.pop("shape")
         return self.draw(key, *args, **kwargs)
 
     @located
     def rvs(self, *args: Any, size: Any = None, random_state: Any = None, **kwargs: Any) -> Tensor:
         """``sample`` with SciPy's arguments: ``random_state`` is a key."""
-        return self.sample(random_state, *args, shape=size, **kwargs)
+        return self.sample(random_state, *args, size=size, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Frozen:
         """The distribution with its parameters fixed."""
@@ -100,18 +104,18 @@ def _factor(cov: Any, chol: Any, x: Any) -> Any:
         return xp.asarray(chol)
     cov = xp.asarray(cov, dtype=x.dtype)
     if cov.ndim >= 2:
-        return linalg.cholesky(cov)
+        return cholesky(cov)
     return xp.sqrt(cov)[..., None] * xp.eye(x.shape[-1], dtype=x.dtype)
 
 
 def _whitened(factor: Any, x: Any) -> Any:
     """inv(L) @ x for vectors along the last axis, and log det L."""
     if factor.ndim == 2:
-        z = linalg.solve_triangular(factor, xp.reshape(x, (-1, x.shape[-1])).mT, lower=True)
+        z = solve_triangular(factor, xp.reshape(x, (-1, x.shape[-1])).mT, lower=True)
         z = xp.reshape(z.mT, x.shape)
     else:
-        z = linalg.solve_triangular(factor, x[..., None], lower=True)[..., 0]
-    return z, xp.sum(xp.log(linalg.diagonal(factor)), axis=-1)
+        z = solve_triangular(factor, x[..., None], lower=True)[..., 0]
+    return z, xp.sum(xp.log(diagonal(factor)), axis=-1)
 
 
 def _normal(x: Any, mean: Any = None, cov: Any = 1.0, chol: Any = None) -> Any:
@@ -119,30 +123,32 @@ def _normal(x: Any, mean: Any = None, cov: Any = 1.0, chol: Any = None) -> Any:
     return -0.5 * xp.sum(z * z, axis=-1) - log_det - x.shape[-1] * (LOG_2 + LOG_PI) / 2
 
 
-def _normal_draw(key: Any, mean: Any = None, cov: Any = 1.0, chol: Any = None, shape: Any = None, dtype: Any = None) -> Any:
+def _normal_draw(key: Any, mean: Any = None, cov: Any = 1.0, chol: Any = None, size: Any = None,
+                 dtype: Any = None) -> Any:
     vectors = [xp.asarray(i) for i in (mean, chol, cov) if i is not None]
     d = next((v.shape[-1] for v in vectors if v.ndim), 1)
     mean = xp.zeros(d) if mean is None else mean
     if chol is None:
         cov = xp.asarray(cov)
         cov = cov if cov.ndim >= 2 else cov[..., None] * xp.eye(d)
-        return random.multivariate_normal(key, mean, cov, shape, dtype)
-    return random.multivariate_normal(key, mean, None, shape, dtype, cholesky=chol)
+        return random.multivariate_normal(key, mean, cov, size, dtype)
+    return random.multivariate_normal(key, mean, None, size, dtype, cholesky=chol)
 
 
 def _student(x: Any, loc: Any = None, shape: Any = 1.0, df: Any = 1.0, chol: Any = None) -> Any:
     z, log_det = _whitened(_factor(shape, chol, x), x if loc is None else x - loc)
     d = x.shape[-1]
-    return (S.gammaln(xp.asarray(d / 2, dtype=x.dtype)) - S.betaln(df / 2, d / 2) - d / 2 * (xp.log(df) + LOG_PI) - log_det
+    norm = S.gammaln(xp.asarray(d / 2, dtype=x.dtype)) - S.betaln(df / 2, d / 2)
+    return (norm - d / 2 * (xp.log(df) + LOG_PI) - log_det
             - (df + d) / 2 * xp.log1p(xp.sum(z * z, axis=-1) / df))
 
 
-def _student_draw(key: Any, loc: Any = None, shape_: Any = 1.0, df: Any = 1.0, chol: Any = None, shape: Any = None,
+def _student_draw(key: Any, loc: Any = None, shape: Any = 1.0, df: Any = 1.0, chol: Any = None, size: Any = None,
                   dtype: Any = None) -> Any:
     first, second = random.split(key)
-    z = _normal_draw(first, None, shape_, chol, shape, dtype)
-    z = z * xp.sqrt(df / random.chisquare(second, df, z.shape[:-1], z.dtype))[..., None]
-    return z if loc is None else loc + z
+    z = _normal_draw(first, loc, shape, chol, size, dtype)
+    stretch = xp.sqrt(df / random.chisquare(second, df, z.shape[:-1], z.dtype))[..., None]
+    return z * stretch if loc is None else loc + (z - loc) * stretch
 
 
 def _on_simplex(x: Any) -> Any:
@@ -176,24 +182,24 @@ def _size(x: Any, name: str) -> int:
 
 
 def _log_det(factor: Any) -> Any:
-    return 2 * xp.sum(xp.log(linalg.diagonal(factor)), axis=-1)
+    return 2 * xp.sum(xp.log(diagonal(factor)), axis=-1)
 
 
 def _share(low: Any, x: Any) -> Any:
     """The trace of inv(low @ low.T) @ x @ x.T."""
-    z = linalg.solve_triangular(low, x, lower=True)
+    z = solve_triangular(low, x, lower=True)
     return xp.sum(z * z, axis=(-2, -1))
 
 
 def _wishart(x: Any, df: Any, scale: Any) -> Any:
-    p, factor, low = _size(x, "wishart"), linalg.cholesky(x), linalg.cholesky(scale)
+    p, factor, low = _size(x, "wishart"), cholesky(x), cholesky(scale)
     df = xp.where(df > p - 1, df, NAN)
     return ((df - p - 1) / 2 * _log_det(factor) - _share(low, factor) / 2 - df * p / 2 * LOG_2
             - df / 2 * _log_det(low) - _log_multigamma(df / 2, p))
 
 
 def _invwishart(x: Any, df: Any, scale: Any) -> Any:
-    p, factor, low = _size(x, "invwishart"), linalg.cholesky(x), linalg.cholesky(scale)
+    p, factor, low = _size(x, "invwishart"), cholesky(x), cholesky(scale)
     df = xp.where(df > p - 1, df, NAN)
     return (df / 2 * _log_det(low) - _share(factor, low) / 2 - df * p / 2 * LOG_2
             - (df + p + 1) / 2 * _log_det(factor) - _log_multigamma(df / 2, p))
@@ -205,7 +211,7 @@ def _lkj(x: Any, eta: Any = 1.0) -> Any:
     eta = xp.where(eta > 0, eta, NAN)
     norm = sum(k / 2 * LOG_PI + S.gammaln(eta + (p - 1 - k) / 2) - S.gammaln(eta + (p - 1) / 2) for k in range(1, p))
     order = xp.arange(p - 2, -1, -1, dtype=x.dtype) + 2 * eta[..., None] - 2
-    return xp.sum(order * xp.log(linalg.diagonal(x)[..., 1:]), axis=-1) - norm
+    return xp.sum(order * xp.log(diagonal(x)[..., 1:]), axis=-1) - norm
 
 
 multivariate_normal = Multivariate(

@@ -19,7 +19,7 @@ def least_integer(enough: Callable[[Any], Any], first: Any, last: Any, zero: Ten
     low, high = first - 1 + zero, first + zero
 
     def short(state: Any) -> Any:
-        low, high = state
+        high = state[1]
         return xp.any(~enough(high) & (high < most))
 
     def double(state: Any) -> Any:
@@ -44,7 +44,7 @@ def solve_increasing(f: Callable[[Any], Any], start: Tensor, first: Any, last: A
 
     def bisect(f: Callable[[Any], Any], start: Tensor) -> Tensor:
         def outside(state: Any) -> Any:
-            low, high, _ = state
+            low, high = state[:2]
             return (f(low) > 0) & (low > first), (f(high) < 0) & (high < last)
 
         def widen(state: Any) -> Any:

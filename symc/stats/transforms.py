@@ -1,8 +1,8 @@
 """Maps from all of space onto what parameters are constrained to, with the logarithm of |det J|: what a sampler or an
 optimizer without constraints needs. Forms as in the Stan reference manual, *Constraint Transforms*.
 
-``forward(y)`` is constrained, ``inverse(x)`` is free, ``log_det(y)`` is the logarithm of the absolute determinant of the
-derivative of ``forward``: an element each for maps of numbers, and one number a vector or matrix for the others.
+``forward(y)`` is constrained, ``inverse(x)`` is free, ``log_det(y)`` is the logarithm of the absolute determinant of
+the derivative of ``forward``: an element each for maps of numbers, and one number a vector or matrix for the others.
 """
 
 from __future__ import annotations
