@@ -80,7 +80,7 @@ def main(warmup: int = 500, draws: int = 1000, leaps: int = 12, chains: int = 4)
     of_interest = {"mu": found[..., 0], "tau": sc.exp(found[..., 1])}
     results = {"acceptance": sc.mean(rate)}
     for name, x in of_interest.items():
-        r_hat, size = diagnostics(x, min(100, draws // 2))
+        r_hat, size = diagnostics(x, min(100, draws // 4 * 2))
         results |= {f"{name} mean": sc.mean(x), f"{name} r_hat": r_hat, f"{name} size": size}
     sample = sc.compile(results, [seed], name="sample")
     summary = {name: float(v) for name, v in sample(0).items()}
