@@ -224,6 +224,19 @@ def test_mistakes_are_named():
         sc.stats.norm().pmf
 
 
+def test_samples_have_gradients_or_say_so():
+    key, k = sc.random.key(0), sc.scalar("k")
+    for name in ("gamma", "genpareto", "t", "skewnorm"):
+        x, h = sc.stats.DISTRIBUTIONS[name].sample(key, k, 0.5, 2.0, shape=(6,)), 1e-5
+        f = sc.compile([sc.sum(x), sc.grad(sc.sum(x), k)], [k], mode="reference")
+        np.testing.assert_allclose(f(0.7)[1], (f(0.7 + h)[0] - f(0.7 - h)[0]) / (2 * h), rtol=1e-5)
+    angles = sc.sum(sc.stats.vonmises.sample(key, k, shape=(3,)))
+    with pytest.raises(sc.GradientError, match="rejection"):
+        sc.grad(angles, k)
+    still = sc.sum(sc.stats.vonmises.sample(key, sc.stop_gradient(k), shape=(3,)))
+    assert np.isfinite(sc.compile(sc.grad(still * k, k), [k])(2.0))
+
+
 def test_under_vmap_jit_and_grad():
     mu = np.array([0.5, 1.5])
     one = lambda m: sc.stats.t.logpdf(X[:, 0], 3.0, m, 2.0).sum() + sc.stats.gamma.cdf(m, 2.0)

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from symc import numpy_api as xp
+from symc.errors import GradientError
 from symc.random.keys import fold_in
 from symc.tensors.tensor import Tensor
 from symc.transforms.control import while_loop
+from symc.transforms.function_op import function_op
 from symc.transforms.implicit import custom_root
 
 
@@ -67,8 +69,17 @@ def solve_increasing(f: Callable[[Any], Any], start: Tensor, first: Any, last: A
     return custom_root(f, start, bisect, lambda g, y: y / g(xp.ones_like(y)), tolerance=None)
 
 
+def _no_derivative(*_: Any) -> Any:
+    raise GradientError("what is found by rejection has no derivative by the parameters of its distribution",
+                        help="sc.stop_gradient(parameter) says that it is to be a constant")
+
+
+_accepted = function_op(lambda x: x, vjp=_no_derivative, jvp=_no_derivative, name="accepted")
+
+
 def rejection(key: Any, shape: Any, dtype: Any, propose: Callable[[Any], tuple[Any, Any]]) -> Tensor:
-    """For each element the first proposal that is accepted: ``propose(key)`` gives both. No derivative."""
+    """For each element the first proposal that is accepted: ``propose(key)`` gives both. A derivative raises
+    GradientError: the path through what was accepted is not that of the distribution."""
 
     def step(state: Any) -> Any:
         k, x, done = state
@@ -76,4 +87,4 @@ def rejection(key: Any, shape: Any, dtype: Any, propose: Callable[[Any], tuple[A
         return k + 1, xp.where(done, x, found), done | ok
 
     start = xp.asarray(0, dtype="int64"), xp.zeros(shape, dtype), xp.zeros(shape, "bool")
-    return while_loop(lambda s: ~xp.all(s[2]), step, start)[1]
+    return _accepted(while_loop(lambda s: ~xp.all(s[2]), step, start)[1])
