@@ -201,8 +201,8 @@ def slope(name: str, what: str, args: list, k: int, h) -> np.ndarray:
 @pytest.mark.parametrize("name", NUMBERS)
 def test_samples(name: str):
     """Kolmogorov and Smirnov's distance to the distribution function, the mean, and that the key decides."""
-    d, shapes, n = sc.stats.DISTRIBUTIONS[name], SHAPES[name][len(SHAPES[name]) // 2], 500 if name == "vonmises" else 4000
-    at = place(name)
+    d, shapes, at = sc.stats.DISTRIBUTIONS[name], SHAPES[name][len(SHAPES[name]) // 2], place(name)
+    n = 500 if name == "vonmises" else 4000
     key = sc.random.key(7)
     x = np.asarray(d.sample(key, *shapes, *at, shape=(n,), dtype="float64"))
     assert x.shape == (n,) and x.dtype == ("float64" if name in CONTINUOUS else "int64")
