@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import symc.ir.ops
+from symc.codegen.cuda.cxx import OF_SCIPY
 from symc.ir.attrs import Attrs
 from symc.ir.op import Op, all_ops
 from symc.ir.ops.arithmetic import conjugate
@@ -17,6 +18,7 @@ from symc.ir.ops.shape import reshape, slice_
 from symc.ir.reference import run_values
 from symc.ir.types import TensorType, is_inexact
 from symc.ir.value import Value, fresh_input, make
+from symc.runtime.cpu.scipy_functions import IN_TEXT
 from tests.special_cases import smooth
 
 #: Ops without operands of their own, with regions, or that wait for someone: other tests build those.
@@ -28,6 +30,8 @@ STRUCTURE = {
 CATALOGUE = [op for op in all_ops() if op.facts.custom is None and op.name in {
     o.name for family in symc.ir.ops.FAMILIES for o in vars(family).values() if isinstance(o, Op)}]
 SAMPLED = [op for op in CATALOGUE if op.name not in STRUCTURE]
+#: Those that a device has: SciPy's code is for CPUs, but for what CUDA's library has, too.
+ON_DEVICES = [op for op in SAMPLED if op.facts.routine is None or IN_TEXT + op.facts.routine.key in OF_SCIPY]
 
 
 def cases(op: Op) -> list[tuple[list[np.ndarray], dict]]:

@@ -15,14 +15,14 @@ from symc.ir.op import Fold, Op, Running
 from symc.ir.value import Value
 from symc.testing import emulated_cuda
 from tests.cuda.test_generic_ops import samples
-from tests.op_cases import SAMPLED, apply, evaluate, observed
+from tests.op_cases import ON_DEVICES, apply, evaluate, observed
 from tests.test_cpu_kernels import ULPS, assert_close
 
 #: How many functions share the ops. Not here: what prints, raises, or is made by a pass for states; and eigenvalues in
 #: an order of their own (test_device_linalg.py).
 GROUPS = 10
 OTHERS = {"print", "assert", "after", "again", "kept", "check_assumption", "check_index", "eig", "eigvals"}
-OPS = [op for op in SAMPLED if op.name not in OTHERS]
+OPS = [op for op in ON_DEVICES if op.name not in OTHERS]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -66,7 +66,7 @@ def test_ops(group):
 def test_what_combines_elements_does_so_in_long_lines():
     """Samples fit in one warp; what the threads of several found is combined too, from the identity of its kind on."""
     rng, found = np.random.default_rng(3), []
-    for op in (op for op in SAMPLED if isinstance(op.lowering, Running | Fold)):
+    for op in (op for op in ON_DEVICES if isinstance(op.lowering, Running | Fold)):
         a = rng.uniform(0.9, 1.1, (2, 1500)).astype("f4")
         attrs = [dict(axis=k, reverse=r) for k in (0, 1) for r in (False, True)]
         attrs = attrs if isinstance(op.lowering, Running) else [dict(axes=(k,)) for k in (0, 1)]

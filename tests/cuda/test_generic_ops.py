@@ -14,7 +14,7 @@ from symc.opt.engine.passes import optimize
 from tests.cuda.emulated import needs_compiler
 from tests.cuda.generic_cases import FastDevice, cases_of
 from tests.cuda.template_cases import Case, run
-from tests.op_cases import SAMPLED, apply, cases
+from tests.op_cases import ON_DEVICES, apply, cases
 from tests.test_cpu_kernels import ULPS, assert_close
 
 pytestmark = needs_compiler
@@ -43,7 +43,7 @@ def kernels_of(op: Op, arrays: list[np.ndarray], attrs: dict, choice: str) -> li
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_ops(group):
     found: dict[str, tuple[str, Case]] = {}
-    for op in SAMPLED[group::GROUPS]:
+    for op in ON_DEVICES[group::GROUPS]:
         for k, (arrays, attrs) in enumerate(samples(op)):
             for case in kernels_of(op, arrays, attrs, "wide" if k % 2 else ""):
                 found.setdefault(case.source.text, (op.name, case))

@@ -213,11 +213,16 @@ SYMC_UNARY(libm_cos, cosf, cos)
 SYMC_UNARY(libm_tan, tanf, tan)
 SYMC_UNARY(libm_lgamma, lgammaf, lgamma)
 SYMC_UNARY(math_gamma, tgammaf, tgamma)
-SYMC_UNARY(libm_j0, j0f, j0)
-SYMC_UNARY(libm_j1, j1f, j1)
-SYMC_UNARY(libm_y0, y0f, y0)
-SYMC_UNARY(libm_y1, y1f, y1)
 SYMC_UNARY(libm_exp10, exp10f, exp10)
+#define SYMC_BESSEL(name, narrow, wide) /* nan at infinities, as in SciPy */ \
+  template <class T> SYMC_FUNCTION auto name(T x) { \
+    if constexpr (is_same<T, f32>) return SYMC_LIBM(narrow)(x) + (x - x); \
+    else return SYMC_LIBM(wide)(f64(x)) + (f64(x) - f64(x)); \
+  }
+SYMC_BESSEL(libm_j0, j0f, j0)
+SYMC_BESSEL(libm_j1, j1f, j1)
+SYMC_BESSEL(libm_y0, y0f, y0)
+SYMC_BESSEL(libm_y1, y1f, y1)
 
 template <class A, class B> SYMC_FUNCTION auto copysign(A x, B y) {
   if constexpr (is_same<A, f32>) return SYMC_LIBM(copysignf)(x, f32(y));

@@ -163,7 +163,8 @@ special("lpmv", "m v x", "The associated Legendre function of an integer order."
 def _zeta(x: np.ndarray, q: np.ndarray) -> np.ndarray:
     import scipy.special
 
-    return scipy.special.zeta(x.astype(np.float64), q.astype(np.float64))
+    found = scipy.special.zeta(x.astype(np.float64), q.astype(np.float64))
+    return np.where(np.isnan(x) | np.isnan(q), np.nan, found)  # SciPy has infinities where q is a pole and x nan
 
 
 def _exprel_partial(out: Value, x: Value) -> Value:
