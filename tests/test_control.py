@@ -289,7 +289,7 @@ S = sc.input("s", "float64", ())
     (lambda: sc.scan(lambda c, x: (c, x), 0.0, [sc.zeros(3), sc.zeros(4)]), sc.ShapeError, "has 4 rows"),
     (lambda: sc.scan(lambda c, x: (c, x), 0.0, sc.zeros(3), length=5), sc.ShapeError, "length is 5"),
     (lambda: sc.scan(lambda c, x: (c, x), 0.0, length=-1), sc.InputError, "-1"),
-    (lambda: sc.scan(lambda c, x: (c, x), 0.0, length=S), sc.SymbolicValueError, "while_loop"),
+    (lambda: sc.scan(lambda c, x: (c, x), 0.0, length=S), sc.ShapeError, "must be an integer or a size"),
     (lambda: sc.scan(lambda c, x: (c + x, x), sc.zeros(3), sc.zeros((4, 2, 3))), sc.ShapeError, "becomes \\(2, 3\\)"),
     (lambda: sc.scan(lambda c, x: (c.astype("float32"), x), sc.zeros(3), X), sc.DTypeError, "becomes float32"),
     (lambda: sc.scan(lambda c, x: ((c, c), x), 0.0, X), sc.InputError, "carry"),
