@@ -12,7 +12,7 @@ from symc.grad import implicit as _implicit  # noqa: F401
 from symc.grad import loops as _loops  # noqa: F401
 from symc.grad.batch import vmap
 from symc.grad.connect import connected, disconnection
-from symc.grad.forward import jvp
+from symc.grad.forward import jvp, slope
 from symc.grad.reverse import vjp
 
-__all__ = ["connected", "disconnection", "jvp", "vjp", "vmap"]
+__all__ = ["connected", "disconnection", "jvp", "slope", "vjp", "vmap"]

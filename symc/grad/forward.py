@@ -9,7 +9,8 @@ from symc.errors import InternalError
 from symc.grad.connect import between, connected
 from symc.grad.lines import DerivedLines
 from symc.grad.one_op import tangent_of, zeros
-from symc.grad.varying import differentiable_operands
+from symc.grad.varying import differentiable_operands, varies
+from symc.ir.op import Elementwise, Linear, Multilinear, splat
 from symc.ir.types import TupleType
 from symc.ir.value import Value
 
@@ -33,6 +34,25 @@ def jvp(outputs: Sequence[Value], wrt: Sequence[Value], tangents: Sequence[Value
             with lines.of(v):
                 done[v] = _tangent(v, done)
     return [_result(o, done, list(given)) for o in outputs]
+
+
+def slope(output: Value, wrt: Value) -> Value | None:
+    """The derivative of a number by a number, where only numbers lie between, or None where there is more.
+
+    Going forwards, the tangent of a value is the same value whatever it is used for: derivatives of derivatives share
+    theirs, and the n-th one is polynomial in n. Cotangents depend on what comes after a value: each derivative backwards
+    is about three times as large as the one before.
+    """
+    order, active = between([output], [wrt])
+    if output not in active or any(not _is_number(v, wrt) for v in order if v in active):
+        return None
+    return jvp([output], [wrt], [splat(1, wrt.type)])[0]
+
+
+def _is_number(v: Value, wrt: Value) -> bool:
+    """Is ``v`` a number of the type of ``wrt``, and computed from numbers?"""
+    return v.type is wrt.type and v.dtype.kind == "f" and not v.ndim and (
+        v is wrt or isinstance(v.op.derivative, Elementwise | Linear | Multilinear) and all(o.ndim == 0 for o in v.operands if varies(o.type)))
 
 
 def _tangent(v: Value, done: dict[Value, Any]) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 from symc.errors import GradientError
 from symc.grad import disconnection
 from symc.grad import jvp as jvp_values
+from symc.grad import slope
 from symc.grad import vjp as vjp_values
 from symc.grad.one_op import zeros
 from symc.ir import location
@@ -62,7 +63,8 @@ def grad(cost: Any, wrt: Any, *, cotangent: Any = None, disconnected: str = "rai
     if holomorphic and not all(w.dtype.kind == "c" for w in leaves):
         raise GradientError("grad: holomorphic=True needs complex values in wrt", values=[row(w) for w in leaves])
     stable, stable_wrt = stabilized([output], leaves)
-    found = vjp_values(stable, stable_wrt, [seed], cut=False)
+    number = slope(*stable, *stable_wrt) if cotangent is None and len(leaves) == 1 else None
+    found = vjp_values(stable, stable_wrt, [seed], cut=False) if number is None else [number]
     results = settle("grad", found, [output], leaves, disconnected)
     if holomorphic:
         results = [conjugate(g) for g in results]

@@ -23,7 +23,7 @@ from symc.runtime.cpu.arithmetic import less
 from symc.runtime.cpu.blas_library import library
 from symc.runtime.cpu.executor import Label, Op
 from symc.runtime.cpu.lowering import Lowering
-from symc.runtime.cpu.native import lapack_ir
+from symc.runtime.cpu.native import lapack_ir, small_ir
 from symc.runtime.cpu.symbols import routine
 
 #: How many columns the routines take at once, at most.
@@ -95,6 +95,13 @@ class Emitter:
         """Write the transpose of rows."""
         self.own(f"transpose_{self.letter}", to, source, rows, columns)
 
+    def small(self, name: str, n: Size, *arguments: Argument) -> None:
+        """Call a function for all matrices of n rows at once; with ``info`` where that comes first."""
+        symbol = small_ir.entry(f"{name}_{self.letter}{n}")
+        self.code.call(symbol, [self.slot(x, np.dtype("i8")) for x in arguments])
+        if arguments[0] is self.info:
+            self._check()
+
     def unless(self, name: str, *arguments: Argument) -> None:
         """Call one of our own functions that looks for what makes the rest impossible."""
         self.own(name, self.info, *arguments)
@@ -156,6 +163,8 @@ def _cholesky(e: Emitter) -> None:
     """The upper triangle U of the transpose, A^T = U^H U, lies in memory as L = U^T, and A = L L^H."""
     *batch, n, _ = e.shapes[0]
     count = product(batch)
+    if small_ir.serves(e.letter, n):
+        return e.small("cholesky", n, e.info, e.writes[0], e.reads[0], count)
     e.copy(e.writes[0], e.reads[0], count * n * n)
     with e.each(count, e.matrices(1)) as (c,):
         e.lapack("potrf", "U", n, c, n)
@@ -180,6 +189,9 @@ def _solve_triangular(e: Emitter) -> None:
     attrs = e.value.attrs
     *batch, n, k = e.shapes[1]
     count = product(batch)
+    if small_ir.serves(e.letter, n):
+        how = "lu"[not attrs["lower"]] + "nt"[attrs["trans"] != "n"] + "du"[attrs["unit"]]
+        return e.small(f"triangular_{how}", n, e.info, e.writes[0], *e.reads, count, k)
     e.copy(e.writes[0], e.reads[1], count * n * k)
     with e.each(count, e.matrices(0), e.matrices(2)) as (a, x):
         if not attrs["unit"]:
@@ -189,6 +201,8 @@ def _solve_triangular(e: Emitter) -> None:
 
 def _lu_factor(e: Emitter) -> None:
     *batch, n, _ = e.shapes[0]
+    if small_ir.serves(e.letter, n):
+        return e.small("lu", n, *e.writes, e.reads[0], product(batch))
     pivots, columns = e.memory(n, dtype=e.integer), e.memory(n, n)
     moved = [e.matrices(0), e.matrices(1), e.matrices(2, 1, np.dtype("i8"))]
     with e.each(product(batch), *moved) as (a, lu, perm):
@@ -203,6 +217,8 @@ def _lu_solve(e: Emitter) -> None:
     trans = e.value.attrs["trans"]
     *batch, n, k = e.shapes[2]
     count, nbytes = product(batch), k * e.dtype.itemsize
+    if small_ir.serves(e.letter, n):
+        return e.small(f"solve_{'nt'[trans != 'n']}", n, e.info, e.writes[0], *e.reads, count, k)
     work = e.memory(n, k)
     with e.each(count, e.matrices(0), e.matrices(1, 1, np.dtype("i8")), e.matrices(2), e.matrices(3)) as (lu, p, b, x):
         e.unless("outside", p, n)

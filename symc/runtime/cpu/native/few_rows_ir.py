@@ -44,11 +44,15 @@ class Shape(NamedTuple):
     heights: tuple[int, ...]
 
 
-def _shape() -> Shape:
+def vector_bytes() -> int:
+    """How many bytes a vector of this processor has."""
     from llvmlite import binding
 
-    wide = binding.get_host_cpu_features().get("avx512f", False)
-    return Shape(64, (8, 4, 2, 1)) if wide else Shape(32, (6, 4, 2, 1))
+    return 64 if binding.get_host_cpu_features().get("avx512f", False) else 32
+
+
+def _shape() -> Shape:
+    return Shape(64, (8, 4, 2, 1)) if vector_bytes() == 64 else Shape(32, (6, 4, 2, 1))
 
 
 class _Functions(native_ir.Functions):
