@@ -9,7 +9,7 @@ from symc.errors import InternalError
 from symc.grad.connect import between, connected
 from symc.grad.lines import DerivedLines
 from symc.grad.one_op import tangent_of, zeros
-from symc.grad.varying import differentiable_operands, varies
+from symc.grad.varying import differentiable_operands
 from symc.ir.op import Elementwise, Linear, Multilinear, splat
 from symc.ir.types import TupleType
 from symc.ir.value import Value
@@ -40,8 +40,8 @@ def slope(output: Value, wrt: Value) -> Value | None:
     """The derivative of a number by a number, where only numbers lie between, or None where there is more.
 
     Going forwards, the tangent of a value is the same value whatever it is used for: derivatives of derivatives share
-    theirs, and the n-th one is polynomial in n. Cotangents depend on what comes after a value: each derivative backwards
-    is about three times as large as the one before.
+    theirs, and the n-th one is polynomial in n. Cotangents depend on what comes after a value: each derivative that is
+    taken backwards is about three times as large as the one before.
     """
     order, active = between([output], [wrt])
     if output not in active or any(not _is_number(v, wrt) for v in order if v in active):
@@ -51,8 +51,10 @@ def slope(output: Value, wrt: Value) -> Value | None:
 
 def _is_number(v: Value, wrt: Value) -> bool:
     """Is ``v`` a number of the type of ``wrt``, and computed from numbers?"""
-    return v.type is wrt.type and v.dtype.kind == "f" and not v.ndim and (
-        v is wrt or isinstance(v.op.derivative, Elementwise | Linear | Multilinear) and all(o.ndim == 0 for o in v.operands if varies(o.type)))
+    if v.type is not wrt.type or v.dtype.kind != "f" or v.ndim:
+        return False
+    fact = v.op.derivative
+    return v is wrt or isinstance(fact, Elementwise | Linear | Multilinear) and not any(o.ndim for o in v.operands)
 
 
 def _tangent(v: Value, done: dict[Value, Any]) -> Any:

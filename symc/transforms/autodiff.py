@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from symc.errors import GradientError
-from symc.grad import disconnection
+from symc.grad import disconnection, slope
 from symc.grad import jvp as jvp_values
-from symc.grad import slope
 from symc.grad import vjp as vjp_values
 from symc.grad.one_op import zeros
 from symc.ir import location

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Decompose, Op, lookup, register, splat
-from symc.ir.ops.arithmetic import abs_, conjugate
+from symc.ir.ops.arithmetic import abs_, conjugate, mul
 from symc.ir.ops.compare import eq, gt
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.factor import lu_factor
@@ -28,6 +30,7 @@ from symc.ir.ops.matrix import (
     total,
 )
 from symc.ir.ops.reduce import prod, sum_
+from symc.ir.ops.shape import reshape, slice_
 from symc.ir.ops.solve import inv, lu_solve, square_samples
 from symc.ir.types import TensorType, TupleType, real_dtype
 from symc.ir.value import Value
@@ -42,11 +45,48 @@ def _sign_of(perm: Value, dtype: np.dtype) -> Value:
     return in_dtype(1 - 2 * lookup("mod")(count, like(count, 2)), dtype)
 
 
+#: Up to this size pivots are taken as part of a kernel; with more rows a factorization by the library is faster.
+IN_KERNELS = 3
+
+
+def _pivots(a: Value) -> list[Value] | None:
+    """The pivots of small real matrices, taken by selects; their product is the determinant: an exchange negates a row.
+    """
+    n = a.shape[-1]
+    if not isinstance(n, int) or not 1 <= n <= IN_KERNELS or a.dtype.kind != "f":
+        return None
+    rows = [[_element(a, i, j) for j in range(n)] for i in range(n)]
+    pivots = []
+    while rows:
+        first, *others = rows
+        for k, row in enumerate(others):
+            larger = gt(abs_(row[0]), abs_(first[0]))
+            others[k] = [where(larger, -x, y) for x, y in zip(first, row, strict=True)]
+            first = [where(larger, y, x) for x, y in zip(first, row, strict=True)]
+        none = eq(first[0], like(first[0], 0))  # then all below are zero, too
+        rows = []
+        for row in others:
+            factor = where(none, row[0], row[0] / first[0])
+            rows.append([x - factor * y for x, y in zip(row[1:], first[1:], strict=True)])
+        pivots.append(first[0])
+    return pivots
+
+
+def _element(a: Value, i: int, j: int) -> Value:
+    """Element (i, j) of every matrix."""
+    batch = a.shape[:-2]
+    at, rest = (*(0,) * len(batch), i, j), (1,) * a.ndim
+    return reshape(slice_(a, start=at, size=(*batch, 1, 1), step=rest), shape=batch)
+
+
 def _last(x: Value) -> tuple[int]:
     return (x.ndim - 1,)
 
 
 def _det_parts(v: Value) -> Value:
+    pivots = _pivots(v.operands[0])
+    if pivots is not None:
+        return reduce(mul, pivots)
     f = lu_factor(v.operands[0])
     d = diagonal_of(f[0])
     return prod(d, axes=_last(d)) * _sign_of(f[1], v.dtype)
@@ -107,6 +147,9 @@ def _slogdet_reference(a):
 
 
 def _slogdet_parts(v: Value) -> list[Value]:
+    pivots = _pivots(v.operands[0])
+    if pivots is not None:
+        return [reduce(mul, map(lookup("sign"), pivots)), total(*[log(abs_(d)) for d in pivots])]
     f = lu_factor(v.operands[0])
     d = diagonal_of(f[0])
     sign = prod(lookup("sign")(d), axes=_last(d)) * _sign_of(f[1], d.dtype)

@@ -1,0 +1,103 @@
+"""Products of small matrices in batches, with their sizes as part of the code.
+
+BLAS takes 50 ns and more to find out what it has to do. Here a row of the result is one vector, and the rows of the
+right matrix are loaded once. 2,000 of 8 x 8, f32: 38 instead of 150 us.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from symc.ir.dim import Size
+from symc.runtime.cache.machine_code import Symbol
+from symc.runtime.cpu.native import native_ir
+
+#: The largest sizes: a row is a vector or two, and the right matrix stays in registers.
+MOST = 8
+
+
+def serves(letter: str, *sizes: Size) -> bool:
+    """Are products of these sizes computed here?"""
+    return letter in "sd" and all(isinstance(n, int) and 1 <= n <= MOST for n in sizes)
+
+
+def entry(name: str) -> Symbol:
+    """``product_<n|t><n|t>_<letter>_<m>_<n>_<k>(a, b, c, alpha, beta, count, step, step_b)``: c = alpha op(a) @ op(b) +
+    beta c for each matrix of a batch; c is not read if beta is 0. The steps are elements from one matrix to the next.
+    """
+    return native_ir.entry(name, _module(name))
+
+
+@cache
+def _module(name: str) -> type[_Functions]:
+    return type("_Functions", (_Functions,), {"letter": name, "__module__": __name__})
+
+
+class _Functions(native_ir.Functions):
+    def write(self) -> None:
+        _, how, letter, *sizes = self.letter.split("_")
+        self.m, self.n, self.k = map(int, sizes)
+        self.trans_a, self.trans_b = (c == "t" for c in how)
+        self.real, _ = self.parts(letter)
+        self.vector = self.ir.VectorType(self.real, self.n)
+        kind = self.ir.FunctionType(self.vector, [self.vector] * 3)
+        self.multiply_add = self.ir.Function(
+            self.module, kind, f"llvm.fmuladd.v{self.n}f{32 if letter == 's' else 64}")
+        with self.function(self.letter, 8) as (a, b, c, alpha, beta, count, *steps):
+            w = self.b
+            factors = [self.load(x, self.const(0), self.real) for x in (alpha, beta)]
+            step_a, step_b = map(self.number, steps)
+            plain = w.fcmp_ordered("==", factors[1], self.ir.Constant(self.real, 0))
+
+            def one(i: Any) -> None:
+                starts = w.mul(i, step_a), w.mul(i, step_b), w.mul(i, self.const(self.m * self.n))
+                rows = self._rows(a, b, starts)
+                with w.if_else(plain) as (alone, added):
+                    for chosen, add in ((alone, False), (added, True)):
+                        with chosen:
+                            self._store(c, starts[2], rows, factors, add)
+
+            self.count(self.const(0), self.number(count), one)
+
+    def _rows(self, a: Any, b: Any, starts: Any) -> list[Any]:
+        """The rows of ``op(a) @ op(b)``."""
+        w, right, out = self.b, [self._row(b, starts[1], k) for k in range(self.k)], []
+        for i in range(self.m):
+            found = self.ir.Constant(self.vector, None)
+            for k, row in enumerate(right):
+                place = k * self.m + i if self.trans_a else i * self.k + k
+                x = self.load(a, w.add(starts[0], self.const(place)), self.real)
+                found = w.call(self.multiply_add, [self._vector([x] * self.n), row, found])
+            out.append(found)
+        return out
+
+    def _row(self, b: Any, start: Any, k: int) -> Any:
+        """Row k of ``op(b)``."""
+        w = self.b
+        if self.trans_b:
+            places = [w.add(start, self.const(j * self.k + k)) for j in range(self.n)]
+            return self._vector([self.load(b, p, self.real) for p in places])
+        return w.load(self._at(b, w.add(start, self.const(k * self.n))), align=self._align(), typ=self.vector)
+
+    def _store(self, c: Any, start: Any, rows: list[Any], factors: list[Any], add: bool) -> None:
+        w = self.b
+        alpha, beta = (self._vector([f] * self.n) for f in factors)
+        for i, row in enumerate(rows):
+            place = self._at(c, w.add(start, self.const(i * self.n)))
+            y = w.fmul(alpha, row)
+            if add:
+                y = w.call(self.multiply_add, [beta, w.load(place, align=self._align(), typ=self.vector), y])
+            w.store(y, place, self._align())
+
+    def _vector(self, numbers: list[Any]) -> Any:
+        out = self.ir.Constant(self.vector, self.ir.Undefined)
+        for k, x in enumerate(numbers):
+            out = self.b.insert_element(out, x, self.ir.Constant(self.i32, k))
+        return out
+
+    def _at(self, base: Any, index: Any) -> Any:
+        return self.b.bitcast(self.at(base, index, self.real), self.vector.as_pointer())
+
+    def _align(self) -> int:
+        return 4 if isinstance(self.real, self.ir.FloatType) else 8
