@@ -18,6 +18,7 @@ from symc.ir.traverse import close_over
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
 from symc.runtime.cpu import calls, lapack
+from symc.runtime.cpu.native import small_ir
 
 pytestmark = pytest.mark.usefixtures("each_library")
 RNG = np.random.default_rng(0)
@@ -39,8 +40,11 @@ def program(v, leaves):
     return Compilation(Function("f", interface, close_over(leaves, roots)), Settings(CPU, pipeline="")).program
 
 
+@pytest.mark.parametrize("small", [small_ir.MOST, 0])
 @pytest.mark.parametrize("name", sorted(lapack.RECIPES))
-def test_every_sample_is_computed_natively_and_agrees(name, python_steps):
+def test_every_sample_is_computed_natively_and_agrees(name, small, python_steps, monkeypatch):
+    """By code of the size of a matrix, and by the library."""
+    monkeypatch.setattr(small_ir, "MOST", small)
     op = lookup(name)
     seen = set()
     for arrays, attrs in op.samples():

@@ -95,7 +95,7 @@ class _Functions(native_ir.Functions):
                 for k in range(j):
                     m[i][j] = self._less(m[i][j], m[i][k], m[j][k])
                 if i == j:
-                    bad = b.or_(bad, b.not_(b.fcmp_ordered(">", m[j][j], self._number(0))))
+                    bad = b.or_(bad, b.fcmp_ordered("<=", m[j][j], self._number(0)))
                 m[i][j] = self._call("sqrt", m[j][j]) if i == j else b.fdiv(m[i][j], m[j][j])
         self._put(to, self._starts(at, n * n), [m[i][j] if j <= i else self._number(0) for i in range(n)
                                                 for j in range(n)])
