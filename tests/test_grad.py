@@ -477,6 +477,55 @@ def test_verify_grad_rejects_bad_calls():
         sc.verify_grad(lambda x: x, [np.ones(3)], modes=["back"])
 
 
+# --- derivatives of derivatives ---------------------------------------------------------------------------------------
+
+NUMBERS = {
+    "quotient": (lambda x: sc.sin(x) * sc.exp(x) / (1 + x**2), "sin(x)*exp(x)/(1+x**2)"),
+    "nested": (lambda x: sc.exp(sc.sin(x) * sc.log(1 + x * x)), "exp(sin(x)*log(1+x*x))"),
+    "powers": (lambda x: sc.sqrt(1 + x**3) * sc.tanh(x), "sqrt(1+x**3)*tanh(x)"),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_the_nth_derivative_of_a_number(name):
+    """Right, and polynomial in n: the growth from one order to the next gets less. Backwards it is threefold."""
+    import mpmath
+
+    f, text = NUMBERS[name]
+    x = sc.scalar("x")
+    y, sizes = f(x), []
+    for order in range(1, 8):
+        y = sc.grad(y, x)
+        sizes.append(len(list(postorder([y.value]))))
+        if order < 6:
+            with mpmath.workdps(60):
+                names = {n: getattr(mpmath, n) for n in ("sin", "exp", "log", "sqrt", "tanh")}
+                want = float(mpmath.diff(lambda t, names=names: eval(text, names, {"x": t}), 0.7, order))
+            np.testing.assert_allclose(number([y], {x: 0.7})[0], want, rtol=1e-9)
+    assert sizes[-1] < 2.2 * sizes[-2] and sizes[-2] < 2.2 * sizes[-3]
+
+
+def test_derivatives_of_ones_own_that_go_one_way():
+    """An op whose derivative is given backwards, or differs backwards, is not passed forwards."""
+    x = sc.scalar("x")
+    clipped = sc.grad(3 * sc.grad_clip(x, -1, 1), x)
+    assert number([clipped], {x: 0.5})[0] == 1
+    square = sc.custom_vjp(lambda t: t * t)
+    square.defvjp(lambda t: (t * t, t), lambda t, g: (g * 2 * t + 1,))
+    assert number([sc.grad(square(x), x)], {x: 0.5})[0] == 2
+
+
+def test_a_number_goes_through_arrays_backwards():
+    x, v = sc.scalar("x"), sc.vector("v", shape=(3,))
+    y = sc.sum(sc.sin(x * v)) + sc.where(x > 0, sc.sqrt(x), 0.0) * v[0]
+    slopes = [sc.grad(y, x), sc.grad(sc.grad(y, x), x), sc.grad(sc.where(x > 1, sc.sqrt(x - 1), 0.0), x)]
+    at = np.array([1.0, 2.0, -0.5])
+    got = number(slopes, {x: 0.3, v: at})
+    np.testing.assert_allclose(got[0], np.sum(at * np.cos(0.3 * at)) + 0.5 / np.sqrt(0.3), rtol=1e-12)
+    np.testing.assert_allclose(got[1], -np.sum(at**2 * np.sin(0.3 * at)) - 0.25 * 0.3**-1.5, rtol=1e-12)
+    assert got[2] == 0
+
+
 # --- compiled ---------------------------------------------------------------------------------------------------------
 
 

@@ -97,6 +97,20 @@ def test_every_number_of_matrices(count):
     assert residual(a, solved, b) < 10 and np.allclose(product, a @ b, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", SIZES)
+def test_one_matrix(dtype, n):
+    """One without a batch is computed by numbers, not vectors, and the same to the last bit."""
+    a = matrices(dtype, n, 5)
+    root = a @ a.swapaxes(1, 2) + np.eye(n, dtype=dtype)
+    x, y = (sc.input(name, dtype, (n, n)) for name in "xy")
+    f = sc.compile([sc.linalg.solve(x, y), sc.linalg.cholesky(y), sc.linalg.inv(x)], [x, y])
+    many = compiled(lambda x, y: [sc.linalg.solve(x, y), sc.linalg.cholesky(y), sc.linalg.inv(x)], a, root)(a, root)
+    for k in range(len(a)):
+        for one, known in zip(f(a[k], root[k]), many, strict=True):
+            np.testing.assert_array_equal(one, known[k])
+
+
 def test_rows_are_exchanged_as_lapack_does():
     """Ties and zeros too: the factors, and the order of rows, are the reference's."""
     random = np.random.default_rng(3)

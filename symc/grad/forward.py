@@ -10,7 +10,7 @@ from symc.grad.connect import between, connected
 from symc.grad.lines import DerivedLines
 from symc.grad.one_op import tangent_of, zeros
 from symc.grad.varying import differentiable_operands
-from symc.ir.op import Elementwise, Linear, Multilinear, splat
+from symc.ir.op import Custom, Elementwise, Linear, Multilinear, splat
 from symc.ir.types import TupleType
 from symc.ir.value import Value
 
@@ -53,8 +53,10 @@ def _is_number(v: Value, wrt: Value) -> bool:
     """Is ``v`` a number of the type of ``wrt``, and computed from numbers?"""
     if v.type is not wrt.type or v.dtype.kind != "f" or v.ndim:
         return False
-    fact = v.op.derivative
-    return v is wrt or isinstance(fact, Elementwise | Linear | Multilinear) and not any(o.ndim for o in v.operands)
+    fact, own = v.op.derivative, v.op.facts.custom is None and "grad_control" not in v.op.traits
+    same = isinstance(fact, Elementwise | Linear | Multilinear) or (  # the derivative is the same both ways
+        isinstance(fact, Custom) and own and "elementwise" in v.op.traits)
+    return v is wrt or same and not any(o.ndim for o in v.operands)
 
 
 def _tangent(v: Value, done: dict[Value, Any]) -> Any:

@@ -97,7 +97,8 @@ class Emitter:
 
     def small(self, name: str, n: Size, *arguments: Argument) -> None:
         """Call a function for all matrices of n rows at once; with ``info`` where that comes first."""
-        symbol = small_ir.entry(f"{name}_{self.letter}{n}")
+        one = product(self.shapes[0][:-2]) == 1
+        symbol = small_ir.entry(f"{name}_{self.letter}{n}{'x1' if one else ''}")
         self.code.call(symbol, [self.slot(x, np.dtype("i8")) for x in arguments])
         if arguments[0] is self.info:
             self._check()

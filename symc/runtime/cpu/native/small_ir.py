@@ -33,6 +33,7 @@ def entry(name: str) -> Symbol:
     ``lu(lu, perm, a, count)`` as the op `lu_factor`. ``cholesky(info, l, a, count)``, ``solve_<n|t>(info, x, lu, perm,
     b, count, k)`` with k columns a matrix, ``triangular_<l|u><n|t><d|u>(info, x, a, b, count, k)`` of a lower or upper
     triangle, as it is or transposed, with its diagonal or a unit one. ``info`` is set to 1 where there is no answer.
+    ``<n>x1`` takes one matrix after the other, which is faster where there is one.
     """
     return native_ir.entry(name, _module(name))
 
@@ -45,8 +46,9 @@ def _module(name: str) -> type[_Functions]:
 class _Functions(native_ir.Functions):
     def write(self) -> None:
         what, _, kind = self.letter.rpartition("_")
-        self.n, self.real = int(kind[1:]), self.parts(kind[0])[0]
-        self.lanes = few_rows_ir.vector_bytes() // (4 if kind[0] == "s" else 8)
+        size, _, lanes = kind[1:].partition("x")
+        self.n, self.real = int(size), self.parts(kind[0])[0]
+        self.lanes = int(lanes) if lanes else few_rows_ir.vector_bytes() // (4 if kind[0] == "s" else 8)
         self.vector = self.ir.VectorType(self.real, self.lanes)
         self.bits = self.ir.VectorType(self.ir.IntType(1), self.lanes)
         self.made: dict[str, Any] = {}
