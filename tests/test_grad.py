@@ -510,9 +510,10 @@ def test_derivatives_of_ones_own_that_go_one_way():
     x = sc.scalar("x")
     clipped = sc.grad(3 * sc.grad_clip(x, -1, 1), x)
     assert number([clipped], {x: 0.5})[0] == 1
-    square = sc.custom_vjp(lambda t: t * t)
-    square.defvjp(lambda t: (t * t, t), lambda t, g: (g * 2 * t + 1,))
-    assert number([sc.grad(square(x), x)], {x: 0.5})[0] == 2
+    block = sc.function_op(lambda t: t * t, vjp=lambda g, t: g * 2 * t + 1)
+    assert number([sc.grad(block(x), x)], {x: 0.5})[0] == 2
+    op = sc.op(lambda t: np.asarray(t * t), vjp=lambda g, t: g * 2 * t + 1, name="one_way_square")
+    assert number([sc.grad(op(x), x)], {x: 0.5})[0] == 2
 
 
 def test_a_number_goes_through_arrays_backwards():

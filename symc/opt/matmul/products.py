@@ -14,8 +14,8 @@ from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import leaves
 
-#: Up to this many multiplications a product is faster inside a kernel than as a call.
-SMALL = 64
+#: Up to this many multiplications a product is faster inside a kernel than as a call; each one of a batch.
+SMALL, SMALL_EACH = 64, 48
 
 
 def _example(dtype: str, shapes: tuple, contract: tuple, batch: tuple = ((), ())) -> Value:
@@ -93,7 +93,7 @@ def is_small(v: Value) -> bool:
     (_, contract_b), (batch_a, batch_b) = v.attrs["contract"], v.attrs["batch"]
     each = product([*[s for i, s in enumerate(a.shape) if i not in batch_a],
                     *[b.shape[i] for i in free_axes(b, contract_b, batch_b)]])
-    return isinstance(each, int) and each <= SMALL
+    return isinstance(each, int) and each <= (SMALL_EACH if batch_a else SMALL)
 
 
 def is_outer(v: Value) -> bool:
