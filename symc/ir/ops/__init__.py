@@ -40,6 +40,7 @@ from symc.ir.ops import (
     softmax,
     solve,
     sort,
+    sparse,
     special,
     spectral,
     windows,
@@ -47,8 +48,8 @@ from symc.ir.ops import (
 
 #: The families, in the order in which the documentation shows them.
 FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, softmax, linalg,
-            gemm, windows, conv, pool, factor, solve, determinant, spectral, matrix_functions, fourier, index, sort,
-            search, places, random, special, bessel, hypergeometric,
+            gemm, sparse, windows, conv, pool, factor, solve, determinant, spectral, matrix_functions, fourier, index,
+            sort, search, places, random, special, bessel, hypergeometric,
             control, call, remat, kept, implicit, effect, collective, assume, kernel, put, loop)
 
 seal()
@@ -57,4 +58,4 @@ __all__ = ["FAMILIES", "arithmetic", "assume", "bessel", "call", "cast", "collec
            "cumulative", "determinant", "effect", "factor", "fourier", "gemm", "grad_control",
            "hypergeometric", "implicit", "index", "kept", "kernel", "leaf", "linalg", "logic", "loop",
            "math", "matrix_functions", "places", "pool", "put", "random", "reduce", "remat", "search",
-           "shape", "softmax", "solve", "sort", "special", "spectral", "windows"]
+           "shape", "softmax", "solve", "sort", "sparse", "special", "spectral", "windows"]

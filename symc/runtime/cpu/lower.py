@@ -34,7 +34,7 @@ class PlanLowering(Lowering):
 
     def routine(self, plan: Plan, step: Step, reads: Sequence[int], writes: Sequence[int]) -> None:
         """A routine of a library, or the reference. (Many a plan has none: they are imported here.)"""
-        from symc.runtime.cpu import concat, fourier, lapack, places, products, sorts
+        from symc.runtime.cpu import concat, fourier, lapack, places, products, sorts, sparse
 
         v = step.value
 
@@ -43,7 +43,8 @@ class PlanLowering(Lowering):
 
         if not (products.lower(self, step, reads, writes) or concat.lower(self, v, reads, writes)
                 or sorts.lower(self, v, reads, writes, failed) or places.lower(self, v, reads, writes, failed)
-                or fourier.lower(self, v, reads, writes, failed) or lapack.lower(self, v, reads, writes, failed)):
+                or fourier.lower(self, v, reads, writes, failed) or sparse.lower(self, v, reads, writes, failed)
+                or lapack.lower(self, v, reads, writes, failed)):
             self.reference(plan, v, reads, writes)
 
 

@@ -1,0 +1,229 @@
+"""Products with sparse matrices, by native code: every argument is an address.
+
+Indices are checked where they are read; one out of bounds is taken for 0, and reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from symc.runtime.cache.machine_code import Symbol
+from symc.runtime.cpu.native import native_ir
+
+#: By the character of a dtype, its type in LLVM, how many make an element, and how many elements are in a vector.
+LETTERS = {"f": ("FloatType", 1, 16), "d": ("DoubleType", 1, 8), "F": ("FloatType", 2, 1), "D": ("DoubleType", 2, 1),
+           "l": (64, 1, 8), "q": (64, 1, 8), "i": (32, 1, 16)}
+#: Rows of a sparse matrix are summed in so many parts.
+PARTS = 4
+Number = Sequence[Any]
+
+
+def entry(name: str) -> Symbol:
+    """``spmm_<char><bits>(to, indptr, indices, data, x, rows, entries, columns, width, status)``, and likewise
+    ``spmm_across`` and ``sddmm``: ``char`` is the dtype, indices have so many ``bits``. ``status`` is 0 if all was in
+    bounds; otherwise what was written means nothing."""
+    kind = name.rsplit("_", 1)[1]
+    return native_ir.entry(name, _MODULES[kind[0], kind[1:]])
+
+
+class _Functions(native_ir.Functions):
+    vectorized = True
+
+    def write(self) -> None:
+        kind, self.parts_, self.lanes = LETTERS[self.letter[0]]
+        self.real = self.ir.IntType(kind) if isinstance(kind, int) else getattr(self.ir, kind)()
+        self.index = self.ir.IntType(int(self.letter[1:]))
+        for name, body in (("spmm", self.spmm), ("spmm_across", self.across), ("sddmm", self.sddmm)):
+            with self.function(f"{name}_{self.letter}", 10) as (*arrays, rows, entries, columns, width, status):
+                self.rows, self.entries, self.columns, self.width = map(self.number, (rows, entries, columns, width))
+                self.bad = self.b.alloca(self.i64)
+                self.b.store(self.const(0), self.bad)
+                self.body(body, arrays)
+                self.b.store(self.number(self.bad), status)
+
+    def body(self, body: Callable[..., None], arrays: Sequence[Any]) -> None:
+        b = self.b
+        indptr, zero = arrays[1], self.const(0)
+        self.unless(b.icmp_signed("==", self.place(indptr, zero), zero))
+        self.unless(b.icmp_signed("==", self.place(indptr, self.rows), self.entries))
+        none = b.and_(b.icmp_signed("==", self.columns, zero), b.icmp_signed("!=", self.entries, zero))
+        self.unless(b.not_(none))
+        with b.if_then(b.not_(none)):
+            body(*arrays)
+
+    def unless(self, good: Any) -> None:
+        """Report what is not good."""
+        wrong = self.b.zext(self.b.not_(good), self.i64)
+        self.b.store(self.b.or_(self.number(self.bad), wrong), self.bad)
+
+    def place(self, indices: Any, k: Any) -> Any:
+        found = self.load(indices, k, self.index)
+        return found if self.index.width == 64 else self.b.sext(found, self.i64)
+
+    def safe(self, k: Any, good: Any, instead: Any) -> Any:
+        self.unless(good)
+        return self.b.select(good, k, instead)
+
+    def column(self, indices: Any, p: Any) -> Any:
+        k = self.place(indices, p)
+        return self.safe(k, self.b.icmp_unsigned("<", k, self.columns), self.const(0))
+
+    def each_row(self, indptr: Any, body: Callable[[Any, Any, Any], None]) -> None:
+        """``body(r, first, end)``"""
+        def row(r: Any) -> None:
+            b, start, end = self.b, self.place(indptr, r), self.place(indptr, self.b.add(r, self.const(1)))
+            first = self.safe(start, b.icmp_unsigned("<=", start, self.entries), self.const(0))
+            good = b.and_(b.icmp_unsigned("<=", end, self.entries), b.icmp_signed("<=", start, end))
+            body(r, first, self.safe(end, good, first))
+        self.count(self.const(0), self.rows, row)
+
+    # --- numbers: of one part or two, scalars or vectors ------------------------------------------------------------
+
+    def type(self, w: int) -> Any:
+        return self.real if w == 1 else self.ir.VectorType(self.real, w)
+
+    def zero(self, w: int) -> Any:
+        scalar = self.ir.Constant(self.real, 0)
+        return scalar if w == 1 else self.ir.Constant(self.type(w), [scalar] * w)
+
+    def numbers(self, base: Any, k: Any, w: int = 1) -> list[Any]:
+        return [self._aligned(self.b.load(self._address(base, k, w, part), typ=self.type(w)))
+                for part in range(self.parts_)]
+
+    def _address(self, base: Any, k: Any, w: int, part: int) -> Any:
+        at = self.b.add(self.b.mul(k, self.const(self.parts_)), self.const(part))
+        return self.b.bitcast(self.at(base, at, self.real), self.type(w).as_pointer())
+
+    def _aligned(self, instruction: Any) -> Any:
+        instruction.align = 4 if isinstance(self.real, self.ir.FloatType) or self.real == self.ir.IntType(32) else 8
+        return instruction
+
+    def put(self, x: Number, base: Any, k: Any, w: int = 1) -> None:
+        for part, y in enumerate(x):
+            self._aligned(self.b.store(y, self._address(base, k, w, part)))
+
+    def spread(self, x: Number, w: int) -> Number:
+        if w == 1:
+            return x
+        b, none = self.b, self.ir.Constant(self.type(w), self.ir.Undefined)
+        first = b.insert_element(none, x[0], self.ir.Constant(self.i32, 0))
+        return [b.shuffle_vector(first, none, self.ir.Constant(self.ir.VectorType(self.i32, w), [0] * w))]
+
+    def add(self, x: Any, y: Any, minus: bool = False) -> Any:
+        if isinstance(self.real, self.ir.IntType):
+            return self.b.add(x, y)
+        return (self.b.fsub if minus else self.b.fadd)(x, y, flags=("contract",))
+
+    def mul(self, x: Any, y: Any) -> Any:
+        if isinstance(self.real, self.ir.IntType):
+            return self.b.mul(x, y)
+        return self.b.fmul(x, y, flags=("contract",))
+
+    def multiply_add(self, to: Number, x: Number, y: Number) -> Number:
+        if len(to) == 1:
+            return [self.add(to[0], self.mul(x[0], y[0]))]
+        real = self.add(self.add(to[0], self.mul(x[0], y[0])), self.mul(x[1], y[1]), minus=True)
+        return [real, self.add(self.add(to[1], self.mul(x[0], y[1])), self.mul(x[1], y[0]))]
+
+    def sum(self, w: int) -> list[Any]:
+        """Memory for a sum that is 0."""
+        with self.b.goto_entry_block():
+            cells = [self.b.alloca(self.type(w)) for _ in range(self.parts_)]
+        for c in cells:
+            self.b.store(self.zero(w), c)
+        return cells
+
+    def read(self, cells: Sequence[Any], w: int) -> list[Any]:
+        return [self.b.load(c, typ=self.type(w)) for c in cells]
+
+    def grow(self, cells: Sequence[Any], w: int, x: Number, y: Number) -> None:
+        for c, z in zip(cells, self.multiply_add(self.read(cells, w), x, y), strict=True):
+            self.b.store(z, c)
+
+    def pieces(self, body: Callable[[Any, int], None], widths: Sequence[int]) -> None:
+        """``body(j, w)``: columns of matrices from j on, as many as fit in vectors first."""
+        start = self.const(0)
+        for w in widths:
+            many = self.b.sdiv(self.b.sub(self.width, start), self.const(w))
+            self.count(self.const(0), many,
+                       lambda i, w=w, start=start: body(self.b.add(start, self.b.mul(i, self.const(w))), w))
+            start = self.b.add(start, self.b.mul(many, self.const(w)))
+
+    @property
+    def widths(self) -> list[int]:
+        return [1] if self.lanes == 1 else [4 * self.lanes, self.lanes, 4, 2, 1]
+
+    # --- products -----------------------------------------------------------------------------------------------------
+
+    def spmm(self, to: Any, indptr: Any, indices: Any, data: Any, x: Any) -> None:
+        def row(r: Any, first: Any, end: Any) -> None:
+            def piece(j: Any, w: int) -> None:
+                b, parts = self.b, PARTS if w == 1 else 1
+                sums = [self.sum(w) for _ in range(parts)]
+
+                def one(p: Any, cells: Sequence[Any]) -> None:
+                    at = self.b.add(self.b.mul(self.column(indices, p), self.width), j)
+                    self.grow(cells, w, self.spread(self.numbers(data, p), w), self.numbers(x, at, w))
+
+                many = b.sdiv(b.sub(end, first), self.const(parts))
+                start = b.add(first, b.mul(many, self.const(parts)))
+
+                def several(i: Any) -> None:
+                    p = self.b.add(first, self.b.mul(i, self.const(parts)))
+                    for k, cells in enumerate(sums):
+                        one(self.b.add(p, self.const(k)), cells)
+
+                self.count(self.const(0), many, several)
+                if parts > 1:
+                    self.count(start, end, lambda p: one(p, sums[0]))
+                total = self.read(sums[0], w)
+                for cells in sums[1:]:
+                    total = [self.add(s, t) for s, t in zip(total, self.read(cells, w), strict=True)]
+                self.put(total, to, self.b.add(self.b.mul(r, self.width), j), w)
+
+            self.pieces(piece, self.widths)
+        self.each_row(indptr, row)
+
+    def across(self, to: Any, indptr: Any, indices: Any, data: Any, x: Any) -> None:
+        zero = [self.zero(1)] * self.parts_
+        self.count(self.const(0), self.b.mul(self.columns, self.width), lambda k: self.put(zero, to, k))
+
+        def row(r: Any, first: Any, end: Any) -> None:
+            def one(p: Any) -> None:
+                out, own = self.b.mul(self.column(indices, p), self.width), self.b.mul(r, self.width)
+                factor = self.numbers(data, p)
+
+                def piece(j: Any, w: int) -> None:
+                    at = self.b.add(out, j)
+                    read = self.numbers(x, self.b.add(own, j), w)
+                    self.put(self.multiply_add(self.numbers(to, at, w), self.spread(factor, w), read), to, at, w)
+
+                self.pieces(piece, self.widths[1:] or [1])
+            self.count(first, end, one)
+        self.each_row(indptr, row)
+
+    def sddmm(self, to: Any, indptr: Any, indices: Any, x: Any, y: Any) -> None:
+        def row(r: Any, first: Any, end: Any) -> None:
+            def one(p: Any) -> None:
+                left, right = self.b.mul(r, self.width), self.b.mul(self.column(indices, p), self.width)
+                total = self.sum(1)
+
+                def piece(j: Any, w: int) -> None:
+                    a, c = self.numbers(x, self.b.add(left, j), w), self.numbers(y, self.b.add(right, j), w)
+                    if w == 1:
+                        return self.grow(total, 1, a, c)
+                    products = self.mul(a[0], c[0])
+                    for k in range(w):
+                        element = self.b.extract_element(products, self.ir.Constant(self.i32, k))
+                        self.b.store(self.add(self.read(total, 1)[0], element), total[0])
+
+                self.pieces(piece, [1] if self.lanes == 1 else [self.lanes, 1])
+                self.put(self.read(total, 1), to, p)
+            self.count(first, end, one)
+        self.each_row(indptr, row)
+
+
+#: A module for each kind of numbers and of indices.
+_MODULES = {(letter, bits): type("_Functions", (_Functions,), {"letter": letter + bits, "__module__": __name__})
+            for letter in LETTERS for bits in ("32", "64")}
