@@ -219,10 +219,17 @@ def _arguments(inputs: Any, found: list[Value]) -> tuple[tuple[Slot, ...], list[
         leaves, nest = flatten(item)
         for leaf, path in zip(leaves, nest.paths(), strict=True):
             args.append(_argument(leaf, f"input {k}{path}", args))
-        if not name and nest.kind == "leaf":
-            name = leaf_of(args[-1]).name
+        if not name:
+            name = _common_name(args[len(args) - len(leaves):], nest)
         slots.append(Slot(name, nest))
     return tuple(slots), args
+
+
+def _common_name(args: Sequence[Value], nest: Nest) -> str:
+    """The name of an argument whose arrays are called by it and how they are reached."""
+    named = {leaf_of(v).name.removesuffix(path) if leaf_of(v).name.endswith(path) else ""
+             for v, path in zip(args, nest.paths(), strict=True)}
+    return named.pop() if len(named) == 1 else ""
 
 
 def _argument(item: Any, what: str, before: Sequence[Value]) -> Value:

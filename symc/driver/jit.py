@@ -76,6 +76,9 @@ class JitFunction(Specializing):
             raise InputError(
                 f"{self.name}: {e}", where=[loc], help=f"it is defined as {self.name}{self._signature_of}"
             ) from None
+        if "scipy.sparse" in sys.modules:
+            import symc.sparse  # noqa: F401 - tells what its matrices are made of
+
         leaves, nest = flatten(bound)
         if contains_deferred(leaves) or active() is not None and any(isinstance(x, Tensor) for x in leaves):
             return self._fn(*args, **kwargs)

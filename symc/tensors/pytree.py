@@ -14,11 +14,18 @@ from symc.ir.record import dataclass, replace
 
 #: What tells a dataclass, without importing ``dataclasses``.
 DATACLASS = "__dataclass_fields__"
+#: By the name of an attribute that tells objects of another library: makes a dataclass of them.
+FOREIGN: dict[str, Callable[[Any], Any]] = {}
 
 
 @dataclass(frozen=True)
 class Nest:
-    """``kind``: leaf, none, tuple, list, dict, namedtuple or dataclass; ``keys``: dict keys or field names."""
+    """``kind``: leaf, none, tuple, list, dict, namedtuple or dataclass; ``keys``: dict keys or field names. Of kind
+    "around" is an object (its only key) of which one part, its child, varies.
+
+    A dataclass may say with ``__symc_filled__(fields)`` what is made of it, and with ``__symc_given__(object, name)``
+    what of an argument becomes one.
+    """
 
     kind: str
     children: tuple[Nest, ...] = ()
@@ -42,6 +49,8 @@ class Nest:
     def _step(self, k: int) -> str:
         if self.kind == "dict":
             return f"[{self.keys[k]!r}]"
+        if self.kind == "around":
+            return ".data"
         return f".{self.keys[k]}" if self.kind in ("namedtuple", "dataclass") else f"[{k}]"
 
     def __str__(self) -> str:
@@ -74,6 +83,9 @@ def _open(tree: Any) -> tuple[Nest, list[Any]] | None:
 
         keys = tuple(f.name for f in dataclasses.fields(tree))
         return Nest("dataclass", keys=keys, cls=type(tree)), [getattr(tree, k) for k in keys]
+    for mark, adopt in FOREIGN.items():
+        if hasattr(type(tree), mark):
+            return _open(adopt(tree))
     return None
 
 
@@ -94,6 +106,17 @@ def flatten(tree: Any) -> tuple[list[Any], Nest]:
     return leaves, replace(nest, children=tuple(children))
 
 
+def flatten_varying(tree: Any) -> tuple[list[Any], Nest]:
+    """As ``flatten``, but of objects that name a part which varies (``__symc_varying__``) only that part."""
+    if hasattr(tree, "__symc_varying__"):
+        return [tree.__symc_varying__()], Nest("around", (LEAF,), (tree,))
+    opened = None if tree is None else _open(tree)
+    if opened is None:
+        return flatten(tree)
+    parts = [flatten_varying(item) for item in opened[1]]
+    return [x for leaves, _ in parts for x in leaves], replace(opened[0], children=tuple(n for _, n in parts))
+
+
 def unflatten(nest: Nest, leaves: Sequence[Any]) -> Any:
     """The structure filled with leaves."""
     return _fill(nest, iter(leaves))
@@ -105,6 +128,8 @@ def _fill(nest: Nest, leaves: Iterator[Any]) -> Any:
     if nest.kind == "none":
         return None
     items = [_fill(c, leaves) for c in nest.children]
+    if nest.kind == "around":
+        return nest.keys[0].__symc_with__(items[0])
     if nest.kind == "tuple":
         return tuple(items)
     if nest.kind == "list":
@@ -119,6 +144,8 @@ def _fill(nest: Nest, leaves: Iterator[Any]) -> Any:
 
 def _fill_dataclass(cls: type, fields: dict[str, Any]) -> Any:
     """Without ``__init__``: the object is a copy of one that was made properly, with other leaves."""
+    if hasattr(cls, "__symc_filled__"):
+        return cls.__symc_filled__(fields)
     out: Any = object.__new__(cls)
     for k, v in fields.items():
         object.__setattr__(out, k, v)
@@ -148,6 +175,10 @@ def match(nest: Nest, tree: Any, what: str) -> list[Any]:
         if tree is not None:
             raise InputError(f"{what} must be None")
         return []
+    if nest.kind == "around":
+        return [nest.keys[0].__symc_matched__(tree, what)]
+    if hasattr(nest.cls, "__symc_given__"):
+        tree = nest.cls.__symc_given__(tree, what)  # type: ignore[union-attr]
     if nest.kind == "dict":
         items = _dict_items(nest, tree, what)
     else:

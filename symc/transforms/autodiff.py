@@ -222,7 +222,7 @@ def row(v: Value, name: str = "value") -> tuple[str, Any, Any]:
 
 def _wrt(wrt: Any, what: str) -> tuple[list[Value], nest.Nest]:
     """The values to differentiate by, with their nest."""
-    leaves, structure = nest.flatten(wrt)
+    leaves, structure = nest.flatten_varying(wrt)
     for leaf, path in zip(leaves, structure.paths("wrt"), strict=True):
         if not isinstance(leaf, Tensor):
             raise GradientError(f"{what}: {path} is not a symbolic value: {type(leaf).__name__} {leaf!r:.40}".rstrip(),

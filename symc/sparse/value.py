@@ -1,0 +1,504 @@
+"""Sparse values: records of ordinary tensors, which are the pattern and the numbers at it.
+
+``extent`` is an array without elements of shape (n, m, 0): with it a record alone says its shape, as an argument and as
+a result. ``single`` is () where no place is there twice, None where that is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from symc.errors import DTypeError, InputError, ShapeError
+from symc.ir.dim import Size, known_different
+from symc.ir.op import lookup
+from symc.ir.record import dataclass, replace
+from symc.ir.value import Value
+from symc.numpy_api.promotion import rows, same_dtype
+from symc.tensors.convert import as_tensor
+from symc.tensors.pytree import FOREIGN
+from symc.tensors.public import API, located
+from symc.tensors.sizes import as_size, user_shape
+from symc.tensors.tensor import Tensor
+
+FORMATS = ("csr", "csc", "coo")
+
+
+def of_shape(t: Tensor, shape: Sequence[Size], what: str) -> Tensor:
+    """A tensor whose sizes are to be these. Raises ShapeError for those that are known to differ."""
+    have, want = t.value.shape, tuple(shape)
+    if len(have) != len(want) or known_different(have, want):
+        raise ShapeError(f"{what} is of shape ({', '.join(map(str, want))}), not ({', '.join(map(str, have))})",
+                         values=rows([t]))
+    return t if have == want else Tensor(lookup("ensure_shape")(t.value, shape=want))
+
+
+def extent_of(shape: Sequence[Any]) -> Tensor:
+    """The array that says a shape."""
+    if len(shape) != 2:
+        raise ShapeError(f"a sparse value has two axes, not {len(shape)}")
+    return API["zeros"]((*[as_size(n) for n in shape], 0), bool)
+
+
+class SparseValue:
+    """What the formats have in common."""
+
+    format: ClassVar[str]
+    data: Any
+    extent: Any
+    single: Any
+    __array_ufunc__ = None  # NumPy's arrays leave operators to this side
+    __array_priority__ = 2000
+
+    # --- as a nest ----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def __symc_filled__(cls, fields: dict[str, Any]) -> Any:
+        """Of tensors a sparse value, of arrays what SciPy has."""
+        if isinstance(fields["data"], Tensor | Value):
+            return cls._made({k: Tensor(v) if isinstance(v, Value) else v for k, v in fields.items()})
+        import scipy.sparse
+
+        parts = (tuple(fields[k] for k in ("row", "col")) if cls.format == "coo"
+                 else tuple(fields[k] for k in ("indices", "indptr")))
+        arrays = (fields["data"], parts) if cls.format == "coo" else (fields["data"], *parts)
+        return getattr(scipy.sparse, f"{cls.format}_array")(arrays, shape=fields["extent"].shape[:2])
+
+    @classmethod
+    def __symc_given__(cls, item: Any, what: str) -> Any:
+        """The arrays of a matrix of SciPy's. Raises InputError for anything else."""
+        if getattr(item, "format", "") != cls.format or isinstance(item, SparseValue) or len(item.shape) != 2:
+            known = getattr(item, "format", None)
+            given = f"one in format {known!r}" if isinstance(known, str) else type(item).__name__
+            raise InputError(f"{what} must be a SciPy sparse matrix in format {cls.format!r}, not {given}",
+                             help=f"A.to{cls.format}(), or scipy.sparse.{cls.format}_array(A) of a dense array")
+        return adopted(item)
+
+    @classmethod
+    def _made(cls, fields: dict[str, Any]) -> Any:
+        out = cls(**fields)
+        n = out.data.value.shape
+        for k in out._index_names:
+            if k != "indptr":
+                fields[k] = of_shape(fields[k], n, k)
+        return cls(**fields)
+
+    def __symc_varying__(self) -> Any:
+        return self.data
+
+    def __symc_with__(self, data: Any) -> Any:
+        return replace(self, data=data)  # type: ignore[type-var]
+
+    def __symc_matched__(self, tree: Any, what: str) -> Any:
+        """The data of a value of this pattern."""
+        if not isinstance(tree, SparseValue) or not self.same_pattern(tree):
+            raise InputError(f"{what} must be a sparse value of the same pattern", help="A.with_data(numbers)")
+        return tree.data
+
+    _index_names: ClassVar[tuple[str, ...]]
+
+    def same_pattern(self, other: Any) -> bool:
+        """Whether two values are known to have one pattern."""
+        return type(self) is type(other) and all(
+            getattr(self, k).value is getattr(other, k).value for k in (*self._index_names, "extent"))
+
+    # --- what is known of it ------------------------------------------------------------------------------------------
+
+    @property
+    def sizes(self) -> tuple[Size, Size]:
+        """The shape as the IR has it."""
+        return self.extent.value.shape[:2]
+
+    @property
+    def shape(self) -> tuple:
+        return user_shape(self.sizes)
+
+    @property
+    def ndim(self) -> int:
+        return 2
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.data.dtype
+
+    @property
+    def nnz(self) -> Any:
+        """How many entries are stored: a size."""
+        return self.data.shape[0]
+
+    def __repr__(self) -> str:
+        if not isinstance(self.data, Tensor):
+            return f"<{self.format} of arrays>"
+        n, m = self.sizes
+        return f"<sparse {self.format} {self.data.type.dtype}[{n}, {m}] with {self.data.value.shape[0]} entries>"
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise InputError("a sparse value is not made dense by itself", values=[self.data.describe("its data")],
+                         help="A.toarray() is dense; A @ x, A * x, A.multiply(x) and A.sin() take it as it is")
+
+    def __bool__(self) -> bool:
+        raise InputError("the truth of a sparse value is not known while the graph is built")
+
+    def __iter__(self) -> Any:
+        raise TypeError("a sparse value is not iterated: A.toarray() is dense")
+
+    def coordinates(self) -> tuple[Tensor, Tensor]:
+        """The row and the column of each entry, checked."""
+        raise NotImplementedError
+
+    # --- products -----------------------------------------------------------------------------------------------------
+
+    def _times(self, data: Tensor, x: Tensor, transposed: bool) -> Tensor:
+        """This value, or its transpose, with ``data``, times a matrix."""
+        raise NotImplementedError
+
+    def _product(self, x: Any, transposed: bool) -> Tensor:
+        t = as_tensor(x)
+        if t.ndim not in (1, 2):
+            raise ShapeError("a sparse value is multiplied by vectors and matrices", values=rows([t]))
+        data, t = same_dtype([self.data, t], "matmul")
+        if data.dtype.kind == "b":
+            raise DTypeError("matmul of a sparse value is not defined for bool", help="A.astype(int)")
+        t = of_shape(t, (self.sizes[0 if transposed else 1], *t.value.shape[1:]),
+                     f"what {self!r} is multiplied by")
+        out = self._times(data, t if t.ndim == 2 else API["reshape"](t, (-1, 1)), transposed)
+        return out if t.ndim == 2 else API["reshape"](out, (out.shape[0],))
+
+    @located
+    def __matmul__(self, other: Any) -> Any:
+        other = sparse_or_dense(other)
+        if isinstance(other, SparseValue):
+            from symc.sparse.convert import product
+
+            return product(self, other)
+        return self._product(other, False)
+
+    @located
+    def __rmatmul__(self, other: Any) -> Tensor:
+        other = sparse_or_dense(other)
+        if isinstance(other, SparseValue):
+            return other @ self
+        t = as_tensor(other)
+        return self._product(t, True) if t.ndim == 1 else API["transpose"](self._product(API["transpose"](t), True))
+
+    def dot(self, other: Any) -> Any:
+        return self @ other
+
+    # --- elementwise --------------------------------------------------------------------------------------------------
+
+    def with_data(self, data: Any) -> Any:
+        """The same pattern with other numbers."""
+        return replace(self, data=of_shape(as_tensor(data), self.data.value.shape, "data"))  # type: ignore[type-var]
+
+    def at_pattern(self, x: Any) -> Tensor:
+        """The elements of something dense, broadcast to this shape, at the pattern."""
+        t = as_tensor(x)
+        if not t.ndim:
+            return t
+        if t.ndim > 2:
+            raise ShapeError("a sparse value has two axes", values=rows([t]))
+        sizes = self.sizes[2 - t.ndim:]
+        t = of_shape(t, [n if n == 1 else s for n, s in zip(t.value.shape, sizes)], f"what {self!r} meets")
+        places = self.coordinates()[2 - t.ndim:]
+        return API["getitem"](t, tuple([0 if n == 1 and s != 1 else p for n, s, p in zip(t.value.shape, sizes, places)]
+                                       )) if t.value.shape != (1,) * t.ndim else API["reshape"](t, ())
+
+    @located
+    def multiply(self, other: Any) -> Any:
+        """Elementwise, with the pattern of this value."""
+        other = sparse_or_dense(other)
+        if isinstance(other, SparseValue):
+            from symc.sparse.convert import found_in
+
+            return self.with_data(self.data * (other.data if self.same_pattern(other) and self.single == ()
+                                               else found_in(other, self)))
+        return self.with_data(API["multiply"](self.data, self.at_pattern(other)))
+
+    __mul__ = __rmul__ = multiply
+
+    @located
+    def __truediv__(self, other: Any) -> Any:
+        return self.with_data(API["true_divide"](self.data, self.at_pattern(other)))
+
+    @located
+    def __add__(self, other: Any) -> Any:
+        other = sparse_or_dense(other)
+        if isinstance(other, SparseValue):
+            if self.same_pattern(other):
+                return self.with_data(self.data + other.data)
+            from symc.sparse.convert import added
+
+            return added(self, other)
+        if isinstance(other, int | float | complex):
+            if other == 0:
+                return self
+            raise InputError(f"{self!r} + {other!r} is dense", help="A.toarray() + number")
+        return self.toarray() + other
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Any:
+        return self.with_data(-self.data)
+
+    def __sub__(self, other: Any) -> Any:
+        return self + -sparse_or_dense(other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other
+
+    def __abs__(self) -> Any:
+        return self.each("abs")
+
+    @located
+    def each(self, name: str, *args: Any) -> Any:
+        """The function called ``name``, which is 0 at 0, of each element."""
+        whole = self.sum_duplicates()
+        return whole.with_data(API[name](whole.data, *args))
+
+    def __pow__(self, n: Any) -> Any:
+        if not isinstance(n, int | float) or n <= 0:
+            raise InputError(f"a sparse value to the power {n!r} is dense, or not known to be sparse",
+                             help="A ** n with a number above 0; A.toarray() ** n")
+        return self.each("power", n)
+
+    def power(self, n: Any, dtype: Any = None) -> Any:
+        return (self if dtype is None else self.astype(dtype)) ** n
+
+    def astype(self, dtype: Any) -> Any:
+        return self.with_data(self.data.astype(dtype))
+
+    def conj(self) -> Any:
+        return self.with_data(self.data.conj())
+
+    conjugate = conj
+
+    # --- reductions ---------------------------------------------------------------------------------------------------
+
+    @located
+    def sum(self, axis: int | None = None, dtype: Any = None) -> Tensor:
+        """The sum of all elements, or along an axis."""
+        if axis not in (None, 0, 1, -1, -2):
+            raise ShapeError(f"a sparse value has no axis {axis!r}")
+        if axis is None:
+            return API["sum"](self.data, dtype=dtype)
+        wide = self.astype(API["sum"](self.data, dtype=dtype).dtype)
+        n, m = self.shape
+        return wide._product(API["ones"](m if axis in (1, -1) else n, wide.dtype), axis in (0, -2))
+
+    def mean(self, axis: int | None = None) -> Tensor:
+        n, m = self.shape
+        return self.sum(axis) / (n * m if axis is None else m if axis in (1, -1) else n)
+
+    @located
+    def diagonal(self) -> Tensor:
+        """The elements on the main diagonal."""
+        row, col = self.coordinates()
+        out = API["zeros"](API["minimum"](*self.shape) if not all(isinstance(n, int) for n in self.sizes)
+                           else min(self.shape), self.dtype)
+        on = API["equal"](row, col)
+        return out.at[API["where"](on, row, 0)].add(API["where"](on, self.data, 0))
+
+    def trace(self) -> Tensor:
+        row, col = self.coordinates()
+        return API["sum"](API["where"](API["equal"](row, col), self.data, 0))
+
+    # --- other forms --------------------------------------------------------------------------------------------------
+
+    @located
+    def toarray(self) -> Tensor:
+        """The dense array."""
+        return API["zeros"](self.shape, self.dtype).at[self.coordinates()].add(self.data)
+
+    todense = toarray
+
+    @property
+    def T(self) -> Any:
+        return self.transpose()
+
+    def transpose(self) -> Any:
+        raise NotImplementedError
+
+    @property
+    def H(self) -> Any:
+        return self.T.conj()
+
+    def asformat(self, format: str) -> Any:
+        """The same value in another format: "csr", "csc" or "coo"."""
+        if format == self.format:
+            return self
+        if format not in FORMATS:
+            raise InputError(f"there is no sparse format {format!r}", help=f"formats: {', '.join(FORMATS)}")
+        from symc.sparse.convert import compressed, listed
+
+        return listed(self) if format == "coo" else compressed(self, format)
+
+    def tocsr(self) -> Any:
+        return self.asformat("csr")
+
+    def tocsc(self) -> Any:
+        return self.asformat("csc")
+
+    def tocoo(self) -> Any:
+        return self.asformat("coo")
+
+    @located
+    def sum_duplicates(self) -> Any:
+        """Each place once: a value with as many entries as there are distinct places."""
+        if self.single == ():
+            return self
+        from symc.sparse.convert import distinct
+
+        return distinct(self)
+
+    @located
+    def eliminate_zeros(self) -> Any:
+        """Without the entries that are 0: a value with as many entries as are not."""
+        from symc.sparse.convert import nonzeros
+
+        return nonzeros(self)
+
+
+def _named(name: str) -> Callable[[Any], Any]:
+    def call(self: SparseValue) -> Any:
+        return self.each(name)
+    call.__name__, call.__doc__ = name, f"``sc.{name}`` of each element, with this pattern."
+    return call
+
+
+#: SciPy's methods that are a function of each element and 0 at 0.
+for _name in ("sin", "tan", "arcsin", "arctan", "sinh", "arcsinh", "tanh", "arctanh", "expm1", "log1p", "sqrt", "sign",
+              "floor", "ceil", "trunc", "rint", "deg2rad", "rad2deg"):
+    setattr(SparseValue, _name, _named(_name))
+
+
+class _Compressed(SparseValue):
+    """Rows (csr) or columns (csc) one after another."""
+
+    indptr: Any
+    indices: Any
+    across: ClassVar[bool]  # what is stored as rows are columns
+    _index_names = ("indptr", "indices")
+
+    @classmethod
+    def _made(cls, fields: dict[str, Any]) -> Any:
+        n, m = fields["extent"].value.shape[:2]
+        fields["indptr"] = of_shape(fields["indptr"], ((m if cls.across else n) + 1,), "indptr")
+        return super()._made(fields)
+
+    def coordinates(self) -> tuple[Tensor, Tensor]:
+        from symc.ir.ops.sparse import rows_of
+
+        major = Tensor(rows_of(self.indptr.value, self.indices.value))
+        minor = checked(self.indices, self.sizes[0 if self.across else 1])
+        return (minor, major) if self.across else (major, minor)
+
+    def _times(self, data: Tensor, x: Tensor, transposed: bool) -> Tensor:
+        operands = (self.indptr.value, self.indices.value, data.value, x.value)
+        if self.across != transposed:
+            return Tensor(lookup("spmm_across")(*operands, size=self.sizes[1 if transposed else 0]))
+        return Tensor(lookup("spmm")(*operands))
+
+    def transpose(self) -> Any:
+        return _TRANSPOSED[self.format](self.indptr, self.indices, self.data, extent_of(self.sizes[::-1]), self.single)
+
+
+@dataclass(frozen=True, eq=False)
+class CSR(_Compressed):
+    """Row r has the entries from ``indptr[r]`` up to ``indptr[r + 1]``."""
+
+    indptr: Any
+    indices: Any
+    data: Any
+    extent: Any
+    single: Any = None
+    format = "csr"
+    across = False
+    __repr__ = SparseValue.__repr__
+
+
+@dataclass(frozen=True, eq=False)
+class CSC(_Compressed):
+    """Column c has the entries from ``indptr[c]`` up to ``indptr[c + 1]``."""
+
+    indptr: Any
+    indices: Any
+    data: Any
+    extent: Any
+    single: Any = None
+    format = "csc"
+    across = True
+    __repr__ = SparseValue.__repr__
+
+
+_TRANSPOSED = {"csr": CSC, "csc": CSR}
+
+
+@dataclass(frozen=True, eq=False)
+class COO(SparseValue):
+    """Entry k is at ``row[k]``, ``col[k]``."""
+
+    row: Any
+    col: Any
+    data: Any
+    extent: Any
+    single: Any = None
+    format = "coo"
+    _index_names = ("row", "col")
+    __repr__ = SparseValue.__repr__
+
+    def coordinates(self) -> tuple[Tensor, Tensor]:
+        n, m = self.sizes
+        return checked(self.row, n), checked(self.col, m)
+
+    def _times(self, data: Tensor, x: Tensor, transposed: bool) -> Tensor:
+        row, col = self.coordinates()[::-1 if transposed else 1]
+        out = API["zeros"]((self.shape[1 if transposed else 0], x.shape[1]), data.dtype)
+        return out.at[row].add(API["getitem"](data, (slice(None), None)) * API["take"](x, col, 0))
+
+    def transpose(self) -> Any:
+        return COO(self.col, self.row, self.data, extent_of(self.sizes[::-1]), self.single)
+
+
+CLASSES: dict[str, Any] = {"csr": CSR, "csc": CSC, "coo": COO}
+
+
+def checked(index: Tensor, size: Size) -> Tensor:
+    """Indices that raise IndexingError in a call where they are not in [0, size)."""
+    return Tensor(lookup("check_index")(index.value, size=size))
+
+
+def is_scipy(item: Any) -> bool:
+    """Whether something is a sparse matrix or array of SciPy's."""
+    return type(item).__module__.startswith("scipy.sparse") and hasattr(item, "tocoo")
+
+
+def adopted(item: Any) -> Any:
+    """A record of the arrays of a matrix of SciPy's, each place once; other things as they are."""
+    if not is_scipy(item):
+        return item
+    if item.ndim != 2:
+        raise ShapeError(f"a sparse value has two axes, not {item.ndim}")
+    if item.format not in FORMATS:
+        raise InputError(f"the sparse format {item.format!r} is not taken", help="A.tocsr()")
+    if not item.has_canonical_format:
+        item = item.copy()
+        item.sum_duplicates()
+    extent = np.empty((*item.shape, 0), np.bool_)
+    if item.format == "coo":
+        return COO(item.row, item.col, item.data, extent, ())
+    n = int(item.indptr[-1])
+    return CLASSES[item.format](item.indptr, item.indices[:n], item.data[:n], extent, ())
+
+
+def sparse_or_dense(item: Any) -> Any:
+    """SciPy's matrices as sparse values."""
+    if not is_scipy(item):
+        return item
+    from symc.sparse.make import asarray
+
+    return asarray(item)
+
+
+FOREIGN["tocoo"] = adopted
