@@ -67,14 +67,15 @@ class SparseValue:
         return getattr(scipy.sparse, f"{cls.format}_array")(arrays, shape=fields["extent"].shape[:2])
 
     @classmethod
-    def __symc_given__(cls, item: Any, what: str) -> Any:
+    def __symc_given__(cls, item: Any, what: str) -> list[Any]:
         """The arrays of a matrix of SciPy's. Raises InputError for anything else."""
-        if getattr(item, "format", "") != cls.format or isinstance(item, SparseValue) or len(item.shape) != 2:
+        if not is_scipy(item) or item.format != cls.format or item.ndim != 2:
             known = getattr(item, "format", None)
             given = f"one in format {known!r}" if isinstance(known, str) else type(item).__name__
             raise InputError(f"{what} must be a SciPy sparse matrix in format {cls.format!r}, not {given}",
                              help=f"A.to{cls.format}(), or scipy.sparse.{cls.format}_array(A) of a dense array")
-        return adopted(item)
+        own = adopted(item)
+        return [getattr(own, k) for k in (*cls._index_names, "data", "extent")]
 
     @classmethod
     def _made(cls, fields: dict[str, Any]) -> Any:

@@ -24,7 +24,7 @@ class Nest:
     "around" is an object (its only key) of which one part, its child, varies.
 
     A dataclass may say with ``__symc_filled__(fields)`` what is made of it, and with ``__symc_given__(object, name)``
-    what of an argument becomes one.
+    what its leaves are in an argument that is of another class.
     """
 
     kind: str
@@ -177,8 +177,9 @@ def match(nest: Nest, tree: Any, what: str) -> list[Any]:
         return []
     if nest.kind == "around":
         return [nest.keys[0].__symc_matched__(tree, what)]
-    if hasattr(nest.cls, "__symc_given__"):
-        tree = nest.cls.__symc_given__(tree, what)  # type: ignore[union-attr]
+    if hasattr(nest.cls, "__symc_given__") and not isinstance(tree, nest.cls or ()):
+        given: list[Any] = nest.cls.__symc_given__(tree, what)  # type: ignore[union-attr]
+        return given
     if nest.kind == "dict":
         items = _dict_items(nest, tree, what)
     else:

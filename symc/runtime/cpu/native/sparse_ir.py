@@ -1,6 +1,6 @@
 """Products with sparse matrices, by native code: every argument is an address.
 
-Indices are checked where they are read; one out of bounds is taken for 0, and reported.
+Indices are checked where they are read: at the first that is out of bounds a function ends, and says so.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ from symc.runtime.cpu.native import native_ir
 #: By the character of a dtype, its type in LLVM, how many make an element, and how many elements are in a vector.
 LETTERS = {"f": ("FloatType", 1, 16), "d": ("DoubleType", 1, 8), "F": ("FloatType", 2, 1), "D": ("DoubleType", 2, 1),
            "l": (64, 1, 8), "q": (64, 1, 8), "i": (32, 1, 16)}
-#: Rows of a sparse matrix are summed in so many parts.
-PARTS = 4
 Number = Sequence[Any]
 
 
 def entry(name: str) -> Symbol:
     """``spmm_<char><bits>(to, indptr, indices, data, x, rows, entries, columns, width, status)``, and likewise
-    ``spmm_across`` and ``sddmm``: ``char`` is the dtype, indices have so many ``bits``. ``status`` is 0 if all was in
-    bounds; otherwise what was written means nothing."""
+    ``spmm_across`` and ``sddmm``: ``char`` is the dtype, indices have so many ``bits``. ``status`` is 1 for
+    a pattern that is none; what was written then means nothing."""
     kind = name.rsplit("_", 1)[1]
     return native_ir.entry(name, _MODULES[kind[0], kind[1:]])
 
@@ -36,46 +34,38 @@ class _Functions(native_ir.Functions):
         self.index = self.ir.IntType(int(self.letter[1:]))
         for name, body in (("spmm", self.spmm), ("spmm_across", self.across), ("sddmm", self.sddmm)):
             with self.function(f"{name}_{self.letter}", 10) as (*arrays, rows, entries, columns, width, status):
+                self.wrong = self.b.function.append_basic_block("wrong")
+                self.b.store(self.const(0), status)
                 self.rows, self.entries, self.columns, self.width = map(self.number, (rows, entries, columns, width))
-                self.bad = self.b.alloca(self.i64)
-                self.b.store(self.const(0), self.bad)
-                self.body(body, arrays)
-                self.b.store(self.number(self.bad), status)
+                self.require("==", self.place(arrays[1], self.const(0)), self.const(0))
+                self.require("==", self.place(arrays[1], self.rows), self.entries)
+                body(*arrays)
+                with self.b.goto_block(self.wrong):
+                    self.b.store(self.const(1), status)
+                    self.b.ret_void()
 
-    def body(self, body: Callable[..., None], arrays: Sequence[Any]) -> None:
-        b = self.b
-        indptr, zero = arrays[1], self.const(0)
-        self.unless(b.icmp_signed("==", self.place(indptr, zero), zero))
-        self.unless(b.icmp_signed("==", self.place(indptr, self.rows), self.entries))
-        none = b.and_(b.icmp_signed("==", self.columns, zero), b.icmp_signed("!=", self.entries, zero))
-        self.unless(b.not_(none))
-        with b.if_then(b.not_(none)):
-            body(*arrays)
-
-    def unless(self, good: Any) -> None:
-        """Report what is not good."""
-        wrong = self.b.zext(self.b.not_(good), self.i64)
-        self.b.store(self.b.or_(self.number(self.bad), wrong), self.bad)
+    def require(self, sign: str, x: Any, y: Any) -> None:
+        """Go on if two numbers without a sign compare so; else all ends here."""
+        good = self.b.function.append_basic_block()
+        self.b.cbranch(self.b.icmp_unsigned(sign, x, y), good, self.wrong)
+        self.b.position_at_end(good)
 
     def place(self, indices: Any, k: Any) -> Any:
         found = self.load(indices, k, self.index)
         return found if self.index.width == 64 else self.b.sext(found, self.i64)
 
-    def safe(self, k: Any, good: Any, instead: Any) -> Any:
-        self.unless(good)
-        return self.b.select(good, k, instead)
-
     def column(self, indices: Any, p: Any) -> Any:
         k = self.place(indices, p)
-        return self.safe(k, self.b.icmp_unsigned("<", k, self.columns), self.const(0))
+        self.require("<", k, self.columns)
+        return k
 
     def each_row(self, indptr: Any, body: Callable[[Any, Any, Any], None]) -> None:
         """``body(r, first, end)``"""
         def row(r: Any) -> None:
-            b, start, end = self.b, self.place(indptr, r), self.place(indptr, self.b.add(r, self.const(1)))
-            first = self.safe(start, b.icmp_unsigned("<=", start, self.entries), self.const(0))
-            good = b.and_(b.icmp_unsigned("<=", end, self.entries), b.icmp_signed("<=", start, end))
-            body(r, first, self.safe(end, good, first))
+            first, end = self.place(indptr, r), self.place(indptr, self.b.add(r, self.const(1)))
+            self.require("<=", first, end)
+            self.require("<=", end, self.entries)
+            body(r, first, end)
         self.count(self.const(0), self.rows, row)
 
     # --- numbers: of one part or two, scalars or vectors ------------------------------------------------------------
@@ -157,33 +147,24 @@ class _Functions(native_ir.Functions):
     # --- products -----------------------------------------------------------------------------------------------------
 
     def spmm(self, to: Any, indptr: Any, indices: Any, data: Any, x: Any) -> None:
-        def row(r: Any, first: Any, end: Any) -> None:
-            def piece(j: Any, w: int) -> None:
-                b, parts = self.b, PARTS if w == 1 else 1
-                sums = [self.sum(w) for _ in range(parts)]
+        """A column alone has a loop of its own."""
+        def row(r: Any, first: Any, end: Any, j: Any, w: int, width: Any) -> None:
+            cells = self.sum(w)
 
-                def one(p: Any, cells: Sequence[Any]) -> None:
-                    at = self.b.add(self.b.mul(self.column(indices, p), self.width), j)
-                    self.grow(cells, w, self.spread(self.numbers(data, p), w), self.numbers(x, at, w))
+            def one(p: Any) -> None:
+                at = self.b.add(self.b.mul(self.column(indices, p), width), j)
+                self.grow(cells, w, self.spread(self.numbers(data, p), w), self.numbers(x, at, w))
 
-                many = b.sdiv(b.sub(end, first), self.const(parts))
-                start = b.add(first, b.mul(many, self.const(parts)))
+            self.count(first, end, one)
+            self.put(self.read(cells, w), to, self.b.add(self.b.mul(r, width), j), w)
 
-                def several(i: Any) -> None:
-                    p = self.b.add(first, self.b.mul(i, self.const(parts)))
-                    for k, cells in enumerate(sums):
-                        one(self.b.add(p, self.const(k)), cells)
-
-                self.count(self.const(0), many, several)
-                if parts > 1:
-                    self.count(start, end, lambda p: one(p, sums[0]))
-                total = self.read(sums[0], w)
-                for cells in sums[1:]:
-                    total = [self.add(s, t) for s, t in zip(total, self.read(cells, w), strict=True)]
-                self.put(total, to, self.b.add(self.b.mul(r, self.width), j), w)
-
-            self.pieces(piece, self.widths)
-        self.each_row(indptr, row)
+        zero, single = self.const(0), self.const(1)
+        with self.b.if_else(self.b.icmp_signed("==", self.width, single)) as (alone, many):
+            with alone:
+                self.each_row(indptr, lambda r, first, end: row(r, first, end, zero, 1, single))
+            with many:
+                self.each_row(indptr, lambda r, first, end: self.pieces(
+                    lambda j, w: row(r, first, end, j, w, self.width), self.widths))
 
     def across(self, to: Any, indptr: Any, indices: Any, data: Any, x: Any) -> None:
         zero = [self.zero(1)] * self.parts_
