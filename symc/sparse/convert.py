@@ -6,15 +6,18 @@ from typing import Any
 
 from symc.errors import ShapeError
 from symc.ir.dim import known_different
+from symc.ir.record import replace
 from symc.numpy_api.indexing import places
-from symc.sparse.value import CLASSES, COO, SparseValue, of_shape
+from symc.sparse.value import CLASSES, CONVERSIONS, COO, SparseValue, of_shape
 from symc.tensors.public import API
 from symc.tensors.tensor import Tensor
 
 
-def listed(a: Any) -> COO:
-    """As COO, in the same order."""
-    return COO(*a.coordinates(), a.data, a.extent, a.single)
+def _taken(a: Any, order: Tensor, data: Any = None) -> COO:
+    """Some of the entries, in an order."""
+    row, col = a.coordinates()
+    data = API["take"](a.data, order) if data is None else data
+    return COO(API["take"](row, order), API["take"](col, order), data, a.extent, a.single)
 
 
 def _keys(a: Any, by_rows: bool = True) -> Tensor:
@@ -28,8 +31,7 @@ def _sorted(a: Any, by_rows: bool) -> tuple[Tensor, COO]:
     """The entries in order, with their keys."""
     keys = _keys(a, by_rows)
     order = API["argsort"](keys, stable=True)
-    moved = COO(*[API["take"](x, order) for x in (*a.coordinates(), a.data)], a.extent, a.single)
-    return API["take"](keys, order), moved
+    return API["take"](keys, order), _taken(a, order)
 
 
 def _packed(a: COO, format: str) -> Any:
@@ -41,8 +43,11 @@ def _packed(a: COO, format: str) -> Any:
     return CLASSES[format](API["cumsum"](counts), API["astype"](minor, "int64"), a.data, a.extent, a.single)
 
 
-def compressed(a: Any, format: str) -> Any:
-    """As CSR or CSC, with sorted entries."""
+def converted(a: Any, format: str) -> Any:
+    """In another format: as COO in the same order, as CSR or CSC with sorted entries."""
+    if format == "coo":
+        row, col = a.coordinates()
+        return COO(row, col, a.data, a.extent, a.single)
     return _packed(_sorted(a, not CLASSES[format].across)[1], format)
 
 
@@ -55,13 +60,12 @@ def distinct(a: Any) -> Any:
     group = API["cumsum"](API["astype"](new, "int64")) - 1
     first = places(new)
     data = API["zeros"](first.shape[0], a.dtype).at[group].add(whole.data)
-    out = COO(API["take"](whole.row, first), API["take"](whole.col, first), data, a.extent, ())
+    out = replace(_taken(whole, first, data), single=())
     return out if a.format == "coo" else _packed(out, a.format)
 
 
 def _chosen(a: Any, mask: Tensor) -> Any:
-    kept = places(mask)
-    whole = COO(*[API["take"](x, kept) for x in (*a.coordinates(), a.data)], a.extent, a.single)
+    whole = _taken(a, places(mask))
     return whole if a.format == "coo" else _packed(whole, a.format)
 
 
@@ -75,14 +79,16 @@ def _same_shape(a: Any, b: Any) -> Any:
     """``b`` of the shape of ``a``."""
     if known_different(a.sizes, b.sizes):
         raise ShapeError(f"{a!r} and {b!r} differ in shape", values=[a.data.describe(), b.data.describe()])
-    return COO(*b.coordinates(), b.data, of_shape(b.extent, (*a.sizes, 0), "the second"), b.single)
+    row, col = b.coordinates()
+    return COO(row, col, b.data, of_shape(b.extent, (*a.sizes, 0), "the second"), b.single)
 
 
 def added(a: Any, b: Any) -> Any:
     """The sum of two values of any patterns, in the format of the first."""
     b = _same_shape(a, b)
-    both = [API["concatenate"]([x, y]) for x, y in zip((*a.coordinates(), a.data), (b.row, b.col, b.data), strict=True)]
-    whole = distinct(COO(*both, a.extent))
+    row, col, data = [API["concatenate"]([x, y]) for x, y in
+                      zip((*a.coordinates(), a.data), (b.row, b.col, b.data), strict=True)]
+    whole = distinct(COO(row, col, data, a.extent))
     return whole if a.format == "coo" else _packed(_sorted(whole, False)[1] if a.format == "csc" else whole, a.format)
 
 
@@ -118,3 +124,7 @@ def of_dense(x: Tensor, format: str) -> SparseValue:
     row, col = API["nonzero"](x)
     data = API["getitem"](x, (row, col))
     return COO(row, col, data, API["zeros"]((*x.shape, 0), bool), ()).asformat(format)
+
+
+CONVERSIONS.update(product=product, found_in=found_in, added=added, converted=converted, distinct=distinct,
+                   nonzeros=nonzeros)

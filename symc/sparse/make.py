@@ -7,15 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import DTypeError, IndexingError, InputError, ShapeError
+from symc.errors import DTypeError, InputError, ShapeError
+from symc.ir.op import lookup
 from symc.ir.ops.sparse import check_pattern
 from symc.ir.types import DTYPES, as_dtype
-from symc.sparse.value import CLASSES, COO, FORMATS, SparseValue, adopted, checked, extent_of, is_scipy, of_shape
+from symc.numpy_api.promotion import rows, same_dtype
+from symc.sparse.convert import of_dense
+from symc.sparse.value import CLASSES, COO, FORMATS, SparseValue, constant, extent_of, held, is_scipy, of_shape
 from symc.tensors.constants import known_array
 from symc.tensors.convert import as_tensor
 from symc.tensors.inputs import input as dense_input
 from symc.tensors.public import API, located
-from symc.tensors.sizes import as_size, named_size, user_size
+from symc.tensors.sizes import as_size, user_size
 from symc.tensors.tensor import Tensor
 
 INDICES = (DTYPES["i32"], DTYPES["i64"])
@@ -27,32 +30,26 @@ def _index(x: Any, what: str) -> Tensor:
         raise DTypeError(f"{what} must be integers, not {t.dtype}", values=[t.describe(what)])
     if t.ndim != 1:
         raise ShapeError(f"{what} must be a vector", values=[t.describe(what)])
-    return t if t.dtype in INDICES else t.astype("int64")
+    return t if t.dtype in INDICES else API["astype"](t, "int64")
 
 
 def _numbers(x: Any) -> Tensor:
     t = as_tensor(x)
     if t.ndim != 1:
         raise ShapeError("data must be a vector", values=[t.describe("data")])
-    return Tensor(_held(t.value.dtype) and t.value)
-
-
-def _held(dtype: np.dtype) -> bool:
-    if dtype == np.float16:
-        raise DTypeError("float16 is not taken in sparse values, as SciPy's take none", help="use float32")
-    return True
+    held(t.dtype)
+    return Tensor(t.value)
 
 
 def _compressed(cls: Any, indptr: Any, indices: Any, data: Any, shape: Sequence[Any]) -> Any:
     first, index, numbers = _index(indptr, "indptr"), _index(indices, "indices"), _numbers(data)
     if first.dtype != index.dtype:
-        first, index = first.astype("int64"), index.astype("int64")
+        first, index = [API["astype"](t, "int64") for t in (first, index)]
     fields = dict(indptr=first, indices=index, data=numbers, extent=extent_of(shape))
     out = cls._made(fields)
-    known = [known_array(t.value) for t in (first, index)]
-    columns = out.sizes[0 if cls.across else 1]
-    if all(a is not None for a in known) and isinstance(columns, int):
-        places = check_pattern(*known, columns) * columns + known[1]
+    ends, inner, columns = known_array(first.value), known_array(index.value), out.sizes[0 if cls.across else 1]
+    if ends is not None and inner is not None and isinstance(columns, int):
+        places = check_pattern(ends, inner, columns) * columns + inner
         if np.unique(places).size == places.size:
             return cls._made({**fields, "single": ()})
     return out
@@ -88,7 +85,7 @@ def input(name: str, format: str = "csr", dtype: Any = "float64", shape: Sequenc
     """
     if format not in FORMATS:
         raise InputError(f"there is no sparse format {format!r}", help=f"formats: {', '.join(FORMATS)}")
-    _held(as_dtype(dtype))
+    held(as_dtype(dtype))
     if as_dtype(index_dtype) not in INDICES:
         raise DTypeError(f"index_dtype is int32 or int64, not {index_dtype}")
     if len(shape) != 2:
@@ -113,19 +110,12 @@ def asarray(a: Any) -> Any:
     if not is_scipy(a):
         raise InputError(f"a SciPy sparse matrix is needed, not {type(a).__name__}",
                          help="sc.sparse.fromdense(x) takes what is dense")
-    given = adopted(a if a.format in FORMATS else a.tocsr())
-    fields = {k: as_tensor(np.array(getattr(given, k))) for k in (*given._index_names, "data", "extent")}
-    _held(given.data.dtype)
-    if given.format != "coo":
-        check_pattern(given.indptr, given.indices, a.shape[0 if given.across else 1])
-    return type(given)(**fields, single=())
+    return constant(a)
 
 
 @located
 def fromdense(x: Any, format: str = "csr") -> Any:
     """The elements of a matrix that are not 0, as a sparse value: how many they are is data."""
-    from symc.sparse.convert import of_dense
-
     t = as_tensor(x)
     if t.ndim != 2:
         raise ShapeError("a sparse value has two axes", values=[t.describe()])
@@ -153,11 +143,8 @@ def diags(diagonal: Any, format: str = "csr") -> Any:
 
 
 @located
-def sampled(a: SparseValue, x: Any, y: Any) -> Any:
+def sampled(a: Any, x: Any, y: Any) -> Any:
     """The elements of ``x @ y`` at the pattern of ``a``, and nothing else of that product."""
-    from symc.ir.op import lookup
-    from symc.numpy_api.promotion import rows, same_dtype
-
     left, right = same_dtype([x, y], "sampled")
     if left.ndim != 2 or right.ndim != 2:
         raise ShapeError("sampled: two matrices are needed", values=rows([left, right]))

@@ -14,16 +14,19 @@ import numpy as np
 from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import Size, known_different
 from symc.ir.op import lookup
+from symc.ir.ops.sparse import check_pattern, rows_of
 from symc.ir.record import dataclass, replace
 from symc.ir.value import Value
 from symc.numpy_api.promotion import rows, same_dtype
 from symc.tensors.convert import as_tensor
-from symc.tensors.pytree import FOREIGN
 from symc.tensors.public import API, located
+from symc.tensors.pytree import FOREIGN
 from symc.tensors.sizes import as_size, user_shape
 from symc.tensors.tensor import Tensor
 
 FORMATS = ("csr", "csc", "coo")
+#: What `convert` gives to the methods here, by name.
+CONVERSIONS: dict[str, Callable[..., Any]] = {}
 
 
 def of_shape(t: Tensor, shape: Sequence[Size], what: str) -> Tensor:
@@ -171,9 +174,7 @@ class SparseValue:
     def __matmul__(self, other: Any) -> Any:
         other = sparse_or_dense(other)
         if isinstance(other, SparseValue):
-            from symc.sparse.convert import product
-
-            return product(self, other)
+            return CONVERSIONS["product"](self, other)
         return self._product(other, False)
 
     @located
@@ -211,10 +212,8 @@ class SparseValue:
         """Elementwise, with the pattern of this value."""
         other = sparse_or_dense(other)
         if isinstance(other, SparseValue):
-            from symc.sparse.convert import found_in
-
             return self.with_data(self.data * (other.data if self.same_pattern(other) and self.single == ()
-                                               else found_in(other, self)))
+                                               else CONVERSIONS["found_in"](other, self)))
         return self.with_data(API["multiply"](self.data, self.at_pattern(other)))
 
     __mul__ = __rmul__ = multiply
@@ -229,9 +228,8 @@ class SparseValue:
         if isinstance(other, SparseValue):
             if self.same_pattern(other):
                 return self.with_data(self.data + other.data)
-            from symc.sparse.convert import added
 
-            return added(self, other)
+            return CONVERSIONS["added"](self, other)
         if isinstance(other, int | float | complex):
             if other == 0:
                 return self
@@ -331,9 +329,8 @@ class SparseValue:
             return self
         if format not in FORMATS:
             raise InputError(f"there is no sparse format {format!r}", help=f"formats: {', '.join(FORMATS)}")
-        from symc.sparse.convert import compressed, listed
 
-        return listed(self) if format == "coo" else compressed(self, format)
+        return CONVERSIONS["converted"](self, format)
 
     def tocsr(self) -> Any:
         return self.asformat("csr")
@@ -349,16 +346,14 @@ class SparseValue:
         """Each place once: a value with as many entries as there are distinct places."""
         if self.single == ():
             return self
-        from symc.sparse.convert import distinct
 
-        return distinct(self)
+        return CONVERSIONS["distinct"](self)
 
     @located
     def eliminate_zeros(self) -> Any:
         """Without the entries that are 0: a value with as many entries as are not."""
-        from symc.sparse.convert import nonzeros
 
-        return nonzeros(self)
+        return CONVERSIONS["nonzeros"](self)
 
 
 def _named(name: str) -> Callable[[Any], Any]:
@@ -389,8 +384,6 @@ class _Compressed(SparseValue):
         return super()._made(fields)
 
     def coordinates(self) -> tuple[Tensor, Tensor]:
-        from symc.ir.ops.sparse import rows_of
-
         major = Tensor(rows_of(self.indptr.value, self.indices.value))
         minor = checked(self.indices, self.sizes[0 if self.across else 1])
         return (minor, major) if self.across else (major, minor)
@@ -493,13 +486,25 @@ def adopted(item: Any) -> Any:
     return CLASSES[item.format](item.indptr, item.indices[:n], item.data[:n], extent, ())
 
 
+def constant(item: Any) -> Any:
+    """A sparse value of a matrix of SciPy's, whose arrays are constants of the graph."""
+    given = adopted(item if item.format in FORMATS else item.tocsr())
+    fields = {k: as_tensor(np.array(getattr(given, k))) for k in (*given._index_names, "data", "extent")}
+    held(given.data.dtype)
+    if given.format != "coo":
+        check_pattern(given.indptr, given.indices, item.shape[0 if given.across else 1])
+    return type(given)(**fields, single=())
+
+
+def held(dtype: np.dtype) -> None:
+    """Raise DTypeError for numbers that SciPy's matrices do not hold."""
+    if dtype == np.float16:
+        raise DTypeError("float16 is not taken in sparse values, as SciPy's take none", help="use float32")
+
+
 def sparse_or_dense(item: Any) -> Any:
     """SciPy's matrices as sparse values."""
-    if not is_scipy(item):
-        return item
-    from symc.sparse.make import asarray
-
-    return asarray(item)
+    return constant(item) if is_scipy(item) else item
 
 
 FOREIGN["tocoo"] = adopted

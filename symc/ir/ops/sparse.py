@@ -1,13 +1,15 @@
 """Products with a sparse matrix, whose rows lie one after another: row r has the entries from ``indptr[r]`` up to
 ``indptr[r + 1]``, which stand in the columns that ``indices`` name.
 
-Entries need no order within a row, and those at one place are added. Stored by columns, a matrix is the transpose of one
-stored by rows. The derivatives of each of the three products are the other two. A pattern that is none raises an error.
+Entries need no order within a row, and those at one place are added. Stored by columns, a matrix is the transpose of
+one stored by rows. The derivatives of each of the three products are the other two. A pattern that is none raises an
+error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -66,8 +68,8 @@ def check_pattern(indptr: np.ndarray, indices: np.ndarray, columns: int) -> np.n
     """The row of each entry. Raises ExecutionError for an indptr that is none, IndexingError for a wrong column."""
     steps = np.diff(indptr)
     if indptr.size == 0 or indptr[0] != 0 or np.any(steps < 0) or indptr[-1] != indices.size:
-        raise ExecutionError(f"a sparse matrix has {indices.size} entries: indptr must start with 0, end with that, and "
-                             "not decrease", help="indptr[r] and indptr[r + 1] bound the entries of row r")
+        raise ExecutionError(f"a sparse matrix has {indices.size} entries: indptr must start with 0, end with that, "
+                             "and not decrease", help="indptr[r] and indptr[r + 1] bound the entries of row r")
     out_of_bounds(indices, columns, along=1)
     return np.repeat(np.arange(steps.size), steps)
 
@@ -159,7 +161,7 @@ def _batch(v: Value, operands: Sequence[Value], flags: Sequence[bool], n: Size) 
     columns = v.attrs["size"] if v.op is spmm_across else v.operands[3].shape[0]
     given = [spread(o, f, n) for o, f in zip(operands[2:], flags[2:], strict=True)]
     below = [reshape(o, shape=(n * o.shape[1], *o.shape[2:])) for o in given]
-    attrs = {"size": n * columns} if v.op is spmm_across else {}
+    attrs: dict[str, Any] = {"size": n * columns} if v.op is spmm_across else {}
     out = v.op(*_blocks(operands[0], operands[1], flags, n, columns), *below, **attrs)
     return reshape(out, shape=(n, *v.shape))
 
@@ -190,29 +192,28 @@ def _samples(kind: str) -> Iterator[tuple[tuple, dict]]:
                 yield (indptr, indices, *rest), {"size": columns} if kind == "spmm_across" else {}
 
 
-def _record(name, infer, reference, first, second, at_once, doc) -> Op:
+def _record(name: str, infer: Any, reference: Any, first: Any, second: Any, at_once: Any, doc: str) -> Op:
     return register(Op(
         name, infer, reference, Multilinear((_none, _none, first, second)), Extern(name), frozenset({"contraction"}),
         lambda: _samples(name), doc,
         Facts(kinds="iufc", rounding="short", indeterminate=True, at_once=at_once, batch=_batch)))
 
 
-spmm = _record(
+spmm: Op = _record(
     "spmm", _spmm_infer, _spmm_reference,
     lambda g, v: sddmm(*v.operands[:2], g, conjugate(v.operands[3])),
     lambda g, v: spmm_across(*v.operands[:2], conjugate(v.operands[2]), g, size=v.operands[3].shape[0]),
     _spmm_at_once, "The sparse matrix (indptr, indices, data) times a matrix.")
-spmm_across = _record(
+spmm_across: Op = _record(
     "spmm_across", _across_infer, _across_reference,
-    lambda g, v: sddmm(*v.operands[:2], v.operands[3], g) if v.dtype.kind != "c" else sddmm(
-        *v.operands[:2], conjugate(v.operands[3]), g),
+    lambda g, v: sddmm(*v.operands[:2], conjugate(v.operands[3]), g),
     lambda g, v: spmm(*v.operands[:2], conjugate(v.operands[2]), g),
     _across_at_once, "The transpose, of `size` rows, of the sparse matrix (indptr, indices, data) times a matrix.")
-sddmm = _record(
+sddmm: Op = _record(
     "sddmm", _sddmm_infer, _sddmm_reference,
     lambda g, v: spmm(*v.operands[:2], g, conjugate(v.operands[3])),
     lambda g, v: spmm_across(*v.operands[:2], g, conjugate(v.operands[2]), size=v.operands[3].shape[0]),
-    _sddmm_at_once, "For each entry of a pattern (indptr, indices) the product of a row of the first matrix, that of its "
-    "row, and a row of the second, that of its column.")
+    _sddmm_at_once, "For each entry of a pattern (indptr, indices) the product of a row of the first matrix, that of "
+    "its row, and a row of the second, that of its column.")
 
 __all__ = ["rows_of", "sddmm", "spmm", "spmm_across"]

@@ -6,14 +6,16 @@ Indices are checked where they are read: at the first that is out of bounds a fu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from symc.runtime.cache.machine_code import Symbol
 from symc.runtime.cpu.native import native_ir
 
 #: By the character of a dtype, its type in LLVM, how many make an element, and how many elements are in a vector.
-LETTERS = {"f": ("FloatType", 1, 16), "d": ("DoubleType", 1, 8), "F": ("FloatType", 2, 1), "D": ("DoubleType", 2, 1),
-           "l": (64, 1, 8), "q": (64, 1, 8), "i": (32, 1, 16)}
+LETTERS: dict[str, tuple[Any, int, int]] = {
+    "f": ("FloatType", 1, 16), "d": ("DoubleType", 1, 8), "F": ("FloatType", 2, 1), "D": ("DoubleType", 2, 1),
+    "l": (64, 1, 8), "q": (64, 1, 8), "i": (32, 1, 16)}
 Number = Sequence[Any]
 
 
@@ -136,9 +138,11 @@ class _Functions(native_ir.Functions):
         start = self.const(0)
         for w in widths:
             many = self.b.sdiv(self.b.sub(self.width, start), self.const(w))
-            self.count(self.const(0), many,
-                       lambda i, w=w, start=start: body(self.b.add(start, self.b.mul(i, self.const(w))), w))
+            self.count(self.const(0), many, partial(self._piece, body, start, w))
             start = self.b.add(start, self.b.mul(many, self.const(w)))
+
+    def _piece(self, body: Callable[[Any, int], None], start: Any, w: int, i: Any) -> None:
+        body(self.b.add(start, self.b.mul(i, self.const(w))), w)
 
     @property
     def widths(self) -> list[int]:
