@@ -4,8 +4,9 @@ A sparse value is a record of dense ones: its pattern and the numbers at it. So 
 it does with these, and nothing is made dense but by ``toarray``.
 """
 
-from symc.sparse.make import asarray, coo, csc, csr, diags, eye, fromdense, input, sampled
-from symc.sparse.value import COO, CSC, CSR, SparseValue
+from symc.sparse.formats import COO, CSC, CSR
+from symc.sparse.make import asarray, coo, csc, csr, diags, fromdense, input, sampled
+from symc.sparse.value import SparseValue
 
-__all__ = ["COO", "CSC", "CSR", "SparseValue", "asarray", "coo", "csc", "csr", "diags", "eye", "fromdense", "input",
+__all__ = ["COO", "CSC", "CSR", "SparseValue", "asarray", "coo", "csc", "csr", "diags", "fromdense", "input",
            "sampled"]

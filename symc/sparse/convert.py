@@ -8,7 +8,8 @@ from symc.errors import ShapeError
 from symc.ir.dim import known_different
 from symc.ir.record import replace
 from symc.numpy_api.indexing import places
-from symc.sparse.value import CLASSES, CONVERSIONS, COO, SparseValue, of_shape
+from symc.sparse.formats import CLASSES, COO
+from symc.sparse.value import CONVERSIONS, SparseValue, of_shape
 from symc.tensors.public import API
 from symc.tensors.tensor import Tensor
 

@@ -13,12 +13,12 @@ from symc.ir.ops.sparse import check_pattern
 from symc.ir.types import DTYPES, as_dtype
 from symc.numpy_api.promotion import rows, same_dtype
 from symc.sparse.convert import of_dense
-from symc.sparse.value import CLASSES, COO, FORMATS, SparseValue, constant, extent_of, held, is_scipy, of_shape
+from symc.sparse.formats import CLASSES, COO, constant, held
+from symc.sparse.value import FORMATS, SparseValue, extent_of, is_scipy, of_shape
 from symc.tensors.constants import known_array
 from symc.tensors.convert import as_tensor
 from symc.tensors.inputs import input as dense_input
 from symc.tensors.public import API, located
-from symc.tensors.sizes import as_size, user_size
 from symc.tensors.tensor import Tensor
 
 INDICES = (DTYPES["i32"], DTYPES["i64"])
@@ -123,15 +123,6 @@ def fromdense(x: Any, format: str = "csr") -> Any:
 
 
 @located
-def eye(n: Any, m: Any = None, dtype: Any = "float64", format: str = "csr") -> Any:
-    """Ones on the main diagonal."""
-    if m is not None:
-        raise InputError("eye with two sizes is not built", help="sc.sparse.coo(i, i, ones, (n, m))")
-    i = API["arange"](user_size(as_size(n)))
-    return diags(API["ones"](i.shape[0], dtype), format)
-
-
-@located
 def diags(diagonal: Any, format: str = "csr") -> Any:
     """A square sparse value with this vector on its main diagonal."""
     t = _numbers(diagonal)
@@ -158,4 +149,4 @@ def sampled(a: Any, x: Any, y: Any) -> Any:
     return a.with_data(Tensor(lookup("sddmm")(a.indptr.value, a.indices.value, pair[0].value, pair[1].value)))
 
 
-__all__ = ["asarray", "coo", "csc", "csr", "diags", "eye", "fromdense", "input", "sampled"]
+__all__ = ["asarray", "coo", "csc", "csr", "diags", "fromdense", "input", "sampled"]

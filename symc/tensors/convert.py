@@ -127,7 +127,9 @@ def _as_array(item: Any) -> np.ndarray:
     a = np.asarray(item)
     if a.dtype.kind not in "biufc":
         raise DTypeError(
-            f"an array of dtype {a.dtype} is not supported", help="use bool, integers, floats or complex numbers"
+            f"an array of dtype {a.dtype} is not supported",
+            help="sc.sparse.asarray(A), or A.toarray()" if hasattr(item, "tocoo") else
+            "use bool, integers, floats or complex numbers",
         )
     return a
 

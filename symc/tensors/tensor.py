@@ -209,7 +209,7 @@ class Tensor:
             "the array",
             "use the function of sc with that name, sc.asarray([...]) to collect values, or sc.where, sc.cond, "
             "sc.while_loop to choose by them; compile it to get numbers; an array that it is written into is made by "
-            "np.zeros_like(x), sc.zeros(shape) or sc.array([...])",
+            "np.zeros_like(x), sc.zeros(shape) or sc.array([...]); a SciPy matrix takes part as sc.sparse.asarray(A)",
         )
         if copy is False or active() is not None:  # in a trace no array of NumPy's is written to instead of this one
             return np.asarray(found, dtype) if copy is None else np.asarray(found, dtype, copy=copy)
