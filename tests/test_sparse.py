@@ -208,6 +208,29 @@ def test_batches():
           np.stack([sp.csr_array((d, s.indices, s.indptr), s.shape) @ v for d, v in zip(datas, xs)]))
 
 
+def test_batches_of_patterns():
+    ends, rows = np.array([[0, 2, 3], [0, 0, 3]]), np.array([[0, 2, 1], [1, 1, 0]])
+    data = numbers((2, 3))
+    f = sc.vmap(lambda e, i, d: sc.sparse.csr(e, i, d, (2, 3)) @ sc.asarray([1.0, 2.0, 3.0]))
+    close(sc.compile(f(sc.asarray(ends), sc.asarray(rows), sc.asarray(data)), [])(), np.stack(
+        [sp.csr_array((d, i, e), (2, 3)) @ [1.0, 2.0, 3.0] for e, i, d in zip(ends, rows, data)]))
+
+
+def test_functions_of_elements_are_those_that_keep_zero():
+    from symc.sparse.value import functions_of_elements
+
+    a = sc.sparse.asarray(sp.csr_array([[0.0, 0.5], [-0.25, 0.0]]))
+    assert {"sin", "tan", "tanh", "sinh", "arcsin", "arctan", "expm1", "log1p", "sqrt", "sign"} <= functions_of_elements()
+    for name in functions_of_elements():
+        assert getattr(np, name)(0.0) == 0
+        with np.errstate(all="ignore"):
+            if name not in ("invert", "bitwise_count"):
+                close(sc.compile(getattr(a, name)(), [])().toarray().astype(float), getattr(np, name)(
+                    np.array([[0.0, 0.5], [-0.25, 0.0]])).astype(float))
+    with pytest.raises(AttributeError, match="cos"):
+        a.cos()
+
+
 def test_constants_of_scipy():
     s = matrix(4, 5, 0.5, "csr")
     x = sc.vector("x", shape=(5,))

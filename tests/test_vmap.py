@@ -50,8 +50,8 @@ def cases(op: Op, limit: int = 40):
                     return
 
 
-#: Ops with a value for few matrices, or for what was promised alone.
-PARTICULAR = {"cholesky", "cho_solve", "check_assumption"}
+#: Ops with a value for few matrices or patterns, or for what was promised alone.
+PARTICULAR = {"cholesky", "cho_solve", "check_assumption", "spmm", "spmm_across", "sddmm"}
 
 
 def entries(array: np.ndarray, op: Op) -> np.ndarray:

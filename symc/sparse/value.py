@@ -7,13 +7,14 @@ a result. ``single`` is () where no place is there twice, None where that is not
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import Size, known_different
-from symc.ir.op import lookup
+from symc.ir.op import all_ops, lookup
 from symc.ir.record import replace
 from symc.ir.value import Value
 from symc.numpy_api.promotion import rows, same_dtype
@@ -368,15 +369,15 @@ class SparseValue:
 
         return CONVERSIONS["nonzeros"](self)
 
+    def __getattr__(self, name: str) -> Any:
+        """A function of each element that is 0 at 0 (``A.sin()``), by the name that NumPy gives it."""
+        if name.startswith("_") or name not in functions_of_elements():
+            raise AttributeError(f"a sparse value has no {name!r}")
+        return partial(self.each, name)
 
-def _named(name: str) -> Callable[[Any], Any]:
-    def call(self: SparseValue) -> Any:
-        return self.each(name)
-    call.__name__, call.__doc__ = name, f"``sc.{name}`` of each element, with this pattern."
-    return call
 
-
-#: SciPy's methods that are a function of each element and 0 at 0.
-for _name in ("sin", "tan", "arcsin", "arctan", "sinh", "arcsinh", "tanh", "arctanh", "expm1", "log1p", "sqrt", "sign",
-              "floor", "ceil", "trunc", "rint", "deg2rad", "rad2deg"):
-    setattr(SparseValue, _name, _named(_name))
+@cache
+def functions_of_elements() -> frozenset[str]:
+    """The names of NumPy's functions of one number that are 0 at 0."""
+    return frozenset(op.facts.numpy.__name__ for op in all_ops()
+                     if op.facts.keeps_zero and op.facts.arity == 1 and op.facts.numpy is not None)
