@@ -49,6 +49,12 @@ def checked(index: Tensor, size: Size) -> Tensor:
     return Tensor(lookup("check_index")(index.value, size=size))
 
 
+def host(x: Any) -> np.ndarray:
+    """An array, from a device where it is there."""
+    found: np.ndarray = x if isinstance(x, np.ndarray) else x.numpy()
+    return found
+
+
 def is_scipy(item: Any) -> bool:
     """Whether something is a sparse matrix or array of SciPy's."""
     return type(item).__module__.startswith("scipy.sparse") and hasattr(item, "tocoo")
@@ -78,10 +84,10 @@ class SparseValue:
             return cls._made({k: Tensor(v) if isinstance(v, Value) else v for k, v in fields.items()})
         import scipy.sparse
 
-        parts = (tuple(fields[k] for k in ("row", "col")) if cls.format == "coo"
-                 else tuple(fields[k] for k in ("indices", "indptr")))
-        arrays = (fields["data"], parts) if cls.format == "coo" else (fields["data"], *parts)
-        return getattr(scipy.sparse, f"{cls.format}_array")(arrays, shape=fields["extent"].shape[:2])
+        *places, data, extent = (fields[k] for k in (*cls._index_names[::-1], "data", "extent"))
+        places, data = [host(x) for x in places], host(data)
+        arrays = (data, tuple(places[::-1])) if cls.format == "coo" else (data, *places)
+        return getattr(scipy.sparse, f"{cls.format}_array")(arrays, shape=extent.shape[:2])
 
     @classmethod
     def __symc_given__(cls, item: Any, what: str) -> list[Any]:
