@@ -48,9 +48,9 @@ from symc.ir.ops import (
 
 #: The families, in the order in which the documentation shows them.
 FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, softmax, linalg,
-            gemm, sparse, windows, conv, pool, factor, solve, determinant, spectral, matrix_functions, fourier, index,
+            gemm, windows, conv, pool, factor, solve, determinant, spectral, matrix_functions, fourier, index,
             sort, search, places, random, special, bessel, hypergeometric,
-            control, call, remat, kept, implicit, effect, collective, assume, kernel, put, loop)
+            control, call, remat, kept, implicit, effect, collective, assume, kernel, sparse, put, loop)
 
 seal()
 
