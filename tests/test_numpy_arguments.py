@@ -20,7 +20,7 @@ KNOWN = {
     "quantile": "value: between infinities of one sign is that infinity, NumPy's is nan",
     "percentile": "value: as quantile", "imag": "dtype: of a Python bool", "real": "dtype: of a Python bool",
     "interp": "value: where a point is nan", "nanstd": "value: NumPy's differences have the dtype of the operand",
-    "linalg.eig": "dtype: always complex",
+    "linalg.eig": "dtype: always complex", "unique_values": "value: NumPy's are in any order",
     "linalg.eigvals": "dtype: always complex",
     "roots": "dtype: always complex; shape: no zeros are looked for", "poly": "dtype: complex where roots are",
     "polydiv": "shape: as polymul",

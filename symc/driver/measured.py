@@ -201,12 +201,14 @@ class MeasuredFunction(CompiledFunction):
         self._locks = [c.lock for c in sorted(cells, key=lambda c: c.serial)]
         self.__call__ = self._call
 
-    def _extended(self, args: tuple, kwargs: Mapping[str, Any]) -> list[Any]:
-        """The arguments of the last function."""
-        arrays = self._given.arrays(args, kwargs)
+    def extended(self, arrays: list[Any]) -> list[Any]:
+        """The arguments of the last function, given the arrays of a call."""
         for stage in self.chain:
             arrays = stage.extended(arrays)
         return arrays
+
+    def _extended(self, args: tuple, kwargs: Mapping[str, Any]) -> list[Any]:
+        return self.extended(self._given.arrays(args, kwargs))
 
     def _call(self, /, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         if out is not None and own_out(self._names, args):

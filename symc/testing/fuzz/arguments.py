@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import symc
+from symc.driver.measured import MeasuredFunction
 from symc.ir.record import dataclass
 from symc.numpy_api.dispatch import found_for
 from symc.tensors.public import DISPATCH
@@ -195,6 +196,8 @@ def arguments(seed: int, aim: str = "") -> Program:
                 out = ours(made.function)(*made.args, **made.kwargs)
                 outputs = [t for t in (out if isinstance(out, list | tuple) else [out]) if isinstance(t, sc.Tensor)]
                 leaves, arrays = own, data
-    f = sc.compile(outputs, leaves, mode="reference")._compilation.source
-    doubled = tuple([a * a.dtype.type(2) if a.dtype.kind in "fc" else a for a in arrays])
-    return Program(f"arguments:{seed}" + (f":{aim}" if aim else ""), f, (tuple(arrays), doubled))
+    f = sc.compile(outputs, leaves, mode="reference")
+    given: list[Any] = [arrays, [a * a.dtype.type(2) if a.dtype.kind in "fc" else a for a in arrays]]
+    if isinstance(f, MeasuredFunction):  # the function that has the sizes which those in front found
+        given = [f.extended(arrays) for arrays in given]
+    return Program(f"arguments:{seed}" + (f":{aim}" if aim else ""), f._compilation.source, tuple(map(tuple, given)))
