@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import symc
+from symc.driver.measured import MeasuredFunction
 from symc.errors import SymcError
 from symc.tensors.public import API
 from symc.testing.fuzz.grower import refusals
@@ -95,7 +96,7 @@ def sized(seed: int, aim: str = "") -> Program:
         with refusals():
             g = _written(rng, aim)
             data = [tuple(arrays(n, m).values()) for n, m in sizes(2)]
-            accepted = tuple(d for d in data if _accepts(g, d))
+            accepted = tuple(d for d in (_accepted(g, given) for given in data) if d is not None)
             if accepted:
                 return Program(f"sized:{seed}" + (f":{aim}" if aim else ""), g._compilation.source, accepted)
 
@@ -103,7 +104,7 @@ def sized(seed: int, aim: str = "") -> Program:
 def _written(rng: np.random.Generator, aim: str) -> Any:
     leaves, names = inputs(), list(functions())
     made: list[Any] = []
-    for k in range(8):
+    for k in range(20):  # most functions refuse most of what they are called with
         reading = k > 0 and rng.random() < 0.4
         text = str(rng.choice(READS if reading else CALLS))
         f = None if reading else ours(aim if aim and not k else str(rng.choice(names)))
@@ -114,10 +115,11 @@ def _written(rng: np.random.Generator, aim: str) -> Any:
     return sc.compile(made or leaves["x"], list(leaves.values()), mode="reference")
 
 
-def _accepts(g: Any, given: tuple[np.ndarray, ...]) -> bool:
-    """True if sizes that must be equal, or large enough, are."""
+def _accepted(g: Any, given: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...] | None:
+    """The arguments of the function (of the last of a chain), if sizes that must be equal, or large enough, are."""
     try:
-        g._signature.sizes(given)
+        own = tuple(g.extended(list(given))) if isinstance(g, MeasuredFunction) else given
+        g._signature.sizes(own)
     except SymcError:
-        return False
-    return True
+        return None
+    return own
