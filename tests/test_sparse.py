@@ -253,6 +253,8 @@ def test_constants_of_scipy():
     for f in (lambda: s @ x, lambda: x * s, lambda: sc.sin(s), lambda: sc.asarray(s)):
         with pytest.raises(sc.SymcError, match=r"sc\.sparse\.asarray"):
             f()
+    with pytest.raises(IndexingError, match="picked out"):
+        sc.sparse.input("A")[0, 1]
     with pytest.raises(InputError, match=r"toarray"):
         np.asarray(a)
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from symc.errors import DTypeError, InputError, ShapeError
+from symc.errors import DTypeError, IndexingError, InputError, ShapeError
 from symc.ir.dim import Size, known_different
 from symc.ir.op import all_ops, lookup
 from symc.ir.record import replace
@@ -164,6 +164,10 @@ class SparseValue:
 
     def __bool__(self) -> bool:
         raise InputError("the truth of a sparse value is not known while the graph is built")
+
+    def __getitem__(self, index: Any) -> Any:
+        raise IndexingError("elements of a sparse value are not picked out", help="A.toarray()[index] is dense; "
+                            "A @ x with ones in x sums columns, A.T @ x rows")
 
     def __iter__(self) -> Any:
         raise TypeError("a sparse value is not iterated: A.toarray() is dense")
