@@ -24,7 +24,7 @@ from tests.op_cases import SAMPLED, apply, cases, evaluate, inner, observed, smo
 DIFFERENTIABLE = [op for op in SAMPLED if op.derivative is not None and not op.traits & {"grad_control", "implicit"}]
 CONSTANT = [
     "eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "signbit", "and", "or", "xor", "not",
-    "shl", "shr", "argmax", "argmin", "any", "all", "argsort", "top_places", "searchsorted", "iota", "size",
+    "shl", "shr", "argmax", "argmin", "any", "all", "argsort", "top_places", "searchsorted", "iota", "size", "places",
     "check_index", "bounded", "stop_gradient", "converged",
     "position", "random_bits", "derive_key", "split_key", "philox64", "philox32", "unit_uniform", "unit_normal",
     "unit_exponential", "unit_gumbel", "below", "poisson_draw", "binomial_draw", "pool_index",

@@ -46,7 +46,8 @@ def flatnonzero(a: Any) -> Tensor:
 @public(np.argwhere)
 def argwhere(a: Any) -> Tensor:
     """The places of the elements that are not zero, one row an element."""
-    return API["stack"](list(nonzero(API["atleast_1d"](a))), -1)
+    found = API["stack"](list(nonzero(API["atleast_1d"](a))), -1)
+    return found if as_tensor(a).ndim else API["getitem"](found, (slice(None), slice(0)))
 
 
 @public(np.compress)
