@@ -810,7 +810,7 @@ def jit_with_an_array_that_may_share_memory():
 def jit_of_a_loop_that_writes_outside():
     @sc.jit(mode="reference")
     def g(x):
-        hits = np.zeros(1)
+        hits = np.full(1, 271.0)  # no other program has it, and a line of its own
 
         def step(carry, row):
             hits[0] += 1
