@@ -67,7 +67,7 @@ def _check_sizes(shape: tuple[Size, ...]) -> None:
 
 
 def is_measured(shape: Iterable[Size]) -> bool:
-    """Whether a shape has sizes that are data."""
+    """Test of a shape for sizes that are data."""
     return any(isinstance(n, Measured) for s in shape for n in names(s))
 
 

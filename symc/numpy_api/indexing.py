@@ -146,7 +146,7 @@ class _Mask:
     axis: int
 
     def checked(self, t: Tensor, axis: int) -> Tensor:
-        """Where the mask is true along this axis, an axis of ``t`` that must have its size."""
+        """The places along this axis, an axis of ``t`` that must have the size of the mask's."""
         m, n = self.mask.value, t.value.shape[axis]
         if known_equal(n, m.shape[self.axis]) is False:
             raise IndexingError(f"a mask of size {m.shape[self.axis]} does not fit axis {axis} of size {n}",
@@ -163,7 +163,7 @@ class _Mask:
 
 
 def coordinates(mask: Tensor) -> list[Tensor]:
-    """Where a mask is true: one vector an axis."""
+    """The coordinates where a mask is true: one vector an axis."""
     place, found = places(ravel(mask)).value, []
     for n in mask.value.shape[:0:-1]:
         size = stretch(lookup("size")(value=n), place.shape)
@@ -173,7 +173,7 @@ def coordinates(mask: Tensor) -> list[Tensor]:
 
 
 def places(mask: Tensor) -> Tensor:
-    """Where a vector of booleans is true."""
+    """The places where a vector of booleans is true."""
     data = known_array(mask.value)
     if data is not None:
         return Tensor(array(np.flatnonzero(data)))

@@ -86,7 +86,7 @@ def trim_zeros(filt: Any, trim: str = "fb") -> Tensor:
 
 
 class UniqueAllResult(NamedTuple):
-    """What ``unique_all`` gives."""
+    """The results of ``unique_all``."""
 
     values: Tensor
     indices: Tensor
@@ -95,14 +95,14 @@ class UniqueAllResult(NamedTuple):
 
 
 class UniqueCountsResult(NamedTuple):
-    """What ``unique_counts`` gives."""
+    """The results of ``unique_counts``."""
 
     values: Tensor
     counts: Tensor
 
 
 class UniqueInverseResult(NamedTuple):
-    """What ``unique_inverse`` gives."""
+    """The results of ``unique_inverse``."""
 
     values: Tensor
     inverse_indices: Tensor
@@ -131,19 +131,19 @@ class _Distinct:
 
     @property
     def indices(self) -> Tensor:
-        """Where each is first."""
+        """The first place of each."""
         return API["take"](self.order, self._places)
 
     @property
     def inverse(self) -> Tensor:
-        """Which of them each element is."""
+        """The number of each element among them."""
         group = API["cumsum"](API["astype"](self._new, "int64")) - 1
         flat = API["zeros"](self.n, "int64").at[self.order].set(group)
         return API["reshape"](flat, self.x.shape)
 
     @property
     def counts(self) -> Tensor:
-        """How often each is there."""
+        """The count of each."""
         ends = API["concatenate"]([API["getitem"](self._places, slice(1, None)), API["reshape"](self.n, 1)])
         return API["subtract"](API["getitem"](ends, slice(None, self._places.shape[0])), self._places)
 

@@ -154,7 +154,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
 
 
 def _count_of_integers(x: Tensor) -> Tensor:
-    """How many numbers ``bincount`` gives: one more than the greatest."""
+    """The length of what ``bincount`` gives: one more than the greatest."""
     if x.dtype.kind not in "iub":
         raise DTypeError("bincount counts integers", values=rows([x]), help="x.astype('int64')")
     return API["max"](API["astype"](x, "int64"), initial=-1) + 1

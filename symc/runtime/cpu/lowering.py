@@ -86,6 +86,15 @@ class Lowering:
             return less_() if known else otherwise()
         return self._branch(self.code.number(a), b, less_, otherwise)
 
+    def unless_zero(self, status: int, failed: Callable[[], None]) -> None:
+        """Emit what runs where a routine has left another word than 0 in ``status``."""
+        bad, end = Label(), Label()
+        self.code.emit(Op.JUMP_UNLESS_ZERO, status, bad)
+        self.code.emit(Op.JUMP, end)
+        self.code.place(bad)
+        failed()
+        self.code.place(end)
+
     def where(self, test: Test, true: Callable[[], None], false: Callable[[], None]) -> None:
         """Emit what runs where a test is 1, and what runs elsewhere."""
         if isinstance(test, int):

@@ -8,7 +8,6 @@ import numpy as np
 
 from symc.ir.ops.places import places
 from symc.ir.value import Value
-from symc.runtime.cpu.executor import Label, Op
 from symc.runtime.cpu.lowering import Lowering
 from symc.runtime.cpu.native import places_ir
 
@@ -18,13 +17,9 @@ def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[i
     """``reference``: emits the reference implementation, which raises where the mask is not what was counted."""
     if v.op is not places:
         return False
-    code, bad, good = lowering.code, Label(), Label()
+    code = lowering.code
     status = code.keep(np.zeros(1, np.int64))
     sizes = [lowering.integer(lowering.number(n)) for n in (*v.operands[0].shape, *v.shape)]
     code.call(places_ir.entry("places"), [writes[0], reads[0], *sizes, status])
-    code.emit(Op.JUMP_UNLESS_ZERO, status, bad)
-    code.emit(Op.JUMP, good)
-    code.place(bad)
-    reference()
-    code.place(good)
+    lowering.unless_zero(status, reference)
     return True

@@ -12,7 +12,7 @@ from symc.ir.ops.sort import top_places
 from symc.ir.types import DTYPE_NAMES
 from symc.ir.value import Value
 from symc.runtime.cpu import numpy_sorts
-from symc.runtime.cpu.executor import Label, Op
+from symc.runtime.cpu.executor import Op
 from symc.runtime.cpu.lowering import Lowering
 from symc.runtime.cpu.native import sort_ir
 
@@ -30,7 +30,7 @@ def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[i
     x, axis, code = v.operands[0], v.attrs["axis"], lowering.code
     rows, n, inner = _lines(lowering, x, axis)
     dtype = DTYPE_NAMES[x.dtype]
-    status, failed, end = code.keep(np.zeros(1, np.int64)), Label(), Label()
+    status = code.keep(np.zeros(1, np.int64))
 
     def memory(itemsize: int) -> int:
         return writes[0] if inner == 1 else lowering.workspace(n * itemsize)
@@ -48,11 +48,7 @@ def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[i
     else:
         code.call(sort_ir.entry(f"sort_{dtype}"), [
             writes[0], reads[0], memory(x.dtype.itemsize), status, *sizes, function(f"sort {dtype}")])
-    code.emit(Op.JUMP_UNLESS_ZERO, status, failed)
-    code.emit(Op.JUMP, end)
-    code.place(failed)
-    reference()
-    code.place(end)
+    lowering.unless_zero(status, reference)
     return True
 
 
