@@ -117,8 +117,11 @@ def test_results_are_numpys(name: str) -> None:
     written, inputs, calls, numpy = CASES[name]
     f = sc.compile(written(*inputs), inputs)
     assert isinstance(f, MeasuredFunction)
+    found = sc.compile(written(*inputs))  # inputs are found, too
     for args in calls:
         assert_same(f(*args), (numpy or written)(*args))
+        by_name = {x.name: a for x, a in zip(inputs, args, strict=True)}
+        assert_same(found(**{s.name: by_name[s.name] for s in found.slots}), (numpy or written)(*args))
 
 
 @pytest.mark.parametrize("options", [dict(mode="reference"), dict(mode="debug"), dict(mode="nan_guard"),

@@ -46,8 +46,11 @@ class Built:
 
 
 @no_collections()
-def build(outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, name: str, loc: Loc) -> Built:
-    """Check and close. Raises SymcErrors that carry the user's lines."""
+def build(
+    outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, name: str, loc: Loc, sizes: Sequence[Tensor] = ()
+) -> Built:
+    """Check and close. ``sizes``: inputs that are found though only their sizes may be used. Raises SymcErrors that
+    carry the user's lines."""
     with location.at((loc,)):
         leaves, nest = flatten(outputs)
         roots = [output_of(item, path) for item, path in zip(leaves, nest.paths(), strict=True)]
@@ -56,7 +59,7 @@ def build(outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, nam
             raise InputError("there is nothing to compile: no outputs and no updates", where=[loc])
         cells = [cell for cell, _ in changes]
         roots = substituted([*roots, *[v for _, v in changes]], givens)
-        free = free_leaves(roots)
+        free = free_leaves([*roots, *[s.value for s in sizes]])
         _check_escaped(free)
         targets = [variable.value for variable in _targets(updates)]
         while True:

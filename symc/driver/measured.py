@@ -96,7 +96,7 @@ class _Chain:
             inputs = {**inputs, **dict(enumerate(sizes))}
         elif inputs is not None:
             inputs = [*([inputs] if isinstance(inputs, Tensor) else inputs), *sizes]
-        built = build(list(map(Tensor, every)), inputs, None, None, (), self._options["name"], self._loc)
+        built = build(list(map(Tensor, every)), inputs, None, None, (), self._options["name"], self._loc, sizes)
         own, at, slots = {s.value for s in sizes}, 0, []
         for slot in built.slots:
             taken = built.leaves[at:at + slot.nest.count]
