@@ -10,8 +10,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-CHECKS := layering structure passes facts plan plan_control check_plan lanes chains collect record own_rules dead_code \
-	decompose control_grad_form rules_coverage
+CHECKS := whole/test_layering opt/test_structure opt/test_passes opt/test_facts opt/test_chains opt/test_collect \
+	opt/test_own_rules opt/test_dead_code opt/test_decompose opt/test_rules_coverage ir/test_record \
+	grad/test_control_grad_form codegen/plan/test_plan codegen/plan/test_plan_control codegen/plan/test_check_plan \
+	codegen/plan/test_lanes
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint clean
@@ -26,8 +28,8 @@ test: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(TESTS)
 
 check: $(VENV)/test.stamp
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal tests/ir tests/opt tests/plan \
-		$(addprefix tests/test_,$(addsuffix .py,$(CHECKS)))
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal tests/*/*.ir tests/*/*/*.ir \
+		$(addprefix tests/,$(addsuffix .py,$(CHECKS)))
 
 lint: $(VENV)/test.stamp
 	$(BIN)/ruff check .

@@ -1,7 +1,7 @@
 """What the record of an op states besides meaning, derivative and lowering, one typed field a fact.
 
 Passes, backends, checks and tools ask the record. A list of op names elsewhere is a fact that belongs here
-(``tests/test_facts_have_one_place.py`` finds it).
+(``tests/ir/test_facts_have_one_place.py`` finds it).
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from symc.ir.record import dataclass
 from symc.opt.engine.passes import optimize
 from symc.runtime.cpu.program import every_step
 from symc.runtime.cuda import products, sums
-from tests import op_cases
+from tests.ir import op_cases
 
 #: Sizes at which variants are chosen: few and many elements, and more than 32 bits count.
 SIZES = (3, 100, 1000, 3000, 70_000, 2**33)

@@ -23,10 +23,10 @@ from symc.ir.value import fresh_input
 from symc.runtime.compilers.llvm_library import library
 from symc.runtime.cuda.device import Signature
 from symc.runtime.cuda.library import helpers
+from tests.codegen.test_cpu_kernels import run_kernel
 from tests.cuda.emulated import needs_compiler
 from tests.cuda.generic_cases import FastDevice
 from tests.cuda.template_cases import Case, run
-from tests.test_cpu_kernels import run_kernel
 
 # --- the language -----------------------------------------------------------------------------------------------------
 

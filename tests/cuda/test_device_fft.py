@@ -14,7 +14,7 @@ import pytest
 import symc as sc
 from symc.runtime.cuda.fourier import LARGEST, factors
 from symc.testing import emulated_cuda
-from tests.test_fft import assert_close, numbers
+from tests.numpy_api.test_fft import assert_close, numbers
 
 #: One, powers, products of small primes, a prime that is a pass, one that is not, a product with one, and their like.
 LENGTHS = (1, 2, 3, 4, 8, 15, 64, 61, 67, 134)

@@ -22,7 +22,7 @@ from symc.testing import emulated_cuda
 from tests.cuda.corpus import Item
 from tests.cuda.emulated import needs_compiler
 from tests.cuda.test_nvrtc_gate import complaint
-from tests.op_cases import SAMPLED, apply, cases, evaluate, observed
+from tests.ir.op_cases import SAMPLED, apply, cases, evaluate, observed
 
 pytestmark = needs_compiler
 

@@ -14,9 +14,9 @@ import symc as sc
 from symc.ir.op import Fold, Op, Running
 from symc.ir.value import Value
 from symc.testing import emulated_cuda
+from tests.codegen.test_cpu_kernels import ULPS, assert_close
 from tests.cuda.test_generic_ops import samples
-from tests.op_cases import ON_DEVICES, apply, evaluate, observed
-from tests.test_cpu_kernels import ULPS, assert_close
+from tests.ir.op_cases import ON_DEVICES, apply, evaluate, observed
 
 #: How many functions share the ops. Not here: what prints, raises, or is made by a pass for states; and eigenvalues in
 #: an order of their own (test_device_linalg.py).

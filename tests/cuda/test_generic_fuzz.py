@@ -16,7 +16,7 @@ from symc.testing.fuzz.programs import GENERATORS
 from tests.cuda.emulated import needs_compiler
 from tests.cuda.generic_cases import FastDevice, cases_of
 from tests.cuda.template_cases import Case, run
-from tests.test_compiled_fuzz import agree
+from tests.runtime.test_compiled_fuzz import agree
 
 pytestmark = needs_compiler
 PROGRAMS = 10

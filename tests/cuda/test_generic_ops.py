@@ -11,11 +11,11 @@ from symc.ir.function import Input, function
 from symc.ir.op import Op
 from symc.ir.ops.kernel import results_of
 from symc.opt.engine.passes import optimize
+from tests.codegen.test_cpu_kernels import ULPS, assert_close
 from tests.cuda.emulated import needs_compiler
 from tests.cuda.generic_cases import FastDevice, cases_of
 from tests.cuda.template_cases import Case, run
-from tests.op_cases import ON_DEVICES, apply, cases
-from tests.test_cpu_kernels import ULPS, assert_close
+from tests.ir.op_cases import ON_DEVICES, apply, cases
 
 pytestmark = needs_compiler
 #: How many translation units there are, and how many samples of an op.

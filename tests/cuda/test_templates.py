@@ -18,8 +18,8 @@ from symc.ir.function import Input, function
 from symc.ir.ops.windows import add_windows
 from symc.opt.fusion.fuse import fuse
 from symc.runtime.emulator import BACKWARD, EmulatedDevice
-from tests import op_cases
 from tests.cuda.template_cases import PIPELINE, Case, cases_of, compare, fast, of, run
+from tests.ir import op_cases
 
 x, y = (sc.input(name, "float32", ("n", "m")) for name in "xy")
 g, b = (sc.input(name, "float32", ("m",)) for name in "gb")

@@ -16,7 +16,7 @@ from symc.ir.types import DTYPES
 from symc.numpy_api.dispatch import run_function, run_ufunc
 from symc.numpy_api.ufuncs import UFUNCS
 from symc.tensors.public import DISPATCH
-from tests.numpy_compare import DIFFERENCES, outcome
+from tests.numpy_api.numpy_compare import DIFFERENCES, outcome
 
 SAMPLE = int(os.environ.get("SYMC_NUMPY_SAMPLE", "1"))
 LARGEST = 5000

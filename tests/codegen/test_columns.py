@@ -1,0 +1,77 @@
+"""Folds down columns: blocks of accumulators, several rows at a time; any extent, dtype and kind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import symc as sc
+from symc.codegen.cpu.columns import BLOCK, ROWS
+from tests.codegen.test_cpu_kernels import check_function
+
+EXTENTS = st.sampled_from([0, 1, 3, ROWS - 1, ROWS, ROWS + 1, 2 * ROWS, 5 * ROWS + 3])
+KINDS = [("sum", "f64", "f8"), ("sum", "f32", "f4"), ("sum", "i8", "i1"), ("prod", "f64", "f8"), ("max", "f32", "f4"),
+         ("min", "i64", "i8"), ("all", "bool", "?"), ("any", "bool", "?")]
+
+
+def numbers(dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+    r = np.random.default_rng(sum(shape))
+    return (r.integers(-4, 5, shape) / (4 if np.dtype(dtype).kind == "f" else 1)).astype(dtype)
+
+
+def text(name: str, dtype: str, shape: tuple, axis: int) -> str:
+    inner = ", ".join(map(str, shape))
+    rest = ", ".join(str(s) for k, s in enumerate(shape) if k != axis)
+    return f"""
+func @columns(%x: {dtype}[{inner}]) -> ({dtype}[{rest}], {dtype}[{rest}]) {{
+  %0 = {name} %x {{axes = ({axis},)}} : {dtype}[{rest}]
+  %1 = {'not' if dtype == 'bool' else 'neg'} %x : {dtype}[{inner}]
+  %2 = {name} %1 {{axes = ({axis},)}} : {dtype}[{rest}]
+  return %0, %2
+}}
+"""
+
+
+@pytest.mark.parametrize(("name", "dtype", "stored"), KINDS)
+@given(rows=EXTENTS, columns=st.sampled_from([1, 2, 17, 70]), outer=st.sampled_from([0, 1, 2]), static=st.booleans())
+@settings(deadline=None, max_examples=5, derandomize=True)
+def test_first_and_middle_axes(name, dtype, stored, rows, columns, outer, static):
+    if not rows and name in ("max", "min"):
+        rows = ROWS
+    x = numbers(stored, (outer, rows, columns))
+    assert check_function(text(name, dtype, x.shape if static else ("a", "b", "c"), 1), [x]) == 1
+    x = x[0] if outer else numbers(stored, (rows, columns))
+    assert check_function(text(name, dtype, x.shape if static else ("b", "c"), 0), [x]) == 1
+
+
+@pytest.mark.parametrize("columns", [BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 5])
+def test_blocks_of_columns(columns):
+    assert check_function(text("sum", "f32", ("n", "m"), 0), [numbers("f4", (ROWS + 3, columns))]) == 1
+
+
+def test_long_sums_round_less_than_one_row_after_another():
+    x = np.full((40001, 16), 0.1, "f4")
+    v = sc.input("x", "float32", shape=("n", 16))
+    got = sc.compile(sc.sum(v, axis=0), [v])(x)
+    one_by_one = np.add.accumulate(x[:, 0])[-1]
+    assert abs(got[0] - 4000.1) < abs(one_by_one - 4000.1) / 4
+
+
+def test_a_large_body_takes_one_row_at_a_time():
+    v = sc.input("x", "float64", shape=("n", 32))
+    f = sc.compile(sc.sum(sc.tanh(v * 2 + 1) * sc.exp(-v) + sc.cos(v) / (v * v + 3), axis=0), [v])
+    x = numbers("f8", (ROWS + 5, 32))
+    want = (np.tanh(x * 2 + 1) * np.exp(-x) + np.cos(x) / (x * x + 3)).sum(axis=0)
+    np.testing.assert_allclose(f(x[::-1])[::1], want, rtol=1e-13)
+
+
+def test_a_sum_over_no_axes_is_no_column():
+    text_ = """
+func @nothing(%x: f64[n, m]) -> (f64[n, m]) {
+  %0 = sum %x {axes = ()} : f64[n, m]
+  return %0
+}
+"""
+    assert check_function(text_, [numbers("f8", (3, 5))]) == 1

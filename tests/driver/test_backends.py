@@ -1,0 +1,217 @@
+"""``backend=``: every op computes the same by Numba and by NumPy, and functions of several backends live side by side.
+
+Generated from the samples of the registry. Numba takes 50 to 400 ms for a kernel, so one sample in ``SAMPLE`` is
+compiled; ``SYMC_BACKEND_SAMPLE=1 pytest tests/driver/test_backends.py`` takes all of them, in a quarter of an hour.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+import symc as sc
+from symc.ir.function import Function, Input, function
+from symc.ir.op import Op
+from symc.runtime.cache import object_cache
+from symc.runtime.compilers import numba_compile
+from symc.runtime.cpu.kernels import compile_count
+from symc.testing.fuzz.checks import compiled
+from symc.testing.interrupts import Alarm, alarm
+from symc.tools.debugging.trust import Trusted
+from tests.driver.equal_programs import is_warm
+from tests.ir.op_cases import SAMPLED, apply, cases, observed
+
+SAMPLE = int(os.environ.get("SYMC_BACKEND_SAMPLE", "64"))
+#: NumPy needs no compiler.
+SHARES = {"numba": SAMPLE, "numpy": max(1, SAMPLE // 16)}
+BACKENDS = ("llvm", *SHARES)
+OPS = [op for op in SAMPLED if op.name != "kept"]  # it parts a program by its states
+
+
+def chosen(op: Op, share: int) -> list[tuple[list[np.ndarray], dict]]:
+    """One in ``share`` of the samples of an op, the same ones in every run."""
+    return [case for k, case in enumerate(cases(op)) if crc32(f"{op.name} {k}".encode()) % share == 0]
+
+
+def whole(op: Op, samples: list[tuple[list[np.ndarray], dict]]) -> tuple[Function, list[np.ndarray]]:
+    """A function of an op on every sample, and what to call it on."""
+    leaves, outputs, arrays = [], [], []
+    for operands, attrs in samples:
+        v, own = apply(op, operands, attrs)
+        leaves += own
+        arrays += [np.array(a, order="C") for a in operands]
+        outputs += observed(v)
+    inputs = [(x, Input(f"x{k}", x.type)) for k, x in enumerate(leaves)]  # type: ignore[arg-type]
+    return function(op.name, inputs, outputs), arrays
+
+
+@pytest.mark.parametrize("backend, op", [pytest.param(b, op, id=f"{b}-{op.name}") for b, share in SHARES.items()
+                                         for op in OPS if chosen(op, share)])
+def test_every_op_computes_what_its_reference_does(backend: str, op: Op) -> None:
+    f, arrays = whole(op, chosen(op, SHARES[backend]))
+    trusted = Trusted(f, arrays)
+    g = compiled(f, "default", backend=backend)
+    assert {k.backend for k in g.kernels} <= {backend}
+    got = g(*[a.copy() for a in arrays])
+    found = trusted.difference(got)
+    assert found is None, f"{found}\n{g.source}"
+
+
+def program() -> tuple[list[Any], list[Any], list[np.ndarray]]:
+    """Functions, sums, an index that is checked, complex numbers and half precision."""
+    x = sc.input("x", "float64", shape=("n", 3))
+    k = sc.input("k", "int64", shape=("m",))
+    half = x.astype("float16")
+    outputs = [sc.softmax(x, axis=1), sc.sum(sc.tanh(x)), x[k] * 2, sc.abs(sc.exp(1j * x)), half * half + 1]
+    return outputs, [x, k], [np.random.default_rng(0).normal(size=(5, 3)), np.array([4, 0])]
+
+
+def test_functions_of_several_backends_live_side_by_side() -> None:
+    outputs, inputs, arrays = program()
+    compiled_by = {b: sc.compile(outputs, inputs, backend=b) for b in BACKENDS}
+    made = {b: [k.backend for k in f.kernels] for b, f in compiled_by.items()}
+    assert set(made["llvm"]) == {"llvm"}
+    assert set(made["numba"]) == {"numba"} and not made["numpy"]
+    assert compiled_by["llvm"].source == compiled_by["numba"].source != compiled_by["numpy"].source
+    before = compile_count()
+    again = {b: sc.compile(outputs, inputs, backend=b) for b in (*BACKENDS[::-1], None)}
+    assert compile_count() == before and [k.backend for k in again[None].kernels] == made["llvm"]
+    want = sc.compile(outputs, inputs, mode="reference")(*arrays)
+    with ThreadPoolExecutor(4) as pool:
+        for got in pool.map(lambda b: again[b](*arrays), [*BACKENDS, None] * 10):
+            for a, b in zip(got, want, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-3 if a.dtype == np.float16 else 1e-13)
+    for f in again.values():
+        with pytest.raises(IndexError, match="index 9 is out of bounds"):
+            f(arrays[0], np.array([9]))
+
+
+def test_a_backend_is_an_option_of_every_door() -> None:
+    x = sc.input("x", "float64", shape=("n",))
+    for backend, kernels in (("numba", ["numba"]), ("numpy", [])):
+        f = sc.compile(sc.exp(x) + 1, [x], backend=backend)
+        deferred = sc.compile(sc.exp(sc.Variable("v")) + 1, backend=backend)
+        traced = sc.jit(lambda v: np.exp(v) + 1, backend=backend)
+        debugged = sc.compile(sc.exp(x) + 1, [x], backend=backend, mode="debug")
+        for g in (f, pickle.loads(pickle.dumps(f)), deferred, traced, debugged):
+            np.testing.assert_allclose(g(np.arange(3.0)), np.exp(np.arange(3.0)) + 1, rtol=1e-15)
+            assert [k.backend for k in g.kernels] == kernels
+
+
+def test_what_is_on_disk_is_of_one_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(object_cache.FOLDER, str(tmp_path))
+    x = sc.input("x", "float64", shape=("n",))
+    for backend, kernels in (("llvm", ["llvm"]), ("numba", ["numba"]), ("numpy", []), (None, ["llvm"])):
+        f = sc.compile(sc.sin(x) * 3, [x], backend=backend)
+        f(np.arange(3.0))
+        assert is_warm(f) == (backend is None)
+        assert [k.backend for k in f.kernels] == kernels
+
+
+#: Kinds of kernels: values, inputs, arguments of calls.
+def _kinds() -> dict[str, Any]:
+    n, m = sc.input("n", "float64", shape=("n",)), sc.input("m", "float32", shape=("n", 5))
+    w = sc.input("w", "int8", shape=("n",))
+    numbers = np.random.default_rng(1).normal(size=200_000)
+    rows = numbers[:100_000].astype("f4").reshape(-1, 5)
+    return {
+        "sums in blocks, by several threads": ([sc.sum(sc.exp(n)), sc.max(n), n * n.mean()], n, numbers),
+        "pieces, by several threads": ([sc.erf(n) * sc.log1p(n * n)], n, numbers),
+        "rows": ([sc.log_softmax(m, axis=1), sc.sum(m, axis=0), sc.argmax(m, axis=1)], m, rows),
+        "a loop that looks for signals": (sc.scan(lambda h, r: (sc.cos(h + r), h), 0.0, n), n, numbers[:2000]),
+        "a loop until": ([sc.while_loop(lambda s: sc.abs(s) < 1e6, lambda s: s * 1.001 + 1, n[0])], n, numbers[:3]),
+        "small integers": ([w + w, w // 3, w % 5, sc.cumsum(w), w << 3], w, np.arange(-128, 128).astype("i1")),
+        "running sums": ([sc.cumsum(m, axis=0), sc.cumprod(m, axis=1)], m, rows[:7]),
+        "updates": ([n.at[sc.asarray([0, 2, 0])].add(1.5), sc.concatenate([n, n * 2])], n, numbers[:4]),
+    }
+
+
+KINDS = _kinds()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_kinds_of_kernels(name: str) -> None:
+    outputs, x, array = KINDS[name]
+    want = sc.compile(outputs, [x], mode="reference")(array)
+    for threads in (1, 2):
+        f = sc.compile(outputs, [x], backend="numba", threads=threads)
+        assert f.kernels and "reference" not in f.plan
+        got = f(array)
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=2e-6 if a.dtype == np.float32 else 1e-12, atol=1e-6)
+        if threads == 1:
+            one = got
+    for a, b in zip(one, got, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_users_function_is_numbas_in_every_backend_with_kernels() -> None:
+    from symc.ir.op import unregister
+
+    @sc.op(numba=lambda t: t * t)  # type: ignore[misc]
+    def squared_by_numba(t: Any) -> Any:
+        return np.square(t)
+
+    try:
+        x = sc.input("x", "float64", shape=("n",))
+        for backend in BACKENDS:
+            f = sc.compile(squared_by_numba(x) + 1, [x], backend=backend)
+            assert f([1.0, 2.0]).tolist() == [2.0, 5.0]
+            assert [k.backend for k in f.kernels] == (["numba"] if backend != "numpy" else [])
+    finally:
+        unregister("squared_by_numba")
+
+
+def test_numba_switched_off_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    from numba.core import config
+
+    monkeypatch.setattr(config, "DISABLE_JIT", 1)
+    x = sc.input("x", "float64", shape=("n",))
+    with pytest.raises(sc.SymcError, match="NUMBA_DISABLE_JIT=1 switches Numba off"):
+        sc.compile(x * 0.625 + 0.375, [x], backend="numba")
+
+
+def test_the_mode_of_a_debugging_run_goes_before_a_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = sc.input("x", "float64", shape=("n",))
+    for mode in ("reference", "nan_guard"):
+        monkeypatch.setenv("SYMC_FLAGS", f"mode={mode}; backend=numba")
+        for backend in (None, "llvm", "numpy"):
+            assert repr(sc.compile(x + 1, [x], backend=backend)).endswith(f"mode {mode!r}>")
+    monkeypatch.setenv("SYMC_FLAGS", "backend=numpy")
+    assert repr(sc.compile(x + 1, [x])).endswith("mode 'default', backend 'numpy'>")
+
+
+def test_an_interrupt_leaves_numba_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handler that raises does so at once, and never inside of Numba, whose tables would be left half made."""
+    native, threads = numba_compile._native, []
+
+    def slow(*given: Any) -> Any:
+        threads.append(threading.current_thread())
+        time.sleep(0.5)
+        return native(*given)
+
+    x = sc.input("x", "float64", shape=("n",))
+    value = sc.sum(x * 0.8125 + 3)
+    sc.compile(sc.sum(x * 0.4375 + 3), [x], backend="numba")
+    monkeypatch.setattr(numba_compile, "_native", slow)
+    before = signal.signal(signal.SIGALRM, alarm)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        with pytest.raises(Alarm):
+            sc.compile(value, [x], backend="numba")
+        assert threads[0] is not threading.main_thread() and threads[0].is_alive()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert sc.compile(value, [x], backend="numba")(np.ones(2)) == 7.625
+    threads[0].join()

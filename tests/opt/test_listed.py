@@ -1,0 +1,108 @@
+"""What is known of rules and passes before they are read is what they say, and little is read for a small function."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import symc.opt as opt
+from symc.ir.function import Function
+from symc.ir.parse import parse_module
+from symc.opt import all_passes
+from symc.opt.engine.declare import _canonical, default_dtype
+from symc.opt.engine.passes import words_of
+from symc.opt.engine.pattern import compile_pattern, variables_of_rule
+from symc.opt.engine.pipelines import DEFAULT
+from symc.testing.filecheck import cases
+
+PRINT = "import sys; from symc.opt import all_rules; " \
+        "print([(r.name, r.module, r.roots, r.weight, sorted(r.needs), repr(r.pattern)) for r in {}])"
+
+
+def python(code: str) -> str:
+    environment = {**os.environ, "SYMC_CACHE_DIR": "off"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert not done.returncode, done.stderr
+    return done.stdout
+
+
+def test_the_table_is_up_to_date() -> None:
+    """If not: ``python -m symc rules --table > table`` and ``mv table symc/opt/engine/rule_table.py``."""
+    made = subprocess.run([sys.executable, "-m", "symc", "rules", "--table"], capture_output=True, text=True)
+    assert made.stdout == (Path(opt.__file__).parent / "engine/rule_table.py").read_text(encoding="utf-8")
+
+
+def test_rules_are_the_same_however_they_are_read() -> None:
+    stale = "from symc.ir import value; import importlib.util as u, sys; " \
+            "s = u.spec_from_file_location('symc.opt.engine.rule_table', {!r}); m = u.module_from_spec(s); " \
+            "s.loader.exec_module(m); m.SIZES = {{}}; sys.modules['symc.opt.engine.rule_table'] = m; "
+    stale = stale.format(str(Path(opt.__file__).parent / "engine/rule_table.py"))
+    at_once = python(stale + PRINT.format("all_rules()"))
+    assert at_once == python(PRINT.format("all_rules()"))
+    assert at_once == python(PRINT.format("[(r.pattern, r)[1] for r in all_rules()[::-1]][::-1]"))
+    there = "; print('symc.opt.rules.hyperbolic' in sys.modules)"
+    quiet = "import sys; from symc.opt import all_rules"
+    assert (python(stale + quiet + there), python(quiet + there)) == ("True\n", "False\n")
+
+
+def test_a_pattern_does_not_depend_on_the_rules_before_it() -> None:
+    """Made again, after all others, each equation has its operands in the order they have in its rule."""
+    rules = [r for r in opt.all_rules() if r.by_pattern and r.family != "canonicalize"]
+    equations = [r for r in rules if r.build.__name__ == r.name]
+    for r in equations:
+        of_rule = {k: r.dtypes.get(n, default_dtype(r.kinds)) for k, n in enumerate(r.variables)}
+        variables = variables_of_rule(len(r.variables), of_rule)
+        again = compile_pattern(_canonical(r.build(*variables)[0]), variables, terms=not r.exact)
+        assert repr(again) == repr(r.pattern), r
+    assert len(equations) > 100
+
+
+def test_what_a_first_compile_imports() -> None:
+    """Of the optimizer what the function has work for, and no rule whose ops nobody has met."""
+    code = ("import numpy as np, symc as sc, sys; "
+            "x, y = (sc.input(n, 'float64', shape=('n',)) for n in 'xy'); "
+            "f = sc.compile(sc.sum(x * y + 1), [x, y]); f(np.ones(3), np.ones(3)); "
+            "print(*[m for m in sys.modules if m.startswith('symc.')])")
+    loaded = set(python(code).split())
+    names = {m for m in loaded if m.startswith("symc.opt")}
+    assert "symc.opt.fusion.fuse" in names and "symc.opt.rules.algebra" in names
+    assert not names & {f"symc.opt.{m}" for m in (
+        "rules.hyperbolic", "rules.error_function", "rules.exponentials", "rules.indexing", "rules.factors",
+        "rules.structure", "loops.unroll", "matmul.pack", "matmul.chains", "matmul.blas", "keep", "inline",
+        "why.explain", "why.catalogue")}
+    assert not loaded & {f"symc.{m}" for m in (
+        "grad", "tools", "codegen.plan.recompute", "codegen.plan.check_plan", "codegen.plan.text", "runtime.cpu.lapack",
+        "runtime.cpu.products", "runtime.compilers.numba_compile")}
+    assert len(names) < 51 and len(loaded) < 272
+
+
+def functions() -> list[Function]:
+    files = sorted(Path(__file__).parent.glob("*.ir"))
+    texts = [c.text for path in files for c in cases(path.read_text(encoding="utf-8")) if not c.errors]
+    return [parse_module(text)[-1] for text in texts]
+
+
+@pytest.mark.parametrize("p", [p for p in all_passes() if p.on and p.name in DEFAULT.split(",")], ids=lambda p: p.name)
+def test_passes_do_nothing_where_they_are_not_run(p: opt.Pass) -> None:
+    from symc.opt.engine.passes import _run
+    from symc.opt.engine.pipelines import Selection
+    from symc.opt.engine.provenance import Provenance
+    from symc.opt.facts.analysis import Analysis
+
+    passed = 0
+    for f in functions():
+        if words_of(f).isdisjoint(p.on):
+            passed += 1
+            assert _run(p, f, Selection((p.name,)), Provenance(), True, {}, Analysis())[0].body is f.body
+    assert passed > 20
+
+
+def test_every_file_of_rules_is_listed() -> None:
+    from symc.opt.engine.listed import MODULES
+
+    files = {f"rules.{p.stem}" for p in (Path(opt.__file__).parent / "rules").glob("*.py") if p.stem != "__init__"}
+    assert files == {m for m in MODULES if m.startswith("rules.")}
