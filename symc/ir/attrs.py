@@ -86,6 +86,11 @@ def _identity(value: Any) -> Any:
     return value  # Dim, TensorType, Array: they compare as they should
 
 
+def same_attr(a: Any, b: Any) -> bool:
+    """True if two attributes are equal, bit for bit and in type."""
+    return bool(_identity(a) == _identity(b))
+
+
 def _normalize(value: Any) -> Any:
     """Lists become tuples, NumPy scalars Python's; what is not allowed is a TypeError."""
     if value.__class__ in _KEPT:

@@ -6,7 +6,7 @@ Python numbers become constants of the dtype and shape of the first operand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -187,6 +187,8 @@ class Op:
       operands and attributes say, which only code generation knows to be in bounds. "python" says that a CPU has no
       native code for it: its reference runs, in loops too.
     * ``samples() -> iterable of (operand arrays, attrs)``: legal operands that drive every generated test.
+    * ``defaults``: attributes that a call and text may leave out, and that text does leave out: a value, or a function
+      of the operand types.
     """
 
     name: str
@@ -198,11 +200,23 @@ class Op:
     samples: Callable[[], Iterator[tuple[tuple, dict]]] | None = None
     doc: str = ""
     facts: Facts = field(default_factory=Facts)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, *operands: Any, regions: Sequence[Region] = (), **attrs: Any) -> Value:
         if operands and not all(isinstance(v, Value) for v in operands):
             operands = _coerce(self, operands)
+        if self.defaults:
+            attrs = self.with_defaults(operands, attrs)
         return make(self, operands, Attrs(attrs) if attrs else EMPTY, regions)
+
+    def default(self, name: str, operands: Sequence[Value]) -> Any:
+        """The default of an attribute that has one."""
+        found = self.defaults[name]
+        return found(*[v.type for v in operands]) if callable(found) else found
+
+    def with_defaults(self, operands: Sequence[Value], attrs: dict[str, Any]) -> dict[str, Any]:
+        """``attrs`` with those that are left out."""
+        return {**{k: self.default(k, operands) for k in self.defaults if k not in attrs}, **attrs}
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"

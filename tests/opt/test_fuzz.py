@@ -172,7 +172,7 @@ func @f(%x: {floats}[3]) -> ({whole}[3]) {{
 
 GRAM = """
 func @f(%x: f64[3, 3]) -> (f64[3, 3]) {
-  %0 = dot %x, %x {batch = ((), ()), contract = ((1,), (1,))} : f64[3, 3]
+  %0 = dot %x, %x {contract = ((1,), (1,))} : f64[3, 3]
   %1 = cholesky %0 : f64[3, 3]
   return %1
 }
@@ -192,7 +192,7 @@ def test_a_factorization_may_refuse_a_matrix_that_rounding_makes_indefinite_and_
 def test_a_sum_of_products_may_be_added_in_another_order():
     f = parse("""
 func @f(%x: f64[2, 3]) -> (f64[2]) {
-  %0 = dot %x, 1.3:f64[3] {batch = ((), ()), contract = ((1,), (0,))} : f64[2]
+  %0 = dot %x, 1.3:f64[3] : f64[2]
   return %0
 }
 """)

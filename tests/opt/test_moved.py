@@ -48,7 +48,7 @@ def test_the_log_of_a_product_is_shifted_once(m: int, k: int, n: int) -> None:
   %0 = exp %x : f64[{m}, {k}]
   %1 = exp %y : f64[{k}, {n}]
   %2 = add %1, 1.0:f64[{k}, {n}] : f64[{k}, {n}]
-  %3 = dot %0, %2 {{batch = ((), ()), contract = ((1,), (0,))}} : f64[{m}, {n}]
+  %3 = dot %0, %2 : f64[{m}, {n}]
   %4 = log %3 : f64[{m}, {n}]
   return %4
 }}""")

@@ -168,6 +168,7 @@ assume: Op = register(Op(
     doc="x, of which the attributes are promised: what rules that need a sign, a range or a structure rely on. The "
     "pass `forget_assumptions` replaces it by x.",
     facts=Facts(batch=_batch),
+    defaults=NOTHING,
 ))  # fmt: skip
 
 
@@ -223,6 +224,7 @@ check_assumption: Op = register(Op(
     _loose_samples,
     "As `assume`, but it is checked: an error names the first element of which a promise does not hold.",
     Facts(batch=_batch),
+    defaults=NOTHING,
 ))  # fmt: skip
 
 

@@ -367,6 +367,9 @@ def _window(w: Value) -> dict:
     return {"window": w.shape[2:]}
 
 
+#: One window after another, of neighbours, in one group: one step an axis after those of samples and channels.
+STEPS: dict[str, Any] = dict.fromkeys(("stride", "dilation"), lambda x, w: (1,) * (x.ndim - 2)) | {"groups": 1}
+
 conv: Op = register(Op(
     "conv", _conv_infer, _conv_reference,
     Multilinear((lambda g, v: conv_input(g, v.operands[1], **_size(v.operands[0]), **_steps(v)),
@@ -375,6 +378,7 @@ conv: Op = register(Op(
     "For each sample and filter w, the sum of products with every window of x.",
     Facts(kinds="f", at_once=_at_once(_plain_conv), batch=_batch(_plain_conv, merge=True), fits=lambda v: fits(
         v, v.operands[0].shape[2:], v.operands[1].shape[2:])),
+    defaults=STEPS,
 ))  # fmt: skip
 
 conv_input: Op = register(Op(
@@ -385,6 +389,7 @@ conv_input: Op = register(Op(
     _samples(lambda x, w, g: ((g, w), {"size": x.shape[2:]})),
     "The transpose of `conv` by its first operand, which has sizes `size`: a transposed convolution.",
     Facts(kinds="f", at_once=_at_once(_plain_input), batch=_batch(_plain_input, merge=True)),
+    defaults=STEPS,
 ))  # fmt: skip
 
 conv_filter: Op = register(Op(
@@ -395,6 +400,7 @@ conv_filter: Op = register(Op(
     _samples(lambda x, w, g: ((x, g), {"window": w.shape[2:]})),
     "The transpose of `conv` by its second operand, which has the sizes `window`: x with a cotangent of the result.",
     Facts(kinds="f", at_once=_at_once(_plain_filter), batch=_batch(_plain_filter, merge=False)),
+    defaults=STEPS,
 ))  # fmt: skip
 
 __all__ = ["conv", "conv_filter", "conv_input"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
@@ -13,6 +15,10 @@ from symc.ir.types import TensorType
 from symc.ir.value import Value
 
 Axes = tuple[int, ...]
+
+
+#: The product of matrices: the last axis of the left operand with the first of the right one, no batch axes.
+PRODUCT: dict[str, Any] = dict(contract=lambda a, b, *c: ((a.ndim - 1,), (0,)), batch=((), ()))
 
 
 def dot_type(a: TensorType, b: TensorType, contract: tuple[Axes, Axes], batch: tuple[Axes, Axes]) -> TensorType:
@@ -106,6 +112,7 @@ dot = register(Op(
     frozenset({"contraction"}), _samples,
     "Sum of products over the axes in `contract`; result axes are batch, left free, right free.",
     facts=Facts(rounding="short", indeterminate=True),
+    defaults=PRODUCT,
 ))  # fmt: skip
 
 

@@ -70,6 +70,7 @@ searchsorted = register(Op(
     "How many elements along the last axis of the first operand, which are sorted, come before each of the second: "
     "those that are less, and with `side` right equals too. They have the first `batch` axes in common.",
     facts=Facts(kinds="biuf", batch=_batched, range=lambda v, given: (0, v.operands[0].shape[-1])),
+    defaults={"batch": 0},
 ))  # fmt: skip
 
 __all__ = ["searchsorted"]

@@ -156,7 +156,7 @@ def test_donated_inputs_are_scratch_but_never_returned():
 def test_a_temp_uses_the_memory_of_a_result_that_is_not_written_yet():
     f = parse("""func @f(%x: f64[n]) -> (f64[n]) {
   %0 = sort %x {axis = 0} : f64[n]
-  %1 = cumsum %0 {axis = 0, reverse = false} : f64[n]
+  %1 = cumsum %0 {axis = 0} : f64[n]
   %2 = sort %1 {axis = 0} : f64[n]
   return %2
 }""")
@@ -168,12 +168,12 @@ def test_a_temp_uses_the_memory_of_a_result_that_is_not_written_yet():
 
 def test_of_several_temps_the_one_that_leaves_least_idle_is_in_the_result():
     f = parse("""func @f(%x: f64[n]) -> (f64[n]) {
-  %0 = cumsum %x {axis = 0, reverse = false} : f64[n]
-  %1 = cumprod %x {axis = 0, reverse = false} : f64[n]
+  %0 = cumsum %x {axis = 0} : f64[n]
+  %1 = cumprod %x {axis = 0} : f64[n]
   %2 = sort %1 {axis = 0} : f64[n]
   %3 = sort %2 {axis = 0} : f64[n]
   %4 = concat %0, %3 {axis = 0} : f64[2*n]
-  %5 = slice %4 {size = (n,), start = (n,), step = (1,)} : f64[n]
+  %5 = slice %4 {size = (n,), start = (n,)} : f64[n]
   return %5
 }""")
     plan = make_plan(f)
@@ -194,8 +194,8 @@ def test_buffer_names_do_not_collide_with_inputs():
 
 BIG_THEN_SMALL = """func @f(%x: f64[n]) -> (f64[], f64[], f64[]) {
   %0 = sort %x {axis = 0} : f64[n]
-  %1 = cumsum %x {axis = 0, reverse = false} : f64[n]
-  %2 = cumprod %x {axis = 0, reverse = false} : f64[n]
+  %1 = cumsum %x {axis = 0} : f64[n]
+  %2 = cumprod %x {axis = 0} : f64[n]
   %3 = sum %0 {axes = (0,)} : f64[]
   %4 = sum %1 {axes = (0,)} : f64[]
   %5 = sum %2 {axes = (0,)} : f64[]

@@ -64,7 +64,7 @@ def test_memory_report():
     f = parse("""
 func @f(%x: f64[n]) -> (f64[]) {
   %0 = sort %x {axis = 0} : f64[n]
-  %1 = cumsum %0 {axis = 0, reverse = false} : f64[n]
+  %1 = cumsum %0 {axis = 0} : f64[n]
   %2 = sort %1 {axis = 0} : f64[n]
   %3 = sum %2 {axes = (0,)} : f64[]
   return %3
