@@ -150,7 +150,7 @@ else:
         globals().pop(_name, None)  # NumPy's diff, and packages called like a function
 
     def __getattr__(name: str) -> _Any:
-        """What comes later, and modules of the package by name."""
+        """Public names that come later, and modules of the package by name."""
         if name in _WHERE:
             module, there = _WHERE[name]
             with _no_collections(lasting=True):

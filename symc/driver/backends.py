@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def backend_of(target: Target, mode: str) -> Backend:
-    """Where a function runs that is compiled for a target in a mode."""
+    """The backend of a function that is compiled for a target in a mode."""
     if not target.on_host:
         return SEVERAL_GPUS if target.devices else GPU
     return NUMPY if mode in BY_NUMPY or target.backend == "numpy" else CPU

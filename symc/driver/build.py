@@ -288,7 +288,7 @@ def _check_complete(args: Sequence[Value], free: Sequence[Value], loc: Loc) -> N
 
 
 def _donated(donate: Any, args: Sequence[Value]) -> frozenset[int]:
-    """Which arguments a call may overwrite."""
+    """Numbers of the arguments that a call may overwrite."""
     items = flatten(list(donate) if isinstance(donate, tuple | list | set) else [donate])[0]
     out = set()
     for item in items:
@@ -350,8 +350,8 @@ def _made_lengths(v: Value) -> Sequence[Size]:
 
 
 def _least_guards(f: Function) -> list[Guard]:
-    """What sizes must be at least, so that slices of a known size (``x[-2]``) lie within their operands, and that
-    loops and new arrays have no negative length (``length=n - 1``), and that windows fit.
+    """Guards of what sizes must be at least, so that slices of a known size (``x[-2]``) lie within their operands, and
+    that loops and new arrays have no negative length (``length=n - 1``), and that windows fit.
 
     Those in branches and loops, which may not run, are looked at when they do (``symc.ir.requires``).
     """

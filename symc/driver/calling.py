@@ -36,7 +36,7 @@ from symc.tensors.state import Cell
 
 
 class Calling:
-    """What a compiled function does when it is called. ``install``: what a native entry is given to."""
+    """Call path of a compiled function. ``install``: what a native entry is given to."""
 
     def __init__(self, built: Built, compilation: Compilation, program: Runner, signature: Signature,
                  cells: Sequence[Cell]):

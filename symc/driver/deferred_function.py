@@ -108,7 +108,8 @@ class Specializing:
 
     @property
     def questions(self) -> list[str]:
-        """What Python asked about sizes while the function was traced, on which lines: each answer has a variant."""
+        """Questions that Python asked about sizes while the function was traced, on which lines: each answer has a
+        variant."""
         return list(dict.fromkeys(str(q) for a in self._asked.values() for q in a.questions()))
 
     def __getattr__(self, name: str) -> Any:
@@ -147,7 +148,7 @@ class Specializing:
 
 
 class DeferredFunction(Specializing):
-    """What ``compile`` returns for an expression over variables of unknown type. ``compiler``: ``compile`` itself."""
+    """Result of ``compile`` for an expression over variables of unknown type. ``compiler``: ``compile`` itself."""
 
     def __init__(self, compiler: Callable[..., Any], outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any,
                  options: Mapping[str, Any], loc: Loc):

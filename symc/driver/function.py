@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def _inspection() -> Any:
-    """What answers; imported when something is asked."""
+    """The module that answers; imported when something is asked."""
     from symc.tools import inspection
 
     return inspection
@@ -140,17 +140,17 @@ class CompiledFunction:
 
     @property
     def calls(self) -> dict[str, int]:
-        """How often the plan calls each library routine: ``{"gemm": 1}``. What is in a loop counts once."""
+        """Number of times the plan calls each library routine: ``{"gemm": 1}``. What is in a loop counts once."""
         return _inspection().library_calls(self)
 
     @property
     def compile_count(self) -> int:
-        """How many kernels had to be compiled for this function: those that no other function had before."""
+        """Number of kernels that had to be compiled for this function: those that no other function had before."""
         return self._compilation.compiled
 
     @property
     def compile_profile(self) -> CompileProfile:
-        """What compiling took, by phase, pass and kernel; prints as a table. What is compiled for the sizes of a call
+        """Profile of compiling, by phase, pass and kernel; prints as a table. What is compiled for the sizes of a call
         is in it after that call."""
         return _inspection().compile_profile(self)
 
@@ -164,7 +164,7 @@ class CompiledFunction:
     # --- what was done ------------------------------------------------------------------------------------------------
 
     def explain(self, v: Any = None) -> str:
-        """What the optimizer did: every rule and pass that changed something, with the user's lines.
+        """Explains what the optimizer did: every rule and pass that changed something, with the user's lines.
 
         With ``v`` what became of one value, and why: a tensor, the index or name of an output, the name of a state, or
         a line such as "model.py:12". Each step shows the value before and after, and the law behind it.
@@ -172,18 +172,18 @@ class CompiledFunction:
         return _inspection().explain(self, v)
 
     def diff(self, first: str, second: str | None = None) -> Any:
-        """What is different between two stages, such as ``f.diff("stabilize", "simplify")``; by default the last one
+        """Difference between two stages, such as ``f.diff("stabilize", "simplify")``; by default the last one
         is the second. ``sc.diff(f, g)`` compares two functions.
         """
         return _inspection().diff(self, first, second)
 
     def why_not(self, name: str) -> str:
-        """Why a rule, a family of rules, a pass, or an op such as "gemm" did not happen: what came nearest, and the
-        condition that failed."""
+        """Explains why a rule, a family of rules, a pass, or an op such as "gemm" did not happen: what came nearest,
+        and the condition that failed."""
         return _inspection().why_not(self, name)
 
     def accuracy(self) -> AccuracyReport:
-        """How far the outputs are from the exact ones on sampled inputs, as written and as optimized, in ulps."""
+        """Distance of the outputs from the exact ones on sampled inputs, as written and as optimized, in ulps."""
         return _inspection().accuracy(self)
 
     # --- what it computes ---------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ class DeviceSignature(Signature):
 
 
 class DeviceCalling(Calling):
-    """What a function that was compiled for a device does when it is called."""
+    """Call path of a function that was compiled for a device."""
 
     def __init__(self, *call: Any):
         super().__init__(*call)

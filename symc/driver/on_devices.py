@@ -77,7 +77,7 @@ class RanksSignature(Signature):
 
 
 class RanksCalling(Calling):
-    """What a function that was compiled for several devices does when it is called."""
+    """Call path of a function that was compiled for several devices."""
 
     def __init__(self, *call: Any):
         super().__init__(*call)

@@ -1,4 +1,4 @@
-"""What a compiled function accepts: from the arguments of a call to arrays of the right dtype and layout, and sizes.
+"""Signature of a compiled function: from the arguments of a call to arrays of the right dtype and layout, and sizes.
 
 The quick path looks at types only. Anything unusual (keywords, lists, other dtypes or layouts) takes the slow path,
 where every error message is made. Code for the CPU finds sizes itself (``symc.runtime.cpu.accept``): here it is said

@@ -61,7 +61,7 @@ def optimize(source: Function, settings: Settings, saved: Function | None = None
 
 
 def pipeline_of(settings: Settings) -> str:
-    """What a function with these settings runs through."""
+    """The pipeline that a function with these settings runs through."""
     mode, pipeline, backend = settings.mode, settings.pipeline, settings.backend
     if pipeline is None and mode in PIPELINES:
         pipeline = getattr(pipelines, backend.pipeline if mode == "default" else PIPELINES[mode])
@@ -75,7 +75,7 @@ def pipeline_of(settings: Settings) -> str:
 
 
 def _for_ranks(f: Function, target: Target) -> Function:
-    """What each device of the target runs."""
+    """The function that each device of the target runs."""
     if not was_made(("all_reduce",)):
         return f
     from symc.driver.splitting import split_of
@@ -119,7 +119,7 @@ def load(source: Function, planned: Planned, settings: Settings) -> Program:
 
 @contextmanager
 def _as_internal(f: Function) -> Iterator[None]:
-    """What goes wrong here is a bug of symc, whatever it is called; its text makes it a test."""
+    """Raises errors from here as bugs of symc, whatever they are called; the text makes a test."""
     try:
         yield
     except (SymcError, MemoryError):

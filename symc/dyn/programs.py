@@ -28,7 +28,7 @@ Results = Callable[[dict[Node, Any], Any], list[Any]]
 
 
 class Program:
-    """What computes one kind of recording. ``floats``: those of the first time."""
+    """Program that computes one kind of recording. ``floats``: those of the first time."""
 
     def __init__(self, floats: list[float]):
         self.floats = floats
@@ -55,7 +55,8 @@ _lock = new_lock()
 
 
 def run(trace: Trace, given: np.ndarray | None, results: Results) -> Any:
-    """What ``results`` makes of the nodes of a trace. ``given``: an array that is an argument beside the leaves."""
+    """Runs what ``results`` makes of the nodes of a trace. ``given``: an array that is an argument beside the
+    leaves."""
     arrays = [node.value for node in trace.leaves]
     key = trace.key
     if given is not None:
@@ -71,12 +72,12 @@ def run(trace: Trace, given: np.ndarray | None, results: Results) -> Any:
 
 
 def _signs(numbers: list[float]) -> list[float]:
-    """What tells zeros apart."""
+    """Signs, which tell zeros apart."""
     return [math.copysign(1, x) for x in numbers]
 
 
 def count() -> int:
-    """How many programs there are."""
+    """The number of programs."""
     return len(_programs)
 
 
@@ -113,7 +114,7 @@ def _replayed(node: Node, done: dict[Node, Any], floats: Any) -> Any:
 
 
 def as_tensor(x: Any) -> Tensor:
-    """What a call gave, where one array is wanted."""
+    """The result of a call, where one array is wanted."""
     if not isinstance(x, Tensor):
         raise SymcError(f"a call gave {type(x).__name__}, not an array", help="take one of its items first")
     return x

@@ -60,7 +60,7 @@ class Node:
 
 
 def leaf_token(a: np.ndarray) -> tuple:
-    """What programs are told apart by, of an array: dtype, and which axes have size 1."""
+    """Token of an array, by which programs are told apart: dtype, and which axes have size 1."""
     return a.dtype, 1 in a.shape and tuple([n == 1 for n in a.shape]), a.ndim
 
 
@@ -106,7 +106,7 @@ def call_node(fn: Callable[..., Any], args: tuple, kwargs: dict | None) -> Node:
 
 
 def _token(item: Any, parents: list[Node], floats: list[float]) -> Any:
-    """What stands for an argument, so that equal ones are equal and no others: nodes and floats are left out."""
+    """Token that stands for an argument, so that equal ones are equal and no others: nodes and floats are left out."""
     kind = type(item)
     if kind is Node:
         parents.append(item)
@@ -194,7 +194,7 @@ class Trace:
 
 @contextmanager
 def no_backprop_mode() -> Iterator[None]:
-    """What is recorded inside has no gradient, and keeps nothing for one."""
+    """Context in which what is recorded has no gradient, and keeps nothing for one."""
     with _in_mode(False, mode.get()[1]):
         yield
 

@@ -18,7 +18,7 @@ from symc.tensors.callsite import caller
 
 
 class Combinator:
-    """What builds a part of a graph. ``a >> b``: what ``a`` gives goes to ``b``."""
+    """Builder of a part of a graph. ``a >> b``: what ``a`` gives goes to ``b``."""
 
     def build(self, g: Any, x: Any) -> Any:
         """The graph of an example, or of a part of one."""
@@ -151,7 +151,7 @@ class Composition(Combinator):
 
 
 class _Of(Combinator):
-    """What is made of other combinators."""
+    """Combinator that is made of others."""
 
     def __init__(self, *inner: Any):
         self.inner = [combinator(c) for c in inner]
@@ -362,7 +362,7 @@ def Slice(*args: Any) -> InputTransform:
 
 
 def Length() -> InputTransform:
-    """How many items there are: an attribute."""
+    """The number of items: an attribute."""
     return InputTransform(len)
 
 

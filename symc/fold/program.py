@@ -103,7 +103,7 @@ class Program:
         return self._place((*key[:1], k, *key[1:]), v.dtype, shape, start, count)
 
     def place(self, k: int, tag: Tag, v: Value, whole: bool = False) -> Place:
-        """Where a leaf of a job of block ``k`` lies. ``whole``: of a batch of all instances."""
+        """Place of a leaf of a job of block ``k``. ``whole``: of a batch of all instances."""
         t = self.of_type[self.blocks[k].out]
         shape: Any = v.type.shape[1:]  # type: ignore[union-attr]
         match tag[0]:

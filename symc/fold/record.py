@@ -48,7 +48,7 @@ class Recorder:
         return len(self._op)
 
     def _added(self, block: Block) -> Callable[..., Node]:
-        """What records a block."""
+        """Function that records a block."""
         return self._adders[block]
 
     def example(self) -> None:
@@ -56,7 +56,7 @@ class Recorder:
         self._starts.append(len(self._op))
 
     def _adder(self, k: int, block: Block) -> Callable[..., Node]:
-        """What records an instance of a block: a function of its ports, written for it, as it runs for every node."""
+        """Recorder of an instance of a block: a function of its ports, written for it, as it runs for every node."""
         names = [p.name for p in block.ports]
         scope: dict[str, Any] = {"_op": self._op, "_of": self._of, "_args": self._args, "_aptr": self._aptr,
                                  "_none": _none, "_bound": self._bound, "_block": block, "_refuse": self._refused}
@@ -129,7 +129,7 @@ class Recorder:
                          where=[caller()], help=f"it is {block!r}")
 
     def _graph(self, first: int = 0) -> tuple[Graph, Attrs]:
-        """What was recorded, from a node on; arguments before it are below 0, by how much before."""
+        """The graph that was recorded, from a node on; arguments before it are below 0, by how much before."""
         op, aptr = np.array(self._op[first:], np.int64), np.array(self._aptr[first:], np.int64)
         args = np.array(self._args[aptr[0] :], np.int64) - first
         apos, columns = np.empty_like(op), {}
@@ -156,7 +156,7 @@ class Recorder:
 
 
 def _holds(a: Array, given: np.ndarray, found: np.ndarray) -> bool:
-    """Whether nothing is lost but digits of floats."""
+    """True if nothing is lost but digits of floats."""
     return given.dtype.kind in "biuf" and (a.dtype.kind not in "iu" or bool((found == given).all()))
 
 

@@ -29,7 +29,7 @@ _HEADER, _DIMS = 16, 6
 
 
 class Place(NamedTuple):
-    """Where the rows of a batch lie: ``base + start * row_bytes``, as many as ``rows`` says (words of ``Rec``)."""
+    """Place of the rows of a batch: ``base + start * row_bytes``, as many as ``rows`` says (words of ``Rec``)."""
 
     base: int
     start: int

@@ -1,4 +1,5 @@
-"""What a block is compiled to: four functions over all instances that run together, and what they hand to each other.
+"""Functions that a block is compiled to: four functions over all instances that run together, and what they hand to
+each other.
 
 ``fwd`` computes outputs; ``fwd_save`` outputs and what backward reads again; ``bwd`` turns cotangents of outputs into
 those of ports, batch by batch; ``pgrad`` computes what nothing waits for, cotangents of parameters and rows of lookup
@@ -124,7 +125,7 @@ def _leaf(name: str, like: Value) -> Value:
 
 
 class _Cuts:
-    """Where the graph of forward and backward is cut. ``early``: what forward saves, by tag."""
+    """Cuts of the graph of forward and backward. ``early``: what forward saves, by tag."""
 
     def __init__(self, leaves: Mapping[Tag, Value], outputs: Mapping[Tag, Value], seeds: Mapping[Tag, Value],
                  gin: Mapping[Tag, Value], gp: Mapping[Tag, Value]):
@@ -148,7 +149,7 @@ class _Cuts:
         self.bwd = job({**known, **outputs, **self.early, **seeds}, ends, True)
 
     def _before(self, values: Sequence[Value], ends: Sequence[Value], free: Collection[Value]) -> list[Value]:
-        """What is to be kept so that ``values`` can be computed, and ``ends`` as well."""
+        """Values to be kept so that ``values`` can be computed, and ``ends`` as well."""
         free, inside = set(free), set(values)
         used = [o for v in values for o in v.operands if o in self.varying and o not in inside]
         used += [v for v in (*ends, *[v for v in values if is_free_leaf(v)]) if v in self.varying]
@@ -191,6 +192,6 @@ def _depending(order: Sequence[Value], leaves: Collection[Value]) -> set[Value]:
 
 
 def _has_rows(v: Value) -> bool:
-    """Whether a value has a row for each instance, or for each value at a ragged port, and is of known size else."""
+    """True if a value has a row for each instance, or for each value at a ragged port, and is of known size else."""
     t: Any = v.type
     return isinstance(t, TensorType) and t.ndim > 0 and t.shape[0] in (N, M) and not any(map(names, t.shape[1:]))

@@ -105,7 +105,7 @@ class Step:
         return self.run(b.graph(), b.data.attrs, False, b, len(b))
 
     def metrics(self, batch: Any) -> dict[str, np.ndarray]:
-        """What ``fd.Metric`` marks, by name: a row a value, in the order of the examples."""
+        """Values that ``fd.Metric`` marks, by name: a row a value, in the order of the examples."""
         b = self._batch(batch)
         with self._lock:
             s = self._forward(b.graph(), b.data.attrs, False, b)
@@ -220,13 +220,13 @@ class Step:
 
     @property
     def compile_count(self) -> int:
-        """How many kernels had to be compiled for the functions of this step so far."""
+        """Number of kernels that had to be compiled for the functions of this step so far."""
         functions = [*self.program.functions, *([self._update] if self._update else [])]
         return sum(f.compile_count for f in functions)
 
     @property
     def functions(self) -> list[Any]:
-        """What blocks were compiled to so far."""
+        """The functions that blocks were compiled to so far."""
         return list(self.program.functions)
 
     def explain(self) -> str:
@@ -247,7 +247,7 @@ class Step:
 
 
 def _name(source: Any, node: int) -> str:
-    """How messages call a node: by its example, if it is of one."""
+    """Name of a node in messages: by its example, if it is of one."""
     example, number = source._example_of(node)
     return f"node {number}" + ("" if example is None else f" of example {example}")
 

@@ -41,7 +41,7 @@ class Array:
 
     @property
     def words(self) -> int:
-        """How many numbers a row has."""
+        """The number of numbers in a row."""
         return int(np.prod(self.shape, dtype=np.int64))
 
     def __repr__(self) -> str:

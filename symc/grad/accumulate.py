@@ -35,7 +35,7 @@ WORTH = 64
 
 @dataclass
 class Sums:
-    """What a loop must give so that the sums can be formed, and the sums in terms of it.
+    """Values that a loop must give so that the sums can be formed, and the sums in terms of them.
 
     ``stacks``: leaves for values of all steps, stacked; ``added``: leaves for values that are added up, step by step.
     ``results`` are made of these leaves and of what does not differ between steps.

@@ -69,7 +69,7 @@ _KEPT = {*_PLAIN, float, Dim, TensorType, Array}
 
 
 def _identity(value: Any) -> Any:
-    """What the value is compared and hashed by."""
+    """Key that the value is compared and hashed by."""
     kind = value.__class__
     if kind in _PLAIN:
         return kind, value

@@ -1,4 +1,4 @@
-"""How loops and branches run over one more leading axis.
+"""Batching of loops and branches over one more leading axis.
 
 A scan stays one scan: the carries that differ between entries get the axis, rows have it behind the axis of the steps.
 A while loop whose condition is the same for all entries does too. One whose condition differs runs while it holds for

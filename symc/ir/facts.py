@@ -1,4 +1,4 @@
-"""What the record of an op states besides meaning, derivative and lowering, one typed field a fact.
+"""Facts that the record of an op states besides meaning, derivative and lowering, one typed field a fact.
 
 Passes, backends, checks and tools ask the record. A list of op names elsewhere is a fact that belongs here
 (``tests/ir/test_facts_have_one_place.py`` finds it).
@@ -20,7 +20,7 @@ from symc.ir.value import Value
 
 @dataclass(frozen=True)
 class CustomOp:
-    """Where an op of a user comes from, and how its functions see attributes.
+    """Origin of an op of a user, and how its functions see attributes.
 
     ``attributes`` of a call, as the graph holds them; ``shown``: as the user's functions get them. ``cuda``: the kernel
     on a device, text or a ``CudaKernel``.
@@ -87,7 +87,7 @@ class Routine:
 
     @property
     def key(self) -> str:
-        """What a kernel's text says of it, from which ``of`` makes it again."""
+        """Key of it in a kernel's text, from which ``of`` makes it again."""
         return f"{self.takes}{self.gives}{self.which}_{self.name}"
 
     @staticmethod
@@ -107,7 +107,7 @@ Kernel = Literal["", "cheap", "vectorized", "scalar"]
 
 @dataclass(eq=False)
 class Facts:
-    """What a record states besides meaning, derivative and lowering: what passes, checks and tools ask for.
+    """Facts that a record states besides meaning, derivative and lowering: what passes, checks and tools ask for.
 
     What an op does not state is None, empty or false.
 

@@ -1,4 +1,4 @@
-"""What an op is: one record that states everything about it, and the registry of all records.
+"""Ops: one record that states everything about it, and the registry of all records.
 
 A record is also the builder of its values: ``add(x, y)`` makes a value, ``sum_(x, axes=(0,))`` passes attributes, and
 Python numbers become constants of the dtype and shape of the first operand.
@@ -275,13 +275,13 @@ _builtin: frozenset[Op] = frozenset()
 
 
 def seal() -> None:
-    """What is registered now is symc's own."""
+    """Makes what is registered now symc's own."""
     global _builtin
     _builtin = frozenset(_registry.values())
 
 
 def is_builtin(op: Op) -> bool:
-    """Whether a record is symc's own."""
+    """True if a record is symc's own."""
     return op in _builtin
 
 
@@ -296,7 +296,7 @@ def is_lossless(op: Op) -> bool:
 
 
 def picks(op: Op) -> int:
-    """How many of the first operands have all elements of the result; 0 if other elements are made."""
+    """The number of first operands that have all elements of the result; 0 if other elements are made."""
     return op.facts.picks or int("movement" in op.traits)
 
 

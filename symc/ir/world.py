@@ -1,4 +1,4 @@
-"""Where the derivative of a loop or branch is built: on leaves that stand for the values around it.
+"""Worlds, in which the derivative of a loop or branch is built: leaves that stand for the values around it.
 
 The bodies of the derivative are closed over these leaves, so no walk ever leaves the body for the user's graph.
 """
@@ -54,7 +54,7 @@ def substitute(values: Sequence[Value], mapping: dict[Value, Value]) -> list[Val
 
 
 def dependent(values: Iterable[Value], leaves: Iterable[Value]) -> set[Value]:
-    """Which of ``values`` (operands first) are made of ``leaves``."""
+    """Those of ``values`` (operands first) that are made of ``leaves``."""
     out = set(leaves)
     for v in values:
         if any(o in out for o in v.operands):
@@ -83,7 +83,7 @@ def without_effects(results: Sequence[Value]) -> list[Value]:
 
 
 def takes_effect(v: Value) -> bool:
-    """Whether ``v`` is what an effect gives, or one result of a loop or branch with effects inside."""
+    """True if ``v`` is what an effect gives, or one result of a loop or branch with effects inside."""
     if _is_identity(v):
         return has_effect(v)
     return has_effect(v.operands[0] if v.op.name == "get" else v) and isinstance(v.type, TensorType)
@@ -115,7 +115,7 @@ def _quiet_region(region: Region) -> Region:
 
 
 def row_of(stack: Value) -> Value | None:
-    """What every row of a stack is, if all are the same by construction."""
+    """The value of every row of a stack, if all are the same by construction."""
     if stack.op is not broadcast or 0 in stack.attrs["axes"]:
         return None
     return broadcast(stack.operands[0], axes=tuple(a - 1 for a in stack.attrs["axes"]), shape=stack.shape[1:])

@@ -78,7 +78,7 @@ def callables() -> dict[str, Callable]:
 
 
 def twin(name: str, function: Callable) -> Callable | None:
-    """What symc has under the name of a callable of NumPy's."""
+    """The function of symc under the name of a callable of NumPy's."""
     return found_for(function) or API.get(name) or API.get(getattr(function, "__name__", ""))
 
 

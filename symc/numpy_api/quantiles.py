@@ -156,7 +156,7 @@ def _valid(p: Any) -> Any:
 
 
 def _beside(x: Any, p: Any) -> Any:
-    """What there is one of a line, in line with several points that are data."""
+    """A number of each line, in line with several points that are data."""
     return API["expand_dims"](x, -1) if isinstance(x, Tensor) and x.ndim and isinstance(p, Tensor) and p.ndim else x
 
 

@@ -148,7 +148,7 @@ def _along(a: Any, axis: int | None, name: str) -> tuple[Tensor, int]:
 @public(np.isin)
 def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
          kind: str | None = None) -> Tensor:
-    """Whether each element is among others: all are compared where these are few, else they are sorted and searched.
+    """True where an element is among others: all are compared where these are few, else they are sorted and searched.
 
     ``kind`` is NumPy's name for how it searches, which changes no result.
     """
@@ -186,7 +186,7 @@ _infinity("isneginf", -1)
 
 @public(np.array_equiv)
 def array_equiv(a1: Any, a2: Any) -> Tensor:
-    """Whether all elements are equal after broadcasting, as a symbolic bool."""
+    """True if all elements are equal after broadcasting, as a symbolic bool."""
     a, b = as_tensor(a1), as_tensor(a2)
     try:
         broadcast_shape([a, b], "array_equiv")

@@ -97,7 +97,7 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: in
 
 
 def _degrees(w: Tensor, aweights: Tensor | None, ddof: int) -> Any:
-    """What weighted sums of squares are divided by."""
+    """Degrees of freedom, by which weighted sums of squares are divided."""
     total = API["sum"](w)
     share: Any = 1 if aweights is None or not ddof else API["divide"](API["sum"](API["multiply"](w, aweights)), total)
     return degrees(total, API["multiply"](ddof, share))

@@ -90,7 +90,7 @@ def _mentioned(a: object) -> set[str]:
 
 
 def _read_outside(f: Function, fixed: set[Value]) -> list[Value]:
-    """What changing values read of fixed ones, as arrays in memory or because a library has made it; in order."""
+    """Fixed values that changing ones read, as arrays in memory or because a library has made it; in order."""
     dear: set[Value] = set()  # fixed, and made by what is no kernel
     read: dict[Value, None] = {}
     for v in f.values():

@@ -1,4 +1,4 @@
-"""Where the user's code is: the first frame outside the package, found when a public function is called.
+"""Call sites in the user's code: the first frame outside the package, found when a public function is called.
 
 And which run of a traced function is in force: the arrays made there are written to there (``numpy_api/aliasing.py``).
 """

@@ -26,7 +26,7 @@ SHOWN, STEPS, ELEMENTS = 20, 50, 1000
 
 
 class Answer:
-    """What was read of numbers, which compares by all its bits."""
+    """Answer read from numbers, which compares by all its bits."""
 
     def __init__(self, item: Any):
         self.item, self._key = item, (type(item), item.shape, item.tobytes()) if isinstance(item, np.ndarray) else item

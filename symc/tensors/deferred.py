@@ -37,7 +37,8 @@ def _direct(fn: Callable) -> Callable[..., Any]:
 
 
 class Recorded:
-    """What records calls of public functions instead of having them run: see ``symc.tensors.public.located``."""
+    """Base of what records calls of public functions instead of having them run: see
+    ``symc.tensors.public.located``."""
 
     __slots__ = ()
 
@@ -157,7 +158,7 @@ class Deferred(Recorded):
 
 
 def _attributes() -> frozenset[str]:
-    """What a tensor has, and so what may be asked of a value that will be one."""
+    """Attributes of a tensor, which may be asked of a value that will be one."""
     return frozenset(n for n in dir(Deferred.becomes) if not n.startswith("_")) | {
         "set",
         "add",
@@ -173,7 +174,7 @@ def _attributes() -> frozenset[str]:
 
 
 def recorder_in(item: Any) -> Recorded | None:
-    """What an argument is, or holds in lists, tuples, dicts or slices, that records calls."""
+    """The recorder that an argument is, or holds in lists, tuples, dicts or slices."""
     if isinstance(item, Recorded):
         return item
     if isinstance(item, list | tuple):

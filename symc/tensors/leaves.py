@@ -1,4 +1,4 @@
-"""What is known of free leaves beside their type: the name, the user's line, and the state they stand for.
+"""Records of free leaves beside their type: the name, the user's line, and the state they stand for.
 
 The registry is weak in the leaves: it keeps no graph alive. A leaf of a shared variable refers to the variable's
 *cell* (``symc.tensors.state.Cell``, the array and its lock), which does not refer back to the leaf.
@@ -38,7 +38,7 @@ def register_leaf(value: Value, leaf: Leaf) -> Value:
 
 
 def leaf_of(value: Value) -> Leaf:
-    """What is known of a leaf; an empty record for one made without the front end."""
+    """Record of a leaf; an empty record for one made without the front end."""
     return _leaves.get(value, _UNNAMED)
 
 

@@ -1,4 +1,5 @@
-"""What makes a function public: it notes the user's line, defers for deferred arguments, and serves NumPy's names.
+"""Decorator that makes a function public: it notes the user's line, defers for deferred arguments, and serves NumPy's
+names.
 
 One decorator does the three. Every function of the front end that takes or makes tensors wears it, so the tables here
 are the list of what ``sc.*`` offers (``API``) and of which NumPy functions work on tensors (``DISPATCH``).

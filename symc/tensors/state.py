@@ -145,7 +145,7 @@ class SharedVariable(Tensor):
 
     @property
     def array(self) -> Any:
-        """What holds the state now: an array of the host, or of the device it is on. Not a copy."""
+        """The array that holds the state now: an array of the host, or of the device it is on. Not a copy."""
         return self.cell.array
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> SharedVariable:

@@ -25,7 +25,7 @@ from symc.tensors.sizes import SymbolicSize, known_number, user_shape, user_size
 
 
 def _operand(item: Any) -> bool:
-    """Whether an operator takes ``item``; otherwise Python asks the other side."""
+    """True if an operator takes ``item``; otherwise Python asks the other side."""
     return isinstance(item, Tensor | Value | SymbolicSize | Deferred | np.ndarray | np.generic | bool | int | float |
                       complex | list | tuple)  # fmt: skip
 
@@ -117,7 +117,7 @@ class Tensor:
 
     @property
     def device(self) -> str:
-        """Where the value lives is decided when it is compiled; the array API asks for something to compare."""
+        """Device, which is decided when the value is compiled; the array API asks for something to compare."""
         return "symbolic"
 
     @property
@@ -160,7 +160,7 @@ class Tensor:
                                  values=[self.describe()], where=[caller()], help=help)
 
     def _numbers(self, what: str, help: str, read: Callable[[np.ndarray], Any] = np.array) -> Any:
-        """What is read of the numbers of a value that depends on nothing given later; in a trace the sizes of the call
+        """Answer read from the numbers of a value that depends on nothing given later; in a trace the sizes of the call
         are given. Raises SymbolicValueError for others."""
         found, scope = known_array(self.value), active()
         if found is not None:

@@ -271,7 +271,7 @@ def _compare_gradients(
 
 
 def check_misses(r: Rule) -> None:
-    """What comes near the left side is left alone; where the rule fires on it, the result is still equal.
+    """Checks that what comes near the left side is left alone; where the rule fires on it, the result is still equal.
 
     Near forms are made of the left side by changing a number, an op, an attribute or an operand; at least one of them,
     or of those that the rule declares, must be left alone.

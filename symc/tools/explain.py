@@ -90,7 +90,7 @@ def _written_on(f: Function, here: Any) -> list[Value]:
 
 
 def ends(plan: Plan | None) -> Mapping[Value, str]:
-    """Where the values of a plan are computed, in words."""
+    """Words for where the values of a plan are computed."""
     out: dict[Value, str] = {}
     if plan is None:
         return out
@@ -107,7 +107,7 @@ def ends(plan: Plan | None) -> Mapping[Value, str]:
 
 
 def _steps(plan: Plan | None) -> list[str]:
-    """What runs in the end, one step a line."""
+    """Lines of what runs in the end, one a step."""
     if plan is None:
         return []
     lines = ["in the end:"]

@@ -104,7 +104,7 @@ def stage(f: Any, name: str | None) -> Function:
 
 
 def notes(f: Any) -> Optimized:
-    """What the optimizer did; done again where it is not at hand (a loaded function, a mode without passes)."""
+    """Record of the optimizer; done again where it is not at hand (a loaded function, a mode without passes)."""
     from symc.opt import DEFAULT, optimize
 
     c = f._compilation

@@ -200,7 +200,7 @@ def _text(f: Function, v: Value, depth: int) -> str:
 
 
 def _what(f: Function, v: Value, operands: Sequence[np.ndarray], result: np.ndarray, digits: float) -> str:
-    """What happens, in words."""
+    """Words for what happens."""
     lost = f"{digits:.0f} of {np.finfo(v.dtype).precision + 1} digits are lost"
     largest, smallest = float(np.finfo(v.dtype).max), float(np.finfo(v.dtype).tiny)
     for o, x in zip(v.operands, operands, strict=True):

@@ -92,7 +92,7 @@ def _keeping(x: np.ndarray, promise: Mapping[str, Any]) -> np.ndarray:
 
 
 def _assumed(f: Function) -> dict[int, dict[str, Any]]:
-    """What is assumed of inputs, by their index."""
+    """Assumptions on inputs, by their index."""
     found: dict[int, dict[str, Any]] = {}
     for v in every_value(f.body):
         if v.op.name == "assume" and v.operands[0].op.name == "param":

@@ -101,7 +101,7 @@ def vjp(outputs: Any, wrt: Any, cotangents: Any, *, disconnected: str = "raise")
 
 @public()
 def jvp(outputs: Any, wrt: Any, tangents: Any, *, disconnected: str = "zero") -> Any:
-    """How ``outputs`` move when ``wrt`` move along ``tangents``: the Jacobian times a vector.
+    """Tangents of ``outputs`` when ``wrt`` move along ``tangents``: the Jacobian times a vector.
 
     The result has the nest of ``outputs``. The values in ``wrt`` are independent variables: one that others are made of
     moves only itself.
@@ -159,7 +159,7 @@ def stabilized(outputs: Sequence[Value], wrt: Sequence[Value]) -> tuple[list[Val
 
 
 def _below(v: Value, cuts: dict[Value, Value], carry: Callable[[Value, Value], None]) -> Value:
-    """What is made stable in place of ``v``, on leaves: ``v`` itself, or what an effect gives back."""
+    """Value that is made stable in place of ``v``, on leaves: ``v`` itself, or what an effect gives back."""
     if v.op.derivative is IDENTITY:
         return replace(v.operands[:1], cuts, carry)[0]
     body = rebuild(v, replace(v.operands, cuts, carry))

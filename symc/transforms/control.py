@@ -98,7 +98,7 @@ def scan(step: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: Any
 
 
 class Traced:
-    """What a body gave: the leaves it was built on, the new carries, and what else it returned."""
+    """Results of a traced body: the leaves it was built on, the new carries, and what else it returned."""
 
     def __init__(self, leaves: list[Value], new: list[Tensor], rest: list[Tensor]):
         self.leaves, self.new, self.rest = leaves, new, rest

@@ -73,7 +73,7 @@ class _Block:
 
     @property
     def own(self) -> bool:
-        """Whether it has a derivative of its own."""
+        """True if it has a derivative of its own."""
         return self.vjp is not None or self.jvp is not None
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
@@ -194,7 +194,7 @@ class _Frame:
     weak: Sequence[bool]
 
     def key(self) -> Any:
-        """What must be equal for two calls to have one rule."""
+        """Key that is equal for two calls with one rule."""
         kept = set(self.picked)
         fixed = tuple((k, type(x), x) for k, x in enumerate(self.given) if k not in kept)
         return self.structure, tuple(self.picked), tuple(self.weak), fixed
@@ -225,7 +225,7 @@ def _wrapped(found: Any, argument: Nest) -> bool:
 
 
 def _matters(results: Sequence[Value], captured: Value) -> bool:
-    """Whether results have a derivative by a value from outside, and that by an input or a state."""
+    """True if results have a derivative by a value from outside, and that by an input or a state."""
     leaves = [v for v in postorder([captured]) if v.op.name == "input" and varies(v.type)]
     return varies(captured.type) and connected(results, [captured])[0] and any(connected([captured], leaves))
 

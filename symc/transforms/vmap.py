@@ -91,7 +91,7 @@ def _call(fn: Callable[..., Any], in_axes: Any, out_axes: Any, /, *args: Any, **
 
 
 def _names(fn: Callable[..., Any], structure: Nest) -> list[str]:
-    """How each leaf of the arguments is called in messages: by its parameter, where that is known."""
+    """Name of each leaf of the arguments in messages: by its parameter, where that is known."""
     positional, keyword = structure.children
     try:
         parameters = [p.name for p in inspect.signature(fn).parameters.values()

@@ -22,7 +22,7 @@ def open_block(out: Writer) -> None:
 
 
 def limits_in_block(out: Writer, s: Size) -> tuple[str, str]:
-    """Where the outermost axis of the sums begins and ends in a block."""
+    """Range of the outermost axis of the sums in a block."""
     assert out.pieces is not None and out.pieces.block is not None
     step = out.size(out.pieces.block)
     return f"{out.block} * {step}", f"min({out.block} * {step} + {step}, {out.size(s)})"

@@ -28,7 +28,7 @@ Env = dict[Value, str]
 
 
 def is_columns(v: Value) -> bool:
-    """Whether every result of a `generate` is a fold, over some axes, whose running value can live in the result's
+    """True if every result of a `generate` is a fold, over some axes, whose running value can live in the result's
     memory."""
     folds = {_projection(r)[0] for r in v.regions[0].results}
     fold = next(iter(folds))

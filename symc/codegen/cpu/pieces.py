@@ -1,4 +1,4 @@
-"""Which kernels may be run in pieces, by several threads: those that are one loop whose steps do not know each other.
+"""Kernels that may be run in pieces, by several threads: those that are one loop whose steps do not know each other.
 
 A piece is a range of the outermost loop; the kernel takes it as its first two arguments, and one call with the whole
 range is the kernel. Whichever pieces there are, every number is made by the same steps in the same order: a step of the
@@ -122,7 +122,7 @@ def _sums(loops: Loops) -> tuple[Size, ...] | None:
 
 
 def _apart(v: Value) -> bool:
-    """Whether what an op writes depends on nothing that another step of the outermost loop writes."""
+    """True if what an op writes depends on nothing that another step of the outermost loop writes."""
     if v.op in (put_running, insert, insert_place):
         return v.attrs["axis"] != 0
     return v.op is not put and not is_users(v.op.name)  # a user's function may know no threads

@@ -54,7 +54,7 @@ class Source:
 
     @property
     def numbers(self) -> int:
-        """How many arguments are numbers: they come first."""
+        """The number of arguments that are numbers: they come first."""
         return len(self.pieces.arguments if self.pieces else ()) + len(self.sizes)
 
     @property
@@ -291,7 +291,7 @@ class Renderer(Writer):
         return tuple(index), depth
 
     def extent(self, shape: tuple[Size, ...], k: int, depth: int) -> str:
-        """What a loop over axis ``k`` runs over: a piece of it if it is the outermost.
+        """Extent of a loop over axis ``k``: a piece of it if it is the outermost.
 
         A short row is an argument also where the number is known, if it is one of pairs or the like, or of much work
         and not of whole vectors: a compiler that knew it would unroll it before it looks for vectors, and find none.
@@ -307,11 +307,11 @@ class Renderer(Writer):
         return self.size(s)
 
     def is_much(self) -> bool:
-        """Whether a step of the innermost loops does more than a few operations."""
+        """True if a step of the innermost loops does more than a few operations."""
         return len(every_value(self.loops.region)) > MUCH
 
     def enter(self, v: Value, index: Sequence[str], env: dict[Value, str]) -> dict[Value, str]:
-        """What a loop's region sees: its index, then what it captured."""
+        """Values of the params of a loop's region: its index, then what it captured."""
         params = region_params(v.regions[0])
         seen = [*index, *[self.expression(o, env) for o in v.operands]]
         return dict(zip(params, seen, strict=True))

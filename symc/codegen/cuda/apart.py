@@ -47,12 +47,12 @@ def inner_pieces(loops: Loops) -> tuple[int, Pieces | None]:
 
 
 def _steps(extent: Size) -> float:
-    """How many steps an axis has; one of unknown size counts as many."""
+    """The number of steps of an axis; one of unknown size counts as many."""
     return extent if isinstance(extent, int) else math.inf
 
 
 def _is_apart(r: Value, axis: int, axes: Mapping[Value, int]) -> bool:
-    """Whether a result is written, along an axis, where no other step writes."""
+    """True if a result is written, along an axis, where no other step writes."""
     if r.op in (put_running, insert, insert_place):
         return r.attrs["axis"] != axis
     return r.op is not put or any(axes.get(place) == axis for place in r.operands[1:])

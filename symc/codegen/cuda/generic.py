@@ -79,7 +79,7 @@ class CudaRenderer(Renderer):
         return super().enter(v, index, env)
 
     def bound(self, v: Value, env: Mapping[Value, str]) -> Bound | None:
-        """How large an index can be; None for a number that is none."""
+        """Bound of an index; None for a number that is none."""
         if v.dtype != _WIDE or v.ndim:
             return None
         if v.op.name == "constant" and v not in env:
@@ -149,7 +149,7 @@ class Generic:
         return [k for k, start in starts.items() if isinstance(start, Region) or k not in over]
 
     def start(self, k: int, index: str) -> Source:
-        """What writes that of result ``k``: a kernel of one result."""
+        """Source that writes the start of result ``k``: a kernel of one result."""
         assert self.loops is not None
         region, start = self.loops.region, self.loops.starts[k]
         if isinstance(start, Region):

@@ -42,7 +42,7 @@ def late(kernel: Kernel) -> Late | None:
 
 
 def _is_identity(start: int | Region, kind: str) -> bool:
-    """Whether what a result holds before is what a fold starts from."""
+    """True if what a result holds before is what a fold starts from."""
     if isinstance(start, int):
         return False
     (v,) = start.results

@@ -17,7 +17,7 @@ from symc.ir.value import Region, Value
 
 @dataclass(frozen=True)
 class Out:
-    """What a result of the kernel is: ``value``, a number of each row, or result ``number`` of the loop ``value``.
+    """Form of a result of the kernel: ``value``, a number of each row, or result ``number`` of the loop ``value``.
     ``put``: how it is combined down the columns, if it is."""
 
     value: Value
@@ -26,7 +26,7 @@ class Out:
 
     @property
     def is_row(self) -> bool:
-        """Whether there is one number for each row."""
+        """True if there is one number for each row."""
         return self.number < 0
 
 
@@ -121,7 +121,7 @@ def _passes(region: Region, nests: Sequence[Value]) -> tuple[tuple[Value, ...], 
 
 
 def _out(r: Value, levels: int) -> Out | None:
-    """What a result is, followed through the outer loops."""
+    """Form of a result, followed through the outer loops."""
     for _ in range(levels):
         v, k = projection(r)
         if v.op.name != "generate":

@@ -1,4 +1,4 @@
-"""Where the steps of an update put things: which indices of the loops tell the places of two steps apart."""
+"""Places where the steps of an update put things: which indices of the loops tell the places of two steps apart."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Nest:
 
 @dataclass(frozen=True)
 class Form:
-    """What an index is: the axis of the loops of which it is the index (``exact``), or by which it differs from step to
+    """Form of an index: the axis of the loops of which it is the index (``exact``), or by which it differs from step to
     step, if there is one; the axes on which it depends; and, where it is a sum of multiples of indices, the axes and
     the factors of these."""
 
@@ -132,7 +132,7 @@ def _index(axis: int) -> Form:
 
 
 def _forms(region, known: dict[Value, Form], space: tuple[Size, ...]) -> dict[Value, Form]:
-    """What each value of a region is as an index."""
+    """Form of each value of a region as an index."""
     found = dict(known)
     for v in postorder(region.results):
         if v not in found:

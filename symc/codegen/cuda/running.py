@@ -115,7 +115,7 @@ class _Text:
         return others
 
     def _value(self, v: Value, env: Env) -> tuple[str, str]:
-        """What is summed, and the factor of a linear recurrence."""
+        """The value that is summed, and the factor of a linear recurrence."""
         own = v.operands[: len(v.operands) - len(self.of.space) - 1]
         texts = [self.w.expression(o, env) for o in own]
         return texts[-1], texts[0] if self._is_linear(v) else ""
@@ -218,7 +218,7 @@ class _Text:
         return w.lines
 
     def _part(self) -> tuple[str, str]:
-        """Where a part of a row begins and ends."""
+        """Range of a part of a row."""
         w = self.w
         if self.word != "parts":
             return "0", w.size(self.length)
@@ -297,7 +297,7 @@ class _Text:
         return found
 
     def _sums(self) -> list[str]:
-        """What each part is in all."""
+        """Code of the total of each part."""
         w, warps = self.w, self.threads // WARP
         w.lines = []
         w.line(1, f"const {w.index} line = {w.index}(blockIdx.y), thread = threadIdx.x;")
@@ -325,7 +325,7 @@ class _Text:
                     self.w.line(depth, f"{array}[{at}] = {name};")
 
     def _before(self) -> list[str]:
-        """What each part and all before it are."""
+        """Code of the totals of each part and all before it."""
         w, warps = self.w, self.threads // WARP
         w.lines = []
         w.line(1, f"const {w.index} line = {w.index}(blockIdx.y), thread = threadIdx.x;")

@@ -83,7 +83,7 @@ class _Text:
         return w.finish([Entry(entry, arguments, (blocks, 1, 1), BLOCK) for entry, blocks, _ in entries]), w
 
     def _start(self, k: int, start: int | Region, n: Size) -> list[str]:
-        """What a result holds before."""
+        """Kernel that writes the start of a result."""
         w = self.w
         w.lines = []
         w.is_index("p", n)

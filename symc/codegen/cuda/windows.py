@@ -102,7 +102,7 @@ class Windows(Variants):
         return index, ends
 
     def _start(self, w: Writer) -> str:
-        """What the element is before."""
+        """Text of the element before."""
         (put,) = self.nest.puts
         start = self.kernel.loops.starts[put.result]
         if not isinstance(start, Region):

@@ -1,4 +1,4 @@
-"""What the templates have in common: the text of scalars, of sizes and of places in arrays, in CUDA C++.
+"""Writer that the templates share: the text of scalars, of sizes and of places in arrays, in CUDA C++.
 
 A template decides which thread computes what. The scalars of a region are the same text everywhere: those that the
 table of the CPU's kernels has for them, as C++. A name of a loop's index has the type of sizes (``i32`` or ``i64``) and
@@ -65,13 +65,13 @@ class Kernel:
 
     @property
     def is_complex(self) -> bool:
-        """Whether complex numbers are anywhere in it."""
+        """True if complex numbers are anywhere in it."""
         return any(t.dtype.kind == "c" for v in every_value(self.loops.region) for t in result_types(v))
 
 
 
 def storage(dtype: np.dtype) -> str:
-    """How an element is stored: the type behind a pointer."""
+    """Storage type of an element: the type behind a pointer."""
     return RECORDS[dtype].memory
 
 
@@ -81,7 +81,7 @@ def scalar_type(dtype: np.dtype) -> str:
 
 
 def is_heavy(region: Region) -> bool:
-    """Whether an element is so much work that its text should not be repeated for each of a vector."""
+    """True if an element is so much work that its text should not be repeated for each of a vector."""
     values = every_value(region)
     return len(values) > 150 or any(v.op.facts.kernel == "scalar" for v in values)
 
@@ -188,7 +188,7 @@ class Writer:
         raise Unsupported(f"{v.op.name} as a scalar")
 
     def bound(self, v: Value, env: Mapping[Value, str]) -> Bound | None:
-        """How large an index can be; None for a number that is none."""
+        """Bound of an index; None for a number that is none."""
         if v.dtype != np.int64 or v.ndim:
             return None
         if v.op.name == "constant" and v not in env:
@@ -300,7 +300,7 @@ class Writer:
         return (*out, *[o("size", size=s) for s in self.sizes])
 
     def too_large(self, number_: Callable[[Size], int]) -> bool:
-        """Whether indices of 32 bits do not hold what is computed."""
+        """True if indices of 32 bits do not hold what is computed."""
         arrays = [product(t.shape) for t in (*self.kernel.operands, *self.kernel.results)]
         return any(number_(s) >= NARROW for s in (*self.fits, *arrays))
 

@@ -1,4 +1,4 @@
-"""What a kernel over rows keeps of one loop for a later one: softmax computes exp once, not for the sum and the result.
+"""Rows that a kernel keeps of one loop for a later one: softmax computes exp once, not for the sum and the result.
 
 Loops along a row compute what they need of its elements, each for itself. What is costly to compute and is needed again
 is written into the row of a result on the way (a result that is written last, and until then is memory in the cache)

@@ -91,7 +91,7 @@ class _Scalarizer:
         return Loops(close_over(list(self.arrays.values()), yields), self.columns)
 
     def _is_remade(self, v: Value) -> bool:
-        """Whether an element is made of its operands' at the same index, each time it is needed."""
+        """True if an element is made of its operands' at the same index, each time it is needed."""
         return _same_index(v) and v not in self.rows
 
     def _is_full(self, r: Value) -> bool:
@@ -194,7 +194,7 @@ class _Scalarizer:
             self.rows.add(v)
 
     def _kept(self, now: Sequence[Value], later: Sequence[Value]) -> dict[int, Value]:
-        """What a loop keeps for later ones, by the result in whose memory."""
+        """Values that a loop keeps for later ones, by the result in whose memory."""
         results = self.region.results
         full = {k: r for k, r in enumerate(results) if self._is_full(r)}
         if self.late or not self.outer or any(is_end(r) for r in results):

@@ -16,7 +16,7 @@ Form = tuple[Region, tuple[int, ...]]
 
 
 def kernel_form_of(step: Step) -> Form:
-    """Which kernel a launch step runs."""
+    """Form of the kernel that a launch step runs."""
     (region,) = step.value.regions
     over = [r for r, k in updated_params(region).items() if step.reads[k] == step.writes[r]]
     return region, tuple(over)

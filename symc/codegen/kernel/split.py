@@ -84,7 +84,8 @@ def size_of(v: Value) -> Size | None:
 
 
 def _changes(u: Value, lines: Mapping[Value, tuple[int, int, Size]]) -> list[tuple[int, int, list[Size]]]:
-    """Where a comparison, a minimum or a maximum with a known number changes: axis, sign, first ``sign * index``."""
+    """Points where a comparison, a minimum or a maximum with a known number changes: axis, sign, first ``sign *
+    index``."""
     if u.op.name not in (*COMPARES, "eq", "ne", "minimum", "maximum") or len(u.operands) != 2:
         return []
     x, d = u.operands
@@ -147,7 +148,7 @@ def part(region: Region, ranges: Sequence[Range]) -> Region:
 
 
 def _decided(u: Value, operands: Sequence[Value], known: Mapping[Value, Interval]) -> Value | None:
-    """What ``u`` is in this part, if it is one of its operands or a truth."""
+    """The value that ``u`` is in this part, if it is one of its operands or a truth."""
     name = u.op.name
     if _same(u):
         return operands[0]
@@ -181,7 +182,7 @@ def _bounds(v: Value, known: Mapping[Value, Interval]) -> Interval | None:
 
 
 def _truth(v: Value, known: Mapping[Value, Interval]) -> bool | None:
-    """Whether a condition holds everywhere or nowhere."""
+    """True if a condition holds everywhere or nowhere."""
     name = v.op.name
     if name in ("and", "or", "not") and v.dtype == np.bool_:
         truths = [_truth(o, known) for o in v.operands]

@@ -34,7 +34,7 @@ def add(op: str, function: Callable[..., Any], arity: int, attributes: Iterable[
 
 
 def is_users(op: str) -> bool:
-    """Whether kernels compute an op with a user's function."""
+    """True if kernels compute an op with a user's function."""
     return f"{PREFIX}{op}" in _functions
 
 

@@ -1,4 +1,4 @@
-"""Which library routines a plan calls, and how often: what tests of performance count."""
+"""Library routines that a plan calls, and how often: what tests of performance count."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def library_calls(plan: Plan) -> dict[str, int]:
 
 
 def routine_of(v: Value) -> str:
-    """What a step that is no kernel calls."""
+    """Routine that a step which is no kernel calls."""
     form = as_gemm(v)
     return v.op.name if form is None else form.routine

@@ -32,7 +32,7 @@ def check_plan(plan: Plan, inplace: Callable[[Value], Pairs] = inplace_pairs,
 
 def _prove(plan: Plan, inplace: Callable[[Value], Pairs], fails: Callable[[Value], bool],
            rotating: bool) -> dict[str, Source]:
-    """What every buffer holds at the end."""
+    """Contents of every buffer at the end."""
     check = _Check(plan, inplace, fails, rotating)
     check.run()
     check.outcome()

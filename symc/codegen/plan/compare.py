@@ -1,4 +1,4 @@
-"""What is known about two symbolic sizes in bytes: is one at least the other, for every call?"""
+"""Comparison of two symbolic sizes in bytes: is one at least the other, for every call?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which operand's buffer a result may be written over. The facts only; whether it happens is decided by bufferize."""
+"""Operands whose buffer a result may be written over. The facts only; whether it happens is decided by bufferize."""
 
 from __future__ import annotations
 

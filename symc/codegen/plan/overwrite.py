@@ -1,4 +1,4 @@
-"""What is written over what: the one rule for in-place, asked by ``order`` (to weigh sequences) and ``bufferize``."""
+"""The one rule for writing in place, asked by ``order`` (to weigh sequences) and ``bufferize``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Placer:
         self.results = set(w.results)
 
     def place(self, s: int, dies: Callable[[int], bool], clear: bool, lent: Container[int]) -> Placement:
-        """Where step ``s`` writes.
+        """The cells that step ``s`` writes over.
 
         ``dies(c)``: every other reader of cell c has run. ``clear``: no step that may fail is left, ``s`` included.
         ``lent``: the cells that lie in donated memory, where nothing that is returned may lie.

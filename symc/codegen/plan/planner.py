@@ -35,7 +35,7 @@ _LATER = {"check_plan": "check_plan", "print_plan": "text"}
 
 
 def __getattr__(name: str) -> Any:
-    """What proves and prints plans is imported when it is asked for."""
+    """Imports what proves and prints plans when it is asked for."""
     if name not in _LATER:
         raise AttributeError(name)
     return getattr(import_module(f"symc.codegen.plan.{_LATER[name]}"), name)

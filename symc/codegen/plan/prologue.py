@@ -1,4 +1,4 @@
-"""What a program keeps between calls, as a function of its own."""
+"""Prologue: values that a program keeps between calls, as a function of its own."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ class Slot:
         return functools.reduce(maximum, self.parts)
 
     def fit(self, size: Size) -> tuple[int, int] | None:
-        """How well a temp of ``size`` would do here, less is better; None when it must not."""
+        """Rank of this place for a temp of ``size``, less is better; None when it must not."""
         if size in self.parts:
             return 0, 0
         waste = max(map(nominal, self.parts)) - nominal(size)

@@ -53,7 +53,7 @@ def _steps(plan: Plan, indent: str, own: bool) -> Iterator[str]:
 
 
 def _body(plan: Plan, step: Step, k: int, indent: str) -> Iterator[str]:
-    """What runs inside a loop or branch: where everything lies, the steps, and what changes before the next time."""
+    """Text of the body of a loop or branch: where everything lies, the steps, and what changes before the next time."""
     body, layout = step.bodies[k], step.layout
     assert layout is not None
     name = body.function.name.rsplit(".", 1)[-1]
@@ -77,7 +77,7 @@ def _body(plan: Plan, step: Step, k: int, indent: str) -> Iterator[str]:
 
 
 def _given(step: Step, k: int) -> Iterator[str]:
-    """What each input of a body is."""
+    """Text of each input of a body."""
     attrs, layout = step.value.attrs, step.layout
     assert layout is not None
     loop = step.value.op.name != "cond"
@@ -91,7 +91,7 @@ def _given(step: Step, k: int) -> Iterator[str]:
 
 
 def _home(step: Step, layout: Layout, i: int, n: str) -> str:
-    """Where a carry starts."""
+    """Text of where a carry starts."""
     if layout.homes[i] == "operand":
         return " at first" if any(a == n for a, _ in layout.moves) else ""
     if layout.homes[i] == "scratch":

@@ -25,7 +25,7 @@ Values = Sequence[Value | None]
 
 @dataclass(frozen=True)
 class Site:
-    """What a rule is asked about: the operands of a block and the types of its results."""
+    """Site that a rule is asked about: the operands of a block and the types of its results."""
 
     operands: tuple[Value, ...]
     types: tuple[TensorType, ...]

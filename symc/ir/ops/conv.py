@@ -262,8 +262,8 @@ def _at_once(plain: Callable[..., Value]) -> Callable[[Value], Value]:
 
 
 def _batch(plain: Callable[..., Value], merge: bool) -> Callable:
-    """How an op runs over one more axis: its samples become more samples where only they differ (``merge``), else the
-    products with windows gain an axis."""
+    """Batching of an op over one more axis: its samples become more samples where only they differ (``merge``), else
+    the products with windows gain an axis."""
     def rule(v: Value, operands: Sequence[Value], flags: Sequence[bool], n: Size) -> Value:
         from symc.ir.batch import batch_graph
 

@@ -42,7 +42,7 @@ def _infer(*types: TensorType, contract: tuple[Axes, Axes], batch: tuple[Axes, A
 
 
 def shared(batch: tuple[Axes, Axes]) -> int | None:
-    """Which operand is the same for every entry of the batch, if one is."""
+    """Number of the operand that is the same for every entry of the batch, if one is."""
     return None if bool(batch[0]) == bool(batch[1]) else int(bool(batch[0]))
 
 

@@ -187,7 +187,7 @@ def _spread_over_rest(mask: Value, like_: Value) -> Value:
 
 
 def _winners(v: Value) -> Value:
-    """Which of the updates of a scatter "set" stay: the last at each place. A bool over the index axes."""
+    """Mask of the updates of a scatter "set" that stay: the last at each place. A bool over the index axes."""
     x, _, *indices = v.operands
     axes, shape = v.attrs["axes"], indices[0].shape
     order = reshape(iota(shape=(product(shape),), axis=0, dtype=DTYPES["i64"]), shape=shape)

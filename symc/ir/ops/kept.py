@@ -1,4 +1,4 @@
-"""What is computed once and kept between calls, while no state that it is made of changes.
+"""Values that are computed once and kept between calls, while no state that they are made of changes.
 
 ``kept`` says where: its operand depends on constants and on states that the program does not update. As a value it is
 its operand. A program that keeps nothing (the reference, for example) computes it in every call, to the same result.

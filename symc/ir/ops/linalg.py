@@ -42,7 +42,7 @@ def free_axes(t, contract: Axes, batch: Axes) -> Axes:
 
 
 def contract_first(x: Value, contract: tuple[int, ...], batch: tuple[int, ...]) -> bool | None:
-    """Whether the contracted axes come before the free ones, in order; None if they are mixed."""
+    """True if the contracted axes come before the free ones, in order; None if they are mixed."""
     rest = [i for i in range(x.ndim) if i not in batch]
     free = list(free_axes(x, contract, batch))
     if rest == [*contract, *free]:

@@ -52,7 +52,7 @@ def spread(x: Value, over: Value, axes: Axes) -> Value:
 
 
 def identity(kind: str, dtype: np.dtype) -> np.generic:
-    """What a fold of ``kind`` starts from: e with kind(x, e) == x."""
+    """Identity that a fold of ``kind`` starts from: e with kind(x, e) == x."""
     found = lookup(kind).facts.identity
     if found is None:
         raise InternalError(f"{kind} has no identity")
@@ -64,7 +64,7 @@ FOLDS: dict[str, Op] = {}
 
 
 def gives_place(kind: str) -> bool:
-    """Whether a fold of ``kind`` gives where an element is, not what."""
+    """True if a fold of ``kind`` gives where an element is, not what."""
     return "positions" in FOLDS[kind].traits
 
 

@@ -97,7 +97,7 @@ def _triangular_reference(a, b, lower, trans, unit):
 
 
 def _read(x: Value, attrs) -> Value:
-    """What is read of a matrix or its tangent; of a unit diagonal nothing."""
+    """Part that is read of a matrix or its tangent; of a unit diagonal nothing."""
     where_ = "lower" if attrs["lower"] else "upper"
     return part(x, f"strictly {where_}" if attrs["unit"] else where_)
 

@@ -133,7 +133,7 @@ def written() -> str:
         groups[-1][1].append(f"        ({', '.join(row)}),\n")
     rules = "".join(f"    ({m!r}, (\n{''.join(rows)}    )),\n" for m, rows in groups)
     sizes = "".join(f"    {m!r}: {n},\n" for m, n in _sizes())
-    return ('"""Where rules may start: see ``listed``. Made by ``python -m symc rules --table``, not by hand."""\n\n'
+    return ('"""Ops at which rules start: see ``listed``. Made by ``python -m symc rules --table``, not by hand."""\n\n'
             f"# ruff: noqa: E501\n\nSIZES = {{\n{sizes}}}\nRULES: tuple = (\n{rules})\n")
 
 

@@ -148,7 +148,7 @@ for _name, _families, _doc in (
 
 @dataclass(frozen=True)
 class Step:
-    """What one pass did."""
+    """Record of one run of a pass."""
 
     name: str
     seconds: float
@@ -216,7 +216,7 @@ def _optimize(f: Function, selection: Selection, strict: bool, verify: bool) -> 
 
 
 def words_of(f: Function) -> frozenset[str]:
-    """What a function consists of, its bodies included: the names, traits and facts of its ops, "control" for loops and
+    """The words of a function, its bodies included: the names, traits and facts of its ops, "control" for loops and
     branches, "state" for states."""
     values = f.values()
     if any(v.regions for v in values):
@@ -237,7 +237,7 @@ def stated(facts: Facts) -> tuple[str, ...]:
 
 
 def _can_apply(p: Pass, words: frozenset[str], selection: Selection) -> bool:
-    """Whether a function of these words has something that the pass starts at."""
+    """True if a function of these words has something that the pass starts at."""
     if p.families:
         rules = selected_rules(p.families, selection)
         roots = remembered(("roots", rules), lambda: frozenset(root for r in rules for root in r.roots))

@@ -29,7 +29,7 @@ class Coefficient:
         return self == ONE
 
     def fits(self, dtype: np.dtype) -> bool:
-        """Whether the number is one in ``dtype`` that loses nothing, and not 0."""
+        """True if the number is one in ``dtype`` that loses nothing, and not 0."""
         info = np.finfo(dtype)
         return float(info.tiny) <= abs(self.number) <= float(info.max)
 
@@ -39,7 +39,7 @@ ONE = Coefficient()
 
 @dataclass
 class Sum:
-    """What ``root`` adds up. ``nodes``: the sums and multiples that it is made of, users first. ``leaves``: all else,
+    """A sum and its summands. ``nodes``: the sums and multiples that it is made of, users first. ``leaves``: all else,
     with coefficients (None: it is no product of a number and values of rank 0)."""
 
     root: Value
@@ -80,7 +80,7 @@ def collect(root: Value, opens: Callable[[Value], bool]) -> Sum:
 
 
 def summands(v: Value) -> tuple[int, ...] | None:
-    """Which operands ``v`` adds up; None if it is no sum and no multiple."""
+    """Numbers of the operands that ``v`` adds up; None if it is no sum and no multiple."""
     if v.op is add or v.op is sub:
         return (0, 1)
     if v.op is neg:

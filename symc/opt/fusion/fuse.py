@@ -162,7 +162,7 @@ class Fusion:
         axes: tuple[int, ...] | None,
         limit: int | None = None,
     ) -> bool:
-        """Whether ``merged`` can become one with ``target`` and ``joining`` be computed there. ``limit``: of the number
+        """True if ``merged`` can become one with ``target`` and ``joining`` be computed there. ``limit``: of the number
         of values, if not only that of groups that cannot be cut."""
         together, one = self._axes(joining, target, merged, axes)
         if not together:
@@ -187,7 +187,7 @@ class Fusion:
 
     def _axes(self, joining: Sequence[Value], target: Group, merged: Sequence[Group], axes: tuple[int, ...] | None,
               ) -> tuple[bool, tuple[int, ...] | None]:
-        """Whether the folds of these groups can be in one, and what its axes are then."""
+        """Axes of the one fold kernel of these groups, if they can be in one."""
         groups = dict.fromkeys([target, *merged])
         found = [a for a in [axes, *[g.axes for g in groups]] if a is not None]
         mixed = any(g.late for g in groups)
@@ -236,7 +236,7 @@ class Fusion:
         return [s for s in self._behind(o) if s in self.group and self.group[s].find() in inside]
 
     def _updates_alone(self, ends: Iterable[Value], others: Iterable[Value]) -> bool:
-        """Whether nothing reads what is updated, so that it can be updated in place."""
+        """True if nothing reads what is updated, so that it can be updated in place."""
         for end in ends:
             if isinstance(end.op.lowering, Update) and end.operands[0] not in self.inlined:
                 for v in others:

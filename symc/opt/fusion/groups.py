@@ -38,7 +38,7 @@ class Group:
 
     @property
     def checks(self) -> bool:
-        """Whether the kernel may fail."""
+        """True if the kernel may fail."""
         return any("checks" in v.op.traits for v in self.values)
 
     def find(self) -> Group:
@@ -74,7 +74,7 @@ def is_costly(v: Value) -> bool:
 
 
 def is_full(v: Value, shape: Shape) -> bool:
-    """Whether a value of a group over ``shape`` is computed at every index, not once a row."""
+    """True if a value of a group over ``shape`` is computed at every index, not once a row."""
     return not is_fold(v) and v.ndim == len(shape)
 
 

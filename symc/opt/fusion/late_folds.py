@@ -32,7 +32,7 @@ def trailing(shape: tuple[Size, ...], axes: tuple[int, ...] | None) -> bool:
 
 
 def can_be_late(v: Value, rows: bool) -> bool:
-    """Whether a fold may be computed beside rows, and is worth it. ``rows``: there are folds along the last axes."""
+    """True if a fold may be computed beside rows, and is worth it. ``rows``: there are folds along the last axes."""
     form, axes, shape = v.op.lowering, v.attrs["axes"], v.operands[0].shape
     if not isinstance(form, Fold) or gives_place(form.kind) or v.dtype.kind == "c" or is_narrow(v.dtype):
         return False
@@ -54,7 +54,7 @@ def late_folds(region: Region) -> frozenset[Value]:
 
 def axes_together(shape: tuple[Size, ...], found: Iterable[tuple[int, ...]], folds: Iterable[Value], mixed: bool,
                   ) -> tuple[bool, tuple[int, ...] | None]:
-    """Whether one kernel over ``shape`` can compute folds over each of the axes ``found``, and its own axes then.
+    """Tests whether one kernel over ``shape`` can compute folds over each of the axes ``found``; its own axes then.
 
     ``folds``: all of these folds; ``mixed``: some folds are late in any case.
     """

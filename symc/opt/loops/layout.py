@@ -52,7 +52,7 @@ def lay_out(provenance: Provenance, f: Function) -> Function:
 
 
 def reads_across(v: Value, once: Collection[Value]) -> int | None:
-    """Which operand of a product of matrices is contracted across its rows and the same in every step (``once``)."""
+    """Number of the operand of a product that is contracted across its rows and the same in every step (``once``)."""
     if v.op is not dot or v.dtype.kind != "f" or v.attrs["batch"] != ((), ()):
         return None
     for k, rows in ((0, 0), (1, 1)):

@@ -112,6 +112,6 @@ def join_rows(provenance: Provenance, f: Function) -> Function:
 
 
 def _keeps_rows(v: Value) -> bool:
-    """Whether a slice has all rows of its operand, in order."""
+    """True if a slice has all rows of its operand, in order."""
     a = v.attrs
     return a["start"][0] == 0 and a["step"][0] == 1 and v.shape[0] == v.operands[0].shape[0]

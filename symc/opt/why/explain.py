@@ -1,4 +1,4 @@
-"""Why something did not happen: a rule, a family, a pass, or an op that one expected in the result.
+"""Explanations of what did not happen: a rule, a family, a pass, or an op that one expected in the result.
 
 Of a rule: the place in the graph that comes nearest to its left side, and what is different there. Of a pass: what it
 left alone, and why (``reasons``). Of an op: both, for everything that makes it.
@@ -58,7 +58,7 @@ class Miss(NamedTuple):
 
 
 def why_not(out: Optimized, name: str) -> str:
-    """Why the rule, pass, family, tag or op called ``name`` did not happen; or how often it did.
+    """Explains why the rule, pass, family, tag or op called ``name`` did not happen; or how often it did.
 
     Raises PipelineError with a suggestion for a name that is none of these.
     """
@@ -149,12 +149,12 @@ def _of_rules(what: str, rules: Sequence[Rule], out: Optimized) -> str:
 
 
 def _share(m: Miss) -> float:
-    """How much of its left side a rule found."""
+    """The share of its left side that a rule found."""
     return m.score / (weight(m.rule.pattern) + 1) if m.rule.pattern is not None else m.score / 4
 
 
 def _score(r: Rule, v: Value, context: Rewriter) -> tuple[int, str]:
-    """How much of the left side ``v`` has, and the first thing that differs."""
+    """The weight of what ``v`` has of the left side, and the first thing that differs."""
     if v.op.name not in r.roots and (ANY not in r.roots or not r.traits <= v.op.traits):
         return 0, ""
     if r.pattern is None:
@@ -230,7 +230,7 @@ class _Asked:
 
 
 def condition(r: Rule, bound: Sequence[Value | None], facts: Analysis) -> str:
-    """What of the side condition does not hold, in words."""
+    """The part of the side condition that does not hold, in words."""
     assert r.when is not None
     if asks_facts(r.when):
         asked = _Asked(facts)
@@ -266,7 +266,7 @@ def source_of(when: Callable[..., Any]) -> str:
 
 
 def _of_pass(p: Pass, out: Optimized) -> str:
-    """What a pass did, and what it left alone."""
+    """Report of what a pass did, and of what it left alone."""
     ran = [s for s in out.report if s.name == p.name]
     if not ran:
         return f"pass {p.name} is not in the pipeline"
@@ -292,7 +292,7 @@ def _of_rule_pass(p: Pass, out: Optimized, fired: int) -> str:
 
 
 def _reasons(p: Pass, out: Optimized) -> list[str]:
-    """What the last run of a pass left alone."""
+    """Lines on what the last run of a pass left alone."""
     if p.reasons is None:
         return []
     stages = list(out.stages)
@@ -315,7 +315,7 @@ def _reasons(p: Pass, out: Optimized) -> list[str]:
 
 
 def _of_op(name: str, out: Optimized) -> str:
-    """Where an op is in the result, or why nothing made it."""
+    """Report of where an op is in the result, or why nothing made it."""
     there = [v for f in dict.fromkeys(out.stages.values()) for v in every_value(f.body) if v.op.name == name]
     final = [v for v in every_value(out.function.body) if v.op.name == name]
     if final:

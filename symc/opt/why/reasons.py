@@ -1,4 +1,4 @@
-"""What the passes that are no rules left alone, and why: read off the functions before and after, when somebody asks.
+"""Reasons why passes without rules left something alone: read off the functions before and after, when asked.
 
 A reason is a value (of the function before or after; None for all of it), and words. A pass is registered with
 ``reasons=f``: ``f(before, after)`` gives them, the best first.
@@ -44,7 +44,7 @@ def _functions(f: Function) -> Iterator[Function]:
 
 
 def _uses(f: Function) -> dict[Value, list[Value | None]]:
-    """Who uses each value; None for a result."""
+    """Users of each value; None for a result."""
     found: dict[Value, list[Value | None]] = {v: [*us] for v, us in users(f.values()).items()}
     for r in f.body.results:
         found[r].append(None)
@@ -55,7 +55,7 @@ def _uses(f: Function) -> dict[Value, list[Value | None]]:
 
 
 def of_blas(before: Function, after: Function) -> Iterator[Reason]:
-    """Why a product is not one with the sum around it."""
+    """Reasons why a product is not one with the sum around it."""
     from symc.opt.matmul.blas import DTYPES, find
 
     if not any(v.op is dot for v in every_value(before.body)):
@@ -91,7 +91,7 @@ def _alone(v: Value, uses: dict[Value, list[Value | None]], dtypes: str) -> str:
 
 
 def of_pack(before: Function, after: Function) -> Iterator[Reason]:
-    """Why products that share an operand are still several."""
+    """Reasons why products that share an operand are still several."""
     if not any(v.op is dot for v in every_value(before.body)):
         yield None, "there is no product of arrays"
     for f in _functions(after):
@@ -127,7 +127,7 @@ def _apart(first: Value, second: Value, shared: Value) -> str:
 
 
 def of_read_once(before: Function, after: Function) -> Iterator[Reason]:
-    """Why a product of a matrix and a vector stays a call of the library."""
+    """Reasons why a product of a matrix and a vector stays a call of the library."""
     from symc.opt.matmul.matrix_vector import as_product, pairs
 
     found = False
@@ -148,7 +148,7 @@ def of_read_once(before: Function, after: Function) -> Iterator[Reason]:
 
 
 def of_fuse(before: Function, after: Function) -> Iterator[Reason]:
-    """Why a kernel is not one with the kernel that makes what it reads."""
+    """Reasons why a kernel is not one with the kernel that makes what it reads."""
     from symc.opt.fusion.fuse import MAX_VALUES
 
     for f in _functions(after):
@@ -224,7 +224,7 @@ def _length(v: Value) -> str:
 
 
 def of_unroll(before: Function, after: Function) -> Iterator[Reason]:
-    """Why a loop or branch is still there."""
+    """Reasons why a loop or branch is still there."""
     if not _loops(before):
         yield None, "there is no loop or branch"
     from symc.opt.loops.unroll import MOST_STEPS, MOST_VALUES
@@ -243,7 +243,7 @@ def of_unroll(before: Function, after: Function) -> Iterator[Reason]:
 
 
 def of_push_out(before: Function, after: Function) -> Iterator[Reason]:
-    """Why a product is still computed in every step."""
+    """Reasons why a product is still computed in every step."""
     if not _loops(before):
         yield None, "there is no loop"
     for v in _loops(after):
@@ -261,7 +261,7 @@ def of_push_out(before: Function, after: Function) -> Iterator[Reason]:
 
 
 def of_hoist(before: Function, after: Function) -> Iterator[Reason]:
-    """Why values are still computed in every step."""
+    """Reasons why values are still computed in every step."""
     if not _loops(before):
         yield None, "there is no loop"
     for v in _loops(after):
@@ -272,7 +272,7 @@ def of_hoist(before: Function, after: Function) -> Iterator[Reason]:
 
 
 def of_merge_scans(before: Function, after: Function) -> Iterator[Reason]:
-    """Why two loops are not one."""
+    """Reasons why two loops are not one."""
     if not _loops(before):
         yield None, "there is no loop"
     for f in _functions(after):
@@ -289,7 +289,7 @@ def of_merge_scans(before: Function, after: Function) -> Iterator[Reason]:
 
 
 def of_small_loops(before: Function, after: Function) -> Iterator[Reason]:
-    """Why a loop runs as steps of a plan and not as one kernel."""
+    """Reasons why a loop runs as steps of a plan and not as one kernel."""
     if not _loops(before):
         yield None, "there is no loop"
     for v in _loops(after):

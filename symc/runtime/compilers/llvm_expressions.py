@@ -36,7 +36,7 @@ SIGNS: dict[type, str] = {
 
 
 class Declarations(Protocol):
-    """What expressions need of the module that they are in: tables, helpers, and what is declared."""
+    """Parts of a module that expressions need: tables, helpers, and what is declared."""
 
     @property
     def afterwards(self) -> object:
@@ -295,7 +295,7 @@ class Expressions:
 
 
 def _is_dear(e: ast.expr) -> bool:
-    """Whether an expression calls what should not run for nothing."""
+    """True if an expression calls what should not run for nothing."""
     for node in ast.walk(e):
         if isinstance(node, ast.Call):
             if isinstance(node.func, ast.Attribute) and node.func.attr not in ("sqrt", "copysign", "floor"):

@@ -132,7 +132,7 @@ class Module:
         self.functions.append(f"define void @entry(ptr %words) nounwind {{\n{''.join(lines)}}}\n")
 
     def short_loop(self) -> str:
-        """What marks a branch back in a loop of few steps: its last vector is not full, and masked."""
+        """Metadata of a branch back in a loop of few steps: its last vector is not full, and masked."""
         self.loops.append("!2, !1")
         return self._note()
 
@@ -140,7 +140,7 @@ class Module:
         return f", !llvm.loop !{len(self.loops) + 2}"
 
     def noted_loop(self, of_loops: bool) -> str:
-        """What marks a branch back in a loop that is not unrolled once it is vectorized; one of other such loops not
+        """Metadata of a branch back in a loop that is not unrolled once it is vectorized; one of other such loops not
         at all.
 
         A row of 1,024 numbers is 16 steps of 4 vectors. Unrolled completely, what one loop over it has read would be
@@ -304,7 +304,7 @@ class _Function(Expressions):
             self.count_loop(s, start, stop, int(step.number))
 
     def is_row(self, s: ast.For) -> bool:
-        """Whether a loop runs along a row of which folds or functions are computed."""
+        """True if a loop runs along a row of which folds or functions are computed."""
         inside = [n for b in s.body for n in ast.walk(b)]
         jumps = any(isinstance(n, ast.For | ast.While | ast.Break | ast.Continue) for n in inside)
         return self.module.step > 0 and self.calls and not jumps
@@ -366,7 +366,7 @@ def _assigned(statements: Sequence[ast.stmt]) -> tuple[set[str], set[str]]:
 
 
 def _is_helper(node: ast.AST) -> bool:
-    """Whether it calls a function of the library, which is not read for what is known without it."""
+    """True if it calls a function of the library, which is not read for what is known without it."""
     name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
     return name not in ("", "range", *PRIMITIVES) and (name in library().public or name in library().widths)
 
@@ -376,5 +376,5 @@ def _jumps(body: Sequence[ast.stmt]) -> bool:
 
 
 def _is_extreme(n: ast.AST) -> bool:
-    """Whether it is the step of a search for the greatest or least."""
+    """True if it is the step of a search for the greatest or least."""
     return isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in ("fold_maximum", "fold_minimum")

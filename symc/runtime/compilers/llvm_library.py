@@ -74,7 +74,7 @@ class Scope(Mapping[str, Any]):
         raise KeyError(name)
 
     def has(self, name: str) -> bool:
-        """Whether the module itself defines the name."""
+        """True if the module itself defines the name."""
         if name in self.texts and name not in self.known:
             self._compute(self.texts[name])
         return name in self.known
@@ -119,7 +119,7 @@ class Library:
     constants: Scope
 
     def find(self, name: str, module: str, narrow: bool) -> Helper | None:
-        """What a name means in a module (the last module that defines it, elsewhere)."""
+        """The helper that a name means in a module (the last module that defines it, elsewhere)."""
         if name in self.widths:
             return self.widths[name][0 if narrow else 1]
         return self.local.get((module, name)) or self.public.get(name)

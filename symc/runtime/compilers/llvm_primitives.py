@@ -1,4 +1,5 @@
-"""What kernel texts call that is no helper in Python: conversions, LLVM's intrinsics, functions of the C library.
+"""Primitives of kernel texts, which are no helpers in Python: conversions, LLVM's intrinsics, functions of the C
+library.
 
 ``numba_primitives`` says the same to Numba. A primitive is a function of (emit, declare, scalars) that returns a
 scalar; ``declare(name, result, operands)`` makes an external function known to the module, or one with a body.
@@ -246,5 +247,5 @@ PRIMITIVES: dict[str, Primitive] = {
 
 
 def primitive(name: str) -> Primitive | None:
-    """What a text calls so; None for a helper."""
+    """The primitive of this name; None for a helper."""
     return _of_scipy(name.removeprefix(IN_TEXT)) if name.startswith(IN_TEXT) else PRIMITIVES.get(name)

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""What Numba cannot say in Python: LLVM instructions as scalar functions, and the dtypes' names.
+"""Primitives that Numba cannot say in Python: LLVM instructions as scalar functions, and the dtypes' names.
 
 Imported only when a kernel is compiled (it imports numba).
 """

@@ -51,7 +51,7 @@ class _At(int):
 
 
 class Address(NamedTuple):
-    """Where something will be: in the arena (-1) or in block ``space`` of what the code keeps, how many bytes from its
+    """Address of something: in the arena (-1) or in block ``space`` of what the code keeps, how many bytes from its
     start (in the arena it may depend on sizes)."""
 
     space: int
@@ -191,7 +191,7 @@ class Code:
         self.launch_in_pieces(entry, numbers, slots, grain, 1, worth=worth)  # BLAS packs all of b for each piece
 
     def limit_blas(self, multiplications: Size = FAR) -> None:
-        """What is called here may use threads of its own if it is large: it is not to, while this code runs."""
+        """Limits threads of BLAS while this code runs: a large call would start its own."""
         if isinstance(multiplications, int) and multiplications < ALONE:
             return
         self.data[Word.MAY_LIMIT] = 1
@@ -207,7 +207,7 @@ class Code:
         return label
 
     def template(self) -> Template:
-        """What was written, to be run anywhere."""
+        """The code that was written, to be run anywhere."""
         self.emit(Op.HALT)
         end = Label()
         lenient = [x for x in self._sized if isinstance(x[1], Less | All)]
@@ -263,7 +263,7 @@ class Code:
             self.prepare(Op.STOP_IF_LESS, Word.POOLED, Word.WANTS, GROW)
 
     def finish(self) -> Executable:
-        """What runs, of code that has no arena."""
+        """The executable of code that has no arena."""
         return Executable(self.template())
 
 

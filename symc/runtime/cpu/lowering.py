@@ -29,7 +29,7 @@ Slots = dict[str, int]  # of the buffers of a plan
 
 @dataclass(frozen=True)
 class Launch:
-    """How a region is launched: a kernel, and the region's own source, equal to the kernel's but for names of sizes."""
+    """Launch of a region: a kernel, and the region's own source, equal to the kernel's but for names of sizes."""
 
     kernel: Kernel
     source: Source
@@ -157,7 +157,7 @@ class Lowering:
 
     @contextmanager
     def repeat(self, n: Size) -> Iterator[None]:
-        """What is emitted inside runs ``n`` times, at least once."""
+        """Loop: what is emitted inside runs ``n`` times, at least once."""
         counter = self.code.slot()
         self.code.emit(Op.SET, counter, n)
         start = self.code.label()

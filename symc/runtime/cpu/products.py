@@ -146,7 +146,7 @@ class _Product:
 
     @contextmanager
     def _each(self) -> Iterator[dict[str, int]]:
-        """What is emitted inside runs for every matrix of the batch: the slots of a, b and c."""
+        """Loop over the matrices of the batch: the slots of a, b and c."""
         slots = {"a": self.given["a"], "b": self.given["b"], "c": self.c}
         if self.batch == 1:
             yield slots

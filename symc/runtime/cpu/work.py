@@ -1,4 +1,4 @@
-"""How much a run of a plan does, about: whether it is worth its while to let other threads of Python run."""
+"""Work of a run of a plan, about: whether it is worth its while to let other threads of Python run."""
 
 from __future__ import annotations
 

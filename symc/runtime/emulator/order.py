@@ -1,4 +1,5 @@
-"""Whether what a device was asked for is in order: for each byte, who wrote and read it last, and who knows of that.
+"""Checker of the order of what a device was asked for: for each byte, who wrote and read it last, and who knows of
+that.
 
 Each stream counts its works and knows, of every stream, how many works are before what it does next (a vector clock).
 Two works that touch the same byte, one of them writing, must be in order; if not, that is an error whether or not it
@@ -41,7 +42,7 @@ class _Segment:
 
 
 class History:
-    """Who touched which bytes last."""
+    """Record of who touched which bytes last."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []

@@ -20,7 +20,7 @@ _BITS = {"tf32": 10, "bf16": 7}
 
 
 class _Matrices:
-    """Where the matrices of one operand are."""
+    """Addresses of the matrices of one operand."""
 
     def __init__(self, name: str, address: int, rows: int, columns: int, ld: int, stride: int, batch: int,
                  dtype: np.dtype):
@@ -58,7 +58,7 @@ class _Matrices:
         return [(self.address + i * self.stride * size, one * size) for i in range(count)]
 
     def are_distinct(self) -> bool:
-        """Whether no element is in two matrices."""
+        """True if no element is in two matrices."""
         if self.batch == 1:
             return True
         after = self.stride >= self.ld * (self.columns - 1) + self.rows
@@ -111,7 +111,7 @@ class ProductCall:
 
 
 def _touch(some: Sequence[Span], others: Sequence[Span]) -> bool:
-    """Whether one of the ranges of some overlaps one of others. (Parts of one matrix may lie between each other.)"""
+    """True if one of the ranges of some overlaps one of others. (Parts of one matrix may lie between each other.)"""
     edges = sorted((start + at * size, at == 0, k) for k, spans in enumerate((some, others)) for start, size in spans
                    for at in (0, 1))
     inside = [0, 0]

@@ -73,7 +73,7 @@ class EmulatedEvent:
 
 
 class Capture:
-    """What streams were given while one of them was captured: works, and how their streams are ordered."""
+    """Works that streams were given while one of them was captured, and how their streams are ordered."""
 
     def __init__(self, origin: EmulatedStream):
         self.origin = origin

@@ -77,7 +77,7 @@ def headline(g: Guilt) -> str:
 
 @dataclass
 class Summary:
-    """What a campaign did."""
+    """Summary of a campaign."""
 
     seed: int
     programs: int = 0
@@ -251,7 +251,7 @@ class Campaign:
         self._aimed(program, out)
 
     def _aimed(self, program: Program, out: Summary) -> None:
-        """What was aimed at counts as reached a little, so that the aim moves on."""
+        """Counts what was aimed at as reached a little, so that the aim moves on."""
         kind, _, *aim = program.name.split(":", 2)
         if aim:
             table = out.reached.tried.setdefault(kind, {})

@@ -1,4 +1,4 @@
-"""What must hold of every program: all ways to run it give what the reference gives.
+"""Checks that must hold of every program: all ways to run it give what the reference gives.
 
 A check takes a trial (a function, sets of arrays, what a call may overwrite) and gives None, or a ``Guilt`` with the
 smallest function it found. Whatever the reference itself refuses (an index out of bounds, a singular matrix) is not
@@ -189,7 +189,7 @@ def fast_passes(t: Trial) -> Guilt | None:
 
 @check("again")
 def again(t: Trial) -> Guilt | None:
-    """What the whole pipeline made is the same when it is made again; optimizing it once more keeps its meaning."""
+    """Checks that the whole pipeline makes the same again; optimizing it once more keeps its meaning."""
     if optimize(t.function, DEFAULT).function.body is not t.optimized.function.body:
         return simple("again", t, t.data[0], "two runs of the pipeline give two functions", lambda s: False)
     before = t.optimized.stages.get("simplify", t.function)
@@ -221,7 +221,7 @@ def _text_is_wrong(f: Function) -> str:
 
 
 def _nans(f: Function) -> bool:
-    """Whether the function has constants that are not compared bit for bit in text."""
+    """True if the function has constants that are not compared bit for bit in text."""
     from symc.ir.attrs import Array
 
     return any(isinstance(a, Array) and a.data.dtype.kind in "fc" and np.isnan(a.data).any()
@@ -327,7 +327,7 @@ def _device_is_wrong(f: Function, trusted: Trusted) -> Difference | str | None:
 
 @check("memory", native=True)
 def memory(t: Trial) -> Guilt | None:
-    """Where values lie does not matter: not a bit is different without reuse of memory or donation."""
+    """Checks that where values lie does not matter: not a bit is different without reuse of memory or donation."""
     final = t.optimized.function
     programs = [Native(final, t.donated), Native(final, t.donated, reuse=False), Native(final)]
     for trusted in t.trusted[:2]:

@@ -113,7 +113,7 @@ def _differentiated(f: Function) -> Function | None:
 
 
 def gradients_disagree(s: Sample) -> str:
-    """What is different between reverse and forward mode on a sample, beyond rounding; "" if nothing is."""
+    """Difference between reverse and forward mode on a sample, beyond rounding; "" if nothing is."""
     g = _differentiated(s.function)
     if g is None:
         return ""
@@ -140,7 +140,7 @@ def differences(t: Trial) -> Guilt | None:
 
 
 def differences_disagree(s: Sample) -> str:
-    """What is different between a tangent and finite differences; "" if nothing is, or if there is a kink near."""
+    """Difference between a tangent and finite differences; "" if nothing is, or if there is a kink near."""
     g = _differentiated(s.function)
     if g is None or any(i.type.dtype.kind == "f" and i.type.dtype.itemsize < 8 for i in s.function.inputs):
         return ""
@@ -200,7 +200,7 @@ def batches(t: Trial) -> Guilt | None:
 
 
 def batches_disagree(s: Sample) -> str:
-    """What is different between a batch of a function and the function on every entry; "" if nothing is."""
+    """Difference between a batch of a function and the function on every entry; "" if nothing is."""
     f = s.function
     if any("effect" in v.op.traits for v in f.values()):
         return ""

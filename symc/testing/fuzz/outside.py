@@ -1,4 +1,4 @@
-"""What comes from outside: signals in the middle of calls, and files, text and pickles that somebody else wrote.
+"""Trouble from outside: signals in the middle of calls, and files, text and pickles that somebody else wrote.
 
 What is done to a program follows from its text, so ``--replay`` does it again.
 """
@@ -71,7 +71,7 @@ def _next(x: Value, results: Sequence[Value], rng: random.Random) -> Value:
 
 
 def _interrupted(s: Sample) -> str:
-    """What is wrong after signals during calls, the first of all included."""
+    """Error after signals during calls, the first of all included."""
     rng = _random("signals", s.function)
     f, arrays, start = stateful(s, rng)
     with np.errstate(all="ignore"):
@@ -139,7 +139,7 @@ def _file(s: Sample, rng: random.Random) -> tuple[bytes, list[np.ndarray], list[
 
 
 def _mutant_is_wrong(s: Sample, turn: int) -> str:
-    """What is wrong with a file, text or pickle that is damaged or edited, in turn."""
+    """Error of a file, text or pickle that is damaged or edited, in turn."""
     rng = _random(f"files {turn}", s.function)
     data, arrays, want = _file(s, rng)
     with np.errstate(all="ignore"), _limit():
@@ -195,7 +195,7 @@ def _first(t: Trial, name: str, turns: int, wrong: Callable[[Sample, int], str])
 
 
 def _native_is_wrong(s: Sample, turn: int) -> str:
-    """What is wrong with an edited function that is compiled, in a process of its own."""
+    """Error of an edited function that is compiled, in a process of its own."""
     rng = _random(f"native {turn}", s.function)
     data, arrays, _ = _file(s, rng)
     members = unzipped(data)

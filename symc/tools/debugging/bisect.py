@@ -24,7 +24,7 @@ from symc.tools.inspection import bound
 
 
 class BisectReport:
-    """What was found. ``bool(report)`` says that something is wrong; ``print(report)`` tells all of it.
+    """Result of ``bisect``. ``bool(report)`` says that something is wrong; ``print(report)`` tells all of it.
 
     ``kind``: "nothing", "program", "pass", "kernel", "plan" or "backend". ``name``: of the pass or kernel.
     ``rule``, ``firing``: the rule, and which of its firings in the pass it is, from 1. ``value``, ``lines``: the first
@@ -114,7 +114,7 @@ def _expected(f: CompiledFunction, expected: Any) -> list[np.ndarray] | None:
 
 def find(f: CompiledFunction, arrays: Sequence[np.ndarray], expected: list[np.ndarray] | None = None,
          tolerance: float | None = None) -> Guilt:
-    """Who is wrong about a compiled function on the arrays of its inputs, states included."""
+    """Finds who is wrong about a compiled function on the arrays of its inputs, states included."""
     c, pipeline = f._compilation, f._options.get("pipeline")
     source = c.source
     trusted = Trusted(source, arrays, tolerance=tolerance)

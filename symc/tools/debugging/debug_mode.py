@@ -99,7 +99,7 @@ class DebugProgram:
         return None
 
     def _memory(self, trusted: Trusted) -> Guilt | None:
-        """Where values lie does not matter: not a bit is different without reuse of memory."""
+        """Checks that where values lie does not matter: not a bit is different without reuse of memory."""
         try:
             with_reuse, without = (self._native(self._final, r).run(trusted.arrays) for r in (True, False))
         except BROKEN as e:

@@ -1,4 +1,4 @@
-"""Who made a result wrong: the pass and the firing of a rule in it, the kernel, or the plan."""
+"""Blame for a wrong result: the pass and the firing of a rule in it, the kernel, or the plan."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BROKEN = (SymcError, ValueError, TypeError, LookupError, ArithmeticError, Attrib
 
 @dataclass
 class Guilt:
-    """Who is wrong, and the smallest function that shows it.
+    """The one to blame, and the smallest function that shows it.
 
     ``kind``: "nothing", "program" (the function as written does not give what was expected), "pass", "kernel", "plan"
     or "backend" (no kernel alone). ``name``: of the pass, kernel or op. ``firing``: which firing of ``rule`` in the
@@ -68,7 +68,7 @@ class Guilt:
 
 
 def modifiers(pipeline: str) -> str:
-    """What a pipeline leaves out and lets in."""
+    """Part of a pipeline that leaves out and lets in."""
     return "".join("," + t.strip() for t in pipeline.split(",") if t.strip()[:1] in ("-", "+"))
 
 
@@ -91,7 +91,7 @@ def wrong_stage(stages: Mapping[str, Function], trusted: Trusted) -> tuple[str, 
 
 
 def attempt(run: Callable[[], Sequence[Any]], trusted: Trusted) -> Difference | str | None:
-    """What is wrong with the results of ``run``: a difference, or the text of an error."""
+    """Error in the results of ``run``: a difference, or the text of an error."""
     try:
         return trusted.difference(run())
     except BROKEN as e:
@@ -131,7 +131,7 @@ def blame_pass(stage: str, before: Function, found: Difference | str, trusted: T
 
 
 def pass_is_wrong(pipeline: str, s: Sample) -> Difference | str | None:
-    """How a function after some passes differs from itself before."""
+    """Difference of a function after some passes from itself before."""
     trusted = Trusted(s.function, s.arrays)
     return attempt(lambda: evaluate(optimize(s.function, pipeline).function, s.arrays), trusted)
 
@@ -207,7 +207,7 @@ def blame_backend(final: Function, found: Difference | str, trusted: Trusted, do
 
 
 def step_name(v: Value) -> str:
-    """What runs a value of a fused function: a kernel by its name, or an op."""
+    """Name of what runs a value of a fused function: a kernel by its name, or an op."""
     if v.op.lowering is None and v.regions or isinstance(v.op.lowering, Abreast):
         try:
             return f"kernel {kernel_name(v)}"
@@ -239,7 +239,7 @@ def _on(v: Value, leaves: Mapping[Value, Value]) -> list[Value]:
 
 
 def backend_is_wrong(s: Sample, backend: str) -> Difference | str | None:
-    """How a lowered function differs natively from its reference."""
+    """Difference of a lowered function, run natively, from its reference."""
     trusted = Trusted(s.function, s.arrays)
     made: list[Native] = []
 

@@ -1,4 +1,4 @@
-"""How far apart two right ways to compute a function may be.
+"""Tolerances: how far apart two right ways to compute a function may be.
 
 A bound that is one number is wrong twice: it blames programs that cancel, and it hides errors where nothing does. Here
 the program itself says what it can promise: the reference is run again with every intermediate number moved by a few
@@ -107,14 +107,14 @@ class Trusted:
 
     @property
     def may_refuse(self) -> bool:
-        """Whether a library may find a matrix singular, or indefinite, or not converge: one that may not be finite, or
+        """True if a library may find a matrix singular, or indefinite, or not converge: one that may not be finite, or
         that rounding makes so."""
         if not self._decisions.factorized:
             self._move(MORE_RUNS)
         return self._decisions.factorized or self._refused
 
     def promised(self, k: int) -> np.ndarray:
-        """Where result ``k`` is a number that rounding does not decide."""
+        """True where result ``k`` is a number that rounding does not decide."""
         return self._bounds(k, self.want[k], RUNS)[1]
 
     def _compare(self, k: int, got: np.ndarray, want: np.ndarray) -> Difference | None:
@@ -142,7 +142,7 @@ class Trusted:
         return _first(k, wrong, got, want, allowed)
 
     def _bounds(self, k: int, want: np.ndarray, runs: int) -> tuple[np.ndarray, np.ndarray]:
-        """What rounding may change of each number, and where there is a promise."""
+        """Bound of what rounding may change of each number, and where there is a promise."""
         self._move(runs)
         have, all_runs = self.reference[k], [np.asarray(r[k]) for r in self._runs if r]
         if len(all_runs) < len(self._runs):
@@ -216,7 +216,7 @@ def _eps(d: np.dtype) -> float:
 
 
 def _floor(d: np.dtype) -> float:
-    """What gradual underflow may lose."""
+    """Bound of what gradual underflow may lose."""
     return 1024 * float(np.finfo(d).smallest_normal) if d.itemsize > 2 and d.kind in "fc" else 1e-6
 
 
@@ -228,14 +228,14 @@ def _same_kind(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _may_overflow(got: np.ndarray, want: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """Where a number became infinite of which rounding leaves nothing: what it was divided by may cancel to 0."""
+    """True where a number became infinite of which rounding leaves nothing: what it was divided by may cancel to 0."""
     if want.dtype.kind not in "fc":
         return np.zeros(want.shape, bool)
     return np.isinf(got) & (allowed > np.abs(_float(want)) + 2 * _floor(want.dtype))
 
 
 def _near(got: np.ndarray, want: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """Where numbers are equal, or finite and as near as allowed."""
+    """True where numbers are equal, or finite and as near as allowed."""
     if want.dtype.kind not in "fc":
         return np.asarray(got == want)
     with np.errstate(all="ignore"):
@@ -248,7 +248,7 @@ def _near(got: np.ndarray, want: np.ndarray, allowed: np.ndarray) -> np.ndarray:
 
 
 def allowed_between(trusted: Trusted, j: int, k: int) -> float:
-    """How far apart two results may be (numbers) that should be one number, each computed in its own way."""
+    """Tolerance between two results (numbers) that should be one number, each computed in its own way."""
     total = 0.0
     for r in (j, k):
         allowed, promised = trusted._bounds(r, trusted.reference[r], MORE_RUNS)

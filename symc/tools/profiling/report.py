@@ -1,4 +1,4 @@
-"""What ``f.profile`` returns: a row a step, a row a user line, as tables, as JSON and as a trace."""
+"""Result of ``f.profile``: a row a step, a row a user line, as tables, as JSON and as a trace."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from symc.tools.profiling.tables import Column, duration, number, table
 
 @dataclass(frozen=True)
 class Measured:
-    """What a row knows of its step beside time. All runs of it together, in a loop or not.
+    """Measures of a step beside time. All runs of it together, in a loop or not.
 
     ``read``, ``written``: bytes; ``flops``: operations on floating-point numbers; ``dtype``: of those numbers;
     ``depth``: in how many loops and branches; ``threads``: how many may compute it; ``shares``: which part of it each
@@ -132,16 +132,16 @@ class Profile(list[ProfileRow]):
 
     @property
     def limits(self) -> Limits:
-        """What this machine (or the device) can do; that of the machine is measured when it is first asked for."""
+        """Limits of this machine (or the device); those of the machine is measured when it is first asked for."""
         return self._limits or machine_limits()
 
     @property
     def seconds(self) -> float:
-        """What the steps of a call take all in all."""
+        """Time of the steps of a call, all in all."""
         return sum(r.seconds for r in self)
 
     def by_line(self) -> LineProfile:
-        """What is spent for each line of the user's. A kernel that computes several lines is divided among them, in
+        """Time spent for each line of the user's. A kernel that computes several lines is divided among them, in
         proportion to estimates of what their operations cost."""
         found: dict[tuple, list] = {}
         for r in self:

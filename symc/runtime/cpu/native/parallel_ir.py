@@ -124,7 +124,7 @@ class Parallel(Writer):
         self.b.call(self.b.inttoptr(entry, kind), [args])
 
     def write_worker(self) -> None:
-        """What a thread does."""
+        """Writes the loop of a thread."""
         b = self.b
         entry, again, sleep, nap, awake = b.block, *map(self.block, ("again", "sleep", "nap", "awake"))
         b.branch(again)
@@ -206,7 +206,7 @@ class Parallel(Writer):
         b.ret_void()
 
     def pieces(self, units: Any, grain: Any, most: Any) -> tuple[Any, Any]:
-        """How long pieces are, a multiple of the grain; how many there are. What is left over is the last one's."""
+        """Length of pieces, a multiple of the grain, and their number. What is left over is the last one's."""
         b = self.b
         grains = b.udiv(units, grain)
         each = self.rounded_up(grains, most)
