@@ -69,8 +69,8 @@ def pipeline_of(settings: Settings) -> str:
             pipeline += "".join(f",-{p}" for p in pipelines.FOR_KERNELS)
     if mode == "nan_guard":
         pipeline = f"check_assumptions,{pipeline or ''}"
-    if settings.budget is not None and "keep" in (pipeline or "").split(","):
-        pipeline = f"{pipeline},-keep"  # what is kept takes memory between calls
+    if settings.budget is not None and "cache_from_state" in (pipeline or "").split(","):
+        pipeline = f"{pipeline},-cache_from_state"  # what is kept takes memory between calls
     return pipeline or ""
 
 

@@ -19,8 +19,8 @@ from symc.grad.mincut import INFINITE, Network
 from symc.grad.residuals import is_cheap, size_in_bytes
 from symc.ir.dim import names
 from symc.ir.op import splat
+from symc.ir.ops.cached import cached
 from symc.ir.ops.index import gather
-from symc.ir.ops.kept import kept
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.shape import transpose
 from symc.ir.record import dataclass
@@ -176,7 +176,7 @@ def _pretransposed(ends: Sequence[Value]) -> list[Value]:
     for v in postorder(ends):
         operands = [done[o] for o in v.operands]
         if v.op is dot and is_state(v.operands[1]) and v.attrs["contract"] == ((1,), (1,)) and v.ndim == 2:
-            turned = kept(transpose(operands[1], perm=(1, 0)))
+            turned = cached(transpose(operands[1], perm=(1, 0)))
             done[v] = dot(operands[0], turned, contract=((1,), (0,)), batch=((), ()))
         else:
             done[v] = v if operands == list(v.operands) else rebuild(v, operands)

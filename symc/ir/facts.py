@@ -116,7 +116,7 @@ class Facts:
     * ``nonempty``: it has no value for no elements. ``indices``: the first operand that is an index.
     * ``requires(v)``: what must hold for sizes, as (margin, count), see ``symc.ir.requires``; ``fits(v)``: the sizes
       that windows need, as (size, least).
-    * ``parts``, ``at_once``, ``find_places``: ``f(v)`` is the value by other ops: for a backend that has no such
+    * ``parts``, ``lower_batched``, ``lower_argmax``: ``f(v)`` is the value by other ops: for a backend that has no such
       function, for a device, for processors with vectors; None where it should stay.
     * ``element``: how a view is computed element by element, if it must be.
     * ``batch``: one more leading axis (see ``ops.batching``). ``jvp``, ``vjp``: derivatives that the floor of
@@ -157,8 +157,8 @@ class Facts:
     requires: Callable[[Value], Sequence[tuple[Size, Size]]] | None = None
     fits: Callable[[Value], Sequence[tuple[Size, Size]]] | None = None
     parts: Callable[[Value], Value] | None = None
-    at_once: Callable[[Value], Value | None] | None = None
-    find_places: Callable[[Value], Value | None] | None = None
+    lower_batched: Callable[[Value], Value | None] | None = None
+    lower_argmax: Callable[[Value], Value | None] | None = None
     element: Callable[..., Value] | None = None
     batch: Callable[[Value, Sequence[Value], Sequence[bool], Size], Value] | None = None
     jvp: Callable[[Any, Value], Any] | None = None

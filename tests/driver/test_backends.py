@@ -35,7 +35,7 @@ SAMPLE = int(os.environ.get("SYMC_BACKEND_SAMPLE", "64"))
 #: NumPy needs no compiler.
 SHARES = {"numba": SAMPLE, "numpy": max(1, SAMPLE // 16)}
 BACKENDS = ("llvm", *SHARES)
-OPS = [op for op in SAMPLED if op.name != "kept"]  # it parts a program by its states
+OPS = [op for op in SAMPLED if op.name != "cached"]  # it parts a program by its states
 
 
 def chosen(op: Op, share: int) -> list[tuple[list[np.ndarray], dict]]:

@@ -5,6 +5,7 @@ from symc.ir.ops import (
     arithmetic,
     assume,
     bessel,
+    cached,
     call,
     cast,
     collective,
@@ -21,7 +22,6 @@ from symc.ir.ops import (
     hypergeometric,
     implicit,
     index,
-    kept,
     kernel,
     leaf,
     linalg,
@@ -50,12 +50,12 @@ from symc.ir.ops import (
 FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, softmax, linalg,
             gemm, windows, conv, pool, factor, solve, determinant, spectral, matrix_functions, fourier, index,
             sort, search, places, random, special, bessel, hypergeometric,
-            control, call, remat, kept, implicit, effect, collective, assume, kernel, sparse, put, loop)
+            control, call, remat, cached, implicit, effect, collective, assume, kernel, sparse, put, loop)
 
 seal()
 
-__all__ = ["FAMILIES", "arithmetic", "assume", "bessel", "call", "cast", "collective", "compare", "control", "conv",
-           "cumulative", "determinant", "effect", "factor", "fourier", "gemm", "grad_control",
-           "hypergeometric", "implicit", "index", "kept", "kernel", "leaf", "linalg", "logic", "loop",
-           "math", "matrix_functions", "places", "pool", "put", "random", "reduce", "remat", "search",
-           "shape", "softmax", "solve", "sort", "sparse", "special", "spectral", "windows"]
+__all__ = ["FAMILIES", "arithmetic", "assume", "bessel", "cached", "call", "cast", "collective", "compare", "control",
+           "conv", "cumulative", "determinant", "effect", "factor", "fourier", "gemm", "grad_control", "hypergeometric",
+           "implicit", "index", "kernel", "leaf", "linalg", "logic", "loop", "math", "matrix_functions", "places",
+           "pool", "put", "random", "reduce", "remat", "search", "shape", "softmax", "solve", "sort", "sparse",
+           "special", "spectral", "windows"]

@@ -241,7 +241,7 @@ def _in_single(v: Value) -> Value:
 # --- all samples at once ----------------------------------------------------------------------------------------------
 
 
-def _at_once(plain: Callable[..., Value]) -> Callable[[Value], Value]:
+def _lower_batched(plain: Callable[..., Value]) -> Callable[[Value], Value]:
     """One product (or, of a filter for each channel, one sum) for all samples."""
 
     def whole(v: Value) -> Value:
@@ -376,8 +376,8 @@ conv: Op = register(Op(
                  lambda g, v: conv_filter(v.operands[0], g, **_window(v.operands[1]), **_steps(v)))),
     Decompose(_each_sample(_plain_conv)), frozenset({"contraction"}), _samples(lambda x, w, g: ((x, w), {})),
     "For each sample and filter w, the sum of products with every window of x.",
-    Facts(kinds="f", at_once=_at_once(_plain_conv), batch=_batch(_plain_conv, merge=True), fits=lambda v: fits(
-        v, v.operands[0].shape[2:], v.operands[1].shape[2:])),
+    Facts(kinds="f", lower_batched=_lower_batched(_plain_conv), batch=_batch(_plain_conv, merge=True),
+          fits=lambda v: fits(v, v.operands[0].shape[2:], v.operands[1].shape[2:])),
     defaults=STEPS,
 ))  # fmt: skip
 
@@ -388,7 +388,7 @@ conv_input: Op = register(Op(
     Decompose(_each_sample(_plain_input)), frozenset({"contraction"}),
     _samples(lambda x, w, g: ((g, w), {"size": x.shape[2:]})),
     "The transpose of `conv` by its first operand, which has sizes `size`: a transposed convolution.",
-    Facts(kinds="f", at_once=_at_once(_plain_input), batch=_batch(_plain_input, merge=True)),
+    Facts(kinds="f", lower_batched=_lower_batched(_plain_input), batch=_batch(_plain_input, merge=True)),
     defaults=STEPS,
 ))  # fmt: skip
 
@@ -399,7 +399,7 @@ conv_filter: Op = register(Op(
     Decompose(_one_by_one), frozenset({"contraction"}),
     _samples(lambda x, w, g: ((x, g), {"window": w.shape[2:]})),
     "The transpose of `conv` by its second operand, which has the sizes `window`: x with a cotangent of the result.",
-    Facts(kinds="f", at_once=_at_once(_plain_filter), batch=_batch(_plain_filter, merge=False)),
+    Facts(kinds="f", lower_batched=_lower_batched(_plain_filter), batch=_batch(_plain_filter, merge=False)),
     defaults=STEPS,
 ))  # fmt: skip
 

@@ -207,7 +207,7 @@ argmax = reduction("argmax", "biuf", np.argmax, Fold("argmax"), result=lambda d:
 argmin = reduction("argmin", "biuf", np.argmin, Fold("argmin"), result=lambda d: DTYPES["i64"], nonempty=True,
                    traits=("positions",), single=True,
                    doc="Where the least element along the one axis in `axes` is, as i64: the first of equals.")
-argmax.facts.find_places, argmin.facts.find_places = _by_value(max_), _by_value(min_)
+argmax.facts.lower_argmax, argmin.facts.lower_argmax = _by_value(max_), _by_value(min_)
 sup = reduction("sup", "f", lambda x, axis: np.max(x, axis=axis, initial=-np.inf), Fold("maximum"), _EXTREME,
                 traits=("selects",), doc="The greatest element over `axes`, and -inf if there is none.",
                 facts=Facts(rounding="zeros"))

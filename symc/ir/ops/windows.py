@@ -204,7 +204,7 @@ add_windows = register(Op(
     "add_windows", _add_infer, _add_reference, Linear(_add_transpose),
     Update(lambda v, index, at: _places(v, index), lambda v: "add"), samples=_add_samples,
     doc="The first operand with the windows in the second added where `windows` reads them.",
-    facts=Facts(batch=_add_batch, at_once=_as_sum, requires=_required, fits=last_fit),
+    facts=Facts(batch=_add_batch, lower_batched=_as_sum, requires=_required, fits=last_fit),
 ))  # fmt: skip
 
 __all__ = ["add_windows", "check_steps", "count", "counts", "fits", "last_fit", "slices", "span", "windows"]

@@ -95,7 +95,7 @@ def graph_pass(name: str, bodies: bool = False) -> Callable[[FunctionPass], Func
     return declare
 
 
-def late(path: str) -> Callable[..., Any]:
+def lazy(path: str) -> Callable[..., Any]:
     """A function of a module of the optimizer, by name: the module is imported when it is called."""
     module, name = path.rsplit(".", 1)
     return lambda *given: getattr(import_module(f"symc.opt.{module}"), name)(*given)
@@ -116,7 +116,7 @@ FORM = ("canonicalize", "shapes", "sinking", "slices", "reads", "concats")
 
 #: What is stabilized before it is differentiated, too.
 STABLE = ("assumptions", "exponentials", "logs", "logsumexp", "quotients", "softmax", "error_function", "hyperbolic",
-          "there_and_back", "lengths", "moments", "inverses", "differences", "series")
+          "inverse_functions", "lengths", "moments", "inverses", "differences", "series")
 
 for _name, _families, _doc in (
     (
@@ -140,7 +140,7 @@ for _name, _families, _doc in (
     ("check_assumptions", ("checking",), "What is assumed is checked when the program runs."),
     ("forget_assumptions", ("forget",), "What is assumed is believed no more."),
     ("decompose", ("decompose",), "Named ops become their parts."),
-    ("place", ("placing",), "Movements that met nothing are done before the work, where they are an index."),
+    ("hoist_movements", ("movement_hoisting",), "Movements that met nothing come before the work, as an index."),
     ("strip_debug", ("debug",), "Nothing is printed, checked or stopped at."),
 ):
     register_pass(Pass(_name, _doc, _families, undone_by=("stabilize",) if _name == "decompose" else ()))

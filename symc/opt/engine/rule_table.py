@@ -33,7 +33,7 @@ SIZES = {
     'rules.lookups': 12656,
     'rules.moments': 9346,
     'rules.packing': 2124,
-    'rules.placing': 4674,
+    'rules.movement_hoisting': 4679,
     'rules.pooling': 2472,
     'rules.powers': 4469,
     'rules.differences': 11465,
@@ -47,11 +47,11 @@ SIZES = {
     'rules.softmax': 8938,
     'rules.writes': 12575,
     'rules.sparse': 8328,
-    'rules.there_and_back': 1857,
+    'rules.inverse_functions': 1860,
     'engine.rule': 8604,
     'engine.declare': 12152,
     'engine.pattern': 17530,
-    'engine.listed': 5661,
+    'engine.listed': 5674,
 }
 RULES: tuple = (
     ('symc.opt.canonicalize', (
@@ -420,9 +420,9 @@ RULES: tuple = (
     ('symc.opt.rules.packing', (
         ('reshape_of_part', 'shapes', True, ('reshape',), ('slice',), 1, 'biufc', (), (), False, False, False, ()),
     )),
-    ('symc.opt.rules.placing', (
-        ('transposed_before_work', 'placing', False, ('transpose',), (), 1, 'biufc', (), (), True, False, False, ()),
-        ('reshaped_before_work', 'placing', True, ('reshape',), (), 1, 'biufc', (), (), True, False, False, ()),
+    ('symc.opt.rules.movement_hoisting', (
+        ('transposed_before_work', 'movement_hoisting', False, ('transpose',), (), 1, 'biufc', (), (), True, False, False, ()),
+        ('reshaped_before_work', 'movement_hoisting', True, ('reshape',), (), 1, 'biufc', (), (), True, False, False, ()),
     )),
     ('symc.opt.rules.pooling', (
         ('max_pool_of_rising', 'sinking', False, ('max_pool',), (), 1, 'f', (), (), True, False, False, ()),
@@ -558,14 +558,14 @@ RULES: tuple = (
         ('pad_of_filler', 'sparse', True, ('pad',), ('#',), 1, 'biufc', (), (), False, False, False, ()),
         ('sum_of_padded', 'sparse', False, ('sum',), ('pad',), 1, 'biufc', (), (), False, False, False, ()),
     )),
-    ('symc.opt.rules.there_and_back', (
-        ('asinh_of_sinh', 'there_and_back', False, ('asinh',), ('sinh',), 2, 'f', (), (), False, True, True, ('asinh', 'sinh')),
-        ('acosh_of_cosh', 'there_and_back', False, ('acosh',), ('cosh',), 2, 'f', (), (), False, True, True, ('acosh', 'cosh')),
-        ('atanh_of_tanh', 'there_and_back', False, ('atanh',), ('tanh',), 2, 'f', (), (), False, True, True, ('atanh', 'tanh')),
-        ('sinh_of_asinh', 'there_and_back', False, ('sinh',), ('asinh',), 2, 'f', (), (), False, True, True, ('asinh', 'sinh')),
-        ('cosh_of_acosh', 'there_and_back', False, ('cosh',), ('acosh',), 2, 'f', (), (), False, True, True, ('acosh', 'cosh')),
-        ('tanh_of_atanh', 'there_and_back', False, ('tanh',), ('atanh',), 2, 'f', (), (), False, True, True, ('atanh', 'tanh')),
-        ('sin_of_asin', 'there_and_back', False, ('sin',), ('asin',), 2, 'f', (), (), False, True, True, ('asin', 'sin')),
-        ('cos_of_acos', 'there_and_back', False, ('cos',), ('acos',), 2, 'f', (), (), False, True, True, ('acos', 'cos')),
+    ('symc.opt.rules.inverse_functions', (
+        ('asinh_of_sinh', 'inverse_functions', False, ('asinh',), ('sinh',), 2, 'f', (), (), False, True, True, ('asinh', 'sinh')),
+        ('acosh_of_cosh', 'inverse_functions', False, ('acosh',), ('cosh',), 2, 'f', (), (), False, True, True, ('acosh', 'cosh')),
+        ('atanh_of_tanh', 'inverse_functions', False, ('atanh',), ('tanh',), 2, 'f', (), (), False, True, True, ('atanh', 'tanh')),
+        ('sinh_of_asinh', 'inverse_functions', False, ('sinh',), ('asinh',), 2, 'f', (), (), False, True, True, ('asinh', 'sinh')),
+        ('cosh_of_acosh', 'inverse_functions', False, ('cosh',), ('acosh',), 2, 'f', (), (), False, True, True, ('acosh', 'cosh')),
+        ('tanh_of_atanh', 'inverse_functions', False, ('tanh',), ('atanh',), 2, 'f', (), (), False, True, True, ('atanh', 'tanh')),
+        ('sin_of_asin', 'inverse_functions', False, ('sin',), ('asin',), 2, 'f', (), (), False, True, True, ('asin', 'sin')),
+        ('cos_of_acos', 'inverse_functions', False, ('cos',), ('acos',), 2, 'f', (), (), False, True, True, ('acos', 'cos')),
     )),
 )

@@ -126,7 +126,7 @@ def _apart(first: Value, second: Value, shared: Value) -> str:
     return what + "putting the other operands side by side would cost more than it saves"
 
 
-def of_read_once(before: Function, after: Function) -> Iterator[Reason]:
+def of_fuse_matvec(before: Function, after: Function) -> Iterator[Reason]:
     """Reasons why a product of a matrix and a vector stays a call of the library."""
     from symc.opt.matmul.matrix_vector import as_product, pairs
 

@@ -28,7 +28,7 @@ NOT_AIMED = frozenset({"decompose", "debug", "remat"})
 STRUCTURE = frozenset({
     "constant", "input", "param", "get", "fused", "generate", "fold", "load", "put", "put_running", "insert", "abreast",
     "put_abreast", "insert_place", "bisect", "loop", "pack", "scan", "while", "cond", "checkpoint", "root", "call",
-    "breakpoint", "print", "assert", "bounded", "after", "again", "below", "gemm", "kept",
+    "breakpoint", "print", "assert", "bounded", "after", "again", "below", "gemm", "cached",
 })  # fmt: skip
 #: The most samples of an op that are tried, and the most elements of one.
 MOST_SAMPLES, MOST_ELEMENTS = 400, 400

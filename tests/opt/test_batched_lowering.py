@@ -1,4 +1,4 @@
-"""The pass at_once: convolutions and exponentials as products, windows that are added as sums: the same as the ops."""
+"""The pass lower_batched: convolutions and exponentials as products, windows added as sums: the same as the ops."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def test_it_says_what_the_op_says(op):
     for operands, attrs in op.samples():
         leaves = [fresh_input(TensorType(a.dtype, a.shape)) for a in operands]
         v = op(*leaves, **attrs)
-        whole = op.facts.at_once(v)
+        whole = op.facts.lower_batched(v)
         assert whole.type is v.type
         assert not any(x.regions or x.op is op for x in postorder([whole]))
         found, wanted = run_values([whole, v], dict(zip(leaves, operands)), {})
@@ -41,9 +41,9 @@ def test_a_device_gets_products_and_no_loops():
 
 def test_the_pipeline_of_a_device():
     ours, theirs = ON_CUDA.split(","), DEFAULT.split(",")
-    assert [p for p in ours if p != "at_once"] == [p for p in theirs if p not in ("read_once", "find_places")]
+    assert [p for p in ours if p != "lower_batched"] == [p for p in theirs if p not in ("fuse_matvec", "lower_argmax")]
     at = ours.index("decompose")
-    assert ours[at - 1] == ours[at + 1] == "at_once" and ours.count("at_once") == 2
+    assert ours[at - 1] == ours[at + 1] == "lower_batched" and ours.count("lower_batched") == 2
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
@@ -54,6 +54,6 @@ def test_exponentials_of_matrices_are_products(dtype):
     for a, ulps in ((turned, 8000), (rng.normal(size=(2, 3, 3)), 50), (np.zeros((2, 2)), 0), (np.ones((0, 0)), 0)):
         a = a.astype(dtype)
         leaf = fresh_input(TensorType(a.dtype, a.shape))
-        (got,) = run_values([expm.facts.at_once(expm(leaf))], {leaf: a}, {}, check=True)
+        (got,) = run_values([expm.facts.lower_batched(expm(leaf))], {leaf: a}, {}, check=True)
         scale = np.linalg.norm(expm.reference(a)) if a.size else 1
         np.testing.assert_allclose(got, expm.reference(a), rtol=0, atol=ulps * np.finfo(dtype).eps * scale)

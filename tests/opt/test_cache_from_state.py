@@ -44,7 +44,7 @@ def test_weights_are_put_side_by_side_once():
         check(f, w, rows)
     assert computed(f) == 1
     assert f.calls == {"gemm": 1}
-    assert "kept" in f.dump() and "plan @project_kept" in f.plan
+    assert "cached" in f.dump() and "plan @project_prologue" in f.plan
     assert "abreast" in f.source or "concat" in f.source
     assert f.profile(np.ones((2, 6))) is not None
 
@@ -178,13 +178,13 @@ def test_training_keeps_nothing():
     x = sc.input("x", "float64", (50, 6))
     loss = sc.sum(sc.tanh(x @ w[0]) * sc.tanh(x @ w[1]))
     f = sc.compile(loss, [x], updates={m: m - 0.1 * sc.grad(loss, m) for m in w})
-    assert "kept" not in f.dump()
+    assert "cached" not in f.dump()
 
 
 def test_sizes_of_states():
     w = [sc.shared(RNG.normal(size=(6, 8)), f"w{k}", shape=("m", 8)) for k in range(2)]
     x = sc.input("x", "float64", ("n", "m"))
-    f = sc.compile([sc.tanh(x @ m) for m in w], [x], pipeline="pack,keep,fuse")
+    f = sc.compile([sc.tanh(x @ m) for m in w], [x], pipeline="pack,cache_from_state,fuse")
     for m in (6, 4, 9, 6):
         for s in w:
             s.set_value(RNG.normal(size=(m, 8)))
@@ -207,7 +207,7 @@ def test_with_a_budget_nothing_is_kept():
     w = weights()
     x = sc.input("x", "float64", (4, 6))
     f = sc.compile([sc.tanh(x @ m) for m in w], [x], max_bytes="1MB")
-    assert "kept" not in f.dump()
+    assert "cached" not in f.dump()
     check(f, w, 4)
 
 
@@ -216,7 +216,7 @@ def test_factors_and_solutions_of_states_are_kept():
     a = sc.shared(RNG.normal(size=(6, 6)) + 6 * np.eye(6), "a")
     x = sc.input("x", "float64", (6,))
     f = sc.compile(sc.linalg.inv(a) @ x + a @ (a @ sc.asarray(np.ones(6))), [x])
-    assert "kept" in f.dump()
+    assert "cached" in f.dump()
     for _ in range(2):
         data = RNG.normal(size=6)
         m = a.get_value()

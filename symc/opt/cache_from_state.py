@@ -1,10 +1,10 @@
-"""keep: what depends on unchanged states alone is computed once, and kept until one of them changes.
+"""cache_from_state: what depends on unchanged states alone is computed once, and cached until one of them changes.
 
 Weights that `pack` puts side by side, or that a loop reads transposed, are the same in every call of a program that
-does not train them. What is kept is marked (``kept``); code generation makes a program of its own of it.
+does not train them. What is cached is marked so (``cached``); code generation makes a program of its own of it.
 
-Kept is what a library routine, a loop or a branch reads, and what such a routine made: for kernels it costs about as
-much to read what is kept as to compute it again. A program that updates a state computes what is made of it in every
+Cached is what a library routine, a loop or a branch reads, and what such a routine made: for kernels it costs about as
+much to read what is cached as to compute it again. A program that updates a state computes what is made of it in every
 call: the next call would have to compute it again.
 """
 
@@ -16,8 +16,8 @@ from symc.grad.residuals import size_in_bytes
 from symc.ir.dim import Dim, names
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE
+from symc.ir.ops.cached import cached
 from symc.ir.ops.effect import has_effect
-from symc.ir.ops.kept import kept
 from symc.ir.traverse import replace
 from symc.ir.types import TensorType
 from symc.ir.value import Value
@@ -25,7 +25,7 @@ from symc.opt.engine.provenance import Provenance
 from symc.opt.fusion.kernel_ops import is_free, is_kernel_op, needs_memory
 from symc.opt.loops.edit import may_fail
 
-#: A program keeps at most so many bytes.
+#: A program caches at most so many bytes.
 MOST_BYTES = 1 << 28
 
 
@@ -35,8 +35,8 @@ def unchanged_states(f: Function) -> list[Value]:
             if i.role == "state" and k not in f.updates]
 
 
-def keep(provenance: Provenance, f: Function) -> Function:
-    """``f``, in which what is worth keeping between calls is marked."""
+def cache_from_state(provenance: Provenance, f: Function) -> Function:
+    """``f``, in which what is worth caching between calls is marked."""
     states = unchanged_states(f)
     if not states:
         return f
@@ -50,7 +50,7 @@ def keep(provenance: Provenance, f: Function) -> Function:
     if not chosen:
         return f
     hints = dict(f.hints)
-    mapping = {v: kept(v) for v in chosen}
+    mapping = {v: cached(v) for v in chosen}
 
     def carry(old: Value, new: Value) -> None:
         if old in hints:
@@ -58,7 +58,7 @@ def keep(provenance: Provenance, f: Function) -> Function:
 
     for v, k in mapping.items():
         carry(v, k)
-        provenance.fired("keep", "keep", v, k, f.hints.get(v, NOWHERE))
+        provenance.fired("cache_from_state", "cache_from_state", v, k, f.hints.get(v, NOWHERE))
     return f.with_results(replace(f.body.results, mapping, carry), hints)
 
 

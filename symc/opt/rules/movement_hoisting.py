@@ -1,4 +1,4 @@
-"""Placing: what moves finished values moves them before the work, because a kernel reads in any order at no cost.
+"""Movement hoisting: what moves finished values moves them before the work, as a kernel reads in any order at no cost.
 
 Everywhere else movements sink below the work, so that they meet their inverses. What has met none by the end is written
 out by a kernel of its own, if it stands behind the work; before it, it is an index. So this runs once, after all that

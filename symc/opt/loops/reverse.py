@@ -1,7 +1,7 @@
-"""turn: a loop over rows in reversed order goes the other way instead.
+"""reverse_loops: a loop over rows in reversed order goes the other way instead.
 
 ``scan(f, h, x[::-1])`` whose stacked results are reversed again is a scan of ``x`` in the other direction: nothing is
-copied. A loop is turned where that leaves fewer reversals than there were.
+copied. A loop is reversed where that leaves fewer reversals than there were.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from symc.opt.loops.edit import Edit, Results
 from symc.opt.loops.form import Loop
 
 
-def turn(provenance: Provenance, f: Function) -> Function:
+def reverse_loops(provenance: Provenance, f: Function) -> Function:
     """``f`` with loops that go in the direction that needs fewer reversals."""
-    edit = Edit(f, provenance, "turn")
+    edit = Edit(f, provenance, "reverse_loops")
     uses = users(edit.values)
     results = set(f.body.results)
 
@@ -33,12 +33,12 @@ def turn(provenance: Provenance, f: Function) -> Function:
         if 2 * (sum(again) + sum(reversed_rows)) <= len(stacks) + len(reversed_rows):
             return None
         for r in loop.rows:
-            r.operand = turned(r.operand)
+            r.operand = flipped_rows(r.operand)
         loop.reverse = not loop.reverse
         made, out = loop.build()
         assert made is not None
         edit.record(new, made)
-        return {k: turned(v) if k in loop.stacks else v for k, v in out.items()}
+        return {k: flipped_rows(v) if k in loop.stacks else v for k, v in out.items()}
 
     return edit.run(visit)
 
@@ -48,6 +48,6 @@ def is_flip(v: Value) -> bool:
     return v.op is slice_ and v is flip(v.operands[0], (0,))
 
 
-def turned(v: Value) -> Value:
+def flipped_rows(v: Value) -> Value:
     """``v`` with its rows in reversed order."""
     return v.operands[0] if is_flip(v) else flip(v, (0,))

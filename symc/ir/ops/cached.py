@@ -1,7 +1,7 @@
-"""Values that are computed once and kept between calls, while no state that they are made of changes.
+"""Values that are computed once and cached between calls, while no state that they are made of changes.
 
-``kept`` says where: its operand depends on constants and on states that the program does not update. As a value it is
-its operand. A program that keeps nothing (the reference, for example) computes it in every call, to the same result.
+``cached`` says where: its operand depends on constants and on states that the program does not update. As a value it is
+its operand. A program that caches nothing (the reference, for example) computes it in every call, to the same result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from symc.ir.types import TensorType, TupleType, Type
 
 def _infer(x: Type) -> TensorType:
     if isinstance(x, TupleType):
-        raise InternalError("kept takes an array")
+        raise InternalError("cached takes an array")
     return x  # type: ignore[return-value]
 
 
@@ -29,14 +29,14 @@ def _samples() -> Iterator[tuple[tuple, dict]]:
     yield (np.array(0.5),), {}
 
 
-kept = register(Op(
-    "kept",
+cached = register(Op(
+    "cached",
     _infer,
     lambda x: np.array(x),
     Linear(lambda g, v: (g,)),
     View(),
     frozenset({"barrier"}),
     _samples,
-    "The operand, which states alone decide that the program does not change: computed once and kept between calls.",
+    "The operand, which states alone decide that the program does not change: computed once and cached between calls.",
     Facts(batch=lambda v, operands, flags, n: v.op(spread(operands[0], flags[0], n))),
 ))  # fmt: skip

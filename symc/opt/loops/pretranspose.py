@@ -1,4 +1,4 @@
-"""lay_out: a matrix that every step of a loop multiplies with is laid out once, as the product reads it fastest.
+"""pretranspose: a matrix that every step of a loop multiplies with is laid out once, as the product reads it fastest.
 
 ``h @ W.T`` in every step (the gradient of ``h @ W``) packs a transposed operand again and again; BLAS does a product
 of this size twice as fast where rows are read as rows. One transpose before the loop costs less than one step.
@@ -21,9 +21,9 @@ from symc.opt.loops.edit import Edit, Results, depends, runs
 from symc.opt.loops.form import Loop
 
 
-def lay_out(provenance: Provenance, f: Function) -> Function:
+def pretranspose(provenance: Provenance, f: Function) -> Function:
     """``f`` with captured matrices transposed outside of the loops that read them across their rows."""
-    edit = Edit(f, provenance, "lay_out")
+    edit = Edit(f, provenance, "pretranspose")
 
     def visit(old: Value, new: Value) -> Results | None:
         if new.op is cond or new.attrs.get("length") == 1:

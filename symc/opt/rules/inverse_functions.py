@@ -1,4 +1,4 @@
-"""There and back: a function of its inverse is its argument, where the inverse is defined everywhere on the way.
+"""Inverse functions: a function of its inverse is its argument, where the inverse is defined everywhere on the way.
 
 What overflows or rounds in between is gone with it. Where only one branch of the inverse is taken (``acos`` of a
 cosine), the argument is another one, and nothing is rewritten. Logarithms and exponentials are in ``logs``.
