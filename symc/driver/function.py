@@ -1,7 +1,7 @@
 """Compiled functions: arguments in, arrays out, state replaced after success.
 
 A function holds what it was compiled to, and hands everything that is asked of it to where that is done:
-``symc.driver.calling`` calls, ``symc.tools.inspection`` and the packages it names show.
+``symc.driver.call_path`` calls, ``symc.tools.inspection`` and the packages it names show.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from symc.driver.backend import Runner
 from symc.driver.build import Built
-from symc.driver.calling import CALL_SIGNATURE
+from symc.driver.call_path import CALL_SIGNATURE
 from symc.driver.compilation import Compilation
 from symc.errors import InputError, did_you_mean
 from symc.ir.text import print_function
@@ -37,7 +37,7 @@ def _inspection() -> Any:
 class CompiledFunction:
     """A compiled function. Call it by position or by name; ``out=`` takes buffers in the nest of the outputs."""
 
-    #: What a call calls, found here by the interpreter itself: at first ``Calling.call``, later perhaps native code.
+    #: What a call calls, found here by the interpreter itself: at first ``CallPath.call``, later perhaps native code.
     __slots__ = ("__call__", "__dict__", "__weakref__")
 
     def __init__(self, built: Built, compilation: Compilation, program: Runner, options: Mapping[str, Any]):
@@ -51,8 +51,8 @@ class CompiledFunction:
 
     def _bind_cells(self, cells: Sequence[Cell]) -> None:
         self._cells = tuple(cells)
-        self._calling = self._calls(self._built, self._compilation, self._program, self._signature, cells)
-        self.__call__: Callable[..., Any] = self._calling.call
+        self._call_path = self._calls(self._built, self._compilation, self._program, self._signature, cells)
+        self.__call__: Callable[..., Any] = self._call_path.call
         self.__signature__ = CALL_SIGNATURE
         me = weakref.ref(self)
 
@@ -61,7 +61,7 @@ class CompiledFunction:
             if f is not None:
                 f.__call__ = entry
 
-        self._calling.install = install
+        self._call_path.install = install
 
     # --- what it is ---------------------------------------------------------------------------------------------------
 

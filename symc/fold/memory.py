@@ -97,7 +97,7 @@ class Memory:
         for array, base in zip(held, self._cells.values()):
             self._bases[base] = id(array)
         for function, bases in self.hidden.items():
-            calling = function._calling
+            calling = function._call_path
             states = [c.array for c in calling._cells]
             made = calling.prologue.arrays([None] * (len(calling._built.function.inputs) - len(states)) + states, None)
             held += made

@@ -140,7 +140,7 @@ class Update:
 
 
 @dataclass(frozen=True)
-class Abreast:
+class PackedConcat:
     """Operands of one type side by side along attribute ``axis``: element i of each goes to a place of its own."""
 
 
@@ -171,7 +171,7 @@ class Control:
     """Control flow: one step of a plan that has a plan of its own for every region."""
 
 
-Lowering = Element | Fold | View | Extern | Decompose | Update | Abreast | Running | Sorting | Control
+Lowering = Element | Fold | View | Extern | Decompose | Update | PackedConcat | Running | Sorting | Control
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from symc.grad import jvp as jvp_values
 from symc.grad import vjp as vjp_values
 from symc.grad.one_op import zeros
 from symc.ir import location
+from symc.ir.closure_scope import instead_of, takes_effect
 from symc.ir.dim import known_different
 from symc.ir.op import splat
 from symc.ir.ops import grad_control
@@ -26,7 +27,6 @@ from symc.ir.ops.shape import ensure_shape
 from symc.ir.traverse import postorder, rebuild, replace
 from symc.ir.types import is_inexact
 from symc.ir.value import Value, first_line, fresh_input
-from symc.ir.world import instead_of, takes_effect
 from symc.opt import stabilize_values
 from symc.tensors import pytree as nest
 from symc.tensors.convert import as_tensor, convert

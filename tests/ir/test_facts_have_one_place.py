@@ -42,7 +42,7 @@ LEFT = {
     "testing/rule_forms.py": (1, "what comes near an equation, and is another"),
     "testing/rule_uses.py": (3, "how users write ops that have no function of their name"),
     "tools/debugging/counts.py": (1, "leaves"),
-    "tools/debugging/guilt.py": (1, "leaves"),
+    "tools/debugging/blame.py": (1, "leaves"),
     "tools/debugging/perturb.py": (1, "movements that keep all elements"),
     "tools/debugging/sample.py": (1, "leaves"),
     "tools/draw.py": (1, "leaves"),

@@ -20,8 +20,8 @@ def test_left_sides_of_sizes_0_and_1(name: str) -> None:
     """With other movements around them, strictly: what a rule raises is raised, and what it makes is verified."""
     for seed in range(2):
         p = make(f"moved:{seed}:{name}")
-        guilt = run("passes", Trial(p.function, p.data, seconds=1.0))
-        assert guilt is None, f"{p.name}: {guilt}\n{p.function}"
+        blame = run("passes", Trial(p.function, p.data, seconds=1.0))
+        assert blame is None, f"{p.name}: {blame}\n{p.function}"
 
 
 def test_a_reshape_that_fails_without_elements_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,8 @@ from symc.codegen.kernel.scalarize import Loops
 from symc.codegen.kernel.user_functions import is_users
 from symc.codegen.plan.costs import FUNCTION, LIBRARY
 from symc.ir.dim import Size, ceildiv, floordiv, maximum, product
-from symc.ir.ops.put import insert, insert_place, put, put_running
 from symc.ir.ops.reduce import gives_place
+from symc.ir.ops.store import insert, insert_place, store, store_running
 from symc.ir.traverse import postorder
 from symc.ir.value import Region, Value
 
@@ -115,7 +115,7 @@ def _sums(loops: Loops) -> tuple[Size, ...] | None:
     if len(shapes) != 1:
         return None
     (shape,) = shapes
-    if any(v.op in (put, put_running, insert, insert_place) for n in nests for v in _every(n.regions[0])):
+    if any(v.op in (store, store_running, insert, insert_place) for n in nests for v in _every(n.regions[0])):
         return None
     places = any(gives_place(k) for v in nests for k in v.attrs.get("kinds", ()))
     return None if places or not shape else shape
@@ -123,9 +123,9 @@ def _sums(loops: Loops) -> tuple[Size, ...] | None:
 
 def _apart(v: Value) -> bool:
     """True if what an op writes depends on nothing that another step of the outermost loop writes."""
-    if v.op in (put_running, insert, insert_place):
+    if v.op in (store_running, insert, insert_place):
         return v.attrs["axis"] != 0
-    return v.op is not put and not is_users(v.op.name)  # a user's function may know no threads
+    return v.op is not store and not is_users(v.op.name)  # a user's function may know no threads
 
 
 def _every(region: Region) -> Iterator[Value]:

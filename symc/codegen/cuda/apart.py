@@ -14,7 +14,7 @@ from symc.codegen.kernel.scalarize import Loops
 from symc.codegen.kernel.split import cut
 from symc.codegen.kernel.user_functions import is_users
 from symc.ir.dim import Size
-from symc.ir.ops.put import insert, insert_place, put, put_running
+from symc.ir.ops.store import insert, insert_place, store, store_running
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Region, Value
 
@@ -53,9 +53,9 @@ def _steps(extent: Size) -> float:
 
 def _is_apart(r: Value, axis: int, axes: Mapping[Value, int]) -> bool:
     """True if a result is written, along an axis, where no other step writes."""
-    if r.op in (put_running, insert, insert_place):
+    if r.op in (store_running, insert, insert_place):
         return r.attrs["axis"] != axis
-    return r.op is not put or any(axes.get(place) == axis for place in r.operands[1:])
+    return r.op is not store or any(axes.get(place) == axis for place in r.operands[1:])
 
 
 def _calls_users(region: Region) -> bool:

@@ -44,7 +44,7 @@ def flat(kernel: Kernel) -> Flat | None:
     inside = postorder(nests[0].regions[0].results)
     if sorted(k for _, k in found) != list(range(len(nests[0].regions[0].results))):
         return None
-    if any(v is not nests[0] for v, _ in found) or any(v.regions or v.op.name.startswith(("put", "insert"))
+    if any(v is not nests[0] for v, _ in found) or any(v.regions or v.op.name.startswith(("store", "insert"))
                                                       for v in inside):
         return None
     return Flat(kernel, nests[0], [k for _, k in found])

@@ -129,10 +129,10 @@ def _out(r: Value, levels: int) -> Out | None:
         r = v.regions[0].results[k]
     v, k = projection(r)
     if v.op.name != "generate":
-        return Out(r) if not r.ndim and not r.op.name.startswith(("put", "insert")) else None
+        return Out(r) if not r.ndim and not r.op.name.startswith(("store", "insert")) else None
     made = v.regions[0].results[k]
-    if not made.op.name.startswith(("put", "insert")):
+    if not made.op.name.startswith(("store", "insert")):
         return Out(v, k)
     index = list(region_params(v.regions[0])[: len(v.attrs["shape"])])
-    down = made.op.name == "put" and list(made.operands[1:]) == index and made.attrs["shape"] == v.attrs["shape"]
+    down = made.op.name == "store" and list(made.operands[1:]) == index and made.attrs["shape"] == v.attrs["shape"]
     return Out(v, k, made.attrs["kind"]) if down else None

@@ -14,7 +14,7 @@ from symc.ir.value import Value
 
 
 @dataclass(frozen=True)
-class Put:
+class Store:
     """``value``: the op, in the innermost region; ``result``: what it changes, and its shape."""
 
     value: Value
@@ -33,7 +33,7 @@ class Nest:
 
     levels: tuple[Value, ...]
     space: tuple[Size, ...]
-    puts: tuple[Put, ...]
+    stores: tuple[Store, ...]
     elements: dict[int, Value]
     apart: frozenset[int]
     rows: int
@@ -63,12 +63,12 @@ def nest_of(kernel: Kernel) -> Nest | None:
     if found is None:
         return None
     levels, space, finals, forms = found
-    puts = [Put(r, k, r.attrs["kind"], r.attrs["shape"]) for k, r in enumerate(finals) if r.op.name == "put"]
-    elements = {k: r for k, r in enumerate(finals) if r.op.name != "put"}
-    ends = any(r.op.name.startswith(("put", "insert")) for r in elements.values())
-    if ends or not puts or {p.result for p in puts} != set(kernel.loops.starts):
+    stores = [Store(r, k, r.attrs["kind"], r.attrs["shape"]) for k, r in enumerate(finals) if r.op.name == "store"]
+    elements = {k: r for k, r in enumerate(finals) if r.op.name != "store"}
+    ends = any(r.op.name.startswith(("store", "insert")) for r in elements.values())
+    if ends or not stores or {p.result for p in stores} != set(kernel.loops.starts):
         return None
-    return _nest(levels, space, puts, elements, forms)
+    return _nest(levels, space, stores, elements, forms)
 
 
 def levels_of(kernel: Kernel) -> tuple[list[Value], tuple[Size, ...], list[Value], dict[Value, Form]] | None:
@@ -108,23 +108,24 @@ def step(w: Writer, levels: Sequence[Value], index: Sequence[str], depth: int) -
         env = enter(w, level, index[at : at + rank], env)
         at += rank
         values = postorder(level.regions[0].results)
-        w.emit([v for v in values if not v.regions and not v.op.name.startswith("put") and v.op.name != "get"], env,
+        w.emit([v for v in values if not v.regions and not v.op.name.startswith("store") and v.op.name != "get"], env,
                depth)
     return env
 
 
-def _nest(levels: list[Value], space: tuple[Size, ...], puts: list[Put], elements: dict[int, Value],
+def _nest(levels: list[Value], space: tuple[Size, ...], stores: list[Store], elements: dict[int, Value],
           forms: dict[Value, Form]) -> Nest:
-    places = [[forms.get(i, _UNIFORM) for i in p.value.operands[1:]] for p in puts]
+    places = [[forms.get(i, _UNIFORM) for i in p.value.operands[1:]] for p in stores]
     apart = frozenset.intersection(*[frozenset(f.axis for f in place if f.axis is not None) for place in places])
     tail = 0  # so many of the last axes of the place are the last indices of the loops
-    place, shape = places[0], puts[0].shape
+    place, shape = places[0], stores[0].shape
     while tail < min(len(place), len(space)) and place[-1 - tail].exact and (
             place[-1 - tail].axis == len(space) - 1 - tail and shape[-1 - tail] == space[-1 - tail]):
         tail += 1
     rows, picked = len(space) - tail, len(place) - tail
-    owned = len(puts) == 1 and rows > 0 and picked > 0 and all(a < rows for f in place[:picked] for a in f.axes)
-    return Nest(tuple(levels), space, tuple(puts), elements, apart, rows, picked, owned, tuple(f.terms for f in place))
+    owned = len(stores) == 1 and rows > 0 and picked > 0 and all(a < rows for f in place[:picked] for a in f.axes)
+    terms = tuple(f.terms for f in place)
+    return Nest(tuple(levels), space, tuple(stores), elements, apart, rows, picked, owned, terms)
 
 
 def _index(axis: int) -> Form:

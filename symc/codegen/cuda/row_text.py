@@ -211,8 +211,8 @@ class RowText:
         index = w.unravel(element, self.rows.inner, inner + 1)
         for m in members:
             env = self._elements(m, index, scope, local, inner + 1)
-            found = [r.operands[0] if r.op.name == "put" else r for r in m.regions[0].results]
-            w.emit([v for v in postorder(m.regions[0].results) if v.op.name != "put"], env, inner + 1)
+            found = [r.operands[0] if r.op.name == "store" else r for r in m.regions[0].results]
+            w.emit([v for v in postorder(m.regions[0].results) if v.op.name != "store"], env, inner + 1)
             texts = [w.expression(r, env) for r in found]
             if m in parts:
                 for a, text in zip(parts[m], texts, strict=False):

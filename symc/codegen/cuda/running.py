@@ -30,10 +30,10 @@ def running(kernel: Kernel) -> RunningSums | None:
     if found is None or kernel.loops.starts or kernel.is_complex:
         return None
     levels, space, finals, _ = found
-    sums = {k: r for k, r in enumerate(finals) if r.op.name == "put_running"}
-    rest = {k: r for k, r in enumerate(finals) if r.op.name != "put_running"}
+    sums = {k: r for k, r in enumerate(finals) if r.op.name == "store_running"}
+    rest = {k: r for k, r in enumerate(finals) if r.op.name != "store_running"}
     axes = {(r.attrs["axis"], r.attrs["shape"] == space) for r in sums.values()}
-    if len(axes) != 1 or any(r.op.name.startswith(("put", "insert")) for r in rest.values()):
+    if len(axes) != 1 or any(r.op.name.startswith(("store", "insert")) for r in rest.values()):
         return None
     ((axis, whole),) = axes
     return RunningSums(kernel, levels, space, axis, sums, rest) if whole else None

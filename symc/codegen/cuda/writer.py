@@ -229,7 +229,7 @@ class Writer:
                 self.emit_scalar(v, env, depth)
 
     def emit_scalar(self, v: Value, env: Env, depth: int) -> None:
-        if v.regions or v.op.name in ("put", "put_abreast", "put_running", "insert", "insert_place", "bisect"):
+        if v.regions or v.op.name in ("store", "store_packed", "store_running", "insert", "insert_place", "bisect"):
             raise Unsupported(f"{v.op.name} as a scalar")
         if v.op.name == "size":
             env[v] = self.is_index(self.size(v.attrs["value"]), v.attrs["value"])

@@ -14,7 +14,7 @@ from symc.codegen.plan.compare import at_least
 from symc.ir.dim import Size, maximum, minimum
 from symc.ir.op import make
 from symc.ir.ops.leaf import scalar
-from symc.ir.ops.put import is_end
+from symc.ir.ops.store import is_epilogue
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Region, Value
 
@@ -33,7 +33,7 @@ def cut(v: Value) -> list[list[Range]] | None:
     (region,) = v.regions
     shape = v.attrs["shape"]
     values = postorder(region.results)
-    if any(u.regions or is_end(u) for u in values):
+    if any(u.regions or is_epilogue(u) for u in values):
         return None
     cuts: list[set[Size]] = [set() for _ in shape]
     lines = _lines(region_params(region)[: len(shape)], values)

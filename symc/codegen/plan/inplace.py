@@ -6,9 +6,9 @@ import weakref
 from collections.abc import Sequence
 
 from symc.codegen.kernel.names import is_kernel
-from symc.ir.op import Abreast, Sorting, Update
+from symc.ir.op import PackedConcat, Sorting, Update
 from symc.ir.ops.gemm import gemm
-from symc.ir.ops.put import is_end
+from symc.ir.ops.store import is_epilogue
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TupleType
 from symc.ir.value import Region, Value
@@ -59,7 +59,7 @@ def _looks_twice(region: Region) -> bool:
 
 def _flat_pairs(region: Region) -> Pairs:
     values = postorder(region.results)
-    if any(is_end(r) for r in region.results):
+    if any(is_epilogue(r) for r in region.results):
         return _end_pairs(region, values)
     params = region_params(region)
     reach: dict[Value, int] = {p: 1 << k for k, p in enumerate(params)}  # which params a value depends on, as bits
@@ -88,7 +88,7 @@ def _end_pairs(region: Region, values: Sequence[Value]) -> Pairs:
     for r, result in enumerate(region.results):
         if isinstance(result.op.lowering, Update):
             out += [(k, r) for k, p in enumerate(params) if p is result.operands[0] and read.count(p) == 1]
-        elif isinstance(result.op.lowering, Abreast):
+        elif isinstance(result.op.lowering, PackedConcat):
             continue
         elif len(region.results) == 1 and not _reads_lines(result) and all(
                 not v.operands or v is result or "elementwise" in v.op.traits or _repeats_scalar(v) for v in values):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from symc.ir.op import (
-    Abreast,
     Control,
     Custom,
     Decompose,
@@ -16,6 +15,7 @@ from symc.ir.op import (
     Linear,
     Multilinear,
     Op,
+    PackedConcat,
     Regional,
     Running,
     Sorting,
@@ -94,7 +94,7 @@ def code(op: Op) -> str:
         return f"extern {form.name}"
     return {Element: "element", View: "view", Decompose: "other ops", Update: "update", Running: "running",
             Sorting: "sorting",
-            Abreast: "abreast", Control: "control", type(None): "-"}[type(form)]  # fmt: skip
+            PackedConcat: "packed_concat", Control: "control", type(None): "-"}[type(form)]  # fmt: skip
 
 
 def escape(text: str) -> str:

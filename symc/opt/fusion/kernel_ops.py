@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from symc.ir.op import Element, Fold, Sorting
-from symc.ir.ops.put import is_end
+from symc.ir.ops.store import is_epilogue
 from symc.ir.types import TupleType
 from symc.ir.value import Value
 from symc.opt.facts.bounds import indices_checked
@@ -41,7 +41,7 @@ def is_kernel_op(v: Value) -> bool:
         kinds.add(x.type.dtype.kind)
     if v.op.name == "concat" and len(v.operands) > MAX_CONCAT:
         return False
-    if is_end(v):
+    if is_epilogue(v):
         return indices_checked(v) and _is_short(v)
     if "c" in kinds:
         return is_movement(v) or not {"complex_kernel", "indexing"}.isdisjoint(v.op.traits)
@@ -60,7 +60,7 @@ def reads_in_place(v: Value) -> bool:
 
 def reads_anywhere(v: Value) -> bool:
     """Operands are read at indices that depend on data: they must be finished."""
-    return "indexing" in v.op.traits and not is_end(v)
+    return "indexing" in v.op.traits and not is_epilogue(v)
 
 
 def needs_memory(v: Value) -> Sequence[Value]:

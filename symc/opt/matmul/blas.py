@@ -26,8 +26,8 @@ from symc.ir.ops.arithmetic import add, div, mul
 from symc.ir.ops.gemm import gemm
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.linalg import dot
-from symc.ir.ops.put import is_end
 from symc.ir.ops.shape import reshape
+from symc.ir.ops.store import is_epilogue
 from symc.ir.record import dataclass, field
 from symc.ir.value import Value
 from symc.opt.empty import unguarded
@@ -145,7 +145,7 @@ def _takes_in(user: Value, v: Value) -> bool:
     """True if the kernel of a user can compute ``v`` on the way."""
     if not is_kernel_op(user):
         return False
-    if is_end(user):
+    if is_epilogue(user):
         return not (isinstance(user.op.lowering, Update) and user.operands[0] is v)
     return reads_in_place(user)
 

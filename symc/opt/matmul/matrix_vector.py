@@ -3,7 +3,7 @@
 The gradient of a loss of ``z = X @ w`` is ``X.T @ r``, where element i of r is made of element i of z. A library reads
 X twice, which is all that such products cost where X is large. As a kernel they are folds over one space: z along its
 rows, the gradient down its columns, and every row is still in the cache when r is known. So both become sums, and
-``fuse`` makes one kernel of them (``symc.opt.fusion.late_folds``).
+``fuse`` makes one kernel of them (``symc.opt.fusion.column_folds``).
 
 Where r needs all of z (a normalization, say) nothing is gained, and the library keeps both.
 """
@@ -22,8 +22,8 @@ from symc.ir.record import dataclass
 from symc.ir.value import Value
 from symc.opt.engine.provenance import Provenance
 from symc.opt.engine.regions import in_bodies
+from symc.opt.fusion.column_folds import MOST
 from symc.opt.fusion.kernel_ops import is_fold, is_kernel_op, is_movement, reads_in_place
-from symc.opt.fusion.late_folds import MOST
 from symc.opt.loops.edit import Edit
 
 #: A row shorter than this does not fill the registers of a loop.

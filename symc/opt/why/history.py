@@ -45,7 +45,7 @@ def overview(out: Optimized) -> str:
     return "\n".join(lines)
 
 
-def story(out: Optimized, roots: Sequence[Value], title: str, ends: Mapping[Value, str] | None = None) -> str:
+def history_of(out: Optimized, roots: Sequence[Value], title: str, ends: Mapping[Value, str] | None = None) -> str:
     """History of some values of the function as it was written, and of what they are made of.
 
     ``ends``: what to say of values of the final function (which kernel they are computed in, say).

@@ -14,8 +14,8 @@ from symc.ir.function import Function
 from symc.ir.ops.control import cond, scan
 from symc.ir.ops.control import while_ as while_op
 from symc.ir.ops.linalg import dot
-from symc.ir.ops.put import is_end
 from symc.ir.ops.shape import reshape
+from symc.ir.ops.store import is_epilogue
 from symc.ir.traverse import every_value, postorder, users
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value
@@ -178,11 +178,11 @@ def _two_kernels(maker: Value, reader: Value, others: Iterable[Value], most: int
     if many > 1:
         return what + f"the first has {count(many, 'consumer')}, which read it from memory"
     inner, outer = ([v for v in postorder(r.regions[0].results) if v.operands] for r in (maker, reader))
-    if len(inner) + len(outer) > most and not any(is_fold(v) or is_end(v) for v in (*inner, *outer)):
+    if len(inner) + len(outer) > most and not any(is_fold(v) or is_epilogue(v) for v in (*inner, *outer)):
         return what + f"of {len(inner) + len(outer)} values together, cut where few arrays cross"
     if len(inner) + len(outer) > most:
         return what + f"together they have {len(inner) + len(outer)} values, more than the {most} of a kernel"
-    ends = [v for v in inner if is_end(v)]
+    ends = [v for v in inner if is_epilogue(v)]
     if ends:
         return what + f"{ends[0].op.name} ends a kernel: it is read when it is complete"
     folds = [v for v in inner if is_fold(v)]

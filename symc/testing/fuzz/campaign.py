@@ -27,7 +27,7 @@ from symc.testing.fuzz.checks import Trial, of_error, run
 from symc.testing.fuzz.generators import aimed_rules, sampled_ops
 from symc.testing.fuzz.grower import MISTAKES
 from symc.testing.fuzz.programs import Program, Reached, make
-from symc.tools.debugging.guilt import BROKEN, Guilt, text_of
+from symc.tools.debugging.blame import BROKEN, Blame, text_of
 from symc.tools.debugging.repro import write_repro
 
 #: How often each generator is taken, and each check is run, of a hundred.
@@ -51,16 +51,16 @@ class Failure:
 
     program: str
     check: str
-    guilt: Guilt
+    blame: Blame
     source: Any = None  # a small program with loops, where there is no function
 
     def key(self) -> tuple[str, ...]:
         """Failures with one key are taken for one mistake."""
-        g = self.guilt
+        g = self.blame
         return g.kind, g.name if g.kind != "kernel" else "", g.rule, re.sub(r"\d+", "", g.error)[:60]
 
     def __str__(self) -> str:
-        g = self.guilt
+        g = self.blame
         said = g.difference if g.difference is not None else g.error
         out = [f"{self.program}, check {self.check}: {headline(g)}", f"  {said}",
                f"  again: python -m symc fuzz --replay {self.program}"]
@@ -71,7 +71,7 @@ class Failure:
         return "\n".join(out + ([text_of(g.sample)] if g.sample is not None else []))
 
 
-def headline(g: Guilt) -> str:
+def headline(g: Blame) -> str:
     return f"check {g.name!r} fails" if g.kind == "check" else g.headline()
 
 
@@ -185,23 +185,23 @@ class Campaign:
         """All checks that are this program's turn; a failure ends it."""
         data = program.data + (program.edges if self.edges else ())
         trial = Trial(program.function, data, program.donated, self.shrink_seconds)
-        guilt = run("reference", trial)
-        if guilt is None and not trial.trusted:
+        blame = run("reference", trial)
+        if blame is None and not trial.oracles:
             out.skipped += 1
             self._aimed(program, out)
             return
         out.programs += 1
-        if guilt is not None:
-            self._failed(Failure(program.name, "reference", guilt), out)
+        if blame is not None:
+            self._failed(Failure(program.name, "reference", blame), out)
             return
         out.made[program.name.partition(":")[0]] += 1
         out.values += len(program.function.values())
-        out.calls += len(trial.trusted)
+        out.calls += len(trial.oracles)
         for check in self._turn(program, rng):
             out.checks[check] += 1
-            guilt = run(check, trial)
-            if guilt is not None:
-                self._failed(Failure(program.name, check, guilt), out)
+            blame = run(check, trial)
+            if blame is not None:
+                self._failed(Failure(program.name, check, blame), out)
                 break
         if program.source is not None:
             self._without_loops(program, out, rng)
@@ -216,8 +216,8 @@ class Campaign:
             out.checks[f"loops: {check}"] += 1
             found = looped.run(check, program.source)
             if found is not None:
-                guilt, small = found
-                self._failed(Failure(program.name, check, guilt, small), out)
+                blame, small = found
+                self._failed(Failure(program.name, check, blame, small), out)
                 break
 
     def _turn(self, program: Program, rng: np.random.Generator) -> list[str]:
@@ -264,7 +264,7 @@ class Campaign:
             return
         out.failures[key] = failure
         self.say(str(failure))
-        if self.out is not None and (failure.guilt.sample is not None or failure.source is not None):
+        if self.out is not None and (failure.blame.sample is not None or failure.source is not None):
             for path in write(failure, self.out):
                 self.say(f"  written: {path}")
 
@@ -272,7 +272,7 @@ class Campaign:
 def write(failure: Failure, folder: Path) -> list[Path]:
     """The smallest function as ``.ir``, and a test that fails as long as the mistake is there."""
     folder.mkdir(parents=True, exist_ok=True)
-    g = failure.guilt
+    g = failure.blame
     stem = re.sub(r"\W+", "_", "_".join(x for x in (failure.check, g.rule or g.name, failure.program) if x))[:90]
     if g.sample is None:
         return [looped.write(folder / f"test_{stem}.py", headline(g), failure.check, failure.source)]

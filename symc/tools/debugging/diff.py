@@ -25,8 +25,8 @@ from symc.ir.text import splat_of
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Region, Value, attr_bytes
 from symc.tensors.callsite import caller
+from symc.tools.debugging.blame import named
 from symc.tools.debugging.counts import Counts, counts_of
-from symc.tools.debugging.guilt import named
 from symc.tools.debugging.sample import with_sizes
 
 #: How many rows of each kind are printed.

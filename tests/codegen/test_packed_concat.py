@@ -17,7 +17,7 @@ def test_gradient_of_slices_is_one_array_written_once():
     x, r = sc.input("x", "float64", ("n", 8)), sc.input("r", "float64", ("n", 2))
     a, b, c, d = (x[:, 2 * k : 2 * k + 2] for k in range(4))
     f = sc.compile(sc.grad(((sc.sin(a) * b + sc.tanh(c) * d) * r).sum(), x), [x, r])
-    assert len(f.kernels) == 1 and "abreast %" in f.dump() and " pad " not in f.dump()
+    assert len(f.kernels) == 1 and "packed_concat %" in f.dump() and " pad " not in f.dump()
     rng = np.random.default_rng(0)
     for n in (0, 1, 5):
         x_, r_ = rng.normal(size=(n, 8)), rng.normal(size=(n, 2))
@@ -39,7 +39,7 @@ def test_parts_of_a_concatenation_along_every_axis(axis, dtype):
     parts = [sc.input(f"p{k}", dtype, ("n", 3, 2)) for k in range(3)]
     whole = sc.concatenate([~p if dtype == "bool" else -p for p in parts], axis)
     f = sc.compile(whole, parts)
-    assert "abreast" in f.dump() and len(f.kernels) == 1
+    assert "packed_concat" in f.dump() and len(f.kernels) == 1
     data = [np.random.default_rng(k).integers(0, 2, (4, 3, 2)).astype(dtype) for k in range(3)]
     np.testing.assert_array_equal(f(*data), np.concatenate([~d if dtype == "bool" else -d for d in data], axis))
 
@@ -47,13 +47,13 @@ def test_parts_of_a_concatenation_along_every_axis(axis, dtype):
 def test_a_concatenation_that_a_kernel_reads_is_an_index():
     a, b = sc.vector("a", shape=("n",)), sc.vector("b", shape=("n",))
     f = sc.compile(sc.sum(sc.concatenate([a, b]) ** 2), [a, b])
-    assert " abreast " not in f.dump() and f(np.ones(3), np.ones(3) * 2) == 15
+    assert " packed_concat " not in f.dump() and f(np.ones(3), np.ones(3) * 2) == 15
 
 
 def test_abreast_is_concat():
     leaves = [fresh_input(TensorType("f64", (2, 3))) for _ in range(3)]
     data = [np.random.default_rng(k).normal(size=(2, 3)) for k in range(3)]
     for axis in (0, 1):
-        v = lookup("abreast")(*leaves, axis=axis)
+        v = lookup("packed_concat")(*leaves, axis=axis)
         (got,) = run_values([v], dict(zip(leaves, data, strict=True)), {}, check=True)
         np.testing.assert_array_equal(got, np.concatenate(data, axis))

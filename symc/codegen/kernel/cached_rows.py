@@ -17,7 +17,7 @@ from symc.ir.value import Region, Value
 DTYPES = "fdilqILQ"
 
 
-def rows_to_keep(now: Sequence[Value], later: Sequence[Value], same_index: Callable[[Value], bool]) -> list[Value]:
+def rows_to_cache(now: Sequence[Value], later: Sequence[Value], same_index: Callable[[Value], bool]) -> list[Value]:
     """Values that a loop for ``now`` computes and that loops for ``later`` need too: those nearest to the results, if
     it is worth it. ``same_index``: whether a value's element is made of its operands' elements at the same index."""
     here, after = _cone(now, same_index), _cone(later, same_index)

@@ -74,7 +74,7 @@ def _as_promised(f: Function, decisions: Decisions, v: Value, operands: list[Any
 REFUSED = (ExecutionError, ValueError, IndexError, np.linalg.LinAlgError, ArithmeticError)
 
 
-class Trusted:
+class Oracle:
     """The results of a function on arrays, and which others are as good. Raises AssertError where an assumption does
     not hold.
 
@@ -247,10 +247,10 @@ def _near(got: np.ndarray, want: np.ndarray, allowed: np.ndarray) -> np.ndarray:
         return np.where(np.isfinite(want), close | (got == want), _same_kind(got, want))
 
 
-def allowed_between(trusted: Trusted, j: int, k: int) -> float:
+def allowed_between(oracle: Oracle, j: int, k: int) -> float:
     """Tolerance between two results (numbers) that should be one number, each computed in its own way."""
     total = 0.0
     for r in (j, k):
-        allowed, promised = trusted._bounds(r, trusted.reference[r], MORE_RUNS)
+        allowed, promised = oracle._bounds(r, oracle.reference[r], MORE_RUNS)
         total += float(allowed) if promised.all() else float("inf")
     return total

@@ -27,7 +27,7 @@ GROUPS, ROWS = 512, 4
 FEW_ROWS, HIGH, SHARED = 256, 16, 40960
 
 
-def late(kernel: Kernel) -> Late | None:
+def rows_and_columns(kernel: Kernel) -> RowsAndColumns | None:
     """The variants of a kernel with folds that are complete when it ends; None for another."""
     if kernel.loops.columns or kernel.is_complex or not kernel.loops.starts:
         return None
@@ -38,7 +38,7 @@ def late(kernel: Kernel) -> Late | None:
     if set(downs) != set(kernel.loops.starts) or not all(
             _is_identity(kernel.loops.starts[k], o.put) for k, o in downs.items()):
         return None
-    return Late(kernel, found)
+    return RowsAndColumns(kernel, found)
 
 
 def _is_identity(start: int | Region, kind: str) -> bool:
@@ -50,7 +50,7 @@ def _is_identity(start: int | Region, kind: str) -> bool:
     return filled.op.name == "constant" and number(filled.attrs["value"].data) == identity(kind, filled.dtype)
 
 
-class Late(Variants):
+class RowsAndColumns(Variants):
     def __init__(self, kernel: Kernel, rows: Rows):
         self.kernel, self.rows = kernel, rows
         self.folds = any(m.op.name == "fold" for m in rows.members)
@@ -81,7 +81,7 @@ class Late(Variants):
 class _Text:
     """Writes one variant."""
 
-    def __init__(self, of: Late, how: Layout, words: Sequence[str]):
+    def __init__(self, of: RowsAndColumns, how: Layout, words: Sequence[str]):
         self.of, self.rows, self.how, self.whole = of, of.rows, how, "whole" in words
         self.w = Writer(of.kernel, "i64" if "wide" in words else "i32")
         self.several = max(1, BLOCK // how.threads) if how.threads <= WARP or not of.folds else 1

@@ -1,6 +1,6 @@
-"""Ops that end a kernel (updates, running sums, sorting), and what the loops do there: `put`.
+"""Ops that end a kernel (updates, running sums, sorting), and what the loops do there: `store`.
 
-A put is made by code generation alone. As a value it is the scalar that comes; that it also changes the memory of a
+A store is made by code generation alone. As a value it is the scalar that comes; that it also changes the memory of a
 result is what the kernel around it means, and the reference of that is the reference of the op.
 """
 
@@ -10,61 +10,61 @@ import numpy as np
 
 from symc.errors import InternalError
 from symc.ir.dim import Size
-from symc.ir.op import Abreast, Op, Running, Sorting, Update, register
+from symc.ir.op import Op, PackedConcat, Running, Sorting, Update, register
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 
 _INDEX = TensorType("i64", ())
 
 
-def is_end(v: Value) -> bool:
-    """Does ``v`` end a kernel? Its elements are not made one by one, so nothing in the kernel can read them."""
-    return isinstance(v.op.lowering, Update | Abreast | Running | Sorting)
+def is_epilogue(v: Value) -> bool:
+    """True if ``v`` ends a kernel: its elements are not made one by one, so nothing in the kernel can read them."""
+    return isinstance(v.op.lowering, Update | PackedConcat | Running | Sorting)
 
 
 def space_of(v: Value) -> tuple[Size, ...]:
     """The indices at which a kernel computes ``v``."""
-    if isinstance(v.op.lowering, Abreast):
+    if isinstance(v.op.lowering, PackedConcat):
         return v.operands[0].shape
     return v.operands[1].shape if isinstance(v.op.lowering, Update) else v.shape
 
 
-def _put_infer(value: TensorType, *place: TensorType, shape: tuple[Size, ...], kind: str) -> TensorType:
+def _store_infer(value: TensorType, *place: TensorType, shape: tuple[Size, ...], kind: str) -> TensorType:
     if value.ndim or len(place) != len(shape) or any(p is not _INDEX for p in place):
-        raise InternalError(f"put: {value} at {len(place)} places in {len(shape)} axes")
+        raise InternalError(f"store: {value} at {len(place)} places in {len(shape)} axes")
     return value
 
 
-put = register(Op(
-    "put", _put_infer, lambda value, *place, shape, kind: value,
+store = register(Op(
+    "store", _store_infer, lambda value, *place, shape, kind: value,
     traits=frozenset({"unchecked"}),
     doc="Write the scalar into a result of `shape` at a place (i64 scalars, in bounds), or combine what is there with "
     "it by the op `kind`.",
 ))  # fmt: skip
 
 
-def _abreast_infer(*types: TensorType, axis: int) -> TensorType:
+def _packed_concat_infer(*types: TensorType, axis: int) -> TensorType:
     t = types[0]
     if any(other is not t for other in types) or not 0 <= axis < t.ndim:
-        raise InternalError(f"abreast: {types} along axis {axis}")
+        raise InternalError(f"packed_concat: {types} along axis {axis}")
     return TensorType(t.dtype, (*t.shape[:axis], t.shape[axis] * len(types), *t.shape[axis + 1 :]))
 
 
-abreast = register(Op(
-    "abreast", _abreast_infer, lambda *xs, axis: np.concatenate(xs, axis), lowering=Abreast(),
+packed_concat = register(Op(
+    "packed_concat", _packed_concat_infer, lambda *xs, axis: np.concatenate(xs, axis), lowering=PackedConcat(),
     doc="As `concat`, of operands of one type: a kernel computes an element of each and writes it where it belongs.",
 ))  # fmt: skip
 
 
-def _put_abreast_infer(*types: TensorType, shape: tuple[Size, ...], axis: int) -> TensorType:
+def _store_packed_infer(*types: TensorType, shape: tuple[Size, ...], axis: int) -> TensorType:
     values = types[: len(types) - len(shape)]
     if not values or any(t.ndim for t in types) or any(t is not values[0] for t in values):
-        raise InternalError(f"put_abreast: {types} in {len(shape)} axes")
+        raise InternalError(f"store_packed: {types} in {len(shape)} axes")
     return values[0]
 
 
-put_abreast = register(Op(
-    "put_abreast", _put_abreast_infer, lambda *values, shape, axis: values[0],
+store_packed = register(Op(
+    "store_packed", _store_packed_infer, lambda *values, shape, axis: values[0],
     traits=frozenset({"unchecked"}),
     doc="Write scalars at a place in a row each; rows of `shape` lie side by side along `axis`.",
 ))  # fmt: skip
@@ -73,12 +73,12 @@ put_abreast = register(Op(
 def _run_infer(*types: TensorType, shape: tuple[Size, ...], kind: str, axis: int, reverse: bool) -> TensorType:
     values = types[: len(types) - len(shape) - 1]
     if len(values) != 1 + (kind == "linear") or any(t.ndim for t in types) or any(t is not values[0] for t in values):
-        raise InternalError(f"put_running: {types} for {kind} in {len(shape)} axes")
+        raise InternalError(f"store_running: {types} for {kind} in {len(shape)} axes")
     return values[0]
 
 
-put_running = register(Op(
-    "put_running", _run_infer, lambda *values, shape, kind, axis, reverse: values[0],
+store_running = register(Op(
+    "store_running", _run_infer, lambda *values, shape, kind, axis, reverse: values[0],
     traits=frozenset({"unchecked"}),
     doc="Combine the scalars by `kind` with the element before along `axis`. After the values come how many elements "
     "along `axis` are done (the first is the last value alone) and the place.",
@@ -103,4 +103,5 @@ insert_place = register(Op(
     doc="As `insert`, of places along `axis`, ordered by the elements of the array there.",
 ))  # fmt: skip
 
-__all__ = ["abreast", "insert", "insert_place", "is_end", "put", "put_abreast", "put_running", "space_of"]
+__all__ = ["insert", "insert_place", "is_epilogue", "packed_concat", "space_of", "store", "store_packed",
+           "store_running"]

@@ -1,4 +1,4 @@
-"""Worlds, in which the derivative of a loop or branch is built: leaves that stand for the values around it.
+"""Closure scopes, in which the derivative of a loop or branch is built: leaves that stand for the values around it.
 
 The bodies of the derivative are closed over these leaves, so no walk ever leaves the body for the user's graph.
 """
@@ -17,7 +17,7 @@ from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input, make
 
 
-class World:
+class ClosureScope:
     """Leaves, and the values that they stand for."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from symc.codegen.kernel.names import kernel_name
 from symc.errors import LinAlgError, SymcError
 from symc.ir.function import Function
 from symc.ir.location import Loc
-from symc.ir.op import Abreast
+from symc.ir.op import PackedConcat
 from symc.ir.ops.kernel import results_of
 from symc.ir.record import dataclass, field
 from symc.ir.text import print_function
@@ -25,14 +25,14 @@ from symc.tools.debugging.native import Native, run_native
 from symc.tools.debugging.observe import evaluate, every_array
 from symc.tools.debugging.sample import Sample, walk_down
 from symc.tools.debugging.shrink import shrink
-from symc.tools.debugging.trust import Difference, Trusted
+from symc.tools.debugging.tolerance import Difference, Oracle
 
 #: Errors that a wrong pass or kernel may make of a function that was right.
 BROKEN = (SymcError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError)
 
 
 @dataclass
-class Guilt:
+class Blame:
     """The one to blame, and the smallest function that shows it.
 
     ``kind``: "nothing", "program" (the function as written does not give what was expected), "pass", "kernel", "plan"
@@ -77,46 +77,46 @@ def base_name(stage: str) -> str:
     return stage.partition(".")[0]
 
 
-def wrong_stage(stages: Mapping[str, Function], trusted: Trusted) -> tuple[str, Function, Difference | str] | None:
+def wrong_stage(stages: Mapping[str, Function], oracle: Oracle) -> tuple[str, Function, Difference | str] | None:
     """The first stage that gives something else, the function before it, and what is different or the error."""
     before, seen = next(iter(stages.values())), set()
     for name, f in stages.items():
         if f.body not in seen:
             seen.add(f.body)
-            found = attempt(lambda f=f: evaluate(f, trusted.arrays), trusted)  # type: ignore[misc]
+            found = attempt(lambda f=f: evaluate(f, oracle.arrays), oracle)  # type: ignore[misc]
             if found is not None:
                 return name, before, found
         before = f
     return None
 
 
-def attempt(run: Callable[[], Sequence[Any]], trusted: Trusted) -> Difference | str | None:
+def attempt(run: Callable[[], Sequence[Any]], oracle: Oracle) -> Difference | str | None:
     """Error in the results of ``run``: a difference, or the text of an error."""
     try:
-        return trusted.difference(run())
+        return oracle.difference(run())
     except BROKEN as e:
-        if isinstance(e, LinAlgError) and trusted.may_refuse:
+        if isinstance(e, LinAlgError) and oracle.may_refuse:
             return None
         return f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"
 
 
-def blame_pass(stage: str, before: Function, found: Difference | str, trusted: Trusted, pipeline: str,
-               seconds: float = 10.0) -> Guilt:
+def blame_pass(stage: str, before: Function, found: Difference | str, oracle: Oracle, pipeline: str,
+               seconds: float = 10.0) -> Blame:
     """The firing in a pass that makes results wrong, and the smallest function of which the pass makes a wrong one."""
     name = base_name(stage)
     alone = name + modifiers(pipeline)
-    guilt = Guilt("pass", name, pipeline=alone)
-    _note(guilt, found)
-    whole = Sample(before, tuple(trusted.arrays))
+    blame = Blame("pass", name, pipeline=alone)
+    _note(blame, found)
+    whole = Sample(before, tuple(oracle.arrays))
     start = whole
     if has_rules(name):
-        n, firings = _guilty_firing(name, before, pipeline, trusted)
+        n, firings = _firing_to_blame(name, before, pipeline, oracle)
         if n:
             last = firings[n - 1]
-            guilt.rule, guilt.step = last.rule, n
-            guilt.firing = sum(f.rule == last.rule for f in firings[:n])
-            guilt.change = f"{named(last.old, before, 3)} -> {named(last.new, before, 3)}"
-            guilt.lines = sorted(last.lines)
+            blame.rule, blame.step = last.rule, n
+            blame.firing = sum(f.rule == last.rule for f in firings[:n])
+            blame.change = f"{named(last.old, before, 3)} -> {named(last.new, before, 3)}"
+            blame.lines = sorted(last.lines)
             try:
                 start = whole.with_results([last.old])
             except (SymcError, ValueError, TypeError, LookupError):
@@ -125,15 +125,15 @@ def blame_pass(stage: str, before: Function, found: Difference | str, trusted: T
     def fails(s: Sample) -> bool:
         return pass_is_wrong(alone, s) is not None
 
-    guilt.sample = next((shrink(s, fails, seconds) for s in (start, whole) if _holds(fails, s)), whole)
-    _describe(guilt, whole, fails)
-    return guilt
+    blame.sample = next((shrink(s, fails, seconds) for s in (start, whole) if _holds(fails, s)), whole)
+    _describe(blame, whole, fails)
+    return blame
 
 
 def pass_is_wrong(pipeline: str, s: Sample) -> Difference | str | None:
     """Difference of a function after some passes from itself before."""
-    trusted = Trusted(s.function, s.arrays)
-    return attempt(lambda: evaluate(optimize(s.function, pipeline).function, s.arrays), trusted)
+    oracle = Oracle(s.function, s.arrays)
+    return attempt(lambda: evaluate(optimize(s.function, pipeline).function, s.arrays), oracle)
 
 
 def _holds(fails: Callable[[Sample], bool], s: Sample) -> bool:
@@ -143,12 +143,12 @@ def _holds(fails: Callable[[Sample], bool], s: Sample) -> bool:
         return False
 
 
-def _guilty_firing(name: str, before: Function, pipeline: str, trusted: Trusted) -> tuple[int, Sequence[Any]]:
+def _firing_to_blame(name: str, before: Function, pipeline: str, oracle: Oracle) -> tuple[int, Sequence[Any]]:
     """The number n of a firing such that after n - 1 firings the function is right and after n it is wrong; 0 if the
     rules alone do nothing wrong."""
 
     def wrong(n: int) -> bool:
-        return attempt(lambda: evaluate(replay(name, before, pipeline, n)[0], trusted.arrays), trusted) is not None
+        return attempt(lambda: evaluate(replay(name, before, pipeline, n)[0], oracle.arrays), oracle) is not None
 
     _, firings = replay(name, before, pipeline)
     low, high = 0, len(firings)
@@ -160,19 +160,19 @@ def _guilty_firing(name: str, before: Function, pipeline: str, trusted: Trusted)
     return high, replay(name, before, pipeline, high)[1]
 
 
-def _note(guilt: Guilt, found: Difference | str) -> None:
+def _note(blame: Blame, found: Difference | str) -> None:
     if isinstance(found, str):
-        guilt.error = found
+        blame.error = found
     else:
-        guilt.difference = found
+        blame.difference = found
 
 
-def _describe(guilt: Guilt, whole: Sample, fails: Callable[[Sample], bool]) -> None:
+def _describe(blame: Blame, whole: Sample, fails: Callable[[Sample], bool]) -> None:
     """The first wrong value of the user's, with its lines."""
     first = walk_down(whole.as_plain(), lambda s: _holds(fails, s))
     (value,) = first.function.body.results[:1]
-    guilt.value = f"{named(value, first.function)} : {value.type}"
-    guilt.lines = guilt.lines or first.function.locations(value)
+    blame.value = f"{named(value, first.function)} : {value.type}"
+    blame.lines = blame.lines or first.function.locations(value)
 
 
 def named(v: Value, f: Function, depth: int = 5) -> str:
@@ -184,31 +184,31 @@ def named(v: Value, f: Function, depth: int = 5) -> str:
 # --- the backend ------------------------------------------------------------------------------------------------------
 
 
-def blame_backend(final: Function, found: Difference | str, trusted: Trusted, donated: frozenset[int],
-                  seconds: float = 10.0, backend: str = "llvm") -> Guilt:
+def blame_backend(final: Function, found: Difference | str, oracle: Oracle, donated: frozenset[int],
+                  seconds: float = 10.0, backend: str = "llvm") -> Blame:
     """The kernel or call of a function that is wrong alone; else the plan."""
-    guilt = Guilt("backend")
-    _note(guilt, found)
-    whole = Sample(final, tuple(trusted.arrays), donated)
+    blame = Blame("backend")
+    _note(blame, found)
+    whole = Sample(final, tuple(oracle.arrays), donated)
     for v, s in steps_alone(whole):
         wrong = backend_is_wrong(s, backend)
         if wrong is not None:
-            guilt.kind, guilt.name = "kernel", step_name(v)
-            guilt.lines = final.locations(v)
-            guilt.value = f"{named(v, final, 3)} : {v.type}"
-            guilt.sample = shrink(s, lambda x: backend_is_wrong(x, backend) is not None, seconds, 150)
-            return guilt
-    if attempt(lambda: run_native(final, whole.arrays, donated, False, backend), trusted) is None:
-        guilt.kind, guilt.name = "plan", "results of steps overwrite one another"
-    elif attempt(lambda: run_native(final, whole.arrays, backend=backend), trusted) is None:
-        guilt.kind, guilt.name = "plan", "a donated input is overwritten too early"
-    guilt.sample = whole
-    return guilt
+            blame.kind, blame.name = "kernel", step_name(v)
+            blame.lines = final.locations(v)
+            blame.value = f"{named(v, final, 3)} : {v.type}"
+            blame.sample = shrink(s, lambda x: backend_is_wrong(x, backend) is not None, seconds, 150)
+            return blame
+    if attempt(lambda: run_native(final, whole.arrays, donated, False, backend), oracle) is None:
+        blame.kind, blame.name = "plan", "results of steps overwrite one another"
+    elif attempt(lambda: run_native(final, whole.arrays, backend=backend), oracle) is None:
+        blame.kind, blame.name = "plan", "a donated input is overwritten too early"
+    blame.sample = whole
+    return blame
 
 
 def step_name(v: Value) -> str:
     """Name of what runs a value of a fused function: a kernel by its name, or an op."""
-    if v.op.lowering is None and v.regions or isinstance(v.op.lowering, Abreast):
+    if v.op.lowering is None and v.regions or isinstance(v.op.lowering, PackedConcat):
         try:
             return f"kernel {kernel_name(v)}"
         except SymcError:
@@ -240,7 +240,7 @@ def _on(v: Value, leaves: Mapping[Value, Value]) -> list[Value]:
 
 def backend_is_wrong(s: Sample, backend: str) -> Difference | str | None:
     """Difference of a lowered function, run natively, from its reference."""
-    trusted = Trusted(s.function, s.arrays)
+    oracle = Oracle(s.function, s.arrays)
     made: list[Native] = []
 
     def run() -> list[np.ndarray]:
@@ -248,7 +248,7 @@ def backend_is_wrong(s: Sample, backend: str) -> Difference | str | None:
             made.append(Native(s.function, s.donated, backend=backend))
         return made[0].run(s.arrays)
 
-    return attempt(run, trusted) or attempt(run, trusted)
+    return attempt(run, oracle) or attempt(run, oracle)
 
 
 def text_of(s: Sample) -> str:

@@ -1,7 +1,7 @@
 """From the arguments of a call to its results: the way in Python, which serves every call and makes every error.
 
 Calls with plain arrays may be served by native code (``symc.runtime.cpu.entry``), which hands all others to
-``Calling.call``. A ``Calling`` does not know the function it belongs to, so nothing here keeps itself alive.
+``CallPath.call``. A ``CallPath`` does not know the function it belongs to, so nothing here keeps itself alive.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from symc.tensors.pytree import filler, match
 from symc.tensors.state import Cell
 
 
-class Calling:
+class CallPath:
     """Call path of a compiled function. ``install``: what a native entry is given to."""
 
     def __init__(self, built: Built, compilation: Compilation, program: Runner, signature: Signature,
@@ -227,4 +227,4 @@ class Calling:
 
 
 #: How a compiled function may be called, for those who ask its object.
-CALL_SIGNATURE = inspect.Signature(list(inspect.signature(Calling.call).parameters.values())[1:])
+CALL_SIGNATURE = inspect.Signature(list(inspect.signature(CallPath.call).parameters.values())[1:])

@@ -31,7 +31,7 @@ def trailing(shape: tuple[Size, ...], axes: tuple[int, ...] | None) -> bool:
     return axes is not None and axes == tuple(range(len(shape) - len(axes), len(shape)))
 
 
-def can_be_late(v: Value, rows: bool) -> bool:
+def can_be_column_fold(v: Value, rows: bool) -> bool:
     """True if a fold may be computed beside rows, and is worth it. ``rows``: there are folds along the last axes."""
     form, axes, shape = v.op.lowering, v.attrs["axes"], v.operands[0].shape
     if not isinstance(form, Fold) or gives_place(form.kind) or v.dtype.kind == "c" or is_narrow(v.dtype):
@@ -42,8 +42,8 @@ def can_be_late(v: Value, rows: bool) -> bool:
     return not isinstance(columns, int) or columns <= MOST and (rows or columns >= LEAST)
 
 
-def late_folds(region: Region) -> frozenset[Value]:
-    """The results of a kernel's region that are late folds."""
+def column_folds(region: Region) -> frozenset[Value]:
+    """The results of a kernel's region that are column folds."""
     values = postorder(region.results)
     folds = [v for v in values if isinstance(v.op.lowering, Fold)]
     early = {v for v in folds if trailing(v.operands[0].shape, v.attrs["axes"])}
@@ -56,7 +56,7 @@ def axes_together(shape: tuple[Size, ...], found: Iterable[tuple[int, ...]], fol
                   ) -> tuple[bool, tuple[int, ...] | None]:
     """Tests whether one kernel over ``shape`` can compute folds over each of the axes ``found``; its own axes then.
 
-    ``folds``: all of these folds; ``mixed``: some folds are late in any case.
+    ``folds``: all of these folds; ``mixed``: some are column folds in any case.
     """
     kinds = dict.fromkeys(found)
     early = [a for a in kinds if trailing(shape, a)]
@@ -65,7 +65,7 @@ def axes_together(shape: tuple[Size, ...], found: Iterable[tuple[int, ...]], fol
     if len(kinds) <= 1 and (early or not mixed):
         return True, next(iter(kinds), None)
     own = early[0] if early else None
-    return all(can_be_late(v, own is not None) for v in folds if v.attrs["axes"] != own), own
+    return all(can_be_column_fold(v, own is not None) for v in folds if v.attrs["axes"] != own), own
 
 
-__all__ = ["axes_together", "can_be_late", "late_folds", "trailing"]
+__all__ = ["axes_together", "can_be_column_fold", "column_folds", "trailing"]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import symc as sc
 from symc.ir.parse import parse
+from symc.opt.fusion.column_folds import MOST, column_folds
 from symc.opt.fusion.fuse import fuse
-from symc.opt.fusion.late_folds import MOST, late_folds
 from symc.testing import assert_kernels
 from tests.codegen.test_cpu_kernels import check_function
 
@@ -95,7 +95,7 @@ func @f(%x: f32[n, m]) -> (f32[m], f32[m]) {
 }
 """)
     (kernel,) = [v for v in fuse(f).values() if v.op.name == "fused"]
-    assert not late_folds(kernel.regions[0])
+    assert not column_folds(kernel.regions[0])
 
 
 def test_what_reads_the_sum_is_another_kernel():
