@@ -4,7 +4,7 @@ NumPy-like expressions become one graph, are differentiated symbolically, optimi
 native code. ``import symc as sc``; then ``sc.input``, ``sc.compile``, ``sc.grad``, and NumPy's functions by name.
 
 What builds expressions is imported here. The rest (the optimizer, the code generators, derivatives, random numbers,
-tools) is imported when one of its names in ``_LATER`` is first asked for, so that a program starts fast; to programs
+tools) is imported when one of its names in ``_LAZY`` is first asked for, so that a program starts fast; to programs
 and type checkers that makes no difference.
 """
 
@@ -55,7 +55,7 @@ __version__ = "0.1.0"
 _DISPATCH[_np.apply_along_axis] = lambda *args, **kwargs: _sys.modules[__name__].apply_along_axis(*args, **kwargs)
 
 #: Names that are imported when they are first asked for, by the module that has them. ``a=b``: it is called b there.
-_LATER = {
+_LAZY = {
     "tensors.assumptions": "assume",
     "codegen.cuda.user": "CudaKernel",
     "transforms.autodiff": "DisconnectedWarning grad grad_clip grad_scale hvp jvp reverse_grad stop_gradient "
@@ -86,7 +86,7 @@ _LATER = {
 }
 _WHERE = {
     name: (f"{__name__}.{module}", there or name)
-    for module, names in _LATER.items()
+    for module, names in _LAZY.items()
     for name, _, there in (item.partition("=") for item in names.split())
 }
 #: Modules that are part of what users name.

@@ -30,7 +30,7 @@ from symc.opt.engine.provenance import Firing, Provenance
 from symc.opt.engine.rule import Rule, all_rules, lookup_rule, temporary_rules, unregister
 
 if TYPE_CHECKING:
-    from symc.opt.why.explain import why_not
+    from symc.opt.why.why_not import why_not
 
 for _pass in (
     Pass("inline", "Checkpoints and blocks become what their regions compute.", function=lazy("inline.inline"),
@@ -40,7 +40,8 @@ for _pass in (
     Pass("unroll", "Loops of few steps and choices that are made become ordinary values.",
          loops=lazy("loops.unroll.unroll"),
          reasons=lazy("why.reasons.of_unroll")),
-    Pass("reverse_loops", "A loop over reversed rows goes the other way.", loops=lazy("loops.reverse.reverse_loops")),
+    Pass("reverse_loops", "A loop over reversed rows goes the other way.",
+         loops=lazy("loops.loop_reversal.reverse_loops")),
     Pass("merge_scans", "Loops over the same steps become one loop, choices by one value one choice.",
          loops=lazy("loops.merge.merge_scans"), bodies="outer", reasons=lazy("why.reasons.of_merge_scans")),
     Pass("last_state", "Of results of which only the last steps are read, only those are kept.",
@@ -120,7 +121,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "why_not":
-        return _import("symc.opt.why.explain").why_not
+        return _import("symc.opt.why.why_not").why_not
     if name in __all__:
         return _import(f"symc.opt.{name}")
     raise AttributeError(f"module 'symc.opt' has no attribute {name!r}")

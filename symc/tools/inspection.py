@@ -64,7 +64,7 @@ def plan_text(f: Any) -> str:
 
 
 def library_calls(f: Any) -> dict[str, int]:
-    from symc.codegen.plan.calls import library_calls
+    from symc.codegen.plan.library_calls import library_calls
 
     return library_calls(planned(f))
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from symc.codegen.cpu.chunks import ARGUMENTS
 from symc.codegen.cpu.folds import fold_parts
-from symc.codegen.cpu.pieces import ARGUMENTS
 from symc.codegen.cpu.text import Unsupported, combine, identity, stored
 from symc.codegen.cpu.writer import Target, Writer
 from symc.ir.dim import Size
@@ -42,7 +42,7 @@ def emit_columns(out: Writer, v: Value, env: Env, targets: Sequence[tuple[int, T
     shape, parts = v.attrs["shape"], fold_parts(fold)
     outer, d = out.open_loops(shape[:-1], depth, [])
     block, j = out.fresh("c"), out.fresh("i")
-    first, n = ARGUMENTS if d == 1 and out.pieces else ("0", out.size(shape[-1]))
+    first, n = ARGUMENTS if d == 1 and out.chunks else ("0", out.size(shape[-1]))
     out.line(d, f"for {block} in range({first}, {n}, {BLOCK}):")
     columns = f"for {j} in range({block}, min({block} + {BLOCK}, {n})):"
     index = (*outer, j)

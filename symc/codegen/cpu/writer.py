@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.codegen.cpu.pieces import pieces
+from symc.codegen.cpu.chunks import chunks
 from symc.codegen.kernel.scalarize import Loops
 from symc.ir.dim import Size, product
 from symc.ir.types import DTYPES
@@ -39,10 +39,10 @@ class Writer:
         self.count = 0
         self.names: dict[Value, str] = {}
         self.running: dict[str, str] = {}  # variables that hold the running value of a result: name -> first value
-        self.pieces = pieces(loops)
+        self.chunks = chunks(loops)
         self.partial: list[np.dtype] = []
         self.block = ""  # the name of the loop over blocks of sums, inside of it
-        self.after: int | None = None  # from which line on all pieces must be done
+        self.after: int | None = None  # from which line on all chunks must be done
 
     # -- text
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from symc.codegen.cuda.places import levels_of, step
 from symc.codegen.cuda.source import WARP, Entry
+from symc.codegen.cuda.store_places import levels_of, step
 from symc.codegen.cuda.vectors import SHUFFLE
 from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Variants, Writer, scalar_type
 from symc.ir.dim import Size, ceildiv, floordiv, maximum, minimum, product

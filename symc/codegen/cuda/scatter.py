@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from symc.codegen.cuda.nests import emit_ready, enter
-from symc.codegen.cuda.places import Nest, Store, nest_of, step
 from symc.codegen.cuda.rows import power
 from symc.codegen.cuda.source import WARP, Entry
+from symc.codegen.cuda.store_places import Nest, Store, nest_of, step
 from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Variants, Writer, params_of
 from symc.ir.dim import Size, ceildiv, maximum, minimum, product
 from symc.ir.dtypes import is_narrow

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 from symc.codegen.cpu.text import rounded
 from symc.codegen.cuda.nests import emit_ready, enter
-from symc.codegen.cuda.places import Nest, nest_of, step
 from symc.codegen.cuda.source import Entry
+from symc.codegen.cuda.store_places import Nest, nest_of, step
 from symc.codegen.cuda.writer import BLOCK, Kernel, Text, Variants, Writer, params_of, scalar_type
 from symc.ir.dim import Size, ceildiv, product
 from symc.ir.dtypes import is_narrow

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from symc.codegen.kernel.names import kernel_name
 from symc.codegen.plan.cells import nominal
-from symc.codegen.plan.compare import at_least, multiple
+from symc.codegen.plan.compare_sizes import at_least, multiple
 from symc.codegen.plan.memory import Held, held
 from symc.errors import PlanError
 from symc.ir.dim import Size

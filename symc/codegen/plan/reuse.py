@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from symc.codegen.plan.bufferize import spans
 from symc.codegen.plan.cells import nominal
-from symc.codegen.plan.compare import at_least, multiple
+from symc.codegen.plan.compare_sizes import at_least, multiple
 from symc.ir.dim import Dim, Size, ceildiv, maximum
 from symc.ir.plan import Plan
 from symc.ir.record import dataclass, field, replace

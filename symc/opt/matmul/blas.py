@@ -33,7 +33,7 @@ from symc.ir.value import Value
 from symc.opt.empty import unguarded
 from symc.opt.engine.provenance import Provenance
 from symc.opt.engine.regions import in_bodies
-from symc.opt.facts.sums import ONE, Coefficient, Sum, collect, summands, together
+from symc.opt.facts.linear_sums import ONE, Coefficient, Sum, collect, summands, together
 from symc.opt.fusion.kernel_ops import is_free, is_kernel_op, reads_in_place
 from symc.opt.loops.edit import Edit
 

@@ -8,7 +8,7 @@ from symc.opt.engine.passes import all_passes
 from symc.opt.engine.provenance import expression
 from symc.opt.engine.rewrite import Rewriter
 from symc.opt.engine.rule import ANY, OPT_IN, Rule, all_rules
-from symc.opt.why.explain import source_of
+from symc.opt.why.why_not import source_of
 
 TITLES = {
     "canonicalize": "Canonical forms",

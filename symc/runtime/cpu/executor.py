@@ -162,7 +162,7 @@ class Code:
         first = self.slots([*numbers, *[0] * len(slots)])
         self.emit(Op.LAUNCH, entry, first, first + len(numbers), len(slots), *slots)
 
-    def launch_in_pieces(
+    def launch_in_chunks(
         self, entry: int, numbers: Sequence[Formula], slots: Sequence[int], grain: Size, most: int = 4,
         ends: bool = False, worth: Formula = 1,
     ) -> None:
@@ -188,7 +188,7 @@ class Code:
         routine = len(self.data) + ROUTINE
         self.emit(Op.SET, routine, entry)
         entry = Pool.OF_ROWS if rows else Pool.OF_MATRICES
-        self.launch_in_pieces(entry, numbers, slots, grain, 1, worth=worth)  # BLAS packs all of b for each piece
+        self.launch_in_chunks(entry, numbers, slots, grain, 1, worth=worth)  # BLAS packs all of b for each chunk
 
     def limit_blas(self, multiplications: Size = FAR) -> None:
         """Limits threads of BLAS while this code runs: a large call would start its own."""

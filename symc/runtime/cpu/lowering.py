@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.codegen.cpu.pieces import WORTH
+from symc.codegen.cpu.chunks import WORTH
 from symc.codegen.cpu.render import Source
 from symc.codegen.kernel.source import Form, kernel_form_of
 from symc.ir.dim import Size, evaluate
@@ -256,8 +256,8 @@ class Lowering:
         self.code.place(good)
 
     def _run(self, launch: Launch, slots: Sequence[int], more: Sequence[int] = ()) -> None:
-        """Run a kernel, in pieces if it takes long enough. ``more``: slots after those of what blocks have summed."""
-        numbers, pieces, entry = launch.source.whole(self.number), launch.source.pieces, launch.kernel.address
+        """Run a kernel, in chunks if it takes long enough. ``more``: slots after those of what blocks have summed."""
+        numbers, chunks, entry = launch.source.whole(self.number), launch.source.chunks, launch.kernel.address
         slots = [*slots, *[self.workspace(numbers[1] * d.itemsize) for d in launch.source.partial], *more]
         if launch.source.polls:
             self.polls = True
@@ -266,14 +266,14 @@ class Lowering:
             self.code.emit(Op.STOP_IF_FAILED)
             return
         worth: Formula = 0
-        if pieces is not None:
-            time = self.number(pieces.picoseconds)
-            worth = both(at_least(numbers[1], 2 * pieces.grain), at_least(time, 1000 * WORTH))
-        if worth == 0 or pieces is None:
+        if chunks is not None:
+            time = self.number(chunks.picoseconds)
+            worth = both(at_least(numbers[1], 2 * chunks.grain), at_least(time, 1000 * WORTH))
+        if worth == 0 or chunks is None:
             self.code.launch(entry, numbers, slots)
         else:
-            ends = pieces.block is not None
-            self.code.launch_in_pieces(entry, numbers, slots, pieces.grain, ends=ends, worth=worth)
+            ends = chunks.block is not None
+            self.code.launch_in_chunks(entry, numbers, slots, chunks.grain, ends=ends, worth=worth)
 
     def call(self, step: CallStep) -> None:
         """Run a Python step."""

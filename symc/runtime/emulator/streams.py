@@ -16,7 +16,7 @@ from symc.ir.record import dataclass
 from symc.runtime.cuda.device import Counters, Span
 from symc.runtime.emulator.errors import EmulationError
 from symc.runtime.emulator.memory import Heap
-from symc.runtime.emulator.order import Clock, History, Past, join
+from symc.runtime.emulator.race_check import Clock, History, Past, join
 
 #: So many works wait at most; a device would have done some of them by now.
 MOST_PENDING = 1024

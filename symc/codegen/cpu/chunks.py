@@ -1,13 +1,13 @@
-"""Kernels that may be run in pieces, by several threads: those that are one loop whose steps do not know each other.
+"""Kernels that may be run in chunks, by several threads: those that are one loop whose steps do not know each other.
 
-A piece is a range of the outermost loop; the kernel takes it as its first two arguments, and one call with the whole
-range is the kernel. Whichever pieces there are, every number is made by the same steps in the same order: a step of the
+A chunk is a range of the outermost loop; the kernel takes it as its first two arguments, and one call with the whole
+range is the kernel. Whichever chunks there are, every number is made by the same steps in the same order: a step of the
 outermost loop is never divided, and where its steps are single elements or columns, which the compiler takes several at
-a time, pieces begin at multiples of a grain.
+a time, chunks begin at multiples of a grain.
 
 Sums of everything are made in blocks whose length depends on nothing but sizes. Then a step of the outermost loop is a
 block, and leaves what it has summed in memory beside the results. A third argument says whether to put these numbers
-together, in order, and do what comes after: by one thread, when all pieces are done.
+together, in order, and do what comes after: by one thread, when all chunks are done.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from symc.ir.ops.store import insert, insert_place, store, store_running
 from symc.ir.traverse import postorder
 from symc.ir.value import Region, Value
 
-CHUNK = 1024  # elements summed before a partial sum is added: bounds the rounding error of long sums
+PARTIAL_SUM = 1024  # elements summed before a partial sum is added: bounds the rounding error of long sums
 
-#: The arguments that say what the piece is, and whether to do what comes after all pieces.
+#: The arguments that say what the chunk is, and whether to do what comes after all chunks.
 ARGUMENTS, LAST = ("begin", "end"), "last"
-#: How many elements a block has that is summed for itself: a multiple of a chunk.
-SUMMED = 64 * CHUNK
-#: How many elements a piece of a loop over elements has at least: a multiple of what the compiler takes at a time.
+#: How many elements a block has that is summed for itself: a multiple of a partial sum's.
+SUMMED = 64 * PARTIAL_SUM
+#: How many elements a chunk of a loop over elements has at least: a multiple of what the compiler takes at a time.
 ELEMENTS = 1024
 #: The same of a loop over columns.
 COLUMNS = 512
@@ -44,8 +44,8 @@ _DIVISIONS = frozenset({"div", "floordiv", "mod", "fmod"})
 
 
 @dataclass(frozen=True)
-class Pieces:
-    """``units``: the length of the outermost loop; pieces begin at multiples of ``grain``. ``picoseconds``: what all of
+class Chunks:
+    """``units``: the length of the outermost loop; chunks begin at multiples of ``grain``. ``picoseconds``: what all of
     it takes, if memory is no limit, roughly. ``block``: how many steps of a loop of sums are a unit, if it is one."""
 
     units: Size
@@ -58,9 +58,9 @@ class Pieces:
         return ARGUMENTS if self.block is None else (*ARGUMENTS, LAST)
 
 
-def pieces(loops: Loops, worth: int = WORTH, summed: int = SUMMED) -> Pieces | None:
-    """None for a kernel that cannot be run in pieces, or never takes long enough. ``worth``: how many nanoseconds are
-    enough (0: pieces are never too small); ``summed``: how many elements are summed for themselves."""
+def chunks(loops: Loops, worth: int = WORTH, summed: int = SUMMED) -> Chunks | None:
+    """None for a kernel that cannot be run in chunks, or never takes long enough. ``worth``: how many nanoseconds are
+    enough (0: chunks are never too small); ``summed``: how many elements are summed for themselves."""
     outermost, sums = _outermost(loops), _sums(loops)
     if outermost is None and sums is None:
         return None
@@ -69,7 +69,7 @@ def pieces(loops: Loops, worth: int = WORTH, summed: int = SUMMED) -> Pieces | N
         return None
     if sums is not None:
         block = maximum(1, floordiv(summed, maximum(1, product(sums[1:]))))
-        return Pieces(ceildiv(sums[0], block), 1, time, block)
+        return Chunks(ceildiv(sums[0], block), 1, time, block)
     if outermost is None or not all(_apart(v) for v in _every(outermost.regions[0])):
         return None
     dear = worth == 0 or any(v.operands and not v.regions and _scalar(v) > _DEAR for v in _every(loops.region))
@@ -82,7 +82,7 @@ def pieces(loops: Loops, worth: int = WORTH, summed: int = SUMMED) -> Pieces | N
         grain = COLUMNS
     else:
         grain = 1 if any(v.regions for v in postorder(outermost.regions[0].results)) else ELEMENTS
-    return Pieces(shape[0], grain, time)
+    return Chunks(shape[0], grain, time)
 
 
 def _outermost(loops: Loops) -> Value | None:

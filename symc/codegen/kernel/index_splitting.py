@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from symc.codegen.plan.compare import at_least
+from symc.codegen.plan.compare_sizes import at_least
 from symc.ir.dim import Size, maximum, minimum
 from symc.ir.op import make
 from symc.ir.ops.leaf import scalar

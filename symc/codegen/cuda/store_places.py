@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from symc.codegen.cuda.nests import emit_ready, enter
 from symc.codegen.cuda.writer import Env, Kernel, Writer, params_of, projection
-from symc.codegen.kernel.split import size_of
+from symc.codegen.kernel.index_splitting import size_of
 from symc.ir.dim import Size
 from symc.ir.record import dataclass
 from symc.ir.traverse import postorder, region_params
