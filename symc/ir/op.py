@@ -188,7 +188,7 @@ class Op:
       native code for it: its reference runs, in loops too.
     * ``samples() -> iterable of (operand arrays, attrs)``: legal operands that drive every generated test.
     * ``defaults``: attributes that a call and text may leave out, and that text does leave out: a value, or a function
-      of the operand types.
+      of the operand types, of which there may be too few (it raises IndexError).
     """
 
     name: str

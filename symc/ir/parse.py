@@ -350,6 +350,8 @@ class _Parser:
             )  # what Python says of the call of infer
             if named and named[1] == "unexpected":
                 raise self.error(f"{op.name} has no attribute {named[2]!r}", start) from None
+            if named and op.infer.__annotations__.get(named[2]) in ("TensorType", "Type"):
+                raise self.error(f"{op.name} needs more operands than {len(operands)}", start) from None
             if named:
                 raise self.error(f"{op.name} needs the attribute {named[2]!r}", start) from None
             raise self.error(f"{op.name}: operands or attributes do not fit: {e}", start) from e

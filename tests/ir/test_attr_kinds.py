@@ -75,3 +75,9 @@ def test_defaults_are_left_out_and_may_be_written(op):
         assert sc.parse(text).body is sc.parse(with_attrs(text, op, v.attrs)).body is f.body
         assert op(*v.operands, regions=v.regions, **short) is v
     assert left_out == op.defaults.keys()
+
+
+@pytest.mark.parametrize("op", [op for op in SAMPLED if op.defaults], ids=lambda op: op.name)
+def test_too_few_operands_are_no_missing_attributes(op):
+    with pytest.raises(sc.ParseError, match=r"operands|axis"):
+        sc.parse(f"func @f() -> (f64[]) {{\n  %0 = {op.name} : f64[]\n  return %0\n}}")

@@ -105,7 +105,7 @@ class _Scalarizer:
         rows: dict[int, Value] = {}
         for k, r in enumerate(self.region.results):
             if r in self.column_folds or is_epilogue(r):
-                made[k] = self._late(r) if r in self.column_folds else self._end(r)
+                made[k] = self._column_fold(r) if r in self.column_folds else self._epilogue(r)
             elif self._is_full(r):
                 made[k] = self.element(r, self.full)
             else:
@@ -136,13 +136,13 @@ class _Scalarizer:
         whole = self._loop(generate, index, [found], shape=v.shape) if index else found
         return close_over(list(self.arrays.values()), [whole])
 
-    def _late(self, r: Value) -> Value:
+    def _column_fold(self, r: Value) -> Value:
         """An element of what is folded, combined with the result."""
         place = [i for a, i in enumerate(self.full) if a not in r.attrs["axes"]]
         found = self.element(r.operands[0], self.full)
         return store(found, *place, shape=r.shape, kind=r.op.lowering.kind)  # type: ignore[union-attr]
 
-    def _end(self, r: Value) -> Value:
+    def _epilogue(self, r: Value) -> Value:
         form = r.op.lowering
         if isinstance(form, Update):
             def at(k: int, index: Sequence[Value]) -> Value:

@@ -368,7 +368,7 @@ def _window(w: Value) -> dict:
 
 
 #: One window after another, of neighbours, in one group: one step an axis after those of samples and channels.
-STEPS: dict[str, Any] = dict.fromkeys(("stride", "dilation"), lambda x, w: (1,) * (x.ndim - 2)) | {"groups": 1}
+STEPS: dict[str, Any] = dict.fromkeys(("stride", "dilation"), lambda *types: (1,) * (types[0].ndim - 2)) | {"groups": 1}
 
 conv: Op = register(Op(
     "conv", _conv_infer, _conv_reference,

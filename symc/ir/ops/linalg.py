@@ -18,7 +18,7 @@ Axes = tuple[int, ...]
 
 
 #: The product of matrices: the last axis of the left operand with the first of the right one, no batch axes.
-PRODUCT: dict[str, Any] = dict(contract=lambda a, b, *c: ((a.ndim - 1,), (0,)), batch=((), ()))
+PRODUCT: dict[str, Any] = dict(contract=lambda *types: ((types[0].ndim - 1,), (0,)), batch=((), ()))
 
 
 def dot_type(a: TensorType, b: TensorType, contract: tuple[Axes, Axes], batch: tuple[Axes, Axes]) -> TensorType:
