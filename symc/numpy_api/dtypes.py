@@ -51,7 +51,7 @@ def _of_numpy(name: str, doc: str) -> None:
 
 
 _of_numpy("promote_types", "The dtype that two dtypes are promoted to.")
-_of_numpy("issubdtype", "Whether a dtype is of a kind, or another one, in NumPy's hierarchy of types.")
+_of_numpy("issubdtype", "True if a dtype is of a kind, or another one, in NumPy's hierarchy of types.")
 
 
 @public(np.min_scalar_type)

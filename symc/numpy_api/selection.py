@@ -176,7 +176,7 @@ def _infinity(name: str, sign: float) -> None:
             raise DTypeError(f"{name} is not defined for complex numbers", values=rows([t]))
         return API["equal"](t, sign * np.inf)
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"Where x is {'+' if sign > 0 else '-'}inf."
+    call.__doc__ = f"True where x is {'+' if sign > 0 else '-'}inf."
     public(getattr(np, name))(call)
 
 

@@ -150,7 +150,7 @@ bisect = register(Op(
     "bisect", _bisect_infer,
     lambda a, x, *row, side: np.asarray(np.searchsorted(a[tuple(map(int, row))], x, side), np.int64),
     traits=frozenset({"unchecked"}),
-    doc="How many elements along the last axis of an array come before a scalar, in the row that i64 scalars name.",
+    doc="The number of elements along the last axis of an array before a scalar, in the row that i64 scalars name.",
 ))  # fmt: skip
 
 
