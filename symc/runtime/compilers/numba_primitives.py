@@ -21,8 +21,10 @@ u8, i8, u16, i16, u32, i32 = numba.uint8, numba.int8, numba.uint16, numba.int16,
 u64, i64, f32, f64 = numba.uint64, numba.int64, numba.float32, numba.float64
 c64, c128 = numba.complex64, numba.complex128
 
-#: How helpers are compiled: into the kernel's loop, so that it vectorizes.
-OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True}
+#: How helpers are compiled: for kernels alone, as nobody calls them from Python.
+CALLED = {"error_model": "numpy", "fastmath": {"contract"}, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+#: And into the kernel's loop, so that it vectorizes.
+OPTIONS = {**CALLED, "forceinline": True}
 
 
 def inlined(function):
@@ -33,7 +35,7 @@ def inlined(function):
 def rarely(function):
     """Compile a helper for operands that are hardly ever met: called in one side of a conditional expression, around
     which the other compiler vectorizes loops."""
-    return njit(function, nogil=True, error_model="numpy", fastmath={"contract"})
+    return njit(function, nogil=True, **CALLED)
 
 
 def by_width(stub, narrow, wide, arity=1):

@@ -12,7 +12,7 @@ import math
 from numba import njit
 
 from symc.ir.ops import draw_reference as reference
-from symc.runtime.compilers.numba_primitives import f64, floor, fold_add, i64, inlined, like, u64
+from symc.runtime.compilers.numba_primitives import CALLED, f64, floor, fold_add, i64, inlined, like, u64
 from symc.runtime.library.gamma import digamma
 from symc.runtime.library.math import exp, expm1, log
 from symc.runtime.library.random import (
@@ -36,7 +36,7 @@ TWO_PI = 2 * math.pi
 
 def called(function):
     """Compile a helper once, and call it from kernels: for what is too large to be inlined."""
-    return njit(function, nogil=True, error_model="numpy", fastmath={"contract"})
+    return njit(function, nogil=True, **CALLED)
 
 
 # --- whole numbers below a limit --------------------------------------------------------------------------------------
