@@ -13,6 +13,8 @@ from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
 from symc.opt.engine.pipelines import DEFAULT, ON_CUDA
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("op", [conv, conv_input, conv_filter, add_windows], ids=lambda op: op.name)
 def test_it_says_what_the_op_says(op):

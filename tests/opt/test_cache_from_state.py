@@ -9,6 +9,8 @@ import pytest
 
 import symc as sc
 
+pytestmark = pytest.mark.long
+
 RNG = np.random.default_rng(0)
 
 

@@ -16,6 +16,8 @@ from symc.opt.fusion.fuse import fuse
 from symc.testing import assert_kernels
 from tests.codegen.test_cpu_kernels import check_function
 
+pytestmark = pytest.mark.long
+
 NORM = """
 func @norm(%x: f32[b, n, m], %g: f32[m], %dy: f32[b, n, m]) -> (f32[b, n, m], f32[m], f32[m], f32[b, n]) {
   %0 = sum %x {axes = (2,)} : f32[b, n]

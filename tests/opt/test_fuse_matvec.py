@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 import symc as sc
 from symc.testing import assert_calls
 
+pytestmark = pytest.mark.long
+
 
 def logistic(dtype: str, shape: tuple = ("n", "d")):
     x, y, w = (sc.input(n, dtype, shape=s) for n, s in zip("xyw", [shape, shape[:1], shape[1:]], strict=True))

@@ -13,6 +13,8 @@ from symc.testing.fuzz import random_arrays, random_function
 from symc.tools.debugging.blame import attempt, wrong_stage
 from symc.tools.debugging.tolerance import Oracle
 
+pytestmark = pytest.mark.long
+
 BATCH = 100
 MOVEMENTS = {"shapes", "slices", "concats", "reads", "sinking", "lookups", "indexing", "writes"}
 

@@ -15,6 +15,7 @@ from symc.testing.fuzz.moved import moving_rules
 from symc.testing.fuzz.programs import make
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", moving_rules())
 def test_left_sides_of_sizes_0_and_1(name: str) -> None:
     """With other movements around them, strictly: what a rule raises is raised, and what it makes is verified."""

@@ -161,6 +161,7 @@ def test_at_least(a, b, known):
 # --- many values ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", [(N,), (10,)])
 def test_a_hundred_thousand_values_plan_in_seconds(shape):
     t = TensorType("f64", shape)
