@@ -25,7 +25,8 @@ test: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(TESTS)
 
 check: $(VENV)/test.stamp
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not long" tests/ir tests/opt tests/codegen/plan
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not long" tests/ir tests/opt tests/codegen/plan \
+		tests/whole/test_layering.py
 
 lint: $(VENV)/test.stamp
 	$(BIN)/ruff check .
