@@ -22,6 +22,7 @@ from symc.testing.fuzz import derivatives as _derivatives  # noqa: F401 - declar
 from symc.testing.fuzz import front as _front  # noqa: F401 - declares its generator
 from symc.testing.fuzz import looped, moved
 from symc.testing.fuzz import outside as _outside  # noqa: F401 - declares its checks
+from symc.testing.fuzz import patterns as _patterns  # noqa: F401 - declares its check
 from symc.testing.fuzz import sized as _sized  # noqa: F401 - declares its generator
 from symc.testing.fuzz.checks import Trial, of_error, run
 from symc.testing.fuzz.generators import aimed_rules, sampled_ops
@@ -34,7 +35,7 @@ from symc.tools.debugging.repro import write_repro
 WEIGHTS = {"rules": 30, "front": 18, "mixed": 14, "ops": 13, "arguments": 7, "sized": 6, "straight": 6,
            "loops": 6, "moved": 8}  # fmt: skip
 SHARES = {"passes": 100, "fast_passes": 25, "again": 15, "text": 20, "files": 8, "outside": 10, "gradients": 30,
-          "differences": 15, "batches": 25}  # fmt: skip
+          "differences": 15, "batches": 25, "patterns": 15}  # fmt: skip
 NATIVE_SHARES = {"native": 60, "fast_native": 20, "plain_native": 30, "memory": 20, "signals": 15,
                  "outside_native": 6}
 #: Backends that are compared alone, and the check that does.
