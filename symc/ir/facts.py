@@ -119,9 +119,9 @@ class Facts:
     * ``parts``, ``lower_batched``, ``lower_argmax``: ``f(v)`` is the value by other ops: for a backend that has no such
       function, for a device, for processors with vectors; None where it should stay.
     * ``element``: how a view is computed element by element, if it must be.
-    * ``meets``: of a product of two operands, which elements of the result operand k has a part in: ``f(v, k)`` gives the
-      axes of the operand and those of the result that correspond; ``f(v, k, places)``, where the other operand is zero
-      but at these places (an array of indices an axis), positions in the result and positions in the operand.
+    * ``meets``: of a product of two operands, the elements of the result that operand k has a part in. ``f(v, k)``
+      gives the axes of the operand and those of the result that correspond; ``f(v, k, places)``, where the other
+      operand is zero but at these places (an array of indices an axis), positions in the result and in the operand.
     * ``batch``: one more leading axis (see ``ops.batching``). ``jvp``, ``vjp``: derivatives that the floor of
       derivatives puts in, as they are those of regions.
     * ``range(v, ranges of the operands)``: the least and the greatest integer (see ``symc.ir.ranges``). ``values``: of

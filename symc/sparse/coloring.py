@@ -1,7 +1,7 @@
 """Colours for the columns of a pattern: those of one colour are told apart in one sum.
 
-Greedy colourings, which take the first colour that is free: with the columns as they are, and with those of most entries
-first. The colours in use around a row are the bits of an integer, so that all of it is linear in the number of entries.
+Greedy colourings, which take the first colour that is free: with the columns as they are, and with those of most
+entries first. The colours in use around a row are the bits of an integer, so that the work is linear in the entries.
 """
 
 from __future__ import annotations

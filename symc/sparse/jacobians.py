@@ -79,7 +79,7 @@ def hessian(cost: Any, wrt: Any, *, disconnected: str = "raise") -> Any:
 
 @located
 def jacobian_pattern(y: Any, wrt: Any) -> Any:
-    """Which elements of ``y`` depend on which elements of ``wrt``: a SciPy CSR array of bools, of shape (y.size, w.size).
+    """The elements of ``wrt`` that elements of ``y`` depend on: a SciPy CSR array of bools, of shape (y.size, w.size).
 
     It holds every entry of the Jacobian that is not zero everywhere, and may hold others. ``scipy.optimize`` takes it
     as ``jac_sparsity``.
@@ -108,14 +108,14 @@ def _asked(y: Any, wrt: Any, what: str) -> tuple[list[Value], list[Value], nest.
 
 
 def _forward(y: Value, w: Value, wrt: Sequence[Value]) -> tuple[Value | None, Pattern | None, Value]:
-    """The tangent of y when w alone moves, which elements of it depend on which of w, and the tangent of w."""
+    """The tangent of y when w alone moves, its pattern, and the tangent of w."""
     seed = fresh_input(w.type)
     (column,) = jvp_values([y], list(wrt), [seed if x is w else None for x in wrt])
     return column, None if column is None else _pattern(column, seed), seed
 
 
 def _reverse(y: Value, w: Value) -> tuple[Value | None, Pattern | None, Value]:
-    """The cotangent of w, which elements of y reach which of it (transposed), and the cotangent of y."""
+    """The cotangent of w, the transpose of its pattern, and the cotangent of y."""
     seed = fresh_input(y.type)
     (line,) = vjp_values([y], [w], [seed])
     return line, None if line is None else _pattern(line, seed).T.tocsr(), seed
@@ -211,7 +211,8 @@ def _numbered(one: Value, seed: Value) -> tuple[Value, Value]:
     sizes = {name: number for name in sorted(asked) if (number := known_number(size_name(name))) is not None}
     if not sizes:
         return one, seed
-    leaves = {v: fresh_input(substitute_type(v.type, sizes)) for v in values if v.op.name == "input"}
+    leaves = {v: fresh_input(substitute_type(v.type, sizes))  # type: ignore[arg-type]
+              for v in values if v.op.name == "input"}
     (new,) = Substitution(sizes).values([one], leaves)
     return new, leaves[seed]
 

@@ -1,4 +1,4 @@
-"""Which elements of a result depend on which elements of a leaf: patterns of graphs that are linear in the leaf.
+"""Patterns of graphs that are linear in a leaf: the elements of the leaf that elements of a result depend on.
 
 A pattern is a boolean matrix: a row for each element of a value, a column for each element of the leaf. The graph of a
 tangent is linear, so what an op does to patterns follows from how it moves, adds up and scales elements, which its
@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from symc.errors import GradientError, ShapeError
-from symc.ir.ops.effect import IDENTITY
+from symc.ir.dim import Dim
 from symc.ir.op import Decompose, Fold, Linear, Running, Update, View, picks
+from symc.ir.ops.effect import IDENTITY
 from symc.ir.reference import run_values
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType, TupleType
@@ -81,6 +82,9 @@ class Patterns:
             return np.asarray(run_values([v], self.arrays, {})[0])
 
     def _one(self, v: Value) -> Found | None:
+        for x in (v, *v.operands):
+            for t in _types(x):
+                count(x, t)
         for rule in RULES:
             found = rule(self, v)
             if found is not NotImplemented:
@@ -110,6 +114,22 @@ def count(v: Value, t: TensorType | None = None) -> int:
                              help="declare sizes as numbers: sc.input(name, dtype, shape=(1000,)); a function under "
                              "sc.jit has those of the call")
     return prod(t.shape)  # type: ignore[arg-type]
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    """The shape of a value or a type whose sizes are numbers."""
+    return x.shape  # type: ignore[no-any-return]
+
+
+def met(v: Value, rows: np.ndarray, columns: np.ndarray, number: int, part: Pattern) -> Pattern:
+    """The pattern of ``number`` elements, of which those at ``rows`` depend on what elements at ``columns`` of a value
+    of this pattern depend on. Raises GradientError where that is not sparse."""
+    entries = int(np.diff(part.indptr)[columns].sum()) if columns.size else 0
+    if entries > MOST:
+        raise GradientError(f"the pattern of the derivative has {entries:.2g} entries at {v.op.name}: it is not sparse",
+                            values=[(v.op.name, v.type, first_line(v))],
+                            help="sc.jacobian and sc.hessian give dense matrices, sc.hvp and sc.jvp products with them")
+    return _csr(rows, columns, (number, part.shape[0])) @ part
 
 
 def _types(v: Value) -> Sequence[TensorType]:
@@ -143,14 +163,14 @@ def _elementwise(p: Patterns, v: Value) -> Any:
 
 def _scaled(v: Value, k: int, rest: Sequence[np.ndarray | None], part: Pattern) -> Pattern:
     """The rows of a pattern where operand ``k`` has a factor: the value of a linear function at one is its factor."""
-    arrays = [np.full(o.shape, j == k, o.dtype) if a is None else a  # type: ignore[call-overload]
+    arrays = [np.full(shape_of(o), j == k, o.dtype) if a is None else a
               for j, (o, a) in enumerate(zip(v.operands, rest, strict=True))]
     with np.errstate(all="ignore"):
         factor = np.asarray(v.op.reference(*arrays, **v.attrs.concrete({})))
     if np.all(factor != 0):
         return part
     kept = np.flatnonzero(factor.ravel() != 0)
-    return _csr(kept, kept, (factor.size, factor.size)) @ part
+    return met(v, kept, kept, factor.size, part)
 
 
 def _picked(p: Patterns, v: Value) -> Any:
@@ -158,13 +178,14 @@ def _picked(p: Patterns, v: Value) -> Any:
     update = isinstance(v.op.lowering, Update) and v.op.lowering.kind(v) == "set"
     number = 2 if update else picks(v.op) if isinstance(v.op.derivative, Linear) else 0
     fixed = [p.known(o) for o in v.operands[number:]]
-    if not number or any(a is None for a in fixed):
+    if not number or any(a is None for a in fixed) or any(map(_symbolic, v.attrs.values())):
         return NotImplemented
     ids, start, ends = [], 0, []
     for o in v.operands[:number]:
         n = count(o)
         moves = p.found[o] is not None
-        ids.append(np.arange(start, start + n).reshape(o.shape) if moves else np.full(o.shape, -1, np.int64))
+        ids.append(np.arange(start, start + n).reshape(shape_of(o)) if moves
+                   else np.full(shape_of(o), -1, np.int64))
         start += n
         ends.append(start)
     out = np.asarray(v.op.reference(*ids, *fixed, **v.attrs.concrete({}))).ravel()
@@ -173,8 +194,13 @@ def _picked(p: Patterns, v: Value) -> Any:
         part, begin = p.first(o), end - count(o)
         if part is not None:
             rows = np.flatnonzero((out >= begin) & (out < end))
-            parts.append(_csr(rows, out[rows] - begin, (out.size, part.shape[0])) @ part)
+            parts.append(met(v, rows, out[rows] - begin, out.size, part))
     return [p.together(parts)]
+
+
+def _symbolic(item: Any) -> bool:
+    """True if an attribute has a size that is data: elements are picked at places that are not known."""
+    return isinstance(item, Dim) or isinstance(item, tuple) and any(isinstance(s, Dim) for s in item)
 
 
 # --- elements together ------------------------------------------------------------------------------------------------
@@ -189,18 +215,13 @@ def _grouped(v: Value, part: Pattern, shape: Sequence[int], axes: Sequence[int],
 
     def group(whole: Sequence[int], which: Sequence[int]) -> np.ndarray:
         places = np.arange(number).reshape(groups) if groups else np.zeros((), np.int64)
-        order = np.argsort(which) if which else []
+        order = np.argsort(np.array(which, np.int64))
         widened = np.transpose(places, order).reshape([s if a in which else 1 for a, s in enumerate(whole)])
         return np.broadcast_to(widened, whole).ravel()
 
     inside, outside = group(shape, axes), group(out, kept)
-    union = _csr(inside, np.arange(inside.size), (number, inside.size)) @ part
-    entries = int((np.diff(union.indptr)[outside] if outside.size else np.zeros(1)).sum())
-    if entries > MOST:
-        raise GradientError(f"the pattern of the derivative has {entries:.2g} entries at {v.op.name}: it is not sparse",
-                            values=[(v.op.name, v.type, first_line(v))],
-                            help="sc.jacobian and sc.hessian give dense matrices, sc.hvp and sc.jvp products with them")
-    return _csr(np.arange(outside.size), outside, (outside.size, number)) @ union
+    union = met(v, inside, np.arange(inside.size), number, part)
+    return met(v, np.arange(outside.size), outside, outside.size, union)
 
 
 def _folded(p: Patterns, v: Value) -> Any:
@@ -209,7 +230,7 @@ def _folded(p: Patterns, v: Value) -> Any:
         return NotImplemented
     (x,) = v.operands
     rest = [a for a in range(x.ndim) if a not in v.attrs["axes"]]
-    return [_grouped(v, p.first(x), x.shape, rest, v.shape, range(v.ndim))]
+    return [_grouped(v, p.first(x), shape_of(x), rest, shape_of(v), range(v.ndim))]
 
 
 def _running(p: Patterns, v: Value) -> Any:
@@ -217,10 +238,12 @@ def _running(p: Patterns, v: Value) -> Any:
     if not isinstance(v.op.lowering, Running) or any(o.shape != v.shape for o in v.operands):
         return NotImplemented
     axis, n = v.attrs["axis"], v.shape[v.attrs["axis"]]
-    places = np.moveaxis(np.arange(count(v)).reshape(v.shape), axis, 0).reshape(n, count(v) // max(n, 1))
+    if n * count(v) > MOST:
+        return NotImplemented
+    places = np.moveaxis(np.arange(count(v)).reshape(shape_of(v)), axis, 0).reshape(n, count(v) // max(n, 1))
     late, early = np.nonzero(np.tri(n, dtype=np.bool_).T if v.attrs["reverse"] else np.tri(n, dtype=np.bool_))
-    before = _csr(places[late].ravel(), places[early].ravel(), (count(v), count(v)))
-    return [p.together([before @ q for q in map(p.first, v.operands) if q is not None])]
+    rows, columns = places[late].ravel(), places[early].ravel()
+    return [p.together([met(v, rows, columns, count(v), q) for q in map(p.first, v.operands) if q is not None])]
 
 
 def _product(p: Patterns, v: Value) -> Any:
@@ -234,11 +257,11 @@ def _product(p: Patterns, v: Value) -> Any:
             continue
         other = p.known(v.operands[1 - k])
         axes, kept = v.op.facts.meets(v, k)
-        if other is None or np.count_nonzero(other) * 4 > other.size:
-            parts.append(_grouped(v, part, x.shape, axes, v.shape, kept))
+        if other is None or np.all(other) or np.count_nonzero(other) * count(x) > MOST:
+            parts.append(_grouped(v, part, shape_of(x), axes, shape_of(v), kept))
         else:
             rows, columns = v.op.facts.meets(v, k, np.nonzero(other))
-            parts.append(_csr(rows, columns, (count(v), count(x))) @ part)
+            parts.append(met(v, rows, columns, count(v), part))
     return [p.together(parts)]
 
 
@@ -337,7 +360,7 @@ def _mixed(p: Patterns, v: Value) -> Found:
                 if part is not None:
                     count(o, type_)
                     kept = _unmixed(v, type_, t)
-                    parts.append(_grouped(v, part, type_.shape, kept, t.shape, kept))
+                    parts.append(_grouped(v, part, shape_of(type_), kept, shape_of(t), kept))
         out.append(p.together(parts))
     return out
 

@@ -96,7 +96,7 @@ def _cotangent(g: Value, x: Value, other: Value, contract, batch, g_free_first: 
 
 
 def meets(v: Value, k: int, places: tuple[np.ndarray, ...] | None = None) -> tuple[Any, Any]:
-    """Which elements of the result operand ``k`` has a part in (see ``Facts.meets``)."""
+    """The elements of the result that operand ``k`` has a part in (see ``Facts.meets``)."""
     x, other = v.operands[k], v.operands[1 - k]
     contract, batch = (v.attrs["contract"][i] for i in (k, 1 - k)), (v.attrs["batch"][i] for i in (k, 1 - k))
     (mine, its), (shared, its_shared) = contract, batch
