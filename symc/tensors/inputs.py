@@ -12,6 +12,7 @@ from symc.ir.value import fresh_input
 from symc.tensors.callsite import caller
 from symc.tensors.convert import as_tensor, asarray, default_float
 from symc.tensors.deferred import Deferred
+from symc.tensors.labels import checked
 from symc.tensors.leaves import Leaf, register_leaf
 from symc.tensors.public import located
 from symc.tensors.sizes import named_size
@@ -19,11 +20,13 @@ from symc.tensors.tensor import Tensor
 
 
 @located
-def input(name: str, dtype: Any = None, shape: Sequence[Any] | int | str | None = ()) -> Tensor:
+def input(name: str, dtype: Any = None, shape: Sequence[Any] | int | str | None = (),
+          dims: Sequence[str | None] | str | None = None) -> Tensor:
     """A value that is given when the compiled function is called.
 
     ``dtype``: a NumPy dtype or its name; the default float if not given. ``shape``: one entry an axis: an int, the
     name of a size (equal names are equal sizes), a size taken from another shape, or None for a size of its own.
+    ``dims``: labels of the axes, ``("batch", "feature")``, which results carry on (``x.dims``).
     Raises DTypeError and InputError for what is none of these.
     """
     if not isinstance(name, str):
@@ -37,7 +40,8 @@ def input(name: str, dtype: Any = None, shape: Sequence[Any] | int | str | None 
     entries = [shape] if isinstance(shape, int | str) else list(shape)
     loc = caller()
     type_ = TensorType(default_float() if dtype is None else as_dtype(dtype), [_entry(e, name) for e in entries])
-    return Tensor(register_leaf(fresh_input(type_), Leaf(name, loc)))
+    labels = None if dims is None else checked(dims, entries, f"input {name!r}")
+    return Tensor(register_leaf(fresh_input(type_), Leaf(name, loc, dims=labels)))
 
 
 def _entry(entry: Any, name: str) -> Size:

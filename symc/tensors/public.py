@@ -48,7 +48,12 @@ def located(fn: F, memory: str = "") -> F:
         loc = caller()
         with location.at((loc,)):
             try:
+                labelled = "label" in PROTOCOLS
+                if labelled:
+                    args, kwargs = PROTOCOLS["named_axes"](fn, args, kwargs)
                 out, scope = fn(*args, **kwargs), active()
+                if labelled:
+                    PROTOCOLS["label"](fn, args, kwargs, out)
                 return out if scope is None else PROTOCOLS["settled"](memory, scope, args, kwargs, out)
             except SymcError as e:
                 e.attach((), (loc,))

@@ -61,14 +61,15 @@ class Tensor:
     """A symbolic array. Compare with ``is``; ``==`` is elementwise and symbolic.
 
     In a traced function it may come to hold another value, as arrays do (``symc.numpy_api.aliasing``).
-    ``weak``: it came from Python numbers or sizes alone and promotes like one (``x * (n / 2)`` keeps float32).
+    ``labels``: those of its axes (``symc.tensors.labels``). ``weak``: it came from Python numbers or sizes alone and promotes like one (``x * (n / 2)`` keeps float32).
     """
 
-    __slots__ = ("__weakref__", "held", "value", "weak")
+    __slots__ = ("__weakref__", "held", "labels", "value", "weak")
     __array_priority__ = 1000
 
     def __init__(self, value: Value, weak: bool = False):
         self.value, self.weak = value, weak
+        self.labels: tuple[str | None, ...] | None = None
         self.held: Any = active()  #: where it was made in a trace, or the memory that it shares
 
     def __getattr__(self, name: str) -> Any:
@@ -143,15 +144,15 @@ class Tensor:
         """A row for error messages: name (a number is its own name), type, the user's line."""
         leaf, v = leaf_of(self.value), self.value
         number = str(v.attrs["value"].data) if v.op.name == "constant" and not v.shape else fallback
-        return f"%{leaf.name}" if leaf.name else number, v.type, leaf.loc or first_line(v)
+        return f"%{leaf.name}" if leaf.name else number, PROTOCOLS["typed"](self), leaf.loc or first_line(v)
 
     def __repr__(self) -> str:
         name = self.name
         if name:
-            return f"Tensor({name}: {self.value.type})"
+            return f"Tensor({name}: {PROTOCOLS['typed'](self)})"
         numbers = shown_array(self.value)
         made = self.value.op.name if numbers is None else np.array2string(numbers, separator=", ", max_line_width=10**6)
-        return f"Tensor({self.value.type} = {made.replace(chr(10), '')})"
+        return f"Tensor({PROTOCOLS['typed'](self)} = {made.replace(chr(10), '')})"
 
     # --- what Python does with values ---------------------------------------------------------------------------------
 
@@ -250,7 +251,7 @@ class Tensor:
         return format(found[()], spec)
 
     def __reduce__(self):
-        return _restore, (self.value, self.weak, records(self.value))
+        return _restore, (self.value, self.weak, records(self.value), self.labels)
 
     def __copy__(self) -> Tensor:
         return self if active() is None else self.copy()  # type: ignore[attr-defined]
@@ -324,12 +325,14 @@ class Tensor:
 
 
 
-def _restore(value: Value, weak: bool, leaves: list[tuple[Value, Leaf]]) -> Tensor:
+def _restore(value: Value, weak: bool, leaves: list[tuple[Value, Leaf]], labels: Any = None) -> Tensor:
     """For pickle: the names and lines of the leaves travel with a tensor."""
     for leaf, record in leaves:
         if not leaf_of(leaf).name:
             register_leaf(leaf, record)
-    return Tensor(value, weak)
+    out = Tensor(value, weak)
+    out.labels = labels
+    return out
 
 
 #: Methods that are the function of the same name with the tensor as first argument.

@@ -30,6 +30,7 @@ from symc.ir.value import Value, first_line, fresh_input
 from symc.opt import stabilize_values
 from symc.tensors import pytree as nest
 from symc.tensors.convert import as_tensor, convert
+from symc.tensors.labels import dims_of, with_dims
 from symc.tensors.public import API, public
 from symc.tensors.tensor import Tensor
 
@@ -67,7 +68,7 @@ def grad(cost: Any, wrt: Any, *, cotangent: Any = None, disconnected: str = "rai
     results = settle("grad", found, [output], leaves, disconnected)
     if holomorphic:
         results = [conjugate(g) for g in results]
-    return nest.unflatten(structure, [Tensor(g) for g in results])
+    return _like(wrt, structure, results)
 
 
 def value_and_grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0,
@@ -96,7 +97,7 @@ def vjp(outputs: Any, wrt: Any, cotangents: Any, *, disconnected: str = "raise")
     roots, seeds = _paired(outputs, cotangents, "vjp", "cotangent")
     stable, stable_wrt = stabilized(roots, leaves)
     found = vjp_values(stable, stable_wrt, seeds, cut=False)
-    return nest.unflatten(structure, [Tensor(g) for g in settle("vjp", found, roots, leaves, disconnected)])
+    return _like(wrt, structure, settle("vjp", found, roots, leaves, disconnected))
 
 
 @public()
@@ -129,7 +130,7 @@ def hvp(cost: Any, wrt: Any, v: Any, *, disconnected: str = "raise") -> Any:
     stable, stable_wrt = stabilized([output], leaves)
     gradients = settle("hvp", vjp_values(stable, stable_wrt, [splat(1, output.type)]), [output], leaves, disconnected)
     found = jvp_values(gradients, stable_wrt, moves)
-    return nest.unflatten(structure, [Tensor(t) for t in filled(found, leaves)])
+    return _like(wrt, structure, filled(found, leaves))
 
 
 # --- stable formulas -------------------------------------------------------------------------------------------------
@@ -233,6 +234,12 @@ def _wrt(wrt: Any, what: str) -> tuple[list[Value], nest.Nest]:
     if not leaves:
         raise GradientError(f"{what}: wrt is empty", help="name at least one value to differentiate by")
     return [leaf.value for leaf in leaves], structure
+
+
+def _like(wrt: Any, structure: nest.Nest, found: Sequence[Value]) -> Any:
+    """Derivatives in the nest of ``wrt``, with the labels of its axes."""
+    return nest.unflatten(structure, [with_dims(Tensor(g), dims_of(w)) for g, w in zip(
+        found, nest.flatten_varying(wrt)[0], strict=True)])
 
 
 def _output(y: Any, what: str) -> Value:
