@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from symc.driver.labelled import Results, of_outputs
 from symc.driver.signature import Slot
 from symc.errors import DTypeError, InputError, ShapeError, SymcError, did_you_mean
 from symc.ir import location
@@ -33,7 +34,7 @@ class Built:
     """``cells`` are the states of the function, in the order of its state inputs (which come after the arguments).
 
     ``leaves`` are the users' values that became its params, where they are at hand, and ``changed`` tells what it calls
-    their sizes.
+    their sizes. ``labels``: those of the outputs.
     """
 
     function: Function
@@ -43,6 +44,7 @@ class Built:
     donated: frozenset[int]
     leaves: tuple[Value, ...] = ()
     changed: Substitution | None = None
+    labels: Results = ()
 
 
 @no_collections()
@@ -75,8 +77,9 @@ def build(
             leaf = _leaf_of_size(size, replaced, inputs is not None, closed.locations(v) if v is not None else [])
             free = sorted([*free, leaf], key=lambda v: v.attrs["serial"])
         closed = replace(closed, guards=(*guards, *_least_guards(closed)))
+        labels = of_outputs(leaves, roots[: len(leaves)], args)
     shared = tuple(leaf_of(v).shared for v in states)
-    return Built(closed, nest, slots, shared, _donated(donate, args), (*args, *states), changed)
+    return Built(closed, nest, slots, shared, _donated(donate, args), (*args, *states), changed, labels)
 
 
 # --- outputs, updates, givens -----------------------------------------------------------------------------------------
@@ -320,7 +323,7 @@ def _close(
         while label in used:
             label += "_"
         used.add(label)
-        interface.append((v, Input(label, v.type, leaf.role, v.type, leaf.loc or first_line(v))))
+        interface.append((v, Input(label, v.type, leaf.role, v.type, leaf.loc or first_line(v), leaf.dims)))
     places = {id(leaf_of(v).shared): len(args) + k for k, v in enumerate(states)}
     updates = [(places[id(cell)], v) for cell, v in zip(cells, roots[outputs:], strict=True)]
     return close_function(name, interface, roots[:outputs], updates)

@@ -16,6 +16,7 @@ import numpy as np
 from symc.driver.backend import Runner
 from symc.driver.build import Built
 from symc.driver.compilation import Compilation
+from symc.driver.labelled import filler, labelled_in
 from symc.driver.prologue import Prologue
 from symc.driver.signature import Signature, own_out
 from symc.errors import DTypeError, InputError, InternalError, ShapeError, SymcError, missing_package, of_handler
@@ -31,7 +32,8 @@ from symc.runtime.cpu.frame import Refused
 from symc.runtime.cpu.frames import Frames
 from symc.runtime.with_prologue import WithPrologue
 from symc.tensors.callsite import caller
-from symc.tensors.pytree import filler, match
+from symc.tensors.pytree import filler as plain_filler
+from symc.tensors.pytree import match
 from symc.tensors.state import Cell
 
 
@@ -43,7 +45,7 @@ class CallPath:
         self._built, self._compilation, self._signature = built, compilation, signature
         self.name, self.program = built.function.name, program
         self._names = [s.name for s in built.slots]
-        self._fill = filler(built.outputs)
+        self._fill = plain_filler(built.outputs)
         self._count = len(built.function.outputs)
         self._cells = tuple(cells)
         self._locked = sorted(self._cells, key=lambda c: c.serial)
@@ -72,12 +74,14 @@ class CallPath:
             if left:
                 raise_left()
             arrays = self._signature.arrays(args, kwargs)
+            given = labelled_in(args, kwargs)
+            fill = filler(self._fill, self._built.labels, given) if given else self._fill
             if self._cells:
-                filled = self._call_with_state(arrays, out)
+                filled = self._call_with_state(arrays, out, fill)
             elif out is not None:
                 filled = self._call_into(arrays, out)
             else:
-                filled = self._fill(self._run(arrays))
+                filled = fill(self._run(arrays))
             if self._learns:
                 self._learn()
             return filled
@@ -150,7 +154,7 @@ class CallPath:
             found.know(self.prologue.versions)  # others that come between tell it again in their next call
         return found
 
-    def _call_with_state(self, arrays: list[np.ndarray], out: Any) -> Any:
+    def _call_with_state(self, arrays: list[np.ndarray], out: Any, fill: Callable[[list[Any]], Any]) -> Any:
         """Hold the locks of all states, which the program replaces when everything has succeeded."""
         marked: list[Cell] = []
         taking, giving = holding(self._locks, marked)
@@ -171,7 +175,7 @@ class CallPath:
             for cell in self._updated:
                 cell.version += 1
             if out is None:
-                return self._fill(self._run(arrays, None, self._updated)[: self._count])
+                return fill(self._run(arrays, None, self._updated)[: self._count])
             return self._call_into(arrays, out)
         finally:
             any(giving)

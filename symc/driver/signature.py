@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from symc.driver.labelled import in_order, is_labelled
 from symc.driver.target import HOST, Target
 from symc.errors import IndexingError, InputError, ShapeError, SymcError, did_you_mean
 from symc.ir import location
@@ -156,6 +157,8 @@ class Signature:
         declared = self.inputs[k]
         label = f"{self.function}: {declared.name}"
         try:
+            if is_labelled(item):
+                item = in_order(item, declared.dims, label)
             array = converted(concrete(item, label), declared.type.dtype, label, listed=isinstance(item, list | tuple))
         except SymcError as e:
             e.attach([self._row(k)], ())

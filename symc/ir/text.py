@@ -49,6 +49,9 @@ def print_function(f: Function, locations: bool = True) -> str:
     )
     outs = ", ".join(str(v.type) for v in f.outputs)
     lines = [f"func @{_identifier(f.name)}({params}) -> ({outs}) {{"]
+    if locations:
+        lines += [f"  // %{n} : [{', '.join(d or '_' for d in i.dims)}]"
+                  for n, i in zip(names, f.inputs, strict=True) if i.dims]
     printer = _Printer(f.hints if locations else {}, f.inside if locations else {})
     body, results = printer.block(f.params, names, f.body.results, "  ")
     lines += body

@@ -19,9 +19,9 @@ from symc.ir.ops.effect import IDENTITY
 from symc.ir.order import postorder
 from symc.ir.traverse import region_params
 from symc.ir.types import TensorType, TupleType
-from symc.ir.value import Value, fresh_input
+from symc.ir.value import Region, Value, fresh_input
 from symc.tensors.leaves import leaf_of
-from symc.tensors.public import PROTOCOLS
+from symc.tensors.public import PROTOCOLS, located
 from symc.tensors.tensor import Tensor
 
 Label = str | None
@@ -89,12 +89,10 @@ def axis_of(key: Any, dims: Sequence[Label], t: Tensor, name: str) -> int:
 
 def named_axes(fn: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
     """The arguments of a call, with numbers for labels of axes: those of its first tensor."""
-    places = _axis_parameters(fn)
-    found = {n: a for n, a in kwargs.items() if n in AXIS_PARAMETERS and _names_axes(a)}
-    by_place = {k: args[k] for k in places if k < len(args) and _names_axes(args[k])}
-    if not found and not by_place:
-        return args, kwargs
-    t = next((x for x in tensors_in((args, kwargs))), None)
+    parameters = _axis_parameters(fn)
+    places = {k for k in parameters.values() if k < len(args) and _names_axes(args[k])}
+    found = {n for n in parameters if n in kwargs and _names_axes(kwargs[n])}
+    t = next(tensors_in((args, kwargs)), None) if places or found else None
     if t is None:
         return args, kwargs
     dims = dims_of(t)
@@ -104,7 +102,7 @@ def named_axes(fn: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> t
             return type(item)(map(number, item))
         return axis_of(item, dims, t, fn.__name__) if isinstance(item, str) else item
 
-    args = tuple(number(a) if k in by_place else a for k, a in enumerate(args))
+    args = tuple(number(a) if k in places else a for k, a in enumerate(args))
     return args, {n: number(a) if n in found else a for n, a in kwargs.items()}
 
 
@@ -113,12 +111,13 @@ def _names_axes(item: Any) -> bool:
 
 
 @functools.cache
-def _axis_parameters(fn: Callable[..., Any]) -> tuple[int, ...]:
+def _axis_parameters(fn: Callable[..., Any]) -> dict[str, int]:
+    """The parameters of a function that name axes, with their places."""
     try:
         names = list(inspect.signature(fn).parameters)
     except (TypeError, ValueError):
-        return ()
-    return tuple(k for k, n in enumerate(names) if n in AXIS_PARAMETERS)
+        return {}
+    return {n: k for k, n in enumerate(names) if n in AXIS_PARAMETERS}
 
 
 def tensors_in(item: Any) -> Iterator[Tensor]:
@@ -151,13 +150,20 @@ def label_results(fn: Callable[..., Any], args: tuple, kwargs: dict[str, Any], o
 # --- of values --------------------------------------------------------------------------------------------------------
 
 
+def kept_labels(roots: Sequence[Value]) -> list[Labels]:
+    """The labels of inputs along axes of results whose places are theirs: nothing was moved or left out."""
+    walk = _Walk({}, still=True)
+    return [walk.of(r) for r in roots]
+
+
 class _Walk:
     """The labels of the values between arguments and results. ``name`` and ``operands`` are for errors; without a name
-    labels that differ are dropped."""
+    labels that differ are dropped. ``still``: so are those of axes along which elements move."""
 
-    def __init__(self, given: Mapping[Value, Labels], name: str = "", operands: Sequence[Tensor] = ()):
+    def __init__(self, given: Mapping[Value, Labels], name: str = "", operands: Sequence[Tensor] = (),
+                 still: bool = False):
         self.found: dict[Value, Any] = dict(given)
-        self.name, self.operands = name, operands
+        self.name, self.operands, self.still = name, operands, still
 
     def of(self, root: Value) -> Labels:
         """The labels of a value with one result."""
@@ -191,6 +197,8 @@ class _Walk:
         op, lowering, first = v.op, v.op.lowering, self.found[v.operands[0]]
         if "elementwise" in op.traits:
             return self._merged(v, [self.found[o] for o in v.operands])
+        if isinstance(lowering, Sorting) and self.still:
+            return tuple(None if a == v.attrs["axis"] else d for a, d in enumerate(first))
         if op.derivative is IDENTITY or isinstance(lowering, Update | Sorting):
             return first  # type: ignore[no-any-return]
         if isinstance(lowering, View):
@@ -206,10 +214,11 @@ class _Walk:
         if isinstance(lowering, Decompose):
             inner = lowering.f(v)
             if isinstance(inner, Value) and inner is not v:
-                return _Walk(self.found).of(inner)
+                return _Walk(self.found, still=self.still).of(inner)
         if isinstance(v.attrs.get("axis"), int) and v.operands[0].ndim == v.ndim:
             sizes = zip(first, v.operands[0].shape, v.shape, strict=True)
-            return tuple(d if n == m else None for d, n, m in sizes)
+            same = [d if n == m else None for d, n, m in sizes]
+            return tuple(None if self.still and a == v.attrs["axis"] else d for a, d in enumerate(same))
         return None
 
     def _merged(self, v: Value, labels: Sequence[Labels], free: int | None = None) -> Labels:
@@ -264,27 +273,44 @@ class _Walk:
             for j, (used, indirect) in enumerate(own):
                 shared = sum(bool(used & other) for other, _ in own) > 1
                 if len(used) == 1 and not shared and dims[j]:
-                    row = [None] * v.ndim
-                    row[axes[next(iter(used))]] = dims[j]
+                    axis = axes[next(iter(used))]
+                    if self.still and (where[j] is not index[axis] or v.shape[axis] != v.operands[k].shape[j]):
+                        continue
+                    row: list[Label] = [None] * v.ndim
+                    row[axis] = dims[j]
                     (by_data if indirect else straight).append(row)
         free = v.attrs.get("axis")
         direct = self._merged(v, [tuple(r) for r in straight], free if isinstance(free, int) else None)
         other = _Walk({})._merged(v, [tuple(r) for r in by_data])
         return tuple(a or b for a, b in zip(direct, other, strict=True))
 
-    def _regions(self, v: Value) -> list[Labels] | None:
+    def _regions(self, v: Value) -> list[Labels]:
         """Loops, branches and blocks: the labels of what their bodies give."""
-        operands = v.operands[len(v.operands) - len(v.regions[0].params):]
-        dims = [self.found[o] for o in operands]
-        length = "length" in v.attrs
-        first, last = (v.attrs["carry"], v.attrs["carry"] + v.attrs["xs"]) if length else (0, 0)
-        step: Label = next((d[0] for d in dims[first:last] if d[0]), None)
-        inside = [d[1:] if first <= k < last else d for k, d in enumerate(dims)]
-        region = v.regions[-1] if "max_steps" in v.attrs else v.regions[0]
-        walk = _Walk(dict(zip(region_params(region), inside, strict=True)))
-        found = [walk.of(r) for r in region.results]
-        out = [(step, *d) if length and k >= first else d for k, d in enumerate(found)]
+        regions = v.regions[:1] if "inline" in v.op.traits else v.regions[-1:] if "max_steps" in v.attrs else v.regions
+        dims: list[Labels] = [self.found[o] for o in v.operands[len(v.operands) - len(regions[0].params):]]
+        carries = v.attrs.get("carry", 0)
+        rows = range(carries, carries + v.attrs.get("xs", 0))
+        step: Label = next((dims[k][0] for k in rows if dims[k][0]), None)
+        inside = [d[1:] if k in rows else d for k, d in enumerate(dims)]
+        while True:
+            bodies = [self._body(r, inside) for r in regions]
+            found = [_agreed(each) for each in zip(*bodies, strict=True)]
+            lasting = [tuple(a if a in (None, b) else None for a, b in zip(old, new, strict=True))
+                       for old, new in zip(inside[:carries], found[:carries], strict=True)]
+            if lasting == inside[:carries]:
+                break
+            inside[:carries] = lasting  # a later step has another label there
+        out = [(step, *d) if "length" in v.attrs and k >= carries else d for k, d in enumerate(found)]
         return [*out, ()] if "max_steps" in v.attrs else out
+
+    def _body(self, region: Region, inside: Sequence[Labels]) -> list[Labels]:
+        walk = _Walk(dict(zip(region_params(region), inside, strict=True)), still=self.still)
+        return [walk.of(r) for r in region.results]
+
+
+def _agreed(labels: Sequence[Labels]) -> Labels:
+    """The labels that all of them have."""
+    return tuple(d[0] if len(set(d)) == 1 else None for d in zip(*labels, strict=True))
 
 
 def _sources(x: Value, data: Mapping[Value, Sequence[Value]]) -> tuple[set[Value], bool]:
@@ -328,5 +354,5 @@ def typed(t: TensorType, dims: Labels) -> str:
 
 
 Tensor.dims = property(dims_of)  # type: ignore[attr-defined]
-Tensor.rename, Tensor.drop_dims = rename, drop_dims  # type: ignore[attr-defined]
+Tensor.rename, Tensor.drop_dims = located(rename), located(drop_dims)  # type: ignore[attr-defined]
 PROTOCOLS["typed"] = lambda t: typed(t.value.type, dims_of(t))
