@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 
 from symc.errors import InputError, ShapeError
+from symc.ir.function import Function
+from symc.ir.record import replace
+from symc.ir.types import TensorType
 from symc.ir.value import Value
-from symc.tensors.labels import Labels, dims_of, kept_labels
+from symc.tensors.labels import Labels, checked, dims_of, kept_labels
 from symc.tensors.leaves import leaf_of
 from symc.tensors.pytree import flatten
 from symc.tensors.tensor import Tensor
@@ -29,6 +32,28 @@ def of_outputs(items: Sequence[Any], roots: Sequence[Value], leaves: Sequence[Va
     kept = kept_labels(roots)
     return tuple((dims_of(t) if isinstance(t, Tensor) else (None,) * v.ndim, k)
                  for t, v, k in zip(items, roots, kept, strict=True))
+
+
+def to_json(f: Function, results: Results) -> Any:
+    """The labels of a function's inputs and results, for a file."""
+    return {"inputs": [i.dims for i in f.inputs], "outputs": results}
+
+
+def from_json(f: Function, data: Any) -> tuple[Function, Results]:
+    """A function with the labels that a file has, and those of its results; older files have none."""
+    if data is None:
+        return f, ()
+    dims = [None if d is None else _labels(d, i.type) for i, d in zip(f.inputs, data["inputs"], strict=True)]
+    inputs = tuple(replace(i, dims=d) for i, d in zip(f.inputs, dims, strict=True))
+    results = tuple((_labels(own, v.type), _labels(kept, v.type)) for v, (own, kept) in zip(
+        f.outputs, data["outputs"], strict=True)) if data["outputs"] else ()
+    return replace(f, inputs=inputs), results
+
+
+def _labels(given: Any, t: TensorType) -> Labels:
+    if not isinstance(given, list) or len(given) != t.ndim or any(not isinstance(d, str | None) for d in given):
+        raise InputError(f"the labels {given!r:.60} are not of {t}")
+    return checked(given, t.shape, "a value")
 
 
 def is_labelled(item: Any) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from symc.driver import labelled
 from symc.driver.build import Built, missing_guards
 from symc.driver.compile import compile_built
 from symc.driver.function import CompiledFunction
@@ -106,7 +107,7 @@ def _meta(f: Any) -> dict[str, Any]:
     return {
         "format": FORMAT, "name": source.name, "options": f._options, "outputs": to_json(built.outputs),
         "slots": [[s.name, to_json(s.nest)] for s in built.slots], "donated": sorted(built.donated),
-        "inputs": [_input_json(i) for i in source.inputs],
+        "inputs": [_input_json(i) for i in source.inputs], "dims": labelled.to_json(source, built.labels),
         "guards": [[str(g.left), str(g.right), _locs_json(g.locs), g.least] for g in source.guards],
         "lines": _lines(source), "final_lines": _lines(f._compilation.saved),
         "cells": [[c.name, _type_json(i.declared or i.type), _loc_json(c.loc)] for c, i in zip(f._cells, states)],
@@ -199,7 +200,8 @@ def _read(file: SavedFile, cells: Sequence[Cell] | None) -> tuple[Built, Functio
     donated = frozenset(count(k, args) for k in meta["donated"])
     if sum(s.nest.count for s in slots) != args or outputs.count != len(source.outputs):
         raise InputError("its arguments or results are not those of the function")
-    return Built(source, outputs, slots, tuple(cells), donated), final, _options(meta["options"])
+    source, labels = labelled.from_json(source, meta.get("dims"))
+    return Built(source, outputs, slots, tuple(cells), donated, labels=labels), final, _options(meta["options"])
 
 
 def _is_safe(f: Function) -> bool:

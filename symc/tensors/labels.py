@@ -84,7 +84,8 @@ def axis_of(key: Any, dims: Sequence[Label], t: Tensor, name: str) -> int:
     if key in dims:
         return list(dims).index(key)
     known = ", ".join(map(repr, filter(None, dims))) or "none"
-    raise ShapeError(f"{name}: there is no axis {key!r}", values=[t.describe()], help=f"the labels of its axes: {known}")
+    raise ShapeError(f"{name}: there is no axis {key!r}", values=[t.describe()],
+                     help=f"the labels of its axes: {known}")
 
 
 def named_axes(fn: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
@@ -182,12 +183,10 @@ class _Walk:
         if not v.operands or not any(any(d or ()) for o in v.operands for d in self._each(o)):
             dims = leaf_of(v).dims if v.op.name == "input" else None
             return none if isinstance(v.type, TupleType) else dims or none[0]
-        found = self._regions(v) if v.regions else None if isinstance(v.type, TupleType) else self._simple(v)
-        if isinstance(v.type, TupleType):
-            return found or none
-        if found is None:
-            return none[0]
-        return found[0] if v.regions else _distinct(found)
+        if v.regions:
+            found = self._regions(v)
+            return found if isinstance(v.type, TupleType) else found[0]
+        return none if isinstance(v.type, TupleType) else _distinct(self._simple(v) or none[0])
 
     def _each(self, o: Value) -> Sequence[Labels]:
         return self.found[o] if isinstance(o.type, TupleType) else [self.found[o]]
@@ -209,7 +208,7 @@ class _Walk:
             return self._product(v)
         if isinstance(lowering, Running):
             return self._merged(v, [self.found[o] for o in v.operands])
-        if isinstance(lowering, Element) and lowering.f is not None:
+        if isinstance(lowering, Element) and lowering.f is not None and "searches" not in op.traits:
             return self._read(v, lowering.f)
         if isinstance(lowering, Decompose):
             inner = lowering.f(v)
@@ -266,7 +265,8 @@ class _Walk:
 
         f(v, index, at)
         axes = {x: a for a, x in enumerate(index)}
-        straight, by_data = [list((None,) * v.ndim)], [list((None,) * v.ndim)]
+        none: list[Label] = [None] * v.ndim
+        straight, by_data = [none], [none]
         for k, where in reads:
             dims = self.found[v.operands[k]]
             own = [_sources(x, data) for x in where]
@@ -276,7 +276,7 @@ class _Walk:
                     axis = axes[next(iter(used))]
                     if self.still and (where[j] is not index[axis] or v.shape[axis] != v.operands[k].shape[j]):
                         continue
-                    row: list[Label] = [None] * v.ndim
+                    row = [*none]
                     row[axis] = dims[j]
                     (by_data if indirect else straight).append(row)
         free = v.attrs.get("axis")

@@ -61,7 +61,8 @@ class Tensor:
     """A symbolic array. Compare with ``is``; ``==`` is elementwise and symbolic.
 
     In a traced function it may come to hold another value, as arrays do (``symc.numpy_api.aliasing``).
-    ``labels``: those of its axes (``symc.tensors.labels``). ``weak``: it came from Python numbers or sizes alone and promotes like one (``x * (n / 2)`` keeps float32).
+    ``labels``: those of its axes (``symc.tensors.labels``). ``weak``: it came from Python numbers or sizes alone and
+    promotes like one (``x * (n / 2)`` keeps float32).
     """
 
     __slots__ = ("__weakref__", "held", "labels", "value", "weak")

@@ -241,4 +241,5 @@ def _is_data(x: Any) -> bool:
 
 def _leaf(outside: Tensor) -> Value:
     known, v = leaf_of(outside.value), outside.value
-    return register_leaf(fresh_input(v.type), Leaf(known.name, known.loc or first_line(v), "body", dims=dims_of(outside)))
+    leaf = Leaf(known.name, known.loc or first_line(v), "body", dims=dims_of(outside))
+    return register_leaf(fresh_input(v.type), leaf)
