@@ -242,7 +242,7 @@ LONG = sc.input("long", "float64", shape=(10**5,))
 
 
 @pytest.mark.parametrize(("call", "error", "words"), [
-    (lambda: sc.sparse.jacobian(V * 2, V), ShapeError, r"axis 0 of input : f64\[n\] is n"),
+    (lambda: sc.sparse.jacobian(V * 2, V), ShapeError, r"axis 0 of %v : f64\[n\] is n"),
     (lambda: sc.sparse.jacobian_pattern(X[:K], X), ShapeError, "sizes that are numbers"),
     (lambda: sc.sparse.jacobian(Z * 2, Z), GradientError, "complex"),
     (lambda: sc.sparse.jacobian(X, X, mode="sideways"), GradientError, "'sideways' is no mode"),

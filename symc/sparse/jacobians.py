@@ -24,7 +24,7 @@ from symc.ir.types import substitute_type
 from symc.ir.value import Value, fresh_input
 from symc.sparse.coloring import column_colors, star_colors
 from symc.sparse.formats import CSR
-from symc.sparse.structure import Patterns, count, empty, every
+from symc.sparse.structure import Patterns, count, empty, every, unknown_size
 from symc.sparse.value import extent_of
 from symc.tensors import pytree as nest
 from symc.tensors.convert import as_tensor
@@ -95,12 +95,16 @@ def jacobian_pattern(y: Any, wrt: Any) -> Any:
 
 
 def _asked(y: Any, wrt: Any, what: str) -> tuple[list[Value], list[Value], nest.Nest, nest.Nest]:
-    """The values of a call with their nests. Raises GradientError for complex ones."""
+    """The values of a call with their nests. Raises GradientError for complex ones, ShapeError for unknown sizes."""
     leaves, structure = _wrt(wrt, what)
     roots, out = _outputs(y, what)
     if any(v.dtype.kind == "c" for v in (*roots, *leaves)):
         raise GradientError(f"{what}: some values are complex", values=[row(v) for v in (*roots, *leaves)],
                             help="take real and imaginary parts")
+    for v in (*leaves, *roots):
+        for axis, size in enumerate(v.shape):
+            if known_number(size) is None:
+                raise unknown_size(row(v), axis, size)
     return roots, leaves, out, structure
 
 

@@ -109,11 +109,15 @@ def count(v: Value, t: TensorType | None = None) -> int:
     t = t or v.type
     for a, s in enumerate(t.shape):
         if not isinstance(s, int):
-            raise ShapeError(f"the pattern of a derivative needs sizes that are numbers: axis {a} of {v.op.name} : {t} "
-                             f"is {s}", values=[(v.op.name, t, first_line(v))],
-                             help="declare sizes as numbers: sc.input(name, dtype, shape=(1000,)); a function under "
-                             "sc.jit has those of the call")
+            raise unknown_size((v.op.name, t, first_line(v)), a, s)
     return prod(t.shape)  # type: ignore[arg-type]
+
+
+def unknown_size(row: tuple[str, Any, Any], axis: int, size: Any) -> ShapeError:
+    """The error for a size that is not known when a pattern is looked for."""
+    return ShapeError(f"the pattern of a derivative needs sizes that are numbers: axis {axis} of {row[0]} : {row[1]} is "
+                      f"{size}", values=[row], help="declare sizes as numbers: sc.input(name, dtype, shape=(1000,)); a "
+                      "function under sc.jit has those of the call")
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
