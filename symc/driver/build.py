@@ -34,7 +34,7 @@ class Built:
     """``cells`` are the states of the function, in the order of its state inputs (which come after the arguments).
 
     ``leaves`` are the users' values that became its params, where they are at hand, and ``changed`` tells what it calls
-    their sizes. ``labels``: those of the outputs.
+    their sizes. ``labels``: of axes of the outputs.
     """
 
     function: Function

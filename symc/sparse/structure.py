@@ -115,9 +115,10 @@ def count(v: Value, t: TensorType | None = None) -> int:
 
 def unknown_size(row: tuple[str, Any, Any], axis: int, size: Any) -> ShapeError:
     """The error for a size that is not known when a pattern is looked for."""
-    return ShapeError(f"the pattern of a derivative needs sizes that are numbers: axis {axis} of {row[0]} : {row[1]} is "
-                      f"{size}", values=[row], help="declare sizes as numbers: sc.input(name, dtype, shape=(1000,)); a "
-                      "function under sc.jit has those of the call")
+    return ShapeError(
+        f"the pattern of a derivative needs sizes that are numbers: axis {axis} of {row[0]} : {row[1]} is {size}",
+        values=[row], help="declare sizes as numbers: sc.input(name, dtype, shape=(1000,)); a function under sc.jit "
+        "has those of the call")
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
