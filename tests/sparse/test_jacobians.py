@@ -17,8 +17,8 @@ from symc.tensors.convert import as_tensor
 from symc.testing.fuzz import random_arrays, random_function
 from symc.testing.fuzz.patterns import entries_lost, lost
 from symc.tools.debugging.sample import Sample
-from tests.op_cases import apply, observed, smooth_points
-from tests.test_every_derivative import DIFFERENTIABLE, unknown
+from tests.grad.test_every_derivative import DIFFERENTIABLE, unknown
+from tests.ir.op_cases import apply, observed, smooth_points
 
 RNG = np.random.default_rng(0)
 REAL = [op for op in DIFFERENTIABLE if smooth_points(op, DTYPES["f64"], np.random.default_rng(0))]
@@ -255,4 +255,4 @@ LONG = sc.input("long", "float64", shape=(10**5,))
 def test_errors(call, error, words):
     with pytest.raises(error, match=words) as caught:
         call()
-    assert "test_sparse_jacobian.py" in str(caught.value)
+    assert "test_jacobians.py" in str(caught.value)

@@ -13,8 +13,8 @@ from symc.ir.reference import run_values
 from symc.ir.text import print_function
 from symc.tensors.labels import _Walk
 from symc.tensors.leaves import Leaf, register_leaf
-from tests.labelled_arrays import module
-from tests.op_cases import SAMPLED, apply, cases
+from tests.ir.op_cases import SAMPLED, apply, cases
+from tests.tensors.labelled_arrays import module
 
 xr = module()
 X = sc.input("x", "float64", shape=("n", 6), dims=("batch", "feature"))
