@@ -38,7 +38,8 @@ from symc.tensors.state import Cell
 
 
 class CallPath:
-    """Call path of a compiled function. ``install``: what a native entry is given to."""
+    """Call path of a compiled function. ``install``: what a native entry is given to, as a function of what serves the
+    calls that it does not take."""
 
     def __init__(self, built: Built, compilation: Compilation, program: Runner, signature: Signature,
                  cells: Sequence[Cell]):
@@ -60,7 +61,7 @@ class CallPath:
             program = program.main
         self.run = program.run
         self._frames = program if isinstance(program, Frames) else None
-        self.install: Callable[[Callable[..., Any]], None] | None = None
+        self.install: Callable[[Callable[[Callable[..., Any]], Callable[..., Any]]], None] | None = None
         self._entry: Any = None
         self._learning = new_lock()
         distinct = len(set(self._cells)) == len(self._cells)
@@ -124,7 +125,8 @@ class CallPath:
                 self._entry = self._new_entry(self._frames.code, native)
                 fill = None if self._built.outputs.kind == "leaf" else self._fill
                 if self.install is not None:
-                    self.install(self._entry.builtin(self.call, fill))
+                    entry_of = self._entry.builtin
+                    self.install(lambda slow: entry_of(slow, fill))
             if self._entry.wants():
                 frame = self._frames.lend()
                 if frame.words[Word.LARGE]:  # what keeps the memory of its results is called from here

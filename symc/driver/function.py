@@ -56,10 +56,10 @@ class CompiledFunction:
         self.__signature__ = CALL_SIGNATURE
         me = weakref.ref(self)
 
-        def install(entry: Callable[..., Any]) -> None:
+        def install(entry: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
             f = me()
             if f is not None:
-                f.__call__ = entry
+                f.__call__ = entry(f._calling.call)
 
         self._call_path.install = install
 

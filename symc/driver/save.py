@@ -24,6 +24,7 @@ from symc.driver.max_bytes import read_max_bytes
 from symc.driver.modes import check_options
 from symc.driver.saved_file import JUNK, Arrays, SavedFile, open_saved
 from symc.driver.signature import Slot
+from symc.driver.specialized import read_specialize
 from symc.driver.target import check_target, target_of
 from symc.errors import InputError, SymcError
 from symc.ir.attrs import Array
@@ -50,7 +51,7 @@ FORMAT = 2
 _OPTIONS: dict[str, Any] = {
     "mode": "default", "pipeline": None, "name": "f", "threads": None, "max_bytes": None, "accuracy_report": False,
     "device": "cpu", "backend": None, "split": (), "transfers": "explicit", "precision": "highest",
-    "denormals": "keep",
+    "denormals": "keep", "specialize": None,
 }  # fmt: skip
 
 
@@ -215,6 +216,7 @@ def _options(given: Any) -> dict[str, Any]:
     mode, pipeline, threads = options["mode"], options["pipeline"], options["threads"]
     check_options(mode, pipeline, threads)
     options["max_bytes"] = read_max_bytes(options["max_bytes"])
+    options["specialize"] = read_specialize(options["specialize"])
     if set(options) != set(_OPTIONS) or not isinstance(options["accuracy_report"], bool):
         raise InputError(f"its options are {sorted(options)}")
     text(options["name"])
@@ -260,7 +262,7 @@ def _function(program: str, arrays: Arrays, meta: Mapping[str, Any], lines: str)
 
 
 def _guard(left: str, right: str, locs: Any, least: str = "") -> Guard:
-    if least not in ("", "index", "length", "window"):
+    if least not in ("", "index", "length", "window", "variant"):
         raise InputError(f"there are no guards for {least!r:.40}")
     return Guard(parse_dim(text(left)), parse_dim(text(right)), _locs(locs), least)
 

@@ -284,6 +284,7 @@ class Signature:
             error, why = (
                 (ShapeError, "a length is negative") if guard.least == "length" else
                 (ShapeError, "a window does not fit") if guard.least == "window" else
+                (ShapeError, "a variant serves these sizes") if guard.least == "variant" else
                 (IndexingError, "an index is out of bounds"))
             raise error(
                 f"{self.function}: {size} must be at least {right}; {why}",

@@ -41,7 +41,7 @@ class Input:
 class Guard:
     """``left == right`` must hold for the sizes of a call, or ``left >= right`` with ``least``; ``locs`` need it.
 
-    ``least`` says what for: "index", "length" or "window".
+    ``least`` says what for: "index", "length", "window", or "variant" for sizes that another function serves.
     """
 
     left: Size
