@@ -24,7 +24,7 @@ from symc.ir.value import Value, first_line
 from symc.numpy_api.promotion import check_range
 from symc.tensors.convert import as_tensor, convert
 from symc.tensors.leaves import leaf_of, leaves_of_size
-from symc.tensors.pytree import Nest, flatten
+from symc.tensors.pytree import Nest, flatten, unflatten
 from symc.tensors.state import Cell, SharedVariable
 from symc.tensors.tensor import Tensor
 
@@ -210,7 +210,7 @@ def _leaf_of_size(size: str, replaced: set[Value], listed: bool, where: list[Loc
 def _arguments(inputs: Any, found: list[Value]) -> tuple[tuple[Slot, ...], list[Value]]:
     """The arguments of a call, and the leaf of every array in them."""
     if inputs is None:
-        return tuple(Slot(leaf_of(v).name) for v in found), found
+        return tuple(Slot(leaf_of(v).name, default=leaf_of(v).default) for v in found), found
     if isinstance(inputs, Tensor):
         inputs = [inputs]
     if not isinstance(inputs, Iterable) or isinstance(inputs, str):
@@ -227,7 +227,8 @@ def _arguments(inputs: Any, found: list[Value]) -> tuple[tuple[Slot, ...], list[
             args.append(_argument(leaf, f"input {k}{path}", args))
         if not name:
             name = _common_name(args[len(args) - len(leaves):], nest)
-        slots.append(Slot(name, nest))
+        defaults = [leaf_of(v).default for v in args[len(args) - len(leaves):]]
+        slots.append(Slot(name, nest, unflatten(nest, defaults) if all(d is not None for d in defaults) else None))
     return tuple(slots), args
 
 

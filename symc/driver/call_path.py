@@ -6,7 +6,6 @@ Calls with plain arrays may be served by native code (``symc.runtime.cpu.entry``
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -230,7 +229,3 @@ class CallPath:
             if any(np.may_share_memory(b, c) and np.shares_memory(b, c) for c in buffers[:k]):
                 raise InputError(f"{what}: two of the buffers overlap")
         return buffers
-
-
-#: How a compiled function may be called, for those who ask its object.
-CALL_SIGNATURE = inspect.Signature(list(inspect.signature(CallPath.call).parameters.values())[1:])

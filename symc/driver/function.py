@@ -14,8 +14,8 @@ import numpy as np
 
 from symc.driver.backend import Runner
 from symc.driver.build import Built
-from symc.driver.call_path import CALL_SIGNATURE
 from symc.driver.compilation import Compilation
+from symc.driver.signature import signature_of
 from symc.errors import InputError, did_you_mean
 from symc.ir.text import print_function
 from symc.tensors.callsite import caller
@@ -53,7 +53,7 @@ class CompiledFunction:
         self._cells = tuple(cells)
         self._call_path = self._calls(self._built, self._compilation, self._program, self._signature, cells)
         self.__call__: Callable[..., Any] = self._call_path.call
-        self.__signature__ = CALL_SIGNATURE
+        self.__signature__ = signature_of(self._built.slots)
         me = weakref.ref(self)
 
         def install(entry: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:

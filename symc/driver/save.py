@@ -1,6 +1,7 @@
 """Compiled functions as data: IR text, constants, state and options in one zip file. Nothing in it is code or a pickle.
 
 function.ir     what was compiled        final.ir   what the optimizer made of it, if anything
+defaults.npz    default values of arguments, if any
 meta.json       names, user lines, guards, structure of arguments and results, options
 arrays.npz      large constants, by digest        state.npz   the arrays of shared variables
 """
@@ -43,7 +44,7 @@ from symc.ir.value import Region, Value
 from symc.ir.verify import verify
 from symc.runtime.cpu.commit import snapshot
 from symc.tensors.callsite import caller
-from symc.tensors.pytree import from_json, to_json
+from symc.tensors.pytree import flatten, from_json, to_json, unflatten
 from symc.tensors.state import Cell, checked_cell
 
 FORMAT = 2
@@ -79,6 +80,10 @@ def pack(f: Any, state: bool) -> bytes:
         z.writestr("function.ir", print_function(source, locations=False))
         if final.body is not source.body:
             z.writestr("final.ir", print_function(final, locations=False))
+        defaults = {f"{k}.{j}": a for k, s in enumerate(f._built.slots) if s.default is not None
+                    for j, a in enumerate(flatten(s.default)[0])}
+        if defaults:
+            z.writestr("defaults.npz", _npz(defaults), zipfile.ZIP_STORED)
         z.writestr("arrays.npz", _npz(constants), zipfile.ZIP_STORED)  # as they are: no small file is a large array
         if state:
             z.writestr("state.npz", _npz({str(k): a for k, a in enumerate(snapshot(f._cells))}), zipfile.ZIP_STORED)
@@ -107,7 +112,7 @@ def _meta(f: Any) -> dict[str, Any]:
     states = [i for i in source.inputs if i.role == "state"]
     return {
         "format": FORMAT, "name": source.name, "options": f._options, "outputs": to_json(built.outputs),
-        "slots": [[s.name, to_json(s.nest)] for s in built.slots], "donated": sorted(built.donated),
+        "slots": [[s.name, to_json(s.nest), s.default is not None] for s in built.slots], "donated": sorted(built.donated),
         "inputs": [_input_json(i) for i in source.inputs], "dims": labelled.to_json(source, built.labels),
         "guards": [[str(g.left), str(g.right), _locs_json(g.locs), g.least] for g in source.guards],
         "lines": _lines(source), "final_lines": _lines(f._compilation.saved),
@@ -196,13 +201,24 @@ def _read(file: SavedFile, cells: Sequence[Cell] | None) -> tuple[Built, Functio
     if len(states) != len(cells) or any(i.type.dtype != c.type.dtype or i.type.ndim != c.type.ndim
                                         for i, c in zip(states, cells, strict=True)):
         raise InputError("its states are not those of the function")
-    slots = tuple(Slot(text(name), from_json(nest)) for name, nest in meta["slots"])
+    slots = _slots(file, meta["slots"])
     outputs, args = from_json(meta["outputs"]), len(source.inputs) - len(states)
     donated = frozenset(count(k, args) for k in meta["donated"])
     if sum(s.nest.count for s in slots) != args or outputs.count != len(source.outputs):
         raise InputError("its arguments or results are not those of the function")
     source, labels = labelled.from_json(source, meta.get("dims"))
     return Built(source, outputs, slots, tuple(cells), donated, labels=labels), final, _options(meta["options"])
+
+
+def _slots(file: SavedFile, rows: Sequence[Any]) -> tuple[Slot, ...]:
+    """The arguments, with the defaults of those that have some."""
+    arrays = Arrays(file.bytes("defaults.npz")) if "defaults.npz" in file.names else {}
+    found = []
+    for k, (name, nest, *has) in enumerate(rows):  # older files have no defaults
+        shape = from_json(nest)
+        default = unflatten(shape, [arrays[f"{k}.{j}"] for j in range(shape.count)]) if has == [True] else None
+        found.append(Slot(text(name), shape, default))
+    return tuple(found)
 
 
 def _is_safe(f: Function) -> bool:

@@ -23,7 +23,7 @@ from symc.errors import InputError
 from symc.ir.types import DTYPE_NAMES
 from symc.runtime.cache.regular_file import open_quickly
 
-MEMBERS = ("meta.json", "function.ir", "final.ir", "arrays.npz", "state.npz")
+MEMBERS = ("meta.json", "function.ir", "final.ir", "arrays.npz", "state.npz", "defaults.npz")
 #: A file may unpack to so many bytes, and so many times its size.
 FREE, RATIO = 64 << 20, 64
 _MAGIC = b"\x93NUMPY"

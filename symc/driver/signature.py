@@ -7,6 +7,8 @@ why they do not agree.
 
 from __future__ import annotations
 
+import inspect
+import keyword
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,10 +31,37 @@ REMEMBERED = 256
 
 @dataclass(frozen=True)
 class Slot:
-    """One argument: its name (empty if it has none), and the structure of arrays it is."""
+    """One argument: its name (empty if it has none), the structure of arrays it is, and perhaps a default value."""
 
     name: str
     nest: Nest = LEAF
+    default: Any = None
+
+
+def default_text(default: Any) -> str:
+    """A number as it is written, another value by its type."""
+    return str(default) if np.ndim(default) == 0 and not isinstance(default, dict) else "..."
+
+
+def signature_of(slots: Sequence[Slot]) -> inspect.Signature:
+    """The parameters of a call, for those who ask Python; ``(*args, out=None, **kwargs)`` where arguments have no names
+    that Python takes."""
+    kinds, plain = inspect.Parameter, True
+    own = [s.name for s in slots]
+    if len(set(own)) < len(own) or not all(n.isidentifier() and not keyword.iskeyword(n) for n in own) or "out" in own:
+        return inspect.Signature([kinds("args", kinds.VAR_POSITIONAL), kinds("out", kinds.KEYWORD_ONLY, default=None),
+                                  kinds("kwargs", kinds.VAR_KEYWORD)])
+    found: list[inspect.Parameter] = []
+    for s in slots:  # what has no default after what has one can be given by name only if that is left out
+        late = bool(found) and (found[-1].kind is kinds.KEYWORD_ONLY or s.default is None and not plain)
+        plain = plain and s.default is None
+        found.append(kinds(s.name, kinds.KEYWORD_ONLY if late else kinds.POSITIONAL_OR_KEYWORD,
+                           default=kinds.empty if s.default is None else _shown(s.default)))
+    return inspect.Signature([*found, kinds("out", kinds.KEYWORD_ONLY, default=None)])
+
+
+def _shown(default: Any) -> Any:
+    return default[()] if isinstance(default, np.ndarray) else default
 
 
 def own_out(names: Sequence[str], args: tuple) -> bool:
@@ -80,6 +109,8 @@ class Arguments:
                     help=f"call it as {self.usage()}",
                 )
             bound[places[0]] = item
+        bound = [s.default if item is _MISSING and s.default is not None else item
+                 for s, item in zip(self.slots, bound, strict=True)]
         missing = [k for k, item in enumerate(bound) if item is _MISSING]
         if missing:
             said = ", ".join(repr(known[k] or f"argument {k}") for k in missing)
@@ -91,8 +122,10 @@ class Arguments:
         return bound
 
     def usage(self) -> str:
-        """``name(x, y)``"""
-        return f"{self.function}({', '.join(s.name or f'<argument {k}>' for k, s in enumerate(self.slots))})"
+        """``name(x, y, lr=0.1)``"""
+        said = [(s.name or f"<argument {k}>") + (f"={default_text(s.default)}" if s.default is not None else "")
+                for k, s in enumerate(self.slots)]
+        return f"{self.function}({', '.join(said)})"
 
     def rows(self, slots: Sequence[int] | None = None) -> list[tuple[str, Any, Any]]:
         """Rows for the arrays of some arguments (all by default)."""

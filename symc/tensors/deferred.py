@@ -50,17 +50,18 @@ class Recorded:
 class Deferred(Recorded):
     """``fn(*args, **kwargs)``, to be evaluated when the types of the variables are known. Compare with ``is``.
 
-    A variable is a Deferred without ``fn``; it has a ``name`` and what is known of its ``dtype`` and rank.
+    A variable is a Deferred without ``fn``; it has a ``name``, what is known of its ``dtype`` and rank,
+    and perhaps a ``default`` value.
     """
 
-    __slots__ = ("__weakref__", "args", "fn", "known_dtype", "kwargs", "loc", "name", "serial")
+    __slots__ = ("__weakref__", "args", "default", "fn", "known_dtype", "kwargs", "loc", "name", "serial")
     __array_priority__ = 2000
     becomes: type  #: the class of what it is when it is typed; ``tensor`` says it
 
     def __init__(self, fn: Callable[..., Any] | None, args: tuple = (), kwargs: Mapping[str, Any] | None = None, *,
-                 name: str = "", dtype: Any = None, loc: Loc | None = None):
+                 name: str = "", dtype: Any = None, loc: Loc | None = None, default: Any = None):
         self.fn, self.args, self.kwargs = fn, _as_now(args), _as_now(dict(kwargs or {}))
-        self.name, self.known_dtype = name, dtype
+        self.name, self.known_dtype, self.default = name, dtype, default
         self.loc = loc or caller()
         self.serial = next_serial()
 

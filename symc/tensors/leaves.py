@@ -19,13 +19,15 @@ from symc.ir.value import Value
 @dataclass(frozen=True, eq=False)
 class Leaf:
     """``role`` is "arg" (given in a call), "state" (kept between calls, in ``shared``), or "body" (exists only while a
-    loop's body is built). ``name`` may be empty. ``dims``: labels of its axes."""
+    loop's body is built). ``name`` may be empty. ``dims``: labels of its axes. ``default``: the array of calls that do
+    not give it, if any."""
 
     name: str
     loc: Loc | None = None
     role: str = "arg"
     shared: Any = None
     dims: tuple[str | None, ...] | None = None
+    default: Any = None
 
 
 _leaves: weakref.WeakKeyDictionary[Value, Leaf] = weakref.WeakKeyDictionary()
