@@ -81,6 +81,7 @@ _LAZY = {
     "runtime.cuda.arrays": "DeviceArray device_array",
     "driver.save": "load",
     "special": "digamma erf erfc erfinv gammaln",
+    "transforms.substitution": "clone substitute",
     "transforms.taps": "taps",
     "transforms.vmap": "apply_along_axis vmap",
 }
@@ -143,6 +144,7 @@ if TYPE_CHECKING:
     from symc.transforms.function_op import function_op
     from symc.transforms.implicit import custom_fixed_point, custom_root
     from symc.transforms.jacobians import hessian, jacobian
+    from symc.transforms.substitution import clone, substitute
     from symc.transforms.taps import taps
     from symc.transforms.vmap import apply_along_axis, vmap
 else:

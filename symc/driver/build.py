@@ -5,28 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from symc.driver.labelled import Results, of_outputs
 from symc.driver.signature import Slot
-from symc.errors import DTypeError, InputError, ShapeError, SymcError, did_you_mean
+from symc.errors import InputError, SymcError, did_you_mean
 from symc.ir import location
-from symc.ir.dim import Measured, Size, in_order, known_different, known_equal, known_nonnegative, names, substitute
+from symc.ir.dim import Measured, Size, in_order, known_equal, known_nonnegative, names, substitute
 from symc.ir.function import Function, Guard, Input, bound_names, close_function, collect_guards, mentioned_names, unify
 from symc.ir.garbage import no_collections
 from symc.ir.location import Loc
-from symc.ir.op import lookup
 from symc.ir.record import dataclass, replace
 from symc.ir.traverse import Substitution, every_value, postorder
-from symc.ir.traverse import replace as replace_values
-from symc.ir.types import DTYPE_NAMES, TensorType
 from symc.ir.value import Value, first_line
-from symc.numpy_api.promotion import check_range
-from symc.tensors.convert import as_tensor, convert
+from symc.tensors.convert import as_tensor
 from symc.tensors.leaves import leaf_of, leaves_of_size
 from symc.tensors.pytree import Nest, flatten, unflatten
 from symc.tensors.state import Cell, SharedVariable
 from symc.tensors.tensor import Tensor
+from symc.transforms.substitution import fitted, pairs, substituted
 
 
 @dataclass(frozen=True)
@@ -101,20 +96,6 @@ def output_of(item: Any, path: str) -> Value:
         ) from None
 
 
-def pairs(given: Any, what: str) -> list[tuple[Any, Any]]:
-    """A mapping, or a sequence of pairs, as pairs."""
-    if given is None:
-        return []
-    items: list[Any] = (
-        list(given.items()) if isinstance(given, Mapping) else list(given) if isinstance(given, Sequence) else [given]
-    )
-    if any(not isinstance(p, tuple | list) or len(p) != 2 for p in items):
-        raise InputError(
-            f"{what} must be a dict, or pairs of a variable and its value", where=location.in_order(location.here())
-        )
-    return [(k, v) for k, v in items]
-
-
 def _targets(updates: Any) -> list[SharedVariable]:
     return [k for k, _ in pairs(updates, "updates")]
 
@@ -133,47 +114,8 @@ def _updates(updates: Any) -> list[tuple[Cell, Value]]:
         if id(target.cell) in known:
             raise InputError(f"updates: {target.name or 'a variable'} is updated twice", values=[target.describe()])
         known.add(id(target.cell))
-        out.append((target.cell, _fit(as_tensor(item), target, "update")))
+        out.append((target.cell, fitted(as_tensor(item), target, "update")))
     return out
-
-
-def _fit(new: Tensor, target: Tensor, what: str) -> Value:
-    """``new`` in the type of ``target``: cast within a kind, sizes that are not known to be equal become guards."""
-    said = f"{what} of {target.name or 'a value'}"
-    rows = [target.describe(), new.describe("new value")]
-    have, want = new.value, target.value.type
-    number = new.weak and new.dtype.kind == "i" and want.dtype.kind in "iu"
-    if new.dtype != want.dtype and not (number or np.can_cast(new.dtype, want.dtype, "same_kind")):
-        raise DTypeError(
-            f"{said}: {DTYPE_NAMES[new.dtype]} does not become {DTYPE_NAMES[want.dtype]} by itself",
-            values=rows,
-            help=f"convert it: value.astype({str(want.dtype)!r})",
-        )
-    if known_different(have.shape, want.shape):
-        raise ShapeError(f"{said}: the shapes differ", values=rows, help=_shape_help(have.type, want))
-    if number:
-        check_range(new, want.dtype, said)
-    have = convert(have, want.dtype)
-    return have if have.shape == want.shape else lookup("ensure_shape")(have, shape=want.shape)
-
-
-def _shape_help(have: TensorType, want: TensorType) -> str:
-    shape = ", ".join(map(str, want.shape))
-    if have.ndim < want.ndim:
-        return f"to repeat it everywhere: sc.broadcast_to(value, ({shape}{',' if want.ndim == 1 else ''}))"
-    return "the new value must have the shape of the old one"
-
-
-def substituted(roots: Sequence[Value], givens: Any) -> list[Value]:
-    """Values after ``givens``."""
-    mapping: dict[Value, Value] = {}
-    for target, item in pairs(givens, "givens"):
-        if not isinstance(target, Tensor):
-            raise InputError(f"givens: {target!r} is not a symbolic value", where=location.in_order(location.here()))
-        mapping[target.value] = _fit(as_tensor(item), target, "given value")
-    if not mapping:
-        return list(roots)
-    return replace_values(roots, mapping, location.move)
 
 
 # --- inputs -----------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from typing import Any
 from symc.driver import warm
 from symc.driver.backend import Settings
 from symc.driver.backends import backend_of
-from symc.driver.build import Built, build, pairs
+from symc.driver.build import Built, build
 from symc.driver.compilation import Compilation
 from symc.driver.function import CompiledFunction
 from symc.driver.max_bytes import budget_of, read_max_bytes
@@ -32,6 +32,7 @@ from symc.tensors.callsite import caller
 from symc.tensors.deferred import contains_deferred
 from symc.tensors.pytree import flatten
 from symc.tensors.tensor import Tensor
+from symc.transforms.substitution import pairs
 
 
 def compile(

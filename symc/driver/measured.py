@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.driver.build import Built, build, output_of, pairs, substituted
+from symc.driver.build import Built, build, output_of
 from symc.driver.function import CompiledFunction
 from symc.driver.signature import Slot, own_out
 from symc.errors import InputError, ShapeError, SymcError
@@ -31,6 +31,7 @@ from symc.tensors.leaves import Leaf, leaf_of, register_leaf
 from symc.tensors.pytree import flatten, unflatten
 from symc.tensors.state import SharedVariable
 from symc.tensors.tensor import Tensor
+from symc.transforms.substitution import pairs, substituted
 
 #: Makes a compiled function of what was built.
 Finish = Callable[[Built, Mapping[str, Any]], CompiledFunction]

@@ -112,7 +112,8 @@ def _meta(f: Any) -> dict[str, Any]:
     states = [i for i in source.inputs if i.role == "state"]
     return {
         "format": FORMAT, "name": source.name, "options": f._options, "outputs": to_json(built.outputs),
-        "slots": [[s.name, to_json(s.nest), s.default is not None] for s in built.slots], "donated": sorted(built.donated),
+        "slots": [[s.name, to_json(s.nest), s.default is not None] for s in built.slots],
+        "donated": sorted(built.donated),
         "inputs": [_input_json(i) for i in source.inputs], "dims": labelled.to_json(source, built.labels),
         "guards": [[str(g.left), str(g.right), _locs_json(g.locs), g.least] for g in source.guards],
         "lines": _lines(source), "final_lines": _lines(f._compilation.saved),

@@ -316,3 +316,11 @@ def test_a_state_does_not_change_between_the_functions() -> None:
         stop.set()
         thread.join()
     assert not errors
+
+
+def test_inputs_that_are_found():
+    x, z = sc.input("x", shape=("n", 3)), sc.input("z", shape=("k", 3))
+    y, a = x[x[:, 0] > 0], np.array([[1.0, 2, 3], [-1, 2, 3], [4, 5, 6]])
+    for _ in range(2):
+        np.testing.assert_array_equal(sc.compile(y)(a), a[[0, 2]])
+        np.testing.assert_array_equal(sc.compile(y, givens={x: z - 2})(z=a), a[[2]] - 2)
