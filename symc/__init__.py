@@ -79,7 +79,7 @@ _LAZY = {
     "nn.windows": "avg_pool conv conv_transpose max_pool",
     "tools.op_check": "check_op",
     "runtime.cuda.arrays": "DeviceArray device_array",
-    "driver.save": "load",
+    "driver.files": "load",
     "special": "digamma erf erfc erfinv gammaln",
     "transforms.substitution": "clone substitute",
     "transforms.taps": "taps",
@@ -97,9 +97,9 @@ if TYPE_CHECKING:
     from symc import debug, fft, init, linalg, nn, optim, parallel, random, sparse, special, stats
     from symc.codegen.cuda.user import CudaKernel
     from symc.driver.compile import compile
+    from symc.driver.files import load
     from symc.driver.function import CompiledFunction
     from symc.driver.jit import jit
-    from symc.driver.save import load
     from symc.ir.parse import parse
     from symc.nn.windows import avg_pool, conv, conv_transpose, max_pool
     from symc.params.collection import Params

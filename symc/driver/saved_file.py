@@ -38,11 +38,11 @@ JUNK = (ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, 
 class SavedFile:
     """The members of a file. Raises InputError, or one of ``JUNK``, for a file that is none of ours."""
 
-    def __init__(self, file: BinaryIO):
+    def __init__(self, file: BinaryIO, members: tuple[str, ...] = MEMBERS):
         size = file.seek(0, os.SEEK_END)
         self._zip = zipfile.ZipFile(file)
         infos = self._zip.infolist()
-        _check_members(infos, MEMBERS)
+        _check_members(infos, members)
         total = sum(i.file_size for i in infos)
         if total > FREE + RATIO * size:
             raise InputError(f"it unpacks to {total:,} bytes, from {size:,}")

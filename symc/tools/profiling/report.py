@@ -130,6 +130,16 @@ class Profile(list[ProfileRow]):
     def __reduce__(self) -> tuple:
         return Profile, (list(self), self.name, self._events, self._phases, self._limits, self.denormals)
 
+    def followed_by(self, others: Sequence[Profile]) -> Profile:
+        """The profile of functions that run one after another."""
+        rows, events, end = list(self), list(self._events), max((e[2] for e in self._events), default=0.0)
+        for p in others:
+            events += [(index + len(rows), begin + end, stop + end) for index, begin, stop in p._events]
+            rows += p
+            end = max((e[2] for e in events), default=0.0)
+        return Profile(rows, self.name, events, [x for p in (self, *others) for x in p._phases], self._limits,
+                       any(p.denormals for p in (self, *others)))
+
     @property
     def limits(self) -> Limits:
         """Limits of this machine (or the device); those of the machine is measured when it is first asked for."""
