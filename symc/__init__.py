@@ -60,6 +60,7 @@ _LAZY = {
     "codegen.cuda.user": "CudaKernel",
     "transforms.autodiff": "DisconnectedWarning grad grad_clip grad_scale hvp jvp reverse_grad stop_gradient "
     "value_and_grad vjp zero_grad",
+    "transforms.c_function": "c_function",
     "transforms.checkpoint": "checkpoint",
     "transforms.control": "associative_scan cond foldl foldr fori_loop map=map_ reduce scan switch while_loop",
     "transforms.custom_op": "op",
@@ -125,6 +126,7 @@ if TYPE_CHECKING:
         vjp,
         zero_grad,
     )
+    from symc.transforms.c_function import c_function
     from symc.transforms.checkpoint import checkpoint
     from symc.transforms.control import (
         associative_scan,

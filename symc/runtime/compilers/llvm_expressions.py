@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from symc.codegen.cpu.text import Unsupported
+from symc.codegen.kernel.user_functions import PREFIX
 from symc.runtime.compilers.llvm_library import Helper, library
 from symc.runtime.compilers.llvm_primitives import primitive
 from symc.runtime.compilers.llvm_scalars import (
@@ -302,6 +303,6 @@ def _is_dear(e: ast.expr) -> bool:
                 return True
             name = getattr(node.func, "id", "")
             helper = library().find(name, "", narrow=False)
-            if name.startswith(IN_TEXT) or helper is not None and helper.called:
+            if name.startswith((IN_TEXT, PREFIX)) or helper is not None and helper.called:
                 return True
     return False

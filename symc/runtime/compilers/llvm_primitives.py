@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
+from symc.codegen.kernel.c_functions import CFunction
+from symc.codegen.kernel.user_functions import c_function, c_symbol
 from symc.ir.facts import Routine
 from symc.runtime.compilers.llvm_scalars import (
     CONTRACT,
@@ -246,6 +250,31 @@ PRIMITIVES: dict[str, Primitive] = {
 }
 
 
+def _of_user(name: str, c: CFunction) -> Primitive:
+    """A user's function of C, whose numbers are cast to what it takes."""
+
+    def apply(emit: Emit, declare: Declare, xs: Sequence[Scalar]) -> Scalar:
+        given = [_for_c(emit, declare, t, x) for t, x in zip(c.takes, xs, strict=True)]
+        result = {"d": "f64", "f": "f32"}[c.gives]
+        declare(c_symbol(name), LLVM[result], [t for t, _ in given])
+        return Scalar(result, emit(f"call {LLVM[result]} @{c_symbol(name)}({', '.join(f'{t} {x}' for t, x in given)})"))
+
+    return apply
+
+
+def _for_c(emit: Emit, declare: Declare, letter: str, x: Scalar) -> tuple[str, str]:
+    """A number as a parameter of a type in C."""
+    if letter in "df":
+        found = cast(emit, x, "f64" if letter == "d" else "f32")
+        return LLVM[found.type], found.ref
+    whole, bits = _to_int(emit, declare, [x]).ref, 8 * np.dtype(letter).itemsize
+    extended = ("" if bits >= 32 else " zeroext" if letter.isupper() else " signext")
+    return f"i{bits}{extended}", whole if bits == 64 else emit(f"trunc i64 {whole} to i{bits}")
+
+
 def primitive(name: str) -> Primitive | None:
     """The primitive of this name; None for a helper."""
+    c = c_function(name)
+    if c is not None:
+        return _of_user(name, c)
     return _of_scipy(name.removeprefix(IN_TEXT)) if name.startswith(IN_TEXT) else PRIMITIVES.get(name)
