@@ -16,7 +16,7 @@ from symc.errors import DTypeError, SymbolicValueError
 from symc.ir.dim import product
 from symc.ir.types import as_dtype
 from symc.ir.value import Value, first_line
-from symc.tensors.callsite import active, caller
+from symc.tensors.callsite import active, caller, of_scipy_sparse
 from symc.tensors.constants import Answer, array_at, known_array, shown_array
 from symc.tensors.deferred import Deferred
 from symc.tensors.leaves import Leaf, leaf_of, records, register_leaf
@@ -33,6 +33,7 @@ def _operand(item: Any) -> bool:
 def _binary(function: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
     def call(self: Any, other: Any) -> Any:
         if not _operand(other):
+            PROTOCOLS["not_scipy"](other, self)
             return NotImplemented
         return API[function](other, self) if reflected else API[function](self, other)
     return call
@@ -207,11 +208,13 @@ class Tensor:
             "index with it (x[i]), use sc.take(x, i), sc.where or sc.cond; a loop over it is sc.while_loop", index)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if of_scipy_sparse():
+            PROTOCOLS["not_scipy"](None, self, called=True)
         found = self._numbers(
             "the array",
             "use the function of sc with that name, sc.asarray([...]) to collect values, or sc.where, sc.cond, "
             "sc.while_loop to choose by them; compile it to get numbers; an array that it is written into is made by "
-            "np.zeros_like(x), sc.zeros(shape) or sc.array([...]); a SciPy matrix takes part as sc.sparse.asarray(A)",
+            "np.zeros_like(x), sc.zeros(shape) or sc.array([...])",
         )
         if copy is False or active() is not None:  # in a trace no array of NumPy's is written to instead of this one
             return np.asarray(found, dtype) if copy is None else np.asarray(found, dtype, copy=copy)
