@@ -44,6 +44,7 @@ TITLES = {
     "equations": "Linear algebra: equations, inverses, determinants (`sc.linalg`)",
     "fourier": "Fourier transforms (`sc.fft`)",
     "special_matrices": "Linear algebra: matrices with a pattern, approximations (`sc.linalg`)",
+    "matrix_functions": "Linear algebra: functions of matrices, subspaces (`sc.linalg`)",
     "sorting": "Sorting and searching",
     "measured": "Sizes that are data: what masks choose, sets",
     "statistics": "Averages and covariances",

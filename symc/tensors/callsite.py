@@ -24,7 +24,8 @@ _inside: dict[str, bool] = {}
 
 
 def is_inside(filename: str) -> bool:
-    """Frames of symc itself, and of what stands between: contextlib, functools, dataclasses, SciPy's sparse matrices."""
+    """Frames of symc itself, and of what stands between: contextlib, functools, dataclasses, SciPy's sparse matrices.
+    """
     found = _inside.get(filename)
     if found is None:
         standard = os.path.basename(filename) in ("contextlib.py", "functools.py", "dataclasses.py")

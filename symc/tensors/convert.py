@@ -136,7 +136,7 @@ def _as_array(item: Any) -> np.ndarray:
 
 
 def check_not_scipy(item: Any, operand: Tensor, called: bool = False) -> None:
-    """Raise InputError for a sparse matrix of SciPy's beside a symbolic value, which would ask for the value's array."""
+    """Raise InputError for a sparse matrix of SciPy's beside a symbolic value, of which it would ask the array."""
     if called or type(item).__module__.startswith("scipy.sparse") and hasattr(item, "tocoo"):
         what = "a sparse matrix of SciPy's" if called else f"{type(item).__name__}{list(item.shape)}"
         raise InputError(f"{what} meets a symbolic value", values=[operand.describe()], where=[caller()],
