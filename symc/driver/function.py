@@ -59,7 +59,7 @@ class CompiledFunction:
         def install(entry: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
             f = me()
             if f is not None:
-                f.__call__ = entry(f._calling.call)
+                f.__call__ = entry(f._call_path.call)
 
         self._call_path.install = install
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from symc.driver.build import Built
-from symc.driver.calling import Calling
+from symc.driver.call_path import CallPath
 from symc.driver.function import CompiledFunction
 from symc.driver.several import SeveralFunctions
 from symc.driver.signature import own_out
@@ -162,8 +162,8 @@ class SpecializedFunction(SeveralFunctions):
         every: list[dict[str, int]] = options["specialize"]
         self.variants = {_title(sizes): f for sizes, f in zip(every, variants, strict=True)}
         f = generic._built.function
-        self._choice = _Choice(generic._calling, [_places(f)[name] for name in every[0]],
-                               {tuple(s.values()): v._calling for s, v in zip(every, variants, strict=True)})
+        self._choice = _Choice(generic._call_path, [_places(f)[name] for name in every[0]],
+                               {tuple(s.values()): v._call_path for s, v in zip(every, variants, strict=True)})
         self.__call__ = self._choice.call
         me, lock = weakref.ref(self), new_lock()
 
@@ -174,7 +174,7 @@ class SpecializedFunction(SeveralFunctions):
                     found.__call__ = entry(found.__call__)
 
         for part in (generic, *variants):
-            part._calling.install = install
+            part._call_path.install = install
 
     @property
     def parts(self) -> Sequence[tuple[str, CompiledFunction]]:
@@ -182,7 +182,7 @@ class SpecializedFunction(SeveralFunctions):
 
     def _serving(self, args: tuple, kwargs: Mapping[str, Any]) -> CompiledFunction:
         calling = self._choice.chosen(args, kwargs)
-        return next(f for _, f in self.parts if f._calling is calling)
+        return next(f for _, f in self.parts if f._call_path is calling)
 
     def explain(self, v: Any = None) -> str:
         return self.main.explain(v) if v is not None else self.joined(lambda f: f.explain())
@@ -215,7 +215,7 @@ def _title(sizes: Sizes) -> str:
 class _Choice:
     """Which function serves a call. ``places``: the inputs and axes that tell the sizes in the keys of ``variants``."""
 
-    def __init__(self, generic: Calling, places: Sequence[tuple[int, int]], variants: Mapping[tuple, Calling]):
+    def __init__(self, generic: CallPath, places: Sequence[tuple[int, int]], variants: Mapping[tuple, CallPath]):
         self.generic, self.places, self.variants = generic, tuple(places), dict(variants)
         self._arguments = generic._signature.arguments
         self._count = generic._signature.count
@@ -223,7 +223,7 @@ class _Choice:
     def call(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.chosen(args, kwargs).call(*args, **kwargs)
 
-    def chosen(self, args: tuple, kwargs: Mapping[str, Any]) -> Calling:
+    def chosen(self, args: tuple, kwargs: Mapping[str, Any]) -> CallPath:
         """By the shapes alone; the one for all sizes, which says why, for what has none."""
         if "out" in kwargs and not own_out([s.name for s in self._arguments.slots], args):
             kwargs = {k: a for k, a in kwargs.items() if k != "out"}
