@@ -80,6 +80,8 @@ _LAZY = {
     "nn.windows": "avg_pool conv conv_transpose max_pool",
     "tools.op_check": "check_op",
     "runtime.cuda.arrays": "DeviceArray device_array",
+    "segments.arrays": "RaggedArray",
+    "segments.value": "ragged=Ragged",
     "driver.files": "load",
     "special": "digamma erf erfc erfinv gammaln",
     "transforms.substitution": "clone substitute",
@@ -106,6 +108,8 @@ if TYPE_CHECKING:
     from symc.params.collection import Params
     from symc.params.files import load_params, save_params
     from symc.runtime.cuda.arrays import DeviceArray, device_array
+    from symc.segments.arrays import RaggedArray
+    from symc.segments.value import Ragged as ragged
     from symc.special import digamma, erf, erfc, erfinv, gammaln
     from symc.tensors.assumptions import assume
     from symc.tools.debugging.bisect import bisect

@@ -44,10 +44,10 @@ def in_range(index: Any, n: Any, name: str, mode: Any = "raise", help: str | Non
     return Tensor(lookup("check_index")(t.value, size=size))
 
 
-def must_hold(condition: Tensor, of: str) -> Tensor:
-    """0 where a condition holds; elsewhere an error in the call, about an array ``of`` something."""
+def must_hold(condition: Tensor, law: str) -> Tensor:
+    """0 where a condition holds; elsewhere InputError in the call, which names the law and the place."""
     number = API["subtract"](API["astype"](condition, np.int64), 1)
-    return Tensor(lookup("check_index")(number.value, size=1, of=of))
+    return Tensor(lookup("check_index")(number.value, size=1, law=law))
 
 
 @public(np.choose)

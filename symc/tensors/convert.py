@@ -88,7 +88,8 @@ def as_operand(item: Any) -> Tensor:
     if item is None or isinstance(item, str | bytes | dict | set):
         raise DTypeError(f"{item!r} is not a number or an array")
     if isinstance(item, Recorded):
-        raise InputError("a recorded value is used in a graph", help="take its array: .data, which is a constant there")
+        message, help = item.not_an_operand
+        raise InputError(message, help=help)
     return Tensor(constant(_as_array(item)))
 
 

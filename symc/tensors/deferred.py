@@ -46,6 +46,11 @@ class Recorded:
         """The recorded call."""
         raise NotImplementedError
 
+    @property
+    def not_an_operand(self) -> tuple[str, str]:
+        """What is said, with help, where this meets an operation on values."""
+        return "a recorded value is used in a graph", "take its array: .data, which is a constant there"
+
 
 class Deferred(Recorded):
     """``fn(*args, **kwargs)``, to be evaluated when the types of the variables are known. Compare with ``is``.

@@ -162,7 +162,7 @@ CHECKS = frozenset({"checks"})
 
 
 def _index_infer(
-    t: TensorType, size: Size, wrapped: bool = False, along: int | None = None, of: str = ""
+    t: TensorType, size: Size, wrapped: bool = False, along: int | None = None, of: str = "", law: str = ""
 ) -> TensorType:
     if t.dtype.kind not in "iu":
         raise InternalError(f"an index is {t}, not integers")
@@ -183,7 +183,8 @@ check_index = register(
         traits=CHECKS,
         samples=lambda: iter([((np.array([0, 2]),), dict(size=3))]),
         doc="The operand, after a check that every element is in [0, size): nothing else checks in kernels. An error "
-        "says `along` which axis of which array `of`, and takes the size off negative ones that were `wrapped`.",
+        "says `along` which axis of which array `of`, takes the size off negative ones that were `wrapped`, or says that "
+        "a `law` does not hold.",
         facts=Facts(range=ranges.of_index),
     )
 )
