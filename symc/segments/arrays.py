@@ -21,8 +21,8 @@ class RaggedArray(Sequence):
         self.values, given = np.asarray(values), np.asarray(offsets)
         self.offsets = given.astype(np.int64)
         if self.values.ndim < 1 or given.ndim != 1 or given.dtype.kind not in "iu":
-            raise InputError(f"a ragged array has values with an axis and a vector of integer offsets, not {values!r:.40}"
-                             f" and {offsets!r:.40}", where=[caller()])
+            raise InputError(f"a ragged array has values with an axis and a vector of integer offsets, not "
+                             f"{values!r:.40} and {offsets!r:.40}", where=[caller()])
         if not len(given) or given[0] != 0 or (np.diff(self.offsets) < 0).any() or given[-1] != len(self.values):
             raise InputError(f"offsets start with 0, do not decrease, and end with the number of values, which is "
                              f"{len(self.values)}; not {given.tolist()!r:.60}", where=[caller()])

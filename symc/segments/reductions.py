@@ -8,25 +8,76 @@ from typing import Any
 import numpy as np
 
 from symc.errors import ShapeError
+from symc.ir.dim import known_different
+from symc.ir.op import lookup
+from symc.ir.record import replace
+from symc.numpy_api.promotion import rows as described
 from symc.numpy_api.selection import must_hold
 from symc.segments import rows
+from symc.tensors.convert import as_tensor
 from symc.tensors.deferred import Recorded
 from symc.tensors.public import API, located
 from symc.tensors.tensor import Tensor
 
 
 class RowFunctions(Recorded):
-    """What a ragged value says of its rows, by ``row_ids``, ``lengths`` and ``starts`` and the values."""
+    """What a ragged value says of its rows."""
 
     values: Any
-    ndim: int
-    dtype: np.dtype
-    shape: tuple
-    lengths: Tensor
-    row_ids: Tensor
-    positions: Tensor
-    starts: Tensor
-    with_values: Callable[[Any], Any]
+    offsets: Any
+
+    # --- what is known of it ------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple:
+        return (self.offsets.shape[0] - 1, None, *self.values.shape[1:])
+
+    @property
+    def ndim(self) -> int:
+        return self.values.ndim + 1
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.values.dtype
+
+    @property
+    def starts(self) -> Tensor:
+        """Where each row begins, checked."""
+        return rows.starts_and_ends(self.offsets, self.values.shape[0])[0]
+
+    @property
+    def ends(self) -> Tensor:
+        """Where each row ends, checked."""
+        return rows.starts_and_ends(self.offsets, self.values.shape[0])[1]
+
+    @property
+    @located
+    def lengths(self) -> Tensor:
+        """How many values each row has."""
+        return self.ends - self.starts
+
+    @property
+    @located
+    def row_ids(self) -> Tensor:
+        """The row of each value."""
+        return rows.row_of(self.ends, self.values.shape[0])
+
+    @property
+    @located
+    def positions(self) -> Tensor:
+        """The place of each value in its row."""
+        return API["arange"](self.values.shape[0]) - API["take"](self.starts, self.row_ids)
+
+    def with_values(self, values: Any) -> Any:
+        """The same rows with other values, as many."""
+        v = as_tensor(values)
+        n = self.values.value.shape[:1]
+        if not v.ndim or known_different(v.value.shape[:1], n):
+            raise ShapeError(f"{self!r} has {n[0]} values", values=described([v]))
+        whole = v.value if v.value.shape[:1] == n else lookup("ensure_shape")(v.value, shape=(*n, *v.value.shape[1:]))
+        return replace(self, values=Tensor(whole))  # type: ignore[type-var]
+
+    # --- functions ----------------------------------------------------------------------------------------------------
 
     def _reduced(self, name: str, axis: Any, keepdims: bool, of_rows: Callable[[], Tensor], **how: Any) -> Any:
         """A reduction of all values, of each row (``of_rows``), or within values."""

@@ -62,7 +62,7 @@ def extreme(name: str, x: Tensor, row: Tensor, n: Any, initial: Any) -> Tensor:
 
 
 def shifted(x: Tensor, row: Tensor, n: Any, finite: bool) -> tuple[Tensor, Tensor]:
-    """The exponentials of values less the maximum of their row, and these maxima; 0 for those that are not ``finite``."""
+    """The exponentials of values less the maximum of their row, and these maxima; with ``finite`` 0 for others."""
     x = x if x.dtype.kind == "f" else API["astype"](x, API["exp"](x).dtype)
     top = stop_gradient(extreme("max", x, row, n, -np.inf))
     top = API["where"](API["isfinite"](top), top, 0) if finite else top

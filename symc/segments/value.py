@@ -14,9 +14,9 @@ import numpy as np
 
 from symc import special
 from symc.errors import DTypeError, IndexingError, InputError, ShapeError
-from symc.ir.dim import fresh_size, known_different, known_equal
+from symc.ir.dim import fresh_size, known_equal
 from symc.ir.op import lookup
-from symc.ir.record import dataclass, replace
+from symc.ir.record import dataclass
 from symc.ir.value import Value
 from symc.numpy_api.promotion import rows as described
 from symc.numpy_api.selection import must_hold
@@ -24,6 +24,7 @@ from symc.numpy_api.ufuncs import UFUNCS
 from symc.segments import rows
 from symc.segments.arrays import RaggedArray
 from symc.segments.reductions import RowFunctions
+from symc.tensors.callsite import caller
 from symc.tensors.convert import as_tensor
 from symc.tensors.inputs import input as dense_input
 from symc.tensors.public import API, located
@@ -32,7 +33,8 @@ from symc.tensors.sizes import as_size, named_size, user_size
 from symc.tensors.tensor import Tensor
 
 #: Functions of elements that are no ufuncs.
-ELEMENTWISE = ("where", "clip", "astype", "round", "nan_to_num", "isclose", "real", "imag", "angle", "sigmoid")
+ELEMENTWISE = ("where", "clip", "astype", "round", "nan_to_num", "isclose", "real", "imag", "angle", "sigmoid",
+               "operator_pow")
 #: Functions that are methods here.
 METHODS = ("sum", "mean", "max", "min", "amax", "amin", "any", "all", "cumsum", "sort", "argsort", "softmax",
            "log_softmax", "logsumexp")
@@ -64,7 +66,7 @@ class Ragged(RowFunctions):
     def __init__(self, values: Any, offsets: Any):
         v, o = as_tensor(values), as_tensor(offsets)
         if not v.ndim or o.ndim != 1:
-            raise ShapeError("a ragged value has values with an axis, and a vector of offsets", values=described([v, o]),
+            raise ShapeError("a ragged value has values with an axis and a vector of offsets", values=described([v, o]),
                              help="r.map(f) is f of all values; sc.vmap goes over axes that are not ragged")
         if o.dtype.kind not in "iu":
             raise DTypeError(f"offsets are integers, not {o.dtype}", values=described([o]))
@@ -133,6 +135,8 @@ class Ragged(RowFunctions):
                 raise InputError(f"{what} must be a list of arrays, or a RaggedArray, not {type(item).__name__}",
                                  help="sc.RaggedArray(values, offsets)")
             item = RaggedArray.from_list(item, what)
+            if not item.values.size and item.values.ndim == 1:
+                return [[], item.offsets]  # of any dtype
         return [item.values, item.offsets]
 
     def __symc_varying__(self) -> Any:
@@ -149,7 +153,7 @@ class Ragged(RowFunctions):
     def record(self, fn: Callable[..., Any], args: tuple, kwargs: Mapping[str, Any]) -> Any:
         """A public function of ragged values, by what it is of each element or row; others take it as a nest."""
         how = functions().get(fn)
-        whole: Any = fn.__wrapped__  # type: ignore[attr-defined]
+        whole: Any = fn.runs  # type: ignore[attr-defined]
         if how == "elements":
             return located(lambda _: self._each(whole, args, kwargs))(None)
         if how and args and isinstance(args[0], Ragged):
@@ -163,46 +167,6 @@ class Ragged(RowFunctions):
 
     # --- what is known of it ------------------------------------------------------------------------------------------
 
-    @property
-    def shape(self) -> tuple:
-        return (self.offsets.shape[0] - 1, None, *self.values.shape[1:])
-
-    @property
-    def ndim(self) -> int:
-        return self.values.ndim + 1
-
-    @property
-    def dtype(self) -> np.dtype:
-        return self.values.dtype
-
-    @property
-    def starts(self) -> Tensor:
-        """Where each row begins, checked."""
-        return rows.starts_and_ends(self.offsets, self.values.shape[0])[0]
-
-    @property
-    def ends(self) -> Tensor:
-        """Where each row ends, checked."""
-        return rows.starts_and_ends(self.offsets, self.values.shape[0])[1]
-
-    @property
-    @located
-    def lengths(self) -> Tensor:
-        """How many values each row has."""
-        return self.ends - self.starts
-
-    @property
-    @located
-    def row_ids(self) -> Tensor:
-        """The row of each value."""
-        return rows.row_of(self.ends, self.values.shape[0])
-
-    @property
-    @located
-    def positions(self) -> Tensor:
-        """The place of each value in its row."""
-        return API["arange"](self.values.shape[0]) - API["take"](self.starts, self.row_ids)
-
     def __repr__(self) -> str:
         if not isinstance(self.values, Tensor):
             return "<ragged of arrays>"
@@ -210,24 +174,17 @@ class Ragged(RowFunctions):
         return f"<ragged {self.values.type.dtype}[{', '.join(map(str, [n, '*', *more]))}]>"
 
     def __bool__(self) -> bool:
-        raise InputError("the truth of a ragged value is not known while the graph is built")
+        raise InputError("the truth of a ragged value is not known while the graph is built", where=[caller()])
 
     def __len__(self) -> int:
-        raise InputError("the number of rows is not known while the graph is built", help="r.shape[0]")
+        raise InputError("the number of rows is not known while the graph is built", where=[caller()],
+                         help="r.shape[0]")
 
     def __iter__(self) -> Any:
-        raise InputError("a ragged value is not iterated while the graph is built", help="r[i] is a row")
+        raise InputError("a ragged value is not iterated while the graph is built", where=[caller()],
+                         help="r[i] is a row")
 
     # --- elements -----------------------------------------------------------------------------------------------------
-
-    def with_values(self, values: Any) -> Ragged:
-        """The same rows with other values, as many."""
-        v = as_tensor(values)
-        n = self.values.value.shape[:1]
-        if not v.ndim or known_different(v.value.shape[:1], n):
-            raise ShapeError(f"{self!r} has {n[0]} values", values=described([v]))
-        whole = v.value if v.value.shape[:1] == n else lookup("ensure_shape")(v.value, shape=(*n, *v.value.shape[1:]))
-        return replace(self, values=Tensor(whole))
 
     @located
     def map(self, fn: Callable[[Tensor], Any]) -> Ragged:
@@ -242,12 +199,15 @@ class Ragged(RowFunctions):
             x = Ragged(x.values, x.offsets)
         if isinstance(x, Ragged):
             return x._in_rows_of(self)
+        if x is None or isinstance(x, str | type | np.dtype):  # of other parameters
+            return x
         t = as_tensor(x)
         if t.ndim < self.ndim - 1:
             return x
         n, length = (1, *t.value.shape)[-self.ndim :][:2] if t.ndim < self.ndim else t.value.shape[:2]
         if t.ndim > self.ndim or length != 1:
-            raise ShapeError(f"{self!r} meets an array whose axis {max(t.ndim - self.ndim + 1, 0)} would be that of rows",
+            at = max(t.ndim - self.ndim + 1, 0)
+            raise ShapeError(f"{self!r} meets an array whose axis {at} would be that of rows",
                              values=described([t]), help="x[:, None] is a number for each row, x[r.positions] for "
                              "each place in rows")
         if n == 1:
@@ -280,14 +240,15 @@ class Ragged(RowFunctions):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__" or ufunc not in UFUNCS and ufunc is not np.matmul:
-            raise InputError(f"{ufunc.__name__}{'' if method == '__call__' else '.' + method} of {self!r} is not defined",
-                             help=self.not_an_operand[1])
+            name = ufunc.__name__ + ("" if method == "__call__" else f".{method}")
+            raise InputError(f"{name} of {self!r} is not defined",
+                             where=[caller()], help=self.not_an_operand[1])
         return self.__matmul__(inputs[1]) if ufunc is np.matmul else API[ufunc.__name__](*inputs, **kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: tuple, kwargs: dict) -> Any:
         name = func.__name__
         if name not in (*ELEMENTWISE, *METHODS):
-            raise InputError(f"{name} of {self!r} is not defined", help=self.not_an_operand[1])
+            raise InputError(f"{name} of {self!r} is not defined", where=[caller()], help=self.not_an_operand[1])
         return API[name](*args, **kwargs)
 
     @located

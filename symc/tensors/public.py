@@ -62,6 +62,7 @@ def located(fn: F, memory: str = "") -> F:
                 e.add_note(f"in {loc}         {loc.text}")
                 raise
 
+    call.runs = fn  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]
 
 

@@ -183,8 +183,8 @@ check_index = register(
         traits=CHECKS,
         samples=lambda: iter([((np.array([0, 2]),), dict(size=3))]),
         doc="The operand, after a check that every element is in [0, size): nothing else checks in kernels. An error "
-        "says `along` which axis of which array `of`, takes the size off negative ones that were `wrapped`, or says that "
-        "a `law` does not hold.",
+        "says `along` which axis of which array `of`, takes the size off negative ones that were `wrapped`, or "
+        "says that a `law` does not hold.",
         facts=Facts(range=ranges.of_index),
     )
 )
