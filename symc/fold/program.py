@@ -21,7 +21,7 @@ from symc.fold.memory import Memory
 from symc.fold.native import Ctx, Kernel, Rec, address, runner
 from symc.fold.schedule import Blocks, Graph, Schedule, Workspace, check_schedule, every_record, schedule
 from symc.fold.script import Call, Place, Script, leading
-from symc.fold.split import Job, Split, is_state, lookups_of, split
+from symc.fold.split import Job, Split, is_state, lookups_of, split, varying_types
 from symc.fold.split import job as new_job
 from symc.ir.record import dataclass
 from symc.ir.traverse import postorder
@@ -133,7 +133,8 @@ class Program:
 
     @functools.cached_property
     def splits(self) -> list[Split]:
-        return [split(b, self.params, self.sparse) for b in self.blocks]
+        varying = varying_types(self.blocks, self.params)
+        return [split(b, self.params, self.sparse, varying) for b in self.blocks]
 
     def script(self, k: int, kind: int) -> Script:
         """A script of a block, made when it is first needed."""

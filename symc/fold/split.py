@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from symc.fold.block import Block, M, N, Tag
+from symc.fold.types import Type
 from symc.grad import vjp
 from symc.grad.mincut import INFINITE, Network
 from symc.grad.residuals import is_cheap, size_in_bytes
@@ -88,14 +89,25 @@ def lookups_of(block: Block) -> tuple[list[Lookup], set[Value]]:
     return found, dense
 
 
-def split(block: Block, params: Collection[Value], sparse: Collection[Value]) -> Split:
-    """``params``: states that are trained; ``sparse``: those of them that get rows."""
+def varying_types(blocks: Sequence[Block], params: Collection[Value]) -> set[Type]:
+    """The types of which some value depends on states that are trained: cotangents of others are not computed."""
+    found: set[Type] = set()
+    trained = {b: not set(params).isdisjoint(postorder(b.batched.outputs)) for b in blocks}
+    while more := {b.out for b in blocks if trained[b] or any(p.type in found for p in b.values)} - found:
+        found |= more
+    return found
+
+
+def split(block: Block, params: Collection[Value], sparse: Collection[Value], varying: Collection[Type]) -> Split:
+    """``params``: states that are trained; ``sparse``: those of them that get rows; ``varying``: types that depend on
+    states that are trained."""
     b = block.batched
     fields = list(block.out.fields)
     outputs = {("out", f): v for f, v in zip(fields, b.outputs, strict=True)}
     seeds = {f: _leaf(f"d_{f}", v) for f, v in zip(fields, b.outputs, strict=True) if v.dtype.kind in "fc"}
     found = tuple(x for x in lookups_of(block)[0] if x.table in sparse)
-    ports = [t for t, v in b.leaves.items() if t[0] == "port" and v.dtype.kind in "fc"]
+    wanted = {p.name for p in block.values if p.type in varying}
+    ports = [t for t, v in b.leaves.items() if t[0] == "port" and t[1] in wanted and v.dtype.kind in "fc"]
     dense = [p for p in params if p not in sparse and p in set(postorder(b.outputs))]
     wrt = [*[b.leaves[t] for t in ports], *dense, *[x.rows for x in found]]
     stable, ends = stabilized([outputs["out", f] for f in seeds], wrt)

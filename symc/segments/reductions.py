@@ -68,6 +68,7 @@ class RowFunctions(Recorded):
         """The place of each value in its row."""
         return API["arange"](self.values.shape[0]) - API["take"](self.starts, self.row_ids)
 
+    @located
     def with_values(self, values: Any) -> Any:
         """The same rows with other values, as many."""
         v = as_tensor(values)
