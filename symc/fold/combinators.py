@@ -82,7 +82,7 @@ class Apply(Combinator):
         add = g._added(self.block)
         if isinstance(x, dict):
             return add(**x)
-        return add(*x) if len(self.block.ports) > 1 and isinstance(x, tuple | list) else add(x)
+        return add(*x) if len(self.block.asked) > 1 and isinstance(x, tuple | list) else add(x)
 
 
 class Call(Combinator):
@@ -91,7 +91,7 @@ class Call(Combinator):
 
     def __init__(self, block: Block, args: Sequence[Any], kwargs: Mapping[str, Any]):
         self.block = block
-        names = [p.name for p in block.ports]
+        names = [p.name for p in block.asked]
         for name in kwargs:
             if name not in names:
                 raise InputError(f"block {block.name} has no port {name!r}", where=[caller()],

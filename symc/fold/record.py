@@ -30,7 +30,7 @@ class Recorder:
         self._args: list[Node] = []
         self._starts: list[int] = []  # the first node of each example
         self._attrs: dict[tuple[int, str], list[Any]] = {
-            (k, p.name): [] for k, b in enumerate(blocks) for p in b.attrs}
+            (k, p.name): [] for k, b in enumerate(blocks) for p in (*b.attrs, *b.keys)}
         types = list(dict.fromkeys(b.out for b in blocks))
         self._types = {t: k for k, t in enumerate(types)}
         self._of = [self._types[b.out] for b in blocks]  # the type of what each block makes
@@ -57,10 +57,11 @@ class Recorder:
 
     def _adder(self, k: int, block: Block) -> Callable[..., Node]:
         """Recorder of an instance of a block: a function of its ports, written for it, as it runs for every node."""
-        names = [p.name for p in block.ports]
+        names = [p.name for p in block.asked]
         scope: dict[str, Any] = {"_op": self._op, "_of": self._of, "_args": self._args, "_aptr": self._aptr,
                                  "_none": _none, "_bound": self._bound, "_block": block, "_refuse": self._refused}
-        scope |= {f"_keep_{p.name}": self._attrs[k, p.name].append for p in block.attrs}
+        scope |= {f"_keep_{p.name}": self._attrs[k, p.name].append for p in (*block.attrs, *block.keys)}
+        scope["_key"] = self._key
         right = [f"_of[_op[{p.name}]] == {self._types.get(p.type)} and {p.name} >= 0" for p in block.ones]
         if block.many:
             name, t = block.many.name, self._types.get(block.many.type)
@@ -77,11 +78,17 @@ class Recorder:
                  *[f"    _args.append({p.name})" for p in block.ones],
                  *[f"    _args.extend({p.name})" for p in block.values if p.kind == "many"],
                  *[f"    _keep_{p.name}({p.name})" for p in block.attrs],
+                 *[f"    _keep_{p.name}(_key())" for p in block.keys],
                  f"    _op.append({k})",
                  "    _aptr.append(len(_args))",
                  "    return len(_op) - 1"]
         exec(compile("\n".join(lines), __file__, "exec"), scope)  # a line of ours, where lines of users are looked for
         return scope["add"]
+
+    def _key(self) -> int:
+        """What tells the next node from all others, of its example and of others, whatever runs beside it."""
+        first = self._starts[-1] if self._starts else 0
+        return (len(self._starts) << 32) + len(self._op) - first
 
     @property
     def _made(self) -> list[Block]:
@@ -91,7 +98,7 @@ class Recorder:
     def _refused(self, block: Block, given: Sequence[Any]) -> None:
         """Raise what is wrong with arguments."""
         self._bound(block, given, (), {})
-        for p, x in zip(block.ports, given, strict=True):
+        for p, x in zip(block.asked, given, strict=True):
             if p.kind == "many" and not isinstance(x, list | tuple):
                 self._refuse(block, p, x)
             for v in () if p.kind == "attr" else x if p.kind == "many" else (x,):
@@ -102,7 +109,7 @@ class Recorder:
     def _bound(self, block: Block, given: Sequence[Any], more: Sequence[Any],
                named: Mapping[str, Any]) -> Sequence[Any]:
         """The arguments, if there is one for each port."""
-        missing = [p.name for p, x in zip(block.ports, given, strict=True) if x is _none]
+        missing = [p.name for p, x in zip(block.asked, given, strict=True) if x is _none]
         if missing or more or named:
             what = f"nothing at port {missing[0]}" if missing else f"{len(given) + len(more)} arguments"
             if named:
@@ -139,6 +146,9 @@ class Recorder:
             for p in b.attrs:
                 values = self._attrs[k, p.name]
                 columns[k, p.name] = self._column((k, p.name), values[len(values) - len(nodes) :])
+            for p in b.keys:
+                values = self._attrs[k, p.name]
+                columns[k, p.name] = np.array(values[len(values) - len(nodes) :], np.uint64)
         return Graph(op, aptr - aptr[0], args, apos), Attrs(columns)
 
     def _column(self, key: tuple[int, str], values: list[Any]) -> np.ndarray:

@@ -53,14 +53,14 @@ class Recording(Recorder):
         step = self._step
         train = step.optimizer is not None if train is None else train
         with step._lock:
-            loss = step.run(g, attrs, train, self, max(len(self._starts), 1))
+            loss = step.run([(g, attrs, self)], train, max(len(self._starts), 1))
             self._take()
         return loss
 
     def gradients(self) -> tuple[float, dict[SharedVariable, Any]]:
         """The loss of all that was recorded, and the gradient of each parameter, as of ``Step.gradients``."""
         with self._step._lock:
-            found = self._step._gradients(*self._graph(), self, max(len(self._starts), 1))
+            found = self._step._gradients([(*self._graph(), self)], max(len(self._starts), 1))
             self._take()
         return found
 

@@ -78,6 +78,13 @@ class Attr:
         self.type = type
 
 
+class Key:
+    """A port that is given nothing: each instance has a key of its own there, for ``sc.random``, ``fd.lib.dropout``.
+
+    It is another in each step of training, the same however nodes are batched, and 0 where nothing is trained.
+    """
+
+
 class Many:
     """A port that takes any number of values of one type, none included."""
 
