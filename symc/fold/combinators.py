@@ -183,6 +183,9 @@ class Self(Combinator):
     """The value that ``also`` is said of."""
 
     def build(self, g: Any, x: Any) -> Any:
+        if not g._selves:
+            raise InputError("fd.self_ stands for a value in what .also(...) is given, and for nothing elsewhere",
+                             where=[caller()], help="c.also(nll(fd.self_, 1)), or c >> nll for one port")
         return g._selves[-1]
 
 

@@ -14,7 +14,7 @@ from symc.errors import InputError, NonFiniteError
 from symc.fold.block import Block
 from symc.fold.combinators import Combinator, blocks_of
 from symc.fold.program import Attrs, Program
-from symc.fold.record import Batch, Dataset, Recorder
+from symc.fold.record import Batch, Dataset, Recorder, named
 from symc.fold.recording import Recording
 from symc.fold.schedule import Graph, Schedule
 from symc.fold.sparse import RowGradient
@@ -53,6 +53,9 @@ class Step:
             if names.count(name) > 1 or hasattr(Recording, name):
                 other = "another block" if names.count(name) > 1 else "a method of recorded graphs"
                 raise InputError(f"a block is called {name!r}, and so is {other}", where=[caller()])
+        for what, number in (("seed", seed), ("max_arena_bytes", 1 if limit is None else limit)):
+            if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+                raise InputError(f"{what} is a number from 0 on, not {number!r:.40}", where=[caller()])
         given = None if params is None else _states_in(params)
         self._variables = {v.value: v for v in given or ()}
         values = None if given is None else [v.value for v in given]
@@ -70,6 +73,8 @@ class Step:
         if self.model is None:
             raise InputError("there is no model that says what the graph of an example is", where=[caller()],
                              help="compile a combinator, or record graphs: with fd.record(step) as g: ...")
+        if not hasattr(examples, "__iter__"):
+            raise InputError(f"examples are a sequence, not {type(examples).__name__}", where=[caller()])
         g = Recorder(self.program.blocks)
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, DEEPEST))
@@ -179,7 +184,7 @@ class Step:
             return loss
 
     def _forward(self, g: Graph, attrs: Attrs, source: Any, train: bool) -> Schedule:
-        self.program.name_of = lambda node: _name(source, node)
+        self.program.name_of = lambda node: named(source, node)
         self.program.draw = (self.seed << 32) + self.count & (1 << 64) - 1
         s = self.program.forward(g, attrs, train)
         self._last = s, source
@@ -189,7 +194,7 @@ class Step:
 
     def _forward_more(self, g: Graph, attrs: Attrs, before: np.ndarray, source: Any) -> Schedule:
         first = len(source._known)
-        self.program.name_of = lambda node: _name(source, node + first)
+        self.program.name_of = lambda node: named(source, node + first)
         s = self.program.forward(g, attrs, False, before)
         self._last = s, source
         if self.nan_guard:
@@ -281,12 +286,6 @@ def _joined(parts: Sequence[Any]) -> Any:
     first = parts[0]
     fields = {f: np.concatenate([getattr(x, f) for x in parts]) for f in first._type.fields}
     return Fields(first._what, first._type, fields)
-
-
-def _name(source: Any, node: int) -> str:
-    """Name of a node in messages: by its example, if it is of one."""
-    example, number = source._example_of(node)
-    return f"node {number}" + ("" if example is None else f" of example {example}")
 
 
 def compile(model: Any, params: Any = None, optimizer: Any = None, schedule: str = "auto", *, mean: bool = False,
