@@ -159,6 +159,9 @@ class CallPath:
         """Hold the locks of all states, which the program replaces when everything has succeeded."""
         marked: list[Cell] = []
         taking, giving = holding(self._locks, marked)
+        for cell in self._locked:
+            if cell.pending is not None:
+                cell.settle()
         if closed[0]:
             with turnstile:  # until the process has been forked
                 pass

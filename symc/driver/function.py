@@ -19,9 +19,11 @@ from symc.driver.signature import signature_of
 from symc.errors import InputError, did_you_mean
 from symc.ir.text import print_function
 from symc.tensors.callsite import caller
+from symc.tensors.pytree import flatten
 from symc.tensors.state import Cell, SharedVariable, variable_of
 
 if TYPE_CHECKING:
+    from symc.driver.push import PushedCall
     from symc.tools.accuracy import AccuracyReport
     from symc.tools.profiling.compiling import CompileProfile
     from symc.tools.profiling.report import Profile
@@ -96,6 +98,25 @@ class CompiledFunction:
         size = len(self._compilation.final.values())
         backend = f", backend {self._target.backend!r}" if self._target.backend else ""
         return f"<compiled {self._signature.arguments.usage()}, {size} values, mode {self._options['mode']!r}{backend}>"
+
+    def push(self, /, *args: Any, **kwargs: Any) -> PushedCall:
+        """A call in the background, which ``wait()`` and ``result()`` wait for. It comes after all that were pushed
+        before and use a state that it uses; others may overlap. Arguments may be calls that were pushed: their results
+        are given. Arrays are copied, but for those that are donated or in ``out=``, which are to be left alone until
+        the call has finished. What uses a state waits for the calls that were pushed: ``get_value``, ``set_value``,
+        other functions.
+
+        Errors are raised by ``wait()``, or where one of the states is used next; a call that was pushed after one that
+        fails, and uses a state of it, is not run.
+        """
+        from symc.driver.push import push
+
+        bound = flatten(self._signature.arguments.bind(args, kwargs))[0] if self._signature.donated else ()
+        donated = [bound[k] for k in self._signature.donated]
+        return push(self.name, self.__call__, self._uses(), donated, args, kwargs)
+
+    def _uses(self) -> Sequence[Cell]:
+        return self._cells
 
     def copy(self, swap: Mapping[SharedVariable, SharedVariable] | None = None) -> CompiledFunction:
         """The same program with other states. ``swap`` maps shared variables to others of the same dtype and shape."""

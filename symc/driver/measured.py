@@ -207,9 +207,12 @@ class MeasuredFunction(SeveralFunctions):
         self._names = [s.name for s in slots]
         cells = {c for f in (*(s.function for s in chain), main) for c in f._cells} if any(
             s.function._cells for s in chain) else ()
-        self._locks = [c.lock for c in sorted(cells, key=lambda c: c.serial)]
+        self._locked = sorted(cells, key=lambda c: c.serial)
         self.__call__ = self._call
         self.__signature__ = signature_of(slots)
+
+    def _uses(self) -> list[Any]:
+        return [*dict.fromkeys(c for f in self._functions for c in f._cells)]
 
     def extended(self, arrays: list[Any]) -> list[Any]:
         """The arguments of the last function, given the arrays of a call."""
@@ -230,8 +233,10 @@ class MeasuredFunction(SeveralFunctions):
             kwargs, out = {**kwargs, "out": out}, None
         try:
             with ExitStack() as held:
-                for lock in self._locks:  # between the functions no state changes
-                    held.enter_context(lock)
+                for cell in self._locked:
+                    cell.settle()
+                for cell in self._locked:  # between the functions no state changes
+                    held.enter_context(cell.lock)
                 arrays = self.extended(self._given.arrays(args, kwargs))
                 if out is None:  # native code takes no keyword
                     return self.main(*arrays)

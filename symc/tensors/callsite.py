@@ -36,7 +36,9 @@ def is_inside(filename: str) -> bool:
 def caller() -> Loc:
     """The user's line that is being executed."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and is_inside(frame.f_code.co_filename):
+    while is_inside(frame.f_code.co_filename):
+        if frame.f_back is None:  # a thread of symc
+            return _asked.get() or Loc(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back
     return Loc(frame.f_code.co_filename, frame.f_lineno)
 
@@ -47,6 +49,19 @@ def of_scipy_sparse() -> bool:
     while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE):
         frame = frame.f_back
     return _SPARSE in frame.f_code.co_filename
+
+
+_asked: ContextVar[Loc | None] = ContextVar("symc_asked", default=None)
+
+
+@contextmanager
+def asked_at(loc: Loc) -> Iterator[None]:
+    """Around what a thread of symc does because of the user's line ``loc``."""
+    token = _asked.set(loc)
+    try:
+        yield
+    finally:
+        _asked.reset(token)
 
 
 class Scope:
