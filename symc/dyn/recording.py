@@ -65,11 +65,6 @@ class Node(_Defaults):
         """Become a leaf: how the value was made is not known any more."""
 
 
-<<<<<<< HEAD
-def leaf_token(a: np.ndarray) -> tuple:
-    """Token of an array, by which programs are told apart: dtype, and which axes have size 1."""
-    return a.dtype, 1 in a.shape and tuple([n == 1 for n in a.shape]), a.ndim
-=======
 class Leaf(Node):
     """An array. ``var``: the variable that shows it, if any. ``exposed``: somebody outside may write to it."""
 
@@ -78,7 +73,6 @@ class Leaf(Node):
     def __init__(self, value: np.ndarray, needs: bool):
         self.value, self.needs, self.serial = value, needs, next_serial()
         self.exposed, self.var = False, None
->>>>>>> 015f435 (dyn: a call is one node, what is held is counted, half the time a step)
 
 
 class Call(Node):
@@ -158,13 +152,8 @@ def any_call(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, A
     return node
 
 
-<<<<<<< HEAD
-def _token(item: Any, parents: list[Node], floats: list[float]) -> Any:
-    """Token that stands for an argument, so that equal ones are equal and no others: nodes and floats are left out."""
-=======
 def _token(item: Any, floats: list[float]) -> Any:
     """What stands for an argument, so that equal ones are equal and no others. Floats are left out."""
->>>>>>> 015f435 (dyn: a call is one node, what is held is counted, half the time a step)
     kind = type(item)
     if item is Node:
         return item

@@ -7,7 +7,7 @@ This module makes text; ``symc.runtime.cpu.kernels`` compiles it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -69,12 +69,13 @@ class Source:
         return chunk + [number(s) for s in self.sizes]
 
 
-def render(name: str, loops: Loops, over: Collection[int] = ()) -> Source:
-    """The source of a kernel called ``name``. ``over``: updated results that lie in the memory of what they update.
+def render(name: str, loops: Loops, over: Collection[int] = (), shared: Mapping[int, int] = {}) -> Source:
+    """The source of a kernel called ``name``. ``over``: updated results that lie in the memory of what they update;
+    ``shared``: operands in whose memory a result lies, and that result.
 
     Raises Unsupported for ops or dtypes the backend cannot express.
     """
-    return Renderer(name, loops, over).run()
+    return Renderer(name, loops, over, shared).run()
 
 
 @dataclass
@@ -90,17 +91,19 @@ class Renderer(Writer):
 
     def run(self) -> Source:
         region = self.loops.region
-        self.names = {p: f"a{k}" for k, p in enumerate(region_params(region))}
+        operands = [f"a{k}" for k in range(len(region.params))]
+        self.names = {p: f"o{self.shared[k]}" if k in self.shared else a
+                      for k, (p, a) in enumerate(zip(region_params(region), operands, strict=True))}
         types = [r.type for r in region.results]
         for k, start in self.loops.starts.items():
             self.emit_start(k, start)
         self.emit_block(region, dict(self.names), [(k, (), ()) for k in range(len(types))], 1)
         arguments = [*self.chunks.arguments] if self.chunks else []
-        arguments += [*self.sizes.values(), *self.names.values(), *[f"o{k}" for k in range(len(types))]]
+        arguments += [*self.sizes.values(), *operands, *[f"o{k}" for k in range(len(types))]]
         arguments += [f"q{k}" for k in range(len(self.partial))]
         if self.after is not None:
             self.lines[self.after :] = [f"    {line}" for line in self.lines[self.after :]]
-        operands = tuple(p.dtype for p in region.params)  # type: ignore[union-attr]
+        given = tuple(p.dtype for p in region.params)  # type: ignore[union-attr]
         head = []
         if self.fails:
             arguments.append("failed")
@@ -113,7 +116,7 @@ class Renderer(Writer):
         head.insert(0, f"def {self.name}({', '.join(arguments)}):")
         head += [f"    {name} = {zero}" for name, zero in self.running.items()]
         text = "\n".join(head + self.lines) + "\n"
-        return Source(text, tuple(self.sizes), operands, tuple(t.dtype for t in types), self.fails, self.chunks,
+        return Source(text, tuple(self.sizes), given, tuple(t.dtype for t in types), self.fails, self.chunks,
                       tuple(self.partial), self.polls)
 
     def emit_start(self, k: int, start: int | Region) -> None:

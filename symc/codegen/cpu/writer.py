@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,8 @@ Target = tuple[int, tuple[str, ...], tuple[Size, ...]]  # result number, index s
 class Writer:
     """The text of one kernel while it is written: its lines, its names, the sizes that it asks for."""
 
-    def __init__(self, name: str, loops: Loops, over: Collection[int]):
-        self.name, self.loops, self.over = name, loops, over
+    def __init__(self, name: str, loops: Loops, over: Collection[int], shared: Mapping[int, int] = {}):
+        self.name, self.loops, self.over, self.shared = name, loops, over, shared
         self.fails = self.polls = False
         self.lines: list[str] = []
         self.sizes: dict[Size, str] = {}

@@ -22,8 +22,8 @@ from symc.codegen.cuda.apart import inner_chunks
 from symc.codegen.cuda.indices import NARROW, Bound, bound_of
 from symc.codegen.cuda.source import WARP, Argument, CudaSource, Entry
 from symc.codegen.kernel.scalarize import Loops
-from symc.codegen.kernel.source import Form
-from symc.codegen.plan.inplace import region_pairs, updated_params
+from symc.codegen.kernel.source import Form, updated_in_place
+from symc.codegen.plan.inplace import overwritten, updated_params
 from symc.ir.dim import Size, ceildiv, product
 from symc.ir.dtypes import RECORDS
 from symc.ir.types import TensorType
@@ -136,7 +136,7 @@ class Generic:
 
     def text(self, index: str) -> tuple[Source, Collection[Size]]:
         """The kernel in Python, and what must fit into 32 bits. Raises Unsupported."""
-        region, over = self.form
+        region, over = self.form[0], updated_in_place(self.form)
         if self.loops is None:
             return render_loop("kernel", region, interruptible=False), ()
         renderer = CudaRenderer(replace(self.loops, starts={}), over, index)
@@ -144,7 +144,7 @@ class Generic:
 
     def separate(self) -> list[int]:
         """Results that hold something before, elsewhere than in their own memory: it is written by launches before."""
-        _, over = self.form
+        over = updated_in_place(self.form)
         starts = {} if self.loops is None else self.loops.starts
         return [k for k, start in starts.items() if isinstance(start, Region) or k not in over]
 
@@ -226,7 +226,7 @@ class _Part:
     def apart(self) -> set[int]:
         """Operands in whose memory no result lies."""
         region, _ = self.unit.form
-        inside = {k for k, _ in region_pairs(region)} | set(updated_params(region).values())
+        inside = {*overwritten(region), *updated_params(region).values()}
         return set(range(len(self.of.operands))) - inside
 
     def body(self) -> str:

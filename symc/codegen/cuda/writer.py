@@ -21,8 +21,8 @@ from symc.codegen.cuda import cxx
 from symc.codegen.cuda.indices import NARROW, Bound, bound_of
 from symc.codegen.cuda.source import Argument, CudaSource, Entry
 from symc.codegen.kernel.scalarize import Loops
-from symc.codegen.kernel.source import Form
-from symc.codegen.plan.inplace import region_pairs
+from symc.codegen.kernel.source import Form, updated_in_place
+from symc.codegen.plan.inplace import overwritten
 from symc.codegen.plan.memory import result_types
 from symc.ir.dim import Size, product
 from symc.ir.dtypes import RECORDS, computed
@@ -58,10 +58,10 @@ class Kernel:
 
     @staticmethod
     def of(form: Form, loops: Loops) -> Kernel:
-        region, over = form
+        region, over = form[0], updated_in_place(form)
         updated = [k for k in loops.starts.values() if isinstance(k, int)]
         types: tuple = region.params, tuple(r.type for r in region.results)
-        return Kernel(loops, over, frozenset([*[k for k, _ in region_pairs(region)], *updated]), *types)
+        return Kernel(loops, over, frozenset([*overwritten(region), *updated]), *types)
 
     @property
     def is_complex(self) -> bool:

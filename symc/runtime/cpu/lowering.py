@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -56,6 +56,8 @@ class Lowering:
     """
 
     launches: Launches
+    #: Kernels know of results that lie in memory which other results depend on.
+    shared: ClassVar[bool] = True
     required: Required
     sizes: Mapping[str, int] | None
     code: Code
@@ -197,8 +199,8 @@ class Lowering:
             self.control(step, slots)
         elif step.kind == "copy" or step.value.op is after:  # the effects have come before
             self.copy(writes[0], reads[0], self.number(v.type.nbytes))  # type: ignore[union-attr]
-        elif step.kind == "launch" and kernel_form_of(step) in self.launches:
-            self._launch(plan, v, self.launches[kernel_form_of(step)], reads, writes)
+        elif step.kind == "launch" and (form := kernel_form_of(step, self.shared)) in self.launches:
+            self._launch(plan, v, self.launches[form], reads, writes)
         else:
             self.routine(plan, step, reads, writes)
 

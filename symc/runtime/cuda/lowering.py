@@ -59,6 +59,7 @@ class DeviceLowering(PlanLowering):
     of what takes all ranks."""
 
     launches: Mapping[Any, Any]
+    shared = False
     interface: range = range(0)
     precision: str = "highest"
     actions: list[Action] = field(default_factory=list)

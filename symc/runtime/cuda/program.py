@@ -263,7 +263,7 @@ class CudaProgram:
 def forms_of(plan: Plan, step: Step, device: str) -> Sequence[Form]:
     """The kernels that a step may launch. Raises DeviceError for one that would have to run on the host."""
     if step.kind == "launch":
-        return (kernel_form_of(step),)
+        return (kernel_form_of(step, shared=False),)
     v = step.value
     if step.kind != "call" or v.op is all_reduce or has_user_kernel(v) or solver.is_solved(v):
         return ()
