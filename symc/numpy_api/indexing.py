@@ -23,7 +23,7 @@ from symc.numpy_api.manipulation import normal_axis, permuted, ravel, reshaped
 from symc.numpy_api.promotion import broadcast_shape, rows, stretch
 from symc.tensors.constants import known_array
 from symc.tensors.convert import as_tensor, convert
-from symc.tensors.public import public
+from symc.tensors.public import API, public
 from symc.tensors.sizes import as_size, formula_of, size_of, size_of_value
 from symc.tensors.tensor import Tensor
 
@@ -369,8 +369,36 @@ def read(v: Value, p: Parsed) -> Value:
 @public(memory="item")
 def getitem(x: Any, index: Any) -> Tensor:
     """``x[index]``."""
-    t = as_tensor(x)
+    t, index = _truths(as_tensor(x), index)
     return Tensor(read(t.value, parse(t, index)))
+
+
+def _truths(t: Tensor, index: Any) -> tuple[Tensor, Any]:
+    """True, False and masks without axes as NumPy means them: index arrays with the one element 0, or none, of an axis
+    of size 1 that is added for them."""
+    items = list(index) if isinstance(index, tuple) else [index]
+    if not any(map(_is_truth, items)):
+        return t, index
+    used = [_axes_used(item) for item in items]
+    dots = next((k for k, item in enumerate(items) if item is Ellipsis), len(items))
+    for k in reversed([k for k, item in enumerate(items) if _is_truth(item)]):
+        axis = sum(used[:k]) if k < dots else t.ndim - sum(used[k:])
+        t = API["expand_dims"](t, axis)
+        items[k], used[k] = places(API["reshape"](as_tensor(items[k]), (1,))), 1
+    return t, tuple(items)
+
+
+def _is_truth(item: Any) -> bool:
+    if isinstance(item, bool | np.bool_):
+        return True
+    return isinstance(item, np.ndarray | Tensor) and not item.ndim and item.dtype.kind == "b"
+
+
+def _axes_used(item: Any) -> int:
+    if item is None or item is Ellipsis or _is_truth(item):
+        return 0
+    dtype = getattr(item, "dtype", None) if not isinstance(item, list | tuple) else np.asarray(item).dtype
+    return np.ndim(item) if dtype is not None and dtype.kind == "b" else 1
 
 
 @public(np.take)
