@@ -95,7 +95,7 @@ class NamespaceInfo:
 
     def capabilities(self) -> dict[str, Any]:
         """Masks and results whose size depends on data are not available; ranks go up to NumPy's limit."""
-        return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
         return "symbolic"

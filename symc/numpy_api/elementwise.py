@@ -172,8 +172,8 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 
 @public(np.clip)
-def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Tensor:
-    """a limited to the interval from ``a_min`` to ``a_max``; None is no limit."""
+def clip(a: Any, min: Any = None, max: Any = None, *, a_min: Any = None, a_max: Any = None) -> Tensor:
+    """a limited to the interval from ``min`` to ``max`` (or ``a_min`` to ``a_max``); None is no limit."""
     if (a_min is not None and min is not None) or (a_max is not None and max is not None):
         raise InputError("clip: a bound is given twice, as a_min or a_max and as min or max")
     low, high = (a_min if min is None else min), (a_max if max is None else max)

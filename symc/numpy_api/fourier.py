@@ -286,19 +286,24 @@ def _count(n: Any, name: str) -> Size:
 
 
 @_fft
-def fftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Tensor:
+def fftfreq(n: Any, d: Any = 1.0, device: Any = None, *, dtype: Any = None) -> Tensor:
     """The frequencies of the elements of a transform of n points a distance d apart: 0, 1, ..., -2, -1 by n * d."""
     count = user_size(_count(n, "fftfreq"))
     k = API["arange"](count)
     places = API["where"](API["less"](k, (count + 1) // 2), k, k - count)
-    return API["multiply"](places, API["true_divide"](1.0, API["multiply"](count, d)))
+    return _frequencies(places, count, d, dtype)
 
 
 @_fft
-def rfftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Tensor:
+def rfftfreq(n: Any, d: Any = 1.0, device: Any = None, *, dtype: Any = None) -> Tensor:
     """The frequencies of the elements of ``rfft``: 0, 1, ..., n // 2 by n * d."""
     count = user_size(_count(n, "rfftfreq"))
-    return API["multiply"](API["arange"](count // 2 + 1), API["true_divide"](1.0, API["multiply"](count, d)))
+    return _frequencies(API["arange"](count // 2 + 1), count, d, dtype)
+
+
+def _frequencies(places: Tensor, count: Any, d: Any, dtype: Any) -> Tensor:
+    found = API["multiply"](places, API["true_divide"](1.0, API["multiply"](count, d)))
+    return found if dtype is None else API["astype"](found, dtype)
 
 
 @_fft

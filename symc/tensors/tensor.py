@@ -281,8 +281,11 @@ class Tensor:
         """Values have no device until they are compiled: the value itself."""
         return self
 
-    def __dlpack__(self, **how: Any) -> Any:
-        return self._shared().__dlpack__(**how)
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None, copy: bool | None = None,
+    ) -> Any:  # fmt: skip
+        return self._shared().__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._shared().__dlpack_device__()
