@@ -19,7 +19,8 @@ from symc.stats import halfcauchy, norm, transforms
 
 COUNTIES, HOUSES, DEPTH = 85, 919, 10
 TRUTH = {"mean": 1.49, "floor": -0.66, "spread": 0.32, "noise": 0.73}
-Density = Callable[[Any], Any]
+T = sc.Tensor
+Density = Callable[[T], T]
 
 
 def data(seed: int = 0) -> dict[str, np.ndarray]:
@@ -33,8 +34,8 @@ def data(seed: int = 0) -> dict[str, np.ndarray]:
     return {"radon": radon, "floor": floor, "county": county}
 
 
-def log_density(free: sc.Tensor, houses: dict[str, sc.Tensor]) -> sc.Tensor:
-    """Of the parameters without constraints, up to a constant: mean, floor, log spread, log noise, a number a county."""
+def log_density(free: T, houses: dict[str, T]) -> T:
+    """Of the parameters without constraints, up to a constant: mean, floor, logs of spread and noise, the counties."""
     spread, noise = (transforms.positive.forward(free[i]) for i in (2, 3))
     level = free[0] + spread * free[4:]
     prior = sc.sum(norm.logpdf(free[:2], 0, 10)) + halfcauchy.logpdf(spread, 0, 5) + halfcauchy.logpdf(noise, 0, 5)
@@ -43,13 +44,13 @@ def log_density(free: sc.Tensor, houses: dict[str, sc.Tensor]) -> sc.Tensor:
     return prior + sc.sum(norm.logpdf(free[4:])) + sc.sum(norm.logpdf(houses["radon"], expected, noise))
 
 
-def turns(total: sc.Tensor, left: sc.Tensor, right: sc.Tensor, scale: sc.Tensor) -> sc.Tensor:
+def turns(total: T, left: T, right: T, scale: T) -> T:
     """True where a trajectory begins to come back: its sum of momenta, against the momenta at its ends."""
     middle = total - (left + right) / 2
     return (sc.sum(scale * middle * left) <= 0) | (sc.sum(scale * middle * right) <= 0)
 
 
-def subtree(density: Density, end: dict, depth: sc.Tensor, step: sc.Tensor, scale: sc.Tensor, start: sc.Tensor, key: sc.Tensor):
+def subtree(density: Density, end: dict, depth: T, step: T, scale: T, start: T, key: T):
     """The 2**depth leaves beyond an end of the trajectory: its new end, its proposal, weight, momenta, acceptance."""
 
     def leaf(state):
@@ -61,8 +62,9 @@ def subtree(density: Density, end: dict, depth: sc.Tensor, step: sc.Tensor, scal
         weight = value - sc.sum(scale * p * p) / 2 - start
         weight = sc.where(sc.isnan(weight), -np.inf, weight)
         total, number = state["total"] + p, state["number"]
-        taken = sc.log(sc.random.uniform(sc.random.fold_in(key, number))) < weight - sc.logaddexp(state["weight"], weight)
-        # An even leaf is kept in the slot of its bits above the last; an odd one ends the subtrees of its trailing ones.
+        together = sc.logaddexp(state["weight"], weight)
+        taken = sc.log(sc.random.uniform(sc.random.fold_in(key, number))) < weight - together
+        # An even leaf is kept in the slot of its bits above the last; an odd one ends a subtree for each trailing one.
         above = sc.bitwise_count(number >> 1).astype("int64")
         ending = sc.bitwise_count(number & ~(number + 1)).astype("int64")
         slots = sc.arange(DEPTH)
@@ -73,21 +75,22 @@ def subtree(density: Density, end: dict, depth: sc.Tensor, step: sc.Tensor, scal
         bent = sc.vmap(lambda first, past: turns(total - past, first, p, scale))(firsts, before)
         return {
             "q": q, "p": p, "slope": slope, "total": total, "number": number + 1,
-            "proposal": sc.where(taken, q, state["proposal"]), "weight": sc.logaddexp(state["weight"], weight),
+            "proposal": sc.where(taken, q, state["proposal"]), "weight": together,
             "firsts": firsts, "before": before, "bent": sc.any(bent & spans), "diverged": weight < -1000,
             "accepted": state["accepted"] + sc.exp(sc.minimum(weight, 0.0)),
         }  # fmt: skip
 
     rows = sc.zeros((DEPTH, end["q"].shape[0]))
     first = {
-        **end, "total": sc.zeros_like(end["q"]), "number": sc.asarray(0), "proposal": end["q"], "weight": sc.asarray(-np.inf),
-        "firsts": rows, "before": rows, "bent": sc.asarray(False), "diverged": sc.asarray(False), "accepted": sc.asarray(0.0),
+        **end, "total": sc.zeros_like(end["q"]), "number": sc.asarray(0), "proposal": end["q"],
+        "weight": sc.asarray(-np.inf), "firsts": rows, "before": rows, "bent": sc.asarray(False),
+        "diverged": sc.asarray(False), "accepted": sc.asarray(0.0),
     }  # fmt: skip
     leaves = sc.asarray(1) << depth
     return sc.while_loop(lambda s: (s["number"] < leaves) & ~s["bent"] & ~s["diverged"], leaf, first)
 
 
-def transition(density: Density, q: sc.Tensor, step: sc.Tensor, scale: sc.Tensor, key: sc.Tensor) -> dict[str, sc.Tensor]:
+def transition(density: Density, q: T, step: T, scale: T, key: T) -> dict[str, T]:
     """The next draw, with the mean acceptance, the number of leapfrog steps, and whether the trajectory diverged."""
     p = sc.random.normal(sc.random.fold_in(key, 0), q.shape) / sc.sqrt(scale)
     value = density(q)
@@ -121,11 +124,11 @@ def transition(density: Density, q: sc.Tensor, step: sc.Tensor, scale: sc.Tensor
     return sc.while_loop(lambda s: (s["depth"] < DEPTH) & ~s["stop"], double, first)
 
 
-def chain(density: Density, size: int, key: sc.Tensor, warmup: int, draws: int) -> dict[str, sc.Tensor]:
+def chain(density: Density, size: int, key: T, warmup: int, draws: int) -> dict[str, T]:
     """The draws after the warm-up, (draws, size), and what each needed.
 
     The step size is averaged as Nesterov's dual averages (Hoffman and Gelman, 3.2). The variances of the parameters are
-    those of the second quarter of the warm-up, then those of its second half, drawn towards 0.001 as Stan does.
+    those of the warm-up's second quarter, then of what follows up to its last tenth, drawn towards 0.001 as in Stan.
     """
     renewals = (warmup // 2, warmup - warmup // 10)
 
@@ -141,21 +144,23 @@ def chain(density: Density, size: int, key: sc.Tensor, warmup: int, draws: int) 
         squares = state["squares"] + (q - state["mean"]) * (q - mean)
         renew = (k == renewals[0]) | (k == renewals[1])
         shrunk = (squares / sc.maximum(n - 1, 1.0) * n + 1e-3 * 5) / (n + 5)
-        forget = renew | (k == warmup // 4)
+        forget, since = renew | (k == warmup // 4), sc.where(renew, k + 1, state["since"])
+        centre = sc.where(renew, average + np.log(10.0), state["centre"])
         warm = {
             "q": q, "scale": sc.where(renew, shrunk, state["scale"]), "error": sc.where(renew, 0.0, error),
-            "log_step": sc.where(renew, average, log_step), "average": sc.where(renew, average, average),
-            "centre": sc.where(renew, average + np.log(10.0), state["centre"]), "since": sc.where(renew, k + 1, state["since"]),
-            "n": sc.where(forget, 0.0, n), "mean": sc.where(forget, 0.0, mean), "squares": sc.where(forget, 0.0, squares),
+            "log_step": sc.where(renew, average, log_step), "average": average, "centre": centre, "since": since,
+            "n": sc.where(forget, 0.0, n), "mean": sc.where(forget, 0.0, mean),
+            "squares": sc.where(forget, 0.0, squares),
         }  # fmt: skip
         kept = {**state, "q": q, "log_step": state["average"]}
         found = {"q": q, "accepted": accepted, "leaps": new["leaps"], "diverged": new["diverged"]}
         return {name: sc.where(k < warmup, warm[name], kept[name]) for name in warm}, found
 
     zero, zeros = sc.asarray(0.0), sc.zeros(size)
+    q = sc.random.uniform(sc.random.fold_in(key, -1), (size,), low=-1.0, high=1.0)
     first = {
-        "q": sc.random.uniform(sc.random.fold_in(key, -1), (size,), low=-1.0, high=1.0), "scale": sc.ones(size), "error": zero,
-        "log_step": sc.asarray(np.log(0.1)), "average": sc.asarray(np.log(0.1)), "centre": sc.asarray(0.0),
+        "q": q, "scale": sc.ones(size), "error": zero,
+        "log_step": sc.asarray(np.log(0.1)), "average": sc.asarray(np.log(0.1)), "centre": zero,
         "since": sc.asarray(0), "n": zero, "mean": zeros, "squares": zeros,
     }  # fmt: skip
     last, found = sc.scan(draw, first, sc.arange(warmup + draws))
@@ -165,7 +170,7 @@ def chain(density: Density, size: int, key: sc.Tensor, warmup: int, draws: int) 
 def sampler(warmup: int = 500, draws: int = 1000, chains: int = 4) -> Any:
     """A compiled function of a seed and the houses."""
     seed = sc.input("seed", "int64", ())
-    houses = {"radon": sc.vector("radon"), "floor": sc.vector("floor"), "county": sc.input("county", "int64", ("houses",))}
+    houses = {name: sc.input(name, "int64" if name == "county" else "float64", ("houses",)) for name in data()}
     keys = sc.random.split(sc.random.key(seed), chains)
     found = sc.vmap(lambda key: chain(lambda q: log_density(q, houses), COUNTIES + 4, key, warmup, draws))(keys)
     q = found["q"]
@@ -184,8 +189,10 @@ def main(warmup: int = 500, draws: int = 1000, chains: int = 4) -> dict[str, Any
     summary = sampler(warmup, draws, chains)(0, data())
     for name, true in TRUTH.items():
         found = summary[name]
-        print(f"{name:7} {found['mean']:6.3f} sd {found['sd']:5.3f} (true {true:5.2f}) r_hat {found['r_hat']:.4f}, of size {found['size']:.0f}")
-    print(f"{summary['leaps']:.1f} steps a draw, acceptance {summary['acceptance']:.2f}, divergences {summary['divergences']}")
+        print(f"{name:7} {found['mean']:6.3f} sd {found['sd']:5.3f} (true {true:5.2f})", end=" ")
+        print(f"r_hat {found['r_hat']:.4f}, of size {found['size']:.0f}")
+    print(f"{summary['leaps']:.1f} steps a draw, acceptance {summary['acceptance']:.2f}", end=", ")
+    print(f"divergences {summary['divergences']}")
     return summary
 
 

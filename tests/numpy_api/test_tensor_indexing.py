@@ -173,6 +173,27 @@ def test_updates_of_symbolic_sizes():
         np.testing.assert_array_equal(got, w)
 
 
+def test_true_and_false():
+    x, rng = np.arange(24.0).reshape(2, 3, 4), np.random.default_rng(0)
+    items = [True, False, np.True_, np.array(False), None, ..., 0, slice(1, None), [0, 1], [1], [True, False]]
+    for index in [tuple(items[i] for i in rng.integers(len(items), size=n)) for n in (1, 2, 3) for _ in range(40)]:
+        try:
+            want = x[index]
+        except IndexError:
+            with pytest.raises((sc.IndexingError, sc.ShapeError)):
+                sc.asarray(x)[index]
+        else:
+            got = np.asarray(sc.asarray(x)[index])
+            assert got.shape == want.shape and np.array_equal(got, want), index
+    b, t = sc_input("b", "bool", ()), sc_input("t", "f64", (2, 3, 4))
+    f = sc.compile([t[b], t[0, b, ..., 1:]], [b, t])
+    for truth in (True, False):
+        for got, want in zip(f(truth, x), [x[truth], x[0, truth, ..., 1:]], strict=True):
+            np.testing.assert_array_equal(got, want)
+    with pytest.raises(sc.IndexingError, match="True and False are no indices"):
+        t.at[True].set(0.0)
+
+
 @pytest.mark.parametrize(("index", "words"), [
     (5, "index 5 is out of bounds for axis 0 of size 3"),
     (-4, "out of bounds for axis 0"),
@@ -181,7 +202,6 @@ def test_updates_of_symbolic_sizes():
     ("a", "is not an index"),
     (1.5, "is not an index"),
     ((..., ...), "only one ellipsis"),
-    (True, "True and False are no indices"),
     (slice(None, None, 0), "the step of a slice"),
     (np.array([0.5]), "must hold integers"),
     (np.array([True, False]), "a mask of size 2 does not fit axis 0 of size 3"),

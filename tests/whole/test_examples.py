@@ -20,6 +20,7 @@ from examples import (
     logistic_regression,
     mlp_digits,
     newton,
+    radon,
     rosenbrock,
 )
 
@@ -127,6 +128,14 @@ def test_eight_schools(mode: str):
         assert 0.6 < found["acceptance"] < 0.95
         assert abs(found["mu mean"] - 4.4) < 0.4 and abs(found["tau mean"] - 3.6) < 0.5
         assert all(found[f"{n} r_hat"] < 1.02 and found[f"{n} size"] > 400 for n in ("mu", "tau"))
+
+
+def test_radon():
+    found = radon.main(warmup=300, draws=200)
+    assert 0.7 < found["acceptance"] < 0.98 and not found["divergences"] and 6 < found["leaps"] < 40
+    for name, true in radon.TRUTH.items():
+        assert abs(found[name]["mean"] - true) < 3 * found[name]["sd"] and found[name]["r_hat"] < 1.03, name
+        assert found[name]["size"] > 100, name
 
 
 def test_hmc():
