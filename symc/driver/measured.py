@@ -211,9 +211,6 @@ class MeasuredFunction(SeveralFunctions):
         self.__call__ = self._call
         self.__signature__ = signature_of(slots)
 
-    def _uses(self) -> list[Any]:
-        return [*dict.fromkeys(c for f in self._functions for c in f._cells)]
-
     def extended(self, arrays: list[Any]) -> list[Any]:
         """The arguments of the last function, given the arrays of a call."""
         return self._stepped(arrays)[-1]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from symc.driver.function import CompiledFunction
+from symc.tensors.state import Cell
 
 
 class SeveralFunctions(CompiledFunction):
@@ -23,6 +24,9 @@ class SeveralFunctions(CompiledFunction):
     @property
     def parts(self) -> Sequence[tuple[str, CompiledFunction]]:
         raise NotImplementedError
+
+    def _uses(self) -> Sequence[Cell]:
+        return [*dict.fromkeys(c for _, f in self.parts for c in f._cells)]
 
     def joined(self, text: Any) -> str:
         return "\n".join(f"// {title}\n{text(f)}" for title, f in self.parts)

@@ -275,7 +275,7 @@ def _product(p: Patterns, v: Value) -> Any:
 
 def _expanded(p: Patterns, v: Value) -> Any:
     """The ops that an op is made of."""
-    by = v.op.facts.at_once
+    by = v.op.facts.lower_batched
     found: Any = None if by is None else by(v)
     if found is None and isinstance(v.op.lowering, Decompose):
         found = v.op.lowering.f(v)

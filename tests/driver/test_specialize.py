@@ -43,7 +43,7 @@ def test_results_are_those_of_the_function_for_all_sizes(name):
 
 def _served(f, *args, **kwargs):
     """Which functions ran in a call, by their plans' frames."""
-    before = {title: part._calling for title, part in f.parts}
+    before = {title: part._call_path for title, part in f.parts}
     runs = []
     for title, calling in before.items():
         calling.call = (lambda t, call: lambda *a, **k: (runs.append(t), call(*a, **k))[1])(title, calling.call)

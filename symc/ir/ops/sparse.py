@@ -115,20 +115,20 @@ def _times(data: Value, rows: Value) -> Value:
     return broadcast(data, axes=(0,), shape=rows.shape) * rows
 
 
-def _spmm_at_once(v: Value) -> Value:
+def _spmm_batched(v: Value) -> Value:
     indptr, indices, data, x = v.operands
     read = gather(x, check_index(indices, size=x.shape[0], along=1), axes=(0,))
     return scatter(splat(0, v.type), _times(data, read), rows_of(indptr, indices), axes=(0,), mode="add")
 
 
-def _across_at_once(v: Value) -> Value:
+def _across_batched(v: Value) -> Value:
     indptr, indices, data, x = v.operands
     read = gather(x, rows_of(indptr, indices), axes=(0,))
     places = check_index(indices, size=v.shape[0], along=1)
     return scatter(splat(0, v.type), _times(data, read), places, axes=(0,), mode="add")
 
 
-def _sddmm_at_once(v: Value) -> Value:
+def _sddmm_batched(v: Value) -> Value:
     indptr, indices, x, y = v.operands
     left = gather(x, rows_of(indptr, indices), axes=(0,))
     return sum_(left * gather(y, check_index(indices, size=y.shape[0], along=1), axes=(0,)), axes=(1,))
@@ -203,17 +203,17 @@ spmm: Op = _record(
     "spmm", _spmm_infer, _spmm_reference,
     lambda g, v: sddmm(*v.operands[:2], g, conjugate(v.operands[3])),
     lambda g, v: spmm_across(*v.operands[:2], conjugate(v.operands[2]), g, size=v.operands[3].shape[0]),
-    _spmm_at_once, "The sparse matrix (indptr, indices, data) times a matrix.")
+    _spmm_batched, "The sparse matrix (indptr, indices, data) times a matrix.")
 spmm_across: Op = _record(
     "spmm_across", _across_infer, _across_reference,
     lambda g, v: sddmm(*v.operands[:2], conjugate(v.operands[3]), g),
     lambda g, v: spmm(*v.operands[:2], conjugate(v.operands[2]), g),
-    _across_at_once, "The transpose, of `size` rows, of the sparse matrix (indptr, indices, data) times a matrix.")
+    _across_batched, "The transpose, of `size` rows, of the sparse matrix (indptr, indices, data) times a matrix.")
 sddmm: Op = _record(
     "sddmm", _sddmm_infer, _sddmm_reference,
     lambda g, v: spmm(*v.operands[:2], g, conjugate(v.operands[3])),
     lambda g, v: spmm_across(*v.operands[:2], g, conjugate(v.operands[2]), size=v.operands[3].shape[0]),
-    _sddmm_at_once, "For each entry of a pattern (indptr, indices) the product of a row of the first matrix, that of "
+    _sddmm_batched, "For each entry of a pattern (indptr, indices) the product of a row of the first matrix, that of "
     "its row, and a row of the second, that of its column.")
 
 __all__ = ["rows_of", "sddmm", "spmm", "spmm_across"]

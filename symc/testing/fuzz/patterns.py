@@ -15,7 +15,7 @@ from symc.ir.value import Value, fresh_input
 from symc.sparse.structure import Patterns, count, every
 from symc.testing.fuzz.checks import REFUSED, Trial, check, simple
 from symc.testing.fuzz.derivatives import NOT_POSSIBLE
-from symc.tools.debugging.guilt import Guilt
+from symc.tools.debugging.blame import Blame
 from symc.tools.debugging.observe import sizes_of
 from symc.tools.debugging.sample import Sample
 from symc.transforms.jacobians import basis
@@ -38,10 +38,10 @@ def lost(y: Value, w: Value, wrt: Sequence[Value], leaves: Sequence[Value], arra
 
 
 @check("patterns")
-def patterns(t: Trial) -> Guilt | None:
+def patterns(t: Trial) -> Blame | None:
     """No entry of a Jacobian lies outside of its pattern."""
-    for trusted in t.trusted[:1]:
-        s = Sample(t.function, tuple(trusted.arrays))
+    for oracle in t.oracles[:1]:
+        s = Sample(t.function, tuple(oracle.arrays))
         found = entries_lost(s)
         if found:
             return simple("patterns", t, s.arrays, found, lambda x: bool(entries_lost(x)))
