@@ -22,7 +22,7 @@ LIBRARIES = {"llvmlite": "_version.py", "scipy": "version.py"}
 @functools.cache
 def of_compilers() -> str:
     """What decides what machine code a text becomes: the compilers and what kernels call, LLVM, the processor."""
-    return "\n".join([*_files("runtime", "ir/ops"), *map(_library, LIBRARIES), *_machine()])
+    return "\n".join([*_files("runtime", "codegen/language", "ir/ops"), *map(_library, LIBRARIES), *_machine()])
 
 
 @functools.cache

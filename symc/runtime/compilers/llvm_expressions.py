@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from symc.codegen.cpu.text import Unsupported
-from symc.runtime.compilers.llvm_library import Helper, library
+from symc.codegen.language.helpers import Helper, Widths
 from symc.runtime.compilers.llvm_primitives import primitive
 from symc.runtime.compilers.llvm_scalars import (
     LLVM,
@@ -63,10 +64,9 @@ def llvm_type(t: Any) -> str:
 class Expressions:
     """Writes the instructions of one function."""
 
-    def __init__(self, module: Declarations, scope: Mapping[str, Any] | None, operands: Mapping[str, Value],
-                 file: str = ""):
-        """``scope``: the constants that are known, None for those of all modules of the library."""
-        self.module, self._scope, self.file = module, scope, file
+    def __init__(self, module: Declarations, meaning: Callable[[str], Any], operands: Mapping[str, Value]):
+        """``meaning``: what names mean that the function does not assign; None for one that is unknown."""
+        self.module, self.meaning = module, meaning
         self.head: list[str] = []  # the memory of variables
         self.lines: list[str] = []
         self.count = 0
@@ -76,7 +76,7 @@ class Expressions:
         self.block = "start"
         self.open = True  # does the block go on?
         self.loops: list[tuple[str, str]] = []  # where `continue` and `break` go
-        self.given = {n for n, v in operands.items() if isinstance(v, Scalar)}
+        self.given = [n for n, v in operands.items() if isinstance(v, Scalar)]
 
     def text(self) -> str:
         end = "" if not self.open else "  ret void\n" if self.result is None else "  unreachable\n"
@@ -130,26 +130,22 @@ class Expressions:
     def of_Constant(self, e: ast.Constant) -> Scalar:
         return literal(e.value)
 
-    @property
-    def scope(self) -> Mapping[str, Any]:
-        return library().constants if self._scope is None else self._scope
-
     def of_Name(self, e: ast.Name) -> Value:
         if e.id in self.variables:
             t, address = self.variables[e.id]
             return Scalar(t, self.emit(f"load {LLVM[t]}, ptr {address}"))
         if e.id in self.names:
             return self.names[e.id]
-        if e.id not in self.scope:
+        found = self.meaning(e.id)
+        if found is None:
             raise Unsupported(f"the name {e.id}")
-        found = self.scope[e.id]
         if isinstance(found, np.ndarray):
             return tuple(found.tolist())
         return found if isinstance(found, tuple) else literal(found)
 
     def of_Attribute(self, e: ast.Attribute) -> Scalar:
         if isinstance(e.value, ast.Name) and e.value.id == "math" and e.attr in ("inf", "nan", "pi"):
-            return literal(getattr(self.scope["math"], e.attr) if "math" in self.scope else float(e.attr))
+            return literal(getattr(math, e.attr))
         if e.attr in ("real", "imag"):
             return part(self.emit, self.scalar(e.value), ("real", "imag").index(e.attr))
         raise Unsupported(f".{e.attr}")
@@ -208,7 +204,7 @@ class Expressions:
             xs = [self.scalar(a) for a in e.body.args]
             usual = self.scalar(e.orelse)
             return Scalar(usual.type, self.emit(self.module.rarely(condition, rare, usual, xs)))
-        if any(map(_is_dear, (e.body, e.orelse))):
+        if any(map(self.is_dear, (e.body, e.orelse))):
             return self.choice(condition, e.body, e.orelse)
         if isinstance(e.body, ast.Tuple) and isinstance(e.orelse, ast.Tuple):
             pairs = zip(e.body.elts, e.orelse.elts, strict=True)
@@ -219,9 +215,26 @@ class Expressions:
         """The helper for rare operands that an expression calls, where loops are to be vectorized around it."""
         if self.module.afterwards is None or not isinstance(e, ast.Call):
             return None
-        name = getattr(e.func, "id", "")
-        helper = None if primitive(name) else library().find(name, self.file, narrow=False)
+        helper = self.helper(getattr(e.func, "id", ""), narrow=False)
         return helper if helper is not None and helper.rarely else None
+
+    def helper(self, name: str, narrow: bool) -> Helper | None:
+        """The function of the library that a name means; None for a primitive and what is none."""
+        found = None if primitive(name) else self.meaning(name)
+        found = found.of(narrow) if isinstance(found, Widths) else found
+        return found if isinstance(found, Helper) else None
+
+    def is_dear(self, e: ast.expr) -> bool:
+        """Whether an expression calls what should not run for nothing."""
+        for node in ast.walk(e):
+            if isinstance(node, ast.Call):
+                if isinstance(node.func, ast.Attribute) and node.func.attr not in ("sqrt", "copysign", "floor"):
+                    return True
+                name = getattr(node.func, "id", "")
+                helper = self.helper(name, narrow=False)
+                if name.startswith(IN_TEXT) or helper is not None and helper.called:
+                    return True
+        return False
 
     def choice(self, condition: Scalar, body: ast.expr, orelse: ast.expr) -> Scalar:
         """Either of two, by a branch: for what takes long to compute."""
@@ -281,7 +294,7 @@ class Expressions:
         found = primitive(name)
         if found is not None:
             return found(self.emit, self.module.declare, xs)
-        helper = library().find(name, self.file, narrow=bool(xs) and xs[0].type in ("f32", "u32"))
+        helper = self.helper(name, narrow=bool(xs) and xs[0].type in ("f32", "u32"))
         if helper is None:
             raise Unsupported(f"the function {name}")
         return self.call(helper, xs)
@@ -292,16 +305,3 @@ class Expressions:
         if isinstance(result, str):
             return Scalar(result, found)
         return [Scalar(t, self.emit(f"extractvalue {llvm_type(result)} {found}, {k}")) for k, t in enumerate(result)]
-
-
-def _is_dear(e: ast.expr) -> bool:
-    """Whether an expression calls what should not run for nothing."""
-    for node in ast.walk(e):
-        if isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Attribute) and node.func.attr not in ("sqrt", "copysign", "floor"):
-                return True
-            name = getattr(node.func, "id", "")
-            helper = library().find(name, "", narrow=False)
-            if name.startswith(IN_TEXT) or helper is not None and helper.called:
-                return True
-    return False

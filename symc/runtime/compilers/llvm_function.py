@@ -12,13 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from symc.codegen.cpu.text import Unsupported
+from symc.codegen.language.helpers import Helper
 from symc.runtime.compilers.llvm import wide_vectors
 from symc.runtime.compilers.llvm_expressions import SIGNS, Expressions, Pointer, Value, llvm_type
-from symc.runtime.compilers.llvm_library import Helper, library
 from symc.runtime.compilers.llvm_primitives import PRIMITIVES
 from symc.runtime.compilers.llvm_rarely import MARK, Rarely
 from symc.runtime.compilers.llvm_scalars import LLVM, Scalar, binary, cast, common, constant, literal, part
 from symc.runtime.cpu.native.instructions import FAILED, Word
+from symc.runtime.library import MODULE_OF, meaning
 
 #: Vectors of 512 bits, four at a time: how many bytes the loop over a row takes in a step, at most.
 STEP = 256
@@ -83,14 +84,13 @@ class Module:
         key = (helper.module, helper.name, types)
         if key not in self.compiled:
             symbol = f"{helper.module}.{helper.name}.{'.'.join(types)}"
-            names = [a.arg for a in helper.tree.args.args]
-            operands = {n: Scalar(t, f"%{n}") for n, t in zip(names, types, strict=True)}
-            f = _Function(self, helper.scope, operands, helper.module)
+            operands = {n: Scalar(t, f"%{n}") for n, t in zip(helper.operands, types, strict=True)}
+            f = _Function(self, helper.scope.get, operands)
             f.body(helper.tree.body)
             result = f.result
             if result is None:
                 raise Unsupported(f"{helper.name} returns nothing")
-            head = ", ".join(f"{LLVM[t]} %{n}" for n, t in zip(names, types, strict=True))
+            head = ", ".join(f"{LLVM[x.type]} {x.ref}" for x in operands.values())
             how = "noinline" if helper.called else "alwaysinline"
             head = f"define internal {llvm_type(result)} @{symbol}({head}) {how} nounwind"
             self.functions.append(f"{head} {{\n{f.text()}}}\n")
@@ -117,7 +117,7 @@ class Module:
         self.afterwards = Module()
         elements = {v.element for v in operands.values() if isinstance(v, Pointer)}
         self.step = 0 if "words" in operands else STEP // (8 if elements & {"f64", "i64", "u64", "c128"} else 4)
-        f = _Function(self, None, operands)
+        f = _Function(self, meaning, operands)
         f.body(tree.body)
         kinds = ["ptr" if isinstance(v, Pointer) else "i64" for v in operands.values()]
         head = ", ".join(f"ptr noalias nocapture {v.ref}" if isinstance(v, Pointer) else f"i64 {v.ref}"
@@ -172,9 +172,10 @@ class _Function(Expressions):
 
     def body(self, statements: Sequence[ast.stmt]) -> None:
         once, self.assigned = _assigned(statements)
-        for name in self.given & (once | self.assigned):  # an operand that changes
-            self.assigned.add(name)
-            self.name(name, self.names[name])
+        for name in self.given:
+            if name in once | self.assigned:  # an operand that changes
+                self.assigned.add(name)
+                self.name(name, self.names[name])
         self.statements(statements)
 
     def statements(self, statements: Sequence[ast.stmt]) -> None:
@@ -366,9 +367,9 @@ def _assigned(statements: Sequence[ast.stmt]) -> tuple[set[str], set[str]]:
 
 
 def _is_helper(node: ast.AST) -> bool:
-    """Whether it calls a function of the library, which is not read for what is known without it."""
+    """Whether it calls a function of the library."""
     name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
-    return name not in ("", "range", *PRIMITIVES) and (name in library().public or name in library().widths)
+    return name in MODULE_OF and name not in PRIMITIVES
 
 
 def _jumps(body: Sequence[ast.stmt]) -> bool:

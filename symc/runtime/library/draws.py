@@ -2,17 +2,16 @@
 """Draws that need more than one formula, as scalar functions for kernels: ``symc.ir.ops.draw_reference``.
 
 Where the reference works on arrays with masks, a loop here returns as soon as an attempt succeeds. Whole numbers are
-the same, floats up to the last places of logarithms. Imported only when a kernel is compiled (it imports numba).
+the same, floats up to the last places of logarithms.
 """
 
 from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from symc.codegen.language.helpers import called, inlined
+from symc.codegen.language.names import f64, floor, fold_add, i64, like, u64
 from symc.ir.ops import draw_reference as reference
-from symc.runtime.compilers.numba_primitives import f64, floor, fold_add, i64, inlined, like, u64
 from symc.runtime.library.gamma import digamma
 from symc.runtime.library.math import exp, expm1, log
 from symc.runtime.library.random import (
@@ -32,11 +31,6 @@ from symc.runtime.library.random import (
 NODES, WEIGHTS = reference.legendre()
 DEPTH, TERMS, COUNT = reference.DEPTH, reference.TERMS, reference.NODES
 TWO_PI = 2 * math.pi
-
-
-def called(function):
-    """Compile a helper once, and call it from kernels: for what is too large to be inlined."""
-    return njit(function, nogil=True, error_model="numpy", fastmath={"contract"})
 
 
 # --- whole numbers below a limit --------------------------------------------------------------------------------------
