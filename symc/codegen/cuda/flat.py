@@ -23,11 +23,11 @@ from symc.codegen.cuda.writer import (
     depending,
     is_heavy,
     params_of,
-    projection,
     scalar_type,
     storage,
 )
 from symc.ir.dim import Size, ceildiv, product
+from symc.ir.ops.kernel import projection
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Value
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 
-from symc.codegen.cpu.render import Unsupported
+from symc.codegen.cpu.text import Unsupported
 from symc.codegen.kernel.names import kernel_name
 from symc.codegen.kernel.source import Form, kernel_form_of, kernel_source
 from symc.errors import ShapeError
