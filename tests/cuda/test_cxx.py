@@ -10,12 +10,12 @@ import textwrap
 import numpy as np
 import pytest
 
-from symc.codegen.cpu.text import Unsupported
 from symc.codegen.cuda.cxx import Translator, expression, statements
 from symc.codegen.cuda.generic import generic
 from symc.codegen.cuda.prelude import END, PRELUDE
 from symc.codegen.kernel.collapse import collapse
 from symc.codegen.kernel.scalarize import scalarize
+from symc.codegen.language.syntax import Unsupported
 from symc.ir.op import all_ops, lookup
 from symc.ir.traverse import close_over
 from symc.ir.types import TensorType

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from symc.codegen.cpu.render import Source
-from symc.codegen.cpu.text import Unsupported
+from symc.codegen.language.syntax import Unsupported
 from symc.runtime.compilers.llvm_compile import kernel_ir
 from symc.runtime.cpu.kernels import compile_kernel
 

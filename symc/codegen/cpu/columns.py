@@ -12,8 +12,9 @@ import numpy as np
 
 from symc.codegen.cpu.folds import fold_parts
 from symc.codegen.cpu.pieces import ARGUMENTS
-from symc.codegen.cpu.text import Unsupported, combine, identity, stored
+from symc.codegen.cpu.text import combine, identity, stored
 from symc.codegen.cpu.writer import Target, Writer
+from symc.codegen.language.syntax import Unsupported
 from symc.ir.dim import Size
 from symc.ir.ops.kernel import projection
 from symc.ir.ops.reduce import gives_place

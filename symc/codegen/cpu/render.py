@@ -17,10 +17,11 @@ from symc.codegen.cpu.folds import Accumulator, fold_parts, is_long
 from symc.codegen.cpu.pieces import ARGUMENTS, CHUNK, Pieces
 from symc.codegen.cpu.search import emit_bisect
 from symc.codegen.cpu.stores import PUTS
-from symc.codegen.cpu.text import Unsupported, failing, loaded, number, scalar, stored
+from symc.codegen.cpu.text import failing, loaded, number, scalar, stored
 from symc.codegen.cpu.writer import Row, Target, Writer
 from symc.codegen.kernel.scalarize import Loops
 from symc.codegen.kernel.split import Range, cut, limits, part
+from symc.codegen.language.syntax import Unsupported
 from symc.ir.dim import Size, product
 from symc.ir.ops.kernel import bisect, projection
 from symc.ir.record import dataclass, field

@@ -8,15 +8,12 @@ import numpy as np
 
 from symc.codegen.cpu.intrinsics import cast_template, kind_of, template
 from symc.codegen.kernel.user_functions import PREFIX
+from symc.codegen.language.syntax import Unsupported
 from symc.ir.dim import Size
 from symc.ir.dtypes import RECORDS, computed
 from symc.ir.ops import reduce
 from symc.ir.types import DTYPE_NAMES
 from symc.ir.value import Value
-
-
-class Unsupported(Exception):
-    """The backend has no rendering for this; the reference implementation computes it."""
 
 
 def number(x: np.ndarray) -> str:

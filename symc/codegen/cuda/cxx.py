@@ -14,7 +14,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from symc.codegen.cpu.text import Unsupported
+from symc.codegen.language.syntax import Unsupported
 
 #: What is a function of the prelude; every other name that is called is one of the library.
 PRIMITIVES = frozenset({

@@ -15,12 +15,13 @@ from functools import cached_property
 
 import numpy as np
 
-from symc.codegen.cpu.text import Unsupported, combine, failing, identity, loaded, number, scalar, stored
+from symc.codegen.cpu.text import combine, failing, identity, loaded, number, scalar, stored
 from symc.codegen.cuda import cxx
 from symc.codegen.cuda.indices import NARROW, Bound, bound_in, bound_of, of_indices
 from symc.codegen.cuda.source import Argument, CudaSource, Entry
 from symc.codegen.kernel.scalarize import Loops
 from symc.codegen.kernel.source import Form
+from symc.codegen.language.syntax import Unsupported
 from symc.codegen.plan.inplace import region_pairs
 from symc.codegen.plan.memory import result_types
 from symc.ir.dim import Size, product

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from symc.codegen.cpu.text import Unsupported
 from symc.codegen.cuda.cxx import LIBM, PRIMITIVES, Translator
 from symc.codegen.cuda.prelude import END, PRELUDE
 from symc.codegen.cuda.source import CudaSource
 from symc.codegen.kernel.user_functions import PREFIX
 from symc.codegen.language.helpers import Helper, Widths
+from symc.codegen.language.syntax import Unsupported
 from symc.ir.facts import Routine
 from symc.ir.locks import new_lock
 from symc.ir.phases import phase

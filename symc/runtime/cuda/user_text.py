@@ -12,9 +12,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from symc.codegen.cpu.text import Unsupported
 from symc.codegen.cuda.cxx import Translator
 from symc.codegen.kernel.user_functions import of_cuda, python_function
+from symc.codegen.language.syntax import Unsupported
 
 
 def user_text(name: str) -> tuple[str, dict[str, None]]:

@@ -1,0 +1,53 @@
+"""The syntax of the language: a subset of Python's, whose trees are Python's (``ast``).
+
+What belongs to it is said in ``docs/architecture/kernels.md``. A reader has a method for each kind of statement and of
+expression that it knows, and raises Unsupported for what it does not.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+
+class Unsupported(Exception):
+    """The backend has no rendering for this; the reference implementation computes it."""
+
+
+#: The signs of operators.
+SIGNS: dict[type, str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.BitAnd: "&",
+    ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>", ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<",
+    ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+}  # fmt: skip
+
+
+def function(text: str) -> ast.FunctionDef:
+    """The tree of a text that is one function."""
+    (tree,) = ast.parse(text).body
+    assert isinstance(tree, ast.FunctionDef)
+    return tree
+
+
+def assigned(statements: Sequence[ast.stmt]) -> tuple[set[str], set[str]]:
+    """Names that are assigned once, and those that are assigned more often."""
+    once: set[str] = set()
+    often: set[str] = set()
+    for s in statements:
+        for node in ast.walk(s):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                (often if node.id in once else once).add(node.id)
+    return once - often, often
+
+
+def jumps(body: Sequence[ast.stmt]) -> bool:
+    """Whether statements leave or go on with a loop."""
+    return any(isinstance(n, ast.Break | ast.Continue) for s in body for n in ast.walk(s))
+
+
+def as_load(target: ast.expr) -> ast.expr:
+    """What is read where a target is written."""
+    if isinstance(target, ast.Name):
+        return ast.Name(target.id, ast.Load())
+    assert isinstance(target, ast.Subscript)
+    return ast.Subscript(target.value, target.slice, ast.Load())
