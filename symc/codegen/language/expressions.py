@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from symc.codegen.language.helpers import Helper, Widths
-from symc.codegen.language.syntax import SIGNS, Unsupported
+from symc.codegen.language.syntax import SIGNS, Unsupported, every
 from symc.codegen.language.typed import FLOATS, Pointer, Scalar, Spelled, Value
 
 #: What a text calls that is no function of the library: of the writer of a function and of scalars.
@@ -149,7 +149,7 @@ class Expressions(Spelled):
 
     def is_dear(self, e: ast.expr) -> bool:
         """Whether an expression calls what should not run for nothing."""
-        for node in ast.walk(e):
+        for node in every(e):
             if isinstance(node, ast.Call):
                 if isinstance(node.func, ast.Attribute) and node.func.attr not in ("sqrt", "copysign", "floor"):
                     return True

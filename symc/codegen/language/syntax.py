@@ -29,20 +29,37 @@ def function(text: str) -> ast.FunctionDef:
     return tree
 
 
+def every(*roots: ast.AST) -> list[ast.AST]:
+    """Nodes and all inside of them. (``ast.walk`` took half of the time in which a kernel becomes LLVM's text.)"""
+    found = list(roots)
+    for node in found:  # which grows
+        for x in node.__dict__.values():
+            if isinstance(x, ast.AST):
+                found.append(x)
+            elif type(x) is list:
+                found += [y for y in x if isinstance(y, ast.AST)]
+    return found
+
+
 def assigned(statements: Sequence[ast.stmt]) -> tuple[set[str], set[str]]:
     """Names that are assigned once, and those that are assigned more often."""
     once: set[str] = set()
     often: set[str] = set()
-    for s in statements:
-        for node in ast.walk(s):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                (often if node.id in once else once).add(node.id)
+    pending = list(statements)
+    while pending:
+        s = pending.pop()
+        targets: list[ast.expr] = s.targets if isinstance(s, ast.Assign) else [getattr(s, "target", s)]  # type: ignore
+        for target in targets:
+            for t in target.elts if isinstance(target, ast.Tuple) else (target,):
+                if isinstance(t, ast.Name):
+                    (often if t.id in once else once).add(t.id)
+        pending += [*getattr(s, "body", ()), *getattr(s, "orelse", ())]
     return once - often, often
 
 
 def jumps(body: Sequence[ast.stmt]) -> bool:
     """Whether statements leave or go on with a loop."""
-    return any(isinstance(n, ast.Break | ast.Continue) for s in body for n in ast.walk(s))
+    return any(isinstance(n, ast.Break | ast.Continue) for n in every(*body))
 
 
 def as_load(target: ast.expr) -> ast.expr:

@@ -8,7 +8,7 @@ from typing import Any
 
 from symc.codegen.language.expressions import Primitive
 from symc.codegen.language.helpers import Helper
-from symc.codegen.language.syntax import Unsupported
+from symc.codegen.language.syntax import Unsupported, every
 from symc.codegen.language.typed import PARTS, Pointer, Scalar, Value
 from symc.runtime.compilers.llvm_primitives import primitive
 from symc.runtime.compilers.llvm_scalars import LLVM, Declarations, Instructions
@@ -112,7 +112,7 @@ class Blocks(Instructions):
     def of_BoolOp(self, e: ast.BoolOp) -> Scalar:
         """All operands are computed, so that no branch keeps a loop from vectorizing; but memory is read only if the
         operands before say so."""
-        if any(isinstance(n, ast.Subscript) for x in e.values[1:] for n in ast.walk(x)):
+        if any(isinstance(n, ast.Subscript) for n in every(*e.values[1:])):
             found, *others = e.values
             rest = others[0] if len(others) == 1 else ast.BoolOp(e.op, others)
             known = ast.Constant(isinstance(e.op, ast.Or))

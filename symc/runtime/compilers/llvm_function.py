@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from symc.codegen.language.helpers import Helper
-from symc.codegen.language.syntax import Unsupported
+from symc.codegen.language.syntax import Unsupported, every
 from symc.codegen.language.typed import Pointer, Scalar, Value
 from symc.runtime.compilers.llvm import wide_vectors
 from symc.runtime.compilers.llvm_expressions import Blocks, llvm_type
@@ -123,7 +123,7 @@ class Module:
         kinds = ["ptr" if isinstance(v, Pointer) else "i64" for v in operands.values()]
         head = ", ".join(f"ptr noalias nocapture {v.ref}" if isinstance(v, Pointer) else f"i64 {v.ref}"
                          for v in operands.values())
-        wide = WIDE if wide_vectors() and any(_is_helper(n) or _is_extreme(n) for n in ast.walk(tree)) else ""
+        wide = WIDE if wide_vectors() and any(_is_helper(n) or _is_extreme(n) for n in every(tree)) else ""
         self.functions.append(f"define internal void @kernel({head}) noinline nounwind{wide} {{\n{f.text()}}}\n")
         lines = []
         for k, kind in enumerate(kinds):
@@ -221,9 +221,8 @@ class _Function(Blocks):
 
     def is_row(self, s: ast.For) -> bool:
         """Whether a loop runs along a row of which folds or functions are computed."""
-        inside = [n for b in s.body for n in ast.walk(b)]
-        jumps = any(isinstance(n, ast.For | ast.While | ast.Break | ast.Continue) for n in inside)
-        return self.module.step > 0 and self.calls and not jumps
+        leaves = ast.For | ast.While | ast.Break | ast.Continue
+        return self.module.step > 0 and self.calls and not any(isinstance(n, leaves) for n in every(*s.body))
 
     def row_loop(self, s: ast.For, start: Scalar, stop: Scalar) -> None:
         """A loop in two, for whole steps of several vectors and for the rest. LLVM does the rest of a loop one by one,
@@ -239,7 +238,7 @@ class _Function(Blocks):
                    note: Callable[[], str] | None = None) -> None:
         """``note``: what marks the branch back, if not what is usual."""
         if not self.loops:
-            self.calls = any(_is_helper(n) for b in s.body for n in ast.walk(b))
+            self.calls = any(map(_is_helper, every(*s.body)))
         assert isinstance(s.target, ast.Name)
         if s.target.id in self.variables:
             raise Unsupported(f"a loop over {s.target.id}, which is assigned elsewhere")
