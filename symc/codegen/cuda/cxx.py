@@ -14,7 +14,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from symc.codegen.language.syntax import Unsupported
+from symc.codegen.language.syntax import Unsupported, every, plain
 
 #: What is a function of the prelude; every other name that is called is one of the library.
 PRIMITIVES = frozenset({
@@ -39,10 +39,6 @@ _COMPARE: dict[type, str] = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE
 _FOLD: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.Pow: operator.pow}
-#: Words that no name may be in C++.
-_WORDS = frozenset({"double", "float", "int", "long", "short", "char", "signed", "unsigned", "register", "new", "this",
-                    "union", "struct", "auto", "default", "case", "switch", "do", "const", "static", "template",
-                    "linux", "unix", "near", "far", "inline", "operator", "using", "void", "bool", "volatile"})
 
 
 def expression(text: str, helpers: dict[str, None], index: str = "i64") -> str:
@@ -118,7 +114,7 @@ class Translator:
         raise Unsupported(f"a constant {type(x).__name__}")
 
     def of_Name(self, e: ast.Name) -> str:
-        return self.constant(e.id) or _plain(e.id)
+        return self.constant(e.id) or plain(e.id)
 
     def of_Attribute(self, e: ast.Attribute) -> str:
         if isinstance(e.value, ast.Name) and e.value.id == "math" and e.attr in _NUMBERS:
@@ -208,18 +204,18 @@ class Translator:
 
     def hoist(self, s: ast.stmt, after: Sequence[ast.stmt], declared: set[str], depth: int) -> None:
         """Declare what is first assigned inside of a statement and used after it, or in another part of it."""
-        used = {n.id for a in after for n in ast.walk(a) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        used = {n.id for n in every(*after) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
         firsts = _first_values(s)
-        counters = {n.target.id for n in ast.walk(s) if isinstance(n, ast.For) and isinstance(n.target, ast.Name)}
+        counters = {n.target.id for n in every(s) if isinstance(n, ast.For) and isinstance(n.target, ast.Name)}
 
         def declare(name: str) -> None:
             declared.add(name)
             value = firsts[name]
-            for n in ast.walk(value):
+            for n in every(value):
                 if isinstance(n, ast.Name) and n.id in firsts and n.id not in declared:
                     declare(n.id)
             typed = _Uncounted(counters - declared).visit(copy.deepcopy(value))
-            self.line(depth, f"SYMC_TYPE({self.value(typed)}) {_plain(name)};")
+            self.line(depth, f"SYMC_TYPE({self.value(typed)}) {plain(name)};")
 
         for name in firsts:
             if name in used and name not in declared:
@@ -254,14 +250,14 @@ class Translator:
             raise Unsupported("this target")
         new = target.id not in declared
         declared.add(target.id)
-        self.line(depth, f"{'auto ' * new}{_plain(target.id)} = {text};")
+        self.line(depth, f"{'auto ' * new}{plain(target.id)} = {text};")
 
     def several(self, targets: Sequence[ast.expr], value: ast.expr, declared: set[str], depth: int) -> None:
         """Several names at once: of a call's results, or of expressions, all of which come first."""
         if isinstance(value, ast.Tuple):
             texts = [self.value(x) for x in value.elts]
             names = {t.id for t in targets if isinstance(t, ast.Name)}
-            if any(isinstance(n, ast.Name) and n.id in names for x in value.elts for n in ast.walk(x)):
+            if any(isinstance(n, ast.Name) and n.id in names for n in every(*value.elts)):
                 temporary = [self.fresh() for _ in texts]
                 for name, text in zip(temporary, texts, strict=True):
                     self.line(depth, f"const auto {name} = {text};")
@@ -305,7 +301,7 @@ class Translator:
         if not isinstance(s.target, ast.Name):
             raise Unsupported("this loop")
         inside = {*declared, s.target.id}
-        i = _plain(s.target.id)
+        i = plain(s.target.id)
         if isinstance(s.iter, ast.Call) and getattr(s.iter.func, "id", "") == "range":
             self.line(depth, f"for ({self.range(i, s.iter.args)}) {{")
         else:
@@ -375,11 +371,6 @@ def _number(e: ast.expr) -> int | float | None:
             return None
         return _FOLD[type(e.op)](x, y)
     return None
-
-
-def _plain(name: str) -> str:
-    """A name as C++ may have it."""
-    return f"{name}_" if name in _WORDS else name
 
 
 __all__ = ["LIBM", "PRIMITIVES", "Translator", "expression", "statements"]

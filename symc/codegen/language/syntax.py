@@ -68,3 +68,15 @@ def as_load(target: ast.expr) -> ast.expr:
         return ast.Name(target.id, ast.Load())
     assert isinstance(target, ast.Subscript)
     return ast.Subscript(target.value, target.slice, ast.Load())
+
+
+#: Words that no name may be in C or C++.
+_WORDS = frozenset({"double", "float", "int", "long", "short", "char", "signed", "unsigned", "register", "new", "this",
+                    "union", "struct", "auto", "default", "case", "switch", "do", "const", "static", "template",
+                    "linux", "unix", "near", "far", "inline", "operator", "using", "void", "bool", "volatile",
+                    "restrict"})
+
+
+def plain(name: str) -> str:
+    """A name as C and C++ may have it."""
+    return f"{name}_" if name in _WORDS else name
