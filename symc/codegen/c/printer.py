@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from symc.codegen.c.prelude import FUNCTIONS, HEAD, TYPES
-from symc.codegen.c.scalars import Declarations, Texts
+from symc.codegen.c.scalars import Declarations, Texts, bare
 from symc.codegen.cpu.render import Source
 from symc.codegen.language.helpers import Helper
 from symc.codegen.language.syntax import Unsupported, function, plain
@@ -99,6 +99,7 @@ class _Function(Texts):
         self.unit = unit
         self.head: list[str] = []  # declarations of variables
         self.lines: list[str] = []
+        self.new: set[str] = set()  # variables that the next line declares
         self.depth, self.count = 1, 0
 
     def text(self) -> str:
@@ -116,14 +117,16 @@ class _Function(Texts):
         if x.number is not None:
             return x
         name = self.fresh(prefix)
-        self.line(f"const {TYPES[x.type]} {name} = {x.ref};")
+        self.line(f"const {TYPES[x.type]} {name} = {bare(x.ref)};")
         return Scalar(x.type, name)
 
     # -- names and memory
 
     def variable(self, name: str, t: str) -> str:
-        if name not in self.given:
+        if name not in self.given and self.depth > 1:
             self.head.append(f"  {TYPES[t]} {plain(name)};")
+        elif name not in self.given:  # what is assigned first where all of the function knows it
+            self.new.add(plain(name))
         return plain(name)
 
     def loaded(self, name: str) -> Scalar:
@@ -132,11 +135,12 @@ class _Function(Texts):
     def update(self, name: str, x: Scalar) -> None:
         _, place = self.variables[name]
         if x.ref != place:
-            self.line(f"{place} = {x.ref};")
+            self.line(f"{f'{TYPES[x.type]} ' * (place in self.new)}{place} = {bare(x.ref)};")
+            self.new.discard(place)
 
     def bind(self, name: str, x: Value) -> None:
         if isinstance(x, Scalar) and x.number is None:
-            self.line(f"const {TYPES[x.type]} {plain(name)} = {x.ref};")
+            self.line(f"const {TYPES[x.type]} {plain(name)} = {bare(x.ref)};")
             x = Scalar(x.type, plain(name))
         self.names[name] = x
 
@@ -149,11 +153,11 @@ class _Function(Texts):
         pointer = self.value(e.value)
         if not isinstance(pointer, Pointer):
             raise Unsupported("an index of no array")
-        return Scalar(pointer.element, f"{pointer.ref}[{self.cast(self.scalar(e.slice), 'i64').ref}]")
+        return Scalar(pointer.element, f"{pointer.ref}[{bare(self.cast(self.scalar(e.slice), 'i64').ref)}]")
 
     def store(self, target: ast.Subscript, x: Scalar) -> None:
         place = self.element(target)
-        self.line(f"{place.ref} = {self.cast(x, place.type).ref};")
+        self.line(f"{place.ref} = {bare(self.cast(x, place.type).ref)};")
 
     def in_table(self, numbers: Sequence[Any], t: str, index: Scalar) -> Scalar:
         return Scalar(t, f"{self.unit.table([self.constant(t, x).ref for x in numbers], t)}[{index.ref}]")
@@ -162,7 +166,7 @@ class _Function(Texts):
 
     def call(self, helper: Helper, xs: Sequence[Scalar]) -> Value:
         symbol, result = self.unit.helper(helper, tuple(x.type for x in xs))
-        text = f"{symbol}({', '.join(x.ref for x in xs)})"
+        text = f"{symbol}({', '.join(bare(x.ref) for x in xs)})"
         if isinstance(result, str):
             return Scalar(result, text)
         name = self.fresh("of")
@@ -188,13 +192,12 @@ class _Function(Texts):
 
     def give_back(self, xs: Sequence[Scalar]) -> None:
         if isinstance(self.result, str):
-            self.line(f"return {xs[0].ref};")
+            self.line(f"return {bare(xs[0].ref)};")
             return
-        names = [self.kept(x, "result").ref for x in xs]
-        self.line(f"return (struct RESULT){{{', '.join(names)}}};")
+        self.line(f"return (struct RESULT){{{', '.join(bare(x.ref) for x in xs)}}};")
 
     def on_If(self, s: ast.If) -> None:
-        self.line(f"if ({self.truth(self.scalar(s.test)).ref}) {{")
+        self.line(f"if ({bare(self.truth(self.scalar(s.test)).ref)}) {{")
         self.block(s.body)
         if s.orelse:
             self.line("} else {")
@@ -227,7 +230,7 @@ class _Function(Texts):
         if not re.fullmatch(r"\w+", stop.ref) or stop.ref in {place for _, place in self.variables.values()}:
             stop = self.kept(stop, "end")
         further = f"{i}++" if step == 1 else f"{i}--" if step == -1 else f"{i} += {step}"
-        self.line(f"for (int64_t {i} = {start.ref}; {i} {'<' if step > 0 else '>'} {stop.ref}; {further}) {{")
+        self.line(f"for (int64_t {i} = {bare(start.ref)}; {i} {'<' if step > 0 else '>'} {stop.ref}; {further}) {{")
         self.names[s.target.id] = Scalar("i64", i)
         self.block(s.body)
         self.line("}")

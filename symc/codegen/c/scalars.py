@@ -15,6 +15,18 @@ from symc.codegen.language.statements import Statements
 from symc.codegen.language.typed import FLOATS, Scalar, width
 
 
+def bare(text: str) -> str:
+    """A text without parentheses around all of it."""
+    if text[0] != "(":
+        return text
+    depth = 0
+    for k, c in enumerate(text):
+        depth += (c == "(") - (c == ")")
+        if depth == 0:
+            return text[1:-1] if k == len(text) - 1 else text
+    return text
+
+
 class Declarations(Protocol):
     """What a function needs of the text that it is in."""
 
@@ -48,7 +60,7 @@ class Texts(Statements):
 
     def operation(self, sign: str, t: str, x: str, y: str, wraps: bool) -> str:
         if t == "i64" and sign in ("//", "%"):
-            return f"{self.unit.need('floor_divide' if sign == '//' else 'floor_modulo')}({x}, {y})"
+            return f"{self.unit.need('floor_divide' if sign == '//' else 'floor_modulo')}({bare(x)}, {bare(y)})"
         if t == "i64" and (wraps or sign == "<<"):
             return f"(int64_t)((uint64_t){x} {sign} (uint64_t){y})"
         return f"({x} {sign[0] if sign == '//' else sign} {y})"
@@ -67,10 +79,10 @@ class Texts(Statements):
 
     def pair(self, t: str, real: Scalar, imag: Scalar) -> Scalar:
         part, name = ("f32", "CMPLXF") if t == "c64" else ("f64", "CMPLX")
-        return Scalar(t, f"{name}({self.cast(real, part).ref}, {self.cast(imag, part).ref})")
+        return Scalar(t, f"{name}({bare(self.cast(real, part).ref)}, {bare(self.cast(imag, part).ref)})")
 
     def part_of(self, x: Scalar, k: int) -> str:
-        return f"{('creal', 'cimag')[k]}{'f' * (x.type == 'c64')}({x.ref})"
+        return f"{('creal', 'cimag')[k]}{'f' * (x.type == 'c64')}({bare(x.ref)})"
 
     def primitive(self, name: str) -> Primitive | None:
         return PRIMITIVES.get(name)
@@ -81,7 +93,7 @@ def _cast_to(t: str) -> Primitive:
 
 
 def _called(name: str, t: str, *xs: Scalar) -> Scalar:
-    return Scalar(t, f"{name}({', '.join(x.ref for x in xs)})")
+    return Scalar(t, f"{name}({', '.join(bare(x.ref) for x in xs)})")
 
 
 def _of_float(name: str) -> Primitive:
