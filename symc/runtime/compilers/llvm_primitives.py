@@ -1,7 +1,6 @@
 """What kernel texts call that is no helper in Python: conversions, LLVM's intrinsics, functions of the C library.
 
-``numba_primitives`` says the same to Numba. A primitive is a function of (emit, declare, scalars) that returns a
-scalar; ``f.module.declare(name, result, operands)`` makes an external function known to the module, or one with a body.
+``numba_primitives`` says the same to Numba. A primitive is a function of the writer of a function and of scalars.
 """
 
 from __future__ import annotations
