@@ -14,7 +14,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from symc.codegen.language.syntax import Unsupported, every, plain
+from symc.codegen.language.syntax import SIGNS, Unsupported, every, plain
 
 #: What is a function of the prelude; every other name that is called is one of the library.
 PRIMITIVES = frozenset({
@@ -30,11 +30,7 @@ LIBM = frozenset({"sin", "cos", "tan", "pow", "lgamma"})
 OF_SCIPY = {"scipy_d00_gamma": "math_gamma"} | {
     f"scipy_d00_{name}": f"libm_{name}" for name in ("j0", "j1", "y0", "y1", "exp10")}
 _NUMBERS = {"inf": "SYMC_INF", "nan": "SYMC_NAN", "pi": "3.141592653589793", "INF": "SYMC_INF", "NAN": "SYMC_NAN"}
-_BINARY: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitAnd: "&", ast.BitOr: "|",
-                            ast.BitXor: "^"}
-_CALLED: dict[type, str] = {ast.FloorDiv: "floor_divide", ast.Mod: "floor_modulo", ast.LShift: "shift_up",
-                            ast.RShift: "shift_down"}
-_COMPARE: dict[type, str] = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_CALLED = {"//": "floor_divide", "%": "floor_modulo", "<<": "shift_up", ">>": "shift_down"}
 #: Operators on numbers alone, which need no instructions.
 _FOLD: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
@@ -136,15 +132,15 @@ class Translator:
         folded = _number(e)
         if folded is not None:
             return self.literal(folded)
-        if type(e.op) in _CALLED:
-            return f"{_CALLED[type(e.op)]}({self.value(e.left, True)}, {self.value(e.right, True)})"
-        if type(e.op) not in _BINARY:
+        sign = SIGNS.get(type(e.op))
+        if sign is None:
             raise Unsupported(type(e.op).__name__)
-        return f"({self.value(e.left, True)} {_BINARY[type(e.op)]} {self.value(e.right, True)})"
+        x, y = self.value(e.left, True), self.value(e.right, True)
+        return f"{_CALLED[sign]}({x}, {y})" if sign in _CALLED else f"({x} {sign} {y})"
 
     def of_Compare(self, e: ast.Compare) -> str:
         terms = [self.value(x, True) for x in (e.left, *e.comparators)]
-        found = [f"{a} {_COMPARE[type(op)]} {b}" for op, a, b in zip(e.ops, terms, terms[1:], strict=False)]
+        found = [f"{a} {SIGNS[type(op)]} {b}" for op, a, b in zip(e.ops, terms, terms[1:], strict=False)]
         return f"({' && '.join(found)})"
 
     def of_BoolOp(self, e: ast.BoolOp) -> str:
@@ -175,9 +171,9 @@ class Translator:
             assert isinstance(e.func, ast.Name)
             name = "i64" if e.func.id == "int" else self.function(e.func.id)
         (first, *_) = e.args
-        if name == "u16" and isinstance(first, ast.BinOp) and type(first.op) in _BINARY:
+        if name == "u16" and isinstance(first, ast.BinOp) and SIGNS.get(type(first.op), "//") not in _CALLED:
             # what is shorter than an int is computed as one, and may overflow there
-            return f"u16(u32({self.value(first.left)}) {_BINARY[type(first.op)]} u32({self.value(first.right)}))"
+            return f"u16(u32({self.value(first.left)}) {SIGNS[type(first.op)]} u32({self.value(first.right)}))"
         loose = name in ("min", "max", "index_floordiv", "index_mod")
         return f"{name}({', '.join(self.value(a, loose) for a in e.args)})"
 

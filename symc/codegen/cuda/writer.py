@@ -252,11 +252,10 @@ class Writer:
 
     # -- the whole
 
-    def head(self, name: str, arguments: Sequence[Argument], threads: int, blocks: int = 0) -> str:
+    def head(self, name: str, arguments: Sequence[Argument], threads: int) -> str:
         """The first line of an entry."""
         names = ", ".join(self.declaration(a) for a in arguments)
-        bounds = f"{threads}, {blocks}" if blocks else f"{threads}"
-        return f'extern "C" __global__ void __launch_bounds__({bounds}) {name}({names}) {{'
+        return f'extern "C" __global__ void __launch_bounds__({threads}) {name}({names}) {{'
 
     def declaration(self, a: Argument) -> str:
         if a.kind == "operand":
@@ -270,15 +269,11 @@ class Writer:
             return "int *failed"
         return f"const {self.index} {self.sizes[a.size]}"
 
-    def arguments(self, operands: Iterable[int] | None = None, results: Iterable[int] | None = None,
-                  scratch: int = 0) -> tuple[Argument, ...]:
+    def arguments(self, scratch: int) -> tuple[Argument, ...]:
         """The arguments of an entry: arrays, scratch memory, and all sizes so far."""
         k, o = self.kernel, Argument
-        out = [o("operand", i) for i in (range(len(k.operands)) if operands is None else operands)]
-        out += [o("result", i) for i in (range(len(k.results)) if results is None else results)]
-        out += [o("scratch", i) for i in range(scratch)]
-        if self.fails:
-            out.append(o("failed"))
+        out = [o("operand", i) for i in range(len(k.operands))] + [o("result", i) for i in range(len(k.results))]
+        out += [o("scratch", i) for i in range(scratch)] + [o("failed")] * self.fails
         return (*out, *[o("size", size=s) for s in self.sizes])
 
     def too_large(self, number_: Callable[[Size], int]) -> bool:
@@ -286,11 +281,17 @@ class Writer:
         arrays = [product(t.shape) for t in (*self.kernel.operands, *self.kernel.results)]
         return any(number_(s) >= NARROW for s in (*self.fits, *arrays))
 
-    def finish(self, entries: Sequence[Entry], scratch: Sequence[Size] = ()) -> CudaSource:
-        text = "\n".join([*self.parts, *_needed(self.lines)]) + "\n"
-        return CudaSource(text, tuple(self.helpers), tuple(entries), tuple(t.dtype for t in self.kernel.operands),
+    def launches(self, bodies: Sequence[tuple[str, tuple[Size, Size, Size], int, Sequence[str]]],
+                 scratch: Sequence[Size] = ()) -> Text:
+        """The source of entries, in the order of their launches: a name, blocks, threads of a block, lines of each.
+        ``scratch``: bytes of memory that they share."""
+        arguments = self.arguments(scratch=len(scratch))
+        lines = [x for name, _, threads, body in bodies for x in (self.head(name, arguments, threads), *body, "}")]
+        entries = tuple(Entry(name, arguments, grid, threads) for name, grid, threads, _ in bodies)
+        text = "\n".join([*self.parts, *_needed(lines)]) + "\n"
+        return CudaSource(text, tuple(self.helpers), entries, tuple(t.dtype for t in self.kernel.operands),
                           tuple(t.dtype for t in self.kernel.results), tuple(scratch), self.fails,
-                          self.index == "i64")
+                          self.index == "i64"), self
 
 
 #: The source of a variant, and what wrote it.
