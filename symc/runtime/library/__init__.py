@@ -24,7 +24,8 @@ FUNCTIONS: dict[str, str] = {
     "gamma": "digamma lgamma",
     "random": "normal_inverse philox32 philox64 unit_exponential unit_gumbel unit_normal unit_uniform "
               "wide_product",
-    "draws": "below binomial_draw gamma_draw gamma_moment gamma_slope log_gamma_draw poisson_draw wald_draw",
+    "draws": "below binomial_draw gamma_draw log_gamma_draw poisson_draw wald_draw",
+    "moments": "gamma_moment gamma_slope",
     "special": "erfcx polygamma zeta",
     "complex_parts": "c_acos c_acosh c_asin c_asinh c_atan c_atanh c_cos c_cosh c_exp c_log c_sin c_sinh c_sqrt c_tan "
                      "c_tanh",
