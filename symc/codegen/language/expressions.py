@@ -151,7 +151,7 @@ class Expressions(Spelled):
         """Whether an expression calls what should not run for nothing."""
         for node in every(e):
             if isinstance(node, ast.Call):
-                if isinstance(node.func, ast.Attribute) and node.func.attr not in ("sqrt", "copysign", "floor"):
+                if isinstance(node.func, ast.Attribute) and node.func.attr not in ("sqrt", "copysign"):
                     return True
                 name = getattr(node.func, "id", "")
                 helper = self.helper(name, narrow=False)
