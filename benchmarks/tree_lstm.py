@@ -1,22 +1,19 @@
-"""Tree-LSTM over random trees, a loss at every node: forward, backward and all gradients, symc.fold beside PyTorch.
+"""Tree-LSTM over random trees, a loss at every node: forward, backward and all gradients, symc.fold beside others.
 
-    taskset -c 0 python -m benchmarks.tree_lstm --torch PATH_OF_A_PYTHON_WITH_TORCH [--hidden 150] [--trees 25]
+    taskset -c 0 python -m benchmarks.tree_lstm --torch PYTHON --dynet PYTHON [--hidden 150] [--trees 25]
 
-PyTorch runs by hand-made batches, level by level on the same trees, and one node at a time. Both run in processes of
-their own, one thread each, and take turns; the best of all rounds counts.
+``PYTHON``: one that has the package (of DyNet, ``dynet38``). PyTorch runs by hand-made batches, level by level on the
+same trees, and one node at a time; DyNet batches by itself, by its agenda. They run in processes of their own, one
+thread each, and take turns; the best of all rounds counts.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
-import sys
-import tempfile
-import time
 
 import numpy as np
+
+from benchmarks import turns
 
 V, K = 1000, 5
 
@@ -142,54 +139,62 @@ def with_torch(h: int, examples: list):
     return {"torch by hand": batched, "torch eager": eager}
 
 
-def serve(role: str, h: int, path: str) -> None:
-    """Answer each line of input, the name of a way and how often, by the best time and the loss."""
-    with open(path) as file:
-        ways = (with_symc if role == "symc" else with_torch)(h, json.load(file))
-    print(json.dumps(list(ways)), flush=True)
-    for line in sys.stdin:
-        name, _, times = line.strip().rpartition(" ")
-        best, loss = 1e9, 0.0
-        for _ in range(int(times)):
-            start = time.perf_counter()
-            loss = ways[name]()
-            best = min(best, time.perf_counter() - start)
-        print(json.dumps([best, loss]), flush=True)
+def with_dynet(h: int, examples: list):
+    import _dynet as dy
+
+    p = dy.DynetParams()
+    p.set_mem(2048)
+    p.set_autobatch(1)
+    p.init()
+    m, w = dy.ParameterCollection(), weights(h)
+    table = m.lookup_parameters_from_numpy(w.pop("E"))
+    own = {k: m.parameters_from_numpy(a.T.copy() if a.ndim == 2 else a) for k, a in w.items()}
+
+    def affine(b, k, x):
+        return dy.affine_transform([own[b], own[k], x])
+
+    def run(t, losses):
+        if len(t) == 2:
+            z = affine("b", "W", table[t[1]])
+        else:
+            (lh, lc), (rh, rc) = run(t[1], losses), run(t[2], losses)
+            z = affine("b", "U", dy.concatenate([lh, rh]))
+        i, o, u = (dy.pick_range(z, k * h, k * h + h) for k in range(3))
+        c = dy.cmult(dy.logistic(i), dy.tanh(u))
+        if len(t) > 2:
+            c += dy.cmult(dy.logistic(affine("bf", "F1", lh)), lc) + dy.cmult(dy.logistic(affine("bf", "F2", rh)), rc)
+        out = dy.cmult(dy.logistic(o), dy.tanh(c))
+        losses.append(dy.pickneglogsoftmax(own["O"] * out, t[0]))
+        return out, c
+
+    def once():
+        dy.renew_cg()
+        losses: list = []
+        for t in examples:
+            run(t, losses)
+        total = dy.esum(losses)
+        value = total.scalar_value()
+        total.backward()
+        return value
+
+    once.model = m  # type: ignore[attr-defined]  # parameters do not keep it
+    return {"dynet": once}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--torch", default=sys.executable)
     parser.add_argument("--hidden", type=int, default=150)
     parser.add_argument("--trees", type=int, default=25)
-    parser.add_argument("--rounds", type=int, default=8)
-    parser.add_argument("--serve", nargs=2)
+    turns.arguments(parser)
     args = parser.parse_args()
-    if args.serve:
-        return serve(args.serve[0], args.hidden, args.serve[1])
     examples = trees(args.trees)
-    with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False) as file:
-        json.dump(examples, file)
-    peers = {}
-    for role, python in (("symc", sys.executable), ("torch", args.torch)):
-        command = [python, __file__, "--hidden", str(args.hidden), "--serve", role, file.name]
-        env = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        p = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
-        assert p.stdin and p.stdout
-        peers |= dict.fromkeys(json.loads(p.stdout.readline()), p)
-    found: dict[str, tuple[float, float]] = {}
-    for _ in range(args.rounds):
-        for name, p in peers.items():
-            p.stdin.write(f"{name} {2 if name == 'torch eager' else 10}\n")
-            p.stdin.flush()
-            found[name] = min(found.get(name, (1e9, 0.0)), tuple(json.loads(p.stdout.readline())))
-    nodes = sum(2 * json.dumps(t).count(", [") // 2 + 1 for t in examples)
-    print(f"{args.trees} trees, {nodes} nodes, hidden {args.hidden}")
-    for name, (seconds, loss) in found.items():
-        print(f"{name:14} {1e3 * seconds:9.2f} ms  {seconds / found['symc'][0]:6.2f}  loss {loss:.4f}")
-    for p in set(peers.values()):
-        p.stdin.close()
-    os.unlink(file.name)
+    makers = {"symc": with_symc, "torch": with_torch, "dynet": with_dynet}
+    if args.serve:
+        return turns.serve(makers[args.serve](args.hidden, examples))
+    more = ["--hidden", str(args.hidden), "--trees", str(args.trees)]
+    found = turns.measure(__file__, more, turns.peers(args, {"symc": "symc", "torch": "torch", "dynet": "dynet"}),
+                          args.rounds, {"torch eager": 1, "dynet": 3})
+    turns.report(f"{args.trees} trees, hidden {args.hidden}", found)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ NumPy-like expressions become one graph, are differentiated symbolically, optimi
 native code. ``import symc as sc``; then ``sc.input``, ``sc.compile``, ``sc.grad``, and NumPy's functions by name.
 
 What builds expressions is imported here. The rest (the optimizer, the code generators, derivatives, random numbers,
-tools) is imported when one of its names in ``_LATER`` is first asked for, so that a program starts fast; to programs
+tools) is imported when one of its names in ``_LAZY`` is first asked for, so that a program starts fast; to programs
 and type checkers that makes no difference.
 """
 
@@ -55,11 +55,12 @@ __version__ = "0.1.0"
 _DISPATCH[_np.apply_along_axis] = lambda *args, **kwargs: _sys.modules[__name__].apply_along_axis(*args, **kwargs)
 
 #: Names that are imported when they are first asked for, by the module that has them. ``a=b``: it is called b there.
-_LATER = {
+_LAZY = {
     "tensors.assumptions": "assume",
     "codegen.cuda.user": "CudaKernel",
     "transforms.autodiff": "DisconnectedWarning grad grad_clip grad_scale hvp jvp reverse_grad stop_gradient "
     "value_and_grad vjp zero_grad",
+    "transforms.c_function": "c_function",
     "transforms.checkpoint": "checkpoint",
     "transforms.control": "associative_scan cond foldl foldr fori_loop map=map_ reduce scan switch while_loop",
     "transforms.custom_op": "op",
@@ -79,14 +80,17 @@ _LATER = {
     "nn.windows": "avg_pool conv conv_transpose max_pool",
     "tools.op_check": "check_op",
     "runtime.cuda.arrays": "DeviceArray device_array",
-    "driver.save": "load",
+    "segments.arrays": "RaggedArray",
+    "segments.value": "ragged=Ragged",
+    "driver.files": "load",
     "special": "digamma erf erfc erfinv gammaln",
+    "transforms.substitution": "clone substitute",
     "transforms.taps": "taps",
     "transforms.vmap": "apply_along_axis vmap",
 }
 _WHERE = {
     name: (f"{__name__}.{module}", there or name)
-    for module, names in _LATER.items()
+    for module, names in _LAZY.items()
     for name, _, there in (item.partition("=") for item in names.split())
 }
 #: Modules that are part of what users name.
@@ -96,14 +100,16 @@ if TYPE_CHECKING:
     from symc import debug, fft, init, linalg, nn, optim, parallel, random, sparse, special, stats
     from symc.codegen.cuda.user import CudaKernel
     from symc.driver.compile import compile
+    from symc.driver.files import load
     from symc.driver.function import CompiledFunction
     from symc.driver.jit import jit
-    from symc.driver.save import load
     from symc.ir.parse import parse
     from symc.nn.windows import avg_pool, conv, conv_transpose, max_pool
     from symc.params.collection import Params
     from symc.params.files import load_params, save_params
     from symc.runtime.cuda.arrays import DeviceArray, device_array
+    from symc.segments.arrays import RaggedArray
+    from symc.segments.value import Ragged as ragged
     from symc.special import digamma, erf, erfc, erfinv, gammaln
     from symc.tensors.assumptions import assume
     from symc.tools.debugging.bisect import bisect
@@ -124,6 +130,7 @@ if TYPE_CHECKING:
         vjp,
         zero_grad,
     )
+    from symc.transforms.c_function import c_function
     from symc.transforms.checkpoint import checkpoint
     from symc.transforms.control import (
         associative_scan,
@@ -143,6 +150,7 @@ if TYPE_CHECKING:
     from symc.transforms.function_op import function_op
     from symc.transforms.implicit import custom_fixed_point, custom_root
     from symc.transforms.jacobians import hessian, jacobian
+    from symc.transforms.substitution import clone, substitute
     from symc.transforms.taps import taps
     from symc.transforms.vmap import apply_along_axis, vmap
 else:
@@ -150,7 +158,7 @@ else:
         globals().pop(_name, None)  # NumPy's diff, and packages called like a function
 
     def __getattr__(name: str) -> _Any:
-        """What comes later, and modules of the package by name."""
+        """Public names that come later, and modules of the package by name."""
         if name in _WHERE:
             module, there = _WHERE[name]
             with _no_collections(lasting=True):

@@ -37,7 +37,7 @@ class Initializer:
 
 
 def fans(shape: Shape) -> tuple[float, float]:
-    """How many numbers an output is made of, and how many outputs a number goes into."""
+    """Fan-in and fan-out: how many numbers an output is made of, and how many outputs a number goes into."""
     if len(shape) < 2:
         n = math.prod(shape)
         return n, n
@@ -170,7 +170,7 @@ _FACTORIES: dict[Any, Callable[[], Initializer]] = {f: f for f in (
 
 
 def as_initializer(item: Any) -> Initializer:
-    """What users give: an initialiser, one of the functions above, a number, an array, or a function of
+    """Converts what users give: an initialiser, one of the functions above, a number, an array, or a function of
     (rng, shape). Raises InputError for anything else."""
     if isinstance(item, Initializer):
         return item

@@ -19,7 +19,7 @@ Shapes = tuple[tuple[int, ...], ...]
 
 @dataclass
 class _Node:
-    """What is asked next, or the key of the variant if nothing is."""
+    """Node of the tree of questions: what is asked next, or the key of the variant if nothing is."""
 
     key: Any = None
     question: Question | None = None

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class Runner(Protocol):
-    """What runs the calls of a function."""
+    """Protocol of what runs the calls of a function."""
 
     def run(self, arrays: Sequence[Any], sizes: Any, out: Any = None, cells: Sequence[Any] = ()) -> list[Any]:
         """Outputs, then the arrays of updated states, which ``cells`` have from the same moment on."""
 
 
 class Program(Runner, Protocol):
-    """What a plan, or a function, was loaded to."""
+    """Protocol of what a plan, or a function, was loaded to."""
 
     @property
     def source(self) -> str:
@@ -57,7 +57,7 @@ class Backend:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a function is compiled with. ``backend``: where it runs. ``donated``: what a call may overwrite."""
+    """Settings that a function is compiled with. ``backend``: where it runs. ``donated``: what a call may overwrite."""
 
     backend: Backend
     mode: str = "default"

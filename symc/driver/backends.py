@@ -12,13 +12,13 @@ from symc.driver.modes import BY_NUMPY
 from symc.driver.target import Target
 
 if TYPE_CHECKING:
-    from symc.driver.calling import Calling
+    from symc.driver.call_path import CallPath
     from symc.driver.signature import Signature
     from symc.ir.function import Function
 
 
 def backend_of(target: Target, mode: str) -> Backend:
-    """Where a function runs that is compiled for a target in a mode."""
+    """The backend of a function that is compiled for a target in a mode."""
     if not target.on_host:
         return SEVERAL_GPUS if target.devices else GPU
     return NUMPY if mode in BY_NUMPY or target.backend == "numpy" else CPU
@@ -41,11 +41,11 @@ def _by_numpy(function: Any, source: Function, settings: Settings) -> Program:
     return ReferenceProgram(function)
 
 
-def _host_calls() -> tuple[type[Signature], type[Calling]]:
-    from symc.driver.calling import Calling
+def _host_calls() -> tuple[type[Signature], type[CallPath]]:
+    from symc.driver.call_path import CallPath
     from symc.driver.signature import Signature
 
-    return Signature, Calling
+    return Signature, CallPath
 
 
 #: Kernels by LLVM or Numba, run by the native interpreter of plans.
@@ -64,10 +64,10 @@ def _on_gpu(plan: Any, source: Function, settings: Settings) -> Program:
     return CudaProgram(plan, context(settings.target.device), settings.target.precision)
 
 
-def _gpu_calls() -> tuple[type[Signature], type[Calling]]:
-    from symc.driver.on_device import DeviceCalling, DeviceSignature
+def _gpu_calls() -> tuple[type[Signature], type[CallPath]]:
+    from symc.driver.on_device import DeviceCallPath, DeviceSignature
 
-    return DeviceSignature, DeviceCalling
+    return DeviceSignature, DeviceCallPath
 
 
 def _on_gpus(plan: Any, source: Function, settings: Settings) -> Program:
@@ -78,10 +78,10 @@ def _on_gpus(plan: Any, source: Function, settings: Settings) -> Program:
     return RanksProgram(plan, group(target.devices), target.precision, split_of(source.inputs, target).dims)
 
 
-def _gpus_calls() -> tuple[type[Signature], type[Calling]]:
-    from symc.driver.on_devices import RanksCalling, RanksSignature
+def _gpus_calls() -> tuple[type[Signature], type[CallPath]]:
+    from symc.driver.on_devices import RanksCallPath, RanksSignature
 
-    return RanksSignature, RanksCalling
+    return RanksSignature, RanksCallPath
 
 
 GPU = Backend("cuda", _on_gpu, _gpu_calls, ("default", "fast_compile"), pipeline="ON_CUDA", streams=4)

@@ -5,27 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
+from symc.driver.labelled import Results, of_outputs
 from symc.driver.signature import Slot
-from symc.errors import DTypeError, InputError, ShapeError, SymcError, did_you_mean
+from symc.errors import InputError, SymcError, did_you_mean
 from symc.ir import location
-from symc.ir.dim import Measured, Size, in_order, known_different, known_equal, known_nonnegative, names, substitute
+from symc.ir.dim import Measured, Size, in_order, known_equal, known_nonnegative, names, substitute
 from symc.ir.function import Function, Guard, Input, bound_names, close_function, collect_guards, mentioned_names, unify
 from symc.ir.garbage import no_collections
 from symc.ir.location import Loc
-from symc.ir.op import lookup
 from symc.ir.record import dataclass, replace
 from symc.ir.traverse import Substitution, every_value, postorder
-from symc.ir.traverse import replace as replace_values
-from symc.ir.types import DTYPE_NAMES, TensorType
 from symc.ir.value import Value, first_line
-from symc.numpy_api.promotion import check_range
-from symc.tensors.convert import as_tensor, convert
+from symc.tensors.convert import as_tensor
 from symc.tensors.leaves import leaf_of, leaves_of_size
-from symc.tensors.pytree import Nest, flatten
+from symc.tensors.pytree import Nest, flatten, unflatten
 from symc.tensors.state import Cell, SharedVariable
 from symc.tensors.tensor import Tensor
+from symc.transforms.substitution import fitted, pairs, substituted
 
 
 @dataclass(frozen=True)
@@ -33,7 +29,7 @@ class Built:
     """``cells`` are the states of the function, in the order of its state inputs (which come after the arguments).
 
     ``leaves`` are the users' values that became its params, where they are at hand, and ``changed`` tells what it calls
-    their sizes.
+    their sizes. ``labels``: of axes of the outputs.
     """
 
     function: Function
@@ -43,6 +39,7 @@ class Built:
     donated: frozenset[int]
     leaves: tuple[Value, ...] = ()
     changed: Substitution | None = None
+    labels: Results = ()
 
 
 @no_collections()
@@ -75,8 +72,9 @@ def build(
             leaf = _leaf_of_size(size, replaced, inputs is not None, closed.locations(v) if v is not None else [])
             free = sorted([*free, leaf], key=lambda v: v.attrs["serial"])
         closed = replace(closed, guards=(*guards, *_least_guards(closed)))
+        labels = of_outputs(leaves, roots[: len(leaves)], args)
     shared = tuple(leaf_of(v).shared for v in states)
-    return Built(closed, nest, slots, shared, _donated(donate, args), (*args, *states), changed)
+    return Built(closed, nest, slots, shared, _donated(donate, args), (*args, *states), changed, labels)
 
 
 # --- outputs, updates, givens -----------------------------------------------------------------------------------------
@@ -98,20 +96,6 @@ def output_of(item: Any, path: str) -> Value:
         ) from None
 
 
-def pairs(given: Any, what: str) -> list[tuple[Any, Any]]:
-    """A mapping, or a sequence of pairs, as pairs."""
-    if given is None:
-        return []
-    items: list[Any] = (
-        list(given.items()) if isinstance(given, Mapping) else list(given) if isinstance(given, Sequence) else [given]
-    )
-    if any(not isinstance(p, tuple | list) or len(p) != 2 for p in items):
-        raise InputError(
-            f"{what} must be a dict, or pairs of a variable and its value", where=location.in_order(location.here())
-        )
-    return [(k, v) for k, v in items]
-
-
 def _targets(updates: Any) -> list[SharedVariable]:
     return [k for k, _ in pairs(updates, "updates")]
 
@@ -130,47 +114,8 @@ def _updates(updates: Any) -> list[tuple[Cell, Value]]:
         if id(target.cell) in known:
             raise InputError(f"updates: {target.name or 'a variable'} is updated twice", values=[target.describe()])
         known.add(id(target.cell))
-        out.append((target.cell, _fit(as_tensor(item), target, "update")))
+        out.append((target.cell, fitted(as_tensor(item), target, "update")))
     return out
-
-
-def _fit(new: Tensor, target: Tensor, what: str) -> Value:
-    """``new`` in the type of ``target``: cast within a kind, sizes that are not known to be equal become guards."""
-    said = f"{what} of {target.name or 'a value'}"
-    rows = [target.describe(), new.describe("new value")]
-    have, want = new.value, target.value.type
-    number = new.weak and new.dtype.kind == "i" and want.dtype.kind in "iu"
-    if new.dtype != want.dtype and not (number or np.can_cast(new.dtype, want.dtype, "same_kind")):
-        raise DTypeError(
-            f"{said}: {DTYPE_NAMES[new.dtype]} does not become {DTYPE_NAMES[want.dtype]} by itself",
-            values=rows,
-            help=f"convert it: value.astype({str(want.dtype)!r})",
-        )
-    if known_different(have.shape, want.shape):
-        raise ShapeError(f"{said}: the shapes differ", values=rows, help=_shape_help(have.type, want))
-    if number:
-        check_range(new, want.dtype, said)
-    have = convert(have, want.dtype)
-    return have if have.shape == want.shape else lookup("ensure_shape")(have, shape=want.shape)
-
-
-def _shape_help(have: TensorType, want: TensorType) -> str:
-    shape = ", ".join(map(str, want.shape))
-    if have.ndim < want.ndim:
-        return f"to repeat it everywhere: sc.broadcast_to(value, ({shape}{',' if want.ndim == 1 else ''}))"
-    return "the new value must have the shape of the old one"
-
-
-def substituted(roots: Sequence[Value], givens: Any) -> list[Value]:
-    """Values after ``givens``."""
-    mapping: dict[Value, Value] = {}
-    for target, item in pairs(givens, "givens"):
-        if not isinstance(target, Tensor):
-            raise InputError(f"givens: {target!r} is not a symbolic value", where=location.in_order(location.here()))
-        mapping[target.value] = _fit(as_tensor(item), target, "given value")
-    if not mapping:
-        return list(roots)
-    return replace_values(roots, mapping, location.move)
 
 
 # --- inputs -----------------------------------------------------------------------------------------------------------
@@ -207,7 +152,7 @@ def _leaf_of_size(size: str, replaced: set[Value], listed: bool, where: list[Loc
 def _arguments(inputs: Any, found: list[Value]) -> tuple[tuple[Slot, ...], list[Value]]:
     """The arguments of a call, and the leaf of every array in them."""
     if inputs is None:
-        return tuple(Slot(leaf_of(v).name) for v in found), found
+        return tuple(Slot(leaf_of(v).name, default=leaf_of(v).default) for v in found), found
     if isinstance(inputs, Tensor):
         inputs = [inputs]
     if not isinstance(inputs, Iterable) or isinstance(inputs, str):
@@ -224,7 +169,8 @@ def _arguments(inputs: Any, found: list[Value]) -> tuple[tuple[Slot, ...], list[
             args.append(_argument(leaf, f"input {k}{path}", args))
         if not name:
             name = _common_name(args[len(args) - len(leaves):], nest)
-        slots.append(Slot(name, nest))
+        defaults = [leaf_of(v).default for v in args[len(args) - len(leaves):]]
+        slots.append(Slot(name, nest, unflatten(nest, defaults) if all(d is not None for d in defaults) else None))
     return tuple(slots), args
 
 
@@ -288,7 +234,7 @@ def _check_complete(args: Sequence[Value], free: Sequence[Value], loc: Loc) -> N
 
 
 def _donated(donate: Any, args: Sequence[Value]) -> frozenset[int]:
-    """Which arguments a call may overwrite."""
+    """Numbers of the arguments that a call may overwrite."""
     items = flatten(list(donate) if isinstance(donate, tuple | list | set) else [donate])[0]
     out = set()
     for item in items:
@@ -320,7 +266,7 @@ def _close(
         while label in used:
             label += "_"
         used.add(label)
-        interface.append((v, Input(label, v.type, leaf.role, v.type, leaf.loc or first_line(v))))
+        interface.append((v, Input(label, v.type, leaf.role, v.type, leaf.loc or first_line(v), leaf.dims)))
     places = {id(leaf_of(v).shared): len(args) + k for k, v in enumerate(states)}
     updates = [(places[id(cell)], v) for cell, v in zip(cells, roots[outputs:], strict=True)]
     return close_function(name, interface, roots[:outputs], updates)
@@ -350,8 +296,8 @@ def _made_lengths(v: Value) -> Sequence[Size]:
 
 
 def _least_guards(f: Function) -> list[Guard]:
-    """What sizes must be at least, so that slices of a known size (``x[-2]``) lie within their operands, and that
-    loops and new arrays have no negative length (``length=n - 1``), and that windows fit.
+    """Guards of what sizes must be at least, so that slices of a known size (``x[-2]``) lie within their operands, and
+    that loops and new arrays have no negative length (``length=n - 1``), and that windows fit.
 
     Those in branches and loops, which may not run, are looked at when they do (``symc.ir.requires``).
     """

@@ -68,7 +68,7 @@ class Compilation:
 
     @property
     def final(self) -> Function:
-        """What runs."""
+        """The function that runs."""
         return self.planned.function if self.settings.budget else self.optimized.function
 
     @property
@@ -79,7 +79,7 @@ class Compilation:
 
     @property
     def saved(self) -> Function:
-        """What the stages after the optimizer can be made of again."""
+        """The function that the stages after the optimizer can be made of again."""
         return self.optimized.function
 
     @property
@@ -89,5 +89,5 @@ class Compilation:
 
     @property
     def notes(self) -> opt.Optimized | None:
-        """What the optimizer did, if it ran."""
+        """Record of the optimizer, if it ran."""
         return self.optimized.notes

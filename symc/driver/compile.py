@@ -17,11 +17,12 @@ from typing import Any
 from symc.driver import warm
 from symc.driver.backend import Settings
 from symc.driver.backends import backend_of
-from symc.driver.build import Built, build, pairs
+from symc.driver.build import Built, build
 from symc.driver.compilation import Compilation
 from symc.driver.function import CompiledFunction
 from symc.driver.max_bytes import budget_of, read_max_bytes
 from symc.driver.modes import check_options, chosen
+from symc.driver.specialized import read_specialize, specialized
 from symc.driver.target import check_target, target_of
 from symc.errors import SymcError
 from symc.ir.dim import Measured
@@ -31,6 +32,7 @@ from symc.tensors.callsite import caller
 from symc.tensors.deferred import contains_deferred
 from symc.tensors.pytree import flatten
 from symc.tensors.tensor import Tensor
+from symc.transforms.substitution import pairs
 
 
 def compile(
@@ -52,6 +54,7 @@ def compile(
     transfers: str = "explicit",
     precision: str = "highest",
     denormals: str = "keep",
+    specialize: Any = None,
 ) -> Any:
     """A callable that computes ``outputs``, a value or any nest (tuples, lists, dicts, dataclasses) of values.
 
@@ -83,6 +86,9 @@ def compile(
       "keep", the default: they are what NumPy makes of them. "flush": as operands and results they are zeros while the
       function runs, and only then. Processors take up to a hundred times as long for them, which recurrent networks
       with vanishing gradients notice; ``f.profile`` says when they were met.
+    * ``specialize``: variants for sizes that calls have often: ``{"n": [32, 1024]}``, all combinations of several,
+      or a list of those that go together, ``[{"n": 32, "m": 4}]``. There the sizes are constants, so that loops unroll
+      and small matrices have code of their own; all other sizes are served as without it. ``f.variants`` has them.
     * ``accuracy_report``: print how far the results are from the exact ones on sampled inputs, as written and as
       optimized (``f.accuracy()`` gives the same at any time).
 
@@ -99,7 +105,7 @@ def compile(
         options: dict[str, Any] = dict(
             mode=mode, pipeline=pipeline, name=str(name or "f"), threads=threads, max_bytes=read_max_bytes(max_bytes),
             accuracy_report=bool(accuracy_report), device=target.asked, backend=backend, split=target.split or split,
-            transfers=transfers, precision=precision, denormals=denormals)
+            transfers=transfers, precision=precision, denormals=denormals, specialize=read_specialize(specialize))
         nests = [outputs, inputs, pairs(updates, "updates"), pairs(givens, "givens")]
         given = [flatten(x)[0] for x in nests]
         if contains_deferred(given):
@@ -127,6 +133,8 @@ def compile(
 
 def compile_built(built: Built, options: Mapping[str, Any], saved: Function | None = None) -> CompiledFunction:
     """The rest of the road. ``saved``: what the optimizer made of the function before."""
+    if options["specialize"]:
+        return specialized(built, options, compile_built)
     settings = settings_of(built, options)
     if settings.target.devices:
         from symc.driver.splitting import check_split

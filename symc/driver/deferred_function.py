@@ -14,7 +14,7 @@ import numpy as np
 from symc.driver.asked import MOST_VARIANTS, Asked, Shapes
 from symc.driver.build import free_leaves
 from symc.driver.function import CompiledFunction
-from symc.driver.signature import Arguments, Slot, own_out
+from symc.driver.signature import Arguments, Slot, own_out, signature_of
 from symc.errors import InputError, PipelineError, SymcError
 from symc.ir import location
 from symc.ir.location import Loc
@@ -108,7 +108,8 @@ class Specializing:
 
     @property
     def questions(self) -> list[str]:
-        """What Python asked about sizes while the function was traced, on which lines: each answer has a variant."""
+        """Questions that Python asked about sizes while the function was traced, on which lines: each answer has a
+        variant."""
         return list(dict.fromkeys(str(q) for a in self._asked.values() for q in a.questions()))
 
     def __getattr__(self, name: str) -> Any:
@@ -147,7 +148,7 @@ class Specializing:
 
 
 class DeferredFunction(Specializing):
-    """What ``compile`` returns for an expression over variables of unknown type. ``compiler``: ``compile`` itself."""
+    """Result of ``compile`` for an expression over variables of unknown type. ``compiler``: ``compile`` itself."""
 
     def __init__(self, compiler: Callable[..., Any], outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any,
                  options: Mapping[str, Any], loc: Loc):
@@ -158,6 +159,7 @@ class DeferredFunction(Specializing):
         self._leaves, self._nest = flatten([outputs, *pairs, flatten(donate)[0]])
         self._given = Identities(k for k, _ in pairs[1])
         self._variables, self._slots = self._find_inputs(inputs)
+        self.__signature__ = signature_of(self._slots)
         self._arguments = Arguments(self.name, self._slots, [_row(k, v) for k, v in enumerate(self._variables)])
 
     def _find_inputs(self, inputs: Any) -> tuple[list[Any], list[Slot]]:
@@ -168,7 +170,7 @@ class DeferredFunction(Specializing):
             tensors = [Tensor(v) for v in held if leaf_of(v).role == "arg" and v not in given]
             found: list[Any] = [*[v for v in free_variables(self._leaves) if v not in self._given], *tensors]
             found.sort(key=lambda v: v.serial if isinstance(v, Deferred) else v.value.attrs["serial"])
-            return found, [Slot(_name(v)) for v in found]
+            return found, [Slot(_name(v), default=_default(v)) for v in found]
         items = (
             list(inputs.items())
             if isinstance(inputs, Mapping)
@@ -190,7 +192,7 @@ class DeferredFunction(Specializing):
                 values=[(f"%{v.name}", "type unknown", v.loc) for v in absent],
                 help="add it to inputs, or give it a value in givens",
             )
-        return found, [Slot(n or _name(v)) for n, v in items]
+        return found, [Slot(n or _name(v), default=_default(v)) for n, v in items]
 
     def __call__(self, /, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         if out is not None and own_out([s.name for s in self._slots], args):
@@ -228,7 +230,7 @@ class DeferredFunction(Specializing):
         mapping: dict[Deferred, Tensor] = {}
         inputs: list[Tensor] = []
         for v, a, w in zip(self._variables, arrays, weak, strict=True):
-            tensor = v if isinstance(v, Tensor) else typed_input(_name(v), a, w, v.loc)
+            tensor = v if isinstance(v, Tensor) else typed_input(_name(v), a, w, v.loc, default=_default(v))
             inputs.append(tensor)
             if isinstance(v, Deferred):
                 mapping[v] = tensor
@@ -263,20 +265,25 @@ def trace_of(inputs: Sequence[Tensor], arrays: Sequence[np.ndarray]) -> Trace:
     return Trace([(leaf_of(t.value).name, t.value.shape) for t in inputs], [a.shape for a in arrays])
 
 
-def typed_input(name: str, array: np.ndarray, weak: bool, loc: Loc | None, fixed: Collection[int] = ()) -> Tensor:
+def typed_input(name: str, array: np.ndarray, weak: bool, loc: Loc | None, fixed: Collection[int] = (),
+                default: Any = None) -> Tensor:
     """An input for arrays like this one: its dtype and rank, size 1 where it has it and the sizes of the axes that are
     ``fixed``, a size of its own elsewhere."""
     with location.at((loc,) if loc else ()), no_scope():
         t = make_input(name, as_dtype(array.dtype),
                        [s if s == 1 or axis in fixed else None for axis, s in enumerate(array.shape)])
     if loc is not None:
-        register_leaf(t.value, Leaf(name, loc))
+        register_leaf(t.value, Leaf(name, loc, default=default))
     with no_scope():
         return Tensor(t.value, weak=weak)
 
 
 def _name(v: Any) -> str:
     return v.name if isinstance(v, Deferred) else leaf_of(v.value).name
+
+
+def _default(v: Any) -> Any:
+    return v.default if isinstance(v, Deferred) else leaf_of(v.value).default
 
 
 def _loc(v: Any) -> Loc | None:

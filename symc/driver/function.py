@@ -1,7 +1,7 @@
 """Compiled functions: arguments in, arrays out, state replaced after success.
 
 A function holds what it was compiled to, and hands everything that is asked of it to where that is done:
-``symc.driver.calling`` calls, ``symc.tools.inspection`` and the packages it names show.
+``symc.driver.call_path`` calls, ``symc.tools.inspection`` and the packages it names show.
 """
 
 from __future__ import annotations
@@ -14,21 +14,23 @@ import numpy as np
 
 from symc.driver.backend import Runner
 from symc.driver.build import Built
-from symc.driver.calling import CALL_SIGNATURE
 from symc.driver.compilation import Compilation
+from symc.driver.signature import signature_of
 from symc.errors import InputError, did_you_mean
 from symc.ir.text import print_function
 from symc.tensors.callsite import caller
+from symc.tensors.pytree import flatten
 from symc.tensors.state import Cell, SharedVariable, variable_of
 
 if TYPE_CHECKING:
+    from symc.driver.push import PushedCall
     from symc.tools.accuracy import AccuracyReport
     from symc.tools.profiling.compiling import CompileProfile
     from symc.tools.profiling.report import Profile
 
 
 def _inspection() -> Any:
-    """What answers; imported when something is asked."""
+    """The module that answers; imported when something is asked."""
     from symc.tools import inspection
 
     return inspection
@@ -37,7 +39,7 @@ def _inspection() -> Any:
 class CompiledFunction:
     """A compiled function. Call it by position or by name; ``out=`` takes buffers in the nest of the outputs."""
 
-    #: What a call calls, found here by the interpreter itself: at first ``Calling.call``, later perhaps native code.
+    #: What a call calls, found here by the interpreter itself: at first ``CallPath.call``, later perhaps native code.
     __slots__ = ("__call__", "__dict__", "__weakref__")
 
     def __init__(self, built: Built, compilation: Compilation, program: Runner, options: Mapping[str, Any]):
@@ -51,17 +53,17 @@ class CompiledFunction:
 
     def _bind_cells(self, cells: Sequence[Cell]) -> None:
         self._cells = tuple(cells)
-        self._calling = self._calls(self._built, self._compilation, self._program, self._signature, cells)
-        self.__call__: Callable[..., Any] = self._calling.call
-        self.__signature__ = CALL_SIGNATURE
+        self._call_path = self._calls(self._built, self._compilation, self._program, self._signature, cells)
+        self.__call__: Callable[..., Any] = self._call_path.call
+        self.__signature__ = signature_of(self._built.slots)
         me = weakref.ref(self)
 
-        def install(entry: Callable[..., Any]) -> None:
+        def install(entry: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
             f = me()
             if f is not None:
-                f.__call__ = entry
+                f.__call__ = entry(f._call_path.call)
 
-        self._calling.install = install
+        self._call_path.install = install
 
     # --- what it is ---------------------------------------------------------------------------------------------------
 
@@ -96,6 +98,25 @@ class CompiledFunction:
         size = len(self._compilation.final.values())
         backend = f", backend {self._target.backend!r}" if self._target.backend else ""
         return f"<compiled {self._signature.arguments.usage()}, {size} values, mode {self._options['mode']!r}{backend}>"
+
+    def push(self, /, *args: Any, **kwargs: Any) -> PushedCall:
+        """A call in the background, which ``wait()`` and ``result()`` wait for. It comes after all that were pushed
+        before and use a state that it uses; others may overlap. Arguments may be calls that were pushed: their results
+        are given. Arrays are copied, but for those that are donated or in ``out=``, which are to be left alone until
+        the call has finished. What uses a state waits for the calls that were pushed: ``get_value``, ``set_value``,
+        other functions.
+
+        Errors are raised by ``wait()``, or where one of the states is used next; a call that was pushed after one that
+        fails, and uses a state of it, is not run.
+        """
+        from symc.driver.push import push
+
+        bound = flatten(self._signature.arguments.bind(args, kwargs))[0] if self._signature.donated else ()
+        donated = [bound[k] for k in self._signature.donated]
+        return push(self.name, self.__call__, self._uses(), donated, args, kwargs)
+
+    def _uses(self) -> Sequence[Cell]:
+        return self._cells
 
     def copy(self, swap: Mapping[SharedVariable, SharedVariable] | None = None) -> CompiledFunction:
         """The same program with other states. ``swap`` maps shared variables to others of the same dtype and shape."""
@@ -140,17 +161,17 @@ class CompiledFunction:
 
     @property
     def calls(self) -> dict[str, int]:
-        """How often the plan calls each library routine: ``{"gemm": 1}``. What is in a loop counts once."""
+        """Number of times the plan calls each library routine: ``{"gemm": 1}``. What is in a loop counts once."""
         return _inspection().library_calls(self)
 
     @property
     def compile_count(self) -> int:
-        """How many kernels had to be compiled for this function: those that no other function had before."""
+        """Number of kernels that had to be compiled for this function: those that no other function had before."""
         return self._compilation.compiled
 
     @property
     def compile_profile(self) -> CompileProfile:
-        """What compiling took, by phase, pass and kernel; prints as a table. What is compiled for the sizes of a call
+        """Profile of compiling, by phase, pass and kernel; prints as a table. What is compiled for the sizes of a call
         is in it after that call."""
         return _inspection().compile_profile(self)
 
@@ -164,7 +185,7 @@ class CompiledFunction:
     # --- what was done ------------------------------------------------------------------------------------------------
 
     def explain(self, v: Any = None) -> str:
-        """What the optimizer did: every rule and pass that changed something, with the user's lines.
+        """Explains what the optimizer did: every rule and pass that changed something, with the user's lines.
 
         With ``v`` what became of one value, and why: a tensor, the index or name of an output, the name of a state, or
         a line such as "model.py:12". Each step shows the value before and after, and the law behind it.
@@ -172,18 +193,18 @@ class CompiledFunction:
         return _inspection().explain(self, v)
 
     def diff(self, first: str, second: str | None = None) -> Any:
-        """What is different between two stages, such as ``f.diff("stabilize", "simplify")``; by default the last one
+        """Difference between two stages, such as ``f.diff("stabilize", "simplify")``; by default the last one
         is the second. ``sc.diff(f, g)`` compares two functions.
         """
         return _inspection().diff(self, first, second)
 
     def why_not(self, name: str) -> str:
-        """Why a rule, a family of rules, a pass, or an op such as "gemm" did not happen: what came nearest, and the
-        condition that failed."""
+        """Explains why a rule, a family of rules, a pass, or an op such as "gemm" did not happen: what came nearest,
+        and the condition that failed."""
         return _inspection().why_not(self, name)
 
     def accuracy(self) -> AccuracyReport:
-        """How far the outputs are from the exact ones on sampled inputs, as written and as optimized, in ulps."""
+        """Distance of the outputs from the exact ones on sampled inputs, as written and as optimized, in ulps."""
         return _inspection().accuracy(self)
 
     # --- what it computes ---------------------------------------------------------------------------------------------

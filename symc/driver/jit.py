@@ -32,7 +32,7 @@ from symc.tensors.tracing import Trace
 
 
 class JitFunction(Specializing):
-    """What ``jit`` returns. Arguments are nests of arrays and numbers; results come in the function's own nest.
+    """Result of ``jit``. Arguments are nests of arrays and numbers; results come in the function's own nest.
 
     Arrays and Python numbers are data; ``bool``, ``str``, ``None``, other objects and whatever ``static`` names belong
     to the signature, by what they are and hold in each call (``static_keys.py``). So do the variables around the

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from symc.driver.build import Built, build, output_of, pairs, substituted
+from symc.driver.build import Built, build, output_of
 from symc.driver.function import CompiledFunction
-from symc.driver.signature import Slot, own_out
+from symc.driver.several import SeveralFunctions
+from symc.driver.signature import Slot, own_out, signature_of
 from symc.errors import InputError, ShapeError, SymcError
 from symc.ir import location
 from symc.ir.dim import Measured, size_name
@@ -31,14 +32,22 @@ from symc.tensors.leaves import Leaf, leaf_of, register_leaf
 from symc.tensors.pytree import flatten, unflatten
 from symc.tensors.state import SharedVariable
 from symc.tensors.tensor import Tensor
+from symc.transforms.substitution import pairs, substituted
 
 #: Makes a compiled function of what was built.
-Finish = Callable[[Built, Mapping[str, Any]], CompiledFunction]
+Finish = Callable[[Built, Mapping[str, Any]], Any]
 
 
 def compile_measured(outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, options: Mapping[str, Any],
                      loc: Loc, finish: Finish) -> MeasuredFunction | None:
     """A function of sizes that are data; None for values that need none."""
+    chain = chain_of(outputs, inputs, updates, givens, donate, options, loc, finish)
+    return None if chain is None else MeasuredFunction(*chain)
+
+
+def chain_of(outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, options: Mapping[str, Any],
+             loc: Loc, finish: Finish) -> tuple[Any, tuple[Stage, ...], tuple[Slot, ...]] | None:
+    """What ``finish`` makes of the last function of a chain, the stages in front of it, and the arguments."""
     with location.at((loc,)):
         leaves, nest = flatten(outputs)
         targets = [t for t, _ in pairs(updates, "updates")]
@@ -57,8 +66,9 @@ def compile_measured(outputs: Any, inputs: Any, updates: Any, givens: Any, donat
     while len(chain.known) < len(numbers):
         roots = chain.measure(roots)
     results = list(map(Tensor, roots))
-    main = chain.compiled(unflatten(nest, results[:len(leaves)]), list(zip(targets, results[len(leaves):])), donate)
-    return MeasuredFunction(main, tuple(chain.stages), chain.slots)
+    main = chain.compiled(unflatten(nest, results[:len(leaves)]), list(zip(targets, results[len(leaves):])), donate,
+                          specialize=options["specialize"])
+    return main, tuple(chain.stages), chain.slots
 
 
 def _check_options(options: Mapping[str, Any], loc: Loc) -> None:
@@ -133,10 +143,10 @@ class _Chain:
     def _size_leaf(self, k: int, name: Measured) -> Tensor:
         return Tensor(register_leaf(fresh_input(TensorType("bool", (size_name(name), 0))), Leaf(f"u{k}", self._loc)))
 
-    def compiled(self, outputs: Any, updates: Any = None, donate: Any = ()) -> CompiledFunction:
+    def compiled(self, outputs: Any, updates: Any = None, donate: Any = (), specialize: Any = None) -> Any:
         """A function of all that is known so far."""
         built = build(outputs, self._inputs, updates, None, donate, self._options["name"], self._loc)
-        return self._finish(built, self._options)
+        return self._finish(built, {**self._options, "specialize": specialize})
 
 
 def handed_on(later: Sequence[Value], early: Sequence[Value]) -> list[Value]:
@@ -185,39 +195,49 @@ class Stage:
         return arrays + found
 
 
-class MeasuredFunction(CompiledFunction):
-    """The last function of a chain, called with what those in front compute. Its own tools show the last function;
-    ``dump``, ``plan``, ``source`` and ``kernels`` show all."""
+class MeasuredFunction(SeveralFunctions):
+    """The last function of a chain, called with what those in front compute. Its tools show all of them."""
 
     def __init__(self, main: CompiledFunction, chain: tuple[Stage, ...], slots: tuple[Slot, ...]):
-        self.__dict__.update(main.__dict__)
-        self.main, self.chain, self.slots = main, chain, slots
+        super().__init__(main)
+        self.chain, self.slots = chain, slots
         count = sum(s.nest.count for s in slots)
         given = self._built.function.inputs[:count]
         self._given = type(main._signature)(main.name, slots, given, (), frozenset(), main._target)
         self._names = [s.name for s in slots]
         cells = {c for f in (*(s.function for s in chain), main) for c in f._cells} if any(
             s.function._cells for s in chain) else ()
-        self._locks = [c.lock for c in sorted(cells, key=lambda c: c.serial)]
+        self._locked = sorted(cells, key=lambda c: c.serial)
         self.__call__ = self._call
+        self.__signature__ = signature_of(slots)
+
+    def _uses(self) -> list[Any]:
+        return [*dict.fromkeys(c for f in self._functions for c in f._cells)]
 
     def extended(self, arrays: list[Any]) -> list[Any]:
         """The arguments of the last function, given the arrays of a call."""
-        for stage in self.chain:
-            arrays = stage.extended(arrays)
-        return arrays
+        return self._stepped(arrays)[-1]
 
-    def _extended(self, args: tuple, kwargs: Mapping[str, Any]) -> list[Any]:
-        return self.extended(self._given.arrays(args, kwargs))
+    def _stepped(self, arrays: list[Any]) -> list[list[Any]]:
+        """The arguments of every function."""
+        found = [arrays]
+        for stage in self.chain:
+            found.append(stage.extended(found[-1]))
+        return found
+
+    def _extended(self, args: tuple, kwargs: Mapping[str, Any]) -> list[list[Any]]:
+        return self._stepped(self._given.arrays(args, kwargs))
 
     def _call(self, /, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         if out is not None and own_out(self._names, args):
             kwargs, out = {**kwargs, "out": out}, None
         try:
             with ExitStack() as held:
-                for lock in self._locks:  # between the functions no state changes
-                    held.enter_context(lock)
-                arrays = self._extended(args, kwargs)
+                for cell in self._locked:
+                    cell.settle()
+                for cell in self._locked:  # between the functions no state changes
+                    held.enter_context(cell.lock)
+                arrays = self.extended(self._given.arrays(args, kwargs))
                 if out is None:  # native code takes no keyword
                     return self.main(*arrays)
                 return self.main(*arrays, out=out)
@@ -226,40 +246,38 @@ class MeasuredFunction(CompiledFunction):
             raise
 
     @property
-    def _functions(self) -> list[CompiledFunction]:
-        return [*[s.function for s in self.chain], self.main]
+    def parts(self) -> Sequence[tuple[str, CompiledFunction]]:
+        found, first = [], 0
+        for s in self.chain:
+            names = ", ".join(f"u{k}" for k in range(first, first + s.sizes))
+            found.append((f"the size{'s' if s.sizes > 1 else ''} {names}", s.function))
+            first += s.sizes
+        return [*found, ("with these sizes", self.main)]
 
     @property
     def inputs(self) -> tuple:
         return self.main.inputs[:len(self._given.inputs)]
 
-    def dump(self, stage: str | None = None) -> str:
-        return "\n".join(f.dump(stage) for f in self._functions) if stage is None else self.main.dump(stage)
-
-    @property
-    def plan(self) -> str:
-        return "\n".join(f.plan for f in self._functions)
-
-    @property
-    def source(self) -> str:
-        return "\n".join(f.source for f in self._functions)
-
-    @property
-    def kernels(self) -> Any:
-        return [k for f in self._functions for k in f.kernels]
-
-    @property
-    def compile_count(self) -> int:
-        return sum(f.compile_count for f in self._functions)
+    def explain(self, v: Any = None) -> str:
+        return self.joined(lambda f: f.explain()) if v is None else self.main.explain(v)
 
     def memory(self, /, *args: Any, **sizes: int) -> int:
-        return self.main.memory(*(self._extended(args, {}) if args else ()), **sizes)
+        """Of the function that takes most; what a call holds between them are arguments of the later ones."""
+        if not args:
+            return self.main.memory(**sizes)
+        each = zip(self.parts, self._extended(args, {}), strict=True)
+        return max((f.memory(*arrays) for (_, f), arrays in each), key=int)
 
     def trace(self, /, *args: Any, **kwargs: Any) -> dict[str, np.ndarray]:
-        return self.main.trace(*self._extended(args, kwargs))
+        found: dict[str, np.ndarray] = {}
+        for (_, f), arrays in zip(self.parts, self._extended(args, kwargs), strict=True):
+            found |= f.trace(*arrays)
+        return found
 
     def profile(self, /, *args: Any, repeat: int = 5, **kwargs: Any) -> Any:
-        return self.main.profile(*self._extended(args, kwargs), repeat=repeat)
+        each = zip(self.parts, self._extended(args, kwargs), strict=True)
+        first, *later = [f.profile(*arrays, repeat=repeat) for (_, f), arrays in each]
+        return first.followed_by(later)
 
     def copy(self, swap: Mapping[SharedVariable, SharedVariable] | None = None) -> MeasuredFunction:
         def own(f: CompiledFunction) -> CompiledFunction:
@@ -267,12 +285,8 @@ class MeasuredFunction(CompiledFunction):
         chain = tuple(Stage(own(s.function), s.sizes, s.where) for s in self.chain)
         return MeasuredFunction(own(self.main), chain, self.slots)
 
-    def save(self, path: Any) -> None:
-        raise InputError(f"{self.name} has sizes that are data: it is a chain of {len(self._functions)} functions",
-                         where=[caller()], help="pickle it, or save each of them: f.chain[0].function, ..., f.main")
-
     def __reduce__(self) -> Any:
         return MeasuredFunction, (self.main, self.chain, self.slots)
 
     def __repr__(self) -> str:
-        return f"<compiled {self._given.arguments.usage()}, {len(self._functions)} functions of sizes that are data>"
+        return f"<compiled {self._given.arguments.usage()}, {len(self.parts)} functions of sizes that are data>"

@@ -1,6 +1,6 @@
 """Calls of functions that were compiled for a device: arguments from the host or the device, results on the device.
 
-Errors, names and shapes are those of any call (``symc.driver.calling``, ``symc.driver.signature``).
+Errors, names and shapes are those of any call (``symc.driver.call_path``, ``symc.driver.signature``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.driver.calling import Calling
+from symc.driver.call_path import CallPath
 from symc.driver.signature import Signature
 from symc.errors import DeviceError, DTypeError, InputError, ShapeError, SymcError
 from symc.ir.types import DTYPE_NAMES, concrete_shape
@@ -66,8 +66,8 @@ class DeviceSignature(Signature):
         return arrays
 
 
-class DeviceCalling(Calling):
-    """What a function that was compiled for a device does when it is called."""
+class DeviceCallPath(CallPath):
+    """Call path of a function that was compiled for a device."""
 
     def __init__(self, *call: Any):
         super().__init__(*call)

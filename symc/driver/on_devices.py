@@ -1,7 +1,7 @@
 """Calls of functions that were compiled for several devices: every device is given its part of the arguments, and keeps
 a copy of its own of the states.
 
-Errors, names and shapes are those of any call (``calling.py``, ``signature.py``); shapes are those of the whole.
+Errors, names and shapes are those of any call (``call_path.py``, ``signature.py``); shapes are those of the whole.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.driver.calling import Calling
+from symc.driver.call_path import CallPath
 from symc.driver.signature import Signature
 from symc.driver.splitting import part_sizes, split_of
 from symc.errors import DeviceError, DTypeError, InputError, ShapeError, SymcError
@@ -76,8 +76,8 @@ class RanksSignature(Signature):
         return sizes
 
 
-class RanksCalling(Calling):
-    """What a function that was compiled for several devices does when it is called."""
+class RanksCallPath(CallPath):
+    """Call path of a function that was compiled for several devices."""
 
     def __init__(self, *call: Any):
         super().__init__(*call)

@@ -1,6 +1,7 @@
 """Compiled functions as data: IR text, constants, state and options in one zip file. Nothing in it is code or a pickle.
 
 function.ir     what was compiled        final.ir   what the optimizer made of it, if anything
+defaults.npz    default values of arguments, if any
 meta.json       names, user lines, guards, structure of arguments and results, options
 arrays.npz      large constants, by digest        state.npz   the arrays of shared variables
 """
@@ -9,20 +10,21 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from symc.driver import labelled
 from symc.driver.build import Built, missing_guards
 from symc.driver.compile import compile_built
 from symc.driver.function import CompiledFunction
 from symc.driver.max_bytes import read_max_bytes
 from symc.driver.modes import check_options
-from symc.driver.saved_file import JUNK, Arrays, SavedFile, open_saved
+from symc.driver.saved_file import JUNK, Arrays, SavedFile
 from symc.driver.signature import Slot
+from symc.driver.specialized import read_specialize
 from symc.driver.target import check_target, target_of
 from symc.errors import InputError, SymcError
 from symc.ir.attrs import Array
@@ -40,8 +42,7 @@ from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType, substitute_type
 from symc.ir.value import Region, Value
 from symc.ir.verify import verify
 from symc.runtime.cpu.commit import snapshot
-from symc.tensors.callsite import caller
-from symc.tensors.pytree import from_json, to_json
+from symc.tensors.pytree import flatten, from_json, to_json, unflatten
 from symc.tensors.state import Cell, checked_cell
 
 FORMAT = 2
@@ -49,20 +50,11 @@ FORMAT = 2
 _OPTIONS: dict[str, Any] = {
     "mode": "default", "pipeline": None, "name": "f", "threads": None, "max_bytes": None, "accuracy_report": False,
     "device": "cpu", "backend": None, "split": (), "transfers": "explicit", "precision": "highest",
-    "denormals": "keep",
+    "denormals": "keep", "specialize": None,
 }  # fmt: skip
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
-
-
-def save(f: Any, path: Any) -> None:
-    """Write ``f`` to ``path``; the file appears whole or not at all."""
-    data = pack(f, state=True)
-    path = os.fspath(path)
-    with open(f"{path}.{os.getpid()}.tmp", "wb") as file:
-        file.write(data)
-    os.replace(file.name, path)
 
 
 def pack(f: Any, state: bool) -> bytes:
@@ -77,13 +69,28 @@ def pack(f: Any, state: bool) -> bytes:
         z.writestr("function.ir", print_function(source, locations=False))
         if final.body is not source.body:
             z.writestr("final.ir", print_function(final, locations=False))
-        z.writestr("arrays.npz", _npz(constants), zipfile.ZIP_STORED)  # as they are: no small file is a large array
+        defaults = defaults_of(f._built.slots)
+        if defaults:
+            z.writestr("defaults.npz", npz(defaults), zipfile.ZIP_STORED)
+        z.writestr("arrays.npz", npz(constants), zipfile.ZIP_STORED)  # as they are: no small file is a large array
         if state:
-            z.writestr("state.npz", _npz({str(k): a for k, a in enumerate(snapshot(f._cells))}), zipfile.ZIP_STORED)
+            z.writestr("state.npz", npz({str(k): a for k, a in enumerate(snapshot(f._cells))}), zipfile.ZIP_STORED)
     return out.getvalue()
 
 
-def _npz(arrays: Mapping[str, np.ndarray]) -> bytes:
+def defaults_of(slots: Sequence[Slot]) -> dict[str, np.ndarray]:
+    """The arrays of the default values of arguments."""
+    return {f"{k}.{j}": np.asarray(a) for k, s in enumerate(slots) if s.default is not None
+            for j, a in enumerate(flatten(s.default)[0])}
+
+
+def slots_json(slots: Sequence[Slot]) -> list[Any]:
+    """The arguments, without the arrays of their defaults."""
+    return [[s.name, to_json(s.nest), s.default is not None] for s in slots]
+
+
+def npz(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Arrays by name, as they are."""
     out = io.BytesIO()
     np.savez(out, **arrays)  # type: ignore[arg-type]
     return out.getvalue()
@@ -105,9 +112,10 @@ def _meta(f: Any) -> dict[str, Any]:
     states = [i for i in source.inputs if i.role == "state"]
     return {
         "format": FORMAT, "name": source.name, "options": f._options, "outputs": to_json(built.outputs),
-        "slots": [[s.name, to_json(s.nest)] for s in built.slots], "donated": sorted(built.donated),
-        "inputs": [_input_json(i) for i in source.inputs],
-        "guards": [[str(g.left), str(g.right), _locs_json(g.locs), g.least] for g in source.guards],
+        "slots": slots_json(built.slots),
+        "donated": sorted(built.donated),
+        "inputs": [_input_json(i) for i in source.inputs], "dims": labelled.to_json(source, built.labels),
+        "guards": [[str(g.left), str(g.right), locs_json(g.locs), g.least] for g in source.guards],
         "lines": _lines(source), "final_lines": _lines(f._compilation.saved),
         "cells": [[c.name, _type_json(i.declared or i.type), _loc_json(c.loc)] for c, i in zip(f._cells, states)],
     }  # fmt: skip
@@ -118,7 +126,7 @@ def _lines(f: Function) -> list[list[Any]]:
     out = []
     for k, region in enumerate(every_region(f.body)):
         hints = f.inside.get(region, {}) if k else f.hints
-        out.append([[j, _locs_json(hints[v])] for j, v in enumerate(_in_order(region)) if hints.get(v)])
+        out.append([[j, locs_json(hints[v])] for j, v in enumerate(_in_order(region)) if hints.get(v)])
     return out
 
 
@@ -134,7 +142,8 @@ def _loc_json(loc: Loc | None) -> Any:
     return None if loc is None else list(loc)
 
 
-def _locs_json(locs: Any) -> list[Any]:
+def locs_json(locs: Any) -> list[Any]:
+    """Lines of the user."""
     return [list(loc) for loc in sorted(locs)]
 
 
@@ -143,20 +152,6 @@ def _input_json(i: Input) -> list[Any]:
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-
-
-def load(path: Any) -> CompiledFunction:
-    """The function that ``f.save(path)`` wrote. States are new shared variables, in ``f.shared``.
-
-    Raises InputError for what is no saved function, whatever is wrong with it, and what the mode raises that it was
-    compiled with. Nothing in the file is run; what it says is looked at before it is used.
-    """
-    try:
-        with open_saved(path) as file:
-            return unpack(file, where=repr(os.fspath(path)))
-    except SymcError as e:
-        e.attach((), (caller(),))
-        raise
 
 
 def unpack(
@@ -194,12 +189,23 @@ def _read(file: SavedFile, cells: Sequence[Cell] | None) -> tuple[Built, Functio
     if len(states) != len(cells) or any(i.type.dtype != c.type.dtype or i.type.ndim != c.type.ndim
                                         for i, c in zip(states, cells, strict=True)):
         raise InputError("its states are not those of the function")
-    slots = tuple(Slot(text(name), from_json(nest)) for name, nest in meta["slots"])
+    slots = read_slots(Arrays(file.bytes("defaults.npz")) if "defaults.npz" in file.names else {}, meta["slots"])
     outputs, args = from_json(meta["outputs"]), len(source.inputs) - len(states)
     donated = frozenset(count(k, args) for k in meta["donated"])
     if sum(s.nest.count for s in slots) != args or outputs.count != len(source.outputs):
         raise InputError("its arguments or results are not those of the function")
-    return Built(source, outputs, slots, tuple(cells), donated), final, _options(meta["options"])
+    source, labels = labelled.from_json(source, meta.get("dims"))
+    return Built(source, outputs, slots, tuple(cells), donated, labels=labels), final, _options(meta["options"])
+
+
+def read_slots(arrays: Mapping[str, np.ndarray], rows: Sequence[Any]) -> tuple[Slot, ...]:
+    """The arguments, with the defaults of those that have some."""
+    found = []
+    for k, (name, nest, *has) in enumerate(rows):  # older files have no defaults
+        shape = from_json(nest)
+        default = unflatten(shape, [arrays[f"{k}.{j}"] for j in range(shape.count)]) if has == [True] else None
+        found.append(Slot(text(name), shape, default))
+    return tuple(found)
 
 
 def _is_safe(f: Function) -> bool:
@@ -213,6 +219,7 @@ def _options(given: Any) -> dict[str, Any]:
     mode, pipeline, threads = options["mode"], options["pipeline"], options["threads"]
     check_options(mode, pipeline, threads)
     options["max_bytes"] = read_max_bytes(options["max_bytes"])
+    options["specialize"] = read_specialize(options["specialize"])
     if set(options) != set(_OPTIONS) or not isinstance(options["accuracy_report"], bool):
         raise InputError(f"its options are {sorted(options)}")
     text(options["name"])
@@ -224,10 +231,10 @@ def _cells(arrays: Arrays, rows: Sequence[Any]) -> list[Cell]:
     if set(arrays) != {str(k) for k in range(len(rows))}:
         raise InputError("its states are not those it declares")
     sizes: dict[str, Size] = {}
-    return [_cell(arrays, str(k), sizes, *row) for k, row in enumerate(rows)]
+    return [read_cell(arrays, str(k), sizes, *row) for k, row in enumerate(rows)]
 
 
-def _cell(arrays: Arrays, key: str, sizes: dict[str, Size], name: str, type_: Any, loc: Any) -> Cell:
+def read_cell(arrays: Arrays, key: str, sizes: dict[str, Size], name: str, type_: Any, loc: Any) -> Cell:
     """A state. Sizes that the function has numbered have no name: they are none of another function."""
     t = _type(type_)
     if t is None:
@@ -249,7 +256,7 @@ def _function(program: str, arrays: Arrays, meta: Mapping[str, Any], lines: str)
     for region, own in zip(every_region(f.body), meta[lines], strict=True):
         values = _in_order(region)
         if own:
-            inside[region] = {values[count(k, len(values))]: _locs(locs) for k, locs in own}
+            inside[region] = {values[count(k, len(values))]: read_locs(locs) for k, locs in own}
     hints = inside.pop(f.body, {})
     guards = tuple(_guard(*row) for row in meta["guards"])
     f = replace(f, name=text(meta["name"]), inputs=inputs, guards=guards, hints=hints, inside=inside)
@@ -258,9 +265,9 @@ def _function(program: str, arrays: Arrays, meta: Mapping[str, Any], lines: str)
 
 
 def _guard(left: str, right: str, locs: Any, least: str = "") -> Guard:
-    if least not in ("", "index", "length", "window"):
+    if least not in ("", "index", "length", "window", "variant"):
         raise InputError(f"there are no guards for {least!r:.40}")
-    return Guard(parse_dim(text(left)), parse_dim(text(right)), _locs(locs), least)
+    return Guard(parse_dim(text(left)), parse_dim(text(right)), read_locs(locs), least)
 
 
 def _check_same_interface(source: Function, final: Function) -> None:
@@ -288,7 +295,8 @@ def _loc(data: Any) -> Loc | None:
     return Loc(text(file), count(line, 2**31), text(role))
 
 
-def _locs(data: Any) -> frozenset[Loc]:
+def read_locs(data: Any) -> frozenset[Loc]:
+    """Lines of the user."""
     return frozenset(Loc(text(file), count(line, 2**31), text(role)) for file, line, role in data)
 
 

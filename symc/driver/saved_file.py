@@ -23,7 +23,7 @@ from symc.errors import InputError
 from symc.ir.types import DTYPE_NAMES
 from symc.runtime.cache.regular_file import open_quickly
 
-MEMBERS = ("meta.json", "function.ir", "final.ir", "arrays.npz", "state.npz")
+MEMBERS = ("meta.json", "function.ir", "final.ir", "arrays.npz", "state.npz", "defaults.npz")
 #: A file may unpack to so many bytes, and so many times its size.
 FREE, RATIO = 64 << 20, 64
 _MAGIC = b"\x93NUMPY"
@@ -38,11 +38,11 @@ JUNK = (ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, 
 class SavedFile:
     """The members of a file. Raises InputError, or one of ``JUNK``, for a file that is none of ours."""
 
-    def __init__(self, file: BinaryIO):
+    def __init__(self, file: BinaryIO, members: tuple[str, ...] = MEMBERS):
         size = file.seek(0, os.SEEK_END)
         self._zip = zipfile.ZipFile(file)
         infos = self._zip.infolist()
-        _check_members(infos, MEMBERS)
+        _check_members(infos, members)
         total = sum(i.file_size for i in infos)
         if total > FREE + RATIO * size:
             raise InputError(f"it unpacks to {total:,} bytes, from {size:,}")

@@ -1,4 +1,4 @@
-"""What a compiled function accepts: from the arguments of a call to arrays of the right dtype and layout, and sizes.
+"""Signature of a compiled function: from the arguments of a call to arrays of the right dtype and layout, and sizes.
 
 The quick path looks at types only. Anything unusual (keywords, lists, other dtypes or layouts) takes the slow path,
 where every error message is made. Code for the CPU finds sizes itself (``symc.runtime.cpu.accept``): here it is said
@@ -7,11 +7,14 @@ why they do not agree.
 
 from __future__ import annotations
 
+import inspect
+import keyword
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from symc.driver.labelled import in_order, is_labelled
 from symc.driver.target import HOST, Target
 from symc.errors import IndexingError, InputError, ShapeError, SymcError, did_you_mean
 from symc.ir import location
@@ -28,10 +31,37 @@ REMEMBERED = 256
 
 @dataclass(frozen=True)
 class Slot:
-    """One argument: its name (empty if it has none), and the structure of arrays it is."""
+    """One argument: its name (empty if it has none), the structure of arrays it is, and perhaps a default value."""
 
     name: str
     nest: Nest = LEAF
+    default: Any = None
+
+
+def default_text(default: Any) -> str:
+    """A number as it is written, another value by its type."""
+    return str(default) if np.ndim(default) == 0 and not isinstance(default, dict) else "..."
+
+
+def signature_of(slots: Sequence[Slot]) -> inspect.Signature:
+    """The parameters of a call, for those who ask Python; ``(*args, out=None, **kwargs)`` where arguments have no names
+    that Python takes."""
+    kinds, plain = inspect.Parameter, True
+    own = [s.name for s in slots]
+    if len(set(own)) < len(own) or not all(n.isidentifier() and not keyword.iskeyword(n) for n in own) or "out" in own:
+        return inspect.Signature([kinds("args", kinds.VAR_POSITIONAL), kinds("out", kinds.KEYWORD_ONLY, default=None),
+                                  kinds("kwargs", kinds.VAR_KEYWORD)])
+    found: list[inspect.Parameter] = []
+    for s in slots:  # what has no default after what has one can be given by name only if that is left out
+        late = bool(found) and (found[-1].kind is kinds.KEYWORD_ONLY or s.default is None and not plain)
+        plain = plain and s.default is None
+        found.append(kinds(s.name, kinds.KEYWORD_ONLY if late else kinds.POSITIONAL_OR_KEYWORD,
+                           default=kinds.empty if s.default is None else _shown(s.default)))
+    return inspect.Signature([*found, kinds("out", kinds.KEYWORD_ONLY, default=None)])
+
+
+def _shown(default: Any) -> Any:
+    return default[()] if isinstance(default, np.ndarray) else default
 
 
 def own_out(names: Sequence[str], args: tuple) -> bool:
@@ -79,6 +109,8 @@ class Arguments:
                     help=f"call it as {self.usage()}",
                 )
             bound[places[0]] = item
+        bound = [s.default if item is _MISSING and s.default is not None else item
+                 for s, item in zip(self.slots, bound, strict=True)]
         missing = [k for k, item in enumerate(bound) if item is _MISSING]
         if missing:
             said = ", ".join(repr(known[k] or f"argument {k}") for k in missing)
@@ -90,8 +122,10 @@ class Arguments:
         return bound
 
     def usage(self) -> str:
-        """``name(x, y)``"""
-        return f"{self.function}({', '.join(s.name or f'<argument {k}>' for k, s in enumerate(self.slots))})"
+        """``name(x, y, lr=0.1)``"""
+        said = [(s.name or f"<argument {k}>") + (f"={default_text(s.default)}" if s.default is not None else "")
+                for k, s in enumerate(self.slots)]
+        return f"{self.function}({', '.join(said)})"
 
     def rows(self, slots: Sequence[int] | None = None) -> list[tuple[str, Any, Any]]:
         """Rows for the arrays of some arguments (all by default)."""
@@ -156,6 +190,8 @@ class Signature:
         declared = self.inputs[k]
         label = f"{self.function}: {declared.name}"
         try:
+            if is_labelled(item):
+                item = in_order(item, declared.dims, label)
             array = converted(concrete(item, label), declared.type.dtype, label, listed=isinstance(item, list | tuple))
         except SymcError as e:
             e.attach([self._row(k)], ())
@@ -281,6 +317,7 @@ class Signature:
             error, why = (
                 (ShapeError, "a length is negative") if guard.least == "length" else
                 (ShapeError, "a window does not fit") if guard.least == "window" else
+                (ShapeError, "a variant serves these sizes") if guard.least == "variant" else
                 (IndexingError, "an index is out of bounds"))
             raise error(
                 f"{self.function}: {size} must be at least {right}; {why}",

@@ -1,4 +1,4 @@
-"""What each of several devices gets of the arguments of a function: equal parts of the first axes whose sizes are split
+"""Splitting of the arguments of a function over devices: equal parts of the first axes whose sizes are split
 (``split=`` of ``compile``), the whole of everything else. And what results are then: parts too, or the same everywhere.
 """
 
@@ -37,7 +37,7 @@ NOT_REDUCED = (np.dtype("int16"), np.dtype("uint16"))
 
 
 def split_of(interface: Sequence[Input], target: Target) -> Split:
-    """What is split of the inputs of a function. Nothing, where there is one device."""
+    """The inputs of a function that are split. Nothing, where there is one device."""
     if not target.devices:
         return NOTHING
     wanted = {size_name(n) for n in target.split}
@@ -53,7 +53,7 @@ def _first(i: Input) -> Size:
 
 
 def is_part(shape: tuple[Size, ...], split: Split) -> bool:
-    """Whether a value of this shape is a part of what the function as a whole computes."""
+    """True if a value of this shape is a part of what the function as a whole computes."""
     return bool(shape) and shape[0] in split.dims
 
 

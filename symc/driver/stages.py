@@ -61,7 +61,7 @@ def optimize(source: Function, settings: Settings, saved: Function | None = None
 
 
 def pipeline_of(settings: Settings) -> str:
-    """What a function with these settings runs through."""
+    """The pipeline that a function with these settings runs through."""
     mode, pipeline, backend = settings.mode, settings.pipeline, settings.backend
     if pipeline is None and mode in PIPELINES:
         pipeline = getattr(pipelines, backend.pipeline if mode == "default" else PIPELINES[mode])
@@ -69,13 +69,13 @@ def pipeline_of(settings: Settings) -> str:
             pipeline += "".join(f",-{p}" for p in pipelines.FOR_KERNELS)
     if mode == "nan_guard":
         pipeline = f"check_assumptions,{pipeline or ''}"
-    if settings.budget is not None and "keep" in (pipeline or "").split(","):
-        pipeline = f"{pipeline},-keep"  # what is kept takes memory between calls
+    if settings.budget is not None and "cache_from_state" in (pipeline or "").split(","):
+        pipeline = f"{pipeline},-cache_from_state"  # what is kept takes memory between calls
     return pipeline or ""
 
 
 def _for_ranks(f: Function, target: Target) -> Function:
-    """What each device of the target runs."""
+    """The function that each device of the target runs."""
     if not was_made(("all_reduce",)):
         return f
     from symc.driver.splitting import split_of
@@ -119,7 +119,7 @@ def load(source: Function, planned: Planned, settings: Settings) -> Program:
 
 @contextmanager
 def _as_internal(f: Function) -> Iterator[None]:
-    """What goes wrong here is a bug of symc, whatever it is called; its text makes it a test."""
+    """Raises errors from here as bugs of symc, whatever they are called; the text makes a test."""
     try:
         yield
     except (SymcError, MemoryError):

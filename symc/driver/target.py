@@ -1,5 +1,5 @@
-"""Where a function runs, who computes there and how, and what may cross: the options ``device=``, ``backend=``,
-``split=``, ``transfers=``, ``precision=`` and ``denormals=`` of ``compile``.
+"""Target of a function, where it runs, who computes there and how, and what may cross: the options ``device=``,
+``backend=``, ``split=``, ``transfers=``, ``precision=`` and ``denormals=`` of ``compile``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Target:
 
     @property
     def flush(self) -> bool:
-        """Whether denormal numbers are zeros."""
+        """True if denormal numbers are zeros."""
         return self.denormals == "flush"
 
     @property
@@ -48,17 +48,17 @@ class Target:
 
     @property
     def compiler(self) -> str:
-        """What makes the kernels of the CPU."""
+        """The compiler of the kernels of the CPU."""
         return self.backend or BACKENDS[0]
 
     @property
     def ranks(self) -> int:
-        """How many devices run the program."""
+        """The number of devices that run the program."""
         return len(self.devices) or 1
 
     @property
     def asked(self) -> str | tuple[str, ...]:
-        """What ``device=`` says."""
+        """The value of ``device=``."""
         return self.devices or self.device
 
 

@@ -36,7 +36,7 @@ KEPT = ("default", "fast_compile")
 
 
 def program_of(c: Compilation) -> Runner:
-    """What runs a function: by what is on disk, if it is there; else compiled now, and its code kept on disk."""
+    """The program of a function: by what is on disk, if it is there; else compiled now, and its code kept on disk."""
     s = c.settings
     kept = s.budget is None and s.backend.on_disk
     key = key_of(c.source, s.mode, s.pipeline, s.donated, s.target.compiler) if kept else None
@@ -79,7 +79,7 @@ extensions.before_change.append(_compile_late)
 
 
 def key_of(f: Function, mode: str, pipeline: str | None, donated: frozenset[int], backend: str = "llvm") -> str | None:
-    """What tells this program from all others; None for one that is not kept."""
+    """Key that tells this program from all others; None for one that is not kept."""
     if mode not in KEPT or object_cache.folder() is None or extensions.changed():
         return None
     if not all(is_builtin(v.op) for v in every_value(f.body)):
@@ -92,7 +92,7 @@ def key_of(f: Function, mode: str, pipeline: str | None, donated: frozenset[int]
 
 
 class File:
-    """What is on disk of one function, by its key."""
+    """Files on disk of one function, by its key."""
 
     def __init__(self, key: str):
         self.key = key

@@ -14,7 +14,7 @@ import numpy as np
 
 from symc.driver.compile import compile
 from symc.driver.deferred_function import typed_input
-from symc.dyn.recording import Node, Trace, leaf_token
+from symc.dyn.recording import Call, Node, Trace, array_leaf
 from symc.errors import SymcError
 from symc.ir import location
 from symc.ir.locks import new_lock
@@ -24,11 +24,11 @@ from symc.tensors.tensor import Tensor
 #: How many programs are kept; the oldest go.
 MOST = 1024
 #: What is computed of a trace, from what its nodes are on symbolic leaves, and the gradient that is given, if any.
-Results = Callable[[dict[Node, Any], Any], list[Any]]
+Results = Callable[[Trace, dict[Node, Any], Any], list[Any]]
 
 
 class Program:
-    """What computes one kind of recording. ``floats``: those of the first time."""
+    """Program that computes one kind of recording. ``floats``: those of the first time."""
 
     def __init__(self, floats: list[float]):
         self.floats = floats
@@ -37,7 +37,8 @@ class Program:
         self.general: Any = None  # compiled, with floats as arguments
 
     def run(self, trace: Trace, arrays: list[Any], given: np.ndarray | None, results: Results) -> Any:
-        if trace.floats != self.floats or 0.0 in self.floats and _signs(trace.floats) != _signs(self.floats):
+        if self.floats and (trace.floats != self.floats
+                            or 0.0 in self.floats and _signs(trace.floats) != _signs(self.floats)):
             if self.general is None:
                 self.general = _compiled(trace, given, results, "default", True)
             return self.general(*arrays, *trace.floats)
@@ -55,13 +56,16 @@ _lock = new_lock()
 
 
 def run(trace: Trace, given: np.ndarray | None, results: Results) -> Any:
-    """What ``results`` makes of the nodes of a trace. ``given``: an array that is an argument beside the leaves."""
+    """Runs what ``results`` makes of the nodes of a trace. ``given``: an array that is an argument beside the
+    leaves."""
     arrays = [node.value for node in trace.leaves]
     key = trace.key
     if given is not None:
         arrays.append(given)
-        key = key, leaf_token(given)
+        key = key, Trace(array_leaf(given), False).key
     program = _programs.get(key)
+    if program is not None and program.fixed is not None and not program.floats:
+        return program.fixed(*arrays)
     if program is None:
         with _lock:
             program = _programs.setdefault(key, Program(trace.floats))
@@ -71,12 +75,12 @@ def run(trace: Trace, given: np.ndarray | None, results: Results) -> Any:
 
 
 def _signs(numbers: list[float]) -> list[float]:
-    """What tells zeros apart."""
+    """Signs, which tell zeros apart."""
     return [math.copysign(1, x) for x in numbers]
 
 
 def count() -> int:
-    """How many programs there are."""
+    """The number of programs."""
     return len(_programs)
 
 
@@ -90,16 +94,18 @@ def _compiled(trace: Trace, given: np.ndarray | None, results: Results, mode: st
     for node in trace.nodes:
         if node not in done:
             done[node] = _replayed(node, done, replaced)
-    found = results(done, seeds[0] if seeds else None)
+    found = results(trace, done, seeds[0] if seeds else None)
     return compile(found, [*leaves, *seeds, *floats], mode=mode)
 
 
 def _replayed(node: Node, done: dict[Node, Any], floats: Any) -> Any:
     """A call on symbolic values, as if it were written with them on its own line."""
-    assert node.fn is not None
+    assert isinstance(node, Call) and node.fn is not None
+    parents = iter(node.parents)
+
     def filled(item: Any) -> Any:
-        if type(item) is Node:
-            return done[item]
+        if item is Node:
+            return done[next(parents)]
         return next(floats) if type(item) is float and floats is not None else item
 
     args, kwargs = mapped(filled, node.args), mapped(filled, node.kwargs or {})
@@ -113,7 +119,7 @@ def _replayed(node: Node, done: dict[Node, Any], floats: Any) -> Any:
 
 
 def as_tensor(x: Any) -> Tensor:
-    """What a call gave, where one array is wanted."""
+    """The result of a call, where one array is wanted."""
     if not isinstance(x, Tensor):
         raise SymcError(f"a call gave {type(x).__name__}, not an array", help="take one of its items first")
     return x

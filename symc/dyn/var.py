@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import functools
 import operator
-import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from sys import getrefcount
+from sys import _getframe, getrefcount
 from typing import Any
 
 import numpy as np
 
 from symc.dyn import programs
-from symc.dyn.recording import Node, Trace, argument, array_leaf, call_node, history, is_array, mode
+from symc.dyn.recording import (
+    RETAINED,
+    USUAL,
+    AnyCall,
+    Call,
+    Leaf,
+    Node,
+    any_call,
+    array_leaf,
+    mode,
+    next_serial,
+    retained,
+    uses,
+)
+from symc.dyn.running import backward, force, one
 from symc.errors import GradientError, InputError
-from symc.numpy_api.creation import ones_like
 from symc.tensors.deferred import Recorded
 from symc.tensors.tensor import Tensor
 from symc.transforms.autodiff import grad as symbolic_grad
@@ -36,32 +48,35 @@ class Var(Recorded):
     (array([30.]), array([11.]))
     """
 
-    __slots__ = ("__weakref__", "_exposed", "_hooks", "_name", "_node", "_retain", "grad")
+    __slots__ = ("__weakref__", "_hooks", "_name", "_node", "grad")
     grad: np.ndarray | None
+    _node: Node
+    _hooks: tuple[Callable[[np.ndarray], np.ndarray | None], ...]
     __array_priority__ = 3000
 
     def __init__(self, data: Any, requires_grad: bool = True, name: str = ""):
         a = np.array(data._value() if isinstance(data, Var) else data)
-        if a.dtype.kind not in "fciub":
+        kind = a.dtype.kind
+        if kind not in "fciub":
             raise InputError(f"a variable of dtype {a.dtype}", help="give numbers")
-        self._node = node = array_leaf(a, requires_grad)
+        self._node = node = Leaf(a, requires_grad and kind in "fc")
         node.var = weakref.ref(self)
-        self._name, self.grad, self._exposed = name, None, False
+        self._name, self.grad, self._hooks = name, None, ()
 
     @property
     def name(self) -> str:
         """The name that it was given, or ""."""
-        return getattr(self, "_name", "")
+        return self._name
 
     def _recorded(self) -> Node:
         """The node that calls are recorded on. An array that somebody outside may write to is copied for it."""
         node = self._node
-        if self._exposed:
+        if type(node) is Leaf and node.exposed:
             if getrefcount(node.value) > 2:
                 copy = array_leaf(node.value.copy(), node.needs)
                 copy.var = node.var
                 return copy
-            self._exposed = False
+            node.exposed = False
         return node
 
     # --- the array ----------------------------------------------------------------------------------------------------
@@ -73,13 +88,13 @@ class Var(Recorded):
         if node.value is None:
             force(node)
             return node.value
-        if node.fn is None and isinstance(node.value, np.ndarray) and node.value.flags.writeable:
-            if getrefcount(node) > 3:  # (self, here, the call) a recording uses it, and keeps what it was
+        if type(node) is Leaf and node.value.flags.writeable:
+            if getrefcount(self._node) > 3:  # (self, here, the call) a recording uses it, and keeps what it was
                 node.value, mine = node.value.copy(), node.value
                 self._node = new = array_leaf(mine, node.needs)
-                new.var = node.var
+                new.var, node.exposed = node.var, False
                 node = new
-            self._exposed = True
+            node.exposed = True
         return node.value
 
     @data.setter
@@ -87,14 +102,14 @@ class Var(Recorded):
         node = self._node
         if node.value is value and node.fn is None:
             return
-        new = array_leaf(np.array(value), node.needs)
+        new = array_leaf(np.array(value), bool(node.needs))
         new.var = weakref.ref(self)
-        self._node, self._exposed = new, False
+        self._node = new
 
     @property
     def requires_grad(self) -> bool:
         """True if a gradient may be asked of it."""
-        return self._node.needs
+        return bool(self._node.needs)
 
     def _value(self) -> Any:
         """The array, for reading it at once."""
@@ -179,29 +194,31 @@ class Var(Recorded):
 
     def retain_grad(self) -> None:
         """Have ``backward`` give this variable a gradient too, though it is no leaf."""
-        self._retain = True
+        node = self._node
+        if node.needs and node.fn is not None:
+            node.needs, retained[node] = RETAINED, weakref.ref(self)
 
     def add_hook(self, hook: Callable[[np.ndarray], np.ndarray | None]) -> None:
         """Have ``backward`` call ``hook(g)`` before it adds a gradient here, and add what that returns, unless None."""
-        self._hooks = [*getattr(self, "_hooks", ()), hook]
+        self._hooks = (*self._hooks, hook)
 
     def unchain_backward(self) -> None:
         """Make this variable and all that it was made of leaves: nothing goes back beyond them (truncated BPTT)."""
         force(self._node)
-        for node in history(self._node, True):
-            if node.fn is not None and is_array(node):
+        for node in uses(self._node, True):
+            if node.fn is not None and type(node.value) is np.ndarray:
                 node.forget()
                 node.needs = False
 
     def detach(self) -> Var:
         """The same array, without what it was made of."""
-        return _shown(array_leaf(np.array(self._value())))
+        return Var(self._value(), requires_grad=False)
 
     # --- calls --------------------------------------------------------------------------------------------------------
 
     def record(self, fn: Callable[..., Any], args: Any, kwargs: Any) -> Var:
         """A call that one of whose arguments is this variable."""
-        return recorded(fn, tuple([argument(a) for a in args]), {k: argument(v) for k, v in kwargs.items()} or None)
+        return _shown(any_call(fn, args, kwargs))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Var:
         return self.record(ufunc if method == "__call__" else getattr(ufunc, method), inputs, kwargs)
@@ -213,6 +230,8 @@ class Var(Recorded):
         return self.record(operator.getitem, (self, index), {})
 
     def __getattr__(self, name: str) -> Any:
+        if name in _UNSET:
+            return _UNSET[name]
         found = None if name.startswith("_") else getattr(Tensor, name, None)
         if found is None:
             raise AttributeError(f"a variable has no attribute {name!r}")
@@ -220,10 +239,12 @@ class Var(Recorded):
             return _At(self)
         if callable(found):
             return functools.partial(_called, _method(name), self)
-        return recorded(_attribute(name), (self._recorded(),), None)
+        return self.record(_attribute(name), (self,), {})
 
 
 _new = object.__new__
+#: What the variable of a call has until it is given something else.
+_UNSET: dict[str, Any] = {"grad": None, "_hooks": (), "_name": ""}
 
 
 class _At:
@@ -260,33 +281,19 @@ def _update(name: str) -> Callable[..., Any]:
     return lambda x, index, value: getattr(x.at[index], name)(value)
 
 
-def _shown(node: Node) -> Var:
-    out = _new(Var)
-    out._node, out.grad, out._exposed = node, None, False
-    node.var = weakref.ref(out)
-    return out
-
-
 def _restored(array: np.ndarray, needs: bool, name: str, grad: Any) -> Var:
     out = Var(array, needs, name)
     out.grad = grad
     return out
 
 
-def recorded(fn: Callable[..., Any], args: tuple, kwargs: dict | None) -> Var:
-    """The variable of a call."""
-    return _var_of(call_node(fn, args, kwargs))
-
-
-def _var_of(node: Node) -> Var:
-    """The variable of a call that is recorded now."""
+def _shown(node: Node) -> Var:
+    """The variable of a call that is recorded now, or of an array."""
     differentiable, eagerly = mode.get()
-    if differentiable:
-        for p in node.parents:
-            if p.needs:
-                node.needs = True
-                break
-    out = _shown(node)
+    if type(node) is not Leaf:
+        node.needs = differentiable and any(p.needs for p in node.parents)
+    out = _new(Var)
+    out._node = node
     if eagerly:
         force(node)
     return out
@@ -294,30 +301,44 @@ def _var_of(node: Node) -> Var:
 
 def _operator(fn: Callable[..., Any], swapped: bool = False) -> Callable[..., Any]:
     """A method for an operator with two operands."""
-    whole, real = (fn, int, swapped), (fn, float, swapped)
+    whole, real, both, args = (fn, int, swapped), (fn, float, swapped), (fn, Node, Node), (Node, Node)
 
     def call(self: Var, other: Any) -> Var:
-        a = self._node if not self._exposed else self._recorded()
+        node: Call
+        a = self._node if not self._node.exposed else self._recorded()
         kind = type(other)
         if kind is int:
-            node = Node(fn, (other, a) if swapped else (a, other), (a,), (whole, other), (), None, False)
+            node = _new(Call)
+            node.args, node.parents, node.token = (other, Node) if swapped else (Node, other), (a,), (whole, other)
+            needs = a.needs
+        elif kind is Var:
+            b = other._node if not other._node.exposed else other._recorded()
+            node = _new(Call)
+            node.args, node.parents, node.token = args, (b, a) if swapped else (a, b), both
+            needs = a.needs or b.needs
         elif kind is float:
-            node = Node(fn, (other, a) if swapped else (a, other), (a,), real, (other,), None, False)
+            node = _new(AnyCall)
+            node.args, node.parents, node.token = (other, Node) if swapped else (Node, other), (a,), real
+            node.floats, node.kwargs, needs = (other,), None, a.needs
         else:
-            b = other._recorded() if kind is Var else argument(other)
-            if type(b) is not Node:
-                return recorded(fn, (b, a) if swapped else (a, b), None)
-            both = (b, a) if swapped else (a, b)
-            node = Node(fn, both, both, fn, (), None, False)
-        frame = sys._getframe(1)
-        node.code, node.line = frame.f_code, frame.f_lineno
-        return _var_of(node)
+            return self.record(fn, (other, self) if swapped else (self, other), {})
+        frame = _getframe(1)
+        node.fn, node.value, node.serial, node.code, node.at = fn, None, next_serial(), frame.f_code, frame.f_lasti
+        out = _new(Var)
+        out._node = node
+        if (now := mode.get()) is USUAL:
+            node.needs = needs and True
+            return out
+        node.needs = needs and now[0]
+        if now[1]:
+            force(node)
+        return out
 
     return call
 
 
 def _unary(fn: Callable[..., Any]) -> Callable[[Var], Var]:
-    return lambda self: recorded(fn, (self._recorded(),), None)
+    return lambda self: self.record(fn, (self,), {})
 
 
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor", "lshift",
@@ -331,64 +352,7 @@ for _name in ("neg", "pos", "invert", "abs"):
     setattr(Var, f"__{_name}__", _unary(getattr(operator, _name)))
 
 
-# --- running ----------------------------------------------------------------------------------------------------------
-
-
-def _keep(nodes: Sequence[Node], values: Sequence[Any]) -> None:
-    """Give nodes their values. Nobody may write to them: others are computed of the same."""
-    for node, value in zip(nodes, values):
-        if type(value) is np.ndarray:
-            value.flags.writeable = False
-            node.value = value
-            if not node.needs:
-                node.forget()
-        else:
-            node.value = _frozen(value)
-
-
-def _frozen(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        value.flags.writeable = False
-        return value
-    if isinstance(value, tuple | list):
-        parts = [_frozen(v) for v in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    return value
-
-
-def force(root: Node) -> None:
-    """Compute a node, and what else somebody may look at of what it is made of."""
-    if root.value is None:
-        trace = Trace(root, False)
-        wanted = trace.wanted
-        _keep(wanted, programs.run(trace, None, lambda done, _: [done[n] for n in wanted]))
-
-
-def backward(root: Node, seed: np.ndarray | None) -> None:
-    """Compute the gradients of a node, and what else somebody may look at."""
-    trace = Trace(root, True)
-    wanted, by = trace.wanted, trace.by
-
-    def results(done: dict[Node, Any], given: Any) -> list[Any]:
-        top = programs.as_tensor(done[root])
-        grads = symbolic_grad(top, [done[n] for n, _ in by], cotangent=_one(top) if given is None else given,
-                              disconnected="zero")
-        return [*[done[n] for n in wanted], *grads]
-
-    found = programs.run(trace, seed, results)
-    _keep(wanted, found)
-    for (_, var), g in zip(by, found[len(wanted):], strict=True):
-        for hook in getattr(var, "_hooks", ()):
-            g = g if (new := hook(g)) is None else np.asarray(new)
-        var.grad = g if var.grad is None else var.grad + g
-
-
-def _one(top: Tensor) -> Any:
-    """The gradient of one number by itself."""
-    if any(not isinstance(n, int) or n != 1 for n in top.value.shape):
-        raise GradientError(f"backward of an array of shape ({', '.join(map(str, top.shape))})",
-                            help="give its gradient, y.backward(g), or sum it")
-    return ones_like(top)
+# --- gradients as variables -------------------------------------------------------------------------------------------
 
 
 def _gradients(outputs: Any, inputs: Any, seeds: Any) -> Any:
@@ -396,7 +360,7 @@ def _gradients(outputs: Any, inputs: Any, seeds: Any) -> Any:
     tops = [programs.as_tensor(y) for y in outputs]
     total: list[Any] | None = None
     for y, s in zip(tops, seeds, strict=True):
-        found = symbolic_grad(y, list(inputs), cotangent=_one(y) if s is None else s, disconnected="zero")
+        found = symbolic_grad(y, list(inputs), cotangent=one(y) if s is None else s, disconnected="zero")
         total = found if total is None else [a + b for a, b in zip(total, found, strict=True)]
     return tuple(total or ())
 

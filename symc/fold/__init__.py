@@ -38,13 +38,13 @@ from symc.fold.record import Batch, Dataset
 from symc.fold.recording import Recording, lockstep, record
 from symc.fold.sparse import RowGradient
 from symc.fold.step import Step, compile
-from symc.fold.types import Array, Attr, Many, Struct, f32, f64, i32, i64
+from symc.fold.types import Array, Attr, Key, Many, Struct, f32, f64, i32, i64
 from symc.fold.types import Record as Value
 from symc.optim.sparse import SparseRows
 
 __all__ = [
     "RNN", "AllOf", "Array", "Attr", "Batch", "Block", "Broadcast", "Combinator", "Composition", "Constant",
-    "Dataset", "Fold", "ForwardDeclaration", "GetItem", "InputTransform", "Length", "Many", "Map", "Metric",
+    "Dataset", "Fold", "ForwardDeclaration", "GetItem", "InputTransform", "Key", "Length", "Many", "Map", "Metric",
     "NGrams", "Nth", "OneHot", "OneOf", "Optional", "Pipe", "Rec", "Record", "Recording", "Reduce", "RowGradient",
     "Slice", "SparseRows", "Step", "Struct", "Value", "Zip", "ZipWith", "block", "compile", "f32", "f64", "i32", "i64",
     "lib", "lockstep", "loss", "record", "self_",

@@ -15,7 +15,7 @@ import numpy as np
 
 from symc.errors import InputError, ShapeError, SymcError, did_you_mean
 from symc.fold.ragged import Kids, Ragged
-from symc.fold.types import Array, Attr, Many, Record, Struct, Type
+from symc.fold.types import Array, Attr, Key, Many, Record, Struct, Type
 from symc.grad import vmap as vmap_values
 from symc.ir.dim import Size, size_name
 from symc.ir.record import dataclass
@@ -34,7 +34,7 @@ Tag = tuple
 
 @dataclass(frozen=True)
 class Port:
-    """``kind``: "one" value, "many" values, or an "attr"."""
+    """``kind``: "one" value, "many" values, an "attr", or a "key"."""
 
     name: str
     kind: str
@@ -65,6 +65,11 @@ class Block:
         self.ones = tuple(p for p in ports if p.kind == "one")
         self.many = next((p for p in ports if p.kind == "many"), None)
         self.attrs = tuple(p for p in ports if p.kind == "attr")
+        self.keys = tuple(p for p in ports if p.kind == "key")
+        self.asked = tuple(p for p in ports if p.kind != "key")
+        if len(self.keys) > 1:
+            raise InputError(f"block {self.name} has several ports of fd.Key", where=[self.loc],
+                             help="one is enough: a, b = sc.random.split(key)")
         if sum(p.kind == "many" for p in ports) > 1:
             raise InputError(f"block {self.name} has several ports of fd.Many", where=[self.loc],
                              help="one is possible; other values can be collected by a block of their own")
@@ -94,7 +99,7 @@ class Block:
                 title = f"{p.name}.{key}" if key else p.name
                 one = register_leaf(fresh_input(TensorType(a.dtype, a.shape)), Leaf(title, self.loc, role="body"))
                 every = self._leaf(title, a.dtype, (M if p.kind == "many" else N, *a.shape))
-                leaves[("attr", p.name) if p.kind == "attr" else ("port", p.name, key)] = every
+                leaves[("attr", p.name) if p.kind in ("attr", "key") else ("port", p.name, key)] = every
                 pairs.append((one, every))
                 fields[key] = Tensor(one)
             given[p.name] = self._argument(p, fields)
@@ -173,7 +178,8 @@ def loss(fn: Callable[..., Any] | None = None, **ports: Any) -> Any:
     if fn is None:
         return lambda fn: loss(fn, **ports)
     found = _ports(fn, ports)
-    dtypes = [a.dtype for p in found if p.kind != "attr" for a in p.type.fields.values() if a.dtype.kind == "f"]
+    dtypes = [a.dtype for p in found if p.kind in ("one", "many") for a in p.type.fields.values()
+              if a.dtype.kind == "f"]
     return Block(fn, Array(np.result_type(*dtypes) if dtypes else "float32"), found, loss=True)
 
 
@@ -201,6 +207,8 @@ def _port(of: str, name: str, t: Any) -> Port:
     if t is inspect.Parameter.empty:
         raise InputError(f"block {of}: port {name} has no type", where=[caller()],
                          help=f"def {of}({name}: State), ({name}: fd.Attr(fd.i32)) or ({name}: fd.Many(State))")
+    if t is Key or isinstance(t, Key):
+        return Port(name, "key", Array("uint64", (2,)))
     if isinstance(t, Attr):
         return Port(name, "attr", t.type)
     return Port(name, "many", t.type) if isinstance(t, Many) else Port(name, "one",

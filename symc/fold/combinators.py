@@ -18,7 +18,7 @@ from symc.tensors.callsite import caller
 
 
 class Combinator:
-    """What builds a part of a graph. ``a >> b``: what ``a`` gives goes to ``b``."""
+    """Builder of a part of a graph. ``a >> b``: what ``a`` gives goes to ``b``."""
 
     def build(self, g: Any, x: Any) -> Any:
         """The graph of an example, or of a part of one."""
@@ -82,7 +82,7 @@ class Apply(Combinator):
         add = g._added(self.block)
         if isinstance(x, dict):
             return add(**x)
-        return add(*x) if len(self.block.ports) > 1 and isinstance(x, tuple | list) else add(x)
+        return add(*x) if len(self.block.asked) > 1 and isinstance(x, tuple | list) else add(x)
 
 
 class Call(Combinator):
@@ -91,7 +91,7 @@ class Call(Combinator):
 
     def __init__(self, block: Block, args: Sequence[Any], kwargs: Mapping[str, Any]):
         self.block = block
-        names = [p.name for p in block.ports]
+        names = [p.name for p in block.asked]
         for name in kwargs:
             if name not in names:
                 raise InputError(f"block {block.name} has no port {name!r}", where=[caller()],
@@ -151,7 +151,7 @@ class Composition(Combinator):
 
 
 class _Of(Combinator):
-    """What is made of other combinators."""
+    """Combinator that is made of others."""
 
     def __init__(self, *inner: Any):
         self.inner = [combinator(c) for c in inner]
@@ -183,6 +183,9 @@ class Self(Combinator):
     """The value that ``also`` is said of."""
 
     def build(self, g: Any, x: Any) -> Any:
+        if not g._selves:
+            raise InputError("fd.self_ stands for a value in what .also(...) is given, and for nothing elsewhere",
+                             where=[caller()], help="c.also(nll(fd.self_, 1)), or c >> nll for one port")
         return g._selves[-1]
 
 
@@ -362,7 +365,7 @@ def Slice(*args: Any) -> InputTransform:
 
 
 def Length() -> InputTransform:
-    """How many items there are: an attribute."""
+    """The number of items: an attribute."""
     return InputTransform(len)
 
 

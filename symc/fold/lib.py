@@ -11,6 +11,7 @@ from symc import numpy_api
 from symc.errors import InputError
 from symc.fold.block import Block, Port
 from symc.fold.types import Array, Struct, Type, i32
+from symc.random import bernoulli
 from symc.special import expit
 from symc.tensors.callsite import caller
 from symc.tensors.tensor import Tensor
@@ -118,6 +119,16 @@ def child_sum(state: Struct, x: Array, w: Tensor, u: Tensor, b: Tensor, name: st
         return dict(h=expit(o) * np_.tanh(c), c=c)
 
     return _block(name, fn, state, x=Port("x", "one", x), kids=Port("kids", "many", state))
+
+
+def dropout(x: Any, rate: float, key: Tensor) -> Tensor:
+    """In the body of a block: each element of ``x`` is 0 with probability ``rate``, else larger, to be the same on
+    average; where nothing is trained ``x`` as it is. ``key``: that of a port of ``fd.Key``."""
+    if not 0 <= rate < 1:
+        raise InputError(f"the rate of dropout is from 0 up to below 1, not {rate!r}", where=[caller()])
+    keep = bernoulli(key, 1 - rate, x.shape) | (key[1] < 1 << 63)
+    scale = np_.where(key[1] < 1 << 63, 1.0, 1 / (1 - rate)).astype(x.dtype)
+    return np_.where(keep, x * scale, 0)
 
 
 def cross_entropy(x: Array, w: Tensor | None = None, b: Tensor | None = None, name: str = "cross_entropy") -> Block:

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import InternalError
+from symc.errors import InternalError, MemoryBudgetError
 from symc.fold.native import address
 from symc.fold.schedule import Schedule
 from symc.runtime.cpu.executor import aligned
+from symc.tensors.callsite import caller
 
 #: Words of the table.
 WORDS = 1 << 14
@@ -35,7 +36,8 @@ class Buffer:
 class Memory:
     """The table of bases, and the buffers that it points to. Base 0 is 0."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = limit  # of bytes
         self._bases = np.zeros(WORDS, np.int64)  # it never moves
         self.address = address(self._bases)
         self._used = 1
@@ -69,10 +71,12 @@ class Memory:
 
     def fit(self, s: Schedule, kept: bool) -> None:
         """Let every buffer be large enough for a schedule, and hold what it holds if that is to be kept."""
+        if self.limit is not None:
+            self._bound(s, kept, self.limit)
         for b in self._buffers.values():
             n = b.rows(s)
             if n > len(b.array) or not self._bases[b.base]:
-                rows, old = n + n // 4 + 1, b.array
+                rows, old = n + (n // 4 + 1 if self.limit is None else 0 if n else 1), b.array
                 raw = aligned(rows * max(b.row_bytes, 1))
                 b.array = raw[: rows * b.row_bytes].view(b.dtype).reshape(rows, *b.shape)
                 if kept:
@@ -84,6 +88,19 @@ class Memory:
             if id(a) not in places:
                 places[id(a)] = address(a)
             self._bases[word] = places[id(a)] + 8 * first(s)
+
+    def needed(self, s: Schedule, kept: bool = False) -> int:
+        """The bytes that a schedule needs, with what is ``kept`` of arrays that are larger."""
+        return sum(max(b.rows(s), len(b.array) if kept else 0) * b.row_bytes for b in self._buffers.values())
+
+    def _bound(self, s: Schedule, kept: bool, limit: int) -> None:
+        """Raise MemoryBudgetError for a schedule that needs more; let go of arrays that leave too little."""
+        if self.needed(s, kept) > limit:
+            raise MemoryBudgetError(f"this graph needs {self.needed(s, kept)} bytes, max_arena_bytes is {limit}",
+                                    where=[caller()], help="fewer examples at once, or smaller ones")
+        if self.needed(s, True) > limit:
+            for b in self._buffers.values():
+                b.array = b.array[:0]
 
     def object(self, cell: Any) -> int:
         """The word that holds the array object of a state."""
@@ -97,7 +114,7 @@ class Memory:
         for array, base in zip(held, self._cells.values()):
             self._bases[base] = id(array)
         for function, bases in self.hidden.items():
-            calling = function._calling
+            calling = function._call_path
             states = [c.array for c in calling._cells]
             made = calling.prologue.arrays([None] * (len(calling._built.function.inputs) - len(states)) + states, None)
             held += made

@@ -227,7 +227,7 @@ def runner() -> tuple[Callable[[int], int], int, int]:
 
 
 def address(a: np.ndarray) -> int:
-    """Where the data of an array lies."""
+    """Address of the data of an array."""
     return a.__array_interface__["data"][0]
 
 

@@ -21,7 +21,7 @@ from symc.fold.memory import Memory
 from symc.fold.native import Ctx, Kernel, Rec, address, runner
 from symc.fold.schedule import Blocks, Graph, Schedule, Workspace, check_schedule, every_record, schedule
 from symc.fold.script import Call, Place, Script, leading
-from symc.fold.split import Job, Split, is_state, lookups_of, split
+from symc.fold.split import Job, Split, is_state, lookups_of, split, varying_types
 from symc.fold.split import job as new_job
 from symc.ir.record import dataclass
 from symc.ir.traverse import postorder
@@ -29,6 +29,8 @@ from symc.ir.value import Value
 from symc.runtime.cpu.executor import aligned
 from symc.runtime.cpu.native.instructions import GROW
 
+#: What the second word of a key begins with where parameters are trained.
+TRAINED = np.uint64(1 << 63)
 #: The scripts of a block.
 INFER, TRAIN, BACK, LAST = range(4)
 
@@ -43,10 +45,11 @@ class Attrs:
 class Program:
     """Blocks compiled to run together. ``params``: the states that are trained, by value."""
 
-    def __init__(self, blocks: Sequence[Block], params: Sequence[Value] | None, how: str, threads: int | None):
+    def __init__(self, blocks: Sequence[Block], params: Sequence[Value] | None, how: str, threads: int | None,
+                 limit: int | None = None):
         self.blocks, self.how, self.threads = tuple(blocks), check_schedule(how), threads
         self.number = {b: k for k, b in enumerate(self.blocks)}
-        self.memory, self.space = Memory(), Workspace()
+        self.memory, self.space = Memory(limit), Workspace()
         self.types = list(dict.fromkeys(b.out for b in self.blocks))
         self.of_type = {t: k for k, t in enumerate(self.types)}
         self.table = Blocks(np.array([self.of_type[b.out] for b in self.blocks], np.int64), len(self.types),
@@ -57,6 +60,7 @@ class Program:
         self._ctx = np.zeros(len(Ctx), np.int64)
         self._at = address(self._ctx), address(self._addresses)
         self.functions: list[Any] = []
+        self.draw = 0  # what tells the keys of a run from those of others
         self.name_of: Callable[[int], str] = "node {}".format  # of a node of the graph that runs
         self.dense: dict[Value, list[np.ndarray]] = {}  # gradients, an array a block
         self._made: dict[int, list[np.ndarray]] = {}  # those of each block
@@ -75,7 +79,7 @@ class Program:
         block, t = self.blocks[k], self.of_type[self.blocks[k].out]
         for f, a in block.out.fields.items():
             self.memory.buffer(("out", t, f), a.dtype, a.shape, lambda s: int(s.sizes[t]))
-        for p in block.attrs:
+        for p in (*block.attrs, *block.keys):
             self.memory.buffer(("attr", k, p.name), p.type.dtype, p.type.shape, lambda s: int(s.counts[k]))
         for j, p in enumerate(block.ones):
             at = k * self.table.ports + j
@@ -103,7 +107,7 @@ class Program:
         return self._place((*key[:1], k, *key[1:]), v.dtype, shape, start, count)
 
     def place(self, k: int, tag: Tag, v: Value, whole: bool = False) -> Place:
-        """Where a leaf of a job of block ``k`` lies. ``whole``: of a batch of all instances."""
+        """Place of a leaf of a job of block ``k``. ``whole``: of a batch of all instances."""
         t = self.of_type[self.blocks[k].out]
         shape: Any = v.type.shape[1:]  # type: ignore[union-attr]
         match tag[0]:
@@ -133,7 +137,8 @@ class Program:
 
     @functools.cached_property
     def splits(self) -> list[Split]:
-        return [split(b, self.params, self.sparse) for b in self.blocks]
+        varying = varying_types(self.blocks, self.params)
+        return [split(b, self.params, self.sparse, varying) for b in self.blocks]
 
     def script(self, k: int, kind: int) -> Script:
         """A script of a block, made when it is first needed."""
@@ -243,19 +248,35 @@ class Program:
         """Compute all nodes of a graph. What it gives lies in the workspace, until the next one. ``before``: how many
         rows of each type there are already, and stay."""
         s = self.scheduled(g, before)
-        used = [k for k in range(len(self.blocks)) if s.counts[k]]
-        for k in range(len(self.blocks)) if train else used:  # a step of training compiles all blocks
-            for kind in (TRAIN, BACK, LAST) if train else (INFER,):
-                self.script(k, kind)
+        used = self._compiled(s, train)
         self.memory.fit(s, before is not None)
         for k in used:
             n, first = int(s.counts[k]), int(s.abase[k])
             for p in self.blocks[k].attrs:
                 at = s.attr_at[first : first + n]
                 attrs.arrays[k, p.name].take(at, axis=0, out=self.memory["attr", k, p.name].array[:n], mode="clip")
+            for p in self.blocks[k].keys:
+                found = self.memory["attr", k, p.name].array[:n]
+                found[:, 0], found[:, 1] = self.draw, TRAINED if train else 0
+                if train:
+                    found[:, 1] += attrs.arrays[k, p.name][s.attr_at[first : first + n]]
         self.memory.hold()
         self._run(s, s.records, TRAIN if train else INFER, 0, len(s.records), 1)
         return s
+
+    def _compiled(self, s: Schedule, train: bool) -> list[int]:
+        """The blocks of a schedule, with the scripts that run it; a step of training compiles all blocks."""
+        used = [k for k in range(len(self.blocks)) if s.counts[k]]
+        for k in range(len(self.blocks)) if train else used:
+            for kind in (TRAIN, BACK, LAST) if train else (INFER,):
+                self.script(k, kind)
+        return used
+
+    def fits(self, g: Graph, train: bool) -> bool:
+        """Whether a graph may run in the memory that there may be."""
+        s = self.scheduled(g)
+        self._compiled(s, train)
+        return self.memory.limit is None or self.memory.needed(s) <= self.memory.limit
 
     def backward(self, s: Schedule, seed: float = 1.0) -> None:
         """Cotangents of all nodes from those of losses, and of parameters, of the last forward run."""
@@ -273,6 +294,10 @@ class Program:
             for array in self._made[k]:
                 array[...] = 0
         self._run(s, every, LAST, 0, len(every), 1)
+
+    def added_rows(self, table: Value, parts: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
+        """The sum of gradients of a lookup table."""
+        return self._tables[table].sums(parts)
 
     def rows_of(self, s: Schedule, table: Value) -> tuple[np.ndarray, np.ndarray]:
         """The gradient of a lookup table: rows, each once, and their values."""

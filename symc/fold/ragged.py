@@ -62,7 +62,7 @@ class Kids(Record):
 
     @property
     def count(self) -> Tensor:
-        """How many children there are, in the dtype of their first field."""
+        """The number of children, in the dtype of their first field."""
         first = next(iter(self._type.fields.values())).dtype
         return self._reduce("sum", Tensor(splat(1, TensorType(first if first.kind == "f" else np.float32, ()))))
 
@@ -91,7 +91,7 @@ class Ragged:
 
     @staticmethod
     def depending(roots: Sequence[Value], leaves: Mapping[Value, Value]) -> set[Value]:
-        """What the roots are made of that depends on leaves."""
+        """Values that the roots are made of and that depend on leaves."""
         found: set[Value] = set()
         for v in postorder(roots):
             if v in leaves or not found.isdisjoint(v.operands):

@@ -30,7 +30,7 @@ class Recorder:
         self._args: list[Node] = []
         self._starts: list[int] = []  # the first node of each example
         self._attrs: dict[tuple[int, str], list[Any]] = {
-            (k, p.name): [] for k, b in enumerate(blocks) for p in b.attrs}
+            (k, p.name): [] for k, b in enumerate(blocks) for p in (*b.attrs, *b.keys)}
         types = list(dict.fromkeys(b.out for b in blocks))
         self._types = {t: k for k, t in enumerate(types)}
         self._of = [self._types[b.out] for b in blocks]  # the type of what each block makes
@@ -48,7 +48,7 @@ class Recorder:
         return len(self._op)
 
     def _added(self, block: Block) -> Callable[..., Node]:
-        """What records a block."""
+        """Function that records a block."""
         return self._adders[block]
 
     def example(self) -> None:
@@ -56,11 +56,12 @@ class Recorder:
         self._starts.append(len(self._op))
 
     def _adder(self, k: int, block: Block) -> Callable[..., Node]:
-        """What records an instance of a block: a function of its ports, written for it, as it runs for every node."""
-        names = [p.name for p in block.ports]
+        """Recorder of an instance of a block: a function of its ports, written for it, as it runs for every node."""
+        names = [p.name for p in block.asked]
         scope: dict[str, Any] = {"_op": self._op, "_of": self._of, "_args": self._args, "_aptr": self._aptr,
                                  "_none": _none, "_bound": self._bound, "_block": block, "_refuse": self._refused}
-        scope |= {f"_keep_{p.name}": self._attrs[k, p.name].append for p in block.attrs}
+        scope |= {f"_keep_{p.name}": self._attrs[k, p.name].append for p in (*block.attrs, *block.keys)}
+        scope["_key"] = self._key
         right = [f"_of[_op[{p.name}]] == {self._types.get(p.type)} and {p.name} >= 0" for p in block.ones]
         if block.many:
             name, t = block.many.name, self._types.get(block.many.type)
@@ -77,11 +78,17 @@ class Recorder:
                  *[f"    _args.append({p.name})" for p in block.ones],
                  *[f"    _args.extend({p.name})" for p in block.values if p.kind == "many"],
                  *[f"    _keep_{p.name}({p.name})" for p in block.attrs],
+                 *[f"    _keep_{p.name}(_key())" for p in block.keys],
                  f"    _op.append({k})",
                  "    _aptr.append(len(_args))",
                  "    return len(_op) - 1"]
         exec(compile("\n".join(lines), __file__, "exec"), scope)  # a line of ours, where lines of users are looked for
         return scope["add"]
+
+    def _key(self) -> int:
+        """What tells the next node from all others, of its example and of others, whatever runs beside it."""
+        first = self._starts[-1] if self._starts else 0
+        return (len(self._starts) << 32) + len(self._op) - first
 
     @property
     def _made(self) -> list[Block]:
@@ -91,9 +98,10 @@ class Recorder:
     def _refused(self, block: Block, given: Sequence[Any]) -> None:
         """Raise what is wrong with arguments."""
         self._bound(block, given, (), {})
-        for p, x in zip(block.ports, given, strict=True):
+        for p, x in zip(block.asked, given, strict=True):
             if p.kind == "many" and not isinstance(x, list | tuple):
-                self._refuse(block, p, x)
+                raise InputError(f"block {block.name}, port {p.name}{self._where()}: expected a list of nodes of type "
+                                 f"{p.type}, not {'one' if isinstance(x, int) else type(x).__name__}", where=[caller()])
             for v in () if p.kind == "attr" else x if p.kind == "many" else (x,):
                 whole = isinstance(v, int | np.integer) and 0 <= v < len(self._op)
                 if not whole or self._of[self._op[v]] != self._types.get(p.type):
@@ -102,7 +110,7 @@ class Recorder:
     def _bound(self, block: Block, given: Sequence[Any], more: Sequence[Any],
                named: Mapping[str, Any]) -> Sequence[Any]:
         """The arguments, if there is one for each port."""
-        missing = [p.name for p, x in zip(block.ports, given, strict=True) if x is _none]
+        missing = [p.name for p, x in zip(block.asked, given, strict=True) if x is _none]
         if missing or more or named:
             what = f"nothing at port {missing[0]}" if missing else f"{len(given) + len(more)} arguments"
             if named:
@@ -116,8 +124,6 @@ class Recorder:
 
     def _refuse(self, block: Block, p: Any, v: Any) -> None:
         what = f"block {block.name}, port {p.name}{self._where()}"
-        if p.kind == "many" and isinstance(v, int):
-            raise InputError(f"{what}: expected a list of nodes of type {p.type}, not one", where=[caller()])
         if not isinstance(v, int | np.integer):
             raise InputError(f"{what}: expected a node of type {p.type}, not {type(v).__name__} {v!r:.40}",
                              where=[caller()], help="what a block records is a number that stands for its value")
@@ -129,7 +135,7 @@ class Recorder:
                          where=[caller()], help=f"it is {block!r}")
 
     def _graph(self, first: int = 0) -> tuple[Graph, Attrs]:
-        """What was recorded, from a node on; arguments before it are below 0, by how much before."""
+        """The graph that was recorded, from a node on; arguments before it are below 0, by how much before."""
         op, aptr = np.array(self._op[first:], np.int64), np.array(self._aptr[first:], np.int64)
         args = np.array(self._args[aptr[0] :], np.int64) - first
         apos, columns = np.empty_like(op), {}
@@ -138,10 +144,18 @@ class Recorder:
             apos[nodes] = np.arange(len(nodes))
             for p in b.attrs:
                 values = self._attrs[k, p.name]
-                columns[k, p.name] = self._column((k, p.name), values[len(values) - len(nodes) :])
+                columns[k, p.name] = self._column((k, p.name), values[len(values) - len(nodes) :], nodes + first)
+            for p in b.keys:
+                values = self._attrs[k, p.name]
+                columns[k, p.name] = np.array(values[len(values) - len(nodes) :], np.uint64)
         return Graph(op, aptr - aptr[0], args, apos), Attrs(columns)
 
-    def _column(self, key: tuple[int, str], values: list[Any]) -> np.ndarray:
+    def _example_of(self, node: int) -> tuple[Any, int]:
+        """The example of a node, and its number there."""
+        k = int(np.searchsorted(self._starts, node, side="right")) - 1
+        return (k, node - self._starts[k]) if k >= 0 else (None, node)
+
+    def _column(self, key: tuple[int, str], values: list[Any], nodes: np.ndarray) -> np.ndarray:
         block = self._blocks[key[0]]
         a = next(p.type for p in block.attrs if p.name == key[1])
         try:
@@ -150,26 +164,34 @@ class Recorder:
             if not _holds(a, given, found.reshape(given.shape)):
                 raise ValueError
         except (ValueError, TypeError):
-            raise InputError(f"block {block.name}: attribute {key[1]} is {a}, but was given {_odd(values, a)}",
-                             where=[block.loc]) from None
+            k, odd = _odd(values, a)
+            raise InputError(f"block {block.name}: attribute {key[1]} is {a}, but was given {odd}"
+                             + ("" if k is None else f", at {named(self, int(nodes[k]))}"),
+                             where=[caller(), block.loc]) from None
         return found
 
 
 def _holds(a: Array, given: np.ndarray, found: np.ndarray) -> bool:
-    """Whether nothing is lost but digits of floats."""
+    """True if nothing is lost but digits of floats."""
     return given.dtype.kind in "biuf" and (a.dtype.kind not in "iu" or bool((found == given).all()))
 
 
-def _odd(values: Sequence[Any], a: Any) -> str:
-    """The first value that is not of a type."""
-    for v in values:
+def named(source: Any, node: int) -> str:
+    """How messages call a node: by its example, if it is of one."""
+    example, number = source._example_of(node)
+    return f"node {number}" + ("" if example is None else f" of example {example}")
+
+
+def _odd(values: Sequence[Any], a: Any) -> tuple[int | None, str]:
+    """The first value that is not of a type, and its place."""
+    for k, v in enumerate(values):
         try:
             x = np.asarray(v)
             if x.shape != a.shape or not _holds(a, x, x.astype(a.dtype)):
-                return f"{v!r:.40}"
+                return k, f"{v!r:.40}"
         except (ValueError, TypeError):
-            return f"{v!r:.40}"
-    return "values of different kinds"
+            return k, f"{v!r:.40}"
+    return None, "values of different kinds"
 
 
 class Dataset:
@@ -187,16 +209,25 @@ class Dataset:
         return len(self.nptr) - 1
 
     def __getitem__(self, k: Any) -> Batch:
-        """An example, a slice of them, or those with some numbers."""
+        """An example, a slice of them, those with some numbers, or those of a mask."""
         if isinstance(k, slice):
             k = np.arange(*k.indices(len(self)))
-        picked = np.atleast_1d(np.asarray(k, np.int64))
-        if picked.size and not (-len(self) <= picked.min() and picked.max() < len(self)):
-            raise InputError(f"there are {len(self)} examples, not one with number {picked.max()}", where=[caller()])
+        given = np.asarray(k)
+        if given.dtype == bool and given.shape == (len(self),):
+            given = np.flatnonzero(given)
+        if given.size and given.dtype.kind not in "iu":
+            raise InputError(f"examples are taken by number, by a slice, or by a mask of {len(self)}, not {k!r:.40}",
+                             where=[caller()])
+        picked = np.atleast_1d(given.astype(np.int64))
+        wrong = picked[(picked < -len(self)) | (picked >= len(self))]
+        if wrong.size:
+            raise InputError(f"there are {len(self)} examples, not one with number {wrong[0]}", where=[caller()])
         return Batch(self, picked % max(len(self), 1))
 
     def shuffled(self, size: int, seed: Any = None) -> Iterator[Batch]:
         """Minibatches of examples in random order."""
+        if not isinstance(size, int | np.integer) or size < 1:
+            raise InputError(f"a minibatch has some examples, not {size!r:.40}", where=[caller()])
         order = np.random.default_rng(seed).permutation(len(self))
         for k in range(0, len(self), size):
             yield self[order[k : k + size]]

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from symc.errors import InputError
 from symc.fold.record import Node, Recorder
+from symc.tensors.callsite import caller
 from symc.tensors.state import SharedVariable
 
 
@@ -43,6 +45,9 @@ class Recording(Recorder):
     def value(self, node: Node) -> Any:
         """The value of a node: an array, or the fields of a struct, copied. It runs what has not run yet."""
         with self._step._lock:
+            if not isinstance(node, int | np.integer) or not 0 <= node < len(self._op):
+                raise InputError(f"there is no node {node!r:.40}, of {len(self._op)}", where=[caller()],
+                                 help="what a block records is a number that stands for its value")
             self.flush()
             return self._step._rows(self._blocks[self._op[node]].out, self._known[node])
 
@@ -53,14 +58,14 @@ class Recording(Recorder):
         step = self._step
         train = step.optimizer is not None if train is None else train
         with step._lock:
-            loss = step.run(g, attrs, train, self, max(len(self._starts), 1))
+            loss = step.run([(g, attrs, self)], train, max(len(self._starts), 1))
             self._take()
         return loss
 
     def gradients(self) -> tuple[float, dict[SharedVariable, Any]]:
         """The loss of all that was recorded, and the gradient of each parameter, as of ``Step.gradients``."""
         with self._step._lock:
-            found = self._step._gradients(*self._graph(), self, max(len(self._starts), 1))
+            found = self._step._gradients([(*self._graph(), self)], max(len(self._starts), 1))
             self._take()
         return found
 
@@ -78,6 +83,8 @@ class Recording(Recorder):
 
     def rewind(self, mark: tuple) -> None:
         """Forget what was recorded since a mark."""
+        if not isinstance(mark, tuple) or len(mark) != 8:
+            raise InputError(f"g.rewind takes what g.mark() gave, not {mark!r:.40}", where=[caller()])
         nodes, args, counts, list_, known, sizes, starts, metrics = mark
         del self._op[nodes:], self._aptr[nodes + 1 :], self._args[args:]
         del self._known[nodes:], self._starts[starts:]
@@ -88,11 +95,6 @@ class Recording(Recorder):
         if self._known is list_:  # else everything has run again since, and rows that are not used any more stay
             del self._known[known:]
             self._sizes = sizes.copy()
-
-    def _example_of(self, node: int) -> tuple[Any, int]:
-        """The example of a node, and its number there."""
-        k = int(np.searchsorted(self._starts, node, side="right")) - 1
-        return (k, node - self._starts[k]) if k >= 0 else (None, node)
 
 
 @contextmanager
@@ -115,6 +117,9 @@ def lockstep(step: Any, fn: Callable[..., Any], examples: Sequence[Any], group: 
         for k, x in enumerate(some):
             g.example()
             running[k] = fn(g, x)
+            if not hasattr(running[k], "send"):
+                raise InputError(f"fd.lockstep takes a generator function, which yields nodes; of example {first + k} "
+                                 f"this one gives {type(running[k]).__name__}", where=[caller()])
         waiting: dict[int, Any] = dict.fromkeys(running)
         while running:
             asked = {}

@@ -39,7 +39,7 @@ class Graph:
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """What schedules know of blocks: the type of each one's output, how many types there are, and how many ports that
+    """Facts of blocks for schedules: the type of each one's output, how many types there are, and how many ports that
     are not ragged each has."""
 
     types: np.ndarray

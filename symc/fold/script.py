@@ -29,7 +29,7 @@ _HEADER, _DIMS = 16, 6
 
 
 class Place(NamedTuple):
-    """Where the rows of a batch lie: ``base + start * row_bytes``, as many as ``rows`` says (words of ``Rec``)."""
+    """Place of the rows of a batch: ``base + start * row_bytes``, as many as ``rows`` says (words of ``Rec``)."""
 
     base: int
     start: int
@@ -121,7 +121,7 @@ class Script:
         function = compile_function(tuple(map(Tensor, made)), list(map(Tensor, leaves)), name=name,
                                     threads=self.threads)
         inputs: list[Place | int] = [place(t, v) for t, v in job.inputs.items()]
-        frames = function._calling._frames
+        frames = function._call_path._frames
         found = frames.code.made() if isinstance(frames, Frames) else None
         if found is None:
             frame: Any = _refusing()
@@ -129,7 +129,7 @@ class Script:
         else:
             frame, lowered = frames.lend(), frames.code
             slots = {k: o for (k, _, _), o in zip(found[0], outputs, strict=True)}
-            order = [*inputs, *[self.memory.object(c) for c in function._calling._cells]]
+            order = [*inputs, *[self.memory.object(c) for c in function._call_path._cells]]
             order += [self.hidden(function, k) for k in range(lowered.given - len(order))]
             order += [slots[k] for k in range(lowered.given, lowered.given + len(outputs))]
             first = lowered.first

@@ -1,4 +1,5 @@
-"""What a block is compiled to: four functions over all instances that run together, and what they hand to each other.
+"""Functions that a block is compiled to: four functions over all instances that run together, and what they hand to
+each other.
 
 ``fwd`` computes outputs; ``fwd_save`` outputs and what backward reads again; ``bwd`` turns cotangents of outputs into
 those of ports, batch by batch; ``pgrad`` computes what nothing waits for, cotangents of parameters and rows of lookup
@@ -13,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from symc.fold.block import Block, M, N, Tag
+from symc.fold.types import Type
 from symc.grad import vjp
 from symc.grad.mincut import INFINITE, Network
 from symc.grad.residuals import is_cheap, size_in_bytes
 from symc.ir.dim import names
 from symc.ir.op import splat
+from symc.ir.ops.cached import cached
 from symc.ir.ops.index import gather
-from symc.ir.ops.kept import kept
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.shape import transpose
 from symc.ir.record import dataclass
@@ -87,14 +89,25 @@ def lookups_of(block: Block) -> tuple[list[Lookup], set[Value]]:
     return found, dense
 
 
-def split(block: Block, params: Collection[Value], sparse: Collection[Value]) -> Split:
-    """``params``: states that are trained; ``sparse``: those of them that get rows."""
+def varying_types(blocks: Sequence[Block], params: Collection[Value]) -> set[Type]:
+    """The types of which some value depends on states that are trained: cotangents of others are not computed."""
+    found: set[Type] = set()
+    trained = {b: not set(params).isdisjoint(postorder(b.batched.outputs)) for b in blocks}
+    while more := {b.out for b in blocks if trained[b] or any(p.type in found for p in b.values)} - found:
+        found |= more
+    return found
+
+
+def split(block: Block, params: Collection[Value], sparse: Collection[Value], varying: Collection[Type]) -> Split:
+    """``params``: states that are trained; ``sparse``: those of them that get rows; ``varying``: types that depend on
+    states that are trained."""
     b = block.batched
     fields = list(block.out.fields)
     outputs = {("out", f): v for f, v in zip(fields, b.outputs, strict=True)}
     seeds = {f: _leaf(f"d_{f}", v) for f, v in zip(fields, b.outputs, strict=True) if v.dtype.kind in "fc"}
     found = tuple(x for x in lookups_of(block)[0] if x.table in sparse)
-    ports = [t for t, v in b.leaves.items() if t[0] == "port" and v.dtype.kind in "fc"]
+    wanted = {p.name for p in block.values if p.type in varying}
+    ports = [t for t, v in b.leaves.items() if t[0] == "port" and t[1] in wanted and v.dtype.kind in "fc"]
     dense = [p for p in params if p not in sparse and p in set(postorder(b.outputs))]
     wrt = [*[b.leaves[t] for t in ports], *dense, *[x.rows for x in found]]
     stable, ends = stabilized([outputs["out", f] for f in seeds], wrt)
@@ -124,7 +137,7 @@ def _leaf(name: str, like: Value) -> Value:
 
 
 class _Cuts:
-    """Where the graph of forward and backward is cut. ``early``: what forward saves, by tag."""
+    """Cuts of the graph of forward and backward. ``early``: what forward saves, by tag."""
 
     def __init__(self, leaves: Mapping[Tag, Value], outputs: Mapping[Tag, Value], seeds: Mapping[Tag, Value],
                  gin: Mapping[Tag, Value], gp: Mapping[Tag, Value]):
@@ -148,7 +161,7 @@ class _Cuts:
         self.bwd = job({**known, **outputs, **self.early, **seeds}, ends, True)
 
     def _before(self, values: Sequence[Value], ends: Sequence[Value], free: Collection[Value]) -> list[Value]:
-        """What is to be kept so that ``values`` can be computed, and ``ends`` as well."""
+        """Values to be kept so that ``values`` can be computed, and ``ends`` as well."""
         free, inside = set(free), set(values)
         used = [o for v in values for o in v.operands if o in self.varying and o not in inside]
         used += [v for v in (*ends, *[v for v in values if is_free_leaf(v)]) if v in self.varying]
@@ -175,7 +188,7 @@ def _pretransposed(ends: Sequence[Value]) -> list[Value]:
     for v in postorder(ends):
         operands = [done[o] for o in v.operands]
         if v.op is dot and is_state(v.operands[1]) and v.attrs["contract"] == ((1,), (1,)) and v.ndim == 2:
-            turned = kept(transpose(operands[1], perm=(1, 0)))
+            turned = cached(transpose(operands[1], perm=(1, 0)))
             done[v] = dot(operands[0], turned, contract=((1,), (0,)), batch=((), ()))
         else:
             done[v] = v if operands == list(v.operands) else rebuild(v, operands)
@@ -191,6 +204,6 @@ def _depending(order: Sequence[Value], leaves: Collection[Value]) -> set[Value]:
 
 
 def _has_rows(v: Value) -> bool:
-    """Whether a value has a row for each instance, or for each value at a ragged port, and is of known size else."""
+    """True if a value has a row for each instance, or for each value at a ragged port, and is of known size else."""
     t: Any = v.type
     return isinstance(t, TensorType) and t.ndim > 0 and t.shape[0] in (N, M) and not any(map(names, t.shape[1:]))

@@ -14,7 +14,7 @@ from symc.errors import InputError, NonFiniteError
 from symc.fold.block import Block
 from symc.fold.combinators import Combinator, blocks_of
 from symc.fold.program import Attrs, Program
-from symc.fold.record import Batch, Dataset, Recorder
+from symc.fold.record import Batch, Dataset, Recorder, named
 from symc.fold.recording import Recording
 from symc.fold.schedule import Graph, Schedule
 from symc.fold.sparse import RowGradient
@@ -30,6 +30,8 @@ from symc.tensors.pytree import flatten
 from symc.tensors.state import SharedVariable, variable_of
 from symc.tensors.tensor import Tensor
 
+#: A graph that runs at once: its attributes, and whose it is.
+Part = tuple[Graph, Attrs, Any]
 #: How many nested calls building the graph of an example may take.
 DEEPEST = 1_000_000
 
@@ -38,7 +40,7 @@ class Step:
     """A model compiled to blocks. ``step(batch)`` trains if there is an optimizer, and returns the loss."""
 
     def __init__(self, model: Any, params: Any, optimizer: Any, schedule: str, mean: bool, nan_guard: bool,
-                 threads: int | None):
+                 threads: int | None, seed: int, limit: int | None):
         self.model = model if isinstance(model, Combinator) else None
         blocks = blocks_of(model) if isinstance(model, Combinator) else model
         if isinstance(blocks, Block):
@@ -51,11 +53,15 @@ class Step:
             if names.count(name) > 1 or hasattr(Recording, name):
                 other = "another block" if names.count(name) > 1 else "a method of recorded graphs"
                 raise InputError(f"a block is called {name!r}, and so is {other}", where=[caller()])
+        for what, number in (("seed", seed), ("max_arena_bytes", 1 if limit is None else limit)):
+            if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+                raise InputError(f"{what} is a number from 0 on, not {number!r:.40}", where=[caller()])
         given = None if params is None else _states_in(params)
         self._variables = {v.value: v for v in given or ()}
         values = None if given is None else [v.value for v in given]
-        self.program = Program(list(dict.fromkeys(blocks)), values, schedule, threads)
+        self.program = Program(list(dict.fromkeys(blocks)), values, schedule, threads, limit)
         self.optimizer, self.mean, self.nan_guard = optimizer, mean, nan_guard
+        self.seed, self.count = seed, 0  # of keys of blocks; steps of training so far, with which a new run may go on
         self._update: Any = None
         self._last: tuple[Schedule, Any] | None = None
         self._lock = threading.RLock()  # of the memory that runs use
@@ -67,6 +73,8 @@ class Step:
         if self.model is None:
             raise InputError("there is no model that says what the graph of an example is", where=[caller()],
                              help="compile a combinator, or record graphs: with fd.record(step) as g: ...")
+        if not hasattr(examples, "__iter__"):
+            raise InputError(f"examples are a sequence, not {type(examples).__name__}", where=[caller()])
         g = Recorder(self.program.blocks)
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, DEEPEST))
@@ -97,19 +105,23 @@ class Step:
     def __call__(self, batch: Any) -> float:
         """The loss of a minibatch: of a data set, or of examples. With an optimizer, parameters are updated."""
         b = self._batch(batch)
-        return self.run(b.graph(), b.data.attrs, self.optimizer is not None, b, len(b))
+        return self.run(self._parts(b, self.optimizer is not None), self.optimizer is not None, len(b))
 
     def loss(self, batch: Any) -> float:
         """The loss of a minibatch; nothing is updated."""
         b = self._batch(batch)
-        return self.run(b.graph(), b.data.attrs, False, b, len(b))
+        return self.run(self._parts(b, False), False, len(b))
 
     def metrics(self, batch: Any) -> dict[str, np.ndarray]:
-        """What ``fd.Metric`` marks, by name: a row a value, in the order of the examples."""
+        """Values that ``fd.Metric`` marks, by name: a row a value, in the order of the examples."""
         b = self._batch(batch)
+        found: dict[str, list[Any]] = {name: [] for name in b.data.metrics}
         with self._lock:
-            s = self._forward(b.graph(), b.data.attrs, False, b)
-            return {name: self._rows(self._type_of(b, name), s.row[b.metric(name)]) for name in b.data.metrics}
+            for part in self._parts(b, False):
+                s = self._forward(*part, False)
+                for name, rows in found.items():
+                    rows.append(self._rows(self._type_of(b, name), s.row[part[2].metric(name)]))
+        return {name: _joined(rows) for name, rows in found.items()}
 
     def _type_of(self, b: Batch, name: str) -> Any:
         return self.program.blocks[int(b.data.graph.op[b.data.metrics[name][0]])].out
@@ -117,33 +129,63 @@ class Step:
     def gradients(self, batch: Any) -> tuple[float, dict[SharedVariable, Any]]:
         """The loss, and the gradient of each parameter: an array, or ``RowGradient`` of a lookup table."""
         b = self._batch(batch)
-        return self._gradients(b.graph(), b.data.attrs, b, len(b))
+        return self._gradients(self._parts(b, True), len(b))
 
-    def _gradients(self, g: Graph, attrs: Attrs, source: Any, examples: int) -> tuple[float, dict[SharedVariable, Any]]:
+    def _parts(self, b: Batch, train: bool) -> list[Part]:
+        """Minibatches that fit into the memory which there may be: this one, or its halves, and theirs."""
+        part = b.graph(), b.data.attrs, b
         with self._lock:
-            s = self._forward(g, attrs, True, source)
-            scale = 1 / max(examples, 1) if self.mean else 1.0
-            self.program.backward(s, scale)
-            found: dict[SharedVariable, Any] = {
-                self._variable(p): sum(arrays[1:], arrays[0].copy()) for p, arrays in self.program.dense.items()}
-            found |= {self._variable(p): RowGradient(*self.program.rows_of(s, p)) for p in self.program.sparse}
-            return self.program.loss(s) * scale, found
+            if self.program.memory.limit is None or len(b) < 2 or self.program.fits(part[0], train):
+                return [part]
+        half = len(b) // 2
+        return [p for some in (b.picked[:half], b.picked[half:]) for p in self._parts(Batch(b.data, some), train)]
 
-    def run(self, g: Graph, attrs: Attrs, train: bool, source: Any, examples: int) -> float:
-        """The loss of a graph; with ``train`` parameters are updated."""
+    def _gradients(self, parts: Sequence[Part], examples: int) -> tuple[float, dict[SharedVariable, Any]]:
+        with self._lock:
+            loss, arrays, rows = self._swept(parts, examples)
+            given = iter(arrays)
+            found: dict[SharedVariable, Any] = {
+                self._variable(p): sum((next(given) for _ in own[1:]), next(given).copy())
+                for p, own in self.program.dense.items()}
+            found |= {self._variable(p): RowGradient(*r) for p, r in zip(self.program.sparse, rows, strict=True)}
+            return loss, found
+
+    def _swept(self, parts: Sequence[Part], examples: int) -> tuple[float, list[np.ndarray], list[Any]]:
+        """The loss of parts, and the sums of their gradients: those of dense parameters, an array a block, and rows."""
+        p, loss, total = self.program, 0.0, None
+        scale = 1 / max(examples, 1) if self.mean else 1.0
+        for part in parts:
+            s = self._forward(*part, True)
+            p.backward(s, scale)
+            loss += p.loss(s) * scale
+            arrays, rows = [a for own in p.dense.values() for a in own], [p.rows_of(s, t) for t in p.sparse]
+            if total is not None:
+                arrays = [a + b for a, b in zip(total[0], arrays, strict=True)]
+                rows = [p.added_rows(t, both) for t, *both in zip(p.sparse, total[1], rows, strict=True)]
+            elif len(parts) > 1:
+                arrays = [a.copy() for a in arrays]
+            total = arrays, rows
+        return (loss, *total) if total is not None else (0.0, [], [])
+
+    def run(self, parts: Sequence[Part], train: bool, examples: int) -> float:
+        """The loss of graphs; with ``train`` parameters are updated."""
         if train and self.optimizer is None:
             raise InputError("there is no optimizer to train with", where=[caller()],
                              help="fd.compile(model, params=P, optimizer=...)")
         with self._lock:
-            s = self._forward(g, attrs, train, source)
-            scale = 1 / max(examples, 1) if self.mean else 1.0
-            if train:
-                self.program.backward(s, scale)
-                self._updated(s)
-            return self.program.loss(s) * scale
+            if not train:
+                scale = 1 / max(examples, 1) if self.mean else 1.0
+                return sum(self.program.loss(self._forward(*part, False)) * scale for part in parts)
+            loss, arrays, rows = self._swept(parts, examples)
+            if self._update is None:
+                self._update = self._compiled_update()
+            self._update(*arrays, *[a for both in rows for a in both])
+            self.count += 1
+            return loss
 
-    def _forward(self, g: Graph, attrs: Attrs, train: bool, source: Any) -> Schedule:
-        self.program.name_of = lambda node: _name(source, node)
+    def _forward(self, g: Graph, attrs: Attrs, source: Any, train: bool) -> Schedule:
+        self.program.name_of = lambda node: named(source, node)
+        self.program.draw = (self.seed << 32) + self.count & (1 << 64) - 1
         s = self.program.forward(g, attrs, train)
         self._last = s, source
         if self.nan_guard:
@@ -152,7 +194,7 @@ class Step:
 
     def _forward_more(self, g: Graph, attrs: Attrs, before: np.ndarray, source: Any) -> Schedule:
         first = len(source._known)
-        self.program.name_of = lambda node: _name(source, node + first)
+        self.program.name_of = lambda node: named(source, node + first)
         s = self.program.forward(g, attrs, False, before)
         self._last = s, source
         if self.nan_guard:
@@ -173,17 +215,8 @@ class Step:
                 raise NonFiniteError(f"block {b.name}, {p.name_of(node)}: its {f or 'result'} is not finite",
                                      values=[(f or b.name, a, b.loc)], where=[caller()])
 
-    def _updated(self, s: Schedule) -> None:
-        """One step of the optimizer, by a compiled function of gradients."""
-        p = self.program
-        arrays = [a for parts in p.dense.values() for a in parts]
-        for table in p.sparse:
-            arrays += p.rows_of(s, table)
-        if self._update is None:
-            self._update = self._compiled_update()
-        self._update(*arrays)
-
     def _compiled_update(self) -> Any:
+        """One step of the optimizer, as a function of gradients."""
         p = self.program
         inputs: list[Tensor] = []
         grads: list[Any] = []
@@ -220,13 +253,13 @@ class Step:
 
     @property
     def compile_count(self) -> int:
-        """How many kernels had to be compiled for the functions of this step so far."""
+        """Number of kernels that had to be compiled for the functions of this step so far."""
         functions = [*self.program.functions, *([self._update] if self._update else [])]
         return sum(f.compile_count for f in functions)
 
     @property
     def functions(self) -> list[Any]:
-        """What blocks were compiled to so far."""
+        """The functions that blocks were compiled to so far."""
         return list(self.program.functions)
 
     def explain(self) -> str:
@@ -246,14 +279,18 @@ class Step:
         return "\n".join(lines)
 
 
-def _name(source: Any, node: int) -> str:
-    """How messages call a node: by its example, if it is of one."""
-    example, number = source._example_of(node)
-    return f"node {number}" + ("" if example is None else f" of example {example}")
+def _joined(parts: Sequence[Any]) -> Any:
+    """Rows of several parts, one after the other: arrays, or fields of a struct."""
+    if len(parts) == 1 or isinstance(parts[0], np.ndarray):
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    first = parts[0]
+    fields = {f: np.concatenate([getattr(x, f) for x in parts]) for f in first._type.fields}
+    return Fields(first._what, first._type, fields)
 
 
 def compile(model: Any, params: Any = None, optimizer: Any = None, schedule: str = "auto", *, mean: bool = False,
-            nan_guard: bool = False, threads: int | None = None) -> Step:
+            nan_guard: bool = False, threads: int | None = None, seed: int = 0,
+            max_arena_bytes: int | None = None) -> Step:
     """A step: a model over examples of any shape, run in batches.
 
     * ``model``: a combinator that builds the graph of an example, or a list of blocks for graphs recorded by hand.
@@ -264,8 +301,11 @@ def compile(model: Any, params: Any = None, optimizer: Any = None, schedule: str
     * ``mean``: the loss is that of an example on average; without, the sum of all.
     * ``nan_guard``: look for the first node with a nan or an infinity after each run.
     * ``threads``: as for ``sc.compile``.
+    * ``seed``: of random numbers in blocks (``fd.Key``). ``step.count``, how many steps were trained, goes in as well.
+    * ``max_arena_bytes``: for the arrays that grow with a minibatch. One that needs more runs in parts, of whole
+      examples, whose gradients are added; where an example alone does, it raises MemoryBudgetError.
     """
-    return Step(model, params, optimizer, schedule, mean, nan_guard, threads)
+    return Step(model, params, optimizer, schedule, mean, nan_guard, threads, seed, max_arena_bytes)
 
 
 def _states_in(params: Any) -> list[SharedVariable]:

@@ -41,7 +41,7 @@ class Array:
 
     @property
     def words(self) -> int:
-        """How many numbers a row has."""
+        """The number of numbers in a row."""
         return int(np.prod(self.shape, dtype=np.int64))
 
     def __repr__(self) -> str:
@@ -76,6 +76,13 @@ class Attr:
         if not isinstance(type, Array):
             raise InputError(f"an attribute is an array type such as fd.i32, not {type!r:.40}")
         self.type = type
+
+
+class Key:
+    """A port that is given nothing: each instance has a key of its own there, for ``sc.random``, ``fd.lib.dropout``.
+
+    It is another in each step of training, the same however nodes are batched, and 0 where nothing is trained.
+    """
 
 
 class Many:

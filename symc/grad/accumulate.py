@@ -14,6 +14,7 @@ import numpy as np
 
 from symc.grad.one_op import constant_number
 from symc.grad.residuals import size_in_bytes
+from symc.ir.closure_scope import repeated
 from symc.ir.dim import Size, names
 from symc.ir.op import Elementwise, Linear, splat
 from symc.ir.ops.arithmetic import div, mul
@@ -27,7 +28,6 @@ from symc.ir.record import dataclass, field
 from symc.ir.traverse import rebuild, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
-from symc.ir.world import repeated
 
 #: A product of rows is left in the loop when keeping the rows takes this many times the bytes of the product.
 WORTH = 64
@@ -35,7 +35,7 @@ WORTH = 64
 
 @dataclass
 class Sums:
-    """What a loop must give so that the sums can be formed, and the sums in terms of it.
+    """Values that a loop must give so that the sums can be formed, and the sums in terms of them.
 
     ``stacks``: leaves for values of all steps, stacked; ``added``: leaves for values that are added up, step by step.
     ``results`` are made of these leaves and of what does not differ between steps.

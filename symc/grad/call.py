@@ -75,7 +75,7 @@ def _block(v: Value, name: str, outside: Mapping[Value, Value], results: Sequenc
 
 
 def _by_rule(v: Value, rule: Callable[..., list[Maybe]], given: Sequence[Maybe], back: bool) -> list[Maybe]:
-    """What a rule says of ``v``. ``given`` are cotangents (``back``) or tangents."""
+    """Derivatives of ``v`` by its own rule. ``given`` are cotangents (``back``) or tangents."""
     levels = v.attrs["batch"]
     types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
     if not levels:

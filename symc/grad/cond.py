@@ -14,11 +14,11 @@ from symc.grad.reverse import arrivals
 from symc.grad.varying import bits, reach
 from symc.ir import location
 from symc.ir.bodies import close
+from symc.ir.closure_scope import ClosureScope, open_quietly
 from symc.ir.ops.control import cond
 from symc.ir.ops.kernel import results_of
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
-from symc.ir.world import World, open_quietly
 
 Maybe = Value | None
 
@@ -28,9 +28,9 @@ def cond_vjp(v: Value, cotangents: Sequence[Maybe], needed: Sequence[bool], mask
     given = [k for k, g in enumerate(cotangents) if g is not None]
     tables = reach(v)
     wanted = sorted({k for r in given for k in bits(tables[r]) if needed[k]})
-    world = World()
-    which, *operands = world.leaves(v.operands)
-    gs = [world.enter(g) for g in cotangents if g is not None]
+    scope = ClosureScope()
+    which, *operands = scope.leaves(v.operands)
+    gs = [scope.enter(g) for g in cotangents if g is not None]
     found = []
     for k in range(len(v.regions)):
         results = open_quietly(v, k, operands)
@@ -41,19 +41,19 @@ def cond_vjp(v: Value, cotangents: Sequence[Maybe], needed: Sequence[bool], mask
     out: list[Maybe] = [None] * len(v.operands)
     for j, c in zip(moved, made, strict=True):
         out[wanted[j]] = c
-    return world.leave(out)
+    return scope.leave(out)
 
 
 def cond_jvp(v: Value, tangents: Sequence[Maybe]) -> list[Maybe]:
     """The tangents of the results, given those of the operands."""
-    world = World()
-    which, *operands = world.leaves(v.operands)
-    moves = [None if t is None else world.enter(t) for t in tangents[1:]]
+    scope = ClosureScope()
+    which, *operands = scope.leaves(v.operands)
+    moves = [None if t is None else scope.enter(t) for t in tangents[1:]]
     found = [jvp(open_quietly(v, k, operands), operands, moves) for k in range(len(v.regions))]
     moved = [r for r in range(len(found[0])) if any(branch[r] is not None for branch in found)]
     made = _choose(which, [[branch[r] for r in moved] for branch in found])
     by = dict(zip(moved, made, strict=True))
-    return world.leave([by.get(r) for r in range(len(found[0]))])
+    return scope.leave([by.get(r) for r in range(len(found[0]))])
 
 
 def _choose(which: Value, branches: Sequence[Sequence[Maybe]]) -> list[Value]:

@@ -1,4 +1,4 @@
-"""Which values lie between inputs and outputs of a derivative, and where a connection is lost."""
+"""Values between inputs and outputs of a derivative, and where a connection is lost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def between(outputs: Sequence[Value], wrt: Sequence[Value], cut: bool = True) ->
 
 
 def connected(outputs: Sequence[Value], wrt: Sequence[Value], cut: bool = True) -> list[bool]:
-    """Which of ``wrt`` have a derivative, zero perhaps, to some output."""
+    """Flags of those of ``wrt`` that have a derivative, zero perhaps, to some output."""
     order, active = between(outputs, wrt, cut)
     reached = {o for o in outputs if o in active}
     ends = set(wrt) if cut else set()
@@ -85,7 +85,7 @@ def _made_of(v: Value) -> Sequence[Value]:
 
 
 def _stop(last: Value, user: Value) -> Path:
-    """Where derivatives stop between a value and its user; in the region of the user, if it has one."""
+    """Lines where derivatives stop between a value and its user; in the region of the user, if it has one."""
     source = user.operands[0] if user.op.name == "get" else user
     if not is_loop_or_branch(source):
         return [_lines(user)]
@@ -94,7 +94,8 @@ def _stop(last: Value, user: Value) -> Path:
 
 
 def _inside(v: Value, operand: int, result: int) -> Path:
-    """Where the path from an operand to a result stops in the regions; nothing if it does not get there at all."""
+    """Lines where the path from an operand to a result stops in the regions; nothing if it does not get there at
+    all."""
     first = 1 if v.op.name == "cond" else 0
     regions = range(len(v.regions)) if v.op.name == "cond" else [len(v.regions) - 1]
     if operand < first:

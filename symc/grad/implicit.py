@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from symc.grad.forward import jvp
 from symc.grad.one_op import REGIONAL, varies, zeros
 from symc.grad.reverse import vjp
+from symc.ir.closure_scope import ClosureScope, open_quietly, substitute
 from symc.ir.ops.arithmetic import neg
 from symc.ir.ops.kernel import results_of
 from symc.ir.value import Value, fresh_input
-from symc.ir.world import World, open_quietly, substitute
 
 Maybe = Value | None
 SOLVE, EQUATION, LINEAR, TRANSPOSED = range(4)
@@ -21,21 +21,21 @@ SOLVE, EQUATION, LINEAR, TRANSPOSED = range(4)
 
 def root_jvp(v: Value, tangents: Sequence[Maybe]) -> list[Maybe]:
     """The tangent of every answer, given those of the operands."""
-    world = World()
-    answers, operands = world.leaves(results_of(v)), world.leaves(v.operands)
-    moves = [None if t is None else world.leaf(t) for t in tangents]
+    scope = ClosureScope()
+    answers, operands = scope.leaves(results_of(v)), scope.leaves(v.operands)
+    moves = [None if t is None else scope.leaf(t) for t in tangents]
     equation = open_quietly(v, EQUATION, [*answers, *operands])
     moved = jvp(equation, operands, moves)
     right = [zeros(a.type) if m is None else neg(m) for a, m in zip(answers, moved, strict=True)]
     found = open_quietly(v, LINEAR, [*right, *answers, *operands])
-    return world.leave([x if varies(x.type) else None for x in found])
+    return scope.leave([x if varies(x.type) else None for x in found])
 
 
 def root_vjp(v: Value, cotangents: Sequence[Maybe], needed: Sequence[bool] = (), masked: bool = False) -> list[Maybe]:
     """The cotangents of the operands: J^T u = cotangent, then -u through the equation."""
-    world = World()
-    answers, operands = world.leaves(results_of(v)), world.leaves(v.operands)
-    seeds = [zeros(a.type) if g is None else world.leaf(g) for a, g in zip(answers, cotangents, strict=True)]
+    scope = ClosureScope()
+    answers, operands = scope.leaves(results_of(v)), scope.leaves(v.operands)
+    seeds = [zeros(a.type) if g is None else scope.leaf(g) for a, g in zip(answers, cotangents, strict=True)]
     if len(v.regions) > TRANSPOSED:
         found = open_quietly(v, TRANSPOSED, [*seeds, *answers, *operands])
     else:
@@ -43,7 +43,7 @@ def root_vjp(v: Value, cotangents: Sequence[Maybe], needed: Sequence[bool] = (),
     equation = open_quietly(v, EQUATION, [*answers, *operands])
     wrt = [o for o in operands if varies(o.type)]
     back = iter(vjp(equation, wrt, [neg(u) for u in found], masked=masked))
-    return world.leave([next(back) if varies(o.type) else None for o in operands])
+    return scope.leave([next(back) if varies(o.type) else None for o in operands])
 
 
 def _transposed(v: Value, seeds: Sequence[Value], answers: Sequence[Value], operands: Sequence[Value]) -> list[Value]:

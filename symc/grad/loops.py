@@ -1,7 +1,7 @@
 """Derivatives of loops and branches, put into the table of ops made of regions.
 
-The rules build graphs on leaves of their own (``World``), in which nothing of the user's graph can be reached: bodies
-are closed in time that depends on the body alone.
+The rules build graphs on leaves of their own (``ClosureScope``), in which nothing of the user's graph can be reached:
+bodies are closed in time that depends on the body alone.
 """
 
 from symc.grad.cond import cond_jvp, cond_vjp

@@ -1,4 +1,4 @@
-"""Where a cotangent may be zero because elements were not chosen, so that 0 times infinity must be 0 there.
+"""Masks of cotangents that may be zero because elements were not chosen, so that 0 times infinity must be 0 there.
 
 An op that selects (``where``, ``gather``, ``maximum``, a slice) masks the cotangents of what it selects from, and
 everything those are made of. Slices that together take a whole array choose nothing, and mask nothing.
@@ -18,7 +18,7 @@ _masking: weakref.WeakKeyDictionary[Region, bool] = weakref.WeakKeyDictionary()
 
 
 class Masks:
-    """What a sweep from results to operands has found out so far."""
+    """Findings of a sweep from results to operands so far."""
 
     def __init__(self, masked: Iterable[Value] = ()):
         self._masked = set(masked)
@@ -29,7 +29,7 @@ class Masks:
         self._masked.add(v)
 
     def is_masked(self, v: Value) -> bool:
-        """Whether the cotangent of ``v`` may be zero; known when all users of ``v`` have passed theirs on."""
+        """True if the cotangent of ``v`` may be zero; known when all users of ``v`` have passed theirs on."""
         return v in self._masked or (v in self._slices and cover(v, self._slices[v]) is None)
 
     def passed(self, v: Value, operand: Value, masked: bool) -> None:
@@ -41,12 +41,12 @@ class Masks:
 
 
 def selects(v: Value) -> bool:
-    """Whether elements of an operand may not matter at all to ``v``, so that their cotangent is zero."""
+    """True if elements of an operand may not matter at all to ``v``, so that their cotangent is zero."""
     return "selects" in v.op.traits or any(map(_region_selects, v.regions))
 
 
 def _region_selects(region: Region) -> bool:
-    """Whether the cotangent of some param may be zero, when those of the results are not."""
+    """True if the cotangent of some param may be zero, when those of the results are not."""
     found = _masking.get(region)
     if found is None:
         masks = Masks()

@@ -1,4 +1,4 @@
-"""What the backward pass of a loop reads again: for every value of a step, save it or compute it again.
+"""Residuals that the backward pass of a loop reads again: for every value of a step, save it or compute it again.
 
 Saving costs memory (written once, read once, for every step); computing again costs arithmetic. Products of matrices,
 reductions, transcendental functions, loops and whatever is not known to be cheap is never computed again. Cheap
@@ -38,13 +38,13 @@ def size_in_bytes(t: Type) -> int:
 
 
 def is_cheap(v: Value) -> bool:
-    """Whether computing ``v`` again costs no more than reading it."""
+    """True if computing ``v`` again costs no more than reading it."""
     return v.op.name in CHEAP or "movement" in v.op.traits
 
 
 def read_again(ends: Sequence[Value], varying: Collection[Value], later: Collection[Value],
                carries: Collection[Value], free: Collection[Value]) -> list[Value]:
-    """What the backward body, which gives ``ends``, reads of the forward one: saved values and ``free`` ones.
+    """Residuals that the backward body, which gives ``ends``, reads of the forward one: saved values and ``free`` ones.
 
     ``varying``: what differs between steps; ``later``: what is known in the backward pass only.
     """

@@ -59,7 +59,7 @@ def arrivals(outputs: Sequence[Value], wrt: Sequence[Value], cotangents: Sequenc
 
 
 class _Sweep:
-    """What has arrived so far. ``slices``: what slices have sent to the value that they are parts of."""
+    """Cotangents that have arrived so far. ``slices``: what slices have sent to the value that they are parts of."""
 
     def __init__(self, active: set[Value]):
         self.active = active
@@ -69,7 +69,7 @@ class _Sweep:
         self.lines = DerivedLines()
 
     def has(self, v: Value) -> bool:
-        """Whether anything has arrived at ``v``."""
+        """True if anything has arrived at ``v``."""
         return v in self.arrived or v in self.slices
 
     def send(self, v: Value, g: Value) -> None:

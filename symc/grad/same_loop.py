@@ -33,7 +33,7 @@ def extended_loops(values: Iterable[Value]) -> dict[Value, Value]:
 
 
 def _extends(w: Value, v: Value) -> bool:
-    """Whether the first results of ``w`` are those of ``v``, of the same operands, and there are more."""
+    """True if the first results of ``w`` are those of ``v``, of the same operands, and there are more."""
     have, want = w.regions[0], v.regions[0]
     n = len(want.results)
     return (len(have.results) > n and have.results[:n] == want.results

@@ -21,27 +21,27 @@ from symc.grad.reverse import arrivals
 from symc.grad.varying import bits, connections
 from symc.ir import location
 from symc.ir.bodies import close, loop_captures, make_scan
+from symc.ir.closure_scope import ClosureScope, dependent, open_quietly, repeated, row_of, substitute
 from symc.ir.dim import Size
 from symc.ir.ops.control import scan
 from symc.ir.ops.kernel import results_of
 from symc.ir.record import dataclass
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Value, fresh_input
-from symc.ir.world import World, dependent, open_quietly, repeated, row_of, substitute
 
 Maybe = Value | None
 
 
 class Opened:
-    """A scan taken apart, in a world of its own: its operands and the leaves of its body."""
+    """A scan taken apart, in a scope of its own: its operands and the leaves of its body."""
 
-    def __init__(self, v: Value, world: World):
-        self.v, self.world = v, world
+    def __init__(self, v: Value, scope: ClosureScope):
+        self.v, self.scope = v, scope
         self.carry: int = v.attrs["carry"]
         self.xs: int = v.attrs["xs"]
         self.length: Size = v.attrs["length"]
         self.reverse: bool = v.attrs["reverse"]
-        self.operands = world.leaves(v.operands)
+        self.operands = scope.leaves(v.operands)
         first = self.carry + self.xs
         self.captured = self.operands[first:]
         self.leaves = [*(fresh_input(p.type) for p in region_params(v.regions[0])[:first]), *self.captured]
@@ -59,10 +59,10 @@ class Opened:
 
 def scan_jvp(v: Value, tangents: Sequence[Maybe]) -> list[Maybe]:
     """The tangents of all results: of one scan, in which carries move along."""
-    world = World()
-    s = Opened(v, world)
+    scope = ClosureScope()
+    s = Opened(v, scope)
     nc, first = s.carry, s.carry + s.xs
-    given = [None if t is None else world.enter(t) for t in tangents]
+    given = [None if t is None else scope.enter(t) for t in tangents]
     moved = {k for k, t in enumerate(given) if t is not None}
     leaves = {k: fresh_input(s.leaves[k].type) for k in sorted(moving(v, moved))}
     rows, stacks = _tangent_rows(s, given[nc:first])
@@ -79,7 +79,7 @@ def scan_jvp(v: Value, tangents: Sequence[Maybe]) -> list[Maybe]:
     params = [*[s.carries[k] for k in carried], *leaves.values(), *xs]
     out = make_scan(starts, list(xs.values()), s.length, s.reverse, params, [*kept, *wanted])
     made = dict(zip([*leaves, *ys], results_of(out)[len(carried):], strict=True))
-    return world.leave([made.get(k) for k in range(len(s.results))])
+    return scope.leave([made.get(k) for k in range(len(s.results))])
 
 
 def _tangent_rows(s: Opened, given: Sequence[Maybe]) -> tuple[list[Maybe], dict[Value, Value]]:
@@ -150,13 +150,13 @@ class Body:
 
 def scan_vjp(v: Value, cotangents: Sequence[Maybe], needed: Sequence[bool], masked: bool) -> list[Maybe]:
     """The cotangents of the operands, given those of the results."""
-    world = World()
-    s = Opened(v, world)
-    given = [None if g is None else world.enter(g) for g in cotangents]
+    scope = ClosureScope()
+    s = Opened(v, scope)
+    given = [None if g is None else scope.enter(g) for g in cotangents]
     body = _backward_body(s, given, needed, masked or selects(v))
     if not body.results and not body.carried:
         return [None] * len(v.operands)
-    return world.leave(_Backward(s, body, given).build())
+    return scope.leave(_Backward(s, body, given).build())
 
 
 def _backward_body(s: Opened, given: Sequence[Maybe], needed: Sequence[bool], masked: bool) -> Body:
@@ -257,7 +257,7 @@ class _Backward:
         more = [v for v in kept if v not in ys]
         if not more:
             parts = results_of(s.v) if kept else []
-            return {v: s.world.leaf(parts[ys[v]]) for v in kept}
+            return {v: s.scope.leaf(parts[ys[v]]) for v in kept}
         known = set(s.captured)
         extra = [v for v in loop_captures(s.steps, more) if v not in known]
         body = close(s.leaves, extra, [*s.results, *more])

@@ -1,4 +1,4 @@
-"""What varies with what: which operands a value has a derivative by, through the regions of loops and branches too."""
+"""Dependence of values: which operands a value has a derivative by, through the regions of loops and branches too."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from symc.grad.residuals import read_again
 from symc.grad.reverse import arrivals
 from symc.grad.scan import active_carries, carries_needed, moving, or_zeros
 from symc.ir.bodies import make_while
+from symc.ir.closure_scope import ClosureScope, dependent, open_quietly, substitute
 from symc.ir.dim import Size
 from symc.ir.ops.arithmetic import floordiv, maximum, minimum
 from symc.ir.ops.compare import ge, lt
@@ -34,7 +35,6 @@ from symc.ir.ops.shape import reshape
 from symc.ir.record import dataclass
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Value, fresh_input
-from symc.ir.world import World, dependent, open_quietly, substitute
 
 Maybe = Value | None
 #: How many carries of a loop without ``max_steps`` are kept on each of two levels.
@@ -42,13 +42,13 @@ SLOTS = 64
 
 
 class Opened:
-    """A while loop taken apart, in a world of its own."""
+    """A while loop taken apart, in a scope of its own."""
 
-    def __init__(self, v: Value, world: World):
-        self.v, self.world = v, world
+    def __init__(self, v: Value, scope: ClosureScope):
+        self.v, self.scope = v, scope
         self.carry: int = v.attrs["carry"]
         self.max_steps: Size | None = v.attrs["max_steps"]
-        self.operands = world.leaves(v.operands)
+        self.operands = scope.leaves(v.operands)
         self.captured = self.operands[self.carry :]
         self.carries = [fresh_input(p.type) for p in region_params(v.regions[1])[: self.carry]]
         self.leaves = [*self.carries, *self.captured]
@@ -61,9 +61,9 @@ class Opened:
 
 def while_jvp(v: Value, tangents: Sequence[Maybe]) -> list[Maybe]:
     """The tangents of all results: of one loop, in which carries move along."""
-    world = World()
-    w = Opened(v, world)
-    given = [None if t is None else world.enter(t) for t in tangents]
+    scope = ClosureScope()
+    w = Opened(v, scope)
+    given = [None if t is None else scope.enter(t) for t in tangents]
     moves = sorted(moving(v, {k for k, t in enumerate(given) if t is not None}))
     leaves = {k: fresh_input(w.leaves[k].type) for k in moves}
     found = jvp(w.results, w.leaves, [*[leaves.get(k) for k in range(w.carry)], *given[w.carry :]])
@@ -71,7 +71,7 @@ def while_jvp(v: Value, tangents: Sequence[Maybe]) -> list[Maybe]:
     new = [*w.results, *[or_zeros(found[k], w.leaves[k]) for k in moves]]
     out = make_while(starts, w.max_steps, [*w.carries, *leaves.values()], w.condition, new)
     made = dict(zip(moves, results_of(out)[w.carry : -1], strict=True))
-    return world.leave([made.get(k) for k in range(w.carry + 1)])
+    return scope.leave([made.get(k) for k in range(w.carry + 1)])
 
 
 # --- reverse mode -----------------------------------------------------------------------------------------------------
@@ -93,9 +93,9 @@ class Body:
 
 def while_vjp(v: Value, cotangents: Sequence[Maybe], needed: Sequence[bool], masked: bool) -> list[Maybe]:
     """The cotangents of the operands, given those of the results."""
-    world = World()
-    w = Opened(v, world)
-    given = [None if g is None else world.enter(g) for g in cotangents[:-1]]
+    scope = ClosureScope()
+    w = Opened(v, scope)
+    given = [None if g is None else scope.enter(g) for g in cotangents[:-1]]
     body = _backward_body(w, given, needed, masked or selects(v))
     starts = [or_zeros(given[k], w.carries[k]) for k in body.carries]
     starts += [or_zeros(None, leaf) for leaf in body.state[len(starts) :]]
@@ -108,7 +108,7 @@ def while_vjp(v: Value, cotangents: Sequence[Maybe], needed: Sequence[bool], mas
     out: list[Maybe] = [None] * len(v.operands)
     for k, c in zip([*body.carries, *[w.carry + k for k in body.captured]], made, strict=True):
         out[k] = c
-    return world.leave(out)
+    return scope.leave(out)
 
 
 def _backward_body(w: Opened, given: Sequence[Maybe], needed: Sequence[bool], masked: bool) -> Body:
@@ -152,7 +152,7 @@ def _traced(w: Opened, body: Body, starts: Sequence[Value]) -> list[Value]:
 
 def _checkpointed(w: Opened, body: Body, starts: Sequence[Value]) -> list[Value]:
     """The same in constant memory."""
-    count = w.world.leaf(results_of(w.v)[-1])
+    count = w.scope.leaf(results_of(w.v)[-1])
     held = carries_needed(w.carries, w.results, body.new)
     carries = [w.carries[k] for k in held]
     following = [w.results[k] for k in held]

@@ -19,7 +19,7 @@ from symc.ir.value import Value
 
 
 def zeros_stay(results: Sequence[Value | None], g: Value, v: Value) -> list[Value | None]:
-    """What a cotangent ``g`` of ``v`` became, with 0 times anything 0 on the way."""
+    """Results that a cotangent ``g`` of ``v`` became, with 0 times anything 0 on the way."""
     ends = {g, v, *v.operands}
     carrying = {g}
     done: dict[Value, Value] = {}

@@ -69,7 +69,7 @@ _KEPT = {*_PLAIN, float, Dim, TensorType, Array}
 
 
 def _identity(value: Any) -> Any:
-    """What the value is compared and hashed by."""
+    """Key that the value is compared and hashed by."""
     kind = value.__class__
     if kind in _PLAIN:
         return kind, value
@@ -84,6 +84,11 @@ def _identity(value: Any) -> Any:
     if isinstance(value, np.dtype):
         return np.dtype, value.str
     return value  # Dim, TensorType, Array: they compare as they should
+
+
+def same_attr(a: Any, b: Any) -> bool:
+    """True if two attributes are equal, bit for bit and in type."""
+    return bool(_identity(a) == _identity(b))
 
 
 def _normalize(value: Any) -> Any:

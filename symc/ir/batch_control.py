@@ -1,4 +1,4 @@
-"""How loops and branches run over one more leading axis.
+"""Batching of loops and branches over one more leading axis.
 
 A scan stays one scan: the carries that differ between entries get the axis, rows have it behind the axis of the steps.
 A while loop whose condition is the same for all entries does too. One whose condition differs runs while it holds for
@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from symc.ir import location
 from symc.ir.bodies import close, make_scan, make_while, open_body
+from symc.ir.closure_scope import ClosureScope, dependent
 from symc.ir.dim import Size
 from symc.ir.op import Op
 from symc.ir.ops.batching import spread
@@ -29,7 +30,6 @@ from symc.ir.ops.shape import broadcast, transpose
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input
-from symc.ir.world import World, dependent
 
 Flags = Sequence[bool]
 #: A value, and whether it has the batch axis in front.
@@ -40,13 +40,13 @@ Rule = Callable[[Value, Sequence[Value], Flags, Size, Graph], list[Part]]
 
 
 class Body:
-    """A loop's leaves without and with the axis. Captured values are leaves of a world that the loop is built in."""
+    """A loop's leaves without and with the axis. Captured values are leaves of a scope that the loop is built in."""
 
-    def __init__(self, region: Region, world: World, operands: Sequence[Value], flags: Flags, own: int, n: Size,
+    def __init__(self, region: Region, scope: ClosureScope, operands: Sequence[Value], flags: Flags, own: int, n: Size,
                  graph: Graph):
         self.n, self.flags, self.graph = n, list(flags), graph
         self.leaves = [fresh_input(p.type) for p in region_params(region)]
-        self.outside = world.leaves(operands)
+        self.outside = scope.leaves(operands)
         self.own = own  # how many of the leaves are carries and rows
 
     def batched(self) -> list[Value]:
@@ -81,8 +81,8 @@ def _swap(x: Value) -> Value:
     return transpose(x, perm=(1, 0, *range(2, x.ndim)))
 
 
-def _left(world: World, parts: Sequence[Part]) -> list[Part]:
-    values = world.leave([v for v, _ in parts])
+def _left(scope: ClosureScope, parts: Sequence[Part]) -> list[Part]:
+    values = scope.leave([v for v, _ in parts])
     return [(v, f) for v, (_, f) in zip(values, parts, strict=True) if v is not None]
 
 
@@ -91,8 +91,8 @@ def _left(world: World, parts: Sequence[Part]) -> list[Part]:
 
 def batch_scan(v: Value, operands: Sequence[Value], flags: Flags, n: Size, graph: Graph) -> list[Part]:
     """A scan over the steps of all entries."""
-    world, (nc, nx) = World(), (v.attrs["carry"], v.attrs["xs"])
-    body = Body(v.regions[0], world, operands, flags, nc + nx, n, graph)
+    scope, (nc, nx) = ClosureScope(), (v.attrs["carry"], v.attrs["xs"])
+    body = Body(v.regions[0], scope, operands, flags, nc + nx, n, graph)
     results = open_body(v, 0, body.leaves)
     body.settle(results[:nc])
     leaves = body.batched()
@@ -104,7 +104,7 @@ def batch_scan(v: Value, operands: Sequence[Value], flags: Flags, n: Size, graph
                     [*new, *[y for y, _ in made[nc:]]])
     parts = results_of(out)
     stacks = [(_swap(y), True) if f else (y, False) for y, (_, f) in zip(parts[nc:], made[nc:], strict=True)]
-    return _left(world, [*zip(parts[:nc], body.flags[:nc], strict=True), *stacks])
+    return _left(scope, [*zip(parts[:nc], body.flags[:nc], strict=True), *stacks])
 
 
 # --- while ------------------------------------------------------------------------------------------------------------
@@ -112,20 +112,20 @@ def batch_scan(v: Value, operands: Sequence[Value], flags: Flags, n: Size, graph
 
 def batch_while(v: Value, operands: Sequence[Value], flags: Flags, n: Size, graph: Graph) -> list[Part]:
     """A loop that runs while any entry does."""
-    world, nc = World(), v.attrs["carry"]
-    body = Body(v.regions[1], world, operands, flags, nc, n, graph)
+    scope, nc = ClosureScope(), v.attrs["carry"]
+    body = Body(v.regions[1], scope, operands, flags, nc, n, graph)
     (condition,), results = open_body(v, 0, body.leaves), open_body(v, 1, body.leaves)
     body.settle(results, [condition])
     differs = dependent(postorder([condition]), [x for x, f in zip(body.leaves, body.flags, strict=True) if f])
     if condition in differs:
         body.flags[:nc] = [True] * nc
-        return _left(world, _masked_while(v, body, condition, results, flags))
+        return _left(scope, _masked_while(v, body, condition, results, flags))
     leaves = body.batched()
     new = [spread(x, f, n) if body.flags[k] else x for k, (x, f) in enumerate(body.run(results, leaves))]
     ((go, _),) = body.run([condition], leaves)
     starts = [spread(x, flags[k], n) if body.flags[k] else x for k, x in enumerate(body.outside[:nc])]
     out = make_while(starts, v.attrs["max_steps"], leaves[:nc], go, new)
-    return _left(world, list(zip(results_of(out), [*body.flags[:nc], False], strict=True)))
+    return _left(scope, list(zip(results_of(out), [*body.flags[:nc], False], strict=True)))
 
 
 def _masked_while(v: Value, body: Body, condition: Value, results: Sequence[Value], flags: Flags) -> list[Part]:
@@ -160,14 +160,14 @@ def _masked_while(v: Value, body: Body, condition: Value, results: Sequence[Valu
 
 def batch_cond(v: Value, operands: Sequence[Value], flags: Flags, n: Size, graph: Graph) -> list[Part]:
     """A choice for all entries, or one for each."""
-    world = World()
-    which, *outside = world.leaves(operands)
+    scope = ClosureScope()
+    which, *outside = scope.leaves(operands)
     leaves = [fresh_input(o.type) for o in v.operands[1:]]
     inside = dict(zip(leaves, zip(outside, flags[1:], strict=True), strict=True))
     branches = [graph(open_body(v, k, leaves), inside, n) for k in range(len(v.regions))]
     if flags[0]:
         every = [[spread(x, f, n) for x, f in branch] for branch in branches]
-        return _left(world, [(_pick(which, list(rows)), True) for rows in zip(*every, strict=True)])
+        return _left(scope, [(_pick(which, list(rows)), True) for rows in zip(*every, strict=True)])
     differs = [any(f for _, f in rows) for rows in zip(*branches, strict=True)]
     results = [[spread(x, f, n) if d else x for (x, f), d in zip(branch, differs, strict=True)] for branch in branches]
     used = [x for x in postorder([r for branch in results for r in branch]) if x.op.name == "input"]
@@ -175,7 +175,7 @@ def batch_cond(v: Value, operands: Sequence[Value], flags: Flags, n: Size, graph
     out = cond(which, *used, regions=[b.region for b in bodies])
     for b in bodies:
         location.note_inside(out, b.notes)
-    return _left(world, list(zip(results_of(out), differs, strict=True)))
+    return _left(scope, list(zip(results_of(out), differs, strict=True)))
 
 
 def _pick(which: Value, rows: Sequence[Value]) -> Value:

@@ -53,7 +53,8 @@ def built() -> Iterator[set[Value]]:
 
 
 def loop_captures(params: Sequence[Value], results: Sequence[Value]) -> list[Value]:
-    """What a loop's body uses from outside, in a stable order: the frontier of what depends on ``params``."""
+    """Values that a loop's body captures from outside, in a stable order: the frontier of what depends on
+    ``params``."""
     known = set(params)
     order = postorder(results, stop=known.__contains__)
     inside: set[Value] = set(known)

@@ -204,7 +204,7 @@ def measured_size(value: Any, where: Any = ()) -> Dim:
 
 
 def is_fresh(name: str) -> bool:
-    """Whether nobody gave this name to a size."""
+    """True if nobody gave this name to a size."""
     return name.startswith(_MARK)
 
 

@@ -55,7 +55,7 @@ def computed(dtype: np.dtype) -> np.dtype:
 
 
 def is_narrow(dtype: np.dtype) -> bool:
-    """Whether scalars of a dtype are computed in a wider one, and only rounded to it."""
+    """True if scalars of a dtype are computed in a wider one, and only rounded to it."""
     return computed(dtype) != dtype
 
 

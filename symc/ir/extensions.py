@@ -42,12 +42,12 @@ def restore(kind: str, names: set[str]) -> None:
 
 
 def file_of(f: Callable[..., Any]) -> str:
-    """Where a function is defined; "" for what is no plain function."""
+    """File in which a function is defined; "" for what is no plain function."""
     while not hasattr(f, "__code__") and hasattr(f, "__wrapped__"):
         f = f.__wrapped__
     return f.__code__.co_filename if hasattr(f, "__code__") else ""
 
 
 def changed() -> bool:
-    """Whether anything is not as it came."""
+    """True if anything is not as it came."""
     return bool(_changed)

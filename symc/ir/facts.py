@@ -1,4 +1,4 @@
-"""What the record of an op states besides meaning, derivative and lowering, one typed field a fact.
+"""Facts that the record of an op states besides meaning, derivative and lowering, one typed field a fact.
 
 Passes, backends, checks and tools ask the record. A list of op names elsewhere is a fact that belongs here
 (``tests/ir/test_facts_have_one_place.py`` finds it).
@@ -20,7 +20,7 @@ from symc.ir.value import Value
 
 @dataclass(frozen=True)
 class CustomOp:
-    """Where an op of a user comes from, and how its functions see attributes.
+    """Origin of an op of a user, and how its functions see attributes.
 
     ``attributes`` of a call, as the graph holds them; ``shown``: as the user's functions get them. ``cuda``: the kernel
     on a device, text or a ``CudaKernel``.
@@ -87,7 +87,7 @@ class Routine:
 
     @property
     def key(self) -> str:
-        """What a kernel's text says of it, from which ``of`` makes it again."""
+        """Key of it in a kernel's text, from which ``of`` makes it again."""
         return f"{self.takes}{self.gives}{self.which}_{self.name}"
 
     @staticmethod
@@ -107,7 +107,7 @@ Kernel = Literal["", "cheap", "vectorized", "scalar"]
 
 @dataclass(eq=False)
 class Facts:
-    """What a record states besides meaning, derivative and lowering: what passes, checks and tools ask for.
+    """Facts that a record states besides meaning, derivative and lowering: what passes, checks and tools ask for.
 
     What an op does not state is None, empty or false.
 
@@ -116,9 +116,12 @@ class Facts:
     * ``nonempty``: it has no value for no elements. ``indices``: the first operand that is an index.
     * ``requires(v)``: what must hold for sizes, as (margin, count), see ``symc.ir.requires``; ``fits(v)``: the sizes
       that windows need, as (size, least).
-    * ``parts``, ``at_once``, ``find_places``: ``f(v)`` is the value by other ops: for a backend that has no such
+    * ``parts``, ``lower_batched``, ``lower_argmax``: ``f(v)`` is the value by other ops: for a backend that has no such
       function, for a device, for processors with vectors; None where it should stay.
     * ``element``: how a view is computed element by element, if it must be.
+    * ``meets``: of a product of two operands, the elements of the result that operand k has a part in. ``f(v, k)``
+      gives the axes of the operand and those of the result that correspond; ``f(v, k, places)``, where the other
+      operand is zero but at these places (an array of indices an axis), positions in the result and in the operand.
     * ``batch``: one more leading axis (see ``ops.batching``). ``jvp``, ``vjp``: derivatives that the floor of
       derivatives puts in, as they are those of regions.
     * ``range(v, ranges of the operands)``: the least and the greatest integer (see ``symc.ir.ranges``). ``values``: of
@@ -157,9 +160,10 @@ class Facts:
     requires: Callable[[Value], Sequence[tuple[Size, Size]]] | None = None
     fits: Callable[[Value], Sequence[tuple[Size, Size]]] | None = None
     parts: Callable[[Value], Value] | None = None
-    at_once: Callable[[Value], Value | None] | None = None
-    find_places: Callable[[Value], Value | None] | None = None
+    lower_batched: Callable[[Value], Value | None] | None = None
+    lower_argmax: Callable[[Value], Value | None] | None = None
     element: Callable[..., Value] | None = None
+    meets: Callable[..., tuple[Any, Any]] | None = None
     batch: Callable[[Value, Sequence[Value], Sequence[bool], Size], Value] | None = None
     jvp: Callable[[Any, Value], Any] | None = None
     vjp: Callable[[Any, Value], Any] | None = None

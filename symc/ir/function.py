@@ -26,6 +26,7 @@ class Input:
     """One input: ``role`` is "arg" (given in a call) or "state" (kept between calls).
 
     ``type`` is the param's type in the body; ``declared`` is what the user wrote, whose size names a call binds first.
+    ``dims``: labels of its axes.
     """
 
     name: str
@@ -33,13 +34,14 @@ class Input:
     role: str = "arg"
     declared: TensorType | None = None
     loc: location.Loc | None = None
+    dims: tuple[str | None, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Guard:
     """``left == right`` must hold for the sizes of a call, or ``left >= right`` with ``least``; ``locs`` need it.
 
-    ``least`` says what for: "index", "length" or "window".
+    ``least`` says what for: "index", "length", "window", or "variant" for sizes that another function serves.
     """
 
     left: Size

@@ -1,4 +1,4 @@
-"""Where values come from: the user's source lines, kept beside values and never inside their identity.
+"""Locations of values: the user's source lines, kept beside values and never inside their identity.
 
 While a user builds a graph, the line is *in force* (``at``), and every value made meanwhile notes it. The graph of a
 finished ``Function`` carries its own copy (``Function.hints``); rewrites and derivatives merge the sets.
@@ -94,7 +94,7 @@ def merge_inside(known: Inside, notes: Inside) -> None:
 
 
 def move(old: Any, new: Any) -> None:
-    """What replaces ``old`` has its lines, inside too."""
+    """Gives what replaces ``old`` its lines, inside too."""
     locs = noted(old)
     if locs:
         note(new, locs)

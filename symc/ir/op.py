@@ -1,4 +1,4 @@
-"""What an op is: one record that states everything about it, and the registry of all records.
+"""Ops: one record that states everything about it, and the registry of all records.
 
 A record is also the builder of its values: ``add(x, y)`` makes a value, ``sum_(x, axes=(0,))`` passes attributes, and
 Python numbers become constants of the dtype and shape of the first operand.
@@ -6,7 +6,7 @@ Python numbers become constants of the dtype and shape of the first operand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -140,7 +140,7 @@ class Update:
 
 
 @dataclass(frozen=True)
-class Abreast:
+class PackedConcat:
     """Operands of one type side by side along attribute ``axis``: element i of each goes to a place of its own."""
 
 
@@ -171,7 +171,7 @@ class Control:
     """Control flow: one step of a plan that has a plan of its own for every region."""
 
 
-Lowering = Element | Fold | View | Extern | Decompose | Update | Abreast | Running | Sorting | Control
+Lowering = Element | Fold | View | Extern | Decompose | Update | PackedConcat | Running | Sorting | Control
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +187,8 @@ class Op:
       operands and attributes say, which only code generation knows to be in bounds. "python" says that a CPU has no
       native code for it: its reference runs, in loops too.
     * ``samples() -> iterable of (operand arrays, attrs)``: legal operands that drive every generated test.
+    * ``defaults``: attributes that a call and text may leave out, and that text does leave out: a value, or a function
+      of the operand types, of which there may be too few (it raises IndexError).
     """
 
     name: str
@@ -198,11 +200,23 @@ class Op:
     samples: Callable[[], Iterator[tuple[tuple, dict]]] | None = None
     doc: str = ""
     facts: Facts = field(default_factory=Facts)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, *operands: Any, regions: Sequence[Region] = (), **attrs: Any) -> Value:
         if operands and not all(isinstance(v, Value) for v in operands):
             operands = _coerce(self, operands)
+        if self.defaults:
+            attrs = self.with_defaults(operands, attrs)
         return make(self, operands, Attrs(attrs) if attrs else EMPTY, regions)
+
+    def default(self, name: str, operands: Sequence[Value]) -> Any:
+        """The default of an attribute that has one."""
+        found = self.defaults[name]
+        return found(*[v.type for v in operands]) if callable(found) else found
+
+    def with_defaults(self, operands: Sequence[Value], attrs: dict[str, Any]) -> dict[str, Any]:
+        """``attrs`` with those that are left out."""
+        return {**{k: self.default(k, operands) for k in self.defaults if k not in attrs}, **attrs}
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -261,13 +275,13 @@ _builtin: frozenset[Op] = frozenset()
 
 
 def seal() -> None:
-    """What is registered now is symc's own."""
+    """Makes what is registered now symc's own."""
     global _builtin
     _builtin = frozenset(_registry.values())
 
 
 def is_builtin(op: Op) -> bool:
-    """Whether a record is symc's own."""
+    """True if a record is symc's own."""
     return op in _builtin
 
 
@@ -282,7 +296,7 @@ def is_lossless(op: Op) -> bool:
 
 
 def picks(op: Op) -> int:
-    """How many of the first operands have all elements of the result; 0 if other elements are made."""
+    """The number of first operands that have all elements of the result; 0 if other elements are made."""
     return op.facts.picks or int("movement" in op.traits)
 
 

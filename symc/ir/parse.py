@@ -1,4 +1,5 @@
 """IR text to IR. Types in the text are inferred again; disagreement is an error.
+An attribute that the op has by default may be left out.
 
 module   ::= function*
 function ::= "func" "@"name "(" [["state"] "%"name ":" type ","...] ")" "->" "(" types ")" "{" line* return "}"
@@ -22,7 +23,7 @@ import numpy as np
 
 from symc.errors import ParseError, SymcError
 from symc.ir.attr_kinds import wrong_attr
-from symc.ir.attrs import EMPTY, Array, Attrs
+from symc.ir.attrs import Array, Attrs
 from symc.ir.dim import Size, parse_tokens, size_name
 from symc.ir.function import Function, Input
 from symc.ir.literal import nan_from_bits, print_attr
@@ -295,10 +296,10 @@ class _Parser:
             out.append(self.operand(scope))
         return out
 
-    def attrs(self) -> Attrs:
-        if not self.accept("{"):
-            return EMPTY
+    def attrs(self) -> dict[str, Any]:
         entries: dict[str, Any] = {}
+        if not self.accept("{"):
+            return entries
         while not self.accept("}"):
             key = self.next()
             if key in entries or not key.isidentifier():
@@ -307,7 +308,7 @@ class _Parser:
             entries[key] = self.attr()
             if self.peek() != "}":
                 self.expect(",")
-        return Attrs(entries)
+        return entries
 
     def line(self, scope: dict[str, Value]) -> None:
         start = self.at
@@ -332,8 +333,9 @@ class _Parser:
             self.expect("}")
         self.define(scope, names, self.build(op, operands, attrs, regions, start), types, start)
 
-    def build(self, op: Op, operands: list[Value], attrs: Attrs, regions: list[Region], start: int) -> Value:
+    def build(self, op: Op, operands: list[Value], said: dict[str, Any], regions: list[Region], start: int) -> Value:
         try:
+            attrs = Attrs(op.with_defaults(operands, said))
             wrong = wrong_attr(op, attrs)
             if wrong is not None:
                 raise self.error(f"{op.name}: {wrong} cannot be {print_attr(attrs[wrong])[:40]}", start)
@@ -348,6 +350,8 @@ class _Parser:
             )  # what Python says of the call of infer
             if named and named[1] == "unexpected":
                 raise self.error(f"{op.name} has no attribute {named[2]!r}", start) from None
+            if named and op.infer.__annotations__.get(named[2]) in ("TensorType", "Type"):
+                raise self.error(f"{op.name} needs more operands than {len(operands)}", start) from None
             if named:
                 raise self.error(f"{op.name} needs the attribute {named[2]!r}", start) from None
             raise self.error(f"{op.name}: operands or attributes do not fit: {e}", start) from e

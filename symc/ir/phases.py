@@ -1,4 +1,4 @@
-"""What compiling spends its time on: phases, each inside of another or not, noted where somebody keeps a record.
+"""Phases that compiling spends its time on, each inside of another or not, noted where somebody keeps a record.
 
 A function that is a phase is declared so, ``@phase("plan")``; that costs nothing to speak of where nobody records.
 """
@@ -70,7 +70,7 @@ def recording(record: Record | None) -> Iterator[None]:
 
 
 def current() -> Record | None:
-    """Where phases are noted now."""
+    """The record in which phases are noted now."""
     return _now.get()
 
 
@@ -91,7 +91,7 @@ def phase(name: str, what: Callable[..., str] | None = None) -> Callable[[Callab
 
 
 def totals(phases: Sequence[Phase]) -> dict[tuple[str, str], tuple[float, int]]:
-    """How long each phase took in all, without those inside of it, and how often: by name and what."""
+    """Seconds of each phase in all, without those inside of it, and its number of times: by name and what."""
     found: dict[tuple[str, str], tuple[float, int]] = {}
     for p in phases:
         seconds, count = found.get((p.name, p.what), (0.0, 0))

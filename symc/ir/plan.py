@@ -55,7 +55,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the memory lies that the bodies of a control step use; offsets are bytes from the start of the step's
+    """Places of the memory that the bodies of a control step use; offsets are bytes from the start of the step's
     scratch, multiples of 64.
 
     A body has an input for every operand (of a `cond`: but the first; of a loop: carries, one row of each x, captured

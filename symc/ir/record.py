@@ -18,7 +18,7 @@ _ABSENT: Any = object()
 
 
 class Field:
-    """What ``field`` says of one field."""
+    """Options of ``field`` for one field."""
 
     __slots__ = ("default", "factory")
 
@@ -144,7 +144,7 @@ def _no_delattr(self: Any, name: str) -> None:
 
 
 class _Fields:
-    """What ``dataclasses`` asks of a class; made when it does."""
+    """Table that ``dataclasses`` asks of a class; made when it does."""
 
     def __get__(self, record: Any, cls: type) -> dict[str, Any]:
         import dataclasses

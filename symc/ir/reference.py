@@ -134,7 +134,7 @@ class Schedule:
 
 
 def schedule(leaves: Sequence[Value], roots: Sequence[Value]) -> Schedule:
-    """How to compute ``roots`` from ``leaves``, one op after another."""
+    """Schedule that computes ``roots`` from ``leaves``, one op after another."""
     place: dict[Value, int] = {p: k for k, p in enumerate(leaves)}
     steps: list[tuple[Value, list[int], list[int]]] = []
     for v in program_order(roots, stop=place.__contains__):

@@ -1,4 +1,4 @@
-"""What must hold for the sizes of a call so that an op has a value: reductions need elements, slices need to fit.
+"""Requirements on the sizes of a call so that an op has a value: reductions need elements, slices need to fit.
 
 An op says it in ``facts.requires``, a function of the value that gives pairs (margin, count), see ``Requirement``.
 Generated kernels do not check; where the sizes are known, before the kernel runs, these are looked at once.
@@ -27,11 +27,11 @@ class Requirement:
     count: Size = 1
 
     def holds(self, number: Number) -> bool:
-        """Whether it holds at these sizes."""
+        """True if it holds at these sizes."""
         return number(self.margin) >= 0 or number(self.count) == 0
 
     def error(self, number: Number) -> SymcError:
-        """What to raise if it does not."""
+        """Error to raise if it does not."""
         v = self.value
         if v.op.facts.nonempty:
             return ShapeError(f"{v.op.name} of no elements has no value: {v.operands[0].type} over axes "
@@ -47,11 +47,11 @@ class Requirement:
 
 
 def requirements(region: Region) -> list[Requirement]:
-    """What the values of a region require beyond what their types say."""
+    """Requirements of the values of a region beyond what their types say."""
     return [r for v in postorder(region.results) for r in required(v) if not known_nonnegative(r.margin)]
 
 
 def required(v: Value) -> list[Requirement]:
-    """What one value requires, whether it is known to hold or not."""
+    """Requirements of one value, whether it is known to hold or not."""
     fact = v.op.facts.requires
     return [Requirement(v, margin, count) for margin, count in fact(v)] if fact else []

@@ -1,7 +1,7 @@
 """IR as text. ``parse(print_function(f)).body is f.body``; see ``symc.ir.parse`` for the way back and the grammar.
 
-One production covers every op: ``names = OP operands {attrs} : types regions``. Constants and splats of one number are
-written where they are used, as ``1.0:f64[n]``. User lines follow in comments.
+One production covers every op: ``names = OP operands {attrs} : types regions``. An op's defaults are left out.
+Constants and splats of one number are written where they are used, as ``1.0:f64[n]``. User lines follow in comments.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from symc.ir import location
-from symc.ir.attrs import EMPTY, Attrs
+from symc.ir.attrs import EMPTY, Attrs, same_attr
 from symc.ir.dim import PROCESS
 from symc.ir.function import Function, Hints
 from symc.ir.literal import print_attr, print_number
@@ -30,6 +30,17 @@ def splat_of(v: Value) -> Any | None:
     return None
 
 
+def told_attrs(v: Value) -> dict[str, Any]:
+    """The attributes of ``v`` but for those that its op has by default."""
+    said = v.op.defaults
+    return {k: a for k, a in v.attrs.items() if k not in said or not same_attr(a, v.op.default(k, v.operands))}
+
+
+def print_attrs(attrs: Mapping[str, Any]) -> str:
+    """``{name = value, ...}``."""
+    return "{" + ", ".join(f"{k} = {print_attr(a)}" for k, a in attrs.items()) + "}"
+
+
 def print_function(f: Function, locations: bool = True) -> str:
     """The text of a function; user lines as trailing comments."""
     names = input_names(f)
@@ -38,6 +49,9 @@ def print_function(f: Function, locations: bool = True) -> str:
     )
     outs = ", ".join(str(v.type) for v in f.outputs)
     lines = [f"func @{_identifier(f.name)}({params}) -> ({outs}) {{"]
+    if locations:
+        lines += [f"  // %{n} : [{', '.join(d or '_' for d in i.dims)}]"
+                  for n, i in zip(names, f.inputs, strict=True) if i.dims]
     printer = _Printer(f.hints if locations else {}, f.inside if locations else {})
     body, results = printer.block(f.params, names, f.body.results, "  ")
     lines += body
@@ -113,8 +127,8 @@ class _Printer:
         text = f"{indent}{', '.join(own)} = {v.op.name}"
         if v.operands:
             text += " " + ", ".join(self._operand(o, written) for o in v.operands)
-        if v.attrs:
-            text += " {" + ", ".join(f"{k} = {print_attr(a)}" for k, a in v.attrs.items()) + "}"
+        if shown := told_attrs(v):
+            text += " " + print_attrs(shown)
         types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
         text += " : " + ", ".join(map(str, types))
         comment = self._comment(v)

@@ -13,7 +13,7 @@ from symc.ir.value import Region, Value, make, param
 
 
 def users(values: Iterable[Value]) -> dict[Value, list[Value]]:
-    """Who uses each value, among ``values``; a user that uses it twice is listed once."""
+    """Users of each value, among ``values``; a user that uses it twice is listed once."""
     out: dict[Value, list[Value]] = {}
     for v in values:
         out.setdefault(v, [])

@@ -261,7 +261,7 @@ def _intern(key: tuple) -> Value:
 
 
 def was_made(ops: Iterable[str]) -> bool:
-    """Whether this process has made values of all these ops."""
+    """True if this process has made values of all these ops."""
     return _made.issuperset(ops)
 
 

@@ -139,12 +139,12 @@ class RNN:
         return StepState(self, [layer.start(sizes) for layer in self.layers] if states is None else list(states))
 
     def transduce(self, xs: Any, lengths: Any = None, states: Sequence[State] | None = None) -> Tensor:
-        """What the last layer gives at every step of xs [time, ..., inputs]. See ``run``."""
+        """Output of the last layer at every step of xs [time, ..., inputs]. See ``run``."""
         return self.run(xs, lengths, states)[0]
 
     @located
     def run(self, xs: Any, lengths: Any = None, states: Sequence[State] | None = None) -> tuple[Tensor, list[State]]:
-        """What the last layer gives at every step, and the last state of every layer (of forward and backward in turn).
+        """Output of the last layer at every step, and the last state of every layer (of forward and backward in turn).
 
         ``lengths`` [...]: how many steps of each sequence count; the others give 0 and leave the state as it is.
         """
@@ -185,7 +185,7 @@ class StepState:
 
     @property
     def output(self) -> Tensor:
-        """What the last layer gives."""
+        """Output of the last layer."""
         return self.states[-1][0]
 
 

@@ -50,7 +50,7 @@ def _steps(rank: int, name: str, among: Sequence[Tensor], **given: Any) -> Steps
 
 def _padding(given: Any, shape: Sequence[Size], window: tuple[Size, ...], stride: tuple[int, ...],
              dilation: tuple[int, ...], name: str, among: Sequence[Tensor]) -> Widths:
-    """How many elements are put before and after each axis."""
+    """Numbers of elements that are put before and after each axis."""
     if isinstance(given, str):
         if given.lower() == "valid":
             return [(0, 0)] * len(shape)

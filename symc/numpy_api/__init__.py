@@ -26,6 +26,7 @@ from symc.numpy_api import (
     linear,
     manipulation,
     matrices,
+    matrix_functions,
     measured,
     missing,
     padding,
@@ -47,8 +48,9 @@ from symc.tensors.public import PROTOCOLS as _PROTOCOLS
 
 _FAMILIES = (  # imported for what they register
     _convert, assembling, creation, decompositions, differences, dtypes, elementwise, equations, fourier, histograms,
-    indexing, joining, linear, manipulation, matrices, measured, missing, padding, polynomials, quantiles, reductions,
-    replacing, selection, sorting, special_matrices, statistics, ufuncs, updates, window_functions,
+    indexing, joining, linear, manipulation, matrices, matrix_functions, measured, missing, padding, polynomials,
+    quantiles, reductions, replacing, selection, sorting, special_matrices, statistics, ufuncs, updates,
+    window_functions,
 )
 for _d in _DTYPES.values():
     globals()[_d.name] = _d

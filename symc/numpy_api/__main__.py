@@ -44,6 +44,7 @@ TITLES = {
     "equations": "Linear algebra: equations, inverses, determinants (`sc.linalg`)",
     "fourier": "Fourier transforms (`sc.fft`)",
     "special_matrices": "Linear algebra: matrices with a pattern, approximations (`sc.linalg`)",
+    "matrix_functions": "Linear algebra: functions of matrices, subspaces (`sc.linalg`)",
     "sorting": "Sorting and searching",
     "measured": "Sizes that are data: what masks choose, sets",
     "statistics": "Averages and covariances",
@@ -78,7 +79,7 @@ def callables() -> dict[str, Callable]:
 
 
 def twin(name: str, function: Callable) -> Callable | None:
-    """What symc has under the name of a callable of NumPy's."""
+    """The function of symc under the name of a callable of NumPy's."""
     return found_for(function) or API.get(name) or API.get(getattr(function, "__name__", ""))
 
 

@@ -61,7 +61,7 @@ class Storage:
 
 
 class Alias:
-    """How a handle reads a storage. ``strides`` in elements, None where they are not known."""
+    """View of a storage through a handle. ``strides`` in elements, None where they are not known."""
 
     __slots__ = ("readonly", "steps", "storage", "strides")
 
@@ -75,7 +75,8 @@ def contiguous(shape: Sequence[Size]) -> tuple[Size, ...]:
 
 
 def alias_of(t: Tensor, strides: Strides = None) -> Alias:
-    """How a handle reads its storage, which is made if it has none. A new array of one axis has known strides."""
+    """The view of its storage through a handle, which is made if it has none. A new array of one axis has known
+    strides."""
     held = t.held
     if isinstance(held, Alias):
         return held
@@ -155,7 +156,7 @@ def write(t: Tensor, new: Value) -> None:
 
 
 def current(t: Tensor) -> Value:
-    """What a handle holds after a write through another. Raises SymbolicValueError where that is not known."""
+    """The value of a handle after a write through another. Raises SymbolicValueError where that is not known."""
     alias = t.held
     if alias.storage.lost is not None:
         raise SymbolicValueError(
@@ -249,8 +250,8 @@ def _steps(base: Value, v: Value, diagonal: bool = False) -> tuple[Value, ...] |
 def _layout(
     shape: tuple[Size, ...], strides: Strides, steps: Sequence[Value], ravel: bool
 ) -> tuple[bool | None, Strides]:
-    """Whether a view shares memory, None where that is not known, and its strides. ``ravel``: it does only where the
-    elements follow each other."""
+    """Tests whether a view shares memory, None where that is not known, and its strides. ``ravel``: it does only where
+    the elements follow each other."""
     for k, step in enumerate(steps):
         new = step.type.shape  # type: ignore[union-attr]
         if step.op.name in _SHAPES and k + 1 < len(steps) and steps[k + 1].op.name in _SHAPES:
@@ -276,7 +277,7 @@ def _layout(
 def _reshaped(
     shape: tuple[Size, ...], strides: Strides, new: tuple[Size, ...], ravel: bool
 ) -> tuple[bool | None, Strides]:
-    """Whether a reshape is a view, and its strides."""
+    """Tests whether a reshape is a view, and its strides."""
     if not ravel and [s for s in shape if s != 1] == [s for s in new if s != 1]:  # axes of size 1 come and go
         if strides is None:
             return True, None
@@ -296,7 +297,7 @@ def _reshaped(
 
 
 def _is_view(ravel: bool, shape: list[int], strides: list[int], new: list[int]) -> bool:
-    """Whether NumPy reshapes an array with these strides without a copy: axes that it merges follow each other."""
+    """True if NumPy reshapes an array with these strides without a copy: axes that it merges follow each other."""
     if 0 in shape:
         return True
     old = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
@@ -352,7 +353,7 @@ def settled(kind: str, scope: Scope, args: tuple, kwargs: dict[str, Any], out: A
 
 
 def _in_order(t: Tensor, args: tuple) -> bool:
-    """Whether a ufunc gives an array in the order of C: from such arrays, one of them of the same shape."""
+    """True if a ufunc gives an array in the order of C: from such arrays, one of them of the same shape."""
     if t.ndim < 2:
         return False
     arrays = [a for a in args if isinstance(a, Tensor | np.ndarray) and a.ndim > 1]
@@ -362,12 +363,12 @@ def _in_order(t: Tensor, args: tuple) -> bool:
 
 
 def _is_number(t: Tensor, index: Any) -> bool:
-    """Whether NumPy gives a number, not an array: ``x[0]``, but not ``x[0, ...]``."""
+    """True if NumPy gives a number, not an array: ``x[0]``, but not ``x[0, ...]``."""
     return not t.value.ndim and not any(i is Ellipsis for i in (index if isinstance(index, tuple) else (index,)))
 
 
 def _moves_axes(subscripts: Any) -> bool:
-    """Whether einsum gives a view: one operand, of which no axis is summed."""
+    """True if einsum gives a view: one operand, of which no axis is summed."""
     have, _, out = str(subscripts).replace(" ", "").partition("->")
     return set(have) == set(out)
 

@@ -1,4 +1,4 @@
-"""What runs when NumPy's own functions meet a tensor: NEP 13 (ufuncs and their methods) and NEP 18 (functions)."""
+"""Dispatch of NumPy's own functions that meet a tensor: NEP 13 (ufuncs and their methods) and NEP 18 (functions)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ GENERAL: dict[str, str] = {"matmul": "matmul", "vecdot": "vecdot", "matvec": "ma
 
 @_kept
 def run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """What ``__array_ufunc__`` does: the function of symc for a ufunc or one of its methods."""
+    """Body of ``__array_ufunc__``: the function of symc for a ufunc or one of its methods."""
     scope, outs = active(), kwargs.get("out", ())
     if scope is None:
         return _run_ufunc(ufunc, method, inputs, kwargs)
@@ -153,7 +153,7 @@ def _fold(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any
 
 @_kept
 def run_function(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """What ``__array_function__`` does: the function of symc for a function of NumPy."""
+    """Body of ``__array_function__``: the function of symc for a function of NumPy."""
     found = found_for(func)
     if found is None:
         module = (getattr(func, "__module__", "") or "numpy").replace("numpy", "np")

@@ -29,7 +29,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
 
 @public(np.can_cast)
 def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
-    """Whether a dtype (or that of a tensor) can be cast to another under a rule of NumPy."""
+    """True if a dtype (or that of a tensor) can be cast to another under a rule of NumPy."""
     return bool(np.can_cast(_dtype(from_), _dtype(to), casting))  # type: ignore[arg-type]
 
 
@@ -51,7 +51,7 @@ def _of_numpy(name: str, doc: str) -> None:
 
 
 _of_numpy("promote_types", "The dtype that two dtypes are promoted to.")
-_of_numpy("issubdtype", "Whether a dtype is of a kind, or another one, in NumPy's hierarchy of types.")
+_of_numpy("issubdtype", "True if a dtype is of a kind, or another one, in NumPy's hierarchy of types.")
 
 
 @public(np.min_scalar_type)
@@ -62,19 +62,19 @@ def min_scalar_type(a: Any) -> np.dtype:
 
 @public()
 def isscalar(element: Any) -> bool:
-    """Whether something is a Python or NumPy number; a tensor is not, whatever its axes."""
+    """True if something is a Python or NumPy number; a tensor is not, whatever its axes."""
     return bool(np.isscalar(element))
 
 
 @public()
 def iterable(y: Any) -> bool:
-    """Whether something can be iterated over: a tensor, if its first axis has a known size."""
+    """True if something can be iterated over: a tensor, if its first axis has a known size."""
     return y.ndim > 0 and isinstance(y.shape[0], int) if isinstance(y, Tensor) else bool(np.iterable(y))
 
 
 @public()
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether a dtype is of a kind of the array API, or one of several."""
+    """True if a dtype is of a kind of the array API, or one of several."""
     return bool(np.isdtype(as_dtype(dtype), kind))
 
 
@@ -91,7 +91,7 @@ def iinfo(type: Any, /) -> np.iinfo:
 
 
 class NamespaceInfo:
-    """What the array API lets programs ask about a namespace."""
+    """Questions that the array API lets programs ask about a namespace."""
 
     def capabilities(self) -> dict[str, Any]:
         """Masks and results whose size depends on data are not available; ranks go up to NumPy's limit."""
@@ -120,5 +120,5 @@ class NamespaceInfo:
 
 @public(name="__array_namespace_info__")
 def array_namespace_info() -> NamespaceInfo:
-    """What the array API lets programs ask about this namespace."""
+    """Questions that the array API lets programs ask about this namespace."""
     return NamespaceInfo()

@@ -260,25 +260,25 @@ def real_if_close(a: Any, tol: float = 100) -> Tensor:
 
 @public(np.iscomplexobj)
 def iscomplexobj(x: Any) -> bool:
-    """Whether the dtype is complex."""
+    """True if the dtype is complex."""
     return as_tensor(x).dtype.kind == "c"
 
 
 @public(np.isrealobj)
 def isrealobj(x: Any) -> bool:
-    """Whether the dtype is not complex."""
+    """True if the dtype is not complex."""
     return as_tensor(x).dtype.kind != "c"
 
 
 @public(np.iscomplex)
 def iscomplex(x: Any) -> Tensor:
-    """Where the imaginary part is not zero."""
+    """True where the imaginary part is not zero."""
     return API["not_equal"](API["imag"](x), 0)
 
 
 @public(np.isreal)
 def isreal(x: Any) -> Tensor:
-    """Where the imaginary part is zero."""
+    """True where the imaginary part is zero."""
     return API["equal"](API["imag"](x), 0)
 
 
@@ -328,13 +328,13 @@ def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: b
 
 @public(np.allclose)
 def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
-    """Whether all elements are close, as a symbolic bool."""
+    """True if all elements are close, as a symbolic bool."""
     return API["all"](isclose(a, b, rtol, atol, equal_nan))
 
 
 @public(np.array_equal)
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
-    """Whether shapes and elements are equal, as a symbolic bool."""
+    """True if shapes and elements are equal, as a symbolic bool."""
     a, b = as_tensor(a1), as_tensor(a2)
     if a.ndim != b.ndim or any(
         isinstance(i, int) and isinstance(j, int) and i != j for i, j in zip(a.shape, b.shape, strict=True)

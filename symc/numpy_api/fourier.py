@@ -73,7 +73,7 @@ def _axis(axis: Any, t: Tensor, name: str) -> int:
 
 
 def _points(n: Any, name: str) -> Size:
-    """How many points are asked for."""
+    """The number of points asked for."""
     try:
         found = as_size(n, f"{name}: n")
     except ShapeError as e:

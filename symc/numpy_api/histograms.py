@@ -60,7 +60,7 @@ def _edges(t: Tensor, bins: Any, limits: Any, name: str, whole: bool = False) ->
     dtype = inexact_dtype(common_dtype([as_tensor(low), as_tensor(high), t]))
     edges = API["linspace"](low, high, user_size(count + 1), dtype=dtype)
     finite = API["isfinite"](API["add"](API["getitem"](edges, 0), API["getitem"](edges, -1)))
-    return edges, must_hold(finite, f"{name}: finite edges")
+    return edges, must_hold(finite, f"{name}: edges are finite")
 
 
 def _places(t: Tensor, edges: Tensor) -> Tensor:

@@ -293,7 +293,7 @@ def _low(first: Size | None, n: Size) -> Size:
 
 
 def _counts_up(a: Size) -> bool:
-    """Whether a bound counts from the front."""
+    """True if a bound counts from the front."""
     if isinstance(a, int):
         return a >= 0
     return any(c > 0 for monomial, c in a.terms if monomial)

@@ -325,7 +325,7 @@ def _rolled(v: Value, axis: int, shift: Any) -> Value:
 
 
 def _count_of(item: Any, name: str = "repeat") -> Size | None:
-    """How often something repeats, if it is a size. Raises ShapeError for a negative one."""
+    """The number of repetitions, if it is a size. Raises ShapeError for a negative one."""
     k = size_of(item)
     if isinstance(k, int) and k < 0:
         raise ShapeError(f"{name}: nothing repeats {k} times")

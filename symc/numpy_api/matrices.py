@@ -1,4 +1,4 @@
-"""What the functions of ``sc.linalg`` share: operands as matrices of floats, their sizes, and leading axes.
+"""Helpers that the functions of ``sc.linalg`` share: operands as matrices of floats, their sizes, and leading axes.
 
 Matrices lie in the last two axes; other axes are batch axes, which broadcast. Integers become floats, as in NumPy.
 """
@@ -75,7 +75,7 @@ def alike(tensors: Sequence[Tensor], name: str) -> list[Tensor]:
 
 
 def leading(tensors: Sequence[Tensor], cores: Sequence[int], name: str) -> tuple[Size, ...]:
-    """What the axes before the last ``cores[k]`` of each operand broadcast to."""
+    """Shape that the axes before the last ``cores[k]`` of each operand broadcast to."""
     batches = [Tensor(splat(0, TensorType("f64", t.value.shape[: t.ndim - c])))
                for t, c in zip(tensors, cores, strict=True)]
     try:

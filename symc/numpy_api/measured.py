@@ -5,6 +5,8 @@ A size is computed before what has it (``symc.driver.measured``); with it, every
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,25 +111,17 @@ class UniqueInverseResult(NamedTuple):
 
 
 class _Distinct:
-    """The distinct elements of a value, in order. ``equal_nan``: whether nans are one."""
+    """The distinct elements, or slices, among sorted ones. ``order``: where each was, if anybody asks; ``differs``:
+    which are not equal to those before them; ``shape``: that of the numbers that say which one each is."""
 
-    def __init__(self, ar: Any, equal_nan: bool, places_too: bool):
-        self.x = as_tensor(ar)
-        flat = API["ravel"](self.x)
-        self.order = API["argsort"](flat, stable=True) if places_too else None
-        self._sorted = API["sort"](flat) if self.order is None else API["take"](flat, self.order)
-        self.n = flat.shape[0]
-        before = API["getitem"](API["concatenate"]([API["zeros"](1, flat.dtype), self._sorted]), slice(None, -1))
-        new = API["not_equal"](self._sorted, before)
-        if equal_nan and flat.dtype.kind in "fc":
-            nan = API["isnan"]
-            new = API["logical_and"](new, API["logical_not"](API["logical_and"](nan(self._sorted), nan(before))))
-        self._new = API["logical_or"](new, API["equal"](API["arange"](self.n), 0))
+    def __init__(self, ordered: Tensor, order: Tensor | None, differs: Tensor, shape: Any):
+        self._sorted, self.order, self._shape, self.n = ordered, order, shape, ordered.shape[0]
+        self._new = API["logical_or"](differs, API["equal"](API["arange"](self.n), 0))
         self._places = places(self._new)
 
     @property
     def values(self) -> Tensor:
-        return API["take"](self._sorted, self._places)
+        return API["take"](self._sorted, self._places, 0)
 
     @property
     def indices(self) -> Tensor:
@@ -139,7 +133,7 @@ class _Distinct:
         """The number of each element among them."""
         group = API["cumsum"](API["astype"](self._new, "int64")) - 1
         flat = API["zeros"](self.n, "int64").at[self.order].set(group)
-        return API["reshape"](flat, self.x.shape)
+        return API["reshape"](flat, self._shape)
 
     @property
     def counts(self) -> Tensor:
@@ -148,47 +142,91 @@ class _Distinct:
         return API["subtract"](API["getitem"](ends, slice(None, self._places.shape[0])), self._places)
 
 
+def _before(ordered: Tensor) -> Tensor:
+    """Each element's (or slice's) neighbour, and zeros for the first, which has none."""
+    first = API["zeros"]((1, *ordered.shape[1:]), ordered.dtype)
+    return API["getitem"](API["concatenate"]([first, ordered]), slice(None, -1))
+
+
+def _elements(ar: Any, equal_nan: bool, places_too: bool) -> _Distinct:
+    """The distinct elements of a value. ``equal_nan``: whether nans are one."""
+    x = as_tensor(ar)
+    flat = API["ravel"](x)
+    order = API["argsort"](flat, stable=True) if places_too else None
+    ordered = API["sort"](flat) if order is None else API["take"](flat, order)
+    before, nan = _before(ordered), API["isnan"]
+    differs = API["not_equal"](ordered, before)
+    if equal_nan and flat.dtype.kind in "fc":
+        differs = API["logical_and"](differs, API["logical_not"](API["logical_and"](nan(ordered), nan(before))))
+    return _Distinct(ordered, order, differs, x.shape)
+
+
+def _slices(t: Tensor, axis: int) -> _Distinct:
+    """The distinct slices along an axis, in the order of their first elements, then their second, and so on."""
+    front = API["moveaxis"](t, axis, 0)
+    table = API["reshape"](front, (t.shape[axis], _known_product(front.shape[1:], t)))
+    order = API["arange"](t.shape[axis])
+    for k in reversed(range(int(table.shape[1]))):
+        column = API["take"](API["getitem"](table, (slice(None), k)), order)
+        order = API["take"](order, API["argsort"](column, stable=True))
+    ordered = API["take"](table, order, 0)
+    differs = API["any"](API["not_equal"](ordered, _before(ordered)), 1)
+    return _Distinct(API["take"](front, order, 0), order, differs, (t.shape[axis],))
+
+
+def _known_product(sizes: Sequence[Any], t: Tensor) -> int:
+    """How many elements slices have. Raises ShapeError where a call decides."""
+    if not all(isinstance(n, int) for n in sizes):
+        raise ShapeError("unique: how many elements a slice has must be a number", values=rows([t]),
+                         help='declare the other axes so: shape=("n", 3)')
+    return math.prod(sizes)
+
+
 @public(np.unique)
 def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
            axis: int | None = None, *, equal_nan: bool = True, sorted: bool = True) -> Any:
-    """The distinct elements in order; with them where each is first, which one each element is, how often each is."""
+    """The distinct elements in order; with them where each is first, which one each element is, how often each is.
+
+    With ``axis`` the distinct slices along it, of which two with a nan are never equal.
+    """
     t = as_tensor(ar)
-    if axis is not None and t.ndim != 1:
-        raise ShapeError("unique: distinct slices along an axis are not built; elements are", values=rows([t]),
-                         help="sc.unique(x) compares elements")
     if axis is not None:
-        normal_axis(axis, t.ndim, "unique", t)
-    found = _Distinct(t, equal_nan, return_index or return_inverse)
+        axis = normal_axis(axis, t.ndim, "unique", t)
+    if axis is None or t.ndim == 1:
+        found = _elements(t, equal_nan, return_index or return_inverse)
+    else:
+        found = _slices(t, axis)
     asked = (("indices", return_index), ("inverse", return_inverse), ("counts", return_counts))
     more = [getattr(found, name) for name, wanted in asked if wanted]
-    return (found.values, *more) if more else found.values
+    values = found.values if axis is None else API["moveaxis"](found.values, 0, axis)
+    return (values, *more) if more else values
 
 
 @public(np.unique_all)
 def unique_all(x: Any) -> UniqueAllResult:
     """The distinct elements (every nan is one), where each is first, which one each element is, and how often."""
-    d = _Distinct(x, False, True)
+    d = _elements(x, False, True)
     return UniqueAllResult(d.values, d.indices, d.inverse, d.counts)
 
 
 @public(np.unique_counts)
 def unique_counts(x: Any) -> UniqueCountsResult:
     """The distinct elements (every nan is one), and how often each is there."""
-    d = _Distinct(x, False, False)
+    d = _elements(x, False, False)
     return UniqueCountsResult(d.values, d.counts)
 
 
 @public(np.unique_inverse)
 def unique_inverse(x: Any) -> UniqueInverseResult:
     """The distinct elements (every nan is one), and which of them each element is."""
-    d = _Distinct(x, False, True)
+    d = _elements(x, False, True)
     return UniqueInverseResult(d.values, d.inverse)
 
 
 @public(np.unique_values)
 def unique_values(x: Any) -> Tensor:
     """The distinct elements; every nan is one."""
-    return _Distinct(x, False, False).values
+    return _elements(x, False, False).values
 
 
 @public(np.union1d)
@@ -201,7 +239,7 @@ def union1d(ar1: Any, ar2: Any) -> Tensor:
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """The distinct elements that both values have, and with ``return_indices`` where each is first in both."""
     a, b = same_dtype([API["ravel"](ar1), API["ravel"](ar2)], "intersect1d")
-    first, second = _Distinct(a, True, True), _Distinct(b, True, True)
+    first, second = _elements(a, True, True), _elements(b, True, True)
     common = API["isin"](first.values, second.values)
     if not return_indices:
         return _chosen(first.values, common)

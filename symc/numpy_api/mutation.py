@@ -1,4 +1,4 @@
-"""What NumPy writes into arrays: ``x[i] = v``, ``x += v``, ``out=``, ``x.sort()``, ``np.copyto`` and the like.
+"""Functions that write into arrays: ``x[i] = v``, ``x += v``, ``out=``, ``x.sort()``, ``np.copyto`` and the like.
 
 In a traced function these are written to the arrays that it made (``symc.numpy_api.aliasing``): each is the functional
 update (``x.at[i].set(v)``), and every handle of the array has it. Elsewhere values never change.

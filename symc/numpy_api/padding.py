@@ -107,7 +107,7 @@ def _widths(given: Any, t: Tensor) -> list[tuple[Any, Any]]:
 
 
 def _far(n: Size, widths: tuple[Size, Size], mode: str) -> bool:
-    """Whether an axis whose size is known is repeated more than once."""
+    """True if an axis whose size is known is repeated more than once."""
     return mode != "edge" and isinstance(n, int) and any(
         isinstance(w, int) and w > n - (mode == "reflect") for w in widths)
 

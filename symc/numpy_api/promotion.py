@@ -26,7 +26,7 @@ _EXAMPLE: dict[type, Any] = {int: 0, float: 0.0, complex: 0j}
 
 
 def kind_of(t: Tensor) -> Kind:
-    """What promotion sees of an operand."""
+    """Kind of an operand for promotion."""
     return _PYTHON[t.dtype.kind] if t.weak else t.dtype
 
 

@@ -152,11 +152,11 @@ def _valid(p: Any) -> Any:
     if not isinstance(p, Tensor):
         return 0
     inside = API["logical_and"](API["greater_equal"](p, 0), API["less_equal"](p, 1))
-    return must_hold(inside, "points q, which lie between 0 and 1")
+    return must_hold(inside, "the points q of quantiles lie between 0 and 1")
 
 
 def _beside(x: Any, p: Any) -> Any:
-    """What there is one of a line, in line with several points that are data."""
+    """A number of each line, in line with several points that are data."""
     return API["expand_dims"](x, -1) if isinstance(x, Tensor) and x.ndim and isinstance(p, Tensor) and p.ndim else x
 
 
@@ -207,7 +207,7 @@ def _weighted(name: str, a: Any, weights: Any, flat: Tensor, n: Any, axis: Any, 
     total = API["expand_dims"](API["getitem"](share, (Ellipsis, -1)), -1)
     good = API["logical_and"](API["all"](API["greater_equal"](w, 0), -1, keepdims=True), API["isfinite"](total / total))
     none = API["all"](missing, -1, keepdims=True) if skip else False
-    checked = must_hold(API["logical_or"](good, none), "weights, which are not negative and have a sum other than 0")
+    checked = must_hold(API["logical_or"](good, none), "weights are not negative and have a sum other than 0")
     share = API["divide"](share, total)
 
     def one(p: Any) -> Tensor:

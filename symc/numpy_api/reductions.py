@@ -162,7 +162,7 @@ argmin = _place("argmin", np.argmin)
 
 @public(np.count_nonzero)
 def count_nonzero(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    """How many elements are not zero."""
+    """The number of elements that are not zero."""
     return sum(Tensor(truth(as_tensor(a).value)), axis, keepdims=keepdims)
 
 
@@ -218,7 +218,7 @@ def _deviations(t: Tensor, axis: Axis, dtype: Any, mean: Any, where: Any, name: 
 
 
 def degrees(n: Any, ddof: Any) -> Any:
-    """What the sum of squares is divided by; 0 rather than negative, as NumPy does."""
+    """Degrees of freedom, by which the sum of squares is divided; 0 rather than negative, as NumPy does."""
     left = n - ddof
     if isinstance(left, int | float):
         return max_number(left, 0)

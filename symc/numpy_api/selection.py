@@ -44,10 +44,10 @@ def in_range(index: Any, n: Any, name: str, mode: Any = "raise", help: str | Non
     return Tensor(lookup("check_index")(t.value, size=size))
 
 
-def must_hold(condition: Tensor, of: str) -> Tensor:
-    """0 where a condition holds; elsewhere an error in the call, about an array ``of`` something."""
+def must_hold(condition: Tensor, law: str) -> Tensor:
+    """0 where a condition holds; elsewhere InputError in the call, which names the law and the place."""
     number = API["subtract"](API["astype"](condition, np.int64), 1)
-    return Tensor(lookup("check_index")(number.value, size=1, of=of))
+    return Tensor(lookup("check_index")(number.value, size=1, law=law))
 
 
 @public(np.choose)
@@ -148,7 +148,7 @@ def _along(a: Any, axis: int | None, name: str) -> tuple[Tensor, int]:
 @public(np.isin)
 def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
          kind: str | None = None) -> Tensor:
-    """Whether each element is among others: all are compared where these are few, else they are sorted and searched.
+    """True where an element is among others: all are compared where these are few, else they are sorted and searched.
 
     ``kind`` is NumPy's name for how it searches, which changes no result.
     """
@@ -176,7 +176,7 @@ def _infinity(name: str, sign: float) -> None:
             raise DTypeError(f"{name} is not defined for complex numbers", values=rows([t]))
         return API["equal"](t, sign * np.inf)
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"Where x is {'+' if sign > 0 else '-'}inf."
+    call.__doc__ = f"True where x is {'+' if sign > 0 else '-'}inf."
     public(getattr(np, name))(call)
 
 
@@ -186,7 +186,7 @@ _infinity("isneginf", -1)
 
 @public(np.array_equiv)
 def array_equiv(a1: Any, a2: Any) -> Tensor:
-    """Whether all elements are equal after broadcasting, as a symbolic bool."""
+    """True if all elements are equal after broadcasting, as a symbolic bool."""
     a, b = as_tensor(a1), as_tensor(a2)
     try:
         broadcast_shape([a, b], "array_equiv")

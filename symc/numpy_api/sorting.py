@@ -118,7 +118,8 @@ def topk(x: Any, k: Any, axis: int = -1) -> tuple[Tensor, Tensor]:
 
 @public(np.searchsorted)
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tensor:
-    """Where the elements of v go into the sorted a so that it stays sorted: ``side`` says before or after equals."""
+    """Indices at which the elements of v go into the sorted a so that it stays sorted: ``side`` says before or after
+    equals."""
     if side not in ("left", "right"):
         raise ShapeError(f"searchsorted: side is 'left' or 'right', not {side!r}")
     x, y = same_dtype([a, v], "searchsorted")
@@ -162,8 +163,8 @@ def _count_of_integers(x: Tensor) -> Tensor:
 
 @public(np.bincount)
 def bincount(x: Any, weights: Any = None, minlength: Any = 0, *, length: Any = None) -> Tensor:
-    """How often each integer occurs, or the sum of its weights. ``length``: how many integers there are, one more than
-    the greatest if it is not given (which a call then finds first)."""
+    """Number of times each integer occurs, or the sum of its weights. ``length``: how many integers there are, one more
+    than the greatest if it is not given (which a call then finds first)."""
     t = as_tensor(x)
     t = API["astype"](t, "int64") if t.dtype.kind == "b" else t
     if length is None:

@@ -63,7 +63,7 @@ def _of_columns(weights: Any, columns: Any, name: str, whole: bool) -> Tensor:
     if data is not None and (data < 0).any():
         raise InputError(f"cov: {name} holds a negative number", values=rows([w]))
     out = API["astype"](w, np.float64)
-    return out if data is not None else out + must_hold(API["greater_equal"](w, 0), f"{name}, which are not negative")
+    return out if data is not None else out + must_hold(API["greater_equal"](w, 0), f"cov: {name} are not negative")
 
 
 @public(np.cov)
@@ -97,7 +97,7 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: in
 
 
 def _degrees(w: Tensor, aweights: Tensor | None, ddof: int) -> Any:
-    """What weighted sums of squares are divided by."""
+    """Degrees of freedom, by which weighted sums of squares are divided."""
     total = API["sum"](w)
     share: Any = 1 if aweights is None or not ddof else API["divide"](API["sum"](API["multiply"](w, aweights)), total)
     return degrees(total, API["multiply"](ddof, share))

@@ -65,7 +65,7 @@ def truth(x: Value) -> Value:
 
 
 def choose(c: Value, x: Value, y: Value) -> Value:
-    """Where c then x else y."""
+    """x where c holds, else y."""
     return lookup("where")(c, x, y)
 
 

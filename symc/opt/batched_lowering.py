@@ -1,4 +1,4 @@
-"""at_once: what a CPU does one after the other, written so that a device can do all of it at once.
+"""Batched lowering: what a CPU does one after the other, written so that a device can do all of it at once.
 
 Convolutions become one product for all samples. Otherwise they are loops over samples (see ``symc.ir.ops.conv``), whose
 windows stay in the cache of a CPU; a device has no use for that, and a launch for every sample takes longer than what
@@ -23,14 +23,14 @@ from symc.opt.engine.regions import in_bodies
 from symc.opt.loops.edit import Edit
 
 
-def at_once(provenance: Provenance, f: Function) -> Function:
+def lower_batched(provenance: Provenance, f: Function) -> Function:
     """``f`` with such products and sums, in the bodies of its loops and branches too."""
-    return in_bodies(partial(_rewritten, provenance, "at_once"), f)
+    return in_bodies(partial(_rewritten, provenance, "lower_batched"), f)
 
 
-def find_places(provenance: Provenance, f: Function) -> Function:
+def lower_argmax(provenance: Provenance, f: Function) -> Function:
     """``f`` with places of extremes found where their values are: two folds that vectorize, where one does not."""
-    return in_bodies(partial(_rewritten, provenance, "find_places"), f)
+    return in_bodies(partial(_rewritten, provenance, "lower_argmax"), f)
 
 
 def _rewritten(provenance: Provenance, name: str, f: Function) -> Function:

@@ -258,7 +258,7 @@ def over_power_of_two(v: Value) -> Value | None:
     examples=lambda: [example(lambda c: make(_op("not"), (make(_op("not"), (c,)),)), leaves(1, {0: "bool"}, (3,)))],
 )
 def involution(v: Value) -> Value | None:
-    """What undoes itself, twice, is nothing."""
+    """An op that undoes itself, twice, is nothing."""
     if "involution" in v.op.traits and v.operands[0].op is v.op:
         return v.operands[0].operands[0]
     return None

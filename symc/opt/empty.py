@@ -1,4 +1,4 @@
-"""What leaves a sum that may have no elements: such a sum is 0, whatever each of its terms would have been.
+"""Factors that leave a sum that may have no elements: such a sum is 0, whatever each of its terms would have been.
 
 A factor that comes out of the sum meets that 0, and 0 times an infinity or a nan is nan. So does 0 divided by 0.
 """
@@ -34,7 +34,7 @@ def where_any(x: Value, count: Size, otherwise: int) -> Value:
 
 
 def unguarded(x: Value, count: Size) -> Value:
-    """What ``where_any`` was given, for one who does not look at it if ``count`` is 0."""
+    """The operand of ``where_any``, for one who does not look at it if ``count`` is 0."""
     some = x.operands[0] if x.op is where else x
     if some.op is not ne or some.operands[0] is not size(value=count) or splat_of(some.operands[1]) != 0:
         return x

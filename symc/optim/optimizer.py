@@ -31,7 +31,7 @@ MODES = ("lazy", "exact", "dense")
 
 
 class Updates(dict[SharedVariable, Tensor]):
-    """What states become: for ``sc.compile(u.loss, updates=u)``.
+    """Updates of states: for ``sc.compile(u.loss, updates=u)``.
 
     ``loss`` is the loss that was given, with tables as they are where ``sparse="exact"`` keeps them behind.
     """
@@ -76,7 +76,7 @@ class Optimizer:
 
     @located
     def updates(self, loss: Any, params: Any, *, disconnected: str = "raise") -> Updates:
-        """What a step down the gradient of ``loss`` makes of ``params``, a collection or a nest of states.
+        """Updates of ``params`` by a step down the gradient of ``loss``, a collection or a nest of states.
 
         For a collection with what its layers want their states to become, ``params.updates``. ``disconnected="skip"``
         leaves out parameters that the loss does not depend on.
@@ -122,7 +122,7 @@ class Optimizer:
 
     @located
     def apply(self, grads: Any, params: Any) -> Updates:
-        """What a step along given gradients makes of ``params``, with what the optimizer itself keeps.
+        """Updates of ``params`` by a step along given gradients, with what the optimizer itself keeps.
 
         ``grads``: one an entry of ``params``, symbolic values or ``SparseRows`` (of a table, under ``sparse="exact"``
         of ``opt.read(table, rows)``).
@@ -160,8 +160,8 @@ class Optimizer:
 
     @located
     def flush(self, params: Any) -> Updates:
-        """What brings all rows of tables up to date under ``sparse="exact"``: before evaluation, or before saving for
-        others. ``sc.compile([], updates=opt.flush(P))()``."""
+        """Updates that bring all rows of tables up to date under ``sparse="exact"``: before evaluation, or before
+        saving for others. ``sc.compile([], updates=opt.flush(P))()``."""
         out = Updates()
         for p in states_of(params):
             if p in self._names and f"{self._names[p]}/last" in self.states:

@@ -24,7 +24,7 @@ Slots = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Now:
-    """When a step is made: its number, from 1 on (float64, a scalar or one a row), and the rate at a step."""
+    """Moment of a step: its number, from 1 on (float64, a scalar or one a row), and the rate at a step."""
 
     t: Tensor
     rate_at: Callable[[Tensor], Tensor]

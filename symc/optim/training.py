@@ -24,8 +24,8 @@ RUN, BEST = "fit/run", "fit/best/"
 
 @dataclass(eq=False)
 class Fit:
-    """What happened. ``losses`` and ``validation``: one number an epoch; ``best``: the best of the latter, and
-    ``epoch``, where it was (from 1 on); ``stopped``: before the last epoch, because nothing got better."""
+    """History of a training run. ``losses`` and ``validation``: one number an epoch; ``best``: the best of the latter,
+    and ``epoch``, where it was (from 1 on); ``stopped``: before the last epoch, because nothing got better."""
 
     losses: list[float] = field(default_factory=list)
     validation: list[float] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What goes before and after a rule: clipping, weight decay, averages; and ``chain``, which puts them together."""
+"""Transforms before and after a rule: clipping, weight decay, averages; and ``chain``, which puts them together."""
 
 from __future__ import annotations
 

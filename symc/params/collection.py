@@ -27,7 +27,7 @@ WEIGHT, LOOKUP, STATE = "weight", "lookup", "state"
 
 
 class _Store:
-    """What a collection and its parts have in common."""
+    """Store that a collection and its parts have in common."""
 
     def __init__(self, seed: int, dtype: Any):
         self.seed, self.dtype = seed, as_dtype(dtype)
@@ -101,7 +101,7 @@ class Params(Mapping[str, SharedVariable]):
 
     @property
     def updates(self) -> dict[SharedVariable, Tensor]:
-        """What layers that were built for training want their states to become: running statistics, the key of
+        """Updates that layers built for training want of their states: running statistics, the key of
         dropout. ``opt.updates(loss, P)`` contains it; else give it to ``sc.compile(..., updates=)``."""
         return self._store.updates
 

@@ -1,4 +1,5 @@
-"""What every distribution needs: a key, a shape, a dtype, parameters in that shape and dtype, and bits. No formulas.
+"""Arguments that every distribution needs: a key, a shape, a dtype, parameters in that shape and dtype, and bits. No
+formulas.
 
 Errors about arguments are made here, so that all distributions complain alike.
 """

@@ -90,7 +90,7 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Tensor:
 
 @distribution
 def multinomial(key: Any, n: Any, pvals: Any, shape: Any = None, dtype: Any = None) -> Tensor:
-    """How often each of the categories of the last axis of ``pvals`` occurs in ``n`` trials.
+    """Number of times each of the categories of the last axis of ``pvals`` occurs in ``n`` trials.
 
     ``shape`` is that of the draws: the result has one axis more, whose length must be a number.
     """

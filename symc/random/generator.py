@@ -54,7 +54,7 @@ class Generator:
         return Tensor(reshape(slice_(keys, start=(row, 0), size=(1, 2), step=(1, 1)), shape=(2,)))
 
     def updates(self) -> dict[SharedVariable, Tensor]:
-        """What ``compile(updates=...)`` needs so that every call draws anew: ``{**rng.updates(), w: ...}``."""
+        """Updates for ``compile(updates=...)`` so that every call draws anew: ``{**rng.updates(), w: ...}``."""
         return {self.state: Tensor(derived(self.state.value, 0, "advance"))}
 
     def reset(self, seed: Any = None) -> None:

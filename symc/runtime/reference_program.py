@@ -36,7 +36,7 @@ class ReferenceProgram:
 
     @property
     def source(self) -> str:
-        """What is run: the function, op by op."""
+        """The code that is run: the function, op by op."""
         return "// every op by its NumPy reference\n" + print_function(self.function)
 
     def run(
@@ -68,7 +68,7 @@ class ReferenceProgram:
         return results
 
     def timer(self, sizes: Mapping[str, int]) -> Timer:
-        """What times every op."""
+        """Timer of every op."""
         events: list[Event] = []
 
         def times(*calls: Sequence[np.ndarray], log: bool = False) -> list[StepTime]:

@@ -1,4 +1,4 @@
-"""How many threads a call may use, where it does not say so."""
+"""Number of threads that a call may use, where it does not say so."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VARIABLE = "SYMC_NUM_THREADS"
 
 
 def threads_of(threads: int | None) -> int:
-    """What was asked for; else what the variable says; else one for each processor that this process may use."""
+    """The number asked for; else what the variable says; else one for each processor that this process may use."""
     if threads is None:
         text = os.environ.get(VARIABLE, "").strip()
         if text and not (text.isdigit() and int(text)):
@@ -23,14 +23,14 @@ def threads_of(threads: int | None) -> int:
 
 
 def processors() -> int:
-    """How many processors this process may use: those it is bound to, or fewer if its group has less time."""
+    """The number of processors that this process may use: those it is bound to, or fewer if its group has less time."""
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(bound, _quota() or bound))
 
 
 @functools.cache
 def _quota() -> int | None:
-    """How many processors' time Linux gives the group of this process, as in containers."""
+    """The number of processors whose time Linux gives the group of this process, as in containers."""
     try:
         with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as f:
             quota, period = f.read().split()

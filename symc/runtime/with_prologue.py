@@ -29,7 +29,7 @@ class WithPrologue:
         return [*self.prologue.kernels, *self.main.kernels]
 
     def made(self, arrays: Sequence[Any], sizes: Sizes | None) -> list[Any]:
-        """What the prologue makes of the arrays of a call."""
+        """Arrays that the prologue makes of those of a call."""
         return self.prologue.run([arrays[k] for k in self.reads], sizes)
 
     def run(self, arrays: Sequence[Any], sizes: Sizes | None = None, out: Any = None,
@@ -42,7 +42,7 @@ class WithPrologue:
         self.main.refuse(sizes)
 
     def timer(self, sizes: Sizes) -> Timer:
-        """What times a call that finds what the prologue made."""
+        """Timer of a call that finds what the prologue made."""
         from symc.runtime.cpu.timing import Timer
 
         frame = self.main.timer(sizes)

@@ -56,7 +56,7 @@ def host(x: Any) -> np.ndarray:
 
 
 def is_scipy(item: Any) -> bool:
-    """Whether something is a sparse matrix or array of SciPy's."""
+    """True if something is a sparse matrix or array of SciPy's."""
     return type(item).__module__.startswith("scipy.sparse") and hasattr(item, "tocoo")
 
 
@@ -66,7 +66,7 @@ def sparse_or_dense(item: Any) -> Any:
 
 
 class SparseValue:
-    """What the formats have in common."""
+    """Sparse matrix: what the formats have in common."""
 
     format: ClassVar[str]
     data: Any
@@ -124,7 +124,7 @@ class SparseValue:
     _index_names: ClassVar[tuple[str, ...]]
 
     def same_pattern(self, other: Any) -> bool:
-        """Whether two values are known to have one pattern."""
+        """True if two values are known to have one pattern."""
         return type(self) is type(other) and all(
             getattr(self, k).value is getattr(other, k).value for k in (*self._index_names, "extent"))
 
@@ -149,7 +149,7 @@ class SparseValue:
 
     @property
     def nnz(self) -> Any:
-        """How many entries are stored: a size."""
+        """The number of entries stored: a size."""
         return self.data.shape[0]
 
     def __repr__(self) -> str:

@@ -116,7 +116,7 @@ def _between(given: Any, attrs: dict[str, Any], t: Tensor) -> None:
 
 
 def _check_meaning(attrs: dict[str, Any], promises: dict[str, Any], t: Tensor) -> None:
-    """Whether the promises have a meaning for the type of ``t``, and do not contradict what is known of it."""
+    """Checks that the promises have a meaning for the type of ``t``, and do not contradict what is known of it."""
     kind, shape = t.dtype.kind, t.value.shape
     row = [t.describe("x")]
     ranged = attrs["low"] is not None or attrs["high"] is not None or attrs["integer"]

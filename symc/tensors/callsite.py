@@ -1,4 +1,4 @@
-"""Where the user's code is: the first frame outside the package, found when a public function is called.
+"""Call sites in the user's code: the first frame outside the package, found when a public function is called.
 
 And which run of a traced function is in force: the arrays made there are written to there (``numpy_api/aliasing.py``).
 """
@@ -19,24 +19,49 @@ if TYPE_CHECKING:
     from symc.tensors.tracing import Trace
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_SPARSE = f"{os.sep}scipy{os.sep}sparse{os.sep}"
 _inside: dict[str, bool] = {}
 
 
 def is_inside(filename: str) -> bool:
-    """Frames of symc itself, and of what Python puts between (contextlib, functools, dataclasses)."""
+    """Frames of symc itself, and of what stands between: contextlib, functools, dataclasses, SciPy's sparse matrices.
+    """
     found = _inside.get(filename)
     if found is None:
         standard = os.path.basename(filename) in ("contextlib.py", "functools.py", "dataclasses.py")
-        found = _inside[filename] = standard or os.path.abspath(filename).startswith(_PACKAGE)
+        found = _inside[filename] = standard or _SPARSE in filename or os.path.abspath(filename).startswith(_PACKAGE)
     return found
 
 
 def caller() -> Loc:
     """The user's line that is being executed."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and is_inside(frame.f_code.co_filename):
+    while is_inside(frame.f_code.co_filename):
+        if frame.f_back is None:  # a thread of symc
+            return _asked.get() or Loc(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back
     return Loc(frame.f_code.co_filename, frame.f_lineno)
+
+
+def of_scipy_sparse() -> bool:
+    """True if a sparse matrix of SciPy's called what is running: for the array of an operand."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE):
+        frame = frame.f_back
+    return _SPARSE in frame.f_code.co_filename
+
+
+_asked: ContextVar[Loc | None] = ContextVar("symc_asked", default=None)
+
+
+@contextmanager
+def asked_at(loc: Loc) -> Iterator[None]:
+    """Around what a thread of symc does because of the user's line ``loc``."""
+    token = _asked.set(loc)
+    try:
+        yield
+    finally:
+        _asked.reset(token)
 
 
 class Scope:

@@ -26,7 +26,7 @@ SHOWN, STEPS, ELEMENTS = 20, 50, 1000
 
 
 class Answer:
-    """What was read of numbers, which compares by all its bits."""
+    """Answer read from numbers, which compares by all its bits."""
 
     def __init__(self, item: Any):
         self.item, self._key = item, (type(item), item.shape, item.tobytes()) if isinstance(item, np.ndarray) else item
@@ -91,7 +91,7 @@ def is_closed(v: Value, steps: int | None = None, elements: int | None = None, s
             return False
         if steps is not None and (u.regions or len(seen) > steps or not _is_small(u, elements or 0)):
             return False
-        if not all(_alone(x, inside=True, sizes=sizes) for r in u.regions for x in every_value(r)):
+        if not _inside_alone(u, sizes):
             return False
         waiting += [o for o in u.operands if o not in seen]
         seen.update(u.operands)
@@ -100,6 +100,15 @@ def is_closed(v: Value, steps: int | None = None, elements: int | None = None, s
 
 def _is_small(v: Value, elements: int) -> bool:
     return isinstance(v.type, TensorType) and v.type.size <= elements  # type: ignore[operator]
+
+
+def stands_alone(v: Value) -> bool:
+    """True if a value depends on its operands alone."""
+    return _alone(v) and _inside_alone(v)
+
+
+def _inside_alone(v: Value, sizes: bool = False) -> bool:
+    return all(_alone(x, inside=True, sizes=sizes) for r in v.regions for x in every_value(r))
 
 
 def _alone(v: Value, inside: bool = False, sizes: bool = False) -> bool:

@@ -13,8 +13,9 @@ from symc.ir.ops.cast import cast
 from symc.ir.ops.leaf import array as constant
 from symc.ir.types import DTYPE_NAMES, DTYPES, as_dtype
 from symc.ir.value import Value
+from symc.tensors.callsite import caller
 from symc.tensors.deferred import Recorded
-from symc.tensors.public import API, public
+from symc.tensors.public import API, PROTOCOLS, public
 from symc.tensors.sizes import SymbolicSize, user_size
 from symc.tensors.tensor import Tensor
 
@@ -87,7 +88,8 @@ def as_operand(item: Any) -> Tensor:
     if item is None or isinstance(item, str | bytes | dict | set):
         raise DTypeError(f"{item!r} is not a number or an array")
     if isinstance(item, Recorded):
-        raise InputError("a recorded value is used in a graph", help="take its array: .data, which is a constant there")
+        message, help = item.not_an_operand
+        raise InputError(message, help=help)
     return Tensor(constant(_as_array(item)))
 
 
@@ -132,6 +134,17 @@ def _as_array(item: Any) -> np.ndarray:
             "use bool, integers, floats or complex numbers",
         )
     return a
+
+
+def check_not_scipy(item: Any, operand: Tensor, called: bool = False) -> None:
+    """Raise InputError for a sparse matrix of SciPy's beside a symbolic value, of which it would ask the array."""
+    if called or type(item).__module__.startswith("scipy.sparse") and hasattr(item, "tocoo"):
+        what = "a sparse matrix of SciPy's" if called else f"{type(item).__name__}{list(item.shape)}"
+        raise InputError(f"{what} meets a symbolic value", values=[operand.describe()], where=[caller()],
+                         help="make it one of symc: sc.sparse.asarray(A) @ x; or a dense one: x + A.toarray()")
+
+
+PROTOCOLS["not_scipy"] = check_not_scipy
 
 
 def _symbolic(item: Any) -> bool:

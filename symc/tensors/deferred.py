@@ -37,7 +37,8 @@ def _direct(fn: Callable) -> Callable[..., Any]:
 
 
 class Recorded:
-    """What records calls of public functions instead of having them run: see ``symc.tensors.public.located``."""
+    """Base of what records calls of public functions instead of having them run: see
+    ``symc.tensors.public.located``."""
 
     __slots__ = ()
 
@@ -45,21 +46,27 @@ class Recorded:
         """The recorded call."""
         raise NotImplementedError
 
+    @property
+    def not_an_operand(self) -> tuple[str, str]:
+        """What is said, with help, where this meets an operation on values."""
+        return "a recorded value is used in a graph", "take its array: .data, which is a constant there"
+
 
 class Deferred(Recorded):
     """``fn(*args, **kwargs)``, to be evaluated when the types of the variables are known. Compare with ``is``.
 
-    A variable is a Deferred without ``fn``; it has a ``name`` and what is known of its ``dtype`` and rank.
+    A variable is a Deferred without ``fn``; it has a ``name``, what is known of its ``dtype`` and rank,
+    and perhaps a ``default`` value.
     """
 
-    __slots__ = ("__weakref__", "args", "fn", "known_dtype", "kwargs", "loc", "name", "serial")
+    __slots__ = ("__weakref__", "args", "default", "fn", "known_dtype", "kwargs", "loc", "name", "serial")
     __array_priority__ = 2000
     becomes: type  #: the class of what it is when it is typed; ``tensor`` says it
 
     def __init__(self, fn: Callable[..., Any] | None, args: tuple = (), kwargs: Mapping[str, Any] | None = None, *,
-                 name: str = "", dtype: Any = None, loc: Loc | None = None):
+                 name: str = "", dtype: Any = None, loc: Loc | None = None, default: Any = None):
         self.fn, self.args, self.kwargs = fn, _as_now(args), _as_now(dict(kwargs or {}))
-        self.name, self.known_dtype = name, dtype
+        self.name, self.known_dtype, self.default = name, dtype, default
         self.loc = loc or caller()
         self.serial = next_serial()
 
@@ -157,7 +164,7 @@ class Deferred(Recorded):
 
 
 def _attributes() -> frozenset[str]:
-    """What a tensor has, and so what may be asked of a value that will be one."""
+    """Attributes of a tensor, which may be asked of a value that will be one."""
     return frozenset(n for n in dir(Deferred.becomes) if not n.startswith("_")) | {
         "set",
         "add",
@@ -173,7 +180,7 @@ def _attributes() -> frozenset[str]:
 
 
 def recorder_in(item: Any) -> Recorded | None:
-    """What an argument is, or holds in lists, tuples, dicts or slices, that records calls."""
+    """The recorder that an argument is, or holds in lists, tuples, dicts or slices."""
     if isinstance(item, Recorded):
         return item
     if isinstance(item, list | tuple):

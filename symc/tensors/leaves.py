@@ -1,4 +1,4 @@
-"""What is known of free leaves beside their type: the name, the user's line, and the state they stand for.
+"""Records of free leaves beside their type: the name, the user's line, and the state they stand for.
 
 The registry is weak in the leaves: it keeps no graph alive. A leaf of a shared variable refers to the variable's
 *cell* (``symc.tensors.state.Cell``, the array and its lock), which does not refer back to the leaf.
@@ -19,12 +19,15 @@ from symc.ir.value import Value
 @dataclass(frozen=True, eq=False)
 class Leaf:
     """``role`` is "arg" (given in a call), "state" (kept between calls, in ``shared``), or "body" (exists only while a
-    loop's body is built). ``name`` may be empty."""
+    loop's body is built). ``name`` may be empty. ``dims``: labels of its axes. ``default``: the array of calls that do
+    not give it, if any."""
 
     name: str
     loc: Loc | None = None
     role: str = "arg"
     shared: Any = None
+    dims: tuple[str | None, ...] | None = None
+    default: Any = None
 
 
 _leaves: weakref.WeakKeyDictionary[Value, Leaf] = weakref.WeakKeyDictionary()
@@ -38,7 +41,7 @@ def register_leaf(value: Value, leaf: Leaf) -> Value:
 
 
 def leaf_of(value: Value) -> Leaf:
-    """What is known of a leaf; an empty record for one made without the front end."""
+    """Record of a leaf; an empty record for one made without the front end."""
     return _leaves.get(value, _UNNAMED)
 
 

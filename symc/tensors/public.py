@@ -1,4 +1,5 @@
-"""What makes a function public: it notes the user's line, defers for deferred arguments, and serves NumPy's names.
+"""Decorator that makes a function public: it notes the user's line, defers for deferred arguments, and serves NumPy's
+names.
 
 One decorator does the three. Every function of the front end that takes or makes tensors wears it, so the tables here
 are the list of what ``sc.*`` offers (``API``) and of which NumPy functions work on tensors (``DISPATCH``).
@@ -47,7 +48,12 @@ def located(fn: F, memory: str = "") -> F:
         loc = caller()
         with location.at((loc,)):
             try:
+                labelled = "label" in PROTOCOLS
+                if labelled:
+                    args, kwargs = PROTOCOLS["named_axes"](fn, args, kwargs)
                 out, scope = fn(*args, **kwargs), active()
+                if labelled:
+                    PROTOCOLS["label"](fn, args, kwargs, out)
                 return out if scope is None else PROTOCOLS["settled"](memory, scope, args, kwargs, out)
             except SymcError as e:
                 e.attach((), (loc,))
@@ -56,6 +62,7 @@ def located(fn: F, memory: str = "") -> F:
                 e.add_note(f"in {loc}         {loc.text}")
                 raise
 
+    call.runs = fn  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]
 
 

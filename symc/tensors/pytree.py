@@ -38,7 +38,7 @@ class Nest:
         return 1 if self.kind == "leaf" else sum(c.count for c in self.children)
 
     def paths(self, prefix: str = "") -> list[str]:
-        """How each leaf is reached: ``['w'][0].bias``; empty for a lone leaf."""
+        """Path of each leaf: ``['w'][0].bias``; empty for a lone leaf."""
         if self.kind == "leaf":
             return [prefix]
         out: list[str] = []

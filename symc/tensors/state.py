@@ -35,13 +35,14 @@ _cells: weakref.WeakSet[Cell] = weakref.WeakSet()
 class Cell:
     """The storage of a shared variable. ``lock`` is held by whoever reads or replaces ``array``."""
 
-    __slots__ = ("__weakref__", "array", "borrowed", "leaf", "loc", "lock", "name", "running", "serial", "type",
-                 "updated", "version", "watched")  # fmt: skip
+    __slots__ = ("__weakref__", "array", "borrowed", "leaf", "loc", "lock", "name", "pending", "running", "serial",
+                 "type", "updated", "version", "watched")  # fmt: skip
 
     def __init__(self, array: np.ndarray, type_: TensorType, name: str, loc: Loc | None = None):
         self.array: Any = array  # of the host, or of the device that it was brought to
         self.type, self.name, self.loc = type_, name, loc
         self.lock = new_lock()
+        self.pending: Any = None  # the last call that was pushed and uses it (``driver/push.py``)
         self.mark(False, None)
         self.leaf: weakref.ref[Value] | None = None
         self.version = 0  # counts changes of the array
@@ -53,6 +54,14 @@ class Cell:
         """Note whether someone outside holds the array itself, and which call uses it: while one does, nothing that
         the call itself calls (an op in Python) changes it. Native code leaves a state that is ``watched`` to Python."""
         self.borrowed, self.running, self.watched = borrowed, running, borrowed or running is not None
+        if self.pending is not None:
+            self.watched = True
+
+    def settle(self) -> None:
+        """Wait for the calls that were pushed and use the state; before its lock is taken, which they need."""
+        pending = self.pending
+        if pending is not None and not self.lock._is_owned():
+            pending.settle(self)
 
     def check_free(self, what: str) -> None:
         """Raise ExecutionError where a call that runs is further out on this thread (others wait for the lock)."""
@@ -75,6 +84,7 @@ class Cell:
         return self.array
 
     def get(self, borrow: bool) -> np.ndarray:
+        self.settle()
         with self.lock:
             if not isinstance(self.array, np.ndarray):
                 return self.array.numpy()
@@ -85,6 +95,7 @@ class Cell:
 
     def set(self, value: Any, borrow: bool) -> None:
         array = own(value, self.type, self.name, borrow)
+        self.settle()
         with self.lock:
             self.check_free("set_value")
             self.version += 1  # first: what was made of the old array is not to be taken for the new one's
@@ -145,12 +156,14 @@ class SharedVariable(Tensor):
 
     @property
     def array(self) -> Any:
-        """What holds the state now: an array of the host, or of the device it is on. Not a copy."""
+        """The array that holds the state now: an array of the host, or of the device it is on. Not a copy."""
+        self.cell.settle()
         return self.cell.array
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> SharedVariable:
         """Bring the state to a device, or back to the "cpu". Functions compiled for a device do that with the states
         they use in their first call; those compiled for the CPU refuse a state that is elsewhere."""
+        self.cell.settle()
         with self.cell.lock:
             self.cell.check_free("to_device")
             if isinstance(self.cell.array, np.ndarray):

@@ -16,7 +16,7 @@ from symc.errors import DTypeError, SymbolicValueError
 from symc.ir.dim import product
 from symc.ir.types import as_dtype
 from symc.ir.value import Value, first_line
-from symc.tensors.callsite import active, caller
+from symc.tensors.callsite import active, caller, of_scipy_sparse
 from symc.tensors.constants import Answer, array_at, known_array, shown_array
 from symc.tensors.deferred import Deferred
 from symc.tensors.leaves import Leaf, leaf_of, records, register_leaf
@@ -25,7 +25,7 @@ from symc.tensors.sizes import SymbolicSize, known_number, user_shape, user_size
 
 
 def _operand(item: Any) -> bool:
-    """Whether an operator takes ``item``; otherwise Python asks the other side."""
+    """True if an operator takes ``item``; otherwise Python asks the other side."""
     return isinstance(item, Tensor | Value | SymbolicSize | Deferred | np.ndarray | np.generic | bool | int | float |
                       complex | list | tuple)  # fmt: skip
 
@@ -33,6 +33,7 @@ def _operand(item: Any) -> bool:
 def _binary(function: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
     def call(self: Any, other: Any) -> Any:
         if not _operand(other):
+            PROTOCOLS["not_scipy"](other, self)
             return NotImplemented
         return API[function](other, self) if reflected else API[function](self, other)
     return call
@@ -61,14 +62,16 @@ class Tensor:
     """A symbolic array. Compare with ``is``; ``==`` is elementwise and symbolic.
 
     In a traced function it may come to hold another value, as arrays do (``symc.numpy_api.aliasing``).
-    ``weak``: it came from Python numbers or sizes alone and promotes like one (``x * (n / 2)`` keeps float32).
+    ``labels``: those of its axes (``symc.tensors.labels``). ``weak``: it came from Python numbers or sizes alone and
+    promotes like one (``x * (n / 2)`` keeps float32).
     """
 
-    __slots__ = ("__weakref__", "held", "value", "weak")
+    __slots__ = ("__weakref__", "held", "labels", "value", "weak")
     __array_priority__ = 1000
 
     def __init__(self, value: Value, weak: bool = False):
         self.value, self.weak = value, weak
+        self.labels: tuple[str | None, ...] | None = None
         self.held: Any = active()  #: where it was made in a trace, or the memory that it shares
 
     def __getattr__(self, name: str) -> Any:
@@ -117,7 +120,7 @@ class Tensor:
 
     @property
     def device(self) -> str:
-        """Where the value lives is decided when it is compiled; the array API asks for something to compare."""
+        """Device, which is decided when the value is compiled; the array API asks for something to compare."""
         return "symbolic"
 
     @property
@@ -143,15 +146,15 @@ class Tensor:
         """A row for error messages: name (a number is its own name), type, the user's line."""
         leaf, v = leaf_of(self.value), self.value
         number = str(v.attrs["value"].data) if v.op.name == "constant" and not v.shape else fallback
-        return f"%{leaf.name}" if leaf.name else number, v.type, leaf.loc or first_line(v)
+        return f"%{leaf.name}" if leaf.name else number, PROTOCOLS["typed"](self), leaf.loc or first_line(v)
 
     def __repr__(self) -> str:
         name = self.name
         if name:
-            return f"Tensor({name}: {self.value.type})"
+            return f"Tensor({name}: {PROTOCOLS['typed'](self)})"
         numbers = shown_array(self.value)
         made = self.value.op.name if numbers is None else np.array2string(numbers, separator=", ", max_line_width=10**6)
-        return f"Tensor({self.value.type} = {made.replace(chr(10), '')})"
+        return f"Tensor({PROTOCOLS['typed'](self)} = {made.replace(chr(10), '')})"
 
     # --- what Python does with values ---------------------------------------------------------------------------------
 
@@ -160,7 +163,7 @@ class Tensor:
                                  values=[self.describe()], where=[caller()], help=help)
 
     def _numbers(self, what: str, help: str, read: Callable[[np.ndarray], Any] = np.array) -> Any:
-        """What is read of the numbers of a value that depends on nothing given later; in a trace the sizes of the call
+        """Answer read from the numbers of a value that depends on nothing given later; in a trace the sizes of the call
         are given. Raises SymbolicValueError for others."""
         found, scope = known_array(self.value), active()
         if found is not None:
@@ -205,11 +208,13 @@ class Tensor:
             "index with it (x[i]), use sc.take(x, i), sc.where or sc.cond; a loop over it is sc.while_loop", index)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if of_scipy_sparse():
+            PROTOCOLS["not_scipy"](None, self, called=True)
         found = self._numbers(
             "the array",
             "use the function of sc with that name, sc.asarray([...]) to collect values, or sc.where, sc.cond, "
             "sc.while_loop to choose by them; compile it to get numbers; an array that it is written into is made by "
-            "np.zeros_like(x), sc.zeros(shape) or sc.array([...]); a SciPy matrix takes part as sc.sparse.asarray(A)",
+            "np.zeros_like(x), sc.zeros(shape) or sc.array([...])",
         )
         if copy is False or active() is not None:  # in a trace no array of NumPy's is written to instead of this one
             return np.asarray(found, dtype) if copy is None else np.asarray(found, dtype, copy=copy)
@@ -250,7 +255,7 @@ class Tensor:
         return format(found[()], spec)
 
     def __reduce__(self):
-        return _restore, (self.value, self.weak, records(self.value))
+        return _restore, (self.value, self.weak, records(self.value), self.labels)
 
     def __copy__(self) -> Tensor:
         return self if active() is None else self.copy()  # type: ignore[attr-defined]
@@ -324,12 +329,14 @@ class Tensor:
 
 
 
-def _restore(value: Value, weak: bool, leaves: list[tuple[Value, Leaf]]) -> Tensor:
+def _restore(value: Value, weak: bool, leaves: list[tuple[Value, Leaf]], labels: Any = None) -> Tensor:
     """For pickle: the names and lines of the leaves travel with a tensor."""
     for leaf, record in leaves:
         if not leaf_of(leaf).name:
             register_leaf(leaf, record)
-    return Tensor(value, weak)
+    out = Tensor(value, weak)
+    out.labels = labels
+    return out
 
 
 #: Methods that are the function of the same name with the tensor as first argument.

@@ -20,7 +20,7 @@ Answer = Callable[[Mapping[str, int]], Hashable]
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What was asked (``text``), on which line, and the answer in the call that was traced.
+    """Question that was asked (``text``), on which line, and the answer in the call that was traced.
 
     ``places``: which axis of which argument each size is.
     """

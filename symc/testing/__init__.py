@@ -51,8 +51,8 @@ def emulated_cuda(checked: bool = True) -> AbstractContextManager[None]:
 
 
 def check_rule(rule: Any) -> None:
-    """Every claim of a rewrite rule (see ``symc.testing.rules``). ``rule`` is a Rule or a rule's name."""
+    """Every claim of a rewrite rule (see ``symc.testing.rule_checks``). ``rule`` is a Rule or a rule's name."""
     from symc.opt import Rule, lookup_rule
-    from symc.testing.rules import check_rule as check
+    from symc.testing.rule_checks import check_rule as check
 
     check(rule if isinstance(rule, Rule) else lookup_rule(rule))

@@ -83,7 +83,7 @@ def assert_not_fires(f: Any, name: str) -> None:
 
 
 def fired(f: Any, name: str) -> int:
-    """How often a rule fired, or how much a pass changed. Raises PipelineError for an unknown name."""
+    """Number of times a rule fired, or of changes of a pass. Raises PipelineError for an unknown name."""
     out = _optimized(f)
     if find_pass(name) is None:
         lookup_rule(name)
@@ -100,7 +100,7 @@ def _asked(f: Any, name: str) -> str:
 
 
 def assert_rewrites(before: Any, arrow: str, after: Any, pipeline: str = UNFUSED) -> None:
-    """What is written on the left ends as what is written on the right: ``assert_rewrites(before, "->", after)``.
+    """Asserts that the left side ends as what is written on the right: ``assert_rewrites(before, "->", after)``.
 
     Both are values (tensors) of the same inputs, or functions of tensors; the right side is only made canonical. With
     ``"!->"`` they must stay different, and with ``"<->"`` both sides end as one value.

@@ -13,7 +13,7 @@ ENDLESS = "it did not end"
 
 
 def in_child(work: Callable[[], Any], seconds: float = 20.0) -> str:
-    """What a forked process says of ``work``: its result, an exception, or how the process ended."""
+    """Answer of a forked process to ``work``: its result, an exception, or how the process ended."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:

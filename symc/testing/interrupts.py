@@ -25,7 +25,7 @@ MANY = 20_000
 
 
 class Alarm(Exception):
-    """What a handler of a program's own may raise."""
+    """Exception that a handler of a program's own may raise."""
 
 
 def alarm(number: int, frame: Any) -> None:
@@ -55,7 +55,7 @@ def at_point(n: int, handler: Any = signal.default_int_handler) -> Iterator[list
 
 
 def interrupted(f: Callable[[], Any], n: int, handler: Any = signal.default_int_handler) -> bool | None:
-    """Whether a signal at point ``n`` stopped ``f``; None if it has no so many points."""
+    """True if a signal at point ``n`` stopped ``f``; None if it has no so many points."""
     try:
         with at_point(n, handler) as todo:
             f()
@@ -66,7 +66,7 @@ def interrupted(f: Callable[[], Any], n: int, handler: Any = signal.default_int_
 
 
 def count_points(f: Callable[[], Any], most: int = MANY) -> int:
-    """How many points ``f`` has, or ``most``: there it is stopped."""
+    """The number of points of ``f``, or ``most``: there it is stopped."""
     with suppress(KeyboardInterrupt), at_point(most) as left:
         f()
         return most - max(0, len(left) - _COUNTING - 1)

@@ -56,7 +56,7 @@ def compare(what: str, got: Arrays, want: Arrays, tolerance: float = 1e-7) -> No
 
 
 def sane(arrays: Arrays) -> bool:
-    """Whether numbers are of a size at which rounding does not decide."""
+    """True if numbers are of a size at which rounding does not decide."""
     return all(a.dtype.kind != "f" or bool(np.all(np.abs(a) < HUGE)) for a in map(np.asarray, arrays))
 
 
@@ -285,7 +285,7 @@ CHECKS: dict[str, Callable[[Program], None]] = {
 
 
 def failure(check: str, p: Program) -> str:
-    """What a check says of a program: "" when it holds."""
+    """Words of a check about a program: "" when it holds."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -136,7 +136,7 @@ class Program:
         return [sc.input(name, *_type(kind, n)) for name, kind in INPUTS.items()]
 
     def outputs(self, loops: Any, inputs: Sequence[Any]) -> list[Any]:
-        """What the loops gave, and the last value of every kind, built with ``Loops`` or ``Unrolled``."""
+        """Results of the loops, and the last value of every kind, built with ``Loops`` or ``Unrolled``."""
         items = list(zip(INPUTS.values(), inputs, strict=True))
         pool, made = Pool(items, inputs[1].shape[0]), []
         for s in self.body:

@@ -30,7 +30,8 @@ BITS, FEWER_BITS = 900, 600
 
 
 def check_accuracy(r: Rule) -> None:
-    """Where the left side is defined, the right side is no less accurate (to a few units in the last place)."""
+    """Checks that, where the left side is defined, the right side is no less accurate (to a few units in the last
+    place)."""
     if r.exact or "f" not in r.kinds or "random" in r.tags:
         return
     for dtype in ("f32", "f64"):
@@ -138,7 +139,7 @@ def _precise(v: Value, leaves: Sequence[Value], arrays: Sequence[np.ndarray], bi
 def conditions(
     r: Rule, v: Value, leaves: Sequence[Value], arrays: Sequence[np.ndarray], true: np.ndarray
 ) -> list[float]:
-    """What the rounding of the operands alone would do to each element, in units in the last place.
+    """Error that the rounding of the operands alone would make in each element, in units in the last place.
 
     It is forgiven to rules that say so by the tag ``conditioned``: exp(x) * exp(y) is more accurate than exp(x + y),
     but only for operands that are exact themselves.
@@ -157,7 +158,7 @@ def conditions(
 
 
 def fits(true: Any, dtype: np.dtype) -> bool:
-    """Whether a value is a finite number of the dtype."""
+    """True if a value is a finite number of the dtype."""
     import mpmath as mp
 
     return bool(mp.isfinite(true)) and abs(true) < float(np.finfo(dtype).max)

@@ -21,7 +21,7 @@ DRAWS = 4
 
 
 def check_empty(r: Rule) -> None:
-    """Where both sides have elements, but some of their operands none, no number becomes nan."""
+    """Checks that, where both sides have elements, but some of their operands none, no number becomes nan."""
     for v in examples(r):
         for length in lengths(v):
             for size in (0, size_name("n")):

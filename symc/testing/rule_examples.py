@@ -27,7 +27,7 @@ SIZES = {"n": 4, "batch": 2}
 #: What makes forms canonical.
 CANONICAL = FORM
 #: Families whose rules do not run beside all others: they take apart what others put together.
-APART = ("decompose", "debug", "placing")
+APART = ("decompose", "debug", "movement_hoisting")
 
 
 def sides(r: Rule, v: Value) -> tuple[Value, Value]:

@@ -1,4 +1,5 @@
-"""Whether a rule fires where it should: in the default pipeline, on what users write and on what a gradient is made of.
+"""Checks that a rule fires where it should: in the default pipeline, on what users write and on what a gradient is made
+of.
 
 What users write is derived from the left sides: every op becomes the NumPy function, operator or index that makes it.
 A rule says ``written=`` where that is not how anybody would write it, and ``arises=`` where nobody writes it at all.

@@ -1,1 +1,2 @@
-"""What looks at functions and values: explanations, pictures, profiles, checks. Nothing needs it to compile or run."""
+"""Tools that look at functions and values: explanations, pictures, profiles, checks. Nothing needs it to compile or
+run."""

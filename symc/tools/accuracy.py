@@ -57,7 +57,7 @@ class OutputAccuracy:
 
 @dataclass
 class AccuracyReport:
-    """What ``f.accuracy_report`` is; ``str`` of it is a table."""
+    """Table of ``f.accuracy_report``; ``str`` of it is a table."""
 
     outputs: list[OutputAccuracy]
 

@@ -45,7 +45,7 @@ def _nodes(f: Function) -> list[tuple[str, Value, dict[str, Any]]]:
 
 
 def _ops(region: Region) -> str:
-    """What a region computes, in a few words; kernels in it by what they compute."""
+    """Ops of a region, in a few words; kernels in it by what they compute."""
     from symc.ir.traverse import postorder
 
     values = postorder(region.results)

@@ -16,7 +16,7 @@ from symc.ir.plan import Plan
 from symc.ir.traverse import Substitution, postorder
 from symc.ir.value import Value
 from symc.opt import Optimized
-from symc.opt.why.history import overview, story
+from symc.opt.why.history import history_of, overview
 from symc.runtime.cpu.program import in_loops
 from symc.tensors.tensor import Tensor
 
@@ -38,7 +38,7 @@ def explain(built: Any, compilation: Compilation, out: Optimized, v: Any) -> str
         raise InputError(f"explain: {v!r} is no value, output, state or line of {f.name}",
                          help="a tensor, the index or name of an output, the name of a state, or 'file.py:12'")
     where = ", ".join(map(str, _lines(f, values)[:3]))
-    return story(out, values, title + (f"    {where}" if where else ""), ends(compilation.plan))
+    return history_of(out, values, title + (f"    {where}" if where else ""), ends(compilation.plan))
 
 
 def _lines(f: Function, values: Sequence[Value]) -> list[location.Loc]:
@@ -90,7 +90,7 @@ def _written_on(f: Function, here: Any) -> list[Value]:
 
 
 def ends(plan: Plan | None) -> Mapping[Value, str]:
-    """Where the values of a plan are computed, in words."""
+    """Words for where the values of a plan are computed."""
     out: dict[Value, str] = {}
     if plan is None:
         return out
@@ -107,7 +107,7 @@ def ends(plan: Plan | None) -> Mapping[Value, str]:
 
 
 def _steps(plan: Plan | None) -> list[str]:
-    """What runs in the end, one step a line."""
+    """Lines of what runs in the end, one a step."""
     if plan is None:
         return []
     lines = ["in the end:"]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from symc.driver.files import save as save
 from symc.driver.modes import BY_NUMPY
 from symc.driver.save import reduce as reduce
-from symc.driver.save import save as save
 from symc.errors import InputError, PipelineError, PlanError, SymcError, did_you_mean
 from symc.ir import location
 from symc.ir.function import Function, Hints, bound_names
@@ -64,7 +64,7 @@ def plan_text(f: Any) -> str:
 
 
 def library_calls(f: Any) -> dict[str, int]:
-    from symc.codegen.plan.calls import library_calls
+    from symc.codegen.plan.library_calls import library_calls
 
     return library_calls(planned(f))
 
@@ -104,7 +104,7 @@ def stage(f: Any, name: str | None) -> Function:
 
 
 def notes(f: Any) -> Optimized:
-    """What the optimizer did; done again where it is not at hand (a loaded function, a mode without passes)."""
+    """Record of the optimizer; done again where it is not at hand (a loaded function, a mode without passes)."""
     from symc.opt import DEFAULT, optimize
 
     c = f._compilation

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from symc.driver.build import build
+from symc.driver.build import Built, build
+from symc.driver.measured import chain_of
 from symc.errors import InputError, SymcError, named_packages
 from symc.ir.bodies import is_control
 from symc.ir.function import Function
@@ -34,7 +35,7 @@ from symc.tensors.deferred import contains_deferred
 from symc.tensors.pytree import flatten
 from symc.tools.lint_dtypes import arising_doubles
 from symc.tools.precise import PRECISION, NotPrecise, precise_step, to_precise, ulps
-from symc.tools.sampling import Sample, leaves_of, samples, sizes_of
+from symc.tools.sampling import Sample, chain_samples, leaves_of, samples, sizes_in
 
 #: Named ops stay what they are: rules know them, and so does the reader. So do promises, which samples must keep.
 PIPELINE = UNFUSED.split(",forget_assumptions")[0]
@@ -81,22 +82,42 @@ def lint(outputs: Any) -> LintReport:
         raise InputError("lint: the types of these expressions are not known before a call", where=[loc],
                          help="use inputs with a dtype and a shape: sc.input, sc.vector, sc.matrix")
     try:
-        written = build(outputs, None, None, None, (), "lint", loc).function
+        functions, counts = _functions(outputs, loc)
+        drawn = chain_samples(functions, counts) if counts else [list(samples(functions[0]))]
+        every = [x for written, given in zip(functions, drawn, strict=True) for x in _found_in(written, given)]
     except SymcError as e:
         e.attach((), (loc,))
         raise
+    return LintReport(sorted(every, key=lambda x: (-x.digits, x.expression)))
+
+
+def _functions(outputs: Any, loc: Loc) -> tuple[list[Function], list[int]]:
+    """The function of the outputs; or those of a chain if sizes are data, and how many sizes each but the last finds.
+    """
+    made: list[Function] = []
+
+    def note(built: Built, options: Any) -> Any:
+        made.append(built.function)
+
+    options = {"name": "lint", "max_bytes": None, "split": (), "specialize": None}
+    chain = chain_of(outputs, None, None, None, (), options, loc, note)
+    if chain is None:
+        return [build(outputs, None, None, None, (), "lint", loc).function], []
+    return made, [s.sizes for s in chain[1]]
+
+
+def _found_in(written: Function, given: Sequence[Sample]) -> list[Finding]:
     with named_packages():
         import mpmath as mp
 
     f = optimize(written, PIPELINE).function
     found: dict[Value, Finding] = {}
     with mp.workprec(PRECISION):
-        for part in _parts(f):
-            for s in samples(part):
+        for k, part in enumerate(_parts(f)):
+            for s in samples(part) if k else given:
                 _look(part, s, found)
     doubles = [_widened(written, *pair) for pair in arising_doubles(written)]
-    every = [*found.values(), *doubles, *_called_in_loops(f)]
-    return LintReport(sorted(every, key=lambda x: (-x.digits, x.expression)))
+    return [*found.values(), *doubles, *_called_in_loops(f)]
 
 
 def _widened(f: Function, v: Value, user: Value | None) -> Finding:
@@ -134,7 +155,7 @@ def _parts(f: Function) -> Iterator[Function]:
 
 def _look(f: Function, s: Sample, found: dict[Value, Finding]) -> None:
     """Compute every value of ``f`` both ways, and blame those that lose digits."""
-    sizes = sizes_of(f)
+    sizes = sizes_in(f, s.arrays)
     got: dict[Value, Any] = leaves_of(f, s.arrays)
     exact: dict[Value, Any] = {}
     blamed: list[tuple[Value, float]] = []
@@ -200,7 +221,7 @@ def _text(f: Function, v: Value, depth: int) -> str:
 
 
 def _what(f: Function, v: Value, operands: Sequence[np.ndarray], result: np.ndarray, digits: float) -> str:
-    """What happens, in words."""
+    """Words for what happens."""
     lost = f"{digits:.0f} of {np.finfo(v.dtype).precision + 1} digits are lost"
     largest, smallest = float(np.finfo(v.dtype).max), float(np.finfo(v.dtype).tiny)
     for o, x in zip(v.operands, operands, strict=True):

@@ -66,7 +66,7 @@ class _Case:
     attrs: dict[str, Any]
 
     def problems(self) -> Iterator[str]:
-        """What is wrong, one line each. Later checks need what earlier ones establish."""
+        """Problems, one line each. Later checks need what earlier ones establish."""
         stated = self.own.attributes(self.attrs)
         self.held = Attrs(stated | ({"serial": -1} if "effect" in self.op.traits else {}))
         found = list(self._types())

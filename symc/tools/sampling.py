@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from symc.errors import SymcError
 from symc.ir.dim import Dim, names
 from symc.ir.function import Function
 from symc.ir.traverse import every_value
 from symc.ir.types import TensorType, concrete_shape
 from symc.ir.value import Value
+from symc.runtime.reference_program import ReferenceProgram
 
 #: Standard deviations of ordinary numbers.
 SCALES = (1e-9, 1e-4, 1.0, 30.0, 1e3)
@@ -61,6 +63,35 @@ def samples(f: Function, seed: int = 0) -> Iterator[Sample]:
             lambda shape: 10.0 ** rng.uniform(-12, 12, shape) * rng.choice([-1, 1], shape)))
 
 
+def sizes_in(f: Function, arrays: Sequence[np.ndarray]) -> dict[str, int]:
+    """The numbers that size names have in arguments."""
+    return sizes_of(f) | {str(s): n for i, a in zip(f.inputs, arrays, strict=True)
+                          for s, n in zip(i.type.shape, a.shape, strict=True) if isinstance(s, Dim)}
+
+
+def chain_samples(functions: Sequence[Function], counts: Sequence[int]) -> list[list[Sample]]:
+    """Arguments for the functions of a chain: those that the functions in front hand on are what they compute, the
+    first ``counts`` of it as arrays without elements of so many rows."""
+    found: list[list[Sample]] = [[] for _ in functions]
+    given = len([i for i in functions[0].inputs if i.role == "arg"])
+    for drawn in zip(*map(samples, functions)):
+        known: dict[str, np.ndarray] = {}
+        at = given
+        for k, (f, s) in enumerate(zip(functions, drawn, strict=True)):
+            arrays = [known.setdefault(i.name, a) for i, a in zip(f.inputs, s.arrays, strict=True)]
+            found[k].append(Sample(s.label, arrays))
+            if k == len(counts):
+                break
+            try:
+                results = ReferenceProgram(f).run(arrays, sizes_in(f, arrays))
+                handed = [np.empty((int(n), 0), bool) for n in results[:counts[k]]] + results[counts[k]:]
+            except (SymcError, ValueError, MemoryError):  # these arguments are none for this chain
+                break
+            known.update({i.name: a for i, a in zip(functions[k + 1].inputs[at:], handed)})
+            at += len(handed)
+    return found
+
+
 def _array(rng: np.random.Generator, t: TensorType, sizes: Mapping[str, int], draw: Any,
            promise: Mapping[str, Any]) -> np.ndarray:
     shape = concrete_shape(t.shape, sizes)
@@ -92,7 +123,7 @@ def _keeping(x: np.ndarray, promise: Mapping[str, Any]) -> np.ndarray:
 
 
 def _assumed(f: Function) -> dict[int, dict[str, Any]]:
-    """What is assumed of inputs, by their index."""
+    """Assumptions on inputs, by their index."""
     found: dict[int, dict[str, Any]] = {}
     for v in every_value(f.body):
         if v.op.name == "assume" and v.operands[0].op.name == "param":

@@ -17,6 +17,7 @@ from symc.grad import jvp as jvp_values
 from symc.grad import vjp as vjp_values
 from symc.grad.one_op import zeros
 from symc.ir import location
+from symc.ir.closure_scope import instead_of, takes_effect
 from symc.ir.dim import known_different
 from symc.ir.op import splat
 from symc.ir.ops import grad_control
@@ -26,10 +27,10 @@ from symc.ir.ops.shape import ensure_shape
 from symc.ir.traverse import postorder, rebuild, replace
 from symc.ir.types import is_inexact
 from symc.ir.value import Value, first_line, fresh_input
-from symc.ir.world import instead_of, takes_effect
 from symc.opt import stabilize_values
 from symc.tensors import pytree as nest
 from symc.tensors.convert import as_tensor, convert
+from symc.tensors.labels import dims_of, with_dims
 from symc.tensors.public import API, public
 from symc.tensors.tensor import Tensor
 
@@ -67,7 +68,7 @@ def grad(cost: Any, wrt: Any, *, cotangent: Any = None, disconnected: str = "rai
     results = settle("grad", found, [output], leaves, disconnected)
     if holomorphic:
         results = [conjugate(g) for g in results]
-    return nest.unflatten(structure, [Tensor(g) for g in results])
+    return _like(wrt, structure, results)
 
 
 def value_and_grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0,
@@ -96,12 +97,12 @@ def vjp(outputs: Any, wrt: Any, cotangents: Any, *, disconnected: str = "raise")
     roots, seeds = _paired(outputs, cotangents, "vjp", "cotangent")
     stable, stable_wrt = stabilized(roots, leaves)
     found = vjp_values(stable, stable_wrt, seeds, cut=False)
-    return nest.unflatten(structure, [Tensor(g) for g in settle("vjp", found, roots, leaves, disconnected)])
+    return _like(wrt, structure, settle("vjp", found, roots, leaves, disconnected))
 
 
 @public()
 def jvp(outputs: Any, wrt: Any, tangents: Any, *, disconnected: str = "zero") -> Any:
-    """How ``outputs`` move when ``wrt`` move along ``tangents``: the Jacobian times a vector.
+    """Tangents of ``outputs`` when ``wrt`` move along ``tangents``: the Jacobian times a vector.
 
     The result has the nest of ``outputs``. The values in ``wrt`` are independent variables: one that others are made of
     moves only itself.
@@ -129,7 +130,7 @@ def hvp(cost: Any, wrt: Any, v: Any, *, disconnected: str = "raise") -> Any:
     stable, stable_wrt = stabilized([output], leaves)
     gradients = settle("hvp", vjp_values(stable, stable_wrt, [splat(1, output.type)]), [output], leaves, disconnected)
     found = jvp_values(gradients, stable_wrt, moves)
-    return nest.unflatten(structure, [Tensor(t) for t in filled(found, leaves)])
+    return _like(wrt, structure, filled(found, leaves))
 
 
 # --- stable formulas -------------------------------------------------------------------------------------------------
@@ -159,7 +160,7 @@ def stabilized(outputs: Sequence[Value], wrt: Sequence[Value]) -> tuple[list[Val
 
 
 def _below(v: Value, cuts: dict[Value, Value], carry: Callable[[Value, Value], None]) -> Value:
-    """What is made stable in place of ``v``, on leaves: ``v`` itself, or what an effect gives back."""
+    """Value that is made stable in place of ``v``, on leaves: ``v`` itself, or what an effect gives back."""
     if v.op.derivative is IDENTITY:
         return replace(v.operands[:1], cuts, carry)[0]
     body = rebuild(v, replace(v.operands, cuts, carry))
@@ -233,6 +234,12 @@ def _wrt(wrt: Any, what: str) -> tuple[list[Value], nest.Nest]:
     if not leaves:
         raise GradientError(f"{what}: wrt is empty", help="name at least one value to differentiate by")
     return [leaf.value for leaf in leaves], structure
+
+
+def _like(wrt: Any, structure: nest.Nest, found: Sequence[Value]) -> Any:
+    """Derivatives in the nest of ``wrt``, with the labels of its axes."""
+    return nest.unflatten(structure, [with_dims(Tensor(g), dims_of(w)) for g, w in zip(
+        found, nest.flatten_varying(wrt)[0], strict=True)])
 
 
 def _output(y: Any, what: str) -> Value:

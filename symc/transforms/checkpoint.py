@@ -20,6 +20,7 @@ from symc.ir.value import Value, first_line, fresh_input
 from symc.tensors import pytree as nest
 from symc.tensors.callsite import caller, user_code
 from symc.tensors.convert import as_tensor
+from symc.tensors.labels import dims_of
 from symc.tensors.leaves import Leaf, leaf_of, register_leaf
 from symc.tensors.public import API, located
 from symc.tensors.tensor import Tensor
@@ -55,7 +56,7 @@ API["checkpoint"] = checkpoint
 def _call(fn: Callable[..., Any], policy: str, /, *args: Any, **kwargs: Any) -> Any:
     given, structure = nest.flatten((args, kwargs))
     symbolic = [x for x in given if isinstance(x, Tensor)]
-    inputs = [_leaf(x.value) for x in symbolic]
+    inputs = [_leaf(x) for x in symbolic]
     filled = iter([Tensor(v, x.weak) for v, x in zip(inputs, symbolic, strict=True)])
     args, kwargs = nest.unflatten(structure, [next(filled) if isinstance(x, Tensor) else x for x in given])
     with built() as made, user_code():
@@ -85,6 +86,7 @@ def _result(x: Any, path: str) -> Value:
     return (API["asarray"](t) if t.weak else t).value  # a number would promote like one; a result does not
 
 
-def _leaf(outside: Value) -> Value:
-    known = leaf_of(outside)
-    return register_leaf(fresh_input(outside.type), Leaf(known.name, known.loc or first_line(outside), role="body"))
+def _leaf(outside: Tensor) -> Value:
+    known, v = leaf_of(outside.value), outside.value
+    leaf = Leaf(known.name, known.loc or first_line(v), "body", dims=dims_of(outside))
+    return register_leaf(fresh_input(v.type), leaf)

@@ -26,6 +26,7 @@ from symc.tensors import pytree as nest
 from symc.tensors.callsite import user_code
 from symc.tensors.convert import as_tensor, convert
 from symc.tensors.deferred import Deferred
+from symc.tensors.labels import Labels, dims_of
 from symc.tensors.leaves import Leaf, register_leaf
 from symc.tensors.public import API, public
 from symc.tensors.pytree import Nest
@@ -79,8 +80,9 @@ def scan(step: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: Any
     xs_values = [_with_length(x, n) for x in rows]
 
     def trace(carry: Carries) -> Traced:
-        leaves = [_leaf(c.value.type, "a carry of scan") for c in carry]
-        elements = [_leaf(element_type(x.type), "a row of scan") for x in xs_values]
+        leaves = [_leaf(c.value.type, "a carry of scan", dims_of(c)) for c in carry]
+        elements = [_leaf(element_type(x.type), "a row of scan", dims_of(r)[1:])
+                    for x, r in zip(xs_values, rows, strict=True)]
         out = _call(step, "scan: step", nest.unflatten(structure, _carried(leaves, carry)),
                     nest.unflatten(xs_structure, _wrap(elements)))
         if not isinstance(out, tuple | list) or len(out) != 2:
@@ -98,7 +100,7 @@ def scan(step: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: Any
 
 
 class Traced:
-    """What a body gave: the leaves it was built on, the new carries, and what else it returned."""
+    """Results of a traced body: the leaves it was built on, the new carries, and what else it returned."""
 
     def __init__(self, leaves: list[Value], new: list[Tensor], rest: list[Tensor]):
         self.leaves, self.new, self.rest = leaves, new, rest
@@ -185,9 +187,9 @@ def _strong(t: Tensor) -> Tensor:
     return Tensor(API["asarray"](t).value) if t.weak else t
 
 
-def _leaf(t: TensorType, name: str) -> Value:
+def _leaf(t: TensorType, name: str, dims: Labels) -> Value:
     where = location.in_order(location.here())
-    return register_leaf(fresh_input(t), Leaf(name, where[0] if where else None, role="body"))
+    return register_leaf(fresh_input(t), Leaf(name, where[0] if where else None, "body", dims=dims))
 
 
 def _carried(leaves: Sequence[Value], carry: Carries) -> list[Tensor]:
@@ -266,7 +268,7 @@ def while_count(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: An
     limit = None if max_steps is None else _size(max_steps)
 
     def trace(carry: Carries) -> Traced:
-        leaves = [_leaf(c.value.type, "a carry of while_loop") for c in carry]
+        leaves = [_leaf(c.value.type, "a carry of while_loop", dims_of(c)) for c in carry]
         state = nest.unflatten(structure, _carried(leaves, carry))
         go = _truth(_call(cond, "while_loop: cond", state), "while_loop: cond")
         new = _match(structure, _call(body, "while_loop: body", state), "while_loop", "the new carry")

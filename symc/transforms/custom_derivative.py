@@ -101,7 +101,7 @@ def dense(values: Values, types: Sequence[TensorType]) -> list[Any]:
 
 
 def fitted(item: Any, t: TensorType, name: str) -> Value:
-    """What a user's function gave, in the type ``t``. Raises ShapeError when it does not broadcast to it."""
+    """The result of a user's function, in the type ``t``. Raises ShapeError when it does not broadcast to it."""
     found = convert(as_operand(item).value, t.dtype)
     if found.ndim > t.ndim or any(not isinstance(a, Dim) and not isinstance(b, Dim) and a not in (1, b)
                                   for a, b in zip(found.shape[::-1], t.shape[::-1])):  # fmt: skip

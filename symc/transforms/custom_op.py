@@ -182,7 +182,7 @@ def _parameters(fn: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def _positional(fn: Callable[..., Any]) -> int | None:
-    """How many operands a function takes; None if that is not fixed or not known."""
+    """The number of operands that a function takes; None if that is not fixed or not known."""
     parameters = [p for p in _parameters(fn) if p.kind is not p.KEYWORD_ONLY]
     fixed = all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty for p in parameters)
     return len(parameters) if fixed and parameters else None
@@ -292,7 +292,7 @@ class _Own:
 
 
 def _first(first: Any, *others: Any, **attrs: Any) -> tuple[Any, Any]:
-    """What ``infer`` says of an op with an effect."""
+    """Type that ``infer`` gives an op with an effect."""
     return first.dtype, first.shape
 
 
@@ -304,7 +304,7 @@ def read_only(a: Any) -> np.ndarray:
 
 
 class _Spec:
-    """What ``infer`` sees of an operand: dtype, shape and rank."""
+    """Operand as ``infer`` sees it: dtype, shape and rank."""
 
     def __init__(self, t: TensorType):
         self.dtype, self.shape, self.ndim = t.dtype, user_shape(t.shape), t.ndim

@@ -25,6 +25,7 @@ from symc.ir.types import TensorType
 from symc.ir.value import Value, first_line, fresh_input
 from symc.tensors.callsite import caller, user_code
 from symc.tensors.convert import as_tensor
+from symc.tensors.labels import dims_of
 from symc.tensors.leaves import Leaf, leaf_of, register_leaf
 from symc.tensors.public import API, located
 from symc.tensors.pytree import Nest, flatten, match, unflatten
@@ -73,7 +74,7 @@ class _Block:
 
     @property
     def own(self) -> bool:
-        """Whether it has a derivative of its own."""
+        """True if it has a derivative of its own."""
         return self.vjp is not None or self.jvp is not None
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
@@ -84,7 +85,7 @@ class _Block:
             self._no_keyword(given[positional:])
             picked = [k for k in picked if k < positional]
         outside = [as_tensor(given[k]) for k in picked]
-        inputs = [_leaf(t.value) for t in outside]
+        inputs = [_leaf(t) for t in outside]
         kept = [None if k in picked else x for k, x in enumerate(given)]
         frame = _Frame(structure, kept, picked, [t.weak for t in outside])
         own_args, own_kwargs = frame.filled([Tensor(v, t.weak) for v, t in zip(inputs, outside, strict=True)])
@@ -194,7 +195,7 @@ class _Frame:
     weak: Sequence[bool]
 
     def key(self) -> Any:
-        """What must be equal for two calls to have one rule."""
+        """Key that is equal for two calls with one rule."""
         kept = set(self.picked)
         fixed = tuple((k, type(x), x) for k, x in enumerate(self.given) if k not in kept)
         return self.structure, tuple(self.picked), tuple(self.weak), fixed
@@ -225,7 +226,7 @@ def _wrapped(found: Any, argument: Nest) -> bool:
 
 
 def _matters(results: Sequence[Value], captured: Value) -> bool:
-    """Whether results have a derivative by a value from outside, and that by an input or a state."""
+    """True if results have a derivative by a value from outside, and that by an input or a state."""
     leaves = [v for v in postorder([captured]) if v.op.name == "input" and varies(v.type)]
     return varies(captured.type) and connected(results, [captured])[0] and any(connected([captured], leaves))
 
@@ -238,6 +239,7 @@ def _is_data(x: Any) -> bool:
     return isinstance(x, Tensor | int | float | complex | np.ndarray | np.generic) and not isinstance(x, bool)
 
 
-def _leaf(outside: Value) -> Value:
-    known = leaf_of(outside)
-    return register_leaf(fresh_input(outside.type), Leaf(known.name, known.loc or first_line(outside), role="body"))
+def _leaf(outside: Tensor) -> Value:
+    known, v = leaf_of(outside.value), outside.value
+    leaf = Leaf(known.name, known.loc or first_line(v), "body", dims=dims_of(outside))
+    return register_leaf(fresh_input(v.type), leaf)

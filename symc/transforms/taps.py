@@ -58,7 +58,7 @@ def _is_past(k: Any) -> bool:
 
 
 def has_taps(init: Any) -> bool:
-    """Whether a leaf of the nest is ``taps``."""
+    """True if a leaf of the nest is ``taps``."""
     return any(isinstance(x, Taps) for x in nest.flatten(init)[0])
 
 

@@ -23,6 +23,7 @@ from symc.numpy_api.manipulation import normal_axis
 from symc.tensors.callsite import caller, user_code
 from symc.tensors.convert import as_tensor
 from symc.tensors.deferred import contains_deferred
+from symc.tensors.labels import dims_of
 from symc.tensors.leaves import Leaf, leaf_of, register_leaf
 from symc.tensors.public import API, located
 from symc.tensors.pytree import Nest, flatten, unflatten
@@ -79,7 +80,9 @@ def _call(fn: Callable[..., Any], in_axes: Any, out_axes: Any, /, *args: Any, **
     for k, v in zip(batched, inputs, strict=True):
         outside = tensors[k].value
         known = leaf_of(outside)
-        register_leaf(v, Leaf(known.name or names[k], known.loc or first_line(outside), role="body"))
+        dims = list(dims_of(tensors[k]))
+        del dims[axes[k] or 0]
+        register_leaf(v, Leaf(known.name or names[k], known.loc or first_line(outside), "body", dims=tuple(dims)))
         filled[k] = Tensor(v, tensors[k].weak)
     args, kwargs = unflatten(structure, filled)
     with user_code():
@@ -91,7 +94,7 @@ def _call(fn: Callable[..., Any], in_axes: Any, out_axes: Any, /, *args: Any, **
 
 
 def _names(fn: Callable[..., Any], structure: Nest) -> list[str]:
-    """How each leaf of the arguments is called in messages: by its parameter, where that is known."""
+    """Name of each leaf of the arguments in messages: by its parameter, where that is known."""
     positional, keyword = structure.children
     try:
         parameters = [p.name for p in inspect.signature(fn).parameters.values()

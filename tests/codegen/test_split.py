@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from symc.codegen.kernel.index_splitting import cut, limits, part
 from symc.codegen.kernel.scalarize import scalarize
 from symc.codegen.kernel.source import kernel_source
-from symc.codegen.kernel.split import cut, limits, part
 from symc.codegen.plan.planner import make_plan
 from symc.ir.dim import evaluate, size_name
 from symc.ir.function import Function, Input, function

@@ -28,7 +28,7 @@ from symc.runtime.emulator import EmulatedDevice
 
 Template = Callable[[Kernel], object]
 #: A device finds places in the fold itself.
-PIPELINE = f"{DEFAULT},-find_places"
+PIPELINE = f"{DEFAULT},-lower_argmax"
 
 
 @dataclass

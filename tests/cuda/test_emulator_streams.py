@@ -7,7 +7,7 @@ import pytest
 
 from symc.runtime.cuda.device import Product, Signature
 from symc.runtime.emulator import EmulatedDevice, EmulationError
-from symc.runtime.emulator.order import History, Past
+from symc.runtime.emulator.race_check import History, Past
 from tests.cuda.emulated import Bench, needs_compiler, run
 
 pytestmark = needs_compiler

@@ -79,7 +79,7 @@ def test_what_columns_do_apart_threads_do(x):
                 ([x.at[i].add(u)], [x, i, u], [a, at, b]), ([x.at[:, i].multiply(2.0)], [x, i], [a, at])]
     y = sc.input("y", "float32", (5, 2, 40))
     (deep,) = kernels([sc.cumsum(y, axis=0)], [y], [RNG.normal(size=(5, 2, 40)).astype("f4")])
-    assert deep.family.text("i32")[0].pieces.units == 40, "the longest axis"
+    assert deep.family.text("i32")[0].chunks.units == 40, "the longest axis"
     found = [deep] + [c for f, v, arrays in programs
              for c in kernels(f, v, [n.astype("f4") if n.dtype == float else n for n in arrays])]
     ends = {e.name.removeprefix("kernel"): e.grid for c in found for e in c.family.source("wide", "kernel").entries}

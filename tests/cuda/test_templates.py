@@ -210,7 +210,7 @@ def test_gradients_that_are_folded_down_columns_on_the_way(shape):
              *of(sc.grad(sc.sum(sc.tanh(x + b) * y), [x, b]), [x, b, y], a, one, d),
              *of([sc.sum(x, axis=0), sc.mean(x, axis=1), sc.max(x, axis=0)], [x], a)]
     checked(cases, 64)
-    assert kinds(cases) == {"Late"} and ("whole" in words(cases)) == (n <= 256)
+    assert kinds(cases) == {"RowsAndColumns"} and ("whole" in words(cases)) == (n <= 256)
     assert cases[0].traffic[0].bytes_read == 2 * a.nbytes + n * one.nbytes  # the scale again for each row
 
 
@@ -346,7 +346,7 @@ def one_of_each() -> list[Case]:
 
 def test_every_template_has_indices_of_64_bits():
     cases = one_of_each()
-    assert kinds(cases) == {"Flat", "Transposed", "RowKernel", "Columns", "Late", "Scatter", "RunningSums"}
+    assert kinds(cases) == {"Flat", "Transposed", "RowKernel", "Columns", "RowsAndColumns", "Scatter", "RunningSums"}
     for c in cases:
         c.choice = f"{c.choice}_wide" if c.choice else "wide"
         assert c.source.wide or not any(a.kind == "size" for e in c.source.entries for a in e.arguments)

@@ -27,7 +27,7 @@ from symc.runtime.compilers import numba_compile
 from symc.runtime.cpu.kernels import compile_count
 from symc.testing.fuzz.checks import compiled
 from symc.testing.interrupts import Alarm, alarm
-from symc.tools.debugging.trust import Trusted
+from symc.tools.debugging.tolerance import Oracle
 from tests.driver.equal_programs import is_warm
 from tests.ir.op_cases import SAMPLED, apply, cases, observed
 
@@ -35,7 +35,7 @@ SAMPLE = int(os.environ.get("SYMC_BACKEND_SAMPLE", "64"))
 #: NumPy needs no compiler.
 SHARES = {"numba": SAMPLE, "numpy": max(1, SAMPLE // 16)}
 BACKENDS = ("llvm", *SHARES)
-OPS = [op for op in SAMPLED if op.name != "kept"]  # it parts a program by its states
+OPS = [op for op in SAMPLED if op.name != "cached"]  # it parts a program by its states
 
 
 def chosen(op: Op, share: int) -> list[tuple[list[np.ndarray], dict]]:
@@ -59,11 +59,11 @@ def whole(op: Op, samples: list[tuple[list[np.ndarray], dict]]) -> tuple[Functio
                                          for op in OPS if chosen(op, share)])
 def test_every_op_computes_what_its_reference_does(backend: str, op: Op) -> None:
     f, arrays = whole(op, chosen(op, SHARES[backend]))
-    trusted = Trusted(f, arrays)
+    oracle = Oracle(f, arrays)
     g = compiled(f, "default", backend=backend)
     assert {k.backend for k in g.kernels} <= {backend}
     got = g(*[a.copy() for a in arrays])
-    found = trusted.difference(got)
+    found = oracle.difference(got)
     assert found is None, f"{found}\n{g.source}"
 
 

@@ -503,7 +503,7 @@ def test_failures_of_the_backend_are_internal_errors_with_text(cold, monkeypatch
     with pytest.raises(sc.InternalError, match="compiling f failed: ZeroDivisionError: told to fail") as e:
         sc.compile(x + 1)
     assert sc.parse(e.value.text).body is f._compilation.final.body and "test_compile.py:" in str(e.value)
-    f._calling.run = broken
+    f._call_path.run = broken
     with pytest.raises(sc.InternalError, match="f: ZeroDivisionError: told to fail") as e:
         f([1])
     assert sc.parse(e.value.text).body is f._compilation.final.body and "test_compile.py:" in str(e.value)

@@ -98,7 +98,7 @@ def test_what_a_call_takes_is_within_the_budget():
     assert f.memory() <= bound
     f(*data)
     tracemalloc.start()
-    out = f._calling.call(*data)  # by another frame than the entry's, whose arena is allocated anew
+    out = f._call_path.call(*data)  # by another frame than the entry's, whose arena is allocated anew
     took = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert flat(out)[0].shape == data[0].shape

@@ -3,6 +3,7 @@
 import copy
 import gc
 import pickle
+import sys
 import threading
 import weakref
 from typing import NamedTuple
@@ -309,6 +310,61 @@ def test_variables_travel():
     (sc.sum(x * x)).backward()
     for y in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x)):
         assert y.data.tolist() == [0, 1, 2] and y.grad.tolist() == [0, 2, 4] and y.name == "x" and y.requires_grad
+
+
+def calls_of_python(f):
+    """Of which functions frames were made while ``f`` ran."""
+    frames = []
+    before = sys.getprofile()
+    sys.setprofile(lambda frame, event, _: frames.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        f()
+    finally:
+        sys.setprofile(before)
+    return frames
+
+
+def test_a_warm_program_runs_little_python():
+    a = np.array([5.0])
+
+    def step():
+        x = dy.Var(a)
+        y = x**2 + x
+        y.backward()
+        return y.data, x.grad
+
+    def longer():
+        x = dy.Var(a)
+        y = x
+        for _ in range(50):
+            y = y * x + y
+        y.backward()
+
+    for _ in range(4):
+        step()
+        longer()
+    frames = calls_of_python(step)
+    assert len(frames) <= 13, frames  # a variable, two calls, the way back, its trace, its program, what was computed
+    assert len(calls_of_python(longer)) <= 10 + 2 * 50  # and for a call one more
+
+
+def test_what_somebody_holds_is_computed_with_the_rest():
+    def run(hold):
+        x = dy.Var(np.full(4, 0.5))
+        kept = []
+        y = x
+        for k in range(6):
+            y = sc.tanh(y) + sc.exp(y * x)
+            if k in hold:
+                kept.append(y)
+        y.backward(np.ones(4))
+        return [v._node.value is not None for v in kept], y._node.value is not None, x.grad
+
+    for hold in ((), (2,), (0, 3, 4), (5,)):
+        for _ in range(3):
+            known, last, grad = run(hold)
+            assert all(known) and last
+            np.testing.assert_allclose(grad, run(range(6))[2])
 
 
 def test_what_nobody_holds_is_freed():

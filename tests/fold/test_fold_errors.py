@@ -5,7 +5,7 @@ import pytest
 
 import symc as sc
 import symc.fold as fd
-from symc.errors import IndexingError, InputError, NonFiniteError, ShapeError
+from symc.errors import IndexingError, InputError, NonFiniteError, ShapeError, SymcError
 
 State = fd.Struct("State", h=fd.f32[4], c=fd.f32[4])
 table = sc.shared(np.ones((6, 4), "float32"), "table")
@@ -133,3 +133,77 @@ def test_models():
     raised(InputError, lambda: s.loss(data), "this data was encoded for a step of other blocks")
     with fd.record(s) as g:
         raised(InputError, lambda: g.run(train=True), "there is no optimizer to train with")
+
+
+def graph_of_mistakes():
+    """Blocks, a step of them by hand, and one of a model over numbers and pairs."""
+    rng = np.random.default_rng(0)
+    table = sc.shared(rng.normal(size=(9, 4)), "table")
+
+    @fd.block(out=fd.f64[4])
+    def leaf(word: fd.Attr(fd.i32)):
+        return table[word]
+
+    @fd.block(out=fd.f64[4], left=fd.f64[4], right=fd.f64[4])
+    def node(left, right):
+        return left * right
+
+    @fd.block(out=fd.f64, kids=fd.Many(fd.f64[4]))
+    def pool(kids):
+        return sc.sum(kids.sum(kids.value))
+
+    @fd.loss(s=fd.f64[4])
+    def nll(s):
+        return sc.log(s[0])
+
+    tree = fd.Rec("tree")
+    tree.define(fd.OneOf(lambda x: isinstance(x, int), {True: leaf, False: node(tree[0], tree[1])}))
+    return fd.compile([leaf, node, pool, nll]), fd.compile(tree >> nll, nan_guard=True), tree, nll
+
+
+@pytest.mark.parametrize(("mistake", "said"), [
+    (lambda g: g.node(g.leaf(1), g.pool([])), "expected f64[4], but node 1 (pool) is f64"),
+    (lambda g: g.pool([g.leaf(1), g.pool([])]), "port kids, in example 0: expected f64[4], but node 1 (pool) is f64"),
+    (lambda g: g.pool(g.leaf(1)), "expected a list of nodes of type f64[4], not one"),
+    (lambda g: g.pool(x for x in [g.leaf(1)]), "not generator"),
+    (lambda g: g.node(g.leaf(1), 7), "there is no node 7 yet, of 1"),
+    (lambda g: g.value(3), "there is no node 3, of 0"),
+    (lambda g: g.value("x"), "there is no node 'x'"), (lambda g: g.rewind(3), "what g.mark() gave, not 3"),
+    (lambda g: g.value(g.node(g.leaf(1), g.leaf(2.5))), "was given 2.5, at node 1 of example 0"),
+    (lambda g: g.value(g.leaf("a")), "was given 'a', at node 0 of example 0"),
+    (lambda g: g.value(g.leaf(99)), "node 0 of example 0"),
+])
+def test_a_graph_by_hand_with_a_mistake_says_where(mistake, said):
+    step = graph_of_mistakes()[0]
+    with fd.record(step) as g, pytest.raises(SymcError) as e:
+        g.example()
+        mistake(g)
+    text = str(e.value) + "".join(getattr(e.value, "__notes__", ()))
+    assert said in text and "test_fold_errors.py" in text, text
+
+
+@pytest.mark.parametrize(("mistake", "said"), [
+    (lambda s, tree, nll: s.loss([(1, 2), (3, 99)]), "node 1 of example 1"),
+    (lambda s, tree, nll: fd.compile(tree >> nll(fd.self_)).encode([1]), "fd.self_"),
+    (lambda s, tree, nll: s.loss(nll), "examples are a sequence, not Block"),
+    (lambda s, tree, nll: s.encode([1, 2])[5], "there are 2 examples, not one with number 5"),
+    (lambda s, tree, nll: s.encode([1, 2])["a"], "taken by number"),
+    (lambda s, tree, nll: s.encode([1, 2])[np.array([True])], "a mask of 2"),
+    (lambda s, tree, nll: list(s.encode([1]).shuffled(0)), "some examples, not 0"),
+    (lambda s, tree, nll: fd.compile(tree >> nll, seed="a"), "seed is a number"),
+    (lambda s, tree, nll: fd.compile(tree >> nll, max_arena_bytes="1GB"), "max_arena_bytes is a number"),
+    (lambda s, tree, nll: fd.lockstep(s, lambda g, x: 3, [1]), "generator function"),
+    (lambda s, tree, nll: s.loss([(1, 2), (1, (2, 3)), 4] * 3), "is not finite"),
+])
+def test_a_mistake_in_data_says_where(mistake, said):
+    _, step, tree, nll = graph_of_mistakes()
+    with pytest.raises(SymcError) as e:
+        mistake(step, tree, nll)
+    text = str(e.value) + "".join(getattr(e.value, "__notes__", ()))
+    assert said in text and "test_fold_errors.py" in text, text
+
+
+def test_a_mask_takes_examples():
+    step = graph_of_mistakes()[1]
+    data = step.encode([1, (1, 2), 3])
+    assert data[np.array([True, False, True])].picked.tolist() == [0, 2] and len(data[[]]) == 0

@@ -259,3 +259,31 @@ def test_a_minibatch_of_no_examples():
     data = step.encode([1, 2])
     assert step(data[:0]) == 0 and (table.get_value() == 1).all()
     assert step([]) == 0 and step(data) > 0 and (table.get_value() != 1).any()
+
+
+def test_what_is_not_trained_needs_no_gradients():
+    rng = np.random.default_rng(0)
+    table, w = sc.shared(rng.normal(size=(7, 3)), "table"), sc.shared(rng.normal(size=(3, 3)), "w")
+
+    @fd.block(out=fd.f64[3])
+    def read(k: fd.Attr(fd.i32)):
+        return table[k]
+
+    @fd.block(out=fd.Struct("S", h=fd.f64[3]), x=fd.f64[3])
+    def first(x):
+        return dict(h=sc.tanh(x @ w))
+
+    @fd.loss(s=first.out)
+    def total(s):
+        return sc.sum(s.h ** 2)
+
+    def step(params):
+        return fd.compile(fd.Map(read >> first >> total), params)
+
+    few, all_ = step([w]), step([table, w])
+    (_, found), (_, every) = (s.gradients([[1, 2], [3, 3, 5]]) for s in (few, all_))
+    np.testing.assert_array_equal(found[w], every[w])
+    assert list(found) == [w] and len(every) == 2
+    products = [sum(line.count("call dot") for f in s.functions if f.name.endswith("bwd")
+                    for line in str(f.plan).splitlines()) for s in (few, all_)]
+    assert products == [0, 1]

@@ -11,7 +11,7 @@ from symc.errors import SymcError
 from symc.grad import vmap
 from symc.ir.batch_control import CONTROL
 from symc.ir.op import Op, all_ops, register, unregister
-from symc.ir.ops import kernel, loop, put
+from symc.ir.ops import kernel, loop, store
 from symc.ir.ops.batching import has_rule
 from symc.ir.ops.kernel import results_of
 from symc.ir.reference import run_values
@@ -19,7 +19,7 @@ from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
 
 #: Families whose ops code generation makes, after any batching.
-CODE = (kernel, loop, put)
+CODE = (kernel, loop, store)
 #: Ops that need no batching rule: leaves, which have no operands, and those.
 NONE = {"constant", "input", "param", "iota", "position", "size"} | {
     op.name for family in CODE for op in vars(family).values() if isinstance(op, Op) and not has_rule(op)}

@@ -23,9 +23,9 @@ from tests.ir.special_cases import smooth
 
 #: Ops without operands of their own, with regions, or that wait for someone: other tests build those.
 STRUCTURE = {
-    "constant", "input", "param", "get", "fused", "generate", "fold", "load", "put", "put_running", "insert",
-    "abreast", "put_abreast", "insert_place", "bisect", "loop", "pack", "scan", "while", "cond", "checkpoint", "root",
-    "call", "breakpoint",
+    "constant", "input", "param", "get", "fused", "generate", "fold", "load", "store", "store_running", "insert",
+    "packed_concat", "store_packed", "insert_place", "bisect", "loop", "pack", "scan", "while", "cond", "checkpoint",
+    "root", "call", "breakpoint",
 }
 CATALOGUE = [op for op in all_ops() if op.facts.custom is None and op.name in {
     o.name for family in symc.ir.ops.FAMILIES for o in vars(family).values() if isinstance(o, Op)}]

@@ -24,7 +24,7 @@ TABLES = ("ir/ops/", "codegen/cpu/", "codegen/cuda/", "runtime/", "numpy_api/", 
 EQUATIONS = ("opt/rules/", "opt/engine/rule_table.py")
 #: What is left, how often, and why it is no fact of a record.
 LEFT = {
-    "codegen/kernel/split.py": (5, "formulas of an index: what a comparison, a sum or a clamp of one is"),
+    "codegen/kernel/index_splitting.py": (5, "formulas of an index: what a comparison, a sum or a clamp of one is"),
     "dyn/var.py": (2, "Python's operators"),
     "ir/batch_control.py": (1, "a rule of each of these"),
     "ir/dim.py": (3, "functions of sizes, which have names of ops"),
@@ -42,7 +42,7 @@ LEFT = {
     "testing/rule_forms.py": (1, "what comes near an equation, and is another"),
     "testing/rule_uses.py": (3, "how users write ops that have no function of their name"),
     "tools/debugging/counts.py": (1, "leaves"),
-    "tools/debugging/guilt.py": (1, "leaves"),
+    "tools/debugging/blame.py": (1, "leaves"),
     "tools/debugging/perturb.py": (1, "movements that keep all elements"),
     "tools/debugging/sample.py": (1, "leaves"),
     "tools/draw.py": (1, "leaves"),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import io
+import json
 import pickle
 import threading
 import weakref
+import zipfile
 from collections.abc import Callable
 from typing import Any
 
@@ -251,12 +254,10 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "an index": (lambda: sc.compile(Y[sc.arange(K)], [Y, K])(A, 8), sc.IndexingError, "index 7 is out of bounds"),
     "comparing": (lambda: Y[Y > 0].shape[0] == 3, sc.SymbolicValueError, "not known while the graph is built"),
     "a budget": (lambda: sc.compile(Y[Y > 0], [Y], max_bytes="1MB"), sc.InputError, "max_bytes= needs sizes"),
-    "a file": (lambda: sc.compile(Y[Y > 0], [Y]).save("/nowhere"), sc.InputError, "pickle it"),
     "a pickle of the graph": (lambda: pickle.dumps(Y[Y > 0]), sc.SymbolicValueError, "compile it first"),
     "out": (lambda: sc.compile(Y[Y > 0], [Y])(A, out=np.zeros(100)), sc.ShapeError, "the result has"),
     "a missing argument": (lambda: sc.compile(Y[:K], [Y, K])(A), sc.InputError, "missing input 'k'"),
-    "slices along an axis": (lambda: sc.unique(X, axis=0), sc.ShapeError, "distinct slices"),
-    "tools for graphs of known sizes": (lambda: sc.lint(Y[Y > 0]), sc.InputError, "compiled function alone"),
+    "slices of unknown length": (lambda: sc.unique(sc.matrix("m"), axis=0), sc.ShapeError, "must be a number"),
     "nonzero of a scalar": (lambda: sc.nonzero(K), sc.ShapeError, "scalar"),
 }
 
@@ -280,6 +281,95 @@ def test_what_is_asked_of_a_chain() -> None:
     assert [i.name for i in f.inputs] == ["y"] and "u0" in f.dump() and f.dump().count("func @chain") == 2
     assert f.plan.count("plan @chain") == 2 and len(f.kernels) >= 2 and f.compile_count <= len(f.kernels)
     assert f.memory(A) > 0 and f.trace(A) and "us" in str(f.profile(A)) + "us" and "2 functions" in repr(f)
+
+
+def test_every_function_of_a_chain_is_shown() -> None:
+    kept = Y[Y > 0]
+    f = sc.compile([sc.sum(kept[kept > sc.mean(kept)]), sc.exp(Y)], [Y], name="chain")
+    titles = [title for title, _ in f.parts]
+    assert titles == ["the size u0", "the size u1", "with these sizes"]
+    for text in (f.dump(), f.plan, f.explain()):
+        assert [line[3:] for line in text.splitlines() if line.startswith("// ")] == titles
+    profile = f.profile(A)
+    assert len(profile) >= 3 and {"places"} <= {r.step for r in profile}
+    assert sorted(r.step for r in profile) == sorted(
+        r.step for (_, part), arrays in zip(f.parts, f._extended((A,), {}), strict=True) for r in part.profile(*arrays))
+    indices = [e[0] for e in profile._events]
+    assert max(indices) == len(profile) - 1 and min(indices) == 0
+    assert f.memory(A) == max(part.memory(*a) for (_, part), a in zip(f.parts, f._extended((A,), {}), strict=True))
+    assert_same(f.trace(A)["kept"], A[A > 0])
+
+
+def test_chains_are_linted() -> None:
+    kept = Y[Y > 0]
+    late = kept[kept > sc.mean(kept)]
+    for x in (kept, late):
+        assert not sc.lint(sc.sum(x))
+        (found,) = sc.lint(sc.sin(x + 1e6) - sc.sin(x))
+        assert "test_measured_sizes.py" in str(found) and "digits" in str(found)
+    assert "float64 arises" in str(sc.lint(sc.vector("f", "float32")[sc.vector("g", "float32") > 0] * np.arange(2.0)))
+
+
+def test_chains_in_files(tmp_path) -> None:
+    w = sc.shared(np.array([1.0, 2.0, 3.0]), "w")
+    t = sc.scalar("t", default=0.5)
+    kept = Y[t < Y]
+    f = sc.compile({"a": sc.sum(kept[kept > sc.mean(kept)]), "b": sc.unique(w[w > t])}, {"y": Y, "t": t},
+                   updates={w: w + 0.5}, name="chain", specialize={"_0": [7]})
+    f.save(tmp_path / "f")
+    g = sc.load(tmp_path / "f")
+    for k in range(3):
+        one, two = (h(A + k) for h in (f, g))
+        assert_same(one["a"], two["a"])
+        assert_same(one["b"], two["b"])
+    assert g.shared["w"].get_value().tolist() == [2.5, 3.5, 4.5] and g.name == "chain"
+    assert [c for _, part in g.parts for c in part._cells] and len({c for _, part in g.parts for c in part._cells}) == 1
+    with pytest.raises(sc.ShapeError, match="negative") as e:
+        sc.compile(sc.zeros(K), [K]).save(tmp_path / "z")
+        sc.load(tmp_path / "z")(-3)
+    assert "test_measured_sizes.py" in str(e.value)
+
+
+@pytest.mark.parametrize("shape, dtype, axis", [((7, 3), "f8", 0), ((3, 7), "f8", 1), ((5, 2, 2), "i4", 0),
+    ((2, 4, 2), "f4", -2), ((0, 3), "f8", 0), ((3, 0), "f8", 0), ((6, 2), "c16", 0), ((8, 2), "?", 0)])  # fmt: skip
+def test_distinct_slices(shape, dtype, axis) -> None:
+    a = np.random.default_rng(0).integers(0, 2, shape).astype(dtype)
+    if dtype == "f8" and a.size:
+        a.flat[0], a.flat[2] = np.nan, -0.0
+    x = sc.input("x", dtype, tuple(None if k == axis % len(shape) else n for k, n in enumerate(shape)))
+    more = dict.fromkeys(["return_index", "return_inverse", "return_counts"], True)
+    for got, want in zip(sc.compile(sc.unique(x, axis=axis, **more), [x])(a), np.unique(a, axis=axis, **more)):
+        assert_same(got, want)
+    assert_same(sc.compile(sc.unique(x, axis=axis), [x])(a), np.unique(a, axis=axis))
+
+
+def _damaged(data: bytes, change) -> bytes:
+    """The file of a chain with another list of members' bytes."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
+        for name, content in change({n: old.read(n) for n in old.namelist()}).items():
+            new.writestr(name, content)
+    return out.getvalue()
+
+
+def _meta(members, **new):
+    return {**members, "meta.json": json.dumps({**json.loads(members["meta.json"]), **new}).encode()}
+
+
+@pytest.mark.parametrize("change", [
+    lambda m: {k: v for k, v in m.items() if k != "part1.symc"}, lambda m: {**m, "code.py": b"1"},
+    lambda m: {**m, "part0.symc": m["part1.symc"]}, lambda m: {**m, "part1.symc": m["part0.symc"]},
+    lambda m: _meta(m, format=7), lambda m: _meta(m, cells=[]), lambda m: _meta(m, slots=[]),
+    lambda m: _meta(m, stages=[]), lambda m: _meta(m, stages=[[2, [[], []]]]), lambda m: _meta(m, stages=[[-1, []]]),
+    lambda m: {**m, "meta.json": b"[]"}, lambda m: {**m, "state.npz": b""}, lambda m: {**m, "part0.symc": b"PK"},
+])  # fmt: skip
+def test_damaged_files_of_chains(change, tmp_path) -> None:
+    w = sc.shared(np.ones(2), "w")
+    f = sc.compile([Y[Y > 0], sc.sum(w)], [Y], updates={w: w + 1})
+    f.save(tmp_path / "f")
+    (tmp_path / "g").write_bytes(_damaged((tmp_path / "f").read_bytes(), change))
+    with pytest.raises(sc.InputError, match="not a saved function"):
+        sc.load(tmp_path / "g")
 
 
 def test_graphs_of_sizes_go_with_their_values() -> None:
@@ -316,3 +406,11 @@ def test_a_state_does_not_change_between_the_functions() -> None:
         stop.set()
         thread.join()
     assert not errors
+
+
+def test_inputs_that_are_found():
+    x, z = sc.input("x", shape=("n", 3)), sc.input("z", shape=("k", 3))
+    y, a = x[x[:, 0] > 0], np.array([[1.0, 2, 3], [-1, 2, 3], [4, 5, 6]])
+    for _ in range(2):
+        np.testing.assert_array_equal(sc.compile(y)(a), a[[0, 2]])
+        np.testing.assert_array_equal(sc.compile(y, givens={x: z - 2})(z=a), a[[2]] - 2)

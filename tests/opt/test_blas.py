@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import symc as sc
-from symc.codegen.plan.calls import library_calls
+from symc.codegen.plan.library_calls import library_calls
 from symc.driver.build import build
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input

@@ -15,7 +15,7 @@ from symc.tensors.callsite import caller
 
 def optimized(y, inputs, extra=""):
     f = build([y], inputs, None, None, (), "f", caller()).function
-    return f, optimize(f, UNFUSED.removesuffix(",place") + extra, strict=True, verify=True).function
+    return f, optimize(f, UNFUSED.removesuffix(",hoist_movements") + extra, strict=True, verify=True).function
 
 
 X = [sc.vector(name, shape=(4,)) for name in "xyz"]

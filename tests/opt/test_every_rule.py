@@ -49,6 +49,7 @@ def leaf(dtype="f64", *shape):
     return fresh_input(TensorType(dtype, shape))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("r", RULES, ids=names(RULES))
 def test_claims(r):
     check_rule(r)

@@ -6,6 +6,8 @@ import pytest
 import symc as sc
 from symc.errors import InputError, PipelineError
 
+pytestmark = pytest.mark.long
+
 
 def inputs():
     return sc.matrix("A"), sc.matrix("B"), sc.matrix("C")

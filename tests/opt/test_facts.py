@@ -278,6 +278,7 @@ def test_underflow_is_not_positive():
     assert Analysis()(lookup("exp")(x) + 1).positive
 
 
+@pytest.mark.long
 def test_facts_are_linear_in_the_graph():
     """A chain whose values share everything below: each is asked about once."""
     facts = Analysis()

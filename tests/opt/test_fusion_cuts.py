@@ -13,6 +13,8 @@ from symc.opt import optimize
 from symc.opt.fusion.cuts import MOST
 from symc.tensors.callsite import caller
 
+pytestmark = pytest.mark.long
+
 N = 1000
 
 

@@ -11,6 +11,8 @@ from symc.ir.traverse import every_value
 from symc.opt import DEFAULT, all_passes, optimize
 from symc.opt.engine.pattern import _below, _flat
 
+pytestmark = pytest.mark.long
+
 #: Rules that a pass may try on a value on average, and how much more it may be in a graph four times as large.
 ATTEMPTS, MORE = 14, 1.35
 #: The same of Python calls, which also counts what passes do that are no rules.

@@ -208,6 +208,7 @@ def test_a_chain_of_400_steps_with_its_gradient_optimizes_in_a_second():
     assert best < 1.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [
     lambda x: sum_of(x, 2000), lambda x: nested(x, 2000), lambda x: products(x, 200),
 ], ids=["sum", "nested", "products"])  # fmt: skip
@@ -266,6 +267,7 @@ for seed in range(40):
 """
 
 
+@pytest.mark.long
 def test_two_processes_with_different_hash_seeds_print_the_same():
     outs = [
         subprocess.run(

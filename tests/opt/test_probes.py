@@ -17,6 +17,8 @@ from symc.opt import UNFUSED, optimize
 from symc.tensors.callsite import caller
 from tests.opt.probe_cases import EACH, ROWS, Probe
 
+pytestmark = pytest.mark.long
+
 #: Digits in which exp(700) + exp(-700) and second differences of it are exact, and the step of the differences.
 BITS, STEP = 2300, mp.mpf(10) ** -200
 WEIGHTS = (1.0, 0.5, 2.0)

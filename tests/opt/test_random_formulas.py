@@ -18,6 +18,8 @@ from symc.ir.reference import evaluate_function
 from symc.opt import UNFUSED, optimize
 from symc.tensors.callsite import caller
 
+pytestmark = pytest.mark.long
+
 SIZE, FORMULAS, NAMES = 3, 80, "xyz"
 
 FACTORS = """exp(x) exp(-x) exp(x/2) abs(x) x x*x 1+x*x 2+3*x*x abs(x)**2.5 sqrt(abs(x)) sum(exp(x)) sum(y*exp(x))

@@ -8,6 +8,8 @@ from symc.errors import SymcError
 from symc.ir.reference import evaluate_function
 from symc.opt import optimize
 
+pytestmark = pytest.mark.long
+
 BATCH = 25
 
 

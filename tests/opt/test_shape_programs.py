@@ -11,6 +11,8 @@ import pytest
 
 import symc as sc
 
+pytestmark = pytest.mark.long
+
 PROGRAMS = {}
 rng = np.random.default_rng(0)
 

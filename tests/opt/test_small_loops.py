@@ -10,6 +10,8 @@ from symc.ir.op import lookup
 from symc.ir.reference import evaluate_function
 from symc.opt import optimize
 
+pytestmark = pytest.mark.long
+
 
 def both(outputs, inputs, *args, kernels: int = 1):
     """Compiled and by reference; the compiled function is ``kernels`` kernels and nothing else."""

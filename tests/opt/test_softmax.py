@@ -13,6 +13,8 @@ from symc.ir.traverse import postorder
 from symc.opt import DEFAULT, UNFUSED, optimize
 from symc.tensors.callsite import caller
 
+pytestmark = pytest.mark.long
+
 X = sc.matrix("x", dtype="float32")
 Y = sc.vector("y", dtype="int64")
 LABELS = np.array([2, 0, 1])

@@ -12,6 +12,8 @@ import symc as sc
 from tests.opt.stability_cases import BEYOND, EACH, EDGE, ROWS
 from tests.opt.stability_check import check_each, check_edge, check_row, held, results
 
+pytestmark = pytest.mark.long
+
 DTYPES = ("float64", "float32")
 CASES = [
     pytest.param(check, table[name], name not in BEYOND, id=name)

@@ -198,7 +198,7 @@ def test_nothing_is_kept_and_nothing_is_lost():
 def test_a_function_goes_when_nobody_has_it():
     a, b = two()
     f = served(sc.compile(a * b, [a, b]), np.arange(3.0), np.arange(3.0))
-    call, ref, calling = f.__call__, weakref.ref(f), weakref.ref(f._calling)
+    call, ref, calling = f.__call__, weakref.ref(f), weakref.ref(f._call_path)
     gc.disable()
     try:
         del f
@@ -306,7 +306,7 @@ def test_without_native_code_everything_works(monkeypatch):
     f = sc.compile(a * b, [a, b])
     for _ in range(4):
         assert np.array_equal(f(np.arange(3.0), np.ones(3)), np.arange(3.0))
-    assert type(f.__call__) is not type(len) and not f._calling._learns
+    assert type(f.__call__) is not type(len) and not f._call_path._learns
 
 
 def test_other_layouts_of_objects_are_seen(monkeypatch):

@@ -117,7 +117,7 @@ def test_every_size_by_one_program(name: str, guards: Guards) -> None:
             with pytest.raises(SymcError):
                 f(*arrays)
             continue
-        for way in (f, f._calling.call):
+        for way in (f, f._call_path.call):
             found = way(*arrays)
             assert guards.intact()
             for a, w in zip(*[flatten(x)[0] for x in (found, wanted)], strict=True):

@@ -98,7 +98,7 @@ def test_states_are_old_or_all_new(program: Callable[[], tuple], mode: str) -> N
     outputs, inputs, updates, args = program()
     f = sc.compile(outputs, inputs, updates=updates, mode=mode)
     named = dict(zip([i.name for i in f.inputs], args, strict=True))
-    ways: list[Callable[[], Any]] = [lambda: f(*args), lambda: f(**named), lambda: f._calling.call(*args)]
+    ways: list[Callable[[], Any]] = [lambda: f(*args), lambda: f(**named), lambda: f._call_path.call(*args)]
     if not isinstance(outputs, tuple):
         buffers = f(*args)
         ways.append(lambda: f(*args, out=buffers))
@@ -159,7 +159,7 @@ def stateful(main: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> tuple[
         main()
     monkeypatch.undo()
     f, args = e.value.args
-    f.__call__ = f._calling.call
+    f.__call__ = f._call_path.call
     return f, args
 
 
@@ -197,7 +197,7 @@ def test_no_memory_at_any_place(program: Callable[[], tuple], native: bool) -> N
     named = dict(zip([i.name for i in f.inputs], args, strict=True))
     states = list(updates)
     f(**named)
-    call = f if native else f._calling.call
+    call = f if native else f._call_path.call
     start, old = [s.get_value() for s in states], digest(states)
     call(**named)
     new, failed = digest(states), 0

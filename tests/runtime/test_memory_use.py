@@ -165,7 +165,7 @@ def test_what_an_entry_takes_over_is_not_there_twice() -> None:
     f, data, _ = chain()
     for _ in range(4):
         f(*data(1000))
-    assert f._calling._entry is not None and not f._program._free
+    assert f._call_path._entry is not None and not f._program._free
 
 
 def test_frames_of_a_chain_stay_right_when_its_arena_grows() -> None:

@@ -354,3 +354,15 @@ def test_warm_process():
     for _ in range(2):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
         assert done.stdout == "[0. 2. 8.]\n"
+
+
+@pytest.mark.parametrize("write", [lambda x, A: x @ A, lambda x, A: A @ x, lambda x, A: x + A, lambda x, A: A - x,
+                                   lambda x, A: A.dot(x), lambda x, A: A * x, lambda x, A: sc.exp(A) * x,
+                                   lambda x, A: np.matmul(x, A)])  # fmt: skip
+@pytest.mark.parametrize("kind", ["csr_array", "csc_matrix", "coo_array"])
+def test_scipys_matrices_beside_symbolic_values(write, kind):
+    x, A = sc.matrix("x"), getattr(sp, kind)(np.eye(3))
+    with pytest.raises(sc.SymcError) as e:
+        write(x, A)
+    assert "sc.sparse.asarray(A)" in str(e.value) and "test_sparse.py" in str(e.value)
+    assert "_base.py" not in str(e.value)

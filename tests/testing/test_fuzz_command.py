@@ -39,7 +39,7 @@ def campaign(tmp_path: Path | None = None, **options) -> tuple[Campaign, list[st
 
 def by_rule(name: str):
     """Until a rule was found guilty."""
-    return lambda summary: any(f.guilt.rule == name for f in summary.failures.values())
+    return lambda summary: any(f.blame.rule == name for f in summary.failures.values())
 
 
 def test_from_the_command_line(tmp_path, capsys):
@@ -70,7 +70,7 @@ def test_every_generator_makes_programs_that_are_worth_it():
         for seed in range(8):
             p = make(f"{kind}:{seed}")
             ops |= {v.op.name for v in p.function.values()}
-            defined += len(Trial(p.function, p.data).trusted)
+            defined += len(Trial(p.function, p.data).oracles)
         assert len(ops) > 12 and defined >= 16, kind
 
 
@@ -98,7 +98,7 @@ def test_matrices_that_are_promised_to_be_symmetric_are(name, dtype):
     for (a,) in data_for(f, np.random.default_rng(0), ("ordinary", "wild"), 6):
         turned = a.T if name == "symmetric" else a.T.conj()
         np.testing.assert_array_equal(a, turned)
-        assert Trial(f, [(a,)]).trusted, a
+        assert Trial(f, [(a,)]).oracles, a
 
 
 def test_slopes_at_ties_are_not_compared():
@@ -126,9 +126,9 @@ def wrong_rule() -> Iterator[None]:
 
 def test_a_wrong_rule_is_found_and_made_small(wrong_rule, tmp_path):
     c, said = campaign(tmp_path, programs=150, generators=("straight",), until=by_rule("maximum_of_two_is_the_second"))
-    failures = [f for f in c.run().failures.values() if f.guilt.rule == "maximum_of_two_is_the_second"]
+    failures = [f for f in c.run().failures.values() if f.blame.rule == "maximum_of_two_is_the_second"]
     assert failures, said
-    small = failures[0].guilt.sample
+    small = failures[0].blame.sample
     assert small is not None and computed(small.function.body) <= 2
     assert sum(a.size for a in small.arrays) <= 4
     scripts = sorted(tmp_path.glob("test_*maximum_of_two*.py"))
@@ -146,7 +146,7 @@ def test_a_rule_that_is_a_little_wrong_is_found():
             return lookup("sinh")(x), lookup("exp")(x) * 0.5 - lookup("exp")(-x) * (0.5 + 1e-9)
 
         c, _ = campaign(programs=150, generators=("straight",), until=by_rule("sine_nearly"))
-        assert "sine_nearly" in {f.guilt.rule for f in c.run().failures.values()}
+        assert "sine_nearly" in {f.blame.rule for f in c.run().failures.values()}
 
 
 def test_a_wrong_pass_is_found_and_made_small(tmp_path):
@@ -175,15 +175,15 @@ def test_a_wrong_pass_is_found_and_made_small(tmp_path):
 
 def pass_failure(t: Trial, name: str) -> Sample | None:
     from symc.opt import optimize
-    from symc.tools.debugging.guilt import blame_pass, wrong_stage
+    from symc.tools.debugging.blame import blame_pass, wrong_stage
 
     stages = optimize(t.function, f"canonicalize,{name}").stages
-    for trusted in t.trusted:
-        wrong = wrong_stage(stages, trusted)
+    for oracle in t.oracles:
+        wrong = wrong_stage(stages, oracle)
         if wrong is not None:
-            guilt = blame_pass(*wrong, trusted, name, t.seconds)
-            assert guilt.name == name
-            return guilt.sample
+            blame = blame_pass(*wrong, oracle, name, t.seconds)
+            assert blame.name == name
+            return blame.sample
     return None
 
 
@@ -192,9 +192,9 @@ def test_a_wrong_kernel_is_found_and_made_small(monkeypatch, tmp_path):
     x = sc.input("x", shape=("n", 3))
     y = sc.sum(sc.floor(x * 3), axis=0)
     f = sc.compile([y, sc.sort(x, axis=0)], [x], mode="reference")._compilation.source
-    guilt = run("native", Trial(f, [(np.linspace(-1, 1, 12).reshape(4, 3),)], seconds=10.0))
-    assert guilt is not None and guilt.kind == "kernel" and "floor" in guilt.name
-    assert guilt.sample is not None and computed(guilt.sample.function.body) <= 6
+    blame = run("native", Trial(f, [(np.linspace(-1, 1, 12).reshape(4, 3),)], seconds=10.0))
+    assert blame is not None and blame.kind == "kernel" and "floor" in blame.name
+    assert blame.sample is not None and computed(blame.sample.function.body) <= 6
 
 
 @needs_compiler
@@ -204,9 +204,9 @@ def test_a_wrong_kernel_of_a_device_is_found(monkeypatch):
     data = [(np.linspace(-1, 1, 12).reshape(4, 3),)]
     assert run("on_device", Trial(f, data)) is None
     monkeypatch.setitem(intrinsics.TABLE, "floor", "ceil({0})")
-    guilt = run("on_device", Trial(f, data, seconds=5.0))
-    assert guilt is not None and guilt.difference is not None
-    assert guilt.sample is not None and computed(guilt.sample.function.body) <= 4
+    blame = run("on_device", Trial(f, data, seconds=5.0))
+    assert blame is not None and blame.difference is not None
+    assert blame.sample is not None and computed(blame.sample.function.body) <= 4
 
 
 @needs_compiler
@@ -231,8 +231,8 @@ def test_a_wrong_derivative_is_found():
     object.__setattr__(sin, "derivative", half)  # records are frozen
     try:
         assert "finite differences give" in derivatives.differences_disagree(Sample(f, arrays))
-        guilt = run("differences", Trial(f, [arrays], seconds=5.0))
-        assert guilt is not None and guilt.sample is not None and computed(guilt.sample.function.body) == 1
+        blame = run("differences", Trial(f, [arrays], seconds=5.0))
+        assert blame is not None and blame.sample is not None and computed(blame.sample.function.body) == 1
     finally:
         object.__setattr__(sin, "derivative", Elementwise((lambda out, v: lookup("cos")(v),)))
     assert not derivatives.differences_disagree(Sample(f, arrays))
@@ -253,9 +253,9 @@ def test_errors_of_passes_are_failures():
 
         x = sc.vector("x")
         f = sc.compile(sc.exp(sc.tanh(x) + 1), [x], mode="reference")._compilation.source
-        guilt = run("passes", Trial(f, [(np.ones(3),)], seconds=5.0))
-    assert guilt is not None and "KeyError" in guilt.error and guilt.sample is not None
-    assert computed(guilt.sample.function.body) == 1
+        blame = run("passes", Trial(f, [(np.ones(3),)], seconds=5.0))
+    assert blame is not None and "KeyError" in blame.error and blame.sample is not None
+    assert computed(blame.sample.function.body) == 1
 
 
 class ForeignError(Exception):
@@ -272,7 +272,7 @@ def test_whatever_is_raised_is_a_finding_and_the_campaign_goes_on(monkeypatch, t
         monkeypatch.setitem(GENERATORS, "straight",
                             lambda *a: raises() if not seen.append(a) and len(seen) == 2 else usual(*a))
     elif place == "reference":
-        monkeypatch.setattr(Trial, "trusted", property(raises))
+        monkeypatch.setattr(Trial, "oracles", property(raises))
     elif place == "passes":
         monkeypatch.setitem(CHECKS, "passes", raises)
     else:
@@ -281,7 +281,7 @@ def test_whatever_is_raised_is_a_finding_and_the_campaign_goes_on(monkeypatch, t
     summary = c.run()
     assert summary.programs + summary.skipped == 4 - (place == "make")
     failures = list(summary.failures.values())
-    assert failures and all("planted" in f.guilt.error for f in failures), said
+    assert failures and all("planted" in f.blame.error for f in failures), said
     assert all(f"again: python -m symc fuzz --replay {f.program}" in str(f) for f in failures)
     written = sorted(tmp_path.glob("test_*.py"))
     assert bool(written) == (place in ("reference", "passes"))

@@ -28,15 +28,15 @@ NAMES = [f"{kind}:{k}" for k, kind in enumerate(WEIGHTS) if kind != "loops"]
     (n, c) for n in ("mixed:2", "straight:6") for c in ("signals", "outside_native")]])
 def test_nothing_is_wrong(name: str, check: str) -> None:
     p = make(name)
-    guilt = run(check, Trial(p.function, p.data, seconds=0.0))
-    assert guilt is None, guilt
+    blame = run(check, Trial(p.function, p.data, seconds=0.0))
+    assert blame is None, blame
 
 
 def test_programs_get_states() -> None:
     for name in NAMES:
         p = make(name)
         trial = Trial(p.function, p.data)
-        s = Sample(p.function, tuple(trial.trusted[0].arrays))
+        s = Sample(p.function, tuple(trial.oracles[0].arrays))
         f, arrays, start = outside.stateful(s, random.Random(name))
         assert 0 < len(f.updates) == len(start) and len(arrays) + len(start) == len(f.inputs)
         again = outside.stateful(s, random.Random(name))
@@ -69,8 +69,8 @@ def test_text_that_is_read_as_something_else_is_found(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(outside, "parse", forgetful)
     monkeypatch.setattr(outside, "edited_text", lambda data, rng: data)
-    guilt = run("outside", trial)
-    assert guilt is not None and "not read as what it says" in guilt.error
+    blame = run("outside", trial)
+    assert blame is not None and "not read as what it says" in blame.error
 
 
 def test_a_damaged_file_that_is_another_function_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,8 +83,8 @@ def test_a_damaged_file_that_is_another_function_is_found(monkeypatch: pytest.Mo
         return damage.zipped(members)
 
     monkeypatch.setattr(outside, "scramble", careless)
-    guilt = run("outside", Trial(f, [(np.ones(3),)], seconds=0.0))
-    assert guilt is not None and "another function" in guilt.error
+    blame = run("outside", Trial(f, [(np.ones(3),)], seconds=0.0))
+    assert blame is not None and "another function" in blame.error
 
 
 def test_a_child_says_how_it_ended() -> None:

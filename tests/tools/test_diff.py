@@ -16,7 +16,7 @@ from symc.tools.debugging.diff import compare
 ONE = """
 func @f(%x: f64[n, 3], %w: f64[3, 2]) -> (f64[n, 2]) {
   %0 = exp %x : f64[n, 3]
-  %1 = dot %0, %w {batch = ((), ()), contract = ((1,), (0,))} : f64[n, 2]
+  %1 = dot %0, %w : f64[n, 2]
   %2 = tanh %1 : f64[n, 2]
   %3 = add %1, %2 : f64[n, 2]
   return %3
@@ -26,7 +26,7 @@ func @f(%x: f64[n, 3], %w: f64[3, 2]) -> (f64[n, 2]) {
 OTHER = """
 func @g(%w: f64[3, 2], %x: f64[m, 3]) -> (f64[m, 2]) {
   %9 = exp %x : f64[m, 3]
-  %7 = dot %9, %w {batch = ((), ()), contract = ((1,), (0,))} : f64[m, 2]
+  %7 = dot %9, %w : f64[m, 2]
   %5 = tanh %7 : f64[m, 2]
   %1 = add %5, %7 : f64[m, 2]
   return %1

@@ -42,6 +42,43 @@ def matmul_of_wrong_sizes():
 
 
 @case
+def labels_of_axes_differ():
+    x = sc.input("x", "f64", ("n", 3), dims=("batch", "feature"))
+    w = sc.input("w", "f64", (3,), dims="pixel")
+    x * w
+
+
+@case
+def labels_of_a_sum_differ():
+    x = sc.input("x", "f64", ("n", 3), dims=("batch", "feature"))
+    w = sc.input("w", "f64", (3, 2), dims=("pixel", "class"))
+    x @ w
+
+
+@case
+def label_that_is_not_there():
+    x = sc.input("x", "f64", ("n", 3), dims=("batch", "feature"))
+    x.sum(axis="time")
+
+
+@case
+def labels_for_other_axes():
+    sc.input("x", "f64", ("n", 3), dims=("batch", "feature", "time"))
+
+
+@case
+def sparse_jacobian_of_unknown_sizes():
+    x = sc.vector("x")
+    sc.sparse.jacobian(x**2, x)
+
+
+@case
+def sparse_hessian_that_is_dense():
+    x = sc.input("x", "f64", (100_000,))
+    sc.sparse.hessian(x.sum() ** 2, x)
+
+
+@case
 def bitwise_and_of_floats():
     x = sc.vector("x")
     x & 1

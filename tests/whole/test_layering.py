@@ -13,7 +13,7 @@ import symc as sc
 PACKAGE = Path(__file__).resolve().parents[2] / "symc"
 #: The floors of the house: each uses those before it.
 LAYERS = ["errors", "ir", "grad", "opt", "codegen", "runtime", "tensors", "numpy_api", "transforms", "random", "stats",
-          "sparse", "driver", "learning", "dyn", "fold", "tools", "testing", "front"]
+          "sparse", "segments", "driver", "learning", "dyn", "fold", "tools", "testing", "front"]
 #: The floors of files at the top of the package.
 OF_FILES = {"special": "numpy_api", "linalg": "numpy_api", "fft": "numpy_api", "debug": "transforms",
             "parallel": "transforms", **dict.fromkeys(["init", "params", "nn", "optim"], "learning")}
@@ -25,7 +25,7 @@ HEAVY = ["numba", "llvmlite", "scipy", "networkx", "cupy", "matplotlib", "sklear
 #: What a program that only builds expressions does not load: each of these takes as long as much of what it does load.
 LATER = [
     "symc.opt", "symc.codegen", "symc.runtime", "symc.tools", "symc.testing", "symc.grad", "symc.random", "symc.driver",
-    "symc.stats", "symc.sparse", "symc.init", "symc.params", "symc.nn", "symc.optim",
+    "symc.stats", "symc.sparse", "symc.segments", "symc.init", "symc.params", "symc.nn", "symc.optim",
     "symc.transforms", "symc.ir.parse", "symc.ir.text",
     "uuid", "json", "difflib", "fractions", "decimal", "zipfile", "pathlib", "secrets",
 ]  # fmt: skip

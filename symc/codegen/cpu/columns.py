@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from symc.codegen.cpu.chunks import ARGUMENTS
 from symc.codegen.cpu.folds import fold_parts
-from symc.codegen.cpu.pieces import ARGUMENTS
 from symc.codegen.cpu.text import combine, identity, stored
 from symc.codegen.cpu.writer import Target, Writer
 from symc.codegen.language.syntax import Unsupported
@@ -30,7 +30,7 @@ Env = dict[Value, str]
 
 
 def is_columns(v: Value) -> bool:
-    """Whether every result of a `generate` is a fold, over some axes, whose running value can live in the result's
+    """True if every result of a `generate` is a fold, over some axes, whose running value can live in the result's
     memory."""
     folds = {projection(r)[0] for r in v.regions[0].results}
     fold = next(iter(folds))
@@ -44,7 +44,7 @@ def emit_columns(out: Writer, v: Value, env: Env, targets: Sequence[tuple[int, T
     shape, parts = v.attrs["shape"], fold_parts(fold)
     outer, d = out.open_loops(shape[:-1], depth, [])
     block, j = out.fresh("c"), out.fresh("i")
-    first, n = ARGUMENTS if d == 1 and out.pieces else ("0", out.size(shape[-1]))
+    first, n = ARGUMENTS if d == 1 and out.chunks else ("0", out.size(shape[-1]))
     out.line(d, f"for {block} in range({first}, {n}, {BLOCK}):")
     columns = f"for {j} in range({block}, min({block} + {BLOCK}, {n})):"
     index = (*outer, j)

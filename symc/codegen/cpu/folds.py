@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from symc.codegen.cpu.pieces import CHUNK
+from symc.codegen.cpu.chunks import PARTIAL_SUM
 from symc.codegen.cpu.text import combine, identity, loaded, number, rounded, stored
 from symc.codegen.cpu.writer import Writer
 from symc.ir.dim import Size
@@ -23,7 +23,7 @@ def fold_parts(v: Value) -> list[tuple[str, TensorType]]:
 
 def is_long(shape: tuple[Size, ...]) -> bool:
     """May the last axis be longer than a chunk?"""
-    return bool(shape) and not (isinstance(shape[-1], int) and shape[-1] <= CHUNK)
+    return bool(shape) and not (isinstance(shape[-1], int) and shape[-1] <= PARTIAL_SUM)
 
 
 class Accumulator:

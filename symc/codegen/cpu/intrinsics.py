@@ -1,4 +1,4 @@
-"""How each scalar op is spelled in the text of a kernel.
+"""Spelling of each scalar op in the text of a kernel.
 
 An op of whose name the library has a function (its fact ``kernel``) is a call of that; the table has the others.
 

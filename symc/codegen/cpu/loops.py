@@ -21,7 +21,7 @@ STRIDE = 1024
 
 
 def is_loop_kernel(region: Region) -> bool:
-    """Whether the region of a kernel is in the form of ``symc.opt.loops.small``."""
+    """True if the region of a kernel is in the form of ``symc.opt.loops.small``."""
     return any(v.op is loop for v in postorder(region.results))
 
 

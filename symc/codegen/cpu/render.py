@@ -1,26 +1,26 @@
 """Kernels as small readable Python functions over pointers and sizes.
 
-A kernel's arguments are sizes, then operands, then results. One whose outermost loop may be run in pieces begins with
-where a piece begins and ends (``pieces.py``). Equal sources are one kernel, whatever sizes are called in the graph.
+A kernel's arguments are sizes, then operands, then results. One whose outermost loop may be run in chunks begins with
+where a chunk begins and ends (``chunks.py``). Equal sources are one kernel, whatever sizes are called in the graph.
 This module makes text; ``symc.runtime.cpu.kernels`` compiles it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
 from symc.codegen.cpu.blocks import INSIDE, close_block, limits_in_block, open_block
+from symc.codegen.cpu.chunks import ARGUMENTS, PARTIAL_SUM, Chunks
 from symc.codegen.cpu.columns import emit_columns, is_columns
 from symc.codegen.cpu.folds import Accumulator, fold_parts, is_long
-from symc.codegen.cpu.pieces import ARGUMENTS, CHUNK, Pieces
 from symc.codegen.cpu.search import emit_bisect
 from symc.codegen.cpu.stores import PUTS
 from symc.codegen.cpu.text import failing, loaded, number, scalar, stored
 from symc.codegen.cpu.writer import Row, Target, Writer
+from symc.codegen.kernel.index_splitting import Range, cut, limits, part
 from symc.codegen.kernel.scalarize import Loops
-from symc.codegen.kernel.split import Range, cut, limits, part
 from symc.codegen.language.syntax import Unsupported
 from symc.ir.dim import Size, product
 from symc.ir.ops.kernel import bisect, projection
@@ -38,7 +38,7 @@ class Source:
     """A kernel's text. ``sizes``: what the size arguments are, in order; ``types``: dtypes of operands and results.
 
     ``fails``: the last argument is the address of a byte, which the kernel sets to 1 where its reference raises.
-    ``pieces``: the first arguments say which piece of the outermost loop to run. ``partial``: dtypes of arrays of as
+    ``chunks``: the first arguments say which chunk of the outermost loop to run. ``partial``: dtypes of arrays of as
     many elements as there are units, after the results, for what is summed in each. ``polls``: the last argument of all
     is the address of the interpreter's words; when Python has failed, the kernel has stopped, and its results are void.
     """
@@ -48,14 +48,14 @@ class Source:
     operands: tuple[np.dtype, ...]
     results: tuple[np.dtype, ...]
     fails: bool = False
-    pieces: Pieces | None = None
+    chunks: Chunks | None = None
     partial: tuple[np.dtype, ...] = ()
     polls: bool = False
 
     @property
     def numbers(self) -> int:
-        """How many arguments are numbers: they come first."""
-        return len(self.pieces.arguments if self.pieces else ()) + len(self.sizes)
+        """The number of arguments that are numbers: they come first."""
+        return len(self.chunks.arguments if self.chunks else ()) + len(self.sizes)
 
     @property
     def arrays(self) -> tuple[np.dtype, ...]:
@@ -65,16 +65,17 @@ class Source:
 
     def whole(self, number: Callable[[Size], int]) -> list[int]:
         """The numbers of a call that runs all of the outermost loop."""
-        piece = [0, number(self.pieces.units), 1][: len(self.pieces.arguments)] if self.pieces else []
-        return piece + [number(s) for s in self.sizes]
+        chunk = [0, number(self.chunks.units), 1][: len(self.chunks.arguments)] if self.chunks else []
+        return chunk + [number(s) for s in self.sizes]
 
 
-def render(name: str, loops: Loops, over: Collection[int] = ()) -> Source:
-    """The source of a kernel called ``name``. ``over``: updated results that lie in the memory of what they update.
+def render(name: str, loops: Loops, over: Collection[int] = (), shared: Mapping[int, int] = {}) -> Source:
+    """The source of a kernel called ``name``. ``over``: updated results that lie in the memory of what they update;
+    ``shared``: operands in whose memory a result lies, and that result.
 
     Raises Unsupported for ops or dtypes the backend cannot express.
     """
-    return Renderer(name, loops, over).run()
+    return Renderer(name, loops, over, shared).run()
 
 
 @dataclass
@@ -90,17 +91,19 @@ class Renderer(Writer):
 
     def run(self) -> Source:
         region = self.loops.region
-        self.names = {p: f"a{k}" for k, p in enumerate(region_params(region))}
+        operands = [f"a{k}" for k in range(len(region.params))]
+        self.names = {p: f"o{self.shared[k]}" if k in self.shared else a
+                      for k, (p, a) in enumerate(zip(region_params(region), operands, strict=True))}
         types = [r.type for r in region.results]
         for k, start in self.loops.starts.items():
             self.emit_start(k, start)
         self.emit_block(region, dict(self.names), [(k, (), ()) for k in range(len(types))], 1)
-        arguments = [*self.pieces.arguments] if self.pieces else []
-        arguments += [*self.sizes.values(), *self.names.values(), *[f"o{k}" for k in range(len(types))]]
+        arguments = [*self.chunks.arguments] if self.chunks else []
+        arguments += [*self.sizes.values(), *operands, *[f"o{k}" for k in range(len(types))]]
         arguments += [f"q{k}" for k in range(len(self.partial))]
         if self.after is not None:
             self.lines[self.after :] = [f"    {line}" for line in self.lines[self.after :]]
-        operands = tuple(p.dtype for p in region.params)  # type: ignore[union-attr]
+        given = tuple(p.dtype for p in region.params)  # type: ignore[union-attr]
         head = []
         if self.fails:
             arguments.append("failed")
@@ -113,7 +116,7 @@ class Renderer(Writer):
         head.insert(0, f"def {self.name}({', '.join(arguments)}):")
         head += [f"    {name} = {zero}" for name, zero in self.running.items()]
         text = "\n".join(head + self.lines) + "\n"
-        return Source(text, tuple(self.sizes), operands, tuple(t.dtype for t in types), self.fails, self.pieces,
+        return Source(text, tuple(self.sizes), given, tuple(t.dtype for t in types), self.fails, self.chunks,
                       tuple(self.partial), self.polls)
 
     def emit_start(self, k: int, start: int | Region) -> None:
@@ -215,7 +218,7 @@ class Renderer(Writer):
         results = {k: (k, before, (*shape, *u.attrs["shape"])) for u, found in targets.items()
                    for _, (k, before, shape) in found}
         kept = {v: [results[k] for k in v.attrs.get("keeps", ())] for v in folds}
-        blocks = depth == 1 and self.pieces is not None and self.pieces.block is not None
+        blocks = depth == 1 and self.chunks is not None and self.chunks.block is not None
         if blocks:
             open_block(self)
             depth = INSIDE
@@ -255,7 +258,7 @@ class Renderer(Writer):
                 i = self.fresh("i")
                 start, stop = limits(axis, v.attrs["shape"][len(done)])
                 whole = isinstance(start, int) and start == 0
-                if depth == 1 and self.pieces:
+                if depth == 1 and self.chunks:
                     first = "begin, " if whole else f"max({self.size(start)}, begin), "
                     self.line(depth, f"for {i} in range({first}min({self.size(stop)}, end)):")
                 else:
@@ -279,10 +282,10 @@ class Renderer(Writer):
             first, last = limits_in_block(self, s) if outermost else ("0", self.size(s))
             if chunked and k == len(shape) - 1:
                 c, n = self.fresh("c"), self.size(s)
-                self.line(depth, f"for {c} in range({first}, {last}, {CHUNK}):")
+                self.line(depth, f"for {c} in range({first}, {last}, {PARTIAL_SUM}):")
                 for a in chunked:
                     a.start_chunk(depth + 1)
-                self.line(depth + 1, f"for {i} in range({c}, min({c} + {CHUNK}, {n})):")
+                self.line(depth + 1, f"for {i} in range({c}, min({c} + {PARTIAL_SUM}, {n})):")
                 depth += 2
             else:
                 limits_ = f"{first}, {last}" if outermost else self.extent(shape, k, depth)
@@ -291,13 +294,13 @@ class Renderer(Writer):
         return tuple(index), depth
 
     def extent(self, shape: tuple[Size, ...], k: int, depth: int) -> str:
-        """What a loop over axis ``k`` runs over: a piece of it if it is the outermost.
+        """Extent of a loop over axis ``k``: a chunk of it if it is the outermost.
 
         A short row is an argument also where the number is known, if it is one of pairs or the like, or of much work
         and not of whole vectors: a compiler that knew it would unroll it before it looks for vectors, and find none.
         (Pooling of 2 x 2 on 26 x 26 takes 0.6 of the time so, its gradient a fifth.)
         """
-        if depth == 1 and self.pieces:
+        if depth == 1 and self.chunks:
             return ", ".join(ARGUMENTS)
         s, inner = shape[k], shape[k + 1 :]
         if isinstance(s, int) and PAIR < s < SHORT_ROW:
@@ -307,11 +310,11 @@ class Renderer(Writer):
         return self.size(s)
 
     def is_much(self) -> bool:
-        """Whether a step of the innermost loops does more than a few operations."""
+        """True if a step of the innermost loops does more than a few operations."""
         return len(every_value(self.loops.region)) > MUCH
 
     def enter(self, v: Value, index: Sequence[str], env: dict[Value, str]) -> dict[Value, str]:
-        """What a loop's region sees: its index, then what it captured."""
+        """Values of the params of a loop's region: its index, then what it captured."""
         params = region_params(v.regions[0])
         seen = [*index, *[self.expression(o, env) for o in v.operands]]
         return dict(zip(params, seen, strict=True))

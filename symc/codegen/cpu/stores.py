@@ -1,4 +1,4 @@
-"""The text of updates, running sums and sorting: what `put` and its kin write."""
+"""The text of updates, running sums and sorting: what `store` and its kin write."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from symc.codegen.cpu.text import combine, loaded, number, stored
 from symc.codegen.cpu.writer import Writer
 from symc.ir.dim import product
 from symc.ir.op import Op
-from symc.ir.ops.put import insert, insert_place, put, put_abreast, put_running
+from symc.ir.ops.store import insert, insert_place, store, store_packed, store_running
 from symc.ir.value import Value
 
 Env = dict[Value, str]
 
 
-def _put(out: Writer, v: Value, k: int, env: Env, depth: int) -> None:
-    """Write, or combine with, the element of result ``k`` that the put names."""
+def _store(out: Writer, v: Value, k: int, env: Env, depth: int) -> None:
+    """Write, or combine with, the element of result ``k`` that the store names."""
     kind, dtype = v.attrs["kind"], v.dtype
     x, *place = (out.expression(o, env) for o in v.operands)
     at = f"o{k}[{out.offset(place, v.attrs['shape'])}]"
@@ -26,7 +26,7 @@ def _put(out: Writer, v: Value, k: int, env: Env, depth: int) -> None:
     out.line(depth, f"{at} = {stored(x, dtype)}")
 
 
-def _put_running(out: Writer, v: Value, k: int, env: Env, depth: int) -> None:
+def _store_running(out: Writer, v: Value, k: int, env: Env, depth: int) -> None:
     """Combine with the element before: in a variable, if the innermost loop runs along the axis, else in memory."""
     kind, shape, dtype, axis = v.attrs["kind"], v.attrs["shape"], v.dtype, v.attrs["axis"]
     operands = [out.expression(o, env) for o in v.operands]
@@ -73,7 +73,7 @@ def _insert(out: Writer, v: Value, k: int, env: Env, depth: int) -> None:
     out.line(depth, f"o{k}[{p}] = {new}")
 
 
-def _put_abreast(out: Writer, v: Value, k: int, env: Env, depth: int) -> None:
+def _store_packed(out: Writer, v: Value, k: int, env: Env, depth: int) -> None:
     """One element in each of several blocks of result ``k``."""
     shape, axis = v.attrs["shape"], v.attrs["axis"]
     n = len(v.operands) - len(shape)
@@ -89,4 +89,4 @@ def _put_abreast(out: Writer, v: Value, k: int, env: Env, depth: int) -> None:
 
 #: How each op that ends a kernel is written: into result ``k``.
 PUTS: dict[Op, Callable[[Writer, Value, int, Env, int], None]] = {
-    put: _put, put_abreast: _put_abreast, put_running: _put_running, insert: _insert, insert_place: _insert}
+    store: _store, store_packed: _store_packed, store_running: _store_running, insert: _insert, insert_place: _insert}

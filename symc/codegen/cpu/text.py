@@ -33,7 +33,7 @@ def number(x: np.ndarray) -> str:
 
 
 def identity(kind: str, dtype: np.dtype) -> str:
-    """What a fold starts from."""
+    """The number that a fold starts from."""
     return number(np.asarray(reduce.identity(kind, dtype)))
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from symc.codegen.cpu.pieces import pieces
+from symc.codegen.cpu.chunks import chunks
 from symc.codegen.kernel.scalarize import Loops
 from symc.ir.dim import Size, product
 from symc.ir.types import DTYPES
@@ -31,18 +31,18 @@ Target = tuple[int, tuple[str, ...], tuple[Size, ...]]  # result number, index s
 class Writer:
     """The text of one kernel while it is written: its lines, its names, the sizes that it asks for."""
 
-    def __init__(self, name: str, loops: Loops, over: Collection[int]):
-        self.name, self.loops, self.over = name, loops, over
+    def __init__(self, name: str, loops: Loops, over: Collection[int], shared: Mapping[int, int] = {}):
+        self.name, self.loops, self.over, self.shared = name, loops, over, shared
         self.fails = self.polls = False
         self.lines: list[str] = []
         self.sizes: dict[Size, str] = {}
         self.count = 0
         self.names: dict[Value, str] = {}
         self.running: dict[str, str] = {}  # variables that hold the running value of a result: name -> first value
-        self.pieces = pieces(loops)
+        self.chunks = chunks(loops)
         self.partial: list[np.dtype] = []
         self.block = ""  # the name of the loop over blocks of sums, inside of it
-        self.after: int | None = None  # from which line on all pieces must be done
+        self.after: int | None = None  # from which line on all chunks must be done
 
     # -- text
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from symc.codegen.cpu.pieces import Pieces
+from symc.codegen.cpu.chunks import Chunks
+from symc.codegen.kernel.index_splitting import cut
 from symc.codegen.kernel.scalarize import Loops
-from symc.codegen.kernel.split import cut
 from symc.codegen.kernel.user_functions import is_users
 from symc.ir.dim import Size
-from symc.ir.ops.put import insert, insert_place, put, put_running
+from symc.ir.ops.store import insert, insert_place, store, store_running
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Region, Value
 
 
-def inner_pieces(loops: Loops) -> tuple[int, Pieces | None]:
-    """The longest axis whose steps are apart from one another, and pieces along it; None where there is none."""
+def inner_chunks(loops: Loops) -> tuple[int, Chunks | None]:
+    """The longest axis whose steps are apart from one another, and chunks along it; None where there is none."""
     extents: list[Size] = []
     axes: dict[Value, int] = {}  # the indices that a region knows, by its params
     region = loops.region
@@ -43,19 +43,19 @@ def inner_pieces(loops: Loops) -> tuple[int, Pieces | None]:
     if not found:
         return 0, None
     axis = max(found, key=lambda a: (_steps(extents[a]), a))
-    return axis, Pieces(extents[axis], 1, 0)
+    return axis, Chunks(extents[axis], 1, 0)
 
 
 def _steps(extent: Size) -> float:
-    """How many steps an axis has; one of unknown size counts as many."""
+    """The number of steps of an axis; one of unknown size counts as many."""
     return extent if isinstance(extent, int) else math.inf
 
 
 def _is_apart(r: Value, axis: int, axes: Mapping[Value, int]) -> bool:
-    """Whether a result is written, along an axis, where no other step writes."""
-    if r.op in (put_running, insert, insert_place):
+    """True if a result is written, along an axis, where no other step writes."""
+    if r.op in (store_running, insert, insert_place):
         return r.attrs["axis"] != axis
-    return r.op is not put or any(axes.get(place) == axis for place in r.operands[1:])
+    return r.op is not store or any(axes.get(place) == axis for place in r.operands[1:])
 
 
 def _calls_users(region: Region) -> bool:

@@ -128,7 +128,7 @@ class _Text:
     # -- entries
 
     def _start(self) -> Env:
-        """What every thread knows: its columns, and numbers that are the same everywhere."""
+        """Declarations of what every thread knows: its columns, and numbers that are the same everywhere."""
         w, rows = self.w, self.rows
         w.lines = []
         w.is_index("column", rows.count)
@@ -168,7 +168,7 @@ class _Text:
         return w.lines
 
     def _known(self, members: Sequence[Value]) -> dict[Value, list[str]]:
-        """What earlier passes have found: it is where the first part's partial results were."""
+        """Results of earlier passes: these is where the first part's partial results were."""
         w, found = self.w, {}
         for before in self.rows.passes[: self.rows.passes.index(tuple(members))]:
             for m in before:
@@ -203,7 +203,7 @@ class _Text:
     # -- columns
 
     def _column(self, env: Env, done: dict[Value, list[str]], element: str, depth: int) -> Env:
-        """What is known of one column. ``element``: its number among those of the thread, "" for the first."""
+        """The scope of one column. ``element``: its number among those of the thread, "" for the first."""
         w, rows = self.w, self.rows
         position = "column"
         if element:

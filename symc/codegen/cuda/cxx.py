@@ -60,7 +60,7 @@ class Translator:
     # -- what subclasses say
 
     def function(self, name: str) -> str:
-        """What a function is called in C++."""
+        """Name of a function in C++."""
         if name in OF_SCIPY:
             return OF_SCIPY[name]
         if name not in PRIMITIVES:
@@ -68,7 +68,7 @@ class Translator:
         return name
 
     def math_function(self, name: str) -> str:
-        """What a function of `math` is called in C++."""
+        """Name of a function of `math` in C++."""
         return _MATH[name] if name in _MATH else self.function(name)
 
     def constant(self, name: str) -> str | None:
@@ -76,11 +76,11 @@ class Translator:
         return _NUMBERS.get(name)
 
     def table(self, e: ast.expr) -> Sequence[str] | None:
-        """What is in a constant array, as texts; None for anything else."""
+        """Elements of a constant array, as texts; None for anything else."""
         return None
 
     def table_name(self, e: ast.expr) -> str:
-        """What a constant array is called that is read at a place which is not known."""
+        """Name of a constant array that is read at a place which is not known."""
         raise Unsupported("a constant array")
 
     # -- expressions
@@ -332,7 +332,7 @@ class _Uncounted(ast.NodeTransformer):
 
 
 def _first_values(s: ast.stmt) -> Mapping[str, ast.expr]:
-    """What each name is first given inside of a statement, in the order of the text."""
+    """The first value that each name is given inside of a statement, in the order of the text."""
     found: dict[str, ast.expr] = {}
     for node in _in_order(s):
         if not isinstance(node, ast.Assign):

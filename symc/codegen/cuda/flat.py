@@ -43,7 +43,7 @@ def flat(kernel: Kernel) -> Flat | None:
     inside = postorder(nests[0].regions[0].results)
     if sorted(k for _, k in found) != list(range(len(nests[0].regions[0].results))):
         return None
-    if any(v is not nests[0] for v, _ in found) or any(v.regions or v.op.name.startswith(("put", "insert"))
+    if any(v is not nests[0] for v, _ in found) or any(v.regions or v.op.name.startswith(("store", "insert"))
                                                       for v in inside):
         return None
     return Flat(kernel, nests[0], [k for _, k in found])
@@ -67,7 +67,7 @@ class Flat(Variants):
         self.vector = 1 if self.heavy or apart else VECTOR // widest
 
     def _is_along(self, v: Value) -> bool:
-        """Whether a load reads along a row."""
+        """True if a load reads along a row."""
         rows = len(self.shape) > 1 and all(i not in self.inner for i in v.operands[1:-1])
         return rows and v.operands[-1] is self.index[-1] and v.operands[0].shape[-1] == self.shape[-1]
 
@@ -143,7 +143,7 @@ class _Text:
         w.line(1, "};")
 
     def _row(self, scope: Env) -> None:
-        """What is the same in a row, and what is read along it."""
+        """Code of what is the same in a row, and of what is read along it."""
         w, of = self.w, self.of
         w.emit([v for v in postorder(of.region.results) if v not in of.inner], scope, 2)
         for k, v in enumerate(of.along):

@@ -12,17 +12,17 @@ import ast
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
+from symc.codegen.cpu.chunks import ARGUMENTS, PARTIAL_SUM, Chunks, chunks
 from symc.codegen.cpu.loops import render_loop
-from symc.codegen.cpu.pieces import ARGUMENTS, CHUNK, Pieces, pieces
 from symc.codegen.cpu.render import Renderer, Source
 from symc.codegen.cuda import cxx
-from symc.codegen.cuda.apart import inner_pieces
+from symc.codegen.cuda.apart import inner_chunks
 from symc.codegen.cuda.indices import NARROW, Bound, bound_in, bound_of, of_indices
 from symc.codegen.cuda.source import WARP, Argument, CudaSource, Entry
 from symc.codegen.cuda.writer import storage
 from symc.codegen.kernel.scalarize import Loops
-from symc.codegen.kernel.source import Form
-from symc.codegen.plan.inplace import region_pairs, updated_params
+from symc.codegen.kernel.source import Form, updated_in_place
+from symc.codegen.plan.inplace import overwritten, updated_params
 from symc.ir.dim import Size, ceildiv, product
 from symc.ir.ops.compare import COMPARISONS
 from symc.ir.types import TensorType
@@ -31,7 +31,7 @@ from symc.ir.value import Region, Value
 #: Threads of a block.
 THREADS = 128
 #: How many elements one thread sums, of a sum of everything.
-SUMMED = 4 * CHUNK
+SUMMED = 4 * PARTIAL_SUM
 
 class CudaRenderer(Renderer):
     """Writes the text of a kernel whose indices are of type ``index``, "i32" or "i64".
@@ -43,21 +43,21 @@ class CudaRenderer(Renderer):
     def __init__(self, loops: Loops, over: Collection[int], index: str):
         super().__init__("kernel", loops, over)
         self.index = index
-        self.pieces = pieces(loops, 0, SUMMED)
-        self.axis = 0  # of the outermost loops, that which is run in pieces
-        if self.pieces is None:
-            self.axis, self.pieces = inner_pieces(loops)
+        self.chunks = chunks(loops, 0, SUMMED)
+        self.axis = 0  # of the outermost loops, that which is run in chunks
+        if self.chunks is None:
+            self.axis, self.chunks = inner_chunks(loops)
         self.bounds: dict[str, Bound] = {}  # by the name of the number
         self.fits: dict[Size, None] = {}
         region = loops.region
         for t in (*region.params, *(r.type for r in region.results)):
             assert isinstance(t, TensorType)
             self.fits[product(t.shape)] = None
-        if self.pieces:
-            self.size(self.pieces.units)  # the entry must know it
+        if self.chunks:
+            self.size(self.chunks.units)  # the entry must know it
 
     def extent(self, shape: tuple[Size, ...], k: int, depth: int) -> str:
-        return ", ".join(ARGUMENTS) if depth == self.axis + 1 and self.pieces else self.size(shape[k])
+        return ", ".join(ARGUMENTS) if depth == self.axis + 1 and self.chunks else self.size(shape[k])
 
     def enter(self, v: Value, index: Sequence[str], env: dict[Value, str]) -> dict[Value, str]:
         shape: Sequence[Size] = v.attrs["shape"]
@@ -115,7 +115,7 @@ class Generic:
 
     def text(self, index: str) -> tuple[Source, Collection[Size]]:
         """The kernel in Python, and what must fit into 32 bits. Raises Unsupported."""
-        region, over = self.form
+        region, over = self.form[0], updated_in_place(self.form)
         if self.loops is None:
             return render_loop("kernel", region, interruptible=False), ()
         renderer = CudaRenderer(replace(self.loops, starts={}), over, index)
@@ -123,12 +123,12 @@ class Generic:
 
     def separate(self) -> list[int]:
         """Results that hold something before, elsewhere than in their own memory: it is written by launches before."""
-        _, over = self.form
+        over = updated_in_place(self.form)
         starts = {} if self.loops is None else self.loops.starts
         return [k for k, start in starts.items() if isinstance(start, Region) or k not in over]
 
     def start(self, k: int, index: str) -> Source:
-        """What writes that of result ``k``: a kernel of one result."""
+        """Source that writes the start of result ``k``: a kernel of one result."""
         assert self.loops is not None
         region, start = self.loops.region, self.loops.starts[k]
         if isinstance(start, Region):
@@ -139,7 +139,7 @@ class Generic:
         text = f"def kernel(begin, end, n0, {names}, o0):\n  for i in range(begin, end):\n    o0[i] = a{start}[i]\n"
         units = product(whole.shape)
         operands = tuple(p.dtype for p in region.params)  # type: ignore[union-attr]
-        return Source(text, (units,), operands, (whole.dtype,), pieces=Pieces(units, 1, 0))
+        return Source(text, (units,), operands, (whole.dtype,), chunks=Chunks(units, 1, 0))
 
 
 class _Unit:
@@ -156,7 +156,7 @@ class _Unit:
         for part in (*parts, _Part(self, of, self.name, tuple(range(len(of.results))))):
             texts.append(part.body() + part.entries())
             entries += part.made
-        scratch = tuple(of.pieces.units * d.itemsize for d in of.partial) if of.pieces is not None else ()
+        scratch = tuple(of.chunks.units * d.itemsize for d in of.partial) if of.chunks is not None else ()
         return CudaSource("".join(texts), tuple(self.helpers), tuple(entries), of.operands, of.results, scratch,
                           of.fails, self.index == "i64")
 
@@ -169,7 +169,7 @@ class _Part:
         self.made: list[Entry] = []
 
     def entries(self) -> str:
-        p = self.of.pieces
+        p = self.of.chunks
         if p is None:
             return self.entry("", (1, 1, 1), WARP, "threadIdx.x == 0", ())
         units, last = self.number(p.units), (0, 1)[: p.block is not None]
@@ -179,14 +179,14 @@ class _Part:
             text += self.entry("_last", (1, 1, 1), WARP, "threadIdx.x == 0", ("0", "0", "1"))
         return text
 
-    def entry(self, end: str, grid: tuple[Size, Size, Size], threads: int, who: str, piece: Sequence[str]) -> str:
+    def entry(self, end: str, grid: tuple[Size, Size, Size], threads: int, who: str, chunk: Sequence[str]) -> str:
         """An entry: the end of its name, blocks, threads, which of these work, what of the loop."""
         parameters, name = self.parameters(), self.name + end
         typed = ", ".join(t + n for _, t, n in parameters)
         lines = [f'extern "C" __global__ void __launch_bounds__({threads}) {name}({typed}) {{']
         if "unit" in who:
             lines.append(f"  const {self.index} unit = {self.index}(blockIdx.x) * {threads} + threadIdx.x;")
-        lines.append(f"  if ({who}) {self.name}_units({', '.join([*piece, *(n for _, _, n in parameters)])});")
+        lines.append(f"  if ({who}) {self.name}_units({', '.join([*chunk, *(n for _, _, n in parameters)])});")
         self.made.append(Entry(name, tuple(a for a, _, _ in parameters), grid, threads))
         return "\n".join([*lines, "}", ""])
 
@@ -205,7 +205,7 @@ class _Part:
     def apart(self) -> set[int]:
         """Operands in whose memory no result lies."""
         region, _ = self.unit.form
-        inside = {k for k, _ in region_pairs(region)} | set(updated_params(region).values())
+        inside = {*overwritten(region), *updated_params(region).values()}
         return set(range(len(self.of.operands))) - inside
 
     def body(self) -> str:
@@ -213,8 +213,8 @@ class _Part:
         (tree,) = ast.parse(self.of.text).body
         assert isinstance(tree, ast.FunctionDef)
         names = [a.arg for a in tree.args.args]
-        piece = self.of.pieces.arguments if self.of.pieces else ()
-        head = [f"const {self.index} {a}" for a in piece] + [t + n for _, t, n in self.parameters()]
+        chunk = self.of.chunks.arguments if self.of.chunks else ()
+        head = [f"const {self.index} {a}" for a in chunk] + [t + n for _, t, n in self.parameters()]
         lines = cxx.Translator(self.index, self.unit.helpers).body(tree.body, names)
         opening = f"SYMC_FUNCTION void {self.name}_units({', '.join(head)}) {{"
         return "\n".join([opening, *lines, "}", ""])

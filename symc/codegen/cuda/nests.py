@@ -18,7 +18,7 @@ from symc.ir.value import Region, Value
 
 @dataclass(frozen=True)
 class Out:
-    """What a result of the kernel is: ``value``, a number of each row, or result ``number`` of the loop ``value``.
+    """Form of a result of the kernel: ``value``, a number of each row, or result ``number`` of the loop ``value``.
     ``put``: how it is combined down the columns, if it is."""
 
     value: Value
@@ -27,7 +27,7 @@ class Out:
 
     @property
     def is_row(self) -> bool:
-        """Whether there is one number for each row."""
+        """True if there is one number for each row."""
         return self.number < 0
 
 
@@ -122,7 +122,7 @@ def _passes(region: Region, nests: Sequence[Value]) -> tuple[tuple[Value, ...], 
 
 
 def _out(r: Value, levels: int) -> Out | None:
-    """What a result is, followed through the outer loops."""
+    """Form of a result, followed through the outer loops."""
     for _ in range(levels):
         v, k = projection(r)
         if v.op.name != "generate":
@@ -130,10 +130,10 @@ def _out(r: Value, levels: int) -> Out | None:
         r = v.regions[0].results[k]
     v, k = projection(r)
     if v.op.name != "generate":
-        return Out(r) if not r.ndim and not r.op.name.startswith(("put", "insert")) else None
+        return Out(r) if not r.ndim and not r.op.name.startswith(("store", "insert")) else None
     made = v.regions[0].results[k]
-    if not made.op.name.startswith(("put", "insert")):
+    if not made.op.name.startswith(("store", "insert")):
         return Out(v, k)
     index = list(region_params(v.regions[0])[: len(v.attrs["shape"])])
-    down = made.op.name == "put" and list(made.operands[1:]) == index and made.attrs["shape"] == v.attrs["shape"]
+    down = made.op.name == "store" and list(made.operands[1:]) == index and made.attrs["shape"] == v.attrs["shape"]
     return Out(v, k, made.attrs["kind"]) if down else None

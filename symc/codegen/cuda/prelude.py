@@ -1,4 +1,5 @@
-r"""What every translation unit begins with: types, bits, and the functions that kernel texts call and C++ has not.
+r"""Prelude with which every translation unit begins: types, bits, and the functions that kernel texts call and C++ has
+not.
 
 It needs no header, so NVRTC compiles it, and g++ for the emulated device (``SYMC_EMULATED``). Everything is in the
 namespace ``symc``, as kernels are: a name there hides CUDA's function of the same name.

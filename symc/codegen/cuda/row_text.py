@@ -47,7 +47,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Line:
-    """What is read along a row: an array, or what a fold has kept, at the indices ``before``. One that is a number is
+    """Array that is read along a row, or what a fold has kept, at the indices ``before``. One that is a number is
     the index along that axis of the row: the row lies in pieces, which the last axis runs along."""
 
     array: Value
@@ -143,7 +143,7 @@ class RowText:
         return [line for line, n in counts.items() if n > 1 and not _is_kept(line.array)]
 
     def _at(self, line: Line, scope: Env, j: str, depth: int) -> str:
-        """Where element ``j`` of a row is in a line."""
+        """Offset of element ``j`` of a row in a line."""
         w, rank = self.w, len(self.rows.inner)
         whole = len(line.before) + rank == len(line.array.shape)  # its last axes are those of the row
         if whole and not any(isinstance(i, int) for i in line.before):
@@ -212,8 +212,8 @@ class RowText:
         index = w.unravel(element, self.rows.inner, inner + 1)
         for m in members:
             env = self._elements(m, index, scope, local, inner + 1)
-            found = [r.operands[0] if r.op.name == "put" else r for r in m.regions[0].results]
-            w.emit([v for v in postorder(m.regions[0].results) if v.op.name != "put"], env, inner + 1)
+            found = [r.operands[0] if r.op.name == "store" else r for r in m.regions[0].results]
+            w.emit([v for v in postorder(m.regions[0].results) if v.op.name != "store"], env, inner + 1)
             texts = [w.expression(r, env) for r in found]
             if m in parts:
                 for a, text in zip(parts[m], texts, strict=False):
@@ -248,7 +248,7 @@ class RowText:
             local[line] = f"{name}.at[e]"
 
     def _elements(self, m: Value, index: Sequence[str], scope: Env, local: dict[Line, str], depth: int) -> Env:
-        """What the region of a loop sees for one element."""
+        """Values of the params of a loop's region for one element."""
         w = self.w
         seen = [scope[o] if o in scope else w.expression(o, scope) for o in m.operands]
         env: Env = dict(zip(region_params(m.regions[0]), [*index, *seen], strict=True))
@@ -387,7 +387,7 @@ class RowText:
 
 
 def _is_kept(array: Value) -> bool:
-    """Whether a line is what a fold has kept."""
+    """True if a line is what a fold has kept."""
     return projection(array)[0].op.name == "fold"
 
 

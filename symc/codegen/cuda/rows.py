@@ -47,7 +47,7 @@ def power(x: int) -> int:
 
 
 def runs_across(found: Rows, length: int) -> bool:
-    """Whether neighbouring rows are read side by side, rather than elements of a row: a thread does a row then."""
+    """True if neighbouring rows are read side by side, rather than elements of a row: a thread does a row then."""
     along = sum(len(lines_of(found, m)) + (m.op.name == "generate") * len(m.regions[0].results) for m in found.members)
     if not found.levels:
         return False
@@ -61,7 +61,7 @@ def runs_across(found: Rows, length: int) -> bool:
 
 
 def layout(found: Rows, number: Callable[[Size], int], more: float = 0) -> Layout:
-    """How rows are divided among threads. ``more``: other numbers of 4 bytes for each element."""
+    """Division of rows among threads. ``more``: other numbers of 4 bytes for each element."""
     length, count = number(found.length), number(found.count)
     heavy = is_heavy(found.kernel.loops.region)
     vector = 1 if heavy else max(1, VECTOR // widest(found))

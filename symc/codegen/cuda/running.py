@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from symc.codegen.cuda.places import levels_of, step
 from symc.codegen.cuda.source import WARP
+from symc.codegen.cuda.store_places import levels_of, step
 from symc.codegen.cuda.vectors import SHUFFLE
 from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Variants, Writer, scalar_type
 from symc.ir.dim import Size, ceildiv, floordiv, maximum, minimum, product
@@ -30,10 +30,10 @@ def running(kernel: Kernel) -> RunningSums | None:
     if found is None or kernel.loops.starts or kernel.is_complex:
         return None
     levels, space, finals, _ = found
-    sums = {k: r for k, r in enumerate(finals) if r.op.name == "put_running"}
-    rest = {k: r for k, r in enumerate(finals) if r.op.name != "put_running"}
+    sums = {k: r for k, r in enumerate(finals) if r.op.name == "store_running"}
+    rest = {k: r for k, r in enumerate(finals) if r.op.name != "store_running"}
     axes = {(r.attrs["axis"], r.attrs["shape"] == space) for r in sums.values()}
-    if len(axes) != 1 or any(r.op.name.startswith(("put", "insert")) for r in rest.values()):
+    if len(axes) != 1 or any(r.op.name.startswith(("store", "insert")) for r in rest.values()):
         return None
     ((axis, whole),) = axes
     return RunningSums(kernel, levels, space, axis, sums, rest) if whole else None
@@ -113,7 +113,7 @@ class _Text:
         return others
 
     def _value(self, v: Value, env: Env) -> tuple[str, str]:
-        """What is summed, and the factor of a linear recurrence."""
+        """The value that is summed, and the factor of a linear recurrence."""
         own = v.operands[: len(v.operands) - len(self.of.space) - 1]
         texts = [self.w.expression(o, env) for o in own]
         return texts[-1], texts[0] if self._is_linear(v) else ""
@@ -216,7 +216,7 @@ class _Text:
         return w.lines
 
     def _part(self) -> tuple[str, str]:
-        """Where a part of a row begins and ends."""
+        """Range of a part of a row."""
         w = self.w
         if self.word != "parts":
             return "0", w.size(self.length)
@@ -295,7 +295,7 @@ class _Text:
         return found
 
     def _sums(self) -> list[str]:
-        """What each part is in all."""
+        """Code of the total of each part."""
         w, warps = self.w, self.threads // WARP
         w.lines = []
         w.line(1, f"const {w.index} line = {w.index}(blockIdx.y), thread = threadIdx.x;")
@@ -323,7 +323,7 @@ class _Text:
                     self.w.line(depth, f"{array}[{at}] = {name};")
 
     def _before(self) -> list[str]:
-        """What each part and all before it are."""
+        """Code of the totals of each part and all before it."""
         w, warps = self.w, self.threads // WARP
         w.lines = []
         w.line(1, f"const {w.index} line = {w.index}(blockIdx.y), thread = threadIdx.x;")

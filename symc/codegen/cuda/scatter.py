@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from symc.codegen.cuda.nests import emit_ready, enter
-from symc.codegen.cuda.places import Nest, Put, nest_of, step
 from symc.codegen.cuda.rows import power
 from symc.codegen.cuda.source import WARP
+from symc.codegen.cuda.store_places import Nest, Store, nest_of, step
 from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Variants, Writer, params_of
 from symc.ir.dim import Size, ceildiv, maximum, minimum, product
 from symc.ir.dtypes import is_narrow
@@ -38,7 +38,7 @@ class Scatter(Variants):
     def __init__(self, kernel: Kernel, nest: Nest):
         self.kernel, self.nest = kernel, nest
         self.atomic = not nest.elements and all(
-            p.kind in _ATOMIC and p.value.dtype.kind in "iu" and p.value.dtype.itemsize >= 4 for p in nest.puts)
+            p.kind in _ATOMIC and p.value.dtype.kind in "iu" and p.value.dtype.itemsize >= 4 for p in nest.stores)
 
     def choose(self, number: Callable[[Size], int]) -> str:
         nest = self.nest
@@ -75,13 +75,13 @@ class _Text:
             threads = product(self.nest.space[a] for a in own)
             entries.append((name, ceildiv(threads, BLOCK), self._apart(own, threads)))
         else:
-            rows = product(self.nest.puts[0].shape[: self.nest.picked])
+            rows = product(self.nest.stores[0].shape[: self.nest.picked])
             each = maximum(1, ceildiv(rows, BLOCKS))
             entries.append((name, minimum(BLOCKS, rows), self._owned(rows, each, int(self.words[1]))))
         return w.launches([(entry, (blocks, 1, 1), BLOCK, lines) for entry, blocks, lines in entries])
 
     def _start(self, k: int, start: int | Region, n: Size) -> list[str]:
-        """What a result holds before."""
+        """Kernel that writes the start of a result."""
         w = self.w
         w.lines = []
         w.is_index("p", n)
@@ -103,9 +103,9 @@ class _Text:
     # -- one element
 
     def _elements(self, env: Env, index: Sequence[str], depth: int) -> None:
-        """Write what one step puts, and its elements of other results."""
+        """Write what one step stores, and its elements of other results."""
         w = self.w
-        for p in self.nest.puts:
+        for p in self.nest.stores:
             x, array = w.expression(p.value.operands[0], env), f"o{p.result}"
             at = w.fresh("w")
             w.line(depth, f"const {w.index} {at} = {self._place(p, env)};")
@@ -125,7 +125,7 @@ class _Text:
         for k, v in self.nest.elements.items():
             w.line(depth, f"o{k}[{w.offset(index, self.nest.space)}] = {w.stored(w.expression(v, env), v.dtype)};")
 
-    def _place(self, p: Put, env: Env) -> str:
+    def _place(self, p: Store, env: Env) -> str:
         return self.w.offset([self.w.index_text(i, env) for i in p.value.operands[1:]], p.shape)
 
     # -- steps that never meet
@@ -193,12 +193,12 @@ class _Text:
             f"      const {index} item = base + k * {BLOCK} + threadIdx.x;",
             "      place[k] = -1;",
             f"      if (item < {w.size(product(items))}) {{"]
-        (put,) = nest.puts
+        (store,) = nest.stores
         at = w.unravel("item", items, 4)
         env = step(w, nest.levels, [*at, *["0"] * len(inner)], 4)
-        head = [w.index_text(i, env) for i in put.value.operands[1 : 1 + nest.picked]]
+        head = [w.index_text(i, env) for i in store.value.operands[1 : 1 + nest.picked]]
         w.lines += [
-            f"        place[k] = {w.offset(head, put.shape[: nest.picked])};",
+            f"        place[k] = {w.offset(head, store.shape[: nest.picked])};",
             "      }",
             "      found[k] = __ballot_sync(0xffffffffu, place[k] >= begin && place[k] < end);",
             f"      if (lane == 0) counts[k * {warps} + warp] = __popc(found[k]);",
@@ -218,7 +218,7 @@ class _Text:
             "    __syncthreads();"]
 
 
-def _atomic_type(p: Put) -> str:
+def _atomic_type(p: Store) -> str:
     """The type in which CUDA has atomics for these integers. Sums are the same in an unsigned one."""
     long = p.value.dtype.itemsize == 8
     if p.kind == "add" or p.value.dtype.kind == "u":

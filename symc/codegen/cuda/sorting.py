@@ -139,7 +139,7 @@ class Sort:
                           wide=index == "i64")
 
     def _out(self, offset: str, key: str, place: str, to: str, launch: int, doublings: int) -> str:
-        """What a launch writes: the result, if it is the last."""
+        """Code of what a launch writes: the result, if it is the last."""
         if launch == doublings:
             value = f"{offset}{place}" if self.places else key
             return f"o0[from + {to} * inner] = {value};"
@@ -168,7 +168,7 @@ def sort_form(v: Value) -> Form:
 
 
 def is_sort(v: Value) -> bool:
-    """Whether an op sorts."""
+    """True if an op sorts."""
     return isinstance(v.op.lowering, Sorting)
 
 

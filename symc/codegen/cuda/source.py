@@ -1,4 +1,4 @@
-"""What CUDA code generation makes of one kernel: text, and how it is launched. Data only."""
+"""CUDA source of one kernel: text, and how it is launched. Data only."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from symc.codegen.cuda.columns import columns
 from symc.codegen.cuda.flat import flat
-from symc.codegen.cuda.late import late
 from symc.codegen.cuda.rows import rows
+from symc.codegen.cuda.rows_and_columns import rows_and_columns
 from symc.codegen.cuda.running import running
 from symc.codegen.cuda.scatter import scatter
 from symc.codegen.cuda.transposed import transposed
@@ -19,7 +19,8 @@ from symc.codegen.kernel.source import Form
 from symc.codegen.language.syntax import Unsupported
 from symc.ir.dim import number
 
-TEMPLATES: tuple[Callable[[Kernel], Any], ...] = (transposed, flat, rows, columns, late, windows, scatter, running)
+TEMPLATES: tuple[Callable[[Kernel], Any], ...] = (
+    transposed, flat, rows, columns, rows_and_columns, windows, scatter, running)  # fmt: skip
 
 
 def fast(form: Form, loops: Loops) -> Any:

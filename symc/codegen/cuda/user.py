@@ -65,7 +65,7 @@ class UserLaunch:
 
 
 def has_user_kernel(v: Value) -> bool:
-    """Whether a user gave CUDA code for the op of ``v``."""
+    """True if a user gave CUDA code for the op of ``v``."""
     return _given(v) is not None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from symc.codegen.cpu.text import rounded
 from symc.codegen.cuda.nests import emit_ready, enter
-from symc.codegen.cuda.places import Nest, nest_of, step
+from symc.codegen.cuda.store_places import Nest, nest_of, step
 from symc.codegen.cuda.writer import BLOCK, Kernel, Text, Variants, Writer, params_of, scalar_type
 from symc.ir.dim import Size, ceildiv, product
 from symc.ir.dtypes import is_narrow
@@ -23,7 +23,7 @@ _KINDS = ("add", "maximum", "minimum")
 def windows(kernel: Kernel) -> Windows | None:
     """The variants of a kernel that adds up windows; None for another."""
     nest = nest_of(kernel) if kernel.loops.starts and not kernel.is_complex else None
-    if nest is None or nest.elements or len(nest.puts) != 1 or nest.puts[0].kind not in _KINDS:
+    if nest is None or nest.elements or len(nest.stores) != 1 or nest.stores[0].kind not in _KINDS:
         return None
     axes = [a for terms in nest.terms for a, _ in terms or ()]
     if None in nest.terms or sorted(axes) != list(range(len(nest.space))) or any(
@@ -43,27 +43,27 @@ class Windows(Variants):
         return self._write("wide" in words, name)
 
     def _write(self, wide: bool, name: str) -> Text:
-        nest, (put,) = self.nest, self.nest.puts
+        nest, (store,) = self.nest, self.nest.stores
         w = Writer(self.kernel, "i64" if wide else "i32")
-        n = product(put.shape)
+        n = product(store.shape)
         w.is_index("p", n)
         w.line(1, f"const {w.index} p = {w.index}(blockIdx.x) * {BLOCK} + threadIdx.x;")
         w.line(1, f"if (p >= {w.size(n)}) return;")
-        place = w.unravel("p", put.shape, 1)
-        dtype = put.value.dtype
+        place = w.unravel("p", store.shape, 1)
+        dtype = store.value.dtype
         w.line(1, f"{scalar_type(dtype)} s = {self._start(w)};")
         index, ends = self._loops(w, place)
         depth = 1 + len(ends)
         env = step(w, nest.levels, [index[a] for a in range(len(nest.space))], depth)
-        x = w.expression(put.value.operands[0], env)
-        w.line(depth, f"s = {w.combined(put.kind, 's', x, dtype)};")
+        x = w.expression(store.value.operands[0], env)
+        w.line(depth, f"s = {w.combined(store.kind, 's', x, dtype)};")
         for d in reversed(ends):
             w.line(d, "}")
         found = "s"
         if is_narrow(dtype):
             w.line(1, f"const {scalar_type(dtype)} found = {w.cxx(rounded('s', dtype))};")
             found = "found"
-        w.line(1, f"o{put.result}[p] = {w.stored(found, dtype)};")
+        w.line(1, f"o{store.result}[p] = {w.stored(found, dtype)};")
         return w.launches([(name, (ceildiv(n, BLOCK), 1, 1), BLOCK, w.lines)])
 
     def _loops(self, w: Writer, place: Sequence[str]) -> tuple[dict[int, str], list[int]]:
@@ -98,12 +98,12 @@ class Windows(Variants):
         return index, ends
 
     def _start(self, w: Writer) -> str:
-        """What the element is before."""
-        (put,) = self.nest.puts
-        start = self.kernel.loops.starts[put.result]
+        """Text of the element before."""
+        (store,) = self.nest.stores
+        start = self.kernel.loops.starts[store.result]
         if not isinstance(start, Region):
-            array = f"o{put.result}" if put.result in self.kernel.over else f"a{start}"
-            return w.read(f"{array}[p]", put.value.dtype)
+            array = f"o{store.result}" if store.result in self.kernel.over else f"a{start}"
+            return w.read(f"{array}[p]", store.value.dtype)
         env = params_of(start)
         emit_ready(w, start, env, 1)
         (v,) = start.results

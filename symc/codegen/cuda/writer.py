@@ -1,4 +1,4 @@
-"""What the templates have in common: the text of scalars, of sizes and of places in arrays, in CUDA C++.
+"""Writer that the templates share: the text of scalars, of sizes and of places in arrays, in CUDA C++.
 
 A template decides which thread computes what. The scalars of a region are the same text everywhere: those that the
 table of the CPU's kernels has for them, as C++. A name of a loop's index has the type of sizes (``i32`` or ``i64``) and
@@ -20,9 +20,9 @@ from symc.codegen.cuda import cxx
 from symc.codegen.cuda.indices import NARROW, Bound, bound_in, bound_of, of_indices
 from symc.codegen.cuda.source import Argument, CudaSource, Entry
 from symc.codegen.kernel.scalarize import Loops
-from symc.codegen.kernel.source import Form
+from symc.codegen.kernel.source import Form, updated_in_place
 from symc.codegen.language.syntax import Unsupported
-from symc.codegen.plan.inplace import region_pairs
+from symc.codegen.plan.inplace import overwritten
 from symc.codegen.plan.memory import result_types
 from symc.ir.dim import Size, product
 from symc.ir.dtypes import RECORDS, computed
@@ -55,20 +55,20 @@ class Kernel:
 
     @staticmethod
     def of(form: Form, loops: Loops) -> Kernel:
-        region, over = form
+        region, over = form[0], updated_in_place(form)
         updated = [k for k in loops.starts.values() if isinstance(k, int)]
         types: tuple = region.params, tuple(r.type for r in region.results)
-        return Kernel(loops, over, frozenset([*[k for k, _ in region_pairs(region)], *updated]), *types)
+        return Kernel(loops, over, frozenset([*overwritten(region), *updated]), *types)
 
     @property
     def is_complex(self) -> bool:
-        """Whether complex numbers are anywhere in it."""
+        """True if complex numbers are anywhere in it."""
         return any(t.dtype.kind == "c" for v in every_value(self.loops.region) for t in result_types(v))
 
 
 
 def storage(dtype: np.dtype) -> str:
-    """How an element is stored: the type behind a pointer."""
+    """Storage type of an element: the type behind a pointer."""
     return RECORDS[dtype].memory
 
 
@@ -78,7 +78,7 @@ def scalar_type(dtype: np.dtype) -> str:
 
 
 def is_heavy(region: Region) -> bool:
-    """Whether an element is so much work that its text should not be repeated for each of a vector."""
+    """True if an element is so much work that its text should not be repeated for each of a vector."""
     values = every_value(region)
     return len(values) > 150 or any(v.op.facts.kernel == "scalar" for v in values)
 
@@ -211,7 +211,7 @@ class Writer:
                 self.emit_scalar(v, env, depth)
 
     def emit_scalar(self, v: Value, env: Env, depth: int) -> None:
-        if v.regions or v.op.name in ("put", "put_abreast", "put_running", "insert", "insert_place", "bisect"):
+        if v.regions or v.op.name in ("store", "store_packed", "store_running", "insert", "insert_place", "bisect"):
             raise Unsupported(f"{v.op.name} as a scalar")
         if v.op.name == "size":
             env[v] = self.is_index(self.size(v.attrs["value"]), v.attrs["value"])
@@ -277,7 +277,7 @@ class Writer:
         return (*out, *[o("size", size=s) for s in self.sizes])
 
     def too_large(self, number_: Callable[[Size], int]) -> bool:
-        """Whether indices of 32 bits do not hold what is computed."""
+        """True if indices of 32 bits do not hold what is computed."""
         arrays = [product(t.shape) for t in (*self.kernel.operands, *self.kernel.results)]
         return any(number_(s) >= NARROW for s in (*self.fits, *arrays))
 

@@ -14,7 +14,7 @@ from symc.ir.ops.shape import broadcast
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, param
-from symc.opt.fusion.late_folds import late_folds
+from symc.opt.fusion.column_folds import column_folds
 
 Place = tuple[int, ...]  # which axes of the space a value's axes are
 
@@ -35,13 +35,13 @@ def _places(region: Region) -> dict[Value, Place] | None:
     """The place of every value, found from the results down; None if an op or a second reading gets in the way."""
     values = postorder(region.results)
     space = max((v.operands[0].ndim if isinstance(v.op.lowering, Fold) else v.ndim for v in values), default=0)
-    late = late_folds(region)
+    columns = column_folds(region)
     rows = next((_kept(space, v.attrs["axes"]) for v in values
-                 if isinstance(v.op.lowering, Fold) and v not in late), None)
+                 if isinstance(v.op.lowering, Fold) and v not in columns), None)
     places: dict[Value, Place] = {}
     for r in region.results:
         full = r.ndim == space and not isinstance(r.op.lowering, Fold)
-        place = tuple(range(space)) if full else _kept(space, r.attrs["axes"]) if r in late else rows
+        place = tuple(range(space)) if full else _kept(space, r.attrs["axes"]) if r in columns else rows
         if place is None or r.ndim != len(place) or not _put(places, r, place):
             return None
     loose: set[Value] = set()  # what single numbers are taken from: it keeps its axes

@@ -1,4 +1,5 @@
-"""Which products of a kernel are rounded, and which may be one operation with the sum that they are added to.
+"""Contraction of the products of a kernel: which are rounded, and which may be one operation with the sum that they are
+added to.
 
 A product that is added and not rounded before (fast math's `contract`) is a little nearer to the truth, and costs less.
 But it is another number than the same product beside it, and than an equal one: `x*x - max(x*x)` would not be 0 at the

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from symc.codegen.kernel.cached_rows import hosts, rows_to_cache
 from symc.codegen.kernel.contraction import with_rounded_products
-from symc.codegen.kernel.kept_rows import hosts, rows_to_keep
 from symc.ir.attrs import Attrs
 from symc.ir.dim import Size
-from symc.ir.op import Abreast, Element, Fold, Running, Sorting, Update, make, splat
+from symc.ir.op import Element, Fold, PackedConcat, Running, Sorting, Update, make, splat
 from symc.ir.ops.kernel import fold, generate, load, results_of
 from symc.ir.ops.leaf import constant, size
-from symc.ir.ops.put import insert, insert_place, is_end, put, put_abreast, put_running, space_of
 from symc.ir.ops.reduce import identity
+from symc.ir.ops.store import insert, insert_place, is_epilogue, space_of, store, store_packed, store_running
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import close_over, postorder, region_params
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input
-from symc.opt.fusion.late_folds import late_folds
+from symc.opt.fusion.column_folds import column_folds
 
 Shape = tuple[Size, ...]
 Index = tuple[Value, ...]
@@ -51,9 +51,9 @@ class _Scalarizer:
     def __init__(self, region: Region):
         self.region = region
         self.arrays = {p: fresh_input(p.type) for p in region_params(region)}
-        self.late = late_folds(region)
+        self.column_folds = column_folds(region)
         folds = [v for v in postorder(region.results) if isinstance(v.op.lowering, Fold)]
-        self.folds = [v for v in folds if v not in self.late]
+        self.folds = [v for v in folds if v not in self.column_folds]
         self.memo: dict[tuple[Value, Index], Value] = {}
         self.hosts: set[int] = set()  # results whose rows hold what is kept
         self.rows: set[Value] = set()  # what is kept
@@ -75,7 +75,7 @@ class _Scalarizer:
             self._make_folds(level, [v.operands[0] for folds in levels[k + 1 :] for v in folds])
         results = self.region.results
         full = [r for r in results if self._is_full(r)]
-        if self.late or any(is_end(r) for r in results):
+        if self.column_folds or any(is_epilogue(r) for r in results):
             return self._ends()
         rows = [None if self._is_full(r) else self.element(r, self.outer) for r in results]
         if not self.folds:
@@ -91,7 +91,7 @@ class _Scalarizer:
         return Loops(close_over(list(self.arrays.values()), yields), self.columns)
 
     def _is_remade(self, v: Value) -> bool:
-        """Whether an element is made of its operands' at the same index, each time it is needed."""
+        """True if an element is made of its operands' at the same index, each time it is needed."""
         return _same_index(v) and v not in self.rows
 
     def _is_full(self, r: Value) -> bool:
@@ -104,8 +104,8 @@ class _Scalarizer:
         made: dict[int, Value] = {}
         rows: dict[int, Value] = {}
         for k, r in enumerate(self.region.results):
-            if r in self.late or is_end(r):
-                made[k] = self._late(r) if r in self.late else self._end(r)
+            if r in self.column_folds or is_epilogue(r):
+                made[k] = self._column_fold(r) if r in self.column_folds else self._epilogue(r)
             elif self._is_full(r):
                 made[k] = self.element(r, self.full)
             else:
@@ -125,7 +125,7 @@ class _Scalarizer:
             if isinstance(r.op.lowering, Update):
                 before = r.operands[0]
                 starts[k] = params.index(before) if before in self.arrays else self._filled(before)
-            elif r in self.late:
+            elif r in self.column_folds:
                 starts[k] = self._filled(splat(identity(r.op.lowering.kind, r.dtype), r.type))  # type: ignore[union-attr]
         return Loops(close_over(list(self.arrays.values()), yields), False, starts)
 
@@ -136,23 +136,23 @@ class _Scalarizer:
         whole = self._loop(generate, index, [found], shape=v.shape) if index else found
         return close_over(list(self.arrays.values()), [whole])
 
-    def _late(self, r: Value) -> Value:
+    def _column_fold(self, r: Value) -> Value:
         """An element of what is folded, combined with the result."""
         place = [i for a, i in enumerate(self.full) if a not in r.attrs["axes"]]
         found = self.element(r.operands[0], self.full)
-        return put(found, *place, shape=r.shape, kind=r.op.lowering.kind)  # type: ignore[union-attr]
+        return store(found, *place, shape=r.shape, kind=r.op.lowering.kind)  # type: ignore[union-attr]
 
-    def _end(self, r: Value) -> Value:
+    def _epilogue(self, r: Value) -> Value:
         form = r.op.lowering
         if isinstance(form, Update):
             def at(k: int, index: Sequence[Value]) -> Value:
                 return self.element(r.operands[k], tuple(index))
 
             place = form.place(r, list(self.full), at)
-            return put(at(1, self.full), *place, shape=r.shape, kind=form.kind(r))
-        if isinstance(form, Abreast):
+            return store(at(1, self.full), *place, shape=r.shape, kind=form.kind(r))
+        if isinstance(form, PackedConcat):
             values = [self.element(o, self.full) for o in r.operands]
-            return put_abreast(*values, *self.full, shape=r.operands[0].shape, axis=r.attrs["axis"])
+            return store_packed(*values, *self.full, shape=r.operands[0].shape, axis=r.attrs["axis"])
         if isinstance(form, Sorting):
             axis = r.attrs["axis"]
             first = self.arrays[r.operands[0]] if form.places else self.element(r.operands[0], self.full)
@@ -164,7 +164,8 @@ class _Scalarizer:
         if reverse:
             index[axis] = size(value=r.shape[axis] - 1) - index[axis]
         values = [self.element(o, tuple(index)) for o in r.operands]
-        return put_running(*values, self.full[axis], *index, shape=r.shape, kind=form.kind, axis=axis, reverse=reverse)
+        return store_running(*values, self.full[axis], *index, shape=r.shape, kind=form.kind, axis=axis,
+                             reverse=reverse)
 
     # -- folds
 
@@ -194,14 +195,14 @@ class _Scalarizer:
             self.rows.add(v)
 
     def _kept(self, now: Sequence[Value], later: Sequence[Value]) -> dict[int, Value]:
-        """What a loop keeps for later ones, by the result in whose memory."""
+        """Values that a loop keeps for later ones, by the result in whose memory."""
         results = self.region.results
         full = {k: r for k, r in enumerate(results) if self._is_full(r)}
-        if self.late or not self.outer or any(is_end(r) for r in results):
+        if self.column_folds or not self.outer or any(is_epilogue(r) for r in results):
             return {}
         found: dict[int, Value] = {}
         free = [k for k in hosts(self.region, full) if k not in self.hosts]
-        for v in rows_to_keep(now, [*later, *full.values()], self._is_remade) if free else ():
+        for v in rows_to_cache(now, [*later, *full.values()], self._is_remade) if free else ():
             k = next((k for k in free if k not in found and full[k].dtype == v.dtype), None)
             if k is not None and v.shape == self.space:
                 found[k] = v

@@ -6,26 +6,34 @@ from symc.codegen.cpu.loops import is_loop_kernel, render_loop
 from symc.codegen.cpu.render import Source, render
 from symc.codegen.kernel.collapse import collapse
 from symc.codegen.kernel.scalarize import scalarize
-from symc.codegen.plan.inplace import updated_params
+from symc.codegen.plan.inplace import Pairs, shared_pairs, updated_params
 from symc.ir.phases import phase
 from symc.ir.plan import Step
 from symc.ir.value import Region
 
-#: What tells the kernels of one program apart: a region, and which of its updated results are written in place.
-Form = tuple[Region, tuple[int, ...]]
+#: What tells the kernels of one program apart: a region, and which operands and results that it must know of are one.
+Form = tuple[Region, Pairs]
 
 
-def kernel_form_of(step: Step) -> Form:
-    """Which kernel a launch step runs."""
+def kernel_form_of(step: Step, shared: bool = True) -> Form:
+    """Form of the kernel that a launch step runs. ``shared``: it must know of what several results depend on."""
     (region,) = step.value.regions
-    over = [r for r, k in updated_params(region).items() if step.reads[k] == step.writes[r]]
-    return region, tuple(over)
+    pairs = [(k, r) for r, k in updated_params(region).items()]
+    pairs += shared_pairs(region) if shared else ()
+    return region, tuple((k, r) for k, r in pairs if step.reads[k] == step.writes[r])
+
+
+def updated_in_place(form: Form) -> tuple[int, ...]:
+    """The updated results that lie in the memory of what they update."""
+    updated = updated_params(form[0])
+    return tuple(r for k, r in form[1] if updated.get(r) == k)
 
 
 @phase("kernel text")
 def kernel_source(form: Form) -> Source:
     """The text of the kernel, called ``kernel``. Raises Unsupported where the backend has no rendering."""
-    region, over = form
+    region, pairs = form
     if is_loop_kernel(region):
         return render_loop("kernel", region)
-    return render("kernel", scalarize(collapse(region)), over)
+    over = updated_in_place(form)
+    return render("kernel", scalarize(collapse(region)), over, {k: r for k, r in pairs if r not in over})

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from symc.codegen.cpu.intrinsics import TABLE
+from symc.codegen.kernel.c_functions import CFunction
 
 PREFIX = "user_"
 _functions: dict[str, Callable[..., Any]] = {}
@@ -24,9 +25,11 @@ def add(op: str, function: Callable[..., Any], arity: int, attributes: Iterable[
 
     Kernels of an earlier definition keep the earlier one.
     """
-    name, k = f"{PREFIX}{op}", 2
+    c = of_c(function)
+    first = name = f"{PREFIX}{op}" if c is None else f"{PREFIX}{c.letters}_{op}"
+    k = 2
     while _functions.get(name, function) is not function:
-        name, k = f"{PREFIX}{op}_{k}", k + 1
+        name, k = f"{first}_{k}", k + 1
     _functions[name] = function
     if cuda is not None:
         _of_cuda[name] = cuda
@@ -34,7 +37,7 @@ def add(op: str, function: Callable[..., Any], arity: int, attributes: Iterable[
 
 
 def is_users(op: str) -> bool:
-    """Whether kernels compute an op with a user's function."""
+    """True if kernels compute an op with a user's function."""
     return f"{PREFIX}{op}" in _functions
 
 
@@ -46,6 +49,27 @@ def python_function(name: str) -> Callable[..., Any]:
 def of_cuda(name: str) -> tuple[list[str], str] | None:
     """The same in C++, if the user gave it."""
     return _of_cuda.get(name)
+
+
+def of_c(function: Callable[..., Any] | None) -> CFunction | None:
+    """The function of C that a function in Python calls, and nothing else."""
+    return getattr(function, "c_function", None)
+
+
+def c_symbol(name: str) -> str:
+    """What machine code calls the function of C that kernels call ``name``."""
+    return f"symc_{name}"
+
+
+def c_addresses(text: str) -> dict[str, int]:
+    """The addresses of the functions of C that a kernel's text calls, by their symbols."""
+    found = {name: of_c(f) for name, f in called_in(text).items()}
+    return {c_symbol(name): c.address for name, c in found.items() if c is not None}
+
+
+def c_function(name: str) -> CFunction | None:
+    """The function of C that kernels call so."""
+    return of_c(_functions.get(name))
 
 
 def called_in(text: str) -> dict[str, Callable[..., Any]]:

@@ -155,7 +155,7 @@ class Expressions(Spelled):
                     return True
                 name = getattr(node.func, "id", "")
                 helper = self.helper(name, narrow=False)
-                if name.startswith("scipy_") or helper is not None and helper.called:
+                if name.startswith(("scipy_", "user_")) or helper is not None and helper.called:
                     return True
         return False
 

@@ -1,4 +1,5 @@
-"""How much a step does, for numbers instead of sizes: bytes that it must move, operations on floating-point numbers.
+"""Amount of work of a step, for numbers instead of sizes: bytes that it must move, operations on floating-point
+numbers.
 
 What a profile divides by time. Both are what the step asks for, not what a processor happens to do:
 
@@ -36,7 +37,7 @@ class Amount:
 
 
 def amount(step: Step, sizes: Sizes) -> Amount:
-    """What a step does; of a loop or branch nothing, as the steps in it do it."""
+    """Amount of work of a step; of a loop or branch nothing, as the steps in it do it."""
     if step.kind == "control":
         return Amount()
     v = step.value
@@ -110,7 +111,7 @@ def _of_product(v: Value, sizes: Sizes) -> int:
 
 
 def _weight(op: Op) -> int:
-    """How many operations the time of a function is."""
+    """The number of operations that take the time of a function."""
     return round(of_element(op) / CHEAP)
 
 

@@ -126,7 +126,7 @@ def _handed_on(p: Pair, sizes: Mapping[str, int]) -> int:
 
 
 def _chunks(p: Pair, sizes: Mapping[str, int]) -> int:
-    """How many chunks hold least: the carries with which they start, and what one of them hands on."""
+    """The number of chunks that hold least: the carries with which they start, and what one of them hands on."""
     starts = sum(evaluate(o.type.nbytes, sizes) for o in p.forward.operands[: p.forward.attrs["carry"]])
     counts = [k for k in range(2, p.length // 2 + 1) if p.length % k == 0]
     return min(counts, key=lambda k: k * starts + _handed_on(p, sizes) // k, default=1)
@@ -255,7 +255,7 @@ class Rebuilt:
         return self.home[op][k]
 
     def _view(self, v: Value, cell: int) -> Value:
-        """What ``v``, a view of its cell, is as a view of another cell."""
+        """The view ``v`` of its cell as a view of another cell."""
         found = self.memo.get((v, cell))
         if found is None:
             if is_view(v):
@@ -310,7 +310,7 @@ def _too_small(plan: Plan, report: MemoryReport, budget: Budget) -> MemoryBudget
 
 
 def _largest(plan: Plan, budget: Budget) -> list[Held]:
-    """What is held at the fullest step: bytes times steps, the most first."""
+    """Buffers that are held at the fullest step: bytes times steps, the most first."""
     every = [h for h in held(plan) if plan.buffers[h.buffer].kind in ("temp", "result")]
     if not every:
         return []

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from symc.codegen.kernel.names import is_kernel
 from symc.codegen.plan.cells import Nest, Work, nominal
-from symc.codegen.plan.compare import at_least
+from symc.codegen.plan.compare_sizes import at_least
 from symc.codegen.plan.overwrite import Placer, placements
 from symc.ir.dim import Size
 from symc.ir.plan import Buffer, Plan, Step

@@ -1,4 +1,5 @@
-"""What there is to plan: steps that read and write cells. Integers only, so that planning 100,000 values stays cheap.
+"""Work that is to be planned: steps that read and write cells. Integers only, so that planning 100,000 values stays
+cheap.
 
 A cell is one array that exists at some time: an input, a constant, one result of an op, or a copy that an interface
 needs. Views and projections are not cells of their own. Nothing here says where a cell lies or when a step runs.
@@ -35,7 +36,7 @@ Source = tuple[Value, int]  # result k of an op that is neither a view nor a pro
 
 @dataclass(frozen=True, eq=False)
 class Nest:
-    """How a loop or branch runs: plans of its regions, and ``nbytes`` bytes of scratch laid out as ``layout`` says."""
+    """Plans of a loop or branch: plans of its regions, and ``nbytes`` bytes of scratch laid out as ``layout`` says."""
 
     bodies: tuple[Plan, ...]
     layout: Layout

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from symc.codegen.kernel.names import kernel_name
 from symc.codegen.plan.cells import nominal
-from symc.codegen.plan.compare import at_least, multiple
+from symc.codegen.plan.compare_sizes import at_least, multiple
 from symc.codegen.plan.memory import Held, held
 from symc.errors import PlanError
 from symc.ir.dim import Size
@@ -51,7 +51,8 @@ def check_arena(plan: Plan) -> None:
 
 
 class Order:
-    """Which of the places where things of these ``sizes`` start are known to come one after another, for all sizes."""
+    """Order of the places where things of these ``sizes`` start, as far as they are known to come one after another,
+    for all sizes."""
 
     def __init__(self, sizes: Iterable[Size], starts: Iterable[Size]):
         self.nonnegative = set(sizes)
@@ -75,7 +76,8 @@ class Order:
 
 
 class _Alive:
-    """What is alive in the arena, sorted by place; each lies before the next, so only neighbours are compared."""
+    """Buffers that are alive in the arena, sorted by place; each lies before the next, so only neighbours are
+    compared."""
 
     def __init__(self, plan: Plan, order: Order):
         self.plan, self.order = plan, order

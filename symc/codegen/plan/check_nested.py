@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from symc.codegen.plan.cells import Source, source
 from symc.codegen.plan.check_arena import Order, bug, describe
-from symc.codegen.plan.compare import multiple
+from symc.codegen.plan.compare_sizes import multiple
 from symc.errors import PlanError
 from symc.ir.dim import Size
 from symc.ir.plan import Layout, Plan, Step

@@ -14,7 +14,7 @@ from symc.codegen.plan.cells import Source, may_fail, source, step_fails
 from symc.codegen.plan.check_arena import bug, check_arena, describe
 from symc.codegen.plan.check_lanes import check_lanes
 from symc.codegen.plan.check_nested import check_nested
-from symc.codegen.plan.compare import at_least
+from symc.codegen.plan.compare_sizes import at_least
 from symc.codegen.plan.inplace import Pairs, inplace_pairs
 from symc.codegen.plan.memory import result_types
 from symc.codegen.plan.nested import carry_pairs
@@ -32,7 +32,7 @@ def check_plan(plan: Plan, inplace: Callable[[Value], Pairs] = inplace_pairs,
 
 def _prove(plan: Plan, inplace: Callable[[Value], Pairs], fails: Callable[[Value], bool],
            rotating: bool) -> dict[str, Source]:
-    """What every buffer holds at the end."""
+    """Contents of every buffer at the end."""
     check = _Check(plan, inplace, fails, rotating)
     check.run()
     check.outcome()

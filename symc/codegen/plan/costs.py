@@ -1,4 +1,4 @@
-"""How long a step takes, roughly and for numbers instead of sizes: what choices between plans are weighed with.
+"""Costs of steps, roughly and for numbers instead of sizes: what choices between plans are weighed with.
 
 Nanoseconds of one core with vector units. Only ratios matter; they must be right in order of magnitude.
 """

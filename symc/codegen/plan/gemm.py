@@ -1,4 +1,4 @@
-"""Which products are one BLAS call: how a `dot`, or the product in a `gemm`, reads its operands as matrices."""
+"""Products that are one BLAS call: how a `dot`, or the product in a `gemm`, reads its operands as matrices."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Gemm:
 
     @property
     def routine(self) -> str:
-        """What computes it, as far as sizes are known before a call: "gemm", "gemv" or "syrk"."""
+        """The routine that computes it, as far as sizes are known before a call: "gemm", "gemv" or "syrk"."""
         return "gemv" if 1 in (self.m, self.n) else "syrk" if self.gram else "gemm"
 
 

@@ -1,4 +1,4 @@
-"""Which steps of a plan must have finished before another starts: what lanes have to keep.
+"""Hazards: steps of a plan that must have finished before another starts, which lanes have to keep.
 
 Of memory: reading after writing, writing after reading, writing after writing, in buffers and in stretches of the arena
 that may overlap. And of order: effects come as in the program, with what they are tied to; no state is written over
@@ -45,7 +45,7 @@ def sequences(plan: Plan, fails: Callable[[Value], bool]) -> list[tuple[int, int
 
 
 def _ties(v: Value) -> list[Source]:
-    """What must have been computed before ``v``, besides its operands: what a view in between waits for."""
+    """Values that must have been computed before ``v``, besides its operands: what a view in between waits for."""
     out = []
     for o in v.operands:
         while is_view(o):

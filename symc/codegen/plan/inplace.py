@@ -1,4 +1,4 @@
-"""Which operand's buffer a result may be written over. The facts only; whether it happens is decided by bufferize."""
+"""Operands whose buffer a result may be written over. The facts only; whether it happens is decided by bufferize."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import weakref
 from collections.abc import Sequence
 
 from symc.codegen.kernel.names import is_kernel
-from symc.ir.op import Abreast, Sorting, Update
+from symc.ir.op import PackedConcat, Sorting, Update
 from symc.ir.ops.gemm import gemm
-from symc.ir.ops.put import is_end
+from symc.ir.ops.store import is_epilogue
 from symc.ir.traverse import postorder, region_params
-from symc.ir.types import TupleType
+from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Region, Value
 
 Pairs = Sequence[tuple[int, int]]  # (operand index, result index)
@@ -21,7 +21,7 @@ _of_region: weakref.WeakKeyDictionary[Region, Pairs] = weakref.WeakKeyDictionary
 def inplace_pairs(v: Value) -> Pairs:
     """All ``(k, r)`` such that ``v`` is right when result r lies in the memory of operand k."""
     if is_kernel(v):
-        return fused_pairs(v)
+        return (*fused_pairs(v), *shared_pairs(v.regions[0]))
     if v.op is gemm:
         return ((2, 0),) if v.attrs["beta"] else ()  # what is added; not what is multiplied
     if "updates_first_operand" in v.op.traits:
@@ -36,7 +36,7 @@ def fused_pairs(v: Value) -> Pairs:
 
     What else the kernel reads, and in which loops, does not matter: it lies elsewhere. The compiler may take loops
     apart, one for each result in any order (pointers are ``noalias``). So a result is written over an operand only if
-    no other result depends on it.
+    no other result depends on it; or if the text of the kernel says so (``shared_pairs``).
     """
     (region,) = v.regions
     return region_pairs(region)
@@ -57,9 +57,14 @@ def _looks_twice(region: Region) -> bool:
                for v in postorder(region.results))
 
 
+def overwritten(region: Region) -> set[int]:
+    """The operands of a kernel in whose memory a result may lie."""
+    return {k for k, _ in (*region_pairs(region), *shared_pairs(region))}
+
+
 def _flat_pairs(region: Region) -> Pairs:
     values = postorder(region.results)
-    if any(is_end(r) for r in region.results):
+    if any(is_epilogue(r) for r in region.results):
         return _end_pairs(region, values)
     params = region_params(region)
     reach: dict[Value, int] = {p: 1 << k for k, p in enumerate(params)}  # which params a value depends on, as bits
@@ -79,6 +84,31 @@ def _flat_pairs(region: Region) -> Pairs:
     return tuple(out)
 
 
+_shared: weakref.WeakKeyDictionary[Region, Pairs] = weakref.WeakKeyDictionary()
+
+
+def shared_pairs(region: Region) -> Pairs:
+    """Pairs of a kernel that is one loop over elements, of operands that several results depend on: all of an element
+    is read before anything of it is written. The kernel has to know of them: it reads such an operand where it writes.
+    """
+    found = _shared.get(region)
+    if found is None:
+        found = _shared[region] = _shared_pairs(region)
+    return found
+
+
+def _shared_pairs(region: Region) -> Pairs:
+    values, results = postorder(region.results), region.results
+    alone = region_pairs(region)
+    shapes = {r.type.shape for r in results if isinstance(r.type, TensorType)}
+    if len(results) < 2 or len(shapes) > 1 or _looks_twice(region) or any(
+            v.operands and "elementwise" not in v.op.traits and not _repeats_scalar(v) for v in values):
+        return ()
+    params = region_params(region)
+    return tuple((k, r) for k, p in enumerate(params) for r, result in enumerate(results)
+                 if p.type is result.type and p in values and (k, r) not in alone)
+
+
 def _end_pairs(region: Region, values: Sequence[Value]) -> Pairs:
     """An update goes over what it updates, if nothing else reads that; a running sum, or what is sorted, over what it
     reads in step."""
@@ -88,7 +118,7 @@ def _end_pairs(region: Region, values: Sequence[Value]) -> Pairs:
     for r, result in enumerate(region.results):
         if isinstance(result.op.lowering, Update):
             out += [(k, r) for k, p in enumerate(params) if p is result.operands[0] and read.count(p) == 1]
-        elif isinstance(result.op.lowering, Abreast):
+        elif isinstance(result.op.lowering, PackedConcat):
             continue
         elif len(region.results) == 1 and not _reads_lines(result) and all(
                 not v.operands or v is result or "elementwise" in v.op.traits or _repeats_scalar(v) for v in values):

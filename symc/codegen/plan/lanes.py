@@ -133,7 +133,7 @@ def _asks(step: Step) -> bool:
 
 
 class _Clock:
-    """When every step starts and ends if each lane does one thing at a time."""
+    """Times at which every step starts and ends if each lane does one thing at a time."""
 
     def __init__(self, loads: Sequence[Load], before: Sequence[Sequence[int]], lanes: int, asking: Sequence[bool]):
         self.loads, self.before, self.asking = loads, before, asking
@@ -172,7 +172,7 @@ class _Clock:
 
 
 def _chains(loads: Sequence[Load], before: Sequence[Sequence[int]]) -> list[float]:
-    """How long each step takes with the longest chain of those after it that need nothing else that it did not."""
+    """Time of each step with the longest chain of those after it that need nothing else that it did not."""
     out = [x.time for x in loads]
     for at in range(len(loads) - 1, -1, -1):
         b = before[at][-1] if before[at] else -1

@@ -1,4 +1,4 @@
-"""How many bytes a plan holds, before anything runs: in symbols for the plan's text, in numbers for ``f.memory``."""
+"""Bytes that a plan holds, before anything runs: in symbols for the plan's text, in numbers for ``f.memory``."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def peak(plan: Plan) -> Size:
 
 
 def count_buffers(plan: Plan) -> int:
-    """How many separate stretches of memory the plan has."""
+    """The number of separate stretches of memory of the plan."""
     apart = {plan.offsets.get(n, 0) for n, b in plan.buffers.items() if b.kind == "temp"}
     return sum(b.kind != "temp" for b in plan.buffers.values()) + len(apart)
 
@@ -78,7 +78,7 @@ def _distinct(plan: Plan) -> list[Held]:
 
 
 def _alive(plan: Plan, at: int) -> list[Held]:
-    """What is held at a step outside of inputs and states; what overwrites in place counts once."""
+    """Buffers that are held at a step outside of inputs and states; what overwrites in place counts once."""
     now = [h for h in held(plan) if h.first <= at <= h.last and plan.buffers[h.buffer].kind not in PERSISTENT]
     return list({h.buffer: h for h in now}.values())
 

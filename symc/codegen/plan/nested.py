@@ -49,7 +49,7 @@ def nest(v: Value, f: Function, depth: int, plan: Planner) -> Nest:
 
 
 def carry_pairs(layout: Layout, given: Sequence[str]) -> tuple[tuple[int, int], ...]:
-    """Which results of a loop may lie over the operands that they start from.
+    """Results of a loop that may lie over the operands that they start from.
 
     Result k is written when carry k starts (a copy of that operand) or after the last step; an operand that another
     carry may be read from by then must still be there.
@@ -106,7 +106,7 @@ def _buffer(body: Plan, at: int, names: Sequence[str], ys: int) -> str:
 
 
 def _moves(body: Plan, computed: Sequence[int]) -> tuple[list[tuple[str, str]], set[str]]:
-    """Who takes whose memory after a step, among computed carries and second buffers; and the carries that take part
+    """Moves of memory after a step, among computed carries and second buffers; and the carries that take part
     in more than an exchange with a second buffer of their own."""
     new = body.results[len(body.results) - len(computed):]
     takes = {body.given[k]: r for k, r in zip(computed, new, strict=True) if body.given[k] != r}

@@ -82,7 +82,7 @@ def curve(w: Work, sequence: Sequence[int], placer: Placer, numbers: Sequence[in
 
 
 class Edges:
-    """What must come before what besides the data: readers of a state before the step that writes over it, effects in
+    """Order between steps besides the data: readers of a state before the step that writes over it, effects in
     their order, what a second computation waits for."""
 
     def __init__(self, w: Work):
@@ -145,7 +145,7 @@ def update_edges(w: Work, placer: Placer) -> Edges:
 
 
 def _counts(edges: Edges) -> list[int]:
-    """How many steps each step (and the barrier) waits for."""
+    """The number of steps that each step (and the barrier) waits for."""
     counts = [0] * (edges.n + 1)
     for s in range(edges.n + 1):
         for t in edges.after(s):

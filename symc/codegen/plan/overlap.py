@@ -1,4 +1,4 @@
-"""Which buffers of a plan share bytes, or may for some sizes."""
+"""Buffers of a plan that share bytes, or may for some sizes."""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
-"""What is written over what: the one rule for in-place, asked by ``order`` (to weigh sequences) and ``bufferize``."""
+"""The one rule for writing in place, asked by ``order`` (to weigh sequences) and ``bufferize``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 
+from symc.codegen.kernel.names import is_kernel
 from symc.codegen.plan.cells import Work
+from symc.codegen.plan.inplace import shared_pairs
 from symc.ir.dim import Size
 
 #: For every result of a step: the cell whose memory it takes, or None for memory of its own.
@@ -20,7 +22,7 @@ class Placer:
         self.results = set(w.results)
 
     def place(self, s: int, dies: Callable[[int], bool], clear: bool, lent: Container[int]) -> Placement:
-        """Where step ``s`` writes.
+        """The cells that step ``s`` writes over.
 
         ``dies(c)``: every other reader of cell c has run. ``clear``: no step that may fail is left, ``s`` included.
         ``lent``: the cells that lie in donated memory, where nothing that is returned may lie.
@@ -49,9 +51,12 @@ class Placer:
     def _over_operand(self, s: int, r: int, c: int, dies: Callable[[int], bool], lent: Container[int],
                       taken: Sequence[int | None]) -> int | None:
         w = self.w
+        shared = shared_pairs(w.values[s].regions[0]) if is_kernel(w.values[s]) else ()
         for k, result in w.pairs[s]:
             over = w.reads[s][k]
-            if result != r or over in taken or over in self.results or (over in w.leaves and over not in w.owned):
+            if result != r or (k, r) in shared or over in taken or over in self.results:
+                continue
+            if over in w.leaves and over not in w.owned:
                 continue
             if (over in w.leaves or over in lent) and c in self.results:
                 continue

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 __all__ = ["MemoryReport", "check_plan", "make_plan", "memory", "print_plan"]
 
 
-_LATER = {"check_plan": "check_plan", "print_plan": "text"}
+_LAZY = {"check_plan": "check_plan", "print_plan": "text"}
 
 
 def __getattr__(name: str) -> Any:
-    """What proves and prints plans is imported when it is asked for."""
-    if name not in _LATER:
+    """Imports what proves and prints plans when it is asked for."""
+    if name not in _LAZY:
         raise AttributeError(name)
-    return getattr(import_module(f"symc.codegen.plan.{_LATER[name]}"), name)
+    return getattr(import_module(f"symc.codegen.plan.{_LAZY[name]}"), name)
 
 
 @phase("plan")

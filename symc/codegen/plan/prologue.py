@@ -1,9 +1,9 @@
-"""What a program keeps between calls, as a function of its own."""
+"""Prologue: values that a program caches between calls, as a function of its own."""
 
 from __future__ import annotations
 
 from symc.ir.function import Function, Hints, Input
-from symc.ir.ops.kept import kept
+from symc.ir.ops.cached import cached
 from symc.ir.record import dataclass, replace
 from symc.ir.traverse import postorder
 from symc.ir.traverse import replace as replace_values
@@ -12,7 +12,7 @@ from symc.ir.value import Region, Value, param
 
 @dataclass(frozen=True)
 class Split:
-    """``first`` computes what is kept, of the inputs numbered ``reads``; ``rest`` takes it after its own inputs."""
+    """``first`` computes what is cached, of the inputs numbered ``reads``; ``rest`` takes it after its own inputs."""
 
     first: Function
     reads: tuple[int, ...]
@@ -20,8 +20,8 @@ class Split:
 
 
 def split(f: Function) -> Split | None:
-    """The function in two, or None if it keeps nothing."""
-    values = [v for v in f.values() if v.op is kept]
+    """The function in two, or None if it caches nothing."""
+    values = [v for v in f.values() if v.op is cached]
     if not values:
         return None
     made = [v.operands[0] for v in values]
@@ -36,19 +36,19 @@ def split(f: Function) -> Split | None:
 
     results = replace_values(made, {p: param(k, p.type) for k, p in enumerate(leaves)}, carry)
     lines.update({v: f.hints[v] for v in postorder(results) if v in f.hints})
-    first = Function(f"{f.name}_kept", tuple(f.inputs[k] for k in reads), Region([p.type for p in leaves], results),
+    first = Function(f"{f.name}_prologue", tuple(f.inputs[k] for k in reads), Region([p.type for p in leaves], results),
                      hints=lines, inside=f.inside)
     taken = {i.name for i in f.inputs}
     extra = []
     for v in values:
-        name = next(n for n in (f"kept{k}" for k in range(len(taken) + 1)) if n not in taken)
+        name = next(n for n in (f"cached{k}" for k in range(len(taken) + 1)) if n not in taken)
         taken.add(name)
         extra.append(Input(name, v.type, declared=v.type))  # type: ignore[arg-type]
     return Split(first, reads, _taking(f, values, extra))
 
 
 def _taking(f: Function, values: list[Value], extra: list[Input]) -> Function:
-    """``f`` with what is kept as further inputs."""
+    """``f`` with what is cached as further inputs."""
     count = len(f.inputs)
     given = {v: param(count + k, v.type) for k, v in enumerate(values)}
     hints = dict(f.hints)

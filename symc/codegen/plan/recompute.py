@@ -1,4 +1,4 @@
-"""What to compute a second time so that a sequence of steps holds fewer bytes. Integers only.
+"""Choice of values to compute a second time so that a sequence of steps holds fewer bytes. Integers only.
 
 A sequence is *cut* at the step where most bytes are held. What was computed before the cut and is read after it is
 either kept, or computed again when it is first needed after the cut, from what is kept; once computed again it stays
@@ -30,7 +30,7 @@ ALL = math.inf
 
 
 class Choice(NamedTuple):
-    """What is computed again: see the head of this file."""
+    """Choice of what is computed again: see the head of this file."""
 
     segment: float = ALL
     dear: float = ALL
@@ -96,7 +96,7 @@ class Cut:
         self._weigh()
 
     def _weigh(self) -> None:
-        """What a step costs with everything that must run for it and is not held."""
+        """Cost of a step with everything that must run for it and is not held."""
         whole: dict[int, float] = {}
         for s in self.early:
             makers = {self.w.maker[c] for c in self.w.reads[s] if c not in self.fixed and self._is_early(c)}

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from symc.codegen.plan.bufferize import spans
 from symc.codegen.plan.cells import nominal
-from symc.codegen.plan.compare import at_least, multiple
+from symc.codegen.plan.compare_sizes import at_least, multiple
 from symc.ir.dim import Dim, Size, ceildiv, maximum
 from symc.ir.plan import Plan
 from symc.ir.record import dataclass, field, replace
@@ -179,7 +179,7 @@ class Slot:
         return functools.reduce(maximum, self.parts)
 
     def fit(self, size: Size) -> tuple[int, int] | None:
-        """How well a temp of ``size`` would do here, less is better; None when it must not."""
+        """Rank of this place for a temp of ``size``, less is better; None when it must not."""
         if size in self.parts:
             return 0, 0
         waste = max(map(nominal, self.parts)) - nominal(size)

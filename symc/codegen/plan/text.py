@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 from symc.codegen.kernel.names import kernel_name
 from symc.codegen.plan.bufferize import spans
 from symc.codegen.plan.memory import count_buffers, lower_bound, peak
-from symc.ir.literal import print_attr
 from symc.ir.plan import Buffer, Layout, Plan, Step
-from symc.ir.text import input_names
+from symc.ir.text import input_names, print_attrs, told_attrs
 from symc.ir.value import Value
 
 #: Longer attributes (index lists, constant data) are left out of the text of a step.
@@ -54,7 +53,7 @@ def _steps(plan: Plan, indent: str, own: bool) -> Iterator[str]:
 
 
 def _body(plan: Plan, step: Step, k: int, indent: str) -> Iterator[str]:
-    """What runs inside a loop or branch: where everything lies, the steps, and what changes before the next time."""
+    """Text of the body of a loop or branch: where everything lies, the steps, and what changes before the next time."""
     body, layout = step.bodies[k], step.layout
     assert layout is not None
     name = body.function.name.rsplit(".", 1)[-1]
@@ -78,7 +77,7 @@ def _body(plan: Plan, step: Step, k: int, indent: str) -> Iterator[str]:
 
 
 def _given(step: Step, k: int) -> Iterator[str]:
-    """What each input of a body is."""
+    """Text of each input of a body."""
     attrs, layout = step.value.attrs, step.layout
     assert layout is not None
     loop = step.value.op.name != "cond"
@@ -92,7 +91,7 @@ def _given(step: Step, k: int) -> Iterator[str]:
 
 
 def _home(step: Step, layout: Layout, i: int, n: str) -> str:
-    """Where a carry starts."""
+    """Text of where a carry starts."""
     if layout.homes[i] == "operand":
         return " at first" if any(a == n for a, _ in layout.moves) else ""
     if layout.homes[i] == "scratch":
@@ -122,8 +121,8 @@ def _step(plan: Plan, at: int, step: Step, lanes: bool) -> str:
     else:
         what = "copy" if step.kind == "copy" else f"call {step.value.op.name}"
     text = f"[{step.lane}] {_names(step.writes)} <- {what}" + (" " + _names(step.reads) if step.reads else "")
-    if step.kind in ("call", "control") and step.value.attrs:
-        text += " " + _attrs(step.value)
+    if step.kind in ("call", "control"):
+        text += _attrs(step.value)
     text += f" scratch %{step.scratch}" if step.scratch is not None else ""
     notes = [*(["in place"] if set(step.reads) & set(step.writes) else []),
              *(["donated"] if any(plan.buffers[n].kind in ("state", "input") for n in step.writes) else []),
@@ -134,13 +133,10 @@ def _step(plan: Plan, at: int, step: Step, lanes: bool) -> str:
 
 
 def _attrs(v: Value) -> str:
-    """The attributes, as far as there is room: empty ones (no batch axes) go first."""
-    every = [(k, a) for k, a in v.attrs.items()]
-    for shown in (every, [(k, a) for k, a in every if a not in ((), ((), ()))]):
-        text = "{" + ", ".join(f"{k} = {print_attr(a)}" for k, a in shown) + "}"
-        if len(text) <= SHOWN:
-            return text
-    return "{...}"
+    """The attributes that are no defaults, if there is room."""
+    every = told_attrs(v)
+    text = " " + print_attrs(every) if every else ""
+    return text if len(text) <= SHOWN else " {...}"
 
 
 def _names(names: Iterable[str]) -> str:

@@ -137,7 +137,7 @@ def _abs_vjp(g, v):
 
 
 def _sign_change(t: Any, v: Value) -> Value | None:
-    """How z / |z| follows z; the map is its own adjoint."""
+    """Tangent of z / |z|; the map is its own adjoint."""
     (x,) = v.operands
     if x.dtype.kind != "c":
         return None

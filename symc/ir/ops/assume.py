@@ -1,4 +1,4 @@
-"""What is promised of a value: `assume` is its operand, of which rules may believe what the attributes say.
+"""Promises about values: `assume` is its operand, of which rules may believe what the attributes say.
 
 * ``low``, ``high``: every element is at least, or at most, this number (None: nothing is said), so none is nan;
   ``nonzero``; ``finite``: neither infinite nor nan; ``integer``: a whole number.
@@ -31,7 +31,7 @@ def _adjoint(a: np.ndarray) -> np.ndarray:
 
 
 def _tolerance(a: np.ndarray) -> float:
-    """What rounding may leave of a matrix that was computed."""
+    """Tolerance for what rounding may leave of a matrix that was computed."""
     size = float(np.abs(a).max()) if a.size else 0.0
     eps = float(np.finfo(a.dtype).eps) if a.dtype.kind in "fc" else 0.0
     return 64 * eps * size * max(a.shape[-1:] or (1,))
@@ -47,7 +47,7 @@ def _eigenvalues(a: np.ndarray) -> np.ndarray:
 
 
 def _definite(a: np.ndarray, strictly: bool) -> np.ndarray:
-    """Whether matrices are hermitian and have no eigenvalue below 0 (or none that is not above)."""
+    """True where matrices are hermitian and have no eigenvalue below 0 (or none that is not above)."""
     same = _near(a, _adjoint(a)).all((-1, -2))
     if not a.size or not np.isfinite(a).all():
         return same & np.isfinite(a).all((-1, -2))
@@ -78,7 +78,7 @@ def _triangle(a: np.ndarray, lower: bool) -> np.ndarray:
 
 
 def _one_each(a: np.ndarray) -> np.ndarray:
-    """Whether matrices are permutations of the rows of a unit matrix."""
+    """True where matrices are permutations of the rows of a unit matrix."""
     ones = ((a == 0) | (a == 1)).all((-1, -2))
     return ones & (a.sum(-1) == 1).all(-1) & (a.sum(-2) == 1).all(-1)
 
@@ -168,6 +168,7 @@ assume: Op = register(Op(
     doc="x, of which the attributes are promised: what rules that need a sign, a range or a structure rely on. The "
     "pass `forget_assumptions` replaces it by x.",
     facts=Facts(batch=_batch),
+    defaults=NOTHING,
 ))  # fmt: skip
 
 
@@ -223,6 +224,7 @@ check_assumption: Op = register(Op(
     _loose_samples,
     "As `assume`, but it is checked: an error names the first element of which a promise does not hold.",
     Facts(batch=_batch),
+    defaults=NOTHING,
 ))  # fmt: skip
 
 

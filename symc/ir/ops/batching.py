@@ -1,4 +1,4 @@
-"""How each op runs over one more leading axis, for some of its operands or all (what ``vmap`` is made of).
+"""Batching of each op over one more leading axis, for some of its operands or all (what ``vmap`` is made of).
 
 Most ops say it with their traits and the names of their attributes: an ``axis`` moves up by one, a ``shape`` gains the
 batch size in front. The few that need more have a function here; an op defined elsewhere puts one in
@@ -44,7 +44,7 @@ def batch_value(v: Value, operands: Sequence[Value], flags: Flags, n: Size) -> V
 
 
 def has_rule(op: Op, attrs: Collection[str] = ()) -> bool:
-    """Whether values of an op, with attributes of these names, can be batched."""
+    """True if values of an op, with attributes of these names, can be batched."""
     return op.facts.batch is not None or op in _RULES or bool(op.traits & _REGULAR) or "axis" in attrs
 
 

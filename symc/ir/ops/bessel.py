@@ -123,7 +123,7 @@ several("airy", "x", "Airy's functions: Ai, its derivative, Bi and its derivativ
 
 
 def _growth(x: Value) -> Value:
-    """How the scale of airye grows: sqrt(x), of Bi where x > 0 alone."""
+    """Derivative of the exponent in the scale of airye: sqrt(x), of Bi where x > 0 alone."""
     return sqrt(maximum(x, like(x, 0)))
 
 

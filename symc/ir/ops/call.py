@@ -25,7 +25,7 @@ Values = Sequence[Value | None]
 
 @dataclass(frozen=True)
 class Site:
-    """What a rule is asked about: the operands of a block and the types of its results."""
+    """Site that a rule is asked about: the operands of a block and the types of its results."""
 
     operands: tuple[Value, ...]
     types: tuple[TensorType, ...]
@@ -97,6 +97,7 @@ call = register(Op(
     samples=_samples,
     doc="The region's results, under a `name`. `rule` names a derivative of its own. The pass `inline` puts the region "
     "in its place, or `open_blocks` if it is `opaque`.", facts=Facts(rounding="none"),
+    defaults={"rule": "", "opaque": False, "batch": ()},
 ))  # fmt: skip
 
 __all__ = ["call"]

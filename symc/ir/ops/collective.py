@@ -78,7 +78,7 @@ _of_region: weakref.WeakKeyDictionary[Region, bool] = weakref.WeakKeyDictionary(
 
 
 def has_collective(v: Value) -> bool:
-    """Whether computing ``v`` from its operands takes all ranks."""
+    """True if computing ``v`` from its operands takes all ranks."""
     return v.op is all_reduce or any(map(_region_has, v.regions))
 
 

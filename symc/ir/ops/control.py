@@ -100,6 +100,7 @@ scan = register(Op(
     doc="A loop of `length` steps. Operands: `carry` first carries, `xs` arrays with one row a step, captured values. "
     "The region takes carries, rows and captured values, and gives new carries, then ys. Results: the last carries, "
     "then the ys of all steps, stacked. `reverse` visits the rows from the last to the first.",
+    defaults={"reverse": False},
 ))  # fmt: skip
 
 
@@ -145,6 +146,7 @@ while_ = register(Op(
     samples=_while_samples,
     doc="A loop while the first region holds, at most `max_steps` steps. Operands: `carry` initial carries, captured "
     "values; both regions take them, the second gives new carries. Results: the last carries, and the number of steps.",
+    defaults={"max_steps": None},
 ))  # fmt: skip
 
 

@@ -241,7 +241,7 @@ def _in_single(v: Value) -> Value:
 # --- all samples at once ----------------------------------------------------------------------------------------------
 
 
-def _at_once(plain: Callable[..., Value]) -> Callable[[Value], Value]:
+def _lower_batched(plain: Callable[..., Value]) -> Callable[[Value], Value]:
     """One product (or, of a filter for each channel, one sum) for all samples."""
 
     def whole(v: Value) -> Value:
@@ -262,8 +262,8 @@ def _at_once(plain: Callable[..., Value]) -> Callable[[Value], Value]:
 
 
 def _batch(plain: Callable[..., Value], merge: bool) -> Callable:
-    """How an op runs over one more axis: its samples become more samples where only they differ (``merge``), else the
-    products with windows gain an axis."""
+    """Batching of an op over one more axis: its samples become more samples where only they differ (``merge``), else
+    the products with windows gain an axis."""
     def rule(v: Value, operands: Sequence[Value], flags: Sequence[bool], n: Size) -> Value:
         from symc.ir.batch import batch_graph
 
@@ -367,14 +367,18 @@ def _window(w: Value) -> dict:
     return {"window": w.shape[2:]}
 
 
+#: One window after another, of neighbours, in one group: one step an axis after those of samples and channels.
+STEPS: dict[str, Any] = dict.fromkeys(("stride", "dilation"), lambda *types: (1,) * (types[0].ndim - 2)) | {"groups": 1}
+
 conv: Op = register(Op(
     "conv", _conv_infer, _conv_reference,
     Multilinear((lambda g, v: conv_input(g, v.operands[1], **_size(v.operands[0]), **_steps(v)),
                  lambda g, v: conv_filter(v.operands[0], g, **_window(v.operands[1]), **_steps(v)))),
     Decompose(_each_sample(_plain_conv)), frozenset({"contraction"}), _samples(lambda x, w, g: ((x, w), {})),
     "For each sample and filter w, the sum of products with every window of x.",
-    Facts(kinds="f", at_once=_at_once(_plain_conv), batch=_batch(_plain_conv, merge=True), fits=lambda v: fits(
-        v, v.operands[0].shape[2:], v.operands[1].shape[2:])),
+    Facts(kinds="f", lower_batched=_lower_batched(_plain_conv), batch=_batch(_plain_conv, merge=True),
+          fits=lambda v: fits(v, v.operands[0].shape[2:], v.operands[1].shape[2:])),
+    defaults=STEPS,
 ))  # fmt: skip
 
 conv_input: Op = register(Op(
@@ -384,7 +388,8 @@ conv_input: Op = register(Op(
     Decompose(_each_sample(_plain_input)), frozenset({"contraction"}),
     _samples(lambda x, w, g: ((g, w), {"size": x.shape[2:]})),
     "The transpose of `conv` by its first operand, which has sizes `size`: a transposed convolution.",
-    Facts(kinds="f", at_once=_at_once(_plain_input), batch=_batch(_plain_input, merge=True)),
+    Facts(kinds="f", lower_batched=_lower_batched(_plain_input), batch=_batch(_plain_input, merge=True)),
+    defaults=STEPS,
 ))  # fmt: skip
 
 conv_filter: Op = register(Op(
@@ -394,7 +399,8 @@ conv_filter: Op = register(Op(
     Decompose(_one_by_one), frozenset({"contraction"}),
     _samples(lambda x, w, g: ((x, g), {"window": w.shape[2:]})),
     "The transpose of `conv` by its second operand, which has the sizes `window`: x with a cotangent of the result.",
-    Facts(kinds="f", at_once=_at_once(_plain_filter), batch=_batch(_plain_filter, merge=False)),
+    Facts(kinds="f", lower_batched=_lower_batched(_plain_filter), batch=_batch(_plain_filter, merge=False)),
+    defaults=STEPS,
 ))  # fmt: skip
 
 __all__ = ["conv", "conv_filter", "conv_input"]

@@ -88,6 +88,7 @@ cumsum = register(Op(
     "cumsum", _infer("cumsum", 1), _running(np.add), Linear(_cumsum_transpose), Running("add"),
     samples=_samples(1), doc="The running sum along `axis`, in the operand's dtype.",
     facts=Facts(kinds=NUMBERS, rounding="short", indeterminate=True),
+    defaults={"reverse": False},
 ))  # fmt: skip
 
 
@@ -111,6 +112,7 @@ cumprod = register(Op(
     Custom(_cumprod_jvp, lambda g, v: (_back(v.operands[0], g, v) * conjugate(_before(v, 1)),)), Running("mul"),
     samples=_samples(1), doc="The running product along `axis`, in the operand's dtype.",
     facts=Facts(kinds=NUMBERS, underflow="nonzero", indeterminate=True),
+    defaults={"reverse": False},
 ))  # fmt: skip
 
 
@@ -140,6 +142,7 @@ linrec = register(Op(
     samples=_samples(2),
     doc="The linear recurrence z[i] = x[i] * z[i-1] + y[i] along `axis`, which starts with z[0] = y[0].",
     facts=Facts(kinds=NUMBERS, indeterminate=True),
+    defaults={"reverse": False},
 ))  # fmt: skip
 
 def _changes(v: Value) -> tuple[Value, Value]:
@@ -165,6 +168,7 @@ logcumsumexp = register(Op(
     Custom(_logcumsumexp_jvp, _logcumsumexp_vjp), Running("logaddexp"), samples=_samples(1, "f"),
     doc="log(cumsum(exp(x))) along `axis`, without overflow.",
     facts=Facts(kinds="f"),
+    defaults={"reverse": False},
 ))  # fmt: skip
 
 cumsum.facts.in_logs, cumprod.facts.in_logs = logcumsumexp, cumsum

@@ -101,7 +101,7 @@ def _moment_series(a: Array, x: Array, power: int) -> Array:
 
 
 def _end(a: Array, x: Array) -> Array:
-    """Where the exponent alpha w - x (exp(w) - 1) is -DEPTH: Newton from the root of its quadratic part."""
+    """The point where the exponent alpha w - x (exp(w) - 1) is -DEPTH: Newton from the root of its quadratic part."""
     sign = np.where(x <= a, -1.0, 1.0)
     gap = np.abs(a - x)
     w = sign * (2 * DEPTH / (gap + np.sqrt(gap * gap + 2 * x * DEPTH)))

@@ -47,7 +47,8 @@ def _stop(arrays: Mapping[str, np.ndarray], line: str) -> None:
 
 @dataclass
 class Hooks:
-    """What happens at run time: ``print(text)`` gets a finished line, ``breakpoint(arrays, line)`` arrays by name."""
+    """Hooks for what happens at run time: ``print(text)`` gets a finished line, ``breakpoint(arrays, line)`` arrays by
+    name."""
 
     print: Callable[[str], None] = _print
     breakpoint: Callable[[Mapping[str, np.ndarray], str], None] = _stop
@@ -68,7 +69,7 @@ def quiet() -> Iterator[None]:
 
 
 def is_quiet() -> bool:
-    """Whether this run only checks another one."""
+    """True if this run only checks another one."""
     return _quiet.get()
 
 
@@ -93,7 +94,7 @@ def _region_moment(region: Region) -> float:
 
 
 def has_effect(v: Value) -> bool:
-    """Whether computing ``v`` from its operands does anything that can be seen."""
+    """True if computing ``v`` from its operands does anything that can be seen."""
     return moment(v) != PURE
 
 

@@ -1,4 +1,4 @@
-"""How elementwise ops are declared, and the samples that test them. The catalogue: arithmetic, compare, logic, math.
+"""Declaration of elementwise ops, and the samples that test them. The catalogue: arithmetic, compare, logic, math.
 
 IR elementwise ops take operands of one shape and one dtype (`where` and the shifts say otherwise); the front end
 broadcasts and promotes.

@@ -81,6 +81,7 @@ fft = register(Op(
     samples=lambda: ((x, {**attrs, "inverse": k % 2 > 0}) for k, (x, attrs) in enumerate(_samples("c"))),
     doc="The discrete Fourier transform along `axis`; `inverse`: with the other sign in the exponent. No factor.",
     facts=Facts(kinds="c", rounding="norm", indeterminate=True),
+    defaults={"inverse": False},
 ))  # fmt: skip
 
 # --- real -------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from symc.errors import DTypeError, ShapeError
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Extern, Op, register, splat
 from symc.ir.ops.arithmetic import add, conjugate, mul
-from symc.ir.ops.linalg import Axes, dot, dot_reference, dot_type, transpose_left, transpose_right
+from symc.ir.ops.linalg import PRODUCT, Axes, dot, dot_reference, dot_type, transpose_left, transpose_right
 from symc.ir.ops.reduce import sum_
 from symc.ir.ops.shape import broadcast
 from symc.ir.types import TensorType
@@ -42,7 +42,7 @@ def _infer(*types: TensorType, contract: tuple[Axes, Axes], batch: tuple[Axes, A
 
 
 def shared(batch: tuple[Axes, Axes]) -> int | None:
-    """Which operand is the same for every entry of the batch, if one is."""
+    """Number of the operand that is the same for every entry of the batch, if one is."""
     return None if bool(batch[0]) == bool(batch[1]) else int(bool(batch[0]))
 
 
@@ -184,4 +184,5 @@ gemm = register(Op(
     "gemm", _infer, _reference, Custom(_jvp, _vjp), Extern("gemm"), frozenset({"contraction"}), _samples,
     "alpha * dot(a, b) + beta * c, without c if beta is 0; an operand multiplies each number named in `times`.",
     facts=Facts(indeterminate=True),
+    defaults={**PRODUCT, "alpha": 1.0, "beta": 1.0, "times": ()},
 ))  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from symc.errors import DTypeError, IndexingError, ShapeError
+from symc.errors import DTypeError, IndexingError, InputError, ShapeError
 from symc.ir.dim import Size, known_equal, known_nonnegative, product
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Element, Linear, Op, Update, lookup, register
@@ -50,14 +50,18 @@ def _gathered_shape(t: TensorType, index_shape: tuple[Size, ...], axes: Axes) ->
     return [*index_shape, *[s for a, s in enumerate(t.shape) if a not in axes]]
 
 
-def out_of_bounds(index: np.ndarray, size: int, wrapped: bool = False, along: int | None = None, of: str = "") -> None:
+def out_of_bounds(index: np.ndarray, size: int, wrapped: bool = False, along: int | None = None, of: str = "",
+                  law: str = "") -> None:
     """Raises IndexingError, with the first index as the user gave it, if one is not in [0, size).
 
-    ``wrapped``: the size was added to negative ones. ``along`` which axis of which array ``of``.
+    ``wrapped``: the size was added to negative ones. ``along`` which axis of which array ``of``. With a ``law``, what
+    is wrong is not an index: it raises InputError, with the first place where the law does not hold.
     """
     bad = (index < 0) | (index >= size)
     if not np.any(bad):
         return
+    if law:
+        raise InputError(law + (f", but not at {np.argwhere(bad)[0].tolist()}" if bad.ndim else ""))
     wrong = int(index[bad].flat[0])
     where = "an axis" if along is None else f"axis {along}"
     raise IndexingError(
@@ -187,7 +191,7 @@ def _spread_over_rest(mask: Value, like_: Value) -> Value:
 
 
 def _winners(v: Value) -> Value:
-    """Which of the updates of a scatter "set" stay: the last at each place. A bool over the index axes."""
+    """Mask of the updates of a scatter "set" that stay: the last at each place. A bool over the index axes."""
     x, _, *indices = v.operands
     axes, shape = v.attrs["axes"], indices[0].shape
     order = reshape(iota(shape=(product(shape),), axis=0, dtype=DTYPES["i64"]), shape=shape)

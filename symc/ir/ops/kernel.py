@@ -150,7 +150,7 @@ bisect = register(Op(
     "bisect", _bisect_infer,
     lambda a, x, *row, side: np.asarray(np.searchsorted(a[tuple(map(int, row))], x, side), np.int64),
     traits=frozenset({"unchecked"}),
-    doc="How many elements along the last axis of an array come before a scalar, in the row that i64 scalars name.",
+    doc="The number of elements along the last axis of an array before a scalar, in the row that i64 scalars name.",
 ))  # fmt: skip
 
 
@@ -162,7 +162,7 @@ CHECKS = frozenset({"checks"})
 
 
 def _index_infer(
-    t: TensorType, size: Size, wrapped: bool = False, along: int | None = None, of: str = ""
+    t: TensorType, size: Size, wrapped: bool = False, along: int | None = None, of: str = "", law: str = ""
 ) -> TensorType:
     if t.dtype.kind not in "iu":
         raise InternalError(f"an index is {t}, not integers")
@@ -183,7 +183,8 @@ check_index = register(
         traits=CHECKS,
         samples=lambda: iter([((np.array([0, 2]),), dict(size=3))]),
         doc="The operand, after a check that every element is in [0, size): nothing else checks in kernels. An error "
-        "says `along` which axis of which array `of`, and takes the size off negative ones that were `wrapped`.",
+        "says `along` which axis of which array `of`, takes the size off negative ones that were `wrapped`, or "
+        "says that a `law` does not hold.",
         facts=Facts(range=ranges.of_index),
     )
 )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
@@ -13,6 +17,10 @@ from symc.ir.types import TensorType
 from symc.ir.value import Value
 
 Axes = tuple[int, ...]
+
+
+#: The product of matrices: the last axis of the left operand with the first of the right one, no batch axes.
+PRODUCT: dict[str, Any] = dict(contract=lambda *types: ((types[0].ndim - 1,), (0,)), batch=((), ()))
 
 
 def dot_type(a: TensorType, b: TensorType, contract: tuple[Axes, Axes], batch: tuple[Axes, Axes]) -> TensorType:
@@ -36,7 +44,7 @@ def free_axes(t, contract: Axes, batch: Axes) -> Axes:
 
 
 def contract_first(x: Value, contract: tuple[int, ...], batch: tuple[int, ...]) -> bool | None:
-    """Whether the contracted axes come before the free ones, in order; None if they are mixed."""
+    """True if the contracted axes come before the free ones, in order; None if they are mixed."""
     rest = [i for i in range(x.ndim) if i not in batch]
     free = list(free_axes(x, contract, batch))
     if rest == [*contract, *free]:
@@ -87,6 +95,38 @@ def _cotangent(g: Value, x: Value, other: Value, contract, batch, g_free_first: 
     return out if perm == tuple(range(x.ndim)) else transpose(out, perm=perm)
 
 
+def meets(v: Value, k: int, places: tuple[np.ndarray, ...] | None = None) -> tuple[Any, Any]:
+    """The elements of the result that operand ``k`` has a part in (see ``Facts.meets``)."""
+    x, other = v.operands[k], v.operands[1 - k]
+    contract, batch = (v.attrs["contract"][i] for i in (k, 1 - k)), (v.attrs["batch"][i] for i in (k, 1 - k))
+    (mine, its), (shared, its_shared) = contract, batch
+    free, its_free = free_axes(x, mine, shared), free_axes(other, its, its_shared)
+    first, second = (free, its_free) if k == 0 else (its_free, free)
+    order = [(k == 0, a) for a in first] + [(k != 0, a) for a in second]  # of the result, after the batch axes
+    at = {entry: len(shared) + i for i, entry in enumerate(order)}
+    kept = [*range(len(shared)), *[at[True, a] for a in free]]
+    if places is None:
+        return (*shared, *free), kept
+    inside = sum(places[j] * _stride(x.shape, i) for i, j in zip((*mine, *shared), (*its, *its_shared), strict=True))
+    outside = sum([places[a] * _stride(v.shape, at[False, a]) for a in its_free]
+                  + [places[a] * _stride(v.shape, i) for i, a in enumerate(its_shared)])
+    count = (len(places[0]) if places else 1,)
+    return tuple((np.broadcast_to(start, count)[:, None] + _span(shape, axes)).ravel()
+                 for start, shape, axes in ((outside, v.shape, [at[True, a] for a in free]), (inside, x.shape, free)))
+
+
+def _stride(shape: Sequence[Any], axis: int) -> int:
+    return prod(shape[axis + 1:])
+
+
+def _span(shape: Sequence[Any], axes: Sequence[int]) -> np.ndarray:
+    """The positions of all indices along these axes, the others at 0."""
+    out = np.zeros(1, np.int64)
+    for a in axes:
+        out = (out[:, None] + np.arange(shape[a]) * _stride(shape, a)).ravel()
+    return out
+
+
 def _samples():
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(3, 4)), rng.normal(size=(4, 2))
@@ -105,7 +145,8 @@ dot = register(Op(
     "dot", dot_type, dot_reference, Multilinear((transpose_left, transpose_right)), Extern("dot"),
     frozenset({"contraction"}), _samples,
     "Sum of products over the axes in `contract`; result axes are batch, left free, right free.",
-    facts=Facts(rounding="short", indeterminate=True),
+    facts=Facts(rounding="short", indeterminate=True, meets=meets),
+    defaults=PRODUCT,
 ))  # fmt: skip
 
 

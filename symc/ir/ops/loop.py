@@ -62,6 +62,7 @@ loop = register(Op(
     doc="A loop of scalars inside a kernel. Operands: `carry` scalars, captured values. The region takes the step's "
     "index, carries and captured values, and gives new carries, then ys. Results: last carries, then the ys of all "
     "steps. Without `length` a second region says whether to go on, and the last result is the number of steps.",
+    defaults={"length": None, "max_steps": None, "reverse": False},
 ))  # fmt: skip
 
 

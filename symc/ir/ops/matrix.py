@@ -1,4 +1,5 @@
-"""What the ops on matrices share: types, masks, products over leading batch axes, and references one matrix at a time.
+"""Helpers that the ops on matrices share: types, masks, products over leading batch axes, and references one matrix at
+a time.
 
 A matrix lies in the last two axes; leading axes are batch axes, which all operands of an op have alike. The front end
 broadcasts. This file registers nothing.
@@ -122,7 +123,7 @@ _SIDES = {"lower": ge, "strictly lower": gt, "upper": le, "strictly upper": lt, 
 
 
 def side(t: TensorType, which: str) -> Value:
-    """Whether an element is on that side of the diagonal."""
+    """True where an element is on that side of the diagonal."""
     return _SIDES[which](*rows_and_columns(t))
 
 

@@ -195,7 +195,7 @@ expm = register(Op(
     "expm", _expm_infer, _expm_reference,
     Custom(_expm_jvp, _expm_vjp),
     Extern("expm"), frozenset({"python"}), _square_samples, "The exponential of a square matrix: sum of a^k / k!.",
-    facts=Facts(kinds="fc", batch=batch_leading, at_once=_by_products, rounding="norm"),
+    facts=Facts(kinds="fc", batch=batch_leading, lower_batched=_by_products, rounding="norm"),
 ))  # fmt: skip
 
 __all__ = ["expm", "pinv"]

@@ -63,7 +63,8 @@ def _samples() -> Iterator[tuple[tuple, dict]]:
 places = register(Op(
     "places", _infer, _reference, None, Extern("places"), frozenset({"positions"}), _samples,
     "The places, as i64, where a mask of one axis holds, in order; there are `size` of them.",
-    Facts(kinds="b", at_once=_by_scatter, batch=_batch, range=lambda v, _: (0, if_any(v.operands[0].shape[0]) - 1)),
+    Facts(kinds="b", lower_batched=_by_scatter, batch=_batch,
+          range=lambda v, _: (0, if_any(v.operands[0].shape[0]) - 1)),
 ))  # fmt: skip
 
 __all__ = ["places"]

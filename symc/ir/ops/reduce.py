@@ -52,7 +52,7 @@ def spread(x: Value, over: Value, axes: Axes) -> Value:
 
 
 def identity(kind: str, dtype: np.dtype) -> np.generic:
-    """What a fold of ``kind`` starts from: e with kind(x, e) == x."""
+    """Identity that a fold of ``kind`` starts from: e with kind(x, e) == x."""
     found = lookup(kind).facts.identity
     if found is None:
         raise InternalError(f"{kind} has no identity")
@@ -64,7 +64,7 @@ FOLDS: dict[str, Op] = {}
 
 
 def gives_place(kind: str) -> bool:
-    """Whether a fold of ``kind`` gives where an element is, not what."""
+    """True if a fold of ``kind`` gives where an element is, not what."""
     return "positions" in FOLDS[kind].traits
 
 
@@ -203,16 +203,16 @@ min_ = reduction("min", "biuf", np.min, Fold("minimum"), _EXTREME, nonempty=True
                  doc="The least element over `axes`.", facts=Facts(rounding="zeros", picks=1))
 argmax = reduction("argmax", "biuf", np.argmax, Fold("argmax"), result=lambda d: DTYPES["i64"], nonempty=True,
                    traits=("positions",), single=True,
-                   doc="Where the greatest element along the one axis in `axes` is, as i64: the first of equals.")
+                   doc="The index of the greatest element along the one axis in `axes`, as i64: the first of equals.")
 argmin = reduction("argmin", "biuf", np.argmin, Fold("argmin"), result=lambda d: DTYPES["i64"], nonempty=True,
                    traits=("positions",), single=True,
-                   doc="Where the least element along the one axis in `axes` is, as i64: the first of equals.")
-argmax.facts.find_places, argmin.facts.find_places = _by_value(max_), _by_value(min_)
+                   doc="The index of the least element along the one axis in `axes`, as i64: the first of equals.")
+argmax.facts.lower_argmax, argmin.facts.lower_argmax = _by_value(max_), _by_value(min_)
 sup = reduction("sup", "f", lambda x, axis: np.max(x, axis=axis, initial=-np.inf), Fold("maximum"), _EXTREME,
                 traits=("selects",), doc="The greatest element over `axes`, and -inf if there is none.",
                 facts=Facts(rounding="zeros"))
-any_ = reduction("any", "b", np.any, Fold("or"), doc="Whether some element over `axes` is true.")
-all_ = reduction("all", "b", np.all, Fold("and"), doc="Whether every element over `axes` is true.")
+any_ = reduction("any", "b", np.any, Fold("or"), doc="True if some element over `axes` is true.")
+all_ = reduction("all", "b", np.all, Fold("and"), doc="True if every element over `axes` is true.")
 
 #: By the names of these reductions: the op that puts together what those of the parts are.
 COMBINING = {op.name: lookup(kind) for kind, op in FOLDS.items() if not gives_place(kind)}

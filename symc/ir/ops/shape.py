@@ -205,6 +205,7 @@ slice_ = register(Op(
                   ((np.arange(12.0).reshape(3, 4),), dict(start=(0, 1), size=(3, 2), step=(1, 1))),
                   ((np.arange(3.0),), dict(start=(3,), size=(0,), step=(1,)))]),
     "Along each axis `size` elements from `start` on, `step` apart (negative steps walk down).",
+    defaults={"step": lambda *types: (1,) * types[0].ndim},
 ))  # fmt: skip
 
 
@@ -292,6 +293,7 @@ pad = register(Op(
                   ((np.ones((2, 0)), np.float64(0)), dict(low=(1, 1), high=(0, 0), interior=(0, 0)))]),
     "Surround (and, with `interior`, interleave) the elements with the scalar in the second operand.",
     facts=Facts(picks=2),
+    defaults={"interior": lambda *types: (0,) * types[0].ndim},
 ))  # fmt: skip
 
 

@@ -97,7 +97,7 @@ def _triangular_reference(a, b, lower, trans, unit):
 
 
 def _read(x: Value, attrs) -> Value:
-    """What is read of a matrix or its tangent; of a unit diagonal nothing."""
+    """Part that is read of a matrix or its tangent; of a unit diagonal nothing."""
     where_ = "lower" if attrs["lower"] else "upper"
     return part(x, f"strictly {where_}" if attrs["unit"] else where_)
 
@@ -147,6 +147,7 @@ solve_triangular = register(Op(
     "The x of op(a) @ x = b. Only the lower (or, without `lower`, the upper) triangle of a is read, and its diagonal "
     "is taken as ones with `unit`. `trans` says what op is: 'n' nothing, 't' the transpose, 'c' conjugated too.",
     Facts(kinds="fc", batch=batch_columns, rounding="norm"),
+    defaults={"trans": "n", "unit": False},
 ))  # fmt: skip
 
 # --- with the factors of LU -------------------------------------------------------------------------------------------
@@ -217,6 +218,7 @@ lu_solve = register(Op(
     "The x of op(a) @ x = b, given (lu, perm) of `lu_factor` of a. `trans` says what op is: 'n' nothing, 't' the "
     "transpose, 'c' conjugated too.",
     Facts(kinds="fc", batch=batch_columns, rounding="norm"),
+    defaults={"trans": "n"},
 ))  # fmt: skip
 
 # --- with the factor of Cholesky --------------------------------------------------------------------------------------

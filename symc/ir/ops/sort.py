@@ -103,7 +103,7 @@ def _top_samples() -> Iterator[tuple[tuple, dict]]:
 top_places = register(Op(
     "top_places", _top_infer, _top_reference, None, Extern("top_places"), frozenset({"positions"}), _top_samples,
     "The places, as i64, of the `k` greatest elements along `axis`, greatest first; equals keep their order.",
-    Facts(kinds=ORDERED, at_once=_by_sorting),
+    Facts(kinds=ORDERED, lower_batched=_by_sorting),
 ))  # fmt: skip
 
 __all__ = ["argsort", "sort", "top_places"]

@@ -192,11 +192,11 @@ def _samples(kind: str) -> Iterator[tuple[tuple, dict]]:
                 yield (indptr, indices, *rest), {"size": columns} if kind == "spmm_across" else {}
 
 
-def _record(name: str, infer: Any, reference: Any, first: Any, second: Any, at_once: Any, doc: str) -> Op:
+def _record(name: str, infer: Any, reference: Any, first: Any, second: Any, lower_batched: Any, doc: str) -> Op:
     return register(Op(
         name, infer, reference, Multilinear((_none, _none, first, second)), Extern(name), frozenset({"contraction"}),
         lambda: _samples(name), doc,
-        Facts(kinds="iufc", rounding="short", indeterminate=True, at_once=at_once, batch=_batch)))
+        Facts(kinds="iufc", rounding="short", indeterminate=True, lower_batched=lower_batched, batch=_batch)))
 
 
 spmm: Op = _record(

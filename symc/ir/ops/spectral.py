@@ -258,7 +258,7 @@ def _svd_gaps(s: Value, dtype: np.dtype) -> Value:
 
 
 def _off(q: Value, x: Value) -> Value:
-    """What of the columns of ``x`` is orthogonal to those of ``q``."""
+    """Part of the columns of ``x`` that is orthogonal to those of ``q``."""
     return x - product(q, product(q, x, left="c"))
 
 

@@ -32,7 +32,7 @@ def span(window: Size, dilation: int) -> Size:
 
 
 def count(n: Size, window: Size, stride: int, dilation: int) -> Size:
-    """How many windows lie on an axis of n elements."""
+    """The number of windows on an axis of n elements."""
     return floordiv(n - span(window, dilation), stride) + 1
 
 
@@ -44,7 +44,7 @@ def check_steps(name: str, rank: int, **steps: Window) -> None:
 
 
 def counts(name: str, shape: Sequence[Size], window: Window, stride: Steps, dilation: Steps) -> tuple[Size, ...]:
-    """How many windows lie along each axis of ``shape``, at least one."""
+    """The number of windows along each axis of ``shape``, at least one."""
     check_steps(name, len(shape), window=window, stride=stride, dilation=dilation)
     for n, k, d in zip(shape, window, dilation, strict=True):
         if known_nonnegative(span(k, d) - 1 - n):
@@ -86,7 +86,7 @@ def _element(v: Value, index: Sequence[Value], at) -> Value:
 
 
 def _places(v: Value, index: Sequence[Value]) -> list[Value]:
-    """Where in the array an element of a window lies."""
+    """Index in the array of an element of a window."""
     a = v.attrs
     m = len(a["window"])
     lead, inner, outer = index[: len(index) - 2 * m], index[len(index) - 2 * m : len(index) - m], index[-m:]
@@ -171,7 +171,8 @@ WRITTEN_OUT = 32
 
 
 def _as_sum(v: Value) -> Value | None:
-    """What each element gets, gathered: for each element of a window those of all windows, spread out with zeros."""
+    """The sum that each element gets, gathered: for each element of a window those of all windows, spread out with
+    zeros."""
     from symc.ir.ops.arithmetic import add
 
     x, y = v.operands
@@ -203,7 +204,7 @@ add_windows = register(Op(
     "add_windows", _add_infer, _add_reference, Linear(_add_transpose),
     Update(lambda v, index, at: _places(v, index), lambda v: "add"), samples=_add_samples,
     doc="The first operand with the windows in the second added where `windows` reads them.",
-    facts=Facts(batch=_add_batch, at_once=_as_sum, requires=_required, fits=last_fit),
+    facts=Facts(batch=_add_batch, lower_batched=_as_sum, requires=_required, fits=last_fit),
 ))  # fmt: skip
 
 __all__ = ["add_windows", "check_steps", "count", "counts", "fits", "last_fit", "slices", "span", "windows"]

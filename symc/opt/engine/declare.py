@@ -117,7 +117,7 @@ def _assuming(r: Rule, assumes: Mapping[str, str]) -> Rule:
 
 
 def default_dtype(kinds: str) -> str:
-    """What the variables of a rule are traced as."""
+    """The dtype that the variables of a rule are traced in."""
     return "f64" if "f" in kinds else "bool" if kinds == "b" else "i64"
 
 

@@ -24,9 +24,9 @@ MODULES = tuple("""
     rules.collect rules.composed rules.concats rules.debug rules.edges rules.error_function rules.exponentials
     rules.inverses rules.structure rules.factors rules.hyperbolic rules.slices rules.reads rules.indexing
     rules.lengths rules.linalg rules.logic rules.logs rules.logsumexp rules.lookups rules.moments
-    rules.packing rules.placing rules.pooling rules.powers rules.differences rules.series
+    rules.packing rules.movement_hoisting rules.pooling rules.powers rules.differences rules.series
     rules.quotients rules.reductions rules.remat rules.select rules.shapes rules.sinking rules.softmax
-    rules.writes rules.sparse rules.there_and_back
+    rules.writes rules.sparse rules.inverse_functions
 """.split())
 PACKAGE = "symc.opt."
 #: What else decides where rules may start.
@@ -133,7 +133,7 @@ def written() -> str:
         groups[-1][1].append(f"        ({', '.join(row)}),\n")
     rules = "".join(f"    ({m!r}, (\n{''.join(rows)}    )),\n" for m, rows in groups)
     sizes = "".join(f"    {m!r}: {n},\n" for m, n in _sizes())
-    return ('"""Where rules may start: see ``listed``. Made by ``python -m symc rules --table``, not by hand."""\n\n'
+    return ('"""Ops at which rules start: see ``listed``. Made by ``python -m symc rules --table``, not by hand."""\n\n'
             f"# ruff: noqa: E501\n\nSIZES = {{\n{sizes}}}\nRULES: tuple = (\n{rules})\n")
 
 

@@ -95,7 +95,7 @@ def graph_pass(name: str, bodies: bool = False) -> Callable[[FunctionPass], Func
     return declare
 
 
-def late(path: str) -> Callable[..., Any]:
+def lazy(path: str) -> Callable[..., Any]:
     """A function of a module of the optimizer, by name: the module is imported when it is called."""
     module, name = path.rsplit(".", 1)
     return lambda *given: getattr(import_module(f"symc.opt.{module}"), name)(*given)
@@ -116,7 +116,7 @@ FORM = ("canonicalize", "shapes", "sinking", "slices", "reads", "concats")
 
 #: What is stabilized before it is differentiated, too.
 STABLE = ("assumptions", "exponentials", "logs", "logsumexp", "quotients", "softmax", "error_function", "hyperbolic",
-          "there_and_back", "lengths", "moments", "inverses", "differences", "series")
+          "inverse_functions", "lengths", "moments", "inverses", "differences", "series")
 
 for _name, _families, _doc in (
     (
@@ -124,11 +124,11 @@ for _name, _families, _doc in (
         FORM,
         "One spelling for one idea; movements merge, cancel, and sink below elementwise ops.",
     ),
-    ("fold", (*FORM, "branches", "fold"), "What depends on no input is computed."),
+    ("fold", (*FORM, "branches", "fold"), "Values that depend on no input are computed."),
     (
         "stabilize",
         (*FORM, *STABLE),
-        "What overflows or cancels becomes a named op that does not.",
+        "Formulas that overflow or cancel become a named op that does not.",
     ),
     (
         "simplify",
@@ -136,11 +136,11 @@ for _name, _families, _doc in (
          "inverses", "structure", "composed", "factors", "indexing", "lookups", "writes", "sparse", "branches", "fold"),
         "Fewer and cheaper ops for the same numbers.",
     ),
-    ("guard_edges", ("edges",), "What is not differentiated as it is: roots of sums of powers, quotients by expm1."),
-    ("check_assumptions", ("checking",), "What is assumed is checked when the program runs."),
-    ("forget_assumptions", ("forget",), "What is assumed is believed no more."),
+    ("guard_edges", ("edges",), "Forms not differentiated as they are: roots of sums of powers, quotients by expm1."),
+    ("check_assumptions", ("checking",), "Assumptions are checked when the program runs."),
+    ("forget_assumptions", ("forget",), "Assumptions are believed no more."),
     ("decompose", ("decompose",), "Named ops become their parts."),
-    ("place", ("placing",), "Movements that met nothing are done before the work, where they are an index."),
+    ("hoist_movements", ("movement_hoisting",), "Movements that met nothing come before the work, as an index."),
     ("strip_debug", ("debug",), "Nothing is printed, checked or stopped at."),
 ):
     register_pass(Pass(_name, _doc, _families, undone_by=("stabilize",) if _name == "decompose" else ()))
@@ -148,7 +148,7 @@ for _name, _families, _doc in (
 
 @dataclass(frozen=True)
 class Step:
-    """What one pass did."""
+    """Record of one run of a pass."""
 
     name: str
     seconds: float
@@ -216,7 +216,7 @@ def _optimize(f: Function, selection: Selection, strict: bool, verify: bool) -> 
 
 
 def words_of(f: Function) -> frozenset[str]:
-    """What a function consists of, its bodies included: the names, traits and facts of its ops, "control" for loops and
+    """The words of a function, its bodies included: the names, traits and facts of its ops, "control" for loops and
     branches, "state" for states."""
     values = f.values()
     if any(v.regions for v in values):
@@ -237,7 +237,7 @@ def stated(facts: Facts) -> tuple[str, ...]:
 
 
 def _can_apply(p: Pass, words: frozenset[str], selection: Selection) -> bool:
-    """Whether a function of these words has something that the pass starts at."""
+    """True if a function of these words has something that the pass starts at."""
     if p.families:
         rules = selected_rules(p.families, selection)
         roots = remembered(("roots", rules), lambda: frozenset(root for r in rules for root in r.roots))

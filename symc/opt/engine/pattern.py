@@ -77,7 +77,7 @@ Term = tuple[int, Value]
 
 @dataclass
 class Match:
-    """What the variables are, and what of a sum or product at the root was left over."""
+    """The values of the variables, and what of a sum or product at the root was left over."""
 
     bound: dict[int, Value]
     rest: tuple[Term, ...] = ()
@@ -104,7 +104,7 @@ def leaves(count: int, dtypes: dict[int, str] | None = None, shape: tuple = ()) 
 
 
 def keeps_kind(p: Pattern) -> bool:
-    """Whether what matches has the dtype kind of what its variables are."""
+    """True if what matches has the dtype kind of what its variables are."""
     if isinstance(p, Node):
         return p.op.facts.result == "same" and p.op.facts.arity > 0 and all(map(keeps_kind, p.operands))
     return not isinstance(p, Terms) or all(keeps_kind(q) for _, q in p.terms)
@@ -219,7 +219,7 @@ def parts(v: Value, holds: Callable[[Value], bool]) -> list[Term]:
 
 
 def cancels_first(v: Value, facts: Callable) -> bool:
-    """Whether a sum has a number in parentheses with what it may cancel: ``y + (1 + tanh(x))``. In another order what
+    """True if a sum has a number in parentheses with what it may cancel: ``y + (1 + tanh(x))``. In another order what
     is left of both is rounded away."""
     if any(splat_of(o) is not None for o in v.operands):
         return False
@@ -311,7 +311,7 @@ def _has_negated(p: Pattern) -> bool:
 
 
 def weight(p: Pattern) -> int:
-    """How much a pattern says: the number of its ops and numbers."""
+    """The weight of a pattern: the number of its ops and numbers."""
     if isinstance(p, Node):
         return 1 + sum(weight(o) for o in p.operands)
     if isinstance(p, Terms):
@@ -320,7 +320,7 @@ def weight(p: Pattern) -> int:
 
 
 def takes_number(p: Pattern) -> bool:
-    """Whether a number and something else of one sum are in a pattern, at its root or right below."""
+    """True if a number and something else of one sum are in a pattern, at its root or right below."""
     nests = p.operands if isinstance(p, Node) else (p,)
     sums = [q for q in nests if isinstance(q, Terms) and q.kind == "sum"]
     return any(isinstance(t, Number) for q in sums for _, t in q.terms)

@@ -22,17 +22,17 @@ from symc.ir.record import dataclass
 #:   then see a 1. Nothing is done when simplify changed nothing: no rule is tried again on a body that is as it left
 #:   it.
 #: * unroll comes after fold, which says which choices are made, and before all that simplifies what it writes out.
-#: * turn comes before merge_scans: only loops that go in one direction are merged.
+#: * reverse_loops comes before merge_scans: only loops that go in one direction are merged.
 #: * merge_scans comes after stabilize, because the loop of a gradient was stabilized before it was differentiated: only
 #:   then it says the same as the user's loop. It comes before simplify, whose rules look at who else uses a value.
 #: * last_state comes after merge_scans: a stack of which a gradient needs all rows is kept once.
 #: * dead_loop comes after both, which leave carries that nobody needs, and before hoist, which then moves no dead code.
 #: * pack comes before hoist, which takes the weights that it puts side by side out of loops; before push_out, which
-#:   moves one product where there were many; and before lay_out, which lays out what it put together. It runs again
-#:   after the passes on loops: products of all steps meet others outside. Simplify comes later: what is only read in
-#:   parts it computes in parts.
-#: * lay_out comes before hoist, which takes the transposed matrix out of the loops around, too; simplify comes later
-#:   and would put a transpose back into the product that reads it.
+#:   moves one product where there were many; and before pretranspose, which lays out what it put together. It runs
+#:   again after the passes on loops: products of all steps meet others outside. Simplify comes later: what is read in
+#:   parts alone it computes in parts.
+#: * pretranspose comes before hoist, which takes the transposed matrix out of the loops around, too; simplify comes
+#:   later and would put a transpose back into the product that reads it.
 #: * hoist comes before push_out, pull_out and accumulate: what is the same in every step is not stacked.
 #: * push_out comes before pull_out, so that a product that needs no carry is made of rows, not of stacked rows.
 #: * accumulate comes after pull_out: of what is stacked anyway sums cost nothing.
@@ -44,44 +44,47 @@ from symc.ir.record import dataclass
 #:   that are the same in every step is computed once.
 #: * open_blocks comes after all that must not look across the border of an opaque block; kernels may.
 #: * decompose comes after both, and stabilize must not run after it: it would put the parts together again.
-#: * find_places comes after all that looks at places by their names, and takes what decompose leaves.
+#: * lower_argmax comes after all that looks at places by their names, and takes what decompose leaves.
 #: * canonicalize runs once more, because the parts that ops decompose into are not canonical; and fuse compares
 #:   operands.
 #: * share_factors comes after decompose, which makes factorizations of what has a name.
-#: * place comes after canonicalize for the last time, which would undo it: movements sink as long as they may cancel.
+#: * hoist_movements comes after canonicalize for the last time, which would undo it: movements sink as long as they may
+#:   cancel.
 #: * check_indices comes after everything that could prove an index in bounds or drop a gather.
 #: * small_loops comes after check_indices, which looks at ordinary ops, and before fuse: what it makes is a kernel.
 #: * blas comes after decompose, which makes sums of what has a name and takes small products apart, and after
 #:   small_loops, whose kernels multiply themselves; and before fuse: the sums that it leaves belong to kernels.
-#: * read_once comes before blas, which would add to the products that it takes, and after small_loops: loops that are
+#: * fuse_matvec comes before blas, which would add to the products that it takes, and after small_loops: loops that are
 #:   one kernel read small matrices only.
-#: * keep comes after blas, which says what libraries read; it marks what is not looked into from there on.
+#: * cache_from_state comes after blas, which says what libraries read; it marks what is not looked into from there on.
 #: * fuse is last: what is fused is not looked into any more.
 DEFAULT = (
     "inline,canonicalize,fold,unroll,stabilize,"
-    "turn,merge_scans,last_state,dead_loop,pack,lay_out,hoist,push_out,pull_out,accumulate,sink,"
+    "reverse_loops,merge_scans,last_state,dead_loop,pack,pretranspose,hoist,push_out,pull_out,accumulate,sink,"
     "pack,simplify,stabilize,forget_assumptions,simplify,"
-    "chains,open_blocks,decompose,find_places,canonicalize,share_factors,place,check_indices,small_loops,read_once,blas,"
-    "keep,fuse"
+    "chains,open_blocks,decompose,lower_argmax,canonicalize,share_factors,hoist_movements,check_indices,small_loops,fuse_matvec,blas,"
+    "cache_from_state,fuse"
 )
 
 #: The same meaning with less work: no algebra, one pass over the graph for each thing that must be done.
 FAST_COMPILE = (
     "inline,canonicalize,stabilize,forget_assumptions,merge_scans,dead_loop,"
-    "open_blocks,decompose,find_places,check_indices,small_loops,blas,fuse"
+    "open_blocks,decompose,lower_argmax,check_indices,small_loops,blas,fuse"
 )
 
 #: The default on a CUDA device:
-#: * at_once comes before decompose, which would make loops over samples, and after it, for the windows that it adds.
-#: * find_places is left out: a device finds places in the fold itself.
-#: * read_once is left out: its kernel reads a matrix once where one core goes through it row by row.
-ON_CUDA = DEFAULT.replace(",decompose,find_places,", ",at_once,decompose,at_once,").replace(",read_once,", ",")
+#: * lower_batched comes before decompose, which would make loops over samples, and after it, for the windows that it
+#:   adds.
+#: * lower_argmax is left out: a device finds places in the fold itself.
+#: * fuse_matvec is left out: its kernel reads a matrix once where one core goes through it row by row.
+ON_CUDA = (DEFAULT.replace(",decompose,lower_argmax,", ",lower_batched,decompose,lower_batched,")
+           .replace(",fuse_matvec,", ","))
 
 #: Passes whose purpose is kernels and memory: an evaluation op by op has neither.
-FOR_KERNELS = ("find_places", "check_indices", "small_loops", "read_once", "keep", "fuse")
+FOR_KERNELS = ("lower_argmax", "check_indices", "small_loops", "fuse_matvec", "cache_from_state", "fuse")
 
 #: Everything but fusion, for those who want to see or test values.
-UNFUSED = DEFAULT.removesuffix(",check_indices,small_loops,read_once,blas,keep,fuse")
+UNFUSED = DEFAULT.removesuffix(",check_indices,small_loops,fuse_matvec,blas,cache_from_state,fuse")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the optimizer did: every firing of a rule, with the values and the user's lines. Explanations are read off
+"""Record of an optimization: every firing of a rule, with the values and the user's lines. Explanations are read off
 it."""
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Provenance:
         self.disabled.setdefault(rule, error)
 
     def later(self) -> dict[Value, list[Value]]:
-        """What every value became when it was rebuilt on other operands."""
+        """The values that every value became when it was rebuilt on other operands."""
         out: dict[Value, list[Value]] = {}
         for new, olds in self._source.items():
             for old in olds:
@@ -63,7 +63,7 @@ class Provenance:
         return out
 
     def count(self, rule: str) -> int:
-        """How often a rule fired."""
+        """The number of times a rule fired."""
         return sum(f.rule == rule for f in self.firings)
 
     def chain(self, value: Value) -> list[Firing]:
@@ -155,7 +155,7 @@ def _window(v: Value) -> str:
 
 
 def _is_matmul(v: Value) -> bool:
-    """Whether a product is what users write as ``x @ y``."""
+    """True if a product is what users write as ``x @ y``."""
     if v.op.name != "dot" or v.attrs["batch"] != ((), ()):
         return False
     x, y = v.operands

@@ -112,15 +112,15 @@ class Rewriter:
     # -- what rules may ask
 
     def single_use(self, v: Value) -> bool:
-        """Whether ``v`` has one user at most (an estimate while the graph changes; never needed for correctness)."""
+        """True if ``v`` has one user at most (an estimate while the graph changes; never needed for correctness)."""
         return self.uses.get(v, 1) <= 1
 
     def present(self, v: Value) -> bool:
-        """Whether ``v`` is computed anyway (an estimate as well)."""
+        """True if ``v`` is computed anyway (an estimate as well)."""
         return v in self.uses
 
     def sliced_apart(self, v: Value) -> bool:
-        """Whether ``v`` is only read in pieces, of which no two have an element in common (an estimate as well).
+        """True if ``v`` is only read in pieces, of which no two have an element in common (an estimate as well).
 
         A rule asks this to read the operands of ``v`` in those pieces instead, so they have as many users from now on.
         """
@@ -235,7 +235,7 @@ class Rewriter:
         return new
 
     def _first(self, rules: Sequence[Rule], v: Value) -> Value:
-        """What the first rule that fires makes of ``v``, or ``v``."""
+        """The value that the first rule that fires makes of ``v``, or ``v``."""
         disabled = self.provenance.disabled
         for r in rules:
             if r.name in disabled:
@@ -327,7 +327,7 @@ class Rewriter:
 
 
 def apart(pieces: Sequence[Value]) -> bool:
-    """Whether slices of one value have no element in common: along some axis they follow one another."""
+    """True if slices of one value have no element in common: along some axis they follow one another."""
     for axis in range(pieces[0].ndim):
         ends = []
         for v in pieces:

@@ -32,7 +32,7 @@ VARIABLE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 class Context(Protocol):
-    """What a rule may ask the driver. ``facts(v)``: what is known of the numbers in ``v``."""
+    """Questions that a rule may ask the driver. ``facts(v)``: what is known of the numbers in ``v``."""
 
     @property
     def facts(self) -> Analysis: ...
@@ -84,12 +84,12 @@ class Rule:
 
     @cached_property
     def equation(self) -> str:
-        """What it says, as text; written when it is first asked for."""
+        """The equation as text; written when it is first asked for."""
         return self.says if isinstance(self.says, str) else self.says()
 
     @cached_property
     def by_pattern(self) -> bool:
-        """Whether it is an equation: a pattern and what is put in its place."""
+        """True if it is an equation: a pattern and what is put in its place."""
         return self.pattern is not None
 
     @cached_property
@@ -99,29 +99,29 @@ class Rule:
 
     @cached_property
     def keeps_kind(self) -> bool:
-        """Whether what its pattern matches has the dtype kind of what its variables are."""
+        """True if what its pattern matches has the dtype kind of what its variables are."""
         return self.pattern is not None and keeps_kind(self.pattern)
 
     def __repr__(self) -> str:
         return f"<rule {self.name}>"
 
     def holds(self, bound: Sequence[Value | None], facts: Analysis) -> bool:
-        """Whether the side condition holds of matched values."""
+        """True if the side condition holds of matched values."""
         return self.when is None or bool(self.when(*bound, facts=facts) if asks_facts(self.when) else self.when(*bound))
 
     def named(self, names: Iterable[str]) -> bool:
-        """Whether the rule has one of these names, tags or families."""
+        """True if the rule has one of these names, tags or families."""
         names = set(names)
         return self.name in names or self.family in names or bool(self.tags & names)
 
 
 def asks_facts(when: Callable | None) -> bool:
-    """Whether a side condition takes ``facts``: what is known of values."""
+    """True if a side condition takes ``facts``: what is known of values."""
     return when is not None and "facts" in parameters(when)
 
 
 def parameters(f: Callable) -> list[str]:
-    """What a function calls its arguments. (``inspect.signature`` takes long, and there are many rules.)"""
+    """The names of a function's arguments. (``inspect.signature`` takes long, and there are many rules.)"""
     code = getattr(f, "__code__", None)
     if code is None or code.co_flags & VARIABLE or hasattr(f, "__wrapped__"):
         return list(inspect.signature(f).parameters)
@@ -137,7 +137,7 @@ _answers: dict[Any, Any] = {}  # what was found out about the rules there are
 
 
 def remembered(key: Any, find: Callable[[], Any]) -> Any:
-    """What ``find`` gives, found once for the rules that are registered."""
+    """The answer of ``find``, found once for the rules that are registered."""
     found = _answers.get(key)
     if found is None:
         found = _answers[key] = find()

@@ -1,1 +1,1 @@
-"""What is known of values without running them: ranges, finiteness, sizes, forms. Analyses return tables."""
+"""Facts of values without running them: ranges, finiteness, sizes, forms. Analyses return tables."""

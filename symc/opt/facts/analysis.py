@@ -1,4 +1,4 @@
-"""What is known of a value's elements without running anything: one `Fact` per value, computed from its operands'.
+"""Analysis of a value's elements without running anything: one `Fact` per value, computed from its operands'.
 
 A fact is a promise about the numbers that are computed, not about the mathematics: exp(x) underflows, so it is
 nonnegative, not positive; a range is that of the rounded results. What is said of an element does not hold for nan:

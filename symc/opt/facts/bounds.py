@@ -25,7 +25,7 @@ from symc.opt.facts.transfer.ends import whole
 
 
 def in_bounds(index: Value, size: Size) -> bool:
-    """Whether every element of ``index`` is known to be in [0, size), from itself and what it is a movement of."""
+    """True if every element of ``index`` is known to be in [0, size), from itself and what it is a movement of."""
     while "movement" in index.op.traits and len(index.operands) == 1 or _keeps_numbers(index):
         if index.op is bounded and known_nonnegative(size - index.attrs["size"]):
             return True
@@ -104,6 +104,6 @@ class _Checker:
 
 
 def _inside(found: Range, size: Size) -> bool:
-    """Whether a range is in [0, size)."""
+    """True if a range is in [0, size)."""
     low, high = found
     return low is not None and high is not None and known_nonnegative(low) and known_nonnegative(size - 1 - high)

@@ -1,4 +1,4 @@
-"""What is known of the elements of a value: ranges, whether there may be nan, infinities or zeros, structure."""
+"""Facts of the elements of a value: ranges, whether there may be nan, infinities or zeros, structure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ End = Size | float | None
 
 @dataclass(frozen=True)
 class Fact:
-    """What is known. ``nan``, ``inf``, ``zero``: whether such an element may occur.
+    """Facts of a value. ``nan``, ``inf``, ``zero``: whether such an element may occur.
 
     ``integer``: every finite element is a whole number. ``props``: structure, of the last two axes (``unique`` and
     ``sorted``: along the last).
@@ -54,7 +54,7 @@ class Fact:
         return not self.nan and not self.inf
 
     def has(self, name: str) -> bool:
-        """Whether the structure ``name`` is known."""
+        """True if the structure ``name`` is known."""
         return name in self.props
 
     def with_props(self, props: frozenset[str]) -> Fact:
@@ -88,7 +88,7 @@ def above(a: End, b: End) -> bool:
 
 
 def implies(a: Fact, b: Fact) -> bool:
-    """Whether everything that ``b`` says follows from ``a``."""
+    """True if everything that ``b`` says follows from ``a``."""
     return (
         (b.low is None or at_least(a.low, b.low))
         and (b.high is None or at_most(a.high, b.high))
@@ -101,7 +101,7 @@ def implies(a: Fact, b: Fact) -> bool:
 
 
 def both(a: Fact, b: Fact) -> Fact:
-    """What is known if both hold (of an element that is not nan: a range that says nothing is None)."""
+    """The facts if both hold (of an element that is not nan: a range that says nothing is None)."""
     return Fact(
         b.low if a.low is None or at_least(b.low, a.low) else a.low,
         b.high if a.high is None or at_most(b.high, a.high) else a.high,
@@ -114,7 +114,7 @@ def both(a: Fact, b: Fact) -> Fact:
 
 
 def either(facts: Iterable[Fact]) -> Fact:
-    """What is known of a value that is one of several, element by element. Structure does not survive that."""
+    """The facts of a value that is one of several, element by element. Structure does not survive that."""
     first, *others = facts
     low, high = first.low, first.high
     for f in others:
@@ -132,7 +132,7 @@ def either(facts: Iterable[Fact]) -> Fact:
 
 
 def join(a: Fact, b: Fact) -> Fact:
-    """What is known of a value that is one of two as a whole."""
+    """The facts of a value that is one of two as a whole."""
     return a if a is b else either([a, b]).with_props(a.props & b.props)
 
 

@@ -38,7 +38,7 @@ class Steps:
         return (self.start, last) if self.step >= 0 else (last, self.start)
 
     def within(self, n: Size, size: Size) -> bool:
-        """Whether the numbers, n along the axis, are known to be in [0, size)."""
+        """True if the numbers, n along the axis, are known to be in [0, size)."""
         low, high = self.ends(n)
         return known_nonnegative(low) and known_nonnegative(size - 1 - high)
 
@@ -168,7 +168,7 @@ def band_of(v: Value) -> Band | None:
 
 
 def on_diagonal(mask: Value) -> bool:
-    """Whether a mask is true on the main diagonal of its last two axes alone."""
+    """True if a mask is true on the main diagonal of its last two axes alone."""
     if mask.op.name == "constant" and mask.ndim == 2 and mask.dtype.kind == "b":
         return is_eye(mask)
     b = band_of(mask)
@@ -176,7 +176,7 @@ def on_diagonal(mask: Value) -> bool:
 
 
 def is_eye(v: Value) -> bool:
-    """Whether ``v`` has ones on the main diagonal of its last two axes and zeros elsewhere; it need not be square."""
+    """True if ``v`` has ones on the main diagonal of its last two axes and zeros elsewhere; it need not be square."""
     if not isinstance(v.type, TensorType) or v.ndim < 2:
         return False
     if v.op.name == "cast" and v.operands[0].dtype.kind == "b":

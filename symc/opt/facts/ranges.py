@@ -1,4 +1,4 @@
-"""What numbers an integer value can hold, of its record and its operands.
+"""Ranges of the numbers that an integer value can hold, from its record and its operands.
 
 Facts only; what they are good for (index checks that are not needed) is in ``symc.opt.facts.bounds``.
 """

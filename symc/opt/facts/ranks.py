@@ -30,7 +30,7 @@ Report = Callable[[Value], None]
 
 
 class Varying:
-    """Which values vary; what is asked for twice is looked at once. ``report``: see ``Report``."""
+    """Finds the values that vary; what is asked for twice is looked at once. ``report``: see ``Report``."""
 
     def __init__(self, report: Report | None = None):
         self._report, self._results = report, dict[tuple[Region, Flags], Flags]()
@@ -102,7 +102,7 @@ class Varying:
 
 
 def varying(f: Function, split: Sequence[int], report: Report | None = None) -> Flags:
-    """Which results of ``f`` vary, if the inputs numbered ``split`` are parts."""
+    """Flags of the results of ``f`` that vary, if the inputs numbered ``split`` are parts."""
     return Varying(report).results(f.body, _params(f, split))
 
 

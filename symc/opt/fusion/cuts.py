@@ -1,4 +1,4 @@
-"""Where a large group of elementwise values is cut into several kernels.
+"""Cuts of a large group of elementwise values into several kernels.
 
 Between two kernels values lie in memory: each is an array that is written and read. Within one they are registers, or
 lie in the first cache. But a processor looks ahead a few hundred instructions: it computes several elements of a short
@@ -83,7 +83,7 @@ class _Order:
 
 def _end(members: Sequence[Value], start: int, sources: Mapping[Value, Sequence[Value]], last: dict[Value, Value],
          needed: Container[Value]) -> int:
-    """Where the piece that begins at ``start`` ends."""
+    """The end of the piece that begins at ``start``."""
     depth: dict[Value, int] = {}
     read: set[Value] = set()
     written, longest, best, end = 0, 0, float("inf"), start

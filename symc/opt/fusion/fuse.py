@@ -22,12 +22,13 @@ from symc.ir.function import Function
 from symc.ir.location import NOWHERE
 from symc.ir.op import Update, View
 from symc.ir.ops.kernel import fused, results_of
-from symc.ir.ops.put import abreast, is_end
 from symc.ir.ops.shape import concat
+from symc.ir.ops.store import is_epilogue, packed_concat
 from symc.ir.traverse import postorder, rebuild
 from symc.ir.value import Value
 from symc.opt.engine.provenance import Provenance
 from symc.opt.engine.regions import in_bodies
+from symc.opt.fusion.column_folds import axes_together, can_be_column_fold, trailing
 from symc.opt.fusion.cuts import STREAMS, cut
 from symc.opt.fusion.groups import Group, Shape, is_costly, is_full, space
 from symc.opt.fusion.kernel_form import Forms
@@ -41,7 +42,6 @@ from symc.opt.fusion.kernel_ops import (
     reads_in_place,
     reads_lines,
 )
-from symc.opt.fusion.late_folds import axes_together, can_be_late, trailing
 
 #: The most values of a group with folds or ends, and of what is joined without need. Others are cut by cost (``cuts``).
 MAX_VALUES = 64
@@ -150,7 +150,7 @@ class Fusion:
             target.take(g)
         target.take_axes(axes)
         target.values[v] = None
-        target.ends += [v] if is_end(v) else []
+        target.epilogues += [v] if is_epilogue(v) else []
         target.costly = is_costly(v)
         self.group[v] = target
 
@@ -162,12 +162,12 @@ class Fusion:
         axes: tuple[int, ...] | None,
         limit: int | None = None,
     ) -> bool:
-        """Whether ``merged`` can become one with ``target`` and ``joining`` be computed there. ``limit``: of the number
+        """True if ``merged`` can become one with ``target`` and ``joining`` be computed there. ``limit``: of the number
         of values, if not only that of groups that cannot be cut."""
         together, one = self._axes(joining, target, merged, axes)
         if not together:
             return False
-        whole = one is not None or any(g.late or g.ends for g in merged) or any(map(is_end, joining))
+        whole = one is not None or any(g.column_folds or g.epilogues for g in merged) or any(map(is_epilogue, joining))
         limit = MAX_VALUES if limit is None and whole else limit
         if limit is not None and sum(len(g.values) for g in merged) >= limit:
             return False
@@ -178,7 +178,7 @@ class Fusion:
             if g.shape != target.shape and (g.shape != rows or g.axes is not None):
                 return False
         inside = set(merged)
-        ends = dict.fromkeys([v for g in (*merged, target) for v in g.ends] + [v for v in joining if is_end(v)])
+        ends = dict.fromkeys([*[v for g in (*merged, target) for v in g.epilogues], *filter(is_epilogue, joining)])
         if ends:
             others = [*joining, *[v for g in merged for v in g.values]]
             if one is not None or not self._updates_alone(ends, others):
@@ -187,10 +187,10 @@ class Fusion:
 
     def _axes(self, joining: Sequence[Value], target: Group, merged: Sequence[Group], axes: tuple[int, ...] | None,
               ) -> tuple[bool, tuple[int, ...] | None]:
-        """Whether the folds of these groups can be in one, and what its axes are then."""
+        """Axes of the one fold kernel of these groups, if they can be in one."""
         groups = dict.fromkeys([target, *merged])
         found = [a for a in [axes, *[g.axes for g in groups]] if a is not None]
-        mixed = any(g.late for g in groups)
+        mixed = any(g.column_folds for g in groups)
         if len(set(found)) <= 1 and not mixed:
             return True, next(iter(found), None)
         values = dict.fromkeys([*joining, *[v for g in groups for v in g.values]])
@@ -201,7 +201,7 @@ class Fusion:
         self, v: Value, shape: Shape, axes: tuple[int, ...] | None, rows: Shape | None, inside: set[Group]
     ) -> bool:
         full = space(v) == shape
-        if is_end(v):
+        if is_epilogue(v):
             own = [] if reads_lines(v) else [v.operands[1]] if isinstance(v.op.lowering, Update) else v.operands
             return full and all(self._can_read(o, full, shape, axes, rows, inside) if o in own else
                                 not self._near(o, inside) for o in v.operands)
@@ -217,7 +217,7 @@ class Fusion:
         near = self._near(o, inside)
         if not near:
             return True
-        if any(is_end(s) or is_fold(s) and s.attrs["axes"] != axes for s in near):
+        if any(is_epilogue(s) or is_fold(s) and s.attrs["axes"] != axes for s in near):
             return False
         if o not in self.inlined:
             return is_full(o, shape) == full and (full or rows is not None)
@@ -236,7 +236,7 @@ class Fusion:
         return [s for s in self._behind(o) if s in self.group and self.group[s].find() in inside]
 
     def _updates_alone(self, ends: Iterable[Value], others: Iterable[Value]) -> bool:
-        """Whether nothing reads what is updated, so that it can be updated in place."""
+        """True if nothing reads what is updated, so that it can be updated in place."""
         for end in ends:
             if isinstance(end.op.lowering, Update) and end.operands[0] not in self.inlined:
                 for v in others:
@@ -250,7 +250,8 @@ class Fusion:
     def _cut(self) -> None:
         """Large groups of elementwise values become several of the same level, which are written in sequence."""
         groups = dict.fromkeys(self.group[v].find() for v in self.values if v in self.group)
-        large = [g for g in groups if len(g.values) > MAX_VALUES and g.axes is None and not (g.ends or g.late)]
+        large = [g for g in groups
+                 if len(g.values) > MAX_VALUES and g.axes is None and not (g.epilogues or g.column_folds)]
         needed = self._needed() if large else set()
         for g in large:
             members = sorted(g.values, key=self.position.__getitem__)
@@ -356,7 +357,7 @@ class Fusion:
         results = [v for v in members if v in needed]
         full = [v for v in results if is_full(v, g.shape)]
         down = [v for v in members if is_fold(v)] if g.axes is not None and not trailing(g.shape, g.axes) else []
-        if full and not all(can_be_late(v, False) for v in down):
+        if full and not all(can_be_column_fold(v, False) for v in down):
             # a kernel that runs down columns has no place for full results: they get a kernel of their own
             self._emit_kernel(members, full, done, hints)
             results = [v for v in results if v not in full]
@@ -408,7 +409,7 @@ def _abreast(f: Function) -> Function:
         operands = [done[o] for o in v.operands]
         new = rebuild(v, operands)
         if v not in inlined and _has_equal_parts(v):
-            new = abreast(*operands, axis=v.attrs["axis"])
+            new = packed_concat(*operands, axis=v.attrs["axis"])
         done[v] = new
         if new is not v and v in f.hints:
             hints[new] = hints.get(new, NOWHERE) | f.hints[v]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from symc.ir.dim import Size
-from symc.ir.ops.put import space_of
+from symc.ir.ops.store import space_of
 from symc.ir.record import dataclass, field
 from symc.ir.value import Value
+from symc.opt.fusion.column_folds import trailing
 from symc.opt.fusion.kernel_ops import is_fold
-from symc.opt.fusion.late_folds import trailing
 
 Shape = tuple[Size, ...]
 
@@ -16,17 +16,17 @@ Shape = tuple[Size, ...]
 class Group:
     """Values that will be one kernel. ``shape`` is the full space, ``axes`` what its folds reduce (None: no folds).
 
-    ``ends``: the updates and running sums among them, which nothing else in the group reads. ``late``: there are folds
-    over other axes, which nothing in the group reads either. ``piece``: which of several it is that were cut from one
-    group, and of which later ones read earlier ones.
+    ``epilogues``: the updates and running sums among them, which nothing else in the group reads. ``column_folds``:
+    there are folds over other axes, which nothing in the group reads either. ``piece``: which of several it is that
+    were cut from one group, and of which later ones read earlier ones.
     """
 
     level: int
     shape: Shape
     axes: tuple[int, ...] | None = None
     values: dict[Value, None] = field(default_factory=dict)
-    ends: list[Value] = field(default_factory=list)
-    late: bool = False
+    epilogues: list[Value] = field(default_factory=list)
+    column_folds: bool = False
     costly: bool = False  # all its values have the trait "costly", or none has
     piece: int = 0
     into: Group | None = None  # where it was merged
@@ -38,7 +38,7 @@ class Group:
 
     @property
     def checks(self) -> bool:
-        """Whether the kernel may fail."""
+        """True if the kernel may fail."""
         return any("checks" in v.op.traits for v in self.values)
 
     def find(self) -> Group:
@@ -51,17 +51,17 @@ class Group:
         """``g`` becomes part of this."""
         if g is not self:
             self.take_axes(g.axes)
-            self.late |= g.late
+            self.column_folds |= g.column_folds
             self.values.update(g.values)
-            self.ends += g.ends
+            self.epilogues += g.epilogues
             g.into = self
 
     def take_axes(self, axes: tuple[int, ...] | None) -> None:
         """Note that folds over ``axes`` have come."""
         if axes is None or axes == self.axes:
             return
-        if self.axes is not None or self.late and not trailing(self.shape, axes):
-            self.late = True
+        if self.axes is not None or self.column_folds and not trailing(self.shape, axes):
+            self.column_folds = True
             self.axes = next((a for a in (axes, self.axes) if trailing(self.shape, a)), None)
         else:
             self.axes = axes
@@ -74,7 +74,7 @@ def is_costly(v: Value) -> bool:
 
 
 def is_full(v: Value, shape: Shape) -> bool:
-    """Whether a value of a group over ``shape`` is computed at every index, not once a row."""
+    """True if a value of a group over ``shape`` is computed at every index, not once a row."""
     return not is_fold(v) and v.ndim == len(shape)
 
 

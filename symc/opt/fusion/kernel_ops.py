@@ -1,11 +1,11 @@
-"""What kernels can compute, and how their ops read their operands: the facts that fusion decides by."""
+"""Ops that kernels can compute, and how these read their operands: the facts that fusion decides by."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from symc.ir.op import Element, Fold, Sorting
-from symc.ir.ops.put import is_end
+from symc.ir.ops.store import is_epilogue
 from symc.ir.types import TupleType
 from symc.ir.value import Value
 from symc.opt.facts.bounds import indices_checked
@@ -20,7 +20,7 @@ def is_movement(v: Value) -> bool:
 
 
 def element_form(v: Value) -> Element | None:
-    """How one element of ``v`` is computed, if it can be."""
+    """The form in which one element of ``v`` is computed, if it can be."""
     if isinstance(v.op.lowering, Element):
         return v.op.lowering
     if v.op.facts.element is not None and _only_unit_axes(v):
@@ -33,7 +33,7 @@ def _only_unit_axes(v: Value) -> bool:
 
 
 def is_kernel_op(v: Value) -> bool:
-    """Whether generated kernels can compute ``v``."""
+    """True if generated kernels can compute ``v``."""
     kinds = set()
     for x in (v, *v.operands):
         if isinstance(x.type, TupleType):
@@ -41,7 +41,7 @@ def is_kernel_op(v: Value) -> bool:
         kinds.add(x.type.dtype.kind)
     if v.op.name == "concat" and len(v.operands) > MAX_CONCAT:
         return False
-    if is_end(v):
+    if is_epilogue(v):
         return indices_checked(v) and _is_short(v)
     if "c" in kinds:
         return is_movement(v) or not {"complex_kernel", "indexing"}.isdisjoint(v.op.traits)
@@ -60,7 +60,7 @@ def reads_in_place(v: Value) -> bool:
 
 def reads_anywhere(v: Value) -> bool:
     """Operands are read at indices that depend on data: they must be finished."""
-    return "indexing" in v.op.traits and not is_end(v)
+    return "indexing" in v.op.traits and not is_epilogue(v)
 
 
 def needs_memory(v: Value) -> Sequence[Value]:
@@ -71,13 +71,13 @@ def needs_memory(v: Value) -> Sequence[Value]:
 
 
 def _is_short(v: Value) -> bool:
-    """Whether a kernel sorts ``v``, if sorting it is. (A library does that faster where there is much to sort.)"""
+    """True if a kernel sorts ``v``, if sorting it is. (A library does that faster where there is much to sort.)"""
     size = v.shape[v.attrs["axis"]] if isinstance(v.op.lowering, Sorting) else 0
     return isinstance(size, int) and size <= Sorting.MOST
 
 
 def reads_lines(v: Value) -> bool:
-    """Whether an element of ``v`` depends on all along an axis, again and again: they must be in memory."""
+    """True if an element of ``v`` depends on all along an axis, again and again: they must be in memory."""
     return isinstance(v.op.lowering, Sorting) and v.op.lowering.places
 
 
@@ -89,5 +89,5 @@ def is_free(v: Value) -> bool:
 
 
 def is_number(v: Value, numbers: set[Value]) -> bool:
-    """Whether a kernel computes ``v`` from these scalars alone."""
+    """True if a kernel computes ``v`` from these scalars alone."""
     return bool(v.operands) and is_kernel_op(v) and not v.shape and all(o in numbers for o in v.operands)

@@ -73,7 +73,7 @@ def derived_results(v: Value, wanted: Collection[int]) -> dict[int, list[Value]]
 
 
 def _cheap_from(m: Value, ends: Collection[Value]) -> list[Value] | None:
-    """What ``m`` is made of among ``ends`` by cheap ops alone; None if it is not."""
+    """The values among ``ends`` that ``m`` is made of by cheap ops alone; None if it is not."""
     inside = postorder([m], stop=ends.__contains__)
     computed = [x for x in inside if x not in ends and x.operands]
     good = all(x.op.name in CHEAP or x.op.name == "broadcast" for x in computed) and m not in ends

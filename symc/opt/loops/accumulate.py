@@ -39,7 +39,7 @@ def accumulate(provenance: Provenance, f: Function) -> Function:
 
 
 def _uses(loop: Loop) -> tuple[dict[Value, list[Value]], dict[Value, int]]:
-    """Who uses each value of the body, and how many do, results included."""
+    """Users of each value of the body, and their number, results included."""
     roots = loop.roots()
     uses = users(postorder(roots))
     count = {v: len(us) for v, us in uses.items()}
@@ -49,7 +49,7 @@ def _uses(loop: Loop) -> tuple[dict[Value, list[Value]], dict[Value, int]]:
 
 
 def _added(c: Carry, uses: dict[Value, list[Value]], count: dict[Value, int]) -> Value | None:
-    """What every step adds to a carry that is used for nothing else."""
+    """The value that every step adds to a carry that is used for nothing else."""
     v, total = c.leaf, None
     while v is not c.new:
         if count.get(v) != 1 or not uses[v]:

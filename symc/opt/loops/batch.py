@@ -26,13 +26,13 @@ def is_expensive(v: Value) -> bool:
 
 
 def can_batch(v: Value) -> bool:
-    """Whether ``v`` can be computed for all steps at once."""
+    """True if ``v`` can be computed for all steps at once."""
     plain = isinstance(v.type, TensorType) and not v.regions and not has_effect(v) and v.op.facts.custom is None
     return plain and has_rule(v.op, v.attrs)
 
 
 def pure(loop: Loop, values: Sequence[Value]) -> bool:
-    """Whether what ``values`` are made of may be computed outside: nothing that could fail where no step is taken."""
+    """True if what ``values`` are made of may be computed outside: nothing that could fail where no step is taken."""
     return runs(loop.value) or not any(map(may_fail, _same_every_step(loop, values)))
 
 

@@ -32,7 +32,7 @@ class Branches:
 
     @property
     def count(self) -> int:
-        """How many branches there are."""
+        """The number of branches."""
         return len(self.lines)
 
     def leaf(self, t: TensorType) -> Value:

@@ -92,7 +92,7 @@ def _opposite(v: Value, b: Value) -> bool:
 
 
 class _Finder:
-    """What belongs to a pair of loops."""
+    """Finds what belongs to a pair of loops."""
 
     def __init__(self, f: Function, v: Value, b: Value, values: Sequence[Value], by: dict[Value, list[Value]]):
         self.v, self.b, self.values, self.by = v, b, values, by

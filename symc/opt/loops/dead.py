@@ -147,11 +147,11 @@ class _Leaves:
         self.given: dict[Value, Given] = {}
 
     def of(self, operand: Value, known: Value) -> Value:
-        """What stands for ``operand``, which had the leaf ``known``, inside."""
+        """The value that stands for ``operand``, which had the leaf ``known``, inside."""
         return self._inside(operand) if self.in_kernels(known) else self._leaf(operand, known)
 
     def in_kernels(self, leaf: Value) -> bool:
-        """Whether only kernels read a leaf, which compute its elements as they need them."""
+        """True if only kernels read a leaf, which compute its elements as they need them."""
         return all(map(reads_elements, self.uses.get(leaf, ())))
 
     def _inside(self, operand: Value) -> Value:
@@ -167,7 +167,7 @@ class _Leaves:
         return self.given[operand].leaf
 
     def all(self, given: Sequence[Given]) -> dict[Value, Value]:
-        """What becomes of the leaves of ``given``."""
+        """The values that the leaves of ``given`` become."""
         found = {g.leaf: self.of(g.operand, g.leaf) for g in given}
         return {leaf: v for leaf, v in found.items() if v is not leaf}
 

@@ -1,4 +1,4 @@
-"""What the passes on loops and branches share: a function whose loops are replaced one after another.
+"""The walk that passes on loops and branches share: a function whose loops are replaced one after another.
 
 ``Edit`` walks a function; a pass's visitor gives other values for the results of a loop. ``Loop`` and ``Branches`` (in
 ``form``) are what a visitor works on. User lines follow the values, out of bodies and into them.
@@ -141,7 +141,7 @@ def depends(roots: Sequence[Value], leaves: Iterable[Value]) -> set[Value]:
 
 
 def may_fail(v: Value) -> bool:
-    """Whether computing ``v`` can raise: such a value is not computed where the program might not."""
+    """True if computing ``v`` can raise: such a value is not computed where the program might not."""
     if v.op.facts.indices is not None:
         return not indices_checked(v)
     return "checks" in v.op.traits or v.op.name == "ensure_shape" or v.op.facts.custom is not None or has_effect(v) or (
@@ -149,6 +149,6 @@ def may_fail(v: Value) -> bool:
 
 
 def runs(loop: Value) -> bool:
-    """Whether the body of a loop surely runs once at least."""
+    """True if the body of a loop surely runs once at least."""
     length = loop.attrs.get("length", 0)
     return known_nonnegative(length - 1)

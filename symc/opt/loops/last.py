@@ -105,7 +105,7 @@ def _carry_rows(loop: Loop, key: int, count: int) -> list[int]:
 
 
 def _read(u: Value, rows: Sequence[Value], wanted: Sequence[int]) -> Value:
-    """What ``u`` reads of a stack, from its last rows."""
+    """The rows that ``u`` reads of a stack, from its last rows."""
     row = rows[0]
     parts = [reshape(rows[d - 1], shape=(1, *row.shape)) for d in wanted]
     out = parts[0] if len(parts) == 1 else concat(*parts, axis=0)

@@ -179,7 +179,7 @@ def _share_operands(loop: Loop) -> dict[Value, Value]:
 
 
 def _end_together(v: Value, w: Value) -> bool:
-    """Whether two while loops take the same number of steps: their conditions are made of equal carries."""
+    """True if two while loops take the same number of steps: their conditions are made of equal carries."""
     edit = Edit(Function("f", (), v.regions[0]), Provenance(), "")  # nothing is done to it
     a, b = Loop(edit, v, ()), Loop(edit, w, ())
     one, found = join([a, b])

@@ -75,7 +75,7 @@ def _free(loop: Loop) -> bool:
 
 
 def _reads_rows_alone(loop: Loop, y: Value) -> bool:
-    """Whether a stacked value needs no carry, and takes no more memory for all steps than its stack and its rows."""
+    """True if a stacked value needs no carry, and takes no more memory for all steps than its stack and its rows."""
     rows = {r.leaf for r in loop.rows}
     varying = depends([y], loop.varying)
     own = [v for v in postorder([y]) if v in varying]

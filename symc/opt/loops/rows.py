@@ -60,7 +60,7 @@ class RowOp:
 
 
 def row_op(v: Value, length: int) -> RowOp | None:
-    """How ``v`` works on arrays of ``length`` steps, if it is row-wise or a sum."""
+    """The form of ``v`` on arrays of ``length`` steps, if it is row-wise or a sum."""
     if v.op is dot or v.op is gemm:
         return _product(v, length)
     if v.op is fused:

@@ -82,7 +82,7 @@ def _types(v: Value) -> list[TensorType]:
 
 
 def _operations(results: Sequence[Value]) -> int:
-    """How many scalar operations a kernel has, loops inside included."""
+    """The number of scalar operations of a kernel, loops inside included."""
     count, pending = 0, [list(results)]
     while pending:
         for v in postorder(pending.pop()):
@@ -365,7 +365,7 @@ def _made(v: Value, starts: Scalars, leaves: Sequence[Value], parts: Sequence[li
 
 
 def _outside(leaves: Sequence[Value], results: Sequence[Value]) -> list[Value]:
-    """What the body of a loop uses and does not depend on its step: computed before it."""
+    """Values that the body of a loop uses and that do not depend on its step: computed before it."""
     depends = set(leaves)
     values = postorder(results, stop=depends.__contains__)
     for v in values:

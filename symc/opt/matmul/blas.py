@@ -26,14 +26,14 @@ from symc.ir.ops.arithmetic import add, div, mul
 from symc.ir.ops.gemm import gemm
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.linalg import dot
-from symc.ir.ops.put import is_end
 from symc.ir.ops.shape import reshape
+from symc.ir.ops.store import is_epilogue
 from symc.ir.record import dataclass, field
 from symc.ir.value import Value
 from symc.opt.empty import unguarded
 from symc.opt.engine.provenance import Provenance
 from symc.opt.engine.regions import in_bodies
-from symc.opt.facts.sums import ONE, Coefficient, Sum, collect, summands, together
+from symc.opt.facts.linear_sums import ONE, Coefficient, Sum, collect, summands, together
 from symc.opt.fusion.kernel_ops import is_free, is_kernel_op, reads_in_place
 from symc.opt.loops.edit import Edit
 
@@ -101,7 +101,7 @@ def find(f: Function) -> dict[Value, Job]:
 
 
 def _job(s: Sum, in_kernel: bool, uses: dict[Value, int]) -> Job | None:
-    """What to do about a sum, if anything. ``in_kernel``: kernels compute it on the way."""
+    """The change to a sum, if there is any. ``in_kernel``: kernels compute it on the way."""
     job = Job(s)
     others: dict[Value, list[Coefficient | None]] = {}
     for v, c in s.leaves:
@@ -130,28 +130,28 @@ def _target(others: dict[Value, list[Coefficient | None]], uses: dict[Value, int
 
 
 def _adds(v: Value) -> bool:
-    """Whether it is a product that could add to something."""
+    """True if it is a product that could add to something."""
     if v.op is gemm:
         return not v.attrs["beta"] and not v.attrs["times"]
     return v.op is dot and bool(v.attrs["contract"][0])
 
 
 def _product(v: Value) -> Value:
-    """What ``v`` is in another shape."""
+    """The value that ``v`` is in another shape."""
     return v.operands[0] if v.op is reshape else v
 
 
 def _takes_in(user: Value, v: Value) -> bool:
-    """Whether the kernel of a user can compute ``v`` on the way."""
+    """True if the kernel of a user can compute ``v`` on the way."""
     if not is_kernel_op(user):
         return False
-    if is_end(user):
+    if is_epilogue(user):
         return not (isinstance(user.op.lowering, Update) and user.operands[0] is v)
     return reads_in_place(user)
 
 
 def _is_array(v: Value, uses: dict[Value, int]) -> bool:
-    """Whether a value lies in memory anyway."""
+    """True if a value lies in memory anyway."""
     while isinstance(v.op.lowering, View):
         v = v.operands[0]
     return not is_free(v) and (not is_kernel_op(v) or uses[v] > 1)
@@ -205,7 +205,7 @@ def _add(start: Value | None, beta: Coefficient, v: Value, alpha: Coefficient, e
 
 
 def _factor(times: list[Value], over: list[Value]) -> Value | None:
-    """What the number of a coefficient is multiplied by."""
+    """The value that the number of a coefficient is multiplied by."""
     up = functools.reduce(mul, times) if times else None
     down = functools.reduce(mul, over) if over else None
     if down is None:

@@ -85,7 +85,7 @@ def is_link(v: Value) -> bool:
 
 
 def _natural(v: Value) -> tuple[Axes, Axes]:
-    """Which axes of a product come from its left operand, and which from its right one."""
+    """Axes of a product that come from its left operand, and those from its right one."""
     left = len(free_axes(v.operands[0], v.attrs["contract"][0], ()))
     return tuple(range(left)), tuple(range(left, v.ndim))
 

@@ -51,7 +51,7 @@ def best_orders(factors: Sequence[Factor]) -> list[Order]:
 
 
 def order_of(tree: Tree, factors: Sequence[Factor]) -> Order:
-    """What an order costs."""
+    """An order with its cost."""
     spans: list[tuple[int, int]] = []
     cost: Size = 0
     stack: list[Tree | None] = [tree]
@@ -77,7 +77,7 @@ def _undominated(orders: Iterable[Order]) -> list[Order]:
 
 
 def never_much_dearer(a: Size, b: Size, slack: int = SLACK) -> bool:
-    """Whether ``a`` is known to be at most ``slack`` times ``b``, for all sizes from 1 on."""
+    """True if ``a`` is known to be at most ``slack`` times ``b``, for all sizes from 1 on."""
     spare = slack * b - a
     return known_nonnegative(substitute(spare, {n: size_name(n) + 1 for n in names(spare)}))
 

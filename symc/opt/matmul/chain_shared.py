@@ -20,7 +20,7 @@ MOST_USES = 4
 
 
 def openable(f: Function, values: Sequence[Value]) -> Callable[[Value], bool]:
-    """Which values chains may be taken apart at: those used once, and products that all chains are cheaper without."""
+    """Finds where chains may be taken apart: values used once, and products that all chains are cheaper without."""
     readers = users(values)
     used = {v: sum(u.operands.count(v) for u in us) for v, us in readers.items()}
     for r in f.body.results:
@@ -58,5 +58,5 @@ def _total(ends: Sequence[Value], single: Callable[[Value], bool]) -> Size:
 
 
 def _cost(v: Value, single: Callable[[Value], bool]) -> Size:
-    """What the chain that ends in ``v`` costs in its best order."""
+    """The cost of the chain that ends in ``v``, in its best order."""
     return best_orders(chain_of(v, single).factors)[0].cost

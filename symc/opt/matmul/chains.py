@@ -148,7 +148,7 @@ def _chosen(edit: Edit, orders: Sequence[Order], factors: Sequence[Factor], line
 
 
 def _cheapest(orders: Sequence[Order]) -> Value:
-    """Which order costs least: a bool for two, a number for more."""
+    """The number of the order that costs least: a bool for two, a number for more."""
     costs = [size(value=o.cost) for o in orders]
     if len(orders) == 2:
         return lookup("le")(*costs)

@@ -1,9 +1,9 @@
-"""read_once: products of a matrix with vectors that one reading of the matrix is enough for.
+"""fuse_matvec: products of a matrix with vectors that one reading of the matrix is enough for.
 
 The gradient of a loss of ``z = X @ w`` is ``X.T @ r``, where element i of r is made of element i of z. A library reads
 X twice, which is all that such products cost where X is large. As a kernel they are folds over one space: z along its
 rows, the gradient down its columns, and every row is still in the cache when r is known. So both become sums, and
-``fuse`` makes one kernel of them (``symc.opt.fusion.late_folds``).
+``fuse`` makes one kernel of them (``symc.opt.fusion.column_folds``).
 
 Where r needs all of z (a normalization, say) nothing is gained, and the library keeps both.
 """
@@ -22,8 +22,8 @@ from symc.ir.record import dataclass
 from symc.ir.value import Value
 from symc.opt.engine.provenance import Provenance
 from symc.opt.engine.regions import in_bodies
+from symc.opt.fusion.column_folds import MOST
 from symc.opt.fusion.kernel_ops import is_fold, is_kernel_op, is_movement, reads_in_place
-from symc.opt.fusion.late_folds import MOST
 from symc.opt.loops.edit import Edit
 
 #: A row shorter than this does not fill the registers of a loop.
@@ -42,7 +42,7 @@ class Product:
     axis: int
 
 
-def read_once(provenance: Provenance, f: Function) -> Function:
+def fuse_matvec(provenance: Provenance, f: Function) -> Function:
     """``f`` with sums for such products, in the bodies of its loops and branches too."""
     return in_bodies(partial(_rewritten, provenance), f)
 
@@ -51,7 +51,7 @@ def _rewritten(provenance: Provenance, f: Function) -> Function:
     chosen = {p.value: p for pair in pairs(f) for p in pair}
     if not chosen:
         return f
-    edit = Edit(f, provenance, "read_once")
+    edit = Edit(f, provenance, "fuse_matvec")
     for v in edit.values:
         if v in chosen:
             new = edit.done[v] = _as_sum(chosen[v], edit)

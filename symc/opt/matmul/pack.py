@@ -19,10 +19,10 @@ from symc.ir.function import Function
 from symc.ir.location import NOWHERE, Inside, merge_inside
 from symc.ir.traverse import rebuild
 from symc.ir.value import Region, Value, make
+from symc.opt.cache_from_state import unchanged_states
 from symc.opt.engine.provenance import Provenance
 from symc.opt.engine.regions import as_function, with_lines
-from symc.opt.keep import unchanged_states
-from symc.opt.loops.pieces import join_rows, join_stacks
+from symc.opt.loops.joined_slices import join_rows, join_stacks
 from symc.opt.matmul.pack_groups import candidates, packed, sharing
 from symc.opt.matmul.pack_parts import Scene
 from symc.opt.matmul.pack_sums import joining, sum_of

@@ -1,4 +1,4 @@
-"""When packing products pays: what it saves, and what it copies, in nanoseconds of one core.
+"""Costs of packing products: what it saves, and what it copies, in nanoseconds of one core.
 
 The figures were measured (OpenBLAS, one thread of an AMD EPYC, float32, 1 to 2048 rows, 32 to 512 columns); only their
 ratios matter. A product reads the operand that it shares once more: BLAS copies it into blocks of its own, 0.05 to
@@ -29,7 +29,7 @@ ADDED = 0.1
 
 
 def elements(v: Value) -> int:
-    """How many elements ``v`` has, with symbolic sizes at their nominal number."""
+    """The number of elements of ``v``, with symbolic sizes at their nominal number."""
     count = 1
     for s in v.shape:
         count *= max(number(s), 0)

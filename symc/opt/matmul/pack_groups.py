@@ -49,7 +49,7 @@ class Product:
 
     @property
     def result_axis(self) -> int:
-        """Where the axis of the part is in the result."""
+        """The axis of the result that is the part's axis."""
         contract, batch = self.form.attrs["contract"], self.form.attrs["batch"]
         before = len(free_axes(self.shared, contract[0], batch[0])) if self.side == 0 else 0
         return len(batch[0]) + before
@@ -124,7 +124,7 @@ def candidates(scene: Scene) -> dict[Value, Value]:
 
 
 def _depths(scene: Scene, counted: set[Value]) -> dict[Value, int]:
-    """How many of the values counted lie one above another below each value, itself included."""
+    """Depth of each value: how many of the values counted lie one above another below it, itself included."""
     depth: dict[Value, int] = {}
     for v in scene.values:
         depth[v] = max((depth[o] for o in v.operands), default=0) + (v in counted)
@@ -148,7 +148,7 @@ def _groups(scene: Scene, products: Sequence[Product]) -> list[Group]:
 
 
 def packed(group: Group, note: Callable[[Value, Sequence[Value]], None]) -> dict[Value, Value]:
-    """What takes the place of each product of a group. ``note(new, olds)``: whose lines a new value has."""
+    """The values that take the place of each product of a group. ``note(new, olds)``: whose lines a new value has."""
     first = group.products[0]
     olds = [p.value for p in group.products]
     joined = group.parts.joined()

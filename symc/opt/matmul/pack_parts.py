@@ -1,4 +1,4 @@
-"""What products differ in, side by side: in which order parts are concatenated, and what that costs.
+"""Parts in which products differ, side by side: the order in which they are concatenated, and its cost.
 
 Slices of one array that follow one another are that array. *Fixed* parts are the same in every step of the loop around,
 or in every call: they are concatenated once. *Made* parts come from a kernel, which writes each where it belongs. Any
@@ -50,15 +50,15 @@ class Scene:
         self.changing = changing
 
     def uses(self, v: Value) -> int:
-        """How many values and results use ``v``."""
+        """The number of values and results that use ``v``."""
         return len(self.users.get(v, ())) + (v in self.results)
 
     def is_fixed(self, v: Value) -> bool:
-        """Whether ``v`` is the same in every step, or in every call."""
+        """True if ``v`` is the same in every step, or in every call."""
         return v not in self.changing if v in self.position else all(map(self.is_fixed, v.operands))
 
     def is_made(self, v: Value) -> bool:
-        """Whether a kernel of this body makes ``v``, which can write it anywhere."""
+        """True if a kernel of this body makes ``v``, which can write it anywhere."""
         computed = "elementwise" in v.op.traits and bool(v.operands) and not v.regions
         return computed and is_kernel_op(v) and not is_free(v)
 
@@ -67,7 +67,7 @@ class Scene:
         return (0, self.ranks[v]) if v in self.ranks else (1, self.position.get(v, 0))
 
     def in_kernels(self, v: Value) -> bool:
-        """Whether kernels alone read ``v``: a part of an array costs them nothing."""
+        """True if kernels alone read ``v``: a part of an array costs them nothing."""
         return self._is_inner(v) and all(self._reads(u, v) for u in self.users[v])
 
     def read_besides(self, parts: Sequence[Value], own: Collection[Value]) -> list[Value]:
@@ -77,7 +77,7 @@ class Scene:
             u in own or self._reads(u, v) or self._in_parallel(u, v, parts) for u in self.users.get(v, ()))]
 
     def _in_parallel(self, user: Value, v: Value, parts: Sequence[Value]) -> bool:
-        """Whether each of the parts is read by a product that differs from this one in it alone."""
+        """True if each of the parts is read by a product that differs from this one in it alone."""
         return any(self.alike[key].issuperset(parts) for key in self.keys.get((user, v), ()))
 
     def note_products(self, keys: Mapping[tuple[Value, Value], Sequence[tuple]]) -> None:

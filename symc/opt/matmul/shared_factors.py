@@ -66,6 +66,6 @@ def _shared(v: Value, there: Collection[Value]) -> Value | None:
 
 
 def _turned(a: Value) -> Value | None:
-    """What ``a`` is the transpose of."""
+    """The value that ``a`` is the transpose of."""
     last = a.ndim - 1
     return a.operands[0] if a.op.name == "transpose" and a.attrs["perm"] == (*range(last - 1), last, last - 1) else None

@@ -32,7 +32,7 @@ POSITIVE = {"x": (1e-8, 1e8)}
 
 
 def _padded(x: Value) -> tuple[int, Size, Size] | None:
-    """Where x lies in zeros, if it is padded with them along one axis: the axis, its start and its end."""
+    """The place of x in zeros, if it is padded with them along one axis: the axis, its start and its end."""
     if x.op is not pad or any(x.attrs["interior"]) or splat_of(x.operands[1]) != 0:
         return None
     low, high, inner = x.attrs["low"], x.attrs["high"], x.operands[0].shape
@@ -69,7 +69,7 @@ def _pads(x: Value, *starts: int) -> Value:
     examples=lambda: [_pads(leaves(1, {}, (6,))[0], *starts) for starts in ((0, 2, 4), (4, 0, 2), (2, 4))],
 )
 def pads_side_by_side(v: Value) -> Value | None:
-    """What lies side by side is put there, not added to zeros: the gradient of slices is one array, written once."""
+    """Arrays side by side are put there, not added to zeros: the gradient of slices is one array, written once."""
     terms = _terms(v)
     starts: dict[tuple[int, Size], Value] = {}
     for t in terms:

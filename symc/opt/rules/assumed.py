@@ -65,7 +65,7 @@ def sign_known(v: Value, context) -> Value | str | None:
 
 
 def _said(f: Fact) -> str:
-    """What is known of a sign, in words."""
+    """Words for what is known of a sign."""
     words = next((n for n in ("positive", "negative", "nonnegative", "nonpositive") if getattr(f, n)), "of any sign")
     return f"{words}, and may be nan" if f.nan else words
 
@@ -212,7 +212,7 @@ def rounded_integer(v: Value, context) -> Value | None:
     misses=lambda: [mod(_line(low=0, high=5, dtype="i64"), like(_line(dtype="i64"), 5))],
 )  # fmt: skip
 def remainder_of_smaller(v: Value, context) -> Value | None:
-    """What is smaller is its own remainder."""
+    """A number that is smaller is its own remainder."""
     x, y = (context.facts(o) for o in v.operands)
     return v.operands[0] if x.nonnegative and above(y.low, x.high) and not y.nan and not y.inf else None
 

@@ -67,7 +67,7 @@ def assumed_twice(v: Value) -> Value | None:
     arises=BY_ASSUME,
 )
 def assumption_below_movement(v: Value) -> Value | None:
-    """What holds of the elements holds wherever they are; rules then see what is moved."""
+    """An assumption on elements holds wherever they are; rules then see what is moved."""
     (x,) = v.operands
     if x.op not in (transpose, broadcast, reshape) or v.attrs["structure"]:
         return None

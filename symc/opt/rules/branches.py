@@ -81,7 +81,7 @@ def known_in_branch(v: Value) -> Value | None:
 
 
 def _is(x: Value, outside: Value, operands: Sequence[Value], depth: int = DEPTH) -> bool:
-    """Whether a value of a branch is a value outside, where the params of the branch are ``operands``."""
+    """True if a value of a branch is a value outside, where the params of the branch are ``operands``."""
     if x.op.name == "param":
         return operands[x.attrs["index"]] is outside
     if x.op is not outside.op or x.attrs != outside.attrs or x.regions or depth == 0 or has_effect(x):
@@ -110,7 +110,7 @@ def _is(x: Value, outside: Value, operands: Sequence[Value], depth: int = DEPTH)
     ),
 )
 def work_on_choice(v: Value, context) -> Value | None:
-    """What is done with the result of a choice is done by the kernels of its branches."""
+    """Work on the result of a choice is done by the kernels of its branches."""
     if "elementwise" not in v.op.traits or v.regions or v.op.traits & {"effect", "barrier", "costly"}:
         return None
     made = [o for o in v.operands if splat_of(o) is None]

@@ -50,7 +50,7 @@ def opened(v: Value, kind: str, context, most: int = MOST) -> list[Term]:
 
 
 def _below(v: Value, *names: str) -> bool:
-    """Whether an operand is one of these ops: without, there is nothing to open or to collect."""
+    """True if an operand is one of these ops: without, there is nothing to open or to collect."""
     return any(o.op.name in names for o in v.operands)
 
 
@@ -59,7 +59,7 @@ def _splat(number: np.ndarray, like: Value) -> Value:
 
 
 def _ordinary(number: np.ndarray) -> bool:
-    """Whether a number neither overflowed nor vanished."""
+    """True if a number neither overflowed nor vanished."""
     if number.dtype.kind != "f":
         return True
     return bool(np.isfinite(number) and (number == 0 or abs(number) >= np.finfo(number.dtype).tiny))

@@ -86,7 +86,7 @@ def _joined(v: Value, same: Callable[[Value, Value], bool], join: Callable[[Sequ
     ],
 )
 def concat_of_adjacent_slices(v: Value) -> Value | None:
-    """What was taken apart is put together without moving anything."""
+    """An array that was taken apart is put together without moving anything."""
     axis = v.attrs["axis"]
 
     def follows(x: Value, y: Value) -> bool:

@@ -42,7 +42,7 @@ def without_debugging(v: Value) -> Value | None:
     arises="values that wait for a print or a check of themselves",
 )
 def after_itself(v: Value) -> Value | None:
-    """What an effect gives back is there after it."""
+    """The value that an effect gives back is there after it."""
     x, *others = v.operands
     shown = [o for o in others if has_effect(o) and o.op.derivative is IDENTITY and o.operands[0] is x]
     return shown[0] if shown and len(others) == 1 else None

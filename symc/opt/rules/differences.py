@@ -201,7 +201,7 @@ def length_minus_number(v: Value) -> Value | None:
 
 
 def _opposite(terms: list[Term], sign: int, number: float) -> int | None:
-    """Which term is minus the number, for the sign of another."""
+    """The place of the term that is minus the number, for the sign of another."""
     return next((k for k, (t, x) in enumerate(terms) if is_number(x, -sign * t * number)), None)
 
 

@@ -92,7 +92,7 @@ def _scaled(x: Value) -> tuple[float, list[Value]]:
 
 
 def _is_minus_square(e: Value, z: Value) -> bool:
-    """Whether e is -z*z, numbers multiplied together."""
+    """True if e is -z*z, numbers multiplied together."""
     scale, factors = _scaled(z)
     number, rest = _scaled(e)
     if Counter(rest) != Counter(2 * factors):

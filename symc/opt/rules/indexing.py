@@ -46,7 +46,7 @@ def _dot(x: Value, y: Value) -> Value:
 
 
 def depth_of(v: Value) -> int:
-    """How many leading axes of a gather come from its index arrays."""
+    """The number of leading axes of a gather that come from its index arrays."""
     return v.operands[1].ndim
 
 
@@ -56,7 +56,7 @@ def other_axes(v: Value) -> list[int]:
 
 
 def reads_no_more(v: Value) -> bool:
-    """Whether a gather is known to have no more places than the axes it indexes."""
+    """True if a gather is known to have no more places than the axes it indexes."""
     x, i = v.operands[0], v.operands[1]
     count = product(i.shape)
     return count == 1 or known_nonnegative(product(x.shape[a] for a in v.attrs["axes"]) - count)
@@ -141,7 +141,7 @@ def _renumbered(axes: Sequence[int], gone: Sequence[int]) -> tuple[int, ...]:
     written=lambda sc: (lambda x: x[sc.arange(x.shape[0] - 2) + 2])(sc.input("x", "float64", shape=("n",))),
 )
 def count_against_number(v: Value) -> Value | None:
-    """What counts up from 0 is never negative, so it never wraps around."""
+    """A count from 0 up is never negative, so it never wraps around."""
     bound, steps = splat_of(v.operands[1]), steps_of(v.operands[0])
     if bound is None or steps is None:
         return None
@@ -167,7 +167,7 @@ def count_against_number(v: Value) -> Value | None:
     misses=lambda: [gather(_leaf(4, 3), _index(2), axes=(0,))],
 )
 def gather_of_broadcast(v: Value) -> Value | None:
-    """What repeats along the indexed axis is the same at every index."""
+    """A value that repeats along the indexed axis is the same at every index."""
     b, *indices = v.operands
     if b.op.name != "broadcast":
         return None

@@ -52,7 +52,7 @@ def log_of_two_squares(x, y):
 
 
 def _square_of(x: Value) -> Value | None:
-    """What ``x`` is the square of the absolute value of."""
+    """The value whose absolute value ``x`` is the square of."""
     if x.op.name != "mul" or x.operands[0] is not x.operands[1]:
         return None
     base = x.operands[0]

@@ -119,7 +119,7 @@ def dot_of_broadcast(v: Value) -> Value | None:
     ],
 )
 def product_with_repeated(v: Value, context) -> Value | None:
-    """What is multiplied with the same number is added up first. (No numbers add up to 0, also if it is infinite.)"""
+    """Elements multiplied with the same number are added up first. (No numbers add up to 0, also if it is infinite.)"""
     contract, batch = v.attrs["contract"], v.attrs["batch"]
     for k in (1, 0):
         b = v.operands[k]

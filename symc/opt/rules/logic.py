@@ -65,13 +65,13 @@ def condition_and_opposite(v: Value) -> Value | None:
 
 @rule(exact=True, kinds="biu", dtypes={})
 def absorbed_by_and(c, d):
-    """What is more holds anyway."""
+    """The weaker condition holds anyway."""
     return and_(c, or_(c, d)), c
 
 
 @rule(exact=True, kinds="biu", dtypes={})
 def absorbed_by_or(c, d):
-    """What is less holds then."""
+    """The stronger condition adds nothing."""
     return or_(c, and_(c, d)), c
 
 

@@ -49,7 +49,7 @@ def without_shift(x: Value, axes: Axes) -> tuple[Value, Value | None]:
 
 
 def may_go(m: Value, y: Value, axes: Axes, context) -> bool:
-    """Whether ``m`` is nan only where y is along the axes, so that no nan is lost without it: it is the greatest y."""
+    """True if ``m`` is nan only where y is along the axes, so that no nan is lost without it: it is the greatest y."""
     m = m.operands[0] if m.op is stop_gradient else m
     return not context.facts(m).nan or m.op in (max_, min_, sup) and m.operands[0] is y and m.attrs["axes"] == axes
 

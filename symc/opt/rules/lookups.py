@@ -76,7 +76,7 @@ def gather_of_elementwise(v: Value, context) -> Value | str | None:
 
 
 def _counts(x: Value, depth: int = 3) -> bool:
-    """Whether ``x`` is made of counts and numbers alone, as unit matrices and masks are."""
+    """True if ``x`` is made of counts and numbers alone, as unit matrices and masks are."""
     if splat_of(x) is not None or x.op.name == "iota":
         return True
     made = x.op.name in ("broadcast", "reshape", "transpose") or "elementwise" in x.op.traits

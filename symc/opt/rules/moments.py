@@ -22,7 +22,7 @@ def _matrix() -> Value:
 
 
 def _is_count(n: Value, count: Size, inverse: bool = False) -> bool:
-    """Whether ``n`` is this number of elements, or 1 divided by it."""
+    """True if ``n`` is this number of elements, or 1 divided by it."""
     number = splat_of(n)
     if number is not None:
         if not isinstance(count, int) or count <= 0:
@@ -34,7 +34,7 @@ def _is_count(n: Value, count: Size, inverse: bool = False) -> bool:
 
 
 def count_of(s: Value) -> Size:
-    """How many elements a sum is over."""
+    """The number of elements that a sum is over."""
     return product(s.operands[0].shape[a] for a in s.attrs["axes"])
 
 
@@ -117,7 +117,7 @@ def variance(v: Value) -> Value | None:
 
 
 def _are_means(means: tuple[Value, ...], whole: Value) -> bool:
-    """Whether these are the means of the two factors in ``whole``, over the same axes, in either order."""
+    """True if these are the means of the two factors in ``whole``, over the same axes, in either order."""
     sums = [_mean_of(m) for m in means]
     if any(s is None or s.attrs != whole.attrs for s in sums):
         return False
@@ -165,7 +165,7 @@ def squares_about_mean(v: Value) -> Value | None:
 
 
 def _is_product_over_count(v: Value, whole: Value) -> bool:
-    """Whether ``v`` is sum(x) * sum(y) / n, x and y the factors in ``whole``, however n is spread over them."""
+    """True if ``v`` is sum(x) * sum(y) / n, x and y the factors in ``whole``, however n is spread over them."""
     wanted = [sum_(x, axes=whole.attrs["axes"]) for x in whole.operands[0].operands]
     count = count_of(whole)
     left, number = 0, 1.0

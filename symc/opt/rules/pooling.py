@@ -60,7 +60,7 @@ def max_pool_of_rising(v: Value, context) -> Value | None:
 
 
 def _in_windows(x: Value, v: Value) -> Value | None:
-    """What is the same in all elements of every window, as one element for each."""
+    """A value that is the same in all elements of every window, as one element for each."""
     if x.op is not broadcast or any(a >= v.ndim - len(v.attrs["window"]) for a in x.attrs["axes"]):
         return None
     return broadcast(x.operands[0], axes=x.attrs["axes"], shape=v.shape)

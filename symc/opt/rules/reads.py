@@ -44,7 +44,7 @@ def lines_of(x: Value) -> tuple[int, ...] | None:
 
 
 def window_starts(w: Value) -> list[Size] | None:
-    """Where the window of a dynamic update or slice starts, if that is known and nothing needs to be moved."""
+    """The start of the window of a dynamic update or slice, if it is known and nothing needs to be moved."""
     window = w.operands[1].shape if w.op.name == "dynamic_update_slice" else w.shape
     starts = w.operands[2:] if w.op.name == "dynamic_update_slice" else w.operands[1:]
     found = [steps_of(s) for s in starts]
@@ -162,7 +162,7 @@ def slice_of_gather(v: Value, context) -> Value | None:
     ),
 )
 def slice_of_update(v: Value) -> Value | None:
-    """What is read was just written, or was not touched."""
+    """The elements that are read were just written, or were not touched."""
     (w,) = v.operands
     if w.op.name != "dynamic_update_slice":
         return None

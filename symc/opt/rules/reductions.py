@@ -335,7 +335,7 @@ def sum_of_products(v: Value, context) -> Value | str | None:
 
 
 def _in_memory(x: Value) -> bool:
-    """Whether a factor is there anyway: an input, or what no kernel computes."""
+    """True if a factor is there anyway: an input, or what no kernel computes."""
     return x.op.name in ("input", "param", "constant", "get", "dot")
 
 

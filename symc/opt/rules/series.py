@@ -47,7 +47,7 @@ SERIES: dict[str, tuple[Callable[[Value], Value], float]] = {
 
 
 def _near(x: Value, limit: float) -> tuple[Value, Value]:
-    """Where x is small, and x there."""
+    """The mask of small x, and x there."""
     near = lt(abs_(x), limit)
     return near, where(near, x, like(x, 0))
 

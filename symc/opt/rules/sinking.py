@@ -175,7 +175,7 @@ def times_size(x: Value, count: Size) -> Value:
     examples=lambda: [sum_(transpose(_leaf(2, 3), perm=(1, 0)), axes=(0,))],
 )
 def reduce_of_transpose(v: Value) -> Value | None:
-    """What is reduced need not be moved first."""
+    """Elements that are reduced need not be moved first."""
     (t,), axes = v.operands, v.attrs["axes"]
     if t.op.name != "transpose":
         return None
@@ -198,7 +198,7 @@ def reduce_of_transpose(v: Value) -> Value | None:
     ],
 )
 def reduce_of_reshape(v: Value) -> Value | None:
-    """What is reduced need not be put in another shape first."""
+    """Elements that are reduced need not be put in another shape first."""
     (r,), axes = v.operands, v.attrs["axes"]
     if r.op.name != "reshape":
         return None

@@ -35,7 +35,7 @@ def _row(x: Value, k: int = 1) -> Value:
 
 
 def is_whole(v: Value, axis: int) -> bool:
-    """Whether a slice takes all along ``axis``, in order."""
+    """True if a slice takes all along ``axis``, in order."""
     a = v.attrs
     return a["start"][axis] == 0 and a["step"][axis] == 1 and a["size"][axis] == v.operands[0].shape[axis]
 

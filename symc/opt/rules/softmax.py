@@ -34,7 +34,7 @@ def _rows(x: Value) -> Value:
 
 
 def _spread_along(b: Value, x: Value, axes: tuple[int, ...]) -> bool:
-    """Whether ``b`` repeats a reduction of ``x`` over axes along these."""
+    """True if ``b`` repeats a reduction of ``x`` over axes along these."""
     return b.op.name == "broadcast" and b.attrs["axes"] == tuple(a for a in range(x.ndim) if a not in axes)
 
 
@@ -93,7 +93,7 @@ def _part(e: Value, axis: int = 1, size: int = 1) -> Value:
     ],
 )
 def softmax_read_in_part(v: Value) -> Value | None:
-    """What is read of a softmax is divided alone; it is inf / inf all the same."""
+    """The part that is read of a softmax is divided alone; it is inf / inf all the same."""
     part, below = v.operands
     total = below.operands[0] if below.op in (reshape, broadcast) else below
     e = part.operands[0] if part.op is slice_ else part

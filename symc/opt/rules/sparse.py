@@ -136,7 +136,7 @@ def scaled_sparse(v: Value, context) -> Value | None:
     written=lambda sc: example(lambda x, i: sc.sum(sc.grad(sc.sum(x[i] ** 3), x)), _user(sc, "xi")),
 )
 def sum_of_sparse(v: Value) -> Value | None:
-    """Where they were put does not matter."""
+    """The places where they were put do not matter."""
     (s,), axes = v.operands, v.attrs["axes"]
     if not is_sparse(s) or not set(s.attrs["axes"]) <= set(axes):
         return None

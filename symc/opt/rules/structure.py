@@ -1,4 +1,4 @@
-"""What the structure of a matrix saves: triangles are solved as they are, definite matrices by Cholesky.
+"""Rules that use the structure of a matrix: triangles are solved as they are, definite matrices by Cholesky.
 
 Structure is worked out or promised (``sc.assume(A, pd=True)``). Which triangle of a matrix is read, and so how it
 varies, depends on the method: so these rules run after differentiation, never before. A gradient is stated with the LU
@@ -48,7 +48,7 @@ def line_of(a: Value) -> Value:
 
 
 def definite(a: Value, facts: Analysis) -> bool:
-    """Whether the matrices are positive definite. Of a matrix that is to be solved for, psd is enough said: if it has a
+    """True if the matrices are positive definite. Of a matrix that is to be solved for, psd is enough said: if it has a
     solution at all, it is definite. (x @ x.T is psd, but may be singular up to rounding: nobody said that it is not.)
     """
     return facts(a).has("pd") or (a.op is assume and "psd" in a.attrs["structure"])
@@ -130,7 +130,7 @@ def structured_solve(v: Value, context) -> Value | str | None:
     arises="the gradients of solve and inv are stated with the LU factors of the matrix",
 )
 def structured_lu_solve(v: Value, context) -> Value | None:
-    """What a gradient is solved with has the structure of the matrix, too."""
+    """The matrix that a gradient is solved with has the structure of the matrix, too."""
     lu, perm, b = v.operands
     f = lu.operands[0] if lu.op.name == "get" and lu.attrs["index"] == 0 else None
     if f is None or f.op is not lu_factor or perm.op.name != "get" or perm.operands[0] is not f:
@@ -307,7 +307,7 @@ def cholesky_of_factors(v: Value, context) -> Value | None:
     misses=lambda: [(lambda l: product(l, l, right="t"))(cholesky(_square()))],
 )
 def factors_multiplied(v: Value, context) -> Value | None:
-    """What was taken apart is there (of a matrix that is not symmetric, only one triangle would be)."""
+    """The matrix that was taken apart is there (of a matrix that is not symmetric, only one triangle would be)."""
     found = factors_of(v)
     if found is None or found[0] is not found[2] or found[0].op is not cholesky:
         return None

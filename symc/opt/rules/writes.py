@@ -53,13 +53,13 @@ def _user(sc: Any, names: str) -> list[Any]:
 
 
 def same_places(a: Value, b: Value) -> bool:
-    """Whether two gathers or scatters name the same places, one after another."""
+    """True if two gathers or scatters name the same places, one after another."""
     first, second = (v.op.facts.indices for v in (a, b))
     return a.operands[first:] == b.operands[second:] and a.attrs["axes"] == b.attrs["axes"]
 
 
 def names_no_place_twice(v: Value) -> bool:
-    """Whether the places of a gather or scatter are known to be distinct: one alone, or an index that counts."""
+    """True if the places of a gather or scatter are known to be distinct: one alone, or an index that counts."""
     indices = v.operands[v.op.facts.indices :]
     shape = indices[0].shape
     if all(s == 1 for s in shape):
@@ -83,7 +83,7 @@ def names_no_place_twice(v: Value) -> bool:
     written=lambda sc: example(lambda x, i: x.at[i].set(1.0).at[i].set(2.0), _user(sc, "xi")),
 )
 def dead_store(v: Value) -> Value | None:
-    """What is overwritten before anybody reads it."""
+    """A store that is overwritten before anybody reads it is dead."""
     x, u, *indices = v.operands
     if v.attrs["mode"] != "set" or x.op.name != "scatter" or not same_places(v, x):
         return None
@@ -124,7 +124,7 @@ def merged_updates(v: Value, context) -> Value | None:
     written=lambda sc: sc.input("x", "float64", shape=(9,)).at[2:5].set(1.0).at[2:5].set(2.0),
 )
 def dead_window(v: Value) -> Value | None:
-    """What is overwritten before anybody reads it, or overwritten in part, and is gone."""
+    """A window that is overwritten before anybody reads it, or overwritten in part, and is gone."""
     w = v.operands[0]
     if w.op.name != "dynamic_update_slice":
         return None
@@ -299,7 +299,7 @@ def update_by_count(v: Value) -> Value | None:
     ),
 )
 def read_of_write(v: Value) -> Value | str | None:
-    """What is read was just written."""
+    """The elements that are read were just written."""
     w = v.operands[0]
     if w.op.name != "scatter" or not same_places(v, w):
         return None
@@ -319,7 +319,7 @@ def read_of_write(v: Value) -> Value | str | None:
     arises="of loops that keep their rows in one array",
 )
 def read_of_window(v: Value) -> Value | None:
-    """What is read was just written."""
+    """The window that is read was just written."""
     w = v.operands[0]
     if w.op.name == "dynamic_update_slice" and w.operands[2:] == v.operands[1:] and w.operands[1].type is v.type:
         return w.operands[1]

@@ -8,7 +8,7 @@ from symc.opt.engine.passes import all_passes
 from symc.opt.engine.provenance import expression
 from symc.opt.engine.rewrite import Rewriter
 from symc.opt.engine.rule import ANY, OPT_IN, Rule, all_rules
-from symc.opt.why.explain import source_of
+from symc.opt.why.why_not import source_of
 
 TITLES = {
     "canonicalize": "Canonical forms",
@@ -34,7 +34,7 @@ TITLES = {
     "collect": "Collecting terms and factors",
     "powers": "Powers",
     "reductions": "Reductions",
-    "there_and_back": "There and back",
+    "inverse_functions": "Inverse functions",
     "assumed": "Signs and ranges",
     "select": "Choices",
     "logic": "Logic",
@@ -49,7 +49,7 @@ TITLES = {
     "branches": "Branches",
     "linalg": "Products of arrays",
     "decompose": "Decomposition",
-    "placing": "Placing",
+    "movement_hoisting": "Movements before the work",
     "assumptions": "Assumptions",
     "forget": "Without assumptions",
     "checking": "Checked assumptions",

@@ -1,4 +1,4 @@
-"""What became of a value: the rules and passes that touched it, with the law behind each, and where it ended.
+"""History of a value: the rules and passes that touched it, with the law behind each, and where it ended.
 
 Read off the record of one optimization (``provenance``). A value is followed forwards: through what replaced it, what
 it was rebuilt as on other operands, and, where it became a part of something else, through that.
@@ -45,8 +45,8 @@ def overview(out: Optimized) -> str:
     return "\n".join(lines)
 
 
-def story(out: Optimized, roots: Sequence[Value], title: str, ends: Mapping[Value, str] | None = None) -> str:
-    """What became of some values of the function as it was written, and of what they are made of.
+def history_of(out: Optimized, roots: Sequence[Value], title: str, ends: Mapping[Value, str] | None = None) -> str:
+    """History of some values of the function as it was written, and of what they are made of.
 
     ``ends``: what to say of values of the final function (which kernel they are computed in, say).
     """
@@ -97,7 +97,7 @@ class Followed:
                 stack += [x for x in self.later.get(v, ()) if x not in known]
 
     def _took_in(self, f: Firing) -> bool:
-        """Whether what was replaced was made of one of the values, and what replaced it is not."""
+        """True if what was replaced was made of one of the values, and what replaced it is not."""
         held = [v for v in near(f.old) if v in self.became]
         if not held:
             return False
@@ -116,7 +116,7 @@ def near(v: Value) -> list[Value]:
 
 
 def _all_below(roots: Sequence[Value]) -> list[Value]:
-    """What some values are made of, in loops and branches too."""
+    """The values that some values are made of, in loops and branches too."""
     out: dict[Value, None] = {}
     for v in postorder(roots):
         out[v] = None
@@ -151,7 +151,7 @@ def _told(firings: Sequence[Firing], names: Mapping[Value, str]) -> list[list[st
 
 
 def law(r: Rule | None, f: Firing) -> str:
-    """Why a rule or pass does what it does, and whether the numbers stay the same."""
+    """The reason of a rule or pass, and whether the numbers stay the same."""
     if r is None:
         from symc.opt.engine.passes import find_pass
 
@@ -173,7 +173,7 @@ def _places(lines: Iterable[Loc]) -> str:
 def _finally(
     out: Optimized, followed: Followed, names: Mapping[Value, str], ends: Mapping[Value, str]
 ) -> list[str]:
-    """What the values are in the end: the last form before fusion, and where that is computed."""
+    """The values in the end: the last form before fusion, and where that is computed."""
     kernels = out.provenance.kernels
     last = _last_stage(out)
     there = set(last.values())

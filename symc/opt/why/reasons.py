@@ -1,4 +1,4 @@
-"""What the passes that are no rules left alone, and why: read off the functions before and after, when somebody asks.
+"""Reasons why passes without rules left something alone: read off the functions before and after, when asked.
 
 A reason is a value (of the function before or after; None for all of it), and words. A pass is registered with
 ``reasons=f``: ``f(before, after)`` gives them, the best first.
@@ -14,8 +14,8 @@ from symc.ir.function import Function
 from symc.ir.ops.control import cond, scan
 from symc.ir.ops.control import while_ as while_op
 from symc.ir.ops.linalg import dot
-from symc.ir.ops.put import is_end
 from symc.ir.ops.shape import reshape
+from symc.ir.ops.store import is_epilogue
 from symc.ir.traverse import every_value, postorder, users
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value
@@ -44,7 +44,7 @@ def _functions(f: Function) -> Iterator[Function]:
 
 
 def _uses(f: Function) -> dict[Value, list[Value | None]]:
-    """Who uses each value; None for a result."""
+    """Users of each value; None for a result."""
     found: dict[Value, list[Value | None]] = {v: [*us] for v, us in users(f.values()).items()}
     for r in f.body.results:
         found[r].append(None)
@@ -55,7 +55,7 @@ def _uses(f: Function) -> dict[Value, list[Value | None]]:
 
 
 def of_blas(before: Function, after: Function) -> Iterator[Reason]:
-    """Why a product is not one with the sum around it."""
+    """Reasons why a product is not one with the sum around it."""
     from symc.opt.matmul.blas import DTYPES, find
 
     if not any(v.op is dot for v in every_value(before.body)):
@@ -91,7 +91,7 @@ def _alone(v: Value, uses: dict[Value, list[Value | None]], dtypes: str) -> str:
 
 
 def of_pack(before: Function, after: Function) -> Iterator[Reason]:
-    """Why products that share an operand are still several."""
+    """Reasons why products that share an operand are still several."""
     if not any(v.op is dot for v in every_value(before.body)):
         yield None, "there is no product of arrays"
     for f in _functions(after):
@@ -126,8 +126,8 @@ def _apart(first: Value, second: Value, shared: Value) -> str:
     return what + "putting the other operands side by side would cost more than it saves"
 
 
-def of_read_once(before: Function, after: Function) -> Iterator[Reason]:
-    """Why a product of a matrix and a vector stays a call of the library."""
+def of_fuse_matvec(before: Function, after: Function) -> Iterator[Reason]:
+    """Reasons why a product of a matrix and a vector stays a call of the library."""
     from symc.opt.matmul.matrix_vector import as_product, pairs
 
     found = False
@@ -148,7 +148,7 @@ def of_read_once(before: Function, after: Function) -> Iterator[Reason]:
 
 
 def of_fuse(before: Function, after: Function) -> Iterator[Reason]:
-    """Why a kernel is not one with the kernel that makes what it reads."""
+    """Reasons why a kernel is not one with the kernel that makes what it reads."""
     from symc.opt.fusion.fuse import MAX_VALUES
 
     for f in _functions(after):
@@ -178,11 +178,11 @@ def _two_kernels(maker: Value, reader: Value, others: Iterable[Value], most: int
     if many > 1:
         return what + f"the first has {count(many, 'consumer')}, which read it from memory"
     inner, outer = ([v for v in postorder(r.regions[0].results) if v.operands] for r in (maker, reader))
-    if len(inner) + len(outer) > most and not any(is_fold(v) or is_end(v) for v in (*inner, *outer)):
+    if len(inner) + len(outer) > most and not any(is_fold(v) or is_epilogue(v) for v in (*inner, *outer)):
         return what + f"of {len(inner) + len(outer)} values together, cut where few arrays cross"
     if len(inner) + len(outer) > most:
         return what + f"together they have {len(inner) + len(outer)} values, more than the {most} of a kernel"
-    ends = [v for v in inner if is_end(v)]
+    ends = [v for v in inner if is_epilogue(v)]
     if ends:
         return what + f"{ends[0].op.name} ends a kernel: it is read when it is complete"
     folds = [v for v in inner if is_fold(v)]
@@ -224,7 +224,7 @@ def _length(v: Value) -> str:
 
 
 def of_unroll(before: Function, after: Function) -> Iterator[Reason]:
-    """Why a loop or branch is still there."""
+    """Reasons why a loop or branch is still there."""
     if not _loops(before):
         yield None, "there is no loop or branch"
     from symc.opt.loops.unroll import MOST_STEPS, MOST_VALUES
@@ -243,7 +243,7 @@ def of_unroll(before: Function, after: Function) -> Iterator[Reason]:
 
 
 def of_push_out(before: Function, after: Function) -> Iterator[Reason]:
-    """Why a product is still computed in every step."""
+    """Reasons why a product is still computed in every step."""
     if not _loops(before):
         yield None, "there is no loop"
     for v in _loops(after):
@@ -261,7 +261,7 @@ def of_push_out(before: Function, after: Function) -> Iterator[Reason]:
 
 
 def of_hoist(before: Function, after: Function) -> Iterator[Reason]:
-    """Why values are still computed in every step."""
+    """Reasons why values are still computed in every step."""
     if not _loops(before):
         yield None, "there is no loop"
     for v in _loops(after):
@@ -272,7 +272,7 @@ def of_hoist(before: Function, after: Function) -> Iterator[Reason]:
 
 
 def of_merge_scans(before: Function, after: Function) -> Iterator[Reason]:
-    """Why two loops are not one."""
+    """Reasons why two loops are not one."""
     if not _loops(before):
         yield None, "there is no loop"
     for f in _functions(after):
@@ -289,7 +289,7 @@ def of_merge_scans(before: Function, after: Function) -> Iterator[Reason]:
 
 
 def of_small_loops(before: Function, after: Function) -> Iterator[Reason]:
-    """Why a loop runs as steps of a plan and not as one kernel."""
+    """Reasons why a loop runs as steps of a plan and not as one kernel."""
     if not _loops(before):
         yield None, "there is no loop"
     for v in _loops(after):

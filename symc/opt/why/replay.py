@@ -15,12 +15,12 @@ from symc.opt.engine.rule import Context, Rule, known_names
 
 
 def has_rules(name: str) -> bool:
-    """Whether a pass applies rules, so that it can be stopped between two of them."""
+    """True if a pass applies rules, so that it can be stopped between two of them."""
     return any(p.name == name and p.families for p in all_passes())
 
 
 def replay(name: str, f: Function, pipeline: str, most: int | None = None) -> tuple[Function, Sequence[Firing]]:
-    """What the rules of pass ``name`` make of a function when they may fire ``most`` times, and the firings, in order.
+    """The function that rules of pass ``name`` make when they may fire ``most`` times, and the firings, in order.
 
     ``pipeline`` says which rules are left out or let in.
     """

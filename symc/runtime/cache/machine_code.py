@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from symc.codegen.kernel.user_functions import c_addresses
 from symc.ir.phases import phase
 from symc.runtime.cache import object_cache, version
 from symc.runtime.cache.object_cache import Entry
@@ -42,7 +43,7 @@ def compile_text(source: Source) -> Symbol:
 
         entry = kernel_code(source, f"symc_{name}")
         object_cache.write(name, entry)
-    return _kernel(name, entry)
+    return _kernel(name, entry, c_addresses(source.text))
 
 
 def kept_kernel(name: str) -> Symbol:
@@ -55,9 +56,9 @@ def kept_kernel(name: str) -> Symbol:
     return _kernel(name, entry)
 
 
-def _kernel(name: str, entry: Entry) -> Symbol:
+def _kernel(name: str, entry: Entry, calls: Mapping[str, int] | None = None) -> Symbol:
     if name not in _kernels:
-        _kernels[name] = _loaded(entry)[f"symc_{name}"]
+        _kernels[name] = _loaded(entry, calls)[f"symc_{name}"]
     return Symbol(_kernels[name], f"kernel {name}")
 
 

@@ -41,7 +41,7 @@ class Entry:
 
 
 def folder() -> str | None:
-    """Where entries are; None if nothing is kept."""
+    """The folder of entries; None if nothing is kept."""
     named = os.environ.get(FOLDER)
     if named == OFF:
         return None
@@ -128,7 +128,7 @@ def _checksum(name: str, body: bytes) -> bytes:
 
 
 def _is_private(place: str) -> bool:
-    """Whether a folder is this user's, and nobody else may write there."""
+    """True if a folder is this user's, and nobody else may write there."""
     try:
         return _is_ours(os.stat(place))
     except OSError:

@@ -80,7 +80,7 @@ def _rows(pairs: Sequence[Sequence[int]]) -> np.ndarray:
 
 @dataclass
 class Recordings:
-    """What is on disk of a function: the recording of its program (``rest``), and of its prologue (``first``), if there
+    """Files of a function on disk: the recording of its program (``rest``), and of its prologue (``first``), if there
     is one (``reads`` is None if not)."""
 
     rest: Recording | None = None
@@ -89,7 +89,7 @@ class Recordings:
 
     @property
     def whole(self) -> bool:
-        """Whether a call can run."""
+        """True if a call can run."""
         return self.rest is not None and (self.reads is None or self.first is not None)
 
     def encoded(self) -> bytes:

@@ -1,4 +1,4 @@
-"""What machine code and recordings on disk depend on, beside what they are made of: sources, libraries, processor.
+"""Version of machine code and recordings on disk, beside what they are made of: sources, libraries, processor.
 
 Files are told apart by size and time of change, as Python tells whether its own caches are stale: reading them all
 would take longer than running most functions.
@@ -27,7 +27,7 @@ def of_compilers() -> str:
 
 @functools.cache
 def of_everything() -> str:
-    """What decides what a program becomes: all of symc too."""
+    """Version of what turns a program into machine code: all of symc too."""
     return "\n".join([*_files(""), np.__version__, of_compilers()])
 
 

@@ -60,7 +60,7 @@ SLOWED = ("skylake-avx512", "cascadelake", "cooperlake", "cannonlake")
 
 @functools.cache
 def wide_vectors() -> bool:
-    """Whether kernels that gain from it are made with vectors of 512 bits (``llvm_function.WIDE``)."""
+    """True if kernels that gain from it are made with vectors of 512 bits (``llvm_function.WIDE``)."""
     binding = llvm()
     return binding.get_host_cpu_features().get("avx512f", False) and binding.get_host_cpu_name() not in SLOWED
 

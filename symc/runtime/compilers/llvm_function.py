@@ -133,7 +133,7 @@ class Module:
         self.functions.append(f"define void @entry(ptr %words) nounwind {{\n{''.join(lines)}}}\n")
 
     def short_loop(self) -> str:
-        """What marks a branch back in a loop of few steps: its last vector is not full, and masked."""
+        """Metadata of a branch back in a loop of few steps: its last vector is not full, and masked."""
         self.loops.append("!2, !1")
         return self._note()
 
@@ -141,7 +141,7 @@ class Module:
         return f", !llvm.loop !{len(self.loops) + 2}"
 
     def noted_loop(self, of_loops: bool) -> str:
-        """What marks a branch back in a loop that is not unrolled once it is vectorized; one of other such loops not
+        """Metadata of a branch back in a loop that is not unrolled once it is vectorized; one of other such loops not
         at all.
 
         A row of 1,024 numbers is 16 steps of 4 vectors. Unrolled completely, what one loop over it has read would be
@@ -270,5 +270,5 @@ def _is_helper(node: ast.AST) -> bool:
 
 
 def _is_extreme(n: ast.AST) -> bool:
-    """Whether it is the step of a search for the greatest or least."""
+    """True if it is the step of a search for the greatest or least."""
     return isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in ("fold_maximum", "fold_minimum")

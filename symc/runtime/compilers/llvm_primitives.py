@@ -1,4 +1,5 @@
-"""What kernel texts call that is no helper in Python: conversions, LLVM's intrinsics, functions of the C library.
+"""Primitives of kernel texts, which are no helpers in Python: conversions, LLVM's intrinsics, functions of the C
+library.
 
 ``numba_primitives`` says the same to Numba. A primitive is a function of the writer of a function and of scalars.
 """
@@ -7,6 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from symc.codegen.kernel.c_functions import CFunction
+from symc.codegen.kernel.user_functions import c_function, c_symbol
 from symc.codegen.language.expressions import Primitive
 from symc.codegen.language.typed import FLOATS, Scalar, width
 from symc.ir.facts import Routine
@@ -229,6 +234,32 @@ PRIMITIVES: dict[str, Primitive] = {
 }
 
 
+def _of_user(name: str, c: CFunction) -> Primitive:
+    """A user's function of C, whose numbers are cast to what it takes."""
+
+    def apply(f: Instructions, xs: Sequence[Scalar]) -> Scalar:
+        given = [_for_c(f, t, x) for t, x in zip(c.takes, xs, strict=True)]
+        result = {"d": "f64", "f": "f32"}[c.gives]
+        f.module.declare(c_symbol(name), LLVM[result], [t for t, _ in given])
+        operands = ", ".join(f"{t} {x}" for t, x in given)
+        return Scalar(result, f.emit(f"call {LLVM[result]} @{c_symbol(name)}({operands})"))
+
+    return apply
+
+
+def _for_c(f: Instructions, letter: str, x: Scalar) -> tuple[str, str]:
+    """A number as a parameter of a type in C."""
+    if letter in "df":
+        found = f.cast(x, "f64" if letter == "d" else "f32")
+        return LLVM[found.type], found.ref
+    whole, bits = _to_int(f, [x]).ref, 8 * np.dtype(letter).itemsize
+    extended = ("" if bits >= 32 else " zeroext" if letter.isupper() else " signext")
+    return f"i{bits}{extended}", whole if bits == 64 else f.emit(f"trunc i64 {whole} to i{bits}")
+
+
 def primitive(name: str) -> Primitive | None:
-    """What a text calls so; None for a helper."""
+    """The primitive of this name; None for a helper."""
+    c = c_function(name)
+    if c is not None:
+        return _of_user(name, c)
     return _of_scipy(name.removeprefix(IN_TEXT)) if name.startswith(IN_TEXT) else PRIMITIVES.get(name)

@@ -36,7 +36,7 @@ class Rarely:
         return f'call {LLVM[types[1]]} @{name}({passed}) "vector-function-abi-variant"="{widened}"'
 
     def declarations(self) -> str:
-        """What the optimized part says of them. A variant that nothing calls yet must be kept for the vectorizer."""
+        """Declarations for the optimized part. A variant that nothing calls yet must be kept for the vectorizer."""
         lines, kept = [], []
         for name, types in self.found.values():
             how = "nounwind willreturn memory(none)"
@@ -49,7 +49,7 @@ class Rarely:
         return "\n".join([*lines, f'{used}, section "llvm.metadata"'])
 
     def bodies(self) -> str:
-        """What is linked in. It is inlined wherever it is called, and never emitted."""
+        """Definitions that are linked in. They are inlined wherever it is called, and never emitted."""
         texts = [f"declare i1 @llvm.vector.reduce.or.v{n}i1(<{n} x i1>)\n" for n in WIDTHS]
         for symbol, (name, types) in self.found.items():
             texts.append(_scalar(symbol, name, types))

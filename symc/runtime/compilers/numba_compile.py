@@ -22,7 +22,7 @@ from symc.runtime.cpu.scipy_functions import IN_TEXT
 @phase("Numba")
 @uninterrupted
 def compile_text(source: Source, name: str) -> tuple[Any, int]:
-    """What keeps the machine code of a kernel alive, and its address."""
+    """The owner of the machine code of a kernel, and its address."""
     from numba.core import config, types
     from numba.core.compiler_lock import global_compiler_lock
     from numba.core.errors import NumbaError

@@ -18,7 +18,7 @@ from numba.extending import overload
 from symc.codegen.language import names
 from symc.codegen.language.helpers import Helper, Widths
 from symc.runtime.compilers import numba_primitives
-from symc.runtime.compilers.numba_primitives import OPTIONS
+from symc.runtime.compilers.numba_primitives import CALLED, OPTIONS
 from symc.runtime.cpu.scipy_functions import IN_TEXT
 from symc.runtime.library import MODULE_OF, meaning
 
@@ -68,8 +68,7 @@ def _plain(helper: Helper) -> FunctionType:
 
 @functools.cache
 def _function(helper: Helper) -> Any:
-    options = {k: v for k, v in OPTIONS.items() if k != "forceinline"} if helper.called else OPTIONS
-    return njit(_plain(helper), nogil=True, **options)
+    return njit(_plain(helper), nogil=True, **(CALLED if helper.called else OPTIONS))
 
 
 @functools.cache

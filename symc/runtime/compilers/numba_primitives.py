@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""What Numba cannot say in Python: LLVM instructions as scalar functions, and the dtypes' names.
+"""Primitives that Numba cannot say in Python: LLVM instructions as scalar functions, and the dtypes' names.
 
 Imported only when a kernel is compiled (it imports numba).
 """
@@ -21,8 +21,10 @@ u8, i8, u16, i16, u32, i32 = numba.uint8, numba.int8, numba.uint16, numba.int16,
 u64, i64, f32, f64 = numba.uint64, numba.int64, numba.float32, numba.float64
 c64, c128 = numba.complex64, numba.complex128
 
-#: How helpers are compiled: into the kernel's loop, so that it vectorizes.
-OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True}
+#: How helpers are compiled: for kernels alone, as nobody calls them from Python.
+CALLED = {"error_model": "numpy", "fastmath": {"contract"}, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+#: And into the kernel's loop, so that it vectorizes.
+OPTIONS = {**CALLED, "forceinline": True}
 
 
 @intrinsic

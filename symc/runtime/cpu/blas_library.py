@@ -1,4 +1,4 @@
-"""Which library multiplies and factorizes, what it calls its routines, and how wide its integers are.
+"""The library that multiplies and factorizes, the names of its routines, and the width of its integers.
 
 NumPy's wheels bring an OpenBLAS that a process has loaded once it has imported NumPy. It serves where it has all that
 is called here; elsewhere (NumPy linked with another library) SciPy's modules `cython_blas` and `cython_lapack` do,
@@ -49,7 +49,7 @@ class Library(ABC):
 
     @abstractmethod
     def address(self, routine: str) -> int:
-        """Where one of ``ROUTINES`` is."""
+        """The address of one of ``ROUTINES``."""
 
     @property
     @abstractmethod
@@ -87,7 +87,7 @@ class OfNumpy(Library):
 
     @property
     def complete(self) -> bool:
-        """Whether it has all that is called, and can be told to use one thread."""
+        """True if it has all that is called, and can be told to use one thread."""
         return all(_function(self._linked, self._symbol(r)) for r in ROUTINES) and self.threads is not None
 
 

@@ -14,7 +14,7 @@ from symc.runtime.cpu.native.pool_ir import Pool
 
 
 def to_be_limited() -> bool:
-    """Whether runs are to limit BLAS: it has several threads, or would have if no run limited it at present. The pool
+    """True if runs are to limit BLAS: it has several threads, or would have if no run limited it at present. The pool
     is told how."""
     chosen = library()
     places = _places(chosen)
@@ -26,7 +26,7 @@ def to_be_limited() -> bool:
 
 @functools.cache
 def _places(chosen: Library) -> tuple[int, ...] | None:
-    """Where the functions are that tell and set how many threads it has, if it can be limited."""
+    """Addresses of the functions that tell and set how many threads it has, if it can be limited."""
     if chosen.threads is None or not available():
         return None
     return tuple(ctypes.cast(f, ctypes.c_void_p).value or 0 for f in chosen.threads)

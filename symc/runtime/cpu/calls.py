@@ -119,7 +119,8 @@ CallStep = Callable[[Calls], None]
 
 
 def _serve(me: weakref.ref[Calls]) -> Generator[None, int, None]:
-    """What the interpreter calls. A generator, because Python handles signals where it is resumed, inside the `try`.
+    """Function that the interpreter calls. A generator, because Python handles signals where it is resumed, inside the
+    `try`.
 
     The reference is weak, so that there is no cycle: a frame and its arena go as soon as nobody uses them.
     """
@@ -195,7 +196,7 @@ class LateStep:
 
 
 def only_where_native_code_fails(step: CallStep) -> bool:
-    """Whether a step runs where native code has failed, or something has no value: in no call that succeeds, as a
+    """True if a step runs where native code has failed, or something has no value: in no call that succeeds, as a
     rule."""
     return isinstance(step, Refusal | LateStep) or isinstance(step, ReferenceStep) and step.rare
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, compress, repeat
-from operator import attrgetter, setitem
+from operator import attrgetter, is_not, or_, setitem
 from typing import Any
 
 _RLOCK: Any = type(threading.RLock())
-_borrowed, _running = attrgetter("borrowed"), attrgetter("running")
+_borrowed, _running, _pending = attrgetter("borrowed"), attrgetter("running"), attrgetter("pending")
 
 
 def replace_arrays(cells: Sequence[Any], arrays: Sequence[Any]) -> None:
@@ -43,8 +43,17 @@ def holding(locks: Sequence[Any], marked: list[Any]) -> tuple[Iterator[None], It
     held = [False] * len(locks)  # set when `acquire` has returned, and only then; nothing here takes memory
     taking = map(setitem, repeat(held), range(len(locks)), map(_RLOCK.acquire, locks))
     unmarking = map(setattr, marked, repeat("running"), repeat(None))
-    unwatching = map(setattr, marked, repeat("watched"), map(_borrowed, marked))
-    return taking, chain(unmarking, unwatching, map(_RLOCK.release, compress(locks, held)))
+    return taking, chain(unmarking, _watching(marked), map(_RLOCK.release, compress(locks, held)))
+
+
+def _watching(cells: Sequence[Any]) -> Iterator[None]:
+    watched = map(or_, map(_borrowed, cells), map(is_not, map(_running, cells), repeat(None)))
+    return map(setattr, cells, repeat("watched"), map(or_, watched, map(is_not, map(_pending, cells), repeat(None))))
+
+
+def watch(cells: Sequence[Any]) -> None:
+    """Let native code leave those of the states to Python that somebody outside holds or uses, or will use first."""
+    any(_watching(cells))
 
 
 def mark(marked: list[Any], cells: Sequence[Any], name: str) -> None:
@@ -56,6 +65,8 @@ def mark(marked: list[Any], cells: Sequence[Any], name: str) -> None:
 
 def snapshot(cells: Sequence[Any]) -> list[Any]:
     """Copies of the arrays of several states as they are between two calls: no thread changes one meanwhile."""
+    for c in cells:
+        c.settle()
     taking, giving = holding([c.lock for c in sorted(cells, key=lambda c: c.serial)], [])
     try:
         any(taking)

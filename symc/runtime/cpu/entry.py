@@ -45,7 +45,7 @@ class _Method(ctypes.Structure):
 
 @dataclass(frozen=True, eq=False)
 class _Native:
-    """What all entries of a process share."""
+    """Addresses that all entries of a process share."""
 
     method: _Method
     empty: int  # the addresses of PyArray_Empty, PyArray_CanCastArrayTo, PyArray_FromArray
@@ -185,10 +185,10 @@ def _row(d: np.dtype, n: int, name: str | None) -> list[int]:
 
 
 class Entry:
-    """What the builtin of a function reads. ``arguments`` (then states): dtype and rank of each; ``made`` (results,
-    then arrays of states): dtype, which array of the call it is, slot of its shape and rank of each; ``first``: the
-    slot of the first array; ``names``: of the arguments (states have none); ``into``: the result may be written into
-    ``out=``, several into a tuple."""
+    """Block of data that the builtin of a function reads. ``arguments`` (then states): dtype and rank of each; ``made``
+    (results, then arrays of states): dtype, which array of the call it is, slot of its shape and rank of each;
+    ``first``: the slot of the first array; ``names``: of the arguments (states have none); ``into``: the result may be
+    written into ``out=``, several into a tuple."""
 
     def __init__(
         self,

@@ -51,7 +51,7 @@ class _At(int):
 
 
 class Address(NamedTuple):
-    """Where something will be: in the arena (-1) or in block ``space`` of what the code keeps, how many bytes from its
+    """Address of something: in the arena (-1) or in block ``space`` of what the code keeps, how many bytes from its
     start (in the arena it may depend on sizes)."""
 
     space: int
@@ -162,7 +162,7 @@ class Code:
         first = self.slots([*numbers, *[0] * len(slots)])
         self.emit(Op.LAUNCH, entry, first, first + len(numbers), len(slots), *slots)
 
-    def launch_in_pieces(
+    def launch_in_chunks(
         self, entry: int, numbers: Sequence[Formula], slots: Sequence[int], grain: Size, most: int = 4,
         ends: bool = False, worth: Formula = 1,
     ) -> None:
@@ -188,10 +188,10 @@ class Code:
         routine = len(self.data) + ROUTINE
         self.emit(Op.SET, routine, entry)
         entry = Pool.OF_ROWS if rows else Pool.OF_MATRICES
-        self.launch_in_pieces(entry, numbers, slots, grain, 1, worth=worth)  # BLAS packs all of b for each piece
+        self.launch_in_chunks(entry, numbers, slots, grain, 1, worth=worth)  # BLAS packs all of b for each chunk
 
     def limit_blas(self, multiplications: Size = FAR) -> None:
-        """What is called here may use threads of its own if it is large: it is not to, while this code runs."""
+        """Limits threads of BLAS while this code runs: a large call would start its own."""
         if isinstance(multiplications, int) and multiplications < ALONE:
             return
         self.data[Word.MAY_LIMIT] = 1
@@ -207,7 +207,7 @@ class Code:
         return label
 
     def template(self) -> Template:
-        """What was written, to be run anywhere."""
+        """The code that was written, to be run anywhere."""
         self.emit(Op.HALT)
         end = Label()
         lenient = [x for x in self._sized if isinstance(x[1], Less | All)]
@@ -263,7 +263,7 @@ class Code:
             self.prepare(Op.STOP_IF_LESS, Word.POOLED, Word.WANTS, GROW)
 
     def finish(self) -> Executable:
-        """What runs, of code that has no arena."""
+        """The executable of code that has no arena."""
         return Executable(self.template())
 
 

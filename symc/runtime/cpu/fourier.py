@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from symc.codegen.cpu.pieces import WORTH
+from symc.codegen.cpu.chunks import WORTH
 from symc.ir.dim import Size, ceildiv, maximum, product
 from symc.ir.ops import fourier
 from symc.ir.types import DTYPE_NAMES, real_dtype
@@ -58,7 +58,7 @@ def _lines(lowering: Lowering, v: Value, n: Size, reads: Sequence[int], writes: 
     if worth == 0:
         code.launch(entry, numbers, slots)
     else:
-        code.launch_in_pieces(entry, numbers, slots, grain, worth=worth)
+        code.launch_in_chunks(entry, numbers, slots, grain, worth=worth)
     code.emit(Op.JUMP_IF_ZERO, failed, end)
     code.emit(Op.CLEAR, failed, 1)
     reference()

@@ -132,7 +132,7 @@ class TimedFrame(Frame):
         self._laps = laps
 
     def times(self, *calls: Sequence[np.ndarray], log: bool = False) -> list[StepTime]:
-        """How long the steps take in runs with these arrays, all in all. Taking the time is not counted. ``log``: for
+        """Times of the steps in runs with these arrays, all in all. Taking the time is not counted. ``log``: for
         ``events``."""
         self._laps.reset(self.words, log)
         for arrays in calls:
@@ -140,9 +140,9 @@ class TimedFrame(Frame):
         return self._laps.times(self.words)
 
     def met_denormals(self) -> bool:
-        """Whether a run had denormal numbers among its operands, and did not make zeros of them."""
+        """True if a run had denormal numbers among its operands, and did not make zeros of them."""
         return self.words[Word.MET] != 0
 
     def events(self) -> list[Event]:
-        """What the last run of ``times`` logged."""
+        """Log of the last run of ``times``."""
         return self._laps.events(self.words)

@@ -73,7 +73,7 @@ class Frames(ABC):
 
     @property
     def code(self) -> Lowered:
-        """What frames run, made once."""
+        """The code that frames run, made once."""
         with self._lock:
             if self._lowered is None:
                 self._lowered = self.lower()

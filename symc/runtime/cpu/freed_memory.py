@@ -1,4 +1,4 @@
-"""What the C library does with the memory of results that are no longer needed.
+"""Bounds at which the C library gives memory of results that are no longer needed back to the system.
 
 glibc gives freed memory back to the system at bounds that grow with what is freed. With the first ones, after a handful
 of results of a megabyte were dropped together, all their pages are taken and cleared again in the next calls, which

@@ -40,7 +40,7 @@ class Kernel:
 
 
 def compile_count() -> int:
-    """How many kernels this process has compiled."""
+    """The number of kernels that this process has compiled."""
     return len(_compiled)
 
 

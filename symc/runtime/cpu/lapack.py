@@ -117,7 +117,8 @@ class Emitter:
 
     @contextmanager
     def each(self, batch: Size, *moved: tuple[int, Size]) -> Iterator[list[At]]:
-        """What is emitted inside runs for every matrix. ``moved``: (slot, number of bytes from one to the next)."""
+        """Loop: what is emitted inside runs for every matrix. ``moved``: (slot, number of bytes from one to the
+        next)."""
         if batch == 1:
             yield [At(s) for s, _ in moved]
             return

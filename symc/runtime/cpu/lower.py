@@ -65,7 +65,7 @@ class Interface:
 
 
 def interface_of(plan: Plan) -> Interface:
-    """What a call gives and takes."""
+    """The arrays that a call gives and takes."""
     places: dict[str, int] = {}
     made: list[tuple[TensorType, int | None]] = []
     outputs, given = plan.results[: len(plan.function.outputs)], len(plan.function.inputs)

@@ -28,7 +28,7 @@ def control(lowering: Lowering, step: Step, slots: Slots) -> None:
 
 
 class _Control(ABC):
-    """What the three have in common: a step, the slots of its operands and results, its scratch memory."""
+    """Common parts of the three: a step, the slots of its operands and results, its scratch memory."""
 
     def __init__(self, lowering: Lowering, step: Step, slots: Slots):
         assert step.layout is not None
@@ -64,7 +64,7 @@ class _Control(ABC):
 
     @contextmanager
     def uncertain(self) -> Iterator[None]:
-        """What is emitted inside may not run."""
+        """Marks what is emitted inside as code that may not run."""
         before, self.lowering.certain = self.lowering.certain, False
         yield
         self.lowering.certain = before

@@ -50,12 +50,12 @@ class Lowered:
 
     @property
     def python(self) -> bool:
-        """Whether a run may need Python."""
+        """True if a run may need Python."""
         return self.loops or self.polls or len(self.steps) > 1  # a loop has pulses
 
     @property
     def copied(self) -> Sequence[int]:
-        """Which of the arrays put in a call copies, as states that it writes over must be there when it fails."""
+        """The arrays put in that a call copies, as states that it writes over must be there when it fails."""
         return self.updates if self.torn else ()
 
     def made(self) -> tuple[tuple[tuple[int, int, int], ...], tuple[int, ...]] | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from symc.codegen.cpu.pieces import WORTH
+from symc.codegen.cpu.chunks import WORTH
 from symc.codegen.cpu.render import Source
 from symc.codegen.kernel.source import Form, kernel_form_of
 from symc.ir.dim import Size, evaluate
@@ -29,7 +29,7 @@ Slots = dict[str, int]  # of the buffers of a plan
 
 @dataclass(frozen=True)
 class Launch:
-    """How a region is launched: a kernel, and the region's own source, equal to the kernel's but for names of sizes."""
+    """Launch of a region: a kernel, and the region's own source, equal to the kernel's but for names of sizes."""
 
     kernel: Kernel
     source: Source
@@ -56,6 +56,8 @@ class Lowering:
     """
 
     launches: Launches
+    #: Kernels know of results that lie in memory which other results depend on.
+    shared: ClassVar[bool] = True
     required: Required
     sizes: Mapping[str, int] | None
     code: Code
@@ -157,7 +159,7 @@ class Lowering:
 
     @contextmanager
     def repeat(self, n: Size) -> Iterator[None]:
-        """What is emitted inside runs ``n`` times, at least once."""
+        """Loop: what is emitted inside runs ``n`` times, at least once."""
         counter = self.code.slot()
         self.code.emit(Op.SET, counter, n)
         start = self.code.label()
@@ -197,8 +199,8 @@ class Lowering:
             self.control(step, slots)
         elif step.kind == "copy" or step.value.op is after:  # the effects have come before
             self.copy(writes[0], reads[0], self.number(v.type.nbytes))  # type: ignore[union-attr]
-        elif step.kind == "launch" and kernel_form_of(step) in self.launches:
-            self._launch(plan, v, self.launches[kernel_form_of(step)], reads, writes)
+        elif step.kind == "launch" and (form := kernel_form_of(step, self.shared)) in self.launches:
+            self._launch(plan, v, self.launches[form], reads, writes)
         else:
             self.routine(plan, step, reads, writes)
 
@@ -256,8 +258,8 @@ class Lowering:
         self.code.place(good)
 
     def _run(self, launch: Launch, slots: Sequence[int], more: Sequence[int] = ()) -> None:
-        """Run a kernel, in pieces if it takes long enough. ``more``: slots after those of what blocks have summed."""
-        numbers, pieces, entry = launch.source.whole(self.number), launch.source.pieces, launch.kernel.address
+        """Run a kernel, in chunks if it takes long enough. ``more``: slots after those of what blocks have summed."""
+        numbers, chunks, entry = launch.source.whole(self.number), launch.source.chunks, launch.kernel.address
         slots = [*slots, *[self.workspace(numbers[1] * d.itemsize) for d in launch.source.partial], *more]
         if launch.source.polls:
             self.polls = True
@@ -266,14 +268,14 @@ class Lowering:
             self.code.emit(Op.STOP_IF_FAILED)
             return
         worth: Formula = 0
-        if pieces is not None:
-            time = self.number(pieces.picoseconds)
-            worth = both(at_least(numbers[1], 2 * pieces.grain), at_least(time, 1000 * WORTH))
-        if worth == 0 or pieces is None:
+        if chunks is not None:
+            time = self.number(chunks.picoseconds)
+            worth = both(at_least(numbers[1], 2 * chunks.grain), at_least(time, 1000 * WORTH))
+        if worth == 0 or chunks is None:
             self.code.launch(entry, numbers, slots)
         else:
-            ends = pieces.block is not None
-            self.code.launch_in_pieces(entry, numbers, slots, pieces.grain, ends=ends, worth=worth)
+            ends = chunks.block is not None
+            self.code.launch_in_chunks(entry, numbers, slots, chunks.grain, ends=ends, worth=worth)
 
     def call(self, step: CallStep) -> None:
         """Run a Python step."""

@@ -62,7 +62,7 @@ def _loop(name: str, letter: str) -> tuple[int, int]:
 
 
 def _agrees(name: str, letter: str) -> bool:
-    """Whether a loop, called on columns of three rows, gives what NumPy does."""
+    """True if a loop, called on columns of three rows, gives what NumPy does."""
     function, data = _loop(name, letter)
     if not function:
         return False

@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from symc.codegen.cpu.pieces import WORTH
+from symc.codegen.cpu.chunks import WORTH
 from symc.codegen.plan.costs import MULTIPLY
 from symc.codegen.plan.gemm import Gemm, as_gemm
 from symc.ir.dim import Size, maximum, minimum
@@ -32,8 +32,8 @@ from symc.runtime.cpu.native import blas_ir, few_rows_ir, small_products_ir
 #: one core 34 instead of 51 us for f64 128 x 128, 0.22 instead of 0.36 ms for 256 x 256. With k = 32 they take more.
 GRAM = 128
 #: Rows of a product are divided at multiples of so many, a multiple of what any routine of BLAS takes at once; and a
-#: piece has so many multiplications at least: OpenBLAS has other routines for small products (up to 10**6). So every
-#: piece of a product is computed as it is in the whole product.
+#: chunk has so many multiplications at least: OpenBLAS has other routines for small products (up to 10**6). So every
+#: chunk of a product is computed as it is in the whole product.
 ROWS, PIECE = 24, 2_000_000
 
 
@@ -65,7 +65,7 @@ class _Product:
         self.attrs = v.attrs if v.op is gemm else {"alpha": 1.0, "beta": 0.0}
         self.c = result
 
-    # -- pieces
+    # -- chunks
 
     def slot(self, *numbers: float) -> int:
         """The slot of the address of numbers."""
@@ -146,7 +146,7 @@ class _Product:
 
     @contextmanager
     def _each(self) -> Iterator[dict[str, int]]:
-        """What is emitted inside runs for every matrix of the batch: the slots of a, b and c."""
+        """Loop over the matrices of the batch: the slots of a, b and c."""
         slots = {"a": self.given["a"], "b": self.given["b"], "c": self.c}
         if self.batch == 1:
             yield slots
@@ -205,7 +205,7 @@ class _Product:
     def _matrices(self, alpha: int, beta: float) -> None:
         routine = blas.product(self.dtype, self.m, self.n, self.k, self.form.trans_a, self.form.trans_b)
         whole, end = Label(), Label()
-        if self._in_pieces(routine, alpha, beta, whole):
+        if self._in_chunks(routine, alpha, beta, whole):
             self.code.emit(Op.JUMP, end)
         self.code.place(whole)
         self._whole(routine, alpha, beta)
@@ -216,7 +216,7 @@ class _Product:
         with self._each() as slots:
             self.call(routine, {**slots, "alpha": alpha, "beta": self.slot(beta)})
 
-    def _in_pieces(self, routine: blas.Routine, alpha: int, beta: float, alone: Label) -> bool:
+    def _in_chunks(self, routine: blas.Routine, alpha: int, beta: float, alone: Label) -> bool:
         """Divided among threads: the batch, or the rows of one product. False if that is never worth it; where it is
         not, or if there is but one thread, it jumps to ``alone``."""
         rows = self.batch == 1

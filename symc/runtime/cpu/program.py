@@ -33,7 +33,7 @@ from symc.runtime.cpu.lowering import Launch
 
 @dataclass(frozen=True)
 class KernelRecord:
-    """What a user sees of one kernel: its name, source, how many steps launch it, the lines it computes, and which
+    """Record of one kernel for users: its name, source, how many steps launch it, the lines it computes, and which
     compiler made it ("llvm", "numba", "cuda")."""
 
     name: str
@@ -109,7 +109,7 @@ class Program(Frames):
                          values=[(f"{name} = {n}", None, None) for name, n in sizes.items()])
 
     def timer(self, sizes: Sizes) -> TimedFrame:
-        """What runs the plan and times each step of it, and of the bodies in it."""
+        """Frame that runs the plan and times each step of it, and of the bodies in it."""
         lowered, laps = lower(self.plan, self.launches, self.required, timed=True)
         assert laps is not None
         return TimedFrame(lowered, laps, self.threads, self.state)
@@ -132,7 +132,7 @@ def every_step(plan: Plan) -> Iterator[tuple[Plan, Step]]:
 
 
 def in_loops(step: Step) -> Iterator[tuple[Value, tuple[Loc, ...]]]:
-    """What runs in Python in the bodies of a loop or branch, and the lines of each."""
+    """Values that run in Python in the bodies of a loop or branch, and the lines of each."""
     for body in step.bodies:
         for plan, inner in every_step(body):
             if in_python(inner.value):
@@ -158,7 +158,7 @@ def _launch_steps(plan: Plan) -> Iterator[tuple[Plan, Step]]:
 
 @phase("kernel", lambda step, *_: kernel_name(step.value))
 def _build(step: Step, form: Form, names: dict[tuple, str], backend: str) -> Launch | None:
-    """How to launch a step, or None where the backend has no rendering for it. ``names``: kernels by what they do."""
+    """Launch of a step, or None where the backend has no rendering for it. ``names``: kernels by what they do."""
     try:
         source = kernel_source(form)
     except Unsupported:

@@ -60,7 +60,7 @@ def path_of(module: str) -> str | None:
 
 
 def _spec(module: str) -> ModuleSpec | None:
-    """Where the file of a module is, found without importing its package."""
+    """Spec of the file of a module, found without importing its package."""
     top, *inner = module.split(".")
     found = importlib.util.find_spec(top)
     for place in (found.submodule_search_locations or ()) if found is not None else ():
@@ -75,7 +75,7 @@ def _spec(module: str) -> ModuleSpec | None:
 
 
 def symbol(key: str) -> str:
-    """What native code calls a special function, once it has an address."""
+    """The symbol of a special function in native code, once it has an address."""
     return PREFIX + key
 
 
@@ -98,7 +98,7 @@ def special(key: str) -> int:
 
 
 def _is_of(routine: Routine, declared: str) -> bool:
-    """Whether an export that is declared so in C is a routine."""
+    """True if an export that is declared so in C is a routine."""
     result, _, operands = declared.rstrip(")").partition(" (")
     found = ["o" if t.strip().startswith("struct") else _LETTERS.get(t.strip(), "?") for t in operands.split(",")]
     numbers, options = routine.takes.rstrip("o").replace("f", "d"), "o" * routine.takes.count("o")

@@ -61,5 +61,5 @@ def _top(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[in
 
 
 def _lines(lowering: Lowering, x: Value, axis: int) -> list[Size]:
-    """How many rows there are, how long they are, and how many elements lie side by side in them."""
+    """The number of rows, their length, and the number of elements that lie side by side in them."""
     return [lowering.number(product(s)) for s in (x.shape[:axis], x.shape[axis : axis + 1], x.shape[axis + 1 :])]

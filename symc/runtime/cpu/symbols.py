@@ -1,4 +1,5 @@
-"""What code of plans calls, by name: routines of BLAS and LAPACK, NumPy's sorts and transforms, our functions, kernels.
+"""Symbols that code of plans calls, by name: routines of BLAS and LAPACK, NumPy's sorts and transforms, our functions,
+kernels.
 
 An address holds in one process; the name is the same in all that run this version of symc on this machine. The name of
 a routine tells whose it is: code that is written for one library is not run with another.

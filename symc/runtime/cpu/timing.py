@@ -1,4 +1,4 @@
-"""How long the steps of a plan take: laps of a clock that the native interpreter reads after each step.
+"""Times of the steps of a plan: laps of a clock that the native interpreter reads after each step.
 
 A timed frame is one whose code has a LAP after every step; other frames know nothing of it. A lap costs about as much
 as reading the clock, which is measured and taken off; what is left of a run is never less than a tick. Where the clock
@@ -127,7 +127,7 @@ class Laps:
 
 @dataclass(frozen=True)
 class Clock:
-    """How long a tick of the clock is, in seconds, and how many ticks a lap takes that times nothing."""
+    """Length of a tick of the clock, in seconds, and ticks that a lap takes that times nothing."""
 
     tick: float
     lap: float

@@ -1,4 +1,4 @@
-"""How much a run of a plan does, about: whether it is worth its while to let other threads of Python run."""
+"""Work of a run of a plan, about: whether it is worth its while to let other threads of Python run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from symc.codegen.plan.gemm import as_gemm
 from symc.ir.dim import Size, names, product
-from symc.ir.op import Abreast, Control, Element, Fold, Update, View
+from symc.ir.op import Control, Element, Fold, PackedConcat, Update, View
 from symc.ir.ops.loop import is_long
 from symc.ir.plan import Plan
 from symc.ir.traverse import every_value
@@ -49,7 +49,7 @@ def _operations(v: Value) -> Iterator[Size]:
         yield product((form.batch, form.m, form.n, form.k))
     if how is None and v.regions:  # of fused ops the region is counted
         return
-    factor = 1 if how is None or form is not None or isinstance(how, View | Fold | Update | Abreast) else LIBRARY
+    factor = 1 if how is None or form is not None or isinstance(how, View | Fold | Update | PackedConcat) else LIBRARY
     for x in (v, *v.operands):
         yield _elements(x.type) * factor
 

@@ -1,4 +1,4 @@
-"""What a plan gives a device to do: actions, on slots that hold addresses, which a frame binds to its memory."""
+"""Actions that a plan gives a device to do, on slots that hold addresses, which a frame binds to its memory."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class RecordAction:
 
 @dataclass(frozen=True)
 class WaitAction:
-    """What a lane does from here on comes after an event."""
+    """Makes a lane wait: what it does from here on comes after an event."""
 
     event: int
     lane: int
@@ -89,7 +89,7 @@ Action = LaunchAction | ProductAction | CopyAction | CollectiveAction | FillActi
 
 @dataclass(frozen=True)
 class Failure:
-    """What is raised when a launch has set its flag; ``lines``: where the user asked for what it computes."""
+    """Error that is raised when a launch has set its flag; ``lines``: where the user asked for what it computes."""
 
     lines: tuple
     kind: type[SymcError] = IndexingError

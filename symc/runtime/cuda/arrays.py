@@ -48,7 +48,7 @@ class DeviceArray:
 
     @property
     def readonly(self) -> bool:
-        """Whether it is of another package that does not want it written."""
+        """True if it is of another package that does not want it written."""
         return isinstance(self.owner, Borrowed) and self.owner.readonly
 
     def __len__(self) -> int:
@@ -154,7 +154,7 @@ class DeviceArray:
         return dlpack.export(self.address, self.shape, self.dtype, self.__dlpack_device__(), self, versioned)
 
     def _hand_over(self, stream: Any) -> None:
-        """What the consumer's stream does next comes after what has been given to ours. -1: it does not care. None: it
+        """Orders what the consumer's stream does next after what has been given to ours. -1: it does not care. None: it
         uses the default stream, or is on the host."""
         where = self.context
         if self.__dlpack_device__()[0] != CUDA:
@@ -187,15 +187,15 @@ class Foreign:
 
 
 def _wait(where: Context, stream: Any, other: Any) -> None:
-    """What one stream is given from now on comes after what another one has been given."""
+    """Orders what one stream is given from now on after what another one has been given."""
     event = where.device.event()
     where.device.record(event, other)
     where.device.wait(stream, event)
 
 
 class Borrowed:
-    """What keeps memory of another package alive: until nothing here refers to it any more, and then until the work is
-    done that the device was given before that. The package may use the memory again at once."""
+    """Owner of memory of another package, kept alive until nothing here refers to it any more, and then until the work
+    is done that the device was given before that. The package may use the memory again at once."""
 
     __slots__ = ("context", "nbytes", "owner", "readonly")
 
@@ -222,7 +222,7 @@ def device_array(value: Any, where: Context | str = "cuda") -> DeviceArray:
 
 
 def is_on_device(value: Any) -> bool:
-    """Whether a call may take it from a device: an array of ours, or of a package that lends its memory."""
+    """True if a call may take it from a device: an array of ours, or of a package that lends its memory."""
     if isinstance(value, DeviceArray):
         return True
     if isinstance(value, np.ndarray | np.generic | float | int | list | tuple):
@@ -254,7 +254,7 @@ def borrowed(value: Any, where: Context) -> DeviceArray:
 
 
 def overlap(a: Any, b: Any) -> bool:
-    """Whether two arrays share memory."""
+    """True if two arrays share memory."""
     if not (isinstance(a, DeviceArray) and isinstance(b, DeviceArray) and a.context is b.context):
         return False
     return a.address < b.address + b.nbytes and b.address < a.address + a.nbytes

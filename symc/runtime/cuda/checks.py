@@ -23,7 +23,7 @@ from symc.runtime.cuda.lowering import DeviceLowering, Loaded
 
 
 def is_check(v: Value) -> bool:
-    """Whether an op is its first operand, after the others or if a condition holds."""
+    """True if an op is its first operand, after the others or if a condition holds."""
     return v.op in (assert_op, after)
 
 

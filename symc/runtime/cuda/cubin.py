@@ -46,7 +46,7 @@ class Cubin:
 
 
 def resources_of(log: str) -> dict[str, Resources]:
-    """What ptxas says of each entry (``--ptxas-options=-v``)."""
+    """Resources of each entry as ptxas says them (``--ptxas-options=-v``)."""
     found = {}
     for part in re.split(r"Compiling entry function '", log)[1:]:
         name = part[: part.index("'")]
@@ -105,7 +105,7 @@ def key(text: str, arch: str, flags: Sequence[str], version: str) -> str:
 
 
 def read(name: str) -> Cubin | None:
-    """What is kept under a name."""
+    """The cubin kept under a name."""
     data = object_cache.read_data(name)
     if data is None:
         return None

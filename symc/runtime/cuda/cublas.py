@@ -72,7 +72,7 @@ def call_of(p: Product) -> Call:
 
 
 def compute_type(dtype: np.dtype, compute: str) -> int:
-    """How numbers are multiplied and added. Only products of singles can be made faster and less exact."""
+    """Type in which numbers are multiplied and added. Only products of singles can be made faster and less exact."""
     if dtype.char in "dD":
         return COMPUTE_64F
     if is_narrow(dtype):

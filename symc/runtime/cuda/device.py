@@ -1,4 +1,4 @@
-"""What the CUDA backend asks of a device: the interface that a real and an emulated one have.
+"""Protocol of a device for the CUDA backend: the interface that a real and an emulated one have.
 
 Addresses are plain integers. Everything that takes a stream is ordered on it and may return before it is done. Nothing
 here knows of arrays, plans or kernels of symc: who launches says what is read and written.
@@ -21,8 +21,8 @@ Span = tuple[int, int]
 
 @dataclass
 class Counters:
-    """What a device has done since it was made. Bytes are those of transfers; ``syncs`` counts how often the host has
-    waited; launches inside a graph count once for each time the graph runs."""
+    """Counters of what a device has done since it was made. Bytes are those of transfers; ``syncs`` counts how often
+    the host has waited; launches inside a graph count once for each time the graph runs."""
 
     launches: int = 0
     library_calls: int = 0
@@ -49,7 +49,7 @@ class Properties:
 
 @dataclass(frozen=True)
 class Resources:
-    """What the compiler says one kernel needs: registers a thread; bytes of local memory for what did not fit into
+    """Resources of one kernel, from the compiler: registers a thread; bytes of local memory for what did not fit into
     registers (``spills``) and in all (``stack``); bytes of static shared memory a block."""
 
     registers: int
@@ -60,7 +60,7 @@ class Resources:
 
 @dataclass(frozen=True)
 class Signature:
-    """How an entry is declared: its name, and the width in bytes of each parameter, in order."""
+    """Declaration of an entry: its name, and the width in bytes of each parameter, in order."""
 
     name: str
     widths: tuple[int, ...]
@@ -186,7 +186,7 @@ class Device(Protocol):
         """Let the event be after what the stream has been given so far."""
 
     def wait(self, stream: Stream, event: Event) -> None:
-        """What the stream is given from now on is after the event."""
+        """Orders what the stream is given from now on after the event."""
 
     def synchronize(self, stream: Stream) -> None:
         """Wait until the stream has done everything. Errors of what it did are raised here."""
@@ -211,7 +211,7 @@ class Device(Protocol):
         synchronizing, and copying from memory that is not pinned are errors meanwhile."""
 
     def end_capture(self, stream: Stream) -> Graph:
-        """What was noted, ready to run."""
+        """The graph of what was noted, ready to run."""
 
     def run_graph(self, graph: Graph, stream: Stream) -> None:
         """Run what was captured."""
@@ -233,7 +233,7 @@ class Communicator(Protocol):
 
 
 def check_signature(kernel: str, declared: Sequence[int], found: Sequence[int]) -> str | None:
-    """What is wrong with the parameters of an entry, if anything."""
+    """Says what is wrong with the parameters of an entry, if anything."""
     if tuple(declared) == tuple(found):
         return None
     return f"{kernel} takes parameters of {list(found)} bytes, and was declared with {list(declared)}"

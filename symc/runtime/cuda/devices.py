@@ -1,4 +1,4 @@
-"""Which device a name means: "cuda" and "cuda:1" are CuPy's, or emulated ones where that was asked for.
+"""Devices by name: "cuda" and "cuda:1" are CuPy's, or emulated ones where that was asked for.
 
 All work that symc gives a device goes through one stream of one ``Context``, so what one function writes another may
 read without waiting.

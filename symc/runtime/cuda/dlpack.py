@@ -126,7 +126,7 @@ def export(address: int, shape: Sequence[int], dtype: np.dtype, device: Where, o
 
 
 class _Taken:
-    """What was taken out of a capsule; it is given back when this goes."""
+    """Content that was taken out of a capsule; it is given back when this goes."""
 
     __slots__ = ("_address", "_give_back")
 

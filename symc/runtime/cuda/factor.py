@@ -13,7 +13,7 @@ _EXCHANGED = 128
 
 
 def _at_once(e: Emitter, most: int) -> int:
-    """How many rows or columns fit into the shared memory of a block."""
+    """The number of rows or columns that fit into the shared memory of a block."""
     return 32 if e.dtype.itemsize == 16 else most
 
 

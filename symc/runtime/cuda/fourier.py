@@ -45,7 +45,7 @@ def roots(n: int, inverse: bool, dtype: np.dtype) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def chirps(n: int, m: int, inverse: bool, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """What points and results are multiplied by, and the transform of what they are convolved with, divided by m."""
+    """Factors of points and results, and the transform of what they are convolved with, divided by m."""
     chirp = np.exp((1j if inverse else -1j) * np.pi * (np.arange(n) ** 2 % (2 * n)) / n)
     around = np.zeros(m, complex)
     around[:n] = chirp.conj()

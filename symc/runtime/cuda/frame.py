@@ -102,7 +102,7 @@ class Frame:
             self._interpret()
 
     def _captures(self, key: tuple[int, ...]) -> bool:
-        """Whether to capture now: the second time that these addresses come."""
+        """True if to capture now: the second time that these addresses come."""
         if not self.lowered.fixed or len(self.lowered.actions) < WORTH or self._misses >= HOPELESS:
             return False
         if key in self._graphs:
@@ -157,7 +157,7 @@ class Frame:
     # -- actions
 
     def _bind(self, action: Action) -> Callable[[], None]:
-        """What an action does with the memory of this frame."""
+        """The action bound to the memory of this frame."""
         device, words = self.device, self.words
         if isinstance(action, RecordAction):
             event, stream = self._events[action.event], self._streams[action.lane]

@@ -39,7 +39,7 @@ class Imported:
 
 
 def place_name(where: Where) -> str:
-    """How a place is called: "cuda:0"."""
+    """Name of a place: "cuda:0"."""
     return _NAMES.get(where[0], f"device {{}} of kind {where[0]}").format(where[1])
 
 
@@ -86,7 +86,7 @@ def check_layout(name: str, obj: Any, shape: Sequence[int], strides: Sequence[in
 
 
 def array_text(dtype: np.dtype, shape: Sequence[int]) -> str:
-    """What an array is, as types are written."""
+    """Type of an array, as types are written."""
     return f"{DTYPE_NAMES[dtype]}[{', '.join(map(str, shape))}]"
 
 

@@ -1,4 +1,4 @@
-"""Where NVIDIA's libraries are: in the wheels that pip installs, in a toolkit, or where the system's loader looks.
+"""Paths of NVIDIA's libraries: in the wheels that pip installs, in a toolkit, or where the system's loader looks.
 
 A wheel of CUDA 13 has its libraries in ``nvidia/cu13/lib`` of a folder of packages, one of CUDA 12 in a folder of its
 own (``nvidia/cuda_nvrtc/lib``). CuPy finds the same ones.

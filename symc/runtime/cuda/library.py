@@ -64,7 +64,7 @@ def unit(sources: Sequence[CudaSource]) -> str:
 
 
 def signatures(source: CudaSource) -> list[Signature]:
-    """How the entries of a kernel are declared."""
+    """Declarations of the entries of a kernel."""
     width = {"size": 8 if source.wide else 4}
     return [Signature(e.name, tuple(width.get(a.kind, 8) for a in e.arguments)) for e in source.entries]
 
@@ -111,7 +111,7 @@ def _known(name: str) -> _Key:
 
 
 def _missing(name: str) -> Unsupported:
-    """What to say of a function that devices have not."""
+    """Error for a function that devices do not have."""
     if name.startswith(IN_TEXT):
         name = f"scipy.special.{Routine.of(name.removeprefix(IN_TEXT)).name}, which is SciPy's code for a CPU,"
     return Unsupported(f"the function {name} on a GPU")

@@ -59,6 +59,7 @@ class DeviceLowering(PlanLowering):
     of what takes all ranks."""
 
     launches: Mapping[Any, Any]
+    shared = False
     interface: range = range(0)
     precision: str = "highest"
     actions: list[Action] = field(default_factory=list)
@@ -160,7 +161,7 @@ class DeviceLowering(PlanLowering):
                              (*read, *own, *flag), (*written, *scratch, *flag), self.lane))
 
     def nothing(self) -> Touched:
-        """What stands for an array without elements: kernels may read its first one, of which nothing comes."""
+        """Stand-in for an array without elements: kernels may read its first one, of which nothing comes."""
         if self._nothing < 0:
             self._nothing = self.code.keep(np.zeros(VECTOR, np.uint8))
         return self._nothing, VECTOR
@@ -183,8 +184,8 @@ class DeviceLowering(PlanLowering):
         return self.offset(self.code.keep(self.flags), 4 * k)
 
     def reduce(self, v: Value, source: int, to: int) -> None:
-        """What takes all ranks: in one stream, so that all ranks come to it in the same order, whatever else there is
-        to do beside it."""
+        """Emits a reduction over all ranks: in one stream, so that all ranks come to it in the same order, whatever
+        else there is to do beside it."""
         lane = self.lane if self.own is None else self.own
         if lane != self.lane:
             self.do(WaitAction(self.event(self.lane), lane))
@@ -230,7 +231,7 @@ class DeviceLowering(PlanLowering):
 
 
 class _Lanes:
-    """Where the lanes of a plan leave the first one, wait for each other, and come back."""
+    """Tracks where the lanes of a plan leave the first one, wait for each other, and come back."""
 
     def __init__(self, lowering: DeviceLowering, plan: Plan):
         self.lowering, self.steps = lowering, plan.steps

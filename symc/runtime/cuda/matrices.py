@@ -35,7 +35,7 @@ WHY: Mapping[str, tuple[str, str | None]] = {
 
 
 def failure(plan: Plan, v: Value) -> Failure:
-    """What is raised where a matrix has no such factorization."""
+    """Error that is raised where a matrix has no such factorization."""
     what, help_ = WHY[v.op.name]
     return Failure(tuple(plan.function.locations(v)), LinAlgError, what, help_)
 
@@ -117,7 +117,7 @@ class Emitter:
         return x.slot if isinstance(x, Array | At) else self.lowering.code.slot(int(x))
 
     def _arguments(self, name: str, arguments: Sequence[Argument]) -> list[Argument]:
-        """What is passed: the flag comes last where there is one."""
+        """Arguments that are passed: the flag comes last where there is one."""
         given: list[Argument] = [*arguments]
         if len(given) + 1 == self.threads[name][0]:
             assert self.failed is not None
@@ -161,7 +161,7 @@ def state_of(e: Emitter) -> Array:
 
 
 def strips(n: int) -> list[tuple[int, int]]:
-    """Where strips of ``WIDTH`` start, and how wide each is."""
+    """Starts of strips of ``WIDTH``, and the width of each."""
     return [(k, min(WIDTH, n - k)) for k in range(0, n, WIDTH)]
 
 

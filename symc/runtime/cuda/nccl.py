@@ -25,7 +25,7 @@ ID_BYTES = 128
 
 
 class UniqueId(ctypes.Structure):
-    """What all ranks of one communicator know (ncclUniqueId): made by one, and told to the others."""
+    """Identifier that all ranks of one communicator know (ncclUniqueId): made by one, and told to the others."""
 
     _fields_ = (("internal", ctypes.c_byte * ID_BYTES),)
 
@@ -94,7 +94,7 @@ class DeviceRank:
 
 
 def _data(dtype: np.dtype, what: str) -> tuple[int, int]:
-    """What NCCL calls a dtype, and how many of its numbers one element is: a complex number is two, added apart."""
+    """NCCL's name of a dtype, and the number of its numbers in one element: a complex number is two, added apart."""
     char = {"F": "f", "D": "d"}.get(dtype.char, dtype.char)
     if char not in DATA or char == "?":
         raise DTypeError(f"NCCL has no numbers of dtype {dtype}, so they cannot {what}", help="cast them first")
@@ -116,7 +116,7 @@ def communicators(devices: Sequence[int], major: int | None = None) -> list[Nccl
 
 
 def unique_id(major: int | None = None) -> bytes:
-    """What one rank makes and all must be given to become ranks of one communicator, also in other processes."""
+    """Identifier that one rank makes and all are given to become ranks of one communicator, also in other processes."""
     functions, found = library(major), UniqueId()
     check(functions, "ncclGetUniqueId", functions.ncclGetUniqueId(ctypes.byref(found)))
     return bytes(found)

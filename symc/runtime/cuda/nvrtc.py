@@ -62,8 +62,8 @@ def library(major: int | None = None) -> Nvrtc:
 
 
 def serving(arch: str, known: Sequence[int]) -> str:
-    """What to compile for so that it runs on a GPU of this kind: code runs on GPUs of the same major version that are
-    newer."""
+    """The architecture to compile for so that it runs on a GPU of this kind: code runs on GPUs of the same major
+    version that are newer."""
     number = int(arch.removeprefix("sm_"))
     fit = [k for k in known if k // 10 == number // 10 and k <= number]
     if not fit:

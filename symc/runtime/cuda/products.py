@@ -69,7 +69,7 @@ Operation = Multiply | Launch | Copy | Clear
 
 @dataclass(frozen=True)
 class LoweredProduct:
-    """What is done, in order. ``scratch``: bytes of memory that it needs for itself."""
+    """Operations of a product, in order. ``scratch``: bytes of memory that it needs for itself."""
 
     operations: tuple[Operation, ...]
     scratch: int = 0
@@ -155,7 +155,7 @@ class _Lowering:
 
 
 def fits_tf32(v: Value) -> bool:
-    """Whether all elements are numbers that tf32 has, because they were cast from fewer bits."""
+    """True if all elements are numbers that tf32 has, because they were cast from fewer bits."""
     while True:
         if v.op.name == "get" and v.operands[0].regions:
             v = v.operands[0].regions[0].results[v.attrs["index"]]

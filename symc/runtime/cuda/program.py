@@ -71,7 +71,7 @@ class LoadedFamily:
         return self._variants[choice]
 
     def add(self, number: Callable[[Size], int], source: CudaSource, kernels: Mapping[str, Kernel]) -> None:
-        """What was loaded together with others."""
+        """Adds kernels that were loaded together with others."""
         self._variants[self.family.choose(number)] = source, {e.name: kernels[e.name] for e in source.entries}
 
     @property
@@ -216,8 +216,8 @@ class CudaProgram:
             return frame, found, self._run(frame, arrays, None, found.extend)
 
     def timer(self, sizes: Sizes) -> TimedFrame:
-        """What runs the plan and times each step of it, and of the bodies in it: one after the other, as the times of
-        what runs at once could not be told apart."""
+        """Frame that runs the plan and times each step of it, and of the bodies in it: one after the other, as the
+        times of what runs at once could not be told apart."""
         plan = replace(self.plan, steps=tuple(replace(s, lane=0, waits=()) for s in self.plan.steps))
         lowered, laps = lower(plan, self.launches, self.required, sizes, self.precision, timed=True)
         assert laps is not None
@@ -263,7 +263,7 @@ class CudaProgram:
 def forms_of(plan: Plan, step: Step, device: str) -> Sequence[Form]:
     """The kernels that a step may launch. Raises DeviceError for one that would have to run on the host."""
     if step.kind == "launch":
-        return (kernel_form_of(step),)
+        return (kernel_form_of(step, shared=False),)
     v = step.value
     if step.kind != "call" or v.op is all_reduce or has_user_kernel(v) or solver.is_solved(v):
         return ()
@@ -278,7 +278,7 @@ def forms_of(plan: Plan, step: Step, device: str) -> Sequence[Form]:
 
 
 def refusal(plan: Plan, step: Step, device: str, why: str = "") -> DeviceError:
-    """What to say of a step that a device cannot run."""
+    """Error for a step that a device cannot run."""
     v = step.value
     return DeviceError(f"{v.op.name if v.op.name != 'fused' else kernel_name(v)} cannot run on {device}"
                        + (f": no kernel for {why}" if why else ""),

@@ -20,18 +20,18 @@ from symc.runtime.cuda.matrices import Emitter, Recipe
 
 
 def recipes() -> Mapping[str, Recipe]:
-    """How each op is done."""
+    """Recipes of the ops."""
     return {**factor.RECIPES, **exponential.RECIPES, **spectral.RECIPES, **schur.RECIPES,
             **fourier.RECIPES}
 
 
 def is_solved(v: Value) -> bool:
-    """Whether a value is linear algebra, or a transform, that a device does."""
+    """True if a value is linear algebra, or a transform, that a device does."""
     return v.op.name in PARTS and v.operands[0].dtype.char in REALS
 
 
 def key(v: Value) -> tuple[str, str]:
-    """What values with the same kernels have in common."""
+    """Key that values with the same kernels have in common."""
     return v.op.name, v.operands[0].dtype.char
 
 

@@ -1,4 +1,4 @@
-"""How long the steps of a plan take on a device: an event after each of them, in a run that is not captured.
+"""Times of the steps of a plan on a device: an event after each of them, in a run that is not captured.
 
 The words and the log are those of ``symc.runtime.cpu.timing``; a tick is a nanosecond of the device's clock.
 """
@@ -27,7 +27,7 @@ class TimedFrame(Frame):
     run_with: Any  # of arrays: what a call of the program does with this frame
 
     def times(self, *calls: Sequence[Any], log: bool = False) -> list[StepTime]:
-        """How long the steps take in runs with these arrays, all in all."""
+        """Times of the steps in runs with these arrays, all in all."""
         self._noted: list[tuple[int, int, DeviceEvent]] = []
         self.laps.reset(self.words, log)
         for arrays in calls:
@@ -36,7 +36,7 @@ class TimedFrame(Frame):
         return self.laps.times(self.words, CLOCK)
 
     def events(self) -> list[Event]:
-        """What the last run of ``times`` logged."""
+        """Log of the last run of ``times``."""
         return self.laps.events(self.words, CLOCK)
 
     def _captures(self, key: tuple[int, ...]) -> bool:

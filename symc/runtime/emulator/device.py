@@ -16,10 +16,10 @@ import numpy as np
 
 from symc.runtime.cuda.device import Communicator, Counters, Kernel, Product, Properties, Signature, Span
 from symc.runtime.emulator import kernels, native
+from symc.runtime.emulator.emulated_cublas import ProductCall
 from symc.runtime.emulator.errors import EmulationError
 from symc.runtime.emulator.kernels import Arguments, LaunchShape, Module
 from symc.runtime.emulator.memory import EmulatedMemory, Heap, PinnedMemory, host_bytes
-from symc.runtime.emulator.products import ProductCall
 from symc.runtime.emulator.ranks import communicators
 from symc.runtime.emulator.streams import EmulatedEvent, EmulatedGraph, EmulatedStream, Streams, Work
 from symc.runtime.emulator.traffic import LaunchTraffic, traffic_of

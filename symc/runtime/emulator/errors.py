@@ -1,4 +1,4 @@
-"""What the emulated device says when a program does what a device would not forgive."""
+"""Errors of the emulated device when a program does what a device would not forgive."""
 
 from __future__ import annotations
 

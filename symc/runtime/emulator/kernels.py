@@ -118,7 +118,7 @@ class Arguments:
 
 @dataclass(frozen=True)
 class LaunchShape:
-    """How a kernel is launched."""
+    """Launch shape of a kernel."""
 
     grid: tuple[int, int, int]
     block: int

@@ -39,7 +39,7 @@ class Emulated(Protocol):
 
 @dataclass(frozen=True)
 class Call:
-    """What all ranks must ask for alike. ``root``: a rank, of a broadcast; ``kind``: of a reduction."""
+    """Collective call that all ranks must ask for alike. ``root``: a rank, of a broadcast; ``kind``: of a reduction."""
 
     name: str
     count: int
@@ -61,7 +61,7 @@ class _Round:
 
 
 class _Part:
-    """What one rank does in a round."""
+    """Part of one rank in a round."""
 
     def __init__(self, group: _Group, round_: _Round, rank: int, call: Call, target: int, source: int):
         self.group, self.round, self.rank, self.call = group, round_, rank, call

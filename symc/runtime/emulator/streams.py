@@ -16,7 +16,7 @@ from symc.ir.record import dataclass
 from symc.runtime.cuda.device import Counters, Span
 from symc.runtime.emulator.errors import EmulationError
 from symc.runtime.emulator.memory import Heap
-from symc.runtime.emulator.order import Clock, History, Past, join
+from symc.runtime.emulator.race_check import Clock, History, Past, join
 
 #: So many works wait at most; a device would have done some of them by now.
 MOST_PENDING = 1024
@@ -73,7 +73,7 @@ class EmulatedEvent:
 
 
 class Capture:
-    """What streams were given while one of them was captured: works, and how their streams are ordered."""
+    """Works that streams were given while one of them was captured, and how their streams are ordered."""
 
     def __init__(self, origin: EmulatedStream):
         self.origin = origin

@@ -1,4 +1,4 @@
-"""How much memory launches move, and in what pieces: facts on which speed depends, and that need no GPU."""
+"""Memory traffic of launches, and its pieces: facts on which speed depends, and that need no GPU."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LaunchTraffic:
 
 
 def traffic_of(name: str, shape: LaunchShape, t: native.Traffic, rows: Sequence[native.Span]) -> LaunchTraffic:
-    """What the runtime has counted."""
+    """Traffic that the runtime has counted."""
     return LaunchTraffic(
         name, shape, {w: n for w, n in zip(WIDTHS, t.loads) if n}, {w: n for w, n in zip(WIDTHS, t.stores) if n},
         t.bytes_read, t.bytes_written, {(r.start, r.bytes): r.bytes_read for r in rows if r.reads},

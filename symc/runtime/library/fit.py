@@ -1,4 +1,4 @@
-"""Where coefficients of polynomials in this folder come from: minimax fits by E. Remez's exchange, in 180 bits.
+"""Source of the coefficients of polynomials in this folder: minimax fits by E. Remez's exchange, in 180 bits.
 
 ``python -m symc.runtime.library.fit NAME ...`` prints those of ``FITS``, and how far each polynomial is from its
 function. It needs mpmath. No kernel reads this module.
@@ -80,7 +80,7 @@ def _remez(mp: Any, f: Fit, fixed: Sequence[Real]) -> list[Real]:
 
 
 def _extremes(errors: Sequence[Real], count: int) -> list[int]:
-    """Where the error is greatest between its changes of sign, and of these the ``count`` neighbours to keep."""
+    """Points where the error is greatest between its changes of sign, and of these the ``count`` neighbours to keep."""
     found: list[int] = []
     for k, e in enumerate(errors):
         if found and (e > 0) == (errors[found[-1]] > 0):
@@ -150,7 +150,7 @@ def _turned(f: Function) -> Function:
 
 
 def _stirling(mp: Any, z: Real) -> Real:
-    """What lgamma has beyond (x - 1/2)(log(x) - 1) + (log(2 pi) - 1) / 2, times x, in z = 1/x**2."""
+    """The part of lgamma beyond (x - 1/2)(log(x) - 1) + (log(2 pi) - 1) / 2, times x, in z = 1/x**2."""
     if z < mp.mpf(10) ** -12:
         return mp.mpf(1) / 12 - z / 360
     x = 1 / mp.sqrt(z)

@@ -20,7 +20,7 @@ from symc.runtime.library.math import log_parts32, log_parts64
 
 @inlined
 def lgamma_near64(t):
-    """What (x - 1)(x - 2) is multiplied by, for t = (x - 2) / (x + 2)."""
+    """The factor of (x - 1)(x - 2), for t = (x - 2) / (x + 2)."""
     z = t * t
     even = 0.0396532015403413
     even = even * z + 0.0203358827740867
@@ -62,7 +62,7 @@ def lgamma_far64(z):
 
 @inlined
 def digamma_near64(t):
-    """What the distance from the zero is multiplied by, for t = (x - 2) / (x + 2)."""
+    """The factor of the distance from the zero, for t = (x - 2) / (x + 2)."""
     p = -1.2725883948041825
     p = p * t + 1.294486640108397
     p = p * t + -0.51803529189802
@@ -104,7 +104,7 @@ def digamma_far64(z):
 
 @inlined
 def lgamma_near32(t):
-    """What (x - 1)(x - 2) is multiplied by, for t = (x - 2) / (x + 2)."""
+    """The factor of (x - 1)(x - 2), for t = (x - 2) / (x + 2)."""
     p = f32(-0.064854465)
     p = p * t + f32(0.063608855)
     p = p * t + f32(-0.06264109)
@@ -129,7 +129,7 @@ def lgamma_far32(z):
 
 @inlined
 def digamma_near32(t):
-    """What the distance from the zero is multiplied by, for t = (x - 2) / (x + 2)."""
+    """The factor of the distance from the zero, for t = (x - 2) / (x + 2)."""
     p = f32(0.92101765)
     p = p * t + f32(-0.9451073)
     p = p * t + f32(0.6551512)

@@ -22,19 +22,20 @@ from symc.testing.fuzz import derivatives as _derivatives  # noqa: F401 - declar
 from symc.testing.fuzz import front as _front  # noqa: F401 - declares its generator
 from symc.testing.fuzz import looped, moved
 from symc.testing.fuzz import outside as _outside  # noqa: F401 - declares its checks
+from symc.testing.fuzz import patterns as _patterns  # noqa: F401 - declares its check
 from symc.testing.fuzz import sized as _sized  # noqa: F401 - declares its generator
 from symc.testing.fuzz.checks import Trial, of_error, run
 from symc.testing.fuzz.generators import aimed_rules, sampled_ops
 from symc.testing.fuzz.grower import MISTAKES
 from symc.testing.fuzz.programs import Program, Reached, make
-from symc.tools.debugging.guilt import BROKEN, Guilt, text_of
+from symc.tools.debugging.blame import BROKEN, Blame, text_of
 from symc.tools.debugging.repro import write_repro
 
 #: How often each generator is taken, and each check is run, of a hundred.
 WEIGHTS = {"rules": 30, "front": 18, "mixed": 14, "ops": 13, "arguments": 7, "sized": 6, "straight": 6,
            "loops": 6, "moved": 8}  # fmt: skip
 SHARES = {"passes": 100, "fast_passes": 25, "again": 15, "text": 20, "files": 8, "outside": 10, "gradients": 30,
-          "differences": 15, "batches": 25}  # fmt: skip
+          "differences": 15, "batches": 25, "patterns": 15}  # fmt: skip
 NATIVE_SHARES = {"native": 60, "fast_native": 20, "plain_native": 30, "memory": 20, "signals": 15,
                  "outside_native": 6}
 #: Backends that are compared alone, and the check that does.
@@ -51,16 +52,16 @@ class Failure:
 
     program: str
     check: str
-    guilt: Guilt
+    blame: Blame
     source: Any = None  # a small program with loops, where there is no function
 
     def key(self) -> tuple[str, ...]:
         """Failures with one key are taken for one mistake."""
-        g = self.guilt
+        g = self.blame
         return g.kind, g.name if g.kind != "kernel" else "", g.rule, re.sub(r"\d+", "", g.error)[:60]
 
     def __str__(self) -> str:
-        g = self.guilt
+        g = self.blame
         said = g.difference if g.difference is not None else g.error
         out = [f"{self.program}, check {self.check}: {headline(g)}", f"  {said}",
                f"  again: python -m symc fuzz --replay {self.program}"]
@@ -71,13 +72,13 @@ class Failure:
         return "\n".join(out + ([text_of(g.sample)] if g.sample is not None else []))
 
 
-def headline(g: Guilt) -> str:
+def headline(g: Blame) -> str:
     return f"check {g.name!r} fails" if g.kind == "check" else g.headline()
 
 
 @dataclass
 class Summary:
-    """What a campaign did."""
+    """Summary of a campaign."""
 
     seed: int
     programs: int = 0
@@ -185,23 +186,23 @@ class Campaign:
         """All checks that are this program's turn; a failure ends it."""
         data = program.data + (program.edges if self.edges else ())
         trial = Trial(program.function, data, program.donated, self.shrink_seconds)
-        guilt = run("reference", trial)
-        if guilt is None and not trial.trusted:
+        blame = run("reference", trial)
+        if blame is None and not trial.oracles:
             out.skipped += 1
             self._aimed(program, out)
             return
         out.programs += 1
-        if guilt is not None:
-            self._failed(Failure(program.name, "reference", guilt), out)
+        if blame is not None:
+            self._failed(Failure(program.name, "reference", blame), out)
             return
         out.made[program.name.partition(":")[0]] += 1
         out.values += len(program.function.values())
-        out.calls += len(trial.trusted)
+        out.calls += len(trial.oracles)
         for check in self._turn(program, rng):
             out.checks[check] += 1
-            guilt = run(check, trial)
-            if guilt is not None:
-                self._failed(Failure(program.name, check, guilt), out)
+            blame = run(check, trial)
+            if blame is not None:
+                self._failed(Failure(program.name, check, blame), out)
                 break
         if program.source is not None:
             self._without_loops(program, out, rng)
@@ -216,8 +217,8 @@ class Campaign:
             out.checks[f"loops: {check}"] += 1
             found = looped.run(check, program.source)
             if found is not None:
-                guilt, small = found
-                self._failed(Failure(program.name, check, guilt, small), out)
+                blame, small = found
+                self._failed(Failure(program.name, check, blame, small), out)
                 break
 
     def _turn(self, program: Program, rng: np.random.Generator) -> list[str]:
@@ -251,7 +252,7 @@ class Campaign:
         self._aimed(program, out)
 
     def _aimed(self, program: Program, out: Summary) -> None:
-        """What was aimed at counts as reached a little, so that the aim moves on."""
+        """Counts what was aimed at as reached a little, so that the aim moves on."""
         kind, _, *aim = program.name.split(":", 2)
         if aim:
             table = out.reached.tried.setdefault(kind, {})
@@ -264,7 +265,7 @@ class Campaign:
             return
         out.failures[key] = failure
         self.say(str(failure))
-        if self.out is not None and (failure.guilt.sample is not None or failure.source is not None):
+        if self.out is not None and (failure.blame.sample is not None or failure.source is not None):
             for path in write(failure, self.out):
                 self.say(f"  written: {path}")
 
@@ -272,7 +273,7 @@ class Campaign:
 def write(failure: Failure, folder: Path) -> list[Path]:
     """The smallest function as ``.ir``, and a test that fails as long as the mistake is there."""
     folder.mkdir(parents=True, exist_ok=True)
-    g = failure.guilt
+    g = failure.blame
     stem = re.sub(r"\W+", "_", "_".join(x for x in (failure.check, g.rule or g.name, failure.program) if x))[:90]
     if g.sample is None:
         return [looped.write(folder / f"test_{stem}.py", headline(g), failure.check, failure.source)]

@@ -1,6 +1,6 @@
-"""What must hold of every program: all ways to run it give what the reference gives.
+"""Checks that must hold of every program: all ways to run it give what the reference gives.
 
-A check takes a trial (a function, sets of arrays, what a call may overwrite) and gives None, or a ``Guilt`` with the
+A check takes a trial (a function, sets of arrays, what a call may overwrite) and gives None, or a ``Blame`` with the
 smallest function it found. Whatever the reference itself refuses (an index out of bounds, a singular matrix) is not
 compared.
 """
@@ -28,8 +28,8 @@ from symc.opt import DEFAULT, FAST_COMPILE, Optimized, optimize
 from symc.opt.engine.pipelines import ON_CUDA
 from symc.tensors.pytree import LEAF, Nest
 from symc.tensors.state import Cell
-from symc.tools.debugging.guilt import (
-    Guilt,
+from symc.tools.debugging.blame import (
+    Blame,
     attempt,
     blame_backend,
     blame_pass,
@@ -39,7 +39,7 @@ from symc.tools.debugging.native import Native, OnDevice, lowered
 from symc.tools.debugging.observe import evaluate
 from symc.tools.debugging.sample import Sample
 from symc.tools.debugging.shrink import shrink
-from symc.tools.debugging.trust import Difference, Trusted
+from symc.tools.debugging.tolerance import Difference, Oracle
 
 Arrays = tuple[np.ndarray, ...]
 #: How long a failing program may be made smaller.
@@ -56,13 +56,13 @@ class Trial:
     seconds: float = SECONDS
 
     @cached_property
-    def trusted(self) -> list[Trusted]:
+    def oracles(self) -> list[Oracle]:
         """The reference, for every set of arrays that it accepts."""
         out = []
         for arrays in self.data:
             try:
                 evaluate_function(self.function, [a.copy() for a in arrays], check=True)
-                out.append(Trusted(self.function, arrays))
+                out.append(Oracle(self.function, arrays))
             except REFUSED:
                 continue
         return out
@@ -81,7 +81,7 @@ class Trial:
 
 #: What a reference says of operands for which an op has no meaning.
 REFUSED = (ExecutionError, ValueError, IndexError, np.linalg.LinAlgError, ZeroDivisionError, OverflowError, MemoryError)
-Check = Callable[[Trial], Guilt | None]
+Check = Callable[[Trial], Blame | None]
 CHECKS: dict[str, Check] = {}
 #: Checks that compile kernels, which takes a hundred times as long.
 NATIVE: set[str] = set()
@@ -97,19 +97,19 @@ def check(name: str, native: bool = False) -> Callable[[Check], Check]:
     return declare
 
 
-def run(name: str, t: Trial) -> Guilt | None:
+def run(name: str, t: Trial) -> Blame | None:
     """One check; an error that it raises, whatever it is, is a failure of its own, and made small as well."""
     try:
         return CHECKS[name](t)
     except Exception as e:
-        guilt, error = of_error(name, e), _error(e)
-        guilt.sample = _smaller(t, t.data[0], lambda s: _error_of(name, s) == error) if t.data else None
-        return guilt
+        blame, error = of_error(name, e), _error(e)
+        blame.sample = _smaller(t, t.data[0], lambda s: _error_of(name, s) == error) if t.data else None
+        return blame
 
 
-def of_error(name: str, e: Exception) -> Guilt:
+def of_error(name: str, e: Exception) -> Blame:
     """An error that something called ``name`` raised."""
-    return Guilt("check", name, error=f"{_error(e)}: {_brief(e)}")
+    return Blame("check", name, error=f"{_error(e)}: {_brief(e)}")
 
 
 def _error(e: BaseException) -> str:
@@ -147,61 +147,61 @@ def _smaller(t: Trial, arrays: Sequence[np.ndarray], fails: Callable[[Sample], b
 
 
 def simple(name: str, t: Trial, arrays: Sequence[np.ndarray], found: Difference | str,
-           fails: Callable[[Sample], bool]) -> Guilt:
+           fails: Callable[[Sample], bool]) -> Blame:
     """A failure of a check that no pass or kernel is known to be guilty of."""
-    guilt = Guilt("check", name, sample=_smaller(t, arrays, fails) if t.seconds else t.sample(arrays))
+    blame = Blame("check", name, sample=_smaller(t, arrays, fails) if t.seconds else t.sample(arrays))
     if isinstance(found, str):
-        guilt.error = found
+        blame.error = found
     else:
-        guilt.difference = found
-    return guilt
+        blame.difference = found
+    return blame
 
 
 @check("reference")
-def reference(t: Trial) -> Guilt | None:
+def reference(t: Trial) -> Blame | None:
     """The references give numbers, or refuse operands in so many words."""
-    list(t.trusted)
+    list(t.oracles)
     return None
 
 
 # --- passes -----------------------------------------------------------------------------------------------------------
 
 
-def _stages(t: Trial, stages: dict[str, Function], pipeline: str) -> Guilt | None:
-    for trusted in t.trusted:
-        found = wrong_stage(stages, trusted)
+def _stages(t: Trial, stages: dict[str, Function], pipeline: str) -> Blame | None:
+    for oracle in t.oracles:
+        found = wrong_stage(stages, oracle)
         if found is not None:
-            return blame_pass(*found, trusted, pipeline, t.seconds)
+            return blame_pass(*found, oracle, pipeline, t.seconds)
     return None
 
 
 @check("passes")
-def passes(t: Trial) -> Guilt | None:
+def passes(t: Trial) -> Blame | None:
     """Every prefix of the default pipeline, by the reference."""
     return _stages(t, t.optimized.stages, DEFAULT)
 
 
 @check("fast_passes")
-def fast_passes(t: Trial) -> Guilt | None:
+def fast_passes(t: Trial) -> Blame | None:
     """Every prefix of the pipeline of ``mode="fast_compile"``."""
     return _stages(t, t.fast.stages, FAST_COMPILE)
 
 
 @check("again")
-def again(t: Trial) -> Guilt | None:
-    """What the whole pipeline made is the same when it is made again; optimizing it once more keeps its meaning."""
+def again(t: Trial) -> Blame | None:
+    """Checks that the whole pipeline makes the same again; optimizing it once more keeps its meaning."""
     if optimize(t.function, DEFAULT).function.body is not t.optimized.function.body:
         return simple("again", t, t.data[0], "two runs of the pipeline give two functions", lambda s: False)
     before = t.optimized.stages.get("simplify", t.function)
     stages = optimize(before, DEFAULT).stages
-    return _stages(Trial(before, [tuple(x.arrays) for x in t.trusted[:1]], seconds=t.seconds), stages, DEFAULT)
+    return _stages(Trial(before, [tuple(x.arrays) for x in t.oracles[:1]], seconds=t.seconds), stages, DEFAULT)
 
 
 # --- text and files ---------------------------------------------------------------------------------------------------
 
 
 @check("text")
-def text(t: Trial) -> Guilt | None:
+def text(t: Trial) -> Blame | None:
     """The text of every stage reads back as the same object."""
     for f in dict.fromkeys(t.optimized.stages.values()):
         wrong = _text_is_wrong(f)
@@ -221,7 +221,7 @@ def _text_is_wrong(f: Function) -> str:
 
 
 def _nans(f: Function) -> bool:
-    """Whether the function has constants that are not compared bit for bit in text."""
+    """True if the function has constants that are not compared bit for bit in text."""
     from symc.ir.attrs import Array
 
     return any(isinstance(a, Array) and a.data.dtype.kind in "fc" and np.isnan(a.data).any()
@@ -229,12 +229,12 @@ def _nans(f: Function) -> bool:
 
 
 @check("files")
-def files(t: Trial) -> Guilt | None:
+def files(t: Trial) -> Blame | None:
     """A saved function computes the same when it is loaded."""
-    for trusted in t.trusted[:2]:
-        found = _file_is_wrong(Sample(t.function, tuple(trusted.arrays)))
+    for oracle in t.oracles[:2]:
+        found = _file_is_wrong(Sample(t.function, tuple(oracle.arrays)))
         if found is not None:
-            return simple("files", t, trusted.arrays, found, lambda s: _file_is_wrong(s) is not None)
+            return simple("files", t, oracle.arrays, found, lambda s: _file_is_wrong(s) is not None)
     return None
 
 
@@ -253,90 +253,90 @@ def compiled(f: Function, mode: str = "reference", pipeline: str | None = None,
 def _file_is_wrong(s: Sample) -> Difference | str | None:
     if s.function.updates:
         return None
-    trusted = Trusted(s.function, s.arrays)
-    return attempt(lambda: list(unpack(pack(compiled(s.function), True))(*s.arrays)), trusted)
+    oracle = Oracle(s.function, s.arrays)
+    return attempt(lambda: list(unpack(pack(compiled(s.function), True))(*s.arrays)), oracle)
 
 
 # --- the backend ------------------------------------------------------------------------------------------------------
 
 
-def _natively(t: Trial, final: Function, backend: str = "llvm") -> Guilt | None:
+def _natively(t: Trial, final: Function, backend: str = "llvm") -> Blame | None:
     programs: dict[bool, Native] = {}
-    for trusted in t.trusted:
-        def run(trusted: Trusted = trusted) -> list[np.ndarray]:
+    for oracle in t.oracles:
+        def run(oracle: Oracle = oracle) -> list[np.ndarray]:
             if not programs:
                 programs[True] = Native(final, t.donated, backend=backend)
-            return programs[True].run(trusted.arrays)
+            return programs[True].run(oracle.arrays)
 
-        found = attempt(run, trusted) or attempt(run, trusted)
+        found = attempt(run, oracle) or attempt(run, oracle)
         if found is not None:
-            before = attempt(lambda trusted=trusted: evaluate(final, trusted.arrays), trusted)  # type: ignore[misc]
+            before = attempt(lambda oracle=oracle: evaluate(final, oracle.arrays), oracle)  # type: ignore[misc]
             if before is not None:
                 continue  # a pass is wrong: another check says which
-            return blame_backend(final, found, trusted, t.donated, t.seconds, backend)
+            return blame_backend(final, found, oracle, t.donated, t.seconds, backend)
     return None
 
 
 @check("native", native=True)
-def native(t: Trial) -> Guilt | None:
+def native(t: Trial) -> Blame | None:
     """The default pipeline, plan and kernels; every call twice."""
     return _natively(t, t.optimized.function)
 
 
 @check("fast_native", native=True)
-def fast_native(t: Trial) -> Guilt | None:
+def fast_native(t: Trial) -> Blame | None:
     """``mode="fast_compile"``."""
     return _natively(t, t.fast.function)
 
 
 @check("plain_native", native=True)
-def plain_native(t: Trial) -> Guilt | None:
+def plain_native(t: Trial) -> Blame | None:
     """Kernels of the function as it is written."""
     return _natively(t, lowered(t.function))
 
 
 @check("by_numba", native=True)
-def by_numba(t: Trial) -> Guilt | None:
+def by_numba(t: Trial) -> Blame | None:
     """The default pipeline and plan, with kernels by Numba; every call twice."""
     return _natively(t, t.optimized.function, "numba")
 
 
 @check("on_device", native=True)
-def on_device(t: Trial) -> Guilt | None:
+def on_device(t: Trial) -> Blame | None:
     """The pipeline, plan and kernels of a CUDA device, emulated; every call three times, the last as a graph."""
-    for trusted in t.trusted[:2]:
-        found = _device_is_wrong(t.function, trusted)
+    for oracle in t.oracles[:2]:
+        found = _device_is_wrong(t.function, oracle)
         if found is not None:
-            return simple("on_device", t, trusted.arrays, found,
-                          lambda s: _device_is_wrong(s.function, Trusted(s.function, s.arrays)) is not None)
+            return simple("on_device", t, oracle.arrays, found,
+                          lambda s: _device_is_wrong(s.function, Oracle(s.function, s.arrays)) is not None)
     return None
 
 
-def _device_is_wrong(f: Function, trusted: Trusted) -> Difference | str | None:
+def _device_is_wrong(f: Function, oracle: Oracle) -> Difference | str | None:
     final = optimize(f, ON_CUDA, strict=True).function
     try:
         program = OnDevice(final)
     except DeviceError:
         return None
-    found = [attempt(lambda: program.run(trusted.arrays), trusted) for _ in range(3)]
+    found = [attempt(lambda: program.run(oracle.arrays), oracle) for _ in range(3)]
     wrong = next((x for x in found if x is not None), None)
-    if wrong is None or attempt(lambda: evaluate(final, trusted.arrays), trusted) is not None:
+    if wrong is None or attempt(lambda: evaluate(final, oracle.arrays), oracle) is not None:
         return None  # or a pass is wrong: another check says which
     return wrong
 
 
 @check("memory", native=True)
-def memory(t: Trial) -> Guilt | None:
-    """Where values lie does not matter: not a bit is different without reuse of memory or donation."""
+def memory(t: Trial) -> Blame | None:
+    """Checks that where values lie does not matter: not a bit is different without reuse of memory or donation."""
     final = t.optimized.function
     programs = [Native(final, t.donated), Native(final, t.donated, reuse=False), Native(final)]
-    for trusted in t.trusted[:2]:
-        first, *others = [p.run(trusted.arrays) for p in programs]
+    for oracle in t.oracles[:2]:
+        first, *others = [p.run(oracle.arrays) for p in programs]
         for results in others:
             for k, (a, b) in enumerate(zip(first, results, strict=True)):
                 if not np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"):
-                    return Guilt("plan", f"result {k} depends on where values lie",
-                                 sample=Sample(final, tuple(trusted.arrays), t.donated))
+                    return Blame("plan", f"result {k} depends on where values lie",
+                                 sample=Sample(final, tuple(oracle.arrays), t.donated))
     return None
 
 

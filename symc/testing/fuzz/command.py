@@ -52,7 +52,7 @@ def replay(name: str, edges: bool = False) -> int:
     for check in CHECKS:
         if check == "on_device" and shutil.which("g++") is None:
             continue
-        guilt = run(check, trial)
-        wrong += guilt is not None
-        print(f"{check}: " + ("right" if guilt is None else str(Failure(name, check, guilt))), flush=True)
+        blame = run(check, trial)
+        wrong += blame is not None
+        print(f"{check}: " + ("right" if blame is None else str(Failure(name, check, blame))), flush=True)
     return int(wrong > 0)

@@ -15,10 +15,10 @@ from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
 from symc.opt import DEFAULT, optimize
 from symc.testing.fuzz.checks import REFUSED, Trial, blame_pass, check, simple
-from symc.tools.debugging.guilt import Guilt, wrong_stage
+from symc.tools.debugging.blame import Blame, wrong_stage
 from symc.tools.debugging.observe import sizes_of
 from symc.tools.debugging.sample import Sample
-from symc.tools.debugging.trust import Trusted, allowed_between
+from symc.tools.debugging.tolerance import Oracle, allowed_between
 
 #: How many rows a batch has.
 ROWS = 3
@@ -78,10 +78,10 @@ def gradient_arrays(f: Function, g: Function, arrays: Sequence[np.ndarray]) -> l
 
 
 @check("gradients")
-def gradients(t: Trial) -> Guilt | None:
+def gradients(t: Trial) -> Blame | None:
     """Reverse and forward mode agree; every pass keeps the meaning of what they make."""
-    for trusted in t.trusted[:2]:
-        s = Sample(t.function, tuple(trusted.arrays))
+    for oracle in t.oracles[:2]:
+        s = Sample(t.function, tuple(oracle.arrays))
         found = gradients_disagree(s)
         if found:
             return simple("gradients", t, s.arrays, found, lambda x: bool(gradients_disagree(x)))
@@ -89,18 +89,18 @@ def gradients(t: Trial) -> Guilt | None:
     if g is None:
         return None
     stages = optimize(g, DEFAULT, strict=True, verify=True).stages
-    for trusted in t.trusted[:2]:
-        own = _trusted(g, gradient_arrays(t.function, g, trusted.arrays))
+    for oracle in t.oracles[:2]:
+        own = _oracle(g, gradient_arrays(t.function, g, oracle.arrays))
         wrong = None if own is None else wrong_stage(stages, own)
         if own is not None and wrong is not None:
             return blame_pass(*wrong, own, DEFAULT, t.seconds)
     return None
 
 
-def _trusted(g: Function, arrays: Sequence[np.ndarray]) -> Trusted | None:
+def _oracle(g: Function, arrays: Sequence[np.ndarray]) -> Oracle | None:
     """None where the gradient does not exist, and says so (that of a determinant of a singular matrix)."""
     try:
-        return Trusted(g, arrays)
+        return Oracle(g, arrays)
     except REFUSED:
         return None
 
@@ -113,26 +113,26 @@ def _differentiated(f: Function) -> Function | None:
 
 
 def gradients_disagree(s: Sample) -> str:
-    """What is different between reverse and forward mode on a sample, beyond rounding; "" if nothing is."""
+    """Difference between reverse and forward mode on a sample, beyond rounding; "" if nothing is."""
     g = _differentiated(s.function)
     if g is None:
         return ""
-    trusted = _trusted(g, gradient_arrays(s.function, g, s.arrays))
-    if trusted is None:
+    oracle = _oracle(g, gradient_arrays(s.function, g, s.arrays))
+    if oracle is None:
         return ""
-    left, right = (float(a) for a in trusted.reference[:2])
+    left, right = (float(a) for a in oracle.reference[:2])
     if not np.isfinite([left, right]).all():
         return ""
-    allowed = allowed_between(trusted, 0, 1)
+    allowed = allowed_between(oracle, 0, 1)
     return "" if abs(left - right) <= allowed else (
         f"forward mode gives {left}, reverse mode {right} (rounding explains {allowed:.2g})")
 
 
 @check("differences")
-def differences(t: Trial) -> Guilt | None:
+def differences(t: Trial) -> Blame | None:
     """Forward mode agrees with finite differences where the function is smooth."""
-    for trusted in t.trusted[:1]:
-        s = Sample(t.function, tuple(trusted.arrays))
+    for oracle in t.oracles[:1]:
+        s = Sample(t.function, tuple(oracle.arrays))
         found = differences_disagree(s)
         if found:
             return simple("differences", t, s.arrays, found, lambda x: bool(differences_disagree(x)))
@@ -140,7 +140,7 @@ def differences(t: Trial) -> Guilt | None:
 
 
 def differences_disagree(s: Sample) -> str:
-    """What is different between a tangent and finite differences; "" if nothing is, or if there is a kink near."""
+    """Difference between a tangent and finite differences; "" if nothing is, or if there is a kink near."""
     g = _differentiated(s.function)
     if g is None or any(i.type.dtype.kind == "f" and i.type.dtype.itemsize < 8 for i in s.function.inputs):
         return ""
@@ -189,10 +189,10 @@ def _inexact_type(t: TensorType) -> bool:
 
 
 @check("batches")
-def batches(t: Trial) -> Guilt | None:
+def batches(t: Trial) -> Blame | None:
     """A batch of programs is the programs one by one."""
-    for trusted in t.trusted[:2]:
-        s = Sample(t.function, tuple(trusted.arrays))
+    for oracle in t.oracles[:2]:
+        s = Sample(t.function, tuple(oracle.arrays))
         found = batches_disagree(s)
         if found:
             return simple("batches", t, s.arrays, found, lambda x: bool(batches_disagree(x)))
@@ -200,7 +200,7 @@ def batches(t: Trial) -> Guilt | None:
 
 
 def batches_disagree(s: Sample) -> str:
-    """What is different between a batch of a function and the function on every entry; "" if nothing is."""
+    """Difference between a batch of a function and the function on every entry; "" if nothing is."""
     f = s.function
     if any("effect" in v.op.traits for v in f.values()):
         return ""
@@ -218,7 +218,7 @@ def batches_disagree(s: Sample) -> str:
     g = function("batch", [(v, Input(i.name, v.type)) for v, i in zip(wide, f.inputs, strict=True)], made)
     rows = [[_varied(a, k) if b else a for a, b in zip(s.arrays, flags, strict=True)] for k in range(ROWS)]
     try:
-        singles = [Trusted(f, row) for row in rows]
+        singles = [Oracle(f, row) for row in rows]
     except (SymcError, ValueError, IndexError):
         return ""
     from symc.tools.debugging.observe import evaluate

@@ -26,9 +26,9 @@ from symc.testing.fuzz.straight import random_function
 NOT_AIMED = frozenset({"decompose", "debug", "remat"})
 #: Ops that wait for someone, print, or have bodies: other generators make those that can be made.
 STRUCTURE = frozenset({
-    "constant", "input", "param", "get", "fused", "generate", "fold", "load", "put", "put_running", "insert", "abreast",
-    "put_abreast", "insert_place", "bisect", "loop", "pack", "scan", "while", "cond", "checkpoint", "root", "call",
-    "breakpoint", "print", "assert", "bounded", "after", "again", "below", "gemm", "kept",
+    "constant", "input", "param", "get", "fused", "generate", "fold", "load", "store", "store_running", "insert",
+    "packed_concat", "store_packed", "insert_place", "bisect", "loop", "pack", "scan", "while", "cond", "checkpoint",
+    "root", "call", "breakpoint", "print", "assert", "bounded", "after", "again", "below", "gemm", "cached",
 })  # fmt: skip
 #: The most samples of an op that are tried, and the most elements of one.
 MOST_SAMPLES, MOST_ELEMENTS = 400, 400

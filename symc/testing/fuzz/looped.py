@@ -10,7 +10,7 @@ import numpy as np
 
 from symc.testing.loop_checks import _fails_like, failure
 from symc.testing.loops import Program, shrink
-from symc.tools.debugging.guilt import Guilt
+from symc.tools.debugging.blame import Blame
 
 #: How often each of these checks is run, of a hundred; those of the second table compile kernels.
 SHARES = {"reference": 50, "derivatives": 15, "batches": 10}
@@ -37,13 +37,13 @@ def turn(p: Program, rng: np.random.Generator, native: bool) -> list[str]:
     return [c for c, share in shares.items() if 100 * rng.random() < share and (p.smooth or c not in SMOOTH)]
 
 
-def run(check: str, p: Program) -> tuple[Guilt, Program] | None:
+def run(check: str, p: Program) -> tuple[Blame, Program] | None:
     """One check; a program that fails is made smaller."""
     said = failure(check, p)
     if not said:
         return None
     small = shrink(p, partial(_fails_like, check, said.partition(":")[0]), TRIES)
-    return Guilt("check", f"loops: {check}", error=failure(check, small) or said), small
+    return Blame("check", f"loops: {check}", error=failure(check, small) or said), small
 
 
 def write(path: Path, headline: str, check: str, p: Any) -> Path:

@@ -1,4 +1,4 @@
-"""What comes from outside: signals in the middle of calls, and files, text and pickles that somebody else wrote.
+"""Trouble from outside: signals in the middle of calls, and files, text and pickles that somebody else wrote.
 
 What is done to a program follows from its text, so ``--replay`` does it again.
 """
@@ -29,9 +29,9 @@ from symc.testing.child import ENDLESS, in_child
 from symc.testing.damage import edited_array, edited_npz, edited_text, mutated_file, scramble, unzipped, used, zipped
 from symc.testing.fuzz.checks import REFUSED, Trial, check, compiled, simple
 from symc.testing.interrupts import MANY, Alarm, alarm, check_atomic, count_points, interrupted
-from symc.tools.debugging.guilt import Guilt
+from symc.tools.debugging.blame import Blame
 from symc.tools.debugging.sample import Sample
-from symc.tools.debugging.trust import Trusted
+from symc.tools.debugging.tolerance import Oracle
 
 #: How many states a program is given, and at how many points its call is interrupted.
 MOST_STATES, POINTS = 4, 120
@@ -71,7 +71,7 @@ def _next(x: Value, results: Sequence[Value], rng: random.Random) -> Value:
 
 
 def _interrupted(s: Sample) -> str:
-    """What is wrong after signals during calls, the first of all included."""
+    """Error after signals during calls, the first of all included."""
     rng = _random("signals", s.function)
     f, arrays, start = stateful(s, rng)
     with np.errstate(all="ignore"):
@@ -103,12 +103,12 @@ def _call_is_torn(call: Callable[[], Any], states: list[SharedVariable], start: 
 
 
 @check("signals", native=True)
-def signals(t: Trial) -> Guilt | None:
+def signals(t: Trial) -> Blame | None:
     """Wherever a call is interrupted, states are old or all new, and the next call works."""
-    for trusted in t.trusted[:1] if t.function.inputs else ():
-        said = _interrupted(Sample(t.function, tuple(trusted.arrays)))
+    for oracle in t.oracles[:1] if t.function.inputs else ():
+        said = _interrupted(Sample(t.function, tuple(oracle.arrays)))
         if said:
-            return simple("signals", t, trusted.arrays, said, lambda s: bool(_interrupted(s)))
+            return simple("signals", t, oracle.arrays, said, lambda s: bool(_interrupted(s)))
     return None
 
 
@@ -139,7 +139,7 @@ def _file(s: Sample, rng: random.Random) -> tuple[bytes, list[np.ndarray], list[
 
 
 def _mutant_is_wrong(s: Sample, turn: int) -> str:
-    """What is wrong with a file, text or pickle that is damaged or edited, in turn."""
+    """Error of a file, text or pickle that is damaged or edited, in turn."""
     rng = _random(f"files {turn}", s.function)
     data, arrays, want = _file(s, rng)
     with np.errstate(all="ignore"), _limit():
@@ -178,24 +178,24 @@ def _edited_state(data: bytes, rng: random.Random) -> str:
 
 
 @check("outside")
-def outside(t: Trial) -> Guilt | None:
+def outside(t: Trial) -> Blame | None:
     """Damaged and edited files, text and pickles are refused with InputError, or behave."""
     return _first(t, "outside", MUTANTS, _mutant_is_wrong)
 
 
-def _first(t: Trial, name: str, turns: int, wrong: Callable[[Sample, int], str]) -> Guilt | None:
+def _first(t: Trial, name: str, turns: int, wrong: Callable[[Sample, int], str]) -> Blame | None:
     endless = any(v.op.name == "while" for v in every_value(t.function.body))  # an edit makes it so
-    for trusted in t.trusted[:1] if t.function.inputs and not endless else ():
+    for oracle in t.oracles[:1] if t.function.inputs and not endless else ():
         for turn in range(turns):
-            said = wrong(Sample(t.function, tuple(trusted.arrays)), turn)
+            said = wrong(Sample(t.function, tuple(oracle.arrays)), turn)
             if said:
-                return simple(name, t, trusted.arrays, said,
+                return simple(name, t, oracle.arrays, said,
                               lambda s: any(wrong(s, k) == said for k in range(turns)))  # noqa: B023
     return None
 
 
 def _native_is_wrong(s: Sample, turn: int) -> str:
-    """What is wrong with an edited function that is compiled, in a process of its own."""
+    """Error of an edited function that is compiled, in a process of its own."""
     rng = _random(f"native {turn}", s.function)
     data, arrays, _ = _file(s, rng)
     members = unzipped(data)
@@ -206,11 +206,11 @@ def _native_is_wrong(s: Sample, turn: int) -> str:
     def compare(g: CompiledFunction) -> Any:
         source = g._compilation.source
         try:
-            trusted = Trusted(source, [*arrays, *[c.get(False) for c in g._cells]])
+            oracle = Oracle(source, [*arrays, *[c.get(False) for c in g._cells]])
         except REFUSED:
             return None
         found = list(g(*arrays))
-        return trusted.difference([*found, *[g._cells[k - len(arrays)].get(False) for k in source.updates]])
+        return oracle.difference([*found, *[g._cells[k - len(arrays)].get(False) for k in source.updates]])
 
     def work() -> str:
         with np.errstate(all="ignore"), _limit():
@@ -223,6 +223,6 @@ def _native_is_wrong(s: Sample, turn: int) -> str:
 
 
 @check("outside_native", native=True)
-def outside_native(t: Trial) -> Guilt | None:
+def outside_native(t: Trial) -> Blame | None:
     """Edited functions touch no memory of others, and mean natively what they mean to the reference."""
     return _first(t, "outside_native", NATIVE_MUTANTS, _native_is_wrong)

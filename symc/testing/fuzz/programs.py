@@ -1,4 +1,4 @@
-"""What a generator makes: a function, sets of arrays to call it on, and what must not be compared."""
+"""Programs that a generator makes: a function, sets of arrays to call it on, and what must not be compared."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def data_for(
 
 
 def _promises(f: Function) -> dict[int, dict[str, Any]]:
-    """What is assumed of inputs, at once or of what is assumed already, by their index."""
+    """Assumptions on inputs, at once or of what is assumed already, by their index."""
     found: dict[int, dict[str, Any]] = {}
     for v in f.values():
         x = v
@@ -214,7 +214,7 @@ def _structured(x: np.ndarray, name: str) -> np.ndarray:
 
 @dataclass
 class Reached:
-    """How often rules fired, and in how many programs ops and passes occurred; how often each was aimed at."""
+    """Counts of how often rules fired, ops and passes occurred in programs, and each was aimed at."""
 
     rules: dict[str, int] = field(default_factory=dict)
     ops: dict[str, int] = field(default_factory=dict)

@@ -83,7 +83,7 @@ def _elementwise(rng: np.random.Generator, pool: list[Value], op: Op, x: Value) 
 
 
 def _left_side(rng: np.random.Generator, pool: list[Value], x: Value) -> Value | None:
-    """What some rule looks for, on values of the program."""
+    """A form that some rule looks for, on values of the program."""
     rules = [
         r
         for r in all_rules()

@@ -17,25 +17,25 @@ from symc.ir.ops.effect import quiet
 from symc.opt import DEFAULT
 from symc.tensors.callsite import caller
 from symc.tensors.pytree import flatten, match
-from symc.tools.debugging.guilt import Guilt, attempt, blame_backend, blame_pass, text_of, wrong_stage
+from symc.tools.debugging.blame import Blame, attempt, blame_backend, blame_pass, text_of, wrong_stage
 from symc.tools.debugging.repro import write_repro
-from symc.tools.debugging.trust import Trusted
+from symc.tools.debugging.tolerance import Oracle
 from symc.tools.inspection import bound
 
 
 class BisectReport:
-    """What was found. ``bool(report)`` says that something is wrong; ``print(report)`` tells all of it.
+    """Result of ``bisect``. ``bool(report)`` says that something is wrong; ``print(report)`` tells all of it.
 
     ``kind``: "nothing", "program", "pass", "kernel", "plan" or "backend". ``name``: of the pass or kernel.
     ``rule``, ``firing``: the rule, and which of its firings in the pass it is, from 1. ``value``, ``lines``: the first
     wrong value of the user's and its lines. ``text``: the smallest IR that shows it. ``write(path)``: as a script.
     """
 
-    def __init__(self, guilt: Guilt):
-        self._guilt = guilt
-        self.kind, self.name, self.rule, self.firing = guilt.kind, guilt.name, guilt.rule, guilt.firing
-        self.value, self.lines = guilt.value, list(guilt.lines)
-        self.difference, self.error = guilt.difference, guilt.error
+    def __init__(self, blame: Blame):
+        self._blame = blame
+        self.kind, self.name, self.rule, self.firing = blame.kind, blame.name, blame.rule, blame.firing
+        self.value, self.lines = blame.value, list(blame.lines)
+        self.difference, self.error = blame.difference, blame.error
 
     def __bool__(self) -> bool:
         return self.kind != "nothing"
@@ -43,10 +43,10 @@ class BisectReport:
     @property
     def text(self) -> str:
         """The smallest function that shows it, with what it is called on as comments; empty if there is none."""
-        return text_of(self._guilt.sample) if self._guilt.sample is not None else ""
+        return text_of(self._blame.sample) if self._blame.sample is not None else ""
 
     def __str__(self) -> str:
-        g = self._guilt
+        g = self._blame
         lines = [g.headline()]
         if g.difference is not None or g.error:
             lines.append(f"  {g.difference if g.difference is not None else g.error}")
@@ -66,7 +66,7 @@ class BisectReport:
 
         Raises InputError when there is nothing to show.
         """
-        g = self._guilt
+        g = self._blame
         if g.sample is None:
             raise InputError("there is nothing to write: " + g.headline(), where=[caller()])
         what = str(g.difference if g.difference is not None else g.error)
@@ -113,25 +113,25 @@ def _expected(f: CompiledFunction, expected: Any) -> list[np.ndarray] | None:
 
 
 def find(f: CompiledFunction, arrays: Sequence[np.ndarray], expected: list[np.ndarray] | None = None,
-         tolerance: float | None = None) -> Guilt:
-    """Who is wrong about a compiled function on the arrays of its inputs, states included."""
+         tolerance: float | None = None) -> Blame:
+    """Finds who is wrong about a compiled function on the arrays of its inputs, states included."""
     c, pipeline = f._compilation, f._options.get("pipeline")
     source = c.source
-    trusted = Trusted(source, arrays, tolerance=tolerance)
+    oracle = Oracle(source, arrays, tolerance=tolerance)
     if expected is not None:
-        whole = [*expected, *trusted.reference[len(expected):]]
-        given = Trusted(source, arrays, expected=whole, tolerance=tolerance)
-        other = given.difference(trusted.reference)
+        whole = [*expected, *oracle.reference[len(expected):]]
+        given = Oracle(source, arrays, expected=whole, tolerance=tolerance)
+        other = given.difference(oracle.reference)
         if other is not None:
-            return Guilt("program", difference=other, lines=source.locations(source.outputs[other.result]))
-        trusted = given
-    stage = wrong_stage(c.stages, trusted)
+            return Blame("program", difference=other, lines=source.locations(source.outputs[other.result]))
+        oracle = given
+    stage = wrong_stage(c.stages, oracle)
     if stage is not None:
-        return blame_pass(*stage, trusted, DEFAULT if pipeline is None else pipeline)
-    found = attempt(lambda: _run(f, arrays), trusted) or attempt(lambda: _run(f, arrays), trusted)
+        return blame_pass(*stage, oracle, DEFAULT if pipeline is None else pipeline)
+    found = attempt(lambda: _run(f, arrays), oracle) or attempt(lambda: _run(f, arrays), oracle)
     if found is None or c.plan is None:
-        return Guilt()
-    return blame_backend(c.final, found, trusted, f._built.donated, backend=f._target.compiler)
+        return Blame()
+    return blame_backend(c.final, found, oracle, f._built.donated, backend=f._target.compiler)
 
 
 def _run(f: CompiledFunction, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""How much a function is: values by op, and what its plan runs and holds."""
+"""Sizes of a function: values by op, and what its plan runs and holds."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ from symc.ir.value import Region
 from symc.opt import DEFAULT
 from symc.runtime.cpu.commit import replace_arrays
 from symc.runtime.reference_program import ReferenceProgram
-from symc.tools.debugging.guilt import (
+from symc.tools.debugging.blame import (
     BROKEN,
-    Guilt,
+    Blame,
     attempt,
     blame_backend,
     blame_pass,
@@ -33,7 +33,7 @@ from symc.tools.debugging.guilt import (
 )
 from symc.tools.debugging.native import Native, lowered
 from symc.tools.debugging.sample import Sample
-from symc.tools.debugging.trust import Difference, Trusted
+from symc.tools.debugging.tolerance import Difference, Oracle
 
 
 class DebugProgram:
@@ -55,24 +55,24 @@ class DebugProgram:
         mine = [a.copy() for a in arrays]
         with quiet():  # raises what the function itself raises; what is printed, is printed by the program
             ReferenceProgram(self._source).run([a.copy() for a in kept], sizes)
-        trusted = Trusted(self._source, kept)
+        oracle = Oracle(self._source, kept)
         got = self.unchecked.run(mine, sizes, out)
-        guilt = self._guilt(got, trusted)
-        if guilt is not None:
-            raise self._error(guilt)
+        blame = self._blame(got, oracle)
+        if blame is not None:
+            raise self._error(blame)
         replace_arrays(cells, got[len(got) - len(cells) :])
         return got
 
-    def _guilt(self, got: Sequence[np.ndarray], trusted: Trusted) -> Guilt | None:
-        wrong = wrong_stage(self._stages, trusted)
+    def _blame(self, got: Sequence[np.ndarray], oracle: Oracle) -> Blame | None:
+        wrong = wrong_stage(self._stages, oracle)
         if wrong is not None:
-            return blame_pass(*wrong, trusted, self._pipeline)
-        found: Difference | str | None = trusted.difference(got)
+            return blame_pass(*wrong, oracle, self._pipeline)
+        found: Difference | str | None = oracle.difference(got)
         if found is not None:
-            return blame_backend(self._final, found, trusted, self._donated, backend=self._backend)
+            return blame_backend(self._final, found, oracle, self._donated, backend=self._backend)
         if self._backend == "numpy":
             return None
-        return self._prefixes(trusted) or self._steps(trusted) or self._memory(trusted)
+        return self._prefixes(oracle) or self._steps(oracle) or self._memory(oracle)
 
     def _native(self, f: Function, reuse: bool = True, alone: bool = False) -> Native:
         key = (f.body, reuse, alone)
@@ -80,41 +80,41 @@ class DebugProgram:
             self._natives[key] = Native(f, frozenset() if alone else self._donated, reuse, self._backend)
         return self._natives[key]
 
-    def _prefixes(self, trusted: Trusted) -> Guilt | None:
+    def _prefixes(self, oracle: Oracle) -> Blame | None:
         """Every prefix of the pipeline by the real backend."""
         for f in {f.body: f for f in self._stages.values()}.values():
             low = f if f is self._final else lowered(f)
-            found = attempt(lambda low=low: self._native(low).run(trusted.arrays), trusted)  # type: ignore[misc]
+            found = attempt(lambda low=low: self._native(low).run(oracle.arrays), oracle)  # type: ignore[misc]
             if found is not None:
-                return blame_backend(low, found, trusted, self._donated, backend=self._backend)
+                return blame_backend(low, found, oracle, self._donated, backend=self._backend)
         return None
 
-    def _steps(self, trusted: Trusted) -> Guilt | None:
+    def _steps(self, oracle: Oracle) -> Blame | None:
         """Every kernel and call of the final function alone."""
-        for _, s in steps_alone(Sample(self._final, tuple(trusted.arrays))):
-            alone = Trusted(s.function, s.arrays)
+        for _, s in steps_alone(Sample(self._final, tuple(oracle.arrays))):
+            alone = Oracle(s.function, s.arrays)
             found = attempt(lambda s=s: self._native(s.function, alone=True).run(s.arrays), alone)  # type: ignore[misc]
             if found is not None:
-                return blame_backend(self._final, found, trusted, self._donated, backend=self._backend)
+                return blame_backend(self._final, found, oracle, self._donated, backend=self._backend)
         return None
 
-    def _memory(self, trusted: Trusted) -> Guilt | None:
-        """Where values lie does not matter: not a bit is different without reuse of memory."""
+    def _memory(self, oracle: Oracle) -> Blame | None:
+        """Checks that where values lie does not matter: not a bit is different without reuse of memory."""
         try:
-            with_reuse, without = (self._native(self._final, r).run(trusted.arrays) for r in (True, False))
+            with_reuse, without = (self._native(self._final, r).run(oracle.arrays) for r in (True, False))
         except BROKEN as e:
-            return Guilt("plan", str(e), sample=Sample(self._final, tuple(trusted.arrays), self._donated))
+            return Blame("plan", str(e), sample=Sample(self._final, tuple(oracle.arrays), self._donated))
         for k, (a, b) in enumerate(zip(with_reuse, without, strict=True)):
             if a.tobytes() != b.tobytes() and not np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"):
                 text = f"result {k} depends on whether memory is reused"
-                return Guilt("plan", text, sample=Sample(self._final, tuple(trusted.arrays), self._donated))
+                return Blame("plan", text, sample=Sample(self._final, tuple(oracle.arrays), self._donated))
         return None
 
-    def _error(self, guilt: Guilt) -> InternalError:
-        said = guilt.difference if guilt.difference is not None else guilt.error
-        what = f"debug: {guilt.headline()}" + (f": {said}" if said else "")
-        rows = [(guilt.value, None, guilt.lines[0] if guilt.lines else None)] if guilt.value else []
+    def _error(self, blame: Blame) -> InternalError:
+        said = blame.difference if blame.difference is not None else blame.error
+        what = f"debug: {blame.headline()}" + (f": {said}" if said else "")
+        rows = [(blame.value, None, blame.lines[0] if blame.lines else None)] if blame.value else []
         with quiet():
-            text = text_of(guilt.sample) if guilt.sample is not None else ""
-        return InternalError(what, values=rows, where=guilt.lines, text=text,
-                             help=f"it turned {guilt.change}" if guilt.change else None)
+            text = text_of(blame.sample) if blame.sample is not None else ""
+        return InternalError(what, values=rows, where=blame.lines, text=text,
+                             help=f"it turned {blame.change}" if blame.change else None)

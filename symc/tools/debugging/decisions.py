@@ -15,7 +15,7 @@ CANCELLED = 48.0
 
 
 class Decisions:
-    """Where numbers that decide something (a comparison, an order, a cast to whole numbers) are 0 or not finite.
+    """Places where numbers that decide something (a comparison, an order, a cast to whole numbers) are 0 or not finite.
 
     In a run in which overflow, underflow or an indeterminate nan is a number, it may be any other: nobody knows the
     size of what overflowed, and a comparison with it decides nothing. So it is with divisors: one of which cancellation
@@ -58,7 +58,7 @@ class Decisions:
 
 
 def _decides(v: Value) -> bool:
-    """Whether a value says something about real numbers, but is none (or is -1, 0 or 1)."""
+    """True if a value says something about real numbers, but is none (or is -1, 0 or 1)."""
     if v.op.name == "sign":
         return v.dtype.kind == "f"
     kinds = [t.dtype.kind for t in (v.type.items if isinstance(v.type, TupleType) else (v.type,))]
@@ -89,7 +89,7 @@ def _of_any_size(a: np.ndarray, first: np.ndarray, turn: int, side: int, rng: np
 
 
 def _cancelled(a: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Where a number is so far from what it was in the ``first`` run that it may be 0."""
+    """True where a number is so far from what it was in the ``first`` run that it may be 0."""
     return np.asarray(CANCELLED * np.abs(a - first) > np.abs(first))
 
 
@@ -111,5 +111,5 @@ def _perhaps_equal(operands: list[Any], first: list[Any], found: list[Any], rng:
 
 
 def all_finite(operands: Sequence[Any]) -> bool:
-    """Whether all numbers are; of several results, of each."""
+    """True if all numbers are; of several results, of each."""
     return all(all_finite(a) if isinstance(a, tuple | list) else bool(np.isfinite(a).all()) for a in operands)

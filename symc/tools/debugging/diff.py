@@ -25,8 +25,8 @@ from symc.ir.text import splat_of
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Region, Value, attr_bytes
 from symc.tensors.callsite import caller
+from symc.tools.debugging.blame import named
 from symc.tools.debugging.counts import Counts, counts_of
-from symc.tools.debugging.guilt import named
 from symc.tools.debugging.sample import with_sizes
 
 #: How many rows of each kind are printed.
@@ -48,7 +48,7 @@ class Row:
 
 @dataclass
 class Diff:
-    """What is different. ``same``: nothing, but for names and order.
+    """Differences of two functions. ``same``: nothing, but for names and order.
 
     ``interface``: sentences about inputs and results. ``changed``: pairs of rows for values at the same place.
     ``only_left``, ``only_right``: rows of values that the other side does not have. ``left``, ``right``: counts.
@@ -88,7 +88,7 @@ class Diff:
 
 
 def diff(f: Any, g: Any) -> Diff:
-    """What is different between two functions: compiled ones, IR functions, or IR texts (dumps).
+    """Difference between two functions: compiled ones, IR functions, or IR texts (dumps).
 
     Of compiled functions the final IR is compared, and what their plans run. ``f.diff("stabilize", "simplify")``
     compares what a compiled function is after two of its passes.
@@ -234,7 +234,7 @@ _NOBODY = Function("", (), Region((), ()))
 
 
 class _Alignment:
-    """Which value of one side stands where which value of the other stands."""
+    """Alignment of the values of two sides that stand at the same place."""
 
     def __init__(self, sides: tuple[_Side, _Side], keys: _Keys, out: Diff, where: str):
         self.left, self.right = sides

@@ -21,7 +21,7 @@ Compute = Callable[[Value, list[Any], dict[str, Any]], Any]
 
 
 def by_reference(v: Value, operands: list[Any], attrs: dict[str, Any]) -> Any:
-    """What an op means."""
+    """Result of an op by its reference."""
     return v.op.reference(*operands, **attrs)
 
 
@@ -97,7 +97,7 @@ def every_array(f: Function, arrays: Sequence[np.ndarray]) -> dict[Value, np.nda
 
 
 def first_entries(f: Function, arrays: Sequence[np.ndarray]) -> dict[Region, list[np.ndarray]]:
-    """What each region inside a function is given when it first runs."""
+    """Arrays that each region inside a function is given when it first runs."""
     found: dict[Region, list[np.ndarray]] = {}
 
     def enter(region: Region, given: Sequence[Any]) -> None:

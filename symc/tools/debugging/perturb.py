@@ -129,7 +129,7 @@ def _signed(a: Any, seed: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _rounding(product: Any) -> np.ndarray:
-    """How far a product that is added may be from the rounded one: in a fused multiply-add it is not rounded.
+    """Distance of a product that is added from the rounded one, at most: in a fused multiply-add it is not rounded.
 
     Which sums are fused is decided where they are computed, and a kernel may compute one several times.
     """
@@ -142,7 +142,7 @@ def _rounding(product: Any) -> np.ndarray:
 
 
 def _is_product(v: Value) -> bool:
-    """Whether numbers are products, wherever they are moved to."""
+    """True if numbers are products, wherever they are moved to."""
     while v.op.name in ("broadcast", "reshape", "transpose", "slice", "neg"):
         v = v.operands[0]
     return v.op.name == "mul"
@@ -172,7 +172,7 @@ def _in_any_order(v: Value, out: Any, operands: list[Any], attrs: dict[str, Any]
 
 
 def _apart(x: Any, y: Any) -> np.ndarray:
-    """How far numbers are apart; 0 where they are none."""
+    """Distance of numbers; 0 where they are none."""
     x, y = np.asarray(x), np.asarray(y)
     if x.dtype.kind not in "fc":
         return np.zeros(x.shape)
@@ -191,7 +191,7 @@ def _within(total: Any, size: Any, rng: np.random.Generator) -> np.ndarray:
 
 
 def _undecided(answer: Any, x: Any, y: Any, rng: np.random.Generator) -> np.ndarray:
-    """Whether numbers are equal: any answer where they are not, but only rounding says so."""
+    """Answer to whether numbers are equal: any answer where they are not, but only rounding says so."""
     x, y = np.asarray(x), np.asarray(y)
     if x.dtype.kind not in "fc":
         return np.asarray(answer)

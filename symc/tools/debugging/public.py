@@ -16,7 +16,7 @@ FUNCTIONS = (CompiledFunction, Specializing, Function, str)
 
 
 def diff(a: Any, n: Any = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """What is different between two functions (compiled ones, IR functions, or IR texts): ``sc.diff(f, g)`` gives a
+    """Difference between two functions (compiled ones, IR functions, or IR texts): ``sc.diff(f, g)`` gives a
     ``Diff``, which prints. Of anything else, NumPy's ``diff``: ``n`` times the differences of neighbours along
     ``axis``.
     """

@@ -23,24 +23,24 @@ MOST_LITERALS = 200
 PASS = '''
     program = optimize(function, {pipeline!r}).function
     got = evaluate_function(program, arrays)
-    difference = Trusted(function, arrays).difference(got)
+    difference = Oracle(function, arrays).difference(got)
 '''
 NATIVE = '''
     program = Native(function, frozenset({donated!r}))
     got = program.run(arrays)
     again = program.run(arrays)
-    difference = Trusted(function, arrays).difference(got) or Trusted(function, arrays).difference(again)
+    difference = Oracle(function, arrays).difference(got) or Oracle(function, arrays).difference(again)
 '''
 CHECK = '''
-    guilt = CHECKS[{check!r}](Trial(function, [tuple(arrays)], frozenset({donated!r}), 0.0))
-    difference = None if guilt is None else guilt.difference or guilt.error
+    blame = CHECKS[{check!r}](Trial(function, [tuple(arrays)], frozenset({donated!r}), 0.0))
+    difference = None if blame is None else blame.difference or blame.error
 '''
 IMPORTS = {
     "check": "from symc.testing.fuzz import derivatives  # noqa: F401 - declares checks\n"
              "from symc.testing.fuzz.checks import CHECKS, Trial",
-    "pass": "from symc.tools.debugging.trust import Trusted\nfrom symc.ir.reference import evaluate_function\n"
+    "pass": "from symc.tools.debugging.tolerance import Oracle\nfrom symc.ir.reference import evaluate_function\n"
             "from symc.opt import optimize",
-    "native": "from symc.tools.debugging.native import Native\nfrom symc.tools.debugging.trust import Trusted",
+    "native": "from symc.tools.debugging.native import Native\nfrom symc.tools.debugging.tolerance import Oracle",
 }  # fmt: skip
 SCRIPT = '''"""{headline}
 

@@ -28,7 +28,7 @@ class Sample:
 
     @property
     def size(self) -> tuple[int, ...]:
-        """What shrinking makes less: values, inputs, results, elements, size names, digits."""
+        """Measures that shrinking makes less: values, inputs, results, elements, size names, digits."""
         f = self.function
         digits = sum(len(repr(x)) for a in self.arrays for x in a.ravel()[:64].tolist())
         return (computed(f.body), len(f.inputs), len(f.body.results), len(f.updates) + len(self.donated),
@@ -66,7 +66,7 @@ class Sample:
 
 
 def computed(region: Region) -> int:
-    """How many values a body computes, those in loops and branches included; numbers and leaves are free."""
+    """The number of values that a body computes, those in loops and branches included; numbers and leaves are free."""
     return sum(v.op.name not in ("param", "constant", "get", "input") and not _is_splat(v) for v in every_value(region))
 
 

@@ -1,4 +1,4 @@
-"""What compiling a function took: a row a phase, and what took longest."""
+"""Table of what compiling a function took: a row a phase, and what took longest."""
 
 from __future__ import annotations
 

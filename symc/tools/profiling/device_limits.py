@@ -1,4 +1,4 @@
-"""What a CUDA device can do, measured on it when somebody asks: bytes copied and operations of products in a second."""
+"""Limits of a CUDA device, measured on it when somebody asks: bytes copied and operations of products in a second."""
 
 from __future__ import annotations
 

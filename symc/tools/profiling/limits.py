@@ -1,4 +1,4 @@
-"""What this machine can do, measured when somebody asks: bytes copied in a second, from caches and from memory, and
+"""Limits of this machine, measured when somebody asks: bytes copied in a second, from caches and from memory, and
 floating-point operations of a matrix product.
 
 Measured in a fraction of a second, once for a processor, and kept on disk with the machine code of kernels. A machine

@@ -1,4 +1,4 @@
-"""Which of the user's lines a step computes, and how much of it is whose.
+"""The user's lines that a step computes, and how much of it is whose.
 
 A kernel computes values of several lines in one loop, so the time of a line in it cannot be measured: the time of the
 kernel is divided among the values that fusion put into it, in proportion to what each costs by the table of ``costs``
@@ -36,7 +36,7 @@ class Shares:
             self._members.setdefault(kernel, []).append(v)
 
     def of(self, f: Function, step: Step, sizes: Mapping[str, int]) -> dict[Loc, float]:
-        """Which part of a step each line is; the parts are 1 all in all, unless no line is known."""
+        """Part of a step that each line is; the parts are 1 all in all, unless no line is known."""
         own = f.locations(step.value)
         weights = dict.fromkeys(own, 0.0)
         for v in self._members.get(step.value, ()):

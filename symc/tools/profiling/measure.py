@@ -64,7 +64,7 @@ def _types(v: Value) -> tuple[TensorType, ...]:
 
 
 def step_label(step: Step) -> str:
-    """What a step does, in a word: the name of its kernel or op."""
+    """A word for what a step does: the name of its kernel or op."""
     if step.kind == "launch":
         return kernel_name(step.value)
     return "copy" if step.kind == "copy" else step.value.op.name

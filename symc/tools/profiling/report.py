@@ -1,4 +1,4 @@
-"""What ``f.profile`` returns: a row a step, a row a user line, as tables, as JSON and as a trace."""
+"""Result of ``f.profile``: a row a step, a row a user line, as tables, as JSON and as a trace."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from symc.tools.profiling.tables import Column, duration, number, table
 
 @dataclass(frozen=True)
 class Measured:
-    """What a row knows of its step beside time. All runs of it together, in a loop or not.
+    """Measures of a step beside time. All runs of it together, in a loop or not.
 
     ``read``, ``written``: bytes; ``flops``: operations on floating-point numbers; ``dtype``: of those numbers;
     ``depth``: in how many loops and branches; ``threads``: how many may compute it; ``shares``: which part of it each
@@ -130,18 +130,28 @@ class Profile(list[ProfileRow]):
     def __reduce__(self) -> tuple:
         return Profile, (list(self), self.name, self._events, self._phases, self._limits, self.denormals)
 
+    def followed_by(self, others: Sequence[Profile]) -> Profile:
+        """The profile of functions that run one after another."""
+        rows, events, end = list(self), list(self._events), max((e[2] for e in self._events), default=0.0)
+        for p in others:
+            events += [(index + len(rows), begin + end, stop + end) for index, begin, stop in p._events]
+            rows += p
+            end = max((e[2] for e in events), default=0.0)
+        return Profile(rows, self.name, events, [x for p in (self, *others) for x in p._phases], self._limits,
+                       any(p.denormals for p in (self, *others)))
+
     @property
     def limits(self) -> Limits:
-        """What this machine (or the device) can do; that of the machine is measured when it is first asked for."""
+        """Limits of this machine (or the device); those of the machine is measured when it is first asked for."""
         return self._limits or machine_limits()
 
     @property
     def seconds(self) -> float:
-        """What the steps of a call take all in all."""
+        """Time of the steps of a call, all in all."""
         return sum(r.seconds for r in self)
 
     def by_line(self) -> LineProfile:
-        """What is spent for each line of the user's. A kernel that computes several lines is divided among them, in
+        """Time spent for each line of the user's. A kernel that computes several lines is divided among them, in
         proportion to estimates of what their operations cost."""
         found: dict[tuple, list] = {}
         for r in self:

@@ -17,8 +17,8 @@ from symc.ir.plan import Plan
 from symc.opt import optimize
 
 STEP = """func @f(%x: f64[k, n], state %w: f64[n, n]) -> (f64[k, n]) {
-  %0 = dot %x, %w {contract = ((1,), (0,)), batch = ((), ())} : f64[k, n]
-  %1 = gemm %x, %x, %w {alpha = -0.1, batch = ((), ()), beta = 1.0, contract = ((0,), (0,)), times = ()} : f64[n, n]
+  %0 = dot %x, %w : f64[k, n]
+  %1 = gemm %x, %x, %w {alpha = -0.1, contract = ((0,), (0,))} : f64[n, n]
   return %0 update (%w = %1)
 }"""
 
@@ -48,7 +48,7 @@ def test_a_product_is_written_over_what_it_adds_to_and_nothing_else():
     plan = good("""func @f(%x: f64[n, n], %y: f64[n, n]) -> (f64[n, n]) {
   %0 = sort %x {axis = 0} : f64[n, n]
   %1 = sort %y {axis = 0} : f64[n, n]
-  %2 = gemm %0, %1, %y {alpha = 1.0, batch = ((), ()), beta = 1.0, contract = ((1,), (0,)), times = ()} : f64[n, n]
+  %2 = gemm %0, %1, %y : f64[n, n]
   %3 = sort %2 {axis = 1} : f64[n, n]
   return %3
 }""")
@@ -62,7 +62,7 @@ def test_a_product_is_written_over_what_it_adds_to_and_nothing_else():
 
 def test_a_product_of_what_it_adds_to_has_memory_of_its_own():
     plan = good("""func @f(state %w: f64[n, n]) -> () {
-  %0 = gemm %w, %w, %w {alpha = 1.0, batch = ((), ()), beta = 1.0, contract = ((1,), (0,)), times = ()} : f64[n, n]
+  %0 = gemm %w, %w, %w : f64[n, n]
   return update (%w = %0)
 }""")
     assert plan.steps[0].writes != ("w",)
@@ -72,9 +72,9 @@ def test_a_product_of_what_it_adds_to_has_memory_of_its_own():
 def test_a_plan_with_gemms_in_loops():
     """What a body writes over its carry, it adds to nothing else."""
     f = parse("""func @f(%h: f64[n, n], %w: f64[n, n], %v: f64[n, n]) -> (f64[n, n]) {
-  %0 = scan %h, %w, %v {carry = 1, xs = 0, length = 5, reverse = false} : f64[n, n] {
+  %0 = scan %h, %w, %v {carry = 1, xs = 0, length = 5} : f64[n, n] {
   ^(%h: f64[n, n], %w: f64[n, n], %v: f64[n, n]):
-    %0 = gemm %w, %v, %h {alpha = 2.0, batch = ((), ()), beta = 0.5, contract = ((1,), (0,)), times = ()} : f64[n, n]
+    %0 = gemm %w, %v, %h {alpha = 2.0, beta = 0.5} : f64[n, n]
     yield %0
   }
   return %0

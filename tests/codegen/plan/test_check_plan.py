@@ -68,7 +68,7 @@ def test_a_changed_plan_is_refused_or_still_right(f, kind, i, j, fusing):
 TWO_TEMPS = """func @f(%x: f64[n], %y: f64[n]) -> (f64[], f64[n]) {
   %0 = sort %x {axis = 0} : f64[n]
   %1 = sort %y {axis = 0} : f64[n]
-  %2 = dot %0, %1 {contract = ((0,), (0,)), batch = ((), ())} : f64[]
+  %2 = dot %0, %1 {contract = ((0,), (0,))} : f64[]
   return %2, %x
 }"""
 
@@ -123,7 +123,7 @@ def distinct_temps() -> Plan:
     plan = good("""func @f(%x: f64[n], %y: f64[n]) -> (f64[]) {
   %0 = sort %x {axis = 0} : f64[n]
   %1 = sort %y {axis = 0} : f64[n]
-  %2 = dot %0, %1 {contract = ((0,), (0,)), batch = ((), ())} : f64[]
+  %2 = dot %0, %1 {contract = ((0,), (0,))} : f64[]
   return %2
 }""")
     assert len(plan.offsets) == 2
@@ -161,7 +161,7 @@ def test_overwritten_input_and_unknown_buffer():
 def test_in_place_where_not_admitted():
     plan = good("""func @f(%x: f64[n]) -> (f64[n]) {
   %0 = sort %x {axis = 0} : f64[n]
-  %1 = cumsum %0 {axis = 0, reverse = false} : f64[n]
+  %1 = cumsum %0 {axis = 0} : f64[n]
   %2 = sort %1 {axis = 0} : f64[n]
   return %2
 }""")

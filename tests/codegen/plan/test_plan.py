@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from symc.codegen.plan.cells import work_of
 from symc.codegen.plan.check_plan import check_plan
-from symc.codegen.plan.inplace import inplace_pairs
+from symc.codegen.plan.inplace import inplace_pairs, shared_pairs
 from symc.codegen.plan.memory import memory
 from symc.codegen.plan.order import TOLERATED, order, peak
 from symc.codegen.plan.planner import make_plan, print_plan
@@ -49,7 +49,12 @@ def kernel(params: list[TensorType], build, *operands: Value) -> Value:
 
 
 def pairs_of(params: list[TensorType], build) -> set[tuple[int, int]]:
-    return set(inplace_pairs(kernel(params, build, *[fresh_input(t) for t in params])))
+    v = kernel(params, build, *[fresh_input(t) for t in params])
+    return set(inplace_pairs(v)) - set(shared_pairs(v.regions[0]))
+
+
+def shared_of(params: list[TensorType], build) -> set[tuple[int, int]]:
+    return set(shared_pairs(kernel(params, build, *[fresh_input(t) for t in params]).regions[0]))
 
 
 def test_flat_kernels_write_over_operands_they_read_at_the_same_index():
@@ -64,6 +69,17 @@ def test_flat_kernels_write_over_operands_they_read_at_the_same_index():
     assert pairs_of([row], lambda a: lookup("slice")(a, start=(3,), size=(4,), step=(-1,)) + a) == set()
     assert pairs_of([grid], lambda a: [a + 1, lookup("sum")(a, axes=(0,))]) == set()
     assert pairs_of([F64], lambda a: [a + 1, a]) == set()
+
+
+def test_kernels_of_one_loop_write_over_what_several_results_depend_on():
+    scalar, row, grid = TensorType("f64"), TensorType("f64", (4,)), TensorType("f64", (10, 4))
+    assert shared_of([F64, F64], lambda a, b: [a + b, -b]) == {(0, 1), (1, 0), (1, 1)}
+    assert shared_of([F64, scalar], lambda a, s: [a * lookup("broadcast")(s, axes=(), shape=(10,)), a]) == {
+        (0, 0), (0, 1)}
+    assert shared_of([F64, F64], lambda a, b: a * b) == set()  # one result: it need not know
+    assert shared_of([grid], lambda a: [a + 1, lookup("sum")(a, axes=(0,))]) == set()
+    assert shared_of([row], lambda a: [lookup("slice")(a, start=(3,), size=(4,), step=(-1,)), a + 1]) == set()
+    assert shared_of([F64, row], lambda a, b: [a + 1, b + 1]) == set()  # two loops
 
 
 def test_what_dies_is_written_over_only_where_every_reading_allows_it():
@@ -156,7 +172,7 @@ def test_donated_inputs_are_scratch_but_never_returned():
 def test_a_temp_uses_the_memory_of_a_result_that_is_not_written_yet():
     f = parse("""func @f(%x: f64[n]) -> (f64[n]) {
   %0 = sort %x {axis = 0} : f64[n]
-  %1 = cumsum %0 {axis = 0, reverse = false} : f64[n]
+  %1 = cumsum %0 {axis = 0} : f64[n]
   %2 = sort %1 {axis = 0} : f64[n]
   return %2
 }""")
@@ -168,12 +184,12 @@ def test_a_temp_uses_the_memory_of_a_result_that_is_not_written_yet():
 
 def test_of_several_temps_the_one_that_leaves_least_idle_is_in_the_result():
     f = parse("""func @f(%x: f64[n]) -> (f64[n]) {
-  %0 = cumsum %x {axis = 0, reverse = false} : f64[n]
-  %1 = cumprod %x {axis = 0, reverse = false} : f64[n]
+  %0 = cumsum %x {axis = 0} : f64[n]
+  %1 = cumprod %x {axis = 0} : f64[n]
   %2 = sort %1 {axis = 0} : f64[n]
   %3 = sort %2 {axis = 0} : f64[n]
   %4 = concat %0, %3 {axis = 0} : f64[2*n]
-  %5 = slice %4 {size = (n,), start = (n,), step = (1,)} : f64[n]
+  %5 = slice %4 {size = (n,), start = (n,)} : f64[n]
   return %5
 }""")
     plan = make_plan(f)
@@ -194,8 +210,8 @@ def test_buffer_names_do_not_collide_with_inputs():
 
 BIG_THEN_SMALL = """func @f(%x: f64[n]) -> (f64[], f64[], f64[]) {
   %0 = sort %x {axis = 0} : f64[n]
-  %1 = cumsum %x {axis = 0, reverse = false} : f64[n]
-  %2 = cumprod %x {axis = 0, reverse = false} : f64[n]
+  %1 = cumsum %x {axis = 0} : f64[n]
+  %2 = cumprod %x {axis = 0} : f64[n]
   %3 = sum %0 {axes = (0,)} : f64[]
   %4 = sum %1 {axes = (0,)} : f64[]
   %5 = sum %2 {axes = (0,)} : f64[]

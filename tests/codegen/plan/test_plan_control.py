@@ -104,18 +104,18 @@ def test_a_changed_loop_is_refused_or_still_right(f, kind, i, j, fusing):
 # --- planted mistakes -------------------------------------------------------------------------------------------------
 
 STEP = """func @f(%h: f64[4], %x: f64[t, 4], %w: f64[4, 4]) -> (f64[4], f64[t, 4]) {
-  %0, %1 = scan %h, %x, %w {carry = 1, length = t, reverse = false, xs = 1} : f64[4], f64[t, 4] {
+  %0, %1 = scan %h, %x, %w {carry = 1, length = t, xs = 1} : f64[4], f64[t, 4] {
   ^(%p0: f64[4], %p1: f64[4], %p2: f64[4, 4]):
-    %0 = dot %p2, %p0 {batch = ((), ()), contract = ((1,), (0,))} : f64[4]
+    %0 = dot %p2, %p0 : f64[4]
     %1 = add %0, %p1 : f64[4]
-    %2 = dot %p2, %1 {batch = ((), ()), contract = ((1,), (0,))} : f64[4]
+    %2 = dot %p2, %1 : f64[4]
     %3 = add %p1, %p0 : f64[4]
-    %4 = dot %p2, %3 {batch = ((), ()), contract = ((1,), (0,))} : f64[4]
+    %4 = dot %p2, %3 : f64[4]
     %5 = mul %4, %2 : f64[4]
     %6 = mul %0, %p0 : f64[4]
-    %7 = dot %p2, %6 {batch = ((), ()), contract = ((1,), (0,))} : f64[4]
+    %7 = dot %p2, %6 : f64[4]
     %8 = sub %7, %5 : f64[4]
-    %9 = dot %p2, %p0 {batch = ((), ()), contract = ((0,), (0,))} : f64[4]
+    %9 = dot %p2, %p0 {contract = ((0,), (0,))} : f64[4]
     yield %9, %8
   }
   return %0, %1
@@ -128,15 +128,15 @@ TWO = """func @f(%a: f64[4], %b: f64[4], %w: f64[4, 4]) -> (f64[4], f64[4], i64[
     yield %1
   } {
   ^(%p0: f64[4], %p1: f64[4], %p2: f64[4, 4]):
-    %0 = dot %p2, %p0 {batch = ((), ()), contract = ((1,), (0,))} : f64[4]
+    %0 = dot %p2, %p0 : f64[4]
     %1 = sort %p1 {axis = 0} : f64[4]
-    %2 = dot %p2, %1 {batch = ((), ()), contract = ((1,), (0,))} : f64[4]
+    %2 = dot %p2, %1 : f64[4]
     yield %0, %2
   }
   return %0, %1, %2
 }"""
 LAG = """func @f(%a: f64[4], %x: f64[3, 4]) -> (f64[4], f64[4], f64[3, 4]) {
-  %0, %1, %2 = scan %a, %a, %x {carry = 2, length = 3, reverse = false, xs = 1} : f64[4], f64[4], f64[3, 4] {
+  %0, %1, %2 = scan %a, %a, %x {carry = 2, length = 3, xs = 1} : f64[4], f64[4], f64[3, 4] {
   ^(%p0: f64[4], %p1: f64[4], %p2: f64[4]):
     %0 = add %p1, %p0 : f64[4]
     yield %p2, %p0, %0
@@ -249,10 +249,10 @@ def test_a_loop_with_much_scratch_runs_when_little_else_is_alive():
     text = """func @f(%x: f64[1000], %h: f64[4], %w: f64[4, 2000]) -> (f64[1000]) {
   %0 = sort %x {axis = 0} : f64[1000]
   %1 = neg %0 : f64[1000]
-  %2 = scan %h, %w {carry = 1, length = 9, reverse = false, xs = 0} : f64[4] {
+  %2 = scan %h, %w {carry = 1, length = 9, xs = 0} : f64[4] {
   ^(%p0: f64[4], %p1: f64[4, 2000]):
-    %0 = dot %p0, %p1 {batch = ((), ()), contract = ((0,), (0,))} : f64[2000]
-    %1 = dot %p1, %0 {batch = ((), ()), contract = ((1,), (0,))} : f64[4]
+    %0 = dot %p0, %p1 {contract = ((0,), (0,))} : f64[2000]
+    %1 = dot %p1, %0 : f64[4]
     yield %1
   }
   %3 = fused %1, %0, %2 : f64[1000] {

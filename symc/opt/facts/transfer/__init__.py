@@ -1,4 +1,4 @@
-"""How facts follow from op to op: one table, filled by the modules here (see ``symc.opt.facts.analysis``)."""
+"""Transfer functions, from facts to facts: a table filled by the modules here (see ``symc.opt.facts.analysis``)."""
 
 from symc.opt.facts.transfer import arithmetic, conditions, factors, functions, movements, reductions, structures
 

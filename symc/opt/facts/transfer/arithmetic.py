@@ -112,7 +112,7 @@ def _div(v: Value, given: list[Fact]) -> Fact:
 
 
 def never_minus_zero(v: Value) -> bool:
-    """Whether a zero among the elements has surely no sign: counts, distances, exponentials, squares."""
+    """True if a zero among the elements has surely no sign: counts, distances, exponentials, squares."""
     while v.op.name in ("broadcast", "reshape", "transpose"):
         (v,) = v.operands
     if v.op.name == "cast":

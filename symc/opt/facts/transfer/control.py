@@ -21,7 +21,7 @@ DEEPEST = 3
 
 
 def params_of(v: Value, facts: Facts) -> list[tuple[Fact, ...]]:
-    """What is known of the params of every region of ``v``."""
+    """Facts of the params of every region of ``v``."""
     if not is_loop_or_branch(v):
         return [(UNKNOWN,) * len(r.params) for r in v.regions]
     if v.op.name == "cond":
@@ -64,7 +64,7 @@ def _invariant(v: Value, first: Sequence[Fact], rest: Sequence[Fact], facts: Fac
 
 
 def _sign_of(f: Fact) -> Fact:
-    """What is coarse enough to last: the sign, and whether there is nan or an infinity."""
+    """The part of a fact that is coarse enough to last: the sign, and whether there is nan or an infinity."""
     return Fact(0 if at_least(f.low, 0) else None, 0 if at_most(f.high, 0) else None, f.nan, f.inf, f.zero, f.integer,
                 f.props)
 

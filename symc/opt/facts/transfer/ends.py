@@ -1,4 +1,4 @@
-"""What the transfer functions share: ranges of floats as pairs of numbers, and how a dtype rounds their ends.
+"""Parts that the transfer functions share: ranges of floats as pairs of numbers, and how a dtype rounds their ends.
 
 Ends are numbers of the value's dtype, and every claim is about rounded results: sums and quotients round their ends as
 the elements are rounded (rounding keeps order), products round them outwards (a kernel may add to a product that was
@@ -47,7 +47,7 @@ def ranged(v: Value, given: list[Fact]) -> Range:
 
 
 def may_be(f: Fact, infinity: float) -> bool:
-    """Whether an element may be this infinity."""
+    """True if an element may be this infinity."""
     low, high = ends(f)
     return f.inf and (high == INF if infinity > 0 else low == -INF)
 

@@ -19,7 +19,7 @@ SLACK = 8
 
 @transfer("values")
 def _of_values(v: Value, given: list[Fact]) -> Fact:
-    """What the record says of the values of a function."""
+    """The fact that the record states of the values of a function."""
     values = v.op.facts.values
     if v.dtype.kind != "f" or values is None:
         return UNKNOWN

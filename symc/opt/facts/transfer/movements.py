@@ -56,7 +56,7 @@ def _iota(v: Value, _: list[Fact]) -> Fact:
 
 
 def counts_exactly(v: Value) -> bool:
-    """Whether the dtype of an iota holds all the numbers in it."""
+    """True if the dtype of an iota holds all the numbers in it."""
     n = v.shape[v.attrs["axis"]]
     if v.dtype.kind == "f":
         return isinstance(n, int) and n < 1 / np.finfo(v.dtype).eps
@@ -78,7 +78,7 @@ def _movement(v: Value, given: list[Fact]) -> Fact:
 
 
 def is_diagonal(v: Value) -> bool:
-    """Whether a gather takes the diagonal of matrices in the last two axes: both places are the same."""
+    """True if a gather takes the diagonal of matrices in the last two axes: both places are the same."""
     n = v.operands[0].ndim
     return v.attrs["axes"][-2:] == (n - 2, n - 1) and v.operands[-1] is v.operands[-2]
 
@@ -99,7 +99,7 @@ def _where(v: Value, given: list[Fact]) -> Fact:
 
 
 def _refined(v: Value, f: Fact, k: int, holds: bool) -> Fact:
-    """What is known of answer ``k`` of a `where` besides, if the condition compares it with a number."""
+    """The fact of answer ``k`` of a `where`, refined if the condition compares it with a number."""
     test, x = v.operands[0], v.operands[k]
     name = test.op.name
     if name == "not":
@@ -188,7 +188,7 @@ def _assume(v: Value, given: list[Fact]) -> Fact:
 
 
 def promises(v: Value) -> Fact:
-    """What an `assume` says, without what is known besides; its structure is stated in ``structures``."""
+    """The promise of an `assume`, without what is known besides; its structure is stated in ``structures``."""
     a = v.attrs
     finite = a["finite"] or not FINITE.isdisjoint(a["structure"])
     said = a["low"] is not None or a["high"] is not None or finite or a["integer"]

@@ -13,7 +13,7 @@ from symc.opt.facts.transfer.ends import INF, ends, may_be, of_floats
 
 
 def _some(v: Value) -> bool:
-    """Whether a reduction surely has elements."""
+    """True if a reduction surely has elements."""
     shape = v.operands[0].shape
     return all(known_nonnegative(shape[a] - 1) for a in v.attrs["axes"])
 

@@ -1,4 +1,4 @@
-"""How structure follows from op to op: of matrices (the last two axes), and of index arrays (the last axis).
+"""Transfer functions of structure: of matrices (the last two axes), and of index arrays (the last axis).
 
 * ``symmetric``: equal to its transpose; ``hermitian``: to the conjugate of it (for real numbers the same thing).
 * ``psd``, ``pd``: hermitian, and x^H A x is nowhere negative (for pd: positive where x is not 0).
@@ -229,17 +229,17 @@ def _cast(v: Value, given: list[Fact]) -> frozenset[str]:
 # --- elementwise ------------------------------------------------------------------------------------------------------
 
 def _mirrored(x: Value, f: Fact) -> bool:
-    """Whether an operand is surely its own transpose."""
+    """True if an operand is surely its own transpose."""
     return "symmetric" in f.props or splat_of(x) is not None or _is_scalar(x)
 
 
 def _is_scalar(x: Value) -> bool:
-    """Whether every matrix of ``x`` repeats one number."""
+    """True if every matrix of ``x`` repeats one number."""
     return x.op.name == "broadcast" and all(a < x.ndim - 2 for a in x.attrs["axes"])
 
 
 def _are_transposes(x: Value, y: Value) -> bool:
-    """Whether two operands are surely each other's transpose."""
+    """True if two operands are surely each other's transpose."""
     n = x.ndim
     swap = (*range(n - 2), n - 1, n - 2)
     for a, b in ((x, y), (y, x)):

@@ -1,4 +1,4 @@
-"""How the native entry of a compiled function takes what people pass: by position and by name, arrays of any layout or
+"""Arguments in the native entry of a compiled function: by position and by name, arrays of any layout or
 of a dtype that casts safely, NumPy's scalars, Python's numbers.
 
 Code of plans reads array objects. For a number there is a *header* in their place: the words of such an object that are
@@ -23,7 +23,7 @@ LAYOUT, SAFELY = 0x1 | 0x100, 2
 
 
 class Row(enum.IntEnum):
-    """What a block says of each argument, then of each state."""
+    """Row of a block for each argument, then for each state."""
 
     DESCR = 0
     ND = 1
@@ -104,7 +104,7 @@ class Arguments(Words):
             b.icmp_unsigned("!=", self.load(self.arrays, b.add(self.nargs, k)), self.const(0)), self.slow))
 
     def named(self, count: Any, name: Any, out_name: Any) -> Any:
-        """Which argument has this name; ``count`` for none. Strings are the same object, or (rarely) equal."""
+        """Number of the argument with this name; ``count`` for none. Strings are the same object, or (rarely) equal."""
         b, place = self.b, self.at(self.state, self.const(3))
         b.store(self.first(self.nargs, count, lambda k: self.equal(self.load(self.row(k), Row.NAME), name)), place)
         unknown = b.and_(self.equal(b.load(place, typ=self.i64), count), b.icmp_unsigned("!=", name, out_name))
@@ -233,7 +233,7 @@ class Arguments(Words):
                 self.real(b.sitofp(n, self.ir.DoubleType()), kind, place)
 
     def give_back(self) -> None:
-        """What was copied or cast."""
+        """Gives back what was copied or cast."""
         own = self.b.load(self.owned, typ=self.i64)
         self.each(own, lambda k: self.call("Py_DecRef", self.object(self.own_arrays, k)))
 
@@ -263,7 +263,7 @@ class Arguments(Words):
         self.each(count, lambda k: apart(*array(k)))
 
     def extent(self, array: Any, size: Any) -> tuple[Any, Any]:
-        """Where an array (or header) begins and ends."""
+        """Addresses at which an array (or header) begins and ends."""
         b, data = self.b, self.load(array, ARRAY["data"])
         dims = self.object(array, ARRAY["dims"])
         nbytes = self.fold(self.half(array, ARRAY["nd"]), size, lambda j, n: b.mul(n, self.load(dims, j)))

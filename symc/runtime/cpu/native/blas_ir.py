@@ -1,4 +1,4 @@
-"""What BLAS has no routine for and sums of products need, as native code: every argument is an address."""
+"""Routines for sums of products that BLAS does not have, as native code: every argument is an address."""
 
 from __future__ import annotations
 

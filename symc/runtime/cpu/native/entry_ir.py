@@ -143,7 +143,7 @@ class _Entry(Arguments):
     # -- the parts
 
     def places(self) -> None:
-        """Where in the block is what."""
+        """Addresses of the parts of the block."""
         b = self.b
         self.states = self.load(self.block, Block.STATES)
         self.count_of_arguments = self.load(self.block, Block.ARGS)

@@ -38,14 +38,14 @@ def entry(name: str) -> Symbol:
 
 
 class Shape(NamedTuple):
-    """What the registers of a processor hold: bytes of a vector, and rows of a tile, the most first."""
+    """Sizes that fit the registers of a processor: bytes of a vector, and rows of a tile, the most first."""
 
     vector: int
     heights: tuple[int, ...]
 
 
 def vector_bytes() -> int:
-    """How many bytes a vector of this processor has."""
+    """The number of bytes of a vector of this processor."""
     from llvmlite import binding
 
     return 64 if binding.get_host_cpu_features().get("avx512f", False) else 32

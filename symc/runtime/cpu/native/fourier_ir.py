@@ -65,5 +65,5 @@ class _Functions(native_ir.Functions):
                 self.b.store(n, self.at(array, self.const(k), self.i64))
 
     def place(self, row: Any, column: Any, across: Any, length: Any, width: Any) -> Any:
-        """How many bytes from its array's start a line is."""
+        """The number of bytes from its array's start to a line."""
         return self.b.add(self.b.mul(row, self.b.mul(across, length)), self.b.mul(column, width))

@@ -1,4 +1,4 @@
-"""What LAPACK has no routine for, as native code with LAPACK's convention: every argument is an address.
+"""Routines that LAPACK does not have, as native code with its convention: every argument is an address.
 
 One LLVM module, built once in a process through llvmlite when the first plan with linear algebra is loaded. Matrices
 are square and contiguous; sizes are addresses of 64-bit integers.

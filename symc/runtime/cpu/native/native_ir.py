@@ -45,7 +45,7 @@ class Functions(ABC):
 
     @classmethod
     def title(cls) -> str:
-        """What tells the module apart from others."""
+        """Title of the module, which tells it apart from others."""
         return f"{cls.__module__}.{cls.letter}"
 
     def __init__(self, module: Any, ir: Any):

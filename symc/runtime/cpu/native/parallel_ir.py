@@ -24,10 +24,10 @@ class Parallel(Writer):
         self.begin("symc_parallel", void, [self.i64, self.word, *[self.i64] * 6])
         self.write_parallel()
 
-    # -- pieces of functions
+    # -- parts of functions
 
     def part(self, ticket: Any, k: int) -> Any:
-        """Of a ticket: 0 the next piece, 1 how many there are, 2 how many threads may join, 3 the generation."""
+        """Of a ticket: 0 the next chunk, 1 how many there are, 2 how many threads may join, 3 the generation."""
         return self.b.and_(self.b.lshr(ticket, self.const(16 * k)), self.const(0xFFFF))
 
     def look(self, done: Any) -> None:
@@ -57,7 +57,7 @@ class Parallel(Writer):
     # -- functions
 
     def write_run(self) -> None:
-        """``run(generation)``: run pieces as long as there are some for a thread that belongs to this launch, or may
+        """``run(generation)``: run chunks as long as there are some for a thread that belongs to this launch, or may
         join another. The generation it belonged to last."""
         b = self.b
         (given,) = self.given
@@ -70,8 +70,8 @@ class Parallel(Writer):
         mine = b.phi(self.i64, "mine")
         mine.add_incoming(given, entry)
         ticket = self.load(Pool.TICKET)
-        piece = self.part(ticket, 0)
-        b.cbranch(b.icmp_unsigned("<", piece, self.part(ticket, 1)), have, out)
+        chunk = self.part(ticket, 0)
+        b.cbranch(b.icmp_unsigned("<", chunk, self.part(ticket, 1)), have, out)
         b.position_at_end(have)
         stranger = b.icmp_unsigned("!=", self.part(ticket, 3), mine)
         refused = b.and_(stranger, self.equal(self.part(ticket, 2), self.const(0)))
@@ -83,11 +83,11 @@ class Parallel(Writer):
         b.cbranch(won, work, look)
         mine.add_incoming(mine, take)
         b.position_at_end(work)
-        self.write_piece(own, piece)
-        generation, pieces = self.part(ticket, 3), self.part(ticket, 1)
+        self.write_chunk(own, chunk)
+        generation, chunks = self.part(ticket, 3), self.part(ticket, 1)
         done = b.add(self.add(Pool.DONE, 1), self.const(1))
         mine.add_incoming(generation, b.block)
-        b.cbranch(self.equal(done, pieces), finished, look)
+        b.cbranch(self.equal(done, chunks), finished, look)
         b.position_at_end(finished)
         b.cbranch(self.equal(self.load(Pool.WAITING), self.const(0)), look, tell)
         mine.add_incoming(generation, finished)
@@ -100,18 +100,18 @@ class Parallel(Writer):
         b.position_at_end(out)
         b.ret(mine)
 
-    def write_piece(self, own: Any, piece: Any) -> None:
-        """Run a piece with words of its own."""
+    def write_chunk(self, own: Any, chunk: Any) -> None:
+        """Run a chunk with words of its own."""
         b = self.b
         args = b.inttoptr(b.load(self.at(Pool.ARGS), typ=self.i64), self.word)
         count, units = (b.load(self.at(w), typ=self.i64) for w in (Pool.COUNT, Pool.UNITS))
         length = b.load(self.at(Pool.GRAINS), typ=self.i64)
         memcpy = self.outside("memcpy", self.word, [self.word, self.word, self.i64])
         b.call(memcpy, [own, args, b.shl(count, self.const(3))])
-        first = b.mul(piece, length)
+        first = b.mul(chunk, length)
         last = b.add(first, length)
-        pieces = self.part(self.load(Pool.TICKET), 1)
-        end = b.select(self.equal(b.add(piece, self.const(1)), pieces), units, last)
+        chunks = self.part(self.load(Pool.TICKET), 1)
+        end = b.select(self.equal(b.add(chunk, self.const(1)), chunks), units, last)
         b.store(first, own)
         with b.if_then(b.icmp_unsigned("!=", b.load(self.at(Pool.ENDS), typ=self.i64), self.const(0))):
             b.store(self.const(0), b.gep(own, [self.const(2)], source_etype=self.i64))
@@ -124,7 +124,7 @@ class Parallel(Writer):
         self.b.call(self.b.inttoptr(entry, kind), [args])
 
     def write_worker(self) -> None:
-        """What a thread does."""
+        """Writes the loop of a thread."""
         b = self.b
         entry, again, sleep, nap, awake = b.block, *map(self.block, ("again", "sleep", "nap", "awake"))
         b.branch(again)
@@ -184,14 +184,14 @@ class Parallel(Writer):
         b.cbranch(b.extract_value(won, 1), have, alone)
         b.position_at_end(have)
         b.call(self.grow, [self.pool, b.sub(threads, self.const(1))])
-        length, pieces = self.pieces(units, grain, b.mul(threads, each))
-        b.cbranch(b.icmp_unsigned(">", pieces, self.const(1)), several, free_alone)
+        length, chunks = self.chunks(units, grain, b.mul(threads, each))
+        b.cbranch(b.icmp_unsigned(">", chunks, self.const(1)), several, free_alone)
         b.position_at_end(several)
         for word, value in ((Pool.ENTRY, entry), (Pool.ARGS, b.ptrtoint(args, self.i64)), (Pool.COUNT, count),
                             (Pool.UNITS, units), (Pool.GRAINS, length), (Pool.ENDS, ends)):
             b.store(value, self.at(word))
         float_state.save(b, self.ir, self.at(Pool.STATE))
-        self.launch(pieces, b.sub(threads, self.const(1)))
+        self.launch(chunks, b.sub(threads, self.const(1)))
         with b.if_then(b.icmp_unsigned("!=", ends, self.const(0))):
             b.store(units, args)
             self.enter(entry, args)
@@ -205,8 +205,8 @@ class Parallel(Writer):
         self.enter(entry, args)
         b.ret_void()
 
-    def pieces(self, units: Any, grain: Any, most: Any) -> tuple[Any, Any]:
-        """How long pieces are, a multiple of the grain; how many there are. What is left over is the last one's."""
+    def chunks(self, units: Any, grain: Any, most: Any) -> tuple[Any, Any]:
+        """Length of chunks, a multiple of the grain, and their number. What is left over is the last one's."""
         b = self.b
         grains = b.udiv(units, grain)
         each = self.rounded_up(grains, most)
@@ -217,8 +217,8 @@ class Parallel(Writer):
         """The least integer that is not below ``a / c``."""
         return self.b.udiv(self.b.add(a, self.b.sub(c, self.const(1))), c)
 
-    def launch(self, pieces: Any, helpers: Any) -> None:
-        """Offer the pieces, take part, wait for those that others have."""
+    def launch(self, chunks: Any, helpers: Any) -> None:
+        """Offer the chunks, take part, wait for those that others have."""
         b = self.b
         generation = b.and_(b.add(b.load(self.at(Pool.GENERATION), typ=self.i64), self.const(1)), self.const(0x7FFF))
         generation = b.or_(generation, self.const(0x8000))  # never 0, that of threads that were nowhere yet
@@ -226,13 +226,13 @@ class Parallel(Writer):
         self.add(Pool.LAUNCHES, 1)
         self.store(self.const(0), Pool.DONE)
         ticket = b.or_(b.shl(generation, self.const(48)), b.or_(b.shl(helpers, self.const(32)),
-                                                                b.shl(pieces, self.const(16))))
+                                                                b.shl(chunks, self.const(16))))
         self.store(ticket, Pool.TICKET)
         self.wake(helpers)
         b.call(self.run, [self.pool, generation])
 
         def finished() -> Any:
-            return self.equal(self.load(Pool.DONE), pieces)
+            return self.equal(self.load(Pool.DONE), chunks)
 
         self.look(finished)
         wait, test, sleep, awake, done = map(self.block, ("wait", "test", "sleep", "awake", "done"))

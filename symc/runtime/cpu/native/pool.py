@@ -12,7 +12,7 @@ from symc.runtime.cpu.native.pool_ir import FUNCTIONS, LIBC, LINE, Pool, Prepare
 
 @functools.cache
 def address() -> int:
-    """Where the pool is, with its functions; 0 where there are no POSIX threads."""
+    """Address of the pool, with its functions; 0 where there are no POSIX threads."""
     if not available():
         return 0
     found = load_module("pool", _text, 0)  # the least code: what matters is how long it takes to be made
@@ -27,7 +27,7 @@ def counted(word: Pool) -> int:
 
 
 def available() -> bool:
-    """Whether there are POSIX threads here."""
+    """True if there are POSIX threads here."""
     try:
         libc = ctypes.CDLL(None)
         return all(hasattr(libc, name) for name in LIBC)

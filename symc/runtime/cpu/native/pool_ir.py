@@ -1,19 +1,19 @@
 """The native thread pool: the memory that its threads share, and an LLVM module of the functions that use it.
 
-``symc_parallel(pool, entry, args, count, units, grain, threads, most, ends)`` runs ``entry(args)`` for pieces of
-``range(units)``: the first two of the ``count`` words at ``args``, 0 and ``units``, become where a piece begins and
-ends, in a copy of them. Pieces begin at multiples of ``grain``, so that a number in memory is made by the same
-instructions whichever piece it is in; there are ``most`` of them for each thread, or fewer. If ``ends``, the third
-word, which is 1, is 0 for pieces, and ``entry`` is called with 1 and an empty range when all are done.
+``symc_parallel(pool, entry, args, count, units, grain, threads, most, ends)`` runs ``entry(args)`` for chunks of
+``range(units)``: the first two of the ``count`` words at ``args``, 0 and ``units``, become where a chunk begins and
+ends, in a copy of them. Chunks begin at multiples of ``grain``, so that a number in memory is made by the same
+instructions whichever chunk it is in; there are ``most`` of them for each thread, or fewer. If ``ends``, the third
+word, which is 1, is 0 for chunks, and ``entry`` is called with 1 and an empty range when all are done.
 
-One launch has the pool at a time. A caller that finds it taken, or a piece that would be the only one, runs all of
+One launch has the pool at a time. A caller that finds it taken, or a chunk that would be the only one, runs all of
 ``range(units)`` itself: nobody waits for threads. Threads are made when they are first wanted, by the launch itself,
 and sleep on a condition between launches. They know nothing of Python, and get no signals. After ``fork`` the process
 id is another, and the child makes threads of its own.
 
-The word ``Pool.TICKET`` holds what is to be had: ``generation | threads that may still join | pieces | next piece``, 16
-bits each. Who exchanges it for one with the next piece counted up owns that piece, and only then reads what the launch
-is: until that piece is done, the launch is not.
+The word ``Pool.TICKET`` holds what is to be had: ``generation | threads that may still join | chunks | next chunk``, 16
+bits each. Who exchanges it for one with the next chunk counted up owns that chunk, and only then reads what the launch
+is: until that chunk is done, the launch is not.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Pool(enum.IntEnum):
     GENERATION = 4
     BUSY = 16
     TICKET = 32
-    DONE = 48  #      how many pieces are done
+    DONE = 48  #      how many chunks are done
     WAKE = 64  #      counts launches, for those who sleep
     SLEEPERS = 65
     WAITING = 66  #   1 while the caller sleeps
@@ -47,7 +47,7 @@ class Pool(enum.IntEnum):
     ARGS = 81
     COUNT = 82
     UNITS = 83
-    GRAINS = 84  #    how long a piece is
+    GRAINS = 84  #    how long a chunk is
     ENDS = 85
     STATE = 86  #     the floating-point state of the caller
     LOCK = 96  #      128 bytes each

@@ -1,4 +1,4 @@
-"""Pieces of products, for several threads: some rows of one product, or some products of a batch.
+"""Chunks of products, for several threads: some rows of one product, or some products of a batch.
 
 Both functions take the address of words: the range of rows or products, the address of a routine of BLAS, how many
 bytes a row or matrix has in a, b and c, the arguments of the routine. All these are addresses; matrices are row-major,

@@ -142,14 +142,14 @@ class _Functions(native_ir.Functions):
             self.each(self.number(rows), lambda r: self.each(width, lambda c: line(r, c)))
 
     def above(self, x: Any, y: Any, kind: str) -> Any:
-        """Whether x comes before y where the greatest come first."""
+        """True if x comes before y where the greatest come first."""
         b = self.b
         if kind == "f":
             return b.or_(b.fcmp_ordered(">", x, y), b.and_(b.fcmp_unordered("uno", x, x), b.fcmp_ordered("ord", y, y)))
         return b.icmp_signed(">", x, y) if kind == "i" else b.icmp_unsigned(">", x, y)
 
     def compare(self, k: Any, keys: Any, own: Any, start: Any, g: Any, status: Any, real: bool) -> None:
-        """Where element k of the sorted line is another than the one before, those before are put in order."""
+        """Puts equal elements before element k of the sorted line in order, where k is another than the one before."""
         b = self.b
         p, q = (self.load(keys, self.load(own, i, self.i64), self.element) for i in (b.sub(k, self.const(1)), k))
         if real:  # in order, after a nan come only more
@@ -180,7 +180,7 @@ class _Functions(native_ir.Functions):
         self.count(self.const(0), self.number(rows), lambda r: self.count(self.const(0), width, lambda c: line(r, c)))
 
     def chosen(self, alone: Any, array: Any, first: Any, line: Any, element: Any) -> Any:
-        """Where a line is worked on: in its array if it lies together, else elsewhere."""
+        """Memory in which a line is worked on: its array if it lies together, else elsewhere."""
         return self.b.select(alone, self.b.bitcast(self.at(array, first, element), self.words), line)
 
     def back(self, alone: Any, n: Any, own: Any, to: Any, place: Callable[[Any], Any], element: Any) -> None:

@@ -1,0 +1,230 @@
+"""Loops cut where a condition on their index changes: ``i < 128`` holds in one part of a range and fails in the other.
+
+So padding, concatenation and shifts become loops over parts that read straight through their operands, without a test
+or a clamped index in any of them, and the compiler vectorizes them. Nothing changes but where conditions are decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from symc.codegen.plan.compare_sizes import at_least
+from symc.ir.dim import Size, maximum, minimum
+from symc.ir.op import make
+from symc.ir.ops.leaf import scalar
+from symc.ir.ops.store import is_epilogue
+from symc.ir.traverse import postorder, region_params
+from symc.ir.value import Region, Value
+
+#: Into how many parts a loop nest is cut at most, and how many values may be written in all.
+MOST_PARTS, MOST_VALUES = 9, 600
+
+Range = tuple[Size, Size]  # first, and one after the last
+Interval = tuple[Size, Size]  # least and greatest
+#: For x < d, x <= d, ...: what has to be added to d to get the first x for which it is otherwise.
+COMPARES = {"lt": 0, "ge": 0, "le": 1, "gt": 1}
+
+
+def cut(v: Value) -> list[list[Range]] | None:
+    """The ranges of each axis of a `generate` in which its conditions stay as they are (see ``limits``); None if there
+    is one part."""
+    (region,) = v.regions
+    shape = v.attrs["shape"]
+    values = postorder(region.results)
+    if any(u.regions or is_epilogue(u) for u in values):
+        return None
+    cuts: list[set[Size]] = [set() for _ in shape]
+    lines = _lines(region_params(region)[: len(shape)], values)
+    for u in values:
+        for axis, sign, places in _changes(u, lines):
+            for p in places:
+                cuts[axis].add(p if sign > 0 else 1 - p)
+    ranges, parts = [], 1
+    for n, found in zip(reversed(shape), reversed(cuts), strict=True):  # the last axis first: it is the one that counts
+        own = _in_order(found, n)
+        if parts * len(own) > MOST_PARTS or parts * len(own) * len(values) > MOST_VALUES:
+            own = [(0, n)]
+        parts *= len(own)
+        ranges.append(own)
+    return ranges[::-1] if parts > 1 else None
+
+
+def _lines(index: Sequence[Value], values: Sequence[Value]) -> dict[Value, tuple[int, int, Size]]:
+    """Values that are ``sign * index + offset``, but for clamps: axis, sign, offset."""
+    found: dict[Value, tuple[int, int, Size]] = {i: (k, 1, 0) for k, i in enumerate(index)}
+    for u in values:
+        if _same(u) and u.operands[0] in found:
+            found[u] = found[u.operands[0]]
+        if u.op.name not in ("add", "sub", "minimum", "maximum"):
+            continue
+        a, b = u.operands
+        if a in found and (number := size_of(b)) is not None:
+            k, sign, offset = found[a]
+            found[u] = (k, sign, offset + {"add": number, "sub": 0 - number}.get(u.op.name, 0))
+        elif b in found and (number := size_of(a)) is not None:
+            k, sign, offset = found[b]
+            found[u] = (k, -sign, number - offset) if u.op.name == "sub" else (
+                k, sign, offset + (number if u.op.name == "add" else 0))
+    return found
+
+
+def _same(u: Value) -> bool:
+    return u.op.name == "cast" and u.dtype == u.operands[0].dtype
+
+
+def size_of(v: Value) -> Size | None:
+    """The number that an i64 scalar is, if it is known."""
+    if v.op.name == "size":
+        return v.attrs["value"]
+    if v.op.name == "constant" and v.dtype == np.int64 and not v.shape:
+        return int(v.attrs["value"].data)
+    return None
+
+
+def _changes(u: Value, lines: Mapping[Value, tuple[int, int, Size]]) -> list[tuple[int, int, list[Size]]]:
+    """Points where a comparison, a minimum or a maximum with a known number changes: axis, sign, first ``sign *
+    index``."""
+    if u.op.name not in (*COMPARES, "eq", "ne", "minimum", "maximum") or len(u.operands) != 2:
+        return []
+    x, d = u.operands
+    turned = x not in lines
+    if turned:
+        x, d = d, x
+    number = size_of(d)
+    if x not in lines or number is None:
+        return []
+    axis, sign, offset = lines[x]
+    at = number - offset
+    if u.op.name in ("eq", "ne"):
+        places = [at, at + 1]
+    elif u.op.name in COMPARES:
+        after = COMPARES[u.op.name]
+        places = [at + (1 - after if turned else after)]
+    else:
+        places = [at + (u.op.name == "minimum")]  # where a clamp ends, and the condition that it stands beside
+    return [(axis, sign, places)]
+
+
+def _in_order(cuts: set[Size], n: Size) -> list[Range]:
+    """Ranges between cuts; one range if their order is not known. A cut may turn out to be outside of ``range(n)``."""
+    left = [c for c in cuts if not at_least(0, c) and not at_least(c, n)]
+    ordered: list[Size] = [0]
+    while left:
+        first = [c for c in left if all(at_least(o, c) for o in left)]
+        if not first:
+            return [(0, n)]
+        ordered.append(first[0])
+        left.remove(first[0])
+    return list(zip(ordered, [*ordered[1:], n], strict=True))
+
+
+def limits(axis: Range, n: Size) -> Range:
+    """The part of ``range(n)`` that is in a range."""
+    return maximum(axis[0], 0), minimum(axis[1], n)
+
+
+# --- a part -----------------------------------------------------------------------------------------------------------
+
+
+def part(region: Region, ranges: Sequence[Range]) -> Region:
+    """A region whose first params lie in these ranges, with every condition decided that is the same in all of them."""
+    known: dict[Value, Interval] = {}
+    new: dict[Value, Value] = {}
+    for p, (start, stop) in zip(region_params(region), ranges, strict=False):
+        known[p] = (start, stop - 1)
+    for u in postorder(region.results):
+        operands = [new[o] for o in u.operands]
+        simple = _decided(u, operands, known)
+        if simple is None:
+            same = all(a is b for a, b in zip(operands, u.operands, strict=True))
+            simple = u if same else make(u.op, operands, u.attrs, u.regions)
+        interval = known.get(simple) or _interval(u, known)
+        if interval is not None:
+            known[u] = known[simple] = interval
+        new[u] = simple
+    return Region(region.params, [new[r] for r in region.results])
+
+
+def _decided(u: Value, operands: Sequence[Value], known: Mapping[Value, Interval]) -> Value | None:
+    """The value that ``u`` is in this part, if it is one of its operands or a truth."""
+    name = u.op.name
+    if _same(u):
+        return operands[0]
+    if name in ("and", "or") and u.dtype == np.bool_:
+        for o, other in zip(u.operands, operands[::-1], strict=True):
+            truth = _truth(o, known)
+            if truth is not None:
+                return other if truth == (name == "and") else _bool(truth)
+    elif name == "where":
+        truth = _truth(u.operands[0], known)
+        if truth is not None:
+            return operands[1] if truth else operands[2]
+    elif name in ("minimum", "maximum") and all(o in known or size_of(o) is not None for o in u.operands):
+        a, b = (_bounds(o, known) for o in u.operands)
+        if a is not None and b is not None:
+            if at_least(b[0], a[1]):
+                return operands[0 if name == "minimum" else 1]
+            if at_least(a[0], b[1]):
+                return operands[1 if name == "minimum" else 0]
+    truth = _truth(u, known)
+    return None if truth is None else _bool(truth)
+
+
+def _bool(truth: bool) -> Value:
+    return scalar(truth, np.bool_)
+
+
+def _bounds(v: Value, known: Mapping[Value, Interval]) -> Interval | None:
+    number = size_of(v)
+    return known.get(v) if number is None else (number, number)
+
+
+def _truth(v: Value, known: Mapping[Value, Interval]) -> bool | None:
+    """True if a condition holds everywhere or nowhere."""
+    name = v.op.name
+    if name in ("and", "or", "not") and v.dtype == np.bool_:
+        truths = [_truth(o, known) for o in v.operands]
+        if name == "not":
+            return None if truths[0] is None else not truths[0]
+        if (name == "or") in truths:
+            return name == "or"
+        return None if None in truths else name == "and"
+    if name not in (*COMPARES, "eq", "ne"):
+        return None
+    a, b = (_bounds(o, known) for o in v.operands)
+    if a is None or b is None:
+        return None
+    if name in ("eq", "ne"):
+        return name == "ne" if at_least(b[0], a[1] + 1) or at_least(a[0], b[1] + 1) else None
+    strict = name in ("lt", "ge")  # x < y, or its negation
+    if at_least(b[0], a[1] + strict):
+        return name in ("lt", "le")
+    return name in ("gt", "ge") if at_least(a[0], b[1] + (not strict)) else None
+
+
+def _interval(u: Value, known: Mapping[Value, Interval]) -> Interval | None:
+    if u in known or u.op.name not in ("add", "sub", "minimum", "maximum") or u.dtype != np.int64:
+        return known.get(u)
+    a, b = (_bounds(o, known) for o in u.operands)
+    if a is None or b is None:
+        return None
+    if u.op.name == "add":
+        return a[0] + b[0], a[1] + b[1]
+    if u.op.name == "sub":
+        return a[0] - b[1], a[1] - b[0]
+    return _clamped(u.op.name, a, b)
+
+
+def _clamped(name: str, a: Interval, b: Interval) -> Interval | None:
+    """Bounds of a minimum or maximum, where they are known to be one of the operands'."""
+    out = []
+    for x, y in zip(a, b, strict=True):
+        if at_least(x, y):
+            out.append(x if name == "maximum" else y)
+        elif at_least(y, x):
+            out.append(y if name == "maximum" else x)
+        else:
+            return None
+    return out[0], out[1]

@@ -1,0 +1,49 @@
+"""Comparison of two symbolic sizes in bytes: is one at least the other, for every call?"""
+
+from __future__ import annotations
+
+import functools
+
+from symc.ir.dim import Call, Dim, Monomial, Size
+
+
+@functools.lru_cache(maxsize=4096)
+def at_least(a: Size, b: Size) -> bool:
+    """True when ``a >= b`` for all sizes; False means not known.
+
+    Besides what polynomials say: rounding up does not make smaller, and a ``max`` is at least either of its arguments.
+    Every call is taken as not negative: here they are sizes and bytes of arrays that exist.
+    """
+    difference = a - b
+    if difference >= 0 if isinstance(difference, int) else all(c >= 0 for _, c in difference.terms):
+        return True
+    return any(at_least(lower, 0) for lower in _lower_bounds(difference))
+
+
+def multiple(size: Size, of: int) -> bool:
+    """Is a size known to be a multiple of a number?"""
+    if not isinstance(size, Dim):
+        return size % of == 0
+    return all(c % of == 0 or _multiple_atom(monomial, of) for monomial, c in size.terms)
+
+
+def _multiple_atom(monomial: Monomial, of: int) -> bool:
+    """Is one factor of a monomial the larger or smaller of two multiples?"""
+    return any(isinstance(a, Call) and a.fn in ("max", "min") and all(multiple(x, of) for x in a.args)
+               for a, _ in monomial)
+
+
+def _lower_bounds(x: Size) -> list[Size]:
+    """Sizes that are never above ``x``, with one of its calls less."""
+    if not isinstance(x, Dim):
+        return []
+    for monomial, c in x.terms:
+        if len(monomial) == 1 and monomial[0][1] == 1 and isinstance(monomial[0][0], Call) and c > 0:
+            call = monomial[0][0]
+            rest = x - Dim(((monomial, c),))
+            a, b = call.args
+            if call.fn == "max":
+                return [rest + a * c, rest + b * c]
+            if call.fn == "floordiv" and isinstance(b, int) and b > 0 and c % b == 0:
+                return [rest + (a - (b - 1)) * (c // b)]  # a // b >= (a - b + 1) / b
+    return []

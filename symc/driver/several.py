@@ -1,0 +1,58 @@
+"""Compiled functions that are several: a chain of functions, or a function and its variants.
+
+What is asked of one is answered by ``main``; texts, kernels and counts are those of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from symc.driver.function import CompiledFunction
+
+
+class SeveralFunctions(CompiledFunction):
+    """``parts``: the functions, each with a line that says which one it is."""
+
+    main: CompiledFunction
+
+    def __init__(self, main: CompiledFunction):
+        self.__dict__.update(main.__dict__)
+        self.main = main
+
+    @property
+    def parts(self) -> Sequence[tuple[str, CompiledFunction]]:
+        raise NotImplementedError
+
+    def joined(self, text: Any) -> str:
+        return "\n".join(f"// {title}\n{text(f)}" for title, f in self.parts)
+
+    def dump(self, stage: str | None = None) -> str:
+        parts = [(title, f) for title, f in self.parts if stage is None or stage in f.stages]
+        if not parts:
+            return self.main.dump(stage)
+        return "\n".join(f"// {title}\n{f.dump(stage)}" for title, f in parts)
+
+    @property
+    def plan(self) -> str:
+        return self.joined(lambda f: f.plan)
+
+    @property
+    def source(self) -> str:
+        return "\n".join(f.source for _, f in self.parts)
+
+    @property
+    def kernels(self) -> Any:
+        return [k for _, f in self.parts for k in f.kernels]
+
+    @property
+    def calls(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for _, f in self.parts:
+            for name, count in f.calls.items():
+                found[name] = found.get(name, 0) + count
+        return found
+
+    @property
+    def compile_count(self) -> int:
+        return sum(f.compile_count for _, f in self.parts)

@@ -1,0 +1,104 @@
+"""Movement hoisting: what moves finished values moves them before the work, as a kernel reads in any order at no cost.
+
+Everywhere else movements sink below the work, so that they meet their inverses. What has met none by the end is written
+out by a kernel of its own, if it stands behind the work; before it, it is an index. So this runs once, after all that
+compares canonical forms. Only work that nothing else reads moves, and none is repeated.
+"""
+
+from __future__ import annotations
+
+from symc.ir.op import lookup
+from symc.ir.ops.linalg import dot
+from symc.ir.ops.shape import broadcast, inverse_permutation, reshape, transpose
+from symc.ir.text import splat_of
+from symc.ir.value import Value, make
+from symc.opt.engine.declare import rewrite
+from symc.opt.engine.pattern import example, leaves
+from symc.opt.engine.rule import Context
+from symc.opt.facts.forms import unit_axes
+from symc.opt.rules.linalg import transpose_of_dot
+
+
+def _leaf(*shape: int) -> Value:
+    return leaves(1, {}, shape)[0]
+
+
+def _matmul(x: Value, y: Value) -> Value:
+    return dot(x, y, contract=((1,), (0,)), batch=((), ()))
+
+
+@rewrite(
+    "transpose",
+    exact=False,
+    equation="transpose(f(x, y)) -> f(transpose(x), transpose(y))",
+    examples=lambda: [
+        transpose(lookup("exp")(_leaf(20, 30)), perm=(1, 0)),
+        transpose(_matmul(_leaf(200, 100), _leaf(100, 300)) + 1, perm=(1, 0)),
+    ],
+    written=lambda sc: example(
+        lambda x, y: (x @ y).T + 1,
+        [sc.input("x", "float64", shape=(200, 90)), sc.input("y", "float64", shape=(90, 99))],
+    ),
+)
+def transposed_before_work(v: Value, context) -> Value | None:
+    """A kernel that reads across the rows is one kernel; one that transposes what another has written is a second."""
+    (x,), perm = v.operands, v.attrs["perm"]
+    if "elementwise" not in x.op.traits or not x.operands or x.regions or not context.single_use(x):
+        return None
+    return make(x.op, [_transposed(o, perm, context) for o in x.operands], x.attrs)
+
+
+def _transposed(x: Value, perm: tuple[int, ...], context: Context) -> Value:
+    """The transpose in the form in which it is free: of repeated values, transposes and products."""
+    if splat_of(x) is not None:
+        return broadcast(x.operands[0], axes=(), shape=tuple(x.shape[p] for p in perm))
+    if x.op is transpose:
+        inner = tuple(x.attrs["perm"][p] for p in perm)
+        return x.operands[0] if inner == tuple(range(x.ndim)) else transpose(x.operands[0], perm=inner)
+    if x.op is broadcast:
+        inverse = inverse_permutation(perm)
+        places = [inverse[a] for a in x.attrs["axes"]]
+        order = tuple(sorted(range(len(places)), key=places.__getitem__))
+        part = x.operands[0] if order == tuple(range(len(places))) else transpose(x.operands[0], perm=order)
+        return broadcast(part, axes=tuple(sorted(places)), shape=tuple(x.shape[p] for p in perm))
+    out = transpose(x, perm=perm)
+    swapped = transpose_of_dot.apply(out, context)
+    return swapped if isinstance(swapped, Value) else out
+
+
+@rewrite(
+    "reshape",
+    exact=True,
+    equation="reshape(f(x, y)) -> f(reshape(x), reshape(y)) where axes of size 1 come and go",
+    examples=lambda: [reshape(lookup("exp")(_leaf(20, 30)), shape=(20, 1, 30))],
+    written=lambda sc: example(
+        lambda x, y: sc.exp(x)[:, None] * y,
+        [sc.input("x", "float64", shape=(20,)), sc.input("y", "float64", shape=(20, 1))],
+    ),
+)
+def reshaped_before_work(v: Value, context) -> Value | None:
+    """The kernel that reads it does the work as well."""
+    (x,) = v.operands
+    if "elementwise" not in x.op.traits or not x.operands or x.regions or not context.single_use(x):
+        return None
+    units = unit_axes(v)
+    if units is None or v.shape == x.shape:
+        return None
+    return make(x.op, [_reshaped(o, v, units) for o in x.operands], x.attrs)
+
+
+def _reshaped(x: Value, v: Value, units: dict[int, int]) -> Value:
+    """``x`` in the shape of ``v``; what is repeated stays repeated."""
+    if splat_of(x) is not None:
+        number = x.operands[0] if x.operands else x
+        return broadcast(number, axes=(), shape=v.shape) if v.shape else number
+    if x.op is broadcast:
+        inner = x.operands[0]
+        axes = tuple(units[a] for a in x.attrs["axes"] if a in units)
+        narrow = tuple(n for n in inner.shape if n != 1)
+        part = inner if narrow == inner.shape else reshape(inner, shape=narrow)
+        return broadcast(part, axes=axes, shape=v.shape) if part.shape != v.shape else part
+    if x.op is reshape:
+        x = x.operands[0]
+        return x if x.shape == v.shape else reshape(x, shape=v.shape)
+    return reshape(x, shape=v.shape)
