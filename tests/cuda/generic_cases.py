@@ -30,11 +30,10 @@ class FastDevice(EmulatedDevice):
         yield []
 
 
-def cases_of(f: Function, arrays: Sequence[np.ndarray], sizes: Mapping[str, int] = {}, choice: str = "") -> list[Case]:
-    """The kernels of an optimized function, written by the generic template. ``choice``: "wide" for indices of 64 bits
-    whatever the sizes are."""
+def kernels_of(f: Function, arrays: Sequence[np.ndarray],
+               sizes: Mapping[str, int]) -> Iterator[tuple[Region, list[np.ndarray], list[np.ndarray]]]:
+    """The kernels of an optimized function, with what reaches them and what their references give."""
     env = dict(zip(f.params, arrays, strict=True))
-    found = []
     for v in f.values():
         if v in env:
             continue
@@ -43,7 +42,7 @@ def cases_of(f: Function, arrays: Sequence[np.ndarray], sizes: Mapping[str, int]
             (region,) = v.regions
             operands = [np.ascontiguousarray(a).reshape(np.shape(a)) for a in operands]
             want = run_region(region, operands, dict(sizes))
-            found.append(case_of(region, operands, sizes, want, choice))
+            yield region, operands, want
             env[v] = want[0] if len(want) == 1 else tuple(want)
         elif v.op.name == "constant":
             env[v] = v.attrs["value"].data
@@ -53,7 +52,12 @@ def cases_of(f: Function, arrays: Sequence[np.ndarray], sizes: Mapping[str, int]
             break
         else:
             env[v] = v.op.reference(*operands, **v.attrs.concrete(sizes))
-    return found
+
+
+def cases_of(f: Function, arrays: Sequence[np.ndarray], sizes: Mapping[str, int] = {}, choice: str = "") -> list[Case]:
+    """The kernels of an optimized function, written by the generic template. ``choice``: "wide" for indices of 64 bits
+    whatever the sizes are."""
+    return [case_of(region, operands, sizes, want, choice) for region, operands, want in kernels_of(f, arrays, sizes)]
 
 
 def case_of(region: Region, operands: list[np.ndarray], sizes: Mapping[str, int], want: list[np.ndarray],

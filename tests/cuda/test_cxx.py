@@ -10,19 +10,19 @@ import textwrap
 import numpy as np
 import pytest
 
-from symc.codegen.cpu.text import Unsupported
 from symc.codegen.cuda.cxx import Translator, expression, statements
 from symc.codegen.cuda.generic import generic
 from symc.codegen.cuda.prelude import END, PRELUDE
 from symc.codegen.kernel.collapse import collapse
 from symc.codegen.kernel.scalarize import scalarize
+from symc.codegen.language.syntax import Unsupported
 from symc.ir.op import all_ops, lookup
 from symc.ir.traverse import close_over
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
-from symc.runtime.compilers.llvm_library import library
 from symc.runtime.cuda.device import Signature
 from symc.runtime.cuda.library import helpers
+from symc.runtime.library import MODULE_OF
 from tests.codegen.test_cpu_kernels import run_kernel
 from tests.cuda.emulated import needs_compiler
 from tests.cuda.generic_cases import FastDevice
@@ -149,8 +149,7 @@ def test_helpers_come_once_and_after_what_they_need():
 
 
 def test_every_function_of_the_library_is_there():
-    names = [n for n, h in library().public.items() if not n.startswith("_") and h.module != "numba_primitives"]
-    text = helpers([*library().widths, *(n for n in names if n != "called")])
+    text = helpers(MODULE_OF)
     assert text.count("template <") > 200
     with pytest.raises(Unsupported, match="the function nowhere on a GPU"):
         helpers(["nowhere"])

@@ -12,8 +12,8 @@ import symc.ir.ops
 from symc.codegen.cpu.intrinsics import TABLE
 from symc.ir.facts import Between, Monotone
 from symc.ir.op import Op, all_ops, is_lossless, lookup
-from symc.runtime.compilers.llvm_library import library
 from symc.runtime.compilers.llvm_primitives import PRIMITIVES
+from symc.runtime.library import helper
 
 ROOT = Path(symc.__file__).parent
 #: How many names make a list.
@@ -151,7 +151,7 @@ def test_what_loses_nothing(op):
 def test_functions_are_in_the_library():
     for op in all_ops():
         if op.facts.kernel and op.facts.routine is None:
-            assert op.name in TABLE or op.name in PRIMITIVES or library().find(op.name, "", False), op.name
+            assert op.name in TABLE or op.name in PRIMITIVES or helper(op.name), op.name
 
 
 @pytest.mark.parametrize("op", [op for op in all_ops() if op.facts.part_of], **ids)

@@ -12,9 +12,11 @@ import numpy as np
 
 from symc.codegen.cpu.chunks import ARGUMENTS
 from symc.codegen.cpu.folds import fold_parts
-from symc.codegen.cpu.text import Unsupported, combine, identity, stored
+from symc.codegen.cpu.text import combine, identity, stored
 from symc.codegen.cpu.writer import Target, Writer
+from symc.codegen.language.syntax import Unsupported
 from symc.ir.dim import Size
+from symc.ir.ops.kernel import projection
 from symc.ir.ops.reduce import gives_place
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
@@ -30,7 +32,7 @@ Env = dict[Value, str]
 def is_columns(v: Value) -> bool:
     """True if every result of a `generate` is a fold, over some axes, whose running value can live in the result's
     memory."""
-    folds = {_projection(r)[0] for r in v.regions[0].results}
+    folds = {projection(r)[0] for r in v.regions[0].results}
     fold = next(iter(folds))
     return len(folds) == 1 and fold.op.name == "fold" and bool(fold.attrs["shape"]) and all(
         not gives_place(k) and t.dtype.itemsize > 2 for k, t in fold_parts(fold))
@@ -38,7 +40,7 @@ def is_columns(v: Value) -> bool:
 
 def emit_columns(out: Writer, v: Value, env: Env, targets: Sequence[tuple[int, Target]], depth: int) -> None:
     """Write the loops of such a `generate`."""
-    fold = _projection(v.regions[0].results[0])[0]
+    fold = projection(v.regions[0].results[0])[0]
     shape, parts = v.attrs["shape"], fold_parts(fold)
     outer, d = out.open_loops(shape[:-1], depth, [])
     block, j = out.fresh("c"), out.fresh("i")
@@ -98,12 +100,9 @@ def _together(out: Writer, kind: str, xs: Sequence[str], dtype: np.dtype, depth:
 
 def _fold_order(v: Value, fold: Value, known: Mapping[int, str]) -> list[int]:
     """For each part of the fold, which result of the loop it is. Raises Unsupported if a part is no result."""
-    found = {_projection(r)[1]: k for k, r in enumerate(v.regions[0].results)}
+    found = {projection(r)[1]: k for k, r in enumerate(v.regions[0].results)}
     order = [found.get(p, -1) for p in range(len(fold_parts(fold)))]
     if any(k not in known for k in order):
         raise Unsupported("a column fold that is no result")
     return order
 
-
-def _projection(v: Value) -> tuple[Value, int]:
-    return (v.operands[0], v.attrs["index"]) if v.op.name == "get" else (v, 0)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from symc.codegen.cpu.render import Renderer, Source, Target, stored
+from symc.codegen.cpu.render import Renderer, Source
+from symc.codegen.cpu.text import stored
+from symc.codegen.cpu.writer import Target
 from symc.codegen.kernel.contraction import with_rounded_products
 from symc.codegen.kernel.scalarize import Loops
-from symc.ir.ops.kernel import results_of
+from symc.ir.ops.kernel import projection, results_of
 from symc.ir.ops.loop import is_long, loop, pack, steps_inside
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Region, Value
@@ -41,7 +43,7 @@ class _LoopRenderer(Renderer):
         for k, (r, target) in enumerate(zip(region.results, targets, strict=True)):
             parts = r.operands if r.op is pack else (r,)
             for e, part in enumerate(parts if target is not None else ()):
-                source, j = (part.operands[0], part.attrs["index"]) if part.op.name == "get" else (part, 0)
+                source, j = projection(part)
                 if part.ndim:
                     stores.setdefault(source, {}).setdefault(j, []).append((k, e, len(parts)))
                 else:

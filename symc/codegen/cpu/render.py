@@ -15,15 +15,15 @@ from symc.codegen.cpu.blocks import INSIDE, close_block, limits_in_block, open_b
 from symc.codegen.cpu.chunks import ARGUMENTS, PARTIAL_SUM, Chunks
 from symc.codegen.cpu.columns import emit_columns, is_columns
 from symc.codegen.cpu.folds import Accumulator, fold_parts, is_long
-from symc.codegen.cpu.intrinsics import cast_template, kind_of, template
 from symc.codegen.cpu.search import emit_bisect
 from symc.codegen.cpu.stores import PUTS
-from symc.codegen.cpu.text import Unsupported, loaded, number, rounded, stored
+from symc.codegen.cpu.text import failing, loaded, number, scalar, stored
 from symc.codegen.cpu.writer import Row, Target, Writer
 from symc.codegen.kernel.index_splitting import Range, cut, limits, part
 from symc.codegen.kernel.scalarize import Loops
+from symc.codegen.language.syntax import Unsupported
 from symc.ir.dim import Size, product
-from symc.ir.ops.kernel import bisect
+from symc.ir.ops.kernel import bisect, projection
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import every_value, postorder, region_params
 from symc.ir.types import TensorType
@@ -134,7 +134,7 @@ class Renderer(Writer):
         """Write the values of a region. Results go to their targets; those without one are returned as expressions."""
         loop_targets: dict[Value, list[tuple[int, Target]]] = {}
         for r, target in zip(region.results, targets, strict=True):
-            source, k = _projection(r)
+            source, k = projection(r)
             if target is not None and source.op.name == "generate":
                 loop_targets.setdefault(source, []).append((k, target))
         pending: _Loop | None = None
@@ -172,7 +172,7 @@ class Renderer(Writer):
                      depth: int) -> list[str]:
         out = []
         for r, target in zip(region.results, targets, strict=True):
-            if _projection(r)[0].op.name == "generate":
+            if projection(r)[0].op.name == "generate":
                 continue
             if target is not None and r.op in PUTS:
                 PUTS[r.op](self, r, target[0], env, depth)
@@ -346,36 +346,17 @@ class Renderer(Writer):
             name, place = env[array], self.offset(index, array.shape)
             text = loaded(f"{name}[{f'{name.start} + {place}' if isinstance(name, Row) else place}]", v.dtype)
         else:
-            text = self.scalar_text(v, [self.expression(o, env) for o in v.operands])
+            text = scalar(v, [self.expression(o, env) for o in v.operands])
         env[v] = self.fresh("t")
         self.line(depth, f"{env[v]} = {text}")
-
-    def scalar_text(self, v: Value, operands: list[str]) -> str:
-        if "c" in {v.dtype.kind, *[o.dtype.kind for o in v.operands]} and "complex_kernel" not in v.op.traits:
-            raise Unsupported(f"{v.op.name} of complex numbers")
-        if v.op.name == "cast":
-            form = cast_template(v.operands[0].dtype, v.dtype)
-        else:
-            form = template(v.op.name, kind_of(v.operands[-1].dtype))
-        if form is None:
-            raise Unsupported(f"{v.op.name} of {v.operands[0].dtype}")
-        return rounded(form.format(*operands, **v.attrs), v.dtype)
-
-
-def failing(v: Value, x: str, size: Callable[[Size], str]) -> list[str]:
-    """Tests of the operand of a check, one of which is true if it fails."""
-    return [f"({x} < 0)", f"({x} >= {size(v.attrs['size'])})"] if "size" in v.attrs else [f"({x} == 0)"]
 
 
 def _written_last(values: list[Value]) -> list[Value]:
     """Values in an order in which rows that are kept are read before results are written into them."""
     if not any(v.attrs.get("keeps") for v in values):
         return values
-    return sorted(values, key=lambda v: _projection(v)[0].op.name == "generate")
+    return sorted(values, key=lambda v: projection(v)[0].op.name == "generate")
 
 
-def _projection(v: Value) -> tuple[Value, int]:
-    return (v.operands[0], v.attrs["index"]) if v.op.name == "get" else (v, 0)
 
-
-__all__ = ["Renderer", "Source", "Target", "Unsupported", "failing", "number", "render", "stored"]
+__all__ = ["Renderer", "Source", "render"]

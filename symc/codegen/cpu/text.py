@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
-from symc.codegen.cpu.intrinsics import template
+from symc.codegen.cpu.intrinsics import cast_template, kind_of, template
 from symc.codegen.kernel.user_functions import PREFIX
+from symc.codegen.language.syntax import Unsupported
+from symc.ir.dim import Size
 from symc.ir.dtypes import RECORDS, computed
 from symc.ir.ops import reduce
 from symc.ir.types import DTYPE_NAMES
-
-
-class Unsupported(Exception):
-    """The backend has no rendering for this; the reference implementation computes it."""
+from symc.ir.value import Value
 
 
 def number(x: np.ndarray) -> str:
@@ -45,6 +46,24 @@ def combine(kind: str, now: str, x: str, dtype: np.dtype, exact: bool = False) -
     if form is None:
         raise Unsupported(f"a fold with {kind} of {dtype}")
     return rounded(form.format(now, x), computed(dtype))
+
+
+def scalar(v: Value, operands: Sequence[str]) -> str:
+    """What the op of a value makes of scalars."""
+    if "c" in {v.dtype.kind, *[o.dtype.kind for o in v.operands]} and "complex_kernel" not in v.op.traits:
+        raise Unsupported(f"{v.op.name} of complex numbers")
+    if v.op.name == "cast":
+        form = cast_template(v.operands[0].dtype, v.dtype)
+    else:
+        form = template(v.op.name, kind_of(v.operands[-1].dtype))
+    if form is None:
+        raise Unsupported(f"{v.op.name} of {v.operands[0].dtype}")
+    return rounded(form.format(*operands, **v.attrs), v.dtype)
+
+
+def failing(v: Value, x: str, size: Callable[[Size], str]) -> list[str]:
+    """Tests of the operand of a check, one of which is true if it fails."""
+    return [f"({x} < 0)", f"({x} >= {size(v.attrs['size'])})"] if "size" in v.attrs else [f"({x} == 0)"]
 
 
 def rounded(text: str, dtype: np.dtype) -> str:

@@ -15,7 +15,7 @@ from symc.codegen.cpu.text import rounded
 from symc.codegen.cuda.nests import Rows, emit_ready, enter, rows_of
 from symc.codegen.cuda.partials import TOGETHER, Partial, parts, together
 from symc.codegen.cuda.row_text import Line
-from symc.codegen.cuda.source import WARP, Entry
+from symc.codegen.cuda.source import WARP
 from symc.codegen.cuda.vectors import VECTORS, vector_type
 from symc.codegen.cuda.writer import (
     BLOCK,
@@ -122,15 +122,8 @@ class _Text:
                 entries.append((f"{name}_rows{n}", grid, BLOCK, self._partial(members)))
                 end = (ceildiv(rows.count, WARP), 1, 1)
                 entries.append((f"{name}_parts{n}", end, TOGETHER, self._together(members, last)))
-        arguments = w.arguments(scratch=self._scratches())
-        w.lines = [line for entry, _, threads, lines in entries
-                   for line in (w.head(entry, arguments, threads), *lines, "}")]
         scratch = [p.nbytes * self.parts * rows.count for m in rows.members for p in self.partials[m]]
-        return w.finish([Entry(entry, arguments, g, threads) for entry, g, threads, _ in entries],
-                        scratch if self.split else ()), w
-
-    def _scratches(self) -> int:
-        return sum(map(len, self.partials.values())) if self.split else 0
+        return w.launches(entries, scratch if self.split else ())
 
     # -- entries
 

@@ -14,7 +14,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from symc.codegen.cpu.text import Unsupported
+from symc.codegen.language.syntax import SIGNS, Unsupported, every, plain
 
 #: What is a function of the prelude; every other name that is called is one of the library.
 PRIMITIVES = frozenset({
@@ -30,19 +30,11 @@ LIBM = frozenset({"sin", "cos", "tan", "pow", "lgamma"})
 OF_SCIPY = {"scipy_d00_gamma": "math_gamma"} | {
     f"scipy_d00_{name}": f"libm_{name}" for name in ("j0", "j1", "y0", "y1", "exp10")}
 _NUMBERS = {"inf": "SYMC_INF", "nan": "SYMC_NAN", "pi": "3.141592653589793", "INF": "SYMC_INF", "NAN": "SYMC_NAN"}
-_BINARY: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitAnd: "&", ast.BitOr: "|",
-                            ast.BitXor: "^"}
-_CALLED: dict[type, str] = {ast.FloorDiv: "floor_divide", ast.Mod: "floor_modulo", ast.LShift: "shift_up",
-                            ast.RShift: "shift_down"}
-_COMPARE: dict[type, str] = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_CALLED = {"//": "floor_divide", "%": "floor_modulo", "<<": "shift_up", ">>": "shift_down"}
 #: Operators on numbers alone, which need no instructions.
 _FOLD: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.Pow: operator.pow}
-#: Words that no name may be in C++.
-_WORDS = frozenset({"double", "float", "int", "long", "short", "char", "signed", "unsigned", "register", "new", "this",
-                    "union", "struct", "auto", "default", "case", "switch", "do", "const", "static", "template",
-                    "linux", "unix", "near", "far", "inline", "operator", "using", "void", "bool", "volatile"})
 
 
 def expression(text: str, helpers: dict[str, None], index: str = "i64") -> str:
@@ -118,7 +110,7 @@ class Translator:
         raise Unsupported(f"a constant {type(x).__name__}")
 
     def of_Name(self, e: ast.Name) -> str:
-        return self.constant(e.id) or _plain(e.id)
+        return self.constant(e.id) or plain(e.id)
 
     def of_Attribute(self, e: ast.Attribute) -> str:
         if isinstance(e.value, ast.Name) and e.value.id == "math" and e.attr in _NUMBERS:
@@ -140,15 +132,15 @@ class Translator:
         folded = _number(e)
         if folded is not None:
             return self.literal(folded)
-        if type(e.op) in _CALLED:
-            return f"{_CALLED[type(e.op)]}({self.value(e.left, True)}, {self.value(e.right, True)})"
-        if type(e.op) not in _BINARY:
+        sign = SIGNS.get(type(e.op))
+        if sign is None:
             raise Unsupported(type(e.op).__name__)
-        return f"({self.value(e.left, True)} {_BINARY[type(e.op)]} {self.value(e.right, True)})"
+        x, y = self.value(e.left, True), self.value(e.right, True)
+        return f"{_CALLED[sign]}({x}, {y})" if sign in _CALLED else f"({x} {sign} {y})"
 
     def of_Compare(self, e: ast.Compare) -> str:
         terms = [self.value(x, True) for x in (e.left, *e.comparators)]
-        found = [f"{a} {_COMPARE[type(op)]} {b}" for op, a, b in zip(e.ops, terms, terms[1:], strict=False)]
+        found = [f"{a} {SIGNS[type(op)]} {b}" for op, a, b in zip(e.ops, terms, terms[1:], strict=False)]
         return f"({' && '.join(found)})"
 
     def of_BoolOp(self, e: ast.BoolOp) -> str:
@@ -179,9 +171,9 @@ class Translator:
             assert isinstance(e.func, ast.Name)
             name = "i64" if e.func.id == "int" else self.function(e.func.id)
         (first, *_) = e.args
-        if name == "u16" and isinstance(first, ast.BinOp) and type(first.op) in _BINARY:
+        if name == "u16" and isinstance(first, ast.BinOp) and SIGNS.get(type(first.op), "//") not in _CALLED:
             # what is shorter than an int is computed as one, and may overflow there
-            return f"u16(u32({self.value(first.left)}) {_BINARY[type(first.op)]} u32({self.value(first.right)}))"
+            return f"u16(u32({self.value(first.left)}) {SIGNS[type(first.op)]} u32({self.value(first.right)}))"
         loose = name in ("min", "max", "index_floordiv", "index_mod")
         return f"{name}({', '.join(self.value(a, loose) for a in e.args)})"
 
@@ -208,18 +200,18 @@ class Translator:
 
     def hoist(self, s: ast.stmt, after: Sequence[ast.stmt], declared: set[str], depth: int) -> None:
         """Declare what is first assigned inside of a statement and used after it, or in another part of it."""
-        used = {n.id for a in after for n in ast.walk(a) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        used = {n.id for n in every(*after) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
         firsts = _first_values(s)
-        counters = {n.target.id for n in ast.walk(s) if isinstance(n, ast.For) and isinstance(n.target, ast.Name)}
+        counters = {n.target.id for n in every(s) if isinstance(n, ast.For) and isinstance(n.target, ast.Name)}
 
         def declare(name: str) -> None:
             declared.add(name)
             value = firsts[name]
-            for n in ast.walk(value):
+            for n in every(value):
                 if isinstance(n, ast.Name) and n.id in firsts and n.id not in declared:
                     declare(n.id)
             typed = _Uncounted(counters - declared).visit(copy.deepcopy(value))
-            self.line(depth, f"SYMC_TYPE({self.value(typed)}) {_plain(name)};")
+            self.line(depth, f"SYMC_TYPE({self.value(typed)}) {plain(name)};")
 
         for name in firsts:
             if name in used and name not in declared:
@@ -254,14 +246,14 @@ class Translator:
             raise Unsupported("this target")
         new = target.id not in declared
         declared.add(target.id)
-        self.line(depth, f"{'auto ' * new}{_plain(target.id)} = {text};")
+        self.line(depth, f"{'auto ' * new}{plain(target.id)} = {text};")
 
     def several(self, targets: Sequence[ast.expr], value: ast.expr, declared: set[str], depth: int) -> None:
         """Several names at once: of a call's results, or of expressions, all of which come first."""
         if isinstance(value, ast.Tuple):
             texts = [self.value(x) for x in value.elts]
             names = {t.id for t in targets if isinstance(t, ast.Name)}
-            if any(isinstance(n, ast.Name) and n.id in names for x in value.elts for n in ast.walk(x)):
+            if any(isinstance(n, ast.Name) and n.id in names for n in every(*value.elts)):
                 temporary = [self.fresh() for _ in texts]
                 for name, text in zip(temporary, texts, strict=True):
                     self.line(depth, f"const auto {name} = {text};")
@@ -305,7 +297,7 @@ class Translator:
         if not isinstance(s.target, ast.Name):
             raise Unsupported("this loop")
         inside = {*declared, s.target.id}
-        i = _plain(s.target.id)
+        i = plain(s.target.id)
         if isinstance(s.iter, ast.Call) and getattr(s.iter.func, "id", "") == "range":
             self.line(depth, f"for ({self.range(i, s.iter.args)}) {{")
         else:
@@ -375,11 +367,6 @@ def _number(e: ast.expr) -> int | float | None:
             return None
         return _FOLD[type(e.op)](x, y)
     return None
-
-
-def _plain(name: str) -> str:
-    """A name as C++ may have it."""
-    return f"{name}_" if name in _WORDS else name
 
 
 __all__ = ["LIBM", "PRIMITIVES", "Translator", "expression", "statements"]

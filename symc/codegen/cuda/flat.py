@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from symc.codegen.cuda.source import Entry
 from symc.codegen.cuda.vectors import VECTORS, vector_type
 from symc.codegen.cuda.writer import (
     BLOCK,
@@ -23,11 +22,11 @@ from symc.codegen.cuda.writer import (
     depending,
     is_heavy,
     params_of,
-    projection,
     scalar_type,
     storage,
 )
 from symc.ir.dim import Size, ceildiv, product
+from symc.ir.ops.kernel import projection
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Value
 
@@ -107,10 +106,7 @@ class _Text:
         w.line(1, "} else {")
         self._rest(scope, n)
         w.line(1, "}")
-        w.lines.append("}")
-        arguments = w.arguments()
-        w.lines.insert(0, w.head(name, arguments, BLOCK))
-        return w.finish([Entry(name, arguments, (ceildiv(n, threads), 1, 1), BLOCK)]), w
+        return w.launches([(name, (ceildiv(n, threads), 1, 1), BLOCK, w.lines)])
 
     # -- what is computed of one element, or of a vector in a row
 

@@ -9,23 +9,22 @@ known) is computed by a single thread.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-
-import numpy as np
 
 from symc.codegen.cpu.chunks import ARGUMENTS, PARTIAL_SUM, Chunks, chunks
 from symc.codegen.cpu.loops import render_loop
 from symc.codegen.cpu.render import Renderer, Source
 from symc.codegen.cuda import cxx
 from symc.codegen.cuda.apart import inner_chunks
-from symc.codegen.cuda.indices import NARROW, Bound, bound_of
+from symc.codegen.cuda.indices import NARROW, Bound, bound_in, bound_of, of_indices
 from symc.codegen.cuda.source import WARP, Argument, CudaSource, Entry
+from symc.codegen.cuda.writer import storage
 from symc.codegen.kernel.scalarize import Loops
 from symc.codegen.kernel.source import Form, updated_in_place
 from symc.codegen.plan.inplace import overwritten, updated_params
 from symc.ir.dim import Size, ceildiv, product
-from symc.ir.dtypes import RECORDS
+from symc.ir.ops.compare import COMPARISONS
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value
 
@@ -33,17 +32,6 @@ from symc.ir.value import Region, Value
 THREADS = 128
 #: How many elements one thread sums, of a sum of everything.
 SUMMED = 4 * PARTIAL_SUM
-#: How ops on indices are spelled, which cannot overflow.
-_OF_INDICES = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "neg": "0 - {0}", "maximum": "max({0}, {1})",
-               "floordiv": "index_floordiv({0}, {1})", "mod": "index_mod({0}, {1})", "minimum": "min({0}, {1})"}
-_COMPARE = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
-_WIDE = np.dtype(np.int64)
-
-
-def storage(dtype: np.dtype) -> str:
-    """The C++ type of an element in memory."""
-    return RECORDS[dtype].memory
-
 
 class CudaRenderer(Renderer):
     """Writes the text of a kernel whose indices are of type ``index``, "i32" or "i64".
@@ -78,30 +66,21 @@ class CudaRenderer(Renderer):
             self.bounds[name] = Bound(n, True)
         return super().enter(v, index, env)
 
-    def bound(self, v: Value, env: Mapping[Value, str]) -> Bound | None:
-        """Bound of an index; None for a number that is none."""
-        if v.dtype != _WIDE or v.ndim:
-            return None
-        if v.op.name == "constant" and v not in env:
-            x = int(v.attrs["value"].data)
-            return Bound(abs(x), x >= 0)
-        return self.bounds.get(env.get(v, ""))
-
     def emit_scalar(self, v: Value, env: dict[Value, str], depth: int) -> None:
         if v.op.name == "size":
             env[v] = self.size(v.attrs["value"])
             self.bounds[env[v]] = Bound(v.attrs["value"], True)
             return
-        operands = [self.bound(o, env) for o in v.operands]
+        operands = [bound_in(o, env, self.bounds) for o in v.operands]
         found = bound_of(v, operands)
         if found is not None:
             texts = [self.expression(o, env) for o in v.operands]
             env[v] = self.fresh("x")
             self.bounds[env[v]] = found
             self.fits[found.size] = None
-            self.line(depth, f"{env[v]} = {self.index}({_OF_INDICES[v.op.name].format(*texts)})")
+            self.line(depth, f"{env[v]} = {self.index}({of_indices(v, texts)})")
             return
-        if v.op.name == "load" or "checks" in v.op.traits or v.op.name in _COMPARE and None not in operands:
+        if v.op.name == "load" or "checks" in v.op.traits or v.op in COMPARISONS and None not in operands:
             super().emit_scalar(v, env, depth)
             return
         seen = {o: f"i64({env[o]})" for o, b in zip(v.operands, operands, strict=True) if b is not None and o in env}
@@ -249,4 +228,4 @@ def generic(form: Form, loops: Loops | None) -> Generic:
     return Generic(form, loops)
 
 
-__all__ = ["CudaRenderer", "Generic", "generic", "storage"]
+__all__ = ["CudaRenderer", "Generic", "generic"]

@@ -7,7 +7,7 @@ which is seen before a launch, the kernel computes with i32.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from symc.ir.value import Value
 #: Sizes below which indices of 32 bits do: what a thread past the end computes fits, too.
 NARROW = 2**31 - 2**24
 
+_OF_INDICES = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "neg": "0 - {0}", "maximum": "max({0}, {1})",
+               "floordiv": "index_floordiv({0}, {1})", "mod": "index_mod({0}, {1})", "minimum": "min({0}, {1})"}
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -25,6 +28,23 @@ class Bound:
 
     size: Size
     natural: bool
+
+
+def bound_in(v: Value, env: Mapping[Value, str], bounds: Mapping[str, Bound]) -> Bound | None:
+    """The bound of a value that has been written (``bounds``: of names), of a constant or a size."""
+    if v.dtype != np.int64 or v.ndim:
+        return None
+    if v.op.name == "constant" and v not in env:
+        x = int(v.attrs["value"].data)
+        return Bound(abs(x), x >= 0)
+    if v.op.name == "size" and v not in env:
+        return Bound(v.attrs["value"], True)
+    return bounds.get(env.get(v, ""))
+
+
+def of_indices(v: Value, operands: Sequence[str]) -> str:
+    """The text of an op on indices, which cannot overflow."""
+    return _OF_INDICES[v.op.name].format(*operands)
 
 
 def bound_of(v: Value, operands: Sequence[Bound | None]) -> Bound | None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from symc.codegen.cuda.writer import Env, Kernel, Writer, params_of, projection
+from symc.codegen.cuda.writer import Env, Kernel, Writer, params_of
 from symc.ir.dim import Size, product
+from symc.ir.ops.kernel import projection
 from symc.ir.record import dataclass
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Region, Value

@@ -1,7 +1,7 @@
 r"""The part of the prelude that is complex numbers: a pair, its arithmetic, and functions made of those of its parts.
 
-Functions are computed in double precision, as on the CPU: ``symc.runtime.library.plane`` gives the parts of their
-results, for those that the C library computes there.
+Functions are computed in double precision, as on the CPU: ``symc.runtime.library.complex_parts`` gives the parts of
+their results, for those that the C library computes there.
 """
 
 from __future__ import annotations

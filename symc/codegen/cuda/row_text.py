@@ -16,8 +16,9 @@ from symc.codegen.cpu.text import rounded
 from symc.codegen.cuda.nests import Rows, emit_ready
 from symc.codegen.cuda.source import WARP
 from symc.codegen.cuda.vectors import BETTER, SHUFFLE, VECTORS, vector_type
-from symc.codegen.cuda.writer import VECTOR, Env, Writer, projection, scalar_type, storage
+from symc.codegen.cuda.writer import VECTOR, Env, Writer, scalar_type, storage
 from symc.ir.dtypes import is_narrow
+from symc.ir.ops.kernel import projection
 from symc.ir.ops.reduce import gives_place
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import postorder, region_params

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from symc.codegen.cuda.nests import Rows, rows_of
 from symc.codegen.cuda.row_text import Layout, RowText, lines_of, widest
-from symc.codegen.cuda.source import MOST_THREADS, WARP, Entry
+from symc.codegen.cuda.source import MOST_THREADS, WARP
 from symc.codegen.cuda.sums import split
 from symc.codegen.cuda.writer import VECTOR, Kernel, Text, Variants, Writer, is_heavy
 from symc.ir.dim import Size, ceildiv
@@ -119,7 +119,4 @@ class RowKernel(Variants):
             w.line(1, f"const {w.index} row = blockIdx.x;")
         text = RowText(w, self.rows, how, "lane", "live" if several > 1 else "")
         text.write(self.rows.open(w, "row", 1), "row", 1)
-        w.lines.append("}")
-        arguments = w.arguments()
-        w.lines.insert(0, w.head(name, arguments, block))
-        return w.finish([Entry(name, arguments, (ceildiv(count, several), 1, 1), block)]), w
+        return w.launches([(name, (ceildiv(count, several), 1, 1), block, w.lines)])

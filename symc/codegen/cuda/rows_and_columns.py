@@ -15,7 +15,7 @@ from symc.codegen.cuda.nests import Rows, rows_of
 from symc.codegen.cuda.partials import BLOCKS, TOGETHER, Partial, together
 from symc.codegen.cuda.row_text import Layout, RowText, widest
 from symc.codegen.cuda.rows import layout, power
-from symc.codegen.cuda.source import WARP, Entry
+from symc.codegen.cuda.source import WARP
 from symc.codegen.cuda.vectors import VECTORS, vector_type
 from symc.codegen.cuda.writer import BLOCK, VECTOR, Kernel, Text, Variants, Writer, is_heavy
 from symc.ir.dim import Size, ceildiv, maximum, minimum
@@ -106,15 +106,11 @@ class _Text:
         names = together(w, list(self.partials.values()), rows.length, self.groups)
         for (k, p), found in zip(self.partials.items(), names, strict=True):
             w.line(1, f"o{k}[column] = {w.stored(found, p.dtype)};")
-        second = w.lines
-        arguments = w.arguments(scratch=len(self.partials))
         block = how.threads * self.several
         tiles: Size = 1 if self.of.folds else ceildiv(rows.length, how.threads * how.vector)
-        w.lines = [w.head(f"{name}_rows", arguments, block), *first, "}",
-                   w.head(f"{name}_parts", arguments, TOGETHER), *second, "}"]
-        return w.finish([Entry(f"{name}_rows", arguments, (self.blocks, tiles, 1), block),
-                         Entry(f"{name}_parts", arguments, (ceildiv(rows.length, WARP), 1, 1), TOGETHER)],
-                        [p.nbytes * self.groups * rows.length for p in self.partials.values()]), w
+        return w.launches([(f"{name}_rows", (self.blocks, tiles, 1), block, first),
+                           (f"{name}_parts", (ceildiv(rows.length, WARP), 1, 1), TOGETHER, w.lines)],
+                          [p.nbytes * self.groups * rows.length for p in self.partials.values()])
 
     def _rows(self) -> list[str]:
         """The launch that goes through the rows."""
@@ -181,10 +177,8 @@ class _Text:
     def _one(self, name: str) -> Text:
         """The only launch."""
         w, how, block = self.w, self.how, HIGH * WARP
-        arguments = w.arguments()
-        w.lines = [w.head(name, arguments, block), *w.lines, "}"]
         blocks = ceildiv(self.rows.length, WARP * how.vector)
-        return w.finish([Entry(name, arguments, (blocks, 1, 1), block)]), w
+        return w.launches([(name, (blocks, 1, 1), block, w.lines)])
 
     def _combine(self, text: RowText) -> None:
         """Combine what the groups of a block have collected, and write the results."""

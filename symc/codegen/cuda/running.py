@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from symc.codegen.cuda.source import WARP, Entry
+from symc.codegen.cuda.source import WARP
 from symc.codegen.cuda.store_places import levels_of, step
 from symc.codegen.cuda.vectors import SHUFFLE
 from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Variants, Writer, scalar_type
@@ -92,9 +92,7 @@ class _Text:
             blocks = ceildiv(of.lines, BLOCK // WARP) if self.word == "warps" else of.lines
             entries = [(name, (blocks, 1, 1), self._along())]
         scratch = [s for pair in self._bytes() for s in pair] if self.word == "parts" else []
-        arguments = w.arguments(scratch=len(scratch))
-        w.lines = [line for entry, _, lines in entries for line in (w.head(entry, arguments, BLOCK), *lines, "}")]
-        return w.finish([Entry(entry, arguments, grid, BLOCK) for entry, grid, _ in entries], scratch), w
+        return w.launches([(entry, grid, BLOCK, lines) for entry, grid, lines in entries], scratch)
 
     def _bytes(self) -> list[list[Size]]:
         sizes = [computed(v.dtype).itemsize for v in self.of.sums.values()]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from symc.codegen.cuda.nests import emit_ready, enter
 from symc.codegen.cuda.rows import power
-from symc.codegen.cuda.source import WARP, Entry
+from symc.codegen.cuda.source import WARP
 from symc.codegen.cuda.store_places import Nest, Store, nest_of, step
 from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Variants, Writer, params_of
 from symc.ir.dim import Size, ceildiv, maximum, minimum, product
@@ -78,9 +78,7 @@ class _Text:
             rows = product(self.nest.stores[0].shape[: self.nest.picked])
             each = maximum(1, ceildiv(rows, BLOCKS))
             entries.append((name, minimum(BLOCKS, rows), self._owned(rows, each, int(self.words[1]))))
-        arguments = w.arguments()
-        w.lines = [line for entry, _, lines in entries for line in (w.head(entry, arguments, BLOCK), *lines, "}")]
-        return w.finish([Entry(entry, arguments, (blocks, 1, 1), BLOCK) for entry, blocks, _ in entries]), w
+        return w.launches([(entry, (blocks, 1, 1), BLOCK, lines) for entry, blocks, lines in entries])
 
     def _start(self, k: int, start: int | Region, n: Size) -> list[str]:
         """Kernel that writes the start of a result."""

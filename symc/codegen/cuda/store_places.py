@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from symc.codegen.cuda.nests import emit_ready, enter
-from symc.codegen.cuda.writer import Env, Kernel, Writer, params_of, projection
+from symc.codegen.cuda.writer import Env, Kernel, Writer, params_of
 from symc.codegen.kernel.index_splitting import size_of
 from symc.ir.dim import Size
+from symc.ir.ops.kernel import projection
 from symc.ir.record import dataclass
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Value

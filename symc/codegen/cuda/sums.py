@@ -13,7 +13,6 @@ import numpy as np
 from symc.codegen.cpu.folds import fold_parts
 from symc.codegen.cuda.nests import Rows, emit_ready
 from symc.codegen.cuda.row_text import Accumulator, Layout, RowText
-from symc.codegen.cuda.source import Entry
 from symc.codegen.cuda.vectors import VECTORS
 from symc.codegen.cuda.writer import BLOCK, Env, Text, Writer, scalar_type
 from symc.ir.dim import Size, ceildiv, floordiv, maximum, minimum
@@ -58,10 +57,8 @@ class _Split:
         for n in range(count if elements else count + 1):
             end = n == count or elements and n == count - 1
             entries.append((f"{name}_pass{n}", self.blocks if n < count else 1, self._entry(n, end)))
-        arguments = w.arguments(scratch=len(self.nbytes))
-        w.lines = [line for entry, _, lines in entries for line in (w.head(entry, arguments, BLOCK), *lines, "}")]
-        return w.finish([Entry(entry, arguments, (blocks, rows.count, 1), BLOCK) for entry, blocks, _ in entries],
-                        [n * self.blocks * rows.count for n in self.nbytes]), w
+        return w.launches([(entry, (blocks, rows.count, 1), BLOCK, lines) for entry, blocks, lines in entries],
+                          [n * self.blocks * rows.count for n in self.nbytes])
 
     def _entry(self, n: int, end: bool) -> list[str]:
         """The ``n``-th launch: what is known by now, and the next pass."""

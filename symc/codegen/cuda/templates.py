@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from symc.codegen.cpu.text import Unsupported
 from symc.codegen.cuda.columns import columns
 from symc.codegen.cuda.flat import flat
 from symc.codegen.cuda.rows import rows
@@ -17,6 +16,7 @@ from symc.codegen.cuda.windows import windows
 from symc.codegen.cuda.writer import Kernel
 from symc.codegen.kernel.scalarize import Loops
 from symc.codegen.kernel.source import Form
+from symc.codegen.language.syntax import Unsupported
 from symc.ir.dim import number
 
 TEMPLATES: tuple[Callable[[Kernel], Any], ...] = (

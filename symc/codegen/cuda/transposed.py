@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from symc.codegen.cuda.flat import Flat, flat
 from symc.codegen.cuda.nests import emit_ready
-from symc.codegen.cuda.source import WARP, Entry
+from symc.codegen.cuda.source import WARP
 from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Variants, Writer, params_of, storage
 from symc.ir.dim import Size, ceildiv, product
 from symc.ir.traverse import postorder, region_params
@@ -97,10 +97,8 @@ class Transposed(Variants):
         for k, number in enumerate(of.order):
             r = of.region.results[number]
             w.line(3, f"o{k}[{at}] = {w.stored(w.expression(r, scope), r.dtype)};")
-        w.lines += ["    }", "  }", "}"]
-        arguments = w.arguments()
-        w.lines.insert(0, w.head(name, arguments, BLOCK))
-        return w.finish([Entry(name, arguments, (product(counts), 1, 1), BLOCK)]), w
+        w.lines += ["    }", "  }"]
+        return w.launches([(name, (product(counts), 1, 1), BLOCK, w.lines)])
 
     def _each_row(self, w: Writer, down: str, along: str, down_name: str, along_name: str) -> None:
         """Open the loop over the rows of a tile, one for each row of threads."""

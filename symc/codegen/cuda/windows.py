@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 
 from symc.codegen.cpu.text import rounded
 from symc.codegen.cuda.nests import emit_ready, enter
-from symc.codegen.cuda.source import Entry
 from symc.codegen.cuda.store_places import Nest, nest_of, step
 from symc.codegen.cuda.writer import BLOCK, Kernel, Text, Variants, Writer, params_of, scalar_type
 from symc.ir.dim import Size, ceildiv, product
@@ -65,10 +64,7 @@ class Windows(Variants):
             w.line(1, f"const {scalar_type(dtype)} found = {w.cxx(rounded('s', dtype))};")
             found = "found"
         w.line(1, f"o{store.result}[p] = {w.stored(found, dtype)};")
-        w.lines.append("}")
-        arguments = w.arguments()
-        w.lines.insert(0, w.head(name, arguments, BLOCK))
-        return w.finish([Entry(name, arguments, (ceildiv(n, BLOCK), 1, 1), BLOCK)]), w
+        return w.launches([(name, (ceildiv(n, BLOCK), 1, 1), BLOCK, w.lines)])
 
     def _loops(self, w: Writer, place: Sequence[str]) -> tuple[dict[int, str], list[int]]:
         """Write the loops within a window, and the tests for whether the element lies in one. The names of the indices

@@ -15,17 +15,18 @@ from functools import cached_property
 
 import numpy as np
 
-from symc.codegen.cpu.render import Renderer, failing
-from symc.codegen.cpu.text import Unsupported, combine, identity, loaded, number, stored
+from symc.codegen.cpu.text import combine, failing, identity, loaded, number, scalar, stored
 from symc.codegen.cuda import cxx
-from symc.codegen.cuda.indices import NARROW, Bound, bound_of
+from symc.codegen.cuda.indices import NARROW, Bound, bound_in, bound_of, of_indices
 from symc.codegen.cuda.source import Argument, CudaSource, Entry
 from symc.codegen.kernel.scalarize import Loops
 from symc.codegen.kernel.source import Form, updated_in_place
+from symc.codegen.language.syntax import Unsupported
 from symc.codegen.plan.inplace import overwritten
 from symc.codegen.plan.memory import result_types
 from symc.ir.dim import Size, product
 from symc.ir.dtypes import RECORDS, computed
+from symc.ir.ops.compare import COMPARISONS
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import every_value, postorder, region_params
 from symc.ir.types import TensorType
@@ -33,16 +34,12 @@ from symc.ir.value import Region, Value
 
 Env = dict[Value, str]
 
-_COMPARE = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 _NAME, _NAMED = re.compile(r"\b[a-z]+\d+_\b"), re.compile(r"\s*const \w+ ([a-z]+\d+_) = [^;]*;$")
 
 #: Bytes that a thread reads or writes at once, at most.
 VECTOR = 16
 #: Threads of a block where nothing asks for another number.
 BLOCK = 256
-#: How ops on indices are spelled, which cannot overflow.
-_OF_INDICES = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "neg": "0 - {0}", "maximum": "max({0}, {1})",
-               "floordiv": "index_floordiv({0}, {1})", "mod": "index_mod({0}, {1})", "minimum": "min({0}, {1})"}
 
 
 @dataclass(frozen=True)
@@ -94,10 +91,6 @@ def depending(region: Region, index: Iterable[Value]) -> set[Value]:
             found.add(v)
     return found
 
-
-def projection(v: Value) -> tuple[Value, int]:
-    """The value that makes several results, and which of them this is."""
-    return (v.operands[0], v.attrs["index"]) if v.op.name == "get" else (v, 0)
 
 
 @dataclass
@@ -187,17 +180,6 @@ class Writer:
             return f"i64({self.size(v.attrs['value'])})"
         raise Unsupported(f"{v.op.name} as a scalar")
 
-    def bound(self, v: Value, env: Mapping[Value, str]) -> Bound | None:
-        """Bound of an index; None for a number that is none."""
-        if v.dtype != np.int64 or v.ndim:
-            return None
-        if v.op.name == "constant" and v not in env:
-            x = int(v.attrs["value"].data)
-            return Bound(abs(x), x >= 0)
-        if v.op.name == "size" and v not in env:
-            return Bound(v.attrs["value"], True)
-        return self.bounds.get(env.get(v, ""))
-
     def index_text(self, v: Value, env: Mapping[Value, str]) -> str:
         """A scalar as an index of a load, or beside an index."""
         if v.op.name == "constant" and v not in env:
@@ -234,10 +216,10 @@ class Writer:
         if v.op.name == "size":
             env[v] = self.is_index(self.size(v.attrs["value"]), v.attrs["value"])
             return
-        operands_ = [self.bound(o, env) for o in v.operands]
-        found = bound_of(v, operands_)
+        bounds = [bound_in(o, env, self.bounds) for o in v.operands]
+        found = bound_of(v, bounds)
         if found is not None:
-            text = _OF_INDICES[v.op.name].format(*[self.index_text(o, env) for o in v.operands])
+            text = of_indices(v, [self.index_text(o, env) for o in v.operands])
             env[v] = self.fresh("v")
             self.bounds[env[v]] = found
             self.fits[found.size] = None
@@ -251,9 +233,9 @@ class Writer:
         if v.op.name == "load":
             text = self.read(f"{env[v.operands[0]]}[{self.address(v, env)}]", v.dtype)
         else:
-            of_indices = v.op.name in _COMPARE and None not in operands_
-            operands = [self.index_text(o, env) if of_indices else self.operand(o, env) for o in v.operands]
-            text = self.cxx(Renderer.scalar_text(None, v, operands))  # type: ignore[arg-type]
+            of_bounds = v.op in COMPARISONS and None not in bounds
+            operands = [self.index_text(o, env) if of_bounds else self.operand(o, env) for o in v.operands]
+            text = self.cxx(scalar(v, operands))
         env[v] = self.fresh("t")
         self.line(depth, f"const {scalar_type(v.dtype)} {env[v]} = {text};")
 
@@ -270,11 +252,10 @@ class Writer:
 
     # -- the whole
 
-    def head(self, name: str, arguments: Sequence[Argument], threads: int, blocks: int = 0) -> str:
+    def head(self, name: str, arguments: Sequence[Argument], threads: int) -> str:
         """The first line of an entry."""
         names = ", ".join(self.declaration(a) for a in arguments)
-        bounds = f"{threads}, {blocks}" if blocks else f"{threads}"
-        return f'extern "C" __global__ void __launch_bounds__({bounds}) {name}({names}) {{'
+        return f'extern "C" __global__ void __launch_bounds__({threads}) {name}({names}) {{'
 
     def declaration(self, a: Argument) -> str:
         if a.kind == "operand":
@@ -288,15 +269,11 @@ class Writer:
             return "int *failed"
         return f"const {self.index} {self.sizes[a.size]}"
 
-    def arguments(self, operands: Iterable[int] | None = None, results: Iterable[int] | None = None,
-                  scratch: int = 0) -> tuple[Argument, ...]:
+    def arguments(self, scratch: int) -> tuple[Argument, ...]:
         """The arguments of an entry: arrays, scratch memory, and all sizes so far."""
         k, o = self.kernel, Argument
-        out = [o("operand", i) for i in (range(len(k.operands)) if operands is None else operands)]
-        out += [o("result", i) for i in (range(len(k.results)) if results is None else results)]
-        out += [o("scratch", i) for i in range(scratch)]
-        if self.fails:
-            out.append(o("failed"))
+        out = [o("operand", i) for i in range(len(k.operands))] + [o("result", i) for i in range(len(k.results))]
+        out += [o("scratch", i) for i in range(scratch)] + [o("failed")] * self.fails
         return (*out, *[o("size", size=s) for s in self.sizes])
 
     def too_large(self, number_: Callable[[Size], int]) -> bool:
@@ -304,11 +281,17 @@ class Writer:
         arrays = [product(t.shape) for t in (*self.kernel.operands, *self.kernel.results)]
         return any(number_(s) >= NARROW for s in (*self.fits, *arrays))
 
-    def finish(self, entries: Sequence[Entry], scratch: Sequence[Size] = ()) -> CudaSource:
-        text = "\n".join([*self.parts, *_needed(self.lines)]) + "\n"
-        return CudaSource(text, tuple(self.helpers), tuple(entries), tuple(t.dtype for t in self.kernel.operands),
+    def launches(self, bodies: Sequence[tuple[str, tuple[Size, Size, Size], int, Sequence[str]]],
+                 scratch: Sequence[Size] = ()) -> Text:
+        """The source of entries, in the order of their launches: a name, blocks, threads of a block, lines of each.
+        ``scratch``: bytes of memory that they share."""
+        arguments = self.arguments(scratch=len(scratch))
+        lines = [x for name, _, threads, body in bodies for x in (self.head(name, arguments, threads), *body, "}")]
+        entries = tuple(Entry(name, arguments, grid, threads) for name, grid, threads, _ in bodies)
+        text = "\n".join([*self.parts, *_needed(lines)]) + "\n"
+        return CudaSource(text, tuple(self.helpers), entries, tuple(t.dtype for t in self.kernel.operands),
                           tuple(t.dtype for t in self.kernel.results), tuple(scratch), self.fails,
-                          self.index == "i64")
+                          self.index == "i64"), self
 
 
 #: The source of a variant, and what wrote it.

@@ -19,6 +19,7 @@ from symc.ir.function import Function
 from symc.ir.op import Control, View
 from symc.ir.ops.control import cond
 from symc.ir.ops.effect import has_effect, program_order
+from symc.ir.ops.kernel import projection
 from symc.ir.ops.loop import is_long
 from symc.ir.plan import Layout, Plan, Step
 from symc.ir.record import dataclass, field
@@ -119,7 +120,7 @@ def source(v: Value) -> Source:
     """The op and result whose bytes ``v`` is."""
     while isinstance(v.op.lowering, View):
         v = v.operands[0]
-    return (v.operands[0], v.attrs["index"]) if v.op.name == "get" else (v, 0)
+    return projection(v)
 
 
 def may_fail(v: Value) -> bool:

@@ -214,3 +214,8 @@ bounded = register(
 def results_of(v: Value) -> list[Value]:
     """The results of a value: its projections, or itself."""
     return [v[k] for k in range(len(v.type.items))] if isinstance(v.type, TupleType) else [v]
+
+
+def projection(v: Value) -> tuple[Value, int]:
+    """The value of which another is a result, and which one: of no projection itself, and the first."""
+    return (v.operands[0], v.attrs["index"]) if v.op.name == "get" else (v, 0)

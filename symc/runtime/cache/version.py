@@ -21,8 +21,8 @@ LIBRARIES = {"llvmlite": "_version.py", "scipy": "version.py"}
 
 @functools.cache
 def of_compilers() -> str:
-    """Version of what turns a text into machine code: the compilers and what kernels call, LLVM, the processor."""
-    return "\n".join([*_files("runtime", "ir/ops"), *map(_library, LIBRARIES), *_machine()])
+    """What decides what machine code a text becomes: the compilers and what kernels call, LLVM, the processor."""
+    return "\n".join([*_files("runtime", "codegen/language", "ir/ops"), *map(_library, LIBRARIES), *_machine()])
 
 
 @functools.cache

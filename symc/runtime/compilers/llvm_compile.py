@@ -6,20 +6,19 @@ A kernel costs 10 to 40 ms so, against 40 to 350 through Numba's front end. What
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
 import numpy as np
 
 from symc.codegen.cpu.render import Source
+from symc.codegen.language.syntax import function
+from symc.codegen.language.typed import Pointer, Scalar
 from symc.ir.dtypes import RECORDS
 from symc.ir.phases import phase
 from symc.runtime.cache.object_cache import Entry
 from symc.runtime.compilers.llvm import llvm, lock, target_machine
-from symc.runtime.compilers.llvm_expressions import Pointer
 from symc.runtime.compilers.llvm_function import Module
 from symc.runtime.compilers.llvm_rarely import MARK, link_bodies
-from symc.runtime.compilers.llvm_scalars import Scalar
 from symc.runtime.compilers.uninterrupted import uninterrupted
 from symc.runtime.cpu import scipy_functions
 
@@ -53,8 +52,7 @@ def module_code(text: str, level: int) -> Entry:
 @phase("LLVM: text")
 def kernel_ir(source: Source) -> str:
     """The LLVM text of a kernel, before it is optimized. Raises Unsupported."""
-    (tree,) = ast.parse(source.text).body
-    assert isinstance(tree, ast.FunctionDef)
+    tree = function(source.text)
     kinds: list[str | None] = [None] * source.numbers
     kinds += [_stored(d) for d in source.arrays]
     names = [a.arg for a in tree.args.args]

@@ -1,4 +1,4 @@
-"""A compiler of kernel texts: functions in a small typed subset of Python, to LLVM's text.
+"""A compiler of texts of the language to LLVM's text: kernels, and the functions of the library that they call.
 
 A kernel (``symc.codegen.cpu.render``) and the helpers it calls are straight lines, `for` over ranges, `while`, `if`,
 conditional expressions, and calls. Every name has one type, that of its first assignment; operands say the types of
@@ -11,14 +11,16 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from symc.codegen.cpu.text import Unsupported
+from symc.codegen.language.helpers import Helper
+from symc.codegen.language.syntax import Unsupported, every
+from symc.codegen.language.typed import Pointer, Scalar, Value
 from symc.runtime.compilers.llvm import wide_vectors
-from symc.runtime.compilers.llvm_expressions import SIGNS, Expressions, Pointer, Value, llvm_type
-from symc.runtime.compilers.llvm_library import Helper, library
+from symc.runtime.compilers.llvm_expressions import Blocks, llvm_type
 from symc.runtime.compilers.llvm_primitives import PRIMITIVES
 from symc.runtime.compilers.llvm_rarely import MARK, Rarely
-from symc.runtime.compilers.llvm_scalars import LLVM, Scalar, binary, cast, common, constant, literal, part
+from symc.runtime.compilers.llvm_scalars import LLVM
 from symc.runtime.cpu.native.instructions import FAILED, Word
+from symc.runtime.library import MODULE_OF, meaning
 
 #: Vectors of 512 bits, four at a time: how many bytes the loop over a row takes in a step, at most.
 STEP = 256
@@ -74,23 +76,22 @@ class Module:
         lines = "\n".join(["{", *body, "}"])
         self.declared[name] = f"define internal {head} nounwind {lines}" if body else f"declare {head}"
 
-    def table(self, numbers: tuple, t: str) -> str:
+    def table(self, numbers: Sequence[str], t: str) -> str:
         """A constant array in memory."""
-        text = ", ".join(f"{LLVM[t]} {constant(t, x).ref}" for x in numbers)
+        text = ", ".join(f"{LLVM[t]} {x}" for x in numbers)
         return self.tables.setdefault(f"[{len(numbers)} x {LLVM[t]}] [{text}]", f"@table{len(self.tables)}")
 
     def helper(self, helper: Helper, types: tuple[str, ...]) -> tuple[str, Any]:
         key = (helper.module, helper.name, types)
         if key not in self.compiled:
             symbol = f"{helper.module}.{helper.name}.{'.'.join(types)}"
-            names = [a.arg for a in helper.tree.args.args]
-            operands = {n: Scalar(t, f"%{n}") for n, t in zip(names, types, strict=True)}
-            f = _Function(self, helper.scope, operands, helper.module)
+            operands = {n: Scalar(t, f"%{n}") for n, t in zip(helper.operands, types, strict=True)}
+            f = _Function(self, helper.scope.get, operands)
             f.body(helper.tree.body)
             result = f.result
             if result is None:
                 raise Unsupported(f"{helper.name} returns nothing")
-            head = ", ".join(f"{LLVM[t]} %{n}" for n, t in zip(names, types, strict=True))
+            head = ", ".join(f"{LLVM[x.type]} {x.ref}" for x in operands.values())
             how = "noinline" if helper.called else "alwaysinline"
             head = f"define internal {llvm_type(result)} @{symbol}({head}) {how} nounwind"
             self.functions.append(f"{head} {{\n{f.text()}}}\n")
@@ -117,12 +118,12 @@ class Module:
         self.afterwards = Module()
         elements = {v.element for v in operands.values() if isinstance(v, Pointer)}
         self.step = 0 if "words" in operands else STEP // (8 if elements & {"f64", "i64", "u64", "c128"} else 4)
-        f = _Function(self, None, operands)
+        f = _Function(self, meaning, operands)
         f.body(tree.body)
         kinds = ["ptr" if isinstance(v, Pointer) else "i64" for v in operands.values()]
         head = ", ".join(f"ptr noalias nocapture {v.ref}" if isinstance(v, Pointer) else f"i64 {v.ref}"
                          for v in operands.values())
-        wide = WIDE if wide_vectors() and any(_is_helper(n) or _is_extreme(n) for n in ast.walk(tree)) else ""
+        wide = WIDE if wide_vectors() and any(_is_helper(n) or _is_extreme(n) for n in every(tree)) else ""
         self.functions.append(f"define internal void @kernel({head}) noinline nounwind{wide} {{\n{f.text()}}}\n")
         lines = []
         for k, kind in enumerate(kinds):
@@ -162,7 +163,7 @@ class Module:
         return f"{self.rare.declarations()}\n{text}{MARK}{self.afterwards.text()}{self.rare.bodies()}"
 
 
-class _Function(Expressions):
+class _Function(Blocks):
     """Writes the body of one function. ``calls``: the outermost loop that is being written calls functions."""
 
     module: Module
@@ -170,84 +171,14 @@ class _Function(Expressions):
 
     # -- statements
 
-    def body(self, statements: Sequence[ast.stmt]) -> None:
-        once, self.assigned = _assigned(statements)
-        for name in self.given & (once | self.assigned):  # an operand that changes
-            self.assigned.add(name)
-            self.name(name, self.names[name])
-        self.statements(statements)
-
-    def statements(self, statements: Sequence[ast.stmt]) -> None:
-        for s in statements:
-            if not self.open:
-                return
-            write = getattr(self, f"on_{type(s).__name__}", None)
-            if write is None:
-                raise Unsupported(type(s).__name__)
-            write(s)
-
-    def on_Pass(self, s: ast.Pass) -> None:
-        pass
-
-    def on_Expr(self, s: ast.Expr) -> None:
-        if not isinstance(s.value, ast.Constant):
-            raise Unsupported("an expression as a statement")
-
-    def on_Assign(self, s: ast.Assign) -> None:
-        (target,) = s.targets
-        value = [self.value(e) for e in s.value.elts] if isinstance(s.value, ast.Tuple) else self.value(s.value)
-        self.assign(target, value)
-
-    def on_AugAssign(self, s: ast.AugAssign) -> None:
-        now = self.value(ast.copy_location(_as_load(s.target), s.target))
-        self.assign(s.target, binary(self.emit, SIGNS[type(s.op)], now, self.scalar(s.value)))
-
-    def assign(self, target: ast.expr, value: Value) -> None:
-        if isinstance(target, ast.Tuple):
-            for t, v in zip(target.elts, value, strict=True):
-                self.assign(t, v)
-        elif isinstance(target, ast.Subscript):
-            pointer, address = self.place_of(target)
-            x = cast(self.emit, value, pointer.element)
-            for k, (kind, at) in enumerate(self.in_memory(pointer, address)):
-                self.do(f"store {LLVM[kind]} {(x if kind == x.type else part(self.emit, x, k)).ref}, ptr {at}")
-        elif isinstance(target, ast.Name):
-            self.name(target.id, value)
-        else:
-            raise Unsupported("this target")
-
-    def name(self, name: str, value: Value) -> None:
-        """Bind a name: to a value, or, if that changes, to memory (which LLVM makes registers of again)."""
-        if name not in self.assigned or not isinstance(value, Scalar):
-            self.names[name] = value
+    def give_back(self, xs: Sequence[Scalar]) -> None:
+        if isinstance(self.result, str):
+            self.do(f"ret {LLVM[self.result]} {xs[0].ref}")
             return
-        if name not in self.variables:
-            address = f"%m{len(self.variables)}.{name}"
-            self.variables[name] = value.type, address
-            self.head.append(f"  {address} = alloca {LLVM[value.type]}\n")
-        t, address = self.variables[name]
-        if t != value.type and common(Scalar(t, ""), value) != t:
-            raise Unsupported(f"{name} is {t} and {value.type}")
-        self.do(f"store {LLVM[t]} {cast(self.emit, value, t).ref}, ptr {address}")
-
-    def on_Return(self, s: ast.Return) -> None:
-        assert s.value is not None
-        found: Any = [self.scalar(e) for e in s.value.elts] if isinstance(s.value, ast.Tuple) else self.value(s.value)
-        several = isinstance(found, list | tuple)
-        types = tuple(x.type for x in found) if several else found.type
-        if self.result is None:
-            self.result = types
-        if several:
-            whole = "undef"
-            for k, (x, t) in enumerate(zip(found, self.result, strict=True)):
-                part = f"{LLVM[t]} {cast(self.emit, x, t).ref}"
-                whole = self.emit(f"insertvalue {llvm_type(self.result)} {whole}, {part}, {k}")
-            self.do(f"ret {llvm_type(self.result)} {whole}")
-        else:
-            if common(Scalar(self.result, ""), found) != self.result and found.type != self.result:
-                raise Unsupported(f"results {self.result} and {found.type}")
-            self.do(f"ret {LLVM[self.result]} {cast(self.emit, found, self.result).ref}")
-        self.open = False
+        whole = "undef"
+        for k, x in enumerate(xs):
+            whole = self.emit(f"insertvalue {llvm_type(self.result)} {whole}, {LLVM[x.type]} {x.ref}, {k}")
+        self.do(f"ret {llvm_type(self.result)} {whole}")
 
     def on_If(self, s: ast.If) -> None:
         yes, no, after = self.label(), self.label(), self.label()
@@ -281,33 +212,17 @@ class _Function(Expressions):
     def on_Continue(self, s: ast.Continue) -> None:
         self.go(self.loops[-1][0])
 
-    def on_For(self, s: ast.For) -> None:
-        if not isinstance(s.target, ast.Name):
-            raise Unsupported("this loop")
-        if not (isinstance(s.iter, ast.Call) and getattr(s.iter.func, "id", "") == "range"):
-            numbers = self.value(s.iter)
-            if not isinstance(numbers, tuple) or _jumps(s.body):
-                raise Unsupported("a loop over this")
-            for x in numbers:
-                self.names[s.target.id] = literal(x)
-                self.statements(s.body)
-            return
-        bounds = [cast(self.emit, self.scalar(a), "i64") for a in s.iter.args]
-        start, stop, step = {1: (constant("i64", 0), *bounds, constant("i64", 1)),
-                             2: (*bounds, constant("i64", 1))}.get(len(bounds), tuple(bounds))
-        if step.number is None:
-            raise Unsupported("a step that is no number")
+    def range_loop(self, s: ast.For, start: Scalar, stop: Scalar, step: int) -> None:
         known = start.number is not None and stop.number is not None
-        if self.loops and not known and step.number == 1 and self.is_row(s):
+        if self.loops and not known and step == 1 and self.is_row(s):
             self.row_loop(s, start, stop)
         else:
-            self.count_loop(s, start, stop, int(step.number))
+            self.count_loop(s, start, stop, step)
 
     def is_row(self, s: ast.For) -> bool:
-        """True if a loop runs along a row of which folds or functions are computed."""
-        inside = [n for b in s.body for n in ast.walk(b)]
-        jumps = any(isinstance(n, ast.For | ast.While | ast.Break | ast.Continue) for n in inside)
-        return self.module.step > 0 and self.calls and not jumps
+        """Whether a loop runs along a row of which folds or functions are computed."""
+        leaves = ast.For | ast.While | ast.Break | ast.Continue
+        return self.module.step > 0 and self.calls and not any(isinstance(n, leaves) for n in every(*s.body))
 
     def row_loop(self, s: ast.For, start: Scalar, stop: Scalar) -> None:
         """A loop in two, for whole steps of several vectors and for the rest. LLVM does the rest of a loop one by one,
@@ -323,7 +238,7 @@ class _Function(Expressions):
                    note: Callable[[], str] | None = None) -> None:
         """``note``: what marks the branch back, if not what is usual."""
         if not self.loops:
-            self.calls = any(_is_helper(n) for b in s.body for n in ast.walk(b))
+            self.calls = any(map(_is_helper, every(*s.body)))
         assert isinstance(s.target, ast.Name)
         if s.target.id in self.variables:
             raise Unsupported(f"a loop over {s.target.id}, which is assigned elsewhere")
@@ -347,32 +262,11 @@ class _Function(Expressions):
         self.open = False
         self.place(after)
 
-def _as_load(target: ast.expr) -> ast.expr:
-    if isinstance(target, ast.Name):
-        return ast.Name(target.id, ast.Load())
-    assert isinstance(target, ast.Subscript)
-    return ast.Subscript(target.value, target.slice, ast.Load())
-
-
-def _assigned(statements: Sequence[ast.stmt]) -> tuple[set[str], set[str]]:
-    """Names that are assigned once, and those that are assigned more often."""
-    once: set[str] = set()
-    often: set[str] = set()
-    for s in statements:
-        for node in ast.walk(s):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                (often if node.id in once else once).add(node.id)
-    return once - often, often
-
 
 def _is_helper(node: ast.AST) -> bool:
-    """True if it calls a function of the library, which is not read for what is known without it."""
+    """Whether it calls a function of the library."""
     name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
-    return name not in ("", "range", *PRIMITIVES) and (name in library().public or name in library().widths)
-
-
-def _jumps(body: Sequence[ast.stmt]) -> bool:
-    return any(isinstance(n, ast.Break | ast.Continue) for s in body for n in ast.walk(s))
+    return name in MODULE_OF and name not in PRIMITIVES
 
 
 def _is_extreme(n: ast.AST) -> bool:

@@ -3,8 +3,6 @@ user's functions."""
 
 from __future__ import annotations
 
-import functools
-import importlib
 import linecache
 import re
 from collections.abc import Callable
@@ -19,7 +17,6 @@ from symc.ir.location import Loc
 from symc.ir.phases import phase
 from symc.runtime.compilers.uninterrupted import uninterrupted
 from symc.runtime.cpu.scipy_functions import IN_TEXT
-from symc.runtime.library import MODULES
 
 
 @phase("Numba")
@@ -46,29 +43,15 @@ def _define(source: Source, name: str) -> Callable[..., None]:
     """The Python function of a source. Its text is ours, made from IR; the debugger and tracebacks can show it."""
     from numba import njit
 
+    from symc.runtime.compilers.numba_library import everything, routine
+
     file = f"<symc kernel {name}>"
     linecache.cache[file] = (len(source.text), None, source.text.splitlines(True), file)
     users = {n: njit(nogil=True, error_model="numpy")(f) for n, f in called_in(source.text).items()}
-    routines = {n: _routine(n) for n in re.findall(rf"\b{IN_TEXT}\w+(?=\()", source.text)}
-    scope = {**_names(), **users, **routines}
+    routines = {n: routine(n) for n in re.findall(rf"\b{IN_TEXT}\w+(?=\()", source.text)}
+    scope = {**everything(), **users, **routines}
     exec(compile(source.text, file, "exec"), scope)
     return scope[name]
-
-
-@functools.cache
-def _names() -> dict[str, Any]:
-    """Everything a kernel's source may name. The modules import Numba: this is the first moment that needs it."""
-    modules = ["symc.runtime.compilers.numba_primitives", *(f"symc.runtime.library.{m}" for m in MODULES)]
-    found = [vars(importlib.import_module(m)) for m in modules]
-    return {k: v for names in found for k, v in names.items() if not k.startswith("_")}
-
-
-@functools.cache
-def _routine(name: str) -> Any:
-    """A special function of SciPy's that kernels call so."""
-    from symc.runtime.compilers.numba_routines import of_scipy
-
-    return of_scipy(name.removeprefix(IN_TEXT))
 
 
 def _blamed(source: Source, e: Exception) -> SymcError | None:

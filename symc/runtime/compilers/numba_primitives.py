@@ -12,7 +12,7 @@ import numba
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
 
 from symc.runtime.cpu.native.instructions import FAILED, Word
 
@@ -25,32 +25,6 @@ c64, c128 = numba.complex64, numba.complex128
 CALLED = {"error_model": "numpy", "fastmath": {"contract"}, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 #: And into the kernel's loop, so that it vectorizes.
 OPTIONS = {**CALLED, "forceinline": True}
-
-
-def inlined(function):
-    """Compile a helper for use inside kernels."""
-    return njit(function, nogil=True, **OPTIONS)
-
-
-def rarely(function):
-    """Compile a helper for operands that are hardly ever met: called in one side of a conditional expression, around
-    which the other compiler vectorizes loops."""
-    return njit(function, nogil=True, **CALLED)
-
-
-def by_width(stub, narrow, wide, arity=1):
-    """Let ``stub`` mean ``narrow`` for float32 operands and ``wide`` for others."""
-    if arity == 1:
-
-        @overload(stub, jit_options=OPTIONS)
-        def choose(x):
-            return narrow if x == types.float32 else wide
-
-    else:
-
-        @overload(stub, jit_options=OPTIONS)
-        def choose_by_both(x, y):
-            return narrow if x == types.float32 and y == types.float32 else wide
 
 
 @intrinsic
@@ -223,11 +197,6 @@ def _to_odd(builder, x):
     return builder.bitcast(builder.or_(below, inexact), ir.FloatType())
 
 
-@inlined
-def round_half(x):
-    return from_half(to_half(x))
-
-
 @intrinsic
 def to_int(typingctx, x):
     """Toward zero; the least i64 outside its range, as x86 does and NumPy therefore gives."""
@@ -269,3 +238,48 @@ bits64 = _bitcast(types.float64, types.int64, ir.IntType(64))
 float64_of = _bitcast(types.int64, types.float64, ir.DoubleType())
 bits32 = _bitcast(types.float32, types.int32, ir.IntType(32))
 float32_of = _bitcast(types.int32, types.float32, ir.FloatType())
+
+
+def _of_c(symbol: str, arity: int = 1):
+    """A function of ``double complex``: two floats in registers, as in ``{double, double}``."""
+
+    def codegen(context, builder, signature, args):
+        double = ir.DoubleType()
+        pair = ir.LiteralStructType([double, double])
+        fn = builder.module.globals.get(symbol) or ir.Function(
+            builder.module, ir.FunctionType(pair, [double] * (2 * len(args))), symbol)
+        given = [context.make_complex(builder, types.complex128, value=a) for a in args]
+        found = builder.call(fn, [part for z in given for part in (z.real, z.imag)])
+        out = context.make_complex(builder, types.complex128)
+        out.real, out.imag = builder.extract_value(found, 0), builder.extract_value(found, 1)
+        return out._getvalue()
+
+    if arity == 1:
+
+        @intrinsic
+        def function(typingctx, z):
+            return types.complex128(types.complex128), codegen
+    else:
+
+        @intrinsic
+        def function(typingctx, z, w):
+            return types.complex128(types.complex128, types.complex128), codegen
+
+    return function
+
+
+def _function(symbol: str):
+    of_c = _of_c(symbol)
+
+    @njit(nogil=True, **OPTIONS)
+    def function(z):
+        return like(z, of_c(c128(z)))
+
+    return function
+
+
+c_exp, c_log, c_sqrt = _function("cexp"), _function("clog"), _function("csqrt")
+c_sin, c_cos, c_tan, c_sinh, c_cosh, c_tanh = map(_function, ("csin", "ccos", "ctan", "csinh", "ccosh", "ctanh"))
+c_asin, c_acos, c_atan = map(_function, ("casin", "cacos", "catan"))
+c_asinh, c_acosh, c_atanh = map(_function, ("casinh", "cacosh", "catanh"))
+_cpow = _of_c("cpow", 2)

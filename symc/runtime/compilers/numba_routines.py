@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from symc.ir.facts import Routine
-from symc.runtime.compilers.numba_primitives import f64, inlined, to_int
+from symc.runtime.compilers.numba_primitives import OPTIONS, f64, to_int
 from symc.runtime.cpu.scipy_functions import add_symbol
 
 
@@ -34,8 +34,8 @@ def of_scipy(key: str):
 
     letters = routine.takes.rstrip("o")
     names = ", ".join(f"x{k}" for k in range(len(letters)))
-    scope = {"typed": typed, "intrinsic": intrinsic, "inlined": inlined, "to_int": to_int, "f64": f64}
+    scope = {"typed": typed, "intrinsic": intrinsic, "to_int": to_int, "f64": f64}
     given = ", ".join(f"to_int(x{k})" if t == "l" else f"f64(x{k})" for k, t in enumerate(letters))
     exec(f"@intrinsic\ndef _call(typingctx, {names}): return typed(typingctx, {names})\n"
-         f"@inlined\ndef found({names}): return _call({given})", scope)
-    return scope["found"]
+         f"def found({names}): return _call({given})", scope)
+    return njit(scope["found"], nogil=True, **OPTIONS)

@@ -15,7 +15,7 @@ import ctypes
 from typing import Any
 
 from symc.codegen.cpu.render import Source
-from symc.codegen.cpu.text import Unsupported
+from symc.codegen.language.syntax import Unsupported
 from symc.ir.locks import new_lock
 from symc.ir.record import dataclass
 from symc.runtime.cache import machine_code

@@ -8,9 +8,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 
-from symc.codegen.cpu.render import Unsupported
 from symc.codegen.kernel.names import kernel_name
 from symc.codegen.kernel.source import Form, kernel_form_of, kernel_source
+from symc.codegen.language.syntax import Unsupported
 from symc.errors import ShapeError
 from symc.ir.dim import evaluate, names
 from symc.ir.function import mentioned_sizes

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from symc.codegen.cpu.text import Unsupported
 from symc.codegen.cuda.render import Family, family
 from symc.codegen.cuda.sorting import is_sort, sort_form
 from symc.codegen.cuda.source import CudaSource
 from symc.codegen.cuda.user import UserLaunch, has_user_kernel, user_launch
 from symc.codegen.kernel.names import kernel_name, region_name
 from symc.codegen.kernel.source import Form, kernel_form_of
+from symc.codegen.language.syntax import Unsupported
 from symc.codegen.plan.cells import nominal
 from symc.codegen.plan.gemm import as_gemm, is_product
 from symc.codegen.plan.memory import result_types

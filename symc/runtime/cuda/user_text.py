@@ -12,9 +12,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from symc.codegen.cpu.text import Unsupported
 from symc.codegen.cuda.cxx import Translator
 from symc.codegen.kernel.user_functions import of_cuda, python_function
+from symc.codegen.language.syntax import Unsupported
 
 
 def user_text(name: str) -> tuple[str, dict[str, None]]:
@@ -29,15 +29,11 @@ def user_text(name: str) -> tuple[str, dict[str, None]]:
         tree = _tree(function)
         parameters = [a.arg for a in tree.args.args]
         body = [ast.Return(tree.body)] if isinstance(tree, ast.Lambda) else tree.body
-        lines = _Translator(function, tree, helpers).body([s for s in body if not _is_doc(s)], parameters)
+        lines = _Translator(function, tree, helpers).body(body, parameters)
     types = ", ".join(f"class T{k}" for k in range(len(parameters)))
     typed = ", ".join(f"T{k} {p}" for k, p in enumerate(parameters))
     template = f"template <{types}> " if types else ""
     return f"{template}SYMC_FUNCTION auto {name}({typed}) {{\n" + "\n".join(lines) + "\n}\n", helpers
-
-
-def _is_doc(s: ast.stmt) -> bool:
-    return isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)
 
 
 def _tree(function: Callable[..., Any]) -> ast.Lambda | ast.FunctionDef:

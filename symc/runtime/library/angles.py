@@ -13,27 +13,11 @@ from __future__ import annotations
 
 import math
 
-from symc.runtime.compilers.numba_primitives import INF, bits32, bits64, copysign, f32, inlined
-from symc.runtime.compilers.numba_primitives import by_width as _by_width
+from symc.codegen.language.helpers import by_width, inlined
+from symc.codegen.language.names import INF, bits32, bits64, copysign, f32
 
 PI, PI_LOW = 3.141592653589793, 1.2246467991473532e-16
 HALF_PI, HALF_PI_LOW = 1.5707963267948966, 6.123233995736766e-17
-
-
-def atan(x):
-    """The inverse tangent; typed by the overload below."""
-
-
-def atan2(x, y):
-    """The angle of the point (y, x); typed by the overload below."""
-
-
-def asin(x):
-    """The inverse sine; typed by the overload below."""
-
-
-def acos(x):
-    """The inverse cosine; typed by the overload below."""
 
 
 @inlined
@@ -71,6 +55,7 @@ def angle64(t, far):
     return (t + (arc64(t) + (3.061616997868383e-17 if far else 0.0))) + (0.7853981633974483 if far else 0.0)
 
 
+@inlined
 def _atan64(x):
     a = abs(x)
     steep = a > 1.0
@@ -80,6 +65,7 @@ def _atan64(x):
     return copysign(HALF_PI - (y - HALF_PI_LOW) if steep else y, x)
 
 
+@inlined
 def _atan2_64(x, y):
     a, b = abs(x), abs(y)
     steep = a > b
@@ -99,6 +85,7 @@ def angle32(t, far):
     return (t + (arc32(t) + (f32(-2.1855694e-08) if far else f32(0.0)))) + (f32(0.7853982) if far else f32(0.0))
 
 
+@inlined
 def _atan32(x):
     a = abs(x)
     steep = a > f32(1.0)
@@ -108,6 +95,7 @@ def _atan32(x):
     return copysign(f32(HALF_PI) - (y - f32(-4.371139e-08)) if steep else y, x)
 
 
+@inlined
 def _atan2_32(x, y):
     a, b = abs(x), abs(y)
     steep = a > b
@@ -139,6 +127,7 @@ def arcsine64(z):
     return p
 
 
+@inlined
 def _asin64(x):
     a = abs(x)
     far = a > 0.5
@@ -148,6 +137,7 @@ def _asin64(x):
     return copysign(HALF_PI - (2.0 * s + (2.0 * off - HALF_PI_LOW)) if far else s + off, x)
 
 
+@inlined
 def _acos64(x):
     a = abs(x)
     far = a > 0.5
@@ -169,6 +159,7 @@ def arcsine32(z):
     return p
 
 
+@inlined
 def _asin32(x):
     a = abs(x)
     far = a > f32(0.5)
@@ -179,6 +170,7 @@ def _asin32(x):
     return copysign(y, x)
 
 
+@inlined
 def _acos32(x):
     a = abs(x)
     far = a > f32(0.5)
@@ -190,7 +182,7 @@ def _acos32(x):
     return wide if far else f32(HALF_PI) - (s + (off - f32(-4.371139e-08)))
 
 
-_by_width(atan, _atan32, _atan64)
-_by_width(atan2, _atan2_32, _atan2_64, 2)
-_by_width(asin, _asin32, _asin64)
-_by_width(acos, _acos32, _acos64)
+atan = by_width(_atan32, _atan64)  # the inverse tangent
+atan2 = by_width(_atan2_32, _atan2_64)  # the angle of the point (y, x)
+asin = by_width(_asin32, _asin64)  # the inverse sine
+acos = by_width(_acos32, _acos64)  # the inverse cosine

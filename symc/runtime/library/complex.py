@@ -1,65 +1,18 @@
 # mypy: ignore-errors
-"""Complex numbers inside kernels, with NumPy's edge cases: quotients, and the C library's functions called by symbol.
-
-Imported only when a kernel is compiled (it imports numba). Everything is computed in double precision.
+"""Complex numbers inside kernels, with NumPy's edge cases: quotients, powers, and functions made of those of
+``complex_parts``, which the CPU's compilers have from the C library. Everything is computed in double precision.
 """
 
 from __future__ import annotations
 
 import math
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
-from symc.runtime.compilers.numba_primitives import INF, NAN, c128, f64, floor, inlined, like
+from symc.codegen.language.helpers import inlined
+from symc.codegen.language.names import INF, NAN, c128, f64, floor, like
+from symc.runtime.library.complex_parts import _cpow, c_exp, c_log
 from symc.runtime.library.power import hypot
 
 LN2, LOG2E, LOG10E = math.log(2), 1 / math.log(2), 1 / math.log(10)
-
-
-def _of_c(symbol: str, arity: int = 1):
-    """A function of ``double complex``: two floats in registers, as in ``{double, double}``."""
-
-    def codegen(context, builder, signature, args):
-        double = ir.DoubleType()
-        pair = ir.LiteralStructType([double, double])
-        fn = builder.module.globals.get(symbol) or ir.Function(
-            builder.module, ir.FunctionType(pair, [double] * (2 * len(args))), symbol)
-        given = [context.make_complex(builder, types.complex128, value=a) for a in args]
-        found = builder.call(fn, [part for z in given for part in (z.real, z.imag)])
-        out = context.make_complex(builder, types.complex128)
-        out.real, out.imag = builder.extract_value(found, 0), builder.extract_value(found, 1)
-        return out._getvalue()
-
-    if arity == 1:
-
-        @intrinsic
-        def function(typingctx, z):
-            return types.complex128(types.complex128), codegen
-    else:
-
-        @intrinsic
-        def function(typingctx, z, w):
-            return types.complex128(types.complex128, types.complex128), codegen
-
-    return function
-
-
-def _function(symbol: str):
-    of_c = _of_c(symbol)
-
-    @inlined
-    def function(z):
-        return like(z, of_c(c128(z)))
-
-    return function
-
-
-c_exp, c_log, c_sqrt = _function("cexp"), _function("clog"), _function("csqrt")
-c_sin, c_cos, c_tan, c_sinh, c_cosh, c_tanh = map(_function, ("csin", "ccos", "ctan", "csinh", "ccosh", "ctanh"))
-c_asin, c_acos, c_atan = map(_function, ("casin", "cacos", "catan"))
-c_asinh, c_acosh, c_atanh = map(_function, ("casinh", "cacosh", "catanh"))
 
 
 @inlined
@@ -110,9 +63,6 @@ def c_div(x, y):
     ratio = c / d
     scale = 1.0 / (c * ratio + d)
     return like(x, complex((a * ratio + b) * scale, (b * ratio - a) * scale))
-
-
-_cpow = _of_c("cpow", 2)
 
 
 @inlined

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 
-from symc.runtime.compilers.numba_primitives import INF, NAN, c128, copysign, f64, fma, inlined, like
+from symc.codegen.language.helpers import inlined
+from symc.codegen.language.names import INF, NAN, c128, copysign, f64, fma, like
 from symc.runtime.library.angles import atan2
 from symc.runtime.library.hyperbolic import asinh, cosh, sinh
 from symc.runtime.library.math import exp, log, log1p

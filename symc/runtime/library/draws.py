@@ -2,19 +2,16 @@
 """Draws that need more than one formula, as scalar functions for kernels: ``symc.ir.ops.draw_reference``.
 
 Where the reference works on arrays with masks, a loop here returns as soon as an attempt succeeds. Whole numbers are
-the same, floats up to the last places of logarithms. Imported only when a kernel is compiled (it imports numba).
+the same, floats up to the last places of logarithms.
 """
 
 from __future__ import annotations
 
 import math
 
-from numba import njit
-
-from symc.ir.ops import draw_reference as reference
-from symc.runtime.compilers.numba_primitives import CALLED, f64, floor, fold_add, i64, inlined, like, u64
-from symc.runtime.library.gamma import digamma
-from symc.runtime.library.math import exp, expm1, log
+from symc.codegen.language.helpers import called, inlined
+from symc.codegen.language.names import f64, floor, i64, like, u64
+from symc.runtime.library.math import exp, log
 from symc.runtime.library.random import (
     ATTEMPTS,
     ONE,
@@ -29,14 +26,7 @@ from symc.runtime.library.random import (
     wide_product,
 )
 
-NODES, WEIGHTS = reference.legendre()
-DEPTH, TERMS, COUNT = reference.DEPTH, reference.TERMS, reference.NODES
 TWO_PI = 2 * math.pi
-
-
-def called(function):
-    """Compile a helper once, and call it from kernels: for what is too large to be inlined."""
-    return njit(function, nogil=True, **CALLED)
 
 
 # --- whole numbers below a limit --------------------------------------------------------------------------------------
@@ -125,77 +115,6 @@ def log_gamma_draw(bits, alpha):
 @inlined
 def gamma_draw(bits, alpha):
     return like(alpha, gamma_number(bits, f64(alpha)))
-
-
-@inlined
-def range_end(a, x):
-    """The point where the exponent a w - x (exp(w) - 1) is -DEPTH."""
-    sign = -1.0 if x <= a else 1.0
-    away = abs(a - x)
-    w = sign * (2.0 * DEPTH / (away + math.sqrt(away * away + 2.0 * x * DEPTH)))
-    for _ in range(6):
-        w = w - (a * w - x * math.expm1(w) + DEPTH) / (a - x * math.exp(w))
-    return w
-
-
-@called
-def moment(a, y, power):
-    """See gamma_moment in the reference."""
-    if not 1e-300 < a < math.inf:
-        return math.nan
-    x = math.exp(y)
-    total = 0.0
-    if x <= 1.0:
-        term = math.exp(x)
-        for j in range(TERMS):
-            part = term / (a + j)
-            for k in range(power):
-                part *= -(k + 1.0) / (a + j)
-            total += part
-            term *= -x / (j + 1)
-        return total
-    w = range_end(a, x)
-    for k in range(COUNT):
-        v = w * NODES[k]
-        part = WEIGHTS[k] * exp(a * v - x * expm1(v))
-        for _ in range(power):
-            part *= v
-        total = fold_add(total, part)
-    return -w * total
-
-
-@inlined
-def gamma_moment(alpha, y, power):
-    return like(alpha, moment(f64(alpha), f64(y), power))
-
-
-@called
-def slope(a, y):
-    """-(m_1 + (y - digamma(a)) m_0); see gamma_moment and gamma_slope in the reference."""
-    if not 1e-300 < a < math.inf or not y < math.inf:
-        return math.nan
-    if y == -math.inf:
-        return math.inf
-    x = math.exp(y)
-    gap = y - digamma(a)
-    if x <= 1.0:
-        total, term = 0.0, math.exp(x)
-        for j in range(TERMS):
-            part = term / (a + j)
-            total += part * (gap - 1.0 / (a + j))
-            term *= -x / (j + 1)
-        return -total
-    w = range_end(a, x)
-    total = 0.0
-    for k in range(COUNT):
-        v = w * NODES[k]
-        total = fold_add(total, WEIGHTS[k] * (v + gap) * exp(a * v - x * expm1(v)))
-    return w * total
-
-
-@inlined
-def gamma_slope(alpha, y):
-    return like(alpha, slope(f64(alpha), f64(y)))
 
 
 @called

@@ -17,21 +17,8 @@ from __future__ import annotations
 
 import math
 
-from symc.runtime.compilers.numba_primitives import (
-    INF,
-    NAN,
-    bits32,
-    bits64,
-    copysign,
-    f32,
-    float32_of,
-    float64_of,
-    fma,
-    i32,
-    inlined,
-    rarely,
-)  # fmt: skip
-from symc.runtime.compilers.numba_primitives import by_width as _by_width
+from symc.codegen.language.helpers import by_width, inlined, rarely
+from symc.codegen.language.names import INF, NAN, bits32, bits64, copysign, f32, float32_of, float64_of, fma, i32
 from symc.runtime.library.math import (
     LN2_HI64,
     LN2_LO64,
@@ -46,14 +33,7 @@ from symc.runtime.library.math import (
 )
 
 
-def erf(x):
-    """The error function; typed by the overload below."""
-
-
-def erfc(x):
-    """1 - erf(x), accurate where it is small; typed by the overload below."""
-
-
+@inlined
 def _erf64(x):
     a = at_most(abs(x), 5.93)
     z = a * a
@@ -135,6 +115,7 @@ def erfcx_number(x):
     return 2.0 * ((1.0 + q) * s1 * s2) - near if x < 0.0 else y
 
 
+@inlined
 def _erfc64(x):
     a = at_most(abs(x), 27.5)
     square = a * a
@@ -158,6 +139,7 @@ def _erfc64(x):
     return 1.0 - x * near if a < 0.5 else y
 
 
+@inlined
 def _erf32(x):
     a = at_most(abs(x), f32(3.93))
     p = f32(-9.256149e-06)
@@ -177,6 +159,7 @@ def _erf32(x):
     return copysign((f32(1.0) - s) - q * s, x)
 
 
+@inlined
 def _erfc32(x):
     a = at_most(abs(x), f32(10.2))
     t = (a - f32(3.0)) / (a + f32(3.0))
@@ -206,10 +189,6 @@ def _erfc32(x):
     near = near * z + f32(1.12837917)
     y = y if x > f32(0.0) else f32(2.0) - y
     return f32(1.0) - x * near if a < f32(0.5) else y
-
-
-def erfinv(x):
-    """The inverse of erf; typed by the overload below."""
 
 
 @rarely
@@ -261,6 +240,7 @@ def far_erfinv64(x, w):
     return x * p if w < INF else copysign(INF, x)
 
 
+@inlined
 def _erfinv64(x):
     w = -log((1.0 - x) * (1.0 + x))
     t = w - 3.125
@@ -293,6 +273,7 @@ def _erfinv64(x):
     return far_erfinv64(x, w) if w > 6.25 else x * p
 
 
+@inlined
 def _erfinv32(x):
     w = -log((f32(1.0) - x) * (f32(1.0) + x))
     t = w - f32(2.5)
@@ -321,6 +302,6 @@ def _erfinv32(x):
     return y if w < f32(INF) else (copysign(f32(INF), x) if abs(x) == f32(1.0) else f32(NAN))
 
 
-_by_width(erf, _erf32, _erf64)
-_by_width(erfc, _erfc32, _erfc64)
-_by_width(erfinv, _erfinv32, _erfinv64)
+erf = by_width(_erf32, _erf64)  # the error function
+erfc = by_width(_erfc32, _erfc64)  # 1 - erf(x), accurate where it is small
+erfinv = by_width(_erfinv32, _erfinv64)  # the inverse of erf

@@ -13,17 +13,9 @@ from __future__ import annotations
 
 import math
 
-from symc.runtime.compilers.numba_primitives import INF, NAN, copysign, f32, f64, floor, inlined, rarely
-from symc.runtime.compilers.numba_primitives import by_width as _by_width
+from symc.codegen.language.helpers import by_width, inlined, rarely
+from symc.codegen.language.names import INF, NAN, copysign, f32, f64, floor
 from symc.runtime.library.math import log_parts32, log_parts64
-
-
-def lgamma(x):
-    """The logarithm of abs(gamma(x)); typed by the overload below."""
-
-
-def digamma(x):
-    """The derivative of lgamma; typed by the overload below."""
 
 
 @inlined
@@ -187,6 +179,7 @@ def digamma_below32(x):
     return f32(digamma_below64(f64(x)))
 
 
+@inlined
 def _lgamma64(x):
     high, low = log_parts64(x)
     below = x < 1.0
@@ -215,11 +208,13 @@ def _digamma_positive64(x):
     return y if x < INF else x
 
 
+@inlined
 def _digamma64(x):
     y = _digamma_positive64(x)
     return digamma_below64(x) if x <= 0.0 else y
 
 
+@inlined
 def _lgamma32(x):
     high, low = log_parts32(x)
     below = x < f32(1.0)
@@ -248,10 +243,11 @@ def _digamma_positive32(x):
     return y if x < f32(INF) else x
 
 
+@inlined
 def _digamma32(x):
     y = _digamma_positive32(x)
     return digamma_below32(x) if x <= f32(0.0) else y
 
 
-_by_width(lgamma, _lgamma32, _lgamma64)
-_by_width(digamma, _digamma32, _digamma64)
+lgamma = by_width(_lgamma32, _lgamma64)  # the logarithm of abs(gamma(x))
+digamma = by_width(_digamma32, _digamma64)  # the derivative of lgamma

@@ -1,15 +1,15 @@
 # mypy: ignore-errors
-"""The names that kernel sources use: scalar functions that NumPy has and Numba has not, or has with other edge cases.
+"""Scalar functions with the edge cases of NumPy's.
 
-Imported only when a kernel is compiled (it imports numba). Every function keeps the dtype of its operand: `like` makes
-constants of it, since a bare 1.0 would widen float32.
+Every function keeps the dtype of its operand: `like` makes constants of it, since a bare 1.0 would widen float32.
 """
 
 from __future__ import annotations
 
 import math
 
-from symc.runtime.compilers.numba_primitives import INF, bits, floor, fmod, inlined, like
+from symc.codegen.language.helpers import inlined
+from symc.codegen.language.names import INF, bits, floor, fmod, from_half, like, to_half
 
 
 @inlined
@@ -120,3 +120,8 @@ def shift_left(x, y):
 @inlined
 def shift_right(x, y):
     return like(x, x >> y) if 0 <= y < bits(x) else (like(x, -1) if x < 0 else like(x, 0))
+
+
+@inlined
+def round_half(x):
+    return from_half(to_half(x))

@@ -13,20 +13,8 @@ from __future__ import annotations
 
 import math
 
-from symc.runtime.compilers.numba_primitives import (
-    INF,
-    NAN,
-    bits32,
-    bits64,
-    copysign,
-    f32,
-    float32_of,
-    float64_of,
-    fma,
-    i32,
-    inlined,
-)
-from symc.runtime.compilers.numba_primitives import by_width as _by_width
+from symc.codegen.language.helpers import by_width, inlined
+from symc.codegen.language.names import INF, NAN, bits32, bits64, copysign, f32, float32_of, float64_of, fma, i32
 from symc.runtime.library.math import (
     LN2_HI32,
     LN2_HI64,
@@ -41,14 +29,7 @@ from symc.runtime.library.math import (
 )
 
 
-def sinh(x):
-    """The hyperbolic sine; typed by the overload below."""
-
-
-def cosh(x):
-    """The hyperbolic cosine; typed by the overload below."""
-
-
+@inlined
 def _sinh64(x):
     size = abs(x)
     q, a, b = split64(at_most(size, 712.0))
@@ -64,6 +45,7 @@ def _sinh64(x):
     return x + x * (z * p) if size < 1.0 else copysign(half - 0.25 / half, x)
 
 
+@inlined
 def _sinh32(x):
     size = abs(x)
     q, a, b = split32(at_most(size, f32(91.0)))
@@ -76,32 +58,22 @@ def _sinh32(x):
     return x + x * (z * p) if size < f32(1.0) else copysign(half - f32(0.25) / half, x)
 
 
+@inlined
 def _cosh64(x):
     q, a, b = split64(at_most(abs(x), 712.0))
     half = (1.0 + q) * a * (0.5 * b)
     return half + 0.25 / half
 
 
+@inlined
 def _cosh32(x):
     q, a, b = split32(at_most(abs(x), f32(91.0)))
     half = (f32(1.0) + q) * a * (f32(0.5) * b)
     return half + f32(0.25) / half
 
 
-_by_width(sinh, _sinh32, _sinh64)
-_by_width(cosh, _cosh32, _cosh64)
-
-
-def asinh(x):
-    """The inverse hyperbolic sine; typed by the overload below."""
-
-
-def acosh(x):
-    """The inverse hyperbolic cosine; typed by the overload below."""
-
-
-def atanh(x):
-    """The inverse hyperbolic tangent; typed by the overload below."""
+sinh = by_width(_sinh32, _sinh64)  # the hyperbolic sine
+cosh = by_width(_cosh32, _cosh64)  # the hyperbolic cosine
 
 
 @inlined
@@ -133,6 +105,7 @@ def area32(k, s):
     return k * LN2_HI32 + (t + (t * (z * p) + k * LN2_LO32))
 
 
+@inlined
 def _asinh64(x):
     a = abs(x)
     large, near = a > 1e9, a < 0.5625
@@ -143,6 +116,7 @@ def _asinh64(x):
     return copysign(y, x) if a < INF and a > 1e-300 else x
 
 
+@inlined
 def _acosh64(x):
     large, near = x > 1e9, x < 1.157
     t = x - 1.0
@@ -154,6 +128,7 @@ def _acosh64(x):
     return y if x < INF else x
 
 
+@inlined
 def _asinh32(x):
     a = abs(x)
     large, near = a > f32(1e9), a < f32(0.5625)
@@ -164,6 +139,7 @@ def _asinh32(x):
     return copysign(y, x) if a < f32(INF) and a > f32(1e-35) else x
 
 
+@inlined
 def _acosh32(x):
     large, near = x > f32(1e9), x < f32(1.157)
     t = x - f32(1.0)
@@ -175,6 +151,7 @@ def _acosh32(x):
     return y if x < f32(INF) else x
 
 
+@inlined
 def _atanh64(x):
     """Of (1 + a) / (1 - a) = 2**k * m, where k is read off their bits and m is between 2/3 and 3/2. Up to 1/2 the terms
     of (m - 1) / (m + 1) are rounded once; above, 1 - a is exact."""
@@ -188,6 +165,7 @@ def _atanh64(x):
     return copysign(y if a < 1.0 else (INF if a == 1.0 else NAN), x)
 
 
+@inlined
 def _atanh32(x):
     a = abs(x)
     k = i32((i32(bits32(f32(1.0) + a) - bits32(f32(1.0) - a)) + 0x00400000) >> 23)
@@ -199,6 +177,6 @@ def _atanh32(x):
     return copysign(y if a < f32(1.0) else (f32(INF) if a == f32(1.0) else f32(NAN)), x)
 
 
-_by_width(asinh, _asinh32, _asinh64)
-_by_width(acosh, _acosh32, _acosh64)
-_by_width(atanh, _atanh32, _atanh64)
+asinh = by_width(_asinh32, _asinh64)  # the inverse hyperbolic sine
+acosh = by_width(_acosh32, _acosh64)  # the inverse hyperbolic cosine
+atanh = by_width(_atanh32, _atanh64)  # the inverse hyperbolic tangent

@@ -15,7 +15,8 @@ tanh 2.5 / 2.3, sigmoid 2.2 / 2.3, softplus 1.8 / 1.9.
 
 from __future__ import annotations
 
-from symc.runtime.compilers.numba_primitives import (
+from symc.codegen.language.helpers import by_width, inlined
+from symc.codegen.language.names import (
     INF,
     NAN,
     bits32,
@@ -27,13 +28,11 @@ from symc.runtime.compilers.numba_primitives import (
     from_half,
     i32,
     i64,
-    inlined,
     like,
     maximum,
     to_half,
     u16,
-)  # fmt: skip
-from symc.runtime.compilers.numba_primitives import by_width as _by_width
+)
 
 MAGIC64, MAGIC32 = 1.5 * 2.0**52, f32(1.5 * 2.0**23)
 _EXP64 = (0.5, 0.16666666666666674, 0.04166666666662401, 0.00833333333332213, 0.001388888891726687,
@@ -43,18 +42,6 @@ _LOG64 = (6.666666666666735130e-01, 3.999999999940941908e-01, 2.8571428743662391
           1.818357216161805012e-01, 1.531383769920937332e-01, 1.479819860511658591e-01)
 LN2_HI64, LN2_LO64 = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 LN2_HI32, LN2_LO32 = f32(0.693359375), f32(-2.12194440e-4)
-
-
-def exp(x):
-    """e**x; typed by the overload below."""
-
-
-def log(x):
-    """The natural logarithm; typed by the overload below."""
-
-
-def expm1(x):
-    """exp(x) - 1, accurate near 0; typed by the overload below."""
 
 
 @inlined
@@ -131,21 +118,25 @@ def scaled32(k, r):
     return r + (r * r) * power_series32(r), float32_of(i32(bits32(half) << 23)), float32_of(i32(bits32(rest) << 23))
 
 
+@inlined
 def _exp64(x):
     q, a, b = split64(at_most(at_least(x, -746.0), 710.0))
     return (1.0 + q) * a * b
 
 
+@inlined
 def _exp32(x):
     q, a, b = split32(at_most(at_least(x, f32(-104.0)), f32(89.0)))
     return (f32(1.0) + q) * a * b
 
 
+@inlined
 def _expm1_64(x):
     q, a, b = split64(at_most(at_least(x, -40.0), 710.0))
     return x if x == 0.0 else (q * a + (a - 1.0 / b)) * b
 
 
+@inlined
 def _expm1_32(x):
     q, a, b = split32(at_most(at_least(x, f32(-18.0)), f32(89.0)))
     return x if x == f32(0.0) else (q * a + (a - f32(1.0) / b)) * b
@@ -239,31 +230,26 @@ def log_at_edges(x, y):
     return y if x < like(x, INF) else x
 
 
+@inlined
 def _log64(x):
     k, f = mantissa64(x)
     a, b = log_sum64(k, f)
     return log_at_edges(x, a - b)
 
 
+@inlined
 def _log32(x):
     k, f = mantissa32(x)
     a, b = log_sum32(k, f)
     return log_at_edges(x, a - b)
 
 
-_by_width(exp, _exp32, _exp64)
-_by_width(log, _log32, _log64)
-_by_width(expm1, _expm1_32, _expm1_64)
+exp = by_width(_exp32, _exp64)  # e**x
+log = by_width(_log32, _log64)  # the natural logarithm
+expm1 = by_width(_expm1_32, _expm1_64)  # exp(x) - 1, accurate near 0
 
 
-def log1p(x):
-    """log(1 + x), accurate near 0; typed by the overload below."""
-
-
-def log1p_finite(x):
-    """The same for a finite x > -1, or nan; typed by the overload below."""
-
-
+@inlined
 def _log1p_finite64(x):
     """1 + x = 2**k * m with m as in ``mantissa64``, and m - 1 = (2**-k - 1) + 2**-k x, rounded once."""
     e = (bits64(1.0 + x) + (0x3FF0000000000000 - 0x3FE6A09E667F3BCD)) >> 52
@@ -272,6 +258,7 @@ def _log1p_finite64(x):
     return a - b
 
 
+@inlined
 def _log1p_finite32(x):
     e = i32(i32(bits32(f32(1.0) + x) + (0x3F800000 - 0x3F3504F3)) >> 23)
     scale = float32_of(i32((256 - e) << 23))
@@ -279,22 +266,21 @@ def _log1p_finite32(x):
     return a - b
 
 
+@inlined
 def _log1p64(x):
     return x if abs(x) < 1e-300 else log_at_edges(1.0 + x, log1p_finite(x))
 
 
+@inlined
 def _log1p32(x):
     return x if abs(x) < f32(1e-35) else log_at_edges(f32(1.0) + x, log1p_finite(x))
 
 
-_by_width(log1p, _log1p32, _log1p64)
-_by_width(log1p_finite, _log1p_finite32, _log1p_finite64)
+log1p = by_width(_log1p32, _log1p64)  # log(1 + x), accurate near 0
+log1p_finite = by_width(_log1p_finite32, _log1p_finite64)  # the same for a finite x > -1, or nan
 
 
-def nextafter(x, y):
-    """The number next to x on the way to y; typed by the overload below."""
-
-
+@inlined
 def _nextafter64(x, y):
     """Away from 0 the bits of a number count up."""
     moved = float64_of(bits64(x) + (1 if (y > x) == (x > 0.0) else -1))
@@ -302,13 +288,14 @@ def _nextafter64(x, y):
     return (y if x == y else moved) if x == x and y == y else x + y
 
 
+@inlined
 def _nextafter32(x, y):
     moved = float32_of(i32(bits32(x) + (1 if (y > x) == (x > f32(0.0)) else -1)))
     moved = copysign(f32(1e-45), y) if x == f32(0.0) else moved
     return (y if x == y else moved) if x == x and y == y else x + y
 
 
-_by_width(nextafter, _nextafter32, _nextafter64, 2)
+nextafter = by_width(_nextafter32, _nextafter64)  # the number next to x on the way to y
 
 
 @inlined
@@ -319,10 +306,7 @@ def next_half(x, y):
     return (y if x == y else moved) if x == x and y == y else x + y
 
 
-def tanh(x):
-    """The hyperbolic tangent; typed by the overload below."""
-
-
+@inlined
 def _tanh64(x):
     a = at_most(abs(x), 22.0)
     k = (a * 2.8853900817779268 + MAGIC64) - MAGIC64
@@ -332,6 +316,7 @@ def _tanh64(x):
     return copysign(t / (t + 2.0), x)
 
 
+@inlined
 def _tanh32(x):
     a = at_most(abs(x), f32(10.0))
     k = (a * f32(2.88539008) + MAGIC32) - MAGIC32
@@ -341,7 +326,7 @@ def _tanh32(x):
     return copysign(t / (t + f32(2.0)), x)
 
 
-_by_width(tanh, _tanh32, _tanh64)
+tanh = by_width(_tanh32, _tanh64)  # the hyperbolic tangent
 
 
 @inlined

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 
-from symc.runtime.compilers.numba_primitives import (
+from symc.codegen.language.helpers import by_width, inlined, rarely
+from symc.codegen.language.names import (
     INF,
     NAN,
     bits32,
@@ -26,10 +27,7 @@ from symc.runtime.compilers.numba_primitives import (
     floor,
     fma,
     i32,
-    inlined,
-    rarely,
 )
-from symc.runtime.compilers.numba_primitives import by_width as _by_width
 from symc.runtime.library.math import (
     LN2_HI64,
     LN2_LO64,
@@ -44,30 +42,6 @@ from symc.runtime.library.math import (
     mantissa64,
     power_series64,
 )
-
-
-def pow(x, y):
-    """x**y; typed by the overload below."""
-
-
-def exp2(x):
-    """2**x; typed by the overload below."""
-
-
-def log2(x):
-    """The logarithm to base 2; typed by the overload below."""
-
-
-def log10(x):
-    """The logarithm to base 10; typed by the overload below."""
-
-
-def cbrt(x):
-    """The cube root; typed by the overload below."""
-
-
-def hypot(x, y):
-    """sqrt(x**2 + y**2) without overflow on the way; typed by the overload below."""
 
 
 @rarely
@@ -111,6 +85,7 @@ def log_twice64(x):
     return high, (w - high) + low
 
 
+@inlined
 def _pow64(x, y):
     """exp(y log(x)). The C library knows what is subnormal, infinite or nan, and 0 to what is not positive."""
     size = abs(x)
@@ -128,6 +103,7 @@ def _pow64(x, y):
     return edge_pow64(x, y) if not (usual and y < INF) else result
 
 
+@inlined
 def _pow32(x, y):
     """By the logarithm to base 2 in two floats. The edges are those of ``_pow64``."""
     size = abs(x)
@@ -171,6 +147,7 @@ def _pow32(x, y):
     return edge_pow32(x, y) if not (usual and y < f32(INF)) else result
 
 
+@inlined
 def _exp2_64(x):
     x = at_most(at_least(x, -1080.0), 1025.0)
     k = (x + MAGIC64) - MAGIC64
@@ -191,6 +168,7 @@ def _exp2_64(x):
     return (1.0 + r * p) * float64_of(bits64(half) << 52) * float64_of(bits64(rest) << 52)
 
 
+@inlined
 def _exp2_32(x):
     x = at_most(at_least(x, f32(-152.0)), f32(129.0))
     k = (x + MAGIC32) - MAGIC32
@@ -208,6 +186,7 @@ def _exp2_32(x):
     return (f32(1.0) + r * p) * scale * again
 
 
+@inlined
 def _log2_64(x):
     """The exponent, and the logarithm of the mantissa: whole for powers of two."""
     k, f = mantissa64(x)
@@ -216,6 +195,7 @@ def _log2_64(x):
     return log_at_edges(x, k + fma(y, 1.4426950408889634, y * 2.0355273740931033e-17))
 
 
+@inlined
 def _log10_64(x):
     k, f = mantissa64(x)
     h, t = log_terms64(f)
@@ -224,6 +204,7 @@ def _log10_64(x):
     return log_at_edges(x, k * 0.30102999566395283 + low)
 
 
+@inlined
 def _log2_32(x):
     k, f = mantissa32(x)
     h, t = log_terms32(f)
@@ -231,6 +212,7 @@ def _log2_32(x):
     return log_at_edges(x, k + fma(y, f32(1.44269504), y * f32(1.925963e-08)))
 
 
+@inlined
 def _log10_32(x):
     k, f = mantissa32(x)
     h, t = log_terms32(f)
@@ -239,6 +221,7 @@ def _log10_32(x):
     return log_at_edges(x, k * f32(0.30102539) + low)
 
 
+@inlined
 def _cbrt64(x):
     size = abs(x)
     tiny = size < 2.2250738585072014e-308
@@ -264,6 +247,7 @@ def _cbrt64(x):
     return copysign(c, x) if size > 0.0 and size < INF else x
 
 
+@inlined
 def _cbrt32(x):
     size = abs(x)
     tiny = size < f32(1.17549435e-38)
@@ -287,6 +271,7 @@ def _cbrt32(x):
     return copysign(c, x) if size > f32(0.0) and size < f32(INF) else x
 
 
+@inlined
 def _hypot64(x, y):
     """Scaled by a power of two where the greater square would leave the range, or the lesser one that matters."""
     a, b = abs(x), abs(y)
@@ -299,6 +284,7 @@ def _hypot64(x, y):
     return INF if a == INF or b == INF else r
 
 
+@inlined
 def _hypot32(x, y):
     a, b = abs(x), abs(y)
     high, low = (a if a > b else b), (b if a > b else a)
@@ -310,9 +296,9 @@ def _hypot32(x, y):
     return f32(INF) if a == f32(INF) or b == f32(INF) else r
 
 
-_by_width(pow, _pow32, _pow64, 2)
-_by_width(exp2, _exp2_32, _exp2_64)
-_by_width(log2, _log2_32, _log2_64)
-_by_width(log10, _log10_32, _log10_64)
-_by_width(cbrt, _cbrt32, _cbrt64)
-_by_width(hypot, _hypot32, _hypot64, 2)
+pow = by_width(_pow32, _pow64)  # x**y
+exp2 = by_width(_exp2_32, _exp2_64)  # 2**x
+log2 = by_width(_log2_32, _log2_64)  # the logarithm to base 2
+log10 = by_width(_log10_32, _log10_64)  # the logarithm to base 10
+cbrt = by_width(_cbrt32, _cbrt64)  # the cube root
+hypot = by_width(_hypot32, _hypot64)  # sqrt(x**2 + y**2) without overflow on the way

@@ -3,20 +3,15 @@
 
 So sums and products are those of the reference, in its order, and rounded where it rounds: ``fma`` is one operation
 there too, and ``times`` a product that is not contracted with the sum it is a part of, as other kernels' are. They
-have no branches, so that the loops around them vectorize; ``library.draws`` has those that do. Imported only when Numba
-compiles a kernel.
+have no branches, so that the loops around them vectorize; ``library.draws`` has those that do.
 """
 
 from __future__ import annotations
 
 import math
 
-from numba import types
-from numba.extending import overload
-
-from symc.ir.ops import random_reference as reference
-from symc.runtime.compilers.numba_primitives import (
-    OPTIONS,
+from symc.codegen.language.helpers import by_width, inlined, rarely
+from symc.codegen.language.names import (
     bits32,
     bits64,
     f32,
@@ -26,14 +21,12 @@ from symc.runtime.compilers.numba_primitives import (
     fma,
     i32,
     i64,
-    inlined,
     like,
-    rarely,
     times,
     u32,
     u64,
 )
-from symc.runtime.compilers.numba_primitives import by_width as _float_by_width
+from symc.ir.ops import random_reference as reference
 from symc.runtime.library.math import MAGIC64, log
 
 MASK, HALF, ONE = u64(0xFFFFFFFF), u64(32), u64(1)
@@ -84,27 +77,13 @@ def own_words(bits, attempt):
 # --- bits to numbers --------------------------------------------------------------------------------------------------
 
 
-def unit_uniform(bits):
-    """[0, 1); typed by the overload below."""
-
-
-def unit_exponential(bits):
-    """An exponential number; typed by the overload below."""
-
-
-def unit_gumbel(bits):
-    """A Gumbel number; typed by the overload below."""
-
-
-def unit_normal(bits):
-    """A normal number; typed by the overload below."""
-
-
-def _uniform64(bits):
+@inlined
+def _unit_uniform64(bits):
     return f64(i64(bits >> u64(11))) * 1.1102230246251565e-16
 
 
-def _uniform32(bits):
+@inlined
+def _unit_uniform32(bits):
     return f32(bits >> u32(8)) * f32(5.9604644775390625e-08)
 
 
@@ -113,6 +92,7 @@ def open_uniform(bits):
     return (f64(i64(bits >> u64(12))) + 0.5) * 2.220446049250313e-16
 
 
+@inlined
 def _log_share64(x):
     """log(x) for positive normal numbers, as the reference computes it."""
     b = bits64(x) + (0x3FF0000000000000 - 0x3FE6A09E667F3BCD)  # so that the exponent field counts from sqrt(1/2)
@@ -131,6 +111,7 @@ def _log_share64(x):
     return k * LN2_64[0] - ((h - fma(k, LN2_64[1], t)) - f)
 
 
+@inlined
 def _log_share32(x):
     b = i32(bits32(x) + (0x3F800000 - 0x3F3504F3))
     f = float32_of(i32((b & 0x007FFFFF) + 0x3F3504F3)) - f32(1.0)
@@ -146,10 +127,6 @@ def _log_share32(x):
     z = f * f
     t = f * z * r
     return k * LN2_32[0] - ((z * f32(0.5) - fma(k, LN2_32[1], t)) - f)
-
-
-def log_share(x):
-    """The same of either width; typed by the overload below."""
 
 
 @inlined
@@ -174,21 +151,25 @@ def tail32(bits):
     return u32(bits if low else ~bits), low
 
 
-def _exponential64(bits):
+@inlined
+def _unit_exponential64(bits):
     tail, low = tail64(bits)
     return exponential((tail + 0.5) * 5.421010862427522e-20, low)
 
 
-def _exponential32(bits):
+@inlined
+def _unit_exponential32(bits):
     tail, low = tail32(bits)
     return exponential((f32(tail) + f32(0.5)) * f32(2.3283064365386963e-10), low)
 
 
-def _gumbel64(bits):
+@inlined
+def _unit_gumbel64(bits):
     return -log_share(unit_exponential(bits))
 
 
-def _gumbel32(bits):
+@inlined
+def _unit_gumbel32(bits):
     return -log_share(unit_exponential(bits))
 
 
@@ -276,7 +257,8 @@ def normal_tail32(q, s):
     return (q * n if middle else m) / (d if middle else e)
 
 
-def _normal64(bits):
+@inlined
+def _unit_normal64(bits):
     tail, low = tail64(bits)
     rest = f64(i64(u64(0x7FFFFFFFFFFFFFFF) - (bits if low else ~bits)))
     s = math.sqrt(-log_share((tail + 0.5) * 5.421010862427522e-20))
@@ -284,7 +266,8 @@ def _normal64(bits):
     return -z if low else z
 
 
-def _normal32(bits):
+@inlined
+def _unit_normal32(bits):
     tail, low = tail32(bits)
     scale = f32(2.3283064365386963e-10)
     s = f32(math.sqrt(-log_share((f32(tail) + f32(0.5)) * scale)))
@@ -292,17 +275,11 @@ def _normal32(bits):
     return -z if low else z
 
 
-def _by_width(stub, narrow, wide):
-    @overload(stub, jit_options=OPTIONS)
-    def choose(bits):
-        return narrow if bits == types.uint32 else wide
-
-
-_by_width(unit_uniform, _uniform32, _uniform64)
-_by_width(unit_exponential, _exponential32, _exponential64)
-_by_width(unit_gumbel, _gumbel32, _gumbel64)
-_by_width(unit_normal, _normal32, _normal64)
-_float_by_width(log_share, _log_share32, _log_share64)
+unit_uniform = by_width(_unit_uniform32, _unit_uniform64)  # [0, 1)
+unit_exponential = by_width(_unit_exponential32, _unit_exponential64)  # an exponential number
+unit_gumbel = by_width(_unit_gumbel32, _unit_gumbel64)  # a Gumbel number
+unit_normal = by_width(_unit_normal32, _unit_normal64)  # a normal number
+log_share = by_width(_log_share32, _log_share64)  # the same of either width
 
 
 @inlined

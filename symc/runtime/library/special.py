@@ -1,17 +1,12 @@
 # mypy: ignore-errors
-"""Special functions inside kernels: SciPy's own, called by symbol, and those that SciPy has only as array functions.
-
-Imported only when a kernel is compiled; SciPy only when a kernel that calls it is.
-"""
+"""Special functions inside kernels: SciPy's own, called by symbol, and those that SciPy has only as array functions."""
 
 from __future__ import annotations
 
 import math
 
-from symc.runtime.compilers.numba_primitives import INF, NAN, f64, floor, inlined, like
-from symc.runtime.compilers.numba_routines import of_scipy
-
-scipy_d00_erfcx = of_scipy("d00_erfcx")
+from symc.codegen.language.helpers import inlined
+from symc.codegen.language.names import INF, NAN, f64, floor, like, scipy_d00_erfcx
 
 #: (2k)! / B(2k), k = 1, 2, ...: of the tail in Euler and Maclaurin's formula.
 _TAIL = (12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1.8924375803183791606e9, 7.47242496e10,

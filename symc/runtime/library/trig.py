@@ -14,34 +14,12 @@ from __future__ import annotations
 
 import math
 
-from symc.runtime.compilers.numba_primitives import (
-    bits32,
-    bits64,
-    f32,
-    float32_of,
-    float64_of,
-    fma,
-    i32,
-    inlined,
-    rarely,
-)  # fmt: skip
-from symc.runtime.compilers.numba_primitives import by_width as _by_width
+from symc.codegen.language.helpers import by_width, inlined, rarely
+from symc.codegen.language.names import bits32, bits64, f32, float32_of, float64_of, fma, i32
 from symc.runtime.library.math import MAGIC32, MAGIC64
 
 FAR64, FAR32 = 2.0**30, f32(1e5)
 SIGN64, SIGN32 = -(2**63), -(2**31)
-
-
-def sin(x):
-    """The sine; typed by the overload below."""
-
-
-def cos(x):
-    """The cosine; typed by the overload below."""
-
-
-def tan(x):
-    """The tangent; typed by the overload below."""
 
 
 @rarely
@@ -115,6 +93,7 @@ def quarters32(a):
     return bits32(shifted), r + fma(r * z, p, low), f32(1.0) + z * q
 
 
+@inlined
 def _sin64(x):
     a = abs(x)
     k, s, c = quarters64(a)
@@ -123,6 +102,7 @@ def _sin64(x):
     return far_sin64(x) if a >= FAR64 else y
 
 
+@inlined
 def _cos64(x):
     a = abs(x)
     k, s, c = quarters64(a)
@@ -131,6 +111,7 @@ def _cos64(x):
     return far_cos64(x) if a >= FAR64 else y
 
 
+@inlined
 def _tan64(x):
     a = abs(x)
     k, s, c = quarters64(a)
@@ -139,6 +120,7 @@ def _tan64(x):
     return far_tan64(x) if a >= FAR64 else y
 
 
+@inlined
 def _sin32(x):
     a = abs(x)
     k, s, c = quarters32(a)
@@ -147,6 +129,7 @@ def _sin32(x):
     return far_sin32(x) if a >= FAR32 else y
 
 
+@inlined
 def _cos32(x):
     a = abs(x)
     k, s, c = quarters32(a)
@@ -155,6 +138,7 @@ def _cos32(x):
     return far_cos32(x) if a >= FAR32 else y
 
 
+@inlined
 def _tan32(x):
     a = abs(x)
     k, s, c = quarters32(a)
@@ -163,6 +147,6 @@ def _tan32(x):
     return far_tan32(x) if a >= FAR32 else y
 
 
-_by_width(sin, _sin32, _sin64)
-_by_width(cos, _cos32, _cos64)
-_by_width(tan, _tan32, _tan64)
+sin = by_width(_sin32, _sin64)  # the sine
+cos = by_width(_cos32, _cos64)  # the cosine
+tan = by_width(_tan32, _tan64)  # the tangent

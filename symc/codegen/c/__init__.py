@@ -1,0 +1,1 @@
+"""Kernels and the functions that they call as C11."""

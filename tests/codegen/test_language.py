@@ -1,0 +1,85 @@
+"""The language of kernels: its library is Python functions that are read, and names mean what they mean there."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+from symc.codegen.cpu.intrinsics import template
+from symc.codegen.language import names
+from symc.codegen.language.helpers import Helper, Widths
+from symc.ir.op import all_ops
+from symc.runtime.compilers.llvm_primitives import primitive
+from symc.runtime.library import FUNCTIONS, MODULE_OF, helper, meaning
+
+MODULES = {m: importlib.import_module(f"symc.runtime.library.{m}") for m in FUNCTIONS}
+HELPERS = [x for m, found in MODULES.items() for x in vars(found).values() if isinstance(x, Helper) and x.module == m]
+
+
+@pytest.mark.parametrize("name", MODULE_OF)
+def test_the_index_says_where_functions_are(name):
+    assert helper(name) is vars(MODULES[MODULE_OF[name]])[name] and helper(name).module == MODULE_OF[name]
+    assert helper(name).name == name
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_function_is_read_as_python_reads_it(module):
+    whole = ast.parse(inspect.getsource(MODULES[module]))
+    found = {f.name: f for f in whole.body if isinstance(f, ast.FunctionDef)}
+    own = {h.name: h for h in HELPERS if h.module == module}
+    assert set(own) == set(found), "every function is of the language"
+    for name, tree in found.items():
+        body = tree.body[ast.get_docstring(tree) is not None:]
+        assert ast.dump(ast.Module(own[name].tree.body, [])) == ast.dump(ast.Module(body, []))
+        assert own[name].operands == [a.arg for a in tree.args.args]
+
+
+def test_names_of_functions_are_one_thing_each():
+    """They are names in C++ and C, where there are no modules."""
+    assert len({h.name for h in HELPERS}) == len(HELPERS)
+
+
+@pytest.mark.parametrize("h", HELPERS, ids=lambda h: h.name)
+def test_functions_name_nothing_that_is_unknown(h):
+    for name in h.function.__code__.co_names:
+        known = name in h.scope or name in vars(builtins) or name in ("real", "imag", "conjugate")
+        assert known or hasattr(h.scope["math"], name), name
+        x = h.scope.get(name)
+        if isinstance(x, names.Primitive):
+            assert primitive(name) is not None and x.name == name
+        assert x is None or isinstance(x, Helper | Widths | names.Primitive | type) or not callable(x), name
+
+
+def test_texts_of_ops_call_what_is_known():
+    for op in all_ops():
+        for kind in ("b", "i", "u", "f", "half", "c"):
+            form = template(op.name, kind)
+            if form is None or op.facts.custom:
+                continue
+            attrs = {k: 1 for k in ("order", "power")}
+            for node in ast.walk(ast.parse(form.format(*"uvwxyz", **attrs))):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                    assert primitive(node.func.id) or helper(node.func.id), f"{op.name}: {node.func.id}"
+
+
+def test_unknown_names_mean_nothing():
+    assert meaning("nowhere") is None and helper("INF") is None
+
+
+def test_a_function_costs_what_it_needs():
+    """Its module alone is imported, nothing of it is parsed before it is asked for, and no compiler is there."""
+    code = ("import ast, sys; parse, count = ast.parse, []\n"
+            "def counted(*given): count.append(1); return parse(*given)\n"
+            "ast.parse = counted\n"
+            "from symc.runtime.library import helper\n"
+            "found = helper('exp'); print(len(count)); found.wide.tree; print(len(count))\n"
+            "print(*sorted(m for m in sys.modules if m.startswith('symc.runtime.library.')))\n"
+            "print('numba' in sys.modules or 'llvmlite' in sys.modules)")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0", "1", "symc.runtime.library.math", "False"]
