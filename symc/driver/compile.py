@@ -133,7 +133,7 @@ def compile(
 
 def compile_built(built: Built, options: Mapping[str, Any], saved: Function | None = None) -> CompiledFunction:
     """The rest of the road. ``saved``: what the optimizer made of the function before."""
-    if options["specialize"]:
+    if options.get("specialize"):
         return specialized(built, options, compile_built)
     settings = settings_of(built, options)
     if settings.target.devices:
