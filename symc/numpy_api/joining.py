@@ -353,7 +353,9 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
     if axis is None:
         t, axis = API["ravel"](t), 0
     axis = normal_axis(axis, t.ndim, "repeat", t)
-    one = isinstance(repeats, list | tuple | np.ndarray | Tensor) and np.shape(repeats) == (1,)
+    shape = repeats.value.shape if isinstance(repeats, Tensor) else np.shape(repeats) if isinstance(
+        repeats, list | tuple | np.ndarray) else ()
+    one = len(shape) == 1 and type(shape[0]) is int and shape[0] == 1
     k = _count_of(repeats[0] if one else repeats)
     data = as_tensor(repeats) if k is None and isinstance(repeats, Tensor) else None
     if data is not None and not data.ndim:
