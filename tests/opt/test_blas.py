@@ -526,7 +526,7 @@ def test_modes_saving_vmap_and_derivatives(tmp_path):
     np.testing.assert_array_equal(g(*given), f(*given))
     assert g.calls == f.calls
     assert f.memory(m=9, k=11, n=10) == sum(a.nbytes for a in given) + want.nbytes
-    assert "call gemm" in f.plan and "beta = 1.0" in f.plan
+    assert "call gemm" in f.plan
     assert "[blas]" in f.explain()
     xs = sc.input("xs", "float64", shape=("b", "m", "k"))
     h = sc.compile(sc.vmap(lambda x: expression(x, *variables[1:]))(xs), [xs, *variables[1:]])

@@ -190,7 +190,7 @@ def test_a_product_that_is_the_same_in_every_step_is_computed_once():
     """Outside of the loop, although `B @ v` in every step would take fewer multiplications for one step."""
     a, b, v = sc.input("a", "float64", (30, 40)), sc.input("b", "float64", (40, 30)), sc.input("v", "float64", (30,))
     f = sc.compile(sc.scan(lambda h, _: (sc.tanh((a @ b) @ h), None), v, None, length=50)[0], [a, b, v])
-    assert [line.strip().split(" {")[0] for line in f.dump("chains").splitlines() if "= dot " in line] == [
+    assert [line.strip().split(" : ")[0] for line in f.dump("chains").splitlines() if "= dot " in line] == [
         "%0 = dot %a, %b", "%0 = dot %p1, %p0"]
 
 
