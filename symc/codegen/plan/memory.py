@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from symc.codegen.plan.cells import NOMINAL
-from symc.ir.dim import Size, evaluate, names
+from symc.ir.dim import Size, estimate, evaluate, names
 from symc.ir.plan import Plan
 from symc.ir.record import dataclass
 from symc.ir.types import TensorType, TupleType
@@ -91,7 +91,7 @@ def _fullest(plan: Plan, sizes: Mapping[str, int]) -> tuple[int, int]:
     for h in held(plan):
         if plan.buffers[h.buffer].kind in PERSISTENT:
             continue
-        n = known[h.type] if h.type in known else known.setdefault(h.type, evaluate(h.type.nbytes, sizes))
+        n = known[h.type] if h.type in known else known.setdefault(h.type, estimate(h.type.nbytes, sizes))
         last, bytes_ = ends.get(h.buffer, (-1, 0))
         if last == h.first:  # written over in place: not twice at this step
             change[h.first] -= bytes_

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import symc as sc
 from symc.codegen.kernel.names import kernel_name
 from symc.codegen.plan.check_plan import check_plan
 from symc.codegen.plan.compare_sizes import at_least
@@ -206,3 +207,12 @@ def test_a_call_takes_the_memory_that_was_reported():
     tracemalloc.stop()
     assert took + sum(a.nbytes for a in arrays) == pytest.approx(report, rel=0.05)
     assert report == report.lower_bound < report.naive
+
+
+def test_text_of_a_plan_with_many_sizes():
+    """The sizes that the text's lower bound is at may be larger than any array together."""
+    x = sc.input("x", "float64", tuple("abcdefgh"))
+    f = sc.compile([sc.cumsum(sc.exp(x), axis=1), sc.sum(x)], [x])
+    assert "lower bound" in f.plan and f.memory(**dict.fromkeys("abcdefgh", 2)) > 2 * 8 * 2**8
+    with pytest.raises(sc.ShapeError, match="64 bits"):
+        f.memory(**dict.fromkeys("abcdefgh", 1024))
