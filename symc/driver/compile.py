@@ -22,7 +22,6 @@ from symc.driver.compilation import Compilation
 from symc.driver.function import CompiledFunction
 from symc.driver.max_bytes import budget_of, read_max_bytes
 from symc.driver.modes import check_options, chosen
-from symc.driver.specialized import read_specialize, specialized
 from symc.driver.target import check_target, target_of
 from symc.errors import SymcError
 from symc.ir.dim import Measured
@@ -105,7 +104,11 @@ def compile(
         options: dict[str, Any] = dict(
             mode=mode, pipeline=pipeline, name=str(name or "f"), threads=threads, max_bytes=read_max_bytes(max_bytes),
             accuracy_report=bool(accuracy_report), device=target.asked, backend=backend, split=target.split or split,
-            transfers=transfers, precision=precision, denormals=denormals, specialize=read_specialize(specialize))
+            transfers=transfers, precision=precision, denormals=denormals, specialize=None)
+        if specialize:
+            from symc.driver.specialized import read_specialize
+
+            options["specialize"] = read_specialize(specialize)
         nests = [outputs, inputs, pairs(updates, "updates"), pairs(givens, "givens")]
         given = [flatten(x)[0] for x in nests]
         if contains_deferred(given):
@@ -134,6 +137,8 @@ def compile(
 def compile_built(built: Built, options: Mapping[str, Any], saved: Function | None = None) -> CompiledFunction:
     """The rest of the road. ``saved``: what the optimizer made of the function before."""
     if options.get("specialize"):
+        from symc.driver.specialized import specialized
+
         return specialized(built, options, compile_built)
     settings = settings_of(built, options)
     if settings.target.devices:

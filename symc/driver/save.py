@@ -24,7 +24,6 @@ from symc.driver.max_bytes import read_max_bytes
 from symc.driver.modes import check_options
 from symc.driver.saved_file import JUNK, Arrays, SavedFile
 from symc.driver.signature import Slot
-from symc.driver.specialized import read_specialize
 from symc.driver.target import check_target, target_of
 from symc.errors import InputError, SymcError
 from symc.ir.attrs import Array
@@ -219,7 +218,10 @@ def _options(given: Any) -> dict[str, Any]:
     mode, pipeline, threads = options["mode"], options["pipeline"], options["threads"]
     check_options(mode, pipeline, threads)
     options["max_bytes"] = read_max_bytes(options["max_bytes"])
-    options["specialize"] = read_specialize(options["specialize"])
+    if options["specialize"]:
+        from symc.driver.specialized import read_specialize
+
+        options["specialize"] = read_specialize(options["specialize"])
     if set(options) != set(_OPTIONS) or not isinstance(options["accuracy_report"], bool):
         raise InputError(f"its options are {sorted(options)}")
     text(options["name"])
