@@ -12,6 +12,7 @@ from symc.ir.garbage import no_collections
 from symc.ir.locks import new_lock
 from symc.ir.phases import current, recording
 from symc.ir.plan import Plan
+from symc.ir.record import dataclass
 
 if TYPE_CHECKING:
     from symc import opt
@@ -31,6 +32,15 @@ def stage(make: Callable[[Any], T]) -> T:
             return self.made[make.__name__]
 
     return property(get, doc=make.__doc__)  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What the optimizer made of a function in another process: the fingerprint of its body, and how to read it.
+    ``read`` gives None for one that is to be optimized again."""
+
+    fingerprint: str
+    read: Callable[[], Function | None]
 
 
 class Compilation:
@@ -76,6 +86,11 @@ class Compilation:
         """The function after every pass that changed something."""
         found, final = self.optimized.stages, self.final
         return found if final is self.optimized.function else {**found, "max_bytes": final}
+
+    @property
+    def given(self) -> Function | None:
+        """The function after all passes, where another process had it from the optimizer."""
+        return self._saved
 
     @property
     def saved(self) -> Function:

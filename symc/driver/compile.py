@@ -11,22 +11,23 @@ are then made when somebody asks for them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from symc.driver import warm
 from symc.driver.backend import Settings
 from symc.driver.backends import backend_of
 from symc.driver.build import Built, build
-from symc.driver.compilation import Compilation
+from symc.driver.compilation import Compilation, Saved
 from symc.driver.function import CompiledFunction
 from symc.driver.max_bytes import budget_of, read_max_bytes
 from symc.driver.modes import check_options, chosen
 from symc.driver.target import check_target, target_of
 from symc.errors import SymcError
 from symc.ir.dim import Measured
-from symc.ir.function import Function, measured_names
+from symc.ir.function import Function, Guard, measured_names
 from symc.ir.phases import Record, recording
+from symc.ir.record import replace
 from symc.tensors.callsite import caller
 from symc.tensors.deferred import contains_deferred
 from symc.tensors.pytree import flatten
@@ -134,8 +135,9 @@ def compile(
         raise
 
 
-def compile_built(built: Built, options: Mapping[str, Any], saved: Function | None = None) -> CompiledFunction:
-    """The rest of the road. ``saved``: what the optimizer made of the function before."""
+def compile_built(built: Built, options: Mapping[str, Any], saved: Saved | None = None) -> CompiledFunction:
+    """The rest of the road. ``saved``: what the optimizer made of the function before, which is read if no program of
+    the two is on disk."""
     if options.get("specialize"):
         from symc.driver.specialized import specialized
 
@@ -145,9 +147,18 @@ def compile_built(built: Built, options: Mapping[str, Any], saved: Function | No
         from symc.driver.splitting import check_split
 
         check_split(built.function, settings.target, built.donated)
-    compilation = Compilation(built.function, settings, saved)
-    program = warm.program_of(compilation) if saved is None else compilation.program
-    return CompiledFunction(built, compilation, program, options)
+    compilation = Compilation(built.function, settings)
+    if saved is not None and not warm.is_on_disk(compilation, saved.fingerprint):
+        final = saved.read()
+        if final is not None:
+            built = replace(built, function=with_guards(built.function, final.guards))
+        compilation = Compilation(built.function, settings, final)
+    return CompiledFunction(built, compilation, warm.program_of(compilation), options)
+
+
+def with_guards(f: Function, guards: Sequence[Guard]) -> Function:
+    """The function, which checks these too."""
+    return replace(f, guards=(*f.guards, *[g for g in guards if g not in f.guards]))
 
 
 def settings_of(built: Built, options: Mapping[str, Any]) -> Settings:

@@ -8,16 +8,19 @@ arrays.npz      large constants, by digest        state.npz   the arrays of shar
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from symc.driver import labelled
 from symc.driver.build import Built, missing_guards
+from symc.driver.compilation import Saved
 from symc.driver.compile import compile_built
 from symc.driver.function import CompiledFunction
 from symc.driver.max_bytes import read_max_bytes
@@ -116,6 +119,7 @@ def _meta(f: Any) -> dict[str, Any]:
         "inputs": [_input_json(i) for i in source.inputs], "dims": labelled.to_json(source, built.labels),
         "guards": [[str(g.left), str(g.right), locs_json(g.locs), g.least] for g in source.guards],
         "lines": _lines(source), "final_lines": _lines(f._compilation.saved),
+        "final": f._compilation.saved.body.fingerprint.hex(),
         "cells": [[c.name, _type_json(i.declared or i.type), _loc_json(c.loc)] for c, i in zip(f._cells, states)],
     }  # fmt: skip
 
@@ -157,31 +161,43 @@ def unpack(
     data: bytes | BinaryIO, cells: Sequence[Cell] | None = None, where: str = "the data"
 ) -> CompiledFunction:
     """The inverse of ``pack``. ``cells``: the states, when they are not in the file."""
+    with _naming(where):
+        file = SavedFile(io.BytesIO(data) if isinstance(data, bytes) else data)
+        built, final, fingerprint, options = _read(file, cells)
+
+    def read() -> Function | None:
+        with _naming(where):
+            f = final()
+            return f if _is_safe(f) else None  # what relies on what its text does not show is found again
+
+    with recording(Record()):
+        check_target(target_of(options), options["mode"])
+        return compile_built(built, options, Saved(fingerprint, read))
+
+
+@contextmanager
+def _naming(where: str) -> Iterator[None]:
+    """Raises what is wrong with a file as InputError."""
     try:
-        parts = _read(SavedFile(io.BytesIO(data) if isinstance(data, bytes) else data), cells)
+        yield
     except (*JUNK, SymcError) as e:
         said = e.what if isinstance(e, SymcError) else f"{type(e).__name__}: {e}" if str(e) else type(e).__name__
         raise InputError(f"{where} is not a saved function of symc", help=said) from None
-    built, final, options = parts
-    with recording(Record()):
-        check_target(target_of(options), options["mode"])
-        # what relies on what its text does not show is found again
-        return compile_built(built, options, final if _is_safe(final) else None)
 
 
-def _read(file: SavedFile, cells: Sequence[Cell] | None) -> tuple[Built, Function, dict[str, Any]]:
-    """The parts of a file, each of which fits the others."""
+def _read(
+    file: SavedFile, cells: Sequence[Cell] | None
+) -> tuple[Built, Callable[[], Function], str, dict[str, Any]]:
+    """The parts of a file, each of which fits the others. What the optimizer made of the function, whose fingerprint
+    is there too, is read later, if it is needed."""
     meta = file.meta()
     if meta["format"] != FORMAT:
         raise InputError(f"it has format {meta['format']!r:.40}; this version of symc reads {FORMAT}")
     arrays = Arrays(file.bytes("arrays.npz"))
-    source = final = _function(file.text("function.ir"), arrays, meta, "lines")
+    source = _function(file.text("function.ir"), arrays, meta, "lines")
     if not _is_safe(source):
         raise InputError("it holds what only code generation makes")
-    if "final.ir" in file.names:
-        final = _function(file.text("final.ir"), arrays, meta, "final_lines")
-        _check_same_interface(source, final)
-        source = replace(source, guards=(*source.guards, *[g for g in final.guards if g not in source.guards]))
+    final = functools.partial(_final, source, file.text("final.ir") if "final.ir" in file.names else "", arrays, meta)
     if cells is None:
         cells = _cells(Arrays(file.bytes("state.npz")), meta["cells"])
     states = [i for i in source.inputs if i.role == "state"]
@@ -194,7 +210,8 @@ def _read(file: SavedFile, cells: Sequence[Cell] | None) -> tuple[Built, Functio
     if sum(s.nest.count for s in slots) != args or outputs.count != len(source.outputs):
         raise InputError("its arguments or results are not those of the function")
     source, labels = labelled.from_json(source, meta.get("dims"))
-    return Built(source, outputs, slots, tuple(cells), donated, labels=labels), final, _options(meta["options"])
+    built = Built(source, outputs, slots, tuple(cells), donated, labels=labels)
+    return built, final, text(meta.get("final", "")), _options(meta["options"])
 
 
 def read_slots(arrays: Mapping[str, np.ndarray], rows: Sequence[Any]) -> tuple[Slot, ...]:
@@ -270,6 +287,15 @@ def _guard(left: str, right: str, locs: Any, least: str = "") -> Guard:
     if least not in ("", "index", "length", "window", "variant"):
         raise InputError(f"there are no guards for {least!r:.40}")
     return Guard(parse_dim(text(left)), parse_dim(text(right)), read_locs(locs), least)
+
+
+def _final(source: Function, program: str, arrays: Arrays, meta: Mapping[str, Any]) -> Function:
+    """What the optimizer made of a function."""
+    if not program:
+        return source
+    final = _function(program, arrays, meta, "final_lines")
+    _check_same_interface(source, final)
+    return final
 
 
 def _check_same_interface(source: Function, final: Function) -> None:

@@ -37,16 +37,14 @@ KEPT = ("default", "fast_compile")
 
 def program_of(c: Compilation) -> Runner:
     """The program of a function: by what is on disk, if it is there; else compiled now, and its code kept on disk."""
-    s = c.settings
-    kept = s.budget is None and s.backend.on_disk
-    key = key_of(c.source, s.mode, s.pipeline, s.donated, s.target.compiler) if kept else None
-    if key is None:
+    file = file_of(c)
+    if file is None:
         return c.program
-    file = File(key)
     found = file.read()
     if found is None or not found.whole:
         return _followed(c, file)
     _late.add(c)
+    s = c.settings
     threads, flush = threads_of(s.threads), s.target.flush
 
     def program() -> Any:
@@ -62,8 +60,25 @@ def _followed(c: Compilation, file: File) -> Any:
     """The program, whose code others will find: if symc alone has made it, and the user was not warned meanwhile."""
     program = c.program
     if not extensions.changed() and (c.notes is None or not c.notes.warned):
-        file.follow(program)
+        file.follow(program, c.final.body.fingerprint.hex())
     return program
+
+
+def file_of(c: Compilation) -> File | None:
+    """Where the program of a function is on disk, if it is there; None for one that is not kept. What another version
+    has optimized has a file of its own."""
+    s = c.settings
+    if s.budget is not None or not s.backend.on_disk:
+        return None
+    key = key_of(c.source, s.mode, s.pipeline, s.donated, s.target.compiler, c.given)
+    return None if key is None else File(key)
+
+
+def is_on_disk(c: Compilation, final: str) -> bool:
+    """True if a program is there that was made of the function by way of this one, by its fingerprint."""
+    file = file_of(c)
+    found = None if file is None else file.read()
+    return found is not None and found.whole and found.final == final
 
 
 _late: weakref.WeakSet[Compilation] = weakref.WeakSet()
@@ -78,16 +93,20 @@ def _compile_late() -> None:
 extensions.before_change.append(_compile_late)
 
 
-def key_of(f: Function, mode: str, pipeline: str | None, donated: frozenset[int], backend: str = "llvm") -> str | None:
-    """Key that tells this program from all others; None for one that is not kept."""
+def key_of(f: Function, mode: str, pipeline: str | None, donated: frozenset[int], backend: str = "llvm",
+           given: Function | None = None) -> str | None:
+    """Key that tells this program from all others; None for one that is not kept. ``given``: what was optimized
+    elsewhere."""
     if mode not in KEPT or object_cache.folder() is None or extensions.changed():
         return None
-    if not all(is_builtin(v.op) for v in every_value(f.body)):
+    if not all(is_builtin(v.op) for g in (f, given) if g is not None for v in every_value(g.body)):
         return None
     settings = [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("SYMC_") and k != object_cache.FOLDER]
     interface = [f"{i.role} {i.declared or i.type}" for i in f.inputs] + [f"{g} {g.least}" for g in f.guards]
     parts = ["function", version.of_everything(), f.body.fingerprint.hex(), str(interface), str(f.updates),
              str(sorted(donated)), mode, str(pipeline), backend, *settings]
+    if given is not None:
+        parts.append(f"given {given.body.fingerprint.hex()}")
     return object_cache.key(parts)
 
 
@@ -108,23 +127,23 @@ class File:
 
         return Recordings.decoded(data)
 
-    def follow(self, program: Any) -> None:
-        """Keep what a program is lowered to from now on."""
+    def follow(self, program: Any, final: str) -> None:
+        """Keep what a program is lowered to from now on. ``final``: fingerprint of the function that it is of."""
         if isinstance(program, WithPrologue):
             reads = list(program.reads)
-            program.prologue.on_lowered = lambda lowered: self._add(lowered, "first", reads)
-            program.main.on_lowered = lambda lowered: self._add(lowered, "rest", reads)
+            program.prologue.on_lowered = lambda lowered: self._add(lowered, "first", reads, final)
+            program.main.on_lowered = lambda lowered: self._add(lowered, "rest", reads, final)
         else:
-            program.on_lowered = lambda lowered: self._add(lowered, "rest", None)
+            program.on_lowered = lambda lowered: self._add(lowered, "rest", None, final)
 
-    def _add(self, lowered: Lowered, part: str, reads: list[int] | None) -> None:
+    def _add(self, lowered: Lowered, part: str, reads: list[int] | None, final: str) -> None:
         """Keep what will be run, unless it is bound to this process."""
         from symc.runtime.cache.recording import Recordings, recorded
 
         with self._lock:
             new = recorded(lowered)
             if new is not None:
-                found = self.read() or Recordings(reads=reads)
+                found = self.read() or Recordings(reads=reads, final=final)
                 setattr(found, part, new)
                 object_cache.write_data(self.key, found.encoded())
 

@@ -81,11 +81,12 @@ def _rows(pairs: Sequence[Sequence[int]]) -> np.ndarray:
 @dataclass
 class Recordings:
     """Files of a function on disk: the recording of its program (``rest``), and of its prologue (``first``), if there
-    is one (``reads`` is None if not)."""
+    is one (``reads`` is None if not). ``final``: fingerprint of the function that was planned."""
 
     rest: Recording | None = None
     first: Recording | None = None
     reads: list[int] | None = None
+    final: str = ""
 
     @property
     def whole(self) -> bool:
@@ -94,7 +95,7 @@ class Recordings:
 
     def encoded(self) -> bytes:
         """As ``marshal`` writes it: built in, where importing ``json`` takes 2 ms."""
-        return marshal.dumps([self.rest, self.first, self.reads])
+        return marshal.dumps([self.rest, self.first, self.reads, self.final])
 
     @classmethod
     def decoded(cls, data: bytes) -> Recordings:
