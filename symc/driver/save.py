@@ -34,7 +34,7 @@ from symc.ir.dim import Size, fresh_size, parse_dim
 from symc.ir.function import NUMBERED, Function, Guard, Input, bound_names
 from symc.ir.literal import INLINE_ELEMENTS
 from symc.ir.location import Inside, Loc
-from symc.ir.op import is_safe
+from symc.ir.op import Op, is_safe, lookup
 from symc.ir.parse import parse
 from symc.ir.phases import Record, recording
 from symc.ir.record import replace
@@ -119,6 +119,7 @@ def _meta(f: Any) -> dict[str, Any]:
         "inputs": [_input_json(i) for i in source.inputs], "dims": labelled.to_json(source, built.labels),
         "guards": [[str(g.left), str(g.right), locs_json(g.locs), g.least] for g in source.guards],
         "lines": _lines(source), "final_lines": _lines(f._compilation.saved),
+        "ops": [[op.name, op.facts.custom.module] for op in own_ops(f)],  # type: ignore[union-attr]
         "final": f._compilation.saved.body.fingerprint.hex(),
         "cells": [[c.name, _type_json(i.declared or i.type), _loc_json(c.loc)] for c, i in zip(f._cells, states)],
     }  # fmt: skip
@@ -163,6 +164,12 @@ def unpack(
     """The inverse of ``pack``. ``cells``: the states, when they are not in the file."""
     with _naming(where):
         file = SavedFile(io.BytesIO(data) if isinstance(data, bytes) else data)
+        lacking = _lacking(file.meta().get("ops", []))
+    if lacking:
+        name, module = lacking[0]
+        raise InputError(f"{where} uses the op {name} of the module {module}, which is not defined here",
+                         help=f"define it before: import {module}")
+    with _naming(where):
         built, final, fingerprint, options = _read(file, cells)
 
     def read() -> Function | None:
@@ -173,6 +180,18 @@ def unpack(
     with recording(Record()):
         check_target(target_of(options), options["mode"])
         return compile_built(built, options, Saved(fingerprint, read))
+
+
+def _lacking(ops: Sequence[Any]) -> list[tuple[str, str]]:
+    """Names and modules of a user's ops that are not here. Nothing that a file names is imported."""
+    def is_here(name: str, module: str) -> bool:
+        try:
+            custom = lookup(name).facts.custom
+        except SymcError:
+            return False
+        return custom is not None and custom.module == module
+
+    return [(name, module) for name, module in ops if not is_here(text(name), text(module))]
 
 
 @contextmanager
@@ -347,8 +366,15 @@ def count(item: Any, end: int) -> int:
 
 def reduce(f: Any) -> tuple:
     """For pickle: states travel beside the file, so that several functions of one pickle keep sharing them."""
-    return _unreduce, (pack(f, state=False), f._cells)
+    return _unreduce, (pack(f, state=False), f._cells, own_ops(f))
 
 
-def _unreduce(data: bytes, cells: tuple[Cell, ...]) -> CompiledFunction:
-    return unpack(data, cells)
+def _unreduce(data: bytes, cells: tuple[Cell, ...], ops: Sequence[Op] = ()) -> CompiledFunction:
+    return unpack(data, cells)  # ``ops`` have arrived by now
+
+
+def own_ops(f: Any) -> tuple[Op, ...]:
+    """The ops of a function that are the user's own."""
+    bodies = {f._compilation.source.body, f._compilation.saved.body}
+    found = {v.op for body in bodies for v in every_value(body) if v.op.facts.custom is not None}
+    return tuple(sorted(found, key=lambda op: op.name))

@@ -23,7 +23,7 @@ class CustomOp:
     """Origin of an op of a user, and how its functions see attributes.
 
     ``attributes`` of a call, as the graph holds them; ``shown``: as the user's functions get them. ``cuda``: the kernel
-    on a device, text or a ``CudaKernel``.
+    on a device, text or a ``CudaKernel``. ``reduce``: of the op, for pickle.
     """
 
     module: str
@@ -33,6 +33,7 @@ class CustomOp:
     defaults: Mapping[str, Any]
     attributes: Callable[[Mapping[str, Any]], dict[str, Any]]
     shown: Callable[[Mapping[str, Any]], dict[str, Any]]
+    reduce: Callable[[Any], tuple[Any, ...]]
 
 
 @dataclass(frozen=True)

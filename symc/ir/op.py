@@ -222,7 +222,8 @@ class Op:
         return f"<op {self.name}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return lookup, (self.name,)
+        custom = self.facts.custom
+        return (lookup, (self.name,)) if custom is None else custom.reduce(self)
 
 
 def _coerce(op: Op, operands: tuple) -> tuple[Value, ...]:

@@ -15,7 +15,7 @@ from symc.ir.attrs import EMPTY, Attrs, same_attr
 from symc.ir.dim import PROCESS
 from symc.ir.function import Function, Hints
 from symc.ir.literal import print_attr, print_number
-from symc.ir.op import lookup
+from symc.ir.op import is_builtin, lookup
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TupleType
 from symc.ir.value import Region, Value, fresh_input, make
@@ -164,7 +164,7 @@ def _encode(roots: Sequence[Value]) -> tuple[list[tuple], list[int]]:
     at = {v: k for k, v in enumerate(values)}
     table = [
         (
-            v.op.name,
+            v.op.name if is_builtin(v.op) else v.op,
             tuple(at[o] for o in v.operands),
             dict(v.attrs) or None,
             tuple(_encode_region(r) for r in v.regions),
@@ -188,7 +188,8 @@ def _decode(table: list[tuple], roots: list[int], process: str) -> list[Value]:
             values.append(_foreign[key])
         else:
             made = [Region(params, _decode(t, r, process)) for params, t, r in regions]
-            values.append(make(lookup(name), [values[k] for k in operands], Attrs(attrs) if attrs else EMPTY, made))
+            op = lookup(name) if isinstance(name, str) else name
+            values.append(make(op, [values[k] for k in operands], Attrs(attrs) if attrs else EMPTY, made))
     return [values[k] for k in roots]
 
 

@@ -20,6 +20,7 @@ from symc.ir.types import as_dtype
 from symc.tensors.callsite import caller
 from symc.tensors.convert import as_tensor
 from symc.tensors.tensor import Tensor
+from symc.transforms import op_travel
 from symc.transforms.custom_op import op
 
 
@@ -82,6 +83,7 @@ def _of_numbers(c: CFunction, derivative: Any, cuda: Any, samples: Any) -> Calla
         return made(*[_in(as_tensor(o), dtype, c.name) for o in operands])
 
     elementwise.__name__ = elementwise.__qualname__ = c.name
+    elementwise.__module__ = run.__module__
     elementwise.op = made.op  # type: ignore[attr-defined]
     return elementwise
 
@@ -95,7 +97,8 @@ def _in(t: Tensor, dtype: np.dtype, name: str) -> Tensor:
 
 def _named(run: Any, c: CFunction, names: Sequence[str]) -> None:
     """What ``sc.op`` asks of a function: its name, the module that it is of, its operands."""
-    run.__name__, run.__module__ = c.name, caller().file
+    file = caller().file
+    run.__name__, run.__qualname__, run.__module__ = c.name, c.name, op_travel.home(file) or file
     run.__doc__ = f"The function {c.name} of C."
     run.__signature__ = inspect.Signature(
         [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names])

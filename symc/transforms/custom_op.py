@@ -10,6 +10,8 @@ from __future__ import annotations
 import dis
 import inspect
 import math
+import pickle
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -35,6 +37,7 @@ from symc.tensors.convert import as_tensor
 from symc.tensors.public import located
 from symc.tensors.sizes import SymbolicSize, as_size, user_shape, user_size
 from symc.tensors.tensor import Tensor
+from symc.transforms import op_travel
 from symc.transforms.custom_derivative import all_fitted, custom_rule, dense, fitted, tensors
 
 
@@ -77,12 +80,14 @@ def op(fn: Callable[..., Any] | None = None, *, name: str | None = None, infer: 
     own = _Own(fn, label, _first if effect and infer is None else infer, "f" if scalar else "")
     _check(label, fn, infer, derivative, vjp or jvp, expression, scalar, effect, cuda)
     _check_counts(label, own, derivative, scalar)
-    facts = Facts(custom=CustomOp(_module(fn), caller(), cuda, own.names, own.defaults, own.attributes, own.shown))
+    facts = Facts(custom=CustomOp(_module(fn), caller(), cuda, own.names, own.defaults, own.attributes, own.shown,
+                                  _reduced))
     if batch is not None or infer is not None or effect:
         facts.batch = _given_batch(label, own, batch) if batch is not None else _loop
     traits = frozenset({"effect", "barrier"} if effect else () if infer else {"elementwise"})
     lowering = _lowering(label, own, expression, scalar, cuda)
     traits |= {"python"} if lowering is None else frozenset()
+    samples = None if samples is None else list(samples)
     given = None if samples is None else [sample(s, own.defaults) for s in samples]
     run = own.call if effect else own.run
     rule = IDENTITY if effect else _derivative(own, derivative, vjp, jvp)
@@ -91,6 +96,9 @@ def op(fn: Callable[..., Any] | None = None, *, name: str | None = None, infer: 
     if label in {o.name for o in all_ops()}:  # defined again, as in a notebook
         unregister(label)
     register(record)
+    op_travel.note(label, uuid.uuid4().hex, fn, dict(
+        name=label, infer=infer, derivative=derivative, vjp=vjp, jvp=jvp, expression=expression, numba=numba, cuda=cuda,
+        batch=batch, samples=samples, effect=effect))
     return _builder(record, own, infer is None and not effect, effect)
 
 
@@ -108,7 +116,8 @@ def _builder(record: Op, own: _Own, elementwise: bool, effect: bool) -> Callable
             raise InputError(f"op {own.name}: expression= is for ops with one result")
         return found if isinstance(v.type, TupleType) else found[0]
 
-    call.__name__, call.__qualname__, call.__doc__ = own.name, own.name, record.doc
+    call.__name__, call.__doc__ = own.name, record.doc
+    call.__module__, call.__qualname__ = _module(own.fn), getattr(own.fn, "__qualname__", own.name)
     call.op = record  # type: ignore[attr-defined]
     return located(call)
 
@@ -124,11 +133,27 @@ def _lowering(label: str, own: _Own, expression: Callable | None, scalar: Callab
     return None
 
 
+def _reduced(record: Op) -> tuple[Any, ...]:
+    return arrived, op_travel.packed(record)
+
+
+def arrived(name: str, module: str, token: str, data: bytes | None) -> Op:
+    """The op of a pickle."""
+    found = op_travel.found(name, module, token, data)
+    if found is None:
+        assert data is not None
+        fn, options = pickle.loads(data)
+        found = op(fn, **options).op
+        op_travel.note(name, token, fn, options)
+    return found
+
+
 # --- what cannot be an op ---------------------------------------------------------------------------------------------
 
 
 def _module(fn: Callable[..., Any]) -> str:
-    return getattr(fn, "__module__", None) or "?"
+    module = getattr(fn, "__module__", None) or "?"
+    return "__main__" if module in op_travel.MAIN else module
 
 
 def _check(label: str, fn: Callable, infer: Any, derivative: Any, other: Any, expression: Any, scalar: Any,
@@ -198,7 +223,7 @@ class _Own:
     """
 
     def __init__(self, fn: Callable[..., Any], name: str, infer: Callable[..., Any] | None, kinds: str):
-        self._fn, self.name, self._infer, self._kinds = fn, name, infer, kinds
+        self.fn, self.name, self._infer, self._kinds = fn, name, infer, kinds
         self.arity = _positional(fn)
         self.names = [p.name for p in _parameters(fn) if p.kind is not p.KEYWORD_ONLY]
         self.defaults = {p.name: p.default for p in _parameters(fn) if p.kind is p.KEYWORD_ONLY}
@@ -258,7 +283,7 @@ class _Own:
         if key not in self._dtypes:
             try:
                 with np.errstate(all="ignore"):
-                    self._dtypes[key] = np.asarray(self._fn(*[np.ones(1, d) for d in dtypes], **attrs)).dtype
+                    self._dtypes[key] = np.asarray(self.fn(*[np.ones(1, d) for d in dtypes], **attrs)).dtype
             except Exception as e:
                 if of_handler(e):
                     raise
@@ -268,7 +293,7 @@ class _Own:
     def run(self, *arrays: Any, **attrs: Any) -> Any:
         """The reference of the record. Raises ShapeError when the function does not give what is inferred."""
         t = self.infer(*[TensorType(a.dtype, a.shape) for a in map(np.asarray, arrays)], **attrs)
-        found = self._fn(*map(read_only, arrays), **{k: a for k, a in attrs.items() if k in self.defaults})
+        found = self.fn(*map(read_only, arrays), **{k: a for k, a in attrs.items() if k in self.defaults})
         if not isinstance(t, TupleType):
             return self._result(found, t, "", arrays)
         if not isinstance(found, tuple | list) or len(found) != len(t.items):
@@ -280,7 +305,7 @@ class _Own:
     def call(self, *arrays: Any, **attrs: Any) -> np.ndarray:
         """The reference of an op that is there for its effect."""
         if not effects.is_quiet():
-            self._fn(*map(read_only, arrays), **{k: a for k, a in attrs.items() if k in self.defaults})
+            self.fn(*map(read_only, arrays), **{k: a for k, a in attrs.items() if k in self.defaults})
         return np.array(arrays[0])
 
     def _result(self, found: Any, t: TensorType, which: str, arrays: Sequence[Any]) -> np.ndarray:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from types import CellType, CodeType
 from typing import Any
 
 import numpy as np
@@ -61,6 +63,36 @@ def function_op(fn: Callable[..., Any] | None = None, *, vjp: Callable[..., Any]
 
 
 API["function_op"] = function_op
+
+
+def _digest(*functions: Any) -> str:
+    """Digest of what functions do: their code, constants and defaults, and what they enclose."""
+    found, pending, seen = blake2b(digest_size=6), list(functions), set[int]()
+    while pending:
+        item = pending.pop()
+        code = getattr(item, "__code__", item)
+        if id(code) in seen:
+            continue
+        if isinstance(code, CodeType):
+            seen.add(id(code))
+            cells = getattr(item, "__closure__", None) or ()
+            pending += [*code.co_consts, *[_content(c) for c in cells], code.co_names,
+                        getattr(item, "__defaults__", None)]
+            item = code.co_code
+        elif isinstance(item, tuple):
+            pending += item
+            item = len(item)
+        elif isinstance(item, np.ndarray):
+            item = item.dtype.str, item.shape, item.tobytes()
+        found.update(repr(item).encode())  # with an address, where it has no other: unknown in other processes
+    return found.hexdigest()
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not yet assigned
+        return None
 
 
 @dataclass(eq=False)
@@ -134,9 +166,11 @@ class _Block:
         except TypeError:  # an argument that cannot be hashed: every call has a rule of its own
             known, key = None, (id(frame), len(self.keys))
         if known is None:
-            known, k = self.name, 2
+            # other processes may have others of its name
+            base = f"{self.name}:{_digest(self.fn, self.vjp, self.jvp, repr(key))}"
+            known, k = base, 2
             while known in rules:
-                known, k = f"{self.name}_{k}", k + 1
+                known, k = f"{base}_{k}", k + 1
             ahead, back = both_directions(
                 self._forward(frame, out) if self.jvp is not None else None,
                 self._reverse(frame, out) if self.vjp is not None else None,

@@ -218,7 +218,7 @@ def test_two_functions_of_one_name_keep_their_own_rules():
     y, z = first(x), second(x)
     got = sc.compile([sc.grad(y, x), sc.grad(z, x)], [x])(1.0)
     assert [float(g) for g in got] == [2, 3]
-    assert {"twin", "twin_2"} <= set(rules)
+    assert len([name for name in rules if name.startswith("twin:")]) == 2
 
 
 def test_in_loops_and_branches():

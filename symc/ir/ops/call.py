@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import GradientError, InternalError, did_you_mean
+from symc.errors import GradientError, InternalError
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Extern, Op, lookup, register
 from symc.ir.ops.kernel import results_type
@@ -48,7 +48,7 @@ def rule_of(v: Value) -> Rule | None:
     name = v.attrs["rule"]
     if name and name not in rules:
         raise GradientError(f"the derivative of {v.attrs['name']} is not known in this process",
-                            help="declare the function first; " + did_you_mean(name, rules))  # fmt: skip
+                            help="take it in the process that made the value, or send the function that makes it")
     return rules[name] if name else None
 
 
