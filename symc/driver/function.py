@@ -237,6 +237,9 @@ class CompiledFunction:
     def __reduce__(self) -> Any:
         return _inspection().reduce(self)
 
+    def __dask_tokenize__(self) -> Any:
+        return _inspection().token(self)
+
     def to_networkx(self, stage: str | None = None) -> Any:
         """A ``networkx`` graph of the final function (or of a stage): one node a value, edges from operand to user."""
         from symc.tools.draw import to_networkx

@@ -285,5 +285,8 @@ class MeasuredFunction(SeveralFunctions):
     def __reduce__(self) -> Any:
         return MeasuredFunction, (self.main, self.chain, self.slots)
 
+    def __dask_tokenize__(self) -> Any:
+        return [part.__dask_tokenize__() for _, part in self.parts]
+
     def __repr__(self) -> str:
         return f"<compiled {self._given.arguments.usage()}, {len(self.parts)} functions of sizes that are data>"

@@ -14,6 +14,7 @@ import json
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from hashlib import blake2b
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -378,3 +379,20 @@ def own_ops(f: Any) -> tuple[Op, ...]:
     bodies = {f._compilation.source.body, f._compilation.saved.body}
     found = {v.op for body in bodies for v in every_value(body) if v.op.facts.custom is not None}
     return tuple(sorted(found, key=lambda op: op.name))
+
+
+# --- Dask -------------------------------------------------------------------------------------------------------------
+
+
+def token(f: Any) -> tuple[str, str]:
+    """What tells a function's results from those of any other, with the states as they are: for Dask, which does not
+    compute again what has the same token. The same program has the same one in every process."""
+    built, source = f._built, f._compilation.source
+    ops = {v.op for v in every_value(source.body) if v.op.facts.custom is not None}
+    said = [f._options, to_json(built.outputs), slots_json(built.slots), sorted(built.donated), source.updates,
+            [[*_input_json(i)[:3], i.dims] for i in source.inputs], [[str(g), g.least] for g in source.guards],
+            [repr(label) for label in built.labels], sorted(str(op.__reduce__()[1][:3]) for op in ops)]
+    found = blake2b(source.body.fingerprint + json.dumps(said, sort_keys=True).encode(), digest_size=16)
+    for a in (*defaults_of(built.slots).values(), *snapshot(f._cells)):
+        found.update(f"{a.dtype.str} {a.shape} ".encode() + np.ascontiguousarray(a).tobytes())
+    return "symc", found.hexdigest()

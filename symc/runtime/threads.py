@@ -10,15 +10,18 @@ from symc.runtime.cpu.native.pool_ir import MOST_THREADS
 
 #: The environment variable that says how many.
 VARIABLE = "SYMC_NUM_THREADS"
+#: The one by which joblib, Dask and others tell their workers, among which they divide the processors.
+SHARE = "OMP_NUM_THREADS"
 
 
 def threads_of(threads: int | None) -> int:
-    """The number asked for; else what the variable says; else one for each processor that this process may use."""
+    """The number asked for; else what the variable says; else one for each processor that this process may use, but no
+    more than its share."""
     if threads is None:
         text = os.environ.get(VARIABLE, "").strip()
         if text and not (text.isdigit() and int(text)):
             raise InputError(f"{VARIABLE}: {text!r} is not a number of threads", help=f"{VARIABLE}=4")
-        threads = int(text) if text else processors()
+        threads = int(text) if text else min(processors(), _share() or MOST_THREADS)
     return min(threads, MOST_THREADS)
 
 
@@ -26,6 +29,12 @@ def processors() -> int:
     """The number of processors that this process may use: those it is bound to, or fewer if its group has less time."""
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(bound, _quota() or bound))
+
+
+def _share() -> int | None:
+    """The number of threads that those who started this process give it; None if they do not say."""
+    first = os.environ.get(SHARE, "").partition(",")[0].strip()  # a list is of nested levels
+    return int(first) or None if first.isdecimal() else None
 
 
 @functools.cache

@@ -16,6 +16,7 @@ import numpy as np
 from symc.driver.files import save as save
 from symc.driver.modes import BY_NUMPY
 from symc.driver.save import reduce as reduce
+from symc.driver.save import token as token
 from symc.errors import InputError, PipelineError, PlanError, SymcError, did_you_mean
 from symc.ir import location
 from symc.ir.function import Function, Hints, bound_names
