@@ -141,7 +141,7 @@ def compile_built(built: Built, options: Mapping[str, Any], saved: Saved | None 
     if options.get("specialize"):
         from symc.driver.specialized import specialized
 
-        return specialized(built, options, compile_built)
+        return specialized(built, options, compile_built, saved)
     settings = settings_of(built, options)
     if settings.target.devices:
         from symc.driver.splitting import check_split

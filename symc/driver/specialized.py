@@ -15,6 +15,7 @@ import numpy as np
 
 from symc.driver.build import Built
 from symc.driver.call_path import CallPath
+from symc.driver.compilation import Saved
 from symc.driver.function import CompiledFunction
 from symc.driver.several import SeveralFunctions
 from symc.driver.signature import own_out
@@ -31,7 +32,7 @@ from symc.tensors.pytree import match
 #: The most variants that one function has; the sizes of a variant; makes a function of what was built.
 MOST = 32
 Sizes = Mapping[str, int]
-Finish = Callable[[Built, Mapping[str, Any]], CompiledFunction]
+Finish = Callable[..., CompiledFunction]
 _HELP = 'write specialize={"n": [32, 1024]}, or a list of sizes that go together: specialize=[{"n": 32, "m": 4}]'
 
 
@@ -65,8 +66,9 @@ def _numbers(given: Sequence[Any], name: str) -> list[int]:
     return [int(n) for n in given]
 
 
-def specialized(built: Built, options: Mapping[str, Any], finish: Finish) -> SpecializedFunction:
-    """A function with its variants. ``finish`` compiles each."""
+def specialized(built: Built, options: Mapping[str, Any], finish: Finish,
+                saved: Saved | None = None) -> SpecializedFunction:
+    """A function with its variants. ``finish`` compiles each; ``saved`` is of the one for all other sizes."""
     every: list[dict[str, int]] = options["specialize"]
     plain = {**options, "specialize": None}
     f = built.function
@@ -80,7 +82,7 @@ def specialized(built: Built, options: Mapping[str, Any], finish: Finish) -> Spe
         variants.append(finish(replace(built, function=g, changed=None, leaves=()), {**plain, "max_bytes": limit}))
     apart = [Guard(sum(((size_name(k) - n) * (size_name(k) - n) for k, n in sizes.items()), start=0), 1,
                    least="variant") for sizes in every]
-    generic = finish(replace(built, function=replace(f, guards=(*own, *apart))), plain)
+    generic = finish(replace(built, function=replace(f, guards=(*own, *apart))), plain, saved)
     return SpecializedFunction(generic, variants, options)
 
 

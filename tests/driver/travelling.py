@@ -67,7 +67,11 @@ def report(found: dict[str, Any]) -> tuple[int, dict[str, bytes], Any]:
 def in_threads(found: dict[str, Any]) -> bool:
     """True if eight threads get the same from a function of a pickle."""
     want, got = results(found)["compiled"], []
-    threads = [threading.Thread(target=lambda: got.append(np.asarray(found["compiled"](A)).tobytes())) for _ in range(8)]
+
+    def work() -> None:
+        got.append(np.asarray(found["compiled"](A)).tobytes())
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
     for t in threads:
         t.start()
     for t in threads:
