@@ -310,7 +310,7 @@ def _guard(left: str, right: str, locs: Any, least: str = "") -> Guard:
 
 
 def _final(source: Function, program: str, arrays: Arrays, meta: Mapping[str, Any]) -> Function:
-    """What the optimizer made of a function."""
+    """Reads what the optimizer made of a function."""
     if not program:
         return source
     final = _function(program, arrays, meta, "final_lines")
@@ -385,8 +385,8 @@ def own_ops(f: Any) -> tuple[Op, ...]:
 
 
 def token(f: Any) -> tuple[str, str]:
-    """What tells a function's results from those of any other, with the states as they are: for Dask, which does not
-    compute again what has the same token. The same program has the same one in every process."""
+    """Digest that tells a function's results from those of any other, with the states as they are: for Dask, which does
+    not compute again what has the same token. The same program has the same one in every process."""
     built, source = f._built, f._compilation.source
     ops = {v.op for v in every_value(source.body) if v.op.facts.custom is not None}
     said = [f._options, to_json(built.outputs), slots_json(built.slots), sorted(built.donated), source.updates,

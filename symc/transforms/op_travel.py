@@ -32,7 +32,7 @@ def home(file: str) -> str:
 
 
 def packed(op: Op) -> tuple[str, str, str, bytes | None]:
-    """What ``found`` and ``unpacked`` take."""
+    """Arguments of ``found``: name, module, token and functions."""
     custom = op.facts.custom
     assert custom is not None
     module = home(custom.line.file)
