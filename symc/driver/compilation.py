@@ -36,7 +36,8 @@ def stage(make: Callable[[Any], T]) -> T:
 
 @dataclass(frozen=True)
 class Saved:
-    """Result of the optimizer in another process: the fingerprint of its body, and how to read it. ``read`` gives None for one that is to be optimized again."""
+    """Result of the optimizer in another process: the fingerprint of its body, and how to read it. ``read``
+    gives None for one that is to be optimized again."""
 
     fingerprint: str
     read: Callable[[], Function | None]
