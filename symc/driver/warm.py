@@ -65,8 +65,8 @@ def _followed(c: Compilation, file: File) -> Any:
 
 
 def file_of(c: Compilation) -> File | None:
-    """Where the program of a function is on disk, if it is there; None for one that is not kept. What another version
-    has optimized has a file of its own."""
+    """File of a function's program, which may be there or not; None for one that is not kept. What another version has
+    optimized has a file of its own."""
     s = c.settings
     if s.budget is not None or not s.backend.on_disk:
         return None
