@@ -34,6 +34,7 @@ class Multivariate:
     density: Callable[..., Any]
     draw: Callable[..., Any] | None = None
     whole: bool = False
+    spread: Callable[..., Any] | None = None  #: the entropy, of the parameters
 
     def signature(self) -> str:
         """The parameters as SciPy writes them."""
@@ -42,18 +43,31 @@ class Multivariate:
     def functions(self) -> set[str]:
         """The names of the functions that the distribution has."""
         kind = {"pmf", "logpmf"} if self.whole else {"pdf", "logpdf"}
-        return kind | ({"sample"} if self.draw else set())
+        return kind | ({"sample"} if self.draw else set()) | ({"entropy"} if self.spread else set())
 
     def _log(self, name: str, x: Any, args: tuple, kwargs: dict[str, Any]) -> Tensor:
         if self.whole != ("pmf" in name):
-            raise InputError(f"{self.name} has no {name}", help=f"it has {', '.join(sorted(self.functions()))}")
+            raise self._missing(name)
+        return self._of(self.density, (x, *args), kwargs)
+
+    def _missing(self, name: str) -> InputError:
+        return InputError(f"{self.name} has no {name}", help=f"it has {', '.join(sorted(self.functions()))}")
+
+    def _of(self, formula: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Tensor:
         try:
-            given = inspect.signature(self.density).bind(x, *args, **kwargs).arguments
+            given = inspect.signature(formula).bind(*args, **kwargs).arguments
         except TypeError as e:
             raise InputError(f"{self.name}: {e}", help=f"its parameters are {self.signature()}") from None
         numbers = {k: as_operand(v) for k, v in given.items() if v is not None}
         dtype = inexact_dtype(common_dtype([*numbers.values(), as_operand(1.0)]))
-        return xp.asarray(self.density(**{k: xp.asarray(v, dtype=dtype) for k, v in numbers.items()}))
+        return xp.asarray(formula(**{k: xp.asarray(v, dtype=dtype) for k, v in numbers.items()}))
+
+    @located
+    def entropy(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The differential entropy, in nats."""
+        if self.spread is None:
+            raise self._missing("entropy")
+        return self._of(self.spread, args, kwargs)
 
     @located
     def logpdf(self, x: Any, *args: Any, **kwargs: Any) -> Tensor:
@@ -80,7 +94,7 @@ class Multivariate:
         """Random vectors by a key; ``shape`` is that of the draws, without the axis of a vector (``size`` for
         ``multivariate_t``, whose matrix is ``shape``)."""
         if self.draw is None:
-            raise InputError(f"{self.name} has no sample", help=f"it has {', '.join(sorted(self.functions()))}")
+            raise self._missing("sample")
         if "shape" in kwargs and "shape" not in inspect.signature(self.density).parameters:
             kwargs["size"] = kwargs.pop("shape")
         return self.draw(key, *args, **kwargs)
@@ -135,6 +149,12 @@ def _normal_draw(key: Any, mean: Any = None, cov: Any = 1.0, chol: Any = None, s
     return random.multivariate_normal(key, mean, None, size, dtype, cholesky=chol)
 
 
+def _normal_entropy(mean: Any = None, cov: Any = 1.0, chol: Any = None) -> Any:
+    vectors = [v for v in map(xp.asarray, (cov, mean) if mean is not None else (cov,)) if v.ndim]
+    factor = _factor(cov, chol, vectors[0] if vectors else xp.ones(1))
+    return xp.sum(xp.log(diagonal(factor)), axis=-1) + factor.shape[-1] * (1 + LOG_2 + LOG_PI) / 2
+
+
 def _student(x: Any, loc: Any = None, shape: Any = 1.0, df: Any = 1.0, chol: Any = None) -> Any:
     z, log_det = _whitened(_factor(shape, chol, x), x if loc is None else x - loc)
     d = x.shape[-1]
@@ -161,6 +181,14 @@ def _dirichlet(x: Any, alpha: Any) -> Any:
     inside = _on_simplex(x)
     out = xp.sum(S.xlogy(alpha - 1, xp.where(inside[..., None], x, 0.5)), axis=-1)
     return xp.where(inside, out, -INF) - norm
+
+
+def _dirichlet_entropy(alpha: Any) -> Any:
+    """ln B(alpha) + (alpha_0 - K) psi(alpha_0) - sum (alpha_j - 1) psi(alpha_j) (Wikipedia)."""
+    alpha = xp.where(alpha > 0, alpha, NAN)
+    total = xp.sum(alpha, axis=-1)
+    norm = xp.sum(S.gammaln(alpha), axis=-1) - S.gammaln(total)
+    return norm + (total - alpha.shape[-1]) * S.digamma(total) - xp.sum((alpha - 1) * S.digamma(alpha), axis=-1)
 
 
 def _multinomial(x: Any, n: Any, p: Any) -> Any:
@@ -215,10 +243,12 @@ def _lkj(x: Any, eta: Any = 1.0) -> Any:
 
 
 multivariate_normal = Multivariate(
-    "multivariate_normal", "Normal vectors; chol: a Cholesky factor instead of cov.", _normal, _normal_draw)
+    "multivariate_normal", "Normal vectors; chol: a Cholesky factor instead of cov.", _normal, _normal_draw,
+    spread=_normal_entropy)
 multivariate_t = Multivariate("multivariate_t", "Student's t of vectors; chol: a factor instead of shape.", _student,
                               _student_draw)
-dirichlet = Multivariate("dirichlet", "Probabilities that sum to 1.", _dirichlet, random.dirichlet)
+dirichlet = Multivariate("dirichlet", "Probabilities that sum to 1.", _dirichlet, random.dirichlet,
+                         spread=_dirichlet_entropy)
 multinomial = Multivariate("multinomial", "How often each category occurs in n trials.", _multinomial,
                            random.multinomial, whole=True)
 wishart = Multivariate("wishart", "Covariances of df normal vectors, times df.", _wishart)

@@ -114,7 +114,7 @@ def _normal(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 def _traced_grad(fun: Callable, args: Sequence[Any], argnum: int, x: sc.Tensor) -> tuple[sc.Tensor, sc.Tensor]:
     y = sc.asarray(fun(*args[:argnum], x, *args[argnum + 1 :]))
-    return y, sc.grad(y, x, disconnected="zero")
+    return y, sc.grad(y.sum() if y.size == 1 else y, x, disconnected="zero")
 
 
 def _bind(arg: Any, symbols: list[sc.Tensor], point: Arrays) -> Any:

@@ -19,7 +19,7 @@ def numpy_module() -> types.ModuleType:
     """A module with all names of NumPy and the stand-ins below."""
     module = types.ModuleType("autograd.numpy")
     module.__dict__.update({name: getattr(np, name) for name in dir(np) if not name.startswith("__")})
-    module.__dict__.update(STAND_INS, __version__=np.__version__, random=np.random)
+    module.__dict__.update(STAND_INS, __version__=np.__version__, random=np.random, linalg=linalg_module())
     return module
 
 
@@ -76,6 +76,16 @@ class _Rows:
     @staticmethod
     def _part(item: Any) -> Any:
         return np.arange(item.start, item.stop, item.step) if isinstance(item, slice) else item
+
+
+def linalg_module() -> types.ModuleType:
+    """``numpy.linalg``, with two helpers of autograd's and norms of lists."""
+    module = types.ModuleType("autograd.numpy.linalg")
+    module.__dict__.update({name: getattr(np.linalg, name) for name in dir(np.linalg) if not name.startswith("__")})
+    module.__dict__.update(
+        T=lambda a: np.swapaxes(a, -1, -2), _dot=np.matmul,
+        norm=lambda x, *args, **kwargs: np.linalg.norm(array(x) if isinstance(x, list | tuple) else x, *args, **kwargs))
+    return module
 
 
 STAND_INS: dict[str, Any] = {

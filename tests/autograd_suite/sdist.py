@@ -14,7 +14,8 @@ from pathlib import Path
 VERSION = "1.9"
 ARCHIVE = "autograd-1.9.0.tar.gz"
 SHA256 = "5352ea2940cc7cf8ffa97a53171ec1cc538b4d32bb9c9fbfda40940cef0e79a9"
-MODULES = ("test_scalar_ops", "test_binary_ops", "test_systematic", "test_numpy", "test_fft")
+MODULES = ("test_scalar_ops", "test_binary_ops", "test_systematic", "test_numpy", "test_fft", "test_linalg",
+           "test_scipy")  # fmt: skip
 HELPERS = ("numpy_utils",)
 CACHE = Path(__file__).parents[2] / ".cache" / "autograd"
 

@@ -6,21 +6,26 @@ import sys
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 import numpy as np
+import scipy.stats
 
+import symc as sc
 from tests.autograd_suite.checks import Checks
 from tests.autograd_suite.numpy_names import numpy_module
 from tests.autograd_suite.sdist import HELPERS
 
 
-def load(name: str, sources: dict[str, str], checks: Checks) -> types.ModuleType:
+@contextmanager
+def loaded(name: str, sources: dict[str, str], checks: Checks) -> Iterator[types.ModuleType]:
     """A fresh copy of autograd's test module ``name``, whose ``autograd`` is symc with ``checks``."""
     with _in_place(_autograd_modules(checks)):
         for helper in HELPERS:
             sys.modules[helper] = _execute(helper, sources)
         try:
-            return _execute(name, sources)
+            yield _execute(name, sources)
         finally:
             for helper in HELPERS:
                 del sys.modules[helper]
@@ -35,14 +40,51 @@ def _execute(name: str, sources: dict[str, str]) -> types.ModuleType:
 def _autograd_modules(checks: Checks) -> dict[str, types.ModuleType]:
     autograd = types.ModuleType("autograd")
     util = types.ModuleType("autograd.test_util")
-    autograd.__dict__.update(numpy=numpy_module(), grad=checks.grad, value_and_grad=checks.value_and_grad)
+    autograd.__dict__.update(numpy=numpy_module(), grad=checks.grad, value_and_grad=checks.value_and_grad,
+                             tuple=tuple)
     util.__dict__.update(check_grads=checks.check_grads, combo_check=checks.combo_check)
+    autograd.__dict__["scipy"] = _scipy()
     return {
         "autograd": autograd,
         "autograd.numpy": autograd.__dict__["numpy"],
         "autograd.numpy.random": np.random,
         "autograd.test_util": util,
+        **{f"autograd.scipy{n}": m for n, m in _named(autograd.__dict__["scipy"]).items()},
     }
+
+
+def _scipy() -> types.ModuleType:
+    """``autograd.scipy``: the functions of symc under SciPy's names."""
+    stats = types.ModuleType("stats")
+    for name in ("chi2", "beta", "gamma", "norm", "poisson", "t", "dirichlet", "multivariate_normal"):
+        stats.__dict__[name] = _Distribution(getattr(sc.stats, name), getattr(scipy.stats, name))
+    found = types.ModuleType("scipy")
+    parts = {"stats": stats, "special": sc.special, "linalg": sc.linalg, "signal": types.ModuleType("signal"),
+             "integrate": types.ModuleType("integrate")}
+    found.__dict__.update(parts)
+    return found
+
+
+def _named(found: types.ModuleType) -> dict[str, Any]:
+    """The modules that are imported by name."""
+    names = ("stats", "special", "linalg", "signal", "integrate")
+    return {"": found, **{f".{n}": getattr(found, n) for n in names},
+            ".stats.multivariate_normal": found.stats.multivariate_normal}
+
+
+class _Distribution(types.ModuleType):
+    """A distribution of symc as the module that autograd has of it; what draws numbers is SciPy's."""
+
+    def __init__(self, ours: Any, theirs: Any):
+        super().__init__("distribution")
+        self.ours, self.theirs = ours, theirs
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.theirs, name) if name == "rvs" else partial(self._call, name)
+
+    def _call(self, name: str, *args: Any, allow_singular: bool = False, **kwargs: Any) -> Any:
+        assert not allow_singular
+        return getattr(self.ours, name)(*args, **kwargs)
 
 
 @contextmanager

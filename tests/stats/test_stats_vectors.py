@@ -280,3 +280,15 @@ def test_the_page_of_distributions_is_current():
     assert found == page(), "python -m symc.stats > docs/distributions.md"
     assert set(CASES[c][0] for c in CASES) | {"lkj_cholesky"} == {
         n for n, d in sc.stats.DISTRIBUTIONS.items() if isinstance(d, sc.stats.Multivariate)}
+
+
+def test_entropies_are_scipys():
+    cov, mean = np.array([[2.0, 0.3], [0.3, 1.0]]), np.array([1.0, 2.0])
+    normal, scipys = sc.stats.multivariate_normal, scipy.stats.multivariate_normal
+    for args in ((mean, cov), (mean, np.array([1.0, 2.0])), (mean, 3.0), (mean,), ()):
+        np.testing.assert_allclose(float(normal.entropy(*args)), scipys.entropy(*args), rtol=1e-12)
+    np.testing.assert_allclose(float(normal.entropy(chol=np.linalg.cholesky(cov))), scipys.entropy(mean, cov))
+    alpha = np.array([0.4, 5.0, 1.0])
+    np.testing.assert_allclose(float(sc.stats.dirichlet.entropy(alpha)), scipy.stats.dirichlet.entropy(alpha))
+    with pytest.raises(sc.InputError, match="wishart has no entropy"):
+        sc.stats.wishart.entropy(3, cov)
