@@ -1,0 +1,124 @@
+"""Programs of computer vision: filters, colours, geometry and histograms of images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.everyday import counts, program
+
+
+def grey(r: np.random.Generator, n: int) -> list[np.ndarray]:
+    return [r.uniform(0, 1, (n, n))]
+
+
+def coloured(r: np.random.Generator, n: int) -> list[np.ndarray]:
+    return [r.integers(0, 256, (n, n, 3), dtype=np.uint8)]
+
+
+@program(512, 12, grey, "float32")
+def sobel(xp: Any, im: Any) -> Any:
+    gx = im[:-2, 2:] + 2 * im[1:-1, 2:] + im[2:, 2:] - im[:-2, :-2] - 2 * im[1:-1, :-2] - im[2:, :-2]
+    gy = im[2:, :-2] + 2 * im[2:, 1:-1] + im[2:, 2:] - im[:-2, :-2] - 2 * im[:-2, 1:-1] - im[:-2, 2:]
+    return xp.sqrt(gx * gx + gy * gy)
+
+
+@program(512, 14, grey, "float32")
+def gaussian_blur(xp: Any, im: Any) -> Any:
+    weights = np.array([1, 6, 15, 20, 15, 6, 1], "float32") / 64
+    padded = xp.pad(im, 3, mode="edge")
+    n = im.shape[0]
+    rows = sum(float(w) * padded[k : k + n] for k, w in enumerate(weights))
+    return sum(float(w) * rows[:, k : k + n] for k, w in enumerate(weights))
+
+
+@program(512, 13, grey, "float32")
+def box_filter(xp: Any, im: Any) -> Any:
+    s = xp.cumsum(xp.cumsum(im, axis=0), axis=1)
+    return (s[9:, 9:] - s[:-9, 9:] - s[9:, :-9] + s[:-9, :-9]) / 81
+
+
+@program(512, 12, grey, "float32")
+def erosion(xp: Any, im: Any) -> Any:
+    parts = [im[i : im.shape[0] - 2 + i, j : im.shape[1] - 2 + j] for i in range(3) for j in range(3)]
+    return xp.min(xp.stack(parts), axis=0)
+
+
+@program(512, 12, coloured, "float32")
+def normalize(xp: Any, im: Any) -> Any:
+    mean, std = np.array([0.485, 0.456, 0.406], "float32"), np.array([0.229, 0.224, 0.225], "float32")
+    return xp.permute_dims((im.astype("float32") / np.float32(255) - mean) / std, (2, 0, 1))
+
+
+@program(512, 12, coloured, "float32")
+def luminance(xp: Any, im: Any) -> Any:
+    return im.astype("float32") @ np.array([0.299, 0.587, 0.114], "float32")
+
+
+@program(400, 10, lambda r, n: [r.uniform(0, 1, (n, n, 3))], "float32")
+def hue(xp: Any, im: Any) -> Any:
+    r, g, b = im[..., 0], im[..., 1], im[..., 2]
+    top, low = xp.maximum(xp.maximum(r, g), b), xp.minimum(xp.minimum(r, g), b)
+    span = xp.where(top == low, np.float32(1), top - low)
+    h = xp.where(top == r, (g - b) / span % 6, xp.where(top == g, (b - r) / span + 2, (r - g) / span + 4))
+    return xp.stack([h / 6, xp.where(top > 0, (top - low) / xp.maximum(top, np.float32(1e-6)), 0), top], axis=-1)
+
+
+@program(512, 12, lambda r, n: [r.integers(0, 256, (n, n))])
+def equalize(xp: Any, im: Any) -> Any:
+    cumulative = xp.cumsum(counts(xp, im.reshape(-1), 256))
+    table = (cumulative - cumulative[0]) * 255 // (cumulative[-1] - cumulative[0])
+    return table[im]
+
+
+@program(512, 16, lambda r, n: [r.integers(0, 256, (n, n))])
+def otsu_threshold(xp: Any, im: Any) -> Any:
+    p = counts(xp, im.reshape(-1), 256) / im.size
+    weight, mean = xp.cumsum(p), xp.cumsum(p * np.arange(256))
+    between = (mean[-1] * weight - mean) ** 2 / xp.maximum(weight * (1 - weight), 1e-12)
+    return im > xp.argmax(between)
+
+
+@program(512, 12, grey, "float32")
+def bilinear_resize(xp: Any, im: Any) -> Any:
+    n = im.shape[0]
+    at = xp.linspace(0, n - 1, 300).astype("float32")
+    low = xp.clip(xp.floor(at).astype("int64"), 0, n - 2)
+    part = at - low.astype("float32")
+    rows = im[low] * (1 - part)[:, None] + im[low + 1] * part[:, None]
+    return rows[:, low] * (1 - part) + rows[:, low + 1] * part
+
+
+@program(400, 11, grey, "float32")
+def rotate_nearest(xp: Any, im: Any) -> Any:
+    n = im.shape[0]
+    y, x = xp.arange(n)[:, None] - n // 2, xp.arange(n)[None, :] - n // 2
+    c, s = np.cos(0.3), np.sin(0.3)
+    v, u = xp.round(c * y - s * x).astype("int64") + n // 2, xp.round(s * y + c * x).astype("int64") + n // 2
+    inside = (v >= 0) & (v < n) & (u >= 0) & (u < n)
+    return xp.where(inside, im[xp.clip(v, 0, n - 1), xp.clip(u, 0, n - 1)], np.float32(0))
+
+
+@program(64, 3, lambda r, n: [r.uniform(0, 1, (n, 56, 56))], "float32")
+def max_pool(xp: Any, x: Any) -> Any:
+    return xp.max(x.reshape((x.shape[0], 28, 2, 28, 2)), axis=(2, 4))
+
+
+@program(512, 9, lambda r, n: [r.uniform(0, 1, (n, n)), r.uniform(0, 1, (n, n))], "float32")
+def signal_to_noise(xp: Any, a: Any, b: Any) -> Any:
+    return 10 * xp.log10(1 / xp.mean((a - b) ** 2))
+
+
+@program(512, 9, lambda r, n: [*coloured(r, n), *coloured(r, n), r.uniform(0, 1, (n, n, 1))], "float32")
+def alpha_blend(xp: Any, a: Any, b: Any, alpha: Any) -> Any:
+    return xp.round(alpha * a + (1 - alpha) * b).astype("uint8")
+
+
+@program(400, 8, lambda r, n: [np.sort(r.uniform(0, 1, (n, 2, 2)), axis=1).reshape(n, 4)])
+def box_overlaps(xp: Any, boxes: Any) -> Any:
+    low = xp.maximum(boxes[:, None, :2], boxes[None, :, :2])
+    high = xp.minimum(boxes[:, None, 2:], boxes[None, :, 2:])
+    inter = xp.prod(xp.clip(high - low, 0, None), axis=-1)
+    area = xp.prod(boxes[:, 2:] - boxes[:, :2], axis=-1)
+    return inter / (area[:, None] + area[None, :] - inter)
