@@ -79,3 +79,8 @@ def counts(xp: Any, x: Any, length: int, weights: Any = None) -> Any:
     """How often each number below ``length`` is in x; JAX does not compile it without that length."""
     known = {"length" if xp.__name__ == "jax.numpy" else "minlength": length}
     return xp.bincount(x, weights=weights, **known)
+
+
+def running(xp: Any, ufunc: str, x: Any) -> Any:
+    """A ufunc's ``accumulate``: symc's are plain functions, and NumPy's ufuncs work on its values."""
+    return getattr(np if xp.__name__ == "symc" else xp, ufunc).accumulate(x)

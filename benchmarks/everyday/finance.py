@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.everyday import program, repeat
+from benchmarks.everyday import program, repeat, running
 
 
 def prices(r: np.random.Generator, n: int) -> list[np.ndarray]:
@@ -52,7 +52,7 @@ def binomial_tree(xp: Any, spot: Any, k: Any) -> Any:
 
 @program(100_000, 50, prices)
 def drawdown(xp: Any, price: Any) -> Any:
-    return xp.min(price / xp.maximum.accumulate(price) - 1)
+    return xp.min(price / running(xp, "maximum", price) - 1)
 
 
 @program(100_000, 50, prices)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.everyday import counts, program, repeat
+from benchmarks.everyday import counts, program, repeat, running
 
 
 @program(200_000, 100, lambda r, n: [r.integers(0, 500, n)])
@@ -77,7 +77,7 @@ def edit_distance(xp: Any, a: Any, b: Any) -> Any:
     def row(i: Any, above: Any) -> Any:
         changed = xp.minimum(above[1:] + 1, above[:-1] + (b != a[i]))
         start = xp.concatenate([above[:1] + 1, changed])
-        return xp.minimum.accumulate(start - at) + at
+        return running(xp, "minimum", start - at) + at
 
     return repeat(xp, a.shape[0], row, at)[-1]
 

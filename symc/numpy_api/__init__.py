@@ -91,4 +91,5 @@ def __getattr__(name: str) -> _Any:
 _PROTOCOLS.update(ufunc=_late("dispatch", "run_ufunc"), function=_late("dispatch", "run_function"), at=updates.At,
                   namespace=lambda: _sys.modules[__name__])
 _PROTOCOLS.update({n: _late("aliasing", n) for n in ("settled", "current", "flat")})
+_PROTOCOLS["accumulate"] = lambda *args, **options: _import("symc.transforms.accumulate").accumulate(*args, **options)
 _PROTOCOLS.update({n: _late("mutation", n) for n in ("assign", "in_place", "write_by")})

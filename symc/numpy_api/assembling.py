@@ -15,7 +15,7 @@ from symc.numpy_api.manipulation import normal_axis
 from symc.numpy_api.promotion import broadcast_shape, rows
 from symc.tensors.convert import as_tensor, asarray
 from symc.tensors.public import API, public
-from symc.tensors.sizes import as_size, user_shape
+from symc.tensors.sizes import as_size, known_number, user_shape
 from symc.tensors.tensor import Tensor
 
 
@@ -76,9 +76,10 @@ def einsum_path(*operands: Any, optimize: Any = "greedy") -> tuple[list[Any], st
     def shaped(x: Any) -> Any:
         if not isinstance(x, Tensor):
             return x
-        if not all(isinstance(n, int) for n in x.shape):
+        shape = [known_number(n) for n in x.value.shape]
+        if None in shape:
             raise ShapeError("einsum_path: sizes must be known", values=rows([x]))
-        return np.broadcast_to(np.zeros((), x.dtype), x.shape)
+        return np.broadcast_to(np.zeros((), x.dtype), shape)
     try:
         return np.einsum_path(*map(shaped, operands), optimize=optimize)
     except ValueError as e:

@@ -20,7 +20,7 @@ from symc.numpy_api.promotion import no_out
 from symc.numpy_api.ufuncs import UFUNCS
 from symc.tensors.callsite import active
 from symc.tensors.convert import as_tensor
-from symc.tensors.public import API, DISPATCH, MEMORY, located
+from symc.tensors.public import API, DISPATCH, MEMORY, PROTOCOLS, located
 from symc.tensors.tensor import Tensor
 
 _kept = partial(located, memory="same")
@@ -35,7 +35,7 @@ REDUCE: dict[np.ufunc, str] = {
     np.logical_or: "any",
     np.logaddexp: "logsumexp",
 }
-ACCUMULATE: dict[np.ufunc, str] = {np.add: "cumsum", np.multiply: "cumprod", np.maximum: "cummax", np.minimum: "cummin"}
+ACCUMULATE: dict[np.ufunc, str] = {np.add: "cumsum", np.multiply: "cumprod"}
 #: Functions for the ufuncs of scipy.special, by name: those of ``sc.special``, which functions of SciPy may call.
 _OF_SCIPY = {n: getattr(special, n) for n in special.__all__} | {"_riemann_zeta": special.zeta, "_zeta": special.zeta}
 #: Generalized ufuncs: functions of whole axes.
@@ -70,9 +70,10 @@ def _run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
     if method == "reduce" and ufunc in REDUCE:
         axis = kwargs.pop("axis", 0) if "axis" in kwargs else (inputs[1] if len(inputs) > 1 else 0)
         return API[REDUCE[ufunc]](inputs[0], axis=axis, **kwargs)
-    if method == "accumulate" and ufunc in ACCUMULATE and ACCUMULATE[ufunc] in API:
+    if method == "accumulate" and ufunc in UFUNCS and ufunc.nin == 2 and ufunc.nout == 1:
         axis = kwargs.pop("axis", inputs[1] if len(inputs) > 1 else 0)
-        return API[ACCUMULATE[ufunc]](inputs[0], axis=axis, **kwargs)
+        return (API[ACCUMULATE[ufunc]](inputs[0], axis=axis, **kwargs) if ufunc in ACCUMULATE
+                else PROTOCOLS["accumulate"](ufunc, inputs[0], axis, **kwargs))
     if method == "at" and active() is not None:
         return ufunc_at(ufunc, inputs)
     if method == "outer" and ufunc in UFUNCS and ufunc.nin == 2:

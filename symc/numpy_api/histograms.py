@@ -13,7 +13,7 @@ from symc.numpy_api.promotion import common_dtype, rows, same_dtype
 from symc.numpy_api.selection import must_hold
 from symc.tensors.convert import as_tensor, inexact_dtype
 from symc.tensors.public import API, public
-from symc.tensors.sizes import as_size, user_size
+from symc.tensors.sizes import as_size, known_number, user_size
 from symc.tensors.tensor import Tensor
 
 
@@ -120,10 +120,11 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = N
     if points is None:
         t = as_tensor(sample)
         t = API["transpose"](API["atleast_2d"](t)) if t.ndim < 2 else t
-        if t.ndim != 2 or not isinstance(t.shape[1], int):
+        columns = known_number(t.value.shape[1]) if t.ndim == 2 else None
+        if columns is None:
             raise ShapeError("histogramdd: points are rows of a matrix with a known number of columns",
                              values=rows([t]))
-        points = [API["getitem"](t, (slice(None), k)) for k in np.arange(t.shape[1])]
+        points = [API["getitem"](t, (slice(None), k)) for k in np.arange(columns)]
     points = same_dtype([_numbers(p) for p in points], "histogramdd")
     if any(p.ndim != 1 for p in points):
         raise ShapeError("histogramdd: the coordinates of points are vectors", values=rows(points))

@@ -16,6 +16,7 @@ from symc.numpy_api.manipulation import expanded, normal_axes
 from symc.numpy_api.promotion import rows, same_dtype
 from symc.tensors.convert import as_tensor, convert, inexact_dtype
 from symc.tensors.public import API, public
+from symc.tensors.sizes import known_number
 from symc.tensors.tensor import Tensor
 
 #: What axes can be called in a subscript.
@@ -187,7 +188,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     if not x.ndim or not y.ndim:
         raise ShapeError("cross: vectors are needed", values=rows([x, y]))
     x, y = API["moveaxis"](x, axisa, 0), API["moveaxis"](y, axisb, 0)
-    n, m = x.value.shape[0], y.value.shape[0]
+    n, m = (known_number(t.value.shape[0], t.value.shape[0]) for t in (x, y))
     if n not in (2, 3) or m not in (2, 3):
         raise ShapeError(f"cross: vectors have 2 or 3 elements, not {n} and {m}", values=rows([x, y]))
     p, q = list(x), list(y)

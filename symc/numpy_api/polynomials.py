@@ -12,9 +12,10 @@ from symc.ir.dim import floordiv, known_equal, maximum, minimum
 from symc.ir.op import lookup
 from symc.numpy_api.linear import conjugated
 from symc.numpy_api.promotion import check_times, rows, same_dtype
+from symc.tensors.callsite import active
 from symc.tensors.convert import as_tensor, default_complex, default_float, inexact_dtype
 from symc.tensors.public import API, public
-from symc.tensors.sizes import as_size, user_size
+from symc.tensors.sizes import as_size, known_number, user_size
 from symc.tensors.tensor import Tensor
 
 #: Up to how many terms a convolution is written out.
@@ -34,8 +35,8 @@ def polyval(p: Any, x: Any) -> Tensor:
 def _aligned(a1: Any, a2: Any) -> tuple[Tensor, Tensor]:
     """Two vectors of coefficients in one length: zeros in front."""
     x, y = API["atleast_1d"](a1, a2)
-    n, m = x.shape[0], y.shape[0]
-    if not (isinstance(n, int) and isinstance(m, int)):
+    n, m = (known_number(t.value.shape[0]) for t in (x, y))
+    if n is None or m is None:
         raise ShapeError("the numbers of coefficients must be known", values=rows([x, y]))
     return tuple(API["pad"](t, ((max(n, m) - k, 0),)) for t, k in ((x, n), (y, m)))  # type: ignore[return-value]
 
@@ -97,6 +98,8 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
     if not isinstance(y.shape[0], int) or (isinstance(x.shape[0], int) and x.shape[0] < y.shape[0]):
         x, y = y, x
     k, n = y.shape[0], x.shape[0]
+    if not isinstance(k, int) and active() is not None:
+        (n, x), (k, y) = sorted(((known_number(t.value.shape[0]), t) for t in (x, y)), key=lambda p: -p[0])
     if not isinstance(k, int) or k == 0:
         raise ShapeError("convolve: the size of one vector must be known and not 0", values=rows([x, y]))
     if k > FEW:
@@ -178,12 +181,13 @@ def poly(seq_of_zeros: Any) -> Tensor:
     if t.ndim == 2 and known_equal(*t.value.shape) is not False and t.value.shape[0] != 0:
         out = poly(API["linalg.eigvals"](t))
         return out if t.dtype.kind == "c" else API["real"](out)
-    if t.ndim != 1 or not isinstance(t.shape[0], int):
+    number = known_number(t.value.shape[0]) if t.ndim == 1 else None
+    if number is None:
         raise ShapeError("poly: roots are a vector of known size, or a square matrix", values=rows([t]))
-    check_times(t.shape[0], "poly: the number of roots")
+    check_times(number, "poly: the number of roots")
     t = t if t.dtype.kind in "fc" and t.dtype.itemsize > 2 else API["astype"](t, default_float())
     out = API["ones"](1, t.dtype)
-    for k in range(t.shape[0]):
+    for k in range(number):
         shifted = API["multiply"](out, API["getitem"](t, k))
         out = API["subtract"](API["pad"](out, (0, 1)), API["pad"](shifted, (1, 0)))
     return out
@@ -213,8 +217,8 @@ def polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
     """
     given = [API["atleast_1d"](t) for t in (u, v)]
     x, y = same_dtype([API["astype"](t, inexact_dtype(t.dtype)) for t in given], "polydiv")
-    n, m = x.shape[0], y.shape[0]
-    if x.ndim != 1 or y.ndim != 1 or not (isinstance(n, int) and isinstance(m, int)):
+    n, m = (known_number(t.value.shape[0]) if t.ndim == 1 else None for t in (x, y))
+    if n is None or m is None:
         raise ShapeError("polydiv: the numbers of coefficients must be known", values=rows([x, y]))
     if n < m:
         return API["zeros"](1, x.dtype), x

@@ -15,7 +15,7 @@ from symc.numpy_api.manipulation import normal_axis
 from symc.numpy_api.promotion import broadcast_shape, rows, same_dtype
 from symc.tensors.convert import as_tensor, placed
 from symc.tensors.public import API, public
-from symc.tensors.sizes import as_size, size_of, user_size
+from symc.tensors.sizes import as_size, known_number, size_of, user_size
 from symc.tensors.tensor import Tensor
 
 #: Among how many elements a search is no faster than comparing all.
@@ -82,8 +82,8 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Tensor:
     """The value without the elements at constant places along an axis whose size is known."""
     t, axis = _along(arr, axis, "delete")
-    n = t.shape[axis]
-    if not isinstance(n, int):
+    n = known_number(t.value.shape[axis])
+    if n is None:
         raise ShapeError(
             "delete: the size of the axis must be known", values=rows([t]), help="join slices with sc.concatenate"
         )
@@ -110,7 +110,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
         head, place = (slice(None),) * axis, user_size(wrapped_size(one, as_size(n)))
         before, after = API["getitem"](t, (*head, slice(None, place))), API["getitem"](t, (*head, slice(place, None)))
         return API["concatenate"]([before, v, after], axis)
-    if not isinstance(n, int):
+    n = known_number(t.value.shape[axis])
+    if n is None:
         raise ShapeError("insert: the size of the axis must be known", values=rows([t]),
                          help="one place may be a size; join slices with sc.concatenate")
     places = _constant(obj, t, "insert", "x.at[i].set(v) replaces elements; sc.where selects")
@@ -267,9 +268,10 @@ def ravel_multi_index(multi_index: Sequence[Any], dims: Any, mode: Any = "raise"
 def _indices_of(name: str, build: Callable[..., Any]) -> None:
     def call(arr: Any, k: int = 0) -> tuple[Tensor, ...]:
         t = as_tensor(arr)
-        if t.ndim != 2 or not all(isinstance(s, int) for s in t.shape):
+        shape = [known_number(s) for s in t.value.shape]
+        if t.ndim != 2 or None in shape:
             raise ShapeError(f"{name}: a matrix of known sizes is needed", values=rows([t]))
-        return tuple(map(as_tensor, build(t.shape, k)))
+        return tuple(map(as_tensor, build(shape, k)))
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"NumPy's ``{name}``, for a matrix whose sizes are known."
     public(getattr(np, name))(call)
