@@ -47,7 +47,7 @@ def compile_measured(outputs: Any, inputs: Any, updates: Any, givens: Any, donat
 
 def chain_of(outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, options: Mapping[str, Any],
              loc: Loc, finish: Finish) -> tuple[Any, tuple[Stage, ...], tuple[Slot, ...]] | None:
-    """What ``finish`` makes of the last function of a chain, the stages in front of it, and the arguments."""
+    """The result of ``finish`` for the last function of a chain, the stages in front of it, and the arguments."""
     with location.at((loc,)):
         leaves, nest = flatten(outputs)
         targets = [t for t, _ in pairs(updates, "updates")]

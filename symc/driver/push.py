@@ -75,7 +75,7 @@ class PushedCall:
                                  help="states are as they were before that call; its error is above") from root._error
 
     def result(self, timeout: float | None = None) -> Any:
-        """What the call returned. Raises what it raised."""
+        """The results of the call. Raises what it raised."""
         self.wait(timeout)
         return self._result
 
@@ -173,7 +173,7 @@ def push(name: str, call: Callable[..., Any], cells: Sequence[Any], donated: Seq
 
 
 def _own(a: Any) -> Any:
-    """What later writing does not reach: a copy of an array, of whatever kind."""
+    """An array that later writing does not reach: a copy of an array, of whatever kind."""
     copy = getattr(a, "copy", None) or getattr(a, "clone", None)
     return copy() if copy is not None else a
 

@@ -215,7 +215,8 @@ def _title(sizes: Sizes) -> str:
 
 
 class _Choice:
-    """Which function serves a call. ``places``: the inputs and axes that tell the sizes in the keys of ``variants``."""
+    """Choice of the function that serves a call. ``places``: inputs and axes that have the sizes in the keys of
+    ``variants``."""
 
     def __init__(self, generic: CallPath, places: Sequence[tuple[int, int]], variants: Mapping[tuple, CallPath]):
         self.generic, self.places, self.variants = generic, tuple(places), dict(variants)

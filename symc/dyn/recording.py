@@ -32,7 +32,7 @@ PLAIN = frozenset({int, float, bool, complex, str, bytes, type(None), type(Ellip
 
 
 class _Defaults:
-    """What most nodes have; as attributes of the class they cost nothing where a node is made."""
+    """Defaults of most nodes; as attributes of the class they cost nothing where a node is made."""
 
     __slots__ = ()
     needs: int
@@ -153,7 +153,7 @@ def any_call(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, A
 
 
 def _token(item: Any, floats: list[float]) -> Any:
-    """What stands for an argument, so that equal ones are equal and no others. Floats are left out."""
+    """Token of an argument, so that equal ones are equal and no others. Floats are left out."""
     kind = type(item)
     if item is Node:
         return item

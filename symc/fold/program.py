@@ -273,7 +273,7 @@ class Program:
         return used
 
     def fits(self, g: Graph, train: bool) -> bool:
-        """Whether a graph may run in the memory that there may be."""
+        """True if a graph may run in the memory that there may be."""
         s = self.scheduled(g)
         self._compiled(s, train)
         return self.memory.limit is None or self.memory.needed(s) <= self.memory.limit

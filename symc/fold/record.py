@@ -86,7 +86,7 @@ class Recorder:
         return scope["add"]
 
     def _key(self) -> int:
-        """What tells the next node from all others, of its example and of others, whatever runs beside it."""
+        """Key that tells the next node from all others, of its example and of others, whatever runs beside it."""
         first = self._starts[-1] if self._starts else 0
         return (len(self._starts) << 32) + len(self._op) - first
 
@@ -177,7 +177,7 @@ def _holds(a: Array, given: np.ndarray, found: np.ndarray) -> bool:
 
 
 def named(source: Any, node: int) -> str:
-    """How messages call a node: by its example, if it is of one."""
+    """Name of a node in messages: by its example, if it is of one."""
     example, number = source._example_of(node)
     return f"node {number}" + ("" if example is None else f" of example {example}")
 

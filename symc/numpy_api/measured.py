@@ -175,7 +175,7 @@ def _slices(t: Tensor, axis: int) -> _Distinct:
 
 
 def _known_product(sizes: Sequence[Any], t: Tensor) -> int:
-    """How many elements slices have. Raises ShapeError where a call decides."""
+    """The number of elements of slices. Raises ShapeError where a call decides."""
     if not all(isinstance(n, int) for n in sizes):
         raise ShapeError("unique: how many elements a slice has must be a number", values=rows([t]),
                          help='declare the other axes so: shape=("n", 3)')

@@ -21,7 +21,7 @@ from symc.tensors.tensor import Tensor
 
 
 class RowFunctions(Recorded):
-    """What a ragged value says of its rows."""
+    """Functions of the rows of a ragged value."""
 
     values: Any
     offsets: Any
@@ -42,18 +42,18 @@ class RowFunctions(Recorded):
 
     @property
     def starts(self) -> Tensor:
-        """Where each row begins, checked."""
+        """The place at which each row begins, checked."""
         return rows.starts_and_ends(self.offsets, self.values.shape[0])[0]
 
     @property
     def ends(self) -> Tensor:
-        """Where each row ends, checked."""
+        """The place at which each row ends, checked."""
         return rows.starts_and_ends(self.offsets, self.values.shape[0])[1]
 
     @property
     @located
     def lengths(self) -> Tensor:
-        """How many values each row has."""
+        """The number of values of each row."""
         return self.ends - self.starts
 
     @property
@@ -137,13 +137,13 @@ class RowFunctions(Recorded):
 
     @located
     def any(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Whether one of all values, or of each row, is not 0."""
+        """True if one of all values, or of each row, is not 0."""
         true = API["not_equal"](self.values, 0)
         return self._reduced("any", axis, keepdims, lambda: rows.added(true, *self._rows) > 0)
 
     @located
     def all(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Whether none of all values, or of each row, is 0."""
+        """True if none of all values, or of each row, is 0."""
         false = API["equal"](self.values, 0)
         return self._reduced("all", axis, keepdims, lambda: API["equal"](rows.added(false, *self._rows), 0))
 

@@ -18,7 +18,7 @@ from symc.transforms.control import scan
 
 
 def least(dtype: np.dtype, most: bool = False) -> Any:
-    """What a maximum (a minimum with ``most``) of nothing is."""
+    """The maximum (the minimum with ``most``) of nothing."""
     if dtype.kind == "f":
         return np.inf if most else -np.inf
     if dtype.kind == "b":
@@ -28,7 +28,7 @@ def least(dtype: np.dtype, most: bool = False) -> Any:
 
 
 def starts_and_ends(offsets: Tensor, count: Any) -> tuple[Tensor, Tensor]:
-    """Where each row begins and ends, after a check of the offsets."""
+    """The places at which each row begins and ends, after a check of the offsets."""
     law = "the offsets of a ragged value start with 0, do not decrease, and end with the number of its values"
     n = offsets.shape[0]
     k = API["arange"](n)

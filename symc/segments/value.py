@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,8 @@ from symc.tensors.tensor import Tensor
 ELEMENTWISE = ("where", "clip", "astype", "round", "nan_to_num", "isclose", "real", "imag", "angle", "sigmoid",
                "operator_pow")
 #: Functions that are methods here.
-METHODS = ("sum", "mean", "max", "min", "amax", "amin", "any", "all", "cumsum", "sort", "argsort", "softmax",
-           "log_softmax", "logsumexp")
+METHODS = tuple(name for name, f in vars(RowFunctions).items()
+                if callable(f) and name[0] != "_" and "axis" in signature(f).parameters)
 
 
 def rows_and_one(n: Any, name: str) -> Any:
@@ -325,7 +326,7 @@ class Ragged(RowFunctions):
 
 @cache
 def functions() -> dict[Any, str]:
-    """What public functions are of ragged values: "elements", or a method here."""
+    """Kind of a public function for ragged values: "elements", or a method here."""
     each = [API[u.__name__] for u in UFUNCS] + [API[n] for n in ELEMENTWISE if n in API]
     each += [getattr(special, n) for n in special.__all__ if n not in METHODS]
     return dict.fromkeys(each, "elements") | {API[n]: n for n in METHODS if n in API} | {

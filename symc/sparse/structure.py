@@ -92,7 +92,7 @@ class Patterns:
         return _mixed(self, v)
 
     def together(self, parts: Sequence[Pattern | None]) -> Pattern | None:
-        """What depends on anything that one of the parts does."""
+        """Pattern of what depends on anything that one of the parts does."""
         some = [p for p in parts if p is not None]
         out = some[0] if some else None
         for p in some[1:]:

@@ -48,7 +48,7 @@ class Recorded:
 
     @property
     def not_an_operand(self) -> tuple[str, str]:
-        """What is said, with help, where this meets an operation on values."""
+        """The message, with help, where this meets an operation on values."""
         return "a recorded value is used in a graph", "take its array: .data, which is a constant there"
 
 

@@ -192,7 +192,7 @@ class _Walk:
         return self.found[o] if isinstance(o.type, TupleType) else [self.found[o]]
 
     def _simple(self, v: Value) -> Labels | None:
-        """What the record of an op says of its axes."""
+        """Labels by the record of an op."""
         op, lowering, first = v.op, v.op.lowering, self.found[v.operands[0]]
         if "elementwise" in op.traits:
             return self._merged(v, [self.found[o] for o in v.operands])

@@ -96,7 +96,7 @@ def _in(t: Tensor, dtype: np.dtype, name: str) -> Tensor:
 
 
 def _named(run: Any, c: CFunction, names: Sequence[str]) -> None:
-    """What ``sc.op`` asks of a function: its name, the module that it is of, its operands."""
+    """Description of a function for ``sc.op``: its name, the module that it is of, its operands."""
     file = caller().file
     run.__name__, run.__qualname__, run.__module__ = c.name, c.name, op_travel.home(file) or file
     run.__doc__ = f"The function {c.name} of C."
@@ -156,7 +156,7 @@ def _results(infer: Callable[..., Any], given: Mapping[str, np.ndarray]) -> list
 
 
 def _passed(c: CFunction, letter: str, text: str, places: Mapping[str, np.ndarray]) -> Any:
-    """What a parameter of C gets."""
+    """The array or size that a parameter of C gets."""
     found = _ARGUMENT.fullmatch(text)
     assert found is not None
     if found["name"] not in places:

@@ -40,7 +40,8 @@ def test_a_convolution_asks_for_another_variant_where_sizes_differ():
 
 
 @pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "subtract", "logaddexp", "divide", "bitwise_xor"])
-@pytest.mark.parametrize("shape, axis", [((5,), 0), ((3, 4), 1), ((3, 4), 0), ((0,), 0), ((2, 0, 3), 1), ((2, 3, 4), -1)])
+@pytest.mark.parametrize("shape, axis", [((5,), 0), ((3, 4), 1), ((3, 4), 0), ((0,), 0), ((2, 0, 3), 1),
+                                         ((2, 3, 4), -1)])
 def test_accumulate_is_that_of_numpy(name, shape, axis):
     ufunc = getattr(np, name)
     x = np.random.default_rng(0).normal(size=shape) * 5

@@ -50,9 +50,11 @@ EXCEPTIONS = [
      "special.softmax special.xlog1py special.xlogy", "refused", "c", "functions of real numbers"),
     ("nanvar nanstd", "refused", "c", "functions of real numbers"),
     ("linalg.lu linalg.lu_factor linalg.expm linalg.solve_triangular linalg.polar linalg.pinvh "
-     "linalg.orthogonal_procrustes", "refused", "f",
+     "linalg.orthogonal_procrustes linalg.coshm linalg.sinhm linalg.tanhm linalg.cosm linalg.sinm linalg.tanm "
+     "linalg.expm_frechet linalg.null_space linalg.orth", "refused", "f",
      "libraries know no half precision, and numpy.linalg refuses it"),
-    ("linalg.lu linalg.lu_factor linalg.solve_triangular linalg.polar linalg.pinvh", "dtype float64, not float32", "",
+    ("linalg.lu linalg.lu_factor linalg.solve_triangular linalg.polar linalg.pinvh linalg.null_space linalg.orth",
+     "dtype float64, not float32", "",
      "as in numpy.linalg: integers in float64; SciPy takes float32 for small ones"),
     ("linalg.solve_triangular", "dtype complex128, not complex64", "c", "as in numpy.linalg: integers in float64"),
     ("linalg.lu_factor linalg.lstsq", "dtype int64, not int32", "", "pivots and ranks are integers as all others"),
@@ -68,6 +70,10 @@ EXCEPTIONS = [
     ("polydiv", "shape", "", "which coefficients in front are zeros is data"),
     ("linalg.companion linalg.orthogonal_procrustes", "[", "", "as in numpy.linalg: integers in float64, where SciPy's "
      "wrap"),
+    ("linalg.coshm linalg.sinhm linalg.tanhm linalg.expm_frechet", "[", "", "integers in float64, where SciPy's wrap "
+     "or are in single precision, as float32 is in its tanhm"),
+    ("linalg.expm_frechet", "dtype complex128, not float64", "", "where SciPy drops imaginary parts of the direction"),
+    ("linalg.solve_circulant", "dtype", "", "as in numpy.linalg, where SciPy transforms in double precision"),
     ("searchsorted", "[", "b", "the operand is not sorted"),
     ("gradient logspace", "[", "f", "rounding of float16 in the steps between"),
     ("special.polygamma", "dtype", "f", "floats keep their dtype"),

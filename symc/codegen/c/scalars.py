@@ -28,7 +28,7 @@ def bare(text: str) -> str:
 
 
 class Declarations(Protocol):
-    """What a function needs of the text that it is in."""
+    """Needs of a function in the text that it is in."""
 
     def need(self, name: str) -> str: ...
     def table(self, numbers: Sequence[str], t: str) -> str: ...

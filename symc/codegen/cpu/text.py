@@ -49,7 +49,7 @@ def combine(kind: str, now: str, x: str, dtype: np.dtype, exact: bool = False) -
 
 
 def scalar(v: Value, operands: Sequence[str]) -> str:
-    """What the op of a value makes of scalars."""
+    """The scalar that the op of a value makes of scalars."""
     if "c" in {v.dtype.kind, *[o.dtype.kind for o in v.operands]} and "complex_kernel" not in v.op.traits:
         raise Unsupported(f"{v.op.name} of complex numbers")
     if v.op.name == "cast":

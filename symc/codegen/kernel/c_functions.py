@@ -49,7 +49,7 @@ class CFunction:
 
 
 def c_function_of(given: Any, signature: str | None, name: str | None) -> CFunction:
-    """What is known of a function: a ctypes function with ``argtypes`` and ``restype``, a cffi function, or an address
+    """Record of a function of C: a ctypes function with ``argtypes`` and ``restype``, a cffi function, or an address
     with its declaration. Raises InputError for what is none."""
     if signature is not None:
         label, takes, gives = _declared(signature)

@@ -57,7 +57,7 @@ def of_c(function: Callable[..., Any] | None) -> CFunction | None:
 
 
 def c_symbol(name: str) -> str:
-    """What machine code calls the function of C that kernels call ``name``."""
+    """The symbol in machine code of the function of C that kernels call ``name``."""
     return f"symc_{name}"
 
 

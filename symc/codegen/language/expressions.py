@@ -34,7 +34,7 @@ class Expressions(Spelled):
 
     @abstractmethod
     def primitive(self, name: str) -> Primitive | None:
-        """What is called so and is no function of the library."""
+        """The meaning of a name that is no function of the library."""
 
     @abstractmethod
     def loaded(self, name: str) -> Scalar:
@@ -148,7 +148,7 @@ class Expressions(Spelled):
         return self.select(condition, self.scalar(e.body), self.scalar(e.orelse))
 
     def is_dear(self, e: ast.expr) -> bool:
-        """Whether an expression calls what should not run for nothing."""
+        """True if an expression calls what should not run for nothing."""
         for node in every(e):
             if isinstance(node, ast.Call):
                 if isinstance(node.func, ast.Attribute) and node.func.attr not in ("sqrt", "copysign"):

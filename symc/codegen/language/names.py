@@ -1,4 +1,4 @@
-"""What texts of the language name that is no function of the library: dtypes, constants, primitives.
+"""Names in texts of the language that are no functions of the library: dtypes, constants, primitives.
 
 Functions of the library import these names, so that Python says what each of their names means. A primitive is spelled
 by every compiler and printer for itself: instructions, bit casts, functions of other libraries.

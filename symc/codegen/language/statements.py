@@ -79,7 +79,7 @@ class Statements(Expressions):
         self.assign(target, value)
 
     def several(self, elements: Sequence[ast.expr]) -> Value:
-        """What is assigned to several names at once."""
+        """The values that are assigned to several names at once."""
         return [self.value(e) for e in elements]
 
     def on_AugAssign(self, s: ast.AugAssign) -> None:

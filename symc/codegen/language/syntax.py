@@ -58,12 +58,12 @@ def assigned(statements: Sequence[ast.stmt]) -> tuple[set[str], set[str]]:
 
 
 def jumps(body: Sequence[ast.stmt]) -> bool:
-    """Whether statements leave or go on with a loop."""
+    """True if statements leave or go on with a loop."""
     return any(isinstance(n, ast.Break | ast.Continue) for n in every(*body))
 
 
 def as_load(target: ast.expr) -> ast.expr:
-    """What is read where a target is written."""
+    """The names that are read where a target is written."""
     if isinstance(target, ast.Name):
         return ast.Name(target.id, ast.Load())
     assert isinstance(target, ast.Subscript)

@@ -1,4 +1,4 @@
-"""What texts of the language mean, typed: scalars, and the types of what is made of them.
+"""Typed meaning of texts of the language: scalars, and the types of what is made of them.
 
 The types are those that Numba gives the same text, so that all compilers mean the same: integers of fewer than 64 bits
 become 64 bits wide in arithmetic, a number without a dtype is i64 or f64, f32 with an integer is f64. What LLVM and C
@@ -43,7 +43,7 @@ TYPES = ("bool", *(f"{sign}{width}" for sign in "iu" for width in (8, 16, 32, 64
 
 
 def width(t: str) -> int:
-    """How many bits a type has."""
+    """The bits of a type."""
     return 1 if t == "bool" else int(t[1:])
 
 

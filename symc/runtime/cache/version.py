@@ -21,7 +21,7 @@ LIBRARIES = {"llvmlite": "_version.py", "scipy": "version.py"}
 
 @functools.cache
 def of_compilers() -> str:
-    """What decides what machine code a text becomes: the compilers and what kernels call, LLVM, the processor."""
+    """Key of what decides about machine code beside its text: compilers, what kernels call, LLVM, the processor."""
     return "\n".join([*_files("runtime", "codegen/language", "ir/ops"), *map(_library, LIBRARIES), *_machine()])
 
 

@@ -220,7 +220,7 @@ class _Function(Blocks):
             self.count_loop(s, start, stop, step)
 
     def is_row(self, s: ast.For) -> bool:
-        """Whether a loop runs along a row of which folds or functions are computed."""
+        """True if a loop runs along a row of which folds or functions are computed."""
         leaves = ast.For | ast.While | ast.Break | ast.Continue
         return self.module.step > 0 and self.calls and not any(isinstance(n, leaves) for n in every(*s.body))
 
@@ -264,7 +264,7 @@ class _Function(Blocks):
 
 
 def _is_helper(node: ast.AST) -> bool:
-    """Whether it calls a function of the library."""
+    """True if it calls a function of the library."""
     name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
     return name in MODULE_OF and name not in PRIMITIVES
 

@@ -22,7 +22,7 @@ _ICMP = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
 
 class Declarations(Protocol):
-    """What a function needs of the module that it is in: tables, helpers, and what is declared."""
+    """Needs of a function in the module that it is in: tables, helpers, and what is declared."""
 
     @property
     def afterwards(self) -> object:

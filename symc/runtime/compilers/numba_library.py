@@ -27,13 +27,13 @@ _scopes: dict[str, dict[str, Any]] = {}  # of modules of the library
 
 @functools.cache
 def everything() -> dict[str, Any]:
-    """What the texts of kernels name."""
+    """Namespace of the texts of kernels."""
     own = {n: x for n, x in vars(numba_primitives).items() if not n.startswith("_")}
     return own | {n: _of(n, meaning(n)) for n in MODULE_OF}
 
 
 def _of(name: str, x: Any) -> Any:
-    """What Numba sees instead of a name's meaning."""
+    """Stand-in that Numba sees for a name's meaning."""
     if isinstance(x, Helper | Widths | names.Primitive) and hasattr(numba_primitives, name):
         return getattr(numba_primitives, name)
     if isinstance(x, type) and issubclass(x, np.generic):

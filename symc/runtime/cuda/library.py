@@ -101,7 +101,7 @@ def _part(key: _Key) -> _Part:
 
 
 def _known(name: str) -> _Key:
-    """What kernels call so. Raises Unsupported."""
+    """The function that kernels call so. Raises Unsupported."""
     if name.startswith(PREFIX):
         return name
     found = helper(INSTEAD.get(name, name))

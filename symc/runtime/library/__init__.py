@@ -39,7 +39,7 @@ _NUMBERS = {"INF": names.INF, "NAN": names.NAN, "math": math}
 
 @functools.cache
 def meaning(name: str) -> Any:
-    """What a name means in the text of a kernel: a function of the library, a number; None if nothing."""
+    """Meaning of a name in the text of a kernel: a function of the library, a number; None if nothing."""
     if name in MODULE_OF:
         return getattr(importlib.import_module(f"{__name__}.{MODULE_OF[name]}"), name)
     return _NUMBERS.get(name)

@@ -20,7 +20,7 @@ DEPTH, TERMS, COUNT = reference.DEPTH, reference.TERMS, reference.NODES
 
 @inlined
 def range_end(a, x):
-    """Where the exponent a w - x (exp(w) - 1) is -DEPTH."""
+    """The w at which the exponent a w - x (exp(w) - 1) is -DEPTH."""
     sign = -1.0 if x <= a else 1.0
     away = abs(a - x)
     w = sign * (2.0 * DEPTH / (away + math.sqrt(away * away + 2.0 * x * DEPTH)))

@@ -22,7 +22,7 @@ from symc.transforms.jacobians import basis
 
 
 def lost(y: Value, w: Value, wrt: Sequence[Value], leaves: Sequence[Value], arrays: Sequence[np.ndarray]) -> int | None:
-    """How many entries of the Jacobian of y by w, at these numbers, its pattern lacks; None where there is none."""
+    """The number of entries of the Jacobian of y by w, at these numbers, that its pattern lacks; None if none."""
     seed = fresh_input(w.type)
     (column,) = jvp([y], list(wrt), [seed if x is w else None for x in wrt])
     if column is None:
@@ -49,7 +49,7 @@ def patterns(t: Trial) -> Blame | None:
 
 
 def entries_lost(s: Sample) -> str:
-    """What a pattern of a function lacks; "" if nothing."""
+    """The entries that a pattern of a function lacks; "" if none."""
     f = s.function
     measured = any(isinstance(d, Dim) and not names(d) <= sizes_of(f, s.arrays).keys() for v in every_value(f.body)
                    if isinstance(v.type, TensorType) for d in v.shape)
