@@ -62,15 +62,15 @@ def workers() -> Iterator[Any]:
 
 def test_functions_without_a_name_travel_by_cloudpickle(workers: Any) -> None:
     @sc.op(derivative=lambda x: 2.0)
-    def doubled(x: Any) -> Any:
+    def twofold(x: Any) -> Any:
         return x + x
 
     rate, w = 0.5, sc.shared(np.ones(2), "w")
-    local = sc.jit(lambda x: sc.special.erf(x) * rate + doubled(x), mode="reference")
+    local = sc.jit(lambda x: sc.special.erf(x) * rate + twofold(x), mode="reference")
     x = sc.vector("x")
     functions = [
         lambda a: sc.compile(sc.grad(sc.nn.relu(x).sum(), x), [x], mode="reference")(a),
-        lambda a: local(a), sc.compile(doubled(x), [x]), lambda a: (a * w.get_value()[0]),
+        lambda a: local(a), sc.compile(twofold(x), [x]), lambda a: (a * w.get_value()[0]),
     ]
     for f, there in zip(functions, workers(joblib.delayed(f)(X) for f in functions), strict=True):
         np.testing.assert_array_equal(f(X), there)

@@ -60,11 +60,11 @@ def repeated() -> tuple:
 
 def in_python() -> tuple:
     @sc.op
-    def doubled(a):
+    def doubled_slowly(a):
         return 2 * a
 
     w, u, x = state("w", 5), state("u", 5), sc.input("x", "float64", shape=(5,))
-    return doubled(x), [x], {w: w + doubled(x), u: u + 1}, (np.ones(5),)
+    return doubled_slowly(x), [x], {w: w + doubled_slowly(x), u: u + 1}, (np.ones(5),)
 
 
 def cached() -> tuple:

@@ -152,7 +152,7 @@ def library(tmp_path_factory):
 def test_functions_of_arrays(library):
     smooth = sc.c_function(library[0], name="smooth", infer=lambda x: (x.dtype, x.shape),
                            arguments=["x.size", "x", "out"], vjp=lambda g, x: g)
-    low = sc.c_function(library[1], name="spread", infer=lambda x, scale: [("float32", ()), ("int32", ())],
+    low = sc.c_function(library[1], name="smooth_spread", infer=lambda x, scale: [("float32", ()), ("int32", ())],
                         arguments=["x", "x.shape[0]", "scale", "out0", "out1"])
     x, m = sc.vector("x"), sc.matrix("m")
     want = (np.r_[A[0], A[:-1]] + A + np.r_[A[1:], A[-1]]) / 3

@@ -94,13 +94,13 @@ def test_a_function_that_breaks_its_word_is_named():
 
 def test_results_never_alias_arguments():
     @sc.op
-    def same(x):
+    def handed_back(x):
         return x
 
     x = sc.vector("x")
     a = np.ones(3)
     for mode in ("reference", "default"):
-        assert not np.shares_memory(sc.compile(same(x), mode=mode)(a), a)
+        assert not np.shares_memory(sc.compile(handed_back(x), mode=mode)(a), a)
 
 
 def test_mistakes():

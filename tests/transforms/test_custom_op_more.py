@@ -58,11 +58,11 @@ def test_different_attributes_are_different_values():
 
 def test_sizes_and_arrays_are_attributes():
     @sc.op(infer=lambda x, *, n, table: (x.dtype, (n,)))
-    def spread(x, *, n, table):
+    def resized(x, *, n, table):
         return np.resize(x * table[0], n)
 
     x = sc.vector("x", shape=("n",))
-    f = sc.compile(spread(x, n=2 * x.shape[0], table=np.array([3.0, 4.0])))
+    f = sc.compile(resized(x, n=2 * x.shape[0], table=np.array([3.0, 4.0])))
     assert f([1, 2]).tolist() == [3, 6, 3, 6] and f([1]).tolist() == [3, 3]
 
 
@@ -225,14 +225,14 @@ def test_a_stated_rule_runs_all_entries_at_once():
 
 def test_ops_of_two_modules_do_not_replace_one_another():
     namespace = {"__name__": "another_module", "sc": sc}
-    exec("@sc.op\ndef doubled(x):\n    return x * 2\n", namespace)
-    with pytest.raises(sc.InputError, match=r"(?s)module another_module has an op called 'doubled'.*sc.op\(name="):
+    exec("@sc.op\ndef op_of_two(x):\n    return x * 2\n", namespace)
+    with pytest.raises(sc.InputError, match=r"(?s)module another_module has an op called 'op_of_two'.*sc.op\(name="):
 
         @sc.op
-        def doubled(x):
+        def op_of_two(x):
             return x + x
 
-    assert lookup("doubled").facts.custom.module == "another_module"
+    assert lookup("op_of_two").facts.custom.module == "another_module"
     assert sc.compile(sc.op(lambda x: x + x, name="own_doubled")(sc.vector("x")))([2.0]).tolist() == [4]
 
 
