@@ -211,7 +211,7 @@ SLOW = """
     import symc as sc
 
     @sc.op()
-    def slow(x):
+    def slow_step(x):
         time.sleep(0.2)
         if x[0] == 13:
             raise ValueError("unlucky")
@@ -219,7 +219,7 @@ SLOW = """
         return np.array(x)
 
     x, w = sc.vector("x"), sc.shared(np.zeros(1), "w")
-    step = sc.compile(w + x, [x], updates={w: w + slow(x)})
+    step = sc.compile(w + x, [x], updates={w: w + slow_step(x)})
 """
 
 
