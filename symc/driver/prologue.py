@@ -19,6 +19,7 @@ class Hidden:
     """The storage of a hidden state. The locks of the states it is made of guard it."""
 
     __slots__ = ("array",)
+    watched = False  # as states are; nobody outside has it
 
     def __init__(self) -> None:
         self.array: Any = None

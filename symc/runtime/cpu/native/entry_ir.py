@@ -174,9 +174,8 @@ class _Entry(Arguments):
             b.store(b.ptrtoint(found, self.i64), self.at(self.arrays, b.add(self.count_of_arguments, k)))
             b.store(b.add(k, self.const(1)), self.at(self.state, self.const(1)))
 
-        def borrowed(k: Any) -> None:
-            state = self.object(self.updates, b.shl(k, self.const(1)))
-            found = self.attribute(state, Block.CELL_WATCHED, self.back)
+        def watched(k: Any) -> None:
+            found = self.attribute(self.object(self.cells, k), Block.CELL_WATCHED, self.back)
             self.call("Py_DecRef", found)
             self.need(self.equal(b.ptrtoint(found, self.i64), self.load(self.block, Block.FALSE)), self.back)
 
@@ -190,7 +189,7 @@ class _Entry(Arguments):
         self.each(self.load(self.block, Block.LOCKS), lock)
         self.each(self.load(self.block, Block.READS), unchanged)
         self.each(self.states, array)
-        self.each(self.load(self.block, Block.UPDATED), borrowed)
+        self.each(self.states, watched)
 
     def let_go(self) -> None:
         """Of what ``take`` took."""
