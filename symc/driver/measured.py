@@ -259,7 +259,7 @@ class MeasuredFunction(SeveralFunctions):
         return self.joined(lambda f: f.explain()) if v is None else self.main.explain(v)
 
     def memory(self, /, *args: Any, **sizes: int) -> int:
-        """Of the function that takes most; what a call holds between them are arguments of the later ones."""
+        """Peak bytes of the function that takes most; what a call holds between them is given to later ones."""
         if not args:
             return self.main.memory(**sizes)
         each = zip(self.parts, self._extended(args, {}), strict=True)

@@ -94,7 +94,7 @@ class NamespaceInfo:
     """Questions that the array API lets programs ask about a namespace."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Masks and results whose size depends on data are not available; ranks go up to NumPy's limit."""
+        """Abilities of the namespace: masks and sizes that are data have all of them, ranks go up to NumPy's limit."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:

@@ -1,4 +1,4 @@
-"""``x[...]`` with NumPy's meaning: integers, slices, ellipsis, new axes, integer arrays, constant masks, and mixtures.
+"""``x[...]`` with NumPy's meaning: integers, slices, ellipsis, new axes, integer arrays, masks, and mixtures.
 
 An index is parsed once into ``Parsed``: what happens to every axis of x and where the axes of the result come from.
 ``getitem`` reads with it; ``symc.numpy_api.updates`` writes with it. Indices that can be seen to be out of bounds are

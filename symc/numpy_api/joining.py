@@ -353,17 +353,17 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
     if axis is None:
         t, axis = API["ravel"](t), 0
     axis = normal_axis(axis, t.ndim, "repeat", t)
-    shape = repeats.value.shape if isinstance(repeats, Tensor) else np.shape(repeats) if isinstance(
-        repeats, list | tuple | np.ndarray) else ()
-    one = len(shape) == 1 and type(shape[0]) is int and shape[0] == 1
+    if isinstance(repeats, Tensor) and repeats.ndim and (known := known_array(repeats.value)) is not None:
+        repeats = known
+    one = isinstance(repeats, list | tuple | np.ndarray) and np.shape(repeats) == (1,)
     k = _count_of(repeats[0] if one else repeats)
     data = as_tensor(repeats) if k is None and isinstance(repeats, Tensor) else None
     if data is not None and not data.ndim:
         k = as_size(API["astype"](data, "int64") if data.dtype.kind == "b" else data, "repeat: the number")
-    elif data is not None and known_array(data.value) is None:
+    elif data is not None:
         return _repeated(t, data, axis)
     if k is None:
-        counts = np.asarray(repeats if data is None else known_array(data.value))
+        counts = np.asarray(repeats)
         if counts.dtype.kind not in "iu" or (counts < 0).any():
             raise DTypeError("repeat: how often must be a size or constant integers, not negative", values=rows([t]))
         if counts.ndim > 1 or known_equal(t.value.shape[axis], counts.size) is False:

@@ -29,7 +29,7 @@ class RaggedArray(Sequence):
 
     @classmethod
     def from_list(cls, rows: Sequence[Any], what: str = "rows") -> RaggedArray:
-        """Of arrays that differ in length alone. Raises InputError for others."""
+        """Ragged array of arrays that differ in length alone. Raises InputError for others."""
         found = [np.asarray(r) for r in rows]
         for k, r in enumerate(found):
             if r.dtype.kind not in "biufc" or not r.ndim:

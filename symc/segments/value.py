@@ -123,7 +123,7 @@ class Ragged(RowFunctions):
 
     @classmethod
     def __symc_filled__(cls, fields: dict[str, Any]) -> Any:
-        """Of tensors a ragged value, of arrays a RaggedArray."""
+        """Ragged value of tensors, RaggedArray of arrays."""
         if isinstance(fields["values"], Tensor | Value):
             return cls(fields["values"], fields["offsets"])
         return RaggedArray(*[a if isinstance(a, np.ndarray) else a.numpy() for a in fields.values()])

@@ -34,7 +34,7 @@ class Multivariate:
     density: Callable[..., Any]
     draw: Callable[..., Any] | None = None
     whole: bool = False
-    spread: Callable[..., Any] | None = None  #: the entropy, of the parameters
+    entropy_of: Callable[..., Any] | None = None  #: of the parameters
 
     def signature(self) -> str:
         """The parameters as SciPy writes them."""
@@ -43,7 +43,7 @@ class Multivariate:
     def functions(self) -> set[str]:
         """The names of the functions that the distribution has."""
         kind = {"pmf", "logpmf"} if self.whole else {"pdf", "logpdf"}
-        return kind | ({"sample"} if self.draw else set()) | ({"entropy"} if self.spread else set())
+        return kind | ({"sample"} if self.draw else set()) | ({"entropy"} if self.entropy_of else set())
 
     def _log(self, name: str, x: Any, args: tuple, kwargs: dict[str, Any]) -> Tensor:
         if self.whole != ("pmf" in name):
@@ -65,9 +65,9 @@ class Multivariate:
     @located
     def entropy(self, *args: Any, **kwargs: Any) -> Tensor:
         """The differential entropy, in nats."""
-        if self.spread is None:
+        if self.entropy_of is None:
             raise self._missing("entropy")
-        return self._of(self.spread, args, kwargs)
+        return self._of(self.entropy_of, args, kwargs)
 
     @located
     def logpdf(self, x: Any, *args: Any, **kwargs: Any) -> Tensor:
@@ -244,11 +244,11 @@ def _lkj(x: Any, eta: Any = 1.0) -> Any:
 
 multivariate_normal = Multivariate(
     "multivariate_normal", "Normal vectors; chol: a Cholesky factor instead of cov.", _normal, _normal_draw,
-    spread=_normal_entropy)
+    entropy_of=_normal_entropy)
 multivariate_t = Multivariate("multivariate_t", "Student's t of vectors; chol: a factor instead of shape.", _student,
                               _student_draw)
 dirichlet = Multivariate("dirichlet", "Probabilities that sum to 1.", _dirichlet, random.dirichlet,
-                         spread=_dirichlet_entropy)
+                         entropy_of=_dirichlet_entropy)
 multinomial = Multivariate("multinomial", "How often each category occurs in n trials.", _multinomial,
                            random.multinomial, whole=True)
 wishart = Multivariate("wishart", "Covariances of df normal vectors, times df.", _wishart)

@@ -53,9 +53,8 @@ class Cell:
     def mark(self, borrowed: bool, running: str | None) -> None:
         """Note whether someone outside holds the array itself, and which call uses it: while one does, nothing that
         the call itself calls (an op in Python) changes it. Native code leaves a state that is ``watched`` to Python."""
-        self.borrowed, self.running, self.watched = borrowed, running, borrowed or running is not None
-        if self.pending is not None:
-            self.watched = True
+        self.borrowed, self.running = borrowed, running
+        self.watched = borrowed or running is not None or self.pending is not None
 
     def settle(self) -> None:
         """Wait for the calls that were pushed and use the state; before its lock is taken, which they need."""

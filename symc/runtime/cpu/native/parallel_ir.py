@@ -27,7 +27,7 @@ class Parallel(Writer):
     # -- parts of functions
 
     def part(self, ticket: Any, k: int) -> Any:
-        """Of a ticket: 0 the next chunk, 1 how many there are, 2 how many threads may join, 3 the generation."""
+        """Word of a ticket: 0 the next chunk, 1 how many there are, 2 how many threads may join, 3 the generation."""
         return self.b.and_(self.b.lshr(ticket, self.const(16 * k)), self.const(0xFFFF))
 
     def look(self, done: Any) -> None:
