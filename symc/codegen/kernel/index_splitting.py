@@ -6,12 +6,14 @@ or a clamped index in any of them, and the compiler vectorizes them. Nothing cha
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from symc.codegen.plan.compare_sizes import at_least
-from symc.ir.dim import Size, maximum, minimum
+from symc.ir.dim import Size, maximum, minimum, number
 from symc.ir.op import make
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.store import is_epilogue
@@ -19,7 +21,7 @@ from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Region, Value
 
 #: Into how many parts a loop nest is cut at most, and how many values may be written in all.
-MOST_PARTS, MOST_VALUES = 9, 600
+MOST_PARTS, MOST_VALUES = 9, 1000
 
 Range = tuple[Size, Size]  # first, and one after the last
 Interval = tuple[Size, Size]  # least and greatest
@@ -92,11 +94,11 @@ def _changes(u: Value, lines: Mapping[Value, tuple[int, int, Size]]) -> list[tup
     turned = x not in lines
     if turned:
         x, d = d, x
-    number = size_of(d)
-    if x not in lines or number is None:
+    known = size_of(d)
+    if x not in lines or known is None:
         return []
     axis, sign, offset = lines[x]
-    at = number - offset
+    at = known - offset
     if u.op.name in ("eq", "ne"):
         places = [at, at + 1]
     elif u.op.name in COMPARES:
@@ -108,16 +110,28 @@ def _changes(u: Value, lines: Mapping[Value, tuple[int, int, Size]]) -> list[tup
 
 
 def _in_order(cuts: set[Size], n: Size) -> list[Range]:
-    """Ranges between cuts; one range if their order is not known. A cut may turn out to be outside of ``range(n)``."""
+    """Ranges between cuts. Where their order is not known, those near the start and those near the end: what lies
+    between is one range, which may turn out to be empty. A cut may turn out to be outside of ``range(n)``."""
     left = [c for c in cuts if not at_least(0, c) and not at_least(c, n)]
-    ordered: list[Size] = [0]
+    near = [c for c in left if 2 * number(c) <= number(n)]
+    ordered = _ordered(left)
+    if ordered is None:
+        start = functools.reduce(maximum, near, 0)
+        end = functools.reduce(minimum, [c for c in left if c not in near], n)
+        return [(0, start), (start, end), (maximum(start, end), n)]
+    return list(itertools.pairwise([0, *ordered, n]))
+
+
+def _ordered(left: list[Size]) -> list[Size] | None:
+    """Cuts in order, if it is known."""
+    ordered: list[Size] = []
     while left:
         first = [c for c in left if all(at_least(o, c) for o in left)]
         if not first:
-            return [(0, n)]
+            return None
         ordered.append(first[0])
-        left.remove(first[0])
-    return list(zip(ordered, [*ordered[1:], n], strict=True))
+        left = [c for c in left if c is not first[0]]
+    return ordered
 
 
 def limits(axis: Range, n: Size) -> Range:

@@ -38,12 +38,12 @@ def _lower_bounds(x: Size) -> list[Size]:
     if not isinstance(x, Dim):
         return []
     for monomial, c in x.terms:
-        if len(monomial) == 1 and monomial[0][1] == 1 and isinstance(monomial[0][0], Call) and c > 0:
+        if len(monomial) == 1 and monomial[0][1] == 1 and isinstance(monomial[0][0], Call):
             call = monomial[0][0]
             rest = x - Dim(((monomial, c),))
             a, b = call.args
-            if call.fn == "max":
+            if call.fn == ("max" if c > 0 else "min"):
                 return [rest + a * c, rest + b * c]
-            if call.fn == "floordiv" and isinstance(b, int) and b > 0 and c % b == 0:
+            if c > 0 and call.fn == "floordiv" and isinstance(b, int) and b > 0 and c % b == 0:
                 return [rest + (a - (b - 1)) * (c // b)]  # a // b >= (a - b + 1) / b
     return []
