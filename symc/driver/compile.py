@@ -138,6 +138,8 @@ def compile(
 def compile_built(built: Built, options: Mapping[str, Any], saved: Saved | None = None) -> CompiledFunction:
     """The rest of the road. ``saved``: what the optimizer made of the function before, which is read if no program of
     the two is on disk."""
+    if callable(options.get("specialize")):
+        options = {**options, "specialize": options["specialize"](built.function)}
     if options.get("specialize"):
         from symc.driver.specialized import specialized
 

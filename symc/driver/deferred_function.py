@@ -15,6 +15,7 @@ from symc.driver.asked import MOST_VARIANTS, Asked, Shapes
 from symc.driver.build import free_leaves
 from symc.driver.function import CompiledFunction
 from symc.driver.signature import Arguments, Slot, own_out, signature_of
+from symc.driver.specialized import short_rows
 from symc.errors import InputError, PipelineError, SymcError
 from symc.ir import location
 from symc.ir.location import Loc
@@ -244,7 +245,7 @@ class DeferredFunction(Specializing):
             updates=updates,
             givens=[(k, v) for k, v in givens if k is not v],
             donate=donate,
-            **self._options,
+            **{**self._options, "specialize": short_rows(arrays, self._options)},
         )
         return compiled, list(trace.questions.values())
 

@@ -17,6 +17,7 @@ from symc.driver.asked import MOST_VARIANTS
 from symc.driver.compile import compile
 from symc.driver.deferred_function import Made, Specializing, is_weak, trace_of, typed_input
 from symc.driver.signature import own_out
+from symc.driver.specialized import short_rows
 from symc.driver.static_keys import Around, identities, key_of, key_of_nest
 from symc.errors import InputError, SymbolicValueError, SymcError
 from symc.ir.location import Loc
@@ -181,7 +182,8 @@ class JitFunction(Specializing):
                 help="make the array by np.zeros(shape) under this name, np.zeros_like(x), sc.zeros(shape) or "
                 "sc.array([...])") from None
         _warn_of_length(self.name, outputs)
-        return compile(outputs, inputs, name=self.name, **self._options), list(trace.questions.values())
+        options = {**self._options, "specialize": short_rows(arrays, self._options)}
+        return compile(outputs, inputs, name=self.name, **options), list(trace.questions.values())
 
 
 #: Programs with more operations than this take long to compile.

@@ -67,7 +67,7 @@ def chain_of(outputs: Any, inputs: Any, updates: Any, givens: Any, donate: Any, 
         roots = chain.measure(roots)
     results = list(map(Tensor, roots))
     main = chain.compiled(unflatten(nest, results[:len(leaves)]), list(zip(targets, results[len(leaves):])), donate,
-                          specialize=options["specialize"])
+                          specialize=None if callable(options["specialize"]) else options["specialize"])
     return main, tuple(chain.stages), chain.slots
 
 
