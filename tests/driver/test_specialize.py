@@ -191,3 +191,28 @@ def test_lines_stay():
     g = at_sizes(f, {"n": 7})
     assert {loc.line for v in g.values() for loc in g.locations(v)} == {
         loc.line for v in f.values() for loc in f.locations(v)}
+
+
+def test_many_short_rows_of_a_first_call_have_a_variant():
+    """The axes that are short in the first call are constants in one variant; other sizes are served as without it."""
+    for make in (sc.jit, lambda fn: sc.compile(fn(sc.Variable("x"), sc.Variable("y")))):
+        f = make(lambda x, y: sc.sqrt(sc.sum((x - y) ** 2, axis=-1)))
+        rng = np.random.default_rng(0)
+        for shape in ((300, 3), (20, 7), (300, 3), (5, 4), (300, 2)):
+            x, y = rng.normal(size=(2, *shape))
+            np.testing.assert_allclose(f(x, y), np.sqrt(((x - y) ** 2).sum(-1)), rtol=1e-13)
+        (only,) = f.variants.values()
+        (variant,) = only.variants.values()
+        assert [i.type.shape[1] for i in variant.inputs] == [3, 3]
+
+
+@pytest.mark.parametrize("options", [{"mode": "reference"}, {"backend": "numpy"}, {"specialize": {"n": [4]}}])
+def test_options_and_few_rows_have_no_variant_of_their_own(options):
+    x = sc.Variable("x", dtype="float64", shape=("n", None))
+    f = sc.compile(x * sc.Variable("y"), **options)
+    f(np.ones((300, 3)), 2.0)
+    (only,) = f.variants.values()
+    assert list(getattr(only, "variants", ())) == (["n = 4"] if "specialize" in options else [])
+    f = sc.jit(lambda x: sc.sum(x, axis=-1))
+    f(np.ones((20, 3)))
+    assert not hasattr(next(iter(f.variants.values())), "variants")
