@@ -19,7 +19,7 @@ OUTSIDE = {"symc/opt/rules/README.md": "writing-rules.md", "benchmarks/README.md
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 WHOLE = re.compile(r"^\[[^\]]*\]\((\.\./[^)]+\.md)\)$", re.M)
 """A link alone in its line: here the document itself."""
-OTHERS = "<!-- pages that are nowhere else -->"
+OTHERS, KIN = "<!-- pages that are nowhere else -->", "coming-from-"
 
 
 def lead_home(app: Any, docname: str, text: list[str]) -> None:
@@ -29,9 +29,11 @@ def lead_home(app: Any, docname: str, text: list[str]) -> None:
     text[0] = WHOLE.sub(lambda found: _linked((page.parent / found[1]).read_text("utf-8").partition("\n")[2],
                                               (page.parent / found[1]).resolve().parent, up), text[0])
     text[0] = _linked(text[0], page.parent, up)
-    if OTHERS in text[0]:
-        named = set(re.findall(r"^([\w/-]+)$", text[0], re.M)) | {"index", "README"}
-        text[0] = text[0].replace(OTHERS, "\n".join(sorted(p.stem for p in HERE.glob("*.md") if p.stem not in named)))
+    pages = sorted(p.stem for p in HERE.glob("*.md") if p.stem not in ("index", "README"))
+    kin = [p for p in pages if p.startswith(KIN)]
+    named = set(re.findall(r"^([\w/-]+)$", text[0], re.M))
+    text[0] = text[0].replace("<!-- pages that begin with coming-from- -->", "\n".join(kin))
+    text[0] = text[0].replace(OTHERS, "\n".join(p for p in pages if p not in named and p not in kin))
 
 
 def _linked(text: str, folder: Path, up: str) -> str:
@@ -42,6 +44,8 @@ def _linked(text: str, folder: Path, up: str) -> str:
         path = target.relative_to(HERE.parent).as_posix()
         if target.is_relative_to(HERE):
             return f"[{words}]({up}{target.relative_to(HERE).as_posix()}{anchor})"
+        if path == "README.md" and anchor == "#speed":
+            return f"[{words}]({up}benchmarks.md#speed)"
         if path in OUTSIDE:
             return f"[{words}]({up}{OUTSIDE[path]}{anchor})"
         if path.endswith(".py"):

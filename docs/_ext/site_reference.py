@@ -201,17 +201,17 @@ def source(item: Any) -> str:
     return f'<a href="../source/{path.removesuffix(".py")}.html#L-{line}">{html.escape(path)}, line {line}</a>'
 
 
-def source_pages(app: Any) -> Iterator[tuple[str, dict[str, str], str]]:
-    """A page of highlighted code for each file that is led to."""
+def write_sources(app: Any, error: Exception | None) -> None:
+    """A page of highlighted code for each file that is led to: complete in itself, since trees of contents are slow."""
     from pygments import highlight
     from pygments.formatters import HtmlFormatter
     from pygments.lexers import PythonLexer
 
     for path in sorted(USED):
-        text = (ROOT / path).read_text("utf-8")
-        form = HtmlFormatter(linenos="inline", lineanchors="L", anchorlinenos=True, wrapcode=True)
-        body = f'<h1>{path}</h1><div class="highlight source">{highlight(text, PythonLexer(), form)}</div>'
-        yield f"source/{path.removesuffix('.py')}", {"title": path, "body": body}, "page.html"
+        form = HtmlFormatter(full=True, title=path, linenos="inline", lineanchors="L", anchorlinenos=True)
+        page = Path(app.outdir) / "source" / path.replace(".py", ".html")
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(highlight((ROOT / path).read_text("utf-8"), PythonLexer(), form), "utf-8")
 
 
 def write_entries(app: Any, docname: str, text: list[str]) -> None:
@@ -226,5 +226,5 @@ def write_entries(app: Any, docname: str, text: list[str]) -> None:
 
 def setup(app: Any) -> dict[str, bool]:
     app.connect("source-read", write_entries)
-    app.connect("html-collect-pages", source_pages)
+    app.connect("build-finished", write_sources)
     return {"parallel_read_safe": False}
