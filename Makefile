@@ -3,6 +3,7 @@
 #   make test   the whole test suite
 #   make check  ops, graphs, rules and plans alone, in a minute: for the loop of daily work
 #   make lint   ruff and mypy
+#   make docs   the documents as a site, in build/html: no network, and warnings are errors
 PYTHON ?= python3
 JOBS ?= auto
 TESTS ?=
@@ -13,7 +14,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint clean
+.PHONY: help demo test check lint docs clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -32,8 +33,12 @@ lint: $(VENV)/test.stamp
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+docs: $(VENV)/docs.stamp
+	$(BIN)/python -m sphinx -q -W --keep-going docs build/html
+	@echo "open build/html/index.html"
+
 clean:
-	rm -rf $(VENV) .cache demo-output .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .cache demo-output build .pytest_cache .mypy_cache .ruff_cache
 
 $(VENV)/venv.stamp:
 	@$(PYTHON) -c "import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))" \

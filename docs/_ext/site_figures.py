@@ -1,7 +1,7 @@
 """Pictures: those that the programs of the gallery draw, and plots of the recorded benchmarks.
 
-Every file that a block of the gallery writes is shown below the block. ``<!-- plot: calls -->`` is a plot of the results
-under benchmarks/results, and ``<!-- speed tables -->`` the tables of the README, which are made of the same.
+Every file that a block of the gallery writes is shown below the block. ``<!-- plot: calls -->`` is a plot of the
+results under benchmarks/results, and ``<!-- speed tables -->`` the tables of the README, which are made of the same.
 """
 
 from __future__ import annotations
@@ -112,7 +112,8 @@ def ratios(documents: list[dict], axes: Any) -> None:
 
 def starts(documents: list[dict], axes: Any) -> None:
     """Time to the first result, with caches and without."""
-    for key, color, words in (("start_cold_cpu_s", OTHER, "empty caches"), ("start_warm_cpu_s", OWN, "a later process")):
+    kinds = (("start_cold_cpu_s", OTHER, "empty caches"), ("start_warm_cpu_s", OWN, "a later process"))
+    for key, color, words in kinds:
         pairs = [(d["rows"]["symc"][key], k) for k, d in enumerate(documents) if d["rows"]["symc"].get(key)]
         axes.plot(*zip(*pairs), "o", color=color, label=f"symc, {words}")
         best = [(min(v), k) for k, d in enumerate(documents)
@@ -133,7 +134,7 @@ def plot(name: str) -> str:
     """A plot in two colours of paper; the page shows the one that fits."""
     documents, shown = results(), []
     for kind, (ink, paper) in (("only-light", LIGHT), ("only-dark", DARK)):
-        colours = {key: ink for key in ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")}
+        colours = dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), ink)
         with plt.rc_context({**colours, "figure.facecolor": paper, "axes.facecolor": paper, "svg.hashsalt": "symc"}):
             figure, axes = plt.subplots(figsize=(8, 0.24 * len(documents) + 1.2), layout="constrained")
             PLOTS[name](documents, axes)

@@ -9,6 +9,8 @@ from docutils import nodes
 from pygments.lexer import RegexLexer
 from pygments.token import Comment, Keyword, Name, Number, Operator, String, Text
 
+IR = re.compile(r"^(func|plan) @|^ *%\w+ = \w+ ", re.M)
+
 
 class IRLexer(RegexLexer):
     """The text of functions and plans."""
@@ -31,7 +33,7 @@ class IRLexer(RegexLexer):
 def find_ir(app: Any, doctree: nodes.document) -> None:
     """Name the language of blocks of IR."""
     for block in doctree.findall(nodes.literal_block):
-        if block.get("language") in ("text", "default") and re.search(r"^(func|plan) @|^ *%\w+ = \w+ ", block.astext(), re.M):
+        if block.get("language") in ("text", "default") and IR.search(block.astext()):
             block["language"] = "symc-ir"
 
 

@@ -19,16 +19,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import site_examples
 import site_public
 from site_examples import Example
-
 from sphinx.util import logging
 
 import symc as sc
+from symc.ir.op import all_ops
 
 ROOT = Path(__file__).parents[2]
 SIZES = "n m k l p q r s".split()
+OPS = {op.name: op for op in all_ops()}
 LOG = logging.getLogger(__name__)
 FLAGS = inspect.Parameter
 
@@ -66,7 +68,8 @@ def entry(room: str, group: list[str]) -> str:
     item = site_public.rooms()[room][group[0]]
     full = f"{room}.{group[0]}"
     kind = "class" if isinstance(item, type) else "function" if callable(item) or _is_method(item) else "data"
-    rows = ["**Also** " + ", ".join(f'<span id="{room}.{n}"></span>`{room}.{n}`' for n in group[1:])] if group[1:] else []
+    others = [f'<span id="{room}.{n}"></span>`{room}.{n}`' for n in group[1:]]
+    rows = [f"**Also** {', '.join(others)}"] if others else []
     example = example_of(full, item)
     if example is not None and example.call and example.values:
         rows += [f"**Types** {t}" for t in types(example)] + [f"**Refused** {r}" for r in refused(example)]
@@ -91,6 +94,9 @@ def signature(item: Any) -> str:
         found = inspect.signature(getattr(item, "__func__", item))
     except (TypeError, ValueError):
         return ""
+    if [*found.parameters][:1] == ["operands"]:  # a ufunc
+        inputs = getattr(np, item.__name__).nin
+        return f"({', '.join(['x', 'y'][:inputs])}, /, *, dtype=None)"
     out = []
     for p in found.parameters.values():
         if p.name == "self":
@@ -109,6 +115,8 @@ def prose(item: Any) -> str:
     text = inspect.getdoc(owner) if callable(owner) else ""
     if isinstance(owner, sc.stats.Distribution | sc.stats.Multivariate):
         text = vars(owner).get("doc") or text
+    if text and text.startswith("NumPy's ``") and item.__name__ in OPS:
+        text += f"\n\n{OPS[item.__name__].doc}"
     paragraphs = re.split(r"\n\s*\n", (text or "").split(">>>")[0].strip())
     return "\n\n".join(_block(p) for p in paragraphs)
 
