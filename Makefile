@@ -34,7 +34,7 @@ lint: $(VENV)/test.stamp
 	$(BIN)/mypy
 
 docs: $(VENV)/docs.stamp
-	$(BIN)/python -m sphinx -q -W --keep-going docs build/html
+	$(BIN)/python -m sphinx -q -E -W --keep-going docs build/html
 	@echo "open build/html/index.html"
 
 clean:

@@ -9,6 +9,8 @@ A file is a table. ``== sc.linalg`` says whose names follow. Then there are thre
     finfo("float32").eps                        without a semicolon: shown as it is, not compiled
     scan:                                       statements, indented; the value of an expression is shown
         total = ...
+    given:                                      what runs before each of the entries below, and is not shown
+        import ...
 
 A docstring with ``>>>`` in it needs no entry.
 """
@@ -42,6 +44,7 @@ class Example:
     call: str = ""
     values: dict[str, Any] = field(default_factory=dict)
     known: bool = False
+    before: str = ""
 
     def leaf(self, name: str) -> tuple[str, np.ndarray]:
         """The array of an input, and how such an input is declared."""
@@ -56,14 +59,18 @@ def table() -> dict[str, Example]:
     """The example of every name in the files."""
     found: dict[str, Example] = {}
     for path in sorted(FOLDER.glob("*.txt")):
-        room = "sc"
+        room, before = "sc", ""
         for entry in re.split(r"\n(?=\S)", path.read_text("utf-8").strip()):
             if entry.startswith("#"):
                 continue
             if entry.startswith("== "):
                 room = entry[3:].strip()
                 continue
+            if entry.startswith("given:"):
+                before = textwrap.dedent(entry.partition("\n")[2])
+                continue
             for name, example in _read(entry, room):
+                example.before = before
                 if name in found:
                     raise ValueError(f"{path.name}: a second example of {name}")
                 found[name] = example
@@ -115,9 +122,10 @@ def scope() -> dict[str, Any]:
     return {"np": np, "sc": sc, "symc": symc, "dy": symc.dyn, "fd": symc.fold, "__name__": "example"}
 
 
-def run(code: str, names: dict[str, Any] | None = None) -> str:
+def run(code: str, given: str = "") -> str:
     """A session: every statement with its prompt, then what it printed and the value it has."""
-    names = scope() if names is None else names
+    names = scope()
+    exec(given, names)
     lines = code.splitlines()
     out = io.StringIO()
     before = sys.displayhook

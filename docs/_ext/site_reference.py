@@ -41,14 +41,14 @@ def examples() -> dict[str, Example]:
 
 
 @cache
-def session(code: str) -> str:
+def session(code: str, before: str) -> str:
     """What running an example prints; where it writes files, in a folder of its own."""
     here = os.getcwd()
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         os.chdir(folder)
         try:
-            return site_examples.run(code)
+            return site_examples.run(code, before)
         except Exception as error:  # the site is not built with an example that fails
             LOG.warning("%s\n%s: %s", code, type(error).__name__, error)
             return code
@@ -77,7 +77,7 @@ def entry(room: str, group: list[str]) -> str:
     rows += [f"**Source** {shown}"] if shown else []
     lines = [f"::::{{py:{kind}}} {full}{signature(item)}", "", prose(item), ""]
     if example is not None:
-        lines += ["```pycon", session(example.code), "```", ""]
+        lines += ["```pycon", session(example.code, example.before), "```", ""]
     lines += [f"```{{rst-class}} facts\n```\n\n{''.join(f'* {r}{chr(10)}' for r in rows)}"] if rows else []
     return "\n".join([*lines, "::::", ""])
 
@@ -94,9 +94,9 @@ def signature(item: Any) -> str:
         found = inspect.signature(getattr(item, "__func__", item))
     except (TypeError, ValueError):
         return ""
-    if [*found.parameters][:1] == ["operands"]:  # a ufunc
-        inputs = getattr(np, item.__name__).nin
-        return f"({', '.join(['x', 'y'][:inputs])}, /, *, dtype=None)"
+    twin = getattr(np, item.__name__, None)
+    if isinstance(twin, np.ufunc):
+        return f"({', '.join(['x', 'y'][:twin.nin])}, /, *, dtype=None)"
     out = []
     for p in found.parameters.values():
         if p.name == "self":
