@@ -94,7 +94,9 @@ def signature(item: Any) -> str:
         found = inspect.signature(getattr(item, "__func__", item))
     except (TypeError, ValueError):
         return ""
-    twin = getattr(np, item.__name__, None)
+    if isinstance(item, sc.stats.Distribution | sc.stats.Multivariate):
+        return f"({item.signature()})"
+    twin = getattr(np, getattr(item, "__name__", ""), None)
     if isinstance(twin, np.ufunc):
         return f"({', '.join(['x', 'y'][:twin.nin])}, /, *, dtype=None)"
     out = []
@@ -124,6 +126,8 @@ def prose(item: Any) -> str:
 def _block(paragraph: str) -> str:
     if paragraph.startswith("    "):
         return f"```text\n{inspect.cleandoc(paragraph)}\n```"
+    if re.match(r"[*-] ", paragraph):
+        return "\n".join("* " + _block(item) for item in re.split(r"(?:^|\n)[*-] ", paragraph)[1:])
     parts = re.split(r"(``.*?``)", " ".join(paragraph.split()))
     return "".join(p if p.startswith("``") else re.sub(r"([\\`*_{}\[\]<>#|$~])", r"\\\1", p) for p in parts)
 
@@ -154,6 +158,8 @@ def types(example: Example) -> Iterator[str]:
     for trial in (named, shapes):
         with contextlib.suppress(Exception):
             result = _types_of(build(example, trial, dtypes))
+            if len(result) > 60 and trial is named:  # formulas of sizes
+                continue
             operands = ", ".join(f"`{n}: {sc.input(n, dtypes[n], shape=trial[n]).type}`" for n in trial)
             yield f"{operands} → {result}"
             return
