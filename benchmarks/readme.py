@@ -36,16 +36,33 @@ def published(readme: Path) -> str:
 
 def tables(documents: Iterable[Document]) -> str:
     """Calls, then compiling and starting: one row a case, whatever it says."""
-    documents = sorted((d for d in documents if _compared(d)), key=_place)
-    default = [d for d in documents if not d["settings"]["huge_pages"]]
-    huge = {_name(d): d for d in documents if d["settings"]["huge_pages"]}
-    calls = [_call_row(d, huge.get(_name(d))) for d in default]
+    documents = list(documents)
+    default = cases(documents)
+    huge = {name(d): d for d in documents if _compared(d) and d["settings"]["huge_pages"]}
+    calls = [_call_row(d, huge.get(name(d))) for d in default]
     starts = [_start_row(d) for d in default]
     titles = ["case", "symc", "best peer", "ratio", "huge pages", "to loops by hand"]
     start_titles = ["case", "compile, cold", "ratio", "compile, warm", "ratio", "start, warm", "ratio", "memory"]
     return "\n".join([
         _summary(default), markdown(titles, calls), _STARTS, markdown(start_titles, starts), _machine(default),
     ])  # fmt: skip
+
+
+def cases(documents: Iterable[Document]) -> list[Document]:
+    """The rows of the tables, in their order."""
+    compared = [d for d in documents if _compared(d) and not d["settings"]["huge_pages"]]
+    return sorted(compared, key=_place)
+
+
+def name(document: Document) -> str:
+    """What a row is called."""
+    return f"{document['workload']} {document['case']['name']}"
+
+
+def others(document: Document) -> dict[str, float]:
+    """CPU seconds of a call of each peer with right results, loops by hand left out."""
+    return {n: r["cpu_s"] for n, r in document["rows"].items()
+            if n != "symc" and r.get("ok") and r.get("cpu_s") and _is_library(n)}
 
 
 _STARTS = """\
@@ -72,14 +89,14 @@ def _call_row(document: Document, huge: Document | None) -> list[str]:
     best = _best(document, "cpu_s", _is_library)
     peer = f"{best}, {seconds(document['rows'][best]['cpu_s'])}" if best else "-"
     return [
-        _name(document), seconds(row.get("cpu_s")), peer, _shown(document, "cpu_s", _is_library),
+        name(document), seconds(row.get("cpu_s")), peer, _shown(document, "cpu_s", _is_library),
         _shown(huge, "cpu_s", _is_library) if huge else "", _shown(document, "cpu_s", lambda name: PEERS[name].by_hand),
     ]  # fmt: skip
 
 
 def _start_row(document: Document) -> list[str]:
     row = document["rows"]["symc"]
-    cells = [_name(document)]
+    cells = [name(document)]
     for key in ("compile_cold_cpu_s", "compile_warm_cpu_s", "start_warm_cpu_s"):
         best = _best(document, key, lambda name: PEERS[name].compiles)
         ratio = _shown(document, key, lambda name: PEERS[name].compiles)
@@ -133,7 +150,3 @@ def _compared(document: Document) -> bool:
 def _place(document: Document) -> tuple[int, str, int]:
     workload = document["workload"]
     return ORDER.index(workload) if workload in ORDER else len(ORDER), workload, document["case"].get("units", 1)
-
-
-def _name(document: Document) -> str:
-    return f"{document['workload']} {document['case']['name']}"

@@ -21,6 +21,9 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
+from benchmarks import readme, report
+from benchmarks.peers import PEERS
+
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```\n", re.M | re.S)
 MADE: dict[str, bytes] = {}
@@ -64,32 +67,21 @@ def run_gallery(text: str) -> str:
 
 def results() -> list[dict]:
     """The published results of one thread and ordinary pages, in the order of the README's tables."""
-    from benchmarks import readme, report
-
-    found = report.load(ROOT / "benchmarks" / "results" / readme.PUBLISHED)
-    found = [d for d in found if readme._compared(d) and not d["settings"]["huge_pages"]]
-    return sorted(found, key=readme._place)
-
-
-def name_of(document: dict) -> str:
-    return f"{document['workload']} {document['case']['name']}"
+    return readme.cases(report.load(ROOT / "benchmarks" / "results" / readme.PUBLISHED))
 
 
 def calls(documents: list[dict], axes: Any) -> None:
     """Time of a call of every peer, as a multiple of symc's."""
-    from benchmarks.peers import PEERS
-
     shown: dict[str, list[tuple[float, int]]] = {}
     for k, d in enumerate(documents):
-        own = d["rows"]["symc"]["cpu_s"]
-        for peer, row in d["rows"].items():
-            if peer != "symc" and row.get("ok") and row.get("cpu_s") and not PEERS[peer].by_hand:
-                shown.setdefault(peer.partition(".")[0].partition("-")[0], []).append((row["cpu_s"] / own, k))
+        for peer, seconds in readme.others(d).items():
+            package = peer.partition(".")[0].partition("-")[0]
+            shown.setdefault(package, []).append((seconds / d["rows"]["symc"]["cpu_s"], k))
     for peer, marker in zip(sorted(shown), "osDv^P*Xh<>dp" * 2):
         axes.plot(*zip(*shown[peer]), marker, label=peer, markersize=5, alpha=0.85)
     axes.axvline(1.0, color=OWN, linewidth=2)
     axes.set_xscale("log")
-    axes.set_yticks(range(len(documents)), [name_of(d) for d in documents], fontsize=8)
+    axes.set_yticks(range(len(documents)), [readme.name(d) for d in documents], fontsize=8)
     axes.invert_yaxis()
     axes.set_xlabel("CPU time of a call, as a multiple of symc's: right of the line is slower than symc")
     axes.legend(fontsize=8, ncols=4, loc="lower left", bbox_to_anchor=(0, 1), frameon=False, labelcolor="linecolor")
@@ -97,10 +89,7 @@ def calls(documents: list[dict], axes: Any) -> None:
 
 def ratios(documents: list[dict], axes: Any) -> None:
     """Time of a call to the best peer's."""
-    from benchmarks import readme
-
-    found = [(name_of(d), readme._ratio(d, "cpu_s", readme._is_library)) for d in documents]
-    known = [(name, ratio) for name, ratio in found if ratio]
+    known = [(readme.name(d), d["rows"]["symc"]["cpu_s"] / min(readme.others(d).values())) for d in documents]
     heights = [math.log2(ratio) for _, ratio in known]
     axes.barh(range(len(known)), heights, color=[OWN if h < 0 else OTHER for h in heights])
     axes.set_yticks(range(len(known)), [name for name, _ in known], fontsize=8)
@@ -118,10 +107,10 @@ def starts(documents: list[dict], axes: Any) -> None:
         axes.plot(*zip(*pairs), "o", color=color, label=f"symc, {words}")
         best = [(min(v), k) for k, d in enumerate(documents)
                 if (v := [r[key] for n, r in d["rows"].items() if n != "symc" and r.get("ok") and r.get(key)
-                          and n in ("jax", "numba", "pytensor", "torch.compile")])]
+                          and PEERS[n].compiles])]
         axes.plot(*zip(*best), "x", color=color, label=f"the best compiler of others, {words}")
     axes.set_xscale("log")
-    axes.set_yticks(range(len(documents)), [name_of(d) for d in documents], fontsize=8)
+    axes.set_yticks(range(len(documents)), [readme.name(d) for d in documents], fontsize=8)
     axes.invert_yaxis()
     axes.set_xlabel("seconds of CPU from the start of Python to the first result")
     axes.legend(fontsize=8, ncols=2, loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
@@ -152,9 +141,7 @@ def write_figures(app: Any, docname: str, text: list[str]) -> None:
         text[0] = run_gallery(text[0])
     text[0] = re.sub(r"<!-- plot: (\w+) -->", lambda found: plot(found[1]), text[0])
     if "<!-- speed tables -->" in text[0]:
-        from benchmarks.readme import published
-
-        text[0] = text[0].replace("<!-- speed tables -->", published(ROOT / "README.md"))
+        text[0] = text[0].replace("<!-- speed tables -->", readme.published(ROOT / "README.md"))
 
 
 def write_files(app: Any, error: Exception | None) -> None:

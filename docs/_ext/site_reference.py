@@ -12,6 +12,7 @@ import html
 import inspect
 import os
 import re
+import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -43,6 +44,8 @@ def examples() -> dict[str, Example]:
 @cache
 def session(code: str, before: str) -> str:
     """What running an example prints; where it writes files, in a folder of its own."""
+    if "emulated_cuda" in code and shutil.which("g++") is None:  # which compiles the kernels of the emulated device
+        return code
     here = os.getcwd()
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -203,7 +206,7 @@ USED: set[str] = set()
 def source(item: Any) -> str:
     """A link to the lines that make a thing."""
     owner = item.fget if isinstance(item, property) else getattr(item, "__func__", item)
-    owner = inspect.unwrap(owner) if callable(owner) else type(owner)
+    owner = inspect.unwrap(owner) if isinstance(owner, type) or inspect.isroutine(owner) else type(owner)
     try:
         file, line = Path(inspect.getsourcefile(owner) or ""), inspect.getsourcelines(owner)[1]
     except (TypeError, OSError):
