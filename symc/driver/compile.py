@@ -94,6 +94,11 @@ def compile(
 
     Returns a ``CompiledFunction``; for expressions over variables of unknown type a ``DeferredFunction``, which makes
     one per signature of the call. Results are arrays of their own, 0-d ones included.
+
+    >>> x, y = sc.vector("x"), sc.scalar("y")
+    >>> f = sc.compile({"twice": 2 * x, "shifted": x + y}, [x, y])
+    >>> f([1.0, 2.0], y=10)
+    {'twice': array([2., 4.]), 'shifted': array([11., 12.])}
     """
     loc = caller()
     try:

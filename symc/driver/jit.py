@@ -242,6 +242,12 @@ def jit(fn: Callable[..., Any] | None = None, *, static: Sequence[str | int] = (
     ``static``: names or positions of parameters whose values are part of the signature (an axis, a number of steps).
     ``variants``: how many answers to what Python asks of sizes are kept for one signature, 64 by default.
     Other options are those of ``compile``. Use as ``@sc.jit`` or ``@sc.jit(static=("n",))``.
+
+    >>> @sc.jit
+    ... def distance(a, b):
+    ...     return np.sqrt(np.sum((a - b) ** 2))
+    >>> distance(np.zeros(2), np.array([3.0, 4.0]))
+    array(5.)
     """
     if fn is None:
         return lambda f: jit(f, static=static, variants=variants, **options)

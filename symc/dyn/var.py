@@ -40,8 +40,7 @@ class Var(Recorded):
     change what has been recorded. ``grad``: what ``backward`` has added up, or None. ``requires_grad``: False for what
     needs no gradient. Operators, ``sc.*`` and NumPy's functions take variables beside arrays and numbers.
 
-    >>> import numpy as np
-    >>> x = Var(np.array([5.0]))
+    >>> x = dy.Var(np.array([5.0]))
     >>> y = x**2 + x
     >>> y.backward()
     >>> y.data, x.grad

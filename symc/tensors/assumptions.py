@@ -57,6 +57,12 @@ def assume(x: Any, **promises: Any) -> Tensor:
     Use the result in place of x. A promise that does not hold makes results wrong; ``mode="debug"`` and
     ``mode="nan_guard"`` check every one when the program runs. Raises InputError for a promise that is not known or
     cannot hold.
+
+    >>> x = sc.vector("x")
+    >>> print(sc.compile(sc.sqrt(sc.assume(x, nonnegative=True) ** 2)), end="")
+    func @f(%x: f64[_0]) -> (f64[_0]) {
+      return %x
+    }
     """
     t = as_tensor(x)
     for name, given in promises.items():

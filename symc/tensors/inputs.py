@@ -32,6 +32,10 @@ def input(name: str, dtype: Any = None, shape: Sequence[Any] | int | str | None 
     ``dims``: labels of the axes, ``("batch", "feature")``, which results carry on (``x.dims``).
     ``default``: what it is in calls that leave it out, a number or an array.
     Raises DTypeError and InputError for what is none of these.
+
+    >>> x = sc.input("x", "float32", shape=("n", 3))
+    >>> sc.compile(sc.sum(x, axis=1))(np.ones((2, 3)))
+    array([3., 3.], dtype=float32)
     """
     if not isinstance(name, str):
         raise InputError(f"the name of an input must be a string, not {name!r}", where=[caller()])

@@ -216,6 +216,11 @@ def shared(
 
     The shape is that of the value and stays; ``shape=("n", 10)`` (ints, size names, None for a fresh size) lets
     ``set_value`` change the named sizes. Raises DTypeError or ShapeError when the value does not fit.
+
+    >>> total = sc.shared(0.0, "total")
+    >>> count = sc.compile(total, updates={total: total + 1})
+    >>> count(), count(), total.get_value(), type(total)
+    (array(0.), array(1.), array(2.), <class 'symc.tensors.state.SharedVariable'>)
     """
     loc = caller()
     try:

@@ -40,6 +40,8 @@ def verify_grad(fn: Callable[..., Any], points: Sequence[Any], modes: Sequence[s
     The difference is a complex step where ``fn`` is analytic, else a central one of fourth order; ``eps`` is its step.
     Integer points are passed on and not differentiated. States that ``fn`` reads are points as well, those of float64
     are differentiated. Stay away from kinks: there differences mean nothing.
+
+    >>> sc.verify_grad(lambda x: sc.sum(sc.sin(x)), [np.array([0.3, 1.2])])
     """
     for mode in modes:
         if mode not in MODES:

@@ -53,6 +53,10 @@ def grad(cost: Any, wrt: Any, *, cotangent: Any = None, disconnected: str = "rai
     ``disconnected``: what to do about a value that the cost does not depend on: "raise" (GradientError with the place
     where the connection ends), "warn", or "zero".
     Raises GradientError for a cost that is not a scalar or not a float, and for integer values in ``wrt``.
+
+    >>> x = sc.vector("x")
+    >>> sc.compile(sc.grad(sc.sum(x**3), x))([1.0, 2.0])
+    array([ 3., 12.])
     """
     leaves, structure = _wrt(wrt, "grad")
     output = _output(cost, "grad")
@@ -76,6 +80,10 @@ def value_and_grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0,
     """A function that returns ``fn``'s result and its gradient with respect to the arguments ``argnums``.
 
     ``options`` are those of ``grad``. The arguments may be nests.
+
+    >>> f = sc.jit(sc.value_and_grad(lambda x: sc.sum(x**2)))
+    >>> f(np.array([1.0, 2.0]))
+    (array(5.), array([2., 4.]))
     """
 
     def call(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
@@ -92,6 +100,10 @@ def vjp(outputs: Any, wrt: Any, cotangents: Any, *, disconnected: str = "raise")
     """The derivative of ``sum(cotangents * outputs)`` with respect to ``wrt``: the transposed Jacobian times a vector.
 
     ``outputs`` and ``cotangents`` are nests of one structure; the result has the nest of ``wrt``.
+
+    >>> x, v = sc.vector("x", shape=("n",)), sc.vector("v", shape=("n",))
+    >>> sc.compile(sc.vjp(x**3, x, v), [x, v])([1.0, 2.0], [1.0, 0.0])
+    array([3., 0.])
     """
     leaves, structure = _wrt(wrt, "vjp")
     roots, seeds = _paired(outputs, cotangents, "vjp", "cotangent")
@@ -106,6 +118,10 @@ def jvp(outputs: Any, wrt: Any, tangents: Any, *, disconnected: str = "zero") ->
 
     The result has the nest of ``outputs``. The values in ``wrt`` are independent variables: one that others are made of
     moves only itself.
+
+    >>> x, v = sc.vector("x", shape=("n",)), sc.vector("v", shape=("n",))
+    >>> sc.compile(sc.jvp(x**3, x, v), [x, v])([1.0, 2.0], [1.0, 0.0])
+    array([3., 0.])
     """
     leaves, structure = _wrt(wrt, "jvp")
     given = nest.match(structure, tangents, "tangents")
@@ -123,6 +139,10 @@ def hvp(cost: Any, wrt: Any, v: Any, *, disconnected: str = "raise") -> Any:
     """The Hessian of the scalar ``cost`` times ``v``, in the nest of ``wrt``, without forming the Hessian.
 
     Forward mode over reverse mode: about as much work as two gradients.
+
+    >>> x, v = sc.vector("x", shape=("n",)), sc.vector("v", shape=("n",))
+    >>> sc.compile(sc.hvp(sc.sum(x**3), x, v), [x, v])([1.0, 2.0], [1.0, 0.0])
+    array([6., 0.])
     """
     leaves, structure = _wrt(wrt, "hvp")
     moves = [_tangent(t, w, "v") for t, w in zip(nest.match(structure, v, "v"), leaves, strict=True)]
@@ -173,7 +193,12 @@ def _below(v: Value, cuts: dict[Value, Value], carry: Callable[[Value, Value], N
 
 @public()
 def stop_gradient(x: Any) -> Any:
-    """x (or every value of a nest), as a constant to every derivative."""
+    """x (or every value of a nest), as a constant to every derivative.
+
+    >>> x = sc.vector("x")
+    >>> sc.compile(sc.grad(sc.sum(x * sc.stop_gradient(x)), x))([1.0, 2.0])
+    array([1., 2.])
+    """
     return _each(x, lambda v: grad_control.stop_gradient(v))
 
 

@@ -62,6 +62,11 @@ def scan(step: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: Any
     A state in ``init`` given as ``sc.taps(history, offsets)`` is seen several steps back.
     ``step`` is called once (a few times if a Python number starts a carry), with symbolic values.
     Raises InputError, ShapeError or DTypeError when the new carry is not like the old one, with both lines.
+
+    >>> x = sc.vector("x")
+    >>> last, sums = sc.scan(lambda total, row: (total + row, total + row), 0.0, x)
+    >>> sc.compile([last, sums])([1.0, 2.0, 3.0])
+    [array(6.), array([1., 3., 6.])]
     """
     if until is not None:
         from symc.transforms.until import steps_until
@@ -257,6 +262,10 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
     ``cond`` gives one bool. ``max_steps`` (an int or a size) ends the loop at the latest. A loop with it is cheaper to
     differentiate in reverse: every step is kept; without, some are kept and the others computed again.
     Raises InputError, ShapeError or DTypeError when the new carry is not like the old one, with both lines.
+
+    >>> x = sc.scalar("x")
+    >>> sc.compile(sc.while_loop(lambda v: v < 100, lambda v: 2 * v, x))(3.0)
+    array(192.)
     """
     return while_count(cond, body, init, max_steps)[0]
 
@@ -294,6 +303,10 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
     """``for i in range(lower, upper): carry = body(i, carry)``, from ``carry = init`` on; returns the last carry.
 
     Bounds that are ints or sizes make a ``scan``; bounds that are computed make a ``while_loop``.
+
+    >>> n, x = sc.scalar("n", "int64"), sc.scalar("x")
+    >>> sc.compile(sc.fori_loop(0, n, lambda i, power: power * x, 1.0), [n, x])(10, 2.0)
+    array(1024.)
     """
     low, high = size_of(lower), size_of(upper)
     if low is not None and high is not None:
@@ -319,6 +332,10 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
     ``pred`` is one bool. Both functions give results of one structure and shape; dtypes are promoted to a common one.
     What a function builds is computed only if it is chosen; what was built outside is computed anyway.
     ``sc.where`` chooses element by element, and computes both sides.
+
+    >>> x = sc.scalar("x")
+    >>> sc.compile(sc.cond(x < 0, lambda: -x, lambda: sc.sqrt(x)))(9.0)
+    array(3.)
     """
     return _choose("cond", _truth(pred, "cond: pred").value, [true_fn, false_fn], operands, ["true_fn", "false_fn"])
 
@@ -328,6 +345,10 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     """``branches[index](*operands)``: only that function runs. An index outside is moved to the first or the last.
 
     All functions give results of one structure and shape; dtypes are promoted to a common one.
+
+    >>> k, x = sc.scalar("k", "int64"), sc.scalar("x")
+    >>> sc.compile(sc.switch(k, [lambda v: v, lambda v: v**2, lambda v: v**3], x), [k, x])(2, 5.0)
+    array(125.)
     """
     which = as_tensor(index)
     if which.ndim or which.dtype.kind not in "iu":
@@ -387,6 +408,10 @@ def map_(fn: Callable[..., Any], *xs: Any) -> Any:
     """``fn`` of every row, in a loop, stacked: ``stack([fn(x) for x in xs])`` (several nests: ``fn(x, y, ...)``).
 
     ``sc.vmap`` computes all rows at once and is usually faster; this takes less memory.
+
+    >>> x = sc.matrix("x")
+    >>> sc.compile(sc.map(lambda row: sc.sum(row**2), x))([[1.0, 2.0], [3.0, 4.0]])
+    array([ 5., 25.])
     """
     if not xs:
         raise InputError("map: there is nothing to map over")
@@ -395,7 +420,12 @@ def map_(fn: Callable[..., Any], *xs: Any) -> Any:
 
 @public()
 def foldl(fn: Callable[[Any, Any], Any], init: Any, xs: Any) -> Any:
-    """``carry = fn(carry, x)`` over the rows of ``xs`` from the first to the last; returns the last carry."""
+    """``carry = fn(carry, x)`` over the rows of ``xs`` from the first to the last; returns the last carry.
+
+    >>> x = sc.vector("x")
+    >>> sc.compile(sc.foldl(lambda carry, row: 10 * carry + row, 0.0, x))([1.0, 2.0, 3.0])
+    array(123.)
+    """
     return scan(lambda carry, x: (fn(carry, x), None), init, xs)[0]
 
 
@@ -410,6 +440,10 @@ def reduce(fn: Callable[[Any, Any], Any], xs: Any, init: Any = None) -> Any:
     """``functools.reduce``: ``fn(fn(x0, x1), x2)...`` over the rows of ``xs``, from ``init`` on if it is given.
 
     Raises ShapeError for no rows without ``init``.
+
+    >>> x = sc.vector("x")
+    >>> sc.compile(sc.reduce(sc.maximum, x))([1.0, 3.0, 2.0])
+    array(3.)
     """
     if init is not None:
         return foldl(fn, init, xs)
@@ -429,6 +463,10 @@ def associative_scan(fn: Callable[[Any, Any], Any], xs: Any, reverse: bool = Fal
     ``fn`` must work on whole batches of rows (elementwise functions and products over the last axes do). It is applied
     to halves, quarters, ...: about 2 log2(n) large steps in place of n small ones (Blelloch 1990). The number of rows
     must be known while building; ``sc.scan`` takes any.
+
+    >>> x = sc.input("x", shape=(4,))
+    >>> sc.compile(sc.associative_scan(sc.multiply, x))([1.0, 2.0, 3.0, 4.0])
+    array([ 1.,  2.,  6., 24.])
     """
     rows, structure = _tensors(xs, "xs")
     n = _length(rows, structure, None)

@@ -50,6 +50,12 @@ def custom_root(f: Function, initial_guess: Any, solve: Callable[[Function, Any]
     A call raises ConvergenceError where x is no answer: where a step of Newton's from it, ``tangent_solve(g, f(x))``,
     moves an element by more than ``tolerance`` (relative to 1 + |x|; None: x is taken as it is). So it does where the
     derivative is not finite, as the Jacobian is singular.
+
+    >>> a = sc.scalar("a")
+    >>> newton = lambda f, x: sc.fori_loop(0, 20, lambda i, x: x - f(x) / (2 * x), x)
+    >>> root = sc.custom_root(lambda x: x**2 - a, 1.0, newton, lambda g, y: y / g(1.0))
+    >>> sc.compile([root, sc.grad(root, a)])(2.0)
+    [array(1.41421356), array(0.35355339)]
     """
     starts, structure = _flat(initial_guess, "initial_guess")
     if tangent_solve is None:
@@ -104,6 +110,11 @@ def custom_fixed_point(f: Function, initial_guess: Any, *, tolerance: float = 1e
     answer. The derivative iterates in the same way on ``u = y + (df/dx) u``, or its transpose in reverse mode
     (Christianson 1994); nothing of the steps is kept. x may be a nest of floats. A call raises ConvergenceError if
     either takes more than ``max_steps`` steps, or meets nan.
+
+    >>> c = sc.scalar("c")
+    >>> x = sc.custom_fixed_point(lambda t: sc.cos(c * t), 0.5)
+    >>> sc.compile([x, sc.grad(x, c)])(1.0)
+    [array(0.73908513), array(-0.29747434)]
     """
     starts, structure = _flat(initial_guess, "initial_guess")
 

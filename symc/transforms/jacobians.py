@@ -37,6 +37,11 @@ def jacobian(y: Any, wrt: Any, mode: str = "auto", *, disconnected: str = "raise
     ``wrt`` may be a nest; so may ``y``, and the result is then a nest of ``y`` with nests of ``wrt`` as leaves.
     ``mode``: "rev" costs about one gradient for an element of y, "fwd" one jvp for an element of wrt; "auto" takes what
     is smaller, as far as sizes are known. Complex values need ``holomorphic=True`` and give a textbook's derivative.
+
+    >>> x = sc.input("x", shape=(2,))
+    >>> sc.compile(sc.jacobian(x**3, x))([1.0, 2.0])
+    array([[ 3.,  0.],
+           [ 0., 12.]])
     """
     leaves, structure = _wrt(wrt, "jacobian")
     roots, out = _outputs(y, "jacobian")
@@ -61,6 +66,11 @@ def hessian(cost: Any, wrt: Any, *, disconnected: str = "raise") -> Any:
 
     The result is a nest of ``wrt`` whose leaves are nests of ``wrt``: ``hessian(c, {"a": a, "b": b})["a"]["b"]``.
     Forward mode over reverse mode. Raises GradientError as ``grad`` does.
+
+    >>> x = sc.input("x", shape=(2,))
+    >>> sc.compile(sc.hessian(sc.sum(x**3), x))([1.0, 2.0])
+    array([[ 6.,  0.],
+           [ 0., 12.]])
     """
     leaves, structure = _wrt(wrt, "hessian")
     output = _scalar(_output(cost, "hessian"), False)

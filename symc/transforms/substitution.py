@@ -34,6 +34,10 @@ def substitute(outputs: Any, replacements: Any) -> Any:
     loops and branches, too; all at once, and what replaces a value is not searched again. A replacement becomes the
     type of what it replaces: it is cast within a kind, and sizes that are not known to be equal are checked in a call.
     Raises DTypeError and ShapeError where the types differ.
+
+    >>> x, y = sc.vector("x"), sc.vector("y")
+    >>> sc.compile(sc.substitute(x**2 + x, {x: 2 * y}))(y=[1.0, 2.0])
+    array([ 6., 20.])
     """
     with _line("substitute"):
         return _replaced(outputs, pairs(replacements, "substitute"), "substitute", strict=False)

@@ -38,6 +38,10 @@ def taps(history: Any, offsets: Sequence[int]) -> Taps:
     offsets and returns the one new value; scan returns the last ``-min(offsets)`` values as an array, a history to go
     on from.
     Raises InputError for offsets that are no negative integers, ShapeError if the history has too few rows.
+
+    >>> step = lambda past, _: (past[0] + past[1], past[1])
+    >>> sc.compile(sc.scan(step, sc.taps([0, 1], (-2, -1)), length=8)[1])()
+    array([ 1,  1,  2,  3,  5,  8, 13, 21])
     """
     if not isinstance(offsets, tuple | list) or not offsets or not all(_is_past(k) for k in offsets):
         raise InputError(f"taps: offsets must be negative integers in a tuple, not {offsets!r}",

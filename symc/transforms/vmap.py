@@ -43,6 +43,11 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
 
     The number of entries may be symbolic. Values that ``fn`` uses from outside are the same for every entry.
     Raises ShapeError for arguments of different sizes, InputError for axes and arguments that do not fit.
+
+    >>> A, v = sc.tensor3("A"), sc.matrix("v")
+    >>> sc.compile(sc.vmap(lambda a, b: a @ b)(A, v))(np.stack([np.eye(2), 2 * np.eye(2)]), np.ones((2, 2)))
+    array([[1., 1.],
+           [2., 2.]])
     """
     if isinstance(fn, Tensor) or not callable(fn):
         raise InputError(f"vmap takes a function, not {type(fn).__name__}", where=[caller()])

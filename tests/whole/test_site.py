@@ -1,5 +1,6 @@
 """The site of documents, without building it: what `make docs` would miss is seen here in a second."""
 
+import doctest
 import importlib
 import re
 import sys
@@ -35,10 +36,26 @@ def test_every_public_name_has_a_place_in_the_reference(parts):
 def test_every_public_name_has_an_example(parts):
     """In docs/_ext/examples, or in its docstring; and there are none of names that are gone."""
     public, written = parts["site_public"], parts["site_examples"].everything()
-    documented = {f"{room}.{n}" for room, names in public.rooms().items() for n, item in names.items()
-                  if ">>>" in (getattr(item, "__doc__", "") or "")}
-    assert sorted(set(public.everything()) - set(written) - documented) == []
+    assert sorted(set(public.everything()) - set(written) - set(in_docstrings(public))) == []
     assert sorted(set(written) - set(public.everything())) == []
+    assert sorted(set(written) & set(in_docstrings(public))) == []
+
+
+def in_docstrings(public) -> dict[str, str]:
+    """Docstrings of public names that have an example."""
+    found = {f"{room}.{n}": getattr(item, "__doc__", "") or "" for room, names in public.rooms().items()
+             for n, item in names.items()}
+    return {n: doc for n, doc in found.items() if ">>>" in doc}
+
+
+def test_examples_in_docstrings_print_what_they_say(parts, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = in_docstrings(parts["site_public"])
+    assert len(found) > 20
+    for name, doc in found.items():
+        test = doctest.DocTestParser().get_doctest(doc, parts["site_examples"].scope(), name, None, None)
+        said: list[str] = []
+        assert not doctest.DocTestRunner(verbose=False).run(test, out=said.append).failed, "".join(said)
 
 
 def test_an_example_is_run_and_shown_as_a_session(parts):
