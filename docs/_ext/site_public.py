@@ -1,7 +1,8 @@
 """The public names of symc, and which of them a marker in a page of docs/reference stands for.
 
 ``<!-- reference: sc.linalg -->`` is every name of a room, ``<!-- reference: sc of ufuncs -->`` the functions that are
-written in one file of ``symc/numpy_api`` (a family of docs/numpy.md), ``<!-- reference: sc grad vjp -->`` those names.
+written in one file of ``symc/numpy_api`` (a family of docs/numpy.md), ``<!-- reference: sc grad vjp -->`` those names,
+``<!-- reference: sc errors -->`` exceptions, and ``<!-- reference: sc others -->`` what no other marker stands for.
 """
 
 from __future__ import annotations
@@ -63,6 +64,10 @@ def names(room: str, rest: str) -> list[str]:
     chosen = rest.split()
     if chosen[:1] == ["of"]:
         return [n for family in chosen[1:] for n in families()[family] if n in rooms()[room]]
+    if chosen == ["errors"]:
+        return [n for n, item in rooms()[room].items() if isinstance(item, type) and issubclass(item, Exception)]
+    if chosen == ["others"]:
+        return [n for n in rooms()[room] if f"{room}.{n}" not in documented("others")]
     return chosen or sorted(rooms()[room], key=lambda n: (n.lower(), n))
 
 
@@ -76,12 +81,14 @@ def aliases(room: str, chosen: list[str]) -> Iterator[list[str]]:
         yield from [group] if same else [[n] for n in group]
 
 
-def documented() -> list[str]:
+@cache
+def documented(without: str = "") -> list[str]:
     """Every name that a page has, once for each time."""
     found = []
     for page in sorted(PAGES.glob("*.md")):
         for marker in MARKER.finditer(page.read_text("utf-8")):
-            found += [f"{marker[1]}.{n}" for n in names(marker[1], marker[2])]
+            if not without or marker[2].strip() != without:
+                found += [f"{marker[1]}.{n}" for n in names(marker[1], marker[2])]
     return found
 
 
