@@ -248,7 +248,10 @@ def _separated(v: Value) -> Iterator[tuple[str, Value]]:
 
 
 def unclaimed(r: Rule) -> Iterator[tuple[str, Value]]:
-    """The left side of an equation in dtypes that the rule is not for."""
+    """The left side of an equation in dtypes that the rule is not for.
+
+    NumPy's functions convert what they are not for: their left side is then one of the dtype that they convert to.
+    """
     from symc.opt.engine.pattern import leaves
 
     if r.build is None or r.pattern is None:
@@ -258,6 +261,8 @@ def unclaimed(r: Rule) -> Iterator[tuple[str, Value]]:
             continue
         try:
             types = {k: r.dtypes.get(n, dtypes[-1]) for k, n in enumerate(r.variables)}
-            yield dtypes[-1], r.build(*leaves(len(r.variables), types, (3,)))[0]
+            left = r.build(*leaves(len(r.variables), types, (3,)))[0]
+            if not any(v.op is lookup("cast") for v in postorder([left])):
+                yield dtypes[-1], left
         except CANNOT:
             continue

@@ -153,6 +153,15 @@ def test_own_rules_are_forgotten(own_rules):
     assert_fires(sc.compile(sc.arctan(sc.sin(sc.vector("x")))), "only_here")
 
 
+def test_a_rule_of_numpys_functions_is_checked_where_they_do_not_convert(own_rules, check_rule):
+    @rule
+    def tangent_times_cosine(x):
+        """Integers become floats before they come to this."""
+        return sc.tanh(x) * np.cosh(x), sc.sinh(x)
+
+    check_rule(tangent_times_cosine)
+
+
 def test_so_it_is_not_known_here():
     with pytest.raises(PipelineError, match="no rule is called"):
         assert_fires(product(), "only_here")
