@@ -25,6 +25,7 @@ from symc.errors import (
     DeviceError,
     DTypeError,
     ExecutionError,
+    ExportError,
     GradientError,
     IndexingError,
     InputError,

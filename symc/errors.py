@@ -93,6 +93,10 @@ class ExecutionError(SymcError, RuntimeError):
     """An operation failed on the numbers it was given (a singular matrix, for example)."""
 
 
+class ExportError(SymcError, NotImplementedError):
+    """A form that others run cannot express what a function computes."""
+
+
 class DeviceError(SymcError, RuntimeError):
     """A device is missing, or cannot do what a function asks of it."""
 
