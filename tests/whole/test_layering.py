@@ -17,8 +17,8 @@ LAYERS = ["errors", "ir", "grad", "opt", "codegen", "runtime", "tensors", "numpy
 #: The floors of files at the top of the package.
 OF_FILES = {"special": "numpy_api", "linalg": "numpy_api", "fft": "numpy_api", "debug": "transforms",
             "parallel": "transforms", **dict.fromkeys(["init", "params", "nn", "optim"], "learning")}
-#: Imports upwards: methods of compiled functions are answered by tools and exports, and a mode checks by one; values and
-#: functions are printed and pickled by the text; and a value says for type checkers that it has an op.
+#: Imports upwards: methods of compiled functions are answered by tools and exports, and a mode checks by one; values
+#: and functions are printed and pickled by the text; and a value says for type checkers that it has an op.
 DOORS = {("driver/function.py", "symc.tools"), ("driver/function.py", "symc.export"),
          ("driver/stages.py", "symc.tools.debugging"), ("ir/value.py", "symc.ir.text"),
          ("ir/function.py", "symc.ir.text"), ("ir/value.py", "symc.ir.op")}

@@ -1,0 +1,271 @@
+"""Functions in C that an exported entry calls: copies, products by plain loops or CBLAS, and factorizations.
+
+Texts for one letter of BLAS at a time: ``{l}`` is the letter, ``{T}`` the type of elements, ``{R}`` that of their real
+parts, ``{abs}`` and ``{conj}`` the functions of ``math.h`` or ``complex.h``.
+"""
+
+from __future__ import annotations
+
+_SIZES = """static inline int64_t size_least(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t size_most(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t size_divide(int64_t a, int64_t b) { return b == 0 ? 0 : a / b - (a % b != 0 && (a ^ b) < 0); }
+static inline int64_t size_modulo(int64_t a, int64_t b) { return b == 0 ? 0 : a - b * size_divide(a, b); }
+static inline void copy(void *to, const void *from, int64_t bytes) {
+  if (to != from && bytes > 0) memmove(to, from, (size_t)bytes);
+}
+static inline void clear(void *to, int64_t bytes) {
+  if (bytes > 0) memset(to, 0, (size_t)bytes);
+}
+"""
+
+_ALL = """/* Are all of n bytes true? */
+static bool all_true(const void *x, int64_t n) {
+  for (int64_t i = 0; i < n; i++) {
+    if (!((const unsigned char *)x)[i]) return false;
+  }
+  return true;
+}
+"""
+
+#: How products are computed elsewhere: by CBLAS where it is linked, or by functions that are given at run time.
+_CBLAS = """#if defined({NAME}_USE_CBLAS)
+#include <cblas.h>
+#define {NAME}_BLAS_ABOVE 512
+#elif defined({NAME}_BLAS_AT_RUN_TIME)
+/* Functions with the arguments of cblas_?gemm whose integers have 64 bits, in the order s, d, c, z. */
+typedef void (*blas_s)(int, int, int, int64_t, int64_t, int64_t, float, const void *, int64_t, const void *, int64_t,
+                       float, void *, int64_t);
+typedef void (*blas_d)(int, int, int, int64_t, int64_t, int64_t, double, const void *, int64_t, const void *, int64_t,
+                       double, void *, int64_t);
+typedef void (*blas_z)(int, int, int, int64_t, int64_t, int64_t, const void *, const void *, int64_t, const void *,
+                       int64_t, const void *, void *, int64_t);
+static struct {{ blas_s s; blas_d d; blas_z c, z; }} blas;
+{EXPORT}void {name}_use_blas(blas_s s, blas_d d, blas_z c, blas_z z) {{
+  blas.s = s, blas.d = d, blas.c = c, blas.z = z;
+}}
+#define {NAME}_BLAS_ABOVE 512
+#endif
+"""
+
+_PRODUCT = """
+/* c += alpha * x * a, where a has m rows of k numbers that are multiplied by those of x, or k rows of m. */
+{CLONES}static void vector_{l}(bool rows, int64_t m, int64_t k, {T} alpha, const {T} *restrict a, const {T} *restrict x,
+                     {T} *restrict c) {{
+  if (!rows) {{
+    for (int64_t p = 0; p < k; p++) {{
+      const {T} y = alpha * x[p];
+      for (int64_t i = 0; i < m; i++) c[i] += y * a[p * m + i];
+    }}
+    return;
+  }}
+  for (int64_t i = 0; i < m; i++) {{
+    {T} sums[{WIDE}] = {{0}}, sum = 0;
+    int64_t p = 0;
+    for (; p + {WIDE} <= k; p += {WIDE}) {{
+      for (int q = 0; q < {WIDE}; q++) sums[q] += a[i * k + p + q] * x[p + q];
+    }}
+    for (; p < k; p++) sum += a[i * k + p] * x[p];
+    for (int q = 0; q < {WIDE}; q++) sum += sums[q];
+    c[i] += alpha * sum;
+  }}
+}}
+
+/* Four rows of a times {WIDE} columns of b, which lie in tile. */
+#define STEP_{l}(r) for (int q = 0; q < {WIDE}; q++) sums[r][q] += row[r][p * ak] * tile[p][q]
+
+/* c += alpha * a * b with rows of n numbers in c, m of them. ta, tb: a, b are transposed in memory. */
+{CLONES}static void product_{l}(bool ta, bool tb, int64_t m, int64_t n, int64_t k, {T} alpha, const {T} *restrict a,
+                      const {T} *restrict b, {T} *restrict c) {{
+  if (m < 1 || n < 1 || k < 1) return;
+{BLAS}
+  if (n == 1) {{
+    vector_{l}(!ta, m, k, alpha, a, b, c);
+    return;
+  }}
+  if (m == 1) {{
+    vector_{l}(tb, n, k, alpha, b, a, c);
+    return;
+  }}
+  const int64_t ai = ta ? 1 : k, ak = ta ? m : 1, bk = tb ? 1 : n, bj = tb ? k : 1;
+  {T} tile[128][{WIDE}], sums[4][{WIDE}];
+  for (int64_t first = 0; first < k; first += 128) {{
+    const int64_t depth = size_least(128, k - first);
+    for (int64_t j = 0; j < n; j += {WIDE}) {{
+      const int64_t wide = size_least({WIDE}, n - j);
+      for (int64_t p = 0; p < depth; p++) {{
+        for (int64_t q = 0; q < {WIDE}; q++) tile[p][q] = q < wide ? b[(first + p) * bk + (j + q) * bj] : 0;
+      }}
+      for (int64_t i = 0; i < m; i += 4) {{
+        const int64_t tall = size_least(4, m - i);
+        const {T} *row[4];
+        for (int r = 0; r < 4; r++) row[r] = a + size_least(i + r, m - 1) * ai + first * ak;
+        for (int r = 0; r < 4; r++) {{
+          for (int q = 0; q < {WIDE}; q++) sums[r][q] = 0;
+        }}
+        for (int64_t p = 0; p < depth; p++) {{
+          STEP_{l}(0);
+          STEP_{l}(1);
+          STEP_{l}(2);
+          STEP_{l}(3);
+        }}
+        for (int64_t r = 0; r < tall; r++) {{
+          for (int64_t q = 0; q < wide; q++) c[(i + r) * n + j + q] += alpha * sums[r][q];
+        }}
+      }}
+    }}
+  }}
+}}
+"""
+_BY_CBLAS = """#ifdef {NAME}_USE_CBLAS
+  if ((double)m * (double)n * (double)k > {NAME}_BLAS_ABOVE && alpha != 0 && m < INT32_MAX && n < INT32_MAX &&
+      k < INT32_MAX) {{
+    const {T} one = 1;
+    cblas_{l}gemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k,
+                {a}alpha, a, (int)(ta ? m : k), b, (int)(tb ? k : n), {a}one, c, (int)n);
+    return;
+  }}
+#elif defined({NAME}_BLAS_AT_RUN_TIME)
+  if (blas.{l} && (double)m * (double)n * (double)k > {NAME}_BLAS_ABOVE && alpha != 0) {{
+    const {T} one = 1;
+    blas.{l}(101, ta ? 112 : 111, tb ? 112 : 111, m, n, k, {a}alpha, a, ta ? m : k, b, tb ? k : n, {a}one, c, n);
+    return;
+  }}
+#endif"""
+
+_SCALE = """
+{CLONES}static void scale_{l}(int64_t n, {T} by, const {T} *x, {T} *y) {{
+  for (int64_t i = 0; i < n; i++) y[i] = by * x[i];
+}}
+"""
+
+_CHOLESKY = """
+/* The lower triangle c of a = c * c^H. False if a is not positive definite. */
+{CLONES}static bool cholesky_{l}(int64_t n, const {T} *a, {T} *c) {{
+  for (int64_t i = 0; i < n; i++) {{
+    for (int64_t j = 0; j <= i; j++) {{
+      {T} sum = a[i * n + j];
+      for (int64_t p = 0; p < j; p++) sum -= c[i * n + p] * {conj}(c[j * n + p]);
+      if (j < i) {{
+        c[i * n + j] = sum / c[j * n + j];
+      }} else {{
+        const {R} pivot = {real}(sum);
+        if (!(pivot > 0)) return false;
+        c[i * n + i] = {sqrt}(pivot);
+      }}
+    }}
+    for (int64_t j = i + 1; j < n; j++) c[i * n + j] = 0;
+  }}
+  return true;
+}}
+"""
+
+_TRIANGULAR = """
+/* Solve op(a) x = b in place of b, n rows of k numbers; op: 'n' a itself, 't' its transpose, 'c' conjugated, too. False
+   if a number of the diagonal is 0. */
+{CLONES}static bool triangular_{l}(bool lower, char op, bool unit, int64_t n, int64_t k, const {T} *a, {T} *x) {{
+  const int64_t down = op == 'n' ? n : 1, right = op == 'n' ? 1 : n;
+  const bool forward = lower == (op == 'n');
+  for (int64_t i = 0; !unit && i < n; i++) {{
+    if (a[i * n + i] == 0) return false;
+  }}
+  for (int64_t step = 0; step < n; step++) {{
+    const int64_t i = forward ? step : n - 1 - step;
+    {T} *restrict row = x + i * k;
+    for (int64_t j = forward ? 0 : i + 1; j < (forward ? i : n); j++) {{
+      const {T} raw = a[i * down + j * right], factor = op == 'c' ? {conj}(raw) : raw;
+      const {T} *restrict other = x + j * k;
+      for (int64_t q = 0; q < k; q++) row[q] -= factor * other[q];
+    }}
+    const {T} pivot = op == 'c' ? {conj}(a[i * n + i]) : a[i * n + i];
+    for (int64_t q = 0; !unit && q < k; q++) row[q] = row[q] / pivot;
+  }}
+  return true;
+}}
+"""
+
+_LU = """
+static inline {R} size_of_{l}({T} x) {{ return {abs}; }}
+/* a[order] = L * U, both in lu; a pivot may be 0. */
+{CLONES}static void lu_factor_{l}(int64_t n, const {T} *a, {T} *lu, int64_t *order) {{
+  copy(lu, a, n * n * (int64_t)sizeof(*a));
+  for (int64_t i = 0; i < n; i++) order[i] = i;
+  for (int64_t i = 0; i < n; i++) {{
+    int64_t best = i;
+    for (int64_t r = i + 1; r < n; r++) {{
+      if (size_of_{l}(lu[r * n + i]) > size_of_{l}(lu[best * n + i])) best = r;
+    }}
+    for (int64_t q = 0; best != i && q < n; q++) {{
+      const {T} x = lu[i * n + q];
+      lu[i * n + q] = lu[best * n + q], lu[best * n + q] = x;
+    }}
+    const int64_t place = order[i];
+    order[i] = order[best], order[best] = place;
+    const {T} pivot = lu[i * n + i];
+    for (int64_t r = i + 1; pivot != 0 && r < n; r++) {{
+      const {T} factor = lu[r * n + i] / pivot;
+      lu[r * n + i] = factor;
+      for (int64_t q = i + 1; q < n; q++) lu[r * n + q] -= factor * lu[i * n + q];
+    }}
+  }}
+}}
+"""
+
+_LU_SOLVE = """
+/* Solve op(a) x = b by a[order] = L * U. False if a is singular. */
+{CLONES}static bool lu_solve_{l}(char op, int64_t n, int64_t k, const {T} *lu, const int64_t *order, const {T} *b,
+                       {T} *x, {T} *work) {{
+  for (int64_t i = 0; i < n; i++) {{
+    if (order[i] < 0 || order[i] >= n) return false;
+  }}
+  for (int64_t i = 0; op == 'n' && i < n; i++) copy(x + i * k, b + order[i] * k, k * (int64_t)sizeof(*b));
+  if (op == 'n') {{
+    return triangular_{l}(true, op, true, n, k, lu, x) && triangular_{l}(false, op, false, n, k, lu, x);
+  }}
+  copy(work, b, n * k * (int64_t)sizeof(*b));
+  if (!triangular_{l}(false, op, false, n, k, lu, work)) return false;
+  triangular_{l}(true, op, true, n, k, lu, work);
+  for (int64_t i = 0; i < n; i++) copy(x + order[i] * k, work + i * k, k * (int64_t)sizeof(*b));
+  return true;
+}}
+"""
+
+#: Texts by what is called, and what must stand before.
+_TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "sizes": (_SIZES, ()), "all_true": (_ALL, ()), "product": (_PRODUCT, ("cblas",)), "scale": (_SCALE, ()),
+    "cblas": (_CBLAS, ()), "cholesky": (_CHOLESKY, ()), "triangular": (_TRIANGULAR, ()), "lu_factor": (_LU, ()),
+    "lu_solve": (_LU_SOLVE, ("triangular",))}
+_WITHOUT_LETTER = ("sizes", "all_true", "cblas")
+_TYPES = {"s": ("float", "float", "f"), "d": ("double", "double", ""), "c": ("float complex", "float", "f"),
+          "z": ("double complex", "double", "")}
+
+
+class Prelude:
+    """The functions that one export calls."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.found: dict[tuple[str, str], str] = {}
+        self.need("sizes")
+
+    def need(self, what: str, letter: str = "") -> str:
+        """The C name of a function, for matrices of a letter of BLAS."""
+        text, before = _TEXTS[what]
+        letter = "" if what in _WITHOUT_LETTER else letter
+        if (what, letter) not in self.found:
+            for other in before:
+                self.need(other, letter)
+            self.found[what, letter] = self._text(text, letter) if letter or what == "cblas" else text
+        return f"{what}_{letter}" if letter else what
+
+    def _text(self, text: str, letter: str) -> str:
+        own, pair = self.name.upper(), letter in "cz"
+        t, r, f = _TYPES[letter or "d"]
+        words = {
+            "NAME": own, "name": self.name, "EXPORT": f"{own}_API ", "CLONES": f"{own}_CLONES ", "l": letter,
+            "T": t, "R": r, "conj": f"conj{f}" if pair else "", "real": f"creal{f}" if pair else "", "sqrt": f"sqrt{f}",
+            "abs": f"fabs{f}(creal{f}(x)) + fabs{f}(cimag{f}(x))" if pair else f"fabs{f}(x)", "a": "&" if pair else "",
+            "WIDE": {"s": 16, "d": 8, "c": 8, "z": 4}[letter or "d"]}
+        return text.format(BLAS=_BY_CBLAS.format(**words), **words)
+
+    def text(self) -> str:
+        return "".join(self.found.values())

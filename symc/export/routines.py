@@ -1,0 +1,182 @@
+"""Steps that are no kernels: products, factorizations, concatenations and assertions, as calls of the prelude."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from symc.codegen.plan.gemm import as_gemm
+from symc.export.steps import Statements
+from symc.ir.dim import Size, product
+from symc.ir.dtypes import RECORDS
+from symc.ir.ops.gemm import gemm, parts
+from symc.ir.plan import Plan, Step
+from symc.ir.types import TupleType
+from symc.ir.value import Value
+
+
+class Routine:
+    """One step: pointers of operands and results, their shapes, and the letter of BLAS of the first operand."""
+
+    def __init__(self, out: Statements, plan: Plan, step: Step, reads: Sequence[str], writes: Sequence[str]):
+        self.out, self.plan, self.step, self.value = out, plan, step, step.value
+        self.reads, self.writes = list(reads), list(writes)
+        v = step.value
+        types = [*[o.type for o in v.operands], *(v.type.items if isinstance(v.type, TupleType) else (v.type,))]
+        self.shapes = [t.shape for t in types]  # type: ignore[union-attr]
+        self.dtypes = [t.dtype for t in types]  # type: ignore[union-attr]
+        self.letter = RECORDS[self.dtypes[0]].blas if types else ""
+
+    def call(self, what: str, *arguments: str | Size, sign: str = "") -> str:
+        """A call of the prelude."""
+        given = [a if isinstance(a, str) else self.out.size(a) for a in arguments]
+        return f"{sign}{self.out.prelude.need(what, self.letter)}({', '.join(given)})"
+
+    def run(self, what: str, *arguments: str | Size) -> None:
+        self.out.line(self.call(what, *arguments) + ";")
+
+    def check(self, why: str, what: str, *arguments: str | Size) -> None:
+        """A call that says whether it succeeded."""
+        self.out.stop(self.call(what, *arguments, sign="!"), self.plan, self.value, f"{self.value.op.name}: {why}")
+
+    @contextmanager
+    def each(self, batch: Size, *moved: tuple[int, int]) -> Iterator[list[str]]:
+        """Loop over the matrices of a batch. ``moved``: operands or results, and how many last axes are one of them."""
+        every = [*self.reads, *self.writes]
+        if batch == 1:
+            yield [every[k] for k, _ in moved]
+            return
+        i = self.out.fresh("i")
+        with self.out.block(f"for (int64_t {i} = 0; {i} < {self.out.size(batch)}; {i}++)"):
+            nbytes = [product(self.shapes[k][-n:]) * self.dtypes[k].itemsize for k, n in moved]
+            yield [f"(void *)((char *){every[k]} + {i} * {self.out.size(n)})"
+                   for (k, _), n in zip(moved, nbytes, strict=True)]
+
+
+def routine(out: Statements, plan: Plan, step: Step, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    """The statements of a step that is no kernel; False where there are none."""
+    r, v = Routine(out, plan, step, reads, writes), step.value
+    if as_gemm(v) is not None:
+        _product(r)
+    elif v.op.name in RECIPES and (v.op.name in _ANY or r.letter):
+        RECIPES[v.op.name](r)
+    else:
+        return False
+    return True
+
+
+def _product(r: Routine) -> None:
+    """c = beta * what is added, then alpha * a * b on top."""
+    v, out = r.value, r.out
+    form = as_gemm(v)
+    assert form is not None
+    given = parts(v, r.reads) if v.op is gemm else dict(zip("ab", r.reads, strict=True))
+    alpha, beta = (_factor(r, name, given) for name in ("alpha", "beta"))
+    size, (c,) = form.batch * form.m * form.n, r.writes
+    if "c" not in given:
+        out.line(f"clear({c}, {out.size(size * v.dtype.itemsize)});")
+    elif beta == "1.0":
+        out.copy(c, given["c"], size * v.dtype.itemsize)
+    else:
+        r.run("scale", size, beta, given["c"], c)
+    steps = {"a": form.m * form.k, "b": form.k * form.n, "c": form.m * form.n}
+    steps.pop(form.shared, None)
+    arrays = {"a": given["a"], "b": given["b"], "c": c}
+    shape = ["true" if form.trans_a else "false", "true" if form.trans_b else "false", form.m, form.n, form.k]
+    if form.batch == 1:
+        r.run("product", *shape, alpha, *arrays.values())
+        return
+    i = out.fresh("i")
+    with out.block(f"for (int64_t {i} = 0; {i} < {out.size(form.batch)}; {i}++)"):
+        r.run("product", *shape, alpha, *[
+            f"(void *)((char *){p} + {i} * {out.size(steps[x] * v.dtype.itemsize)})" if x in steps else p
+            for x, p in arrays.items()])
+
+
+def _factor(r: Routine, name: str, given: dict[str, str]) -> str:
+    """A number of a product as an expression: what stands in the attributes times what is given."""
+    v = r.value
+    number = v.attrs[name] if v.op is gemm else 1.0
+    text = _number(number, v.dtype)
+    if name not in given:
+        return text
+    loaded = f"*(const {_TYPES[r.letter]} *){given[name]}"
+    return loaded if number == 1 else f"{text} * {loaded}"
+
+
+_TYPES = {"s": "float", "d": "double", "c": "float complex", "z": "double complex"}
+
+
+def _number(x: complex, dtype: np.dtype) -> str:
+    """A number in the precision of a dtype."""
+    f = "f" if dtype.char in "fF" else ""
+    if isinstance(x, complex) and x.imag:
+        return f"CMPLX{f.upper()}({_number(x.real, dtype)}, {_number(x.imag, dtype)})"
+    x = x.real
+    if not np.isfinite(x):
+        return "NAN" if x != x else "INFINITY" if x > 0 else "(-INFINITY)"
+    return repr(float(np.float32(x) if f else x)) + f if f == "" or x != 1 else "1.0"
+
+
+def _concat(r: Routine) -> None:
+    """Row by row, each operand into its part."""
+    v, out = r.value, r.out
+    axis = v.attrs["axis"]
+    bytes_ = [product(o.shape[axis:]) * o.dtype.itemsize for o in v.operands]
+    i = out.fresh("i")
+    with out.block(f"for (int64_t {i} = 0; {i} < {out.size(product(v.shape[:axis]))}; {i}++)"):
+        at: Size = 0
+        for source, n in zip(r.reads, bytes_, strict=True):
+            out.line(f"copy((char *){r.writes[0]} + {i} * {out.size(sum(bytes_))} + {out.size(at)}, "
+                     f"(char *){source} + {i} * {out.size(n)}, {out.size(n)});")
+            at = at + n
+
+
+def _assert(r: Routine) -> None:
+    condition, v = r.value.operands[1], r.value
+    test = r.out.prelude.need("all_true")
+    why = f"assert_: {v.attrs['message'] or 'the condition does not hold'}"
+    r.out.stop(f"!{test}({r.reads[1]}, {r.out.size(product(condition.shape))})", r.plan, v, why)
+    r.out.copy(r.writes[0], r.reads[0], v.type.nbytes)  # type: ignore[union-attr]
+
+
+def _cholesky(r: Routine) -> None:
+    *batch, n, _ = r.shapes[0]
+    with r.each(product(batch), (0, 2), (1, 2)) as (a, c):
+        r.check("the matrix is not positive definite", "cholesky", n, a, c)
+
+
+def _solve_triangular(r: Routine) -> None:
+    attrs = r.value.attrs
+    *batch, n, k = r.shapes[1]
+    r.out.copy(r.writes[0], r.reads[1], product(r.shapes[1]) * r.dtypes[1].itemsize)
+    with r.each(product(batch), (0, 2), (2, 2)) as (a, x):
+        r.check("the matrix is singular", "triangular", _bool(attrs["lower"]), f"'{attrs['trans']}'",
+                _bool(attrs["unit"]), n, k, a, x)
+
+
+def _lu_factor(r: Routine) -> None:
+    *batch, n, _ = r.shapes[0]
+    with r.each(product(batch), (0, 2), (1, 2), (2, 1)) as (a, lu, order):
+        r.run("lu_factor", n, a, lu, order)
+
+
+def _lu_solve(r: Routine) -> None:
+    *batch, n, k = r.shapes[2]
+    work = r.out.workspace(n * k * r.dtypes[0].itemsize)
+    with r.each(product(batch), (0, 2), (1, 1), (2, 2), (3, 2)) as (lu, order, b, x):
+        r.check("the matrix is singular", "lu_solve", f"'{r.value.attrs['trans']}'", n, k, lu, order, b, x, work)
+
+
+def _bool(x: bool) -> str:
+    return "true" if x else "false"
+
+
+RECIPES: dict[str, Callable[[Routine], None]] = {
+    "concat": _concat, "assert": _assert, "cholesky": _cholesky, "solve_triangular": _solve_triangular,
+    "lu_factor": _lu_factor, "lu_solve": _lu_solve}
+_ANY = ("concat", "assert")
+
+__all__ = ["Routine", "Value", "routine"]
