@@ -1,0 +1,246 @@
+"""The module that is written beside a library: what stands after the mark, behind the interface of one function.
+
+It needs NumPy and ctypes alone, and knows nothing of symc.
+"""
+
+from typing import Any
+
+INTERFACE: Any = {}
+
+
+def sizes_of(shapes: Any) -> Any:
+    """The sizes by their names, from the shapes of arguments and states."""
+    return {}
+
+
+def shapes_of(**sizes: int) -> Any:
+    """The shapes of arguments, states and results."""
+    return []
+
+
+# --- the same for every function --------------------------------------------------------------------------------------
+
+import collections  # noqa: E402
+import ctypes  # noqa: E402
+import hashlib  # noqa: E402
+import os  # noqa: E402
+import threading  # noqa: E402
+import types  # noqa: E402
+
+import numpy as np  # noqa: E402
+
+
+class LibraryError(ImportError):
+    """The library is missing, damaged, not the one of this module, or for another machine."""
+
+
+class CallError(ValueError):
+    """A call was refused, or stopped at an operation that has no value there. States are as they were."""
+
+
+class Exported:
+    """The function of a library. ``states``: its arrays by name, which calls update; write into them to set them."""
+
+    def __init__(self) -> None:
+        self.name = INTERFACE["name"]
+        self.__doc__ = INTERFACE["usage"]
+        self._library = _opened()
+        every = [*INTERFACE["inputs"], *INTERFACE["states"]]
+        self._given = [(a["name"], np.dtype(a["dtype"])) for a in every]
+        self._made = [np.dtype(a["dtype"]) for a in INTERFACE["results"]]
+        self.states = dict(_initial()) if INTERFACE["states"] else {}
+        self._lock = threading.Lock() if INTERFACE["states"] else None
+        self._memory = threading.local()
+        self._known: Any = {}
+        self._call = self._library[self.name]
+        numbers = [ctypes.c_int64] * len(INTERFACE["sizes"])
+        self._call.argtypes = [ctypes.c_void_p] * (len(every) + len(self._made)) + numbers + [ctypes.c_void_p]
+        self._workspace = self._library[self.name + "_workspace"]
+        self._workspace.argtypes, self._workspace.restype = numbers, ctypes.c_size_t
+        self._message = self._library[self.name + "_message"]
+        self._message.restype = ctypes.c_char_p
+
+    def __repr__(self) -> str:
+        return f"<{INTERFACE['usage']}, from {INTERFACE['library']}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        given = [leaf for a, item in zip(INTERFACE["arguments"], self._bound(args, kwargs))
+                 for leaf in _flat(a["nest"], item, f"{self.name}: {a['name']}")]
+        arrays = [self._array(k, item) for k, item in enumerate(given)]
+        if self._lock is None:
+            return self._run(arrays)
+        with self._lock:
+            return self._run([*arrays, *self._states()])
+
+    def _states(self) -> Any:
+        for name, dtype in self._given[len(INTERFACE["inputs"]):]:
+            a = self.states[name]
+            if not (isinstance(a, np.ndarray) and a.dtype == dtype and a.flags.carray):
+                raise CallError(f"{self.name}: the state {name} must be a contiguous array of {dtype}")
+            yield a
+
+    def _run(self, arrays: Any) -> Any:
+        shapes = tuple([a.shape for a in arrays])
+        if shapes not in self._known:
+            if len(self._known) > 255:
+                self._known.clear()
+            self._known[shapes] = self._sizes(shapes)
+        sizes, made, need = self._known[shapes]
+        results = [np.empty(s, d) for s, d in zip(made, self._made)]
+        memory = getattr(self._memory, "array", None)
+        if memory is None or memory.size < need:
+            memory = self._memory.array = np.empty(max(need, 1), np.uint8)
+        inputs = len(INTERFACE["inputs"])
+        ordered = [*arrays[:inputs], *results, *arrays[inputs:]]
+        code = self._call(*[a.ctypes.data for a in ordered], *sizes, memory.ctypes.data)
+        if code:
+            raise CallError(f"{self.name}: {self._message(code).decode()}")
+        return _filled(INTERFACE["outputs"], iter(results))
+
+    def _bound(self, args: Any, kwargs: Any) -> Any:
+        names = [a["name"] for a in INTERFACE["arguments"]]
+        if len(args) > len(names):
+            raise TypeError(f"{self.name} takes {len(names)} arguments ({', '.join(names)}), {len(args)} were given")
+        bound = dict(zip(names, args))
+        for name, item in kwargs.items():
+            if name not in names:
+                raise TypeError(f"{self.name} has no argument {name!r}; it has {', '.join(names) or 'none'}")
+            if name in bound:
+                raise TypeError(f"{self.name}: {name} is given twice, by position and by name")
+            bound[name] = item
+        for a in INTERFACE["arguments"]:
+            if a["name"] not in bound and a["default"] is not None:
+                bound[a["name"]] = a["default"]
+        missing = [n for n in names if n not in bound]
+        if missing:
+            raise TypeError(f"{self.name}: missing {', '.join(missing)}; it is {INTERFACE['usage']}")
+        return [bound[n] for n in names]
+
+    def _array(self, k: int, item: Any) -> Any:
+        """The argument as a contiguous array of its dtype, if nothing is lost by that."""
+        name, dtype = self._given[k]
+        if type(item) is np.ndarray and item.dtype == dtype and item.flags.carray:
+            return item
+        try:
+            a = np.asarray(item)
+        except ValueError as e:
+            raise TypeError(f"{self.name}: {name} is no array: {e}") from None
+        integers = a.dtype.kind in "iu" and dtype.kind in "iu"
+        listed = a.size == 0 and not isinstance(item, np.ndarray)
+        if not (integers or listed or np.can_cast(a.dtype, dtype, "same_kind")):
+            raise TypeError(f"{self.name}: {name} is {dtype}, but {a.dtype} was given")
+        found = np.array(a, dtype, order="C", ndmin=0)
+        if integers and not (found == a).all():
+            raise TypeError(f"{self.name}: {name} is {dtype}, which cannot hold {a[found != a].ravel()[0]}")
+        return found
+
+    def _sizes(self, shapes: Any) -> Any:
+        """Sizes in order, shapes of results and bytes of workspace. Raises CallError where shapes do not agree."""
+        every = [*INTERFACE["inputs"], *INTERFACE["states"]]
+        for a, shape in zip(every, shapes):
+            if len(shape) != len(a["shape"]):
+                raise CallError(f"{self.name}: {a['name']} has {len(shape)} axes, but {_shown(a)} is needed")
+        try:
+            sizes = sizes_of(shapes)
+            wanted = shapes_of(**sizes)
+        except ZeroDivisionError:
+            raise CallError(f"{self.name}: no sizes have the shapes {shapes}") from None
+        for a, shape, want in zip(every, shapes, wanted):
+            if shape != want or min(sizes.values(), default=0) < 0:
+                said = ", ".join(f"{n} = {x}" for n, x in sizes.items())
+                raise CallError(f"{self.name}: {a['name']} has the shape {shape}, but {_shown(a)} is needed"
+                                f"{', with ' if said else ''}{said}")
+        numbers = [sizes[n] for n in INTERFACE["sizes"]]
+        made = [tuple(max(n, 0) for n in s) for s in wanted[len(every):]]
+        return numbers, made, self._workspace(*numbers)
+
+
+def _shown(a: Any) -> str:
+    return f"{a['dtype']}[{', '.join(a['shape'])}]"
+
+
+def _opened() -> Any:
+    """The library, if it is the one that was written with this module; looked at before any of it runs."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), INTERFACE["library"])
+    try:
+        with open(path, "rb") as file:
+            digest = hashlib.sha256(file.read()).hexdigest()
+    except OSError as e:
+        raise LibraryError(f"the library of {INTERFACE['name']} is missing: {e}", path=path) from None
+    if digest != INTERFACE["sha256"]:
+        raise LibraryError(f"{path} is damaged, or not the library that was exported with {__file__}", path=path)
+    try:
+        library = ctypes.CDLL(path)
+        version = library[INTERFACE["name"] + "_version"]
+    except (OSError, AttributeError) as e:
+        raise LibraryError(f"{path} was built for {INTERFACE['machine']} and cannot be loaded: {e}", path=path) from None
+    version.restype = ctypes.c_char_p
+    if version().decode() != INTERFACE["version"]:
+        raise LibraryError(f"{path} is {version().decode()}, not {INTERFACE['version']}", path=path)
+    if INTERFACE["products"]:
+        _multiply_by_numpy(library)
+    return library
+
+
+def _multiply_by_numpy(library: Any) -> None:
+    """Let large products be computed by the BLAS that NumPy brings, where its functions are found; else by loops."""
+    try:
+        from numpy.linalg import _umath_linalg
+
+        linked = ctypes.CDLL(_umath_linalg.__file__)
+    except (ImportError, AttributeError, OSError):
+        return
+    for name in ("scipy_cblas_{}gemm64_", "cblas_{}gemm64_"):
+        try:
+            found = [ctypes.cast(linked[name.format(c)], ctypes.c_void_p) for c in "sdcz"]
+        except AttributeError:
+            continue
+        library[INTERFACE["name"] + "_use_blas"](*found)
+        return
+
+
+def _initial() -> Any:
+    """The states as they were exported."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), INTERFACE["data"])
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            for a in INTERFACE["states"]:
+                yield a["name"], np.array(file[a["name"]], a["dtype"], order="C")
+    except (OSError, ValueError, KeyError, EOFError) as e:
+        raise LibraryError(f"the states of {INTERFACE['name']} cannot be read: {e}", path=path) from None
+
+
+def _flat(nest: Any, item: Any, where: str) -> Any:
+    """The leaves of an argument."""
+    kind, keys, children = nest
+    if kind == "leaf":
+        return [item]
+    try:
+        if kind == "dict":
+            if set(item) != set(keys):
+                raise KeyError
+            parts = [item[k] for k in keys]
+        elif kind in ("tuple", "list"):
+            parts = list(item)
+        else:
+            parts = [getattr(item, k) for k in keys]
+        if len(parts) != len(children):
+            raise KeyError
+    except (TypeError, KeyError, AttributeError):
+        raise TypeError(f"{where} must be a {kind} of {', '.join(map(repr, keys)) or len(children)}") from None
+    return [leaf for child, part in zip(children, parts) for leaf in _flat(child, part, where)]
+
+
+def _filled(nest: Any, leaves: Any) -> Any:
+    """The results in their nest; what was a dataclass has its fields as attributes."""
+    kind, keys, children = nest
+    if kind == "leaf":
+        return next(leaves)
+    parts = [_filled(child, leaves) for child in children]
+    if kind == "dict":
+        return dict(zip(keys, parts))
+    if kind == "namedtuple":
+        return collections.namedtuple("Result", keys)(*parts)  # type: ignore[misc]
+    if kind == "dataclass":
+        return types.SimpleNamespace(**dict(zip(keys, parts)))
+    return None if kind == "none" else tuple(parts) if kind == "tuple" else parts
