@@ -132,6 +132,27 @@ class Specializing:
             help="save what it compiled for a signature: next(iter(f.variants.values())).save(path)",
         )
 
+    def export_c(self, directory: Any) -> Any:
+        """As of a compiled function, where there is one signature."""
+        return self.only("export_c").export_c(directory)
+
+    def export_library(self, path: Any) -> Any:
+        """As of a compiled function, where there is one signature."""
+        return self.only("export_library").export_library(path)
+
+    def only(self, what: str) -> CompiledFunction:
+        """The function of the one signature there is. Raises InputError: an export has known types."""
+        if len(self.variants) == 1:
+            return next(iter(self.variants.values()))
+        if not self.variants:
+            raise InputError(f"{self.name} has no signature yet, and an export is for one", where=[caller()],
+                             help=f"call it once with arrays of the types that it is to have, then {what}")
+        signatures = [(f"variant {k}", ", ".join(f"{i.name}: {i.type}" for i in f.inputs), None)
+                      for k, f in enumerate(self.variants.values())]
+        raise InputError(f"{self.name} has {len(self.variants)} signatures, and an export is for one",
+                         values=signatures, where=[caller()],
+                         help=f"choose one: list({self.name}.variants.values())[0].{what}(...)")
+
     def __getstate__(self) -> dict[str, Any]:
         """Without what was compiled: that is compiled again where it is called."""
         return {**self.__dict__, "variants": {}, "_asked": {}, "_last": None, "_quick": {}, "_lock": None}

@@ -90,12 +90,13 @@ def _compiler() -> list[str]:
 def _compiled(source: Source, compiler: Sequence[str]) -> bytes:
     """The bytes of the library."""
     own = source.interface.name.upper()
+    wide = ["-mprefer-vector-width=512"] * (platform.machine() in ("x86_64", "AMD64"))
     with tempfile.TemporaryDirectory() as folder:
         for name, text in source.files.items():
             with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
                 file.write(text)
         target = os.path.join(folder, "library")
-        command = [*compiler, *FLAGS, f"-D{own}_BLAS_AT_RUN_TIME", "-o", target,
+        command = [*compiler, *FLAGS, *wide, f"-D{own}_BLAS_AT_RUN_TIME", "-o", target,
                    *[os.path.join(folder, n) for n in source.c_files], "-lm"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:

@@ -47,6 +47,8 @@ class Exported:
         self._library = _opened()
         every = [*INTERFACE["inputs"], *INTERFACE["states"]]
         self._given = [(a["name"], np.dtype(a["dtype"])) for a in every]
+        self._count = len(INTERFACE["inputs"])
+        self._plain = all(a["nest"][0] == "leaf" for a in INTERFACE["arguments"])
         self._made = [np.dtype(a["dtype"]) for a in INTERFACE["results"]]
         self.states = dict(_initial()) if INTERFACE["states"] else {}
         self._lock = threading.Lock() if INTERFACE["states"] else None
@@ -64,16 +66,17 @@ class Exported:
         return f"<{INTERFACE['usage']}, from {INTERFACE['library']}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        given = [leaf for a, item in zip(INTERFACE["arguments"], self._bound(args, kwargs))
-                 for leaf in _flat(a["nest"], item, f"{self.name}: {a['name']}")]
-        arrays = [self._array(k, item) for k, item in enumerate(given)]
+        if kwargs or not self._plain or len(args) != self._count:
+            args = [leaf for a, item in zip(INTERFACE["arguments"], self._bound(args, kwargs))
+                    for leaf in _flat(a["nest"], item, f"{self.name}: {a['name']}")]
+        arrays = [self._array(k, item) for k, item in enumerate(args)]
         if self._lock is None:
             return self._run(arrays)
         with self._lock:
             return self._run([*arrays, *self._states()])
 
     def _states(self) -> Any:
-        for name, dtype in self._given[len(INTERFACE["inputs"]):]:
+        for name, dtype in self._given[self._count:]:
             a = self.states[name]
             if not (isinstance(a, np.ndarray) and a.dtype == dtype and a.flags.carray):
                 raise CallError(f"{self.name}: the state {name} must be a contiguous array of {dtype}")
@@ -81,18 +84,19 @@ class Exported:
 
     def _run(self, arrays: Any) -> Any:
         shapes = tuple([a.shape for a in arrays])
-        if shapes not in self._known:
+        known = self._known.get(shapes)
+        if known is None:
             if len(self._known) > 255:
                 self._known.clear()
-            self._known[shapes] = self._sizes(shapes)
-        sizes, made, need = self._known[shapes]
+            known = self._known[shapes] = self._sizes(shapes)
+        sizes, made, need = known
         results = [np.empty(s, d) for s, d in zip(made, self._made)]
         memory = getattr(self._memory, "array", None)
         if memory is None or memory.size < need:
             memory = self._memory.array = np.empty(max(need, 1), np.uint8)
-        inputs = len(INTERFACE["inputs"])
-        ordered = [*arrays[:inputs], *results, *arrays[inputs:]]
-        code = self._call(*[a.ctypes.data for a in ordered], *sizes, memory.ctypes.data)
+        ordered = [*arrays[: self._count], *results, *arrays[self._count:], memory]
+        *places, last = [a.__array_interface__["data"][0] for a in ordered]
+        code = self._call(*places, *sizes, last)
         if code:
             raise CallError(f"{self.name}: {self._message(code).decode()}")
         return _filled(INTERFACE["outputs"], iter(results))

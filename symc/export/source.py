@@ -37,9 +37,9 @@ _TOP = """/* {name}: {usage}. Written by symc; compile as C11: cc -std=c11 -O3 -
 #define {NAME}_API
 #endif
 /* One function for each generation of processors, chosen when the program starts. */
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && defined(__OPTIMIZE__) && \\
+#if defined(__GNUC__) && __GNUC__ >= 12 && defined(__x86_64__) && defined(__linux__) && defined(__OPTIMIZE__) && \\
     !defined({NAME}_NO_CLONES)
-#define {NAME}_CLONES __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
+#define {NAME}_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define {NAME}_CLONES
 #endif

@@ -13,6 +13,8 @@ _EXTREME = """static inline {t} {name}({t} a, {t} b) {{
   return a == b && {first}signbit(a) ? a : b;
 }}
 """
+_FOLDED = """static inline {t} {name}({t} a, {t} b) {{ return a {sign} b || a != a ? a : b; }}
+"""
 _FLOOR = """static inline int64_t {name}(int64_t x, int64_t y) {{
   const int64_t q = x / y, r = x % y;
   const bool off = r != 0 && (x ^ y) < 0;
@@ -34,6 +36,9 @@ FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
 } | {
     f"{name}_{t}": (_EXTREME.format(name=f"{name}_{t}", t=TYPES[t], sign=sign, first=first), ())
     for name, sign, first in (("maximum", ">", "!"), ("minimum", "<", "")) for t in ("f32", "f64")
+} | {
+    f"fold_{name}_{t}": (_FOLDED.format(name=f"fold_{name}_{t}", t=TYPES[t], sign=sign), ())
+    for name, sign in (("maximum", ">"), ("minimum", "<")) for t in ("f32", "f64")
 } | {
     f"{name}_{t}": (_CHOICE.format(name=f"{name}_{t}", t=TYPES[t], sign=sign), ())
     for name, sign in (("min", "<"), ("max", ">")) for t in ("f32", "f64", "i64", "u64")

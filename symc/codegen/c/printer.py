@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from symc.codegen.c.prelude import FUNCTIONS, HEAD, TYPES
-from symc.codegen.c.scalars import Declarations, Texts, bare
+from symc.codegen.c.scalars import PRIMITIVES, Declarations, Texts, bare
 from symc.codegen.cpu.render import Source
 from symc.codegen.language.helpers import Helper
 from symc.codegen.language.syntax import Unsupported, function, plain
-from symc.codegen.language.typed import Pointer, Scalar, Value
+from symc.codegen.language.typed import FLOATS, Pointer, Scalar, Value
 from symc.ir.dtypes import RECORDS
 
 
@@ -229,11 +229,79 @@ class _Function(Texts):
             raise Unsupported(f"a loop over {s.target.id}, which is assigned elsewhere")
         if not re.fullmatch(r"\w+", stop.ref) or stop.ref in {place for _, place in self.variables.values()}:
             stop = self.kept(stop, "end")
+        folds = self.folds(s.body) if step == 1 else {}
+        if folds:
+            start = self.in_lanes(s, i, start, stop, folds)
         further = f"{i}++" if step == 1 else f"{i}--" if step == -1 else f"{i} += {step}"
         self.line(f"for (int64_t {i} = {bare(start.ref)}; {i} {'<' if step > 0 else '>'} {stop.ref}; {further}) {{")
         self.names[s.target.id] = Scalar("i64", i)
         self.block(s.body)
         self.line("}")
 
+    # -- folds in lanes, which compilers make vectors of: they keep the order of a sum
+
+    def folds(self, body: Sequence[ast.stmt]) -> dict[str, str]:
+        """The variables of floats that a loop folds into, and how, if nothing else in it changes."""
+        found: dict[str, str] = {}
+        for s in body:
+            if not isinstance(s, ast.Assign):
+                return {}
+            for name in (t.id for t in s.targets if isinstance(t, ast.Name) and t.id in self.assigned):
+                match s.value:
+                    case ast.Call(ast.Name(how), [ast.Name(first), _]) if how in _STARTS and first == name:
+                        found[name] = how
+                    case _:
+                        return {}
+            if any(isinstance(t, ast.Tuple) for t in s.targets):
+                return {}
+        read = [n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+        alone = all(read.count(n) == 1 and self.variables[n][0] in FLOATS for n in found)
+        return found if alone else {}
+
+    def in_lanes(self, s: ast.For, i: str, start: Scalar, stop: Scalar, folds: Mapping[str, str]) -> Scalar:
+        """All steps but the last few, each fold in several numbers; where the last ones begin."""
+        at, j, before = self.fresh("at"), self.fresh("j"), dict(self.variables)
+        self.line(f"int64_t {at} = {bare(start.ref)};")
+        self.line(f"if ({at} + {LANES} <= {stop.ref}) {{")
+        self.depth += 1
+        for name, how in folds.items():
+            t, place = self.variables[name]
+            lanes = self.fresh(f"{plain(name)}_lanes")
+            self.line(f"{TYPES[t]} {lanes}[{LANES}];")
+            self.line(f"for (int {j} = 0; {j} < {LANES}; {j}++) {lanes}[{j}] = {_STARTS[how] or place};")
+            self.variables[name] = t, f"{lanes}[{j}]"
+        self.line(f"for (; {at} + {LANES} <= {stop.ref}; {at} += {LANES}) {{")
+        self.depth += 1
+        self.line(f"for (int {j} = 0; {j} < {LANES}; {j}++) {{")
+        self.line(f"  const int64_t {i} = {at} + {j};")
+        assert isinstance(s.target, ast.Name)
+        self.names[s.target.id] = Scalar("i64", i)
+        self.block(s.body)
+        self.line("}")
+        self.depth -= 1
+        self.line("}")
+        for name, how in folds.items():
+            (t, lane), self.variables[name] = self.variables[name], before[name]
+            first, *others = [Scalar(t, lane.replace(j, f"{j} + {k * PARTS}" if k else j)) for k in range(LANES // PARTS)]
+            for other in others:
+                first = self.folded(how, first, other)
+            self.line(f"for (int {j} = 0; {j} < {PARTS}; {j}++) {lane} = {bare(first.ref)};")
+            total = self.folded(how, self.loaded(name), Scalar(t, lane))
+            self.line(f"for (int {j} = 0; {j} < {PARTS}; {j}++) {self.variables[name][1]} = {bare(total.ref)};")
+        self.depth -= 1
+        self.line("}")
+        return Scalar("i64", at)
+
+
+    def folded(self, how: str, x: Scalar, y: Scalar) -> Scalar:
+        found = PRIMITIVES[how](self, [x, y])
+        assert isinstance(found, Scalar)
+        return found
+
+
+#: How many numbers a fold is in: more than compilers write out one by one; to how many they are added by vectors.
+LANES, PARTS = 32, 8
+#: What the lanes of a fold start with, "": what it is before.
+_STARTS = {"fold_add": "0", "fold_mul": "1", "fold_maximum": "", "fold_minimum": ""}
 
 __all__ = ["Unit"]

@@ -125,7 +125,7 @@ def _folded(sign: str) -> Primitive:
 
 
 def _extreme(name: str) -> Primitive:
-    """Nan if either is; -0.0 is less than 0.0."""
+    """Nan if either is; -0.0 is less than 0.0, but in folds."""
 
     def choose(f: Texts, xs: Sequence[Scalar]) -> Scalar:
         t = xs[0].type if xs[0].type in FLOATS else "f64"
@@ -181,8 +181,8 @@ PRIMITIVES: dict[str, Primitive] = {
     "times": _folded("*"),
     "fold_add": _folded("+"),
     "fold_mul": _folded("*"),
-    "fold_maximum": _extreme("maximum"),
-    "fold_minimum": _extreme("minimum"),
+    "fold_maximum": _extreme("fold_maximum"),
+    "fold_minimum": _extreme("fold_minimum"),
     "maximum": _extreme("maximum"),
     "minimum": _extreme("minimum"),
     "wrap_add": _wrapping("+"),
