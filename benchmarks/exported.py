@@ -76,7 +76,8 @@ def kalman() -> Any:
     """A Kalman filter: means, covariances and the log likelihood, by Cholesky factors."""
     f, q = [sc.input(n, "float64", ("n", "n")) for n in "fq"]
     h, r = sc.input("h", "float64", ("m", "n")), sc.input("r", "float64", ("m", "m"))
-    zs, mean, cov = [sc.input(n, "float64", s) for n, s in (("zs", ("steps", "m")), ("mean", ("n",)), ("cov", ("n", "n")))]
+    zs, mean = sc.input("zs", "float64", ("steps", "m")), sc.input("mean", "float64", ("n",))
+    cov = sc.input("cov", "float64", ("n", "n"))
 
     def step(carry: Any, z: Any) -> Any:
         m, p = f @ carry[0], f @ carry[1] @ f.T + q
@@ -113,7 +114,8 @@ Program = tuple[Callable[[], Any], Callable[[int, np.random.Generator], Arrays]]
 PROGRAMS: dict[str, Program] = {
     "mlp_step": (mlp_step, mlp_arrays), "lstm": (lstm, lstm_arrays), "attention": (attention, attention_arrays),
     "kalman": (kalman, kalman_arrays), "log_density": (log_density, log_density_arrays)}
-LENGTHS = {"mlp_step": (128,), "lstm": (100,), "attention": (128, 512), "kalman": (200,), "log_density": (1000, 100_000)}
+LENGTHS = {"mlp_step": (128,), "lstm": (100,), "attention": (128, 512), "kalman": (200,),
+           "log_density": (1000, 100_000)}
 
 
 def imported(path: str) -> Any:

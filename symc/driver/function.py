@@ -243,16 +243,16 @@ class CompiledFunction:
     def export_c(self, directory: Any) -> Any:
         """Write the function as C11 that needs no other file: source, header, ``CMakeLists.txt``, an example. The path
         of the source. Raises ExportError for what C cannot compute, by name and line, before a file is written."""
-        from symc.export import source
+        from symc.export.source import export_c
 
-        return source.export_c(self, directory)
+        return export_c(self, directory)
 
     def export_library(self, path: Any) -> Any:
         """Compile the same source to a shared library, and write beside it the header and a Python module that calls
         it by NumPy and ctypes alone. The path of the module."""
-        from symc.export import library
+        from symc.export.library import export_library
 
-        return library.export_library(self, path)
+        return export_library(self, path)
 
     def to_networkx(self, stage: str | None = None) -> Any:
         """A ``networkx`` graph of the final function (or of a stage): one node a value, edges from operand to user."""

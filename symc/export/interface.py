@@ -26,7 +26,6 @@ from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.engine.passes import optimize
 from symc.tensors.callsite import caller
-from symc.tensors.pytree import Nest
 
 _MATH = ("acos acosh asin asinh atan atan2 atanh cabs cbrt ceil cexp cimag clog conj copysign cos cosh cpow creal csin "
          "csqrt erf erfc exp exp2 expm1 fabs fdim floor fma fmax fmin fmod frexp hypot ilogb ldexp lgamma llrint "
@@ -35,8 +34,8 @@ _MATH = ("acos acosh asin asinh atan atan2 atanh cabs cbrt ceil cexp cimag clog 
 #: Words of C, names of its headers, and what an export calls its own: no argument or function is called so.
 TAKEN = frozenset(
     "auto bool break case char complex const continue default do double else enum extern false float for goto if "
-    "inline int long register restrict return short signed sizeof static struct switch true typedef union unsigned void "
-    "volatile while main gamma y0 y1 yn j0 j1 jn I NULL NAN INFINITY CMPLX errno "
+    "inline int long register restrict return short signed sizeof static struct switch true typedef union unsigned "
+    "void volatile while main gamma y0 y1 yn j0 j1 jn I NULL NAN INFINITY CMPLX errno "
     "abort abs atexit atof atoi atol bsearch calloc div exit free getenv labs ldiv malloc mblen qsort rand realloc "
     "srand strtod strtol system index memchr memcmp memcpy memmove memset rindex strcat strchr strcmp strcpy strlen "
     "strtok random srandom select "
@@ -82,15 +81,18 @@ def c_type(dtype: np.dtype) -> str:
 
 def interface_of(f: Any) -> Interface:
     """The interface of a compiled function, and the plan that its export runs. Raises ExportError."""
-    final = _function_of(f)
-    name = identifier(f.name, set())
+    return interface(_function_of(f), [""] if f._built.outputs.kind == "leaf" else f._built.outputs.paths())
+
+
+def interface(final: Function, paths: Sequence[str]) -> Interface:
+    """The same of an optimized function. ``paths``: how each result is reached."""
+    name = identifier(final.name, set())
     taken = {name}
     inputs = [Array(identifier(i.name, taken), i.declared or i.type) for i in final.inputs if i.role == "arg"]
     states = [Array(identifier(i.name, taken), i.declared or i.type, k not in final.updates, k in final.updates)
               for k, i in enumerate(final.inputs) if i.role == "state"]
-    outputs = f._built.outputs
     results = [Array(identifier("result" + path, taken), v.type, False)  # type: ignore[arg-type]
-               for path, v in zip(_paths(outputs), final.outputs, strict=True)]
+               for path, v in zip(paths, final.outputs, strict=True)]
     sizes = {n: identifier(_size_label(n, final.inputs), taken)
              for n in bound_names(i.declared or i.type for i in final.inputs)}
     plan = make_plan(final, frozenset(final.updates), fails=_fails)
@@ -124,10 +126,6 @@ def _function_of(f: Any) -> Function:
 def _fails(v: Value) -> bool:
     """True for what may stop an export: states are written after all of these."""
     return may_fail(v) or is_kernel(v) and bool(requirements(v.regions[0]))
-
-
-def _paths(nest: Nest) -> list[str]:
-    return [""] if nest.kind == "leaf" else nest.paths()
 
 
 def _size_label(name: str, inputs: Sequence[Input]) -> str:

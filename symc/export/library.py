@@ -23,7 +23,7 @@ import numpy as np
 from symc.errors import ExportError, InputError, SymcError
 from symc.export import loader
 from symc.export.files import write_files
-from symc.export.interface import Array, Interface, identifier, python_size, solutions
+from symc.export.interface import Array, Interface, identifier, interface_of, python_size, solutions
 from symc.export.source import Source, source_of, usage
 from symc.runtime.cpu.commit import snapshot
 from symc.tensors.callsite import caller
@@ -41,7 +41,7 @@ def export_library(f: Any, path: Any) -> str:
     try:
         folder, library, module = _names(f, path)
         compiler = _compiler()
-        source = source_of(f)
+        source = source_of(interface_of(f))
         data = _compiled(source, compiler)
         i, files = source.interface, {library: data, f"{module}.h": source.files[f"{source.interface.name}.h"].encode()}
         if i.states:

@@ -67,8 +67,8 @@ class Exported:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs or not self._plain or len(args) != self._count:
-            args = [leaf for a, item in zip(INTERFACE["arguments"], self._bound(args, kwargs))
-                    for leaf in _flat(a["nest"], item, f"{self.name}: {a['name']}")]
+            args = tuple(leaf for a, item in zip(INTERFACE["arguments"], self._bound(args, kwargs))
+                         for leaf in _flat(a["nest"], item, f"{self.name}: {a['name']}"))
         arrays = [self._array(k, item) for k, item in enumerate(args)]
         if self._lock is None:
             return self._run(arrays)
@@ -177,7 +177,8 @@ def _opened() -> Any:
         library = ctypes.CDLL(path)
         version = library[INTERFACE["name"] + "_version"]
     except (OSError, AttributeError) as e:
-        raise LibraryError(f"{path} was built for {INTERFACE['machine']} and cannot be loaded: {e}", path=path) from None
+        machine = INTERFACE["machine"]
+        raise LibraryError(f"{path} was built for {machine} and cannot be loaded: {e}", path=path) from None
     version.restype = ctypes.c_char_p
     if version().decode() != INTERFACE["version"]:
         raise LibraryError(f"{path} is {version().decode()}, not {INTERFACE['version']}", path=path)

@@ -32,6 +32,7 @@ _TOP = """/* {name}: {usage}. Written by symc; compile as C11: cc -std=c11 -O3 -
 #pragma GCC diagnostic ignored "-Wunused-variable"
 #pragma GCC diagnostic ignored "-Wunused-but-set-variable"
 #pragma GCC diagnostic ignored "-Wunused-function"
+#pragma GCC diagnostic ignored "-Wtautological-compare"
 #endif
 #ifndef {NAME}_API
 #define {NAME}_API
@@ -152,7 +153,7 @@ class Source:
 def export_c(f: Any, directory: Any) -> str:
     """Write the files; the path of the source. Raises ExportError before anything is written."""
     try:
-        source = source_of(f)
+        source = source_of(interface_of(f))
         folder = os.fspath(directory)
         if not isinstance(folder, str):
             raise InputError(f"export_c: a directory is a path, not {folder!r:.40}")
@@ -165,9 +166,8 @@ def export_c(f: Any, directory: Any) -> str:
     return os.path.join(folder, f"{source.interface.name}.c")
 
 
-def source_of(f: Any) -> Source:
-    """The files of a compiled function."""
-    i = interface_of(f)
+def source_of(i: Interface) -> Source:
+    """The files of a function. Raises ExportError."""
     entry = Entry(i, _staged(i)[1])
     steps = _steps(entry)
     name, own = i.name, i.name.upper()

@@ -282,7 +282,7 @@ class _Function(Texts):
         self.line("}")
         for name, how in folds.items():
             (t, lane), self.variables[name] = self.variables[name], before[name]
-            first, *others = [Scalar(t, lane.replace(j, f"{j} + {k * PARTS}" if k else j)) for k in range(LANES // PARTS)]
+            first, *others = [Scalar(t, lane.replace(j, f"{j} + {k}" if k else j)) for k in range(0, LANES, PARTS)]
             for other in others:
                 first = self.folded(how, first, other)
             self.line(f"for (int {j} = 0; {j} < {PARTS}; {j}++) {lane} = {bare(first.ref)};")

@@ -1,0 +1,246 @@
+"""Functions as C: they compile without a warning, give what symc gives at any sizes, and name what C cannot compute."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import symc as sc
+from benchmarks.exported import PROGRAMS
+from symc.errors import ExportError
+from symc.export.interface import interface
+from symc.export.source import source_of
+from symc.ir.function import Input, function
+from symc.ir.ops.kernel import results_of
+from symc.opt.engine.passes import optimize
+from symc.tensors.pytree import flatten
+from tests.export.running import STRICT, Built, built
+from tests.ir.op_cases import ON_DEVICES, apply, cases, evaluate, observed
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="C is compiled by gcc")
+RNG = np.random.default_rng(0)
+#: Lengths of calls: none, one, odd, longer than any block.
+LENGTHS = (1, 2, 7, 33)
+
+
+def states_of(f) -> list[np.ndarray]:
+    return [np.array(w.get_value()) for w in f.shared.values()]
+
+
+def check_call(f, program: Built, arrays, tol: float = 1e-9, own: bool = True) -> None:
+    """A call of both from the same states: results and new states."""
+    states = states_of(f)
+    said, got = program(arrays, states, own)
+    assert said == ""
+    want = [*flatten(f(*arrays))[0], *states_of(f)]
+    for x, y in zip([*got, *states], want, strict=True):
+        assert (x.dtype, x.shape) == (y.dtype, y.shape)
+        largest = np.abs(y[np.isfinite(y)]).max(initial=0.0)
+        np.testing.assert_allclose(x, y, rtol=tol, atol=tol * largest)
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """Every program of the benchmark with its library."""
+    made = {name: make() for name, (make, _) in PROGRAMS.items()}
+    return {name: (f, built(f, tmp_path_factory.mktemp(name))) for name, f in made.items()}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name, programs):
+    f, program = programs[name]
+    for n in LENGTHS:
+        check_call(f, program, PROGRAMS[name][1](n, RNG), 2e-4 if name in ("mlp_step", "attention") else 1e-8)
+    check_call(f, program, PROGRAMS[name][1](3, RNG), 2e-4, own=False)
+
+
+def test_lengths_of_nothing(programs):
+    for name in ("lstm", "kalman", "log_density"):
+        check_call(*programs[name], PROGRAMS[name][1](0, RNG))
+
+
+@pytest.mark.parametrize("group", range(2))
+def test_ops(group, tmp_path):
+    """The first sample of every op is computed, or refused by name."""
+    roots, leaves, arrays, refused = [], [], [], set()
+    for op in ON_DEVICES[group::2]:
+        given, attrs = cases(op)[0]
+        v, own = apply(op, given, attrs)
+        try:
+            source_of(interface(_optimized(f"one_{op.name}", own, observed(v)), [str(k) for k in range(9)][:len(
+                observed(v))]))
+        except ExportError as e:
+            assert op.name in str(e) or any(n in str(e) for n in ("sort", "rfft", "irfft", "eig", "svd", "qr")), str(e)
+            refused.add(op.name)
+            continue
+        roots, leaves, arrays = [*roots, *observed(v)], [*leaves, *own], [*arrays, *given]
+    final = _optimized("ops", leaves, roots)
+    program = Built(source_of(interface(final, [str(k) for k in range(len(roots))])), tmp_path, ("-O0",))
+    said, got = program(arrays)
+    assert said == ""
+    for x, want, root in zip(got, evaluate(roots, leaves, arrays), roots, strict=True):
+        near = {"e": 2e-2, "f": 2e-4, "F": 2e-4}.get(want.dtype.char, 1e-9)
+        np.testing.assert_allclose(x, want, rtol=near, atol=near, err_msg=str(root))
+    assert len(roots) > 4 * len(refused)
+
+
+def _optimized(name, leaves, roots):
+    return optimize(function(name, [(x, Input(f"x{k}", x.type)) for k, x in enumerate(leaves)],
+                             [r for root in roots for r in results_of(root)])).function
+
+
+def test_states_change_after_success_alone(tmp_path):
+    """States that take each other's values, results that are old states, a step that stops."""
+    a, b = sc.shared(np.ones(3), "a"), sc.shared(np.arange(3.0), "b")
+    f = sc.compile([a, b], [], updates={a: b, b: a}, name="swap")
+    check_call(f, built(f, tmp_path), [])
+    m = sc.input("m", "float64", ("n", "n"))
+    g = sc.compile([a * 2], [m], updates={a: a + 1, b: b + sc.sum(sc.linalg.cholesky(m))}, name="stops")
+    program, states = built(g, tmp_path), states_of(g)
+    said, _ = program([-np.eye(4)], states)
+    assert said.startswith("cholesky: the matrix is not positive definite (test_c.py:")
+    for x, y in zip(states, states_of(g), strict=True):
+        np.testing.assert_array_equal(x, y)
+    check_call(g, program, [np.eye(4)])
+
+
+def test_what_a_call_is_refused_for(tmp_path):
+    x, at = sc.input("x", "float64", ("n",)), sc.input("at", "int64", ("k",))
+    checked = sc.debug.assert_(x, x > 0, "x is positive")
+    f = sc.compile([x[at], sc.max(x), x[-2], sc.log(checked)], [x, at], name="checks")
+    program = built(f, tmp_path)
+    check_call(f, program, [np.arange(1.0, 5), np.array([1, -2])])
+    for x_, at_, why in (([1.0, 2], [2], "out of bounds"), ([], [], "must be at least"),
+                         ([1.0, -1], [0], "x is positive")):
+        said, _ = program([np.array(x_), np.array(at_, np.int64)])
+        assert why in said and "test_c.py" in said
+    assert program.message(99) == b"no such message"
+    assert program.entry(None, None, None, None, None, None, -1, 0, None) == 1
+
+
+def test_branches_and_loops(tmp_path):
+    n, m = sc.input("n", "int64", ()), sc.input("m", "float64", ("k", "k"))
+    _, steps = sc.while_loop(lambda c: c[0] != 1,
+                             lambda c: (sc.where(c[0] % 2 == 0, c[0] // 2, 3 * c[0] + 1), c[1] + 1), (n, 0))
+    grown = sc.while_loop(lambda a: sc.sum(a) < 100, lambda a: a @ a + 1, m, max_steps=3)
+    chosen = sc.switch(n, [lambda a: a @ a, sc.linalg.inv, lambda a: a.T + 1], m)
+    fine = sc.cond(sc.all(m > 0), lambda a: sc.linalg.det(a), lambda a: sc.sum(a), m)
+    f = sc.compile((steps, grown, chosen, fine), [n, m], name="ways")
+    program = built(f, tmp_path)
+    for k in (1, 2, 5):
+        for k2 in (1, 3, 8):
+            check_call(f, program, [np.asarray(k), np.eye(k2) * 2 + RNG.random((k2, k2)) - 0.1 * k])
+
+
+def test_products_by_cblas(tmp_path):
+    """The same numbers as by loops, through a CBLAS of our own."""
+    header = tmp_path / "cblas.h"
+    header.write_text("#include <stdlib.h>\nenum { CblasRowMajor = 101, CblasNoTrans = 111, CblasTrans = 112 };\n"
+                      "extern int calls;\nvoid cblas_dgemm(int, int, int, int, int, int, double, const double *, int, "
+                      "const double *, int, double, double *, int);\n")
+    (tmp_path / "cblas.c").write_text("""#include "cblas.h"
+int calls;
+void cblas_dgemm(int order, int ta, int tb, int m, int n, int k, double alpha, const double *a, int la, const double *b,
+                 int lb, double beta, double *c, int lc) {
+  calls++;
+  for (int i = 0; i < m; i++) for (int j = 0; j < n; j++) {
+    double sum = 0;
+    for (int p = 0; p < k; p++)
+      sum += (ta == 112 ? a[p * la + i] : a[i * la + p]) * (tb == 112 ? b[j * lb + p] : b[p * lb + j]);
+    c[i * lc + j] = alpha * sum + beta * c[i * lc + j];
+  }
+}
+""")
+    a, b, c = [sc.input(x, "float64", s) for x, s in (("a", ("n", "k")), ("b", ("k", "m")), ("c", ("n", "m")))]
+    f = sc.compile([a @ b, 2.0 * (a.T @ c) - 0.5 * b, (c @ b.T) * 3], [a, b, c], name="products")
+    program = built(f, tmp_path, ("-O1", "-DPRODUCTS_USE_CBLAS", f"-I{tmp_path}"), [str(tmp_path / "cblas.c")])
+    for n, k, m in ((9, 10, 11), (1, 20, 40), (40, 20, 1), (3, 0, 2), (0, 3, 4)):
+        check_call(f, program, [RNG.normal(size=s) for s in ((n, k), (k, m), (n, m))])
+    import ctypes
+
+    assert ctypes.c_int.in_dll(program.library, "calls").value >= 9
+
+
+def test_constants_names_and_dtypes(tmp_path):
+    """A constant of many numbers is a file of its own; names that C has are changed; every dtype passes through."""
+    table = RNG.normal(size=(40, 10))
+    named = [sc.input(n, "float64", ("int",)) for n in ("double", "rand", "x y", "arena")]
+    f = sc.compile([named[0] + named[1] * named[2] - named[3], sc.asarray(table) * 2 + named[0][0],
+                    sc.asarray([np.nan, -np.inf, -0.0]) + named[1][0]], named, name="exp")
+    program = built(f, tmp_path)
+    assert "exp__constants.c" in program.source.files and program.interface.name == "exp_"
+    check_call(f, program, [RNG.normal(size=5) for _ in named])
+    types = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32",
+             "complex64", "complex128"]
+    xs = [sc.input(f"x{t}", t, ("n",)) for t in types]
+    g = sc.compile([x[::-1] + x for x in xs], xs, name="dtypes")
+    check_call(g, built(g, tmp_path), [np.array([1, 0, 1]).astype(t) for t in types], 1e-3)
+
+
+def test_random_numbers(tmp_path):
+    rng = sc.random.default_rng(3)
+    draws = [rng.normal(size=(5,)), rng.uniform(size=(3,)), rng.integers(0, 10, size=(4,))]
+    f = sc.compile(draws, [], updates=rng.updates() if hasattr(rng, "updates") else None, name="draws")
+    check_call(f, built(f, tmp_path), [])
+
+
+def test_refusals_before_anything_is_written(tmp_path):
+    x, m, p = sc.vector("x"), sc.matrix("m"), sc.vector("p")
+    for name, y in (("sort", sc.sort(x)), ("fft", sc.fft.fft(x)), ("ellipk", sc.special.ellipk(x)),
+                    ("eigh", sc.linalg.eigh(m)), ("print", sc.debug.print(x)), ("sort", sc.scan(lambda c, a: (sc.sort(c), a), p, x)[0])):
+        f = sc.compile(y, name="refused")
+        for write in (f.export_c, f.export_library):
+            with pytest.raises(ExportError, match=name) as e:
+                write(tmp_path / "no")
+            assert "test_c.py" in str(e.value)
+    f = sc.compile(x[x > 0], [x])
+    with pytest.raises(ExportError, match="sizes that are data"):
+        f.export_c(tmp_path / "no")
+    assert not (tmp_path / "no").exists()
+
+
+def test_modes_variants_and_signatures(tmp_path):
+    n = sc.input("x", "float64", ("n",))
+    options = ({"mode": "reference"}, {"specialize": {"n": 3}}, {"backend": "numpy"}, {"donate": [n]})
+    for k, f in enumerate(sc.compile(n * 2 + 1, [n], **o) for o in options):
+        (tmp_path / str(k)).mkdir()
+        program = built(f, tmp_path / str(k), ("-O0",))
+        np.testing.assert_array_equal(program([np.arange(3.0)])[1][0], [1, 3, 5])
+    g = sc.jit(lambda a: sc.exp(a) + 1)
+    g.__name__ = "g"
+    with pytest.raises(sc.InputError, match="no signature yet"):
+        g.export_c(tmp_path)
+    g(np.ones(3))
+    assert g.export_c(tmp_path / "jit").endswith(".c")
+    g(np.ones((3, 2)))
+    with pytest.raises(sc.InputError, match="2 signatures"):
+        g.export_c(tmp_path)
+    deferred = sc.compile(sc.Variable("A") + sc.Constant(1))
+    deferred(A=np.ones(3))
+    deferred.export_c(tmp_path / "deferred")
+
+
+def test_paths(tmp_path):
+    x = sc.vector("x")
+    f = sc.compile(x + 1, [x])
+    f.export_c(tmp_path / "new" / "folder")
+    assert sorted(p.name for p in (tmp_path / "new" / "folder").iterdir()) == ["CMakeLists.txt", "f.c", "f.h"]
+    f.export_c(str(tmp_path / "new" / "folder"))
+    (tmp_path / "file").write_text("")
+    for bad in (tmp_path / "file", 3, b"bytes", "a\0b"):
+        with pytest.raises(sc.InputError):
+            f.export_c(bad)
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+@pytest.mark.long
+def test_clones_and_the_header(tmp_path, programs):
+    """Code for several processors is what users compile; a program includes the header alone."""
+    f, program = programs["log_density"]
+    check_call(f, Built(program.source, tmp_path, ("-O2", "-ftree-vectorize"), clones=True),
+               PROGRAMS["log_density"][1](40, RNG))
+    (tmp_path / "user.c").write_text('#include "log_density.h"\nint main(void) { return log_density_message(0)[0]; }\n')
+    subprocess.run(["gcc", *STRICT, "-fsyntax-only", tmp_path / "user.c"], check=True)
