@@ -1,0 +1,203 @@
+"""An ONNX graph under construction: names, constants, sizes, nodes, and bodies of loops that see what is around them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from symc.export.pure import Walk, sizes_of
+from symc.ir.dim import Dim, Size
+from symc.ir.dtypes import DTYPES
+from symc.ir.function import Function
+from symc.ir.record import dataclass
+from symc.ir.types import TensorType
+from symc.ir.value import Region, Value
+
+OPSET, IR_VERSION = 18, 8
+#: Dtypes in which engines compute, for those in which few do: all digits that count are the same.
+WIDE = {DTYPES[a]: DTYPES[b] for a, b in {"f16": "f32", "bool": "i32", "i8": "i32", "u8": "i32", "i16": "i32",
+                                          "u16": "i32", "u32": "i64"}.items()}
+I64 = DTYPES["i64"]
+
+
+def onnx_type(dtype: np.dtype) -> int:
+    """The number that the format has for a dtype."""
+    from onnx.helper import np_dtype_to_tensor_dtype
+
+    return np_dtype_to_tensor_dtype(dtype)
+
+
+def value_info(name: str, t: TensorType) -> Any:
+    """Declaration of a value; sizes that are no numbers keep their names."""
+    from onnx.helper import make_tensor_value_info
+
+    return make_tensor_value_info(name, onnx_type(t.dtype), [s if isinstance(s, int) else str(s) for s in t.shape])
+
+
+@dataclass(frozen=True)
+class Body:
+    """A graph inside a node."""
+
+    graph: Any
+
+
+class Graph(Walk):
+    """A walk that adds nodes. Names of values are unique in the whole model, as bodies see those around them."""
+
+    target = "ONNX"
+
+    def __init__(self, f: Function):
+        super().__init__(f)
+        self.nodes: list[Any] = []  # of the body under way
+        self.first: list[Any] = []  # of the outermost graph, before all others: sizes
+        self.initializers: dict[str, np.ndarray] = {}
+        self._taken: set[str] = set()
+        self._constants: dict[tuple, str] = {}
+        self._dims: dict[Any, str] = {}
+        self.inputs = [self.fresh(i.name, exact=True) for i in f.inputs]
+        self._where = sizes_of(f)
+
+    def fresh(self, like: str, exact: bool = False) -> str:
+        """A new name: ``like`` itself, if it is to be exact and free, else with a number."""
+        like = re.sub(r"\W+", "_", like, flags=re.ASCII).strip("_") or "x" if not exact else like
+        name, k = like if exact else f"{like}_1", 1
+        while name in self._taken:
+            k += 1
+            name = f"{like}_{k}"
+        self._taken.add(name)
+        return name
+
+    def add(self, op: str, *inputs: str, out: str | None = None, results: int = 1, **attrs: Any) -> Any:
+        """A node; the names of its results."""
+        from onnx.helper import make_node
+
+        names = [out or self.fresh(op.lower()) for _ in range(results)]
+        attrs = {k: a.graph if isinstance(a, Body) else a for k, a in attrs.items()}
+        self.nodes.append(make_node(op, list(inputs), names, name=names[0], **attrs))
+        return names[0] if results == 1 else names
+
+    def constant(self, data: Any, dtype: Any = None) -> str:
+        """The name of an initializer with these numbers."""
+        array = np.asarray(data, dtype)
+        key = (array.dtype.str, array.shape, array.tobytes())
+        if key not in self._constants:
+            name = self._constants[key] = self.fresh("c")
+            self.initializers[name] = array
+        return self._constants[key]
+
+    def ints(self, *numbers: int) -> str:
+        """i64 numbers along an axis."""
+        return self.constant(numbers, np.int64)
+
+    # --- sizes --------------------------------------------------------------------------------------------------------
+
+    def dim(self, s: Size) -> str:
+        """A size, as i64[1]."""
+        if not isinstance(s, Dim):
+            return self.ints(s)
+        if s not in self._dims:
+            with self._at_first():
+                self._dims[s] = self._dim(s)
+        return self._dims[s]
+
+    @contextmanager
+    def _at_first(self) -> Iterator[None]:
+        """Nodes go before all others, where every body sees them."""
+        before, self.nodes = self.nodes, self.first
+        try:
+            yield
+        finally:
+            self.nodes = before
+
+    def _dim(self, s: Dim) -> str:
+        total = None
+        for monomial, c in s.terms:
+            term = self.ints(c) if c != 1 or not monomial else None
+            for atom, power in monomial:
+                factor = self._atom(atom)
+                for _ in range(power):
+                    term = factor if term is None else self.add("Mul", term, factor)
+            total = term if total is None else self.add("Add", total, term)
+        return total
+
+    def _atom(self, atom: Any) -> str:
+        if atom in self._dims:
+            return self._dims[atom]
+        if isinstance(atom, str):
+            found = self._name(atom)
+        else:
+            a, b = map(self.dim, atom.args)
+            ops = {"min": "Min", "max": "Max", "mod": "Mod"}
+            found = self.add(ops[atom.fn], a, b) if atom.fn in ops else (
+                self.add("Div", self.add("Sub", a, self.add("Mod", a, b)), b))
+        self._dims[atom] = found
+        return found
+
+    def _name(self, name: str) -> str:
+        if name not in self._where:
+            raise self.refused(f"the size {name}, which no axis of an input has by itself")
+        k, axis, factor, rest = self._where[name]
+        found = self.add("Shape", self.inputs[k], start=axis, end=axis + 1)
+        if rest:
+            found = self.add("Sub", found, self.ints(rest))
+        return found if factor == 1 else self.add("Div", found, self.ints(factor))
+
+    def shape(self, sizes: Sequence[Size]) -> str:
+        """Sizes, as i64[the number of them]."""
+        if all(isinstance(s, int) for s in sizes):
+            return self.constant(np.array(sizes, np.int64))
+        key = tuple(sizes)
+        if len(key) == 1:
+            return self.dim(key[0])
+        if key not in self._dims:
+            with self._at_first():
+                self._dims[key] = self.add("Concat", *map(self.dim, key), axis=0)
+        return self._dims[key]
+
+    # --- bodies -------------------------------------------------------------------------------------------------------
+
+    def subgraph(self, name: str, region: Region, called: Sequence[str], params: Sequence[tuple[str, TensorType]] = (),
+                 before: Sequence[str] = (), extra: Any = None) -> Body:
+        """A body. ``called``: the names of all params of the region, of which ``params`` are the graph's own.
+        ``extra(results)`` may add nodes, and gives all results as (name, type)."""
+        from onnx.helper import make_graph
+
+        outer, self.nodes = self.nodes, []
+        try:
+            with self.body(region, called):
+                results = [(self.value(r), r.type) for r in region.results]
+            if extra is not None:
+                results = extra(results)
+            outs = [(self.add("Identity", n), t) for n, t in results]
+            graph = make_graph(self.nodes, self.fresh(name), [value_info(n, t) for n, t in params],
+                               [value_info(n, t) for n, t in outs])
+        finally:
+            self.nodes = outer
+        return Body(graph)
+
+    def within(self, region: Region, called: Sequence[str]) -> list[str]:
+        """The results of a region, with its nodes here."""
+        with self.body(region, called):
+            return [self.value(r) for r in region.results]
+
+    # --- values -------------------------------------------------------------------------------------------------------
+
+    def names(self, v: Value) -> list[str]:
+        """The names of the operands."""
+        return [self.known[o] for o in v.operands]
+
+    def cast(self, name: str, dtype: np.dtype) -> str:
+        return self.add("Cast", name, to=onnx_type(dtype))
+
+    def scalar(self, name: str) -> str:
+        """i64[1] as a scalar."""
+        return self.add("Reshape", name, self.constant(np.zeros(0, np.int64)))
+
+    def spell(self, v: Value) -> Any:
+        from symc.export.onnx_ops import spelled
+
+        return spelled(self, v)

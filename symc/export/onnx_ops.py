@@ -1,0 +1,485 @@
+"""Spelling of ops in ONNX: the table of all that have a form there; others are made of these."""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from symc.export.onnx_graph import I64, WIDE, Graph
+from symc.export.parts import has_no_nan, safe_divisor, widened
+from symc.ir.dim import Size
+from symc.ir.op import splat
+from symc.ir.ops.arithmetic import neg
+from symc.ir.ops.compare import isnan
+from symc.ir.ops.control import BOOL, COUNT
+from symc.ir.ops.index import combining
+from symc.ir.ops.linalg import free_axes
+from symc.ir.ops.reduce import any_
+from symc.ir.ops.shape import broadcast
+from symc.ir.types import DTYPES, TensorType
+from symc.ir.value import Value
+
+Form = Callable[[Graph, Value], Any]
+
+
+def spelled(g: Graph, v: Value) -> Any:
+    """The name of a value; None for one to be taken apart."""
+    for o in (v, *v.operands):
+        if isinstance(o.type, TensorType) and o.dtype.kind == "c":
+            raise g.refused("complex numbers", help="engines compute with none: export the real and imaginary parts")
+    name = v.op.name
+    if name in OF_ANY_DTYPE:
+        return OF_ANY_DTYPE[name](g, v)
+    wide = widened(v, WIDE)
+    if wide is not None:
+        return g.value(wide)
+    if name in PLAIN:
+        return g.add(PLAIN[name], *_aligned(g, v))
+    return FORMS[name](g, v) if name in FORMS else None
+
+
+def _aligned(g: Graph, v: Value) -> list[str]:
+    """Names of operands of an elementwise op: what is repeated is left to the op, unless all of them are."""
+    repeated = [o.op is broadcast for o in v.operands]
+    if all(repeated):
+        k = max(range(len(repeated)), key=lambda i: v.operands[i].operands[0].ndim)
+        repeated[k] = False
+    return [_unrepeated(g, o) if r else g.known[o] for o, r in zip(v.operands, repeated, strict=True)]
+
+
+def _unrepeated(g: Graph, o: Value) -> str:
+    """A repeated value with axes of size 1 where it is repeated."""
+    (x,), axes = o.operands, o.attrs["axes"]
+    inner = g.value(x)
+    if not axes or list(axes) == list(range(o.ndim - len(axes), o.ndim)):
+        return inner
+    return g.add("Unsqueeze", inner, g.ints(*[a for a in range(axes[0], o.ndim) if a not in axes]))
+
+
+# --- leaves and elements ----------------------------------------------------------------------------------------------
+
+
+def _iota(g: Graph, v: Value) -> str:
+    axis, shape = v.attrs["axis"], v.shape
+    row = g.add("Range", g.constant(0, I64), g.scalar(g.dim(shape[axis])), g.constant(1, I64))
+    row = row if v.dtype == I64 else g.cast(row, v.dtype)
+    if len(shape) == 1:
+        return row
+    if axis + 1 < len(shape):
+        row = g.add("Unsqueeze", row, g.ints(*range(1, len(shape) - axis)))
+    return g.add("Expand", row, g.shape(shape))
+
+
+def _cast(g: Graph, v: Value) -> str:
+    return g.cast(g.known[v.operands[0]], v.dtype)
+
+
+def _logic(of_bool: str, of_bits: str) -> Form:
+    return lambda g, v: g.add(of_bool if v.dtype.kind == "b" else of_bits, *_aligned(g, v))
+
+
+def _where(g: Graph, v: Value) -> str:
+    if v.dtype.kind == "b":
+        c, x, y = g.names(v)
+        return g.add("Or", g.add("And", c, x), g.add("And", g.add("Not", c), y))
+    c, x, y = _aligned(g, v)
+    wide = WIDE.get(v.dtype)
+    if wide is None:
+        return g.add("Where", c, x, y)
+    return g.cast(g.add("Where", c, g.cast(x, wide), g.cast(y, wide)), v.dtype)
+
+
+def _not_equal(g: Graph, v: Value) -> str:
+    return g.add("Not", g.add("Equal", *_aligned(g, v)))
+
+
+def _isfinite(g: Graph, v: Value) -> str:
+    return g.add("Less", g.add("Abs", *g.names(v)), g.constant(np.inf, v.operands[0].dtype))
+
+
+def _trunc(g: Graph, v: Value) -> str:
+    (x,) = g.names(v)
+    return g.add("Where", g.add("Less", x, g.constant(0, v.dtype)), g.add("Ceil", x), g.add("Floor", x))
+
+
+def _remainder(fmod: int) -> Form:
+    def form(g: Graph, v: Value) -> Any:
+        x, y = v.operands
+        if v.dtype.kind != "f":
+            return g.add("Mod", g.known[x], g.value(safe_divisor(y)[0]), fmod=fmod)
+        return g.add("Mod", g.known[x], g.known[y], fmod=1) if fmod else None
+
+    return form
+
+
+def _quotient(g: Graph, v: Value) -> str | None:
+    x, y = v.operands
+    if v.dtype.kind == "f":
+        return None
+    d, odd = safe_divisor(y)
+    a, b = g.known[x], g.value(d)
+    q = g.add("Div", g.add("Sub", a, g.add("Mod", a, b)), b)
+    if v.dtype.kind == "i":
+        q = g.add("Where", g.value(odd), g.value(neg(x)), q)
+    zero = g.constant(0, v.dtype)
+    return g.add("Where", g.add("Equal", g.known[y], zero), zero, q)
+
+
+def _pow(g: Graph, v: Value) -> str:
+    if v.dtype.kind != "f":
+        raise g.refused("powers of integers", help="cast to float64, or multiply")
+    return g.add("Pow", *_aligned(g, v))
+
+
+def _shift(way: str) -> Form:
+    def form(g: Graph, v: Value) -> str | None:
+        from symc.export.parts import parts_of
+
+        return g.add("BitShift", *g.names(v), direction=way) if parts_of(v) is None else None
+
+    return form
+
+
+def _sign(g: Graph, v: Value) -> str:
+    (x,) = g.names(v)
+    return g.add("Sign", x) if v.dtype.kind != "f" else (
+        g.add("Where", g.add("IsNaN", x), x, g.add("Sign", x)))
+
+
+def _identity(g: Graph, v: Value) -> str:
+    return g.known[v.operands[0]]
+
+
+# --- movements --------------------------------------------------------------------------------------------------------
+
+
+def _broadcast(g: Graph, v: Value) -> str:
+    return g.add("Expand", _unrepeated(g, v), g.shape(v.shape))
+
+
+def _reshape(g: Graph, v: Value) -> str:
+    return g.add("Reshape", *g.names(v), g.shape(v.shape), allowzero=1)
+
+
+def _slice(g: Graph, v: Value) -> str:
+    """What is walked down is taken upwards, then turned: ends below 0 would count from the other side."""
+    x, a = g.known[v.operands[0]], v.attrs
+    axes = [k for k, (n, s, d) in enumerate(zip(v.operands[0].shape, v.shape, a["step"], strict=True))
+            if not (d == 1 and n == s)]
+    if not axes:
+        return x
+    step = [abs(a["step"][k]) for k in axes]
+    low: list[Size] = [a["start"][k] + (v.shape[k] - 1) * min(a["step"][k], 0) for k in axes]
+    low = [s if d > 0 else s for s, d in zip(low, step, strict=True)]
+    x = g.add("Slice", x, g.shape(low), g.shape([s + v.shape[k] * d for s, k, d in zip(low, axes, step, strict=True)]),
+              g.ints(*axes), g.ints(*step))
+    down = [k for k in axes if a["step"][k] < 0]
+    if down:
+        last = np.iinfo(np.int64).min
+        x = g.add("Slice", x, g.ints(*[-1] * len(down)), g.ints(*[last] * len(down)), g.ints(*down),
+                  g.ints(*[-1] * len(down)))
+    return x
+
+
+def _pad(g: Graph, v: Value) -> str | None:
+    if any(v.attrs["interior"]):
+        return None
+    x, fill = g.names(v)
+    return g.add("Pad", x, g.shape((*v.attrs["low"], *v.attrs["high"])), fill)
+
+
+def _indices(g: Graph, names: list[Value]) -> list[str]:
+    return [g.known[i] if i.dtype == I64 else g.cast(g.known[i], I64) for i in names]
+
+
+def _fronted(axes: tuple[int, ...], ndim: int) -> list[int]:
+    return [*axes, *[a for a in range(ndim) if a not in axes]]
+
+
+def _turned(g: Graph, x: str, perm: list[int]) -> str:
+    return x if perm == sorted(perm) else g.add("Transpose", x, perm=perm)
+
+
+def _stacked(g: Graph, indices: list[Value]) -> str:
+    """Index arrays side by side along a last axis."""
+    last = g.ints(indices[0].ndim)
+    return g.add("Concat", *[g.add("Unsqueeze", i, last) for i in _indices(g, indices)], axis=indices[0].ndim)
+
+
+def _gather(g: Graph, v: Value) -> str:
+    x, *indices = v.operands
+    axes = v.attrs["axes"]
+    data = _turned(g, g.known[x], _fronted(axes, x.ndim))
+    if len(axes) == 1:
+        return g.add("Gather", data, *_indices(g, indices), axis=0)
+    return g.add("GatherND", data, _stacked(g, indices))
+
+
+def _scatter(g: Graph, v: Value) -> str | None:
+    from symc.export.parts import parts_of
+
+    if parts_of(v) is not None:
+        return None
+    x, u, *indices = v.operands
+    perm = _fronted(v.attrs["axes"], x.ndim)
+    how = {} if v.attrs["mode"] == "set" else {"reduction": v.attrs["mode"]}
+    out = g.add("ScatterND", _turned(g, g.known[x], perm), _stacked(g, indices), g.known[u], **how)
+    return _turned(g, out, [perm.index(a) for a in range(x.ndim)])
+
+
+# --- reductions and products ------------------------------------------------------------------------------------------
+
+
+def _fold(op: str) -> Form:
+    def form(g: Graph, v: Value) -> str:
+        axes = v.attrs["axes"]
+        if not axes:
+            return g.known[v.operands[0]]
+        return g.add(op, *g.names(v), g.ints(*axes), keepdims=0)
+
+    return form
+
+
+def _extreme(op: str) -> Form:
+    """Of floats with a nan: a nan, which engines may lose."""
+    def form(g: Graph, v: Value) -> str:
+        (x,), axes = v.operands, v.attrs["axes"]
+        out = _fold(op)(g, v)
+        if has_no_nan(x) or not axes:
+            return out
+        return g.add("Where", g.value(any_(isnan(x), axes=axes)), g.constant(np.nan, v.dtype), out)
+
+    return form
+
+
+def _sup(g: Graph, v: Value) -> str:
+    """A lowest number is put beside what may be empty."""
+    (x,), axes = v.operands, v.attrs["axes"]
+    if axes and not all(isinstance(x.shape[a], int) and x.shape[a] for a in axes):
+        from symc.ir.ops.leaf import scalar
+        from symc.ir.ops.shape import pad
+
+        one = tuple(int(a in axes) for a in range(x.ndim))
+        wide = pad(x, scalar(-np.inf, x.dtype), low=one, high=(0,) * x.ndim, interior=(0,) * x.ndim)
+        return g.value(v.op(wide, axes=axes)) if wide.shape != x.shape and not _is_padded(x) else (
+            _extreme("ReduceMax")(g, v))
+    return _extreme("ReduceMax")(g, v)
+
+
+def _is_padded(x: Value) -> bool:
+    return x.op.name == "pad"
+
+
+def _any(g: Graph, v: Value) -> str:
+    counted = _fold("ReduceSum")
+    if not v.attrs["axes"]:
+        return g.known[v.operands[0]]
+    x = g.known[v.operands[0]]
+    if v.op.name == "all":
+        x = g.add("Not", x)
+    n = g.add("ReduceSum", g.cast(x, I64), g.ints(*v.attrs["axes"]), keepdims=0)
+    return g.add("Greater" if counted and v.op.name == "any" else "Equal", n, g.constant(0, I64))
+
+
+def _place(op: str) -> Form:
+    def form(g: Graph, v: Value) -> str | None:
+        (x,) = v.operands
+        return g.add(op, *g.names(v), axis=v.attrs["axes"][0], keepdims=0) if has_no_nan(x) else None
+
+    return form
+
+
+def _argsort(g: Graph, v: Value) -> str | None:
+    x, axis = v.operands[0], v.attrs["axis"]
+    if not has_no_nan(x):
+        return None
+    return g.add("TopK", g.known[x], g.dim(x.shape[axis]), axis=axis, largest=0, sorted=1, results=2)[1]
+
+
+def _cumsum(g: Graph, v: Value) -> str:
+    return g.add("CumSum", *g.names(v), g.constant(v.attrs["axis"], I64), reverse=int(v.attrs["reverse"]))
+
+
+def _along(op: str) -> Form:
+    """Softmax, whose form has one axis."""
+    def form(g: Graph, v: Value) -> str | None:
+        axes = v.attrs["axes"]
+        return g.add(op, *g.names(v), axis=axes[0]) if len(axes) == 1 else None
+
+    return form
+
+
+def _dot(g: Graph, v: Value) -> str:
+    a, b = v.operands
+    contract, batch = v.attrs["contract"], v.attrs["batch"]
+    free = [free_axes(x, contract[k], batch[k]) for k, x in enumerate((a, b))]
+    x, y = g.names(v)
+    if len(contract[0]) == 1 and max(map(len, free)) == 1 and (len(free[0]) == len(free[1]) == 1 or not batch[0]):
+        x = _turned(g, x, [*batch[0], *free[0], *contract[0]])
+        y = _turned(g, y, [*batch[1], *contract[1], *free[1]])
+        return g.add("MatMul", x, y)
+    letters = string.ascii_letters
+    left, right = letters[: a.ndim], list(letters[a.ndim : a.ndim + b.ndim])
+    for i, j in zip(contract[0] + batch[0], contract[1] + batch[1], strict=True):
+        right[j] = left[i]
+    out = [left[i] for i in batch[0] + free[0]] + [right[j] for j in free[1]]
+    return g.add("Einsum", x, y, equation=f"{left},{''.join(right)}->{''.join(out)}")
+
+
+# --- windows ----------------------------------------------------------------------------------------------------------
+
+
+def _conv(g: Graph, v: Value) -> str:
+    a = v.attrs
+    return g.add("Conv", *g.names(v), strides=a["stride"], dilations=a["dilation"], group=a["groups"])
+
+
+def _conv_input(g: Graph, v: Value) -> str:
+    """Elements beyond the last window are zeros."""
+    a, (y, w) = v.attrs, v.operands
+    out = g.add("ConvTranspose", *g.names(v), strides=a["stride"], dilations=a["dilation"], group=a["groups"])
+    rest = [n - ((m - 1) * s + (k - 1) * d + 1)
+            for n, m, k, s, d in zip(a["size"], y.shape[2:], w.shape[2:], a["stride"], a["dilation"], strict=True)]
+    if all(r == 0 for r in rest):
+        return out
+    return g.add("Pad", out, g.shape([0] * (len(rest) + 4 - 2) + [0, 0, *rest]), g.constant(0, v.dtype))
+
+
+def _conv_filter(g: Graph, v: Value) -> str | None:
+    """The convolution of x with the cotangent as filters, samples taken for channels."""
+    a = v.attrs
+    if a["groups"] != 1:
+        return None
+    swap = [1, 0, *range(2, v.ndim)]
+    x, y = (g.add("Transpose", n, perm=swap) for n in g.names(v))
+    out = g.add("Conv", x, y, strides=a["dilation"], dilations=a["stride"])
+    m = len(a["window"])
+    out = g.add("Slice", out, g.ints(*[0] * m), g.shape(a["window"]), g.ints(*range(2, m + 2)))
+    return g.add("Transpose", out, perm=swap)
+
+
+def _max_pool(g: Graph, v: Value) -> str | None:
+    a, m = v.attrs, len(v.attrs["window"])
+    if v.ndim != m + 2 or v.dtype.kind != "f" or not all(isinstance(k, int) for k in a["window"]):
+        return None
+    return g.add("MaxPool", *g.names(v), kernel_shape=a["window"], strides=a["stride"], dilations=a["dilation"])
+
+
+# --- loops and branches -----------------------------------------------------------------------------------------------
+
+
+def _scan(g: Graph, v: Value) -> Any:
+    (region,), a = v.regions, v.attrs
+    m, k = a["carry"], a["xs"]
+    names = g.names(v)
+    rows, own = names[m : m + k], k
+    if not k:  # there is one row at least
+        rows, own = [g.add("Range", g.constant(0, I64), g.scalar(g.dim(a["length"])), g.constant(1, I64))], 1
+    types = [*region.params[: m + k], *([COUNT] if not k else [])]
+    inner = [g.fresh("carry" if i < m else "row") for i in range(m + own)]
+    called = [*inner[: m + k], *names[m + k :]]
+    body = g.subgraph("scan", region, called, list(zip(inner, types, strict=True)))
+    ys, way = len(region.results) - m, int(a["reverse"])
+    found = g.add("Scan", *names[:m], *rows, results=m + ys, body=body, num_scan_inputs=own,
+                  scan_input_directions=[way] * own, **({"scan_output_directions": [way] * ys} if ys else {}))
+    return found
+
+
+def _while(g: Graph, v: Value) -> Any:
+    """The condition of the next step is computed at the end of each."""
+    test, region = v.regions
+    m, limit = v.attrs["carry"], v.attrs["max_steps"]
+    names = g.names(v)
+    types = [*region.params[:m], COUNT]
+    start = g.within(test, names)[0]
+    inner = [g.fresh("carry") for _ in types]
+    step = [(g.fresh("step"), COUNT), (g.fresh("going"), BOOL)]
+
+    def results(found: list[tuple[str, TensorType]]) -> list[tuple[str, TensorType]]:
+        going = g.within(test, [*[n for n, _ in found], *names[m:]])[0]
+        return [(going, BOOL), *found, (g.add("Add", inner[-1], g.constant(1, I64)), COUNT)]
+
+    body = g.subgraph("while", region, [*inner[:-1], *names[m:]], [*step, *zip(inner, types, strict=True)],
+                      extra=results)
+    most = "" if limit is None else g.scalar(g.dim(limit))
+    found = g.add("Loop", most, start, *names[:m], g.constant(0, I64), results=m + 1, body=body)
+    return found
+
+
+def _cond(g: Graph, v: Value) -> Any:
+    which, *names = g.names(v)
+    regions = list(v.regions)
+    if v.operands[0].type is BOOL:
+        return _if(g, which, *[g.subgraph("branch", r, names) for r in regions], len(regions[0].results))
+    return _choice(g, which, regions, names, 0)
+
+
+def _if(g: Graph, which: str, yes: Any, no: Any, results: int) -> Any:
+    return g.add("If", which, results=results, then_branch=yes, else_branch=no)
+
+
+def _choice(g: Graph, which: str, regions: list, names: list[str], k: int) -> Any:
+    """The branch with a number: the first, or one of the others."""
+    last = k + 2 >= len(regions)
+    n = len(regions[0].results)
+    if len(regions) == 1:
+        found = g.within(regions[0], names)
+        return found[0] if n == 1 else found
+    test = g.add("LessOrEqual", which, g.constant(k, I64))
+    yes = g.subgraph("branch", regions[k], names)
+    if last:
+        return _if(g, test, yes, g.subgraph("branch", regions[k + 1], names), n)
+
+    def others(found: Any) -> Any:
+        made = _choice(g, which, regions, names, k + 1)
+        return list(zip([made] if n == 1 else made, [r.type for r in regions[0].results], strict=True))
+
+    from symc.ir.value import Region
+
+    return _if(g, test, yes, g.subgraph("branch", Region((), ()), [], extra=others), n)
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+#: Ops whose operands ONNX takes as they are, repeating those of size 1.
+PLAIN = {
+    "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "neg": "Neg", "abs": "Abs", "maximum": "Max",
+    "minimum": "Min", "eq": "Equal", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual",
+    "isnan": "IsNaN", "isinf": "IsInf", "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "sin": "Sin", "cos": "Cos",
+    "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh",
+    "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf", "sigmoid": "Sigmoid", "floor": "Floor",
+    "ceil": "Ceil", "rint": "Round",
+}  # fmt: skip
+
+#: Forms for every dtype.
+OF_ANY_DTYPE: dict[str, Form] = {
+    "constant": lambda g, v: g.constant(v.attrs["value"].data),
+    "iota": _iota,
+    "size": lambda g, v: g.scalar(g.dim(v.attrs["value"])),
+    "cast": _cast,
+    "and": _logic("And", "BitwiseAnd"), "or": _logic("Or", "BitwiseOr"), "xor": _logic("Xor", "BitwiseXor"),
+    "not": _logic("Not", "BitwiseNot"),
+    "where": _where,
+    "all_reduce": _identity, "assume": _identity, "ensure_shape": _identity, "grad_clip": _identity,
+    "grad_scale": _identity, "stop_gradient": _identity,
+    "broadcast": _broadcast, "reshape": _reshape, "slice": _slice, "gather": _gather,
+    "transpose": lambda g, v: _turned(g, g.known[v.operands[0]], list(v.attrs["perm"])),
+    "concat": lambda g, v: g.add("Concat", *g.names(v), axis=v.attrs["axis"]),
+    "any": _any, "all": _any,
+    "scan": _scan, "while": _while, "cond": _cond,
+}  # fmt: skip
+
+#: Forms for the dtypes in which engines compute.
+FORMS: dict[str, Form] = {
+    "ne": _not_equal, "isfinite": _isfinite, "trunc": _trunc, "sign": _sign, "pow": _pow,
+    "mod": _remainder(0), "fmod": _remainder(1), "floordiv": _quotient, "shl": _shift("LEFT"), "shr": _shift("RIGHT"),
+    "pad": _pad, "scatter": _scatter,
+    "sum": _fold("ReduceSum"), "prod": _fold("ReduceProd"), "max": _extreme("ReduceMax"), "min": _extreme("ReduceMin"),
+    "sup": _sup, "argmax": _place("ArgMax"), "argmin": _place("ArgMin"), "argsort": _argsort, "cumsum": _cumsum,
+    "softmax": _along("Softmax"), "log_softmax": _along("LogSoftmax"), "dot": _dot,
+    "conv": _conv, "conv_input": _conv_input, "conv_filter": _conv_filter, "max_pool": _max_pool,
+}  # fmt: skip

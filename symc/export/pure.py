@@ -1,0 +1,119 @@
+"""The graph that other systems are given, and the walk over it: every value is spelled, or taken apart until it is.
+
+What is exported is the user's program after rewriting, before anything is fused: pure ops, loops and branches. A target
+spells as few ops as it likes; the rest is what their records, or ``symc.export.parts``, say they are made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from symc.errors import InputError
+from symc.export.parts import parts_of
+from symc.ir import location
+from symc.ir.dim import Measured, Size, in_order, names, solve, substitute
+from symc.ir.function import Function, Hints, measured_names
+from symc.ir.ops.leaf import constant, get
+from symc.ir.record import replace
+from symc.ir.traverse import postorder, region_params
+from symc.ir.value import Region, Value
+from symc.opt import optimize
+from symc.tensors.callsite import caller
+
+#: Rewriting that makes programs smaller or more accurate, in ops that have names; nothing here is for a backend.
+PIPELINE = ("inline,canonicalize,fold,stabilize,reverse_loops,merge_scans,last_state,dead_loop,hoist,simplify,"
+            "forget_assumptions,simplify,open_blocks,canonicalize")
+
+
+def pure(f: Any, what: str) -> Function:
+    """The function that is exported. Raises InputError for what is none of one graph."""
+    compilation = getattr(f, "_compilation", None)
+    if compilation is None or hasattr(f, "chain"):
+        raise InputError(f"{what}: {getattr(f, 'name', 'the function')} is not one graph",
+                         where=[caller()], help="sizes that are data, and types that a call gives, cannot be exported; "
+                                                "compile a function of inputs with dtypes and shapes")
+    source: Function = compilation.source
+    made = optimize(source, PIPELINE).function
+    return replace(made, inputs=source.inputs, guards=source.guards)
+
+
+class Walk:
+    """A walk over a function, which a target extends with ``spell``.
+
+    ``known`` is what values are called in the body under way. ``spell(v)`` gives that (a list for several results), or
+    None for an op to be taken apart.
+    """
+
+    target = ""
+
+    def __init__(self, f: Function):
+        self.f, self.hints, self.known = f, f.hints, {}  # type: ignore[var-annotated]
+        self.hints: Hints = f.hints
+        self._under: list[Value] = []
+
+    def spell(self, v: Value) -> Any:
+        """The name of a value whose operands are known."""
+        raise NotImplementedError
+
+    def value(self, v: Value) -> Any:
+        """The name of a value, spelled now if it is new."""
+        for x in postorder([v], stop=self.known.__contains__):
+            if x not in self.known:
+                self._under.append(x)
+                self.known[x] = self._new(x)
+                self._under.pop()
+        return self.known[v]
+
+    def _new(self, v: Value) -> Any:
+        if v.op is get:
+            return self.known[v.operands[0]][v.attrs["index"]]
+        found = self.spell(v)
+        if found is not None:
+            return found
+        parts = parts_of(v)
+        if parts is None:
+            raise self.refused(f"the op {v.op.name}")
+        return [self.value(p) for p in parts] if isinstance(parts, list) else self.value(parts)
+
+    def refused(self, what: str, help: str = "") -> InputError:
+        """The error for something that the target does not have, with the user's line."""
+        where = next((self.hints[v] for v in self._under if self.hints.get(v)), location.NOWHERE)
+        doc = self._under[-1].op.doc.split("\n")[0] if self._under else ""
+        return InputError(f"{self.f.name} cannot be exported: {self.target} has no form of {what}",
+                          values=[(doc, self._under[-1].type, None)] if doc else (), where=location.in_order(where),
+                          help=help or "see docs/exporting.md for what can be; outputs before it can be exported")
+
+    @contextmanager
+    def body(self, region: Region, called: Sequence[Any]) -> Iterator[None]:
+        """Within it, values are those of a region whose params are called so."""
+        before = self.known, self.hints, self._under
+        outer = next((h for h in (self.hints.get(v) for v in self._under) if h), location.NOWHERE)
+        self.known = dict(zip(region_params(region), called, strict=True))
+        self.hints = {**dict.fromkeys(region.values, outer), **self.f.inside.get(region, {})}
+        self._under = []
+        try:
+            yield
+        finally:
+            self.known, self.hints, self._under = before
+
+
+def sizes_of(f: Function) -> dict[str, tuple[int, int, int, int]]:
+    """Where the names of sizes are read: (input, axis, factor, rest), so that axis is factor * name + rest.
+
+    Raises InputError for a name that no axis gives so.
+    """
+    found: dict[str, tuple[int, int, int, int]] = {}
+    for k, i in enumerate(f.inputs):
+        for a, s in enumerate(i.type.shape):
+            for n in in_order(names(s)):
+                rest = substitute(s, {n: 0})
+                factor = substitute(s, {n: 1})
+                if isinstance(rest, int) and isinstance(factor, int) and (
+                        n not in found or abs(found[n][2]) > 1 or found[n][3]):
+                    found[n] = k, a, factor - rest, rest
+    return found
+
+
+__all__ = ["PIPELINE", "Walk", "pure", "sizes_of"]
