@@ -130,7 +130,8 @@ class PackageError(InputError, ModuleNotFoundError):
 
 
 #: The extra that brings a package; symc itself brings those that are not here.
-_EXTRAS = {"cupy": "cuda", "cupy_backends": "cuda", "nvidia": "cuda", "pytest": "test", "hypothesis": "test"}
+_EXTRAS = {"cupy": "cuda", "cupy_backends": "cuda", "nvidia": "cuda", "onnx": "onnx",
+           "pytest": "test", "hypothesis": "test"}
 
 
 def missing_package(e: ImportError, what: str | None = None) -> PackageError:

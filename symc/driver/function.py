@@ -254,6 +254,15 @@ class CompiledFunction:
 
         return export_library(self, path)
 
+    def to_onnx(self, path: Any) -> None:
+        """Write the function as an ONNX model of opset 18: inputs and results by their names, sizes by theirs, loops as
+        ``Scan`` and ``Loop``. States are initializers; new values of states are further results, called ``w_new``, and
+        such states inputs with a default. ``sc.from_onnx(path)`` reads it. Raises ExportError for what ONNX has no form
+        of, by name and line, before a file is written."""
+        from symc.export import onnx_file
+
+        onnx_file.to_onnx(self, path)
+
     def to_networkx(self, stage: str | None = None) -> Any:
         """A ``networkx`` graph of the final function (or of a stage): one node a value, edges from operand to user."""
         from symc.tools.draw import to_networkx

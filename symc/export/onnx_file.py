@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import InputError, InternalError, missing_package
-from symc.export.onnx_graph import IR_VERSION, OPSET, Graph, value_info
+from symc.errors import missing_package
+from symc.export.files import write_files
+from symc.export.onnx_graph import IR_VERSION, OPSET, Graph, live, value_info
 from symc.export.pure import pure
 from symc.runtime.cpu.commit import snapshot
-from symc.tensors.callsite import caller
 from symc.tensors.pytree import Nest, to_json
 
 #: Key of what a model says of the function that it was.
 KEY = "symc"
 #: Constants and states beyond so many bytes lie in a file beside the model: a model holds less than two GiB.
-IN_MODEL = 1 << 30
+IN_MODEL, LARGE = 1 << 30, 1024
 
 
 def onnx_package() -> Any:
@@ -27,7 +27,6 @@ def onnx_package() -> Any:
     try:
         import onnx
         import onnx.checker
-        import onnx.external_data_helper
         import onnx.helper
         import onnx.numpy_helper
     except ModuleNotFoundError as e:
@@ -51,32 +50,25 @@ def output_names(nest: Nest, taken: set[str]) -> list[str]:
 
 def to_onnx(f: Any, path: Any) -> None:
     """Write a model; ``CompiledFunction.to_onnx`` says what it holds."""
-    onnx = onnx_package()
-    path = os.fspath(path)
+    folder, name = os.path.split(os.fspath(path))
     model = onnx_model(f)
-    name = f"{path}.{os.getpid()}.tmp"
-    files = [(name, path)]
+    files = {}
     if sum(len(i.raw_data) for i in model.graph.initializer) > IN_MODEL:
-        beside = os.path.basename(path) + ".data"
-        onnx.external_data_helper.convert_model_to_external_data(model, location=beside)
-        for i in model.graph.initializer:
-            if i.HasField("data_location"):
-                onnx.external_data_helper.set_external_data(i, location=f"{beside}.{os.getpid()}.tmp")
-        files.insert(0, (os.path.join(os.path.dirname(path), f"{beside}.{os.getpid()}.tmp"),
-                         os.path.join(os.path.dirname(path), beside)))
-    try:
-        _write(onnx, model, name, beside=len(files) > 1)
-        for made, place in files:
-            os.replace(made, place)
-    finally:
-        for made, _ in files:
-            if os.path.exists(made):
-                os.unlink(made)
+        files[f"{name}.data"] = _moved_out(model, f"{name}.data")
+    write_files(folder or os.curdir, {**files, name: model.SerializeToString()})
 
 
-def _write(onnx: Any, model: Any, name: str, beside: bool) -> None:
-    with open(name, "wb") as file:
-        file.write(model.SerializeToString())
+def _moved_out(model: Any, location: str) -> bytes:
+    """The bytes of large arrays, which the model then says are there."""
+    from onnx.external_data_helper import set_external_data
+
+    out = bytearray()
+    for t in model.graph.initializer:
+        if len(t.raw_data) >= LARGE:
+            set_external_data(t, location=location, offset=len(out), length=len(t.raw_data))
+            out += t.raw_data
+            t.ClearField("raw_data")
+    return bytes(out)
 
 
 def onnx_model(f: Any) -> Any:
@@ -101,12 +93,14 @@ def onnx_model(f: Any) -> Any:
     states = [k for k, i in enumerate(function.inputs) if i.role == "state"]
     arrays = {g.inputs[k]: a for k, a in zip(states, snapshot(f._cells), strict=True)}
     given = [k for k, i in enumerate(function.inputs) if i.role == "arg" or k in function.updates]
-    results = function.body.results
+    results, read = function.body.results, set(names)
+    nodes = live([*g.first, *g.nodes], read)
     graph = onnx.helper.make_graph(
-        [*g.first, *g.nodes], re.sub(r"\W", "_", f.name, flags=re.ASCII) or "f",
+        nodes, re.sub(r"\W", "_", f.name, flags=re.ASCII) or "f",
         [value_info(g.inputs[k], function.inputs[k].type) for k in given],
         [value_info(n, r.type) for n, r in zip(names, results, strict=True)],
-        [onnx.numpy_helper.from_array(np.asarray(a, order="C"), n) for n, a in (arrays | g.initializers).items()])
+        [onnx.numpy_helper.from_array(np.asarray(a, order="C"), n) for n, a in (arrays | g.initializers).items()
+         if n in read or n in updates])
     model = onnx.helper.make_model(graph, producer_name="symc", ir_version=IR_VERSION,
                                    opset_imports=[onnx.helper.make_opsetid("", OPSET)])
     said = {"outputs": to_json(f._built.outputs), "updates": updates, "states": list(arrays)}

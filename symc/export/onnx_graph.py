@@ -1,10 +1,11 @@
-"""An ONNX graph under construction: names, constants, sizes, nodes, and bodies of loops that see what is around them."""
+"""An ONNX graph under construction: names, constants, sizes, nodes, and bodies of loops, which see all around them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,27 @@ def value_info(name: str, t: TensorType) -> Any:
     from onnx.helper import make_tensor_value_info
 
     return make_tensor_value_info(name, onnx_type(t.dtype), [s if isinstance(s, int) else str(s) for s in t.shape])
+
+
+def live(nodes: Sequence[Any], wanted: set[str]) -> list[Any]:
+    """The nodes that ``wanted`` results need, which gains the names of all that these read, in bodies too."""
+    kept = []
+    for node in reversed(nodes):
+        if not wanted.isdisjoint(node.output):
+            kept.append(node)
+            wanted.update(node.input)
+            for attr in node.attribute:
+                if attr.HasField("g"):
+                    wanted.update(n for inner in attr.g.node for n in _reads(inner))
+    return kept[::-1]
+
+
+def _reads(node: Any) -> Iterator[str]:
+    yield from node.input
+    for attr in node.attribute:
+        if attr.HasField("g"):
+            for inner in attr.g.node:
+                yield from _reads(inner)
 
 
 @dataclass(frozen=True)
@@ -114,15 +136,12 @@ class Graph(Walk):
             self.nodes = before
 
     def _dim(self, s: Dim) -> str:
-        total = None
+        terms = []
         for monomial, c in s.terms:
-            term = self.ints(c) if c != 1 or not monomial else None
-            for atom, power in monomial:
-                factor = self._atom(atom)
-                for _ in range(power):
-                    term = factor if term is None else self.add("Mul", term, factor)
-            total = term if total is None else self.add("Add", total, term)
-        return total
+            factors = [self._atom(atom) for atom, power in monomial for _ in range(power)]
+            factors += [self.ints(c)] if c != 1 or not factors else []
+            terms.append(reduce(lambda a, b: self.add("Mul", a, b), factors))
+        return reduce(lambda a, b: self.add("Add", a, b), terms)
 
     def _atom(self, atom: Any) -> str:
         if atom in self._dims:
@@ -160,8 +179,8 @@ class Graph(Walk):
 
     # --- bodies -------------------------------------------------------------------------------------------------------
 
-    def subgraph(self, name: str, region: Region, called: Sequence[str], params: Sequence[tuple[str, TensorType]] = (),
-                 before: Sequence[str] = (), extra: Any = None) -> Body:
+    def subgraph(self, name: str, region: Region, called: Sequence[str], params: Sequence[tuple[str, Any]] = (),
+                 extra: Any = None) -> Body:
         """A body. ``called``: the names of all params of the region, of which ``params`` are the graph's own.
         ``extra(results)`` may add nodes, and gives all results as (name, type)."""
         from onnx.helper import make_graph
@@ -173,7 +192,8 @@ class Graph(Walk):
             if extra is not None:
                 results = extra(results)
             outs = [(self.add("Identity", n), t) for n, t in results]
-            graph = make_graph(self.nodes, self.fresh(name), [value_info(n, t) for n, t in params],
+            nodes = live(self.nodes, {n for n, _ in outs})
+            graph = make_graph(nodes, self.fresh(name), [value_info(n, t) for n, t in params],
                                [value_info(n, t) for n, t in outs])
         finally:
             self.nodes = outer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import string
 from collections.abc import Callable
 from typing import Any
@@ -10,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from symc.export.onnx_graph import I64, WIDE, Graph
-from symc.export.parts import has_no_nan, safe_divisor, widened
+from symc.export.parts import has_no_nan, parts_of, safe_divisor, widened
 from symc.ir.dim import Size
 from symc.ir.op import splat
 from symc.ir.ops.arithmetic import neg
 from symc.ir.ops.compare import isnan
 from symc.ir.ops.control import BOOL, COUNT
-from symc.ir.ops.index import combining
+from symc.ir.ops.leaf import scalar
 from symc.ir.ops.linalg import free_axes
-from symc.ir.ops.reduce import any_
-from symc.ir.ops.shape import broadcast
-from symc.ir.types import DTYPES, TensorType
-from symc.ir.value import Value
+from symc.ir.ops.reduce import all_, any_
+from symc.ir.ops.shape import broadcast, pad
+from symc.ir.types import DTYPES, TensorType, TupleType
+from symc.ir.value import Region, Value
 
 Form = Callable[[Graph, Value], Any]
 
@@ -34,7 +33,7 @@ def spelled(g: Graph, v: Value) -> Any:
     name = v.op.name
     if name in OF_ANY_DTYPE:
         return OF_ANY_DTYPE[name](g, v)
-    wide = widened(v, WIDE)
+    wide = widened(v, WIDE | U64 if name in OF_BITS else WIDE)
     if wide is not None:
         return g.value(wide)
     if name in PLAIN:
@@ -87,7 +86,7 @@ def _where(g: Graph, v: Value) -> str:
         c, x, y = g.names(v)
         return g.add("Or", g.add("And", c, x), g.add("And", g.add("Not", c), y))
     c, x, y = _aligned(g, v)
-    wide = WIDE.get(v.dtype)
+    wide = (WIDE | U64).get(v.dtype)
     if wide is None:
         return g.add("Where", c, x, y)
     return g.cast(g.add("Where", c, g.cast(x, wide), g.cast(y, wide)), v.dtype)
@@ -121,11 +120,14 @@ def _quotient(g: Graph, v: Value) -> str | None:
     if v.dtype.kind == "f":
         return None
     d, odd = safe_divisor(y)
-    a, b = g.known[x], g.value(d)
-    q = g.add("Div", g.add("Sub", a, g.add("Mod", a, b)), b)
+    a, b, zero = g.known[x], g.value(d), g.constant(0, v.dtype)
+    q = g.add("Div", a, b)
     if v.dtype.kind == "i":
+        r = g.add("Mod", a, b, fmod=1)
+        unlike = g.add("Xor", g.add("Less", r, zero), g.add("Less", b, zero))
+        down = g.add("And", g.add("Not", g.add("Equal", r, zero)), unlike)
+        q = g.add("Where", down, g.add("Sub", q, g.constant(1, v.dtype)), q)
         q = g.add("Where", g.value(odd), g.value(neg(x)), q)
-    zero = g.constant(0, v.dtype)
     return g.add("Where", g.add("Equal", g.known[y], zero), zero, q)
 
 
@@ -137,8 +139,6 @@ def _pow(g: Graph, v: Value) -> str:
 
 def _shift(way: str) -> Form:
     def form(g: Graph, v: Value) -> str | None:
-        from symc.export.parts import parts_of
-
         return g.add("BitShift", *g.names(v), direction=way) if parts_of(v) is None else None
 
     return form
@@ -174,7 +174,6 @@ def _slice(g: Graph, v: Value) -> str:
         return x
     step = [abs(a["step"][k]) for k in axes]
     low: list[Size] = [a["start"][k] + (v.shape[k] - 1) * min(a["step"][k], 0) for k in axes]
-    low = [s if d > 0 else s for s, d in zip(low, step, strict=True)]
     x = g.add("Slice", x, g.shape(low), g.shape([s + v.shape[k] * d for s, k, d in zip(low, axes, step, strict=True)]),
               g.ints(*axes), g.ints(*step))
     down = [k for k in axes if a["step"][k] < 0]
@@ -220,8 +219,6 @@ def _gather(g: Graph, v: Value) -> str:
 
 
 def _scatter(g: Graph, v: Value) -> str | None:
-    from symc.export.parts import parts_of
-
     if parts_of(v) is not None:
         return None
     x, u, *indices = v.operands
@@ -257,32 +254,21 @@ def _extreme(op: str) -> Form:
 
 
 def _sup(g: Graph, v: Value) -> str:
-    """A lowest number is put beside what may be empty."""
+    """The lowest number is put in front of what may be empty."""
     (x,), axes = v.operands, v.attrs["axes"]
-    if axes and not all(isinstance(x.shape[a], int) and x.shape[a] for a in axes):
-        from symc.ir.ops.leaf import scalar
-        from symc.ir.ops.shape import pad
-
-        one = tuple(int(a in axes) for a in range(x.ndim))
-        wide = pad(x, scalar(-np.inf, x.dtype), low=one, high=(0,) * x.ndim, interior=(0,) * x.ndim)
-        return g.value(v.op(wide, axes=axes)) if wide.shape != x.shape and not _is_padded(x) else (
-            _extreme("ReduceMax")(g, v))
-    return _extreme("ReduceMax")(g, v)
-
-
-def _is_padded(x: Value) -> bool:
-    return x.op.name == "pad"
+    if x.op is pad or all(isinstance(x.shape[a], int) and x.shape[a] for a in axes):
+        return _extreme("ReduceMax")(g, v)
+    one, none = tuple(int(a in axes) for a in range(x.ndim)), (0,) * x.ndim
+    return g.value(v.op(pad(x, scalar(-np.inf, x.dtype), low=one, high=none, interior=none), axes=axes))
 
 
 def _any(g: Graph, v: Value) -> str:
-    counted = _fold("ReduceSum")
-    if not v.attrs["axes"]:
-        return g.known[v.operands[0]]
-    x = g.known[v.operands[0]]
-    if v.op.name == "all":
-        x = g.add("Not", x)
-    n = g.add("ReduceSum", g.cast(x, I64), g.ints(*v.attrs["axes"]), keepdims=0)
-    return g.add("Greater" if counted and v.op.name == "any" else "Equal", n, g.constant(0, I64))
+    """By counting: of what is true, or, for all, of what is not."""
+    (x,), axes, of_all = g.names(v), v.attrs["axes"], v.op is all_
+    if not axes:
+        return x
+    n = g.add("ReduceSum", g.cast(g.add("Not", x) if of_all else x, I64), g.ints(*axes), keepdims=0)
+    return g.add("Equal" if of_all else "Greater", n, g.constant(0, I64))
 
 
 def _place(op: str) -> Form:
@@ -304,13 +290,10 @@ def _cumsum(g: Graph, v: Value) -> str:
     return g.add("CumSum", *g.names(v), g.constant(v.attrs["axis"], I64), reverse=int(v.attrs["reverse"]))
 
 
-def _along(op: str) -> Form:
-    """Softmax, whose form has one axis."""
-    def form(g: Graph, v: Value) -> str | None:
-        axes = v.attrs["axes"]
-        return g.add(op, *g.names(v), axis=axes[0]) if len(axes) == 1 else None
-
-    return form
+def _softmax(g: Graph, v: Value) -> str | None:
+    """Along one axis. (Its logarithm is made of parts: engines make numbers of a nan.)"""
+    axes = v.attrs["axes"]
+    return g.add("Softmax", *g.names(v), axis=axes[0]) if len(axes) == 1 else None
 
 
 def _dot(g: Graph, v: Value) -> str:
@@ -346,7 +329,7 @@ def _conv_input(g: Graph, v: Value) -> str:
             for n, m, k, s, d in zip(a["size"], y.shape[2:], w.shape[2:], a["stride"], a["dilation"], strict=True)]
     if all(r == 0 for r in rest):
         return out
-    return g.add("Pad", out, g.shape([0] * (len(rest) + 4 - 2) + [0, 0, *rest]), g.constant(0, v.dtype))
+    return g.add("Pad", out, g.shape([0] * (v.ndim + 2) + rest), g.constant(0, v.dtype))
 
 
 def _conv_filter(g: Graph, v: Value) -> str | None:
@@ -376,17 +359,21 @@ def _scan(g: Graph, v: Value) -> Any:
     (region,), a = v.regions, v.attrs
     m, k = a["carry"], a["xs"]
     names = g.names(v)
+    if a["length"] == 0:
+        several = isinstance(v.type, TupleType)
+        empty = [g.value(splat(0, t)) for t in (v.type.items if several else [v.type])[m:]]
+        return [*names[:m], *empty] if several else [*names[:m], *empty][0]
     rows, own = names[m : m + k], k
     if not k:  # there is one row at least
         rows, own = [g.add("Range", g.constant(0, I64), g.scalar(g.dim(a["length"])), g.constant(1, I64))], 1
-    types = [*region.params[: m + k], *([COUNT] if not k else [])]
+    types: list[Any] = [*region.params[: m + k], *([COUNT] if not k else [])]
     inner = [g.fresh("carry" if i < m else "row") for i in range(m + own)]
     called = [*inner[: m + k], *names[m + k :]]
     body = g.subgraph("scan", region, called, list(zip(inner, types, strict=True)))
     ys, way = len(region.results) - m, int(a["reverse"])
-    found = g.add("Scan", *names[:m], *rows, results=m + ys, body=body, num_scan_inputs=own,
-                  scan_input_directions=[way] * own, **({"scan_output_directions": [way] * ys} if ys else {}))
-    return found
+    ways: dict[str, Any] = {"scan_output_directions": [way] * ys} if ys else {}
+    return g.add("Scan", *names[:m], *rows, results=m + ys, body=body, num_scan_inputs=own,
+                 scan_input_directions=[way] * own, **ways)
 
 
 def _while(g: Graph, v: Value) -> Any:
@@ -394,10 +381,10 @@ def _while(g: Graph, v: Value) -> Any:
     test, region = v.regions
     m, limit = v.attrs["carry"], v.attrs["max_steps"]
     names = g.names(v)
-    types = [*region.params[:m], COUNT]
+    types: list[Any] = [*region.params[:m], COUNT]
     start = g.within(test, names)[0]
     inner = [g.fresh("carry") for _ in types]
-    step = [(g.fresh("step"), COUNT), (g.fresh("going"), BOOL)]
+    step: list[tuple[str, Any]] = [(g.fresh("step"), COUNT), (g.fresh("going"), BOOL)]
 
     def results(found: list[tuple[str, TensorType]]) -> list[tuple[str, TensorType]]:
         going = g.within(test, [*[n for n, _ in found], *names[m:]])[0]
@@ -406,15 +393,15 @@ def _while(g: Graph, v: Value) -> Any:
     body = g.subgraph("while", region, [*inner[:-1], *names[m:]], [*step, *zip(inner, types, strict=True)],
                       extra=results)
     most = "" if limit is None else g.scalar(g.dim(limit))
-    found = g.add("Loop", most, start, *names[:m], g.constant(0, I64), results=m + 1, body=body)
-    return found
+    return g.add("Loop", most, start, *names[:m], g.constant(0, I64), results=m + 1, body=body)
 
 
 def _cond(g: Graph, v: Value) -> Any:
     which, *names = g.names(v)
     regions = list(v.regions)
     if v.operands[0].type is BOOL:
-        return _if(g, which, *[g.subgraph("branch", r, names) for r in regions], len(regions[0].results))
+        yes, no = (g.subgraph("branch", r, names) for r in regions)
+        return _if(g, which, yes, no, len(regions[0].results))
     return _choice(g, which, regions, names, 0)
 
 
@@ -438,13 +425,14 @@ def _choice(g: Graph, which: str, regions: list, names: list[str], k: int) -> An
         made = _choice(g, which, regions, names, k + 1)
         return list(zip([made] if n == 1 else made, [r.type for r in regions[0].results], strict=True))
 
-    from symc.ir.value import Region
-
     return _if(g, test, yes, g.subgraph("branch", Region((), ()), [], extra=others), n)
 
 
 # --- the table --------------------------------------------------------------------------------------------------------
 
+#: What u64 numbers are computed in where only bits count, as few engines know u64; and the ops of which that holds.
+U64 = {DTYPES["u64"]: I64}
+OF_BITS = frozenset(["add", "sub", "mul", "neg", "eq", "ne", "sum", "prod", "cumsum", "dot"])
 #: Ops whose operands ONNX takes as they are, repeating those of size 1.
 PLAIN = {
     "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "neg": "Neg", "abs": "Abs", "maximum": "Max",
@@ -480,6 +468,6 @@ FORMS: dict[str, Form] = {
     "pad": _pad, "scatter": _scatter,
     "sum": _fold("ReduceSum"), "prod": _fold("ReduceProd"), "max": _extreme("ReduceMax"), "min": _extreme("ReduceMin"),
     "sup": _sup, "argmax": _place("ArgMax"), "argmin": _place("ArgMin"), "argsort": _argsort, "cumsum": _cumsum,
-    "softmax": _along("Softmax"), "log_softmax": _along("LogSoftmax"), "dot": _dot,
+    "softmax": _softmax, "dot": _dot,
     "conv": _conv, "conv_input": _conv_input, "conv_filter": _conv_filter, "max_pool": _max_pool,
 }  # fmt: skip

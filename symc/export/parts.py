@@ -11,23 +11,25 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from symc.errors import DTypeError
 from symc.ir.dim import product as elements
 from symc.ir.op import Decompose, Op, splat
-from symc.ir.ops.arithmetic import abs_, fmod, maximum, minimum, mod, neg
+from symc.ir.ops.arithmetic import abs_, fmod, maximum, minimum
+from symc.ir.ops.assume import assume
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import eq, ge, gt, isinf, isnan, le, lt, ne
 from symc.ir.ops.control import scan
 from symc.ir.ops.cumulative import linrec
 from symc.ir.ops.elementwise import like
-from symc.ir.ops.index import SCATTER_MODES, combining, gather, scatter
+from symc.ir.ops.index import gather, scatter
 from symc.ir.ops.leaf import iota, scalar, size
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.logic import and_, not_, or_, shl, shr, where, xor
-from symc.ir.ops.math import LN2, LN10, atan, exp, floor, log, log1p, logaddexp, sqrt, tanh
+from symc.ir.ops.math import LN2, LN10, atan, exp, floor, log, logaddexp, sqrt
 from symc.ir.ops.matrix import by_column, by_row, part, permuted, permuted_back, swapped
 from symc.ir.ops.random_reference import MULTIPLIERS, WEYL
-from symc.ir.ops.reduce import any_, argmax, max_, norm, spread, sum_
-from symc.ir.ops.shape import broadcast, inverse_permutation, pad, reshape, slice_, transpose
+from symc.ir.ops.reduce import any_, argmax, norm, sum_
+from symc.ir.ops.shape import broadcast, concat, pad, reshape, slice_, transpose
 from symc.ir.ops.solve import solve_triangular
 from symc.ir.ops.sort import argsort
 from symc.ir.types import DTYPES, TensorType
@@ -52,7 +54,10 @@ def widened(v: Value, wide: Mapping[np.dtype, np.dtype]) -> Value | None:
     operand."""
     if v.op is cast or v.regions or all(o.dtype not in wide for o in v.operands):
         return None
-    out = v.op(*[cast(o, dtype=wide[o.dtype]) if o.dtype in wide else o for o in v.operands], **v.attrs)
+    try:
+        out = v.op(*[cast(o, dtype=wide[o.dtype]) if o.dtype in wide else o for o in v.operands], **v.attrs)
+    except DTypeError:  # it is defined for these alone
+        return None
     return out if out.dtype == v.dtype else cast(out, dtype=v.dtype)
 
 
@@ -106,29 +111,24 @@ def _extreme(nearer: Op) -> Callable[[Value], Value]:
 def _hypot(v: Value) -> Value:
     both = [reshape(abs_(x), shape=(1, *x.shape)) for x in v.operands]
     infinite = or_(*map(isinf, v.operands))
-    return where(infinite, like(v, np.inf), norm(_concat(*both), axes=(0,)))
-
-
-def _concat(*xs: Value) -> Value:
-    from symc.ir.ops.shape import concat
-
-    return concat(*xs, axis=0)
+    return where(infinite, like(v, np.inf), norm(concat(*both, axis=0), axes=(0,)))
 
 
 def _shift(v: Value) -> Value | None:
     """Shifts of signed integers by those of unsigned ones, whose number of places is in range."""
     x, y = v.operands
     bits, signed = 8 * x.dtype.itemsize, x.dtype.kind == "i"
+    if y.op is assume:
+        return None
     far = or_(lt(y, 0), ge(y, bits)) if signed else ge(y, bits)
-    near = where(far, like(y, 0), y)
-    if not signed:
-        return None if y.op is where and y.operands[1].op.name == "broadcast" else where(far, like(x, 0), v.op(x, near))
     u = DTYPES[f"u{bits}"]
-    if v.op is shl:
-        return where(far, like(x, 0), cast(shl(cast(x, dtype=u), cast(near, dtype=u)), dtype=x.dtype))
+    near = assume(cast(where(far, like(y, 0), y), dtype=u), low=0)
+    if v.op is shl or not signed:
+        moved = v.op(cast(x, dtype=u), near)
+        return where(far, like(x, 0), cast(moved, dtype=x.dtype) if signed else moved)
     mask = where(lt(x, 0), like(x, -1), like(x, 0))
-    near = where(far, like(y, bits - 1), y)
-    return xor(cast(shr(cast(xor(x, mask), dtype=u), cast(near, dtype=u)), dtype=x.dtype), mask)
+    moved = cast(shr(cast(xor(x, mask), dtype=u), near), dtype=x.dtype)
+    return xor(where(far, like(x, 0), moved), mask)
 
 
 # --- functions --------------------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def _cbrt(v: Value) -> Value:
 def _atan2(v: Value) -> Value:
     y, x = v.operands
     both = and_(isinf(x), isinf(y))
-    one = lambda z: where(both, where(lt(z, 0), like(z, -1), like(z, 1)), z)  # noqa: E731
+    one = lambda z: where(both, where(lt(z, 0), like(z, -1), like(z, 1)), z)
     a, b = abs_(one(y)), abs_(one(x))
     steep = gt(a, b)
     low, high = where(steep, b, a), where(steep, a, b)
@@ -192,8 +192,8 @@ def _pad(v: Value) -> Value | None:
             high = tuple(k if i == a + 1 else 0 for i in range(wide.ndim))
             wide = pad(wide, fill, low=(*none, 0), high=high, interior=(*none, 0))
             n = x.shape[a] * (k + 1)
-            want = pad.infer(x.type, fill.type, low=none, high=none,
-                             interior=tuple(k if i == a else 0 for i in range(x.ndim))).shape
+            gap = tuple(k if i == a else 0 for i in range(x.ndim))
+            want = pad(x, fill, low=none, high=none, interior=gap).shape
             flat = reshape(wide, shape=(*x.shape[:a], n, *x.shape[a + 1 :]))
             x = slice_(flat, start=none, size=want, step=(1,) * x.ndim)
     return pad(x, fill, low=v.attrs["low"], high=v.attrs["high"], interior=none)
@@ -245,7 +245,7 @@ def _dynamic_slice(v: Value) -> Value:
 def _moved(x: Value, source: int, to: int) -> Value:
     order = [a for a in range(x.ndim) if a != source]
     order.insert(to, source)
-    return x if order == list(range(x.ndim)) else transpose(x, perm=tuple(order))
+    return transpose(x, perm=tuple(order))
 
 
 def _dynamic_update_slice(v: Value) -> Value:
@@ -290,14 +290,12 @@ def _argsort(v: Value) -> Value | None:
 
 def _orderable(x: Value) -> Value:
     """Promised to hold no nan."""
-    from symc.ir.ops.assume import assume
-
     return assume(x, low=-math.inf)
 
 
 def has_no_nan(x: Value) -> bool:
     """True for what ``_argsort`` has made."""
-    return x.op.name == "assume" or x.dtype.kind != "f"
+    return x.op is assume or x.dtype.kind != "f"
 
 
 def _sort(v: Value) -> Value:
@@ -331,13 +329,11 @@ def _scatter(v: Value) -> Value | None:
 
 def _own_place(i: Value) -> Value:
     """Promised to name no place twice (or with the same update)."""
-    from symc.ir.ops.assume import assume
-
     return assume(i, low=0)
 
 
 def _is_own_place(i: Value) -> bool:
-    return i.op.name == "assume" or i.op.name == "iota" or (
+    return i.op is assume or i.op.name == "iota" or (
         i.op.name == "add" and i.operands[0].op.name == "iota" and i.operands[1].op.name == "broadcast")
 
 
@@ -422,6 +418,8 @@ def _cholesky(v: Value) -> Value:
 def _lu_factor(v: Value) -> list[Value]:
     """Rows are exchanged and reduced, column by column."""
     (a,) = v.operands
+    if a.shape[-1] == 0:
+        return [a, broadcast(scalar(0, I64), axes=(), shape=a.shape[:-1])]
     perm = iota(shape=a.shape[:-1], axis=a.ndim - 2, dtype=I64)
 
     def column(k, carries, captured):
@@ -524,6 +522,7 @@ PARTS: dict[str, Callable[[Value], Value | list[Value] | None]] = {
     "bounded": lambda v: v.operands[0],
     "cached": lambda v: v.operands[0],
     "cbrt": _cbrt,
+    "check_index": lambda v: v.operands[0],
     "cholesky": _cholesky,
     "copysign": _copysign,
     "cumprod": _running(lambda before, x: before * x, 1),

@@ -6,16 +6,16 @@ spells as few ops as it likes; the rest is what their records, or ``symc.export.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from symc.errors import InputError
+from symc.errors import ExportError
 from symc.export.parts import parts_of
 from symc.ir import location
-from symc.ir.dim import Measured, Size, in_order, names, solve, substitute
-from symc.ir.function import Function, Hints, measured_names
-from symc.ir.ops.leaf import constant, get
+from symc.ir.dim import in_order, names, substitute
+from symc.ir.function import Function
+from symc.ir.ops.leaf import get
 from symc.ir.record import replace
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Region, Value
@@ -28,10 +28,10 @@ PIPELINE = ("inline,canonicalize,fold,stabilize,reverse_loops,merge_scans,last_s
 
 
 def pure(f: Any, what: str) -> Function:
-    """The function that is exported. Raises InputError for what is none of one graph."""
+    """The function that is exported. Raises ExportError for what is none of one graph."""
     compilation = getattr(f, "_compilation", None)
     if compilation is None or hasattr(f, "chain"):
-        raise InputError(f"{what}: {getattr(f, 'name', 'the function')} is not one graph",
+        raise ExportError(f"{what}: {getattr(f, 'name', 'the function')} is not one graph",
                          where=[caller()], help="sizes that are data, and types that a call gives, cannot be exported; "
                                                 "compile a function of inputs with dtypes and shapes")
     source: Function = compilation.source
@@ -49,8 +49,8 @@ class Walk:
     target = ""
 
     def __init__(self, f: Function):
-        self.f, self.hints, self.known = f, f.hints, {}  # type: ignore[var-annotated]
-        self.hints: Hints = f.hints
+        self.f, self.hints = f, f.hints
+        self.known: dict[Value, Any] = {}
         self._under: list[Value] = []
 
     def spell(self, v: Value) -> Any:
@@ -77,13 +77,12 @@ class Walk:
             raise self.refused(f"the op {v.op.name}")
         return [self.value(p) for p in parts] if isinstance(parts, list) else self.value(parts)
 
-    def refused(self, what: str, help: str = "") -> InputError:
+    def refused(self, what: str, help: str = "") -> ExportError:
         """The error for something that the target does not have, with the user's line."""
         where = next((self.hints[v] for v in self._under if self.hints.get(v)), location.NOWHERE)
-        doc = self._under[-1].op.doc.split("\n")[0] if self._under else ""
-        return InputError(f"{self.f.name} cannot be exported: {self.target} has no form of {what}",
-                          values=[(doc, self._under[-1].type, None)] if doc else (), where=location.in_order(where),
-                          help=help or "see docs/exporting.md for what can be; outputs before it can be exported")
+        rows = [(self._under[-1].op.name, self._under[-1].type, None)] if self._under else ()
+        return ExportError(f"{self.f.name} cannot be exported: {self.target} has no form of {what}", values=rows,
+                           where=location.in_order(where), help=help or "docs/exporting.md says what can be exported")
 
     @contextmanager
     def body(self, region: Region, called: Sequence[Any]) -> Iterator[None]:
@@ -102,7 +101,7 @@ class Walk:
 def sizes_of(f: Function) -> dict[str, tuple[int, int, int, int]]:
     """Where the names of sizes are read: (input, axis, factor, rest), so that axis is factor * name + rest.
 
-    Raises InputError for a name that no axis gives so.
+    Raises ExportError for a name that no axis gives so.
     """
     found: dict[str, tuple[int, int, int, int]] = {}
     for k, i in enumerate(f.inputs):

@@ -19,7 +19,8 @@ ROOT = Path(symc.__file__).parent
 #: How many names make a list.
 LIST = 3
 #: Where ops are listed by name: what a backend spells or calls, and the names that are NumPy's.
-TABLES = ("ir/ops/", "codegen/cpu/", "codegen/cuda/", "runtime/", "numpy_api/", "special.py", "tensors/deferred.py")
+TABLES = ("ir/ops/", "codegen/cpu/", "codegen/cuda/", "runtime/", "export/", "numpy_api/", "special.py",
+          "tensors/deferred.py")
 #: Where equations are: a rule names the ops that it is about. (The table of rules is made from them.)
 EQUATIONS = ("opt/rules/", "opt/engine/rule_table.py")
 #: What is left, how often, and why it is no fact of a record.
