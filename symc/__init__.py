@@ -69,6 +69,7 @@ _LAZY = {
     "tools.debugging.public": "diff",  # NumPy's diff, and that of functions
     "driver.compile": "compile",
     "driver.function": "CompiledFunction",
+    "export.onnx_import": "from_onnx",
     "transforms.function_op": "function_op",
     "tools.gradcheck": "verify_grad",
     "transforms.implicit": "custom_fixed_point custom_root",
@@ -104,6 +105,7 @@ if TYPE_CHECKING:
     from symc.driver.files import load
     from symc.driver.function import CompiledFunction
     from symc.driver.jit import jit
+    from symc.export.onnx_import import from_onnx
     from symc.ir.parse import parse
     from symc.nn.windows import avg_pool, conv, conv_transpose, max_pool
     from symc.params.collection import Params

@@ -12,6 +12,7 @@ import numpy as np
 from symc.errors import missing_package
 from symc.export.files import write_files
 from symc.export.onnx_graph import IR_VERSION, OPSET, Graph, live, value_info
+from symc.export.onnx_ops import spelled
 from symc.export.pure import pure
 from symc.runtime.cpu.commit import snapshot
 from symc.tensors.pytree import Nest, to_json
@@ -75,7 +76,7 @@ def onnx_model(f: Any) -> Any:
     """The model, which the checker has passed."""
     onnx = onnx_package()
     function = pure(f, "to_onnx")
-    g = Graph(function)
+    g = Graph(function, spelled)
     taken = set(g.inputs)
     outputs = output_names(f._built.outputs, taken)
     updates = {}

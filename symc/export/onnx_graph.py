@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from typing import Any
@@ -72,8 +72,9 @@ class Graph(Walk):
 
     target = "ONNX"
 
-    def __init__(self, f: Function):
+    def __init__(self, f: Function, spelled: Callable[[Graph, Value], Any]):
         super().__init__(f)
+        self._spelled = spelled
         self.nodes: list[Any] = []  # of the body under way
         self.first: list[Any] = []  # of the outermost graph, before all others: sizes
         self.initializers: dict[str, np.ndarray] = {}
@@ -218,6 +219,4 @@ class Graph(Walk):
         return self.add("Reshape", name, self.constant(np.zeros(0, np.int64)))
 
     def spell(self, v: Value) -> Any:
-        from symc.export.onnx_ops import spelled
-
-        return spelled(self, v)
+        return self._spelled(self, v)
