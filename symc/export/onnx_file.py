@@ -11,7 +11,7 @@ import numpy as np
 
 from symc.errors import missing_package
 from symc.export.files import write_files
-from symc.export.onnx_graph import IR_VERSION, OPSET, Graph, live, value_info
+from symc.export.onnx_graph import IR_VERSION, OPSET, Graph, live, rename, value_info
 from symc.export.onnx_ops import spelled
 from symc.export.pure import pure
 from symc.runtime.cpu.commit import snapshot
@@ -88,9 +88,8 @@ def onnx_model(f: Any) -> Any:
     names = [*outputs, *updates.values()]
     g._taken.update(names)
     g.known = dict(zip(function.params, g.inputs, strict=True))
-    found = [g.value(r) for r in function.body.results]
-    for name, v in zip(names, found, strict=True):
-        g.add("Identity", v, out=name)
+    found = g.own([g.value(r) for r in function.body.results])
+    rename(g.nodes, dict(zip(found, names, strict=True)))
     states = [k for k, i in enumerate(function.inputs) if i.role == "state"]
     arrays = {g.inputs[k]: a for k, a in zip(states, snapshot(f._cells), strict=True)}
     given = [k for k, i in enumerate(function.inputs) if i.role == "arg" or k in function.updates]

@@ -60,6 +60,18 @@ def _reads(node: Any) -> Iterator[str]:
                 yield from _reads(inner)
 
 
+def rename(nodes: Sequence[Any], names: dict[str, str]) -> None:
+    """Other names for values, in bodies too."""
+    for node in nodes:
+        for where in (node.input, node.output):
+            where[:] = [names.get(n, n) for n in where]
+        for attr in node.attribute:
+            if attr.HasField("g"):
+                rename(attr.g.node, names)
+                for result in attr.g.output:
+                    result.name = names.get(result.name, result.name)
+
+
 @dataclass(frozen=True)
 class Body:
     """A graph inside a node."""
@@ -192,13 +204,21 @@ class Graph(Walk):
                 results = [(self.value(r), r.type) for r in region.results]
             if extra is not None:
                 results = extra(results)
-            outs = [(self.add("Identity", n), t) for n, t in results]
+            outs = [(n, t) for n, (_, t) in zip(self.own([n for n, _ in results]), results, strict=True)]
             nodes = live(self.nodes, {n for n, _ in outs})
             graph = make_graph(nodes, self.fresh(name), [value_info(n, t) for n, t in params],
                                [value_info(n, t) for n, t in outs])
         finally:
             self.nodes = outer
         return Body(graph)
+
+    def own(self, names: Sequence[str]) -> list[str]:
+        """The names, with another for what no node of this body makes, and for what comes again."""
+        made = {o for node in self.nodes for o in node.output}
+        out: list[str] = []
+        for n in names:
+            out.append(n if n in made and n not in out else self.add("Identity", n))
+        return out
 
     def within(self, region: Region, called: Sequence[str]) -> list[str]:
         """The results of a region, with its nodes here."""

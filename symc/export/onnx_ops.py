@@ -18,7 +18,7 @@ from symc.ir.ops.control import BOOL, COUNT
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.linalg import free_axes
 from symc.ir.ops.reduce import all_, any_
-from symc.ir.ops.shape import broadcast, pad
+from symc.ir.ops.shape import broadcast, pad, transpose
 from symc.ir.types import DTYPES, TensorType, TupleType
 from symc.ir.value import Region, Value
 
@@ -301,7 +301,12 @@ def _dot(g: Graph, v: Value) -> str:
     contract, batch = v.attrs["contract"], v.attrs["batch"]
     free = [free_axes(x, contract[k], batch[k]) for k, x in enumerate((a, b))]
     x, y = g.names(v)
-    if len(contract[0]) == 1 and max(map(len, free)) == 1 and (len(free[0]) == len(free[1]) == 1 or not batch[0]):
+    count = [len(axes) for axes in free]
+    if len(contract[0]) == 1 and not batch[0] and sorted(count) == [0, 1]:
+        k = count.index(1)  # the matrix; no engine is given its transpose, which some take for that of the vector
+        if (a, b)[k].op is not transpose:
+            return g.add("MatMul", *((x, y) if k == 0 else (y, x))[:: 1 if free[k] == (0,) else -1])
+    elif len(contract[0]) == 1 and count == [1, 1]:
         x = _turned(g, x, [*batch[0], *free[0], *contract[0]])
         y = _turned(g, y, [*batch[1], *contract[1], *free[1]])
         return g.add("MatMul", x, y)
