@@ -263,6 +263,14 @@ class CompiledFunction:
 
         onnx_file.to_onnx(self, path)
 
+    def to_stablehlo(self, **sizes: int) -> str:
+        """The function as StableHLO text. States are arguments after the inputs, new values of states results after the
+        outputs. Sizes with a name are ``?`` and read from the arguments; ``f.to_stablehlo(n=4)`` puts a number there.
+        Raises ExportError for what StableHLO has no form of, by name and line."""
+        from symc.export import stablehlo
+
+        return stablehlo.to_stablehlo(self, sizes)
+
     def to_networkx(self, stage: str | None = None) -> Any:
         """A ``networkx`` graph of the final function (or of a stage): one node a value, edges from operand to user."""
         from symc.tools.draw import to_networkx

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from symc.export.pure import Walk, sizes_of
-from symc.ir.dim import Dim, Size
+from symc.export.pure import Sized
 from symc.ir.dtypes import DTYPES
 from symc.ir.function import Function
 from symc.ir.record import dataclass
@@ -23,6 +20,7 @@ OPSET, IR_VERSION = 18, 8
 WIDE = {DTYPES[a]: DTYPES[b] for a, b in {"f16": "f32", "bool": "i32", "i8": "i32", "u8": "i32", "i16": "i32",
                                           "u16": "i32", "u32": "i64"}.items()}
 I64 = DTYPES["i64"]
+_INTS = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "mod": "Mod", "min": "Min", "max": "Max"}
 
 
 def onnx_type(dtype: np.dtype) -> int:
@@ -79,7 +77,7 @@ class Body:
     graph: Any
 
 
-class Graph(Walk):
+class Graph(Sized):
     """A walk that adds nodes. Names of values are unique in the whole model, as bodies see those around them."""
 
     target = "ONNX"
@@ -87,14 +85,10 @@ class Graph(Walk):
     def __init__(self, f: Function, spelled: Callable[[Graph, Value], Any]):
         super().__init__(f)
         self._spelled = spelled
-        self.nodes: list[Any] = []  # of the body under way
-        self.first: list[Any] = []  # of the outermost graph, before all others: sizes
         self.initializers: dict[str, np.ndarray] = {}
         self._taken: set[str] = set()
         self._constants: dict[tuple, str] = {}
-        self._dims: dict[Any, str] = {}
         self.inputs = [self.fresh(i.name, exact=True) for i in f.inputs]
-        self._where = sizes_of(f)
 
     def fresh(self, like: str, exact: bool = False) -> str:
         """A new name: ``like`` itself, if it is to be exact and free, else with a number."""
@@ -130,65 +124,14 @@ class Graph(Walk):
 
     # --- sizes --------------------------------------------------------------------------------------------------------
 
-    def dim(self, s: Size) -> str:
-        """A size, as i64[1]."""
-        if not isinstance(s, Dim):
-            return self.ints(s)
-        if s not in self._dims:
-            with self._at_first():
-                self._dims[s] = self._dim(s)
-        return self._dims[s]
+    def int_op(self, fn: str, a: str, b: str) -> str:
+        return self.add(_INTS[fn], a, b)
 
-    @contextmanager
-    def _at_first(self) -> Iterator[None]:
-        """Nodes go before all others, where every body sees them."""
-        before, self.nodes = self.nodes, self.first
-        try:
-            yield
-        finally:
-            self.nodes = before
+    def axis_size(self, k: int, axis: int) -> str:
+        return self.add("Shape", self.inputs[k], start=axis, end=axis + 1)
 
-    def _dim(self, s: Dim) -> str:
-        terms = []
-        for monomial, c in s.terms:
-            factors = [self._atom(atom) for atom, power in monomial for _ in range(power)]
-            factors += [self.ints(c)] if c != 1 or not factors else []
-            terms.append(reduce(lambda a, b: self.add("Mul", a, b), factors))
-        return reduce(lambda a, b: self.add("Add", a, b), terms)
-
-    def _atom(self, atom: Any) -> str:
-        if atom in self._dims:
-            return self._dims[atom]
-        if isinstance(atom, str):
-            found = self._name(atom)
-        else:
-            a, b = map(self.dim, atom.args)
-            ops = {"min": "Min", "max": "Max", "mod": "Mod"}
-            found = self.add(ops[atom.fn], a, b) if atom.fn in ops else (
-                self.add("Div", self.add("Sub", a, self.add("Mod", a, b)), b))
-        self._dims[atom] = found
-        return found
-
-    def _name(self, name: str) -> str:
-        if name not in self._where:
-            raise self.refused(f"the size {name}, which no axis of an input has by itself")
-        k, axis, factor, rest = self._where[name]
-        found = self.add("Shape", self.inputs[k], start=axis, end=axis + 1)
-        if rest:
-            found = self.add("Sub", found, self.ints(rest))
-        return found if factor == 1 else self.add("Div", found, self.ints(factor))
-
-    def shape(self, sizes: Sequence[Size]) -> str:
-        """Sizes, as i64[the number of them]."""
-        if all(isinstance(s, int) for s in sizes):
-            return self.constant(np.array(sizes, np.int64))
-        key = tuple(sizes)
-        if len(key) == 1:
-            return self.dim(key[0])
-        if key not in self._dims:
-            with self._at_first():
-                self._dims[key] = self.add("Concat", *map(self.dim, key), axis=0)
-        return self._dims[key]
+    def joined(self, parts: Sequence[str]) -> str:
+        return self.add("Concat", *parts, axis=0)
 
     # --- bodies -------------------------------------------------------------------------------------------------------
 

@@ -187,8 +187,8 @@ def _arange(node: Node, start: Sizes, limit: Sizes, step: Sizes) -> Any:
 def _range(node: Node, *_: Any) -> Any:
     if not all(isinstance(x, np.ndarray) for x in node.inputs):
         raise InputError("a Range whose ends are data is not read")
-    start, limit, step = node.inputs
-    return np.arange(start, limit, step, start.dtype)
+    start, limit, step = map(np.asarray, node.inputs)
+    return np.arange(start[()], limit[()], step[()], dtype=start.dtype)
 
 
 def _constant_of_shape(node: Node, _: Any) -> Any:

@@ -28,7 +28,7 @@ from symc.ir.ops.logic import and_, not_, or_, shl, shr, where, xor
 from symc.ir.ops.math import LN2, LN10, atan, exp, floor, log, logaddexp, sqrt
 from symc.ir.ops.matrix import by_column, by_row, part, permuted, permuted_back, swapped
 from symc.ir.ops.random_reference import MULTIPLIERS, WEYL
-from symc.ir.ops.reduce import any_, argmax, norm, sum_
+from symc.ir.ops.reduce import any_, argmax, max_, min_, norm, spread, sum_
 from symc.ir.ops.shape import broadcast, concat, pad, reshape, slice_, transpose
 from symc.ir.ops.solve import solve_triangular
 from symc.ir.ops.sort import argsort
@@ -312,6 +312,14 @@ def _argmax(v: Value) -> Value | None:
                  v.op(_orderable(where(none, like(x, 0), x)), axes=axes))
 
 
+def first_place(v: Value) -> Value:
+    """The first place where an element is the extreme, of no nan."""
+    (x,), (axis,) = v.operands, v.attrs["axes"]
+    best = (max_ if v.op is argmax else min_)(x, axes=(axis,))
+    place = iota(shape=x.shape, axis=axis, dtype=I64)
+    return min_(where(eq(x, spread(best, x, (axis,))), place, like(place, np.iinfo(np.int64).max)), axes=(axis,))
+
+
 def _scatter(v: Value) -> Value | None:
     """Of several updates at one place the last one stays: all of them write that."""
     x, u, *indices = v.operands
@@ -511,6 +519,7 @@ def _unit_uniform(v: Value) -> Value:
     return cast(shr(bits, like(bits, 8 * bits.dtype.itemsize - digits)), dtype=v.dtype) * 2.0**-digits
 
 
+running_sum = _running(lambda before, x: before + x, 0)
 #: By the names of ops; None from one of these: the op stays, or its record says more.
 PARTS: dict[str, Callable[[Value], Value | list[Value] | None]] = {
     "add_windows": _add_windows,

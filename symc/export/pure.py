@@ -6,14 +6,15 @@ spells as few ops as it likes; the rest is what their records, or ``symc.export.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from typing import Any
 
 from symc.errors import ExportError
 from symc.export.parts import parts_of
 from symc.ir import location
-from symc.ir.dim import in_order, names, substitute
+from symc.ir.dim import Dim, Size, in_order, names, substitute
 from symc.ir.function import Function
 from symc.ir.ops.leaf import get
 from symc.ir.record import replace
@@ -98,21 +99,88 @@ class Walk:
             self.known, self.hints, self._under = before
 
 
-def sizes_of(f: Function) -> dict[str, tuple[int, int, int, int]]:
-    """Where the names of sizes are read: (input, axis, factor, rest), so that axis is factor * name + rest.
+class Sized(Walk):
+    """A walk in which sizes are computed too: from those of inputs, before everything else, where every body sees them.
 
-    Raises ExportError for a name that no axis gives so.
+    A target says how: ``ints``, ``int_op``, ``axis_size`` and ``joined``, of i64 with one axis.
     """
+
+    def __init__(self, f: Function):
+        super().__init__(f)
+        self.nodes: list[Any] = []  # of the body under way
+        self.first: list[Any] = []  # of the outermost graph, before all others
+        self._sizes: dict[Any, str] = {}
+        self._where = _axes_of_sizes(f)
+
+    def ints(self, *numbers: int) -> str:
+        """Numbers."""
+        raise NotImplementedError
+
+    def int_op(self, fn: str, a: str, b: str) -> str:
+        """A sum, difference, product, quotient (toward zero), remainder (of the divisor's sign) or extreme."""
+        raise NotImplementedError
+
+    def axis_size(self, k: int, axis: int) -> str:
+        """The size of an axis of an input."""
+        raise NotImplementedError
+
+    def joined(self, parts: Sequence[str]) -> str:
+        """Numbers one after another."""
+        raise NotImplementedError
+
+    def dim(self, s: Size) -> str:
+        """A size."""
+        return self._once(s, lambda: self._polynomial(s)) if isinstance(s, Dim) else self.ints(s)
+
+    def shape(self, sizes: Sequence[Size]) -> str:
+        """Sizes, one after another."""
+        if all(isinstance(s, int) for s in sizes):
+            return self.ints(*sizes)  # type: ignore[arg-type]
+        return self.dim(sizes[0]) if len(sizes) == 1 else (
+            self._once(tuple(sizes), lambda: self.joined([self.dim(s) for s in sizes])))
+
+    def _once(self, key: Any, make: Callable[[], str]) -> str:
+        if key not in self._sizes:
+            before, self.nodes = self.nodes, self.first
+            try:
+                self._sizes[key] = make()
+            finally:
+                self.nodes = before
+        return self._sizes[key]
+
+    def _polynomial(self, s: Dim) -> str:
+        terms = []
+        for monomial, c in s.terms:
+            factors = [self._once(("atom", atom), lambda: self._atom(atom))  # noqa: B023 - it is called at once
+                       for atom, power in monomial for _ in range(power)]
+            factors += [self.ints(c)] if c != 1 or not factors else []
+            terms.append(reduce(lambda a, b: self.int_op("mul", a, b), factors))
+        return reduce(lambda a, b: self.int_op("add", a, b), terms)
+
+    def _atom(self, atom: Any) -> str:
+        if not isinstance(atom, str):
+            a, b = map(self.dim, atom.args)
+            return self.int_op(atom.fn, a, b) if atom.fn != "floordiv" else (
+                self.int_op("div", self.int_op("sub", a, self.int_op("mod", a, b)), b))
+        if atom not in self._where:
+            raise self.refused(f"the size {atom}, which no axis of an input has by itself")
+        k, axis, factor, rest = self._where[atom]
+        found = self.axis_size(k, axis)
+        found = self.int_op("sub", found, self.ints(rest)) if rest else found
+        return found if factor == 1 else self.int_op("div", found, self.ints(factor))
+
+
+def _axes_of_sizes(f: Function) -> dict[str, tuple[int, int, int, int]]:
+    """Where the names of sizes are read: (input, axis, factor, rest), so that the axis is factor * name + rest."""
     found: dict[str, tuple[int, int, int, int]] = {}
     for k, i in enumerate(f.inputs):
         for a, s in enumerate(i.type.shape):
             for n in in_order(names(s)):
-                rest = substitute(s, {n: 0})
-                factor = substitute(s, {n: 1})
-                if isinstance(rest, int) and isinstance(factor, int) and (
-                        n not in found or abs(found[n][2]) > 1 or found[n][3]):
-                    found[n] = k, a, factor - rest, rest
+                rest, one, two = (substitute(s, {n: x}) for x in (0, 1, 2))
+                if isinstance(rest, int) and isinstance(one, int) and two == 2 * one - rest and one != rest and (
+                        n not in found or found[n][2:] != (1, 0)):
+                    found[n] = k, a, one - rest, rest
     return found
 
 
-__all__ = ["PIPELINE", "Walk", "pure", "sizes_of"]
+__all__ = ["PIPELINE", "Sized", "Walk", "pure"]
