@@ -25,6 +25,7 @@ from symc.tensors.state import Cell, SharedVariable, variable_of
 if TYPE_CHECKING:
     from symc.driver.push import PushedCall
     from symc.tools.accuracy import AccuracyReport
+    from symc.tools.launches import Launches
     from symc.tools.profiling.compiling import CompileProfile
     from symc.tools.profiling.report import Profile
 
@@ -181,6 +182,14 @@ class CompiledFunction:
         By the names of the sizes, or for the arguments of a call: ``f.memory(n=1000)``, ``f.memory(x)``.
         """
         return _inspection().memory(self, args, sizes)
+
+    def launches(self, /, *args: Any, **sizes: int) -> Launches:
+        """Launches of a function for a CUDA device, at some sizes: a record each, with blocks, threads, bytes that are
+        moved and that must be, registers, occupancy, and an estimated time. It prints as a table; nothing runs.
+
+        By the names of the sizes, or for the arguments of a call: ``f.launches(n=1000)``, ``f.launches(x)``.
+        """
+        return _inspection().launches(self, args, sizes)
 
     # --- what was done ------------------------------------------------------------------------------------------------
 

@@ -50,6 +50,15 @@ def emulated_cuda(checked: bool = True) -> AbstractContextManager[None]:
     return devices_from(lambda index: EmulatedDevice(index, checked))
 
 
+def dry_cuda() -> AbstractContextManager[None]:
+    """Let "cuda" be a device that only plans, for what is compiled inside: ``f.launches(n=...)`` says what would be
+    launched, at any size, and a call is an error. ``SYMC_CUDA=dry`` does the same for a whole process."""
+    from symc.runtime.cuda.devices import devices_from
+    from symc.runtime.cuda.dry import DryDevice
+
+    return devices_from(DryDevice)
+
+
 def check_rule(rule: Any) -> None:
     """Every claim of a rewrite rule (see ``symc.testing.rule_checks``). ``rule`` is a Rule or a rule's name."""
     from symc.opt import Rule, lookup_rule

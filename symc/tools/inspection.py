@@ -29,6 +29,7 @@ from symc.tensors.callsite import caller
 if TYPE_CHECKING:
     from symc.opt import Optimized
     from symc.tools.accuracy import AccuracyReport
+    from symc.tools.launches import Launches
     from symc.tools.profiling.compiling import CompileProfile
     from symc.tools.profiling.report import Profile
 
@@ -74,6 +75,25 @@ def memory(f: Any, args: tuple, sizes: Mapping[str, int]) -> int:
     from symc.codegen.plan.memory import memory
 
     plan = planned(f)
+    sizes = _sizes(f, plan, args, sizes)
+    with _sizes_known(plan, "memory"):
+        return memory(plan, sizes)
+
+
+def launches(f: Any, args: tuple, sizes: Mapping[str, int]) -> Launches:
+    from symc.tools.launches import launches
+
+    plan, program = planned(f), f._compilation.program
+    if f._target.on_host or f._target.devices:
+        raise InputError(f"{f.name} was compiled for {f._target.device}, which launches nothing", where=[caller()],
+                         help="compile it with device='cuda'; SYMC_CUDA=dry does without a GPU")
+    sizes = _sizes(f, plan, args, sizes)
+    with _sizes_known(plan, "launches"):
+        return launches(program, sizes)
+
+
+def _sizes(f: Any, plan: Plan, args: tuple, sizes: Mapping[str, int]) -> Mapping[str, int]:
+    """The sizes of a call with these arguments, and those given by name. Raises InputError for an unknown name."""
     if args:
         sizes = bound(f, args, {})[1] | dict(sizes)
     known = bound_names(i.declared or i.type for i in plan.function.inputs)
@@ -81,14 +101,18 @@ def memory(f: Any, args: tuple, sizes: Mapping[str, int]) -> int:
     if unknown:
         raise InputError(f"{f.name} has no size {unknown[0]!r}", where=[caller()],
                          help=did_you_mean(unknown[0], known))
+    return sizes
+
+
+@contextmanager
+def _sizes_known(plan: Plan, method: str) -> Iterator[None]:
+    """Say which size is missing."""
     try:
-        return memory(plan, sizes)
+        yield
     except KeyError as e:
-        raise InputError(
-            f"the size {e.args[0]} is needed",
-            where=[caller()],
-            help=f"sizes: {', '.join(known)}; or give arguments of a call: f.memory(x)",
-        ) from None
+        known = bound_names(i.declared or i.type for i in plan.function.inputs)
+        raise InputError(f"the size {e.args[0]} is needed", where=[caller()],
+                         help=f"sizes: {', '.join(known)}; or give arguments of a call: f.{method}(x)") from None
 
 
 # --- what was done ----------------------------------------------------------------------------------------------------

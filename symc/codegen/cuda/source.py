@@ -28,13 +28,14 @@ class Argument:
 @dataclass(frozen=True)
 class Entry:
     """One ``__global__`` function. ``grid``: blocks along x, y, z (no launch where one is 0); ``block``: threads along
-    x, a multiple of a warp; ``shared``: bytes of dynamic shared memory."""
+    x, a multiple of a warp; ``shared``: bytes of dynamic shared memory; ``passes``: how often it reads its operands."""
 
     name: str
     arguments: tuple[Argument, ...]
     grid: tuple[Size, Size, Size]
     block: int
     shared: Size = 0
+    passes: int = 1
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from symc.codegen.cuda.source import CudaSource
 from symc.errors import IndexingError, SymcError
 from symc.ir.record import dataclass
 from symc.runtime.cuda.device import Kernel, Product
@@ -14,7 +17,8 @@ Touched = tuple[int, int]
 
 @dataclass(frozen=True)
 class LaunchAction:
-    """``cells``: the slots of the parameters, which hold addresses and numbers."""
+    """``cells``: the slots of the parameters, which hold addresses and numbers. ``of``: the kernel of a plan, its
+    source, and which entry of that it is; None for other launches."""
 
     kernel: Kernel
     grid: tuple[int, int, int]
@@ -24,6 +28,7 @@ class LaunchAction:
     reads: tuple[Touched, ...]
     writes: tuple[Touched, ...]
     lane: int = 0
+    of: tuple[Any, CudaSource, int] | None = None
 
 
 @dataclass(frozen=True)

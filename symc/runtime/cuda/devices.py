@@ -16,8 +16,9 @@ from typing import Any
 from symc.errors import InputError
 from symc.ir.locks import new_lock
 from symc.runtime.cuda.device import Device, Kernel, Signature, Stream
+from symc.runtime.cuda.dry import DryDevice
 
-#: The environment variable that says what "cuda" means: "emulated" (checked, slow) or "emulated-fast".
+#: The environment variable that says what "cuda" means: "emulated" (checked, slow), "emulated-fast" or "dry".
 VARIABLE = "SYMC_CUDA"
 
 #: How many arrays of other packages, and how many bytes of them, are kept for work that may not be done yet.
@@ -51,6 +52,10 @@ class Context:
             if found is None:
                 found = self._loaded[text] = self.device.load(text, signatures)
             return found
+
+    def text_of(self, kernel: Kernel) -> str:
+        """The translation unit that a kernel is from."""
+        return next(text for text, found in self._loaded.items() if kernel in found.values())
 
     def synchronize(self) -> None:
         """Wait for everything."""
@@ -98,8 +103,10 @@ def _maker() -> tuple[str, Callable[[int], Device]]:
     wanted = os.environ.get(VARIABLE, "")
     if wanted in ("emulated", "emulated-fast"):
         return wanted, lambda index: _emulated(index, wanted == "emulated")
+    if wanted == "dry":
+        return wanted, DryDevice
     if wanted:
-        raise InputError(f"{VARIABLE}={wanted!r} is no kind of device", help="emulated, emulated-fast, or nothing")
+        raise InputError(f"{VARIABLE}={wanted!r} is no kind of device", help="emulated, emulated-fast, dry, or nothing")
     return "cupy", _cupy
 
 

@@ -134,11 +134,11 @@ class DeviceLowering(PlanLowering):
         scratch = [(self.memory(n), n) for n in map(self.number, source.scratch)]
         failed = self.flag(failure or failure_of(v, tuple(plan.function.locations(v)))) if source.fails else None
         for k, entry in enumerate(source.entries):
-            self._entry(k, entry, kernels[entry.name], [aligned.get(s, s) for s, _ in operands],
+            self._entry((launch, source, k), entry, kernels[entry.name], [aligned.get(s, s) for s, _ in operands],
                         [aligned.get(s, s) for s, _ in results], scratch, failed, operands, results)
         self._back(aligned, results)
 
-    def _entry(self, position: int, entry: Entry, kernel: Kernel, reads: Sequence[int], writes: Sequence[int],
+    def _entry(self, of: tuple[Loaded, CudaSource, int], entry: Entry, kernel: Kernel, reads: Sequence[int], writes: Sequence[int],
                scratch: Sequence[Touched], failed: int | None, operands: Sequence[Touched],
                results: Sequence[Touched]) -> None:
         grid = tuple(map(self.number, entry.grid))
@@ -156,9 +156,9 @@ class DeviceLowering(PlanLowering):
         flag = [(failed, 4)] if failed is not None else []
         read = [(s, n) for s, (_, n) in zip(reads, operands)]
         written = [(s, n) for s, (_, n) in zip(writes, results)]
-        own = (*scratch, *written) if position else ()  # the first entry does not know what is there
+        own = (*scratch, *written) if of[2] else ()  # the first entry does not know what is there
         self.do(LaunchAction(kernel, grid, entry.block, self.number(entry.shared), tuple(cells),  # type: ignore[arg-type]
-                             (*read, *own, *flag), (*written, *scratch, *flag), self.lane))
+                             (*read, *own, *flag), (*written, *scratch, *flag), self.lane, of))
 
     def nothing(self) -> Touched:
         """Stand-in for an array without elements: kernels may read its first one, of which nothing comes."""

@@ -54,8 +54,8 @@ class CudaKernelRecord(KernelRecord):
 class LoadedFamily:
     """The variants of a kernel that have been needed so far, on one device."""
 
-    def __init__(self, of: Family, name: str, where: Context):
-        self.family, self.name, self.context = of, name, where
+    def __init__(self, of: Family, form: Form, name: str, where: Context):
+        self.family, self.form, self.name, self.context = of, form, name, where
         self._variants: dict[str, tuple[CudaSource, dict[str, Kernel]]] = {}
 
     def source(self, number: Callable[[Size], int]) -> CudaSource:
@@ -122,7 +122,7 @@ class CudaProgram:
                     raise refusal(plan, step, self.context.name, str(e)) from None
                 self.required[form[0]] = requirements(form[0])
                 name = names.setdefault(plain.text, region_name(form[0]) + "_in_place" * bool(form[1]))
-                loaded = self.families[form] = LoadedFamily(found, name, self.context)
+                loaded = self.families[form] = LoadedFamily(found, form, name, self.context)
                 first.append((loaded, loaded.source(nominal)))
         for _, step in every_step(self.plan):
             if step.kind == "call" and has_user_kernel(step.value):
