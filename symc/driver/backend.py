@@ -43,7 +43,8 @@ class Backend:
     was written as ``source``. ``calls()``: the classes that accept arguments and make calls. ``modes``: those it has.
     ``pipeline``: of the mode "default", by its name in ``symc.opt.engine.pipelines``. ``streams``: how many a plan may
     use (in
-    a CUDA graph they are branches, which cost the host nothing). ``on_disk``: code is kept for other processes."""
+    a CUDA graph they are branches, which cost the host nothing). ``on_disk``: code is kept for other processes.
+    ``serve(f)``: the optimized function with kernels as the backend can run them well."""
 
     name: str
     load: Callable[[Plan | Function, Function, Settings], Program]
@@ -53,6 +54,7 @@ class Backend:
     pipeline: str = "DEFAULT"
     streams: int = 1
     on_disk: bool = False
+    serve: Callable[[Function], Function] = lambda f: f
 
 
 @dataclass(frozen=True)

@@ -84,5 +84,12 @@ def _gpus_calls() -> tuple[type[Signature], type[CallPath]]:
     return RanksSignature, RanksCallPath
 
 
-GPU = Backend("cuda", _on_gpu, _gpu_calls, ("default", "fast_compile"), pipeline="ON_CUDA", streams=4)
-SEVERAL_GPUS = Backend("several cuda", _on_gpus, _gpus_calls, GPU.modes, pipeline="ON_CUDA", streams=GPU.streams)
+def _serve(f: Function) -> Function:
+    from symc.codegen.cuda.served import serve
+
+    return serve(f)
+
+
+GPU = Backend("cuda", _on_gpu, _gpu_calls, ("default", "fast_compile"), pipeline="ON_CUDA", streams=4, serve=_serve)
+SEVERAL_GPUS = Backend("several cuda", _on_gpus, _gpus_calls, GPU.modes, pipeline="ON_CUDA", streams=GPU.streams,
+                       serve=_serve)

@@ -57,7 +57,10 @@ def optimize(source: Function, settings: Settings, saved: Function | None = None
     if not pipeline:
         return Optimized(source, {"input": source})
     found = opt.optimize(_for_ranks(source, settings.target), pipeline, verify=settings.mode == "debug")
-    return Optimized(found.function, found.stages, found)
+    served = settings.backend.serve(found.function)
+    if served is found.function:
+        return Optimized(served, found.stages, found)
+    return Optimized(served, {**found.stages, "serve": served}, found)
 
 
 def pipeline_of(settings: Settings) -> str:

@@ -16,6 +16,7 @@ from symc.codegen.cuda.writer import (
     VECTOR,
     Env,
     Kernel,
+    Part,
     Text,
     Variants,
     Writer,
@@ -72,9 +73,20 @@ class Flat(Variants):
         return rows and v.operands[-1] is self.index[-1] and v.operands[0].shape[-1] == self.shape[-1]
 
     def choose(self, number: Callable[[Size], int]) -> str:
-        rows = len(self.shape) > 1 and self.vector > 1 and number(self.shape[-1]) % self.vector == 0
+        single = any(number(p.inner) % self.vector for p in self.kernel.parts if p.count > 1)
+        rows = not single and len(self.shape) > 1 and self.vector > 1 and number(self.shape[-1]) % self.vector == 0
         many = not self.heavy and number(product(self.shape)) >= MANY
-        return self.chosen("_".join(word for word, on in (("rows", rows), ("many", many)) if on), number)
+        words = ("single", single), ("rows", rows), ("many", many)
+        return self.chosen("_".join(word for word, on in words if on), number)
+
+    def place(self, w: Writer, k: int, position: str) -> str:
+        """Where result ``k`` of the loops has the element of a position, as an address."""
+        i = self.order.index(k)
+        p = self.kernel.parts[i] if self.kernel.parts else Part(i)
+        if p.count == 1:
+            return f"o{p.result} + {position}"
+        before = f"{w.divided(position, p.inner)} * {p.count - 1}" + f" + {p.number}" * bool(p.number)
+        return f"o{p.result} + {position} + ({before}) * {w.size(p.inner)}"
 
     def write(self, words: Sequence[str], name: str) -> Text:
         return _Text(self, words).source(name)
@@ -87,7 +99,7 @@ class _Text:
         self.of = of
         self.w = Writer(of.kernel, "i64" if "wide" in words else "i32")
         self.rows = "rows" in words
-        self.vector = of.vector if self.rows or not of.along else 1
+        self.vector = of.vector if (self.rows or not of.along) and "single" not in words else 1
         self.times = (2 if self.vector > 1 else 4) if "many" in words else 1
 
     def source(self, name: str) -> Text:
@@ -157,11 +169,11 @@ class _Text:
 
     # -- blocks
 
-    def _names(self, scope: Env) -> tuple[list[tuple[str, str, str]], list[tuple[str, str, str]]]:
-        """Type, name and array of what comes and goes in vectors."""
+    def _names(self, scope: Env) -> tuple[list[tuple[str, str, str]], list[tuple[str, str, int]]]:
+        """Type, name and array of what comes in vectors; type, name and number of what goes."""
         of = self.of
         come = [(storage(v.dtype), f"x{k}", scope[v.operands[0]]) for k, v in enumerate(of.whole)]
-        go = [(storage(r.dtype), f"y{k}", f"o{of.order.index(k)}") for k, r in enumerate(of.region.results)]
+        go = [(storage(r.dtype), f"y{k}", k) for k, r in enumerate(of.region.results)]
         return come, go
 
     def _full(self, scope: Env) -> None:
@@ -179,9 +191,9 @@ class _Text:
                 w.line(2, "#pragma unroll")
                 given = [f"{x}_{u}.at[e]" for _, x, _ in (*come, *go)]
                 w.line(2, f"for (int e = 0; e < {vector}; ++e) compute({', '.join([f'p{u} + e', *given])});")
-        for _, y, array in go:
+        for _, y, k in go:
             for u in range(times):
-                w.line(2, f"store_vector({array} + p{u}, {y}_{u});")
+                w.line(2, f"store_vector({self.of.place(w, k, f'p{u}')}, {y}_{u});")
 
     def _rest(self, scope: Env, n: Size) -> None:
         w, (come, go) = self.w, self._names(scope)
@@ -194,6 +206,13 @@ class _Text:
                    f"const {t} {x} = {array}[p];")
         w.line(3, " ".join(f"{vector_type(t, step) if self.rows else t} {y};" for t, y, _ in go))
         w.line(3, f"compute({', '.join(['p', *[x for _, x, _ in (*come, *go)]])});")
-        for _, y, array in go:
-            w.line(3, f"store_vector({array} + p, {y});" if self.rows else f"{array}[p] = {y};")
+        for _, y, k in go:
+            at = self.of.place(w, k, "p")
+            w.line(3, f"store_vector({at}, {y});" if self.rows else f"{_element(at)} = {y};")
         w.line(2, "}")
+
+
+def _element(address: str) -> str:
+    """The element at an address, as an array has it."""
+    array, _, place = address.partition(" + ")
+    return f"{array}[{place}]"

@@ -38,6 +38,7 @@ class Traffic:
     updated: set[int] = field(default_factory=set)
     work: list[Size] = field(default_factory=list)
     whole: tuple[Size, ...] = ()
+    results: tuple[Size, ...] = ()
     starts: dict[int, Size] = field(default_factory=dict)
     far: dict[int, int] = field(default_factory=dict)
 
@@ -45,7 +46,7 @@ class Traffic:
         return min(sum(map(number, self.read.get(k, ()))), number(self.whole[k]))
 
     def result(self, k: int, number: Callable[[Size], int]) -> int:
-        return number(self.written.get(k, 0)) * (1 + (k in self.updated))
+        return min(number(self.written.get(k, 0)), number(self.results[k])) * (1 + (k in self.updated))
 
     def minimal(self, number: Callable[[Size], int]) -> int:
         """Bytes that any kernel with these operands and results must move."""
@@ -58,7 +59,7 @@ class Traffic:
 
 def traffic_of(region: Region, unit: int | None = None) -> Traffic:
     """The traffic of a kernel's region. ``unit``: which of the loops, from outside in, neighbouring threads share."""
-    found = Traffic(whole=tuple(_nbytes(p) for p in region.params))
+    found = Traffic(whole=tuple(map(_nbytes, region.params)), results=tuple(_nbytes(r.type) for r in region.results))
     if is_loop_kernel(region):
         found.read = {k: [n] for k, n in enumerate(found.whole)}
         found.written = {k: _nbytes(r.type) for k, r in enumerate(region.results)}
@@ -131,6 +132,8 @@ class _Walk:
                 axes = inside[v.operands[0]][v.attrs["index"]]
             elif v.op.name == "load" and v.operands[0] in arrays:
                 self._load(v, arrays[v.operands[0]], axes, seen)
+            elif v.op.name == "store":  # what is put at one place by many steps is put once
+                axes = frozenset().union(*(seen[o] for o in v.operands[1:]))
             elif v.operands and v.op.name != "get":
                 self.found.work.append(product(self.extents[a] for a in around) * _WORK.get(v.op.facts.kernel, 1))
             seen[v] = axes

@@ -94,9 +94,9 @@ class Transposed(Variants):
             scope[v] = w.read(f"x{k}", v.dtype)
         w.emit(postorder(of.region.results), scope, 3)
         at = w.offset([scope[i] for i in of.index], of.shape)
-        for k, number in enumerate(of.order):
-            r = of.region.results[number]
-            w.line(3, f"o{k}[{at}] = {w.stored(w.expression(r, scope), r.dtype)};")
+        w.line(3, f"const {w.index} at = {at};")
+        for k, r in enumerate(of.region.results):
+            w.line(3, f"*({of.place(w, k, 'at')}) = {w.stored(w.expression(r, scope), r.dtype)};")
         w.lines += ["    }", "  }"]
         return w.launches([(name, (product(counts), 1, 1), BLOCK, w.lines)])
 

@@ -43,22 +43,34 @@ BLOCK = 256
 
 
 @dataclass(frozen=True)
+class Part:
+    """Where elements of the loops go: into ``result``, of which they are the ``number``-th of ``count`` parts that lie
+    side by side, ``inner`` elements of each at a time."""
+
+    result: int
+    number: int = 0
+    count: int = 1
+    inner: Size = 1
+
+
+@dataclass(frozen=True)
 class Kernel:
     """A kernel that a template is asked for. ``aliased``: operands in whose memory a result may lie; ``over``: updated
-    results that lie in that of what they update."""
+    results that lie in that of what they update; ``parts``: of each result of the loops, if some are packed."""
 
     loops: Loops
     over: tuple[int, ...]
     aliased: frozenset[int]
     operands: tuple[TensorType, ...]
     results: tuple[TensorType, ...]
+    parts: tuple[Part, ...] = ()
 
     @staticmethod
-    def of(form: Form, loops: Loops) -> Kernel:
+    def of(form: Form, loops: Loops, parts: tuple[Part, ...] = ()) -> Kernel:
         region, over = form[0], updated_in_place(form)
         updated = [k for k in loops.starts.values() if isinstance(k, int)]
         types: tuple = region.params, tuple(r.type for r in region.results)
-        return Kernel(loops, over, frozenset([*overwritten(region), *updated]), *types)
+        return Kernel(loops, over, frozenset([*overwritten(region), *updated]), *types, parts)
 
     @property
     def is_complex(self) -> bool:
