@@ -8,13 +8,13 @@ arithmetic, and for launches of few threads what those can have on their way at 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from symc.codegen.cuda.generic import Generic
-from symc.codegen.cuda.traffic import Traffic, moved, traffic_of
+from symc.codegen.cuda.traffic import Traffic, traffic_of
 from symc.errors import InputError
-from symc.ir.dim import evaluate
+from symc.ir.dim import Size, evaluate
 from symc.ir.record import dataclass
 from symc.runtime.cuda.actions import (
     Action,
@@ -27,6 +27,7 @@ from symc.runtime.cuda.actions import (
     WaitAction,
 )
 from symc.runtime.cuda.device import Product, Resources
+from symc.runtime.cuda.devices import Context
 from symc.runtime.cuda.dry import DryDevice, Span
 from symc.runtime.cuda.frame import Frame
 from symc.tools.profiling.tables import Column, duration, number, table
@@ -38,6 +39,8 @@ PRODUCTS = {"highest": 50e12, "tf32": 380e12, "bf16": 770e12, "float16": 770e12,
 #: Seconds of a launch in a graph; of a read from memory; of an operation that waits for the one before; bytes that a
 #: thread has on their way at once.
 LAUNCH, LATENCY, STEP, ON_THE_WAY = 1.5e-6, 0.8e-6, 2.5e-9, 32
+#: Registers of a kernel of which nobody has said.
+TYPICAL = 32
 #: What a multiprocessor of a kind of GPU has: registers, bytes of shared memory, threads, blocks. Blocks are given
 #: registers of a warp in units of 256, and shared memory with 1 KiB more.
 LIMITS = {"sm_80": (65536, 164 * 1024, 2048, 32), "sm_90": (65536, 228 * 1024, 2048, 32),
@@ -50,14 +53,15 @@ class Launch:
     """One launch, copy or product of a plan, as often as it ``runs``; bytes and seconds are those of all runs.
 
     ``kind``: "kernel", "product", "copy", "fill" or "reduction". ``grid``, ``block``: blocks, and threads of one.
-    ``minimal``: bytes that must be moved for the kernel of which this is a launch (0 for all but its first one).
+    ``minimal``: bytes that must be moved for the kernel of which this is a launch (0 but for its last one), and ``step`` the
+    number of that kernel in the plan; ``template``: who wrote it.
     ``registers``, ``spills``: None where nothing compiled it; ``occupancy``: for each kind of GPU, which part of the
     threads that a multiprocessor can have it has. ``seconds``: estimated; ``least``: for the minimal bytes.
-    ``reason``: why it moves more than it must, where that is known.
     """
 
     name: str
     kind: str
+    step: int
     runs: int
     grid: tuple[int, int, int]
     block: int
@@ -70,7 +74,7 @@ class Launch:
     seconds: float
     least: float
     lines: tuple[str, ...]
-    template: str = ""
+    template: str
 
     @property
     def blocks(self) -> int:
@@ -115,21 +119,13 @@ class Launches(list[Launch]):
     __repr__ = __str__
 
 
-def launches(program: Any, sizes: Mapping[str, int]) -> Launches:
-    """The launches of a loaded plan at some sizes."""
+def launches(program: Any, sizes: Mapping[str, int], registers: bool = True) -> Launches:
+    """The launches of a loaded plan at some sizes. ``registers``: with what the compiler says of each."""
     lowered = program.lower(sizes)
-    counted = _Counted(lowered)
-    known: dict[Any, Traffic] = {}
-    found = Launches()
-    seen: set[int] = set()
-    for k, action in enumerate(lowered.actions):
-        runs = counted.runs[k]
-        if not runs or isinstance(action, RecordAction | WaitAction):
-            continue
-        if isinstance(action, LaunchAction):
-            found.append(_kernel(program, action, runs, sizes, known, seen))
-        else:
-            found.append(_other(action, runs))
+    kernels, found = _Kernels(program, sizes, registers), Launches()
+    for action, runs in zip(lowered.actions, _Counted(lowered).runs, strict=True):
+        if runs and not isinstance(action, RecordAction | WaitAction):
+            found.append(kernels.launch(action, runs) if isinstance(action, LaunchAction) else _other(action, runs))
     return found
 
 
@@ -149,8 +145,6 @@ class _Counted(Frame):
     once."""
 
     def __init__(self, lowered: Any):
-        from symc.runtime.cuda.devices import Context
-
         self.runs = [0] * len(lowered.actions)
         self._bound_so_far = 0
         self._asked: set[int] = set()
@@ -174,39 +168,54 @@ class _Counted(Frame):
         return int(first)
 
 
-def _kernel(program: Any, a: LaunchAction, runs: int, sizes: Mapping[str, int], known: dict[Any, Traffic],
-            seen: set[int]) -> Launch:
-    def at(size: Any) -> int:
-        return evaluate(size, sizes)
+class _Kernels:
+    """Records of launches of a plan. ``registers``: ask the compiler."""
 
-    shared, least_bytes, lines, template = a.shared, 0, (), ""
-    work = least_work = 0
-    if a.of is None:
-        bytes_moved = least_bytes = sum(n for _, n in dict.fromkeys((*a.reads, *a.writes)))
-    else:
-        loaded, source, entry = a.of
-        form, family = loaded.form, loaded.family
-        if form not in known:
-            unit = getattr(family, "unit", None)
-            known[form] = traffic_of(form[0], unit)
-        traffic = known[form]
-        bytes_moved = moved(traffic, source, entry, family, at)
-        main = not (entry and isinstance(family, Generic))
-        work = traffic.operations(at) if not a.of[1].entries[entry].name.endswith(("_parts", "_before", "_last")) else 0
-        if id(a.cells) not in seen and entry == len(source.entries) - 1:
-            least_bytes, least_work = traffic.minimal(at), traffic.operations(at)
-        template = type(family).__name__
-        shared += 0 if main else 0
-    resources = _resources(program, a.kernel)
-    if resources is not None:
-        shared += resources.shared
-    part = occupancy(resources.registers if resources else 32, shared, a.block)
-    threads = math.prod(a.grid) * a.block
-    seconds = _seconds(bytes_moved, work, threads, part["sm_90"])
-    least = max(least_bytes / BANDWIDTH, least_work / ARITHMETIC) + LAUNCH * bool(least_bytes)
-    return Launch(a.kernel.name, "kernel", runs, a.grid, a.block, bytes_moved * runs, least_bytes * runs, shared,
-                  resources and resources.registers, resources and resources.spills, part, seconds * runs,
-                  least * runs, lines, template)
+    def __init__(self, program: Any, sizes: Mapping[str, int], registers: bool):
+        self.program, self.sizes, self.registers = program, sizes, registers
+        self._traffic: dict[Any, Traffic] = {}
+        self._steps: dict[Any, int] = {}
+
+    def _at(self, size: Size) -> int:
+        return evaluate(size, self.sizes)
+
+    def launch(self, a: LaunchAction, runs: int) -> Launch:
+        """The record of a launch."""
+        resources = self._resources(a.kernel) if self.registers else a.kernel.resources
+        shared = a.shared + (resources.shared if resources else 0)
+        part = occupancy(resources.registers if resources else TYPICAL, shared, a.block)
+        step = self._steps.setdefault(a.of or a, len(self._steps))
+        least_bytes = least_work = work = 0
+        if a.of is None:
+            moved = sum(n for _, n in dict.fromkeys((*a.reads, *a.writes)))
+        else:
+            traffic, source = self._of(a.of.loaded), a.of.source
+            moved, reads = traffic.moved(source, a.entry, isinstance(a.of.loaded.family, Generic), self._at)
+            work = traffic.operations(self._at) if reads or len(source.entries) == 1 else 0
+            if a.entry == len(source.entries) - 1:
+                least_bytes, least_work = traffic.minimal(self._at), traffic.operations(self._at)
+        seconds = _seconds(moved, work, math.prod(a.grid) * a.block, part["sm_90"])
+        least = LAUNCH * bool(least_bytes) + max(least_bytes / BANDWIDTH, least_work / ARITHMETIC)
+        return Launch(a.kernel.name, "kernel", step, runs, a.grid, a.block, moved * runs, least_bytes * runs, shared,
+                      resources and resources.registers, resources and resources.spills, part, seconds * runs,
+                      least * runs, a.of.lines if a.of else (), type(a.of.loaded.family).__name__ if a.of else "")
+
+    def _of(self, loaded: Any) -> Traffic:
+        if loaded.form not in self._traffic:
+            self._traffic[loaded.form] = traffic_of(loaded.form[0], getattr(loaded.family, "unit", None))
+        return self._traffic[loaded.form]
+
+    def _resources(self, kernel: Any) -> Resources | None:
+        """Resources of an entry: those known, or what NVRTC says."""
+        if kernel.resources is not None:
+            return kernel.resources
+        from symc.runtime.cuda import nvrtc
+
+        where = self.program.context
+        try:
+            return nvrtc.compile_cubin(where.text_of(kernel), where.device.properties.arch).resources[kernel.name]
+        except InputError:  # there is no compiler
+            return None
 
 
 def _seconds(nbytes: int, work: int, threads: int, occupied: float) -> float:
@@ -223,8 +232,8 @@ def _other(a: Action, runs: int) -> Launch:
         p = a.product
         nbytes = p.batch * (p.m * p.k + p.k * p.n + p.m * p.n) * p.dtype.itemsize
         least = LAUNCH + max(nbytes / BANDWIDTH, 2 * p.batch * p.m * p.n * p.k / _rate(p))
-        return Launch(f"{p.batch} x {p.m} x {p.n} x {p.k}", "product", runs, nothing, 0, nbytes * runs, nbytes * runs, 0,
-                      None, None, {}, least * runs, least * runs, ())
+        return Launch(f"{p.batch} x {p.m} x {p.n} x {p.k}", "product", -1, runs, nothing, 0, nbytes * runs,
+                      nbytes * runs, 0, None, None, {}, least * runs, least * runs, (), "")
     kind, nbytes = "copy", 0
     if isinstance(a, CopyAction):
         nbytes = 2 * a.nbytes
@@ -233,25 +242,12 @@ def _other(a: Action, runs: int) -> Launch:
     elif isinstance(a, CollectiveAction):
         kind, nbytes = "reduction", 2 * a.count * a.dtype.itemsize
     seconds = LAUNCH + nbytes / BANDWIDTH
-    return Launch(kind, kind, runs, nothing, 0, nbytes * runs, 0, 0, None, None, {}, seconds * runs, 0.0, ())
+    return Launch(kind, kind, -1, runs, nothing, 0, nbytes * runs, 0, 0, None, None, {}, seconds * runs, 0.0, (), "")
 
 
 def _rate(p: Product) -> float:
     name = p.dtype.name if p.dtype.name in PRODUCTS else p.compute
     return PRODUCTS.get(name, PRODUCTS["highest"])
-
-
-def _resources(program: Any, kernel: Any) -> Resources | None:
-    """Resources of an entry: those known, or what NVRTC says."""
-    if kernel.resources is not None:
-        return kernel.resources
-    from symc.runtime.cuda import nvrtc
-
-    text = program.context.text_of(kernel)
-    try:
-        return nvrtc.compile_cubin(text, program.context.device.properties.arch).resources[kernel.name]
-    except InputError:  # there is no compiler
-        return None
 
 
 __all__ = ["Launch", "Launches", "launches", "occupancy"]

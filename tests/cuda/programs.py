@@ -291,8 +291,8 @@ add("wide embedding bag", "t 1000000,32; i@65536,8; r 65536,32", lambda t, i, r:
 add("scatter add", "x 1048576; i@4194304; v 4194304", lambda x, i, v: x.at[i].add(v))
 add("scatter rows", "x 262144,64; i@131072; v 131072,64", lambda x, i, v: x.at[i].add(v))
 add("scatter max", "x 65536; i@4194304; v 4194304", lambda x, i, v: x.at[i].max(v))
-add("histogram", "i@16777216", lambda i: sc.bincount(i, minlength=256))
-add("weighted histogram", "i@16777216; w 16777216", lambda i, w: sc.bincount(i, w, minlength=1000))
+add("histogram", "i@16777216", lambda i: sc.zeros(256, "int64").at[i].add(1))
+add("weighted histogram", "i@16777216; w 16777216", lambda i, w: sc.zeros(1000, "float32").at[i].add(w))
 add("segment sums", "x 4194304; i@4194304", lambda x, i: sc.zeros(100000, "float32").at[i].add(x))
 add("graph messages", "x 100000,64; s@1000000; t@1000000",
     lambda x, s, t: sc.zeros((100000, 64), "float32").at[t].add(x[s]))

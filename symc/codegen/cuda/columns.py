@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from symc.codegen.cpu.folds import fold_parts
 from symc.codegen.cpu.text import rounded
 from symc.codegen.cuda.nests import Rows, emit_ready, enter, rows_of
-from symc.codegen.cuda.partials import TOGETHER, Partial, parts, together
+from symc.codegen.cuda.partials import ACROSS, TOGETHER, Partial, parts, together
 from symc.codegen.cuda.row_text import Line
 from symc.codegen.cuda.source import WARP
 from symc.codegen.cuda.vectors import VECTORS, vector_type
@@ -120,10 +120,10 @@ class _Text:
             for n, members in enumerate(rows.passes):
                 last = n == len(rows.passes) - 1
                 entries.append((f"{name}_rows{n}", grid, BLOCK, self._partial(members)))
-                end = (ceildiv(rows.count, WARP), 1, 1)
+                end = (ceildiv(rows.count, ACROSS), 1, 1)
                 entries.append((f"{name}_parts{n}", end, TOGETHER, self._together(members, last)))
         scratch = [p.nbytes * self.parts * rows.count for m in rows.members for p in self.partials[m]]
-        return w.launches(entries, scratch if self.split else ())
+        return w.launches(entries, *((scratch,) if self.split else ((), ((-1, len(rows.passes)),))))
 
     # -- entries
 

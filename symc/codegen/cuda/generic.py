@@ -96,6 +96,7 @@ class Generic:
         self.form, self.loops = form, loops
         self.sources: dict[tuple[str, str], CudaSource] = {}
         self.fits: tuple[Size, ...] | None = None
+        self.unit: int | None = None  # the loop, of those from outside in, whose steps threads share
 
     def choose(self, number: Callable[[Size], int]) -> str:
         if self.loops is None:
@@ -119,6 +120,7 @@ class Generic:
         if self.loops is None:
             return render_loop("kernel", region, interruptible=False), ()
         renderer = CudaRenderer(replace(self.loops, starts={}), over, index)
+        self.unit = renderer.axis if renderer.chunks else None
         return renderer.run(), renderer.fits
 
     def separate(self) -> list[int]:

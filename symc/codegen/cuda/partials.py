@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from symc.codegen.cuda.source import WARP
 from symc.codegen.cuda.writer import Writer, scalar_type
 from symc.ir.dim import Size, ceildiv, floordiv, maximum, minimum
 from symc.ir.dtypes import computed
@@ -18,8 +17,8 @@ from symc.ir.record import dataclass
 
 #: Blocks that a launch should have, and the fewest rows that are a part.
 BLOCKS, ROWS = 1024, 64
-#: Parts at most, and threads of a block that puts them together.
-MOST_PARTS, TOGETHER = 256, 512
+#: Parts at most; threads of a block that puts them together, and how many columns it does.
+MOST_PARTS, TOGETHER, ACROSS = 256, 512, 16
 
 
 @dataclass(frozen=True)
@@ -51,12 +50,12 @@ def parts(rows: Size, blocks: Size) -> Size:
 
 
 def together(w: Writer, found: Sequence[Partial], columns: Size, count: Size) -> list[str]:
-    """Write the head of a launch that puts partial results together, a block for ``WARP`` columns: what comes next is
+    """Write the head of a launch that puts partial results together, a block for ``ACROSS`` columns: what comes next is
     done once for each ``column``. The names of the outcomes."""
-    high = TOGETHER // WARP
+    high = TOGETHER // ACROSS
     w.is_index("column", columns)
-    w.line(1, f"const {w.index} high = threadIdx.x / {WARP};")
-    w.line(1, f"const {w.index} column = {w.index}(blockIdx.x) * {WARP} + threadIdx.x % {WARP};")
+    w.line(1, f"const {w.index} high = threadIdx.x / {ACROSS};")
+    w.line(1, f"const {w.index} column = {w.index}(blockIdx.x) * {ACROSS} + threadIdx.x % {ACROSS};")
     names = []
     for p in found:
         names.append(w.fresh("s"))
@@ -71,8 +70,8 @@ def together(w: Writer, found: Sequence[Partial], columns: Size, count: Size) ->
     w.line(2, "}")
     w.line(1, "}")
     for name, p in zip(names, found, strict=True):
-        w.line(1, f"__shared__ {p.type} {name}part[{high}][{WARP}];")
-        w.line(1, f"{name}part[high][threadIdx.x % {WARP}] = {name};")
+        w.line(1, f"__shared__ {p.type} {name}part[{high}][{ACROSS}];")
+        w.line(1, f"{name}part[high][threadIdx.x % {ACROSS}] = {name};")
     w.line(1, "__syncthreads();")
     w.line(1, f"if (high > 0 || column >= {w.size(columns)}) return;")
     for name, p in zip(names, found, strict=True):

@@ -119,4 +119,5 @@ class RowKernel(Variants):
             w.line(1, f"const {w.index} row = blockIdx.x;")
         text = RowText(w, self.rows, how, "lane", "live" if several > 1 else "")
         text.write(self.rows.open(w, "row", 1), "row", 1)
-        return w.launches([(name, (ceildiv(count, several), 1, 1), block, w.lines)])
+        again = () if how.steps else ((-1, len(self.rows.passes)),)
+        return w.launches([(name, (ceildiv(count, several), 1, 1), block, w.lines)], again=again)

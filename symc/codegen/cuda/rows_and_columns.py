@@ -12,16 +12,17 @@ from collections.abc import Callable, Sequence
 
 from symc.codegen.cpu.text import identity, number
 from symc.codegen.cuda.nests import Rows, rows_of
-from symc.codegen.cuda.partials import BLOCKS, TOGETHER, Partial, together
+from symc.codegen.cuda.partials import ACROSS, BLOCKS, TOGETHER, Partial, together
 from symc.codegen.cuda.row_text import Layout, RowText, widest
 from symc.codegen.cuda.rows import layout, power
 from symc.codegen.cuda.source import WARP
 from symc.codegen.cuda.vectors import VECTORS, vector_type
 from symc.codegen.cuda.writer import BLOCK, VECTOR, Kernel, Text, Variants, Writer, is_heavy
 from symc.ir.dim import Size, ceildiv, maximum, minimum
+from symc.ir.dtypes import computed
 from symc.ir.value import Region
 
-#: Groups at most, and how many rows one should have.
+#: Rows of partial results at most, and how many rows a group should have.
 GROUPS, ROWS = 512, 4
 #: Up to so many rows, a block of so many groups does all of them; and the shared memory it may need.
 FEW_ROWS, HIGH, SHARED = 256, 16, 40960
@@ -85,9 +86,14 @@ class _Text:
         self.of, self.rows, self.how, self.whole = of, of.rows, how, "whole" in words
         self.w = Writer(of.kernel, "i64" if "wide" in words else "i32")
         self.several = max(1, BLOCK // how.threads) if how.threads <= WARP or not of.folds else 1
-        wanted: Size = minimum(GROUPS, ceildiv(self.rows.count, ROWS))
-        self.blocks: Size = maximum(1, ceildiv(wanted, self.several))
+        dtypes = [o.value.regions[0].results[o.number].dtype for o in self.rows.outs if o.put]
+        shared = self.several * how.threads * how.steps * how.vector * sum(computed(d).itemsize for d in dtypes)
+        self.joined = not self.whole and 1 < self.several and 0 < shared <= SHARED
+        each = self.several if self.joined else 1  # groups that leave one row of partial results
+        wanted: Size = minimum(GROUPS, ceildiv(self.rows.count, ROWS * each))
+        self.blocks: Size = maximum(1, wanted if self.joined else ceildiv(wanted, self.several))
         self.groups: Size = self.blocks * self.several
+        self.left: Size = self.blocks if self.joined else self.groups
         if self.whole:
             self.several = self.groups = HIGH
         self.partials: dict[int, Partial] = {}
@@ -103,14 +109,14 @@ class _Text:
         if self.whole:
             return self._one(name)
         w.lines = []
-        names = together(w, list(self.partials.values()), rows.length, self.groups)
+        names = together(w, list(self.partials.values()), rows.length, self.left)
         for (k, p), found in zip(self.partials.items(), names, strict=True):
             w.line(1, f"o{k}[column] = {w.stored(found, p.dtype)};")
         block = how.threads * self.several
         tiles: Size = 1 if self.of.folds else ceildiv(rows.length, how.threads * how.vector)
         return w.launches([(f"{name}_rows", (self.blocks, tiles, 1), block, first),
-                           (f"{name}_parts", (ceildiv(rows.length, WARP), 1, 1), TOGETHER, w.lines)],
-                          [p.nbytes * self.groups * rows.length for p in self.partials.values()])
+                           (f"{name}_parts", (ceildiv(rows.length, ACROSS), 1, 1), TOGETHER, w.lines)],
+                          [p.nbytes * self.left * rows.length for p in self.partials.values()])
 
     def _rows(self) -> list[str]:
         """The launch that goes through the rows."""
@@ -133,7 +139,7 @@ class _Text:
         if how.threads > WARP and sum(m[0].op.name == "fold" for m in rows.passes) == 1:
             w.line(2, "__syncthreads();  // what is shared is written again")
         w.line(1, "}")
-        self._finish(text) if not self.whole else self._combine(text)
+        (self._combine if self.whole else self._join if self.joined else self._finish)(text)
         return w.lines
 
     def _start(self, text: RowText) -> None:
@@ -170,6 +176,29 @@ class _Text:
         w.line(2, f"const {w.index} j = {start}(c * {how.threads} + lane) * {how.vector};")
         for k, p in self.partials.items():
             w.line(2, f"if (j < {n}) store_array<{how.vector}>({p.array} + group * {n} + j, {text.columns[k]}[c].at);")
+        w.line(1, "}")
+
+    def _join(self, text: RowText) -> None:
+        """Leave what all groups of a block have collected, as one row."""
+        w, how, n = self.w, self.how, self.w.size(self.rows.length)
+        columns = how.threads * how.steps * how.vector
+        for k, p in self.partials.items():
+            w.line(1, f"__shared__ {p.type} part{k}[{self.several}][{columns}];")
+            w.line(1, "#pragma unroll")
+            w.line(1, f"for (int c = 0; c < {how.steps}; ++c)")
+            at = f"[threadIdx.x / {how.threads}][(c * {how.threads} + lane) * {how.vector} + e]"
+            w.line(2, f"for (int e = 0; e < {how.vector}; ++e) part{k}{at} = {text.columns[k]}[c].at[e];")
+        w.line(1, "__syncthreads();")
+        w.line(1, f"for (int c = threadIdx.x; c < {columns}; c += {how.threads * self.several}) {{")
+        start = f"{text.first} + " * bool(text.first)
+        w.line(2, f"const {w.index} j = {start}c;")
+        w.line(2, f"if (j >= {n}) break;")
+        for k, p in self.partials.items():
+            w.line(2, f"{p.type} s{k} = part{k}[0][c];")
+            other = w.combined(p.kind, f"s{k}", f"part{k}[h][c]", p.dtype)
+            w.line(2, "#pragma unroll 4")
+            w.line(2, f"for (int h = 1; h < {self.several}; ++h) s{k} = {other};")
+            w.line(2, f"{p.array}[{w.index}(blockIdx.x) * {n} + j] = s{k};")
         w.line(1, "}")
 
     # -- all rows by one block

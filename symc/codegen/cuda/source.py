@@ -28,14 +28,15 @@ class Argument:
 @dataclass(frozen=True)
 class Entry:
     """One ``__global__`` function. ``grid``: blocks along x, y, z (no launch where one is 0); ``block``: threads along
-    x, a multiple of a warp; ``shared``: bytes of dynamic shared memory; ``passes``: how often it reads its operands."""
+    x, a multiple of a warp; ``shared``: bytes of dynamic shared memory; ``again``: operands that it reads more than once,
+    and how often (-1: all others)."""
 
     name: str
     arguments: tuple[Argument, ...]
     grid: tuple[Size, Size, Size]
     block: int
     shared: Size = 0
-    passes: int = 1
+    again: tuple[tuple[int, Size], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from symc.ir.ops.reduce import gives_place
 from symc.ir.value import Value
 
 #: Blocks of a launch, and the fewest vectors that a thread should have.
-BLOCKS, STEPS = 1024, 8
+BLOCKS, STEPS = 1024, 2
 
 
 def split(rows: Rows, vector: int, wide: bool, name: str) -> Text:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Sequence
 
 from symc.codegen.cpu.loops import is_loop_kernel
-from symc.codegen.cuda.generic import Generic
 from symc.codegen.cuda.source import CudaSource
 from symc.codegen.kernel.collapse import collapse
 from symc.codegen.kernel.scalarize import Loops, scalarize
@@ -53,6 +52,20 @@ class Traffic:
         return (sum(self.operand(k, number) for k in self.read) + sum(self.result(k, number) for k in self.written)
                 + sum(number(n) for n in self.starts.values()))
 
+    def moved(self, source: CudaSource, entry: int, generic: bool, number: Callable[[Size], int]) -> tuple[int, bool]:
+        """Bytes that an entry moves, of the arrays that its text names; and whether it reads operands."""
+        touched, total = _touched(source, entry, generic), 0
+        start, again = "_start" in source.entries[entry].name, dict(source.entries[entry].again)
+        for kind, k in touched:
+            if kind == "a":
+                times = number(again.get(k, again.get(-1, 1))) * (self.far.get(k, 1) if generic else 1)
+                total += self.operand(k, number) * times
+            elif kind == "o":
+                total += number(self.starts.get(k, 0)) if start else self.result(k, number)
+            else:
+                total += number(source.scratch[k])
+        return total, any(kind == "a" for kind, _ in touched)
+
     def operations(self, number: Callable[[Size], int]) -> int:
         return sum(map(number, self.work))
 
@@ -73,29 +86,15 @@ def traffic_of(region: Region, unit: int | None = None) -> Traffic:
     return found
 
 
-def moved(traffic: Traffic, source: CudaSource, entry: int, family: object, number: Callable[[Size], int]) -> int:
-    """Bytes that a launch moves: of the arrays that its text names."""
-    name = source.entries[entry].name
-    generic, start = isinstance(family, Generic), re.search(r"_start(\d+)$", name)
-    touched = _touched(source, entry, generic)
-    total = 0
-    for kind, k in touched:
-        if kind == "a":
-            total += traffic.operand(k, number) * source.entries[entry].passes * (traffic.far.get(k, 1) if generic else 1)
-        elif kind == "o":
-            total += number(traffic.starts.get(k, 0)) if start else traffic.result(k, number)
-        else:
-            total += number(source.scratch[k])
-    return total
-
-
 def _touched(source: CudaSource, entry: int, generic: bool) -> set[tuple[str, int]]:
+    """The arrays that an entry names: "a", operands, "o", results, and "q", scratch memory."""
     name = source.entries[entry].name
-    if generic and (start := re.search(r"_start(\d+)$", name)):
+    if start := re.search(r"_start(\d+)$", name):
         return {("o", int(start[1]))}
+    if generic and name.endswith("_last"):
+        return set()
     if generic:
-        arrays = [*(("a", k) for k in range(len(source.operands))), *(("o", k) for k in range(len(source.results)))]
-        return set(arrays) if not name.endswith("_last") else set()
+        return {*(("a", k) for k in range(len(source.operands))), *(("o", k) for k in range(len(source.results)))}
     body = source.text.split(f" {name}(", 1)[1].split('extern "C"', 1)[0].split("{", 1)[1]
     return {("q" if kind == "scratch" else kind, int(k)) for kind, k in re.findall(r"\b(a|o|scratch)(\d+)\b", body)}
 
@@ -163,4 +162,4 @@ def _nbytes(t: object) -> Size:
     return t.nbytes
 
 
-__all__ = ["Traffic", "moved", "traffic_of"]
+__all__ = ["Traffic", "traffic_of"]

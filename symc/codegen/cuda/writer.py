@@ -294,12 +294,12 @@ class Writer:
         return any(number_(s) >= NARROW for s in (*self.fits, *arrays))
 
     def launches(self, bodies: Sequence[tuple[str, tuple[Size, Size, Size], int, Sequence[str]]],
-                 scratch: Sequence[Size] = ()) -> Text:
+                 scratch: Sequence[Size] = (), again: tuple[tuple[int, Size], ...] = ()) -> Text:
         """The source of entries, in the order of their launches: a name, blocks, threads of a block, lines of each.
-        ``scratch``: bytes of memory that they share."""
+        ``scratch``: bytes of memory that they share; ``again``: as entries have it."""
         arguments = self.arguments(scratch=len(scratch))
         lines = [x for name, _, threads, body in bodies for x in (self.head(name, arguments, threads), *body, "}")]
-        entries = tuple(Entry(name, arguments, grid, threads) for name, grid, threads, _ in bodies)
+        entries = tuple(Entry(name, arguments, grid, threads, again=again) for name, grid, threads, _ in bodies)
         text = "\n".join([*self.parts, *_needed(lines)]) + "\n"
         return CudaSource(text, tuple(self.helpers), entries, tuple(t.dtype for t in self.kernel.operands),
                           tuple(t.dtype for t in self.kernel.results), tuple(scratch), self.fails,

@@ -15,10 +15,19 @@ from symc.runtime.cuda.device import Kernel, Product
 Touched = tuple[int, int]
 
 
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """The kernel of a plan that launches are of: its variants, the text of one, and the user's lines."""
+
+    loaded: Any
+    source: CudaSource
+    lines: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class LaunchAction:
-    """``cells``: the slots of the parameters, which hold addresses and numbers. ``of``: the kernel of a plan, its
-    source, and which entry of that it is; None for other launches."""
+    """``cells``: the slots of the parameters, which hold addresses and numbers. ``of``: the kernel of which it is entry
+    number ``entry``; None for what is launched beside kernels."""
 
     kernel: Kernel
     grid: tuple[int, int, int]
@@ -28,7 +37,8 @@ class LaunchAction:
     reads: tuple[Touched, ...]
     writes: tuple[Touched, ...]
     lane: int = 0
-    of: tuple[Any, CudaSource, int] | None = None
+    of: Origin | None = None
+    entry: int = 0
 
 
 @dataclass(frozen=True)
@@ -105,5 +115,5 @@ class Failure:
         return self.kind(self.what, where=self.lines, help=self.help)
 
 
-__all__ = ["Action", "CollectiveAction", "CopyAction", "Failure", "FillAction", "LaunchAction", "ProductAction",
+__all__ = ["Action", "CollectiveAction", "CopyAction", "Failure", "FillAction", "LaunchAction", "Origin", "ProductAction",
            "RecordAction", "Touched", "WaitAction"]

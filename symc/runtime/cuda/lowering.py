@@ -28,6 +28,7 @@ from symc.runtime.cuda.actions import (
     Failure,
     FillAction,
     LaunchAction,
+    Origin,
     ProductAction,
     RecordAction,
     Touched,
@@ -133,12 +134,13 @@ class DeviceLowering(PlanLowering):
         aligned = self._aligned(operands, results)
         scratch = [(self.memory(n), n) for n in map(self.number, source.scratch)]
         failed = self.flag(failure or failure_of(v, tuple(plan.function.locations(v)))) if source.fails else None
+        of = Origin(launch, source, tuple(map(str, plan.function.locations(v))))
         for k, entry in enumerate(source.entries):
-            self._entry((launch, source, k), entry, kernels[entry.name], [aligned.get(s, s) for s, _ in operands],
+            self._entry(of, k, entry, kernels[entry.name], [aligned.get(s, s) for s, _ in operands],
                         [aligned.get(s, s) for s, _ in results], scratch, failed, operands, results)
         self._back(aligned, results)
 
-    def _entry(self, of: tuple[Loaded, CudaSource, int], entry: Entry, kernel: Kernel, reads: Sequence[int], writes: Sequence[int],
+    def _entry(self, of: Origin, position: int, entry: Entry, kernel: Kernel, reads: Sequence[int], writes: Sequence[int],
                scratch: Sequence[Touched], failed: int | None, operands: Sequence[Touched],
                results: Sequence[Touched]) -> None:
         grid = tuple(map(self.number, entry.grid))
@@ -156,9 +158,9 @@ class DeviceLowering(PlanLowering):
         flag = [(failed, 4)] if failed is not None else []
         read = [(s, n) for s, (_, n) in zip(reads, operands)]
         written = [(s, n) for s, (_, n) in zip(writes, results)]
-        own = (*scratch, *written) if of[2] else ()  # the first entry does not know what is there
+        own = (*scratch, *written) if position else ()  # the first entry does not know what is there
         self.do(LaunchAction(kernel, grid, entry.block, self.number(entry.shared), tuple(cells),  # type: ignore[arg-type]
-                             (*read, *own, *flag), (*written, *scratch, *flag), self.lane, of))
+                             (*read, *own, *flag), (*written, *scratch, *flag), self.lane, of, position))
 
     def nothing(self) -> Touched:
         """Stand-in for an array without elements: kernels may read its first one, of which nothing comes."""
