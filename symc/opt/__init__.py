@@ -69,6 +69,8 @@ for _pass in (
          records=lazy("batched_lowering.lower_batched"), on=("lower_batched",)),
     Pass("lower_argmax", "Places of extremes are found where their values are, which vectorizes.",
          records=lazy("batched_lowering.lower_argmax"), on=("lower_argmax",)),
+    Pass("lower_argmax_down", "The same for places along other axes than the last.",
+         records=lazy("batched_lowering.lower_argmax_down"), on=("lower_argmax",)),
     Pass("check_indices", "Gathers read only where an index was checked.", function=lazy("facts.bounds.check_indices"),
          on=("indices",)),
     Pass("small_loops", "Loops on a few numbers become one kernel each.",

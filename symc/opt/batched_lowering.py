@@ -33,14 +33,20 @@ def lower_argmax(provenance: Provenance, f: Function) -> Function:
     return in_bodies(partial(_rewritten, provenance, "lower_argmax"), f)
 
 
-def _rewritten(provenance: Provenance, name: str, f: Function) -> Function:
-    """``f`` with ops in the form that their fact of this name gives."""
+def lower_argmax_down(provenance: Provenance, f: Function) -> Function:
+    """As ``lower_argmax``, for places along other axes than the last."""
+    return in_bodies(partial(_rewritten, provenance, "lower_argmax", down=True), f)
+
+
+def _rewritten(provenance: Provenance, name: str, f: Function, down: bool = False) -> Function:
+    """``f`` with ops in the form that their fact of this name gives. ``down``: only where the last axis stays."""
     if not any(getattr(v.op.facts, name) for v in f.values()):
         return f
     edit = Edit(f, provenance, name)
     for v in edit.values:
         same = rebuild(v, [edit.done[o] for o in v.operands])
         form = getattr(v.op.facts, name)
+        form = None if form and down and v.operands[0].ndim - 1 in v.attrs["axes"] else form
         new = form(same) if form else None
         if new is None:
             edit.step(v)

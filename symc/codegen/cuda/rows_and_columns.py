@@ -18,12 +18,13 @@ from symc.codegen.cuda.rows import layout, power
 from symc.codegen.cuda.source import WARP
 from symc.codegen.cuda.vectors import VECTORS, vector_type
 from symc.codegen.cuda.writer import BLOCK, VECTOR, Kernel, Text, Variants, Writer, is_heavy
-from symc.ir.dim import Size, ceildiv, maximum, minimum
+from symc.ir.dim import Size, ceildiv, floordiv, maximum, minimum
 from symc.ir.dtypes import computed
 from symc.ir.value import Region
 
-#: Rows of partial results at most, and how many rows a group should have.
-GROUPS, ROWS = 512, 4
+#: Rows of partial results at least and at most, where there are rows enough, how many elements they should have, and
+#: how many rows a group should have.
+GROUPS, MOST_GROUPS, PARTIAL, ROWS = 256, 1024, 2**20, 4
 #: Up to so many rows, a block of so many groups does all of them; and the shared memory it may need.
 FEW_ROWS, HIGH, SHARED = 256, 16, 40960
 
@@ -90,7 +91,8 @@ class _Text:
         shared = self.several * how.threads * how.steps * how.vector * sum(computed(d).itemsize for d in dtypes)
         self.joined = not self.whole and 1 < self.several and 0 < shared <= SHARED
         each = self.several if self.joined else 1  # groups that leave one row of partial results
-        wanted: Size = minimum(GROUPS, ceildiv(self.rows.count, ROWS * each))
+        most = minimum(MOST_GROUPS, maximum(GROUPS, floordiv(PARTIAL, maximum(1, self.rows.length))))
+        wanted: Size = minimum(most, ceildiv(self.rows.count, ROWS * each))
         self.blocks: Size = maximum(1, wanted if self.joined else ceildiv(wanted, self.several))
         self.groups: Size = self.blocks * self.several
         self.left: Size = self.blocks if self.joined else self.groups

@@ -1,6 +1,6 @@
 """Running sums: every element combined with all before it along an axis.
 
-Down columns a thread goes through a column, as loops do. Along rows a warp takes 32 elements at a time, or a block 256
+Down columns a thread goes through a column, as loops do, or where there are few through a part of it. Along rows a warp takes 32 elements at a time, or a block 256
 where there are few rows: pairs, then fours, and so on, and what came before. Rows that are long and few are cut in
 parts: one launch sums each, one adds up what comes before each, one makes the results. ``linear`` recurrences (a x + b)
 are combined as functions.
@@ -22,6 +22,8 @@ from symc.ir.value import Value
 MANY, LONG = 512, 16384
 #: Parts of all rows together, at most, and the fewest elements of one.
 PARTS, LEAST = 1024, 2048
+#: Threads that go down columns, below which the columns are cut; parts of one at most, and the fewest rows of a part.
+DOWN, MOST_DOWN, LEAST_DOWN = 65536, 64, 16
 
 
 def running(kernel: Kernel) -> RunningSums | None:
@@ -50,7 +52,7 @@ class RunningSums(Variants):
     def choose(self, number: Callable[[Size], int]) -> str:
         lines, length = number(self.lines), number(self.space[self.axis])
         if self.axis < len(self.space) - 1 and lines >= BLOCK:
-            word = "down"
+            word = "downparts" if lines < DOWN and length > 2 * LEAST_DOWN else "down"
         elif lines >= MANY:
             word = "warps"
         else:
@@ -73,7 +75,10 @@ class _Text:
         self.length = of.space[of.axis]
         self.threads = WARP if word == "warps" else BLOCK
         wanted = minimum(floordiv(PARTS, maximum(1, of.lines)), ceildiv(self.length, LEAST))
-        self.parts: Size = maximum(1, wanted) if word == "parts" else 1
+        if word == "downparts":
+            wanted = minimum(MOST_DOWN, minimum(floordiv(2 * DOWN, maximum(1, of.lines)),
+                                                ceildiv(self.length, LEAST_DOWN)))
+        self.parts: Size = maximum(1, wanted) if word.endswith("parts") else 1
 
     def source(self, name: str) -> Text:
         w, of = self.w, self.of
@@ -84,6 +89,11 @@ class _Text:
         entries: list[tuple[str, tuple[Size, Size, Size], list[str]]]
         if self.word == "down":
             entries = [(name, (ceildiv(of.lines, BLOCK), 1, 1), self._down())]
+        elif self.word == "downparts":
+            grid = ceildiv(of.lines, BLOCK), self.parts, 1
+            entries = [(f"{name}_sums", grid, self._down(store=False)),
+                       (f"{name}_before", (ceildiv(of.lines, BLOCK), 1, 1), self._down_before()),
+                       (name, grid, self._down())]
         elif self.word == "parts":
             grid = self.parts, of.lines, 1
             entries = [(f"{name}_sums", grid, self._sums()), (f"{name}_before", (1, of.lines, 1), self._before()),
@@ -91,7 +101,7 @@ class _Text:
         else:
             blocks = ceildiv(of.lines, BLOCK // WARP) if self.word == "warps" else of.lines
             entries = [(name, (blocks, 1, 1), self._along())]
-        scratch = [s for pair in self._bytes() for s in pair] if self.word == "parts" else []
+        scratch = [s for pair in self._bytes() for s in pair] if self.word.endswith("parts") else []
         return w.launches([(entry, grid, BLOCK, lines) for entry, grid, lines in entries], scratch)
 
     def _bytes(self) -> list[list[Size]]:
@@ -165,23 +175,61 @@ class _Text:
 
     # -- down columns
 
-    def _down(self) -> list[str]:
+    def _down(self, store: bool = True) -> list[str]:
+        """Go down a column, or a part of it: to make results, or to ``store`` nothing but the total of the part."""
         w, of = self.w, self.of
         w.lines = []
         w.line(1, f"const {w.index} line = {w.index}(blockIdx.x) * {BLOCK} + threadIdx.x;")
         w.line(1, f"if (line >= {w.size(of.lines)}) return;")
-        state = self._state(1)
+        state, begin, last, at = self._state(1), "0", w.size(self.length), f"line + part * {w.size(of.lines)}"
+        if self.word == "downparts":
+            each = ceildiv(self.length, self.parts)
+            w.fits[(self.parts + 1) * each] = None
+            w.line(1, f"const {w.index} part = blockIdx.y, begin = part * {w.size(each)};")
+            w.line(1, f"const {w.index} last = min({last}, begin + {w.size(each)});")
+            begin, last = "begin", "last"
+            if store:
+                self._fetch(state, f"{at} - {w.size(of.lines)}", 1, "if (part > 0) ")
         w.line(1, "#pragma unroll 4")
-        w.line(1, f"for ({w.index} step = 0; step < {w.size(self.length)}; ++step) {{")
+        w.line(1, f"for ({w.index} step = {begin}; step < {last}; ++step) {{")
         index = self._index("line", "step", 2)
         env = step(w, of.levels, index, 2)
-        for v, (name, _) in zip(of.sums.values(), state, strict=True):
+        first = "step == 0" if store else "step == begin"
+        for v, (name, factor) in zip(of.sums.values(), state, strict=True):
             x = self._value(v, env)
-            then, _ = self._then(v, (name, ""), x)
-            w.line(2, f"{name} = step == 0 ? {x[0]} : {then};")
-        self._store(env, [name for name, _ in state], index, 2)
+            then, factors = self._then(v, (name, "" if store else factor), x)
+            w.line(2, f"{name} = {first} ? {x[0]} : {then};")
+            if factors:
+                w.line(2, f"{factor} = {first} ? {x[1]} : {factors};")
+        if store:
+            self._store(env, [name for name, _ in state], index, 2)
+        w.line(1, "}")
+        if not store:
+            self._keep(state, at, 1)
+        return w.lines
+
+    def _down_before(self) -> list[str]:
+        """Code of the totals of each part of a column and all before it."""
+        w, lines = self.w, self.w.size(self.of.lines)
+        w.lines = []
+        w.line(1, f"const {w.index} line = {w.index}(blockIdx.x) * {BLOCK} + threadIdx.x;")
+        w.line(1, f"if (line >= {lines}) return;")
+        state = self._state(1)
+        self._fetch(state, "line", 1)
+        w.line(1, "#pragma unroll 4")
+        w.line(1, f"for ({w.index} part = 1; part < {w.size(self.parts)}; ++part) {{")
+        more = self._state(2)
+        self._fetch(more, f"line + part * {lines}", 2)
+        self._append(state, more, 2)
+        self._keep(state, f"line + part * {lines}", 2)
         w.line(1, "}")
         return w.lines
+
+    def _fetch(self, state: State, at: str, depth: int, head: str = "") -> None:
+        """Read what ``_keep`` has left."""
+        for arrays, names in zip(self._arrays(), state, strict=True):
+            texts = [f"{name} = {array}[{at}];" for array, name in zip(arrays, names, strict=True) if array]
+            self.w.line(depth, f"{head}{{ {' '.join(texts)} }}")
 
     # -- along rows
 

@@ -75,9 +75,9 @@ FAST_COMPILE = (
 #: The default on a CUDA device:
 #: * lower_batched comes before decompose, which would make loops over samples, and after it, for the windows that it
 #:   adds.
-#: * lower_argmax is left out: a device finds places in the fold itself.
+#: * lower_argmax is done down columns alone: along rows a device finds places in the fold itself.
 #: * fuse_matvec is left out: its kernel reads a matrix once where one core goes through it row by row.
-ON_CUDA = (DEFAULT.replace(",decompose,lower_argmax,", ",lower_batched,decompose,lower_batched,")
+ON_CUDA = (DEFAULT.replace(",decompose,lower_argmax,", ",lower_batched,decompose,lower_batched,lower_argmax_down,")
            .replace(",fuse_matvec,", ","))
 
 #: Passes whose purpose is kernels and memory: an evaluation op by op has neither.
