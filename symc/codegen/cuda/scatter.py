@@ -3,20 +3,23 @@
 Where places of different steps differ by an index of the loops (a row of a batch, a column), each thread has such steps
 to itself and does what may meet one after another. Where rows are picked by numbers (the gradient of an embedding), a
 block owns some rows of the result: it goes through all numbers, a thousand at a time, lists those that name its rows,
-in order, and adds their rows. Only integers are combined by atomics, for which no order matters: equal inputs give
+in order, and adds their rows. Where the result is small, the numbers are divided among blocks instead, each of which
+has a result of its own; a last launch puts these together. Only integers are combined by atomics, for which no order matters: equal inputs give
 equal bits. The result first gets what it holds before, unless it lies there.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from symc.codegen.cuda.nests import emit_ready, enter
+from symc.codegen.cuda.partials import ACROSS, TOGETHER, Partial, together
 from symc.codegen.cuda.rows import power
 from symc.codegen.cuda.source import WARP
 from symc.codegen.cuda.store_places import Nest, Store, nest_of, step
-from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Variants, Writer, params_of
-from symc.ir.dim import Size, ceildiv, maximum, minimum, product
+from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Variants, Writer, needed, params_of
+from symc.ir.dim import Size, ceildiv, floordiv, maximum, minimum, product
 from symc.ir.dtypes import is_narrow
 from symc.ir.value import Region
 
@@ -26,6 +29,8 @@ FEW, ENOUGH = 16, 2**15
 _ATOMIC = {"add": "atomicAdd", "maximum": "atomicMax", "minimum": "atomicMin", "and": "atomicAnd", "or": "atomicOr"}
 #: Blocks that own rows, at most; numbers that a thread looks at before what was found is used.
 BLOCKS, LOOKS = 1024, 4
+#: Elements of a result of which blocks have copies, at most; of all copies; and numbers that are worth a copy.
+SMALL, COPIES, PART = 2**15, 2**22, 1024
 
 
 def scatter(kernel: Kernel) -> Scatter | None:
@@ -49,7 +54,10 @@ class Scatter(Variants):
         if not nest.owned or steps <= FEW or threads >= ENOUGH:
             return self.chosen("apart", number)
         width = min(BLOCK, power(max(1, number(product(nest.space[nest.rows :])))))
-        return self.chosen(f"owned_{width}", number)
+        (store,) = nest.stores
+        folds = store.kind != "set" and number(product(store.shape)) <= SMALL
+        numbers = number(product(nest.space[: nest.rows]))
+        return self.chosen(f"{'split' if folds and numbers >= 4 * PART else 'owned'}_{width}", number)
 
     def write(self, words: Sequence[str], name: str) -> Text:
         return _Text(self, words).source(name)
@@ -61,10 +69,15 @@ class _Text:
     def __init__(self, of: Scatter, words: Sequence[str]):
         self.of, self.nest, self.words = of, of.nest, words
         self.w = Writer(of.kernel, "i64" if "wide" in words else "i32")
+        self.copy = ""  # where a block has a result of its own
+        self.looked: list[int] = []  # the operands by which rows are picked
 
     def source(self, name: str) -> Text:
         w, kernel = self.w, self.of.kernel
+        if self.words[0] == "split":
+            return self._split(name, int(self.words[1]))
         entries: list[tuple[str, Size, list[str]]] = []
+        again: tuple[tuple[int, Size], ...] = ()
         for k, start in kernel.loops.starts.items():
             if isinstance(start, Region) or k not in kernel.over:
                 n = product(kernel.results[k].shape)
@@ -77,8 +90,10 @@ class _Text:
         else:
             rows = product(self.nest.stores[0].shape[: self.nest.picked])
             each = maximum(1, ceildiv(rows, BLOCKS))
-            entries.append((name, minimum(BLOCKS, rows), self._owned(rows, each, int(self.words[1]))))
-        return w.launches([(entry, (blocks, 1, 1), BLOCK, lines) for entry, blocks, lines in entries])
+            blocks = minimum(BLOCKS, rows)
+            entries.append((name, blocks, self._owned(rows, each, int(self.words[1]))))
+            again = tuple((k, blocks) for k in self.looked)
+        return w.launches([(entry, (blocks, 1, 1), BLOCK, lines) for entry, blocks, lines in entries], again=again)
 
     def _start(self, k: int, start: int | Region, n: Size) -> list[str]:
         """Kernel that writes the start of a result."""
@@ -90,15 +105,19 @@ class _Text:
         if isinstance(start, int):
             w.line(1, f"o{k}[p] = a{start}[p];")
             return w.lines
-        env = params_of(start)
+        w.line(1, f"o{k}[p] = {w.stored(self._filled(start, 'p'), self.of.kernel.results[k].dtype)};")
+        return w.lines
+
+    def _filled(self, start: Region, position: str) -> str:
+        """An element of what a result is made to hold before."""
+        w, env = self.w, params_of(start)
         emit_ready(w, start, env, 1)
         (v,) = start.results
         if v.op.name == "generate":
-            env = enter(w, v, w.unravel("p", v.attrs["shape"], 1), env)
+            env = enter(w, v, w.unravel(position, v.attrs["shape"], 1), env)
             emit_ready(w, v.regions[0], env, 1)
             v = v.regions[0].results[0]
-        w.line(1, f"o{k}[p] = {w.stored(w.expression(v, env), v.dtype)};")
-        return w.lines
+        return w.expression(v, env)
 
     # -- one element
 
@@ -106,12 +125,15 @@ class _Text:
         """Write what one step stores, and its elements of other results."""
         w = self.w
         for p in self.nest.stores:
-            x, array = w.expression(p.value.operands[0], env), f"o{p.result}"
+            x, array = w.expression(p.value.operands[0], env), self.copy or f"o{p.result}"
             at = w.fresh("w")
             w.line(depth, f"const {w.index} {at} = {self._place(p, env)};")
             if self.words[0] == "atomic":
                 t = _atomic_type(p)
                 w.line(depth, f"{_ATOMIC[p.kind]}(reinterpret_cast<{t} *>({array} + {at}), {t}({x}));")
+                continue
+            if self.copy:
+                w.line(depth, f"{array}[{at}] = {w.combined(p.kind, f'{array}[{at}]', x, p.value.dtype)};")
                 continue
             if p.kind != "set":
                 now = w.fresh("t")
@@ -153,11 +175,43 @@ class _Text:
             w.line(d, "}")
         return w.lines
 
+    # -- blocks that have copies of the result
+
+    def _split(self, name: str, width: int) -> Text:
+        """Every block does a part of the steps, for a result of its own; then these are put together."""
+        w, nest, index = self.w, self.nest, self.w.index
+        (store,) = nest.stores
+        n, count = product(store.shape), product(nest.space[: nest.rows])
+        rows = product(store.shape[: nest.picked])
+        parts = maximum(1, minimum(minimum(BLOCKS, floordiv(COPIES, maximum(1, n))), ceildiv(count, PART)))
+        partial = Partial(store.kind, store.value.dtype, 0)
+        w.fits[parts * n] = w.fits[(parts + 1) * ceildiv(count, parts)] = None
+        w.lines = [f"  {partial.type} *copy = {partial.array} + {index}(blockIdx.x) * {w.size(n)};",
+                   f"  for ({index} k = threadIdx.x; k < {w.size(n)}; k += {BLOCK})",
+                   f"    copy[k] = {w.identity(partial.kind, partial.dtype)};"]
+        self.copy = "copy"
+        first = self._owned(rows, rows, width, ceildiv(count, parts))
+        self.copy, w.lines = "", []
+        (found,) = together(w, [partial], n, parts)
+        start = self.of.kernel.loops.starts[store.result]
+        if isinstance(start, Region):
+            before = self._filled(start, "column")
+        else:
+            array = f"o{store.result}" if store.result in self.of.kernel.over else f"a{start}"
+            before = w.read(f"{array}[column]", store.value.dtype)
+        made = w.fresh("t")
+        w.line(1, f"const {partial.type} {made} = {w.combined(store.kind, before, found, store.value.dtype)};")
+        w.line(1, f"o{store.result}[column] = {w.stored(made, store.value.dtype)};")
+        return w.launches([(f"{name}_copies", (parts, 1, 1), BLOCK, first),
+                           (name, (ceildiv(n, ACROSS), 1, 1), TOGETHER, w.lines)], [parts * n * partial.nbytes])
+
     # -- blocks that own rows
 
-    def _owned(self, rows: Size, each: Size, width: int) -> list[str]:
+    def _owned(self, rows: Size, each: Size, width: int, part: Size = 0) -> list[str]:
+        """Loop of a block over all steps, or over a ``part`` of them, for the rows that it owns."""
         w, nest, index = self.w, self.nest, self.w.index
-        w.lines = []
+        if not part:
+            w.lines = []
         items, inner = nest.space[: nest.rows], nest.space[nest.rows :]
         count, long, warps = product(items), BLOCK * LOOKS, BLOCK // WARP
         for name, limit in (("item", count), ("row", rows), ("column", product(inner)), ("own", rows)):
@@ -165,10 +219,12 @@ class _Text:
         w.lines += [
             f"  __shared__ int counts[{LOOKS * warps}];",
             f"  __shared__ {index} items[{long}], places[{long}];",
-            f"  const {index} begin = {index}(blockIdx.x) * {w.size(each)};",
+            f"  const {index} begin = {'0' if part else f'{index}(blockIdx.x) * {w.size(each)}'};",
             f"  const {index} end = min({w.size(rows)}, begin + {w.size(each)});",
+            f"  const {index} from = {f'{index}(blockIdx.x) * {w.size(part)}' if part else '0'};",
+            f"  const {index} last = min({w.size(count)}, from + {w.size(part or count)});",
             f"  const int warp = threadIdx.x / {WARP}, lane = threadIdx.x % {WARP};",
-            f"  for ({index} base = 0; base < {w.size(count)}; base += {long}) {{"]
+            f"  for ({index} base = from; base < last; base += {long}) {{"]
         self._look(items, inner)
         w.lines += [
             "    for (int n = 0; n < total; ++n) {",
@@ -192,11 +248,12 @@ class _Text:
             f"    for (int k = 0; k < {LOOKS}; ++k) {{",
             f"      const {index} item = base + k * {BLOCK} + threadIdx.x;",
             "      place[k] = -1;",
-            f"      if (item < {w.size(product(items))}) {{"]
+            "      if (item < last) {"]
         (store,) = nest.stores
         at = w.unravel("item", items, 4)
         env = step(w, nest.levels, [*at, *["0"] * len(inner)], 4)
         head = [w.index_text(i, env) for i in store.value.operands[1 : 1 + nest.picked]]
+        self.looked = sorted({int(k) for line in needed(w.lines) for k in re.findall(r"\ba(\d+)\[", line)})
         w.lines += [
             f"        place[k] = {w.offset(head, store.shape[: nest.picked])};",
             "      }",

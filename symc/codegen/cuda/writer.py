@@ -300,7 +300,7 @@ class Writer:
         arguments = self.arguments(scratch=len(scratch))
         lines = [x for name, _, threads, body in bodies for x in (self.head(name, arguments, threads), *body, "}")]
         entries = tuple(Entry(name, arguments, grid, threads, again=again) for name, grid, threads, _ in bodies)
-        text = "\n".join([*self.parts, *_needed(lines)]) + "\n"
+        text = "\n".join([*self.parts, *needed(lines)]) + "\n"
         return CudaSource(text, tuple(self.helpers), entries, tuple(t.dtype for t in self.kernel.operands),
                           tuple(t.dtype for t in self.kernel.results), tuple(scratch), self.fails,
                           self.index == "i64"), self
@@ -342,7 +342,7 @@ class Variants(ABC):
         return word if not w.too_large(number) else f"{word}_wide" if word else "wide"
 
 
-def _needed(lines: Sequence[str]) -> list[str]:
+def needed(lines: Sequence[str]) -> list[str]:
     """The lines without names that nothing reads."""
     lines = list(lines)
     while True:
