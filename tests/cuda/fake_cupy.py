@@ -96,17 +96,29 @@ class Memory:
         self.ptr = ctypes.addressof(self._bytes) + -ctypes.addressof(self._bytes) % 256
 
 
-class Module:
-    def load(self, cubin):
-        assert isinstance(cubin, bytes)
+class RawKernel:
+    def __init__(self, name, known):
+        self.name, self.kernel = name, Object()
+        state.kernels[self.kernel.ptr] = known
+
+    def __setattr__(self, name, value):
+        if name == "max_dynamic_shared_size_bytes":
+            state.attributes[self.name] = value
+        super().__setattr__(name, value)
+
+
+class RawModule:
+    def __init__(self, code=None, path=None, options=(), backend="nvrtc", translate_cucomplex=False,
+                 enable_cooperative_groups=False, name_expressions=None, jitify=None):
+        assert code is None, "its compiler flushes subnormal numbers"
+        with open(path, "rb") as file:
+            cubin = file.read()
         if state.emulated is not None:
             text, about = state.texts[cubin]
             self.kernels = state.emulated.load(text, [Signature(n, w) for n, w in about.parameters.items()])
 
     def get_function(self, name):
-        found = Object()
-        state.kernels[found.ptr] = name if state.emulated is None else self.kernels[name]
-        return found
+        return RawKernel(name, name if state.emulated is None else self.kernels[name])
 
 
 def getDeviceCount():
@@ -160,10 +172,6 @@ def graphLaunch(graphExec, stream):
         action()
 
 
-def funcSetAttribute(f, attribute, value):
-    state.attributes[state.kernels[f]] = attribute, value
-
-
 def launchKernel(f, grid_dim_x, grid_dim_y, grid_dim_z, block_dim_x, block_dim_y, block_dim_z, shared_mem_bytes, stream,
                  kernel_params, extra):
     name = state.kernels[f]
@@ -172,7 +180,7 @@ def launchKernel(f, grid_dim_x, grid_dim_y, grid_dim_z, block_dim_x, block_dim_y
         return emulate(name, grid, block_dim_x, shared_mem_bytes, kernel_params)
     if block_dim_x > 1024:
         raise CUDADriverError("CUDA_ERROR_INVALID_VALUE: invalid argument")
-    assert shared_mem_bytes <= state.attributes.get(name, (8, 48 * 1024))[1], "more shared memory than was asked for"
+    assert shared_mem_bytes <= state.attributes.get(name, 48 * 1024), "more shared memory than was asked for"
     assert (block_dim_y, block_dim_z, extra) == (1, 1, 0)
     pointers = (ctypes.c_void_p * 2).from_address(kernel_params)
     address = ctypes.c_void_p.from_address(pointers[0]).value
@@ -226,8 +234,7 @@ runtime = SimpleNamespace(
     **{f.__name__: f for f in (
         getDeviceCount, getDevice, setDevice, getDeviceProperties, runtimeGetVersion, memcpyAsync, memsetAsync,
         eventRecord, streamWaitEvent, streamSynchronize, graphLaunch)})  # fmt: skip
-driver = SimpleNamespace(CUDADriverError=CUDADriverError, funcSetAttribute=funcSetAttribute, launchKernel=launchKernel,
-                         CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8)
+driver = SimpleNamespace(CUDADriverError=CUDADriverError, launchKernel=launchKernel)
 cuda = SimpleNamespace(
-    runtime=runtime, driver=driver, function=SimpleNamespace(Module=Module), graph=SimpleNamespace(Graph=Graph),
+    runtime=runtime, driver=driver, graph=SimpleNamespace(Graph=Graph),
     Stream=Stream, Event=Event, alloc=alloc, alloc_pinned_memory=alloc_pinned_memory, get_elapsed_time=get_elapsed_time)

@@ -32,6 +32,9 @@ def test_a_function():
     np.testing.assert_allclose(got.numpy(), z / z.sum(1, keepdims=True), rtol=1e-5)
     np.testing.assert_allclose(sums.numpy(), a.sum(0), rtol=1e-4, atol=1e-5)
     assert all(r is not None and r.registers for k in f.kernels for r in k.resources.values())
+    raw = [k.raw(entry) for k in f.kernels for entry in k.resources]
+    assert [type(r).__name__ for r in raw] == ["RawKernel"] * len(raw) and raw[0].name in f.source
+    assert f.launches(n=50)[0].registers
 
 
 def test_training_is_a_graph():

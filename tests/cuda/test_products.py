@@ -189,7 +189,7 @@ def test_halves_are_multiplied_exactly_by_tensor_cores():
     assert computed([x @ y.T, (x.T @ y) * 2]) == ["tf32", "tf32"]
     assert computed([a @ x, a @ a.T]) == ["highest", "highest"]
     assert computed([flags.astype("float32").T @ x.astype("float32")]) == ["tf32"]
-    assert computed([x @ y.T], "bf16") == ["bf16"]
+    assert computed([x @ y.T], "bf16") == ["tf32"]  # ten bits, as halves have
     everything = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
     assert not (everything[np.isfinite(everything)].view(np.uint32) & 0x1FFF).any()  # the bits that tf32 has not
 
@@ -198,3 +198,20 @@ def test_what_is_no_product_is_left_alone():
     a = fresh_input(TensorType("int32", (2, 2)))
     v = dot(a, a, contract=((1,), (0,)), batch=((), ()))
     assert as_gemm(v) is None and lower_product(Step("call", v, ("a", "a"), ("r",)), int) is None
+
+
+def test_bf16_rounds_float32_alone():
+    """Numbers of float16 have ten bits and a sign: a product of them in float32 takes them as they are."""
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((64, 200)).astype("float16"), rng.standard_normal((200, 32)).astype("float32")
+    x, y = sc.input("x", "float16", a.shape), sc.input("y", "float32", b.shape)
+    errors = {}
+    with sc.testing.emulated_cuda(checked=False):
+        for name, made in (("mixed", x @ y), ("narrow", sc.matmul(x.astype("float32"), x.astype("float32").T)),
+                           ("float32", y.T @ y)):
+            given = [v for v in (x, y) if (v is x) <= (name != "float32") and (v is y) <= (name != "narrow")]
+            f = sc.compile(made, given, device="cuda", precision="bf16")
+            wide = {"mixed": (a, b), "narrow": (a, a.T), "float32": (b.T, b)}[name]
+            exact = wide[0].astype("float64") @ wide[1].astype("float64")
+            errors[name] = abs(f(*[{id(x): a, id(y): b}[id(v)] for v in given]).numpy() - exact).max()
+    assert errors["narrow"] < 1e-4 and errors["mixed"] < 0.02 < 0.05 < errors["float32"]

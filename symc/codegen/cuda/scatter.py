@@ -253,7 +253,6 @@ class _Text:
         at = w.unravel("item", items, 4)
         env = step(w, nest.levels, [*at, *["0"] * len(inner)], 4)
         head = [w.index_text(i, env) for i in store.value.operands[1 : 1 + nest.picked]]
-        self.looked = sorted({int(k) for line in needed(w.lines) for k in re.findall(r"\ba(\d+)\[", line)})
         w.lines += [
             f"        place[k] = {w.offset(head, store.shape[: nest.picked])};",
             "      }",
@@ -273,6 +272,7 @@ class _Text:
             "      total += counts[k];",
             "    }",
             "    __syncthreads();"]
+        self.looked = sorted({int(k) for line in needed(w.lines) for k in re.findall(r"\ba(\d+)\[", line)})
 
 
 def _atomic_type(p: Store) -> str:

@@ -1,13 +1,20 @@
 """A GPU through CuPy: the only file that imports it. Memory is from CuPy's pool, streams and events are CuPy's.
 
 Of CuPy this takes what concerns the device, and neither its arrays nor its compiler: kernels are compiled by NVRTC
-without CuPy's flags, their arguments are packed by who launches, and cuBLAS has handles of its own, because CuPy's
+without CuPy's flags and loaded as ``cupy.RawModule(path=cubin)``; they are launched through CuPy's driver interface,
+since a ``RawKernel`` packs arguments again in each call, which takes longer than the launch; and cuBLAS has handles of its own, because CuPy's
 wrapper refuses to be called while work is captured. What is used is listed in ``USED``, so that a test can compare it
 with an installed CuPy on a machine without a GPU.
 """
 
 from __future__ import annotations
 
+import atexit
+import functools
+import hashlib
+import os
+import shutil
+import tempfile
 import threading
 import weakref
 from collections.abc import Sequence
@@ -42,11 +49,10 @@ USED = {
     "cupy.cuda.runtime.streamWaitEvent": "stream event flags",
     "cupy.cuda.runtime.streamSynchronize": "stream",
     "cupy.cuda.runtime.graphLaunch": "graphExec stream",
-    "cupy.cuda.driver.funcSetAttribute": "f attribute value",
     "cupy.cuda.driver.launchKernel": "f grid_dim_x grid_dim_y grid_dim_z block_dim_x block_dim_y block_dim_z "
                                      "shared_mem_bytes stream kernel_params extra",
-    "cupy.cuda.function.Module.load": "self cubin",
-    "cupy.cuda.function.Module.get_function": "self name",
+    "cupy.RawModule": "code path options backend translate_cucomplex enable_cooperative_groups name_expressions jitify",
+    "cupy.RawModule.get_function": "self name",
     "cupy.cuda.Stream.begin_capture": "self mode",
     "cupy.cuda.Stream.end_capture": "self",
     "cupy.cuda.graph.Graph.upload": "self stream",
@@ -66,12 +72,13 @@ class CupyMemory:
 
 
 class CupyKernel:
-    """A loaded entry. ``shared``: bytes of dynamic shared memory that it may be launched with."""
+    """A loaded entry. ``raw``: the ``cupy.RawKernel``; ``shared``: bytes of dynamic shared memory that it may be
+    launched with."""
 
-    __slots__ = ("_function", "handle", "name", "resources", "shared")
+    __slots__ = ("handle", "name", "raw", "resources", "shared")
 
-    def __init__(self, name: str, resources: Resources, function: Any):
-        self.name, self.resources, self._function, self.handle = name, resources, function, function.ptr
+    def __init__(self, name: str, resources: Resources, raw: Any):
+        self.name, self.resources, self.raw, self.handle = name, resources, raw, raw.kernel.ptr
         self.shared = SHARED - resources.shared
 
 
@@ -233,9 +240,11 @@ class CupyDevice:
         return self._loaded(cubin, signatures)
 
     def _loaded(self, cubin: Cubin, signatures: Sequence[Signature]) -> dict[str, Any]:
+        path = os.path.join(_files(), hashlib.blake2b(cubin.data, digest_size=16).hexdigest() + ".cubin")
+        with open(path, "wb") as file:
+            file.write(cubin.data)
         with self._here:
-            module = self._cuda.function.Module()
-            module.load(cubin.data)
+            module = self.cupy.RawModule(path=path)
             return {s.name: CupyKernel(s.name, cubin.resources[s.name], module.get_function(s.name))
                     for s in signatures}
 
@@ -258,8 +267,7 @@ class CupyDevice:
         if shared + kernel.resources.shared > self.properties.shared_bytes:
             raise InternalError(f"{kernel.name} wants {shared} bytes of shared memory a block, and "
                                 f"{self.properties.name} has {self.properties.shared_bytes}")
-        self._driver.funcSetAttribute(kernel.handle, self._driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                      shared)
+        kernel.raw.max_dynamic_shared_size_bytes = shared
         kernel.shared = shared
 
     # -- libraries
@@ -344,6 +352,14 @@ class CupyDevice:
         counters.graph_launches += 1
         for name, n in graph.done:
             setattr(counters, name, getattr(counters, name) + n)
+
+
+@functools.cache
+def _files() -> str:
+    """The folder of this process's CUBINs, which CuPy reads from files."""
+    folder = tempfile.mkdtemp(prefix="symc-cubins-")
+    atexit.register(shutil.rmtree, folder, True)
+    return folder
 
 
 def _cupy(index: int) -> Any:

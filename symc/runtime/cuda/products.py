@@ -101,7 +101,8 @@ class _Lowering:
 
     def __init__(self, step: Step, form: Gemm, number: Number, compute: str):
         v = self.value = step.value
-        exact = compute == "highest" and v.dtype.char == "f" and all(map(fits_tf32, v.operands[:2]))
+        narrow = [fits_tf32(o) for o in v.operands[:2]] if v.dtype.char == "f" else [False]
+        exact = any(narrow) if compute == "bf16" else compute == "highest" and all(narrow)
         self.form, self.compute = form, "tf32" if exact else compute
         self.batch, self.m, self.n, self.k = (number(s) for s in (form.batch, form.m, form.n, form.k))
         self.given = parts(v, range(len(v.operands))) if v.op is gemm else {"a": 0, "b": 1}

@@ -18,7 +18,7 @@ from symc.codegen.language.syntax import Unsupported
 from symc.codegen.plan.cells import nominal
 from symc.codegen.plan.gemm import as_gemm, is_product
 from symc.codegen.plan.memory import result_types
-from symc.errors import DeviceError
+from symc.errors import DeviceError, InputError, did_you_mean
 from symc.ir.dim import Size
 from symc.ir.ops.collective import all_reduce
 from symc.ir.phases import current, phase, recording
@@ -49,6 +49,20 @@ class CudaKernelRecord(KernelRecord):
     """
 
     resources: Mapping[str, Resources | None]
+    entries: Mapping[str, Kernel]
+
+    def raw(self, entry: str | None = None) -> Any:
+        """The ``cupy.RawKernel`` of an entry, by its name where there are several: ``raw()(grid, block, arguments)``.
+        Arguments are those of the entry in ``source``: arrays, then sizes."""
+        names = list(self.entries)
+        if entry is None and len(names) > 1 or entry is not None and entry not in names:
+            raise InputError(f"{self.name} has {len(names)} entries: {', '.join(names)}",
+                             help="name one: raw(entry)" + ("" if entry is None else "; " + did_you_mean(entry, names)))
+        found = getattr(self.entries[entry or names[0]], "raw", None)
+        if found is None:
+            raise DeviceError(f"{self.name} is on a device that is emulated: there is no cupy.RawKernel of it",
+                              help="kernel.source is its text")
+        return found
 
 
 class LoadedFamily:
@@ -80,7 +94,12 @@ class LoadedFamily:
 
     @property
     def resources(self) -> dict[str, Resources | None]:
-        return {name: k.resources for _, kernels in self._variants.values() for name, k in kernels.items()}
+        return {name: k.resources for name, k in self.entries.items()}
+
+    @property
+    def entries(self) -> dict[str, Kernel]:
+        """All that were loaded, by name."""
+        return {name: k for _, kernels in self._variants.values() for name, k in kernels.items()}
 
 
 @phase("kernel", lambda where, sources: ", ".join(e.name for s in sources for e in s.entries)[:80])
@@ -173,7 +192,7 @@ class CudaProgram:
                 row = found.setdefault(loaded.name, [loaded, 0, {}])
                 row[1] += 1
                 row[2].update(dict.fromkeys(map(str, plan.function.locations(step.value))))
-        return [CudaKernelRecord(n, k.text, count, tuple(lines), "cuda", k.resources)
+        return [CudaKernelRecord(n, k.text, count, tuple(lines), "cuda", k.resources, k.entries)
                 for n, (k, count, lines) in found.items()]
 
     # -- running
