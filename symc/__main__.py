@@ -56,7 +56,9 @@ def _parser() -> argparse.ArgumentParser:
     cache = commands.add_parser("cache", help="say what machine code is kept on disk")
     cache.add_argument("--clear", action="store_true", help="remove it")
     cache.set_defaults(run=_cache)
-    commands.add_parser("doctor", help="say what is installed and what works").set_defaults(run=_doctor)
+    doctor = commands.add_parser("doctor", help="say what is installed and what works")
+    doctor.add_argument("--device", default="cpu", help="check a device, such as cuda, step by step")
+    doctor.set_defaults(run=_doctor)
     return parser
 
 
@@ -182,7 +184,16 @@ def _doctor(args: argparse.Namespace) -> int:
     except Exception as e:  # the doctor reports whatever is wrong
         print(f"  compile    fails: {type(e).__name__}: {e}")
         return 1
-    return 0
+    if args.device == "cpu":
+        return 0
+    devices = importlib.import_module("symc.runtime.cuda.devices")
+    try:
+        devices.parse(args.device)
+    except symc.InputError as e:
+        print(e)
+        return 2
+    print(args.device)
+    return int(importlib.import_module("symc.tools.first_contact").first_contact(args.device) is not None)
 
 
 if __name__ == "__main__":

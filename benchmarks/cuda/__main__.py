@@ -1,4 +1,5 @@
-"""``python -m benchmarks.cuda``: the contract of devices, compute-sanitizer, ceilings, and every case with every peer.
+"""``python -m benchmarks.cuda``: first contact, the contract of devices, compute-sanitizer, ceilings, and every case
+with every peer.
 
 One command for a machine with a GPU; ``--emulated`` runs all of it at tiny sizes on the emulated device, to see that it
 runs. Results are written to ``benchmarks/results/cuda/TAG.json``; ``--show`` prints the table of a file again.
@@ -34,6 +35,9 @@ def main() -> int:
     if options.show:
         print(table(json.loads(path.read_text())))
         return 0
+    if missing := no_device(options.emulated):
+        print(missing)
+        return 1
     document: dict[str, Any] = {"machine": machine.facts(), "emulated": options.emulated, "cases": {}}
     wanted = [s for s in ("contract", "sanitizer", "ceilings", "cases") if s in options.steps.split(",")]
     if "contract" in wanted:
@@ -52,6 +56,18 @@ def main() -> int:
     write(path, document)
     print(table(document))
     return 0
+
+
+def no_device(emulated: bool) -> str:
+    """What is wrong with the device, in a line; "" if nothing is."""
+    from symc.tools.first_contact import first_contact
+
+    said: list[str] = []
+    found = None if emulated else first_contact("cuda", said.append)
+    if found is None:
+        print("\n".join(said), flush=True)
+        return ""
+    return f"no benchmark: {' '.join(found.split())[:200]} (python -m symc doctor --device cuda says what to do)"
 
 
 def _options() -> argparse.Namespace:

@@ -54,9 +54,9 @@ def dry_cuda() -> AbstractContextManager[None]:
     """Let "cuda" be a device that only plans, for what is compiled inside: ``f.launches(n=...)`` says what would be
     launched, at any size, and a call is an error. ``SYMC_CUDA=dry`` does the same for a whole process."""
     from symc.runtime.cuda.devices import devices_from
-    from symc.runtime.cuda.dry import DryDevice
+    from symc.runtime.cuda.dry import dry_device
 
-    return devices_from(DryDevice)
+    return devices_from(dry_device)
 
 
 def check_rule(rule: Any) -> None:

@@ -28,7 +28,7 @@ from symc.runtime.cuda.actions import (
 )
 from symc.runtime.cuda.device import Product, Resources
 from symc.runtime.cuda.devices import Context
-from symc.runtime.cuda.dry import DryDevice, Span
+from symc.runtime.cuda.dry import Span, dry_device
 from symc.runtime.cuda.frame import Frame
 from symc.tools.profiling.tables import Column, duration, number, table
 
@@ -53,8 +53,8 @@ class Launch:
     """One launch, copy or product of a plan, as often as it ``runs``; bytes and seconds are those of all runs.
 
     ``kind``: "kernel", "product", "copy", "fill" or "reduction". ``grid``, ``block``: blocks, and threads of one.
-    ``minimal``: bytes that must be moved for the kernel of which this is a launch (0 but for its last one), and ``step`` the
-    number of that kernel in the plan; ``template``: who wrote it.
+    ``minimal``: bytes that must be moved for the kernel of which this is a launch (0 but for its last one), and
+    ``step`` the number of that kernel in the plan; ``template``: who wrote it.
     ``registers``, ``spills``: None where nothing compiled it; ``occupancy``: for each kind of GPU, which part of the
     threads that a multiprocessor can have it has. ``seconds``: estimated; ``least``: for the minimal bytes.
     """
@@ -141,14 +141,14 @@ def occupancy(registers: int, shared: int, block: int) -> dict[str, float]:
 
 
 class _Counted(Frame):
-    """How often each action runs: the plan's control is followed, and nothing is done. Loops whose end is data run
-    once."""
+    """Counts how often each action runs: the plan's control is followed, and nothing is done. Loops whose end is data
+    run once."""
 
     def __init__(self, lowered: Any):
         self.runs = [0] * len(lowered.actions)
         self._bound_so_far = 0
         self._asked: set[int] = set()
-        super().__init__(lowered, Context(DryDevice()), Span(0, lowered.arena), lambda array: Span(0, array.nbytes))
+        super().__init__(lowered, Context(dry_device(0)), Span(0, lowered.arena), lambda array: Span(0, array.nbytes))
         self._interpret()
 
     def _bind(self, action: Action) -> Callable[[], None]:
@@ -197,8 +197,8 @@ class _Kernels:
         seconds = _seconds(moved, work, math.prod(a.grid) * a.block, part["sm_90"])
         least = LAUNCH * bool(least_bytes) + max(least_bytes / BANDWIDTH, least_work / ARITHMETIC)
         return Launch(a.kernel.name, "kernel", step, runs, a.grid, a.block, moved * runs, least_bytes * runs, shared,
-                      resources and resources.registers, resources and resources.spills, part, seconds * runs,
-                      least * runs, a.of.lines if a.of else (), type(a.of.loaded.family).__name__ if a.of else "")
+                      resources.registers if resources else None, resources.spills if resources else None, part,
+                      seconds * runs, least * runs, a.of.lines if a.of else (), type(a.of.loaded.family).__name__ if a.of else "")
 
     def _of(self, loaded: Any) -> Traffic:
         if loaded.form not in self._traffic:

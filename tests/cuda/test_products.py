@@ -214,4 +214,4 @@ def test_bf16_rounds_float32_alone():
             wide = {"mixed": (a, b), "narrow": (a, a.T), "float32": (b.T, b)}[name]
             exact = wide[0].astype("float64") @ wide[1].astype("float64")
             errors[name] = abs(f(*[{id(x): a, id(y): b}[id(v)] for v in given]).numpy() - exact).max()
-    assert errors["narrow"] < 1e-4 and errors["mixed"] < 0.02 < 0.05 < errors["float32"]
+    assert errors["narrow"] < 1e-3 and errors["mixed"] < 0.02 < 0.05 < errors["float32"]

@@ -80,7 +80,7 @@ class Flat(Variants):
         return self.chosen("_".join(word for word, on in words if on), number)
 
     def place(self, w: Writer, k: int, position: str) -> str:
-        """Where result ``k`` of the loops has the element of a position, as an address."""
+        """The address at which result ``k`` of the loops has the element of a position."""
         i = self.order.index(k)
         p = self.kernel.parts[i] if self.kernel.parts else Part(i)
         if p.count == 1:

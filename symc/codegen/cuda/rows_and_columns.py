@@ -89,7 +89,7 @@ class _Text:
         self.several = max(1, BLOCK // how.threads) if how.threads <= WARP or not of.folds else 1
         dtypes = [o.value.regions[0].results[o.number].dtype for o in self.rows.outs if o.put]
         shared = self.several * how.threads * how.steps * how.vector * sum(computed(d).itemsize for d in dtypes)
-        self.joined = not self.whole and 1 < self.several and 0 < shared <= SHARED
+        self.joined = not self.whole and self.several > 1 and 0 < shared <= SHARED
         each = self.several if self.joined else 1  # groups that leave one row of partial results
         most = minimum(MOST_GROUPS, maximum(GROUPS, floordiv(PARTIAL, maximum(1, self.rows.length))))
         wanted: Size = minimum(most, ceildiv(self.rows.count, ROWS * each))

@@ -1,9 +1,9 @@
 """Running sums: every element combined with all before it along an axis.
 
-Down columns a thread goes through a column, as loops do, or where there are few through a part of it. Along rows a warp takes 32 elements at a time, or a block 256
-where there are few rows: pairs, then fours, and so on, and what came before. Rows that are long and few are cut in
-parts: one launch sums each, one adds up what comes before each, one makes the results. ``linear`` recurrences (a x + b)
-are combined as functions.
+Down columns a thread goes through a column, as loops do, or where there are few through a part of it. Along rows a
+warp takes 32 elements at a time, or a block 256 where there are few rows: pairs, then fours, and so on, and what came
+before. Rows that are long and few are cut in parts: one launch sums each, one adds up what comes before each, one
+makes the results. ``linear`` recurrences (a x + b) are combined as functions.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Updates: elements that are put at places, or combined with what is there, in the order of the loops.
 
-Where places of different steps differ by an index of the loops (a row of a batch, a column), each thread has such steps
-to itself and does what may meet one after another. Where rows are picked by numbers (the gradient of an embedding), a
-block owns some rows of the result: it goes through all numbers, a thousand at a time, lists those that name its rows,
-in order, and adds their rows. Where the result is small, the numbers are divided among blocks instead, each of which
-has a result of its own; a last launch puts these together. Only integers are combined by atomics, for which no order matters: equal inputs give
-equal bits. The result first gets what it holds before, unless it lies there.
+Where places of different steps differ by an index of the loops (a row of a batch, a column), each thread has such
+steps to itself and does what may meet one after another. Where rows are picked by numbers (the gradient of an
+embedding), a block owns some rows of the result: it goes through all numbers, a thousand at a time, lists those that
+name its rows, in order, and adds their rows. Where the result is small, the numbers are divided among blocks instead,
+each of which has a result of its own; a last launch puts these together. Only integers are combined by atomics, for
+which no order matters: equal inputs give equal bits. The result first gets what it holds before, unless it lies there.
 """
 
 from __future__ import annotations

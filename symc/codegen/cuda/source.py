@@ -28,8 +28,8 @@ class Argument:
 @dataclass(frozen=True)
 class Entry:
     """One ``__global__`` function. ``grid``: blocks along x, y, z (no launch where one is 0); ``block``: threads along
-    x, a multiple of a warp; ``shared``: bytes of dynamic shared memory; ``again``: operands that it reads more than once,
-    and how often (-1: all others)."""
+    x, a multiple of a warp; ``shared``: bytes of dynamic shared memory; ``again``: operands that it reads more than
+    once, and how often (-1: all others)."""
 
     name: str
     arguments: tuple[Argument, ...]

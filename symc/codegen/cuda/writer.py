@@ -44,8 +44,8 @@ BLOCK = 256
 
 @dataclass(frozen=True)
 class Part:
-    """Where elements of the loops go: into ``result``, of which they are the ``number``-th of ``count`` parts that lie
-    side by side, ``inner`` elements of each at a time."""
+    """Place of the elements of a loop's result: in ``result``, of which they are the ``number``-th of ``count`` parts
+    that lie side by side, ``inner`` elements of each at a time."""
 
     result: int
     number: int = 0
@@ -69,8 +69,9 @@ class Kernel:
     def of(form: Form, loops: Loops, parts: tuple[Part, ...] = ()) -> Kernel:
         region, over = form[0], updated_in_place(form)
         updated = [k for k in loops.starts.values() if isinstance(k, int)]
-        types: tuple = region.params, tuple(r.type for r in region.results)
-        return Kernel(loops, over, frozenset([*overwritten(region), *updated]), *types, parts)
+        operands, results = region.params, tuple(r.type for r in region.results)
+        aliased = frozenset([*overwritten(region), *updated])
+        return Kernel(loops, over, aliased, operands, results, parts)  # type: ignore[arg-type]
 
     @property
     def is_complex(self) -> bool:

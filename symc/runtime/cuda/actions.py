@@ -115,5 +115,5 @@ class Failure:
         return self.kind(self.what, where=self.lines, help=self.help)
 
 
-__all__ = ["Action", "CollectiveAction", "CopyAction", "Failure", "FillAction", "LaunchAction", "Origin", "ProductAction",
-           "RecordAction", "Touched", "WaitAction"]
+__all__ = ["Action", "CollectiveAction", "CopyAction", "Failure", "FillAction", "LaunchAction", "Origin",
+           "ProductAction", "RecordAction", "Touched", "WaitAction"]

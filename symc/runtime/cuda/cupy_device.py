@@ -2,9 +2,9 @@
 
 Of CuPy this takes what concerns the device, and neither its arrays nor its compiler: kernels are compiled by NVRTC
 without CuPy's flags and loaded as ``cupy.RawModule(path=cubin)``; they are launched through CuPy's driver interface,
-since a ``RawKernel`` packs arguments again in each call, which takes longer than the launch; and cuBLAS has handles of its own, because CuPy's
-wrapper refuses to be called while work is captured. What is used is listed in ``USED``, so that a test can compare it
-with an installed CuPy on a machine without a GPU.
+since a ``RawKernel`` packs arguments again in each call, which takes longer than the launch; and cuBLAS has handles of
+its own, because CuPy's wrapper refuses to be called while work is captured. What is used is listed in ``USED``, so
+that a test can compare it with an installed CuPy on a machine without a GPU.
 """
 
 from __future__ import annotations

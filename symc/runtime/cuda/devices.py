@@ -16,7 +16,7 @@ from typing import Any
 from symc.errors import InputError
 from symc.ir.locks import new_lock
 from symc.runtime.cuda.device import Device, Kernel, Signature, Stream
-from symc.runtime.cuda.dry import DryDevice
+from symc.runtime.cuda.dry import dry_device
 
 #: The environment variable that says what "cuda" means: "emulated" (checked, slow), "emulated-fast" or "dry".
 VARIABLE = "SYMC_CUDA"
@@ -97,6 +97,12 @@ def context(name: str) -> Context:
         return found
 
 
+def is_real() -> bool:
+    """True if "cuda" is a GPU's, and nothing that stands for one."""
+    with _lock:
+        return _maker()[0] == "cupy"
+
+
 def _maker() -> tuple[str, Callable[[int], Device]]:
     if _makers:
         return f"asked {id(_makers[-1])}", _makers[-1]
@@ -104,7 +110,7 @@ def _maker() -> tuple[str, Callable[[int], Device]]:
     if wanted in ("emulated", "emulated-fast"):
         return wanted, lambda index: _emulated(index, wanted == "emulated")
     if wanted == "dry":
-        return wanted, DryDevice
+        return wanted, dry_device
     if wanted:
         raise InputError(f"{VARIABLE}={wanted!r} is no kind of device", help="emulated, emulated-fast, dry, or nothing")
     return "cupy", _cupy

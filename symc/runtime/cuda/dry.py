@@ -14,7 +14,7 @@ import numpy as np
 
 from symc.errors import DeviceError
 from symc.ir.record import dataclass
-from symc.runtime.cuda.device import ALIGN, Counters, Properties, Resources, Signature
+from symc.runtime.cuda.device import ALIGN, Counters, Device, Properties, Resources, Signature
 
 #: What an H200 has.
 PROPERTIES = Properties("dry device", "sm_90", 132, 232448, 60 * 2**20, 141 * 10**9)
@@ -49,7 +49,7 @@ class DryDevice:
         self._end += -(-max(nbytes, 1) // ALIGN) * ALIGN
         return found
 
-    def load(self, text: str, signatures: Sequence[Signature]) -> dict[str, DryKernel]:
+    def load(self, text: str, signatures: Sequence[Signature]) -> Any:
         return {s.name: DryKernel(s.name) for s in signatures}
 
     def stream(self) -> Any:
@@ -65,3 +65,9 @@ class DryDevice:
             raise AttributeError(name)
         raise DeviceError(f"a dry device runs nothing ({name})", help="f.launches(...) says what would run; "
                           "SYMC_CUDA=emulated runs it on the host")
+
+
+def dry_device(index: int) -> Device:
+    """A dry device, which stands where a device is wanted."""
+    device: Any = DryDevice(index)
+    return device

@@ -140,8 +140,8 @@ class DeviceLowering(PlanLowering):
                         [aligned.get(s, s) for s, _ in results], scratch, failed, operands, results)
         self._back(aligned, results)
 
-    def _entry(self, of: Origin, position: int, entry: Entry, kernel: Kernel, reads: Sequence[int], writes: Sequence[int],
-               scratch: Sequence[Touched], failed: int | None, operands: Sequence[Touched],
+    def _entry(self, of: Origin, position: int, entry: Entry, kernel: Kernel, reads: Sequence[int],
+               writes: Sequence[int], scratch: Sequence[Touched], failed: int | None, operands: Sequence[Touched],
                results: Sequence[Touched]) -> None:
         grid = tuple(map(self.number, entry.grid))
         if not all(grid):
