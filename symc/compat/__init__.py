@@ -1,0 +1,1 @@
+"""Names of other libraries, on symc's public functions: ``symc.compat.theano``."""
