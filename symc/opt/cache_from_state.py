@@ -64,7 +64,7 @@ def cache_from_state(provenance: Provenance, f: Function) -> Function:
 
 def _fixed(f: Function, states: Collection[Value]) -> set[Value]:
     """The values computed from unchanged states, and constants, alone; their sizes included."""
-    known = {n for p in states for s in p.shape for n in names(s)}
+    known = {n for p in states for s in p.shape for n in names(s) if n == str(s)}
     same, out = set(states), set(states)
     for v in f.values():
         if v in same or v.op.name in ("param", "input"):

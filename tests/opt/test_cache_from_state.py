@@ -232,3 +232,20 @@ def test_results_that_are_kept_are_not_handed_out():
     first = f()
     first[:] = 0
     np.testing.assert_allclose(f(), a.get_value() @ a.get_value(), rtol=1e-12)
+
+
+def test_sizes_of_a_cached_value_come_from_any_unchanged_state():
+    """By their names in the function: a size that must equal another one is called like it, or comes from a state
+    that is not looked into."""
+    w, u = (sc.shared(RNG.normal(size=(4, 6)), n, shape=(None, None)) for n in "wu")
+    b, x = sc.shared(np.ones(3), "b", shape=(None,)), sc.input("x", "float64", (None, 4))
+    loop = sc.scan(lambda h, r: (sc.tanh(h @ u + r)[:4], None), sc.zeros(4), x @ w)[0]
+    right = sc.reshape(sc.arange(4.0 * b.shape[0]), (4, b.shape[0]))
+    f = sc.compile([loop, x @ sc.linalg.solve(w @ w.T + sc.eye(4), right), b.sum()], [x])
+    g = sc.compile([loop, x @ sc.linalg.solve(w @ w.T + sc.eye(4), right), b.sum()], [x], mode="reference")
+    assert "cached" in f.dump()
+    for size in (6, 5):
+        w.set_value(RNG.normal(size=(4, size)))
+        u.set_value(RNG.normal(size=(4, size)))
+        for got, want in zip(f(np.eye(4)), g(np.eye(4)), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-9)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from symc.ir.dim import names
 from symc.ir.function import Function, Hints, Input
 from symc.ir.ops.cached import cached
 from symc.ir.record import dataclass, replace
@@ -26,7 +29,9 @@ def split(f: Function) -> Split | None:
         return None
     made = [v.operands[0] for v in values]
     used = set(postorder(made))
-    reads = tuple(k for k, p in enumerate(f.params) if p in used)
+    missing = _named(used) - _named(used.intersection(f.params))  # sizes of states that are not looked into
+    reads = tuple(k for k, p in enumerate(f.params) if p in used or (
+        f.inputs[k].role == "state" and k not in f.updates and missing & _named([p])))
     leaves = [f.params[k] for k in reads]
     lines: Hints = {}
 
@@ -36,8 +41,9 @@ def split(f: Function) -> Split | None:
 
     results = replace_values(made, {p: param(k, p.type) for k, p in enumerate(leaves)}, carry)
     lines.update({v: f.hints[v] for v in postorder(results) if v in f.hints})
-    first = Function(f"{f.name}_prologue", tuple(f.inputs[k] for k in reads), Region([p.type for p in leaves], results),
-                     hints=lines, inside=f.inside)
+    inputs = tuple(replace(f.inputs[k], declared=f.inputs[k].type) for k in reads)  # sizes by their names in the body
+    first = Function(f"{f.name}_prologue", inputs, Region([p.type for p in leaves], results), hints=lines,
+                     inside=f.inside)
     taken = {i.name for i in f.inputs}
     extra = []
     for v in values:
@@ -45,6 +51,11 @@ def split(f: Function) -> Split | None:
         taken.add(name)
         extra.append(Input(name, v.type, declared=v.type))  # type: ignore[arg-type]
     return Split(first, reads, _taking(f, values, extra))
+
+
+def _named(values: Iterable[Value]) -> set[str]:
+    """The names of sizes in the types of values."""
+    return {n for v in values for t in getattr(v.type, "items", (v.type,)) for s in t.shape for n in names(s)}
 
 
 def _taking(f: Function, values: list[Value], extra: list[Input]) -> Function:
