@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "symc"
 #: The floors of the house: each uses those before it.
 LAYERS = ["errors", "ir", "grad", "opt", "codegen", "runtime", "tensors", "numpy_api", "transforms", "random", "stats",
           "sparse", "segments", "driver", "learning", "dyn", "fold", "export", "tools", "testing", "front"]
+          "sparse", "segments", "driver", "learning", "dyn", "fold", "compat", "tools", "testing", "front"]
 #: The floors of files at the top of the package.
 OF_FILES = {"special": "numpy_api", "linalg": "numpy_api", "fft": "numpy_api", "debug": "transforms",
             "parallel": "transforms", **dict.fromkeys(["init", "params", "nn", "optim"], "learning")}

@@ -6,6 +6,7 @@ changed. Everything is made of symc's public functions: derivatives, loops, rand
 name that is not here is an AttributeError that says what symc has instead. What differs: docs/coming-from-theano.md.
 """
 
+# mypy: disable-error-code="attr-defined"
 from __future__ import annotations
 
 import sys
@@ -20,7 +21,15 @@ from symc.compat.theano.compiling import function
 from symc.compat.theano.functions import FUNCTIONS, as_tensor_variable
 from symc.compat.theano.random_streams import MRG_RandomStreams, RandomStreams
 from symc.compat.theano.settings import config
-from symc.compat.theano.variable import Apply, SharedVariable, TensorType, TensorVariable, lifted, shared, states_in, wrap
+from symc.compat.theano.variable import (
+    Apply,
+    SharedVariable,
+    TensorType,
+    TensorVariable,
+    lifted,
+    shared,
+    wrap,
+)
 from symc.errors import InputError, did_you_mean
 from symc.ir.traverse import postorder
 
@@ -46,45 +55,49 @@ def _upcast(*dtypes: Any) -> str:
     return np.result_type(*dtypes).name
 
 
-_TENSOR = {**FUNCTIONS, **{n: derivatives.DERIVATIVES[n] for n in ("grad", "jacobian", "hessian", "Rop", "Lop",
-           "verify_grad")}, "nnet": "", "TensorConstant": TensorVariable, "TensorSharedVariable": SharedVariable}  # fmt: skip
+def _picked(source: Any, names: str) -> dict[str, Any]:
+    get = source.get if isinstance(source, dict) else lambda n: getattr(source, n)
+    return {n: get(n) for n in names.split()}
+
+
+_TENSOR = {**FUNCTIONS, **_picked(derivatives, "grad jacobian hessian Rop Lop verify_grad"),
+           "TensorConstant": TensorVariable, "TensorSharedVariable": SharedVariable}
 _GOF = {"Op": op.Op, "Apply": Apply, "Variable": TensorVariable, "MissingInputError": InputError}
-_LOOPS = {n: getattr(loops, n) for n in loops.__all__ if n not in ("TensorVariable", "ifelse")}
-_COMPILE = {n: getattr(compiling, n) for n in ("In", "Out", "Mode", "MonitorMode", "NanGuardMode", "DebugMode", "function",
-            "UnusedInputError", "get_default_mode")}  # fmt: skip
-_BN = {"batch_normalization": nnet.batch_normalization}
-_POOL = {"pool_2d": nnet.pool_2d, "max_pool_2d": nnet.max_pool_2d, "max_pool_2d_same_size": None}
-_RANDOM = {"RandomStreams": RandomStreams}
-_LINEAR = {n: FUNCTIONS[n] for n in ("matrix_inverse", "det", "pinv", "eigh", "svd", "qr", "matrix_power", "matrix_dot",
-           "eig", "tensorinv", "diag", "AllocDiag", "norm", "cholesky", "solve", "solve_lower_triangular", "kron", "expm",
-           "solve_upper_triangular")}  # fmt: skip
-_LINEAR["trace"] = lifted(sc.trace)
+_LOOPS = _picked(loops, "OrderedUpdates foldl foldr reduce scan until") | {"map": loops.map_}
+_COMPILE = _picked(compiling, "In Out Mode MonitorMode NanGuardMode DebugMode function UnusedInputError "
+                              "get_default_mode")
+_POOL = _picked(nnet, "pool_2d max_pool_2d")
+_LINEAR = {"trace": lifted(sc.trace), **_picked(
+    FUNCTIONS, "matrix_inverse det pinv eigh eig svd qr matrix_power matrix_dot tensorinv diag norm cholesky solve "
+               "solve_lower_triangular solve_upper_triangular kron expm")}
 #: Theano's modules by their names below ``theano``, with what is in them.
 MODULES: dict[str, dict[str, Any]] = {
-    "tensor": _TENSOR, "tensor.nnet": nnet.NNET, "tensor.nnet.nnet": nnet.NNET, "tensor.nnet.conv":
-    {"conv2d": nnet.conv2d}, "tensor.nnet.bn": _BN, "tensor.basic": _TENSOR, "tensor.elemwise": {}, "tensor.var":
-    {"TensorVariable": TensorVariable}, "tensor.signal": {}, "tensor.signal.pool": _POOL, "tensor.signal.downsample":
-    _POOL, "tensor.signal.conv": {"conv2d": nnet.signal_conv2d}, "tensor.shared_randomstreams": _RANDOM,
-    "tensor.raw_random": {}, "tensor.nlinalg": _LINEAR, "tensor.slinalg": _LINEAR, "tensor.xlogx": {"xlogy0":
-    FUNCTIONS["xlogy0"], "xlogx": lambda x: FUNCTIONS["xlogy0"](x, x)}, "tensor.extra_ops": _TENSOR, "tensor.subtensor":
-    _TENSOR, "tensor.sharedvar": {"TensorSharedVariable": SharedVariable}, "tensor.type": {"TensorType": TensorType},
-    "sandbox": {}, "sandbox.rng_mrg": {"MRG_RandomStreams": MRG_RandomStreams}, "scalar": {"upcast": _upcast},
-    "compile": _COMPILE, "compile.mode": _COMPILE, "compile.io": _COMPILE, "compile.debugmode": _COMPILE,
-    "compile.nanguardmode": _COMPILE, "compile.ops": {"as_op": op.as_op}, "compile.sharedvalue": {"shared": shared,
-    "SharedVariable": SharedVariable}, "compile.function": {"function": function},
-    "gof": _GOF, "gof.graph": {**_GOF, "inputs": _inputs}, "gof.op": _GOF, "gradient": derivatives.DERIVATIVES,
-    "printing": printing.PRINTING, "ifelse": {"ifelse": loops.ifelse}, "scan_module": _LOOPS, "updates":
-    {"OrderedUpdates": loops.OrderedUpdates}, "configparser": {"config": config}, "misc": {},
-    "scan_module.scan_utils": {"until": loops.until}, "tensor.sort": _TENSOR, "tensor.opt": {},
+    **dict.fromkeys(["tensor", "tensor.basic", "tensor.extra_ops", "tensor.subtensor"], _TENSOR),
+    **dict.fromkeys(["tensor.nnet", "tensor.nnet.nnet"], nnet.NNET),
+    **dict.fromkeys(["tensor.signal.pool", "tensor.signal.downsample"], _POOL),
+    **dict.fromkeys(["tensor.nlinalg", "tensor.slinalg"], _LINEAR),
+    **dict.fromkeys(["compile", "compile.mode", "compile.io", "compile.debugmode", "compile.nanguardmode"], _COMPILE),
+    **{n: {} for n in "tensor.signal tensor.elemwise tensor.raw_random tensor.opt sandbox misc".split()},
+    **dict.fromkeys(["gof", "gof.op"], _GOF),
+    "tensor.nnet.conv": _picked(nnet, "conv2d"), "tensor.nnet.bn": _picked(nnet, "batch_normalization"),
+    "tensor.var": {"TensorVariable": TensorVariable}, "tensor.type": {"TensorType": TensorType},
+    "tensor.signal.conv": {"conv2d": nnet.signal_conv2d}, "tensor.shared_randomstreams": {"RandomStreams":
+    RandomStreams}, "tensor.sharedvar": {"TensorSharedVariable": SharedVariable},
+    "tensor.xlogx": {"xlogy0": FUNCTIONS["xlogy0"], "xlogx": lambda x: FUNCTIONS["xlogy0"](x, x)},
+    "sandbox.rng_mrg": {"MRG_RandomStreams": MRG_RandomStreams}, "scalar": {"upcast": _upcast},
+    "compile.ops": {"as_op": op.as_op}, "compile.sharedvalue": {"shared": shared, "SharedVariable": SharedVariable},
+    "gof.graph": {**_GOF, "inputs": _inputs},
+    "gradient": derivatives.DERIVATIVES, "printing": printing.PRINTING, "ifelse": {"ifelse": loops.ifelse},
+    "scan_module": _LOOPS, "scan_module.scan_utils": {"until": loops.until}, "configparser": {"config": config},
+    "updates": {"OrderedUpdates": loops.OrderedUpdates},
 }  # fmt: skip
 #: Names of ``theano`` itself that are not modules.
 NAMES: dict[str, Any] = {
-    **{n: v for n, v in _LOOPS.items() if n != "until"}, "map": loops.map_, **_COMPILE, "shared": shared, "config": config, "Param":
-    compiling.In, "clone": op.clone, "Op": op.Op, "Apply": Apply, "Variable": TensorVariable, "pp": printing.pp,
-    "pprint": printing.pp, "dot": lifted(sc.dot), "grad": derivatives.grad, "Rop": derivatives.Rop, "Lop":
-    derivatives.Lop, "subgraph_grad": None, "__version__": "1.0.5+symc", "version": SimpleNamespace(version="1.0.5+symc"),
-    "as_op": op.as_op, "SharedVariable": SharedVariable, "OrderedUpdates": loops.OrderedUpdates, "debugprint":
-    printing.debugprint, "_asarray": lambda a, dtype=None, order=None: np.asarray(a, dtype), "function": function,
+    **_LOOPS, **_COMPILE, **_GOF, "shared": shared, "config": config, "Param": compiling.In, "clone": op.clone,
+    "SharedVariable": SharedVariable, "as_op": op.as_op, "dot": lifted(sc.dot), "pprint": printing.pp,
+    **_picked(derivatives, "grad Rop Lop"), **_picked(printing, "pp debugprint"), "__version__": "1.0.5+symc",
+    "version": SimpleNamespace(version="1.0.5+symc"),
+    "_asarray": lambda a, dtype=None, order=None: np.asarray(a, dtype),
 }  # fmt: skip
 
 
@@ -94,7 +107,7 @@ def _absent(where: str, name: str, names: Any) -> AttributeError:
 
 
 def _finder(where: str, names: dict[str, Any]) -> Any:
-    """What a module does about a name that is not listed: a function of NumPy's, in ``tensor``; else an error."""
+    """Finds names that are not listed: a function of NumPy's, in ``tensor``; else an error."""
     def find(name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
@@ -109,26 +122,26 @@ def _finder(where: str, names: dict[str, Any]) -> Any:
 
 def _make() -> dict[str, ModuleType]:
     here = sys.modules[__name__]
+    here.__dict__.update(NAMES)
     made = {"": here}
     for path, names in MODULES.items():
         module = ModuleType(f"{__name__}.{path}", f"``theano.{path}``, on symc.")
-        module.__dict__.update({k: v for k, v in names.items() if v is not None}, __path__=[],
+        module.__dict__.update(names, __path__=[],
                                __getattr__=_finder(path, names))
         made[path] = sys.modules[f"{__name__}.{path}"] = module
     for path, module in made.items():
         if path:
             parent, _, last = path.rpartition(".")
-            setattr(made[parent], last, module)
-    here.__dict__.update({k: v for k, v in NAMES.items() if v is not None})
+            made[parent].__dict__.setdefault(last, module)  # T.var is the function
     return made
 
 
 _MADE = _make()
 #: Methods of variables, which are functions of ``tensor`` with the variable first.
 METHODS = (
-    "sum prod mean max min any all argmax argmin var std ptp norm flatten dimshuffle reshape transpose astype copy clip "
-    "round sort argsort repeat cumsum cumprod ravel diagonal trace take nonzero nonzero_values dot swapaxes squeeze fill "
-    "conj zeros_like ones_like choose compress searchsorted"
+    "sum prod mean max min any all argmax argmin var std ptp norm flatten dimshuffle reshape transpose astype copy "
+    "clip round sort argsort repeat cumsum cumprod ravel diagonal trace take nonzero nonzero_values dot swapaxes "
+    "squeeze fill conj zeros_like ones_like choose compress searchsorted"
 ).split()
 _DIFFERENT = {"astype": "cast", "copy": "tensor_copy"}
 for _name in METHODS:

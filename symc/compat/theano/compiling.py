@@ -1,5 +1,6 @@
 """``theano.function``, on ``sc.compile``."""
 
+# mypy: disable-error-code="attr-defined"
 from __future__ import annotations
 
 import warnings
@@ -99,10 +100,11 @@ def mode_name(mode: Any) -> str:
 class Function:
     """A compiled function. ``compiled`` is that of symc."""
 
-    def __init__(self, inputs: list[In], outputs: Any, options: dict[str, Any], downcast: Any, nothing: bool):
+    def __init__(self, inputs: list[In], outputs: Any, options: dict[str, Any], downcast: Any, nothing: bool,
+                 compiled: Any = None):
         self.inputs, self.outputs, self.options, self.nothing = inputs, outputs, options, nothing
         self.name, self.downcast = options["name"], downcast
-        self.compiled = sc.compile(outputs, [tensor_of(i.variable) for i in inputs], **options)
+        self.compiled = compiled or sc.compile(outputs, [tensor_of(i.variable) for i in inputs], **options)
         self.defaults = any(i.value is not None for i in inputs)
         self.input_storage = self.trust_input = None
 
@@ -177,7 +179,7 @@ class Function:
         return str(self.compiled)
 
     def __reduce__(self) -> Any:
-        return Function, (self.inputs, self.outputs, self.options, self.downcast, self.nothing)
+        return Function, (self.inputs, self.outputs, self.options, self.downcast, self.nothing, self.compiled)
 
 
 def function(inputs: Any, outputs: Any = None, mode: Any = None, updates: Any = None, givens: Any = None,
@@ -186,8 +188,9 @@ def function(inputs: Any, outputs: Any = None, mode: Any = None, updates: Any = 
              on_unused_input: str | None = None) -> Function:
     """A callable of ``inputs`` that computes ``outputs`` (a variable, a list or a dict) and replaces states."""
     given_inputs = [i if isinstance(i, In) else In(i) for i in _list(inputs, "inputs")]
-    many = {k: _tensor(v) for k, v in outputs.items()} if isinstance(outputs, Mapping) else \
-        [_tensor(v) for v in outputs or []] if isinstance(outputs, list | tuple) or outputs is None else _tensor(outputs)
+    named, listed = isinstance(outputs, Mapping), isinstance(outputs, list | tuple)
+    many: Any = {k: _tensor(v) for k, v in outputs.items()} if named else \
+        [_tensor(v) for v in outputs or []] if listed or outputs is None else _tensor(outputs)
     changes = [(_state(k), tensor_of(v)) for k, v in pairs(_tuples(updates), "updates")]
     replaced = [(tensor_of(k), tensor_of(v)) for k, v in pairs(_tuples(givens), "givens")]
     fed_back = [tensor_of(i.update) for i in given_inputs if i.update is not None]

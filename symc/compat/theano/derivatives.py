@@ -1,5 +1,6 @@
 """``theano.grad``, ``Rop``, ``Lop`` and ``theano.gradient``, on ``sc.grad``, ``sc.jvp`` and ``sc.vjp``."""
 
+# mypy: disable-error-code="attr-defined"
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -26,7 +27,7 @@ DisconnectedType = NullType
 
 
 def grad_undefined(op: Any, x_pos: int, x: Any, comment: str = "") -> None:
-    """What ``Op.grad`` returns for an input that has no derivative."""
+    """Stands in ``Op.grad`` for the derivative by an input that has none."""
 
 
 grad_not_implemented = grad_undefined

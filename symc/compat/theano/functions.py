@@ -1,5 +1,6 @@
 """``theano.tensor``: functions that NumPy has not, or that mean something else there. All others are symc's by name."""
 
+# mypy: disable-error-code="attr-defined"
 from __future__ import annotations
 
 import functools
@@ -40,8 +41,8 @@ def _of_rank(pattern: Sequence[bool], name: str | None = None, dtype: Any = None
 
 
 def _several(make: Callable[..., Any], *names: Any, **options: Any) -> list[TensorVariable]:
-    count = names[0] if len(names) == 1 and isinstance(names[0], int) else None
-    return [make(n, **options) for n in ([None] * count if count is not None else names)]
+    given = names[0] if len(names) == 1 else names
+    return [make(n, **options) for n in ([None] * given if isinstance(given, int) else given)]
 
 
 def as_tensor_variable(x: Any, name: str | None = None, ndim: int | None = None) -> TensorVariable:
@@ -196,7 +197,7 @@ def norm(x: Any, L: Any, axis: Any = None, keepdims: bool = False) -> TensorVari
     t = tensor_of(x)
     if L == 0:
         return wrap(sc.sum(t != 0, axis, keepdims=keepdims))
-    return wrap(sc.max(abs(t), axis, keepdims=keepdims) if L == np.inf else
+    return wrap(sc.max(abs(t), axis, keepdims=keepdims) if np.inf == L else
                 sc.sum(abs(t) ** L, axis, keepdims=keepdims) ** (1 / L))
 
 
@@ -288,8 +289,11 @@ RENAMED = {
 }  # fmt: skip
 
 
+_SYMC: Any = sc
+
+
 def _named(path: str) -> Callable[..., Any]:
-    return lifted(functools.reduce(getattr, path.split("."), sc))
+    return lifted(functools.reduce(getattr, path.split("."), _SYMC))
 
 
 FUNCTIONS: dict[str, Any] = {

@@ -4,6 +4,7 @@ The user's function is called once, on inputs that stand for rows and carries. W
 substitution; so are states that it updates, among them those of random numbers: each becomes a carry of the loop.
 """
 
+# mypy: disable-error-code="attr-defined"
 from __future__ import annotations
 
 from collections import OrderedDict
@@ -100,9 +101,7 @@ def _returned(found: Any) -> tuple[list[Any], OrderedUpdates, Any]:
     for part in parts if grouped else (found,):
         if isinstance(part, until):
             condition = part.condition
-        elif isinstance(part, Mapping):
-            updates.update(part)
-        elif isinstance(part, list | tuple) and part and all(_is_update(p) for p in part):
+        elif isinstance(part, Mapping) or isinstance(part, list | tuple) and part and all(_is_update(p) for p in part):
             updates.update(part)
         else:
             outputs += _listed(part)

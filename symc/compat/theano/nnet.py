@@ -1,5 +1,6 @@
 """``theano.tensor.nnet``, ``.signal`` and ``.nnet.conv``: activations, losses, convolution and pooling."""
 
+# mypy: disable-error-code="attr-defined"
 from __future__ import annotations
 
 from typing import Any
@@ -77,7 +78,7 @@ def conv2d(input: Any, filters: Any, input_shape: Any = None, filter_shape: Any 
     if border_mode in ("full", "half"):
         if not all(isinstance(k, int) for k in spans):
             raise InputError(f"conv2d: border_mode={border_mode!r} needs the sizes of the filters",
-                             values=[w.describe("filters")], help="give filter_shape=(filters, channels, rows, columns)")
+                             values=[w.describe("filters")], help="give filter_shape=")
         padding: Any = [k - 1 if border_mode == "full" else k // 2 for k in spans]
     else:
         padding = 0 if border_mode == "valid" else border_mode

@@ -1,5 +1,6 @@
 """``theano.Op``: ops of users, with ``make_node`` (or ``itypes`` and ``otypes``), ``perform`` and ``grad``."""
 
+# mypy: disable-error-code="attr-defined"
 from __future__ import annotations
 
 import itertools

@@ -1,5 +1,6 @@
 """``theano.printing``: formulas, trees and pictures of variables and functions, and values that print themselves."""
 
+# mypy: disable-error-code="attr-defined"
 from __future__ import annotations
 
 import sys

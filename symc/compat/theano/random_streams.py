@@ -1,5 +1,6 @@
 """``RandomStreams``: every draw of a graph has a state of its own, which each call of a function replaces."""
 
+# mypy: disable-error-code="attr-defined"
 from __future__ import annotations
 
 from typing import Any
@@ -22,7 +23,7 @@ from symc.random.keys import key_data
 
 
 class RandomState:
-    """What ``get_value`` of the state of a draw gives: ``seed``, ``get_state`` and ``set_state``, as NumPy's."""
+    """The value of the state of a draw: ``seed``, ``get_state`` and ``set_state``, as NumPy's."""
 
     def __init__(self, state: np.ndarray):
         self.state = state
@@ -118,6 +119,11 @@ class RandomStreams:
                     dtype: Any = "int64", nstreams: Any = None) -> TensorVariable:
         """Counts of each outcome in ``n`` trials, one row a distribution."""
         p = tensor_of(pvals)
+        if isinstance(n, int) and n == 1:
+            one = self._draw("categorical", size, (p[..., 0],), None, sc.log(p))
+            out = TensorVariable((one.tensor[..., None] == sc.arange(p.shape[-1])).astype(float_dtype(dtype)))
+            out.rng, out.update = one.rng, one.update  # type: ignore[attr-defined]
+            return out
         return self._draw("multinomial", size, (p[..., 0],), dtype, plain(n), p)
 
     def choice(self, size: Any = 1, a: Any = 2, replace: bool = True, p: Any = None, ndim: int | None = None,

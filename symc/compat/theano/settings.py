@@ -11,16 +11,15 @@ FLOATS = ("float16", "float32", "float64")
 #: Settings with their defaults. All but ``floatX``, ``mode`` and ``on_unused_input`` are kept and change nothing.
 DEFAULTS: dict[str, Any] = {
     "floatX": "float64", "mode": "FAST_RUN", "on_unused_input": "ignore", "device": "cpu", "optimizer": "fast_run",
-    "linker": "cvm", "openmp": False, "profile": False, "profile_memory": False, "profile_optimizer": False,
-    "compute_test_value": "off", "print_test_value": False, "exception_verbosity": "low", "cast_policy": "custom",
-    "int_division": "int", "allow_gc": True, "optimizer_including": "", "optimizer_excluding": "", "base_compiledir": "",
-    "compiledir": "", "cxx": "", "blas": None, "gcc": None, "lib": None, "scan": None, "warn_float64": "ignore",
-    "optimizer_verbose": False, "optdb": None, "NanGuardMode": None, "DebugMode": None, "dnn": None, "experimental": None,
-    "reoptimize_unpickled_function": False, "unpickle_function": True, "gpuarray": None, "traceback": None,
-    "openmp_elemwise_minsize": 200000, "check_input": True, "nocleanup": False, "assert_no_cpu_op": "ignore",
-    "deterministic": "default", "conv": None, "numpy": None, "print_active_device": True, "enable_initial_driver_test":
-    True, "force_device": False, "init_gpu_device": "", "pickle_test_value": True, "warn": None, "tensor": None,
-}  # fmt: skip
+    "linker": "cvm", "compute_test_value": "off", "exception_verbosity": "low", "cast_policy": "custom",
+    "int_division": "int", "warn_float64": "ignore", "optimizer_including": "", "optimizer_excluding": "",
+    **dict.fromkeys("base_compiledir compiledir cxx init_gpu_device".split(), ""),
+    **dict.fromkeys("openmp profile profile_memory profile_optimizer print_test_value optimizer_verbose nocleanup "
+                    "reoptimize_unpickled_function".split(), False),
+    **dict.fromkeys("allow_gc check_input unpickle_function print_active_device pickle_test_value".split(), True),
+    **dict.fromkeys("blas gcc lib scan optdb NanGuardMode DebugMode dnn experimental gpuarray traceback conv numpy "
+                    "warn tensor".split()),
+}
 
 
 class _Group:

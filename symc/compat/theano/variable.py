@@ -4,6 +4,7 @@ Two variables are equal if they are the same one, ``dtype`` is a string, ``shape
 What a variable computes is in its ``tensor``; all functions take that out, call symc, and wrap what comes back.
 """
 
+# mypy: disable-error-code="attr-defined"
 from __future__ import annotations
 
 import weakref
@@ -60,7 +61,7 @@ class TensorType:
 
     def __repr__(self) -> str:
         plain = not any(self.broadcastable)
-        known = {(True, False): "row", (False, True): "col"}.get(self.broadcastable)
+        known = {"(True, False)": "row", "(False, True)": "col"}.get(str(self.broadcastable))
         rank = _RANKS[self.ndim] if plain and self.ndim < len(_RANKS) else f"{self.ndim}D" if plain else \
             str(self.broadcastable)
         return f"TensorType({self.dtype}, {known or rank})"
@@ -74,7 +75,7 @@ def _identifier(name: str | None) -> str:
 
 
 class Apply:
-    """How a variable is computed: ``op`` (with its name), ``inputs`` and ``outputs``."""
+    """The computation of a variable: ``op`` (with its name), ``inputs`` and ``outputs``."""
 
     def __init__(self, op: Any, inputs: list[Any], outputs: list[Any]):
         self.op, self.inputs, self.outputs = op, inputs, outputs
@@ -256,7 +257,7 @@ _updating: weakref.WeakKeyDictionary[Value, Callable[[sc.Tensor], sc.Tensor]] = 
 
 
 def next_value(state: sc.Tensor) -> sc.Tensor | None:
-    """What a function that says nothing else replaces a state by; None for itself."""
+    """The value that replaces a state in a function that says nothing else; None for itself."""
     update = _updating.get(state.value)
     return None if update is None else update(state)
 
@@ -317,7 +318,7 @@ def wrapped(tree: Any) -> Any:
 
 
 def plain(item: Any) -> Any:
-    """What symc takes for an argument: tensors for variables, sizes for shapes. A float promotes like Python's."""
+    """An argument as symc takes it: tensors for variables, sizes for shapes. A float promotes like Python's."""
     if isinstance(item, Shape):
         return item.sizes
     if isinstance(item, TensorVariable):
