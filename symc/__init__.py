@@ -96,10 +96,10 @@ _WHERE = {
     for name, _, there in (item.partition("=") for item in names.split())
 }
 #: Modules that are part of what users name.
-_MODULES = ("debug", "fft", "init", "linalg", "nn", "optim", "parallel", "random", "sparse", "special", "stats")
+_MODULES = ("debug", "dist", "fft", "init", "linalg", "nn", "optim", "parallel", "random", "sparse", "special", "stats")
 
 if TYPE_CHECKING:
-    from symc import debug, fft, init, linalg, nn, optim, parallel, random, sparse, special, stats
+    from symc import debug, dist, fft, init, linalg, nn, optim, parallel, random, sparse, special, stats
     from symc.codegen.cuda.user import CudaKernel
     from symc.driver.compile import compile
     from symc.driver.files import load

@@ -16,6 +16,7 @@ import numpy as np
 from symc.driver.asked import MOST_VARIANTS
 from symc.driver.compile import compile
 from symc.driver.deferred_function import Made, Specializing, is_weak, trace_of, typed_input
+from symc.driver.function import CompiledFunction
 from symc.driver.signature import own_out
 from symc.driver.specialized import short_rows
 from symc.driver.static_keys import Around, identities, key_of, key_of_nest
@@ -71,12 +72,7 @@ class JitFunction(Specializing):
             self._last = compiled
             return compiled(*args) if out is None else compiled(*args, out=out)  # a keyword takes the slow way
         loc = caller()
-        try:
-            bound = self._bound(args, kwargs)
-        except TypeError as e:
-            raise InputError(
-                f"{self.name}: {e}", where=[loc], help=f"it is defined as {self.name}{self._signature_of}"
-            ) from None
+        bound = self._bound(args, kwargs)
         if "scipy.sparse" in sys.modules:
             import symc.sparse  # noqa: F401 - tells what its matrices are made of
 
@@ -87,26 +83,46 @@ class JitFunction(Specializing):
             with scope(Trace((), ())), symbolic_arrays():
                 return self._fn(*args, **kwargs)
         try:
-            places = self._places(nest)
-            data = [k for k, x in enumerate(leaves) if self._is_data(x, places[k][0])]
-            arrays = [concrete(leaves[k], f"{self.name}: {places[k][1]}") for k in data]
-            key = self._key(leaves, nest, data, arrays)
-            known = len(self.variants)
-            compiled = self._variant(
-                key, arrays, lambda: self._trace(leaves, nest, data, arrays, [places[k][1] for k in data]))
-            if len(self.variants) != known:
-                self._keep(key, leaves, nest, data, arrays)
+            key, compiled, arrays = self._found(leaves, nest)
             self._remember(quick, key, compiled)
             return compiled(*arrays) if out is None else compiled(*arrays, out=out)
         except SymcError as e:
             e.attach((), (loc,))
             raise
 
+    @property
+    def static(self) -> frozenset[str]:
+        """The parameters whose values are part of the signature."""
+        return frozenset(self._static)
+
+    def _found(self, leaves: Sequence[Any], nest: Nest) -> tuple[tuple, CompiledFunction, list[np.ndarray]]:
+        """The function for arguments: its key, itself, and those arguments that are data."""
+        places = self._places(nest)
+        data = [k for k, x in enumerate(leaves) if self._is_data(x, places[k][0])]
+        arrays = [concrete(leaves[k], f"{self.name}: {places[k][1]}") for k in data]
+        key = self._key(leaves, nest, data, arrays)
+        known = len(self.variants)
+        compiled = self._variant(
+            key, arrays, lambda: self._trace(leaves, nest, data, arrays, [places[k][1] for k in data]))
+        if len(self.variants) != known:
+            self._keep(key, leaves, nest, data, arrays)
+        return key, compiled, arrays
+
+    def compiled_for(self, /, *args: Any, **kwargs: Any) -> tuple[CompiledFunction, list[np.ndarray]]:
+        """What is compiled for arguments like these, and those of them that are data, in its order."""
+        _, compiled, arrays = self._found(*flatten(self._bound(args, kwargs)))
+        return compiled, arrays
+
     def _bound(self, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The arguments by parameter. Raises TypeError for what the function does not take."""
+        """The arguments by parameter. Raises InputError for what the function does not take."""
         if self._plain is not None and not kwargs and len(args) == len(self._plain):
             return dict(zip(self._plain, args))  # as nearly always; ``bind`` takes 10 us
-        return dict(self._signature_of.bind(*args, **kwargs).arguments)
+        try:
+            return dict(self._signature_of.bind(*args, **kwargs).arguments)
+        except TypeError as e:
+            raise InputError(
+                f"{self.name}: {e}", where=[caller()], help=f"it is defined as {self.name}{self._signature_of}"
+            ) from None
 
     def _places(self, nest: Nest) -> list[tuple[str, str]]:
         """For every leaf its parameter and how it is reached from it."""

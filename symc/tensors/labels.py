@@ -201,7 +201,7 @@ class _Walk:
         if op.derivative is IDENTITY or isinstance(lowering, Update | Sorting):
             return first  # type: ignore[no-any-return]
         if isinstance(lowering, View):
-            return _regrouped(v.operands[0].shape, first, v.shape)
+            return regrouped(v.operands[0].shape, first, v.shape)
         if isinstance(lowering, Fold):
             return tuple(d for a, d in enumerate(first) if a not in v.attrs["axes"])
         if op.facts.meets is not None:
@@ -332,7 +332,7 @@ def _distinct(dims: Sequence[Label]) -> Labels:
     return tuple(d if dims.count(d) == 1 else None for d in dims)
 
 
-def _regrouped(old: Sequence[Any], dims: Labels, new: Sequence[Any]) -> Labels:
+def regrouped(old: Sequence[Any], dims: Labels, new: Sequence[Any]) -> Labels:
     """The labels after a reshape, of axes that it leaves as they are."""
     out: list[Label] = [None] * len(new)
     a = [k for k, s in enumerate(old) if s != 1]

@@ -1,0 +1,217 @@
+"""What a graph does along the axes of one size: each op computes along them element by element, folds them, or mixes.
+
+A size is known by its name, so an axis is found in the type of every value. What an op does there follows from its
+record: what its element function reads, which axes it folds or contracts, and of loops and branches what their bodies
+do. Whatever is not known to be element by element mixes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from symc.errors import InputError
+from symc.ir.dim import Dim, names, size_name
+from symc.ir.function import Function
+from symc.ir.op import Decompose, Element, Fold, Running, Sorting, Update, View, lookup, splat
+from symc.ir.ops.control import scan
+from symc.ir.ops.effect import IDENTITY
+from symc.ir.ops.leaf import iota, size
+from symc.ir.ops.matrix import batch_columns, batch_leading
+from symc.ir.ops.reduce import gives_place, identity
+from symc.ir.order import postorder
+from symc.ir.types import TensorType, TupleType, Type
+from symc.ir.value import Region, Value, fresh_input, make
+from symc.tensors.labels import regrouped
+
+INDEX = TensorType("i64", ())
+#: How ops on the matrices in the last two axes are batched.
+MATRICES = (batch_leading, batch_columns)
+
+
+class Mixes(Exception):
+    """An op whose result at one place of an axis depends on other places."""
+
+    def __init__(self, v: Value, inside: Value | None = None):
+        super().__init__()
+        self.value, self.inside = v, inside
+
+
+# --- preparing --------------------------------------------------------------------------------------------------------
+
+
+def expanded(f: Function, wanted: set[str]) -> Function:
+    """The function with ops that mention the sizes made of others: those that decompose, places of extremes, and
+    updates of what does not have such an axis, which are a fold."""
+    hints = dict(f.hints)
+    while True:
+        done: dict[Value, Value] = {}
+        for v in f.body.values:
+            new = make(v.op, [done[o] for o in v.operands], v.attrs, v.regions) if v.operands else v
+            found = _others(new, wanted) if any(_mentions(o.type, n) for o in (v, *v.operands) for n in wanted) else new
+            done[v] = found
+            if v in hints:
+                for u in postorder([found], stop=set(new.operands).__contains__):
+                    hints.setdefault(u, hints[v])
+        results = [done[r] for r in f.body.results]
+        if all(r is old for r, old in zip(results, f.body.results, strict=True)):
+            return f
+        f = f.with_results(results, hints)
+
+
+def _others(v: Value, wanted: set[str]) -> Value:
+    """The value by other ops, or as it is."""
+    lowering, facts = v.op.lowering, v.op.facts
+    if isinstance(lowering, Decompose) and not ("elementwise" in v.op.traits or facts.batch in MATRICES):
+        made = lowering.f(v)
+        return made if isinstance(made, Value) else v
+    if facts.lower_argmax is not None:
+        found = facts.lower_argmax(v)
+        return v if found is None else found
+    if isinstance(lowering, Update) and lowering.kind(v) != "set" and v.dtype.kind in "iuf":
+        target, kind = v.operands[0], lowering.kind(v)
+        start = splat(identity(kind, v.dtype), target.type)
+        if start is not target and not any(_mentions(target.type, n) for n in wanted):
+            return lookup(kind)(target, make(v.op, [start, *v.operands[1:]], v.attrs))
+    return v
+
+
+# --- what an op does --------------------------------------------------------------------------------------------------
+
+
+def does_along(v: Value, name: str) -> str | None:
+    """The kind of binary op by which the results of blocks become one, of an op that folds the axis; None for one that
+    computes along it. Raises Mixes for any other."""
+    if v.op is size or not any(_mentions(o.type, name) for o in (v, *v.operands)):
+        return None
+    at = [_axis(v, o.type, name) for o in v.operands]
+    out = _axis(v, v.type, name)
+    if v.op.name in ("get", "input", "param", "constant"):
+        return None
+    return _regions(v, name) if v.regions else _simple(v, name, at, out)
+
+
+def _simple(v: Value, name: str, at: Sequence[int | None], out: int | None) -> str | None:
+    op, lowering = v.op, v.op.lowering
+    aligned = all(a is None or a == out for a in at)
+    if op.facts.meets is not None and (contract := v.attrs.get("contract")) is not None:
+        folds = [a is not None and a in axes for a, axes in zip(at, contract, strict=False)]
+        return "add" if all(folds) else _unless(v, not any(folds))
+    if "elementwise" in op.traits or op.derivative is IDENTITY:
+        return _unless(v, aligned)
+    if isinstance(lowering, Fold):
+        if at[0] in v.attrs["axes"]:
+            return _unless(v, not gives_place(lowering.kind)) or lowering.kind
+        return None
+    if isinstance(lowering, View):
+        dims = [name if a == at[0] else None for a in range(v.operands[0].ndim)]
+        return _unless(v, out is not None and regrouped(v.operands[0].shape, dims, v.shape)[out] == name)
+    if isinstance(lowering, Update):
+        return _update(v, name, at, out)
+    if op.facts.batch in MATRICES:
+        return _unless(v, aligned and out is not None and out < v.operands[0].ndim - 2)
+    if "searches" in op.traits:  # sorted numbers, and those that are looked for
+        return _unless(v, at[0] is None and at[1] == out)
+    if isinstance(lowering, Sorting | Running) or isinstance(v.attrs.get("axis"), int) and not _has_element(v):
+        same = all(o.ndim == v.operands[0].ndim for o in v.operands)
+        return _unless(v, aligned and same and out is not None and out != v.attrs.get("axis"))
+    return _unless(v, _has_element(v) and _reads_along(v, lowering.f, at, out))  # type: ignore[union-attr]
+
+
+def _unless(v: Value, fine: bool) -> None:
+    if not fine:
+        raise Mixes(v)
+
+
+def _has_element(v: Value) -> bool:
+    return isinstance(v.op.lowering, Element) and v.op.lowering.f is not None
+
+
+def _reads_along(v: Value, f: Any, at: Sequence[int | None], out: int | None) -> bool:
+    """True if an element reads the operands at its own place of the axis, and depends on the place in no other way."""
+    if v.op is iota:
+        return True  # the blocks are told where they begin
+    index = [fresh_input(INDEX) for _ in range(v.ndim)]
+    reads: list[tuple[int, Sequence[Value]]] = []
+
+    def read(k: int, where: Sequence[Value]) -> Value:
+        reads.append((k, tuple(where)))
+        return fresh_input(TensorType(v.operands[k].dtype, ()))
+
+    found = [f(v, index, read)]
+    for k, where in reads:
+        a = at[k]
+        if a is not None and (out is None or where[a] is not index[out]):
+            return False
+        found += [w for j, w in enumerate(where) if j != a]
+    return out is None or index[out] not in postorder(found)
+
+
+def _update(v: Value, name: str, at: Sequence[int | None], out: int | None) -> str | None:
+    kind = v.op.lowering.kind(v)  # type: ignore[union-attr]
+    if out is None:
+        target = v.operands[0]
+        start = kind != "set" and v.dtype.kind in "iuf" and splat(identity(kind, v.dtype), target.type) is target
+        return _unless(v, start and all(a is not None for a in at[1:2])) or kind
+    index = [fresh_input(INDEX) for _ in range(v.operands[1].ndim)]
+    read = lambda k, where: fresh_input(TensorType(v.operands[k].dtype, ()))
+    places = v.op.lowering.place(v, index, read)  # type: ignore[union-attr]
+    along = at[0] == out and at[1] is not None and places[out] is index[at[1]] and not any(
+        a is not None for a in at[2:])
+    return _unless(v, along)
+
+
+def _regions(v: Value, name: str) -> None:
+    """Loops, branches and blocks: what is in them computes along the axis; a loop over it has no carry."""
+    if v.op is scan:
+        carry, many = v.attrs["carry"], v.attrs["carry"] + v.attrs["xs"]
+        over = v.attrs["length"] == size_name(name)
+        if over and (carry or any(_mentions(t, name) for t in v.regions[0].params)):
+            raise Mixes(v)
+        if not over and any(_axis(v, o.type, name) == 0 for o in v.operands[carry:many]):
+            raise Mixes(v)
+    elif any(name in names(s) for key, s in v.attrs.items() if isinstance(s, Dim)):
+        raise Mixes(v)
+    for region in v.regions:
+        _body(v, region, name)
+
+
+def _body(v: Value, region: Region, name: str) -> None:
+    for u in region.values:
+        if u.op is size and name in names(u.attrs["value"]) or u.op is iota and name in names(
+                u.attrs["shape"][u.attrs["axis"]]):
+            raise Mixes(v, u)
+        try:
+            if does_along(u, name) is not None:
+                raise Mixes(v, u)
+        except Mixes as e:
+            raise Mixes(v, e.inside or e.value) from None
+
+
+def _mentions(t: Type, name: str) -> bool:
+    items = t.items if isinstance(t, TupleType) else (t,)
+    return any(name in names(s) for i in items if isinstance(i, TensorType) for s in i.shape)
+
+
+def _axis(v: Value, t: Type, name: str) -> int | None:
+    """The axis of the size, if there is one. Raises Mixes where there are two, or sizes that are made of it."""
+    found: int | None = None
+    for item in t.items if isinstance(t, TupleType) else (t,):
+        found = None
+        for a, s in enumerate(item.shape):  # type: ignore[union-attr]
+            if name in names(s):
+                if found is not None or s != size_name(name):
+                    raise Mixes(v)
+                found = a
+    return found
+
+
+def refusal(f: Function, e: Mixes, label: str, axis: int) -> InputError:
+    """The error for a function that mixes along an axis which is in several blocks."""
+    op = e.value.op.name
+    what = f"{e.inside.op.name} inside {op}" if e.inside is not None else op
+    return InputError(
+        f"dist.map: {f.name} cannot be computed in blocks of axis {axis} of {label}: {what} mixes what is along it",
+        values=[(op, e.value.type, None)], where=f.locations(e.value),
+        help=f"give the axis in one block ({label}.rechunk({{{axis}: -1}})); element by element functions and "
+             "reductions of it take blocks")
