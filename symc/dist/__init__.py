@@ -1,9 +1,26 @@
 """``sc.dist``: functions on data that outgrow a process: maps and sweeps on Dask, training on several processes.
 
-What they need (Dask, zarr, pyarrow, mpi4py) are extras, imported where they are used.
+What they need (Dask, zarr, pyarrow, mpi4py) are extras, imported where they are used; and the parts of this package are
+imported when one of their names is first asked for.
 """
 
-from symc.dist.mapping import map_ as map
-from symc.dist.sources import column
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["column", "map"]
+from symc.errors import did_you_mean
+
+#: Names by the module that has them.
+_LAZY = {"map": "mapping", "column": "sources", "sweep": "sweeps", "Sweep": "sweeps"}
+
+if TYPE_CHECKING:
+    from symc.dist.mapping import map_ as map
+    from symc.dist.sources import column
+    from symc.dist.sweeps import Sweep, sweep
+
+__all__ = ["Sweep", "column", "map", "sweep"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"sc.dist has no {name!r}: {did_you_mean(name, __all__)}")
+    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), {"map": "map_"}.get(name, name))

@@ -88,7 +88,10 @@ def does_along(v: Value, name: str) -> str | None:
     out = _axis(v, v.type, name)
     if v.op.name in ("get", "input", "param", "constant"):
         return None
-    return _regions(v, name) if v.regions else _simple(v, name, at, out)
+    if v.regions:
+        _regions(v, name)
+        return None
+    return _simple(v, name, at, out)
 
 
 def _simple(v: Value, name: str, at: Sequence[int | None], out: int | None) -> str | None:
@@ -104,7 +107,7 @@ def _simple(v: Value, name: str, at: Sequence[int | None], out: int | None) -> s
             return _unless(v, not gives_place(lowering.kind)) or lowering.kind
         return None
     if isinstance(lowering, View):
-        dims = [name if a == at[0] else None for a in range(v.operands[0].ndim)]
+        dims = tuple(name if a == at[0] else None for a in range(v.operands[0].ndim))
         return _unless(v, out is not None and regrouped(v.operands[0].shape, dims, v.shape)[out] == name)
     if isinstance(lowering, Update):
         return _update(v, name, at, out)
@@ -118,9 +121,10 @@ def _simple(v: Value, name: str, at: Sequence[int | None], out: int | None) -> s
     return _unless(v, _has_element(v) and _reads_along(v, lowering.f, at, out))  # type: ignore[union-attr]
 
 
-def _unless(v: Value, fine: bool) -> None:
+def _unless(v: Value, fine: bool) -> str | None:
     if not fine:
         raise Mixes(v)
+    return None
 
 
 def _has_element(v: Value) -> bool:
@@ -148,14 +152,15 @@ def _reads_along(v: Value, f: Any, at: Sequence[int | None], out: int | None) ->
 
 
 def _update(v: Value, name: str, at: Sequence[int | None], out: int | None) -> str | None:
-    kind = v.op.lowering.kind(v)  # type: ignore[union-attr]
+    lowering: Any = v.op.lowering
+    kind: str = lowering.kind(v)
     if out is None:
         target = v.operands[0]
         start = kind != "set" and v.dtype.kind in "iuf" and splat(identity(kind, v.dtype), target.type) is target
         return _unless(v, start and all(a is not None for a in at[1:2])) or kind
     index = [fresh_input(INDEX) for _ in range(v.operands[1].ndim)]
     read = lambda k, where: fresh_input(TensorType(v.operands[k].dtype, ()))
-    places = v.op.lowering.place(v, index, read)  # type: ignore[union-attr]
+    places = lowering.place(v, index, read)
     along = at[0] == out and at[1] is not None and places[out] is index[at[1]] and not any(
         a is not None for a in at[2:])
     return _unless(v, along)

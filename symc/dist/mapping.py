@@ -86,7 +86,7 @@ def _function(f: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[C
     given = [stand_in(a, names[k] if k < len(names) else f"argument {k}") for k, a in enumerate(args)]
     more = {k: stand_in(a, k) for k, a in kwargs.items()}
     if isinstance(f, CompiledFunction):
-        arrays = flatten(f._signature.arguments.bind(given, more))[0]
+        arrays = flatten(f._signature.arguments.bind(tuple(given), more))[0]
     else:
         f, arrays = f.compiled_for(*given, **more)
     return f, [found[id(a)][1] if id(a) in found else source(a, f"argument {k}") for k, a in enumerate(arrays)]
@@ -124,7 +124,7 @@ class Mapped:
         self.dask = needed("dask.array", "dask", "dist.map")
         self.compiled, self.sources = compiled, sources
         signature = compiled._signature
-        stand_ins = signature.arrays([s.stand_in() for s in sources], {})
+        stand_ins = signature.arrays(tuple(s.stand_in() for s in sources), {})
         self.sizes = signature.sizes([*stand_ins, *[c.host() for c in compiled._cells]])
         self.can = cuttable(compiled)
         arguments = [i for i in self.can.function.inputs if i.role == "arg"]
@@ -266,7 +266,7 @@ class Mapped:
         shape = [evaluate(n, self.sizes) for n in piece.value.shape]
         chunks = tuple(self.chunks[n] if n else (k,) for n, k in zip(piece.blocks, shape, strict=True))
         name = f"{numbers[piece]}-result"
-        alias = {(name, *at): (numbers[piece], *at) for at in itertools.product(*[range(len(c)) for c in chunks])}
+        alias: Any = {(name, *at): (numbers[piece], *at) for at in itertools.product(*[range(len(c)) for c in chunks])}
         whole = HighLevelGraph({**graph.layers, name: alias}, {**graph.dependencies, name: {self.name}})
         return self.dask.Array(whole, name, chunks, dtype=piece.value.dtype)
 

@@ -93,7 +93,7 @@ class JitFunction(Specializing):
     @property
     def static(self) -> frozenset[str]:
         """The parameters whose values are part of the signature."""
-        return frozenset(self._static)
+        return frozenset(s for s in self._static if isinstance(s, str))
 
     def _found(self, leaves: Sequence[Any], nest: Nest) -> tuple[tuple, CompiledFunction, list[np.ndarray]]:
         """The function for arguments: its key, itself, and those arguments that are data."""

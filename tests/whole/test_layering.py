@@ -32,7 +32,8 @@ OF_FILES = {"special": "numpy_api", "linalg": "numpy_api", "fft": "numpy_api", "
 #: functions are printed and pickled by the text; and a value says for type checkers that it has an op.
 DOORS = {("driver/function.py", "symc.tools"), ("driver/stages.py", "symc.tools.debugging"),
          ("ir/value.py", "symc.ir.text"), ("ir/function.py", "symc.ir.text"), ("ir/value.py", "symc.ir.op")}
-HEAVY = ["dask", "distributed", "zarr", "pyarrow", "mpi4py", "numba", "llvmlite", "scipy", "networkx", "cupy", "matplotlib", "sklearn", "pytest", "hypothesis", "mpmath"]
+HEAVY = ["dask", "distributed", "zarr", "pyarrow", "mpi4py",
+         "numba", "llvmlite", "scipy", "networkx", "cupy", "matplotlib", "sklearn", "pytest", "hypothesis", "mpmath"]
 #: What a program that only builds expressions does not load: each of these takes as long as much of what it does load.
 LATER = [
     "symc.opt", "symc.codegen", "symc.runtime", "symc.tools", "symc.testing", "symc.grad", "symc.random", "symc.driver",
